@@ -8,10 +8,12 @@ import type { Clock } from '../src/platform/clock.ts';
 import type { Log } from '../src/platform/log.ts';
 import type { MetricsRegistry } from '../src/platform/metrics.ts';
 import { SERVER_READ_SETTINGS } from '../src/storage/clickhouse/clickhouse.ts';
+import { findOwnerNames } from '../src/storage/postgres/identity/owner-names.ts';
 import { refuseNewerSchema } from '../src/storage/postgres/migrate.ts';
 import { createPostgres } from '../src/storage/postgres/pool.ts';
 import { makeDirectoryDurably } from '../src/storage/spool/durable-file.ts';
 import { ClickHouseLink } from './clickhouse-link.ts';
+import { nameOwners } from './reports/name-owners.ts';
 import { ReportServer } from './reports/report-server.ts';
 import type { JobContext } from './scheduling/job.ts';
 import { createJobGauges } from './scheduling/job-gauges.ts';
@@ -44,8 +46,11 @@ export interface JobsParts {
 const MIGRATIONS_DIRECTORY = join(import.meta.dirname, '../deploy/clickhouse');
 const STOP_LIMIT_MS = 5_000;
 const REPORTS_STOP_LIMIT_MS = 2_000;
-/** One connection for posting, one for the cursors of facts, the others for scheduled jobs and webhooks. */
-const CONNECTIONS_MAX = 6;
+/**
+ * One connection for posting, one for the cursors of facts, one for the names in reports, the
+ * others for scheduled jobs and webhooks.
+ */
+const CONNECTIONS_MAX = 7;
 /** These settings stay in force in the embedded engine, which shares its threads with the inserts of facts. */
 const REPORT_STATEMENTS = {
   embedded: { atOnce: 2, settings: {} },
@@ -83,6 +88,7 @@ export async function runJobs({
     address: config.reportsListen,
     delegationKey: config.delegationKey,
     issuer: config.brand,
+    ownerNames: nameOwners((organizationId, ids) => findOwnerNames(postgres, organizationId, ids), log),
     clickhouse: () => link.opened,
     ...REPORT_STATEMENTS[config.clickhouseUrl === null ? 'embedded' : 'server'],
     log,

@@ -2,6 +2,7 @@
 
 import { readQuery } from '../../src/domain/refusals/read-query.ts';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
+import { type FindOwnerNames, type NameRows, namingRows } from '../../src/domain/reports/owners.ts';
 import type { DelegatedScope, ReportDelegation } from '../../src/domain/reports/report-delegation.ts';
 import { type ReportQuery, reportQuerySchema } from '../../src/domain/reports/report-query.ts';
 import type { ClickHouseReader } from '../../src/storage/clickhouse/clickhouse.ts';
@@ -10,10 +11,10 @@ import { exportRequestsCsv } from '../../src/storage/clickhouse/reports/export-r
 import { listRequests } from '../../src/storage/clickhouse/reports/list-requests.ts';
 import type { ReportFilters, ReportParams, ReportScope } from '../../src/storage/clickhouse/reports/report-params.ts';
 import { routingReport } from '../../src/storage/clickhouse/reports/routing-report.ts';
-import { usageDaily, usageSummary } from '../../src/storage/clickhouse/reports/usage.ts';
+import { GROUPS_MAX, usageDaily, usageSummary } from '../../src/storage/clickhouse/reports/usage.ts';
 import { openCursor, signCursor } from './page-cursor.ts';
 import { type AskedWindow, readWindow } from './read-window.ts';
-import { daysCsv, summaryCsv } from './usage-csv.ts';
+import { daysCsv, groupsCsv } from './usage-csv.ts';
 
 const PAGE_ENTRIES_DEFAULT = 50;
 
@@ -29,6 +30,7 @@ export interface ReportSource {
   readonly delegationKey: Buffer;
   /** The invoice issuer that cost exports name. */
   readonly issuer: string;
+  readonly ownerNames: FindOwnerNames;
 }
 
 export interface ReportRequest {
@@ -53,6 +55,8 @@ interface CheckedRequest {
   readonly params: ReportParams;
   readonly asked: AskedWindow;
   readonly scope: DelegatedScope;
+  /** Names what is in the rows, and nothing of another organization. */
+  readonly nameRows: NameRows;
 }
 
 /** Throws ReportStoreAway or SemaphoreFull; a body in pieces throws them while it is read. */
@@ -68,7 +72,8 @@ export async function answerReport(
   if ('kind' in asked) return asked;
   const params = { scope: scopeOf(scope), filters: filtersOf(query), window: asked.window };
   const format = query.format ?? (/^\s*text\/csv\b/i.test(accept) ? 'csv' : 'json');
-  const whole = { query, params, asked, scope };
+  const nameRows = namingRows(source.ownerNames, scope.organizationId);
+  const whole = { query, params, asked, scope, nameRows };
   switch (report) {
     case 'usage':
       return answerUsage(source, whole, format);
@@ -85,34 +90,57 @@ export async function answerReport(
       return csv(
         'focus',
         asked,
-        throughSemaphore(source.semaphore, exportFocus(source.client, { ...params, issuer: source.issuer })),
+        throughSemaphore(source.semaphore, exportFocus(source.client, { ...params, issuer: source.issuer }, nameRows)),
       );
   }
 }
 
+const TOO_MANY_GROUPS: Refusal = {
+  kind: 'invalid_field',
+  field: 'group_by',
+  reason: `it makes more than ${GROUPS_MAX} groups here; filter, or ask for fewer days`,
+};
+
 async function answerUsage(
   { client, semaphore }: ReportSource,
-  { params, asked }: CheckedRequest,
+  { query, params, asked, scope, nameRows }: CheckedRequest,
   format: 'json' | 'csv',
-): Promise<ReportAnswer> {
-  const { currency, ...usage } = await semaphore.run(() => usageSummary(client, params));
-  if (format === 'csv') return csv('usage', asked, summaryCsv({ currency, ...usage }));
+): Promise<ReportAnswer | Refusal> {
+  const groupBy = query.group_by ?? [];
+  const found = await semaphore.run(() => usageSummary(client, { ...params, groupBy }));
+  if (found === null) return TOO_MANY_GROUPS;
+  const { currency, groups: unnamed, ...usage } = found;
+  const groups = unnamed === undefined ? undefined : await nameRows(unnamed);
+  if (format === 'csv') return csv('usage', asked, groupsCsv(groupBy, groups ?? usage.by_model, currency));
   const { startDate, endDate, window } = asked;
-  return json({ data: { currency, start_date: startDate, end_date: endDate, time_zone: window.timeZone, ...usage } });
+  const [of] = await nameRows([
+    {
+      organization_id: scope.organizationId,
+      team_id: scope.teamId ?? null,
+      user_id: scope.userId ?? null,
+      api_key_id: scope.apiKeyId ?? null,
+    },
+  ]);
+  return json({
+    data: { currency, start_date: startDate, end_date: endDate, time_zone: window.timeZone, ...of, ...usage, groups },
+  });
 }
 
 async function answerDaily(
   { client, semaphore }: ReportSource,
-  { params, asked }: CheckedRequest,
+  { query, params, asked, nameRows }: CheckedRequest,
   format: 'json' | 'csv',
-): Promise<ReportAnswer> {
-  const days = await semaphore.run(() => usageDaily(client, params));
-  return format === 'csv' ? csv('daily', asked, daysCsv(days)) : json({ data: days });
+): Promise<ReportAnswer | Refusal> {
+  const groupBy = query.group_by ?? [];
+  const days = await semaphore.run(() => usageDaily(client, { ...params, groupBy }));
+  if (days === null) return TOO_MANY_GROUPS;
+  const named = await nameRows(days);
+  return format === 'csv' ? csv('daily', asked, daysCsv(groupBy, named)) : json({ data: named });
 }
 
 async function answerRequests(
   { client, semaphore, delegationKey }: ReportSource,
-  { query, params, scope }: CheckedRequest,
+  { query, params, scope, nameRows }: CheckedRequest,
 ): Promise<ReportAnswer | Refusal> {
   const { limit = PAGE_ENTRIES_DEFAULT, cursor: signed } = query;
   const cursor = signed === undefined ? null : openCursor(delegationKey, scope, signed);
@@ -120,20 +148,20 @@ async function answerRequests(
     return { kind: 'invalid_field', field: 'cursor', reason: 'it must be the next_cursor of an earlier page' };
   const page = await semaphore.run(() => listRequests(client, { ...params, limit, cursor }));
   return json({
-    data: page.data,
+    data: await nameRows(page.data),
     next_cursor: page.nextCursor === null ? null : signCursor(delegationKey, scope, page.nextCursor),
   });
 }
 
 function exportRequests(
   { client, semaphore }: ReportSource,
-  { query, params, asked }: CheckedRequest,
+  { query, params, asked, nameRows }: CheckedRequest,
 ): ReportAnswer | Refusal {
   for (const field of ['limit', 'cursor'] as const) {
     if (query[field] !== undefined)
       return { kind: 'invalid_field', field, reason: 'CSV is the whole listing and has no pages' };
   }
-  return csv('requests', asked, throughSemaphore(semaphore, exportRequestsCsv(client, params)));
+  return csv('requests', asked, throughSemaphore(semaphore, exportRequestsCsv(client, params, nameRows)));
 }
 
 /** Takes the semaphore for each piece and not between them, so that a slow reader delays nobody. */

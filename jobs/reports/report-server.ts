@@ -10,6 +10,7 @@ import type { ReportsAddress } from '../../src/config.ts';
 import { verifyDelegationToken } from '../../src/domain/identity/delegation-token.ts';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
 import { renderRefusal } from '../../src/domain/refusals/render.ts';
+import type { FindOwnerNames } from '../../src/domain/reports/owners.ts';
 import type { ReportDelegation } from '../../src/domain/reports/report-delegation.ts';
 import type { Clock } from '../../src/platform/clock.ts';
 import type { Log } from '../../src/platform/log.ts';
@@ -26,6 +27,7 @@ export interface ReportServerOptions {
   readonly delegationKey: Buffer;
   /** The invoice issuer that cost exports name. */
   readonly issuer: string;
+  readonly ownerNames: FindOwnerNames;
   /** null while ClickHouse is away. */
   readonly clickhouse: () => ClickHouseClient | null;
   /** How many statements may run at once. */
@@ -150,12 +152,12 @@ export class ReportServer {
     response: ServerResponse,
     delegation: ReportDelegation,
   ): Promise<ReportAnswer | Refusal> {
-    const { clickhouse, delegationKey, issuer, clock, settings } = this.#options;
+    const { clickhouse, delegationKey, issuer, ownerNames, clock, settings } = this.#options;
     const client = clickhouse();
     if (client === null) return { kind: 'reports_unavailable' };
     const left = leftBy(response);
     const semaphore = { run: <T>(work: () => Promise<T>): Promise<T> => this.#semaphore.run(left, work) };
-    const source = { client: readingFor(client, left, settings), semaphore, delegationKey, issuer };
+    const source = { client: readingFor(client, left, settings), semaphore, delegationKey, issuer, ownerNames };
     const [, query = ''] = /\?(.*)$/s.exec(request.url ?? '') ?? [];
     const answer = await answerReport(source, {
       delegation,

@@ -80,9 +80,13 @@ export const FIELDS = {
   id: start(uuid, { postgres: 'id', clickhouse: 'id', listed: 'id', generation: 'id' }),
   admittedAtMs: start(instant, { postgres: 'admitted_at', clickhouse: 'admitted_at', listed: 'created_at' }),
   endedAtMs: end(instant, { postgres: 'ended_at', clickhouse: 'ended_at' }),
-  organizationId: caller(uuid, { postgres: 'organization_id', clickhouse: 'organization_id' }),
-  teamId: caller(nullable(uuid), { postgres: 'team_id', clickhouse: 'team_id' }),
-  userId: caller(nullable(uuid), { postgres: 'user_id', clickhouse: 'user_id' }),
+  organizationId: caller(uuid, {
+    postgres: 'organization_id',
+    clickhouse: 'organization_id',
+    listed: 'organization_id',
+  }),
+  teamId: caller(nullable(uuid), { postgres: 'team_id', clickhouse: 'team_id', listed: 'team_id' }),
+  userId: caller(nullable(uuid), { postgres: 'user_id', clickhouse: 'user_id', listed: 'user_id' }),
   /** null: the organization is not billed. */
   walletId: caller(nullable(uuid), { postgres: 'wallet_id', clickhouse: 'wallet_id' }),
   outcome: ending(word<Outcome>(), { postgres: 'outcome', clickhouse: 'outcome' }),

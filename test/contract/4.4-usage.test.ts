@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
+import type { OwnerNames } from '../../src/domain/reports/owners.ts';
 import type { TerminalRecord } from '../../src/records/execution-record.ts';
 import { factOf, insertFacts } from '../../src/storage/clickhouse/facts.ts';
 import { NOBODY, OWNER } from '../support/billing-front.ts';
@@ -17,6 +18,14 @@ const DAY_MS = 24 * HOUR_MS;
 const organizationId = randomUUID();
 const [ann, bob] = [randomUUID(), randomUUID()];
 const [annsKey, annsOther, bobsKey, nobodysKey] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
+const research = randomUUID();
+/** What is left out has no name any more. */
+const NAMES: OwnerNames = {
+  organization: new Map([[organizationId, 'acme']]),
+  team: new Map([[research, 'research']]),
+  user: new Map([[ann, 'ann@acme.test']]),
+  api_key: new Map([[annsKey, 'ci']]),
+};
 
 const PRINCIPALS = {
   ann: { ...NOBODY, organizationId, userId: ann, apiKeyId: annsKey },
@@ -34,6 +43,7 @@ const RECORDS: readonly TerminalRecord[] = [
     admittedAtMs: NOW - HOUR_MS,
     tags: ['ci', 'nightly'],
     clientRequestId: '=1+1',
+    teamId: research,
   }),
   record({ apiKeyId: annsOther, userId: ann, admittedAtMs: NOW - DAY_MS, model: 'sim/large', provider: 'elsewhere' }),
   record({ apiKeyId: bobsKey, userId: bob, admittedAtMs: NOW - DAY_MS - HOUR_MS }),
@@ -70,6 +80,7 @@ before(async () => {
     principals: PRINCIPALS,
     clickhouse: () => clickhouse.client,
     clock: { nowMs: () => NOW, monotonicMs: () => 0 },
+    ownerNames: async () => NAMES,
   });
 });
 after(async () => {
@@ -97,6 +108,14 @@ describe('GET /v1/usage/me', () => {
       start_date: '2026-10-22',
       end_date: '2026-11-20',
       time_zone: 'UTC',
+      organization_id: organizationId,
+      organization: 'acme',
+      team_id: null,
+      team: null,
+      user_id: ann,
+      user: 'ann@acme.test',
+      api_key_id: null,
+      api_key: null,
       requests: 3,
       tokens_prompt: 240,
       tokens_completion: 60,
@@ -154,6 +173,49 @@ describe('GET /v1/usage/me/daily', () => {
   });
 });
 
+describe('group_by', () => {
+  const usage = { requests: 1, tokens_prompt: 120, tokens_completion: 30, cost: '0.0004275' };
+  const ofKey = { api_key_id: annsKey, api_key: 'ci' };
+  const two = { ...usage, requests: 2 };
+
+  test('the summary also sums up each group, and names it', async () => {
+    const groupsBy = async (names: string) => (await data('ann', `/v1/usage/me?group_by=${names}`))['groups'];
+    assert.deepEqual(await groupsBy('api_key'), [
+      { ...ofKey, ...two },
+      { api_key_id: annsOther, api_key: null, ...usage },
+    ]);
+    assert.deepEqual(await groupsBy('team'), [
+      { team_id: null, team: null, requests: 2, tokens_prompt: 120, tokens_completion: 30, cost: '0.0004275' },
+      { team_id: research, team: 'research', ...usage },
+    ]);
+    const annAtAcme = { organization_id: organizationId, organization: 'acme', user_id: ann, user: 'ann@acme.test' };
+    assert.deepEqual(await groupsBy('user,organization'), [
+      { ...annAtAcme, requests: 3, tokens_prompt: 240, tokens_completion: 60, cost: '0.000855' },
+    ]);
+    assert.deepEqual(await groupsBy('model'), (await data('ann', '/v1/usage/me'))['by_model']);
+    assert.equal((await data('ann', '/v1/usage/me'))['groups'], undefined);
+  });
+
+  test('the days are each group’s', async () => {
+    const days = await list('ann', '/v1/usage/me/daily?group_by=team&start_date=2026-11-20');
+    assert.deepEqual(days, [{ date: '2026-11-20', team_id: research, team: 'research', errors: 0, ...usage }]);
+  });
+
+  test('as CSV they are the rows', async () => {
+    const csv = async (path: string) => (await front.get('ann', path)).body.toString();
+    assert.equal(
+      await csv('/v1/usage/me?group_by=api_key&format=csv&start_date=2026-11-20'),
+      'api_key_id,api_key,requests,tokens_prompt,tokens_completion,cost,currency\r\n' +
+        `${annsKey},ci,1,120,30,0.0004275,USD\r\n`,
+    );
+    assert.equal(
+      await csv('/v1/usage/me/daily?group_by=team,model,team&format=csv&start_date=2026-11-20'),
+      'date,team_id,team,model,requests,errors,tokens_prompt,tokens_completion,cost\r\n' +
+        `2026-11-20,${research},research,sim/small,1,0,120,30,0.0004275\r\n`,
+    );
+  });
+});
+
 describe('GET /v1/usage/me/requests', () => {
   test('lists them, the latest first', async () => {
     const { data: entries, next_cursor } = await front.json('ann', '/v1/usage/me/requests');
@@ -161,6 +223,12 @@ describe('GET /v1/usage/me/requests', () => {
     assert.deepEqual(first, {
       id: RECORDS[0]?.id,
       created_at: '2026-11-20T17:00:00.000Z',
+      organization_id: organizationId,
+      organization: 'acme',
+      team_id: research,
+      team: 'research',
+      user_id: ann,
+      user: 'ann@acme.test',
       model: 'sim/small',
       requested_model: 'gpt-x',
       provider: 'sim',
@@ -179,6 +247,7 @@ describe('GET /v1/usage/me/requests', () => {
       tags: ['ci', 'nightly'],
       client_request_id: '=1+1',
       api_key_id: annsKey,
+      api_key: 'ci',
       guardrail: null,
       model_route: null,
     });
@@ -266,7 +335,7 @@ describe('GET /v1/usage/me/requests', () => {
       );
       assert.equal(answer.headers['content-disposition'], 'attachment; filename="requests-2026-10-22_2026-11-20.csv"');
       const [head = '', ...lines] = answer.body.toString().trimEnd().split('\r\n');
-      assert.ok(head.startsWith('id,created_at,model,'), head);
+      assert.ok(head.startsWith('id,created_at,organization_id,organization,team_id,team,user_id,user,model,'), head);
       assert.deepEqual(
         lines.map((line) => line.split(',')[0]),
         ids(ANNS.slice(0, 3)),
@@ -321,6 +390,7 @@ describe('parameters that mean nothing are refused by name', () => {
     ['format=xml', 'it must be json or csv'],
     ['limit=5&limit=6', 'it appears more than once'],
     ['granularity=hour', 'it is not a parameter of this endpoint'],
+    ['group_by=team', 'it is not a parameter of this endpoint'],
     ['utm_source=elsewhere', 'it is not a parameter of this endpoint'],
     [`user_id=${bob}`, 'it is not a parameter of this endpoint'],
     [`organization_id=${organizationId}`, 'it is not a parameter of this endpoint'],
@@ -337,6 +407,15 @@ describe('parameters that mean nothing are refused by name', () => {
       assert.equal(await refusal(`/v1/usage/me/requests?${query}`), `The field "${named}" is not valid: ${reason}.`);
     });
   }
+
+  test('a group that there is not', async () => {
+    for (const groups of ['', 'teams', 'team,', 'team,key'])
+      assert.equal(
+        await refusal(`/v1/usage/me?group_by=${groups}`),
+        'The field "group_by" is not valid: it must be one or more of model, organization, team, user, api_key, with ' +
+          'commas between them.',
+      );
+  });
 
   test('a listing’s own parameters are no others’', async () => {
     for (const path of ['/v1/usage/me?limit=5', '/v1/usage/me/daily?cursor=x', '/v1/usage/me?granularity=day']) {

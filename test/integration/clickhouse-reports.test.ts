@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
+import { DIMENSIONS, type Dimension, namingRows, OWNERS } from '../../src/domain/reports/owners.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { createClickHouse } from '../../src/storage/clickhouse/clickhouse.ts';
 import { picoOf } from '../../src/storage/clickhouse/decimal-text.ts';
@@ -19,7 +20,7 @@ import type { ReportFilters, ReportParams, ReportScope } from '../../src/storage
 import type { RequestEntry } from '../../src/storage/clickhouse/reports/request-entry.ts';
 import { routingReport } from '../../src/storage/clickhouse/reports/routing-report.ts';
 import { ReportStoreAway } from '../../src/storage/clickhouse/reports/select-report.ts';
-import { usageDaily, usageSummary } from '../../src/storage/clickhouse/reports/usage.ts';
+import { GROUPS_MAX, usageDaily, usageSummary } from '../../src/storage/clickhouse/reports/usage.ts';
 import { assertFigures } from '../support/assert-figures.ts';
 import { howMany } from '../support/at-length.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
@@ -240,6 +241,42 @@ describe('usage', () => {
       assert.deepEqual(await usageDaily(clickhouse.client, question), expectedDays(latest, question));
     });
   });
+
+  const GROUPINGS: readonly (readonly Dimension[])[] = [
+    ...DIMENSIONS.map((dimension) => [dimension]),
+    ['user', 'team'],
+    ['api_key', 'model'],
+    DIMENSIONS,
+  ];
+
+  test('by organization, team, user, key and model, alone and together', { timeout: 120_000 }, async () => {
+    await holds(howMany({ short: 3, long: 20 }), async (question) => {
+      for (const groupBy of GROUPINGS) {
+        const asked = { ...question, groupBy };
+        const summary = await usageSummary(clickhouse.client, asked);
+        assert.deepEqual(summary, expectedSummary(latest, asked), groupBy.join());
+        assert.deepEqual(await usageDaily(clickhouse.client, asked), expectedDays(latest, asked), groupBy.join());
+        // Nothing is in two groups, or in none.
+        const groups = summary?.groups ?? [];
+        assert.equal(
+          groups.reduce((sum, { requests }) => sum + requests, 0),
+          summary?.requests,
+        );
+        assert.equal(
+          groups.reduce((sum, { cost }) => sum + picoOf(cost), 0n),
+          picoOf(summary?.cost ?? ''),
+        );
+      }
+    });
+  });
+
+  test('of more groups than anybody reads is none', async () => {
+    const manyRows = { query: async () => ({ json: async () => Array.from({ length: GROUPS_MAX + 1 }, () => ({})) }) };
+    const client = manyRows as unknown as TestClickHouse['client'];
+    const asked = { ...ALL, groupBy: ['api_key'] } as const;
+    assert.equal(await usageSummary(client, asked), null);
+    assert.equal(await usageDaily(client, asked), null);
+  });
 });
 
 async function listAll(question: ReportParams, limit: number): Promise<RequestEntry[]> {
@@ -330,12 +367,24 @@ async function gather(parts: AsyncIterable<string>): Promise<string> {
   return text;
 }
 
+/** Everybody is named after their id. */
+const nameRows = namingRows(async (_, ids) => {
+  const named = (of: readonly string[]) => new Map(of.map((id) => [id, `name of ${id}`]));
+  return {
+    organization: named(ids.organization),
+    team: named(ids.team),
+    user: named(ids.user),
+    api_key: named(ids.api_key),
+  };
+}, null);
+const nameOf = (id: string | null | undefined) => (id == null || id === '' ? '' : `name of ${id}`);
+
 describe('exports', () => {
   const organizationId = generated.pools.organizations[0] as string;
   const question: ReportParams = { ...ALL, scope: { organizationId } };
 
   test('CSV has every request of the listing, its fields, and no formula', async () => {
-    const rows = readCsv(await gather(exportRequestsCsv(clickhouse.client, question)));
+    const rows = readCsv(await gather(exportRequestsCsv(clickhouse.client, question, nameRows)));
     const found = matching(latest, { ...question, showsRefused: true });
     assert.ok(found.length > 5_000, `${found.length} are one page`);
     assert.equal(rows.length, found.length);
@@ -354,6 +403,10 @@ describe('exports', () => {
           baseline: entry.model_route?.baseline_cost_usd ?? '',
         },
       );
+      for (const owner of OWNERS) {
+        assert.equal(row[`${owner}_id`], entry[`${owner}_id`] ?? '', owner);
+        assert.equal(row[owner], nameOf(entry[`${owner}_id`]), owner);
+      }
       assert.equal(label, entry.client_request_id === '=1+1' ? "'=1+1" : (entry.client_request_id ?? ''));
     }
   });
@@ -363,8 +416,8 @@ describe('exports', () => {
     const client = await createClickHouse({ url: server.url }, systemClock);
     try {
       assert.equal(
-        await gather(exportRequestsCsv(client, ALL)),
-        await gather(exportRequestsCsv(clickhouse.client, ALL)),
+        await gather(exportRequestsCsv(client, ALL, nameRows)),
+        await gather(exportRequestsCsv(clickhouse.client, ALL, nameRows)),
       );
     } finally {
       await client.close();
@@ -373,7 +426,7 @@ describe('exports', () => {
   });
 
   test('FOCUS has the charges of each day in columns that its readers know', async () => {
-    const rows = readCsv(await gather(exportFocus(clickhouse.client, { ...question, issuer: 'Tollgate' })));
+    const rows = readCsv(await gather(exportFocus(clickhouse.client, { ...question, issuer: 'Tollgate' }, nameRows)));
     const expected = expectedCharges(latest, question);
     const days = new Map<string, { billed: bigint; rated: bigint }>();
     for (const row of rows) {
@@ -388,6 +441,13 @@ describe('exports', () => {
       assert.equal(row['BillingPeriodStart'], `${date.slice(0, 7)}-01T00:00:00Z`);
     }
     assert.deepEqual(days, expected);
+    for (const row of rows) {
+      assert.equal(row['BillingAccountName'], nameOf(organizationId));
+      assert.equal(row['SubAccountName'], nameOf(row['SubAccountId']));
+      assert.equal(row['ResourceName'], nameOf(row['ResourceId']));
+      assert.equal(row['x_UserName'], nameOf(row['x_UserId']));
+    }
+    assert.ok(rows.some((row) => row['x_UserId'] !== ''));
     assert.deepEqual(Object.keys(rows[0] ?? {}).slice(0, FOCUS_MANDATORY.length), FOCUS_MANDATORY);
   });
 });

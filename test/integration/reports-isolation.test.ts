@@ -6,6 +6,13 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import type { Principal } from '../../src/domain/identity/principal.ts';
+import {
+  DIMENSIONS,
+  type Dimension,
+  type FindOwnerNames,
+  OWNERS,
+  type OwnerNames,
+} from '../../src/domain/reports/owners.ts';
 import { insertFacts, type RequestFact } from '../../src/storage/clickhouse/facts.ts';
 import type { ReportFilters, ReportScope } from '../../src/storage/clickhouse/reports/report-params.ts';
 import { howMany } from '../support/at-length.ts';
@@ -110,16 +117,25 @@ interface Place {
   /** Filters that narrow this audience's scope. */
   readonly narrows: readonly (keyof typeof FOREIGN)[];
   readonly focus?: string;
+  /** What its usage is grouped by; each alone, and all together. */
+  readonly groupBy: readonly Dimension[];
 }
 
 const PLACES: readonly Place[] = [
-  { path: '/v1/usage/me', routing: '/v1/usage/me/analytics/routing', sees: seesOwn, narrows: ['api_key_id'] },
+  {
+    path: '/v1/usage/me',
+    routing: '/v1/usage/me/analytics/routing',
+    sees: seesOwn,
+    narrows: ['api_key_id'],
+    groupBy: DIMENSIONS,
+  },
   ...(Object.keys(TEAMS) as TeamName[]).map(
     (name): Place => ({
       path: `/v1/usage/teams/${TEAMS[name]}`,
       routing: `/v1/usage/teams/${TEAMS[name]}/analytics/routing`,
       sees: (caller) => seesTeam(caller, name),
       narrows: ['api_key_id', 'user_id'],
+      groupBy: DIMENSIONS,
     }),
   ),
   {
@@ -127,12 +143,14 @@ const PLACES: readonly Place[] = [
     routing: '/v1/usage/active-org/analytics/routing',
     sees: seesOrganization,
     narrows: ['api_key_id', 'user_id', 'team_id'],
+    groupBy: ['model', 'organization', 'team'],
   },
   {
     path: '/v1/admin/active-org/usage',
     routing: '/v1/admin/active-org/usage/analytics/routing',
     sees: seesOrganization,
     narrows: ['api_key_id', 'user_id', 'team_id'],
+    groupBy: DIMENSIONS,
     focus: '/v1/admin/active-org/usage/export/focus',
   },
   {
@@ -140,6 +158,7 @@ const PLACES: readonly Place[] = [
     routing: '/v1/admin/analytics/routing',
     sees: seesPlatform,
     narrows: ['api_key_id', 'user_id', 'team_id', 'organization_id'],
+    groupBy: DIMENSIONS,
     focus: '/v1/admin/usage/export/focus',
   },
 ];
@@ -171,6 +190,7 @@ before(async () => {
     teams: new Map(homes),
     clickhouse: () => clickhouse.client,
     clock: { nowMs: () => NOW, monotonicMs: () => 0 },
+    ownerNames: findNames,
   });
 });
 after(async () => {
@@ -185,17 +205,88 @@ function visible({ scope, key }: Exclude<Sees, string>, filters: ReportFilters =
   );
 }
 
-async function assertSees(
-  caller: Caller,
-  { path, routing, focus }: Place,
-  seen: RequestFact[],
-  query: string,
-): Promise<void> {
+/** Everything that has an id is called after it: a name that shows is one of the scope that was asked for. */
+const nameOf = (id: unknown) => (typeof id === 'string' ? `name of ${id}` : null);
+
+const findNames: FindOwnerNames = async (_, ids) =>
+  Object.fromEntries(
+    OWNERS.map((owner) => [owner, new Map(ids[owner].map((id) => [id, `name of ${id}`]))]),
+  ) as unknown as OwnerNames;
+
+/** With the name beside each id of an owner. */
+function named(row: object): Json {
+  return Object.fromEntries(
+    Object.entries(row).flatMap(([member, value]) => {
+      const owner = OWNERS.find((name) => member === `${name}_id`);
+      return owner === undefined
+        ? [[member, value]]
+        : [
+            [member, value],
+            [owner, nameOf(value)],
+          ];
+    }),
+  );
+}
+
+/** The name of everything in a text. */
+function namesIn(text: string): string[] {
+  return [...new Set(text.match(/name of [0-9a-f-]{36}/g) ?? [])].toSorted(byText);
+}
+
+function namesOf(seen: readonly RequestFact[], read: (fact: RequestFact) => readonly (string | null)[]): string[] {
+  return [...new Set(seen.flatMap(read).filter((id) => id !== null))].map((id) => `name of ${id}`).toSorted(byText);
+}
+
+/** The ids of the scope that a caller has somewhere, as a summary names it. */
+function whose({ scope, key }: Exclude<Sees, string>): Json {
+  return named({
+    organization_id: scope.organizationId,
+    team_id: scope.teamId ?? null,
+    user_id: scope.userId ?? null,
+    api_key_id: key ?? null,
+  });
+}
+
+async function assertGroups(caller: Caller, { path, groupBy }: Place, seen: RequestFact[], query: string) {
+  const counted = seen.filter(({ outcome }) => outcome !== 'refused');
+  for (const dimensions of [...groupBy.map((dimension) => [dimension]), groupBy]) {
+    const where = `${caller} at ${path} by ${dimensions.join()}`;
+    const get = async (at: string, format = 'json') =>
+      (
+        await front.get(caller, `${at}?${WINDOW}&${query}&group_by=${dimensions.join()}&format=${format}`)
+      ).body.toString();
+    const question = { scope: { organizationId: null }, filters: {}, window, groupBy: dimensions };
+    const { groups } = (JSON.parse(await get(path)) as { data: Json }).data;
+    assert.deepEqual(groups, (expectedSummary(counted, question).groups ?? []).map(named), where);
+    const { data: days } = JSON.parse(await get(`${path}/daily`)) as Json;
+    assert.deepEqual(days, expectedDays(counted, question).map(named), where);
+    const names = namesOf(counted, (fact) => dimensions.map((dimension) => OWNER_IDS[dimension](fact)));
+    assert.deepEqual(namesIn(await get(path, 'csv')), names, where);
+    assert.deepEqual(namesIn(await get(`${path}/daily`, 'csv')), names, where);
+  }
+  for (const dimension of DIMENSIONS.filter((other) => !groupBy.includes(other))) {
+    const answer = await front.get(caller, `${path}?group_by=${dimension}`);
+    assert.equal(answer.status, 400, `${path} by ${dimension}`);
+  }
+}
+
+const OWNER_IDS: Readonly<Record<Dimension, (fact: RequestFact) => string | null>> = {
+  model: () => null,
+  organization: ({ organizationId }) => organizationId,
+  team: ({ teamId }) => teamId,
+  user: ({ userId }) => userId,
+  api_key: ({ apiKeyId }) => apiKeyId,
+};
+const everyOwner = (fact: RequestFact) => DIMENSIONS.map((dimension) => OWNER_IDS[dimension](fact));
+
+async function assertSees(caller: Caller, place: Place, seen: RequestFact[], query: string): Promise<void> {
+  const { path, routing, focus, sees } = place;
   const where = `${caller} at ${path}?${query}`;
   const question = { scope: { organizationId: null }, filters: {}, window };
   const get = async (at: string) => front.json(caller, `${at}?${WINDOW}&${query}`);
 
   const summary = {
+    ...whose(sees(caller) as Exclude<Sees, string>),
     ...expectedSummary(seen, question),
     start_date: '2026-09-24',
     end_date: '2026-11-19',
@@ -220,12 +311,15 @@ async function assertSees(
   const [, ...lines] = listed.body.toString().trimEnd().split('\r\n');
   const ids = lines.filter((line) => /^[0-9a-f-]{36},/.test(line)).map((line) => line.slice(0, 36));
   assert.deepEqual(ids.toSorted(byText), seen.map(({ id }) => id).toSorted(byText), where);
+  assert.deepEqual(namesIn(listed.body.toString()), namesOf(seen, everyOwner), where);
   const page = (await front.json(caller, `${path}/requests?${WINDOW}&limit=100&${query}`))['data'] as Json[];
   assert.equal(page.length, Math.min(100, seen.length), where);
   assert.ok(
     page.every(({ id }) => ids.includes(String(id))),
     where,
   );
+  for (const entry of page)
+    for (const owner of OWNERS) assert.equal(entry[owner], nameOf(entry[`${owner}_id`]), `${where}: ${owner}`);
 
   if (focus === undefined) return;
   const costs = (await front.get(caller, `${focus}?${DAY}&${query}`)).body.toString();
@@ -236,6 +330,8 @@ async function assertSees(
   );
   for (const id of pools.organizations)
     assert.equal(costs.includes(id), organizations.has(id), `${where}: costs of ${id}`);
+  const namedOrganizations = namesIn(costs).filter((name) => pools.organizations.some((id) => name === nameOf(id)));
+  assert.deepEqual(namedOrganizations, [...organizations].map((id) => `name of ${id}`).toSorted(byText), where);
 }
 
 function byText(a: string, b: string): number {
@@ -282,6 +378,13 @@ describe('every identity on every report', () => {
         const sees = place.sees(caller);
         if (typeof sees === 'string') await assertRefused(caller, place, sees);
         else await assertSees(caller, place, visible(sees), '');
+      }
+    });
+
+    test(`${name === undefined ? place.path : `/v1/usage/teams/{${name}}`}, grouped`, async () => {
+      for (const caller of CALLERS) {
+        const sees = place.sees(caller);
+        if (typeof sees !== 'string') await assertGroups(caller, place, visible(sees), '');
       }
     });
   }

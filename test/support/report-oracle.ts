@@ -1,12 +1,13 @@
 // What reports must say, computed from the facts in plain TypeScript by the words of spec 2.4 and 2.5. It
 // shares no definition with the SQL: only the shapes are the reports' own. Money is bigint pico-dollars.
 
+import type { Dimension } from '../../src/domain/reports/owners.ts';
 import type { RequestFact } from '../../src/storage/clickhouse/facts.ts';
 import type { Metrics } from '../../src/storage/clickhouse/reports/metrics.ts';
 import type { ReportFilters, ReportParams, ReportScope } from '../../src/storage/clickhouse/reports/report-params.ts';
 import type { RequestEntry } from '../../src/storage/clickhouse/reports/request-entry.ts';
 import type { RoutingParams, RoutingReport } from '../../src/storage/clickhouse/reports/routing-report.ts';
-import type { UsageDay, UsageSummary } from '../../src/storage/clickhouse/reports/usage.ts';
+import type { UsageDay, UsageGroup, UsageParams, UsageSummary } from '../../src/storage/clickhouse/reports/usage.ts';
 
 /** Each execution once, as its highest version has it. */
 export function latestVersions(facts: readonly RequestFact[]): RequestFact[] {
@@ -496,7 +497,7 @@ function seriesOf(facts: readonly RequestFact[], { window }: RoutingParams): Rou
     .sort((a, b) => Date.parse(a.bucket) - Date.parse(b.bucket) || compare(a.tier, b.tier));
 }
 
-function usageOf(facts: readonly RequestFact[]): Omit<UsageSummary, 'currency' | 'by_model'> {
+function usageOf(facts: readonly RequestFact[]): Omit<UsageSummary, 'currency' | 'by_model' | 'groups'> {
   return {
     requests: facts.length,
     tokens_prompt: facts.reduce((sum, { usage }) => sum + (usage?.inputTokens ?? 0), 0),
@@ -505,21 +506,60 @@ function usageOf(facts: readonly RequestFact[]): Omit<UsageSummary, 'currency' |
   };
 }
 
-export function expectedSummary(facts: readonly RequestFact[], params: ReportParams): UsageSummary {
+/** What a fact has of each dimension, in the order of an answer. */
+const DIMENSIONS: readonly (readonly [Dimension, string, (fact: RequestFact) => string | null])[] = [
+  ['model', 'model', ({ model }) => model],
+  ['organization', 'organization_id', ({ organizationId }) => organizationId],
+  ['team', 'team_id', ({ teamId }) => teamId],
+  ['user', 'user_id', ({ userId }) => userId],
+  ['api_key', 'api_key_id', ({ apiKeyId }) => apiKeyId],
+];
+
+/** The facts of each group with what they have in common: most requests first, then by their values. */
+function byDimensions(
+  facts: readonly RequestFact[],
+  groupBy: readonly Dimension[],
+): [Partial<UsageGroup>, RequestFact[]][] {
+  const asked = DIMENSIONS.filter(([dimension]) => groupBy.includes(dimension));
+  const valuesOf = (fact: RequestFact) => asked.map(([, , read]) => read(fact));
+  const groups = largestFirst(
+    grouped(facts, (fact) =>
+      valuesOf(fact)
+        .map((value) => value ?? '')
+        .join('\n'),
+    ),
+  );
+  return groups.map(([, group]) => {
+    const values = valuesOf(group[0] as RequestFact);
+    return [Object.fromEntries(asked.map(([, member], index) => [member, values[index]])), group];
+  });
+}
+
+export function expectedSummary(facts: readonly RequestFact[], params: UsageParams): UsageSummary {
+  const { groupBy = [] } = params;
   const found = matching(facts, params);
   const models = largestFirst(grouped(found, ({ model }) => model));
+  const groups = byDimensions(found, groupBy).map(([key, group]) => ({ ...key, ...usageOf(group) }));
   return {
     currency: 'USD',
     ...usageOf(found),
     by_model: models.map(([model, group]) => ({ model, ...usageOf(group) })),
+    ...(groupBy.length === 0 ? {} : { groups }),
   };
 }
 
-export function expectedDays(facts: readonly RequestFact[], params: ReportParams): UsageDay[] {
+export function expectedDays(facts: readonly RequestFact[], params: UsageParams): UsageDay[] {
   const days = ExpectedBuckets.of(params.window.timeZone, 'day');
   return grouped(matching(facts, params), ({ admittedAtMs }) => days.at(admittedAtMs).slice(0, 10))
-    .map(([date, group]) => ({ date, errors: countWhere(group, isError), ...usageOf(group) }))
-    .sort((a, b) => compare(a.date, b.date));
+    .sort(([a], [b]) => compare(a, b))
+    .flatMap(([date, ofDay]) =>
+      byDimensions(ofDay, params.groupBy ?? []).map(([key, group]) => ({
+        date,
+        ...key,
+        errors: countWhere(group, isError),
+        ...usageOf(group),
+      })),
+    );
 }
 
 export function expectedEntry(fact: RequestFact): RequestEntry {
@@ -538,6 +578,9 @@ export function expectedEntry(fact: RequestFact): RequestEntry {
   return {
     id: fact.id,
     created_at: new Date(fact.admittedAtMs).toISOString(),
+    organization_id: fact.organizationId,
+    team_id: fact.teamId,
+    user_id: fact.userId,
     model: fact.model,
     requested_model: fact.requestedModel,
     provider: fact.outcome === 'refused' ? null : fact.provider,

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { ReportServer } from '../../jobs/reports/report-server.ts';
 import { ReportForwarder, type ReportForwarderOptions } from '../../src/control-plane/reports/forward-report.ts';
 import type { Principal } from '../../src/domain/identity/principal.ts';
+import type { FindOwnerNames } from '../../src/domain/reports/owners.ts';
 import { Authenticator } from '../../src/generation/identity/authenticate.ts';
 import { type Clock, systemClock } from '../../src/platform/clock.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
@@ -35,7 +36,16 @@ export interface ReportsFrontOptions {
   readonly atOnce?: number;
   /** Of every statement. */
   readonly settings?: ClickHouseSettings;
+  /** By default nobody has a name. */
+  readonly ownerNames?: FindOwnerNames;
 }
+
+const NAMELESS: FindOwnerNames = async () => ({
+  organization: new Map(),
+  team: new Map(),
+  user: new Map(),
+  api_key: new Map(),
+});
 
 export interface ReportsFront {
   readonly url: string;
@@ -58,11 +68,13 @@ export async function startReportsFront(options: ReportsFrontOptions): Promise<R
     limits = {},
     atOnce = 2,
     settings = {},
+    ownerNames = NAMELESS,
   } = options;
   const server = new ReportServer({
     address: { host: '127.0.0.1', port: 0 },
     delegationKey: DELEGATION_KEY,
     issuer: 'Service',
+    ownerNames,
     clickhouse,
     atOnce,
     settings,

@@ -1,6 +1,7 @@
 // The members of the generation record and of a listed request for the OpenAPI document, from the table of fields.
 
 import { z } from 'zod';
+import { ownerOf } from '../../domain/reports/owners.ts';
 import type { Kind, ValueType } from '../../records/field-types.ts';
 import { FIELD_ROWS, type Places, USAGE_ROWS } from '../../records/fields.ts';
 import { SHOWN } from '../../records/generation.ts';
@@ -45,7 +46,12 @@ export function listedMembers(route: z.ZodType, computed: Record<string, z.ZodTy
     if (type.kind === 'usage') return [...countMembers(), ...Object.entries(computed)];
     if (places.listed === undefined) return [];
     const schema = type.kind === 'route' ? route : schemaOf(type);
-    return [[places.listed, type.isNullable || NULL_IN_LISTINGS.has(field) ? schema.nullable() : schema]];
+    const owner = ownerOf(places.listed);
+    const member = type.isNullable || NULL_IN_LISTINGS.has(field) ? schema.nullable() : schema;
+    return [
+      [places.listed, member],
+      ...(owner === null ? [] : [[owner, z.string().nullable()] as [string, z.ZodType]]),
+    ];
   });
   return Object.fromEntries(members);
 }

@@ -2,6 +2,7 @@
 // null: not known.
 
 import { z } from 'zod';
+import { OWNERS } from '../../domain/reports/owners.ts';
 import { listedMembers } from '../openapi/record-schemas.ts';
 
 const usd = z.string();
@@ -14,6 +15,16 @@ const dateOrMoment = z.string();
 
 const usage = { requests: count, tokens_prompt: count, tokens_completion: count, cost: usd };
 
+/** An id and a name of each owner. The name is null where there is no such owner, or no longer. */
+const ownerFields = Object.fromEntries(
+  OWNERS.flatMap((owner) => [
+    [`${owner}_id`, z.uuid().nullable()],
+    [owner, z.string().nullable()],
+  ]),
+);
+/** Present: what `group_by` asks for. */
+const groupKey = z.object({ model: z.string(), ...ownerFields }).partial().shape;
+
 export const usageAnswer = z.object({
   data: z
     .object({
@@ -21,17 +32,22 @@ export const usageAnswer = z.object({
       start_date: dateOrMoment,
       end_date: dateOrMoment,
       time_zone: z.string(),
+      ...ownerFields,
       ...usage,
       by_model: z.array(z.object({ model: z.string(), ...usage })),
+      groups: z.array(z.object({ ...groupKey, ...usage })).optional(),
     })
-    .meta({ id: 'UsageSummary' }),
+    .meta({
+      id: 'UsageSummary',
+      description: 'Owners: whose requests it sums up; `groups`: what `group_by` asks for.',
+    }),
 });
 
 export const dailyAnswer = z.object({
   data: z.array(
     z
-      .object({ date: z.iso.date(), errors: count, ...usage })
-      .meta({ id: 'UsageDay', description: 'A day with requests, in the time zone asked for.' }),
+      .object({ date: z.iso.date(), ...groupKey, errors: count, ...usage })
+      .meta({ id: 'UsageDay', description: 'A day with requests, or a group of them, in the time zone asked for.' }),
   ),
 });
 

@@ -4,6 +4,7 @@
 import { z } from 'zod';
 import { modelNameSchema, slugSchema } from '../configuration/name-schemas.ts';
 import type { RouteReason } from '../routing/decide-route.ts';
+import { DIMENSIONS, type Dimension } from './owners.ts';
 import type { Audience, Report } from './report-delegation.ts';
 import { STATUS_FILTER } from './status-filter.ts';
 
@@ -93,6 +94,27 @@ const AUDIENCE_FILTERS = {
   platform: ofPlatform,
 } as const;
 
+/** The member view sums up an organization and does not set its people side by side. */
+const MEMBER_DIMENSIONS: readonly Dimension[] = ['model', 'organization', 'team'];
+
+function groupField(dimensions: readonly Dimension[]) {
+  const isOne = (name: string): name is Dimension => dimensions.some((dimension) => dimension === name);
+  return {
+    group_by: z
+      .string()
+      .refine(
+        (text) => text.split(',').every(isOne),
+        `must be one or more of ${dimensions.join(', ')}, with commas between them`,
+      )
+      .transform((text) => [...new Set(text.split(',').filter(isOne))])
+      .optional()
+      .meta({
+        description: `One or more of ${dimensions.join(', ')}, with commas between them: also sums up each group.`,
+      }),
+  };
+}
+const GROUPED: Readonly<Partial<Record<Report, true>>> = { usage: true, daily: true };
+
 const pageFields = {
   limit: wholeNumber
     .min(1, 'must be at least 1')
@@ -123,11 +145,14 @@ const FIELDS = {
 
 /** The query after parsing; a parameter that the report or audience does not have is absent. */
 export type ReportQuery = Partial<
-  z.output<z.ZodObject<typeof FIELDS.requests & typeof FIELDS.routing & typeof ofPlatform>>
+  z.output<
+    z.ZodObject<typeof FIELDS.requests & typeof FIELDS.routing & typeof ofPlatform & ReturnType<typeof groupField>>
+  >
 >;
 
 export function reportQuerySchema(report: Report, audience: Audience): z.ZodObject {
-  return z.object({ ...FIELDS[report], ...AUDIENCE_FILTERS[audience] });
+  const groups = GROUPED[report] ? groupField(audience === 'member' ? MEMBER_DIMENSIONS : DIMENSIONS) : {};
+  return z.object({ ...FIELDS[report], ...AUDIENCE_FILTERS[audience], ...groups });
 }
 
 function isTimeZone(name: string): boolean {

@@ -1,7 +1,8 @@
 // Exports costs by day in the columns of FOCUS 1.2 (FinOps Open Cost and Usage Specification) as CSV: one row per day
-// (UTC), payer, team, key, model and price. The standard defines the columns, so a new field of records is not among
-// them.
+// (UTC), payer, team, user, key, model and price. The standard defines the columns, so a new field of records is not
+// among them.
 
+import type { Named, NameRows } from '../../../domain/reports/owners.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { type CsvValue, csvLine } from './csv.ts';
 import { checkedConditions, conditionParameters, type ReportParams } from './report-params.ts';
@@ -15,9 +16,10 @@ export interface FocusParams extends ReportParams {
 }
 
 interface ChargeRow {
-  readonly organization: string;
-  readonly team: string | null;
-  readonly api_key: string;
+  readonly organization_id: string;
+  readonly team_id: string | null;
+  readonly user_id: string | null;
+  readonly api_key_id: string;
   readonly publisher: string;
   readonly served: string;
   readonly called: string;
@@ -31,10 +33,7 @@ interface ChargeRow {
   readonly completion: number;
 }
 
-interface Charge extends ChargeRow {
-  readonly issuer: string;
-  readonly dayMs: number;
-}
+type Charge = Named<ChargeRow> & { readonly issuer: string; readonly dayMs: number };
 
 /**
  * All mandatory columns, then the optional ones that apply. The billed cost is what a payer was charged; list and
@@ -43,8 +42,8 @@ interface Charge extends ChargeRow {
  */
 const COLUMNS: Readonly<Record<string, (charge: Charge) => CsvValue>> = {
   BilledCost: (charge) => charge.billed,
-  BillingAccountId: (charge) => charge.organization,
-  BillingAccountName: () => null,
+  BillingAccountId: (charge) => charge.organization_id,
+  BillingAccountName: (charge) => charge.organization ?? null,
   BillingCurrency: () => 'USD',
   BillingPeriodEnd: (charge) => instant(monthStart(charge.dayMs, 1)),
   BillingPeriodStart: (charge) => instant(monthStart(charge.dayMs, 0)),
@@ -68,21 +67,29 @@ const COLUMNS: Readonly<Record<string, (charge: Charge) => CsvValue>> = {
   ConsumedQuantity: (charge) => charge.quantity,
   ConsumedUnit: (charge) => charge.unit,
   PricingCategory: () => 'Standard',
-  ResourceId: (charge) => charge.api_key,
+  ResourceId: (charge) => charge.api_key_id,
+  ResourceName: (charge) => charge.api_key ?? null,
   ResourceType: () => 'API Key',
   ServiceSubcategory: () => 'Generative AI',
   SkuId: (charge) => charge.served,
   SkuMeter: (charge) => charge.called,
   SkuPriceId: (charge) => charge.price,
-  SubAccountId: (charge) => charge.team,
-  SubAccountType: (charge) => (charge.team === null ? null : 'Team'),
+  SubAccountId: (charge) => charge.team_id,
+  SubAccountName: (charge) => charge.team ?? null,
+  SubAccountType: (charge) => (charge.team_id === null ? null : 'Team'),
+  x_UserId: (charge) => charge.user_id,
+  x_UserName: (charge) => charge.user ?? null,
   x_Requests: (charge) => charge.requests,
   x_TokensPrompt: (charge) => charge.prompt,
   x_TokensCompletion: (charge) => charge.completion,
 };
 
 /** One day at a time, first to last. */
-export async function* exportFocus(client: ClickHouseReader, params: FocusParams): AsyncGenerator<string> {
+export async function* exportFocus(
+  client: ClickHouseReader,
+  params: FocusParams,
+  nameRows: NameRows,
+): AsyncGenerator<string> {
   const { window, issuer } = params;
   const values = Object.values(COLUMNS);
   yield csvLine(Object.keys(COLUMNS));
@@ -92,30 +99,46 @@ export async function* exportFocus(client: ClickHouseReader, params: FocusParams
       fromMs: Math.max(window.fromMs, dayMs),
       untilMs: Math.min(window.untilMs, dayMs + DAY_MS),
     };
-    const rows = await selectCharges(client, { ...params, window: day });
+    const rows = await nameRows(await selectCharges(client, { ...params, window: day }));
     if (rows.length > 0)
       yield rows.map((row) => csvLine(values.map((value) => value({ ...row, issuer, dayMs })))).join('');
   }
 }
 
 async function selectCharges(client: ClickHouseReader, params: ReportParams): Promise<ChargeRow[]> {
-  return selectReport<ChargeRow>(
+  // Names that hide no column which a condition may use.
+  const rows = await selectReport<
+    Omit<ChargeRow, 'organization_id' | 'team_id' | 'user_id' | 'api_key_id'> & {
+      readonly of_organization: string;
+      readonly of_team: string | null;
+      readonly of_user: string | null;
+      readonly of_key: string;
+    }
+  >(
     client,
-    `SELECT toString(organization_id) AS organization, toString(team_id) AS team, toString(api_key_id) AS api_key,
-      toString(provider) AS publisher, toString(model) AS served,
+    `SELECT toString(organization_id) AS of_organization, toString(team_id) AS of_team, toString(user_id) AS of_user,
+       toString(api_key_id) AS of_key,
+       toString(provider) AS publisher, toString(model) AS served,
        toString(api) AS called, CAST(price_version, 'Nullable(String)') AS price,
-         if(isNull(images), 'Tokens', 'Images') AS unit,
+       if(isNull(images), 'Tokens', 'Images') AS unit,
        sum(ifNull(images, ifNull(tokens_prompt, 0) + ifNull(tokens_completion, 0))) AS quantity,
-         toString(sum(ifNull(total_cost, 0))) AS billed,
+       toString(sum(ifNull(total_cost, 0))) AS billed,
        toString(sum(ifNull(rated_cost, 0))) AS rated, count() AS requests, sum(ifNull(tokens_prompt, 0)) AS prompt,
-         sum(ifNull(tokens_completion, 0)) AS completion
+       sum(ifNull(tokens_completion, 0)) AS completion
      FROM request_facts FINAL
      WHERE ${checkedConditions(params)}
-     GROUP BY organization, team, api_key, publisher, served, called, price, unit
-     ORDER BY organization, team, api_key, publisher, served, called, price, unit
+     GROUP BY of_organization, of_team, of_user, of_key, publisher, served, called, price, unit
+     ORDER BY of_organization, of_team, of_user, of_key, publisher, served, called, price, unit
      ${REPORT_SETTINGS}`,
     conditionParameters(params),
   );
+  return rows.map(({ of_organization, of_team, of_user, of_key, ...charge }) => ({
+    organization_id: of_organization,
+    team_id: of_team,
+    user_id: of_user,
+    api_key_id: of_key,
+    ...charge,
+  }));
 }
 
 /** Billing periods are months. */

@@ -1,5 +1,6 @@
 // Exports every request of a listing as CSV, latest first, one page at a time, so that only a page is in memory.
 
+import { type Named, type NameRows, ownerOf } from '../../../domain/reports/owners.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { LISTED_COLUMNS } from '../route-columns.ts';
 import { type CsvValue, csvLine } from './csv.ts';
@@ -11,13 +12,15 @@ const PAGE_ENTRIES = 5_000;
 
 const ROUTE_MEMBERS = [...LISTED_COLUMNS.map(({ member }) => member), 'baseline_cost_usd'] as const;
 
-type Column = readonly [name: string, value: (entry: RequestEntry) => CsvValue];
+type Column = readonly [name: string, value: (entry: Named<RequestEntry>) => CsvValue];
 
-/** The names of an entry in its order, followed by the members of its route. */
+/** The names of an entry in its order, an owner's name behind its id, followed by the members of its route. */
 const COLUMNS: readonly Column[] = [
-  ...ENTRY_NAMES.filter((name) => name !== 'model_route').map(
-    (name): Column => [name, (entry) => csvValue(entry[name])],
-  ),
+  ...ENTRY_NAMES.filter((name) => name !== 'model_route').flatMap((name): Column[] => {
+    const owner = ownerOf(name);
+    const value: Column = [name, (entry) => csvValue(entry[name])];
+    return owner === null ? [value] : [value, [owner, (entry) => entry[owner] ?? null]];
+  }),
   ['routed', ({ model_route }) => model_route !== null],
   ...ROUTE_MEMBERS.map((member): Column => [`route_${member}`, ({ model_route }) => model_route?.[member] ?? null]),
 ];
@@ -27,7 +30,11 @@ function csvValue(value: unknown): CsvValue {
   return Array.isArray(value) ? value.join(' ') : (value as CsvValue);
 }
 
-export async function* exportRequestsCsv(client: ClickHouseReader, params: ReportParams): AsyncGenerator<string> {
+export async function* exportRequestsCsv(
+  client: ClickHouseReader,
+  params: ReportParams,
+  nameRows: NameRows,
+): AsyncGenerator<string> {
   yield csvLine(COLUMNS.map(([name]) => name));
   let after: string | null = null;
   do {
@@ -36,8 +43,8 @@ export async function* exportRequestsCsv(client: ClickHouseReader, params: Repor
       limit: PAGE_ENTRIES,
       cursor: after === null ? null : readRequestCursor(after),
     });
-    if (page.data.length > 0)
-      yield page.data.map((entry) => csvLine(COLUMNS.map(([, value]) => value(entry)))).join('');
+    const entries = await nameRows(page.data);
+    if (entries.length > 0) yield entries.map((entry) => csvLine(COLUMNS.map(([, value]) => value(entry)))).join('');
     after = page.nextCursor;
   } while (after !== null);
 }

@@ -1,13 +1,14 @@
-// Usage in a stretch of time: in total and by model, and by day.
+// Usage in a stretch of time: in total, by model and by whatever else is asked for, and by day.
 
 import { formatUsdString } from '../../../domain/money/format.ts';
+import { DIMENSIONS, type Dimension, type OwnerIds } from '../../../domain/reports/owners.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { picoOf } from '../decimal-text.ts';
 import { IS_ERROR, SPEND } from './metrics.ts';
 import { checkedConditions, conditionParameters, type ReportParams } from './report-params.ts';
 import { compareText } from './routing-conversations.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
-import { slotSeconds, TimeBuckets } from './time-buckets.ts';
+import { TimeBuckets } from './time-buckets.ts';
 
 export interface Usage {
   readonly requests: number;
@@ -20,100 +21,156 @@ export interface Usage {
 export interface UsageSummary extends Usage {
   readonly currency: 'USD';
   readonly by_model: readonly (Usage & { readonly model: string })[];
+  /** By the dimensions that were asked for; absent: by none. */
+  readonly groups?: readonly UsageGroup[];
 }
 
-export interface UsageDay extends Usage {
-  /** The date in the window's time zone. */
-  readonly date: string;
-  readonly errors: number;
+/** What a group's requests have in common. */
+export type GroupKey = OwnerIds & { readonly model?: string };
+export type UsageGroup = GroupKey & Usage;
+
+/** Of all requests of a day, or of each group of them. */
+export type UsageDay = { /** The date in the window's time zone. */ readonly date: string } & GroupKey & {
+    readonly errors: number;
+  } & Usage;
+
+export interface UsageParams extends ReportParams {
+  /** Empty or absent: requests are not grouped. */
+  readonly groupBy?: readonly Dimension[];
 }
+
+/** The maximum of rows of an answer: more are no report that anybody reads, and take the memory of jobs. */
+export const GROUPS_MAX = 20_000;
+
+const COLUMNS: Readonly<Record<Dimension, string>> = {
+  model: 'model',
+  organization: 'organization_id',
+  team: 'team_id',
+  user: 'user_id',
+  api_key: 'api_key_id',
+};
 
 /** Unknown counts add nothing. */
 const USAGE_COLUMNS = `count() AS requests, countIf(${IS_ERROR}) AS errors, sum(ifNull(tokens_prompt, 0)) AS prompt,
   sum(ifNull(tokens_completion, 0)) AS completion,
   toString(sum(ifNull(${SPEND}, 0))) AS cost`;
 
-interface UsageRow {
+/** A group's values are in members such as `by_team`, which hide no column that a condition uses. */
+type UsageRow = {
   readonly requests: number;
   readonly errors: number;
   readonly prompt: number;
   readonly completion: number;
   readonly cost: string;
-}
+} & { readonly [Name in Dimension as `by_${Name}`]?: string | null };
 
-export async function usageSummary(client: ClickHouseReader, params: ReportParams): Promise<UsageSummary> {
-  const rows = await selectReport<UsageRow & { readonly served: string }>(
+/** null: there are more than GROUPS_MAX groups. */
+export async function usageSummary(client: ClickHouseReader, params: UsageParams): Promise<UsageSummary | null> {
+  const groupBy = inOrder(params.groupBy ?? []);
+  // One statement groups by model and by what was asked for, so that the parts of an answer agree.
+  const other = groupBy.find((dimension) => dimension !== 'model');
+  const sets =
+    other === undefined
+      ? 'by_model'
+      : `GROUPING SETS ((by_model), (${groupBy.map((name) => `by_${name}`).join(', ')}))`;
+  const rows = await selectReport<UsageRow & { readonly is_group: boolean }>(
     client,
-    `SELECT toString(model) AS served, ${USAGE_COLUMNS}
+    `SELECT ${selected(inOrder(['model', ...groupBy]))}, ${other === undefined ? 'true' : `grouping(by_${other}) = 0`}
+       AS is_group, ${USAGE_COLUMNS}
      FROM request_facts FINAL
      WHERE ${checkedConditions(params)}
-     GROUP BY served
+     GROUP BY ${sets}
+     LIMIT ${GROUPS_MAX + 1}
      ${REPORT_SETTINGS}`,
     conditionParameters(params),
   );
-  const sum = new UsageSum();
-  for (const row of rows) sum.add(row);
+  if (rows.length > GROUPS_MAX) return null;
+  const models = other === undefined ? rows : rows.filter(({ is_group }) => !is_group);
   return {
     currency: 'USD',
-    ...sum.usage(),
-    by_model: rows
-      .toSorted((a, b) => b.requests - a.requests || compareText(a.served, b.served))
-      .map(({ served, requests, prompt, completion, cost }) => ({
-        model: served,
-        requests,
-        tokens_prompt: prompt,
-        tokens_completion: completion,
-        cost,
-      })),
+    ...sumOf(models),
+    by_model: models.toSorted(largestFirst(['model'])).map((row) => ({ model: row.by_model ?? '', ...usageOf(row) })),
+    ...(groupBy.length === 0 ? {} : { groups: groupsOf(rows, groupBy) }),
   };
 }
 
-/** Days with requests, first to last, whatever the window's granularity. */
-export async function usageDaily(client: ClickHouseReader, params: ReportParams): Promise<UsageDay[]> {
-  const days = { timeZone: params.window.timeZone, granularity: 'day' } as const;
-  const rows = await selectReport<UsageRow & { readonly slot: number }>(
-    client,
-    `SELECT intDiv(toUnixTimestamp(admitted_at), {slot_seconds:UInt32}) AS slot, ${USAGE_COLUMNS}
-     FROM request_facts FINAL
-     WHERE ${checkedConditions(params)}
-     GROUP BY slot
-     ORDER BY slot
-     ${REPORT_SETTINGS}`,
-    { ...conditionParameters(params), slot_seconds: slotSeconds(days) },
-  );
-  const buckets = new TimeBuckets(days);
-  const slotMs = slotSeconds(days) * 1000;
-  const sums = new Map<string, UsageSum>();
-  for (const row of rows) {
-    const { date } = buckets.bucketAt(row.slot * slotMs);
-    const sum = sums.get(date) ?? new UsageSum();
-    sums.set(date, sum);
-    sum.add(row);
-  }
-  return [...sums].map(([date, sum]) => ({ date, errors: sum.errors, ...sum.usage() }));
+function groupsOf(rows: readonly (UsageRow & { readonly is_group: boolean })[], groupBy: readonly Dimension[]) {
+  return rows
+    .filter(({ is_group }) => is_group)
+    .toSorted(largestFirst(groupBy))
+    .map((row) => ({ ...keyOf(row, groupBy), ...usageOf(row) }));
 }
 
-class UsageSum {
-  errors = 0;
-  #requests = 0;
-  #prompt = 0;
-  #completion = 0;
-  #cost = 0n;
+/** Days with requests, first to last, whatever the window's granularity. null: there are more than GROUPS_MAX rows. */
+export async function usageDaily(client: ClickHouseReader, params: UsageParams): Promise<UsageDay[] | null> {
+  const groupBy = inOrder(params.groupBy ?? []);
+  const dates = datesByStart(params.window);
+  const rows = await selectReport<UsageRow & { readonly start: number }>(
+    client,
+    `SELECT ${['roundDown(toUnixTimestamp(admitted_at), {starts:Array(UInt32)}) AS start', selected(groupBy)]
+      .filter((columns) => columns !== '')
+      .join(', ')}, ${USAGE_COLUMNS}
+     FROM request_facts FINAL
+     WHERE ${checkedConditions(params)}
+     GROUP BY ${['start', ...groupBy.map((name) => `by_${name}`)].join(', ')}
+     LIMIT ${GROUPS_MAX + 1}
+     ${REPORT_SETTINGS}`,
+    { ...conditionParameters(params), starts: [...dates.keys()] },
+  );
+  if (rows.length > GROUPS_MAX) return null;
+  const first = largestFirst(groupBy);
+  return rows
+    .toSorted((a, b) => a.start - b.start || first(a, b))
+    .map((row) => ({
+      date: dates.get(row.start) ?? '',
+      ...keyOf(row, groupBy),
+      errors: row.errors,
+      ...usageOf(row),
+    }));
+}
 
-  add(row: UsageRow): void {
-    this.#requests += row.requests;
-    this.errors += row.errors;
-    this.#prompt += row.prompt;
-    this.#completion += row.completion;
-    this.#cost += picoOf(row.cost);
-  }
+const HALF_DAY_MS = 43_200_000;
 
-  usage(): Usage {
-    return {
-      requests: this.#requests,
-      tokens_prompt: this.#prompt,
-      tokens_completion: this.#completion,
-      cost: formatUsdString(this.#cost),
-    };
+/** The dates of a window by their start in epoch seconds. No day is shorter than half of one. */
+function datesByStart({ fromMs, untilMs, timeZone }: ReportParams['window']): Map<number, string> {
+  const buckets = new TimeBuckets({ timeZone, granularity: 'day' });
+  const dates = new Map<number, string>();
+  for (let atMs = fromMs; atMs < untilMs + HALF_DAY_MS; atMs += HALF_DAY_MS) {
+    const { startMs, date } = buckets.bucketAt(atMs);
+    dates.set(startMs / 1000, date);
   }
+  return dates;
+}
+
+function inOrder(dimensions: readonly Dimension[]): Dimension[] {
+  return DIMENSIONS.filter((dimension) => dimensions.includes(dimension));
+}
+
+function selected(dimensions: readonly Dimension[]): string {
+  return dimensions.map((dimension) => `toString(${COLUMNS[dimension]}) AS by_${dimension}`).join(', ');
+}
+
+function keyOf(row: UsageRow, groupBy: readonly Dimension[]): GroupKey {
+  return Object.fromEntries(
+    groupBy.map((name) => [name === 'model' ? name : `${name}_id`, row[`by_${name}`] ?? null]),
+  ) as GroupKey;
+}
+
+function usageOf({ requests, prompt, completion, cost }: UsageRow): Usage {
+  return { requests, tokens_prompt: prompt, tokens_completion: completion, cost };
+}
+
+/** Most requests first, then by what the groups have in common. */
+function largestFirst(groupBy: readonly Dimension[]): (a: UsageRow, b: UsageRow) => number {
+  const nameOf = (row: UsageRow) => groupBy.map((dimension) => row[`by_${dimension}`] ?? '').join('\n');
+  return (a, b) => b.requests - a.requests || compareText(nameOf(a), nameOf(b));
+}
+
+function sumOf(rows: readonly UsageRow[]): Usage {
+  return {
+    requests: rows.reduce((sum, row) => sum + row.requests, 0),
+    tokens_prompt: rows.reduce((sum, row) => sum + row.prompt, 0),
+    tokens_completion: rows.reduce((sum, row) => sum + row.completion, 0),
+    cost: formatUsdString(rows.reduce((sum, row) => sum + picoOf(row.cost), 0n)),
+  };
 }

@@ -1,0 +1,57 @@
+// Whose a request is: its organization, team, user and key. Rows of reports name them, and usage can be grouped by
+// them.
+
+export const OWNERS = ['organization', 'team', 'user', 'api_key'] as const;
+export type Owner = (typeof OWNERS)[number];
+
+/** By what usage can be grouped. */
+export const DIMENSIONS = ['model', ...OWNERS] as const;
+export type Dimension = (typeof DIMENSIONS)[number];
+
+/** The ids of owners in a row, in its names on the wire; null: it has none. */
+export type OwnerIds = { readonly [Name in Owner as `${Name}_id`]?: string | null };
+
+/** Names by id: an organization's and a team's slug, a person's email address, a key's name. */
+export type OwnerNames = Readonly<Record<Owner, ReadonlyMap<string, string>>>;
+
+/**
+ * The names of what has these ids; what is gone has none. `organizationId`: nothing of another organization is named;
+ * null: whichever it belongs to.
+ */
+export type FindOwnerNames = (
+  organizationId: string | null,
+  ids: Readonly<Record<Owner, readonly string[]>>,
+) => Promise<OwnerNames>;
+
+/** A row with a name beside each id of an owner; null: there is no such owner, or its name is not known. */
+export type Named<Row> = Row & { readonly [Name in Owner]?: string | null };
+
+export type NameRows = <Row extends OwnerIds>(rows: readonly Row[]) => Promise<Named<Row>[]>;
+
+/** Names the owners in rows of one scope. */
+export function namingRows(find: FindOwnerNames, organizationId: string | null): NameRows {
+  return async (rows) => {
+    const ids = Object.fromEntries(OWNERS.map((owner) => [owner, distinct(rows, owner)])) as Record<Owner, string[]>;
+    const names = await find(organizationId, ids);
+    return rows.map((row) => withNames(row, names));
+  };
+}
+
+function distinct(rows: readonly OwnerIds[], owner: Owner): string[] {
+  return [...new Set(rows.map((row) => row[`${owner}_id`]).filter((id) => id != null))];
+}
+
+function withNames<Row extends OwnerIds>(row: Row, names: OwnerNames): Named<Row> {
+  const named: Record<string, unknown> = {};
+  for (const [member, value] of Object.entries(row)) {
+    named[member] = value;
+    const owner = ownerOf(member);
+    if (owner !== null) named[owner] = names[owner].get(value as string) ?? null;
+  }
+  return named as Named<Row>;
+}
+
+/** The owner whose id a member of a row is; null: it is something else. */
+export function ownerOf(member: string): Owner | null {
+  return OWNERS.find((owner) => member === `${owner}_id`) ?? null;
+}

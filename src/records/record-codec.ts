@@ -40,62 +40,55 @@ const END_AT = ENDING_AT + 1;
 const TERMINAL_LENGTH = END_AT + END_NAMES.length;
 
 /**
- * Makes a function from an expression over the fields of `one` (and of `other`). What writes a record is composed from
- * the table in this way, once, and is then the code that a person would write for these fields: a loop over their names
- * takes twice as long (2.2 against 1.0 µs a request, `benchmarks/micro/records.bench.ts`).
+ * Makes a function from an expression over its parameters. What writes a record is composed from the table in this way,
+ * once, and is then the code that a person would write for these fields: a loop over their names takes twice as long
+ * (`benchmarks/micro/records.bench.ts`).
  */
-function compile<Compiled>(expression: string): Compiled {
+function compile<Compiled>(parameters: string, expression: string): Compiled {
   // oxlint-disable-next-line typescript/no-implied-eval -- only names of the table above are in it
-  const made = new Function('json', 'isAbsent', `return (one, other) => ${expression};`) as (
-    json: (value: unknown) => string,
-    isAbsent: (value: unknown) => boolean,
+  const made = new Function('isAbsent', `return (${parameters}) => ${expression};`) as (
+    absent: typeof isAbsent,
   ) => Compiled;
-  return made(JSON.stringify, isAbsent);
+  return made(isAbsent);
 }
 
-/** The texts of these expressions with a comma between them, as an expression. */
-function joined(expressions: readonly string[]): string {
-  return expressions.join(` + ',' + `);
+/** The values of these fields as they lie in the frame. An instant is told from the frame's own, `originMs`. */
+function itemsOf(part: 'start' | 'end', names: readonly FieldName[]): string {
+  const items = names.map((name) => {
+    const value = `${part}.${name}`;
+    const { kind } = FIELDS[name].type;
+    if (kind === 'instant') return `${value} - originMs`;
+    if (kind !== 'usage') return value;
+    return `${value} === null ? null : [${USAGE_NAMES.map((count) => `${value}.${count}`).join(', ')}]`;
+  });
+  return items.join(', ');
 }
 
-/** The JSON of a field's value, as an expression. An instant is told from the frame's own, which is `other`. */
-function jsonOf(name: FieldName): string {
-  const value = `one.${name}`;
-  switch (FIELDS[name].type.kind) {
-    case 'instant':
-      return `(${value} - other)`;
-    case 'bytes':
-    case 'duration':
-    case 'status':
-    case 'flag':
-      return value;
-    case 'uuid':
-    case 'amount':
-      return `(${value} === null ? 'null' : '"' + ${value} + '"')`;
-    case 'texts':
-    case 'uuids':
-      return `(${value}.length === 0 ? '[]' : json(${value}))`;
-    case 'usage':
-      return `(${value} === null ? 'null' : '[' + ${joined(USAGE_NAMES.map((count) => `${value}.${count}`))} + ']')`;
-    case 'text':
-    case 'route':
-      return `(${value} === null ? 'null' : json(${value}))`;
-  }
-}
-
-type WriteItems = (values: Values, originMs: number) => string;
-/** Items of an array: the values of these fields. */
-const itemsOf = (names: readonly FieldName[]): WriteItems => compile(joined(names.map(jsonOf)));
-/** Members of an object, each behind a comma: of these optional fields, what a record has of them. */
-const membersOf = (names: readonly FieldName[]): ((values: Values) => string) =>
-  compile(names.map((name) => `(isAbsent(one.${name}) ? '' : ',"${name}":' + json(one.${name}))`).join(' + '));
-const sameOf = (names: readonly FieldName[]): ((one: Values, other: Values) => boolean) =>
-  compile(names.map((name) => `one.${name} === other.${name}`).join(' && '));
-
-const startItems = itemsOf(START_NAMES);
-const endItems = itemsOf(END_NAMES);
+type ItemOf = (
+  originMs: number,
+  caller: number,
+  deployment: number,
+  start: Values,
+  ending: number,
+  end: Values,
+) => unknown[];
+const admittedItem: ItemOf = compile(
+  'originMs, caller, deployment, start',
+  `[caller, deployment, ${itemsOf('start', START_NAMES)}]`,
+);
+const terminalItem: ItemOf = compile(
+  'originMs, caller, deployment, start, ending, end',
+  `[caller, deployment, ${itemsOf('start', START_NAMES)}, ending, ${itemsOf('end', END_NAMES)}]`,
+);
+/** What a record has of these optional fields, with those of `others`; null: none. */
+const membersOf = (names: readonly FieldName[]): ((values: Values, others: Values | null) => Values | null) => {
+  const statements = names.map((name) => `if (!isAbsent(one.${name})) (others ??= {}).${name} = one.${name};`);
+  return compile('one, others', `{ ${statements.join(' ')} return others; }`);
+};
 const startMembers = membersOf(OPTIONAL_START_NAMES);
 const endMembers = membersOf(OPTIONAL_END_NAMES);
+const sameOf = (names: readonly FieldName[]): ((one: Values, other: Values) => boolean) =>
+  compile('one, other', names.map((name) => `one.${name} === other.${name}`).join(' && '));
 const haveSame: Readonly<Record<DictionaryPart, (one: Values, other: Values) => boolean>> = {
   caller: sameOf(ENTRY_NAMES.caller),
   deployment: sameOf(ENTRY_NAMES.deployment),
@@ -106,11 +99,14 @@ function isAbsent(value: unknown): boolean {
   return value == null || value === false || (Array.isArray(value) && value.length === 0);
 }
 
-/** A frame that is being put together: its JSON so far, and its dictionary. */
+/**
+ * A frame that is being put together: its items so far, and its dictionary. It becomes text all at once: a text that is
+ * added up record by record costs twice as much and ten times the memory.
+ */
 export class OpenFrame {
   records = 0;
   private readonly originMs: number;
-  private text: string;
+  private readonly items: unknown[];
   private readonly entries: Readonly<Record<DictionaryPart, { values: Values; number: number }[]>> = {
     caller: [],
     deployment: [],
@@ -121,7 +117,7 @@ export class OpenFrame {
   /** `originMs`: near the instants of its records. */
   constructor(originMs: number) {
     this.originMs = originMs;
-    this.text = `[${originMs}`;
+    this.items = [originMs];
   }
 
   /**
@@ -129,35 +125,41 @@ export class OpenFrame {
    */
   add(start: ExecutionStart, end: ExecutionEnd | null): void {
     const { originMs } = this;
-    const caller = this.refer('caller', start);
-    const deployment = this.refer('deployment', start);
-    let members = startMembers(start as unknown as Values);
-    let items = `${caller},${deployment},${startItems(start as unknown as Values, originMs)}`;
-    if (end !== null) {
-      items += `,${this.refer('ending', end)},${endItems(end as unknown as Values, originMs)}`;
-      members += endMembers(end as unknown as Values);
-    }
-    this.text += members === '' ? `,[${items}]` : `,[${items},{${members.slice(1)}}]`;
+    const startValues = start as unknown as Values;
+    const endValues = (end ?? NOTHING) as Values;
+    const caller = this.refer('caller', startValues);
+    const deployment = this.refer('deployment', startValues);
+    const ending = end === null ? -1 : this.refer('ending', endValues);
+    const item = (end === null ? admittedItem : terminalItem)(
+      originMs,
+      caller,
+      deployment,
+      startValues,
+      ending,
+      endValues,
+    );
+    const members = endMembers(endValues, startMembers(startValues, null));
+    if (members !== null) item.push(members);
+    this.items.push(item);
     this.records += 1;
   }
 
   /** The number of the entry with these values, which is added if it is new. The latest is the likeliest. */
-  private refer(part: DictionaryPart, record: ExecutionStart | ExecutionEnd): number {
-    const values = record as unknown as Values;
+  private refer(part: DictionaryPart, values: Values): number {
     const entries = this.entries[part];
     const isSame = haveSame[part];
     for (let index = entries.length - 1; index >= 0; index--) {
       const entry = entries[index];
       if (entry !== undefined && isSame(entry.values, values)) return entry.number;
     }
-    this.text += `,${JSON.stringify([part, ...ENTRY_NAMES[part].map((name) => values[name])])}`;
+    this.items.push([part, ...ENTRY_NAMES[part].map((name) => values[name])]);
     const number = this.entryCount++;
     entries.push({ values, number });
     return number;
   }
 
   json(): string {
-    return `${this.text}]`;
+    return JSON.stringify(this.items);
   }
 }
 

@@ -11,6 +11,8 @@ import { StartFault } from './supervisor/start-fault.ts';
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   start: async () => (await import('./commands/start.ts')).startCommand,
   apply: async () => (await import('./commands/apply.ts')).applyCommand,
+  provider: async () => (await import('./commands/provider.ts')).providerCommand,
+  model: async () => (await import('./commands/model.ts')).modelCommand,
   status: async () => (await import('./commands/status.ts')).statusCommand,
   org: async () => (await import('./commands/org.ts')).orgCommand,
   member: async () => (await import('./commands/member.ts')).memberCommand,

@@ -1,30 +1,50 @@
 // `tollgate apply`: applies a configuration file to a running installation; every gateway follows within a second.
 
 import { resolve } from 'node:path';
+import type { Configuration } from '../domain/configuration/configuration.ts';
+import { type Difference, describeDifference } from '../domain/configuration/difference.ts';
+import type { AppliedConfiguration } from '../storage/postgres/apply/apply-configuration.ts';
 import { type Command, type CommandContext, expectPositionals, parseArguments } from './command.ts';
 import { applyOrExplain, readConfigurationFile, renderGeneratedKeys } from './configuration-file.ts';
 import { withDatabase } from './database.ts';
 
 export const applyCommand: Command = {
-  usage: ['tollgate apply FILE'],
-  summary: 'Puts a configuration file into the running installation of DATA_DIR, or of DATABASE_URL.',
+  usage: ['tollgate apply FILE [--dry-run] [--prune]'],
+  summary:
+    'Puts a configuration file into the running installation of DATA_DIR, or of DATABASE_URL. What the file does not ' +
+    'mention stays as it is. --dry-run prints the difference and changes nothing; --prune removes the providers, ' +
+    'models, routing policies, limits and keys from a file that its lists no longer have.',
   run,
 };
 
+const OPTIONS = { 'dry-run': { type: 'boolean', default: false }, prune: { type: 'boolean', default: false } } as const;
+
 async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
-  const [file = ''] = expectPositionals(parseArguments(args, {}).positionals, ['FILE']);
+  const { values, positionals } = parseArguments(args, OPTIONS);
+  const [file = ''] = expectPositionals(positionals, ['FILE']);
+  const dryRun = values['dry-run'];
   const configuration = readConfigurationFile(resolve(file), environment);
-  const { generatedKeys, catalogChanged, catalogVersion } = await withDatabase(environment, (postgres, config) =>
-    applyOrExplain(postgres, configuration, config),
+  const applied = await withDatabase(environment, (postgres, config) =>
+    applyOrExplain(postgres, configuration, config, { dryRun, prune: values.prune }),
   );
-  if (generatedKeys.length > 0) print(renderGeneratedKeys(generatedKeys));
-  const { providers, models, organizations } = configuration;
-  print(
-    `applied: ${count(providers, 'provider')}, ${count(models, 'model')}, ` +
-      `${count(organizations, 'organization')}; ` +
-      `the catalog is ${catalogChanged ? 'now' : 'still'} version ${catalogVersion}`,
-  );
+  const { generatedKeys, differences } = applied;
+  if (dryRun || values.prune) for (const line of differences.flatMap(describeDifference)) print(line);
+  if (generatedKeys.length > 0 && !dryRun) print(renderGeneratedKeys(generatedKeys));
+  print(dryRun ? describeDryRun(differences) : describeApplied(configuration, applied));
   return 0;
+}
+
+function describeDryRun(differences: readonly Difference[]): string {
+  const found = differences.length === 0 ? 'no difference' : count(differences, 'difference');
+  return `nothing is applied (--dry-run): ${found}`;
+}
+
+function describeApplied(configuration: Configuration, applied: AppliedConfiguration): string {
+  const { providers, models, organizations } = configuration;
+  return (
+    `applied: ${count(providers, 'provider')}, ${count(models, 'model')}, ${count(organizations, 'organization')}; ` +
+    `the catalog is ${applied.catalogChanged ? 'now' : 'still'} version ${applied.catalogVersion}`
+  );
 }
 
 function count(items: readonly unknown[], noun: string): string {

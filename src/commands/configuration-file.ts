@@ -7,7 +7,11 @@ import type { Environment } from '../config.ts';
 import type { Configuration } from '../domain/configuration/configuration.ts';
 import { parseConfigurationFile } from '../domain/configuration/parse-configuration-file.ts';
 import { ConfigurationConflict, type GeneratedKey } from '../storage/postgres/apply/application.ts';
-import { type AppliedConfiguration, applyConfiguration } from '../storage/postgres/apply/apply-configuration.ts';
+import {
+  type AppliedConfiguration,
+  type ApplyOptions,
+  applyConfiguration,
+} from '../storage/postgres/apply/apply-configuration.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 
@@ -32,9 +36,10 @@ export async function applyOrExplain(
   postgres: Postgres,
   configuration: Configuration,
   secrets: { readonly masterKey: Buffer },
+  options: ApplyOptions = {},
 ): Promise<AppliedConfiguration> {
   try {
-    return await applyConfiguration(postgres, configuration, secrets);
+    return await applyConfiguration(postgres, configuration, secrets, options);
   } catch (error) {
     if (error instanceof ConfigurationConflict)
       throw new StartFault(`the configuration is not applied: ${error.message}`, { cause: error });

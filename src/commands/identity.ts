@@ -74,6 +74,6 @@ function explain({ refused, field, reason }: Refused, what: string): string {
       return `${what}: ${reason ?? 'not permitted'}`;
     case 'conflict':
     case 'invalid':
-      return `${what}: ${field ?? ''} ${reason ?? 'cannot be changed so'}`;
+      return `${what}: ${field === undefined ? '' : `${field} `}${reason ?? 'cannot be changed so'}`;
   }
 }

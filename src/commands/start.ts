@@ -220,7 +220,7 @@ async function applyDemo(
   const secret = keepDemoKey(config.dataDirectory);
   const organizations = configuration.organizations.map((organization) => ({
     ...organization,
-    keys: organization.keys.map((key) => ({ ...key, secret: key.secret ?? secret })),
+    keys: (organization.keys ?? []).map((key) => ({ ...key, secret: key.secret ?? secret })),
   }));
   await applyOrExplain(postgres, { ...configuration, organizations }, secrets);
   const [demo] = organizations;
@@ -234,7 +234,7 @@ async function applyDemo(
 function findTriable({ models }: Configuration): string | null {
   const model = models.find(
     ({ active, maxCompletionTokensCap, servedBy }) =>
-      active &&
+      active !== false &&
       maxCompletionTokensCap !== null &&
       servedBy.some((deployment) => deployment.apis.includes('chat_completions') && deployment.price !== null),
   );

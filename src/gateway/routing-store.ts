@@ -1,12 +1,12 @@
 // Provides the routing operations of storage to the control plane.
 
 import type { RoutingStore } from '../control-plane/routing/routing-store.ts';
+import { publishPolicy } from '../storage/postgres/catalog/catalog-operations.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 import {
   getOrganizationRouting,
   getPolicy,
   listPolicies,
-  putPolicy,
   setOrganizationRouting,
 } from '../storage/postgres/routing/policies.ts';
 
@@ -14,7 +14,7 @@ export function createRoutingStore(postgres: Postgres): RoutingStore {
   return {
     listPolicies: () => listPolicies(postgres),
     getPolicy: (name) => getPolicy(postgres, name),
-    putPolicy: (actor, name, definition) => putPolicy(postgres, actor, name, definition),
+    putPolicy: (actor, name, definition) => publishPolicy(postgres, actor, { name, definition }),
     getOrganizationRouting: (organizationId) => getOrganizationRouting(postgres, organizationId),
     setOrganizationRouting: (actor, organizationId, policy) =>
       setOrganizationRouting(postgres, actor, organizationId, policy),

@@ -150,7 +150,7 @@ describe('applying a file', () => {
     const heard: string[] = [];
     const listener = await listen(heard);
     const second = await apply(FILE);
-    assert.deepEqual(second, { ...first, generatedKeys: [], catalogChanged: false });
+    assert.deepEqual(second, { ...first, generatedKeys: [], catalogChanged: false, differences: [] });
     assert.deepEqual(await dump(), before);
     await heardNext(heard, () => postgres.query(`SELECT pg_notify('tollgate_changed', 'end')`));
     assert.deepEqual(heard, ['end']);
@@ -443,7 +443,10 @@ describe('limits of a file', () => {
       assert.notEqual(silent, FILE);
       await apply(silent);
       assert.deepEqual(await dump(), before);
-      await apply(FILE.replace(/limits: .*/, 'limits: []'));
+      const none = FILE.replace(/limits: .*/, 'limits: []');
+      await apply(none);
+      assert.deepEqual(await shown(), [...platforms, organizations]);
+      await applyConfiguration(postgres, read(none), { masterKey }, { prune: true });
       assert.deepEqual(await shown(), [organizations]);
       await apply(FILE);
       assert.deepEqual(await shown(), [...platforms, organizations]);

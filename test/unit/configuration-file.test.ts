@@ -108,13 +108,13 @@ describe('a right file', () => {
     const { routingPolicies, organizations } = parse(text, { ...ENVIRONMENT, OPENAI_API_KEY: 'k' });
     assert.equal(routingPolicies[0]?.name, 'default');
     assert.deepEqual(routingPolicies[0]?.definition.sticky, { min_tokens: 20000 });
-    assert.equal(organizations[0]?.autoRoutingPolicy, 'default');
+    assert.equal(organizations[0]?.autoRouting?.policy, 'default');
     const unnamed = parse(text.replace('auto_routing: { policy: default }', 'auto_routing: {}'), {
       ...ENVIRONMENT,
       OPENAI_API_KEY: 'k',
     });
     assert.equal(
-      unnamed.organizations[0]?.autoRoutingPolicy,
+      unnamed.organizations[0]?.autoRouting?.policy,
       'default',
       'who names none routes by the platform’s default',
     );
@@ -126,15 +126,18 @@ describe('a right file', () => {
     ]);
   });
 
-  test('an empty file is an empty configuration', () => {
-    assert.deepEqual(parse(''), { providers: [], models: [], routingPolicies: [], organizations: [] });
+  test('a file without any section is an error; a section may be empty', () => {
+    const empty = 'the file is empty: it has none of providers, models, routing_policies, organizations';
+    for (const text of ['', '# nothing\n', '{}']) assert.deepEqual(errorsOf(text), [`tollgate.yaml:1: ${empty}`]);
+    const nothing = { providers: [], models: [], routingPolicies: [], organizations: [] };
+    assert.deepEqual(parse('models: []'), { sections: ['models'], ...nothing });
   });
 
   test('the demo file is right', () => {
     const demo = readFileSync(new URL('../../deploy/demo.yaml', import.meta.url), 'utf8');
     const { models, organizations } = parse(demo, { SIMULATED_PROVIDER_URL: 'http://127.0.0.1:9/' });
     assert.ok(models.some(({ aliases }) => aliases.includes('sim/large[1m]')));
-    assert.equal(organizations[0]?.keys[0]?.secret, null);
+    assert.equal(organizations[0]?.keys?.[0]?.secret, null);
   });
 });
 
@@ -221,7 +224,7 @@ organizations:
     assert.deepEqual(parse(fileWith(`{ url: "https://hooks.test/a", secret: ${secret} }`)).organizations[0]?.webhook, {
       url: 'https://hooks.test/a',
       secret,
-      active: true,
+      active: null,
     });
     const [url = '', secretError = '', ...rest] = errorsOf(fileWith('{ url: "ftp://hooks.test", secret: short }'));
     assert.match(

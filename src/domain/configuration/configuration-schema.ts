@@ -10,11 +10,13 @@ import { policyDefinition } from '../routing/policy-definition.ts';
 import { DEFAULT_POLICY } from '../routing/routing-policy.ts';
 import { webhookSecretProblem } from '../webhooks/webhook-signature.ts';
 import { webhookUrlProblem } from '../webhooks/webhook-url.ts';
-import type {
-  Configuration,
-  ConfiguredModel,
-  ConfiguredOrganization,
-  ConfiguredRoutingPolicy,
+import {
+  type Configuration,
+  type ConfiguredModel,
+  type ConfiguredOrganization,
+  type ConfiguredRoutingPolicy,
+  SECTION_NAMES,
+  type SectionName,
 } from './configuration.ts';
 import { modelNameSchema as modelName, slugSchema as slug } from './name-schemas.ts';
 
@@ -135,7 +137,7 @@ const model = z
     max_completion_tokens_cap: tokens.optional(),
     attachment_tokens_max: z.int('must be a whole number').min(0, 'must not be negative').optional(),
     tokenizer: z.enum(['o200k_base', 'cl100k_base', 'p50k_base', 'r50k_base']).default('o200k_base'),
-    active: z.boolean().default(true),
+    active: z.boolean().optional(),
     served_by: z.array(deployment).min(1, 'must name at least one provider'),
   })
   .check((context) => {
@@ -170,7 +172,7 @@ const model = z
       maxCompletionTokensCap: found.max_completion_tokens_cap ?? null,
       attachmentTokensMax: found.attachment_tokens_max ?? null,
       tokenizer: found.tokenizer,
-      active: found.active,
+      active: found.active ?? null,
       servedBy: found.served_by.map((entry) => ({
         provider: entry.provider,
         providerModel: entry.model,
@@ -222,7 +224,7 @@ const webhook = z.strictObject({
     const problem = webhookSecretProblem(text);
     if (problem !== null) context.addIssue({ code: 'custom', message: problem });
   }),
-  active: z.boolean().default(true),
+  active: z.boolean().nullable().default(null),
 });
 
 const organization = z
@@ -232,14 +234,14 @@ const organization = z
     billing: z.enum(['prepaid', 'none']),
     opening_credit: usd.optional(),
     // An organization that names no policy routes by the platform's default (spec 4.11).
-    auto_routing: z.strictObject({ policy: slug.default(DEFAULT_POLICY) }).optional(),
+    auto_routing: z.strictObject({ policy: slug.nullable().default(DEFAULT_POLICY) }).optional(),
     limits: z.array(limit).optional(),
     teams: z.array(z.strictObject({ slug })).default([]),
     users: z
       .array(
         z.strictObject({
           email,
-          role: z.enum(['owner', 'admin', 'member']).default('member'),
+          role: z.enum(['owner', 'admin', 'member']).nullable().default(null),
           teams: z.array(z.string()).default([]),
         }),
       )
@@ -253,7 +255,7 @@ const organization = z
           secret: keySecret.optional(),
         }),
       )
-      .default([]),
+      .optional(),
     webhook: webhook.optional(),
   })
   .check((context) => {
@@ -269,35 +271,42 @@ const organization = z
   .transform(
     (found): ConfiguredOrganization => ({
       slug: found.slug,
-      displayName: found.display_name ?? found.slug,
+      displayName: found.display_name ?? null,
       billing: found.billing,
       openingCredit: found.opening_credit ?? null,
-      autoRoutingPolicy: found.auto_routing?.policy ?? null,
+      autoRouting: found.auto_routing ?? null,
       limits: found.limits ?? null,
       teams: found.teams.map((team) => team.slug),
       users: found.users,
-      keys: found.keys.map((key) => ({
-        name: key.name,
-        team: key.team ?? null,
-        userEmail: key.user ?? null,
-        secret: key.secret ?? null,
-      })),
+      keys:
+        found.keys?.map((key) => ({
+          name: key.name,
+          team: key.team ?? null,
+          userEmail: key.user ?? null,
+          secret: key.secret ?? null,
+        })) ?? null,
       webhook: found.webhook ?? null,
     }),
   );
 
 export const configurationSchema = z
   .strictObject({
-    providers: z.array(provider).default([]),
-    models: z.array(model).default([]),
-    routing_policies: z.array(routingPolicy).default([]),
-    organizations: z.array(organization).default([]),
+    providers: z.array(provider).optional(),
+    models: z.array(model).optional(),
+    routing_policies: z.array(routingPolicy).optional(),
+    organizations: z.array(organization).optional(),
   })
+  .refine((found) => sectionsOf(found).length > 0, `the file is empty: it has none of ${SECTION_NAMES.join(', ')}`)
   .transform(
     (found): Configuration => ({
-      providers: found.providers,
-      models: found.models,
-      routingPolicies: found.routing_policies,
-      organizations: found.organizations,
+      sections: sectionsOf(found),
+      providers: found.providers ?? [],
+      models: found.models ?? [],
+      routingPolicies: found.routing_policies ?? [],
+      organizations: found.organizations ?? [],
     }),
   );
+
+function sectionsOf(found: Readonly<Partial<Record<SectionName, unknown>>>): SectionName[] {
+  return SECTION_NAMES.filter((name) => found[name] !== undefined);
+}

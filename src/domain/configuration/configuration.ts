@@ -6,7 +6,12 @@ import type { Provider, StreamUsage } from '../models/catalog.ts';
 import type { PicoUsd } from '../money/pico-usd.ts';
 import type { PolicyDefinition } from '../routing/policy-definition.ts';
 
+export const SECTION_NAMES = ['providers', 'models', 'routing_policies', 'organizations'] as const;
+export type SectionName = (typeof SECTION_NAMES)[number];
+
 export interface Configuration {
+  /** The sections that the file has; what a section no longer lists can be removed (`apply --prune`). */
+  readonly sections: readonly SectionName[];
   readonly providers: readonly Provider[];
   readonly models: readonly ConfiguredModel[];
   readonly routingPolicies: readonly ConfiguredRoutingPolicy[];
@@ -23,7 +28,8 @@ export interface ConfiguredModel {
   readonly maxCompletionTokensCap: number | null;
   readonly attachmentTokensMax: number | null;
   readonly tokenizer: string;
-  readonly active: boolean;
+  /** null: the file does not say, so that it stays as it is; a new model is active. */
+  readonly active: boolean | null;
   readonly servedBy: readonly ConfiguredDeployment[];
 }
 
@@ -52,18 +58,18 @@ export interface ConfiguredRoutingPolicy {
   readonly definition: PolicyDefinition;
 }
 
+/** null: the file says nothing about it, so that it stays as it is. */
 export interface ConfiguredOrganization {
   readonly slug: string;
-  readonly displayName: string;
+  readonly displayName: string | null;
   readonly billing: 'prepaid' | 'none';
   readonly openingCredit: PicoUsd | null;
-  readonly autoRoutingPolicy: string | null;
-  /** null: the file says nothing about them. */
+  /** `policy` null: auto routing is off. */
+  readonly autoRouting: { readonly policy: string | null } | null;
   readonly limits: readonly UsageLimit[] | null;
   readonly teams: readonly string[];
   readonly users: readonly ConfiguredUser[];
-  readonly keys: readonly ConfiguredKey[];
-  /** null: the file says nothing about one. */
+  readonly keys: readonly ConfiguredKey[] | null;
   readonly webhook: ConfiguredWebhook | null;
 }
 
@@ -71,7 +77,8 @@ export interface ConfiguredOrganization {
 export interface ConfiguredWebhook {
   readonly url: string;
   readonly secret: string;
-  readonly active: boolean;
+  /** null: the file does not say; a new one is active. */
+  readonly active: boolean | null;
 }
 
 /**
@@ -93,7 +100,8 @@ export type UsageLimit =
 
 export interface ConfiguredUser {
   readonly email: string;
-  readonly role: Role;
+  /** null: the file does not say; a new member has the role `member`. */
+  readonly role: Role | null;
   readonly teams: readonly string[];
 }
 

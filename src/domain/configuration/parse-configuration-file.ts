@@ -32,7 +32,7 @@ interface Complaint {
   readonly text: string;
 }
 
-/** `fileName` is what the errors call the file. An empty file is an empty configuration. */
+/** `fileName` is what the errors call the file. */
 export function parseConfigurationFile(
   text: string,
   environment: Readonly<Record<string, string | undefined>>,

@@ -13,14 +13,25 @@ export type AuditAction =
   | `limits.replace`
   | `platform_administrator.${'add' | 'remove'}`
   | 'organization.routing'
-  | 'routing_policy.put'
+  | `${'provider' | 'model' | 'routing_policy'}.${'put' | 'remove'}`
   | `wallet.${'deposit' | 'freeze' | 'unfreeze'}`
   | `webhook.${'set' | 'remove' | 'rotate_secret' | 'redeliver'}`
   | 'epoch.abandon'
   | 'configuration.apply';
 
 export interface AuditTarget {
-  readonly kind: 'organization' | 'team' | 'user' | 'key' | 'token' | 'routing_policy' | 'wallet' | 'webhook' | 'epoch';
+  readonly kind:
+    | 'organization'
+    | 'team'
+    | 'user'
+    | 'key'
+    | 'token'
+    | 'provider'
+    | 'model'
+    | 'routing_policy'
+    | 'wallet'
+    | 'webhook'
+    | 'epoch';
   readonly id: string;
 }
 

@@ -14,8 +14,8 @@ export interface Application {
   readonly client: PostgresClient;
   readonly box: SecretBox;
   readonly pepper: Buffer;
-  /** Whether something changed that gateways hold in memory. */
-  catalogChanged: boolean;
+  /** What the sections of the file no longer have is removed. */
+  readonly prune: boolean;
   /** Keys, users and organizations whose credentials gateways must look up again (changes.ts). */
   readonly changedIds: string[];
   readonly generatedKeys: GeneratedKey[];

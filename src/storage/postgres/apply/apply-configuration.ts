@@ -1,22 +1,39 @@
 // Applies a configuration file to the database in one transaction: it upserts what the file has and leaves everything
-// else alone. Applying a file again changes nothing and notifies nobody.
+// else alone, unless told to remove what the file's sections no longer have. Applying a file again changes nothing and
+// notifies nobody.
 
 import type { Configuration } from '../../../domain/configuration/configuration.ts';
+import type { CatalogKind, Difference } from '../../../domain/configuration/difference.ts';
 import { derivePepper } from '../../../domain/identity/key-hash.ts';
-import { notifyCatalogChanged, notifyPrincipalsChanged } from '../changes.ts';
+import type { Refused } from '../../../domain/refusals/refused.ts';
+import { REMOVE } from '../catalog/catalog-operations.ts';
+import { readCatalogStates } from '../catalog/catalog-states.ts';
+import { changeCatalog } from '../catalog/change-catalog.ts';
+import { putModels, releaseAliases } from '../catalog/model-changes.ts';
+import { putProvider } from '../catalog/provider-changes.ts';
+import { notifyPrincipalsChanged } from '../changes.ts';
 import { OWNER_FLOOR_SQLSTATE } from '../identity/change.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
+import { transactionOrRollback } from '../rollback.ts';
+import { putPolicyVersion } from '../routing/policies.ts';
 import { createSecretBox } from '../secret-box.ts';
 import { type Application, ConfigurationConflict, type GeneratedKey } from './application.ts';
-import { applyModels, applyProvider, applyRoutingPolicy } from './apply-catalog.ts';
 import { applyOrganization } from './apply-organization.ts';
-import { auditApplication, readOrganizationStates } from './audit-application.ts';
+import { auditApplication, FILE, organizationDifferences, readOrganizationStates } from './audit-application.ts';
 
 export interface AppliedConfiguration {
   /** New keys that the file names without a secret; they are shown now and never again. */
   readonly generatedKeys: readonly GeneratedKey[];
   readonly catalogVersion: number;
   readonly catalogChanged: boolean;
+  readonly differences: readonly Difference[];
+}
+
+export interface ApplyOptions {
+  /** Removes what the sections of the file no longer have. */
+  readonly prune?: boolean;
+  /** Finds what would change, and changes nothing. */
+  readonly dryRun?: boolean;
 }
 
 /**
@@ -27,44 +44,80 @@ export async function applyConfiguration(
   postgres: Postgres,
   configuration: Configuration,
   secrets: { readonly masterKey: Buffer },
+  { prune = false, dryRun = false }: ApplyOptions = {},
 ): Promise<AppliedConfiguration> {
   const box = createSecretBox(secrets.masterKey);
   const pepper = derivePepper(secrets.masterKey);
-  return postgres.transaction(async (client) => {
-    // Applications take this lock one after the other; readers are not blocked.
-    await client.query('SELECT version FROM catalog_version FOR UPDATE');
-    const application: Application = {
-      client,
-      box,
-      pepper,
-      catalogChanged: false,
-      changedIds: [],
-      generatedKeys: [],
-    };
-    const slugs = configuration.organizations.map(({ slug }) => slug);
+  return transactionOrRollback(postgres, async (client, rollBack) => {
+    const application = { client, box, pepper, prune, changedIds: [], generatedKeys: [] };
+    const applied = await applyIn(application, configuration);
+    return dryRun ? rollBack(applied) : applied;
+  });
+}
+
+async function applyIn(application: Application, configuration: Configuration): Promise<AppliedConfiguration> {
+  const { client } = application;
+  const slugs = configuration.organizations.map(({ slug }) => slug);
+  const catalog = await changeCatalog(client, FILE, async () => {
     const before = await readOrganizationStates(client, slugs);
     // The constraint "an organization has an owner" is checked at the end, since the file may name the next owner after
     // the last one.
     await client.query('SET CONSTRAINTS ALL DEFERRED');
-    for (const provider of configuration.providers) await applyProvider(application, provider);
-    await applyModels(application, configuration.models);
-    for (const policy of configuration.routingPolicies) await applyRoutingPolicy(application, policy);
-    for (const organization of configuration.organizations) await applyOrganization(application, organization);
+    await applyParts(application, configuration);
     await checkOwners(client);
-    await auditApplication(client, before, await readOrganizationStates(client, slugs));
-
-    const { rows } = await client.query<{ version: string }>(
-      'UPDATE catalog_version SET version = version + $1 RETURNING version',
-      [application.catalogChanged ? 1 : 0],
-    );
-    if (application.catalogChanged) await notifyCatalogChanged(client);
-    await notifyPrincipalsChanged(client, application.changedIds);
-    return {
-      generatedKeys: application.generatedKeys,
-      catalogVersion: Number(rows[0]?.version),
-      catalogChanged: application.catalogChanged,
-    };
+    const after = await readOrganizationStates(client, slugs);
+    await auditApplication(client, before, after);
+    return organizationDifferences(before, after);
   });
+  await notifyPrincipalsChanged(client, application.changedIds);
+  return {
+    generatedKeys: application.generatedKeys,
+    catalogVersion: catalog.version,
+    catalogChanged: catalog.changed,
+    differences: [...catalog.differences, ...catalog.result],
+  };
+}
+
+async function applyParts(application: Application, configuration: Configuration): Promise<void> {
+  const { client, box } = application;
+  const { providers, models, routingPolicies, organizations } = configuration;
+  const surplus = application.prune ? await findSurplus(client, configuration) : [];
+  // An alias may move from a model that is removed to one that is new.
+  await releaseAliases(
+    client,
+    surplus.filter(({ kind }) => kind === 'model').map(({ id }) => id),
+  );
+  for (const provider of providers) expectDone(await putProvider(client, box, provider));
+  expectDone(await putModels(client, models));
+  for (const { name, definition } of routingPolicies) await putPolicyVersion(client, name, definition);
+  for (const organization of organizations) await applyOrganization(application, organization);
+  for (const { kind, id } of surplus)
+    expectDone(await REMOVE[kind](client, id), `the ${kind.replace('_', ' ')} "${id}" cannot be removed: `);
+}
+
+interface Surplus {
+  readonly kind: CatalogKind;
+  readonly id: string;
+}
+
+/** What is there of the kinds that the file has a section of, and not in that section. */
+async function findSurplus(client: PostgresClient, configuration: Configuration): Promise<readonly Surplus[]> {
+  const { sections, providers, models, routingPolicies } = configuration;
+  const listed = {
+    routing_policy: { section: 'routing_policies', ids: routingPolicies.map(({ name }) => name) },
+    model: { section: 'models', ids: models.map(({ id }) => id) },
+    provider: { section: 'providers', ids: providers.map(({ id }) => id) },
+  } as const;
+  const states = await readCatalogStates(client);
+  return Object.entries(listed).flatMap(([kind, { section, ids }]) =>
+    sections.includes(section)
+      ? states.filter((state) => state.kind === kind && !(ids as readonly string[]).includes(state.id))
+      : [],
+  );
+}
+
+function expectDone(refused: Refused | null, before = ''): void {
+  if (refused !== null) throw new ConfigurationConflict(`${before}${refused.reason ?? refused.refused}`);
 }
 
 async function checkOwners(client: PostgresClient): Promise<void> {

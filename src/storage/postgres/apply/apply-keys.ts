@@ -27,6 +27,21 @@ export async function applyKeys(
     if (key.secret === null) await generateOnce(application, organization, key, bindings);
     else await upsertKey(application, organization, { name: key.name, secret: key.secret }, bindings);
   }
+  if (application.prune) await revokeOtherKeys(application, organization, keys);
+}
+
+/** Of the keys that came from a file; all others are revoked by who made them. */
+async function revokeOtherKeys(
+  { client, changedIds }: Application,
+  { id }: Owner,
+  keys: readonly ConfiguredKey[],
+): Promise<void> {
+  const { rows } = await client.query<{ id: string }>(
+    `UPDATE api_keys SET revoked_at = now()
+      WHERE organization_id = $1 AND from_configuration AND revoked_at IS NULL AND name <> ALL ($2) RETURNING id`,
+    [id, keys.map(({ name }) => name)],
+  );
+  changedIds.push(...rows.map((row) => row.id));
 }
 
 async function findBindings({ client }: Application, organization: Owner, key: ConfiguredKey): Promise<Bindings> {

@@ -2,7 +2,7 @@
 // keys.
 
 import type { ConfiguredOrganization, ConfiguredUser } from '../../../domain/configuration/configuration.ts';
-import { storeLimits } from '../identity/limits.ts';
+import { addLimits, storeLimits } from '../identity/limits.ts';
 import { deposit } from '../ledger/credits.ts';
 import { applyWebhook } from '../webhooks/webhooks.ts';
 import type { Application } from './application.ts';
@@ -24,11 +24,11 @@ export async function applyOrganization(application: Application, organization: 
       reference: OPENING_CREDIT_REFERENCE,
     });
   }
-  // If the file has limits, they replace those that the platform set on the organization. A file has none for teams,
-  // users and keys.
+  // Limits of the file are the platform's on the organization. A file has none for teams, users and keys.
   if (organization.limits !== null) {
+    const store = application.prune ? storeLimits : addLimits;
     const params = { setBy: 'platform', limits: organization.limits } as const;
-    if (await storeLimits(application.client, { kind: 'organization', organizationId: id }, params))
+    if (await store(application.client, { kind: 'organization', organizationId: id }, params))
       application.changedIds.push(id);
   }
   for (const slug of organization.teams) {
@@ -38,29 +38,28 @@ export async function applyOrganization(application: Application, organization: 
     );
   }
   for (const user of organization.users) await applyUser(application, id, user);
-  await applyKeys(application, { id, slug: organization.slug }, organization.keys);
+  if (organization.keys !== null) await applyKeys(application, { id, slug: organization.slug }, organization.keys);
   if (organization.webhook !== null)
     await applyWebhook(application.client, application.box, { organizationId: id, ...organization.webhook });
 }
 
 async function upsertOrganization(application: Application, organization: ConfiguredOrganization): Promise<string> {
   const { client, changedIds } = application;
-  const { slug, displayName, billing, autoRoutingPolicy } = organization;
-  const before = await client.query<{ billing: string; policy: string | null }>(
-    'SELECT billing, auto_routing_policy AS policy FROM organizations WHERE slug = $1 FOR UPDATE',
+  const { slug, displayName, billing, autoRouting } = organization;
+  const before = await client.query<{ billing: string }>(
+    'SELECT billing FROM organizations WHERE slug = $1 FOR UPDATE',
     [slug],
   );
   const { rows } = await client.query<{ id: string }>(
-    `INSERT INTO organizations (slug, display_name, billing, auto_routing_policy) VALUES ($1, $2, $3, $4)
-     ON CONFLICT (slug) DO UPDATE SET display_name = excluded.display_name, billing = excluded.billing,
-       auto_routing_policy = excluded.auto_routing_policy
+    `INSERT INTO organizations AS o (slug, display_name, billing, auto_routing_policy)
+      VALUES ($1, coalesce($2, $1), $3, $4)
+     ON CONFLICT (slug) DO UPDATE SET display_name = coalesce($2, o.display_name), billing = excluded.billing,
+       auto_routing_policy = CASE WHEN $5 THEN excluded.auto_routing_policy ELSE o.auto_routing_policy END
      RETURNING id`,
-    [slug, displayName, billing, autoRoutingPolicy],
+    [slug, displayName, billing, autoRouting?.policy ?? null, autoRouting !== null],
   );
   const id = rows[0]?.id;
   if (id === undefined) throw new Error(`the organization ${slug} was not stored`);
-  // Gateways load the organizations' policies with the catalog.
-  if ((before.rows[0]?.policy ?? null) !== autoRoutingPolicy) application.catalogChanged = true;
   // Gateways remember with every key who pays.
   if (before.rows[0] !== undefined && before.rows[0].billing !== billing) changedIds.push(id);
   return id;
@@ -86,10 +85,10 @@ async function applyUser(application: Application, organizationId: string, user:
   await client.query('INSERT INTO users (email) VALUES ($1) ON CONFLICT (lower(email)) DO NOTHING', [user.email]);
   const values = [organizationId, user.email, user.role];
   const own = await client.query<{ user_id: string }>(
-    `INSERT INTO memberships (organization_id, user_id, role) SELECT $1, id, $3 FROM users
+    `INSERT INTO memberships (organization_id, user_id, role) SELECT $1, id, coalesce($3, 'member') FROM users
       WHERE lower(email) = lower($2)
      ON CONFLICT (organization_id, user_id) WHERE team_id IS NULL DO UPDATE SET role = excluded.role
-       WHERE memberships.role <> excluded.role
+       WHERE $3 IS NOT NULL AND memberships.role <> excluded.role
      RETURNING user_id`,
     values,
   );

@@ -1,11 +1,18 @@
 // Writes the audit entries of an applied configuration file: each organization that it changed, before and after,
 // without secrets.
 
+import { type ConfiguredState, type Difference, findDifferences } from '../../../domain/configuration/difference.ts';
 import type { Actor } from '../../../domain/identity/actor.ts';
+import { formatUsdString } from '../../../domain/money/format.ts';
 import { recordAudit } from '../identity/audit.ts';
 import type { PostgresClient } from '../pool.ts';
 
-const FILE: Actor = { kind: 'cli', userId: null, label: 'configuration file' };
+export const FILE: Actor = { kind: 'cli', userId: null, label: 'configuration file' };
+
+interface StoredState {
+  readonly slug: string;
+  readonly limits: readonly { readonly kind: string; readonly amount: string }[] | null;
+}
 
 interface Snapshot {
   readonly id: string;
@@ -47,6 +54,23 @@ export async function readOrganizationStates(
 ): Promise<ReadonlyMap<string, string>> {
   const { rows } = await client.query<Snapshot & Record<string, unknown>>(SNAPSHOT, [slugs]);
   return new Map(rows.map(({ id, state }) => [id, state]));
+}
+
+/** The differences of two snapshots, in the words of the file. */
+export function organizationDifferences(
+  before: ReadonlyMap<string, string>,
+  after: ReadonlyMap<string, string>,
+): readonly Difference[] {
+  const statesOf = (snapshots: ReadonlyMap<string, string>): ConfiguredState[] =>
+    [...snapshots.values()].map((text) => {
+      const { slug, limits, ...fields } = JSON.parse(text) as StoredState;
+      return { kind: 'organization', id: slug, fields: { ...fields, limits: limits?.map(showLimit) ?? null } };
+    });
+  return findDifferences(statesOf(before), statesOf(after));
+}
+
+function showLimit({ amount, ...limit }: NonNullable<StoredState['limits']>[number]): object {
+  return { ...limit, limit: limit.kind === 'budget' ? formatUsdString(BigInt(amount)) : amount };
 }
 
 /** Writes an entry for each organization that changed. */

@@ -14,6 +14,11 @@ export function conflict(field: string, reason: string): Refused {
   return { refused: 'conflict', field, reason };
 }
 
+/** It cannot be changed so while something else is as `reason` says. */
+export function contradicts(reason: string): Refused {
+  return { refused: 'conflict', reason };
+}
+
 /** The first field with a problem, as a refusal; null when there is none. */
 export function refuseProblems(problems: Readonly<Record<string, string | null>>): Refused | null {
   for (const [field, problem] of Object.entries(problems)) if (problem !== null) return invalid(field, problem);

@@ -126,6 +126,19 @@ export async function storeLimits(
   return changed;
 }
 
+/** Stores these limits for `setBy` beside the others that it set on the scope; returns whether something changed. */
+export async function addLimits(
+  client: PostgresClient,
+  scope: LimitScope,
+  { setBy, limits }: ReplaceLimitsParams,
+): Promise<boolean> {
+  const added = new Set(limits.map(nameOf));
+  const others = (await readLimits(client, scope)).filter(
+    (limit) => limit.setBy === setBy && !added.has(nameOf(limit)),
+  );
+  return storeLimits(client, scope, { setBy, limits: [...others, ...limits] });
+}
+
 function limitsProblem(limits: readonly UsageLimit[]): string | null {
   if (new Set(limits.map(nameOf)).size !== limits.length) return 'must have at most one of each kind, window and model';
   return limits.some(({ limit }) => limit < 0n || limit > AMOUNT_MAX) ? 'must not be negative' : null;

@@ -14,9 +14,9 @@ import type {
   PolicyVersion,
   StoredPolicy,
 } from '../../../domain/routing/stored-policy.ts';
-import { notifyCatalogChanged } from '../changes.ts';
+import { changeCatalog } from '../catalog/change-catalog.ts';
 import { recordAudit } from '../identity/audit.ts';
-import { change, invalid, NOT_FOUND } from '../identity/change.ts';
+import { change, contradicts, invalid, NOT_FOUND } from '../identity/change.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 
 interface VersionRow {
@@ -26,9 +26,14 @@ interface VersionRow {
   readonly created_at_ms: number;
 }
 
+/** The version that says that the policy was removed. */
+type RemovedRow = Omit<VersionRow, 'definition'> & { readonly definition: null };
+
 const VERSION_COLUMNS =
   'name, version, definition, floor(extract(epoch FROM created_at) * 1000)::double precision AS created_at_ms';
-const PRESENT = `SELECT DISTINCT ON (name) ${VERSION_COLUMNS} FROM routing_policies ORDER BY name, version DESC`;
+/** A version without a definition says that the policy was removed. */
+const PRESENT = `SELECT * FROM (SELECT DISTINCT ON (name) ${VERSION_COLUMNS} FROM routing_policies
+  ORDER BY name, version DESC) newest WHERE definition IS NOT NULL`;
 /** Old versions are kept for the records that name them; at most this many are shown. */
 const VERSIONS_SHOWN_MAX = 100;
 
@@ -71,13 +76,13 @@ export async function listPolicies(postgres: PostgresClient): Promise<StoredPoli
 }
 
 export async function getPolicy(postgres: PostgresClient, name: string): Promise<PolicyHistory | Refused> {
-  const { rows } = await postgres.query<VersionRow>(
+  const { rows } = await postgres.query<VersionRow | RemovedRow>(
     `SELECT ${VERSION_COLUMNS} FROM routing_policies WHERE name = $1 ORDER BY version DESC LIMIT ${VERSIONS_SHOWN_MAX}`,
     [name],
   );
-  const versions = rows.map(toVersion);
-  const present = versions[0];
-  if (present === undefined) return NOT_FOUND;
+  if (rows[0] === undefined || rows[0].definition === null) return NOT_FOUND;
+  const versions = rows.filter(isDefined).map(toVersion);
+  const present = versions[0] as PolicyVersion;
   const users = await postgres.query<{ organizations: number }>(
     'SELECT count(*)::integer AS organizations FROM organizations WHERE auto_routing_policy = $1',
     [name],
@@ -85,37 +90,55 @@ export async function getPolicy(postgres: PostgresClient, name: string): Promise
   return { ...present, name, organizations: users.rows[0]?.organizations ?? 0, versions };
 }
 
+function isDefined(row: VersionRow | RemovedRow): row is VersionRow {
+  return row.definition !== null;
+}
+
 function toVersion({ version, definition, created_at_ms }: VersionRow): PolicyVersion {
   return { version, definition, createdAtMs: created_at_ms };
 }
 
 /**
- * Putting the same definition again changes nothing and notifies nobody. The first mistake in a definition is returned
- * as `invalid`.
+ * A definition with a mistake is `invalid`, by its first one. The same definition again changes nothing. Runs inside
+ * changeCatalog.
  */
 export async function putPolicy(
-  postgres: Postgres,
-  actor: Actor,
+  client: PostgresClient,
   name: string,
   definition: PolicyDefinition,
-): Promise<PolicyHistory | Refused> {
-  return change(postgres, 'name', async (client) => {
-    await lockCatalog(client);
-    const refused = await refuseDefinition(client, definition, await billedOrganizationsOf(client, name));
-    if (refused !== null) return refused;
-    const before = await getPolicy(client, name);
-    if (await putPolicyVersion(client, name, definition)) {
-      await recordAudit(client, actor, {
-        organizationId: null,
-        action: 'routing_policy.put',
-        target: { kind: 'routing_policy', id: name },
-        before: 'refused' in before ? undefined : { version: before.version, definition: before.definition },
-        after: { definition },
-      });
-      await publish(client);
-    }
-    return getPolicy(client, name);
-  });
+): Promise<Refused | null> {
+  const refused = await refuseDefinition(client, definition, await billedOrganizationsOf(client, name));
+  if (refused === null) await putPolicyVersion(client, name, definition);
+  return refused;
+}
+
+/** A policy that an organization routes by stays. Runs inside changeCatalog. */
+export async function removePolicy(client: PostgresClient, name: string): Promise<Refused | null> {
+  const { rows } = await client.query<{ slug: string }>(
+    'SELECT slug FROM organizations WHERE auto_routing_policy = $1 ORDER BY slug LIMIT 1',
+    [name],
+  );
+  if (rows[0] !== undefined) return contradicts(`the organization "${rows[0].slug}" routes by it`);
+  const { rowCount } = await client.query(
+    `INSERT INTO routing_policies (name, version, definition)
+     SELECT name, version + 1, NULL FROM (${PRESENT}) p WHERE name = $1`,
+    [name],
+  );
+  return rowCount === 0 ? NOT_FOUND : null;
+}
+
+/** The policies that name a model, by its id or an alias of it. */
+export async function policiesNaming(client: PostgresClient, modelId: string): Promise<string[]> {
+  const { rows } = await client.query<{ name: string }>(
+    `SELECT p.name FROM (${PRESENT}) p
+      WHERE EXISTS (
+        SELECT FROM (SELECT $1 AS called UNION ALL SELECT alias FROM model_aliases WHERE model_id = $1) names
+         WHERE p.definition -> 'classifier' ->> 'model' = called
+            OR p.definition @> jsonb_build_object('tiers', jsonb_build_array(jsonb_build_object('models',
+                 jsonb_build_array(jsonb_build_object('id', called)))))) ORDER BY p.name`,
+    [modelId],
+  );
+  return rows.map(({ name }) => name);
 }
 
 export async function getOrganizationRouting(
@@ -138,37 +161,19 @@ export async function setOrganizationRouting(
 ): Promise<OrganizationRouting | Refused> {
   if (!areUuids(organizationId)) return NOT_FOUND;
   return change(postgres, 'policy', async (client) => {
-    await lockCatalog(client);
-    const before = await getOrganizationRouting(client, organizationId);
-    if ('refused' in before) return before;
-    if (before.policy === policy) return before;
-    const refused = policy === null ? null : await refuseUse(client, organizationId, policy);
-    if (refused !== null) return refused;
-    await client.query('UPDATE organizations SET auto_routing_policy = $2 WHERE id = $1', [organizationId, policy]);
-    const target = { kind: 'organization', id: organizationId } as const;
-    await recordAudit(client, actor, {
-      organizationId,
-      action: 'organization.routing',
-      target,
-      before,
-      after: { policy },
+    const { result } = await changeCatalog(client, actor, async () => {
+      const before = await getOrganizationRouting(client, organizationId);
+      if ('refused' in before || before.policy === policy) return before;
+      const refused = policy === null ? null : await refuseUse(client, organizationId, policy);
+      if (refused !== null) return refused;
+      await client.query('UPDATE organizations SET auto_routing_policy = $2 WHERE id = $1', [organizationId, policy]);
+      const target = { kind: 'organization', id: organizationId } as const;
+      const after = { policy };
+      await recordAudit(client, actor, { organizationId, action: 'organization.routing', target, before, after });
+      return after;
     });
-    await publish(client);
-    return { policy };
+    return result;
   });
-}
-
-/**
- * Decisions that depend on the catalog and the organizations take this lock, so that neither changes meanwhile.
- * Applying a configuration file takes it too.
- */
-async function lockCatalog(client: PostgresClient): Promise<void> {
-  await client.query('SELECT version FROM catalog_version FOR UPDATE');
-}
-
-async function publish(client: PostgresClient): Promise<void> {
-  await client.query('UPDATE catalog_version SET version = version + 1');
-  await notifyCatalogChanged(client);
 }
 
 /** Whether an unpublished definition could serve an organization (null: any); null: it could. */

@@ -96,13 +96,14 @@ async function storeWebhook(
 export async function applyWebhook(
   client: PostgresClient,
   box: SecretBox,
-  wanted: { organizationId: string; url: string; active: boolean; secret: string },
+  configured: { organizationId: string; url: string; active: boolean | null; secret: string },
 ): Promise<void> {
   const { rows } = await client.query<{ url: string; active: boolean; secret_sealed: Buffer }>(
     'SELECT url, active, secret_sealed FROM webhooks WHERE organization_id = $1 FOR UPDATE',
-    [wanted.organizationId],
+    [configured.organizationId],
   );
   const present = rows[0];
+  const wanted = { ...configured, active: configured.active ?? present?.active ?? true };
   const isSo =
     present !== undefined &&
     present.url === wanted.url &&

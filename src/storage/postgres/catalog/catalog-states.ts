@@ -1,0 +1,61 @@
+// Reads providers, models and routing policies in the words of the configuration file: what applying a file, commands
+// and requests compare, show and write to the audit log. No secret is in it.
+
+import type { CatalogKind, ConfiguredState } from '../../../domain/configuration/difference.ts';
+import type { PostgresClient } from '../pool.ts';
+
+export interface CatalogState extends ConfiguredState {
+  readonly kind: CatalogKind;
+  /** Grows with every change. */
+  readonly version: number;
+}
+
+/** A sealed key has other bytes whenever the key is another, so a hash of them tells that it was changed. */
+const PROVIDERS = `
+  SELECT 'provider' AS kind, id, version::double precision, NULL::bigint AS position,
+         jsonb_strip_nulls(jsonb_build_object(
+           'base_url', base_url, 'auth', auth, 'on_disconnect', on_disconnect, 'stored_objects', stored_objects,
+           'timeouts', CASE WHEN timeouts IS NOT NULL THEN jsonb_build_object(
+             'connect_ms', timeouts->'connectMs', 'first_byte_ms', timeouts->'firstByteMs',
+             'idle_ms', timeouts->'idleMs', 'total_ms', timeouts->'totalMs') END,
+           'api_key', CASE WHEN auth <> 'none' THEN 'sealed ' || left(md5(api_key_sealed), 8) END)) AS fields
+    FROM providers`;
+
+/** Prices are USD per million tokens, and per image: 10^12 pico-dollars are a dollar. */
+const MODELS = `
+  SELECT 'model', m.id, m.version::double precision, m.position,
+         jsonb_strip_nulls(jsonb_build_object(
+           'display_name', m.display_name, 'kind', m.kind, 'context_length', m.context_length,
+           'max_output_tokens', m.max_output_tokens, 'max_completion_tokens_cap', m.max_completion_tokens_cap,
+           'attachment_tokens_max', m.attachment_tokens_max, 'tokenizer', m.tokenizer, 'active', m.active,
+           'aliases', (SELECT jsonb_agg(alias ORDER BY a.position) FROM model_aliases a WHERE a.model_id = m.id),
+           'served_by', (
+             SELECT jsonb_agg(jsonb_build_object(
+                      'provider', s.provider_id, 'model', s.provider_model, 'apis', s.apis,
+                      'stream_usage', s.stream_usage, 'via', s.via,
+                      'price', CASE WHEN p.version IS NOT NULL THEN jsonb_build_object(
+                        'input', trim_scale(p.input * 0.000001)::text,
+                        'cached_input', trim_scale(p.cached_input * 0.000001)::text,
+                        'cache_write', trim_scale(p.cache_write * 0.000001)::text,
+                        'cache_write_1h', trim_scale(p.cache_write_1h * 0.000001)::text,
+                        'output', trim_scale(p.output * 0.000001)::text,
+                        'image', trim_scale(p.image * 0.000000000001)::text) END) ORDER BY s.position)
+               FROM served_by s LEFT JOIN prices p ON p.version = s.price_version WHERE s.model_id = m.id)))
+    FROM models m`;
+
+const POLICIES = `
+  SELECT 'routing_policy', name, version::double precision, NULL,
+         jsonb_build_object('version', version) || definition
+    FROM (SELECT DISTINCT ON (name) name, version, definition FROM routing_policies ORDER BY name, version DESC) present
+   WHERE definition IS NOT NULL`;
+
+const STATES = `SELECT kind, id, version, fields FROM (${PROVIDERS} UNION ALL ${MODELS} UNION ALL ${POLICIES}) state`;
+
+export async function readCatalogStates(client: PostgresClient, kind?: CatalogKind): Promise<readonly CatalogState[]> {
+  const { rows } = await client.query<CatalogState>(
+    `${STATES} WHERE $1::text IS NULL OR kind = $1 ORDER BY array_position(ARRAY['provider', 'model'], kind),
+      position, id`,
+    [kind ?? null],
+  );
+  return rows;
+}

@@ -1,0 +1,168 @@
+// Writes and removes models with their aliases, deployments and prices; a changed price becomes a new version. Each
+// function runs inside changeCatalog (change-catalog.ts).
+
+import type { ConfiguredDeployment, ConfiguredModel } from '../../../domain/configuration/configuration.ts';
+import type { Refused } from '../../../domain/refusals/refused.ts';
+import { contradicts, NOT_FOUND } from '../identity/change.ts';
+import type { PostgresClient } from '../pool.ts';
+import { policiesNaming } from '../routing/policies.ts';
+
+/** May refuse after it has written: the transaction must then be rolled back. */
+export async function putModels(client: PostgresClient, models: readonly ConfiguredModel[]): Promise<Refused | null> {
+  for (const model of models) await putModel(client, model);
+  const refused = await putAliases(client, models);
+  if (refused !== null) return refused;
+  for (const model of models) await putDeployments(client, model);
+  return null;
+}
+
+async function putModel(client: PostgresClient, model: ConfiguredModel): Promise<void> {
+  await client.query(
+    `INSERT INTO models AS m (id, display_name, kind, context_length, max_output_tokens, max_completion_tokens_cap,
+      attachment_tokens_max, tokenizer, active)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, coalesce($9, true))
+     ON CONFLICT (id) DO UPDATE
+        SET (display_name, kind, context_length, max_output_tokens, max_completion_tokens_cap, attachment_tokens_max,
+          tokenizer, active)
+          = (excluded.display_name, excluded.kind, excluded.context_length, excluded.max_output_tokens,
+            excluded.max_completion_tokens_cap, excluded.attachment_tokens_max, excluded.tokenizer,
+            coalesce($9, m.active))`,
+    [
+      model.id,
+      model.displayName,
+      model.kind,
+      model.contextLength,
+      model.maxOutputTokens,
+      model.maxCompletionTokensCap,
+      model.attachmentTokensMax,
+      model.tokenizer,
+      model.active,
+    ],
+  );
+}
+
+/** All of these models give up their aliases before any takes its own, since an alias may move from one to another. */
+async function putAliases(client: PostgresClient, models: readonly ConfiguredModel[]): Promise<Refused | null> {
+  await releaseAliases(
+    client,
+    models.map(({ id }) => id),
+  );
+  for (const { id, aliases } of models) {
+    for (const [position, alias] of aliases.entries()) {
+      const { rowCount } = await client.query(
+        'INSERT INTO model_aliases (alias, model_id, position) VALUES ($1, $2, $3) ON CONFLICT (alias) DO NOTHING',
+        [alias, id, position],
+      );
+      if (rowCount === 0) return contradicts(`the alias "${alias}" of model "${id}" belongs to another model`);
+    }
+  }
+  const { rows } = await client.query<{ alias: string; model_id: string }>(
+    'SELECT alias, model_id FROM model_aliases WHERE alias IN (SELECT id FROM models)',
+  );
+  const clash = rows[0];
+  if (clash === undefined) return null;
+  return contradicts(`"${clash.alias}" is the id of one model and an alias of another ("${clash.model_id}")`);
+}
+
+interface StoredDeployment {
+  readonly provider_id: string;
+  readonly provider_model: string;
+  readonly apis: string[];
+  readonly stream_usage: string | null;
+  readonly via: string | null;
+  readonly price_version: string | null;
+  readonly price: string | null;
+}
+
+async function putDeployments(client: PostgresClient, model: ConfiguredModel): Promise<void> {
+  const { rows: stored } = await client.query<StoredDeployment>(
+    `SELECT s.provider_id, s.provider_model, s.apis, s.stream_usage, s.via, s.price_version,
+            CASE WHEN p.version IS NOT NULL THEN json_build_array(p.input::text, p.cached_input::text,
+              p.cache_write::text, p.cache_write_1h::text, p.output::text, p.image::text)::jsonb::text END AS price
+       FROM served_by s LEFT JOIN prices p ON p.version = s.price_version WHERE s.model_id = $1 ORDER BY s.position`,
+    [model.id],
+  );
+  const describeStored = (deployment: StoredDeployment): string =>
+    JSON.stringify([
+      deployment.provider_id,
+      deployment.provider_model,
+      deployment.apis,
+      deployment.stream_usage,
+      deployment.via,
+      deployment.price === null ? null : JSON.parse(deployment.price),
+    ]);
+  const describeWanted = (deployment: ConfiguredDeployment): string =>
+    JSON.stringify([
+      deployment.provider,
+      deployment.providerModel,
+      deployment.apis,
+      deployment.streamUsage ?? null,
+      deployment.via ?? null,
+      amountsOf(deployment),
+    ]);
+  if (stored.map(describeStored).join() === model.servedBy.map(describeWanted).join()) return;
+
+  await client.query('DELETE FROM served_by WHERE model_id = $1', [model.id]);
+  for (const [position, deployment] of model.servedBy.entries()) {
+    const price = JSON.stringify(amountsOf(deployment));
+    const same = stored.find(
+      (known) =>
+        known.provider_id === deployment.provider &&
+        known.provider_model === deployment.providerModel &&
+        known.price !== null &&
+        JSON.stringify(JSON.parse(known.price)) === price,
+    );
+    const version =
+      deployment.price === null ? null : (same?.price_version ?? (await insertPrice(client, model.id, deployment)));
+    await client.query(
+      `INSERT INTO served_by (model_id, position, provider_id, provider_model, apis, stream_usage, via, price_version)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+      [
+        model.id,
+        position,
+        deployment.provider,
+        deployment.providerModel,
+        deployment.apis,
+        deployment.streamUsage ?? null,
+        deployment.via ?? null,
+        version,
+      ],
+    );
+  }
+}
+
+function amountsOf({ price }: ConfiguredDeployment): (string | null)[] | null {
+  if (price === null) return null;
+  return [price.input, price.cachedInput, price.cacheWrite, price.hourCacheWrite, price.output, price.image].map(
+    (amount) => amount?.toString() ?? null,
+  );
+}
+
+async function insertPrice(
+  client: PostgresClient,
+  modelId: string,
+  deployment: ConfiguredDeployment,
+): Promise<string | null> {
+  const { rows } = await client.query<{ version: string }>(
+    `INSERT INTO prices (model_id, provider_id, provider_model, input, cached_input, cache_write, cache_write_1h,
+      output, image)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING version`,
+    [modelId, deployment.provider, deployment.providerModel, ...(amountsOf(deployment) ?? [])],
+  );
+  return rows[0]?.version ?? null;
+}
+
+/** A model that a routing policy names stays. Its prices stay too, since records name them. */
+export async function removeModel(client: PostgresClient, id: string): Promise<Refused | null> {
+  const [policy] = await policiesNaming(client, id);
+  if (policy !== undefined) return contradicts(`the routing policy "${policy}" names it`);
+  await releaseAliases(client, [id]);
+  await client.query('DELETE FROM served_by WHERE model_id = $1', [id]);
+  const { rowCount } = await client.query('DELETE FROM models WHERE id = $1', [id]);
+  return rowCount === 0 ? NOT_FOUND : null;
+}
+
+/** Makes the aliases of these models free for others. */
+export async function releaseAliases(client: PostgresClient, ids: readonly string[]): Promise<void> {
+  await client.query('DELETE FROM model_aliases WHERE model_id = ANY ($1)', [ids]);
+}

@@ -1,0 +1,70 @@
+// Writes and removes providers. Each function runs inside changeCatalog (change-catalog.ts).
+
+import type { Provider } from '../../../domain/models/catalog.ts';
+import type { Refused } from '../../../domain/refusals/refused.ts';
+import { contradicts, invalid, NOT_FOUND } from '../identity/change.ts';
+import type { PostgresClient } from '../pool.ts';
+import type { SecretBox } from '../secret-box.ts';
+import { providerSecretName } from './catalog-store.ts';
+
+/** `apiKey` null: the key that is stored stays. */
+export type ProviderChange = Omit<Provider, 'apiKey'> & { readonly apiKey: string | null };
+
+export async function putProvider(
+  client: PostgresClient,
+  box: SecretBox,
+  provider: ProviderChange,
+): Promise<Refused | null> {
+  const { rows } = await client.query<{ api_key_sealed: Buffer; auth: Provider['auth'] }>(
+    'SELECT api_key_sealed, auth FROM providers WHERE id = $1',
+    [provider.id],
+  );
+  const stored = rows[0];
+  if (provider.apiKey === null && provider.auth !== 'none' && (stored === undefined || stored.auth === 'none'))
+    return invalid('apiKey', 'is needed: none is stored');
+  await client.query(
+    `INSERT INTO providers AS p (id, base_url, api_key_sealed, auth, on_disconnect, timeouts, stored_objects)
+      VALUES ($1, $2, $3, $4, $5, $6, $7)
+     ON CONFLICT (id) DO UPDATE
+        SET (base_url, api_key_sealed, auth, on_disconnect, timeouts, stored_objects)
+          = (excluded.base_url, excluded.api_key_sealed, excluded.auth, excluded.on_disconnect, excluded.timeouts,
+            excluded.stored_objects)`,
+    [
+      provider.id,
+      provider.baseUrl,
+      sealKey(box, provider, stored?.api_key_sealed ?? null),
+      provider.auth,
+      provider.onDisconnect,
+      provider.timeouts === undefined ? null : JSON.stringify(provider.timeouts),
+      provider.storedObjects ?? null,
+    ],
+  );
+  return null;
+}
+
+/** Sealing the same key again gives other bytes, so an unchanged key keeps its sealed form. */
+function sealKey(box: SecretBox, { id, auth, apiKey }: ProviderChange, stored: Buffer | null): Buffer {
+  const key = auth === 'none' ? '' : apiKey;
+  if (stored !== null && (key === null || opensTo(box, stored, id, key))) return stored;
+  return box.seal(key ?? '', providerSecretName(id));
+}
+
+/** A key that was sealed under another master key cannot be opened and is sealed again. */
+function opensTo(box: SecretBox, sealed: Buffer, id: string, key: string): boolean {
+  try {
+    return box.open(sealed, providerSecretName(id)) === key;
+  } catch {
+    return false;
+  }
+}
+
+/** A provider that serves a model stays. */
+export async function removeProvider(client: PostgresClient, id: string): Promise<Refused | null> {
+  const { rows } = await client.query<{ model_id: string }>(
+    'SELECT model_id FROM served_by WHERE provider_id = $1 ORDER BY model_id LIMIT 1',
+    [id],
+  );
+  if (rows[0] !== undefined) return contradicts(`the model "${rows[0].model_id}" is served by it`);
+  const { rowCount } = await client.query('DELETE FROM providers WHERE id = $1', [id]);
+  return rowCount === 0 ? NOT_FOUND : null;
+}

@@ -8,7 +8,18 @@ import { returnLease, revokeLeases, takeLease } from '../storage/postgres/ledger
 import { returnLimitLease, takeLimitLease } from '../storage/postgres/limits/limit-leases.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 
-export function createLeaseStore(postgres: Postgres, epoch: number, metrics: MetricsRegistry): LeaseStore {
+/** `onRefused` is told of a call that Postgres refused or gave up because of a lock. */
+export function createLeaseStore(
+  postgres: Postgres,
+  epoch: number,
+  metrics: MetricsRegistry,
+  onRefused: (error: unknown) => void = () => undefined,
+): LeaseStore {
+  const notDone = (error: unknown): NotDone => {
+    const why = whyNotDone(error);
+    onRefused(error);
+    return why;
+  };
   const calls = metrics.counter('tollgate_lease_calls_total', 'Calls to the database about leases.', ['call', 'kind']);
   return {
     take({ kind, key }, { amount, minimum, present }) {
@@ -46,7 +57,7 @@ const BUSY_SQLSTATES = new Set(['55P03', '40P01']);
  */
 const REFUSED_SQLSTATE = /^(?:22|23|P0)/;
 
-function notDone(error: unknown): NotDone {
+function whyNotDone(error: unknown): NotDone {
   const { code } = error as { code?: unknown };
   if (typeof code === 'string' && BUSY_SQLSTATES.has(code)) return 'busy';
   if (typeof code === 'string' && REFUSED_SQLSTATE.test(code)) return 'refused';

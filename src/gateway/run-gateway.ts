@@ -52,6 +52,8 @@ import { createIdentityStore } from './identity-store.ts';
 import { registerLeaseMetrics } from './lease-metrics.ts';
 import { createLeaseStore, createLeaseTime } from './lease-store.ts';
 import { PostingFence } from './posting-fence.ts';
+import { prepareFirstRequest } from './prepare-first-request.ts';
+import { type AskedStore, RefusalLog } from './refusal-log.ts';
 import { RefusedKeys } from './refused-keys.ts';
 import { createRoutingStore } from './routing-store.ts';
 import { watchEventLoop } from './watch-event-loop.ts';
@@ -92,6 +94,7 @@ interface Held {
   readonly buffers: BufferPool;
   readonly providers: ProviderCalls;
   readonly refusedKeys: RefusedKeys;
+  readonly refusalLog: RefusalLog;
   readonly postingFence: PostingFence;
   readonly savedResponses: SavedResponses;
 }
@@ -132,6 +135,7 @@ export async function runGateway(parts: GatewayParts): Promise<GatewayInService>
     ]),
     new CoarseClock(SLOW_INTERVAL_MS, log, [() => buffers.trim()]),
   ];
+  await prepareFirstRequest({ ...held, connections: POSTGRES_CONNECTIONS_MAX, log });
   await server.listen(config.host, config.port);
   log.info({ epoch: held.epoch, host: config.host, port: config.port }, 'gateway listens');
 
@@ -153,6 +157,8 @@ async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held
   const epoch = await registerEpoch(postgres, { machine: hostname(), pid: process.pid, kind: 'gateway' });
   const directory = join(config.dataDirectory, 'spool');
   const refusedKeys = new RefusedKeys({ metrics, log, clock });
+  const refusalLog = new RefusalLog(log, clock);
+  const failureOf = (store: AskedStore) => (fault: unknown) => refusalLog.storeFailed(store, fault);
   const controlPostgres = createPostgres({ ...connections, max: CONTROL_PLANE_CONNECTIONS_MAX });
   const postingFence = new PostingFence({
     epoch,
@@ -175,17 +181,21 @@ async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held
       log,
       clock,
     }),
-    leases: new QuotaLeases(createLeaseStore(postgres, epoch, metrics), createLeaseTime(clock), (fault) =>
-      log.error({ err: fault }, 'fault in a quota lease'),
+    leases: new QuotaLeases(
+      createLeaseStore(postgres, epoch, metrics, failureOf('leases')),
+      createLeaseTime(clock),
+      (fault) => log.error({ err: fault }, 'fault in a quota lease'),
+      failureOf('leases'),
     ),
     catalog: await HeldCatalog.load(postgres, config.masterKey),
-    authenticator: new Authenticator(findPrincipalIn(postgres, config), clock),
+    authenticator: new Authenticator(findPrincipalIn(postgres, config), clock, failureOf('identity')),
     workers: new WorkerPool({ threads: config.workerThreads, queueBytesMax: COUNT_QUEUE_BYTES_MAX, log, metrics }),
     buffers: new BufferPool({ lentBytesMax: config.bodyMemoryBytes }),
     providers: new ProviderCalls(metrics, clock, (provider, status) => refusedKeys.add(provider, status)),
     refusedKeys,
+    refusalLog,
     postingFence,
-    savedResponses: new SavedResponses(savedResponsesIn(postgres, postingFence)),
+    savedResponses: new SavedResponses(savedResponsesIn(postgres, postingFence), failureOf('saved_responses')),
   };
 }
 
@@ -287,7 +297,10 @@ function createServer(
       droppedBytesMax: 2 * config.bodyLimitBytes,
     },
     onConnectionRefused: (cap) => connectionsRefused.labels(cap).increment(),
-    onRefusal: (kind) => refusals.labels(kind).increment(),
+    onRefusal: (kind) => {
+      refusals.labels(kind).increment();
+      held.refusalLog.refused(kind, () => listNotReady(held));
+    },
     onFault: (fault, request) =>
       log.error({ err: fault, method: request.method, path: request.route.path }, 'fault while serving a request'),
   });

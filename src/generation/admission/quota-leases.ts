@@ -58,8 +58,14 @@ export class QuotaLeases {
   /** When revocations came for quotas that this process has no lease of, by key: a later lease obeys them too. */
   private readonly earlyRevocations = new Map<string, number>();
 
-  constructor(store: LeaseStore, time: LeaseTime, onFault: (fault: unknown) => void) {
-    this.circuit = new StoreCircuit(store, time);
+  /** `onFault`: a bug. `onStoreFault`: why the store could not be asked. */
+  constructor(
+    store: LeaseStore,
+    time: LeaseTime,
+    onFault: (fault: unknown) => void,
+    onStoreFault: (fault: unknown) => void = () => undefined,
+  ) {
+    this.circuit = new StoreCircuit(store, time, onStoreFault);
     this.time = time;
     this.onFault = onFault;
   }

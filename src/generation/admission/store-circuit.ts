@@ -19,14 +19,17 @@ const PROBE_INTERVAL_MS = 250;
 export class StoreCircuit {
   private readonly store: LeaseStore;
   private readonly time: LeaseTime;
+  private readonly onStoreFault: (fault: unknown) => void;
   /** 0: as far as known the store can be reached. */
   private awayUntilMs = 0;
   private probing = false;
   private nextProbeMs = 0;
 
-  constructor(store: LeaseStore, time: LeaseTime) {
+  /** `onStoreFault` is told why the store could not be asked. */
+  constructor(store: LeaseStore, time: LeaseTime, onStoreFault: (fault: unknown) => void) {
     this.store = store;
     this.time = time;
+    this.onStoreFault = onStoreFault;
   }
 
   /** Asking keeps a probe going, so that the answer changes as soon as the store is back. */
@@ -72,12 +75,20 @@ export class StoreCircuit {
   private within<T>(deadlineMs: number, send: () => Promise<T>, onLate: (value: T) => void): Promise<T | 'lost'> {
     return new Promise((resolve) => {
       let isLate = false;
-      const giveUp = (): void => {
+      let isOver = false;
+      const giveUp = (fault: unknown): void => {
+        if (!isOver) this.onStoreFault(fault);
+        isOver = true;
         isLate = true;
         resolve('lost');
       };
-      send().then((value) => (isLate ? onLate(value) : resolve(value)), giveUp);
-      void this.time.wait(deadlineMs).then(giveUp);
+      const answer = (value: T): void => {
+        isOver = true;
+        if (isLate) onLate(value);
+        else resolve(value);
+      };
+      send().then(answer, giveUp);
+      void this.time.wait(deadlineMs).then(() => giveUp(new Error(`no answer within ${deadlineMs} ms`)));
     });
   }
 

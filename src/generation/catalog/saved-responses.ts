@@ -58,12 +58,15 @@ const LOOK_UPS = { underWayMax: 8, waitingMax: 100, waitMsMax: STORE_DEADLINE_MS
 
 export class SavedResponses {
   private readonly store: SavedResponseStore;
+  private readonly onStoreFault: (fault: unknown) => void;
   private readonly remembered = new BoundedMap<string, SavedResponse>(REMEMBERED_MAX);
   private readonly rememberedItems = new BoundedMap<string, SavedItem>(ITEMS_REMEMBERED_MAX);
   private readonly lookUps = new OrganizationQueues(LOOK_UPS);
 
-  constructor(store: SavedResponseStore) {
+  /** `onStoreFault` is told why the store could not be asked. */
+  constructor(store: SavedResponseStore, onStoreFault: (fault: unknown) => void = () => undefined) {
     this.store = store;
+    this.onStoreFault = onStoreFault;
   }
 
   /** Remembers a response that this process has just relayed. */
@@ -82,7 +85,7 @@ export class SavedResponses {
   async find(owner: ResponseOwner, responseId: string): Promise<SavedResponseAnswer | NotAnswered> {
     const key = keyOf(owner, responseId);
     const known = (): SavedResponse | undefined => this.remembered.get(key);
-    return known() ?? this.findInStore(owner, known, () => this.store.findResponse(owner, responseId));
+    return known() ?? this.lookUp(owner, known, () => this.store.findResponse(owner, responseId));
   }
 
   /** As `find`, for several items. `unknown`: at least one of them is not known to be the owner's. */
@@ -94,7 +97,7 @@ export class SavedResponses {
       const items = itemIds.flatMap((itemId) => this.rememberedItems.get(keyOf(owner, itemId)) ?? []);
       return items.length === itemIds.length ? items : undefined;
     };
-    return known() ?? this.findInStore(owner, known, () => this.askForItems(owner, itemIds));
+    return known() ?? this.lookUp(owner, known, () => this.askForItems(owner, itemIds));
   }
 
   private async askForItems(
@@ -111,6 +114,19 @@ export class SavedResponses {
     // Every request of a conversation refers to the same items.
     for (const [itemId, item] of found) this.rememberItem(owner, itemId, item);
     return items;
+  }
+
+  private async lookUp<Found, Answer>(
+    owner: ResponseOwner,
+    known: () => Found | undefined,
+    ask: () => Promise<Answer>,
+  ): Promise<Found | Answer | NotAnswered> {
+    try {
+      return await this.findInStore(owner, known, ask);
+    } catch (fault) {
+      this.onStoreFault(fault);
+      throw fault;
+    }
   }
 
   /** What is not found is looked up once more when everything that was recorded before is posted. */

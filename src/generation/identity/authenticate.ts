@@ -52,6 +52,7 @@ interface LookUp {
 export class Authenticator {
   private readonly findPrincipal: FindPrincipal;
   private readonly clock: Clock;
+  private readonly onStoreFault: (fault: unknown) => void;
   private readonly known = new KnownPrincipals();
   private readonly unknownLookUps = new FairQueue(UNKNOWN_CREDENTIAL_LOOK_UPS);
   /**
@@ -64,9 +65,11 @@ export class Authenticator {
   private isAway = false;
   private notBeforeMs = 0;
 
-  constructor(findPrincipal: FindPrincipal, clock: Clock) {
+  /** `onStoreFault` is told why the store could not be asked. */
+  constructor(findPrincipal: FindPrincipal, clock: Clock, onStoreFault: (fault: unknown) => void = () => undefined) {
     this.findPrincipal = findPrincipal;
     this.clock = clock;
+    this.onStoreFault = onStoreFault;
   }
 
   /**
@@ -182,7 +185,8 @@ export class Authenticator {
       .finally(() => this.lookUps.delete(lookUp));
     try {
       return await withDeadline(answer, STORE_DEADLINE_MS);
-    } catch {
+    } catch (fault) {
+      this.onStoreFault(fault);
       const nowMs = this.clock.monotonicMs();
       this.isAway = true;
       this.notBeforeMs = nowMs + AWAY_MS;

@@ -85,6 +85,14 @@ export async function findPrincipalByCredentialHash(postgres: PostgresClient, ha
   return tokens.rows[0] === undefined ? null : tokenPrincipal(tokens.rows[0]);
 }
 
+/** The hash of some inference key that is not revoked; null where there is none. */
+export async function findAnyKeyHash(postgres: PostgresClient): Promise<Buffer | null> {
+  const { rows } = await postgres.query<{ key_hash: Buffer }>(
+    'SELECT key_hash FROM api_keys WHERE revoked_at IS NULL LIMIT 1',
+  );
+  return rows[0]?.key_hash ?? null;
+}
+
 function keyPrincipal(row: KeyRow): Principal {
   return {
     ...commonOf(row),

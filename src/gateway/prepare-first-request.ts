@@ -1,0 +1,48 @@
+// What the first request of a process needs of Postgres, asked for before the process listens: open connections, the
+// pages and plans of identity and leases. After a start on a machine whose memory was taken back, the first request
+// would otherwise wait longer for them than a request may.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Log } from '../platform/log.ts';
+import { StoreBusy } from '../platform/store-busy.ts';
+import { findAnyKeyHash, findPrincipalByCredentialHash } from '../storage/postgres/catalog/credentials.ts';
+import { takeLease } from '../storage/postgres/ledger/wallets.ts';
+import type { Postgres } from '../storage/postgres/pool.ts';
+
+const RETRY_MS = 500;
+
+export interface FirstRequestParts {
+  readonly postgres: Postgres;
+  /** How many connections requests may use; each prepares its own statements. */
+  readonly connections: number;
+  readonly epoch: number;
+  readonly log: Log;
+}
+
+/** Resolves once a credential and a lease were asked for on every connection. Until then it tries again. */
+export async function prepareFirstRequest(parts: FirstRequestParts): Promise<void> {
+  const { connections, log } = parts;
+  for (;;) {
+    try {
+      const keyHash = await findAnyKeyHash(parts.postgres);
+      await Promise.all(Array.from({ length: connections }, () => ask(parts, keyHash)));
+      return;
+    } catch (fault) {
+      log.warn({ err: fault, retryInMs: RETRY_MS }, 'this process does not listen yet: Postgres did not answer');
+      await sleep(RETRY_MS);
+    }
+  }
+}
+
+/**
+ * The lease is of nothing: which wallets will be used is not known, and others would have to ask for what is lent here.
+ */
+async function ask({ postgres, epoch }: FirstRequestParts, keyHash: Buffer | null): Promise<void> {
+  const principal = keyHash === null ? null : await findPrincipalByCredentialHash(postgres, keyHash);
+  const walletId = principal?.walletId ?? null;
+  if (walletId === null) return;
+  await takeLease(postgres, { epoch, walletId, amount: 0n, minimum: 0n }).catch((fault: unknown) => {
+    // Somebody has this one wallet locked, which keeps no other from being served.
+    if (!(fault instanceof StoreBusy)) throw fault;
+  });
+}

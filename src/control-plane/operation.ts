@@ -14,14 +14,33 @@ export interface OperationDescription {
   /** operationId: unique in the table. */
   readonly id: string;
   readonly summary: string;
+  /** What the summary does not say. */
+  readonly details?: string;
+  /** The headers that the route reads or forwards, by name. */
+  readonly headers?: HeaderSchemas;
   readonly query: z.ZodObject | null;
   readonly body: z.ZodType | null;
-  /** multipart/form-data instead of JSON. */
-  readonly form?: true;
-  /** null: the answer is not described here, because it is the provider's. */
+  /** The body as multipart/form-data, where it may come as that too. */
+  readonly form?: z.ZodType;
+  /** null: the answer is not JSON. */
   readonly answer: z.ZodType | null;
-  readonly status: 200 | 201;
+  /** The data of an event, where the answer may be a stream of them. */
+  readonly events?: z.ZodType;
+  /** The answer may be CSV. */
+  readonly isCsv?: true;
+  /** The route's own headers of an answer, by name. */
+  readonly answerHeaders?: HeaderSchemas;
+  /** null: the route refuses every request. */
+  readonly status: 200 | 201 | null;
+  /** Answers with another status that are no refusals. */
+  readonly otherAnswers?: Readonly<Record<number, z.ZodType>>;
+  /** The request may name the virtual model. */
+  readonly isRouted?: true;
+  /** It is answered by the jobs process. */
+  readonly isReport?: true;
 }
+
+export type HeaderSchemas = Readonly<Record<string, z.ZodType>>;
 
 /** The input of an operation: the request, read and checked. */
 export interface OperationInput<Query, Body> {

@@ -12,7 +12,7 @@ import { createRoutes } from '../../src/routes/routes.ts';
 import { NOBODY, OWNER } from '../support/billing-front.ts';
 import { httpCall } from '../support/http-call.ts';
 import { type HttpFront, startHttpFront } from '../support/http-front.ts';
-import { nameOf, routeTable } from '../support/route-table.ts';
+import { NOTHING_BEHIND, nameOf, routeTable } from '../support/route-table.ts';
 
 const organizationId = randomUUID();
 /** May use every route of the control plane. */
@@ -36,6 +36,7 @@ const pathOf = (path: string) => path.replace(/:\w+Id/g, ID).replace(/:\w+/g, 'd
 let front: HttpFront;
 before(async () => {
   const parts = {
+    ...NOTHING_BEHIND,
     authenticator: new Authenticator(async (credential) => PRINCIPALS[credential] ?? null, systemClock),
     reports: ABSENT,
     identity: ABSENT,
@@ -45,8 +46,6 @@ before(async () => {
     findGenerations: () => assert.fail('storage was asked'),
     catalog: () => ({ models: [], routing: { policyOf: new Map() } }),
     webhookTargets: {},
-    dialectRefusals: new Set(),
-    publicUrl: 'https://gate.test',
   } as unknown as RouteParts;
   front = await startHttpFront(createRoutes(parts));
 });

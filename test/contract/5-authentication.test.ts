@@ -16,7 +16,7 @@ import type { RouteParts } from '../../src/routes/route-parts.ts';
 import { createRoutes } from '../../src/routes/routes.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { type HttpFront, startHttpFront } from '../support/http-front.ts';
-import { nameOf } from '../support/route-table.ts';
+import { NOTHING_BEHIND, nameOf } from '../support/route-table.ts';
 
 const OWN_TEAM = '00000000-0000-4000-8000-0000000000a1';
 const OTHER_ID = '00000000-0000-4000-8000-0000000000b2';
@@ -68,6 +68,7 @@ const authenticator = new Authenticator(async (credential) => {
 }, minuteByMinute);
 
 const parts = {
+  ...NOTHING_BEHIND,
   authenticator,
   changeMeter: new ChangeMeter(minuteByMinute, 60),
   identity,
@@ -78,8 +79,6 @@ const parts = {
     return answer;
   },
   webhookTargets: { allowHttp: false, allowPrivate: false },
-  dialectRefusals: new Set(),
-  publicUrl: 'https://gate.test',
   catalog: () => ({ version: 1, models: [] }),
   lookup: { findGeneration: async () => null, clock: systemClock },
   findGenerations: async () => [],

@@ -15,6 +15,7 @@ import { findGeneration } from '../../src/storage/postgres/ledger/generations.ts
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
 import { httpCall } from './http-call.ts';
 import { startHttpFront } from './http-front.ts';
+import { NOTHING_BEHIND } from './route-table.ts';
 
 const MASTER_KEY = Buffer.alloc(32, 7);
 const PUBLIC_TARGETS = { allowHttp: false, allowPrivate: false };
@@ -74,6 +75,7 @@ export async function startBillingFront(
   lookup: Partial<GenerationLookup> = {},
 ): Promise<BillingFront> {
   const parts = {
+    ...NOTHING_BEHIND,
     authenticator: new Authenticator(async (credential) => principals[credential] ?? null, systemClock),
     changeMeter: new ChangeMeter(systemClock, 1_000_000),
     billing: createBillingStore(postgres, { masterKey: MASTER_KEY }),
@@ -86,8 +88,6 @@ export async function startBillingFront(
       isDraining: () => false,
       ...lookup,
     },
-    dialectRefusals: new Set(),
-    publicUrl: 'https://gate.test',
   } as unknown as RouteParts;
   const front = await startHttpFront(createRoutes(parts));
   return {

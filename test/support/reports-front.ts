@@ -14,6 +14,7 @@ import { createRoutes } from '../../src/routes/routes.ts';
 import type { ClickHouseClient, ClickHouseSettings } from '../../src/storage/clickhouse/clickhouse.ts';
 import { type HttpAnswer, httpCall } from './http-call.ts';
 import { startHttpFront } from './http-front.ts';
+import { NOTHING_BEHIND } from './route-table.ts';
 import { silentLog } from './silent-log.ts';
 
 export type Json = Readonly<Record<string, unknown>>;
@@ -91,14 +92,13 @@ export async function startReportsFront(options: ReportsFrontOptions): Promise<R
     limits,
   });
   const parts = {
+    ...NOTHING_BEHIND,
     authenticator: new Authenticator(async (credential) => principals[credential] ?? null, systemClock),
     reports: forwarder,
     identity: {
       getTeam: async ({ organizationId, teamId }: { organizationId: string; teamId: string }) =>
         teams.get(teamId) === organizationId ? { id: teamId } : { refused: 'not_found' },
     },
-    dialectRefusals: new Set(),
-    publicUrl: 'https://gate.test',
   } as unknown as RouteParts;
   const front = await startHttpFront(createRoutes(parts));
   const get: ReportsFront['get'] = (as, path, headers = {}) =>

@@ -4,7 +4,13 @@ import type { DescribedRoute } from '../../src/control-plane/openapi/described-r
 import type { RouteParts } from '../../src/routes/route-parts.ts';
 import { createRoutes } from '../../src/routes/routes.ts';
 
-const NOTHING_BEHIND = {
+/** The parts that the rows themselves need. A test adds what its own rows are to find behind them. */
+export const NOTHING_BEHIND = {
+  plane: {
+    executionIdHeader: 'X-Service-Execution-Id',
+    routedModelHeader: 'X-Service-Routed-Model',
+    tagHeader: 'x-service-tag',
+  },
   dialectRefusals: new Set(),
   webhookTargets: {},
   publicUrl: 'https://gate.test',

@@ -8,17 +8,21 @@ import { type Operation, operation } from '../operation.ts';
 import type { BillingStore } from './billing-store.ts';
 
 const quantity = z.union([z.int(), z.string()]);
+/** A limit as it is shown here and in the refusal that it causes. */
+export const limitFields = {
+  scope: z.enum(['organization', 'team', 'user', 'key']),
+  set_by: setByField,
+  kind: z.enum(['requests_per_minute', 'tokens_per_minute', 'concurrent_requests', 'budget']),
+  window: z.enum(['hour', 'day', 'week', 'month']).nullable(),
+  limit: quantity,
+  model: z.string().nullable(),
+};
 const shown = z
   .object({
-    scope: z.enum(['organization', 'team', 'user', 'key']),
-    set_by: setByField,
-    kind: z.enum(['requests_per_minute', 'tokens_per_minute', 'concurrent_requests', 'budget']),
-    window: z.enum(['hour', 'day', 'week', 'month']).nullable(),
-    limit: quantity,
+    ...limitFields,
     used: quantity.nullable(),
     remaining: quantity.nullable(),
     resets_at: shownMoment.nullable(),
-    model: z.string().nullable(),
   })
   .meta({
     id: 'CurrentLimit',

@@ -1,32 +1,38 @@
-// The OpenAPI 3.1 document of the whole HTTP surface, from the route table and the schemas that the handlers themselves
-// use.
+// The OpenAPI 3.1 document of the whole HTTP surface, from the route table, the table of refusals and the schemas that
+// the handlers themselves use.
 
 import { z } from 'zod';
-import type { DescribedRoute } from './described-route.ts';
-import { errorSchemaOf } from './error-schemas.ts';
-
-type Json = Readonly<Record<string, unknown>>;
-type Schemas = Map<string, Json>;
+import type { DescribedRoute, Plane } from './described-route.ts';
+import { DocumentSchemas, type Json } from './document-schemas.ts';
+import { type DocumentResponses, ResponseWriter } from './responses.ts';
 
 export interface OpenapiDocument {
   readonly openapi: '3.1.0';
   readonly info: Json;
   readonly servers: readonly Json[];
   readonly security: readonly Json[];
+  readonly tags: readonly Json[];
   readonly paths: Readonly<Record<string, Readonly<Record<string, Json>>>>;
-  readonly components: { readonly schemas: Json; readonly securitySchemes: Json };
+  readonly components: DocumentResponses & { readonly schemas: Json; readonly securitySchemes: Json };
 }
+
+const PLANES: Readonly<Record<Plane, string>> = {
+  data: 'Generation, and the responses that it saved. What a provider answers is relayed byte for byte.',
+  control: 'What exists and what happened.',
+  process: 'The service itself; no credential is needed.',
+};
 
 export function buildOpenapiDocument(
   routes: readonly DescribedRoute[],
   about: { readonly version: string; readonly publicUrl: string },
 ): OpenapiDocument {
-  const schemas: Schemas = new Map();
+  const schemas = new DocumentSchemas();
+  const responses = new ResponseWriter(schemas);
   const paths: Record<string, Record<string, Json>> = {};
   for (const route of routes) {
     const path = route.path.replace(/:(\w+)/g, '{$1}');
     paths[path] ??= {};
-    paths[path][route.method.toLowerCase()] = describeRoute(route, schemas);
+    paths[path][route.method.toLowerCase()] = describeRoute(route, schemas, responses);
   }
   return {
     openapi: '3.1.0',
@@ -34,12 +40,15 @@ export function buildOpenapiDocument(
       title: 'Tollgate',
       version: about.version,
       description: 'An inference gateway: generation, usage, identity and catalog.',
+      license: { name: 'Apache License 2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: about.publicUrl }],
     security: [{ bearer: [] }],
+    tags: Object.entries(PLANES).map(([name, description]) => ({ name, description })),
     paths,
     components: {
-      schemas: Object.fromEntries(schemas),
+      schemas: schemas.components(),
+      ...responses.components(),
       securitySchemes: {
         bearer: { type: 'http', scheme: 'bearer', description: 'An inference key or an access token.' },
         apiKey: {
@@ -53,33 +62,21 @@ export function buildOpenapiDocument(
   };
 }
 
-function describeRoute(route: DescribedRoute, schemas: Schemas): Json {
-  const { id, summary, query, body, form, answer, status } = route.description;
-  const isGeneration = route.plane === 'data';
-  const responses: Record<string, Json> = {
-    [status]: { description: 'Success.', ...(answer === null ? {} : jsonContent(schemaOf(answer, 'output', schemas))) },
-    default: {
-      description: 'Refused.',
-      ...jsonContent(schemaOf(errorSchemaOf(route.envelope, isGeneration), 'output', schemas)),
-    },
-  };
+function describeRoute(route: DescribedRoute, schemas: DocumentSchemas, responses: ResponseWriter): Json {
+  const { id, summary, details, headers = {}, query } = route.description;
   return {
     operationId: id,
     summary,
+    ...(details === undefined ? {} : { description: details }),
     tags: [route.plane],
     ...securityOf(route),
-    parameters: [...pathParameters(route.path), ...queryParameters(query, schemas)],
-    ...(body === null
-      ? {}
-      : {
-          requestBody: {
-            required: true,
-            content: {
-              [form ? 'multipart/form-data' : 'application/json']: { schema: schemaOf(body, 'input', schemas) },
-            },
-          },
-        }),
-    responses,
+    parameters: [
+      ...pathParameters(route.path),
+      ...parametersIn('query', query, schemas),
+      ...parametersIn('header', z.object(headers), schemas),
+    ],
+    ...bodyOf(route, schemas),
+    responses: responses.of(route),
     'x-permission': route.permission,
     'x-scope': route.scope,
   };
@@ -99,50 +96,26 @@ function pathParameters(path: string): Json[] {
   }));
 }
 
-function queryParameters(query: z.ZodObject | null, schemas: Schemas): Json[] {
-  if (query === null) return [];
-  const { properties = {}, required = [] } = schemaOf(query, 'input', schemas) as {
+function parametersIn(place: 'query' | 'header', fields: z.ZodObject | null, schemas: DocumentSchemas): Json[] {
+  if (fields === null) return [];
+  const { properties = {}, required = [] } = schemas.of(fields, 'input') as {
     properties?: Record<string, Json>;
     required?: readonly string[];
   };
-  return Object.entries(properties).map(([name, schema]) => ({
+  return Object.entries(properties).map(([name, { description, ...schema }]) => ({
     name,
-    in: 'query',
+    in: place,
+    ...(description === undefined ? {} : { description }),
     required: required.includes(name),
     schema,
   }));
 }
 
-function jsonContent(schema: Json): Json {
-  return { content: { 'application/json': { schema } } };
-}
-
-/** Named schemas become components of the document, and other schemas refer to them. */
-function schemaOf(schema: z.ZodType, io: 'input' | 'output', schemas: Schemas): Json {
-  const {
-    $schema: _,
-    $defs = {},
-    ...rest
-  } = z.toJSONSchema(schema, { io, unrepresentable: 'any', reused: 'inline' }) as Record<string, unknown>;
-  for (const [name, definition] of Object.entries($defs as Record<string, Json>)) {
-    const { id: __, ...named } = definition;
-    schemas.set(name, pointAtComponents(named) as Json);
-  }
-  const { id, ...own } = pointAtComponents(rest) as Record<string, unknown>;
-  if (typeof id !== 'string') return own;
-  schemas.set(id, own);
-  return { $ref: `#/components/schemas/${id}` };
-}
-
-function pointAtComponents(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(pointAtComponents);
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, inner]) => [
-      key,
-      key === '$ref' && typeof inner === 'string'
-        ? inner.replace('#/$defs/', '#/components/schemas/')
-        : pointAtComponents(inner),
-    ]),
-  );
+function bodyOf({ description: { body, form } }: DescribedRoute, schemas: DocumentSchemas): Json {
+  if (body === null) return {};
+  const content = {
+    ...(form === undefined ? {} : { 'multipart/form-data': { schema: schemas.of(form, 'input') } }),
+    'application/json': { schema: schemas.of(body, 'input') },
+  };
+  return { requestBody: { required: true, content } };
 }

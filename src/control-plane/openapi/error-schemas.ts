@@ -1,59 +1,203 @@
-// The error envelopes of spec 7 as schemas, for the OpenAPI document.
+// The error envelopes of spec 7 as schemas, for the OpenAPI document. Their codes and types are those that the table of
+// refusals gives them.
 
 import { z } from 'zod';
-import type { EnvelopeName } from '../../domain/refusals/render.ts';
+import { chooseEnvelope } from '../../domain/refusals/choose-envelope.ts';
+import { messagesErrorType } from '../../domain/refusals/envelopes/messages.ts';
+import { openaiErrorType } from '../../domain/refusals/envelopes/openai.ts';
+import type { RefusalKind } from '../../domain/refusals/refusal.ts';
+import type { ErrorTypes, RefusalFamily, RefusalRule } from '../../domain/refusals/refusal-rule.ts';
+import { REFUSAL_RULES } from '../../domain/refusals/refusal-rules.ts';
+import { limitFields } from '../billing/current-limits.ts';
+import type { DescribedRoute } from './described-route.ts';
+
+const RULES = Object.entries(REFUSAL_RULES).map(([kind, rule]) => ({ code: kind, ...(rule as RefusalRule) }));
+/** What is written in the route's own envelope. */
+const OWN = rulesOf('request', 'service');
+const CREDIT = rulesOf('credit');
+const TRAFFIC = rulesOf('traffic');
+const PUBLISHED_CODES = OWN.filter(({ isCodePublished }) => isCodePublished === true).map(({ code }) => code);
+/** Spec 7.4. */
+const CREDIT_TYPE = 'billing_error';
+
+function rulesOf(...families: readonly RefusalFamily[]) {
+  return RULES.filter(({ family }) => families.includes(family));
+}
+
+function codesOf(rules: typeof RULES): z.ZodEnum {
+  return z.enum(rules.map(({ code }) => code));
+}
+
+function typesOf(
+  rules: typeof RULES,
+  typeOfStatus: (status: number) => string,
+  ...envelopes: (keyof ErrorTypes)[]
+): string[] {
+  const types = rules.flatMap(({ status, errorTypes }) =>
+    envelopes.map((envelope) => errorTypes?.[envelope] ?? typeOfStatus(status)),
+  );
+  return [...new Set(types)];
+}
 
 const gatewayError = z
-  .object({ error: z.string() })
+  .object({ error: z.enum(rulesOf('gateway').map(({ summary }) => String(summary))) })
   .meta({ id: 'GatewayError', description: 'Raised before a request reaches its route.' });
 
 const platformError = z
-  .object({ code: z.string(), error: z.string(), message: z.string().optional(), request_id: z.string().optional() })
-  .meta({ id: 'PlatformError', description: '`code` is an opaque correlation identifier, except `owner_floor`.' });
+  .object({
+    code: z
+      .string()
+      .regex(new RegExp(`^([0-9a-f]{8}|${PUBLISHED_CODES.join('|')})$`))
+      .meta({ description: `An opaque correlation identifier, except ${PUBLISHED_CODES.join(', ')}.` }),
+    error: z.string().meta({ description: 'What was wrong.' }),
+    message: z.string().optional().meta({ description: 'What to do about it.' }),
+    request_id: z.string().optional(),
+  })
+  .meta({ id: 'PlatformError' });
 
 /** Beside the error of a generation that a guardrail blocked. */
 const guardrail = z
   .object({ policy: z.string(), rule: z.string(), entity: z.string().nullable(), stage: z.string() })
-  .optional();
+  .optional()
+  .meta({ description: 'Which rule of the organization’s guardrail blocked the request.' });
+
+/** `code` as envelopes have it that show only those which the spec publishes. */
+const publishedCode = z.enum(PUBLISHED_CODES).optional();
+const param = z.string().nullable().meta({ description: 'The field of the request that is at fault.' });
 
 const openaiError = z
   .object({
-    error: z.looseObject({
+    error: z.object({
       message: z.string(),
-      type: z.string(),
-      code: z.string().nullable(),
-      param: z.string().nullable(),
+      type: z.enum(typesOf(OWN, openaiErrorType, 'openai', 'chat')),
+      code: codesOf(OWN),
+      param,
     }),
     guardrail,
   })
   .meta({ id: 'OpenaiError' });
 
 const messagesError = z
-  .object({ type: z.literal('error'), error: z.looseObject({ type: z.string(), message: z.string() }), guardrail })
+  .object({
+    type: z.literal('error'),
+    error: z.object({
+      type: z.enum(typesOf(OWN, messagesErrorType, 'messages')),
+      message: z.string(),
+      code: publishedCode,
+    }),
+    guardrail,
+  })
   .meta({ id: 'MessagesError' });
 
 const systemoneError = z
-  .object({ detail: z.object({ error_type: z.string(), message: z.string(), code: z.string().optional() }), guardrail })
+  .object({
+    detail: z.object({
+      error_type: z.enum(typesOf(OWN, messagesErrorType, 'systemone')),
+      message: z.string(),
+      code: publishedCode,
+    }),
+    guardrail,
+  })
   .meta({ id: 'SystemoneError' });
 
-const admissionError = z
-  .looseObject({ error: z.union([z.string(), z.looseObject({})]), message: z.string().optional() })
+const creditFields = {
+  billing: z.object({
+    code: codesOf(CREDIT),
+    retryable: z.boolean(),
+    balance_url: z.string().meta({ description: 'Where the payer sees the balance.' }),
+    top_up_url: z.string().meta({ description: 'Where credit is added.' }),
+  }),
+};
+const trafficFields = {
+  retryable: z.boolean(),
+  retry_after_seconds: z.int().min(1).optional(),
+  result: z
+    .object({
+      ...limitFields,
+      resets_at: z.iso.datetime({ offset: true }).nullable().optional().meta({ description: 'Of a budget.' }),
+      tokens_max: z
+        .int()
+        .optional()
+        .meta({ description: 'What the request could use, where that is above the limit.' }),
+    })
+    .optional()
+    .meta({ description: 'The limit that refused.' }),
+};
+
+const flatAdmissionError = z
+  .union([
+    z.object({ error: codesOf(CREDIT), message: z.string(), ...creditFields }),
+    z.object({ error: codesOf(TRAFFIC), message: z.string(), ...trafficFields }),
+  ])
   .meta({
     id: 'AdmissionError',
     description: 'Refused for credit, usage budget or traffic capacity before a provider was asked.',
   });
 
-const OWN: Readonly<Record<EnvelopeName, z.ZodType>> = {
+const openaiAdmissionError = z
+  .union([
+    z.object({
+      error: z.object({ message: z.string(), type: z.literal(CREDIT_TYPE), code: codesOf(CREDIT), param }),
+      ...creditFields,
+    }),
+    z.object({
+      error: z.object({
+        message: z.string(),
+        type: z.enum(typesOf(TRAFFIC, openaiErrorType, 'openai')),
+        code: codesOf(TRAFFIC),
+        param,
+      }),
+      ...trafficFields,
+    }),
+  ])
+  .meta({ id: 'OpenaiAdmissionError', description: 'An AdmissionError in the form of the OpenAI API.' });
+
+const messagesAdmissionError = z
+  .union([
+    z.object({
+      type: z.literal('error'),
+      error: z.object({ type: z.literal(CREDIT_TYPE), message: z.string(), code: codesOf(CREDIT) }),
+      ...creditFields,
+    }),
+    z.object({
+      type: z.literal('error'),
+      error: z.object({
+        type: z.enum(typesOf(TRAFFIC, messagesErrorType, 'messages')),
+        message: z.string(),
+        code: codesOf(TRAFFIC),
+      }),
+      ...trafficFields,
+    }),
+  ])
+  .meta({ id: 'MessagesAdmissionError', description: 'An AdmissionError in the form of the Messages API.' });
+
+const SCHEMAS: Readonly<Record<ReturnType<typeof chooseEnvelope>, z.ZodType>> = {
   gateway: gatewayError,
   platform: platformError,
   chat: openaiError,
   openai: openaiError,
   messages: messagesError,
   systemone: systemoneError,
+  admission_flat: flatAdmissionError,
+  admission_openai: openaiAdmissionError,
+  admission_messages: messagesAdmissionError,
 };
 
-/** Every error body that a route with this envelope can answer with. */
-export function errorSchemaOf(envelope: EnvelopeName, isGeneration: boolean): z.ZodType {
-  const own = envelope === 'gateway' ? [] : [OWN[envelope]];
-  return z.union([...own, gatewayError, ...(isGeneration ? [admissionError] : [])]);
+/** A provider's error, of which nothing is changed and so nothing is promised. */
+export const providerError = z
+  .looseObject({})
+  .meta({ id: 'ProviderError', description: 'The provider’s own error, relayed as it came.' });
+
+/** Every body with which a route answers for these refusals. */
+export function errorSchemasOf(
+  { envelope, admissionForm = 'flat' }: DescribedRoute,
+  kinds: readonly RefusalKind[],
+): readonly z.ZodType[] {
+  const chosen = kinds.map((kind) => SCHEMAS[chooseEnvelope(REFUSAL_RULES[kind].family, envelope, admissionForm)]);
+  return [...new Set(chosen)];
+}
+
+/** The code of a refusal as envelopes write it that have one. */
+export function codeOf(kind: RefusalKind): string {
+  return (REFUSAL_RULES[kind] as RefusalRule).code ?? kind;
 }

@@ -2,22 +2,13 @@
 // and the catalog (made once).
 
 import { z } from 'zod';
-import { MODEL_KIND_NAMES } from '../../domain/models/apis.ts';
 import type { OperationDescription } from '../operation.ts';
+import { modelList } from './model-schemas.ts';
 import { generationMembers } from './record-schemas.ts';
 
 const generation = z
   .object(generationMembers())
   .meta({ id: 'Generation', description: 'Money is an exact JSON number; what is missing is not known.' });
-
-const model = z
-  .looseObject({
-    id: z.string(),
-    display_name: z.string(),
-    kind: z.enum(MODEL_KIND_NAMES),
-    context_length: z.int().nullable(),
-  })
-  .meta({ id: 'Model' });
 
 function reading(id: string, summary: string, query: z.ZodObject | null, answer: z.ZodType): OperationDescription {
   return { id, summary, query, body: null, answer, status: 200 };
@@ -49,12 +40,20 @@ const MODEL_LIST_QUERY = z.object({
   beta: z.string().optional(),
   client_version: z.string().optional(),
 });
-export const LIST_MODELS = reading(
-  'listModels',
-  'Lists the models that can be called, on one page whatever the parameters say.',
-  MODEL_LIST_QUERY,
-  z.looseObject({ object: z.literal('list'), data: z.array(model) }),
-);
+export const LIST_MODELS: OperationDescription = {
+  ...reading(
+    'listModels',
+    'Lists the models that can be called, on one page whatever the parameters say.',
+    MODEL_LIST_QUERY,
+    modelList,
+  ),
+  headers: {
+    'X-Provider-Data': z
+      .string()
+      .optional()
+      .meta({ description: '`true`: an entry for each provider that serves a model, instead of one for each name.' }),
+  },
+};
 export const LIST_MODEL_PROVIDERS = reading(
   'listModelProviders',
   'Lists the providers in the catalog and what each serves.',
@@ -67,10 +66,12 @@ export const GET_HEALTH = reading(
   null,
   z.object({ status: z.literal('ok') }),
 );
-export const GET_READINESS = reading(
-  'getReadiness',
-  'Says whether this process can serve.',
-  null,
-  z.object({ status: z.string(), not_ready: z.array(z.string()) }),
-);
+const readiness = z
+  .object({ status: z.enum(['ready', 'not ready']), not_ready: z.array(z.string()) })
+  .meta({ id: 'Readiness', description: '`not_ready` names what is missing.' });
+
+export const GET_READINESS: OperationDescription = {
+  ...reading('getReadiness', 'Says whether this process can serve.', null, readiness),
+  otherAnswers: { 503: readiness },
+};
 export const GET_OPENAPI = reading('getOpenapi', 'This document.', null, z.looseObject({ openapi: z.string() }));

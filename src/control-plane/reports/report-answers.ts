@@ -3,6 +3,9 @@
 
 import { z } from 'zod';
 import { OWNERS } from '../../domain/reports/owners.ts';
+import { REPORTED_CORRECTIONS_MAX, REPORTED_MODELS_MAX } from '../../domain/reports/report-query.ts';
+import { ROUTE_REASONS } from '../../domain/routing/decide-route.ts';
+import { PICKED_BY, REJECTION_REASONS } from '../../domain/routing/route-candidates.ts';
 import { listedMembers } from '../openapi/record-schemas.ts';
 
 const usd = z.string();
@@ -56,11 +59,11 @@ const modelRoute = z
     requested: z.string(),
     tier: z.string().optional(),
     classified_tier: z.string().optional(),
-    reason: z.string(),
+    reason: z.enum(ROUTE_REASONS),
     confidence: z.number().optional(),
     cached: z.boolean(),
     task: z.string().optional(),
-    picked_by: z.string().optional(),
+    picked_by: z.enum(PICKED_BY).optional(),
     correction: z.boolean(),
     previous_model: z.string().optional(),
     previous_tier: z.string().optional(),
@@ -134,14 +137,14 @@ export const routingAnswer = z
       }),
     ),
     by_tier: z.array(z.object({ tier: z.string(), rank: count.nullable(), ...metrics })),
-    by_model: z.array(z.object({ model: z.string(), ...metrics })),
+    by_model: z.array(z.object({ model: z.string(), ...metrics })).max(REPORTED_MODELS_MAX),
     model_remainder: z.object(metrics).nullable(),
     by_task: z.array(z.object({ task: z.string(), ...metrics })),
     task_models: z.array(z.object({ task: z.string(), model: z.string(), ...metrics })),
-    picked_by: z.array(z.object({ picked_by: z.string(), requests: count })),
-    reasons: z.array(z.object({ reason: z.string(), requests: count })),
+    picked_by: z.array(z.object({ picked_by: z.enum(['', ...PICKED_BY]), requests: count })),
+    reasons: z.array(z.object({ reason: z.enum(ROUTE_REASONS), requests: count })),
     confidence: z.array(z.object({ from: z.number(), to: z.number(), requests: count })),
-    rejections: z.array(z.object({ model: z.string(), tier: z.string(), reason: z.string(), count })),
+    rejections: z.array(z.object({ model: z.string(), tier: z.string(), reason: z.enum(REJECTION_REASONS), count })),
     classifiers: z.array(z.object({ model: z.string(), ...classifier })),
     policies: z.array(
       z.object({ policy: z.string(), version: count, requests: count, first_used_at: moment, last_used_at: moment }),
@@ -162,6 +165,7 @@ export const routingAnswer = z
           escalated: z.boolean(),
         }),
       )
+      .max(REPORTED_CORRECTIONS_MAX)
       .nullable()
       .meta({ description: 'null for teams, for the member view of an organization, and for the platform.' }),
   })

@@ -1,7 +1,7 @@
 // The reports and listings of usage and routing (spec 4.4, 4.10) as operations. Access is decided here,
 // everything else in jobs.
 
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { Principal } from '../../domain/identity/principal.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Audience, DelegatedScope, Report } from '../../domain/reports/report-delegation.ts';
@@ -89,19 +89,29 @@ export const PLATFORM: ReportAudience = {
   scope: () => ({ organizationId: null }),
 };
 
+const CSV = {
+  isCsv: true,
+  answerHeaders: {
+    'Content-Disposition': z.string().optional().meta({ description: 'The name of a file, where the answer is CSV.' }),
+  },
+} as const;
+
 export function reportOperation(
   report: Report,
   { audience, suffix, of, scope }: ReportAudience,
   forwarder: ReportForwarder,
 ): Operation {
   const { id, summary, answer } = WORDS[report];
+  const query = reportQuerySchema(report, audience);
   return {
     id: id + suffix,
     summary: `${summary} ${of}.`,
-    query: reportQuerySchema(report, audience),
+    query,
     body: null,
     answer,
+    ...(answer === null || 'format' in query.shape ? CSV : {}),
     status: 200,
+    isReport: true,
     async serve(exchange, authorize) {
       const principal = await authorize();
       if ('kind' in principal) return exchange.refuse(principal);

@@ -8,9 +8,9 @@ import type { Refusal } from '../refusals/refusal.ts';
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
-const OPTIONS_MAX = 255;
-const LEVELS_MIN = 2;
-const LEVELS_MAX = 10;
+export const OPTIONS_MAX = 255;
+export const LEVELS_MIN = 2;
+export const LEVELS_MAX = 10;
 const NOUL_OUTCOMES = ['true', 'false'];
 /** Longer ids are cut before they are shown: the path becomes part of the reply. */
 const ID_CHARACTERS_MAX = 48;

@@ -3,7 +3,7 @@
 
 import { z } from 'zod';
 import { modelNameSchema, slugSchema } from '../configuration/name-schemas.ts';
-import type { RouteReason } from '../routing/decide-route.ts';
+import { ROUTE_REASONS } from '../routing/decide-route.ts';
 import { DIMENSIONS, type Dimension } from './owners.ts';
 import type { Audience, Report } from './report-delegation.ts';
 import { STATUS_FILTER } from './status-filter.ts';
@@ -14,21 +14,17 @@ export const WINDOW_DAYS_MAX = 92;
 export const HOURLY_DAYS_MAX = 3;
 export const WINDOW_DAYS_DEFAULT = 30;
 const PAGE_ENTRIES_MAX = 100;
+/** Of the routing report's `by_model`; the rest is summed up (spec 2.5). */
+export const REPORTED_MODELS_MAX = 25;
+/** Of the routing report's `recent_corrections` (spec 2.5). */
+export const REPORTED_CORRECTIONS_MAX = 20;
 
 const MOMENT = 'must be a date, such as 2026-01-31, or a date and time with a time zone, such as 2026-01-31T12:00:00Z';
 const moment = z.union([z.iso.date(), z.iso.datetime({ offset: true })], MOMENT);
 const wholeNumber = z.coerce.number('must be a whole number').int('must be a whole number');
 const id = z.uuid('must be a UUID').toLowerCase();
 const routeReason = z.enum(
-  [
-    'classified',
-    'low_confidence_escalated',
-    'correction_escalated',
-    'classifier_failed',
-    'no_request_text',
-    'classifier_skipped',
-    'continuation',
-  ] as const satisfies readonly RouteReason[],
+  ROUTE_REASONS,
   'must be one of the reasons of auto routing, such as classified or classifier_failed',
 );
 

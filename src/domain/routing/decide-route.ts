@@ -7,14 +7,16 @@ import type { PickedBy, Rejection, RouteCandidates } from './route-candidates.ts
 import type { RoutingPolicy } from './routing-policy.ts';
 
 /** Why the route is as it is (spec 3.2). */
-export type RouteReason =
-  | 'classified'
-  | 'low_confidence_escalated'
-  | 'correction_escalated'
-  | 'classifier_failed'
-  | 'no_request_text'
-  | 'classifier_skipped'
-  | 'continuation';
+export const ROUTE_REASONS = [
+  'classified',
+  'low_confidence_escalated',
+  'correction_escalated',
+  'classifier_failed',
+  'no_request_text',
+  'classifier_skipped',
+  'continuation',
+] as const;
+export type RouteReason = (typeof ROUTE_REASONS)[number];
 
 /** The classifier's answer, or the reason why there is none. */
 export type Judgement = ClassifierAnswer | 'classifier_failed' | 'no_request_text' | 'classifier_skipped';

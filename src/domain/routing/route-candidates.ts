@@ -6,14 +6,22 @@ import type { Model } from '../models/catalog.ts';
 import type { RoutedApi } from './conversation/prepared-conversation.ts';
 import type { RoutingCandidate, RoutingPolicy } from './routing-policy.ts';
 
-export type PickedBy = 'strength' | 'native_api';
+export const PICKED_BY = ['strength', 'native_api'] as const;
+export type PickedBy = (typeof PICKED_BY)[number];
 
 /**
  * Why a candidate was passed over. `unavailable`: it is not in the catalog, or inactive. `not_permitted`: the caller
  * may not use it. `no_price`: the caller is billed and it has no price. `context_too_small`: the conversation, by its
  * estimated size, does not fit. `signed_reasoning`: the history contains another model's reasoning.
  */
-export type RejectionReason = 'unavailable' | 'not_permitted' | 'no_price' | 'context_too_small' | 'signed_reasoning';
+export const REJECTION_REASONS = [
+  'unavailable',
+  'not_permitted',
+  'no_price',
+  'context_too_small',
+  'signed_reasoning',
+] as const;
+export type RejectionReason = (typeof REJECTION_REASONS)[number];
 
 export interface Rejection {
   /** As the policy names it. */

@@ -57,7 +57,7 @@ function readImageForm(form: ScannedForm, body: Buffer): ReadRequest | Refusal {
 }
 
 /** Spec 8: n is 1 to 10 a request. */
-const ANSWERS_BILLED_MAX = 10;
+export const ANSWERS_BILLED_MAX = 10;
 const ANSWERS_REASON = `must be a whole number from 1 to ${ANSWERS_BILLED_MAX}`;
 const WHOLE_NUMBER = /^[1-9][0-9]{0,14}$/;
 /** Longer than any model id; a longer one is not looked up. */

@@ -3,9 +3,9 @@
 
 import type { Exchange } from '../../http/exchange.ts';
 
-const TAG = /^[a-z0-9][a-z0-9._:/@-]{0,63}$/;
-const TAGS_MAX = 16;
-const CLIENT_REQUEST_ID_LENGTH_MAX = 255;
+export const TAG = /^[a-z0-9][a-z0-9._:/@-]{0,63}$/;
+export const TAGS_MAX = 16;
+export const CLIENT_REQUEST_ID_LENGTH_MAX = 255;
 const NO_TAGS: readonly string[] = [];
 
 /** `X-Client-Request-Id`, as sent; null when absent, empty or longer than 255 characters. */

@@ -5,9 +5,9 @@ import { humanTextOf, trimmedForClassifier } from './human-text.ts';
 import type { PreparedConversation } from './prepared-conversation.ts';
 
 /** The latest message and up to two earlier ones (spec 4.11). */
-const HUMAN_TEXTS_MAX = 3;
+export const HUMAN_TEXTS_MAX = 3;
 /** Shorter first messages ("hi", "continue") do not distinguish conversations. */
-const OPENER_CHARACTERS_MIN = 24;
+export const OPENER_CHARACTERS_MIN = 24;
 
 export class ConversationReader {
   #first: string | null = null;

@@ -13,7 +13,7 @@ export interface Session {
  * Tried in this order. `x-client-request-id` is not among them: Codex sends its session in it, but others a new id for
  * each request.
  */
-const SESSION_HEADERS: readonly string[] = [
+export const SESSION_HEADERS: readonly string[] = [
   'x-session-id',
   'x-claude-code-session-id',
   'session-id',

@@ -1,6 +1,7 @@
 // The conversation part of the routing report (spec 2.5): follow-ups, corrections and escalations, counted once per
 // turn, and the latest corrections.
 
+import { REPORTED_CORRECTIONS_MAX } from '../../../domain/reports/report-query.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { ratio } from './metrics.ts';
 import { checkedConditions, conditionParameters, type ReportParams } from './report-params.ts';
@@ -17,9 +18,6 @@ const IS_FOLLOW_UP = 'isNotNull(route_correction_probability)';
 const IS_REMEMBERED = "route_previous_model != ''";
 /** Escalations because of a correction; low confidence also escalates first turns. */
 const IS_ESCALATED = "route_reason = 'correction_escalated'";
-
-/** Spec 8. */
-const CORRECTIONS_MAX = 20;
 
 export interface AfterAnswer {
   readonly follow_ups: number;
@@ -171,7 +169,7 @@ export async function selectRecentCorrections(
        LIMIT 1 BY turn
      )
      ORDER BY at DESC, first_id DESC
-     LIMIT ${CORRECTIONS_MAX}
+     LIMIT ${REPORTED_CORRECTIONS_MAX}
      ${REPORT_SETTINGS}`,
     conditionParameters(params),
   );

@@ -3,13 +3,12 @@
 // One pass over the facts makes cells, one for each combination of the keys; the groups are merged from the cells. The
 // state of a quantile is large, so cells must be few: what only needs counts is grouped in routing-facets.ts.
 
+import { REPORTED_MODELS_MAX } from '../../../domain/reports/report-query.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { checkedMergedMetrics, checkedMetricStates, type MetricsRow, type QuantileStates } from './metrics.ts';
 import { checkedConditions, conditionParameters, type ReportParams } from './report-params.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 
-/** Spec 8. */
-const MODELS_MAX = 25;
 /** Stands for an unknown rank. */
 const NO_RANK = 255;
 
@@ -54,7 +53,7 @@ export async function selectRoutingGroups(
        argMaxIf(rank, (latest, rank), rank != ${NO_RANK}) AS tier_rank, countIf(rank != ${NO_RANK}) AS tier_ranks,
        ${checkedMergedMetrics(quantiles)}
      FROM (
-       SELECT *, if(dense_rank() OVER (ORDER BY served_requests DESC, served) <= ${MODELS_MAX}, served,
+       SELECT *, if(dense_rank() OVER (ORDER BY served_requests DESC, served) <= ${REPORTED_MODELS_MAX}, served,
          '') AS ranked_model
        FROM (
          SELECT *, sum(state_requests) OVER (PARTITION BY served) AS served_requests

@@ -1,0 +1,58 @@
+// The catalog entry of spec 2.3 and the list that has it, for the OpenAPI document.
+
+import { z } from 'zod';
+import { API_NAMES, MODEL_KIND_NAMES } from '../../domain/models/apis.ts';
+
+const usd = z.string();
+
+const pricing = z
+  .object({
+    currency: z.literal('USD'),
+    input: usd.optional(),
+    cached_input: usd.optional(),
+    cache_write: usd.optional(),
+    cache_write_1h: usd.optional(),
+    output: usd.optional(),
+    image: usd.optional(),
+  })
+  .meta({
+    id: 'ModelPricing',
+    description:
+      'Decimal strings: dollars per million tokens, `image` per image. A price that does not exist is absent.',
+  });
+
+const model = z
+  .object({
+    id: z.string().meta({ description: 'What `model` of a request names: the model, or an alias of it.' }),
+    object: z.literal('model'),
+    type: z.literal('model'),
+    created: z.int().meta({ description: 'Seconds since 1970.' }),
+    created_at: z.iso.datetime(),
+    display_name: z.string(),
+    kind: z.enum(MODEL_KIND_NAMES),
+    context_length: z.int().nullable().meta({ description: 'In tokens; of the virtual model, the smallest of all.' }),
+    max_output_tokens: z.int().nullable(),
+    apis: z.array(z.enum(API_NAMES)).meta({ description: 'The endpoints that serve it.' }),
+    pricing: pricing.nullable(),
+    stream_usage: z.literal('request').optional().meta({
+      description: 'Usage is asked for in every Chat Completions stream, and left out where the client did not.',
+    }),
+    alias: z.string().optional().meta({ description: 'With `X-Provider-Data: true`, beside the canonical id.' }),
+    owned_by: z.string(),
+    provider: z.string().optional().meta({ description: 'With `X-Provider-Data: true`.' }),
+  })
+  .meta({ id: 'Model' });
+
+const typesafeModel = z.object({ name: z.string(), description: z.string(), release_date: z.iso.date() });
+
+/** Clients of OpenAI, Anthropic and TypeSafe read it alike. */
+export const modelList = z
+  .object({
+    object: z.literal('list'),
+    data: z.array(model),
+    first_id: z.string().nullable(),
+    last_id: z.string().nullable(),
+    has_more: z.literal(false),
+    models: z.array(typesafeModel).meta({ description: 'As clients of TypeSafe read it.' }),
+  })
+  .meta({ id: 'ModelList' });

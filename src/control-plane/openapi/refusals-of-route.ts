@@ -1,0 +1,103 @@
+// Which refusals a route can answer with, for its statuses and codes in the OpenAPI document: one row for each kind. A
+// new kind without a row does not compile.
+
+import type { RefusalKind } from '../../domain/refusals/refusal.ts';
+import { REFUSAL_RULES } from '../../domain/refusals/refusal-rules.ts';
+import type { DescribedRoute } from './described-route.ts';
+
+type Where = (route: DescribedRoute) => boolean;
+
+const anywhere: Where = () => true;
+const nowhere: Where = () => false;
+/** A credential is needed. */
+const guarded: Where = ({ plane }) => plane !== 'process';
+const inScope: Where = ({ scope }) => scope !== 'none' && scope !== 'person';
+const permitted: Where = ({ permission, scope }) => permission !== null || scope === 'person';
+/** Generations and saved responses. */
+const relayed: Where = ({ plane }) => plane === 'data';
+const taking: Where = ({ description }) => description.body !== null;
+const generating: Where = (route) => relayed(route) && taking(route);
+const routed: Where = ({ description }) => description.isRouted === true;
+const takingForm: Where = ({ description }) => description.form !== undefined;
+const ofResponses: Where = (route) => relayed(route) && route.path.startsWith('/v1/responses');
+/** Answers with what jobs has posted. */
+const postedFirst: Where = (route) => ofResponses(route) || route.path.startsWith('/v1/generation');
+const reporting: Where = ({ description }) => description.isReport === true;
+const control: Where = ({ plane }) => plane === 'control';
+const changing: Where = (route) => control(route) && route.method !== 'GET';
+/** Something is named: in the path, in the query or in the body. */
+const naming: Where = (route) =>
+  control(route) && (route.path.includes(':') || taking(route) || 'id' in (route.description.query?.shape ?? {}));
+/** GET /v1/responses, which exists only to be refused. */
+const neverServed: Where = ({ description }) => description.status === null;
+
+const WHERE: Readonly<Record<RefusalKind, Where>> = {
+  authentication_required: guarded,
+  unauthorized: guarded,
+  scope_required: inScope,
+  permission_denied: permitted,
+  authorization_unavailable: guarded,
+  delegation_token_unavailable: reporting,
+  length_required: taking,
+  transfer_encoding_refused: anywhere,
+  repeated_header: anywhere,
+  unsendable_header: relayed,
+  body_too_large: taking,
+  request_timeout: taking,
+  unsupported_media_type: taking,
+  // These two are answers where the document has no operation.
+  unknown_path: nowhere,
+  method_not_allowed: neverServed,
+  not_found: naming,
+  response_not_found: ofResponses,
+  not_posted_yet: postedFirst,
+  websocket_not_supported: neverServed,
+  invalid_json: taking,
+  invalid_utf8: taking,
+  body_not_an_object: taking,
+  body_too_deep: generating,
+  duplicate_key: generating,
+  invalid_form: takingForm,
+  missing_model: generating,
+  model_not_a_string: generating,
+  invalid_field: (route) => control(route) || generating(route),
+  conflict: changing,
+  owner_floor: changing,
+  too_many_changes: changing,
+  unknown_model: generating,
+  api_not_supported: generating,
+  insufficient_credit: generating,
+  billing_frozen: generating,
+  not_safely_billable: generating,
+  billing_unavailable: relayed,
+  principal_provisioning: generating,
+  usage_limit_exceeded: generating,
+  rate_limit: generating,
+  concurrency_limit: generating,
+  upstream_cooldown: generating,
+  traffic_token_bound_required: generating,
+  traffic_capacity_unavailable: generating,
+  guardrail_blocked: generating,
+  guardrail_unavailable: generating,
+  routing_denied: routed,
+  routing_unavailable: routed,
+  reports_unavailable: reporting,
+  byok_key_unavailable: relayed,
+  upstream_unreachable: relayed,
+  upstream_timeout: relayed,
+  store_busy: guarded,
+  provider_unavailable: relayed,
+  internal_error: anywhere,
+  overloaded: generating,
+  draining: guarded,
+};
+
+const KINDS = Object.keys(WHERE) as RefusalKind[];
+
+/** The kinds that a route can answer with, by status. */
+export function refusalsOf(route: DescribedRoute): ReadonlyMap<number, readonly RefusalKind[]> {
+  const kinds = KINDS.filter((kind) => WHERE[kind](route)).toSorted(
+    (one, other) => REFUSAL_RULES[one].status - REFUSAL_RULES[other].status,
+  );
+  return Map.groupBy(kinds, (kind) => REFUSAL_RULES[kind].status);
+}

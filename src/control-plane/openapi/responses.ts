@@ -1,0 +1,123 @@
+// The answers of a route for the OpenAPI document: its success, and for each status the refusals that it can have. A
+// refusal that several routes have alike is a component, to which they refer.
+
+import { z } from 'zod';
+import type { RefusalKind } from '../../domain/refusals/refusal.ts';
+import { REFUSAL_RULES } from '../../domain/refusals/refusal-rules.ts';
+import { statusLine } from '../../domain/refusals/status-line.ts';
+import type { HeaderSchemas } from '../operation.ts';
+import type { DescribedRoute } from './described-route.ts';
+import type { DocumentSchemas, Json } from './document-schemas.ts';
+import { codeOf, errorSchemasOf, providerError } from './error-schemas.ts';
+import { refusalsOf } from './refusals-of-route.ts';
+
+export interface DocumentResponses {
+  readonly responses: Json;
+  readonly headers: Json;
+}
+
+/** Every refusal has it. */
+const RETRY_HEADER: HeaderSchemas = {
+  'X-Should-Retry': z.enum(['true', 'false']).meta({ description: 'Whether a client should try again by itself.' }),
+};
+const SOME_NUMBER = z.string().regex(/^\d+$/).optional();
+/** Headers that belong to a status (RFC 9110). */
+const HEADERS_OF_STATUS: Readonly<Record<number, HeaderSchemas>> = {
+  401: { 'WWW-Authenticate': z.literal('Bearer') },
+  405: { Allow: z.string().meta({ description: 'The methods of the path.' }) },
+};
+/** Of the statuses that time can cure. */
+const LATER_HEADERS: HeaderSchemas = {
+  'Retry-After': SOME_NUMBER.meta({ description: 'When the request can succeed, in whole seconds.' }),
+  'Retry-After-Ms': SOME_NUMBER.meta({ description: 'When the request can succeed, in milliseconds.' }),
+};
+
+export class ResponseWriter {
+  private readonly schemas: DocumentSchemas;
+  private readonly shared = new Map<string, Json>();
+  private readonly headers = new Map<string, Json>();
+
+  constructor(schemas: DocumentSchemas) {
+    this.schemas = schemas;
+  }
+
+  of(route: DescribedRoute): Json {
+    const responses: Record<string, Json> = {};
+    const { status, otherAnswers = {} } = route.description;
+    if (status !== null) responses[status] = this.success(route);
+    for (const [other, schema] of Object.entries(otherAnswers))
+      responses[other] = { description: phraseOf(Number(other)), content: this.json([schema]) };
+    for (const [refused, kinds] of refusalsOf(route)) responses[refused] ??= this.refusal(route, refused, kinds);
+    if (isRelayed(route))
+      responses['default'] = { description: 'The provider’s own error.', content: this.json([providerError]) };
+    else if (status === null) responses['default'] = { description: 'Every request is refused.' };
+    return responses;
+  }
+
+  /** What the routes have in common. */
+  components(): DocumentResponses {
+    return { responses: Object.fromEntries(this.shared), headers: Object.fromEntries(this.headers) };
+  }
+
+  private success({ description: { answer, events, isCsv, answerHeaders = {} } }: DescribedRoute): Json {
+    const content = {
+      ...(answer === null ? {} : this.json([answer])),
+      ...(events === undefined ? {} : { 'text/event-stream': { schema: this.schemas.of(events, 'output') } }),
+      ...(isCsv === true ? { 'text/csv': { schema: { type: 'string' } } } : {}),
+    };
+    return { description: 'Success.', ...this.headersOf(answerHeaders), content };
+  }
+
+  /** A component where no other route has it differently, else it stands at the route. */
+  private refusal(route: DescribedRoute, status: number, kinds: readonly RefusalKind[]): Json {
+    const relayed = isRelayed(route);
+    const bodies = errorSchemasOf(route, kinds);
+    const codes = kinds.map((kind) => `\`${codeOf(kind)}\``).join(', ');
+    const response = {
+      description: relayed ? `${phraseOf(status)} ${codes}, or the provider’s own error.` : phraseOf(status),
+      ...this.headersOf({
+        ...RETRY_HEADER,
+        ...HEADERS_OF_STATUS[status],
+        ...(kinds.some(isRetriedLater) ? LATER_HEADERS : {}),
+        ...(relayed ? route.description.answerHeaders : {}),
+      }),
+      content: this.json(relayed ? [...bodies, providerError] : bodies),
+    };
+    const name = `${route.envelope}.${status}`;
+    const present = this.shared.get(name) ?? response;
+    if (JSON.stringify(present) !== JSON.stringify(response)) return response;
+    this.shared.set(name, response);
+    return { $ref: `#/components/responses/${name}` };
+  }
+
+  private json(schemas: readonly z.ZodType[]): Json {
+    const [first, ...others] = schemas.map((schema) => this.schemas.of(schema, 'output'));
+    return { 'application/json': { schema: others.length === 0 ? first : { anyOf: [first, ...others] } } };
+  }
+
+  private headersOf(headers: HeaderSchemas): Json {
+    const names = Object.keys(headers);
+    for (const [name, described] of Object.entries(headers)) {
+      const { description = name, ...schema } = this.schemas.of(described, 'output');
+      this.headers.set(name, { description, required: !described.safeParse(undefined).success, schema });
+    }
+    if (names.length === 0) return {};
+    return { headers: Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }])) };
+  }
+}
+
+function isRelayed({ plane }: DescribedRoute): boolean {
+  return plane === 'data';
+}
+
+function isRetriedLater(kind: RefusalKind): boolean {
+  const { status, retryable } = REFUSAL_RULES[kind];
+  return retryable || status === TOO_MANY_REQUESTS;
+}
+
+/** A budget that is used up is not to be tried again by a client itself, and says when it begins anew. */
+const TOO_MANY_REQUESTS = 429;
+
+function phraseOf(status: number): string {
+  return `${statusLine(status).slice(4)}.`;
+}

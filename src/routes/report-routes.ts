@@ -35,8 +35,10 @@ export function reportRows({ reports, identity }: RouteParts): ControlPlaneRow[]
     ...rowsOf(
       { permission: 'org.usage.read', scope: 'organization' },
       ORGANIZATION_FOR_MEMBERS,
-      pathsBelow('/v1/usage/active-org'),
+      summingUp('/v1/usage/active-org'),
     ),
+    // What members see sums up: the single requests of others, like recent_corrections (spec 2.5), are not for them.
+    ...rowsOf(ORGANIZATION_ADMIN, ORGANIZATION_FOR_MEMBERS, { requests: '/v1/usage/active-org/requests' }),
     ...rowsOf(ORGANIZATION_ADMIN, ORGANIZATION, {
       ...pathsBelow('/v1/admin/active-org/usage'),
       focus: '/v1/admin/active-org/usage/export/focus',
@@ -50,5 +52,9 @@ export function reportRows({ reports, identity }: RouteParts): ControlPlaneRow[]
 }
 
 function pathsBelow(path: string) {
-  return { usage: path, daily: `${path}/daily`, requests: `${path}/requests`, routing: `${path}/analytics/routing` };
+  return { ...summingUp(path), requests: `${path}/requests` };
+}
+
+function summingUp(path: string) {
+  return { usage: path, daily: `${path}/daily`, routing: `${path}/analytics/routing` };
 }

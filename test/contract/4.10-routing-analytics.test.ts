@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { z } from 'zod';
 import { routingAnswer } from '../../src/control-plane/reports/report-answers.ts';
+import { ROLE_PERMISSIONS } from '../../src/domain/identity/roles.ts';
 import { insertFacts, type RequestFact } from '../../src/storage/clickhouse/facts.ts';
 import type { ReportParams } from '../../src/storage/clickhouse/reports/report-params.ts';
 import { assertFigures } from '../support/assert-figures.ts';
@@ -37,7 +38,7 @@ const AUDIENCES = {
     scope: { organizationId, teamId },
     showsCorrections: false,
   },
-  '/v1/usage/active-org/analytics/routing': { as: 'owner', scope: { organizationId }, showsCorrections: false },
+  '/v1/usage/active-org/analytics/routing': { as: 'member', scope: { organizationId }, showsCorrections: false },
   '/v1/admin/active-org/usage/analytics/routing': { as: 'owner', scope: { organizationId }, showsCorrections: true },
   '/v1/admin/analytics/routing': { as: 'platform', scope: { organizationId: null }, showsCorrections: false },
 } as const;
@@ -53,6 +54,7 @@ before(async () => {
     principals: {
       caller: { ...NOBODY, organizationId, userId, apiKeyId: sample.apiKeyId },
       owner: { ...OWNER, organizationId },
+      member: { ...OWNER, organizationId, permissions: ROLE_PERMISSIONS.member },
       platform: PLATFORM,
     },
     teams: new Map([[teamId, organizationId]]),
@@ -135,6 +137,36 @@ describe('the routing report (spec 2.5)', () => {
       const found = await report(path);
       assert.deepEqual(strict.parse(found), found);
     }
+  });
+});
+
+describe('the member view', () => {
+  const sums = ['/v1/usage/active-org', '/v1/usage/active-org/daily', MEMBER_VIEW] as const;
+
+  test('is the whole organization’s for members as for administrators', async () => {
+    for (const path of sums)
+      assert.deepEqual(await front.json('member', `${path}?${WINDOW}`), await front.json('owner', `${path}?${WINDOW}`));
+    const { totals, by_model } = await report(MEMBER_VIEW);
+    const { totals: all, by_model: allModels } = await report(ADMINISTRATORS);
+    assert.deepEqual([totals, by_model], [all, allModels]);
+  });
+
+  test('shows nobody’s single requests, and sets no people side by side', async () => {
+    assert.equal((await front.get('member', '/v1/usage/active-org/requests')).status, 403);
+    assert.equal((await front.get('owner', '/v1/usage/active-org/requests')).status, 200);
+    for (const [groups, status] of [
+      ['team', 200],
+      ['organization,model', 200],
+      ['user', 400],
+      ['team,api_key', 400],
+    ] as const)
+      assert.equal((await front.get('member', `/v1/usage/active-org?group_by=${groups}`)).status, status, groups);
+  });
+
+  test('is no key’s, and opens nothing of the administrators', async () => {
+    for (const path of sums) assert.equal((await front.get('caller', path)).status, 403, path);
+    for (const path of ['/v1/admin/active-org/usage', ADMINISTRATORS, `/v1/usage/teams/${teamId}`])
+      assert.equal((await front.get('member', path)).status, 403, path);
   });
 });
 

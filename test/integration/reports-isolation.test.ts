@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import type { Principal } from '../../src/domain/identity/principal.ts';
+import { ROLE_PERMISSIONS } from '../../src/domain/identity/roles.ts';
 import {
   DIMENSIONS,
   type Dimension,
@@ -63,7 +64,7 @@ const [foreignTeam = ''] = distinct(theirs, ({ teamId }) => teamId);
 const [foreignUser = ''] = distinct(theirs, ({ userId }) => userId);
 const [foreignKey = ''] = distinct(theirs, ({ apiKeyId }) => apiKeyId);
 
-const MEMBER = { permissions: ['inference', 'usage.read'] } as const;
+const MEMBER = { permissions: ROLE_PERMISSIONS.member };
 const PRINCIPALS = {
   owner: { ...OWNER, organizationId: ours },
   member: { ...OWNER, ...MEMBER, organizationId: ours, userId: ann },
@@ -108,6 +109,13 @@ function seesOrganization(caller: Caller): Sees {
   return caller === 'owner' || caller === 'foreignOwner' ? { scope: { organizationId } } : DENIED;
 }
 
+/** The member view: of every person of the organization, and of no key. */
+function seesAsMember(caller: Caller): Sees {
+  const { organizationId, credential } = PRINCIPALS[caller];
+  if (organizationId === null) return UNRESOLVED;
+  return credential === 'token' ? { scope: { organizationId } } : DENIED;
+}
+
 const seesPlatform = (caller: Caller): Sees => (caller === 'platform' ? { scope: { organizationId: null } } : DENIED);
 
 interface Place {
@@ -117,6 +125,8 @@ interface Place {
   /** Filters that narrow this audience's scope. */
   readonly narrows: readonly (keyof typeof FOREIGN)[];
   readonly focus?: string;
+  /** Who sees the requests one by one; absent: whoever sees anything. */
+  readonly lists?: (caller: Caller) => Sees;
   /** What its usage is grouped by; each alone, and all together. */
   readonly groupBy: readonly Dimension[];
 }
@@ -141,7 +151,8 @@ const PLACES: readonly Place[] = [
   {
     path: '/v1/usage/active-org',
     routing: '/v1/usage/active-org/analytics/routing',
-    sees: seesOrganization,
+    sees: seesAsMember,
+    lists: seesOrganization,
     narrows: ['api_key_id', 'user_id', 'team_id'],
     groupBy: ['model', 'organization', 'team'],
   },
@@ -307,6 +318,12 @@ async function assertSees(caller: Caller, place: Place, seen: RequestFact[], que
     where,
   );
 
+  const listing = place.lists?.(caller) ?? sees(caller);
+  if (typeof listing === 'string') {
+    const refused = await front.get(caller, `${path}/requests?${WINDOW}&${query}`);
+    assert.deepEqual([refused.status, refused.body.toString()], [403, listing], where);
+    return;
+  }
   const listed = await front.get(caller, `${path}/requests?${WINDOW}&format=csv&${query}`);
   const [, ...lines] = listed.body.toString().trimEnd().split('\r\n');
   const ids = lines.filter((line) => /^[0-9a-f-]{36},/.test(line)).map((line) => line.slice(0, 36));

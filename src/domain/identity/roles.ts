@@ -15,7 +15,8 @@ export type Role = (typeof ROLES)[number];
 export const ROLE_PERMISSIONS: Readonly<Record<Role, readonly Permission[]>> = {
   owner: ['inference', 'usage.read', 'team.usage.read', 'org.usage.read', 'org.admin'],
   admin: ['inference', 'usage.read', 'team.usage.read', 'org.usage.read', 'org.admin'],
-  member: ['inference', 'usage.read'],
+  // The member view of the organization's usage (spec 4.10).
+  member: ['inference', 'usage.read', 'org.usage.read'],
 };
 
 /** An inference key never administers and sees only its own use, whoever owns it. */

@@ -21,16 +21,37 @@ export class UsageFault extends Error {
   override readonly name = 'UsageFault';
 }
 
-/** Like parseArgs, but throws a UsageFault; unknown options are refused. */
+/** Like parseArgs, but throws a UsageFault in our own words; unknown options are refused. */
 export function parseArguments<const T extends NonNullable<ParseArgsConfig['options']>>(
   args: readonly string[],
   options: T,
 ) {
-  try {
-    return parseArgs({ args: [...args], options, allowPositionals: true, strict: true });
-  } catch (error) {
-    throw new UsageFault(error instanceof Error ? error.message : String(error), { cause: error });
+  const { tokens } = parseArgs({ args: [...args], options, allowPositionals: true, strict: false, tokens: true });
+  for (const token of tokens) if (token.kind === 'option') checkOption(token, options);
+  return parseArgs({ args: [...args], options, allowPositionals: true, strict: true });
+}
+
+interface OptionToken {
+  readonly name: string;
+  /** As it was written. */
+  readonly rawName: string;
+  readonly value: string | undefined;
+  readonly inlineValue: boolean | undefined;
+}
+
+function checkOption(
+  { name, rawName, value, inlineValue }: OptionToken,
+  options: NonNullable<ParseArgsConfig['options']>,
+): void {
+  const option = Object.hasOwn(options, name) ? options[name] : undefined;
+  if (option === undefined || rawName !== `--${name}`) throw new UsageFault(`unknown option "${rawName}"`);
+  if (option.type === 'boolean') {
+    if (value !== undefined) throw new UsageFault(`${rawName} takes no value`);
+    return;
   }
+  if (value === undefined) throw new UsageFault(`${rawName} needs a value`);
+  if (inlineValue !== true && value.startsWith('-') && value !== '-')
+    throw new UsageFault(`${rawName} needs a value; one that begins with "-" is written ${rawName}=${value}`);
 }
 
 /** Checks that there are exactly as many positional arguments as names. */

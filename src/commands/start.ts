@@ -137,6 +137,7 @@ function planOf(installation: Installation, print: (text: string) => void): Supe
     jobs: { module: MAIN_MODULE, args: ['jobs', '--supervised'] },
     gateway: { module: MAIN_MODULE, args: ['gateway', '--supervised'] },
     environment: () => childEnvironment(installation, databaseUrl),
+    print,
     async prepare({ simulatedProviderUrl }) {
       databaseUrl ??= embeddedPostgresUrl(config.dataDirectory);
       applied = await prepareDatabase(installation, { databaseUrl, simulatedProviderUrl, print });

@@ -15,6 +15,7 @@ import { ProcessJournal } from './process-journal.ts';
 import { type ProcessRole, ProcessSlot } from './process-slot.ts';
 import { listenForSignals } from './shutdown-signals.ts';
 import { StartFault } from './start-fault.ts';
+import { describeWaiting, type Stage, tellWaiting } from './waiting-notes.ts';
 
 export interface ProcessPlan {
   /** Absolute path of the module to fork. */
@@ -40,6 +41,8 @@ export interface SupervisorPlan {
   readonly environment: () => Readonly<Record<string, string | undefined>>;
   /** The work between the database's start and the start of anything that serves. */
   readonly prepare: (addresses: { simulatedProviderUrl: string | null }) => Promise<void>;
+  /** Writes a line to the terminal. */
+  readonly print: (text: string) => void;
   /** Called when everything serves. */
   readonly announce: (addresses: { adminPort: number }) => void;
 }
@@ -81,6 +84,7 @@ export class Supervisor {
   /** The counters of ended processes, whose sums stay in /metrics. */
   #retired: MetricsSnapshot = [];
   #state: 'starting' | 'serving' | 'stopping' = 'starting';
+  #isPreparing = false;
   #rolling = false;
   #watch: NodeJS.Timeout | null = null;
   #stopWanted: Promise<void>;
@@ -117,7 +121,7 @@ export class Supervisor {
       admin = await this.#startAdmin();
       const { port } = admin;
       // A stop during the start takes effect at once: the start finds its slots stopped and gives up.
-      const started = this.#start().then(() => this.#serve(port));
+      const started = this.#startAndTell().then(() => this.#serve(port));
       await Promise.race([this.#stopWanted, started.then(() => this.#stopWanted)]);
     } finally {
       await this.#stop();
@@ -126,12 +130,26 @@ export class Supervisor {
     }
   }
 
+  /** Says what it waits for, for as long as neither it serves nor it is told to stop. */
+  async #startAndTell(): Promise<void> {
+    const over = this.#tell(() => (this.#isPreparing ? 'preparing' : 'starting'));
+    void this.#stopWanted.then(over);
+    await this.#start().finally(over);
+  }
+
+  #tell(stage: () => Stage): () => void {
+    const { print, drainLimitMs } = this.#plan;
+    return tellWaiting(print, () => describeWaiting(stage(), this.#slots, drainLimitMs));
+  }
+
   async #start(): Promise<void> {
     const { postgres, simulatedProvider, jobs, gateway, gatewayProcesses, prepare } = this.#plan;
     if (postgres !== null) await this.#startOne('postgres', 'postgres', postgres);
     const provider = simulatedProvider === null ? null : await this.#startSimulatedProvider(simulatedProvider);
     if (this.#isStopping()) return;
+    this.#isPreparing = true;
     await prepare({ simulatedProviderUrl: provider });
+    this.#isPreparing = false;
     const gateways = Array.from({ length: gatewayProcesses }, (_, index) =>
       this.#startOne('gateway', `gateway-${index + 1}`, gateway),
     );
@@ -260,10 +278,12 @@ export class Supervisor {
     if (this.#watch !== null) clearInterval(this.#watch);
     // A signal to the whole process group ends some processes before we do.
     for (const slot of this.#slots) slot.retire();
+    const over = this.#tell(() => 'stopping');
     await this.#stopRole('gateway', this.#plan.drainLimitMs);
     await this.#stopRole('jobs', JOBS_DRAIN_LIMIT_MS);
     await this.#stopRole('simulated-provider', 0);
     await this.#stopRole('postgres', POSTGRES_STOP_LIMIT_MS);
+    over();
   }
 
   async #stopRole(role: ProcessRole, limitMs: number): Promise<void> {

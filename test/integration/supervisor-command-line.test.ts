@@ -127,7 +127,7 @@ describe('command line', () => {
       ],
       [['apply'], 'FILE is missing'],
       [['start', 'x'], 'unexpected argument "x"'],
-      [['start', '--wrong'], "Unknown option '--wrong'"],
+      [['start', '--wrong'], 'unknown option "--wrong"'],
     ] as const) {
       const answer = await call(context, args);
       assert.equal(answer.exitCode, 2, args.join(' '));

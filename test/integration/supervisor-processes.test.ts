@@ -122,6 +122,27 @@ describe('supervisor', () => {
     assert.equal(fake.events().filter((event) => event.startsWith('gateway') && event.endsWith('drained')).length, 2);
   });
 
+  test('a start and a stop that take long say which processes they wait for, and how many requests', async (context) => {
+    const directory = temporaryDirectory(context);
+    const slow = join(directory, 'broken.slow.jobs');
+    writeFileSync(slow, '');
+    const fake = await startFake(context, {
+      gateways: 1,
+      directory,
+      env: { FAKE_DRAIN_MS: '1500', FAKE_INFLIGHT: '3' },
+    });
+    await waitFor('a note', fake.printed, (printed) => printed.includes('Starting: '));
+    assert.match(fake.printed(), /^Starting: waiting for jobs \(Postgres and ClickHouse\)\.$/m);
+    unlinkSync(slow);
+    await untilAnnounced(fake);
+    fake.child.kill('SIGTERM');
+    await fake.ended;
+    assert.match(
+      fake.printed(),
+      /^Stopping: waiting for gateway-1 to finish 3 open requests, for at most 5 s; a second Ctrl-C cuts what is open\.$/m,
+    );
+  });
+
   test('a second Ctrl-C cuts a drain that takes too long', async (context) => {
     const fake = await startFake(context, { env: { FAKE_DRAIN_MS: '4000' } });
     await untilAnnounced(fake);

@@ -35,6 +35,7 @@ const supervisor = new Supervisor(
     gateway: { module, args: ['gateway'] },
     environment: () => process.env,
     prepare: async () => undefined,
+    print: (text) => console.log(text),
     announce: () => console.log('announced'),
   },
   { log, clock: systemClock },

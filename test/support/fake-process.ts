@@ -1,7 +1,8 @@
 // A stand-in for any process of an installation: it serves nothing, lives by the real lifecycle, and notes in a shared
 // file what happens to it. `node fake-process.ts ROLE`; FAKE_EVENTS names the file, FAKE_DRAIN_MS how long a drain
 // takes, FAKE_BROKEN a role that dies at once while the file of that name exists, and one that lacks something while
-// FAKE_BROKEN.lacks.ROLE does.
+// FAKE_BROKEN.lacks.ROLE does; it is not ready while FAKE_BROKEN.slow.ROLE exists, and a gateway has FAKE_INFLIGHT open
+// requests.
 
 import { appendFileSync, existsSync } from 'node:fs';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
@@ -9,7 +10,7 @@ import { ProcessLifecycle } from '../../src/supervisor/process-lifecycle.ts';
 import { silentLog } from './silent-log.ts';
 
 const [role = ''] = process.argv.slice(2);
-const { FAKE_EVENTS = '/dev/null', FAKE_DRAIN_MS = '0', FAKE_BROKEN = '' } = process.env;
+const { FAKE_EVENTS = '/dev/null', FAKE_DRAIN_MS = '0', FAKE_BROKEN = '', FAKE_INFLIGHT = '0' } = process.env;
 
 function note(event: string): void {
   appendFileSync(FAKE_EVENTS, `${role} ${process.pid} ${event}\n`);
@@ -22,6 +23,7 @@ if (FAKE_BROKEN !== '' && existsSync(`${FAKE_BROKEN}.${role}`)) {
 
 const metrics = new MetricsRegistry();
 metrics.counter('fake_starts_total', 'Starts of fake processes.', ['role']).labels(role).increment();
+if (role === 'gateway') metrics.gauge('tollgate_inflight', 'Open requests.').labels().set(Number(FAKE_INFLIGHT));
 const lifecycle = new ProcessLifecycle({
   log: silentLog,
   metrics,
@@ -38,6 +40,7 @@ lifecycle.drainsWith({
     note('drained');
   },
 });
+while (existsSync(`${FAKE_BROKEN}.slow.${role}`)) await new Promise((resolve) => setTimeout(resolve, 50));
 // Noted before it is said, so that notes stand in the order of the supervisor's decisions.
 note('ready');
 lifecycle.ready();

@@ -1,0 +1,28 @@
+// An install is quiet about the Node of the host: npm brings the one that runs everything.
+
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { copyFileSync, existsSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+/** The host's own programs: `npm exec` and `npm test` put those of the repository before them. */
+const HOST_PATH = (process.env.PATH ?? '')
+  .split(delimiter)
+  .filter((directory) => !directory.includes('node_modules') && !directory.includes('node-gyp-bin'));
+const HOST_NPM = HOST_PATH.map((directory) => join(directory, 'npm')).find((file) => existsSync(file));
+
+test('npm ci warns of no engine', { skip: HOST_NPM === undefined && 'npm is not on the PATH' }, async (context) => {
+  const directory = temporaryDirectory(context);
+  for (const file of ['package.json', 'package-lock.json', '.npmrc'])
+    copyFileSync(join(ROOT, file), join(directory, file));
+  const env = { PATH: HOST_PATH.join(delimiter), HOME: process.env.HOME };
+  const args = ['ci', '--dry-run', '--offline', '--ignore-scripts', '--no-audit', '--no-fund'];
+  const { stdout, stderr } = await promisify(execFile)(HOST_NPM ?? '', args, { cwd: directory, env });
+  assert.doesNotMatch(stdout + stderr, /EBADENGINE/);
+  assert.equal(stderr, '');
+});

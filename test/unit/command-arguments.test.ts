@@ -1,0 +1,67 @@
+// What a wrong call of a command is told: in our own words, with the usage, whichever command it is.
+
+import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { type Command, parseArguments, UsageFault } from '../../src/commands/command.ts';
+
+const DIRECTORY = new URL('../../src/commands/', import.meta.url);
+
+async function loadCommands(): Promise<[string, Command][]> {
+  const modules = await Promise.all(
+    readdirSync(fileURLToPath(DIRECTORY)).map(
+      async (file) => (await import(new URL(file, DIRECTORY).href)) as Record<string, unknown>,
+    ),
+  );
+  return modules.flatMap((exports) => Object.entries(exports)).filter(isCommand);
+}
+
+function isCommand(entry: [string, unknown]): entry is [string, Command] {
+  return entry[0].endsWith('Command') && typeof (entry[1] as Partial<Command>).run === 'function';
+}
+
+const OPTIONS = { name: { type: 'string' }, prune: { type: 'boolean', default: false } } as const;
+
+describe('arguments', () => {
+  for (const [args, complaint] of [
+    [['--nam', 'x'], 'unknown option "--nam"'],
+    [['--nam=secret'], 'unknown option "--nam"'],
+    [['-n', 'x'], 'unknown option "-n"'],
+    [['-xyz'], 'unknown option "-x"'],
+    [['--no-prune'], 'unknown option "--no-prune"'],
+    [['--toString'], 'unknown option "--toString"'],
+    [['--name'], '--name needs a value'],
+    [['--name', '--prune'], '--name needs a value; one that begins with "-" is written --name=--prune'],
+    [['--prune=yes'], '--prune takes no value'],
+  ] as const) {
+    test(`${args.join(' ')}: ${complaint}`, () => {
+      assert.throws(
+        () => parseArguments(args, OPTIONS),
+        (error: unknown) => error instanceof UsageFault && error.message === complaint,
+      );
+    });
+  }
+
+  test('that are right are read', () => {
+    const read = (...args: string[]) => {
+      const { values, positionals } = parseArguments(args, OPTIONS);
+      return [values.name, values.prune, [...positionals]];
+    };
+    assert.deepEqual(read('a', '--name', 'x', 'b', '--prune'), ['x', true, ['a', 'b']]);
+    assert.deepEqual(read('--name=-x', '--', '--not-an-option'), ['-x', false, ['--not-an-option']]);
+    assert.deepEqual(read('--name', '-', '--name', 'y'), ['y', false, []]);
+  });
+});
+
+test('every command tells an unknown option by name', async () => {
+  const commands = await loadCommands();
+  assert.ok(commands.length >= 20, `${commands.length} commands`);
+  for (const [name, command] of commands) {
+    await assert.rejects(
+      async () => command.run(['--no-such-option'], { environment: {}, print: () => undefined }),
+      (error: unknown) => error instanceof UsageFault && error.message === 'unknown option "--no-such-option"',
+      name,
+    );
+  }
+});

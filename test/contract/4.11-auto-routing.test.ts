@@ -386,7 +386,7 @@ describe('a conversation', () => {
     assert.equal((await route({ ...turn, key: ROUTING_KEYS.free })).cached, false);
   });
 
-  test('side requests of a session with another first message are other conversations', async () => {
+  test('a title that an agent asks for in its own words is another conversation of the session', async () => {
     const headers = session();
     const main = await route({ headers, body: { messages: [user(`Please repair the engine of my car. ${STRONG}`)] } });
     const side = await route({

@@ -13,7 +13,14 @@ import { readEndedExecutions } from '../../src/storage/postgres/ledger/generatio
 import { postExecutions } from '../../src/storage/postgres/ledger/post-executions.ts';
 import { registerEpoch } from '../../src/storage/postgres/ledger/wallets.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
-import { claimTurn, decideTurn, findTurn, forgetTurns, releaseTurn } from '../../src/storage/postgres/routing/turns.ts';
+import {
+  claimTurn,
+  decideTurn,
+  findTurn,
+  forgetTurns,
+  releaseTurn,
+  type TurnClaim,
+} from '../../src/storage/postgres/routing/turns.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
 import { executionStart, terminalRecord } from '../support/execution-records.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
@@ -35,8 +42,9 @@ after(async () => {
 
 const ORGANIZATION = randomUUID();
 
-function turnOf(conversation: string, humanMessages: number, turn = `${conversation}-${humanMessages}`) {
-  return { conversation, turn, humanMessages, organizationId: ORGANIZATION };
+function turnOf(conversation: string, position: number | string, changes: Partial<TurnClaim> = {}): TurnClaim {
+  const plain = { previousTurns: [], offersTools: true, instructions: 'main', organizationId: ORGANIZATION };
+  return { conversation, turn: `${conversation}-${position}`, ...plain, ...changes };
 }
 
 function decision(model: string): RouteDecision {
@@ -73,27 +81,34 @@ describe('turns', () => {
     assert.ok((found.claimedAgoMs ?? -1) >= 0);
   });
 
-  test('the previous one is the nearest earlier turn that was decided', async () => {
-    for (const [position, model] of [
-      [1, 'first'],
-      [3, 'third'],
-      [4, null],
-      [6, 'sixth'],
-    ] as const) {
-      await claimTurn(postgres, turnOf('order', position));
+  test('the previous one is what the history shows, else the latest of its kind that was decided', async () => {
+    const side = { offersTools: false, instructions: 'title' };
+    const subagent = { instructions: 'search' };
+    const made: readonly [string, string | null, Partial<TurnClaim>][] = [
+      ['1', 'first', {}],
+      ['2', 'second', {}],
+      ['undecided', null, {}],
+      ['side', 'of the side request', side],
+      ['sub', 'of the subagent', subagent],
+    ];
+    for (const [position, model, changes] of made) {
+      await claimTurn(postgres, turnOf('order', position, changes));
       if (model !== null) await decideTurn(postgres, turnOf('order', position), decision(model));
     }
-    const previousOf = async (humanMessages: number) =>
-      (await findTurn(postgres, turnOf('order', humanMessages, 'new'))).previous?.decision.model;
-    assert.deepEqual(await Promise.all([1, 2, 3, 4, 5, 6, 7].map(previousOf)), [
-      undefined,
-      'first',
-      'first',
-      'third',
-      'third',
-      'third',
-      'sixth',
-    ]);
+    const previousOf = async (changes: Partial<TurnClaim>, position = 'new') =>
+      (await findTurn(postgres, turnOf('order', position, changes))).previous?.decision.model;
+    const rows: readonly [string, Promise<string | undefined>, string | undefined][] = [
+      ['nothing shown: the latest with the same prompt', previousOf({}), 'second'],
+      ['another prompt: the latest with tools', previousOf({ instructions: 'new' }), 'of the subagent'],
+      ['no tools', previousOf({ offersTools: false }), 'of the side request'],
+      ['shown', previousOf({ previousTurns: ['order-1'] }), 'first'],
+      ['the likelier name first', previousOf({ previousTurns: ['order-1', 'order-2'] }), 'first'],
+      ['shown, unlike as it is', previousOf({ previousTurns: ['none', 'order-side'] }), 'of the side request'],
+      ['shown, but not known', previousOf({ previousTurns: ['none'] }), 'second'],
+      ['of an earlier turn itself', previousOf({}, '2'), 'first'],
+      ['of the first', previousOf({}, '1'), undefined],
+    ];
+    for (const [title, found, expected] of rows) assert.equal(await found, expected, title);
     assert.equal((await findTurn(postgres, turnOf('other', 9))).previous, null);
   });
 

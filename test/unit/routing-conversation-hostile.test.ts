@@ -115,7 +115,7 @@ describe('a hostile conversation is read', () => {
       const body = Buffer.from(text);
       for (const api of APIS) {
         const prepared = prepareConversation({ api, body });
-        assert.equal(prepared.humanMessages, humanMessages, api);
+        assert.equal(prepared.humanTexts.length, Math.min(3, humanMessages), api);
         assert.ok(prepared.humanTexts.join('').length <= 4000);
         assert.ok(prepared.humanTexts.every((human) => human.isWellFormed() && !human.includes('deep')));
         assert.equal(prepared.bodySession, null);
@@ -182,7 +182,7 @@ describe('where a body is read', () => {
         return Promise.resolve({ ok: true, value: answer as T });
       },
     };
-    assert.equal((prepareBody('messages', small, workers) as PreparedConversation).humanMessages, 1);
+    assert.equal((prepareBody('messages', small, workers) as PreparedConversation).humanTexts.length, 1);
     assert.deepEqual(calls, []);
     assert.equal(await prepareBody('responses', big, workers), answer);
     const [task, input, options]: Parameters<ConversationWorkers['run']> = calls.at(0) ?? assert.fail();

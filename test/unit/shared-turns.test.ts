@@ -8,8 +8,9 @@ import type { TurnKey } from '../../src/generation/routing/turn-memory.ts';
 import type { PreviousTurn, StoredTurn, TurnStore } from '../../src/generation/routing/turn-store.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 
-function key(turn: string, humanMessages = 1, conversation = 'k'): TurnKey {
-  return { conversation, turn, humanMessages, organizationId: 'o' };
+function key(turn: string, changes: Partial<TurnKey> = {}): TurnKey {
+  const plain = { alsoNamed: null, previousTurns: [], offersTools: false, instructions: 'i', organizationId: 'o' };
+  return { conversation: 'k', turn, ...plain, ...changes };
 }
 
 function decision(model: string): RouteDecision {
@@ -55,10 +56,12 @@ class Turns implements TurnStore {
   private read(turn: TurnKey): StoredTurn {
     const row = this.rows.get(turn.turn);
     const earlier = [...this.rows.values()]
-      .filter((other) => other.decision !== null && other.turn.humanMessages < turn.humanMessages)
+      .filter((other) => other.decision !== null && other.turn.turn !== turn.turn)
       .at(-1);
     const previous =
-      earlier?.decision == null ? null : { decision: earlier.decision, inputTokens: null, requestBytes: null };
+      earlier?.decision == null
+        ? null
+        : { turn: earlier.turn.turn, decision: earlier.decision, inputTokens: null, requestBytes: null };
     return {
       decision: row?.decision ?? null,
       claimedAgoMs: row === undefined ? null : performance.now() - row.claimedAtMs,
@@ -146,9 +149,9 @@ describe('a turn', () => {
 
   test('is told of the turn before it, also where that was another process’s', async () => {
     const store = new Turns();
-    await process(store).turns.routeOf(key('first', 1), new Decider('a'));
+    await process(store).turns.routeOf(key('first'), new Decider('a'));
     const decider = new Decider('b');
-    await process(store).turns.routeOf(key('second', 2), decider);
+    await process(store).turns.routeOf(key('second'), decider);
     assert.equal(decider.previous?.decision.model, 'a');
   });
 
@@ -288,24 +291,24 @@ describe('while the store is away', () => {
   test('a new turn is decided without asking, by what this process remembers; known ones are served', async () => {
     const store = new Turns();
     const { turns, faults } = process(store);
-    await turns.routeOf(key('first', 1), new Decider('a'));
+    await turns.routeOf(key('first'), new Decider('a'));
     store.isAway = true;
-    assert.equal((await turns.routeOf(key('first', 1), new Decider('x'))).decision.model, 'a');
+    assert.equal((await turns.routeOf(key('first'), new Decider('x'))).decision.model, 'a');
     assert.equal(faults.length, 0);
     const decider = new Decider('b');
-    const route = await turns.routeOf(key('second', 2), decider);
+    const route = await turns.routeOf(key('second'), decider);
     assert.deepEqual([route.decision.model, route.cached, decider.previous?.decision.model], ['b unasked', false, 'a']);
     assert.equal(faults.length, 1);
     // The turn keeps its model, also when the store is back.
     store.isAway = false;
-    assert.equal((await turns.routeOf(key('second', 2), new Decider('c'))).decision.model, 'b unasked');
+    assert.equal((await turns.routeOf(key('second'), new Decider('c'))).decision.model, 'b unasked');
   });
 
   test('it is not asked for every request', async () => {
     const store = new Turns();
     store.isAway = true;
     const { turns } = process(store);
-    for (const name of ['a', 'b', 'c']) await turns.routeOf(key(name, 1, name), new Decider(name));
+    for (const name of ['a', 'b', 'c']) await turns.routeOf(key(name, { conversation: name }), new Decider(name));
     assert.equal(store.calls, 1);
   });
 

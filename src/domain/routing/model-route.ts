@@ -51,7 +51,8 @@ export interface ModelRoute {
     readonly latency_ms: number;
   };
   /**
-   * Hashes, so that they reveal nothing: the session; within it, the payer and the first human message; the human turn.
+   * Hashes, so that they reveal nothing: the session; within it, the payer's conversation, or a side request of its
+   * agent; the human turn.
    */
   readonly session?: string;
   readonly conversation?: string;

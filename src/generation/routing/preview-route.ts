@@ -70,7 +70,8 @@ export class RoutePreviewer {
     if (failure !== null) return { ...this.show(request, policy, { decision: null, prepared }), outcome: failure };
     const named = prepared === null ? null : nameTurn(request, prepared);
     const previous = named === null ? null : await this.parts.turns.previousOf(named.key);
-    const classification = prepared === null ? null : await this.classify(request, policy, prepared);
+    const isFollowUp = previous !== null || (prepared?.isFollowUp ?? false);
+    const classification = prepared === null ? null : await this.classify(request, policy, { ...prepared, isFollowUp });
     const judgement = judgementOf(request, prepared, classification);
     const decision = decideFor(request, policy, { judgement, previous, prepared });
     return this.show(request, policy, { decision, prepared, previous, classification, named: named?.hashes ?? null });

@@ -110,12 +110,21 @@ export class Router {
       return this.routed(request, policy, { decision: decideUnclassified('classifier_failed'), cached: false });
     const named = nameTurn(request, prepared);
     const found = { named: named?.hashes ?? null };
-    if (prepared.humanTexts.length === 0)
+    if (prepared.humanTexts.length === 0) {
+      // A tool's result for a history that the provider keeps, or that was compacted, belongs to the latest turn.
+      const latest = named === null ? null : await this.parts.turns.previousOf(named.key);
+      if (latest === null || named === null)
+        return this.routed(request, policy, {
+          ...found,
+          decision: decideUnclassified('no_request_text'),
+          cached: false,
+        });
       return this.routed(request, policy, {
-        ...found,
-        decision: decideUnclassified('no_request_text'),
-        cached: false,
+        named: { ...named.hashes, turn: latest.turn },
+        decision: repeatRoute(policy, candidates, latest.decision),
+        cached: true,
       });
+    }
     if (request.api === 'count_tokens') {
       const known = named === null ? null : await this.parts.turns.find(named.key);
       const decision =
@@ -144,7 +153,7 @@ export class Router {
       classifierTimeoutMs: policy.classifier.timeoutMs,
       decideUnasked: (previous: PreviousTurn | null) => decide('classifier_failed', previous),
       decide: async (previous: PreviousTurn | null) => {
-        const askCorrection = policy.followUp?.corrections === true && prepared.isFollowUp;
+        const askCorrection = policy.followUp?.corrections === true && (prepared.isFollowUp || previous !== null);
         const { organizationId } = request.principal;
         const params = {
           catalog: request.catalog,

@@ -7,6 +7,7 @@ import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Baseline } from '../../domain/routing/baseline-cost.ts';
 import type { PreparedConversation, RoutedApi } from '../../domain/routing/conversation/prepared-conversation.ts';
 import { sessionHash, sessionOf } from '../../domain/routing/conversation/session.ts';
+import { sideAgentOf } from '../../domain/routing/conversation/side-requests.ts';
 import { continueRoute, decideRoute, type Judgement, type RouteDecision } from '../../domain/routing/decide-route.ts';
 import type { TurnHashes } from '../../domain/routing/model-route.ts';
 import { type CandidateParams, RouteCandidates } from '../../domain/routing/route-candidates.ts';
@@ -107,34 +108,50 @@ export function candidateParams(
   };
 }
 
-/** The size that the last turn reported, and an estimate from bytes for what came since. */
+/**
+ * The size that the last turn reported, and an estimate from bytes for what came since. Of a history that was cut
+ * since, it is as large a part as is left.
+ */
 function estimateTokens(bodyBytes: number, previous: PreviousTurn | null): number {
-  const known = previous !== null && previous.inputTokens !== null && previous.requestBytes !== null;
-  const base = known ? { tokens: previous.inputTokens, bytes: previous.requestBytes } : { tokens: 0, bytes: 0 };
-  return base.tokens + Math.ceil(Math.max(0, bodyBytes - base.bytes) / BYTES_PER_TOKEN);
+  const tokens = previous?.inputTokens ?? null;
+  const bytes = previous?.requestBytes ?? null;
+  if (tokens === null || bytes === null) return Math.ceil(bodyBytes / BYTES_PER_TOKEN);
+  if (bodyBytes < bytes) return Math.ceil((tokens * bodyBytes) / bytes);
+  return tokens + Math.ceil((bodyBytes - bytes) / BYTES_PER_TOKEN);
 }
 
 /**
- * A turn is remembered by payer, session and first human message, because an agent's side requests share its session.
+ * A conversation is recognized by payer and session; an agent's side requests, which share its session, are others.
  * null: there is no session.
  */
 export function nameTurn(
-  { principal, header }: RoutingRequest,
+  { principal, api, header }: RoutingRequest,
   prepared: PreparedConversation,
 ): { key: TurnKey; hashes: TurnHashes } | null {
   const found = sessionOf(header, prepared);
   if (found === null) return null;
   const session = sessionHash(principal.organizationId, found);
-  const conversation = hash(
-    'sha256',
-    JSON.stringify([session, principal.walletId, prepared.firstMessage]),
-    'base64url',
-  );
-  const { turn, humanMessages } = prepared;
-  return {
-    key: { conversation, turn, humanMessages, organizationId: principal.organizationId },
-    hashes: { session, conversation, turn },
+  const side = sideAgentOf(header) ?? (prepared.isSideRequest ? prepared.firstMessage : '');
+  const conversation = hash('sha256', JSON.stringify([session, principal.walletId, side]), 'base64url');
+  const { offersTools, instructions } = prepared;
+  const [turn, otherwise] = turnNames(prepared.turn, offersTools);
+  const key: TurnKey = {
+    conversation,
+    turn,
+    // An agent may withdraw its tools for a turn's last request, and count tokens without them.
+    alsoNamed: (prepared.isInToolLoop && !offersTools) || api === 'count_tokens' ? otherwise : null,
+    previousTurns: prepared.previousTurn === null ? [] : turnNames(prepared.previousTurn, offersTools),
+    offersTools,
+    instructions,
+    organizationId: principal.organizationId,
   };
+  return { key, hashes: { session, conversation, turn } };
+}
+
+/** The name of a turn as this request would have begun it, and as one with tools, or without, would have. */
+function turnNames(turn: string, offersTools: boolean): readonly [own: string, otherwise: string] {
+  const withTools = `${turn}+tools`;
+  return offersTools ? [withTools, turn] : [turn, withTools];
 }
 
 export function baselineOf({ model, baselineModel }: RouteDecision, api: RoutedApi, catalog: ServingCatalog): Baseline {

@@ -90,17 +90,28 @@ export class SharedTurns {
 
   /** The turn's route if it is decided, without claiming the turn: for requests that must not decide it. */
   async find(turn: TurnKey): Promise<RouteDecision | null> {
-    const known = this.memory.find(turn) ?? (await this.deciding.get(nameOf(turn))?.decided)?.decision ?? null;
+    const known = this.memory.find(turn);
     if (known !== null) return known;
-    const stored = await this.ask((store) => store.find(turn));
-    const decision = stored?.decision ?? null;
-    if (decision !== null) this.memory.remember(turn, decision);
-    return decision;
+    for (const named of namesOf(turn)) {
+      const deciding = (await this.deciding.get(nameOf(named))?.decided)?.decision ?? null;
+      const decision = deciding ?? (await this.ask((store) => store.find(named)))?.decision ?? null;
+      if (decision !== null) this.memory.remember(named, decision);
+      if (decision !== null) return decision;
+    }
+    return null;
   }
 
-  /** The previous turn, if it is remembered. Claims and remembers nothing. */
+  /** The turn before this one, if it is remembered. Claims and remembers nothing. */
   async previousOf(turn: TurnKey): Promise<PreviousTurn | null> {
-    return (await this.ask((store) => store.find(turn)))?.previous ?? null;
+    const found = await this.ask((store) => store.find(turn));
+    return found === null ? this.previousHere(turn) : found.previous;
+  }
+
+  /** Of the part of a conversation that this process has served. */
+  private previousHere(turn: TurnKey): PreviousTurn | null {
+    const previous = this.memory.previousOf(turn);
+    if (previous === null) return null;
+    return { turn: previous.turn, decision: previous.decision, inputTokens: null, requestBytes: null };
   }
 
   /** null: all clients have disconnected. In the same tick the turn is removed, so that a later request begins anew. */
@@ -123,6 +134,9 @@ export class SharedTurns {
 
   /** `released`: the claim was given up, or no client of this process is left. */
   private async claimAndDecide(turn: TurnKey, deciders: readonly TurnDecider[]): Promise<Decided | 'released'> {
+    const { alsoNamed } = turn;
+    const also = alsoNamed === null ? null : await this.ask((store) => store.find({ ...turn, turn: alsoNamed }));
+    if (also?.decision != null) return { decision: also.decision, by: null };
     const found = await this.ask((store) => store.claim(turn));
     if (found === null) return this.decideAlone(turn, deciders);
     if (found.decision !== null) return { decision: found.decision, by: null };
@@ -135,20 +149,11 @@ export class SharedTurns {
     return 'released';
   }
 
-  /**
-   * The store is away: this process uses its own decisions, and knows only the part of a conversation that it has
-   * served.
-   */
+  /** The store is away: this process uses its own decisions. */
   private decideAlone(turn: TurnKey, deciders: readonly TurnDecider[]): Decided | 'released' {
     const decider = firstOf(deciders);
     if (decider === null) return 'released';
-    const previous = this.memory.previousOf(turn);
-    return {
-      decision: decider.decideUnasked(
-        previous === null ? null : { decision: previous, inputTokens: null, requestBytes: null },
-      ),
-      by: decider,
-    };
+    return { decision: decider.decideUnasked(this.previousHere(turn)), by: decider };
   }
 
   private async write(turn: TurnKey, decision: RouteDecision, by: TurnDecider): Promise<Decided> {
@@ -195,6 +200,10 @@ export class SharedTurns {
 
 function nameOf({ conversation, turn }: TurnKey): string {
   return `${conversation} ${turn}`;
+}
+
+function namesOf(turn: TurnKey): readonly TurnKey[] {
+  return turn.alsoNamed === null ? [turn] : [turn, { ...turn, turn: turn.alsoNamed, alsoNamed: null }];
 }
 
 /** The first request whose client is still connected. */

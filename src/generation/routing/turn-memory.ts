@@ -7,43 +7,55 @@ import { BoundedMap } from '../../platform/bounded-map.ts';
 export interface TurnKey {
   readonly conversation: string;
   readonly turn: string;
+  /** Another name under which an earlier request of the turn may have been remembered. */
+  readonly alsoNamed: string | null;
+  /**
+   * The turn before it, where the body shows that one: the likelier name first. Otherwise it is the latest turn of the
+   * conversation that offered tools if this one does, of those rather one with the same system prompt.
+   */
+  readonly previousTurns: readonly string[];
+  readonly offersTools: boolean;
+  readonly instructions: string;
   readonly organizationId: string;
-  /** What orders the turns of a conversation. */
-  readonly humanMessages: number;
 }
 
-interface Remembered {
-  readonly turn: string;
-  readonly humanMessages: number;
+interface Remembered extends Pick<TurnKey, 'turn' | 'offersTools' | 'instructions'> {
   readonly decision: RouteDecision;
 }
 
 const CONVERSATIONS_MAX = 10_000;
 /** Older turns are needed only when a client edits a conversation. Postgres has them. */
-const TURNS_MAX = 4;
+const TURNS_MAX = 8;
 
 export class TurnMemory {
   /** The latest turns of each conversation, newest last. The conversation that was used last is last. */
   private readonly conversations = new BoundedMap<string, readonly Remembered[]>(CONVERSATIONS_MAX);
 
-  find({ conversation, turn }: TurnKey): RouteDecision | null {
+  find({ conversation, turn, alsoNamed }: TurnKey): RouteDecision | null {
     const turns = this.conversations.get(conversation);
-    const found = turns?.find((remembered) => remembered.turn === turn);
+    const found =
+      turns?.find((remembered) => remembered.turn === turn) ??
+      turns?.find((remembered) => remembered.turn === alsoNamed);
     if (turns === undefined || found === undefined) return null;
     this.conversations.set(conversation, turns);
     return found.decision;
   }
 
-  /** The nearest earlier turn that this process remembers. */
-  previousOf({ conversation, turn, humanMessages }: TurnKey): RouteDecision | null {
-    const earlier = (this.conversations.get(conversation) ?? []).filter(
-      (remembered) => remembered.turn !== turn && remembered.humanMessages < humanMessages,
+  /** The turn before it, of those that this process remembers. */
+  previousOf({ conversation, turn, previousTurns, offersTools, instructions }: TurnKey): Remembered | null {
+    const others = (this.conversations.get(conversation) ?? []).filter((remembered) => remembered.turn !== turn);
+    const shown = previousTurns.map((name) => others.find((remembered) => remembered.turn === name));
+    const alike = others.filter((remembered) => remembered.offersTools === offersTools);
+    return (
+      shown.find((remembered) => remembered !== undefined) ??
+      alike.findLast((remembered) => remembered.instructions === instructions) ??
+      alike.at(-1) ??
+      null
     );
-    return earlier.toSorted((one, other) => one.humanMessages - other.humanMessages).at(-1)?.decision ?? null;
   }
 
-  remember({ conversation, turn, humanMessages }: TurnKey, decision: RouteDecision): void {
+  remember({ conversation, turn, offersTools, instructions }: TurnKey, decision: RouteDecision): void {
     const others = (this.conversations.get(conversation) ?? []).filter((remembered) => remembered.turn !== turn);
-    this.conversations.set(conversation, [...others, { turn, humanMessages, decision }].slice(-TURNS_MAX));
+    this.conversations.set(conversation, [...others, { turn, offersTools, instructions, decision }].slice(-TURNS_MAX));
   }
 }

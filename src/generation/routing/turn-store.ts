@@ -5,6 +5,7 @@ import type { RouteDecision } from '../../domain/routing/decide-route.ts';
 import type { TurnKey } from './turn-memory.ts';
 
 export interface PreviousTurn {
+  readonly turn: string;
   readonly decision: RouteDecision;
   /** Input tokens of the turn's largest request; null: not known yet. */
   readonly inputTokens: number | null;
@@ -16,7 +17,7 @@ export interface StoredTurn {
   readonly decision: RouteDecision | null;
   /** How long ago the turn was claimed, in milliseconds; null: not claimed, or just now. */
   readonly claimedAgoMs: number | null;
-  /** The nearest earlier turn of the conversation that was decided. */
+  /** The turn before it that was decided (TurnKey.previousTurns says which that is). */
   readonly previous: PreviousTurn | null;
 }
 

@@ -1,5 +1,5 @@
-// Finds the session that a request's body names: in a coding agent's `metadata.user_id`, which has three forms, or else
-// in `prompt_cache_key` (spec 4.11).
+// Finds the session that a request's body names: in a coding agent's `metadata.user_id`, which has three forms, in the
+// `conversation` that a provider keeps, or else in `prompt_cache_key` (spec 4.11).
 
 import { asObject, type JsonObject, parseObject } from '../../usage/countable-text.ts';
 
@@ -9,7 +9,12 @@ const NAME_UNITS_MAX = 512;
 const SESSION_MARK = '_session_';
 
 export function bodySessionOf(request: JsonObject): string | null {
-  return sessionOfUserId(nameOf(asObject(request['metadata'])?.['user_id'])) ?? nameOf(request['prompt_cache_key']);
+  const { conversation } = request;
+  return (
+    sessionOfUserId(nameOf(asObject(request['metadata'])?.['user_id'])) ??
+    nameOf(asObject(conversation)?.['id'] ?? conversation) ??
+    nameOf(request['prompt_cache_key'])
+  );
 }
 
 /** Claude Code since 2.1 writes JSON with a `session_id`; any other text, such as a bare UUID, is the name itself. */

@@ -6,6 +6,7 @@ import type { ConversationReader } from './conversation-reader.ts';
 
 export function readChatCompletions(request: JsonObject, reader: ConversationReader): void {
   for (const message of objectsOf(request['messages'])) {
+    if (message['role'] === 'system' || message['role'] === 'developer') reader.instructions(message['content']);
     if (message['role'] === 'user') reader.userMessage(message['content']);
     if (message['role'] !== 'assistant') continue;
     reader.modelMessage();

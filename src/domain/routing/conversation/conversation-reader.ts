@@ -1,39 +1,57 @@
 // Collects what auto routing needs of a conversation while a dialect's reader passes it message by message.
 
 import { hash } from 'node:crypto';
+import { textsOfContent } from '../../usage/countable-text.ts';
 import { humanTextOf, trimmedForClassifier } from './human-text.ts';
 import type { PreparedConversation } from './prepared-conversation.ts';
+import { isSideRequest } from './side-requests.ts';
 
 /** The latest message and up to two earlier ones (spec 4.11). */
 export const HUMAN_TEXTS_MAX = 3;
 /** Shorter first messages ("hi", "continue") do not distinguish conversations. */
 export const OPENER_CHARACTERS_MIN = 24;
+/** Agents' prompts differ in their first words; what comes later changes from day to day. */
+const INSTRUCTIONS_HEAD_UNITS = 200;
+/** Claude Code puts this before its prompt, with a checksum that changes. */
+const BILLING_LINE = 'x-anthropic-billing-header:';
 
 export class ConversationReader {
-  #first: string | null = null;
-  readonly #latest: string[] = [];
-  #humanMessages = 0;
-  #hasModelSpoken = false;
-  #isFollowUp = false;
+  /** Of every message with human text. */
+  readonly #texts: string[] = [];
+  /** Where the messages of the latest turn begin, and those of the turn before it. */
+  #turnStart = 0;
+  #previousTurnStart: number | null = null;
+  /** A model has spoken since the latest human message. */
+  #isAnswered = false;
+  #instructions = '';
   #isSigned = false;
+
+  /** A system prompt, or a part of it. */
+  instructions(content: unknown): void {
+    for (const text of textsOfContent(content)) {
+      if (this.#instructions.length >= INSTRUCTIONS_HEAD_UNITS) return;
+      if (!text.startsWith(BILLING_LINE)) this.#instructions += text.slice(0, INSTRUCTIONS_HEAD_UNITS);
+    }
+  }
 
   /**
    * A message with the role `user`. One without human text (a tool's result, an agent's context) does not count as the
-   * user's.
+   * user's. Messages that follow each other without an answer are of one turn.
    */
   userMessage(content: unknown): void {
     const text = humanTextOf(content);
     if (text === '') return;
-    this.#first ??= text;
-    this.#humanMessages++;
-    this.#latest.push(text);
-    if (this.#latest.length > HUMAN_TEXTS_MAX) this.#latest.shift();
-    this.#isFollowUp = this.#hasModelSpoken;
+    if (this.#isAnswered) {
+      this.#previousTurnStart = this.#turnStart;
+      this.#turnStart = this.#texts.length;
+      this.#isAnswered = false;
+    }
+    this.#texts.push(text);
   }
 
   /** A model's message before the first human one answers nothing: some clients open with a greeting. */
   modelMessage(): void {
-    if (this.#first !== null) this.#hasModelSpoken = true;
+    if (this.#texts.length > 0) this.#isAnswered = true;
   }
 
   /** Reasoning that is signed or encrypted: only the model (or provider) that produced it accepts it back. */
@@ -41,19 +59,36 @@ export class ConversationReader {
     this.#isSigned = true;
   }
 
-  finish(names: Pick<PreparedConversation, 'bodySession' | 'previousResponseId'>): PreparedConversation {
-    const first = this.#first ?? '';
+  finish(
+    request: Pick<PreparedConversation, 'bodySession' | 'previousResponseId' | 'offersTools'>,
+  ): PreparedConversation {
+    const first = this.#texts[0] ?? '';
     const firstMessage = hashOf([first]);
+    const previousStart = this.#previousTurnStart;
     return {
-      humanTexts: trimmedForClassifier(this.#latest),
-      turn: hashOf([first, String(this.#humanMessages), this.#latest.at(-1) ?? '']),
+      humanTexts: trimmedForClassifier(this.#texts.slice(-HUMAN_TEXTS_MAX)),
+      turn: this.#nameTurn(this.#turnStart, this.#texts.length),
+      previousTurn: previousStart === null ? null : this.#nameTurn(previousStart, this.#turnStart),
+      isInToolLoop: this.#isAnswered,
+      instructions: hashOf([this.#instructions.slice(0, INSTRUCTIONS_HEAD_UNITS)]),
+      isSideRequest: isSideRequest(first),
       firstMessage,
       opener: hasCharacters(first, OPENER_CHARACTERS_MIN) ? firstMessage : null,
-      humanMessages: this.#humanMessages,
-      ...names,
+      ...request,
       reasoning: this.#isSigned ? 'signed' : 'none',
-      isFollowUp: this.#isFollowUp,
+      isFollowUp: this.#turnStart > 0,
     };
+  }
+
+  /**
+   * A turn is named by its own words, and by how often they have been said, and not by what else the history holds: a
+   * client may cut that, compact it or leave it to the provider.
+   */
+  #nameTurn(start: number, end: number): string {
+    const latest = this.#texts[end - 1];
+    let times = 0;
+    for (let index = 0; index < end; index++) if (this.#texts[index] === latest) times++;
+    return hashOf([...this.#texts.slice(start, end), String(times)]);
   }
 }
 

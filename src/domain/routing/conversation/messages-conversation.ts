@@ -5,6 +5,7 @@ import { type JsonObject, objectsOf } from '../../usage/countable-text.ts';
 import type { ConversationReader } from './conversation-reader.ts';
 
 export function readMessages(request: JsonObject, reader: ConversationReader): void {
+  reader.instructions(request['system']);
   for (const message of objectsOf(request['messages'])) {
     if (message['role'] === 'user') reader.userMessage(message['content']);
     if (message['role'] !== 'assistant') continue;

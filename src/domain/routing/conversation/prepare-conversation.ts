@@ -20,11 +20,12 @@ const DIALECTS: Readonly<Record<RoutedApi, (request: JsonObject, reader: Convers
 export function prepareConversation({ api, body }: PrepareConversationInput): PreparedConversation {
   const reader = new ConversationReader();
   const request = parseObject(new TextDecoder().decode(body));
-  if (request === null) return reader.finish({ bodySession: null, previousResponseId: null });
+  if (request === null) return reader.finish({ bodySession: null, previousResponseId: null, offersTools: false });
   DIALECTS[api](request, reader);
   const previous = api === 'responses' ? request['previous_response_id'] : null;
   return reader.finish({
     bodySession: bodySessionOf(request),
     previousResponseId: typeof previous === 'string' && previous !== '' ? previous : null,
+    offersTools: Array.isArray(request['tools']) && request['tools'].length > 0,
   });
 }

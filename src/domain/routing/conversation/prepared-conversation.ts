@@ -16,15 +16,23 @@ export interface PreparedConversation {
    */
   readonly humanTexts: readonly string[];
   /**
-   * Identifies the human turn: equal for all requests of a turn, different after the next human message or for another
-   * first message.
+   * Names the human turn within its conversation: equal for all requests of a turn, different after the next human
+   * message, whatever has been cut from the history.
    */
   readonly turn: string;
-  /** Hash of the first human message: an agent's side requests share its session but differ in this. */
+  /** The name of the turn before it; null: the body does not show that turn. */
+  readonly previousTurn: string | null;
+  /** A model has answered the latest human message already. */
+  readonly isInToolLoop: boolean;
+  readonly offersTools: boolean;
+  /** Hash of the first words of the system prompt. */
+  readonly instructions: string;
+  /** The request's own words say that it belongs to no conversation, whatever session it names. */
+  readonly isSideRequest: boolean;
+  /** Hash of the first human message. */
   readonly firstMessage: string;
   /** The same hash, if that message is long enough to identify a conversation without a session. */
   readonly opener: string | null;
-  readonly humanMessages: number;
   /** The session that the body names. It is never stored in clear. */
   readonly bodySession: string | null;
   readonly previousResponseId: string | null;

@@ -9,9 +9,11 @@ const ENCRYPTED_FIELD = 'encrypted_content';
 
 export function readResponses(request: JsonObject, reader: ConversationReader): void {
   const input = request['input'];
+  reader.instructions(request['instructions']);
   if (typeof input === 'string') reader.userMessage(input);
   for (const item of objectsOf(input)) {
     const { type, role } = item;
+    if (isMessage(type) && (role === 'system' || role === 'developer')) reader.instructions(item['content']);
     if (isMessage(type) && role === 'user') reader.userMessage(item['content']);
     else if (isFromModel(type, role)) reader.modelMessage();
     const encrypted = item[ENCRYPTED_FIELD];

@@ -11,11 +11,12 @@ export interface Session {
 
 /**
  * Tried in this order. `x-client-request-id` is not among them: Codex sends its session in it, but others a new id for
- * each request.
+ * each request. Codex's subagents share its `session-id` and have a `thread-id` of their own.
  */
 export const SESSION_HEADERS: readonly string[] = [
   'x-session-id',
   'x-claude-code-session-id',
+  'thread-id',
   'session-id',
   'session_id',
   'x-session-affinity',

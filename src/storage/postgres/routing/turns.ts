@@ -12,7 +12,11 @@ export interface TurnName {
 
 export interface TurnClaim extends TurnName {
   readonly organizationId: string;
-  readonly humanMessages: number;
+  /** The turn before it, where the client's history shows that one; the likelier name first. */
+  readonly previousTurns: readonly string[];
+  readonly offersTools: boolean;
+  /** Hash of the system prompt's beginning. */
+  readonly instructions: string;
 }
 
 /** What is remembered of a conversation at one of its turns. */
@@ -21,11 +25,12 @@ export interface RememberedTurn {
   readonly decision: RouteDecision | null;
   /** How long ago the turn was claimed, in milliseconds; null: it is not claimed. */
   readonly claimedAgoMs: number | null;
-  /** The latest earlier turn that was decided. */
+  /** The turn before it that was decided. */
   readonly previous: PreviousTurn | null;
 }
 
 export interface PreviousTurn {
+  readonly turn: string;
   readonly decision: RouteDecision;
   /** Input tokens of its largest request; null: not known yet. */
   readonly inputTokens: number | null;
@@ -37,24 +42,30 @@ interface TurnRow {
   readonly decision: RouteDecision | null;
   readonly claimed_ago_ms: number | null;
   readonly previous: RouteDecision | null;
+  readonly previous_turn: string | null;
   readonly input_tokens: string | null;
   readonly request_bytes: string | null;
 }
 
 /**
+ * The previous turn is the one that the client's history shows; where it shows none, the latest that offered tools if
+ * this one does, of those rather one with the same system prompt.
+ *
  * A row that another transaction inserts at the same moment prevents our insert but is not visible yet: then the result
  * has neither `claimed` nor a decision.
  */
 const TURN = `
   SELECT EXISTS (SELECT FROM claim) AS claimed, own.decision,
     (extract(epoch FROM clock_timestamp() - own.claimed_at) * 1000)::double precision AS claimed_ago_ms,
-         previous.decision AS previous, previous.input_tokens, previous.request_bytes
+         previous.decision AS previous, previous.turn AS previous_turn, previous.input_tokens, previous.request_bytes
     FROM (SELECT $1::text AS conversation, $2::text AS turn) wanted
     LEFT JOIN routing_turns own USING (conversation, turn)
     LEFT JOIN LATERAL (
-      SELECT decision, input_tokens, request_bytes FROM routing_turns
-       WHERE conversation = $1 AND turn <> $2 AND human_messages < $3 AND decision IS NOT NULL
-       ORDER BY human_messages DESC, claimed_at DESC LIMIT 1
+      SELECT turn, decision, input_tokens, request_bytes FROM routing_turns
+       WHERE conversation = $1 AND turn <> $2 AND decision IS NOT NULL
+         AND (turn = ANY($3::text[])
+              OR offers_tools = $4::boolean AND (own.claimed_at IS NULL OR claimed_at < own.claimed_at))
+       ORDER BY array_position($3::text[], turn), instructions = $5::text DESC, claimed_at DESC LIMIT 1
     ) previous ON true`;
 
 /**
@@ -67,8 +78,8 @@ const CLAIM = {
   name: 'claim_routing_turn',
   text: `
     WITH claim AS (
-      INSERT INTO routing_turns (conversation, turn, human_messages, organization_id)
-        SELECT $1, $2, $3::integer, $4::uuid FROM ${ASYNCHRONOUS_COMMIT}
+      INSERT INTO routing_turns (conversation, turn, offers_tools, instructions, organization_id)
+        SELECT $1, $2, $4::boolean, $5::text, $6::uuid FROM ${ASYNCHRONOUS_COMMIT}
       ON CONFLICT (conversation, turn) DO NOTHING RETURNING 1
     ) ${TURN}`,
 };
@@ -77,18 +88,23 @@ const FIND = { name: 'find_routing_turn', text: `WITH claim AS (SELECT 1 WHERE f
 /** `claimed`: the caller must decide the turn. */
 export async function claimTurn(
   postgres: PostgresClient,
-  { conversation, turn, humanMessages, organizationId }: TurnClaim,
+  turn: TurnClaim,
 ): Promise<RememberedTurn & { readonly claimed: boolean }> {
-  const { rows } = await postgres.query<TurnRow>(CLAIM, [conversation, turn, humanMessages, organizationId]);
+  const { rows } = await postgres.query<TurnRow>(CLAIM, [...namesOf(turn), turn.organizationId]);
   return { ...toTurn(rows[0]), claimed: rows[0]?.claimed ?? false };
 }
 
 export async function findTurn(
   postgres: PostgresClient,
-  { conversation, turn, humanMessages }: Omit<TurnClaim, 'organizationId'>,
+  turn: Omit<TurnClaim, 'organizationId'>,
 ): Promise<RememberedTurn> {
-  const { rows } = await postgres.query<TurnRow>(FIND, [conversation, turn, humanMessages]);
+  const { rows } = await postgres.query<TurnRow>(FIND, namesOf(turn));
   return toTurn(rows[0]);
+}
+
+/** The first parameters of both statements. */
+function namesOf(turn: Omit<TurnClaim, 'organizationId'>): unknown[] {
+  return [turn.conversation, turn.turn, turn.previousTurns, turn.offersTools, turn.instructions];
 }
 
 function toTurn(row: TurnRow | undefined): RememberedTurn {
@@ -97,6 +113,7 @@ function toTurn(row: TurnRow | undefined): RememberedTurn {
     decision,
     claimed_ago_ms: claimedAgoMs,
     previous,
+    previous_turn: previousTurn,
     input_tokens: inputTokens,
     request_bytes: requestBytes,
   } = row;
@@ -104,9 +121,14 @@ function toTurn(row: TurnRow | undefined): RememberedTurn {
     decision,
     claimedAgoMs,
     previous:
-      previous === null
+      previous === null || previousTurn === null
         ? null
-        : { decision: previous, inputTokens: toNumber(inputTokens), requestBytes: toNumber(requestBytes) },
+        : {
+            turn: previousTurn,
+            decision: previous,
+            inputTokens: toNumber(inputTokens),
+            requestBytes: toNumber(requestBytes),
+          },
   };
 }
 

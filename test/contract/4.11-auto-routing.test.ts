@@ -29,6 +29,21 @@ const assistant = (text: string): Message => ({ role: 'assistant', content: text
 /** What the simulated judge is to answer. */
 const judged = (words: string): string => `[[sim/systemone: ${words}]]`;
 const LIGHT = judged('tier=light:0.95 kind=prose');
+/** Of spec 4.11 and of clients that are in use, whatever case their names have on the wire. */
+const SESSION_HEADERS = [
+  'X-Session-Id',
+  'x-claude-code-session-id',
+  'thread-id',
+  'session-id',
+  'session_id',
+  'x-session-affinity',
+  'x-opencode-session',
+  'X-Conversation-Id',
+  'conversation_id',
+  'X-Thread-Id',
+  'Thread_Id',
+  'x-amp-thread-id',
+];
 const STRONG = judged('tier=strong:0.95 kind=prose');
 
 let routing: RoutingInstallation;
@@ -344,11 +359,10 @@ describe('a conversation', () => {
   test('is recognized by the session of its headers or body, else by its first message', async () => {
     const names: readonly [string, (id: string) => Pick<RoutedCall, 'api' | 'headers'> & { readonly body?: object }][] =
       [
-        ['x-claude-code-session-id', (id) => ({ headers: { 'x-claude-code-session-id': id } })],
-        ['session-id', (id) => ({ headers: { 'session-id': id } })],
-        ['session_id', (id) => ({ headers: { session_id: id } })],
-        ['x-session-affinity', (id) => ({ headers: { 'x-session-affinity': id } })],
-        ['x-opencode-session', (id) => ({ headers: { 'x-opencode-session': id } })],
+        ...SESSION_HEADERS.map((name): [string, (id: string) => { headers: Record<string, string> }] => [
+          name,
+          (id) => ({ headers: { [name]: id } }),
+        ]),
         [
           'metadata.user_id',
           (id) => ({ api: 'messages', body: { metadata: { user_id: JSON.stringify({ session_id: id }) } } }),

@@ -431,6 +431,11 @@ describe('the session of a request', () => {
     'session_id',
     'x-session-affinity',
     'x-opencode-session',
+    'x-conversation-id',
+    'conversation_id',
+    'x-thread-id',
+    'thread_id',
+    'x-amp-thread-id',
   ];
 
   test('headers in their order, then the body, then the opener', () => {

@@ -21,6 +21,11 @@ export const SESSION_HEADERS: readonly string[] = [
   'session_id',
   'x-session-affinity',
   'x-opencode-session',
+  'x-conversation-id',
+  'conversation_id',
+  'x-thread-id',
+  'thread_id',
+  'x-amp-thread-id',
 ];
 
 export function sessionOf(

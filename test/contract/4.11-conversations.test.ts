@@ -107,6 +107,27 @@ describe('a session is one conversation', () => {
     assert.deepEqual([kept.model, kept.cached, kept.reason], ['sim/large', true, 'classified']);
   });
 
+  const said = `Count the rivers ${STRONG}`;
+  const blocks: readonly [string, readonly Message[]][] = [
+    ['a reminder in its line', [user(`${said}<system-reminder>secret</system-reminder>`)]],
+    ['an environment in its line', [user(`<env>secret</env>${said}`)]],
+    [
+      'a message of nothing else',
+      [user(said), ...LOOP, user('<env>secret</env> <system-reminder>b</system-reminder>')],
+    ],
+  ];
+  for (const [title, messages] of blocks) {
+    test(`${title}: the turn is the same, and the classifier hears nothing of it`, async () => {
+      const headers = { 'x-session-id': randomUUID() };
+      const before = routing.judged().length;
+      await chat(headers, messages);
+      assert.deepEqual([(await chat(headers, [user(said)])).cached], [true]);
+      const [asked, ...more] = routing.judged().slice(before);
+      assert.equal(more.length, 0);
+      assert.deepEqual((JSON.parse(String(asked?.body)) as { state: object }).state, { latest_message: said });
+    });
+  }
+
   test('without a session the first message names it', async () => {
     const first = `${randomUUID()} is what this is about. ${LIGHT}`;
     await chat({}, [user(first)]);

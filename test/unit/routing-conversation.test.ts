@@ -99,9 +99,33 @@ describe('whose words they are', () => {
       ['Hello'],
     ],
     [
-      'a reminder that the user writes about',
-      [part('What is <system-reminder>x</system-reminder>?')],
-      ['What is <system-reminder>x</system-reminder>?'],
+      'a reminder in a line',
+      [
+        part('Fix it <system-reminder>secret</system-reminder>now'),
+        part('Go <SYSTEM-REMINDER>secret</SYSTEM-REMINDER>'),
+      ],
+      ['Fix it now\nGo'],
+    ],
+    [
+      'an environment in a line and in lines',
+      [part('Hello <env>secret</env>\n<env>\nWorking directory: secret\n</env>\nWhich one?')],
+      ['Hello \n\nWhich one?'],
+    ],
+    ['nothing but both', [part('<env>secret</env><system-reminder>secret</system-reminder> <env>secret</env>')], []],
+    [
+      'a reminder about an environment',
+      [part('a<system-reminder><env>secret</env> secret</system-reminder>b')],
+      ['ab'],
+    ],
+    [
+      'what is only named in a line',
+      [part('What do <env> and <system-reminder> do, and <environment>x</environment>?')],
+      ['What do <env> and <system-reminder> do, and <environment>x</environment>?'],
+    ],
+    [
+      'other elements of agents that the user writes about',
+      [part('What is <hook_prompt>x</hook_prompt>?')],
+      ['What is <hook_prompt>x</hook_prompt>?'],
     ],
     ['one that never ends', [part('<system-reminder>\nHello')], ['<system-reminder>\nHello']],
     ['a tag with attributes', [part('Fix it\n<file_content path="a.ts">\nsecret\n</file_content>')], ['Fix it']],

@@ -4,7 +4,8 @@
 // The markers of Claude Code's reminders and bookkeeping, Codex's environment and skills, and opencode's and Cline's
 // plain texts come from recorded bodies; the others from the agents' published source or from public readers of their
 // transcripts. A marker counts only where agents put it, at the beginning of a line or of a part, so that a user may
-// write about it. The time is linear in the text for any input: texts are searched, never matched against a pattern.
+// write about it; two are agents' words wherever they stand. The time is linear in the text for any input: texts are
+// searched, never matched against a pattern.
 
 /** Elements in which agents wrap their own words; nothing inside was written by the user. */
 const CONTEXT_TAGS: ReadonlySet<string> = new Set(
@@ -28,6 +29,8 @@ const CONTEXT_TAGS: ReadonlySet<string> = new Set(
       'environment_info workspace_info',
   ].flatMap((names) => names.split(' ')),
 );
+/** Elements that agents also put in the middle of a line; a whole one is never the user's. */
+const INLINE_TAGS: ReadonlySet<string> = new Set(['system-reminder', 'env']);
 const TAG_CHARACTERS_MAX = 40;
 
 /** A part that begins with one of these was written entirely by an agent. */
@@ -114,7 +117,10 @@ function withoutContextBlocks(text: string): string {
   const kept: string[] = [];
   let keptFrom = 0;
   while (at !== -1) {
-    const tag = isAtLineStart(text, at, keptFrom) ? contextTagAt(text, at) : null;
+    const name = tagAt(text, at);
+    const isContext =
+      name !== null && (isIn(INLINE_TAGS, name) || (isIn(CONTEXT_TAGS, name) && isAtLineStart(text, at, keptFrom)));
+    const tag = isContext ? name : null;
     const end = tag === null ? -1 : elementOf(elements, text, tag).endOf(at);
     if (end !== -1) {
       kept.push(text.slice(keptFrom, at));
@@ -133,13 +139,16 @@ function isAtLineStart(text: string, at: number, from: number): boolean {
   return before < from || text[before] === '\n';
 }
 
-function contextTagAt(text: string, at: number): string | null {
+function tagAt(text: string, at: number): string | null {
   const start = at + 1;
   let end = start;
   while (end - start < TAG_CHARACTERS_MAX && isTagUnit(text.charCodeAt(end))) end++;
   if (end === start || (text[end] !== '>' && text[end] !== ' ')) return null;
-  const tag = text.slice(start, end);
-  return CONTEXT_TAGS.has(tag.toLowerCase()) ? tag : null;
+  return text.slice(start, end);
+}
+
+function isIn(tags: ReadonlySet<string>, name: string): boolean {
+  return tags.has(name.toLowerCase());
 }
 
 /** Letters, `-` and `_`; beyond the end of a text charCodeAt gives NaN, which is none of them. */

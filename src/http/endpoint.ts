@@ -8,6 +8,8 @@ export interface Endpoint {
   readonly anyMethod?: true;
   /** uWebSockets.js pattern: literal segments, `:name`, and at its end `*`. */
   readonly path: string;
+  /** The one parameter, at the end of the path, is the rest of it, slashes and all. */
+  readonly takesRest?: true;
   /** How refusals on this endpoint are written (spec 7). */
   readonly envelope: EnvelopeName;
   /** How admission refusals are; flat unless the operator switched the endpoint (spec 7.4). */

@@ -17,7 +17,7 @@ export class RequestHead {
   readonly route: Endpoint;
   /** In lower case. */
   readonly method: string;
-  /** The path as sent if the route has parameters or a wildcard, otherwise the route's. */
+  /** The path as sent where the route has a wildcard or takes the rest of it, otherwise the route's. */
   readonly path: string;
   readonly query: string;
   readonly headers: string[] = [];
@@ -42,10 +42,10 @@ export class RequestHead {
     this.route = route;
     // Each call of uWebSockets.js makes a string, so what the route tells is not asked for.
     this.method = route.anyMethod === true ? request.getMethod() : METHODS[route.method];
-    this.path = route.anyMethod === true || route.path.endsWith('*') ? request.getUrl() : route.path;
+    this.path = route.anyMethod === true || route.takesRest === true ? request.getUrl() : route.path;
     // uWebSockets.js has undefined where there is no question mark.
     this.query = request.getQuery() ?? '';
-    this.parameters = route.path.includes(':') ? readParameters(request, route.path) : NO_PARAMETERS;
+    this.parameters = route.path.includes(':') ? readParameters(request, route) : NO_PARAMETERS;
     RequestHead.readHeaders(request, this);
   }
 
@@ -138,7 +138,8 @@ export class RequestHead {
 
 const NO_PARAMETERS: readonly string[] = [];
 
-function readParameters(request: HttpRequest, path: string): readonly string[] {
+function readParameters(request: HttpRequest, { path, takesRest }: Endpoint): readonly string[] {
+  if (takesRest === true) return [request.getUrl().slice(path.indexOf(':'))];
   return path
     .split('/')
     .filter((segment) => segment.startsWith(':'))

@@ -118,7 +118,7 @@ export class Server {
   private register(routes: readonly Route[]): void {
     for (const route of routes) {
       const handler = (response: HttpResponse, request: HttpRequest) => this.accept(response, request, route);
-      this.app[NATIVE_METHODS[route.method]](route.path, handler);
+      this.app[NATIVE_METHODS[route.method]](patternOf(route), handler);
     }
     for (const path of new Set(routes.map((route) => route.path))) {
       const allowed = routes.filter((route) => route.path === path);
@@ -129,8 +129,9 @@ export class Server {
       const isItem = /\/:\w+$/.test(path);
       const refuse = (exchange: Exchange): void =>
         exchange.refuse(isItem && exchange.method === 'post' ? { kind: 'unknown_path', path: exchange.path } : refusal);
-      const wrongMethod: Route = { method: 'GET', anyMethod: true, path, envelope, handle: refuse };
-      this.app.any(path, (response, request) => this.accept(response, request, wrongMethod));
+      const takesRest = allowed[0]?.takesRest === true ? ({ takesRest: true } as const) : {};
+      const wrongMethod: Route = { method: 'GET', anyMethod: true, path, ...takesRest, envelope, handle: refuse };
+      this.app.any(patternOf(wrongMethod), (response, request) => this.accept(response, request, wrongMethod));
     }
     // A route that is not in the table does not exist.
     this.app.any('/*', (response, request) => {
@@ -187,4 +188,8 @@ export class Server {
     }
     this.app.close();
   }
+}
+
+function patternOf({ path, takesRest }: Route): string {
+  return takesRest === true ? path.replace(/:\w+$/, '*') : path;
 }

@@ -60,7 +60,7 @@ function isRouteOf(route: Route, segments: readonly string[]): boolean {
   const [version, ...own] = route.path.split('/').slice(1);
   return (
     version === VERSION &&
-    own.length === segments.length &&
+    (own.length === segments.length || (route.takesRest === true && own.length < segments.length)) &&
     own.every((segment, index) => segment.startsWith(':') || segment === segments[index])
   );
 }

@@ -1,5 +1,6 @@
 // The control-plane part of the route table: the rows of each area, made into routes.
 
+import { getModel } from '../control-plane/catalog/get-model.ts';
 import { listModelProviders } from '../control-plane/catalog/list-model-providers.ts';
 import { listModels } from '../control-plane/catalog/list-models.ts';
 import { getGeneration } from '../control-plane/executions/get-generation.ts';
@@ -7,6 +8,7 @@ import { listGenerations } from '../control-plane/executions/list-generations.ts
 import type { DescribedRoute } from '../control-plane/openapi/described-route.ts';
 import {
   GET_GENERATION,
+  GET_MODEL,
   LIST_GENERATIONS,
   LIST_MODEL_PROVIDERS,
   LIST_MODELS,
@@ -96,5 +98,10 @@ function readingRoutes(parts: RouteParts): DescribedRoute[] {
     ),
     reading('/v1/models', 'inference', LIST_MODELS, listModels(parts.catalog, parts.virtualModel)),
     reading('/v1/models/providers', 'inference', LIST_MODEL_PROVIDERS, listModelProviders(parts.catalog)),
+    // An id has slashes.
+    {
+      ...reading('/v1/models/:id', 'inference', GET_MODEL, getModel(parts.catalog, parts.virtualModel)),
+      takesRest: true,
+    },
   ];
 }

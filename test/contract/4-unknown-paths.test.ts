@@ -18,9 +18,16 @@ const ROUTES: readonly Route[] = (
     ['POST', '/v1/messages/count_tokens', 'messages'],
     ['POST', '/v1/systemone', 'systemone'],
     ['GET', '/v1/models', 'platform'],
+    ['GET', '/v1/models/:id', 'platform'],
     ['GET', '/healthz', 'platform'],
   ] as const
-).map(([method, path, envelope]) => ({ method, path, envelope, handle: (exchange) => exchange.answerJson(200, '{}') }));
+).map(([method, path, envelope]) => ({
+  method,
+  path,
+  ...(path === '/v1/models/:id' ? { takesRest: true } : {}),
+  envelope,
+  handle: (exchange) => exchange.answerJson(200, '{}'),
+}));
 
 const WITH_VERSION = 'https://gate.test/v1';
 const EITHER =
@@ -47,6 +54,8 @@ const ROWS: readonly (readonly [path: string, envelope: Route['envelope'], hint:
   ['/systemone', 'systemone', LACKING],
   ['/models', 'platform', LACKING],
   ['/api/models', 'platform', LACKING],
+  ['/models/vendor/model', 'platform', LACKING],
+  ['/v1/v1/models/vendor/model', 'platform', TWICE],
   ['/openai/v1/chat/completions', 'openai', ELSEWHERE('/v1/chat/completions')],
   ['//v1//messages', 'messages', SLASHES('/v1/messages')],
   ['/v1/messages/', 'messages', SLASHES('/v1/messages')],

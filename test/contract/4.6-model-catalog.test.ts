@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { getModel } from '../../src/control-plane/catalog/get-model.ts';
 import { listModelProviders } from '../../src/control-plane/catalog/list-model-providers.ts';
 import { listModels } from '../../src/control-plane/catalog/list-models.ts';
 import type { ScopedPrincipal } from '../../src/domain/identity/principal.ts';
@@ -89,8 +90,9 @@ describe('the model catalog', () => {
   const schemas = loadOpenapiSchemas();
 
   before(async () => {
-    const [models, providers] = [
+    const [models, one, providers] = [
       listModels(() => catalog, virtualModelOf('Service')),
+      getModel(() => catalog, virtualModelOf('Service')),
       listModelProviders(() => catalog),
     ];
     const caller = () => ({ allowedModels, organizationId: ROUTED }) as ScopedPrincipal;
@@ -101,6 +103,13 @@ describe('the model catalog', () => {
         path: '/v1/models/providers',
         envelope: 'platform',
         handle: (exchange) => providers(exchange, caller()),
+      },
+      {
+        method: 'GET',
+        path: '/v1/models/:id',
+        takesRest: true,
+        envelope: 'platform',
+        handle: (exchange) => one(exchange, caller()),
       },
     ]);
   });
@@ -120,6 +129,59 @@ describe('the model catalog', () => {
     assert.deepEqual(await list('/v1/models'), empty);
     assert.deepEqual(await list('/v1/models', { 'x-provider-data': 'true' }), empty);
     assert.deepEqual(await list('/v1/models/providers'), { object: 'list', data: [] });
+  });
+
+  describe('one of it', () => {
+    const FOUND = [
+      'acme/text',
+      'acme%2Ftext',
+      'acme/text[1m]',
+      'acme%2Ftext%5B1m%5D',
+      'service/auto',
+      'plain',
+      'a/b/c',
+    ];
+    for (const id of FOUND) {
+      test(`${id} is its entry of the list`, async () => {
+        catalog = routedCatalog(
+          model('plain', { servedBy: TEXT.servedBy }),
+          model('a/b/c', { servedBy: TEXT.servedBy }),
+        );
+        const answer = await httpCall(`${front.url}/v1/models/${id}`);
+        assert.equal(answer.status, 200, answer.body.toString());
+        const { data } = await list('/v1/models');
+        const entry = data.find((found) => found.id === decodeURIComponent(id));
+        assert.ok(entry !== undefined);
+        assert.deepEqual(JSON.parse(answer.body.toString()), entry);
+      });
+    }
+
+    for (const id of ['acme/none', 'acme', 'acme/text/', 'acme/retired', 'acme/%E0%A4%A', 'providers/x', 'toString']) {
+      test(`${id} does not exist`, async () => {
+        catalog = routedCatalog();
+        const answer = await httpCall(`${front.url}/v1/models/${id}`);
+        assert.equal(answer.status, 404);
+        assert.match(
+          (JSON.parse(answer.body.toString()) as { error: string }).error,
+          /does not exist or is not available/,
+        );
+      });
+    }
+
+    test('that the principal may not use does not exist', async () => {
+      catalog = catalogOf(TEXT, IMAGE);
+      allowedModels = new Set(['acme/image']);
+      const statusOf = async (id: string) => (await httpCall(`${front.url}/v1/models/${id}`)).status;
+      assert.deepEqual([await statusOf('acme/text'), await statusOf('acme/image')], [404, 200]);
+      allowedModels = null;
+    });
+
+    test('is not what a slash behind the list asks for, and cannot be made by a POST', async () => {
+      assert.match((await httpCall(`${front.url}/v1/models/`)).body.toString(), /without a slash at its end/);
+      const posted = await httpCall(`${front.url}/v1/models/acme/text:generate`, { body: '{}' });
+      assert.deepEqual([posted.status, posted.body.includes('There is no endpoint')], [404, true]);
+      assert.equal((await httpCall(`${front.url}/v1/models/acme/text`, { method: 'DELETE' })).status, 405);
+    });
   });
 
   test('has an entry for each name that can be called, of active models only', async () => {
@@ -237,17 +299,8 @@ describe('the model catalog', () => {
   });
 
   test('lists the virtual model last where requests are routed, as large as the smallest candidate', async () => {
-    const candidates = (...ids: string[]) =>
-      ({ tiers: ids.map((id) => ({ name: id, models: [{ id }] })) }) as unknown as RoutingPolicy;
-    const routing: RoutingTable = {
-      policies: new Map([['default', candidates(TEXT.aliases[0] ?? '', SMALL.id, UNPRICED.id, RETIRED.id, 'gone')]]),
-      policyOf: new Map([[ROUTED, 'default']]),
-    };
-    catalog = {
-      ...catalogOf(TEXT, SMALL, IMAGE, UNPRICED, RETIRED),
-      byName: new Map([TEXT, SMALL, UNPRICED].flatMap(namesOf)),
-      routing,
-    };
+    catalog = routedCatalog();
+    const { routing } = catalog;
     const [merged, separate] = [await list('/v1/models'), await list('/v1/models', { 'x-provider-data': 'true' })];
     assert.deepEqual(merged.data.at(-1), {
       id: 'service/auto',
@@ -333,4 +386,19 @@ function namesOf(found: Model): [string, Model][] {
 
 function catalogOf(...models: readonly Model[]): Catalog {
   return { version: 1, models, byName: new Map(), routing: NO_ROUTING };
+}
+
+/** Where the caller's requests are routed. */
+function routedCatalog(...more: readonly Model[]): Catalog {
+  const candidates = (...ids: string[]) =>
+    ({ tiers: ids.map((id) => ({ name: id, models: [{ id }] })) }) as unknown as RoutingPolicy;
+  const routing: RoutingTable = {
+    policies: new Map([['default', candidates(TEXT.aliases[0] ?? '', SMALL.id, UNPRICED.id, RETIRED.id, 'gone')]]),
+    policyOf: new Map([[ROUTED, 'default']]),
+  };
+  return {
+    ...catalogOf(TEXT, SMALL, IMAGE, UNPRICED, RETIRED, ...more),
+    byName: new Map([TEXT, SMALL, UNPRICED].flatMap(namesOf)),
+    routing,
+  };
 }

@@ -162,6 +162,15 @@ for (const { name, Client } of MAJORS) {
       assert.deepEqual(all, ids);
     });
 
+    test('retrieves a model', async () => {
+      const { models } = clientOf(KEYS.acme);
+      const model = await models.retrieve('sim/small');
+      assert.deepEqual([model.type, model.id, model.display_name], ['model', 'sim/small', 'Test sim/small']);
+      assert.ok(!Number.isNaN(Date.parse(model.created_at)));
+      assert.equal((await clientOf(KEYS.acme).beta.models.retrieve('sim/small')).id, 'sim/small');
+      assert.equal((await refusal(models.retrieve('sim/none'))).status, 404);
+    });
+
     test('waits out the pause that a provider asked for, and is served', async () => {
       const client = clientOf(KEYS.acme, { maxRetries: 1 });
       const message = await client.messages.create({

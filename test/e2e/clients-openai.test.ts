@@ -440,6 +440,12 @@ describe('the openai client', () => {
     for await (const model of acme().models.list()) ids.push(model.id);
     assert.deepEqual(ids.slice(0, LISTED_MODELS.length), LISTED_MODELS);
     assert.ok(!ids.includes('sim/retired'));
+    const one = await acme().models.retrieve('sim/small-latest');
+    assert.deepEqual([one.id, one.object, one.owned_by], ['sim/small-latest', 'model', 'upstream']);
+    assert.ok(one.created > 0);
+    const unknown = await refusal(acme().models.retrieve('sim/retired'));
+    assert.ok(unknown instanceof OpenAI.NotFoundError);
+    assert.match(unknown.message, /sim\/retired.* does not exist/);
     assert.equal((await refusal(clientOf('tg-wrong').models.list())).message, '401 "unauthorized"');
   });
 

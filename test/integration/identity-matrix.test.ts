@@ -100,6 +100,8 @@ const EXPECTED: Readonly<Record<string, Expectation>> = {
   'GET /v1/generations': { gate: 'inference', ok: 400 },
   'GET /v1/models': { gate: 'inference', ...READ },
   'GET /v1/models/providers': { gate: 'inference', ...READ },
+  // None of the ids here is a model's: those that are have their test in contract/4.6-model-catalog.test.ts.
+  'GET /v1/models/:id': { gate: 'inference', ok: 404 },
   'GET /healthz': { gate: 'open', ...READ },
   'GET /readyz': { gate: 'open', ...READ },
   'GET /openapi.json': { gate: 'open', ...READ },

@@ -31,7 +31,7 @@ export function listModels(
 }
 
 /** The virtual model comes last, and only where auto routing is on (spec 2.3). */
-function modelsOf(catalog: Catalog, policy: string | null, virtual: VirtualModel): readonly Model[] {
+export function modelsOf(catalog: Catalog, policy: string | null, virtual: VirtualModel): readonly Model[] {
   const callable = callableModels(catalog);
   const entry = policy === null ? null : virtualEntry(catalog, policy, virtual);
   return entry === null ? callable : [...callable, entry];
@@ -57,10 +57,12 @@ function renderList(models: readonly Model[], entriesOf: (model: Model) => Entry
 
 /** One entry for each name that can be called: the model's own id, then its aliases. */
 function mergedEntries(model: Model): Entry[] {
-  return namesOf(model).map((id) => ({
-    ...entryOf(model, id, model.servedBy),
-    owned_by: model.servedBy[0]?.provider.id ?? 'unknown',
-  }));
+  return namesOf(model).map((id) => mergedEntry(model, id));
+}
+
+/** `id`: the model's own, or an alias. */
+export function mergedEntry(model: Model, id: string): Entry {
+  return { ...entryOf(model, id, model.servedBy), owned_by: model.servedBy[0]?.provider.id ?? 'unknown' };
 }
 
 /** One entry for each provider that serves a model: the canonical id, its alias beside it (spec 2.3). */
@@ -83,7 +85,7 @@ function typesafeEntries(model: Model): object[] {
   }));
 }
 
-function namesOf(model: Model): readonly string[] {
+export function namesOf(model: Model): readonly string[] {
   return [model.id, ...model.aliases];
 }
 

@@ -21,7 +21,7 @@ const pricing = z
       'Decimal strings: dollars per million tokens, `image` per image. A price that does not exist is absent.',
   });
 
-const model = z
+export const model = z
   .object({
     id: z.string().meta({ description: 'What `model` of a request names: the model, or an alias of it.' }),
     object: z.literal('model'),

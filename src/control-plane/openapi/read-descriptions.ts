@@ -3,7 +3,7 @@
 
 import { z } from 'zod';
 import type { OperationDescription } from '../operation.ts';
-import { modelList } from './model-schemas.ts';
+import { model, modelList } from './model-schemas.ts';
 import { generationMembers } from './record-schemas.ts';
 
 const generation = z
@@ -54,6 +54,12 @@ export const LIST_MODELS: OperationDescription = {
       .meta({ description: '`true`: an entry for each provider that serves a model, instead of one for each name.' }),
   },
 };
+export const GET_MODEL = reading(
+  'getModel',
+  'Shows a model that can be called, by its id or alias.',
+  MODEL_LIST_QUERY.pick({ beta: true, client_version: true }),
+  model,
+);
 export const LIST_MODEL_PROVIDERS = reading(
   'listModelProviders',
   'Lists the providers in the catalog and what each serves.',

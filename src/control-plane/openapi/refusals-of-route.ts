@@ -64,7 +64,7 @@ const WHERE: Readonly<Record<RefusalKind, Where>> = {
   conflict: changing,
   owner_floor: changing,
   too_many_changes: changing,
-  unknown_model: generating,
+  unknown_model: (route) => generating(route) || route.takesRest === true,
   api_not_supported: generating,
   insufficient_credit: generating,
   billing_frozen: generating,

@@ -5,7 +5,7 @@ import type { Configuration } from '../domain/configuration/configuration.ts';
 import { type Difference, describeDifference } from '../domain/configuration/difference.ts';
 import type { AppliedConfiguration } from '../storage/postgres/apply/apply-configuration.ts';
 import { type Command, type CommandContext, expectPositionals, parseArguments } from './command.ts';
-import { applyOrExplain, readConfigurationFile, renderGeneratedKeys } from './configuration-file.ts';
+import { applyOrExplain, readConfigurationFile, renderGeneratedKeys, renderWarnings } from './configuration-file.ts';
 import { withDatabase } from './database.ts';
 
 export const applyCommand: Command = {
@@ -27,9 +27,10 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   const applied = await withDatabase(environment, (postgres, config) =>
     applyOrExplain(postgres, configuration, config, { dryRun, prune: values.prune }),
   );
-  const { generatedKeys, differences } = applied;
+  const { generatedKeys, differences, warnings } = applied;
   if (dryRun || values.prune) for (const line of differences.flatMap(describeDifference)) print(line);
   if (generatedKeys.length > 0 && !dryRun) print(renderGeneratedKeys(generatedKeys));
+  if (warnings.length > 0) print(renderWarnings(warnings));
   print(dryRun ? describeDryRun(differences) : describeApplied(configuration, applied));
   return 0;
 }

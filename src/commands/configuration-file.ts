@@ -51,3 +51,7 @@ export async function applyOrExplain(
 export function renderGeneratedKeys(keys: readonly GeneratedKey[]): string {
   return keys.map((key) => `key "${key.name}" of "${key.organization}", shown only now: ${key.secret}`).join('\n');
 }
+
+export function renderWarnings(warnings: readonly string[]): string {
+  return warnings.map((warning) => `warning: ${warning}`).join('\n');
+}

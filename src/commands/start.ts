@@ -23,7 +23,7 @@ import { loadSecrets, type Secrets } from '../supervisor/secrets.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 import { Supervisor, type SupervisorPlan } from '../supervisor/supervisor.ts';
 import { type Command, type CommandContext, expectPositionals, parseArguments } from './command.ts';
-import { applyOrExplain, readConfigurationFile, renderGeneratedKeys } from './configuration-file.ts';
+import { applyOrExplain, readConfigurationFile, renderGeneratedKeys, renderWarnings } from './configuration-file.ts';
 
 export const startCommand: Command = {
   usage: ['tollgate start [--config FILE]'],
@@ -200,7 +200,8 @@ async function prepareDatabase(
     await migratePostgres(postgres, MIGRATIONS);
     if (configurationFile === null) return await applyDemo(postgres, installation, simulatedProviderUrl ?? '');
     const configuration = readConfigurationFile(configurationFile, environment);
-    const { generatedKeys } = await applyOrExplain(postgres, configuration, secrets);
+    const { generatedKeys, warnings } = await applyOrExplain(postgres, configuration, secrets);
+    if (warnings.length > 0) print(renderWarnings(warnings));
     if (generatedKeys.length > 0) print(renderGeneratedKeys(generatedKeys));
     return { key: generatedKeys[0] ?? null, model: findTriable(configuration) };
   } finally {

@@ -12,7 +12,7 @@ import { NameLookups } from './http1/name-lookups.ts';
 import type { OutgoingBody, UpstreamRequest } from './http1/request-head.ts';
 import { UPSTREAM_TIMEOUTS, UpstreamOrigin, type UpstreamTimeouts } from './origin.ts';
 import type { ReplyHandler } from './reply-handler.ts';
-import { upstreamPath } from './upstream-path.ts';
+import { pathPrefixOf, upstreamPath } from './upstream-path.ts';
 
 export interface ProviderRequest {
   readonly method: UpstreamRequest['method'];
@@ -86,7 +86,7 @@ export class ProviderCalls implements Providers {
       const url = new URL(provider.baseUrl);
       address = {
         origin: this.sharedOrigin(url.origin, provider.timeouts),
-        pathPrefix: url.pathname.replace(/\/+$/, ''),
+        pathPrefix: pathPrefixOf(url),
         observer: {
           onFault: (fault: UpstreamFault): void => this.faults.labels(provider.id, fault).increment(),
           onKeyRefused: (status: number): void => this.onKeyRefused(provider, status),

@@ -45,9 +45,9 @@ const PROVIDERS = `providers:
   - { id: spare, base_url: "http://127.0.0.1:2", api_key: spare-key-canary }
 `;
 const MODELS = `models:
-  - { id: sim/large, aliases: [sim/latest], served_by: [{ provider: sim, model: large, apis: [chat_completions], price: { input: "1.25", output: "10.00" } }] }
+  - { id: sim/large, aliases: [sim/latest], context_length: 2000, served_by: [{ provider: sim, model: large, apis: [chat_completions], price: { input: "1.25", output: "10.00" } }] }
   - { id: sim/other, context_length: 1000, served_by: [{ provider: spare, model: other, apis: [chat_completions] }] }
-  - { id: judge, kind: evaluation, served_by: [{ provider: sim, model: judge-1, apis: [systemone], price: { input: "0.04" } }] }
+  - { id: judge, kind: evaluation, context_length: 500, served_by: [{ provider: sim, model: judge-1, apis: [systemone], price: { input: "0.04" } }] }
 `;
 const POLICIES = `routing_policies:
   - { name: default, classifier: { model: judge }, tiers: [{ name: only, description: d, models: [{ id: sim/large }] }] }
@@ -169,7 +169,10 @@ describe('--dry-run', () => {
       .replace('limit: 600', 'limit: 500')
       .replace('spare-key-canary', 'other-key-canary')
       .replace('{ name: ci,', '{ name: made }, { name: ci,')
-      .replace('models:', 'models:\n  - { id: sim/new, served_by: [{ provider: sim, model: n, apis: [messages] }] }');
+      .replace(
+        'models:',
+        'models:\n  - { id: sim/new, context_length: 100, served_by: [{ provider: sim, model: n, apis: [messages] }] }',
+      );
     const printed = await apply(changed, '--dry-run');
     assert.deepEqual(await dump(), before);
     const text = printed.join('\n');

@@ -33,3 +33,11 @@ export function interpolate(
   });
   return { text, missing };
 }
+
+const OTHER_NOTATION = /^os\.environ\/([A-Za-z_][A-Za-z0-9_]*)$/;
+
+/** Names what to write for the notation in which LiteLLM's files read the environment; null: the value has none. */
+export function mistakenReference(value: string): string | null {
+  const name = OTHER_NOTATION.exec(value.trim())?.[1];
+  return name === undefined ? null : `os.environ/${name} is not read from the environment: write \${${name}}`;
+}

@@ -18,6 +18,7 @@ import { configurationSchema } from './configuration-schema.ts';
 import {
   containsPlaceholder,
   interpolate,
+  mistakenReference,
   placeholdersToReferences,
   referencesToPlaceholders,
 } from './interpolation.ts';
@@ -48,10 +49,8 @@ export function parseConfigurationFile(
   }));
   if (complaints.length === 0) {
     const unset = interpolateValues(document, environment);
-    for (const [node, names] of unset)
-      complaints.push(
-        ...names.map((name) => ({ offset: node.range?.[0] ?? 0, text: `the environment variable ${name} is not set` })),
-      );
+    for (const [node, problems] of unset)
+      complaints.push(...problems.map((text) => ({ offset: node.range?.[0] ?? 0, text })));
     const result = readDocument(document, unset);
     if (result.ok && complaints.length === 0) return result;
     if (!result.ok) complaints.push(...result.complaints);
@@ -60,8 +59,8 @@ export function parseConfigurationFile(
 }
 
 /**
- * Puts the environment's values into the document; returns the values for which variables are missing, with their
- * names.
+ * Puts the environment's values into the document; returns the values for which variables are missing, or that name
+ * one in another notation, with what is wrong.
  */
 function interpolateValues(
   document: Document,
@@ -71,9 +70,12 @@ function interpolateValues(
   visit(document, {
     Scalar(key, node) {
       if (key === 'key' || typeof node.value !== 'string') return;
+      const mistake = mistakenReference(node.value);
       const { text, missing } = interpolate(node.value, environment);
       node.value = text;
-      if (missing.length > 0) unset.set(node, missing);
+      const unsetVariables = missing.map((name) => `the environment variable ${name} is not set`);
+      if (mistake !== null) unset.set(node, [mistake]);
+      else if (missing.length > 0) unset.set(node, unsetVariables);
     },
   });
   return unset;

@@ -6,7 +6,7 @@ import { APIS, type ApiName, MODEL_KINDS, type ModelKind } from './apis.ts';
 
 export interface Provider {
   readonly id: string;
-  /** Origin and optional path prefix; the dialect's path is appended. No trailing slash. */
+  /** Origin and optional path prefix; the dialect's path is appended, its /v1 only once. No trailing slash. */
   readonly baseUrl: string;
   /** The credential in clear, held in memory only; never logged. Empty where there is none. */
   readonly apiKey: string;

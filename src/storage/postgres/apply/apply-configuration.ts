@@ -8,6 +8,7 @@ import { derivePepper } from '../../../domain/identity/key-hash.ts';
 import type { Refused } from '../../../domain/refusals/refused.ts';
 import { REMOVE } from '../catalog/catalog-operations.ts';
 import { readCatalogStates } from '../catalog/catalog-states.ts';
+import { readWarnings } from '../catalog/catalog-warnings.ts';
 import { changeCatalog } from '../catalog/change-catalog.ts';
 import { putModels, releaseAliases } from '../catalog/model-changes.ts';
 import { putProvider } from '../catalog/provider-changes.ts';
@@ -27,6 +28,8 @@ export interface AppliedConfiguration {
   readonly catalogVersion: number;
   readonly catalogChanged: boolean;
   readonly differences: readonly Difference[];
+  /** What is allowed, and would make users trip. */
+  readonly warnings: readonly string[];
 }
 
 export interface ApplyOptions {
@@ -75,6 +78,7 @@ async function applyIn(application: Application, configuration: Configuration): 
     catalogVersion: catalog.version,
     catalogChanged: catalog.changed,
     differences: [...catalog.differences, ...catalog.result],
+    warnings: await readWarnings(client),
   };
 }
 

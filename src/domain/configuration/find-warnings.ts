@@ -1,0 +1,71 @@
+// What a catalog allows and its users would trip over: addresses that are rarely meant, and models that requests of
+// billed organizations are refused for. Warnings are said when a file is applied, when the installation starts, and in
+// the answer to a change.
+
+import type { ConfiguredState } from './difference.ts';
+
+/** An organization that is billed. */
+export interface BilledOrganization {
+  readonly slug: string;
+  /** The only models that it may use; null: all. */
+  readonly allowedModels: readonly string[] | null;
+}
+
+interface ModelFields {
+  readonly kind: string;
+  readonly active: boolean;
+  readonly context_length?: number;
+  readonly served_by?: readonly { readonly provider: string; readonly price?: object; readonly via?: string }[];
+}
+
+/** Of providers and models as catalog states have them (storage/postgres/catalog/catalog-states.ts). */
+export function findWarnings(
+  states: readonly ConfiguredState[],
+  billed: readonly BilledOrganization[],
+): readonly string[] {
+  return states.flatMap(({ kind, id, fields }) => {
+    if (kind === 'provider') return warnOfAddress(id, String(fields['base_url']));
+    if (kind !== 'model') return [];
+    const model = fields as unknown as ModelFields;
+    if (!model.active) return [];
+    const users = billed.filter(({ allowedModels }) => allowedModels === null || allowedModels.includes(id));
+    return [...warnOfPrice(id, model, users), ...warnOfContext(id, model)];
+  });
+}
+
+/** A version within the path, or another than v1 at its end, where the provider rarely expects a /v1 behind it. */
+function warnOfAddress(id: string, baseUrl: string): readonly string[] {
+  const path = new URL(baseUrl).pathname.replace(/\/v1$/, '');
+  if (!/\/v\d[^/]*(\/|$)/.test(path)) return [];
+  return [
+    `provider "${id}" is called at ${baseUrl}/v1/chat/completions and the like: /v1 is left out only behind a ` +
+      `base_url that ends in /v1`,
+  ];
+}
+
+function warnOfPrice(
+  id: string,
+  { served_by: deployments = [] }: ModelFields,
+  users: readonly BilledOrganization[],
+): readonly string[] {
+  // Clients cannot call what is asked by log-probabilities.
+  const unpriced = deployments.filter(({ price, via }) => price === undefined && via === undefined);
+  const [first] = users;
+  if (first === undefined || unpriced.length === 0) return [];
+  const others = users.length === 1 ? '' : ` and ${users.length - 1} more`;
+  const organizations = `billed organizations ("${first.slug}"${others})`;
+  return unpriced.length === deployments.length
+    ? [`model "${id}" has no price: requests of ${organizations} for it are refused with 422`]
+    : unpriced.map(
+        ({ provider }) => `model "${id}" has no price at provider "${provider}", which does not serve ${organizations}`,
+      );
+}
+
+/** What is priced by image needs no context. */
+function warnOfContext(id: string, { kind, context_length: context }: ModelFields): readonly string[] {
+  if (context !== undefined || kind === 'image') return [];
+  return [
+    `model "${id}" has no context_length: under billing or a token limit, its requests with attachments and those ` +
+      `that continue a stored response are refused with 422, and auto routing takes it for large enough for anything`,
+  ];
+}

@@ -36,12 +36,18 @@ const FIND_KEY = `SELECT ${KEY_COLUMNS} FROM ${KEY_SOURCE} WHERE t.organization_
   AND ($3::uuid IS NULL OR t.user_id = $3)`;
 const LOCK_KEY = `${FIND_KEY} FOR UPDATE OF t`;
 
+export interface FoundKey {
+  readonly key: Key;
+  readonly hash: Buffer;
+  readonly fromConfiguration: boolean;
+}
+
 /** With `lock` nobody else can change the key until the end of the transaction. */
 export async function findKey(
   client: PostgresClient,
   { organizationId, keyId, userId }: KeyReference,
   lock?: 'lock',
-): Promise<{ readonly key: Key; readonly hash: Buffer; readonly fromConfiguration: boolean } | Refused> {
+): Promise<FoundKey | Refused> {
   if (!areUuids(organizationId, keyId, ...(userId === undefined ? [] : [userId]))) return NOT_FOUND;
   const { rows } = await client.query<KeyRow>(lock === undefined ? FIND_KEY : LOCK_KEY, [
     organizationId,

@@ -3,7 +3,6 @@
 
 import type { Actor } from '../../../domain/identity/actor.ts';
 import type { CreateKeyParams, Key, KeyChange, KeyReference, KeyWithSecret } from '../../../domain/identity/api-key.ts';
-import type { AuditAction } from '../../../domain/identity/audit-entry.ts';
 import { generateKey } from '../../../domain/identity/generate-credential.ts';
 import { derivePepper, hashCredential, keyPrefix } from '../../../domain/identity/key-hash.ts';
 import { type ModelLists, replaceModels } from '../../../domain/identity/model-access.ts';
@@ -13,9 +12,9 @@ import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import { notifyPrincipalsChanged } from '../changes.ts';
 import { ensureWallet } from '../ledger/payer-wallets.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
-import { recordAudit } from './audit.ts';
 import { change, conflict, invalid, NOT_FOUND, refuseProblems } from './change.ts';
-import { refuseCharging, refuseKeyChange } from './key-payer.ts';
+import { auditKey, lockKeyToChange, recordKeyChange } from './key-changes.ts';
+import { refuseCharging } from './key-payer.ts';
 import { findKey, KEY_COLUMNS, KEY_SOURCE, type KeyRow, toKey } from './key-rows.ts';
 import { refuseUnknownModels } from './model-access.ts';
 import { endPage, PAGE_CONDITION, PAGE_ORDER, startPage } from './page.ts';
@@ -141,11 +140,8 @@ export async function updateKey(
   });
   if (problem !== null) return problem;
   return change(postgres, 'name', async (client) => {
-    const before = await findKey(client, reference, 'lock');
+    const before = await lockKeyToChange(client, actor, reference);
     if (isRefused(before)) return before;
-    const refused = await refuseKeyChange(client, actor, reference, before.key);
-    if (refused !== null) return refused;
-    if (before.key.revokedAtMs !== null) return conflict('key', 'is revoked');
     const isRenamed = newName !== undefined && newName !== before.key.name;
     if (isRenamed && before.fromConfiguration && actor.kind === 'token')
       return conflict('name', 'is the configuration file’s');
@@ -209,32 +205,6 @@ export async function revokeKeysOfUser(
     rows.map(({ id }) => id),
   );
   return rows.length;
-}
-
-/** The end of every change of a key: writes the audit entry and notifies the gateways. */
-async function recordKeyChange(
-  client: PostgresClient,
-  actor: Actor,
-  action: AuditAction,
-  reference: KeyReference,
-  before: Key,
-): Promise<Key | Refused> {
-  const after = await findKey(client, reference);
-  if (isRefused(after)) return after;
-  await auditKey(client, actor, action, reference.organizationId, before, after.key);
-  await notifyPrincipalsChanged(client, [reference.keyId]);
-  return after.key;
-}
-
-async function auditKey(
-  client: PostgresClient,
-  actor: Actor,
-  action: AuditAction,
-  organizationId: string,
-  before: Key | null,
-  after: Key,
-): Promise<void> {
-  await recordAudit(client, actor, { organizationId, action, target: { kind: 'key', id: after.id }, before, after });
 }
 
 async function refuseKeyCount(

@@ -5,12 +5,9 @@ import type { KeyReference, KeyWithSecret } from '../../../domain/identity/api-k
 import { generateKey } from '../../../domain/identity/generate-credential.ts';
 import { derivePepper, hashCredential, keyPrefix } from '../../../domain/identity/key-hash.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
-import { notifyPrincipalsChanged } from '../changes.ts';
 import type { Postgres } from '../pool.ts';
-import { recordAudit } from './audit.ts';
-import { change, conflict, invalid } from './change.ts';
-import { refuseKeyChange } from './key-payer.ts';
-import { findKey } from './key-rows.ts';
+import { change, invalid } from './change.ts';
+import { lockKeyToChange, recordKeyChange } from './key-changes.ts';
 import type { KeySecrets } from './keys.ts';
 
 const OVERLAP_SECONDS_MAX = 30 * 24 * 3600;
@@ -32,11 +29,8 @@ export async function rotateKey(
   const secret = generateKey();
   const hash = hashCredential(derivePepper(masterKey), secret);
   return change(postgres, 'name', async (client) => {
-    const before = await findKey(client, reference, 'lock');
+    const before = await lockKeyToChange(client, actor, reference);
     if (isRefused(before)) return before;
-    const refused = await refuseKeyChange(client, actor, reference, before.key);
-    if (refused !== null) return refused;
-    if (before.key.revokedAtMs !== null) return conflict('key', 'is revoked');
     await client.query(
       'UPDATE api_key_previous_secrets SET valid_until = now() WHERE api_key_id = $1 AND valid_until > now()',
       [reference.keyId],
@@ -52,18 +46,7 @@ export async function rotateKey(
       hash,
       keyPrefix(secret),
     ]);
-    const after = await findKey(client, reference);
-    if (isRefused(after)) return after;
-    const { organizationId, keyId } = reference;
-    await recordAudit(client, actor, {
-      organizationId,
-      action: 'key.rotate',
-      target: { kind: 'key', id: keyId },
-      before: before.key,
-      after: after.key,
-    });
-    // All secrets of a key have the same principal, and its id invalidates them all.
-    await notifyPrincipalsChanged(client, [reference.keyId]);
-    return { ...after.key, secret };
+    const after = await recordKeyChange(client, actor, 'key.rotate', reference, before.key);
+    return isRefused(after) ? after : { ...after, secret };
   });
 }

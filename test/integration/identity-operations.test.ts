@@ -468,7 +468,7 @@ describe('tokens', () => {
     );
     assert.ok((await principalOf(secret))?.permissions.includes('org.admin'));
     done(await setMemberRole(postgres, OPERATOR, scope, { userId: bo.userId, role: 'member' }));
-    assert.deepEqual((await principalOf(secret))?.permissions, ['inference', 'usage.read']);
+    assert.deepEqual((await principalOf(secret))?.permissions, ['inference', 'usage.read', 'org.usage.read']);
     done(await removeMember(postgres, OPERATOR, scope, bo.userId));
     assert.equal((await principalOf(secret))?.organizationId, null);
   });

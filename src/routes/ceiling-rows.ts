@@ -1,9 +1,11 @@
 // The rows that read and replace usage limits and allow-lists of models: the same two below every path that has them.
 
+import type { CeilingBearer } from '../control-plane/identity/ceiling-bearers.ts';
 import * as limits from '../control-plane/identity/limits.ts';
 import * as models from '../control-plane/identity/model-access.ts';
 import type { Tenancy } from '../control-plane/identity/tenancy.ts';
 import type { RouteAccess } from '../control-plane/openapi/described-route.ts';
+import type { ModelAccessScope } from '../domain/identity/model-access.ts';
 import { type ControlPlaneRow, row } from './control-plane-row.ts';
 import type { RouteParts } from './route-parts.ts';
 
@@ -17,7 +19,7 @@ export function limitRows(
   path: string,
   { read, replace }: CeilingAccess,
   tenancy: Tenancy,
-  bearer: limits.LimitBearer,
+  bearer: CeilingBearer,
 ): ControlPlaneRow[] {
   return [
     row('GET', `${path}/limits`, read, limits.getLimits(identity, tenancy, bearer)),
@@ -30,7 +32,7 @@ export function modelAccessRows(
   path: string,
   { read, replace }: CeilingAccess,
   tenancy: Tenancy,
-  bearer: models.ModelBearer,
+  bearer: CeilingBearer<ModelAccessScope>,
 ): ControlPlaneRow[] {
   return [
     row('GET', `${path}/model-access`, read, models.getModelAccess(identity, tenancy, bearer)),

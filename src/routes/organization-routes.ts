@@ -1,10 +1,9 @@
 // The rows of the route table for administrators of an organization: its members, teams and keys, and their ceilings.
 
 import * as audit from '../control-plane/identity/audit.ts';
+import * as bearers from '../control-plane/identity/ceiling-bearers.ts';
 import * as keys from '../control-plane/identity/keys.ts';
-import * as limits from '../control-plane/identity/limits.ts';
 import * as members from '../control-plane/identity/members.ts';
-import * as models from '../control-plane/identity/model-access.ts';
 import * as organizations from '../control-plane/identity/organizations.ts';
 import * as teams from '../control-plane/identity/teams.ts';
 import { ACTIVE } from '../control-plane/identity/tenancy.ts';
@@ -39,9 +38,9 @@ function activeOrganizationRows(parts: RouteParts): ControlPlaneRow[] {
     row('POST', `${ACTIVE_ORGANIZATION_PATH}/members`, ORGANIZATION_ADMIN, members.addMember(identity, ACTIVE, people)),
     row('PATCH', member, ORGANIZATION_ADMIN, members.setMemberRole(identity, ACTIVE, people)),
     row('DELETE', member, ORGANIZATION_ADMIN, members.removeMember(identity, ACTIVE, people)),
-    ...limitRows(parts, member, ADMIN_ONLY, ACTIVE, limits.MEMBER_LIMITS),
-    ...limitRows(parts, ACTIVE_ORGANIZATION_PATH, ADMIN_ONLY, ACTIVE, limits.ORGANIZATION_LIMITS),
-    ...modelAccessRows(parts, ACTIVE_ORGANIZATION_PATH, ADMIN_ONLY, ACTIVE, models.ORGANIZATION_MODELS),
+    ...limitRows(parts, member, ADMIN_ONLY, ACTIVE, bearers.MEMBER),
+    ...limitRows(parts, ACTIVE_ORGANIZATION_PATH, ADMIN_ONLY, ACTIVE, bearers.ORGANIZATION),
+    ...modelAccessRows(parts, ACTIVE_ORGANIZATION_PATH, ADMIN_ONLY, ACTIVE, bearers.ORGANIZATION),
     row('GET', `${ACTIVE_ORGANIZATION_PATH}/audit`, ORGANIZATION_ADMIN, audit.listAudit(identity, ACTIVE)),
   ];
 }
@@ -62,8 +61,8 @@ function teamRows(parts: RouteParts): ControlPlaneRow[] {
     row('POST', `${team}/members`, TEAM_ADMIN, members.addMember(identity, ACTIVE, people)),
     row('PATCH', `${team}/members/:userId`, TEAM_ADMIN, members.setMemberRole(identity, ACTIVE, people)),
     row('DELETE', `${team}/members/:userId`, TEAM_ADMIN, members.removeMember(identity, ACTIVE, people)),
-    ...limitRows(parts, team, access, ACTIVE, limits.TEAM_LIMITS),
-    ...modelAccessRows(parts, team, access, ACTIVE, models.TEAM_MODELS),
+    ...limitRows(parts, team, access, ACTIVE, bearers.TEAM),
+    ...modelAccessRows(parts, team, access, ACTIVE, bearers.TEAM),
   ];
 }
 
@@ -79,6 +78,6 @@ function keyRows(parts: RouteParts): ControlPlaneRow[] {
     row('PATCH', key, ORGANIZATION_ADMIN, keys.updateKey(identity, all)),
     row('DELETE', key, ORGANIZATION_ADMIN, keys.revokeKey(identity, all)),
     row('POST', `${key}/rotate`, ORGANIZATION_ADMIN, keys.rotateKey(identity, all)),
-    ...limitRows(parts, key, ADMIN_ONLY, ACTIVE, limits.KEY_LIMITS),
+    ...limitRows(parts, key, ADMIN_ONLY, ACTIVE, bearers.KEY),
   ];
 }

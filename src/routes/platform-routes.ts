@@ -1,10 +1,9 @@
 // The rows of the route table for platform administrators: organizations, what the platform sets on them, auto routing.
 
 import * as audit from '../control-plane/identity/audit.ts';
+import * as bearers from '../control-plane/identity/ceiling-bearers.ts';
 import * as keys from '../control-plane/identity/keys.ts';
-import { KEY_LIMITS, MEMBER_LIMITS, ORGANIZATION_LIMITS, TEAM_LIMITS } from '../control-plane/identity/limits.ts';
 import * as members from '../control-plane/identity/members.ts';
-import { KEY_MODELS, ORGANIZATION_MODELS, TEAM_MODELS } from '../control-plane/identity/model-access.ts';
 import * as organizations from '../control-plane/identity/organizations.ts';
 import * as administrators from '../control-plane/identity/platform-administrators.ts';
 import * as teams from '../control-plane/identity/teams.ts';
@@ -59,13 +58,13 @@ function platformCeilingRows(parts: RouteParts): ControlPlaneRow[] {
   const member = `${ORGANIZATION_PATH}/members/:userId`;
   const key = `${ORGANIZATION_PATH}/keys/:keyId`;
   return [
-    ...limitRows(parts, ORGANIZATION_PATH, access, NAMED, ORGANIZATION_LIMITS),
-    ...limitRows(parts, team, access, NAMED, TEAM_LIMITS),
-    ...limitRows(parts, member, access, NAMED, MEMBER_LIMITS),
-    ...limitRows(parts, key, access, NAMED, KEY_LIMITS),
-    ...modelAccessRows(parts, ORGANIZATION_PATH, access, NAMED, ORGANIZATION_MODELS),
-    ...modelAccessRows(parts, team, access, NAMED, TEAM_MODELS),
-    ...modelAccessRows(parts, key, access, NAMED, KEY_MODELS),
+    ...limitRows(parts, ORGANIZATION_PATH, access, NAMED, bearers.ORGANIZATION),
+    ...limitRows(parts, team, access, NAMED, bearers.TEAM),
+    ...limitRows(parts, member, access, NAMED, bearers.MEMBER),
+    ...limitRows(parts, key, access, NAMED, bearers.KEY),
+    ...modelAccessRows(parts, ORGANIZATION_PATH, access, NAMED, bearers.ORGANIZATION),
+    ...modelAccessRows(parts, team, access, NAMED, bearers.TEAM),
+    ...modelAccessRows(parts, key, access, NAMED, bearers.KEY),
   ];
 }
 

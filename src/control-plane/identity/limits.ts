@@ -3,17 +3,17 @@
 
 import { z } from 'zod';
 import type { UsageLimit } from '../../domain/configuration/configuration.ts';
-import type { LimitScope } from '../../domain/identity/limit-scope.ts';
 import type { Limits } from '../../domain/identity/limits.ts';
 import { formatUsdString } from '../../domain/money/format.ts';
 import { parseUsd } from '../../domain/money/parse-usd.ts';
 import type { PicoUsd } from '../../domain/money/pico-usd.ts';
 import { assert } from '../../platform/assert.ts';
 import { type Operation, operation } from '../operation.ts';
+import type { CeilingBearer } from './ceiling-bearers.ts';
 import { setByField } from './fields.ts';
 import type { IdentityStore } from './identity-store.ts';
 import { answerOf, shownOrRefused } from './outcome.ts';
-import { actorOf, idOf, type Tenancy } from './tenancy.ts';
+import { actorOf, type Tenancy } from './tenancy.ts';
 
 const LIMITS_MAX = 20;
 
@@ -63,37 +63,9 @@ function amountOf(text: string): PicoUsd {
   return amount;
 }
 
-/** What bears the limits that a route is about. */
-export interface LimitBearer {
-  readonly name: string;
-  readonly words: string;
-  readonly scope: (organizationId: string, ids: Readonly<Record<string, string>>) => LimitScope;
-}
-
-export const ORGANIZATION_LIMITS: LimitBearer = {
-  name: 'Limits',
-  words: 'the organization',
-  scope: (organizationId) => ({ kind: 'organization', organizationId }),
-};
-export const TEAM_LIMITS: LimitBearer = {
-  name: 'TeamLimits',
-  words: 'the team',
-  scope: (organizationId, ids) => ({ kind: 'team', organizationId, teamId: idOf(ids, 'teamId') }),
-};
-export const MEMBER_LIMITS: LimitBearer = {
-  name: 'MemberLimits',
-  words: 'the member',
-  scope: (organizationId, ids) => ({ kind: 'user', organizationId, userId: idOf(ids, 'userId') }),
-};
-export const KEY_LIMITS: LimitBearer = {
-  name: 'KeyLimits',
-  words: 'the key',
-  scope: (organizationId, ids) => ({ kind: 'key', organizationId, keyId: idOf(ids, 'keyId') }),
-};
-
-export function getLimits(store: IdentityStore, tenancy: Tenancy, bearer: LimitBearer): Operation {
+export function getLimits(store: IdentityStore, tenancy: Tenancy, bearer: CeilingBearer): Operation {
   return operation({
-    id: `get${bearer.name}${tenancy.suffix}`,
+    id: `get${bearer.prefix}Limits${tenancy.suffix}`,
     summary: `Shows the ceilings on use of ${bearer.words}: the platform’s, and the organization’s own.`,
     answer: answerOf(shown),
     run: async (input) =>
@@ -101,9 +73,9 @@ export function getLimits(store: IdentityStore, tenancy: Tenancy, bearer: LimitB
   });
 }
 
-export function replaceLimits(store: IdentityStore, tenancy: Tenancy, bearer: LimitBearer): Operation {
+export function replaceLimits(store: IdentityStore, tenancy: Tenancy, bearer: CeilingBearer): Operation {
   return operation({
-    id: `replace${bearer.name}${tenancy.suffix}`,
+    id: `replace${bearer.prefix}Limits${tenancy.suffix}`,
     summary:
       `Replaces the ceilings on use of ${bearer.words} that the ${tenancy.setBy} sets; the others stay, ` +
       `and hold too.`,

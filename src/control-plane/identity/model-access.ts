@@ -4,10 +4,11 @@
 import { z } from 'zod';
 import type { AllowedModels, ModelAccess, ModelAccessScope } from '../../domain/identity/model-access.ts';
 import { type Operation, operation } from '../operation.ts';
+import type { CeilingBearer } from './ceiling-bearers.ts';
 import { modelNameField } from './fields.ts';
 import type { IdentityStore } from './identity-store.ts';
 import { answerOf, shownOrRefused } from './outcome.ts';
-import { actorOf, idOf, type Tenancy } from './tenancy.ts';
+import { actorOf, type Tenancy } from './tenancy.ts';
 
 const MODELS_MAX = 1_000;
 
@@ -35,32 +36,13 @@ function showModels(models: AllowedModels): string[] | null {
   return models === null ? null : [...models];
 }
 
-/** What bears the allow-list that a route is about. The organization's list of a key is a field of the key. */
-export interface ModelBearer {
-  readonly name: string;
-  readonly words: string;
-  readonly scope: (organizationId: string, ids: Readonly<Record<string, string>>) => ModelAccessScope;
-}
-
-export const ORGANIZATION_MODELS: ModelBearer = {
-  name: 'ModelAccess',
-  words: 'the organization',
-  scope: (organizationId) => ({ kind: 'organization', organizationId }),
-};
-export const TEAM_MODELS: ModelBearer = {
-  name: 'TeamModelAccess',
-  words: 'the team',
-  scope: (organizationId, ids) => ({ kind: 'team', organizationId, teamId: idOf(ids, 'teamId') }),
-};
-export const KEY_MODELS: ModelBearer = {
-  name: 'KeyModelAccess',
-  words: 'the key',
-  scope: (organizationId, ids) => ({ kind: 'key', organizationId, keyId: idOf(ids, 'keyId') }),
-};
-
-export function getModelAccess(store: IdentityStore, tenancy: Tenancy, bearer: ModelBearer): Operation {
+export function getModelAccess(
+  store: IdentityStore,
+  tenancy: Tenancy,
+  bearer: CeilingBearer<ModelAccessScope>,
+): Operation {
   return operation({
-    id: `get${bearer.name}${tenancy.suffix}`,
+    id: `get${bearer.prefix}ModelAccess${tenancy.suffix}`,
     summary: `Shows which models ${bearer.words} may use, and who says so.`,
     answer: answerOf(shown),
     run: async (input) =>
@@ -68,9 +50,14 @@ export function getModelAccess(store: IdentityStore, tenancy: Tenancy, bearer: M
   });
 }
 
-export function setModelAccess(store: IdentityStore, tenancy: Tenancy, bearer: ModelBearer): Operation {
+/** The organization's list of a key is a field of the key. */
+export function setModelAccess(
+  store: IdentityStore,
+  tenancy: Tenancy,
+  bearer: CeilingBearer<ModelAccessScope>,
+): Operation {
   return operation({
-    id: `set${bearer.name}${tenancy.suffix}`,
+    id: `set${bearer.prefix}ModelAccess${tenancy.suffix}`,
     summary:
       `Sets the ${tenancy.setBy}’s list of models that ${bearer.words} may use; null for every model that ` +
       `the other list allows.`,

@@ -1,8 +1,7 @@
 // A configuration file after validation, as plain data: what `tollgate apply` writes to the database.
 
 import type { Role } from '../identity/roles.ts';
-import type { ApiName, ModelKind } from '../models/apis.ts';
-import type { Provider, StreamUsage } from '../models/catalog.ts';
+import type { Model, Price, Provider, ServedBy } from '../models/catalog.ts';
 import type { PicoUsd } from '../money/pico-usd.ts';
 import type { PolicyDefinition } from '../routing/policy-definition.ts';
 
@@ -18,40 +17,20 @@ export interface Configuration {
   readonly organizations: readonly ConfiguredOrganization[];
 }
 
-export interface ConfiguredModel {
-  readonly id: string;
-  readonly displayName: string;
-  readonly kind: ModelKind;
-  readonly aliases: readonly string[];
-  readonly contextLength: number | null;
-  readonly maxOutputTokens: number | null;
-  readonly maxCompletionTokensCap: number | null;
-  readonly attachmentTokensMax: number | null;
-  readonly tokenizer: string;
+export interface ConfiguredModel extends Omit<Model, 'active' | 'createdAtMs' | 'servedBy'> {
   /** null: the file does not say, so that it stays as it is; a new model is active. */
   readonly active: boolean | null;
   readonly servedBy: readonly ConfiguredDeployment[];
 }
 
-export interface ConfiguredDeployment {
+export interface ConfiguredDeployment extends Omit<ServedBy, 'provider' | 'price'> {
+  /** By its id. */
   readonly provider: string;
-  readonly providerModel: string;
-  readonly apis: readonly ApiName[];
   readonly price: ConfiguredPrice | null;
-  readonly streamUsage?: StreamUsage;
-  readonly via?: 'logprobs';
 }
 
-/** Pico-dollars per token; `image`: per image. */
-export interface ConfiguredPrice {
-  readonly input: PicoUsd | null;
-  readonly cachedInput: PicoUsd | null;
-  readonly cacheWrite: PicoUsd | null;
-  /** Writes to a cache that lives for an hour. */
-  readonly hourCacheWrite?: PicoUsd;
-  readonly output: PicoUsd | null;
-  readonly image: PicoUsd | null;
-}
+/** A deployment's price, which has no version before it is in the catalog. */
+export type ConfiguredPrice = Omit<Price, 'version'>;
 
 export interface ConfiguredRoutingPolicy {
   readonly name: string;

@@ -3,13 +3,8 @@
 // `node benchmarks/lease-calls.ts [--gateways 1000] [--seed 1]`.
 
 import { parseArgs } from 'node:util';
-import type {
-  LeaseAnswer,
-  LeaseRequest,
-  LeaseStore,
-  Quota,
-  QuotaKind,
-} from '../src/generation/admission/lease-store.ts';
+import type { LeaseAnswer, LeaseRequest, Quota, QuotaKind } from '../src/domain/quotas/lease.ts';
+import type { LeaseStore } from '../src/generation/admission/lease-store.ts';
 import type { Hold } from '../src/generation/admission/quota-lease.ts';
 import { QuotaLeases } from '../src/generation/admission/quota-leases.ts';
 import { ModelBooks } from '../test/simulation/model-books.ts';

@@ -1,6 +1,6 @@
 // What this process has leased of wallets and limits, as metrics.
 
-import type { QuotaKind } from '../generation/admission/lease-store.ts';
+import type { QuotaKind } from '../domain/quotas/lease.ts';
 import type { QuotaLeases } from '../generation/admission/quota-leases.ts';
 import type { MetricsRegistry } from '../platform/metrics.ts';
 

@@ -1,7 +1,8 @@
 // The Postgres side of quota leases, of wallets and limits alike, bound to this process's epoch.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { LeaseStore, LeaseTime, NotDone } from '../generation/admission/lease-store.ts';
+import type { NotDone } from '../domain/quotas/lease.ts';
+import type { LeaseStore, LeaseTime } from '../generation/admission/lease-store.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { MetricsRegistry } from '../platform/metrics.ts';
 import { returnLease, revokeLeases, takeLease } from '../storage/postgres/ledger/wallets.ts';

@@ -4,13 +4,10 @@
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
+import type { LeaseAnswer } from '../../src/domain/quotas/lease.ts';
 import { closeDeadEpoch } from '../../src/storage/postgres/ledger/epochs.ts';
 import { registerEpoch } from '../../src/storage/postgres/ledger/wallets.ts';
-import {
-  type LimitLeaseAnswer,
-  returnLimitLease,
-  takeLimitLease,
-} from '../../src/storage/postgres/limits/limit-leases.ts';
+import { returnLimitLease, takeLimitLease } from '../../src/storage/postgres/limits/limit-leases.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { howMany } from '../support/at-length.ts';
 import { seededRandom } from '../support/byte-splits.ts';
@@ -161,7 +158,7 @@ describe('grants', () => {
   let limitId: string;
   let epoch: number;
   let other: number;
-  const take = (amount: bigint, more: Partial<Parameters<typeof takeLimitLease>[1]> = {}): Promise<LimitLeaseAnswer> =>
+  const take = (amount: bigint, more: Partial<Parameters<typeof takeLimitLease>[1]> = {}): Promise<LeaseAnswer> =>
     takeLimitLease(postgres, { epoch, limitId, amount, minimum: amount, present: null, atMs, ...more });
 
   const begin = async (): Promise<void> => {
@@ -201,7 +198,7 @@ describe('grants', () => {
     assert.deepEqual([next.granted, next.presentMoved, next.available], [10n, true, 50n]);
     assert.notEqual(next.grantId, first.grantId);
     // The 10 used under the first label age first, the 40 under the second later.
-    const labelOf = ({ grantId }: LimitLeaseAnswer): number => Number(grantId.split('@')[1]);
+    const labelOf = ({ grantId }: LeaseAnswer): number => Number(grantId.split('@')[1]);
     assert.equal(
       (await take(0n, { minimum: 0n, atMs: (labelOf(first) + 61) * 1000 })).available,
       labelOf(first) < labelOf(next) ? 60n : 100n,

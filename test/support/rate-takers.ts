@@ -1,11 +1,8 @@
 // Processes that use a rate together, each from its own grant, with time held by the test: hours of load on a real
 // Postgres in seconds. Everything they use is kept with its moment, so that a test can look at every 60 seconds of it.
 
-import {
-  type LimitLeaseAnswer,
-  returnLimitLease,
-  takeLimitLease,
-} from '../../src/storage/postgres/limits/limit-leases.ts';
+import type { LeaseAnswer } from '../../src/domain/quotas/lease.ts';
+import { returnLimitLease, takeLimitLease } from '../../src/storage/postgres/limits/limit-leases.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
 
 export interface Use {
@@ -92,7 +89,7 @@ export class RateTaker {
     return true;
   }
 
-  private async take(need: bigint, nowMs: number): Promise<LimitLeaseAnswer> {
+  private async take(need: bigint, nowMs: number): Promise<LeaseAnswer> {
     const { present } = this;
     const available = present?.available ?? 0n;
     const minimum = need - available;

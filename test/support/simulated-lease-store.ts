@@ -3,13 +3,8 @@
 // effect, by a seed.
 
 import assert from 'node:assert/strict';
-import type {
-  LeaseAnswer,
-  LeaseRequest,
-  LeaseStore,
-  NotDone,
-  Quota,
-} from '../../src/generation/admission/lease-store.ts';
+import type { LeaseAnswer, LeaseRequest, NotDone, Quota } from '../../src/domain/quotas/lease.ts';
+import type { LeaseStore } from '../../src/generation/admission/lease-store.ts';
 import { QuotaLeases } from '../../src/generation/admission/quota-leases.ts';
 import { seededRandom } from './byte-splits.ts';
 

@@ -5,16 +5,13 @@ import assert from 'node:assert/strict';
 import type { UsageLimit } from '../../src/domain/configuration/configuration.ts';
 import type { LimitScope } from '../../src/domain/identity/limit-scope.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
+import type { LeaseAnswer } from '../../src/domain/quotas/lease.ts';
 import type { ExecutionRecord } from '../../src/records/execution-record.ts';
 import { replaceLimits } from '../../src/storage/postgres/identity/limits.ts';
 import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-invariants.ts';
 import { postExecutions } from '../../src/storage/postgres/ledger/post-executions.ts';
 import { registerEpoch, takeLease } from '../../src/storage/postgres/ledger/wallets.ts';
-import {
-  type LimitLeaseAnswer,
-  type LimitLeaseRequest,
-  takeLimitLease,
-} from '../../src/storage/postgres/limits/limit-leases.ts';
+import { type LimitLeaseRequest, takeLimitLease } from '../../src/storage/postgres/limits/limit-leases.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
 import { type FundedOrganization, fundOrganization } from './executions.ts';
 
@@ -65,12 +62,7 @@ export class LimitedOrganization {
     return epoch;
   }
 
-  take(
-    epoch: number,
-    limitId: string,
-    amount: bigint,
-    more: Partial<LimitLeaseRequest> = {},
-  ): Promise<LimitLeaseAnswer> {
+  take(epoch: number, limitId: string, amount: bigint, more: Partial<LimitLeaseRequest> = {}): Promise<LeaseAnswer> {
     return takeLimitLease(this.postgres, { epoch, limitId, amount, minimum: amount, present: null, ...more });
   }
 

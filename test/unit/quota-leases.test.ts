@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Quota } from '../../src/generation/admission/lease-store.ts';
+import type { Quota } from '../../src/domain/quotas/lease.ts';
 import type { Hold, Shortage } from '../../src/generation/admission/quota-lease.ts';
 import type { HoldRequest, QuotaLeases } from '../../src/generation/admission/quota-leases.ts';
 import { seededRandom } from '../support/byte-splits.ts';

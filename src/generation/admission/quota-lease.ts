@@ -9,9 +9,9 @@
 //
 // A grant whose answer was lost is uncertain: nothing of it is used or returned.
 
+import type { LeaseAnswer, LeaseRequest, Quota } from '../../domain/quotas/lease.ts';
 import { assert } from '../../platform/assert.ts';
 import { biggest, LeaseSize } from './lease-size.ts';
-import type { LeaseAnswer, LeaseRequest, Quota } from './lease-store.ts';
 
 /** What the store granted under one id. */
 export interface Grant {

@@ -7,7 +7,8 @@
 //      │        that is short ─────────────►      ▲        └───► short: revoke, wait a moment and ask again, or refuse
 //      └──────────────────────────────────────────┘
 
-import type { LeaseAnswer, LeaseStore, LeaseTime, Quota, QuotaKind } from './lease-store.ts';
+import type { LeaseAnswer, Quota, QuotaKind } from '../../domain/quotas/lease.ts';
+import type { LeaseStore, LeaseTime } from './lease-store.ts';
 import { type Hold, QuotaLease, type Shortage, type Waiter } from './quota-lease.ts';
 import { StoreCircuit } from './store-circuit.ts';
 

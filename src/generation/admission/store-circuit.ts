@@ -5,7 +5,8 @@
 // nothing: what it requested was not granted, and what it returned is gone. That stays leased in the store until it
 // ages out or this process's epoch is closed. The answer that one quota is locked does not mean that the store is away.
 
-import type { LeaseAnswer, LeaseRequest, LeaseStore, LeaseTime, NotDone, Quota } from './lease-store.ts';
+import type { LeaseAnswer, LeaseRequest, NotDone, Quota } from '../../domain/quotas/lease.ts';
+import type { LeaseStore, LeaseTime } from './lease-store.ts';
 
 /** `unsent`: the store is away and was not asked. `lost`: it was asked, and what became of it is uncertain. */
 export type CallFailure = NotDone | 'unsent' | 'lost';

@@ -1,6 +1,7 @@
 // Leases of credit: how a process takes them from a wallet and returns them. The rules are SQL functions of migration
 // 0003.
 
+import type { LeaseAnswer } from '../../../domain/quotas/lease.ts';
 import type { PostgresClient } from '../pool.ts';
 
 /** The channel keeps its old name, because processes of other versions listen to it too. */
@@ -18,14 +19,7 @@ export async function registerEpoch(
   return Number(rows[0]?.epoch);
 }
 
-export interface WalletLeaseAnswer {
-  readonly granted: bigint;
-  /** What the wallet can still grant after this. */
-  readonly available: bigint;
-  /** The amount that other processes have leased from it. */
-  readonly leasedElsewhere: bigint;
-  readonly frozen: boolean;
-}
+export type WalletLeaseAnswer = Pick<LeaseAnswer, 'granted' | 'available' | 'leasedElsewhere' | 'frozen'>;
 
 /** Leases `amount`, or the rest if that is at least `minimum`, or nothing. */
 export async function takeLease(

@@ -1,45 +1,12 @@
 // Leases under a usage limit (budgets, open requests, rates): how a process takes and returns them. The rules are SQL
 // functions of migration 0010; revokeLeases of wallets.ts revokes leases by the limit's id.
 
+import type { LeaseAnswer, LeaseRequest } from '../../../domain/quotas/lease.ts';
 import type { PostgresClient } from '../pool.ts';
 
-export interface LimitLeaseAnswer {
-  /** The newly granted amount, not counting what moved over from the present grant. */
-  readonly granted: bigint;
-  /**
-   * A budget: the pool of its period. Open requests: the limit itself. Rates: `limit@second`, usable until the end of
-   * that second.
-   */
-  readonly grantId: string;
-  /** Counted from when the request was sent, which is the safe side; null: valid until it is returned. */
-  readonly validForMs: number | null;
-  /** Whether the available part of the present grant now belongs to `grantId`. */
-  readonly presentMoved: boolean;
-  /** What can still be granted after this. */
-  readonly available: bigint;
-  /**
-   * What other processes have: for a rate, what they were granted and may still use; otherwise all that they have
-   * leased.
-   */
-  readonly leasedElsewhere: bigint;
-  readonly frozen: false;
-  /** The limit itself, which no minimum can exceed; null when it was removed. */
-  readonly ceiling: bigint | null;
-  /**
-   * When nothing was granted: how long until enough of a rate has aged, or a budget's period ends. null: unknown, or
-   * never.
-   */
-  readonly retryAfterMs: number | null;
-  /** The limit does not exist any more. */
-  readonly gone: boolean;
-}
-
-export interface LimitLeaseRequest {
+export interface LimitLeaseRequest extends LeaseRequest {
   readonly epoch: number;
   readonly limitId: string;
-  readonly amount: bigint;
-  readonly minimum: bigint;
-  readonly present: { readonly grantId: string; readonly available: bigint } | null;
   /** Epoch milliseconds that replace the database's clock, for tests that replay hours. */
   readonly atMs?: number;
 }
@@ -68,7 +35,7 @@ const GIVE_BACK = { name: 'give_back_limit_lease', text: 'SELECT give_back_limit
  * Leases `amount`, or the rest if that is at least `minimum`, or nothing. A fenced epoch is refused with SQLSTATE
  * TG001.
  */
-export async function takeLimitLease(postgres: PostgresClient, request: LimitLeaseRequest): Promise<LimitLeaseAnswer> {
+export async function takeLimitLease(postgres: PostgresClient, request: LimitLeaseRequest): Promise<LeaseAnswer> {
   const { epoch, limitId, amount, minimum, present, atMs = null } = request;
   const { rows } = await postgres.query<TakenRow>(TAKE, [
     epoch,

@@ -1,0 +1,55 @@
+// What a process asks of the store of quotas when it leases, and what the store answers.
+
+import type { PrincipalLimit } from '../identity/principal.ts';
+
+/** `credit` is a wallet's money; the others are the kinds of limits. */
+export type QuotaKind = 'credit' | PrincipalLimit['kind'];
+
+/** A wallet or a limit, by its id. Amounts are pico-dollars, requests or tokens, by the kind. */
+export interface Quota {
+  readonly kind: QuotaKind;
+  readonly key: string;
+}
+
+export interface LeaseRequest {
+  readonly amount: bigint;
+  /** With less than this left, nothing is granted. */
+  readonly minimum: bigint;
+  /** The available part of a rate's present grant, which the next grant takes over. */
+  readonly present: { readonly grantId: string; readonly available: bigint } | null;
+}
+
+export interface LeaseAnswer {
+  /** The newly granted amount, not counting what moved over from the present grant. */
+  readonly granted: bigint;
+  /**
+   * The id under which the amount is returned and, for a budget, posted. Credit: the wallet. A budget: the pool of its
+   * period. Open requests: the limit itself. Rates: `limit@second`, usable until the end of that second.
+   */
+  readonly grantId: string;
+  /** Counted from when the request was sent, which is the safe side; null: valid until it is returned. */
+  readonly validForMs: number | null;
+  /** The available part of the present grant now belongs to `grantId`. */
+  readonly presentMoved: boolean;
+  /** What the store can still grant after this. */
+  readonly available: bigint;
+  /**
+   * What other processes have leased, as far as the store knows: only that can be revoked. Of a rate, what they may
+   * still use.
+   */
+  readonly leasedElsewhere: bigint;
+  /** A frozen wallet grants nothing. */
+  readonly frozen: boolean;
+  /** The limit itself: more than this can never be granted. null for wallets, and for a limit that is gone. */
+  readonly ceiling: bigint | null;
+  /** When the minimum may be there: enough of a rate has aged, or a budget's period ends. null: unknown, or never. */
+  readonly retryAfterMs: number | null;
+  /** The limit does not exist any more. */
+  readonly gone: boolean;
+}
+
+/**
+ * The store has answered, about this quota alone, that nothing was done. `busy`: another transaction had it locked.
+ * `refused`: the store's rules forbid it, however often it is asked.
+ */
+export type NotDone = 'busy' | 'refused';

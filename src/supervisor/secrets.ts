@@ -2,11 +2,12 @@
 // its owner only.
 
 import { hkdfSync, randomBytes } from 'node:crypto';
-import { closeSync, fsyncSync, linkSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs';
+import { linkSync, readFileSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { Config } from '../config.ts';
 import { MASTER_KEY_BYTES } from '../config.ts';
+import { writeSynced } from '../storage/spool/durable-file.ts';
 
 export interface Secrets {
   readonly masterKey: Buffer;
@@ -83,13 +84,7 @@ function parseJson(text: string): unknown {
 /** Writes the file completely and synced, or not at all. The first writer wins. */
 export function writeOnce(path: string, content: string): void {
   const draft = `${path}.${process.pid}.draft`;
-  const file = openSync(draft, 'w', 0o600);
-  try {
-    writeSync(file, content);
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
+  writeSynced(draft, content);
   try {
     linkSync(draft, path);
   } catch (error) {

@@ -42,13 +42,18 @@ function syncForeignDirectory(path: string): void {
 /** The file appears under its name complete or not at all, also after a power cut. */
 export function writeFileDurably(path: string, content: string | Uint8Array): void {
   const partial = `${path}.partial`;
-  const fd = openSync(partial, 'w', 0o600);
+  writeSynced(partial, content);
+  renameSync(partial, path);
+  syncDirectory(dirname(path));
+}
+
+/** The content is on disk; that the file is there is not certain before its directory is synced too. */
+export function writeSynced(path: string, content: string | Uint8Array): void {
+  const fd = openSync(path, 'w', 0o600);
   try {
     writeFileSync(fd, content);
     fsyncSync(fd);
   } finally {
     closeSync(fd);
   }
-  renameSync(partial, path);
-  syncDirectory(dirname(path));
 }

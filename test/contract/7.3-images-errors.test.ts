@@ -97,8 +97,7 @@ test('n above 10 is 422 for billed organizations, in both forms of request and o
     assert.ok(refusal !== null);
     const flat = renderRefusal(refusal, 'openai', CONTEXT);
     assert.equal(flat.status, 422);
-    const message =
-      'At most 10 images can be billed in one request. Set "n" to a whole number within the limits of the model.';
+    const message = 'At most 10 images can be billed in one request. Set "n" to 10 or less.';
     const billing = {
       code: 'not_safely_billable',
       retryable: false,

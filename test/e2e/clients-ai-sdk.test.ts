@@ -185,7 +185,7 @@ for (const row of PROVIDERS) {
       );
       const malformed = await refusal(small(), 'Hello', 1e30);
       assert.deepEqual([malformed.statusCode, malformed.isRetryable], [400, false]);
-      assert.equal(malformed.message, `The field "${row.limitField}" is not valid: must be a whole number.`);
+      assert.equal(malformed.message, `The field "${row.limitField}" is not valid: must be a whole number, 0 or more.`);
       if (row.unbounded === null) return;
       const unbounded = await refusal(modelOf(KEYS.acme, 'sim/uncapped'));
       assert.deepEqual([unbounded.statusCode, unbounded.isRetryable], [422, false]);

@@ -48,7 +48,12 @@ function boundsOfForm(entries: readonly FormEntry[]): ImageBounds | Refusal {
 
 const INVALID_N = { kind: 'invalid_field', field: 'n', reason: 'must be a whole number from 1 to 10' };
 const INVALID_STREAM = { kind: 'invalid_field', field: 'stream', reason: 'must be true or false' };
-const TOO_MANY = { kind: 'not_safely_billable', field: 'n', reason: 'At most 10 images can be billed in one request.' };
+const TOO_MANY = {
+  kind: 'not_safely_billable',
+  field: 'n',
+  reason: 'At most 10 images can be billed in one request.',
+  advice: 'Set "n" to 10 or less.',
+};
 const bounded = (answers: number, streamed = false): object => ({
   streamed,
   outputTokensMax: 0,
@@ -109,7 +114,7 @@ describe('forms', () => {
     };
     const tooLong = { kind: 'invalid_field', field: 'model', reason: 'must be text of at most 512 bytes' };
     assert.equal(modelOf('openai/image-x'), 'openai/image-x');
-    assert.deepEqual(modelOf(''), { kind: 'missing_model' });
+    assert.deepEqual(modelOf(''), { kind: 'missing_model', isEmpty: true });
     assert.deepEqual(modelOf('m'.repeat(513)), tooLong);
     assert.deepEqual(modelOf(Buffer.from([0xff])), tooLong);
     const none = writeForm('b', []);

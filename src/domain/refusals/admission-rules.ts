@@ -17,6 +17,8 @@ type AdmissionKind =
   | 'traffic_token_bound_required'
   | 'traffic_capacity_unavailable';
 
+const TOKENS_UNBOUNDED = ', and the tokens of this request have no upper bound.';
+
 export const ADMISSION_RULES: RefusalRules<AdmissionKind> = {
   insufficient_credit: {
     status: 402,
@@ -27,7 +29,7 @@ export const ADMISSION_RULES: RefusalRules<AdmissionKind> = {
         ? 'The balance does not cover what this request could cost.'
         : `The balance does not cover what this request could cost: up to ${formatUsdString(authorizedAmount)} USD` +
           `${available === undefined ? '' : `, with ${formatUsdString(available)} USD available`}.`,
-    advice: 'Add credit, or lower the output limit of the request.',
+    advice: ({ cheaper }) => `Add credit, or ${cheaper ?? 'lower the output limit of the request'}.`,
   },
   billing_frozen: {
     status: 403,
@@ -99,11 +101,12 @@ export const ADMISSION_RULES: RefusalRules<AdmissionKind> = {
     status: 422,
     family: 'traffic',
     retryable: false,
-    summary: ({ result }) =>
+    summary: ({ result, reason }) =>
       result === undefined
-        ? 'A limit on tokens per minute applies, and the tokens of this request have no upper bound.'
+        ? `A limit on tokens per minute applies${reason === undefined ? TOKENS_UNBOUNDED : `. ${reason}`}`
         : `This request could use up to ${result['tokens_max']} tokens, and the limit is ${result['limit']} a minute.`,
-    advice: ({ field, result }) => (result === undefined ? `Set ${quoteShort(field)}.` : `Lower ${quoteShort(field)}.`),
+    advice: ({ field, result, advice }) =>
+      advice ?? (result === undefined ? `Set ${quoteShort(field)}.` : `Lower ${quoteShort(field)}.`),
     param: ({ field }) => field,
   },
   traffic_capacity_unavailable: {

@@ -179,7 +179,8 @@ export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
     family: 'request',
     retryable: false,
     param: 'model',
-    summary: 'The request body has no "model" field.',
+    summary: ({ isEmpty }) =>
+      isEmpty === true ? 'The field "model" of the request body is empty.' : 'The request body has no "model" field.',
     advice: 'Name a model; GET /v1/models lists those you can use.',
   },
   model_not_a_string: {

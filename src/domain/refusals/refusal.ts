@@ -53,7 +53,7 @@ export type Refusal =
   | { readonly kind: 'body_too_deep'; readonly depthMax?: number }
   | { readonly kind: 'duplicate_key'; readonly key: string }
   | { readonly kind: 'invalid_form'; readonly reason: string }
-  | { readonly kind: 'missing_model' }
+  | { readonly kind: 'missing_model'; readonly isEmpty?: true }
   | { readonly kind: 'model_not_a_string' }
   | { readonly kind: 'invalid_field'; readonly field: string; readonly reason: string }
   // Changes that contradict what exists (spec 7.8).
@@ -64,7 +64,13 @@ export type Refusal =
   | { readonly kind: 'unknown_model'; readonly model: string }
   | { readonly kind: 'api_not_supported'; readonly model: string; readonly api: string }
   // Admission: credit (spec 7.4).
-  | { readonly kind: 'insufficient_credit'; readonly authorizedAmount?: PicoUsd; readonly available?: PicoUsd }
+  | {
+      readonly kind: 'insufficient_credit';
+      readonly authorizedAmount?: PicoUsd;
+      readonly available?: PicoUsd;
+      /** How the request could cost less; by its output limit when not given. */
+      readonly cheaper?: string;
+    }
   | { readonly kind: 'billing_frozen' }
   | { readonly kind: 'not_safely_billable'; readonly field: string; readonly reason?: string; readonly advice?: string }
   | ({ readonly kind: 'billing_unavailable' } & Later)
@@ -74,7 +80,13 @@ export type Refusal =
   | ({ readonly kind: 'rate_limit' } & Limited)
   | ({ readonly kind: 'concurrency_limit' } & Limited)
   | ({ readonly kind: 'upstream_cooldown' } & Limited)
-  | { readonly kind: 'traffic_token_bound_required'; readonly field: string; readonly result?: LimitResult }
+  | {
+      readonly kind: 'traffic_token_bound_required';
+      readonly field: string;
+      readonly reason?: string;
+      readonly advice?: string;
+      readonly result?: LimitResult;
+    }
   | ({ readonly kind: 'traffic_capacity_unavailable' } & Limited)
   // Guardrails (spec 7.7).
   | { readonly kind: 'guardrail_blocked'; readonly guardrail: GuardrailFinding }

@@ -92,7 +92,9 @@ function isAboveLimit(refusal: Refusal): boolean {
   return refusal.kind === 'traffic_token_bound_required' && refusal.result !== undefined;
 }
 
-function refuse({ limits, price }: HoldPlan, shortage: Shortage, { clock }: AdmissionParts): Refusal {
+function refuse({ limits, price, cheaper }: HoldPlan, shortage: Shortage, { clock }: AdmissionParts): Refusal {
   const limit = limits.find(({ id }) => id === shortage.quota.key);
-  return limit === undefined ? refuseCredit(shortage, price) : refuseUnderLimit(limit, shortage, clock.nowMs());
+  return limit === undefined
+    ? refuseCredit(shortage, price, cheaper)
+    : refuseUnderLimit(limit, shortage, clock.nowMs());
 }

@@ -10,7 +10,7 @@ import type { ScannedBody } from '../request/scanned-body.ts';
 import { HOUR_CACHE_UNPRICED } from '../request/unpriced-fields.ts';
 import type { HoldRequest } from './quota-leases.ts';
 import { showLimit } from './refuse-shortage.ts';
-import { type BodyMeasure, boundTokens, type TokenBounds, worstCasePrice } from './worst-case-price.ts';
+import { type BodyMeasure, boundInput, boundTokens, type TokenBounds, worstCasePrice } from './worst-case-price.ts';
 
 export interface AdmissionParams {
   readonly principal: Principal;
@@ -27,6 +27,8 @@ export interface HoldPlan {
   readonly walletId: string | null;
   /** The most it can cost; 0 where that is not known and nobody is billed. */
   readonly price: PicoUsd;
+  /** How the request could be made cheaper, where that is not by its output limit. */
+  readonly cheaper: string | undefined;
   /** Whether the wallet holds the price. */
   readonly billed: boolean;
   /** Those that apply to the request. */
@@ -50,7 +52,7 @@ export function planHolds(params: AdmissionParams, measure: BodyMeasure): HoldPl
   const ofWallet: HoldRequest | null =
     billed && walletId !== null ? { quota: { kind: 'credit', key: walletId }, amount: price } : null;
   const requests = ofWallet === null ? underLimits : underLimits.length === 0 ? [ofWallet] : [...underLimits, ofWallet];
-  return { tokenBounds, walletId, price, billed, limits, requests };
+  return { tokenBounds, walletId, price, cheaper: dialect.cheaper, billed, limits, requests };
 }
 
 const NO_REQUESTS: readonly HoldRequest[] = [];
@@ -76,23 +78,47 @@ const LIMIT_KINDS = ['concurrent_requests', 'requests_per_minute', 'tokens_per_m
 
 /** The price that a wallet must hold, or why nobody can say. */
 function boundPrice(params: AdmissionParams, tokenBounds: TokenBounds | null, measure: BodyMeasure): PicoUsd | Refusal {
-  const { principal, dialect, bounds } = params;
+  const { principal, bounds } = params;
   if (principal.walletId === null) return { kind: 'principal_provisioning' };
   const unbillable = bounds.refusalIfBilled ?? refuseBackground(bounds) ?? refuseHourCache(params);
   if (unbillable !== null) return unbillable;
-  if (tokenBounds === null) return { kind: 'not_safely_billable', field: dialect.outputLimitField };
+  if (!isPriced(params)) return UNPRICED_MODEL;
+  if (tokenBounds === null) return { kind: 'not_safely_billable', ...missingBound(params) };
   const lifted = refuseLiftedCeilings(params, measure, tokenBounds);
   if (lifted !== null) return lifted;
   const price = worstPrice(params, tokenBounds);
-  return (
-    price ?? {
-      kind: 'not_safely_billable',
-      field: 'model',
-      reason: 'This model has no catalog price, so its cost has no upper bound.',
-      advice: 'Name a model that has one; GET /v1/models shows prices.',
-    }
-  );
+  return price ?? UNPRICED_MODEL;
 }
+
+const UNPRICED_MODEL: Refusal = {
+  kind: 'not_safely_billable',
+  field: 'model',
+  reason: 'This model has no catalog price, so its cost has no upper bound.',
+  advice: 'Name a model that has one; GET /v1/models shows prices.',
+};
+
+/** Whether the catalog has the price of one token each way, or of one image. */
+function isPriced({ dialect, served, bounds }: AdmissionParams): boolean {
+  const price = served.worstPrice.get(dialect.api) ?? null;
+  return price !== null && worstCasePrice(dialect, bounds, { inputTokensMax: 1, outputTokensMax: 1 }, price) !== null;
+}
+
+/** What a request lacks whose tokens have no bound: what its sender cannot set is told before what they can. */
+function missingBound({ dialect, served, bounds, measure }: AdmissionParams): {
+  readonly field: string;
+  readonly reason?: string;
+  readonly advice?: string;
+} {
+  if (boundInput(dialect, served.model, bounds, measure) !== null) return { field: dialect.outputLimitField };
+  return { field: dialect.inputField, ...CONTEXT_UNKNOWN };
+}
+
+const CONTEXT_UNKNOWN = {
+  reason:
+    'The catalog has no "context_length" for this model, so what this request refers to and does not send itself, ' +
+    'such as a file or an earlier response, has no upper bound.',
+  advice: 'Send it in the request itself, or ask the operator to add "context_length" to the model.',
+};
 
 /**
  * A beta of the client's lets the model read or write more than the catalog says of it, and this request could: the
@@ -127,8 +153,8 @@ function refuseBackground(bounds: RequestBounds): Refusal | null {
   return {
     kind: 'not_safely_billable',
     field: 'background',
-    reason: 'A background response reports its usage after the request has ended.',
-    advice: 'Leave "background" out.',
+    reason: '"background" cannot be billed. A background response reports its usage only after the request has ended.',
+    advice: 'Leave "background" out, or stream the response.',
   };
 }
 
@@ -173,15 +199,12 @@ function amountUnder(
  * Spec 8: a limit on tokens requires a boundable request. Counting tokens uses none, and those of images are for
  * analytics.
  */
-function tokensUnder(
-  limit: PrincipalLimit,
-  { dialect, request }: AdmissionParams,
-  bounds: TokenBounds | null,
-): bigint | Refusal {
+function tokensUnder(limit: PrincipalLimit, params: AdmissionParams, bounds: TokenBounds | null): bigint | Refusal {
+  const { dialect, request } = params;
   if (!dialect.charged || dialect.unit === 'images') return 0n;
   const unbounded = dialect.refuseUnbounded?.(request) ?? null;
   if (unbounded !== null) return unbounded;
-  if (bounds === null) return { kind: 'traffic_token_bound_required', field: dialect.outputLimitField };
+  if (bounds === null) return { kind: 'traffic_token_bound_required', ...missingBound(params) };
   const { inputTokensMax, outputTokensMax } = bounds;
   const tokens = BigInt(inputTokensMax) + BigInt(outputTokensMax);
   if (tokens <= limit.amount) return tokens;

@@ -8,11 +8,11 @@ import type { Shortage } from './quota-lease.ts';
 
 const MINUTE_MS = 60_000;
 
-/** Of a wallet. */
-export function refuseCredit({ reason }: Shortage, hold: PicoUsd): Refusal {
+/** Of a wallet. `cheaper`: how the request could cost less, where that is not by its output limit. */
+export function refuseCredit({ reason }: Shortage, hold: PicoUsd, cheaper?: string): Refusal {
   switch (reason) {
     case 'short':
-      return { kind: 'insufficient_credit', authorizedAmount: hold };
+      return { kind: 'insufficient_credit', authorizedAmount: hold, ...(cheaper === undefined ? {} : { cheaper }) };
     case 'frozen':
       return { kind: 'billing_frozen' };
     case 'unavailable':

@@ -18,17 +18,31 @@ export interface TokenBounds {
   readonly outputTokensMax: number;
 }
 
-/**
- * Bounds on the tokens of a request, or null when its output has no bound.
- * A token is at least one byte of the body, so the body's bytes bound the text; an attachment by reference costs what
- * the model says at most.
- */
+/** Bounds on the tokens of a request, or null when its input or its output has no bound. */
 export function boundTokens(
   dialect: Dialect,
   model: Model,
   bounds: RequestBounds,
   body: BodyMeasure,
 ): TokenBounds | null {
+  const inputTokensMax = boundInput(dialect, model, bounds, body);
+  if (inputTokensMax === null) return null;
+  const output = bounds.outputTokensMax ?? model.maxCompletionTokensCap;
+  if (output === null) return null;
+  // A limit beyond what the model can produce does not make it produce more.
+  const perAnswer = model.maxOutputTokens === null ? output : Math.min(output, model.maxOutputTokens);
+  const outputTokensMax = perAnswer * bounds.answers;
+  return Number.isSafeInteger(outputTokensMax) ? { inputTokensMax, outputTokensMax } : null;
+}
+
+/**
+ * The most tokens that the input can have; null where the context of the model, which alone could bound it, is not
+ * known. A token is at least one byte of the body, so the body's bytes bound the text; an attachment by reference costs
+ * what the model says at most.
+ */
+export function boundInput(dialect: Dialect, model: Model, bounds: RequestBounds, body: BodyMeasure): number | null {
+  // Images are priced each (spec 8): what their tokens are is for analytics, and needs no bound.
+  if (dialect.unit === 'images') return body.bytes;
   const context = model.contextLength ?? Number.MAX_SAFE_INTEGER;
   const attachmentTokens = body.attachments === 0 ? 0 : body.attachments * (model.attachmentTokensMax ?? context);
   // Search results are read as input, and only the model's context bounds them. Where the context is not known, the
@@ -38,13 +52,7 @@ export function boundTokens(
     context,
     body.bytes + dialect.overheadTokens + attachmentTokens + (body.carriedTokens ?? context) + foundTokens,
   );
-  if (inputTokensMax === Number.MAX_SAFE_INTEGER) return null;
-  const output = bounds.outputTokensMax ?? model.maxCompletionTokensCap;
-  if (output === null) return null;
-  // A limit beyond what the model can produce does not make it produce more.
-  const perAnswer = model.maxOutputTokens === null ? output : Math.min(output, model.maxOutputTokens);
-  const outputTokensMax = perAnswer * bounds.answers;
-  return Number.isSafeInteger(outputTokensMax) ? { inputTokensMax, outputTokensMax } : null;
+  return inputTokensMax === Number.MAX_SAFE_INTEGER ? null : inputTokensMax;
 }
 
 /** Worst-case price in pico-dollars; null when a price it needs is not in the catalog. */

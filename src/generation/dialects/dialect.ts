@@ -112,6 +112,8 @@ export interface Dialect {
   readonly upstreamPath: string;
   /** The field named in a `not_safely_billable` refusal: what the client should set. */
   readonly outputLimitField: string;
+  /** How a request is made cheaper, as a half sentence. Absent: by a lower output limit. */
+  readonly cheaper?: string;
   /** Where a request's input stands: what to shorten when it is too long for a limit. */
   readonly inputField: string;
   /** False where a request costs nothing: there is nothing to bound, to hold or to rate. */

@@ -21,6 +21,7 @@ export const embeddings: Dialect = {
   api: 'embeddings',
   upstreamPath: '/v1/embeddings',
   outputLimitField: 'input',
+  cheaper: 'send less "input"',
   inputField: 'input',
   charged: true,
   unit: 'tokens',

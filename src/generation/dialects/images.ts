@@ -33,6 +33,7 @@ function imageDialect(upstreamPath: string): Dialect {
     api: 'images',
     upstreamPath,
     outputLimitField: 'n',
+    cheaper: 'ask for fewer images ("n")',
     inputField: 'prompt',
     charged: true,
     unit: 'images',
@@ -100,7 +101,8 @@ export function readImageFormBounds(form: ScannedForm, body: Buffer): ImageBound
 /** The model that a form names. */
 export function readImageFormModel(form: ScannedForm, body: Buffer): string | Refusal {
   const value = form.valueOf('model');
-  if (value === null || value.start === value.end) return { kind: 'missing_model' };
+  if (value === null) return { kind: 'missing_model' };
+  if (value.start === value.end) return { kind: 'missing_model', isEmpty: true };
   return (
     readPartText(body, value, MODEL_BYTES_MAX) ?? {
       kind: 'invalid_field',
@@ -143,6 +145,7 @@ function boundsOf(answers: number | null, streamed: boolean): ImageBounds | Refu
         kind: 'not_safely_billable',
         field: 'n',
         reason: `At most ${ANSWERS_BILLED_MAX} images can be billed in one request.`,
+        advice: `Set "n" to ${ANSWERS_BILLED_MAX} or less.`,
       }
     : null;
   return { streamed, outputTokensMax: 0, answers, refusalIfBilled };

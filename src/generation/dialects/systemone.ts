@@ -20,6 +20,7 @@ export const systemone: Dialect = {
   api: 'systemone',
   upstreamPath: '/v1/systemone',
   outputLimitField: 'questions',
+  cheaper: 'send less "state" or fewer "questions"',
   inputField: 'state',
   charged: true,
   unit: 'tokens',

@@ -12,7 +12,7 @@ export function readRequest(dialect: Dialect, { body, scanned, form }: ScannedBo
   if (modelAt === null) return { kind: 'missing_model' };
   if (modelAt.kind !== 'string') return { kind: 'model_not_a_string' };
   const requestedModel = readString(body, modelAt);
-  if (requestedModel === '') return { kind: 'missing_model' };
+  if (requestedModel === '') return { kind: 'missing_model', isEmpty: true };
   const bounds = dialect.readBounds(scanned, body);
   return 'kind' in bounds ? bounds : { requestedModel, modelAt, bounds };
 }

@@ -15,7 +15,7 @@ export function readFlag(scanned: ScannedRequest, field: ControlKey): boolean | 
 export function readCount(scanned: ScannedRequest, body: Buffer, field: ControlKey): number | null | Refusal {
   const value = scanned.valueOf(field);
   if (value === null || value.kind === 'null') return null;
-  return readInteger(body, value) ?? { kind: 'invalid_field', field, reason: 'must be a whole number' };
+  return readInteger(body, value) ?? { kind: 'invalid_field', field, reason: 'must be a whole number, 0 or more' };
 }
 
 /** null when absent or no string: for fields that only the provider judges. */

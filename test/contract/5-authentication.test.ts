@@ -16,26 +16,20 @@ import type { RouteParts } from '../../src/routes/route-parts.ts';
 import { createRoutes } from '../../src/routes/routes.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { type HttpFront, startHttpFront } from '../support/http-front.ts';
+import { principalOf } from '../support/principals.ts';
 import { NOTHING_BEHIND, nameOf } from '../support/route-table.ts';
 
 const OWN_TEAM = '00000000-0000-4000-8000-0000000000a1';
 const OTHER_ID = '00000000-0000-4000-8000-0000000000b2';
 
-const owner: Principal = {
+const owner = principalOf('00000000-0000-4000-8000-0000000000d4', {
   credential: 'token',
   apiKeyId: '00000000-0000-4000-8000-0000000000c3',
-  organizationId: '00000000-0000-4000-8000-0000000000d4',
-  teamId: null,
   userId: '00000000-0000-4000-8000-0000000000e5',
   walletId: null,
   billed: false,
   permissions: ROLE_PERMISSIONS.owner,
-  teamPermissions: new Map(),
-  platformAdmin: false,
-  allowedModels: null,
-  limits: [],
-  expiresAtMs: null,
-};
+});
 const PRINCIPALS: Readonly<Record<string, Principal>> = {
   owner,
   member: { ...owner, permissions: ROLE_PERMISSIONS.member },

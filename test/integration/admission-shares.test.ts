@@ -5,7 +5,8 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
 import { callRoute } from '../support/generation-routes.ts';
-import { PlaneInProcess, principalOf } from '../support/plane-in-process.ts';
+import { PlaneInProcess } from '../support/plane-in-process.ts';
+import { principalOf } from '../support/principals.ts';
 import { waitFor } from '../support/waiting.ts';
 
 /** Its text has some 400 tokens and 2,000 bytes. */

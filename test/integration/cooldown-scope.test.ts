@@ -10,10 +10,10 @@ import {
   classifierAnswer,
   modelServedBy,
   PlaneInProcess,
-  principalOf,
   providerAt,
   VIRTUAL_MODEL,
 } from '../support/plane-in-process.ts';
+import { principalOf } from '../support/principals.ts';
 
 const CHAT = '/v1/chat/completions';
 const RETRY_LATER = [

@@ -7,7 +7,8 @@ import { Scan } from '../../src/generation/request/scan/request-scanner.ts';
 import { ProviderCalls } from '../../src/upstream/providers.ts';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
 import { callRoute } from '../support/generation-routes.ts';
-import { PlaneInProcess, principalOf, VIRTUAL_MODEL } from '../support/plane-in-process.ts';
+import { PlaneInProcess, VIRTUAL_MODEL } from '../support/plane-in-process.ts';
+import { principalOf } from '../support/principals.ts';
 
 describe('a fault of ours before the relay', () => {
   let upstream: FakeUpstream;

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import type { Actor } from '../../src/domain/identity/actor.ts';
-import { isRefused, type Refused } from '../../src/domain/refusals/refused.ts';
+import { isRefused } from '../../src/domain/refusals/refused.ts';
 import { createKey, revokeKey, updateKey } from '../../src/storage/postgres/identity/keys.ts';
 import { addMember, listMembers } from '../../src/storage/postgres/identity/members.ts';
 import { createOrganization } from '../../src/storage/postgres/identity/organizations.ts';
@@ -13,14 +13,10 @@ import { createTeam } from '../../src/storage/postgres/identity/teams.ts';
 import { createToken } from '../../src/storage/postgres/identity/tokens.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
+import { done } from '../support/refused.ts';
 
 const secrets = { masterKey: randomBytes(32) };
 const OPERATOR: Actor = { kind: 'cli', userId: null, label: 'test' };
-
-function done<T>(result: T | Refused): T {
-  if (isRefused(result)) assert.fail(JSON.stringify(result));
-  return result as T;
-}
 
 describe('counts', () => {
   let server: TestPostgres;

@@ -6,7 +6,6 @@ import { randomBytes } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import type { Actor } from '../../src/domain/identity/actor.ts';
 import { derivePepper, hashCredential } from '../../src/domain/identity/key-hash.ts';
-import { isRefused, type Refused } from '../../src/domain/refusals/refused.ts';
 import { followChanges } from '../../src/gateway/follow-changes.ts';
 import type { HeldCatalog } from '../../src/gateway/held-catalog.ts';
 import type { PostingFence } from '../../src/gateway/posting-fence.ts';
@@ -30,16 +29,12 @@ import { createToken, revokeToken, setActiveOrganization } from '../../src/stora
 import type { Listener } from '../../src/storage/postgres/listen.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
+import { done } from '../support/refused.ts';
 
 const secrets = { masterKey: randomBytes(32) };
 const pepper = derivePepper(secrets.masterKey);
 const OPERATOR: Actor = { kind: 'cli', userId: null, label: 'test' };
 const LIMITS = { setBy: 'organization', limits: [{ kind: 'requests_per_minute', limit: 5n }] } as const;
-
-function done<T>(result: T | Refused): T {
-  if (isRefused(result)) assert.fail(JSON.stringify(result));
-  return result as T;
-}
 
 /** Notes which ids it was told of. */
 class HearingAuthenticator extends Authenticator {

@@ -12,7 +12,7 @@ import type { Organization } from '../../src/domain/identity/organization.ts';
 import type { Principal } from '../../src/domain/identity/principal.ts';
 import type { Page } from '../../src/domain/lists/page.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
-import { isRefused, type Refused } from '../../src/domain/refusals/refused.ts';
+import { isRefused } from '../../src/domain/refusals/refused.ts';
 import { findPrincipalByCredentialHash } from '../../src/storage/postgres/catalog/credentials.ts';
 import { listAudit } from '../../src/storage/postgres/identity/audit.ts';
 import { createKey, getKey, listKeys, revokeKey, updateKey } from '../../src/storage/postgres/identity/keys.ts';
@@ -41,6 +41,7 @@ import {
 } from '../../src/storage/postgres/identity/tokens.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
+import { done, refusal } from '../support/refused.ts';
 
 const secrets = { masterKey: randomBytes(32) };
 const pepper = derivePepper(secrets.masterKey);
@@ -57,17 +58,6 @@ beforeEach(async () => {
 afterEach(() => postgres.close());
 
 const byPlatform = (...limits: UsageLimit[]) => ({ setBy: 'platform', limits }) as const;
-
-function done<T>(result: T | Refused): T {
-  if (isRefused(result)) assert.fail(JSON.stringify(result));
-  return result as T;
-}
-
-async function refusal(result: Promise<unknown>): Promise<string> {
-  const found = await result;
-  assert.ok(isRefused(found), `not refused: ${JSON.stringify(found)}`);
-  return found.refused;
-}
 
 interface Tenant {
   readonly organization: Organization;

@@ -7,7 +7,6 @@ import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import { parseConfigurationFile } from '../../src/domain/configuration/parse-configuration-file.ts';
 import type { Actor } from '../../src/domain/identity/actor.ts';
 import { derivePepper, hashCredential } from '../../src/domain/identity/key-hash.ts';
-import { isRefused, type Refused } from '../../src/domain/refusals/refused.ts';
 import { applyConfiguration } from '../../src/storage/postgres/apply/apply-configuration.ts';
 import { findPrincipalByCredentialHash } from '../../src/storage/postgres/catalog/credentials.ts';
 import { listAudit } from '../../src/storage/postgres/identity/audit.ts';
@@ -27,6 +26,7 @@ import { rotateKey } from '../../src/storage/postgres/identity/rotate-key.ts';
 import { createTeam } from '../../src/storage/postgres/identity/teams.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
+import { done, refusal } from '../support/refused.ts';
 
 const secrets = { masterKey: randomBytes(32) };
 const OPERATOR: Actor = { kind: 'cli', userId: null, label: 'test' };
@@ -43,17 +43,6 @@ beforeEach(async () => {
   postgres = createPostgres({ url: await server.createDatabase(), log: silentLog });
 });
 afterEach(() => postgres.close());
-
-function done<T>(result: T | Refused): T {
-  if (isRefused(result)) assert.fail(JSON.stringify(result));
-  return result as T;
-}
-
-async function refusal(result: Promise<unknown>): Promise<string> {
-  const found = await result;
-  assert.ok(isRefused(found), `not refused: ${JSON.stringify(found)}`);
-  return found.refused;
-}
 
 interface People {
   readonly organizationId: string;

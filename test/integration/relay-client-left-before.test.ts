@@ -9,14 +9,8 @@ import { after, before, describe, test } from 'node:test';
 import type { Principal } from '../../src/domain/identity/principal.ts';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
 import { callRoute } from '../support/generation-routes.ts';
-import {
-  classifierAnswer,
-  Gate,
-  PlaneInProcess,
-  principalOf,
-  sendAndHold,
-  VIRTUAL_MODEL,
-} from '../support/plane-in-process.ts';
+import { classifierAnswer, Gate, PlaneInProcess, sendAndHold, VIRTUAL_MODEL } from '../support/plane-in-process.ts';
+import { principalOf } from '../support/principals.ts';
 import { pause, waitFor } from '../support/waiting.ts';
 
 const CHAT = '/v1/chat/completions';

@@ -14,7 +14,8 @@ import { RecordBatch } from '../../src/records/record-batch.ts';
 import { ReplyReader } from '../../src/upstream/http1/reply-reader.ts';
 import { ProviderCalls } from '../../src/upstream/providers.ts';
 import { type FakeUpstream, type Script, type ScriptedReply, startFakeUpstream } from '../support/fake-upstream.ts';
-import { PlaneInProcess, principalOf } from '../support/plane-in-process.ts';
+import { PlaneInProcess } from '../support/plane-in-process.ts';
+import { principalOf } from '../support/principals.ts';
 import { waitFor } from '../support/waiting.ts';
 
 const JSON_TYPE = ['content-type', 'application/json'] as const;

@@ -12,10 +12,10 @@ import {
   Gate,
   modelServedBy,
   PlaneInProcess,
-  principalOf,
   providerAt,
   VIRTUAL_MODEL,
 } from '../support/plane-in-process.ts';
+import { principalOf } from '../support/principals.ts';
 import { waitFor } from '../support/waiting.ts';
 
 const CHAT = '/v1/chat/completions';

@@ -7,7 +7,7 @@ import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import { RETRY_AFTER_SECONDS, WebhookDeliverer } from '../../jobs/webhooks/deliver-webhooks.ts';
 import { sendWebhook } from '../../jobs/webhooks/send-webhook.ts';
 import type { Actor } from '../../src/domain/identity/actor.ts';
-import { isRefused, type Refused } from '../../src/domain/refusals/refused.ts';
+import { isRefused } from '../../src/domain/refusals/refused.ts';
 import { signWebhook, webhookSecretProblem } from '../../src/domain/webhooks/webhook-signature.ts';
 import { webhookUrlProblem } from '../../src/domain/webhooks/webhook-url.ts';
 import { systemClock } from '../../src/platform/clock.ts';
@@ -31,6 +31,7 @@ import {
 } from '../../src/storage/postgres/webhooks/webhooks.ts';
 import { admittedRecord, executionStart, terminalRecord } from '../support/execution-records.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
+import { done } from '../support/refused.ts';
 import * as shipping from '../support/shipping.ts';
 import { waitFor } from '../support/waiting.ts';
 import { startWebhookReceiver, verifySignature, type WebhookReceiver } from '../support/webhook-receiver.ts';
@@ -38,11 +39,6 @@ import { startWebhookReceiver, verifySignature, type WebhookReceiver } from '../
 const OPERATOR: Actor = { kind: 'cli', userId: null, label: 'test' };
 const MASTER_KEY = Buffer.alloc(32, 3);
 const LOOPBACK = { allowHttp: true, allowPrivate: true };
-
-function done<T>(result: T | Refused): T {
-  if (isRefused(result)) assert.fail(JSON.stringify(result));
-  return result as T;
-}
 
 describe('webhooks', () => {
   const box = createSecretBox(MASTER_KEY);

@@ -1,6 +1,7 @@
 // What a seed makes of the world: who pays and under which limits, what is asked when, and what goes wrong.
 
 import type { Principal, PrincipalLimit } from '../../src/domain/identity/principal.ts';
+import { principalOf } from '../support/principals.ts';
 import type { SeededRandom } from './seeded-random.ts';
 import type { SpoolSettings } from './simulated-gateway.ts';
 import type { ShippingSettings } from './simulated-jobs.ts';
@@ -278,20 +279,11 @@ export function makePlan(random: SeededRandom): Omit<RequestPlan, 'principal'> {
   };
 }
 
-export function principalOf({ organizationId, walletId, limits }: Payer): Principal {
-  return {
-    credential: 'key',
+export function principalOfPayer({ organizationId, walletId, limits }: Payer): Principal {
+  return principalOf(organizationId, {
     apiKeyId: '11111111-1111-4111-8111-111111111111',
-    organizationId,
-    teamId: null,
-    userId: null,
     walletId,
     billed: walletId !== null,
-    permissions: ['inference'],
-    teamPermissions: new Map(),
-    platformAdmin: false,
-    allowedModels: null,
     limits,
-    expiresAtMs: null,
-  };
+  });
 }

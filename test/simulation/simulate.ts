@@ -2,7 +2,7 @@
 // look at whether all is right.
 
 import type { PrincipalLimit } from '../../src/domain/identity/principal.ts';
-import { type Happening, makePlan, makeScenario, type Payer, principalOf, type Scenario } from './scenario.ts';
+import { type Happening, makePlan, makeScenario, type Payer, principalOfPayer, type Scenario } from './scenario.ts';
 import { SimulatedDisk } from './simulated-disk.ts';
 import { SimulatedGateway, SPOOL_DIRECTORY } from './simulated-gateway.ts';
 import { SimulatedFacts, startJobs } from './simulated-jobs.ts';
@@ -262,7 +262,7 @@ class Simulation {
     const limits = payer.limits.flatMap(({ id }) => this.limits.get(id) ?? []);
     const request = new SimulatedRequest(this.world, gateway, this.watch, {
       ...plan,
-      principal: principalOf({ ...payer, limits }),
+      principal: principalOfPayer({ ...payer, limits }),
     });
     this.requests.push(request);
     gateway.process.in(0, 'request', () => request.arrive());
@@ -410,7 +410,7 @@ class Simulation {
       firstByteMs: 1,
       replyMs: 1,
       leavesAfterMs: null,
-      principal: principalOf(payer),
+      principal: principalOfPayer(payer),
     };
     const limits = payer.limits.flatMap(({ id }) => this.limits.get(id) ?? []);
     const price = worstPriceOf(plan);

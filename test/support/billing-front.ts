@@ -15,6 +15,7 @@ import { findGeneration } from '../../src/storage/postgres/ledger/generations.ts
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
 import { httpCall } from './http-call.ts';
 import { startHttpFront } from './http-front.ts';
+import { principalOf } from './principals.ts';
 import { NOTHING_BEHIND } from './route-table.ts';
 
 const MASTER_KEY = Buffer.alloc(32, 7);
@@ -22,19 +23,13 @@ const PUBLIC_TARGETS = { allowHttp: false, allowPrivate: false };
 
 /** A good credential of nobody; tests add whose it is. */
 export const NOBODY: Principal = {
-  credential: 'key',
-  apiKeyId: randomUUID(),
+  ...principalOf('', {
+    apiKeyId: randomUUID(),
+    walletId: null,
+    billed: false,
+    permissions: ['inference', 'usage.read'],
+  }),
   organizationId: null,
-  teamId: null,
-  userId: null,
-  walletId: null,
-  billed: false,
-  permissions: ['inference', 'usage.read'],
-  teamPermissions: new Map(),
-  platformAdmin: false,
-  allowedModels: null,
-  limits: [],
-  expiresAtMs: null,
 };
 /** A person who administers the platform, without an active organization. */
 export const PLATFORM: Principal = {

@@ -122,25 +122,6 @@ const POLICY: RoutingPolicy = {
   preferNativeApi: false,
 };
 
-export function principalOf(organizationId: string, more: Partial<Principal> = {}): Principal {
-  return {
-    credential: 'key',
-    apiKeyId: `key-of-${organizationId}`,
-    organizationId,
-    teamId: null,
-    userId: null,
-    walletId: `wallet-of-${organizationId}`,
-    billed: true,
-    permissions: ['inference'],
-    teamPermissions: new Map(),
-    platformAdmin: false,
-    allowedModels: null,
-    limits: [],
-    expiresAtMs: null,
-    ...more,
-  };
-}
-
 export interface PlaneOptions {
   readonly providerUrl: string;
   /** By credential. */

@@ -18,6 +18,7 @@ import { messages, readBetaCeilings } from '../../src/generation/dialects/messag
 import { systemone } from '../../src/generation/dialects/systemone.ts';
 import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
 import type { WorkerPool, WorkerResult } from '../../src/platform/worker-pool.ts';
+import { principalOf } from '../support/principals.ts';
 import { SimulatedLeaseStore } from '../support/simulated-lease-store.ts';
 
 const MODEL: Model = {
@@ -36,21 +37,7 @@ const MODEL: Model = {
 };
 const PRICE = { input: picoUsd(1n), inputWithHourCache: picoUsd(2n), output: picoUsd(10n), image: picoUsd(1_000n) };
 
-const PRINCIPAL: Principal = {
-  credential: 'key',
-  apiKeyId: 'k',
-  organizationId: 'o',
-  teamId: null,
-  userId: null,
-  walletId: 'w',
-  billed: true,
-  permissions: ['inference'],
-  teamPermissions: new Map(),
-  platformAdmin: false,
-  allowedModels: null,
-  limits: [],
-  expiresAtMs: null,
-};
+const PRINCIPAL = principalOf('o', { apiKeyId: 'k', walletId: 'w' });
 const NOT_BILLED: Principal = { ...PRINCIPAL, billed: false, walletId: null };
 
 function limit(id: PrincipalLimit['kind'], amount: bigint, model: string | null = null): PrincipalLimit {

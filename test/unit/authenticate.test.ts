@@ -5,22 +5,9 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Principal } from '../../src/domain/identity/principal.ts';
 import { Authenticator } from '../../src/generation/identity/authenticate.ts';
+import { principalOf } from '../support/principals.ts';
 
-const principal: Principal = {
-  credential: 'key',
-  apiKeyId: 'k',
-  organizationId: 'o',
-  teamId: null,
-  userId: null,
-  walletId: 'w',
-  billed: true,
-  permissions: ['inference'],
-  teamPermissions: new Map(),
-  platformAdmin: false,
-  allowedModels: null,
-  limits: [],
-  expiresAtMs: null,
-};
+const principal = principalOf('o', { apiKeyId: 'k', walletId: 'w' });
 
 class Fixture {
   nowMs = 1_000;

@@ -4,22 +4,16 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { ChangeMeter } from '../../src/control-plane/change-meter.ts';
 import type { Principal } from '../../src/domain/identity/principal.ts';
+import { principalOf } from '../support/principals.ts';
 
-const person: Principal = {
+const person = principalOf('organization', {
   credential: 'token',
   apiKeyId: 'token',
-  organizationId: 'organization',
-  teamId: null,
   userId: 'person',
   walletId: null,
   billed: false,
   permissions: [],
-  teamPermissions: new Map(),
-  platformAdmin: false,
-  allowedModels: null,
-  limits: [],
-  expiresAtMs: null,
-};
+});
 
 class Fixture {
   nowMs = 5_000_000;

@@ -2,24 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Principal } from '../../src/domain/identity/principal.ts';
 import { KnownPrincipals } from '../../src/generation/identity/known-principals.ts';
+import { principalOf } from '../support/principals.ts';
 
-const principal: Principal = {
-  credential: 'key',
-  apiKeyId: 'key',
-  organizationId: 'organization',
-  teamId: null,
-  userId: null,
-  walletId: null,
-  billed: false,
-  permissions: ['inference'],
-  teamPermissions: new Map(),
-  platformAdmin: false,
-  allowedModels: null,
-  limits: [],
-  expiresAtMs: null,
-};
+const principal = principalOf('organization', { apiKeyId: 'key', walletId: null, billed: false });
 
 test('fifty thousand are remembered; one more puts out the one that was asked for longest ago', () => {
   const known = new KnownPrincipals();

@@ -12,18 +12,11 @@ import type { ReportParams } from '../../src/storage/clickhouse/reports/report-p
 import { assertFigures } from '../support/assert-figures.ts';
 import { NOBODY, OWNER, PLATFORM } from '../support/billing-front.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
-import { generateFacts } from '../support/fact-generator.ts';
+import { GENERATED_DAYS, GENERATED_WINDOW, generateFacts } from '../support/fact-generator.ts';
 import { expectedReport, latestVersions } from '../support/report-oracle.ts';
 import { type Json, type ReportsFront, startReportsFront } from '../support/reports-front.ts';
 
 const NOW = Date.UTC(2026, 10, 19, 4);
-const WINDOW = 'start_date=2026-09-24&end_date=2026-11-19';
-const window = {
-  fromMs: Date.UTC(2026, 8, 24),
-  untilMs: Date.UTC(2026, 10, 20),
-  granularity: 'day',
-  timeZone: 'UTC',
-} as const;
 
 const { facts } = generateFacts(4_10, 6_000);
 const latest = latestVersions(facts);
@@ -67,7 +60,7 @@ after(async () => {
   await clickhouse?.close();
 });
 
-const report = (path: string, query = WINDOW) => front.json(AUDIENCES[path]?.as ?? '', `${path}?${query}`);
+const report = (path: string, query = GENERATED_DAYS) => front.json(AUDIENCES[path]?.as ?? '', `${path}?${query}`);
 
 async function refusal(path: string, query: string): Promise<string> {
   const answer = await front.get(AUDIENCES[path]?.as ?? '', `${path}?${query}`);
@@ -80,7 +73,7 @@ describe('the routing report (spec 2.5)', () => {
     test(`${path.replace(teamId, '{teamId}')}: what the facts of that audience say`, async () => {
       const { start_date, end_date, granularity, time_zone, ...found } = await report(path);
       assert.deepEqual([start_date, end_date, granularity, time_zone], ['2026-09-24', '2026-11-19', 'day', 'UTC']);
-      const question: ReportParams = { scope, filters: {}, window };
+      const question: ReportParams = { scope, filters: {}, window: GENERATED_WINDOW };
       assertFigures(found, expectedReport(latest, { ...question, recentCorrections: showsCorrections }), 'report');
       assert.equal(found['recent_corrections'] === null, !showsCorrections);
     });
@@ -145,7 +138,10 @@ describe('the member view', () => {
 
   test('is the whole organization’s for members as for administrators', async () => {
     for (const path of sums)
-      assert.deepEqual(await front.json('member', `${path}?${WINDOW}`), await front.json('owner', `${path}?${WINDOW}`));
+      assert.deepEqual(
+        await front.json('member', `${path}?${GENERATED_DAYS}`),
+        await front.json('owner', `${path}?${GENERATED_DAYS}`),
+      );
     const { totals, by_model } = await report(MEMBER_VIEW);
     const { totals: all, by_model: allModels } = await report(ADMINISTRATORS);
     assert.deepEqual([totals, by_model], [all, allModels]);
@@ -189,7 +185,7 @@ describe('windows and granularity', () => {
   });
 
   test('buckets are the time zone’s own', async () => {
-    const { series } = (await report(ADMINISTRATORS, `${WINDOW}&time_zone=Asia/Kathmandu`)) as {
+    const { series } = (await report(ADMINISTRATORS, `${GENERATED_DAYS}&time_zone=Asia/Kathmandu`)) as {
       series: readonly { bucket: string }[];
     };
     assert.ok(series.length > 10 && series.every(({ bucket }) => bucket.endsWith('T00:00:00+05:45')));
@@ -208,9 +204,9 @@ describe('windows and granularity', () => {
 
 describe('filters', () => {
   const whole = async (path: string, query: string) =>
-    ((await report(path, `${WINDOW}&${query}`))['totals'] as Json)['all_requests'];
+    ((await report(path, `${GENERATED_DAYS}&${query}`))['totals'] as Json)['all_requests'];
   const counted = (scope: ReportParams['scope'], filters: ReportParams['filters']) =>
-    expectedReport(latest, { scope, filters, window, recentCorrections: false }).totals.all_requests;
+    expectedReport(latest, { scope, filters, window: GENERATED_WINDOW, recentCorrections: false }).totals.all_requests;
 
   test('each audience has its own, and they narrow its scope', async () => {
     const scope = { organizationId };
@@ -278,7 +274,7 @@ describe('routed requests in listings (spec 4.10)', () => {
   test('routed, route_tier and route_reason', async () => {
     const idsOf = async (query: string) =>
       (
-        (await front.json('owner', `/v1/admin/active-org/usage/requests?${WINDOW}&limit=100&${query}`))[
+        (await front.json('owner', `/v1/admin/active-org/usage/requests?${GENERATED_DAYS}&limit=100&${query}`))[
           'data'
         ] as Json[]
       ).map(({ id }) => String(id));

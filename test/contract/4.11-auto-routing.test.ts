@@ -18,17 +18,11 @@ import {
   type RoutingInstallation,
   startRoutingInstallation,
 } from '../support/routing-installation.ts';
+import { assistant, judged, LIGHT, type Message, STRONG, user } from '../support/routing-messages.ts';
 import { sharedAssets } from '../support/shared-assets.ts';
 import { decimalOfPico } from '../support/test-configuration.ts';
 import { waitFor } from '../support/waiting.ts';
 
-type Message = Readonly<Record<string, unknown>>;
-
-const user = (text: string): Message => ({ role: 'user', content: text });
-const assistant = (text: string): Message => ({ role: 'assistant', content: text });
-/** What the simulated judge is to answer. */
-const judged = (words: string): string => `[[sim/systemone: ${words}]]`;
-const LIGHT = judged('tier=light:0.95 kind=prose');
 /** Of spec 4.11 and of clients that are in use, whatever case their names have on the wire. */
 const SESSION_HEADERS = [
   'X-Session-Id',
@@ -44,7 +38,6 @@ const SESSION_HEADERS = [
   'Thread_Id',
   'x-amp-thread-id',
 ];
-const STRONG = judged('tier=strong:0.95 kind=prose');
 
 let routing: RoutingInstallation;
 before(async () => {

@@ -12,15 +12,10 @@ import {
   type RoutingInstallation,
   startRoutingInstallation,
 } from '../support/routing-installation.ts';
+import { assistant, judged, LIGHT, type Message, STRONG, user } from '../support/routing-messages.ts';
 
-type Message = Readonly<Record<string, unknown>>;
 type Headers = Readonly<Record<string, string>>;
 
-const user = (text: string): Message => ({ role: 'user', content: text });
-const assistant = (text: string): Message => ({ role: 'assistant', content: text });
-const judged = (words: string): string => `[[sim/systemone: ${words}]]`;
-const LIGHT = judged('tier=light:0.95 kind=prose');
-const STRONG = judged('tier=strong:0.95 kind=prose');
 const WRONG = `That is wrong. ${LIGHT}${judged('correction=0.9')}`;
 const TOOLS = [{ type: 'function', function: { name: 'run', parameters: { type: 'object' } } }];
 const CALL = { id: 'call_1', type: 'function', function: { name: 'run', arguments: '{}' } };

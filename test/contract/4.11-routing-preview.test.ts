@@ -13,6 +13,7 @@ import {
   type RoutingInstallation,
   startRoutingInstallation,
 } from '../support/routing-installation.ts';
+import { assistant, judged, LIGHT, type Message, STRONG, user } from '../support/routing-messages.ts';
 
 interface Shown {
   readonly outcome: string;
@@ -24,12 +25,6 @@ interface Shown {
   readonly candidates: readonly { readonly tier: string; readonly model: string; readonly rejection: string | null }[];
 }
 
-type Message = Readonly<Record<string, unknown>>;
-const user = (text: string): Message => ({ role: 'user', content: text });
-const assistant = (text: string): Message => ({ role: 'assistant', content: text });
-const judged = (words: string): string => `[[sim/systemone: ${words}]]`;
-const LIGHT = judged('tier=light:0.95 kind=prose');
-const STRONG = judged('tier=strong:0.95 kind=prose');
 const DRAFT = {
   classifier: { model: 'judge-latest', timeout_ms: 5000 },
   tiers: [

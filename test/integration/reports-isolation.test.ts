@@ -19,18 +19,11 @@ import type { ReportFilters, ReportScope } from '../../src/storage/clickhouse/re
 import { howMany } from '../support/at-length.ts';
 import { NOBODY, OWNER, PLATFORM } from '../support/billing-front.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
-import { generateFacts } from '../support/fact-generator.ts';
+import { GENERATED_DAYS, GENERATED_WINDOW, generateFacts } from '../support/fact-generator.ts';
 import { expectedDays, expectedReport, expectedSummary, latestVersions, matching } from '../support/report-oracle.ts';
 import { type Json, type ReportsFront, startReportsFront } from '../support/reports-front.ts';
 
 const NOW = Date.UTC(2026, 10, 19, 4);
-const WINDOW = 'start_date=2026-09-24&end_date=2026-11-19';
-const window = {
-  fromMs: Date.UTC(2026, 8, 24),
-  untilMs: Date.UTC(2026, 10, 20),
-  granularity: 'day',
-  timeZone: 'UTC',
-} as const;
 /** For cost exports, which ask once a day. */
 const DAY = 'start_date=2026-11-05&end_date=2026-11-05';
 const DAY_FROM_MS = Date.UTC(2026, 10, 5);
@@ -211,7 +204,7 @@ after(async () => {
 
 /** The facts that a caller may see there, narrowed; those of refused requests too, which only listings show. */
 function visible({ scope, key }: Exclude<Sees, string>, filters: ReportFilters = {}): RequestFact[] {
-  return matching(latest, { scope, filters, window, showsRefused: true }).filter(
+  return matching(latest, { scope, filters, window: GENERATED_WINDOW, showsRefused: true }).filter(
     ({ apiKeyId }) => key === undefined || apiKeyId === key,
   );
 }
@@ -264,9 +257,9 @@ async function assertGroups(caller: Caller, { path, groupBy }: Place, seen: Requ
     const where = `${caller} at ${path} by ${dimensions.join()}`;
     const get = async (at: string, format = 'json') =>
       (
-        await front.get(caller, `${at}?${WINDOW}&${query}&group_by=${dimensions.join()}&format=${format}`)
+        await front.get(caller, `${at}?${GENERATED_DAYS}&${query}&group_by=${dimensions.join()}&format=${format}`)
       ).body.toString();
-    const question = { scope: { organizationId: null }, filters: {}, window, groupBy: dimensions };
+    const question = { scope: { organizationId: null }, filters: {}, window: GENERATED_WINDOW, groupBy: dimensions };
     const { groups } = (JSON.parse(await get(path)) as { data: Json }).data;
     assert.deepEqual(groups, (expectedSummary(counted, question).groups ?? []).map(named), where);
     const { data: days } = JSON.parse(await get(`${path}/daily`)) as Json;
@@ -293,8 +286,8 @@ const everyOwner = (fact: RequestFact) => DIMENSIONS.map((dimension) => OWNER_ID
 async function assertSees(caller: Caller, place: Place, seen: RequestFact[], query: string): Promise<void> {
   const { path, routing, focus, sees } = place;
   const where = `${caller} at ${path}?${query}`;
-  const question = { scope: { organizationId: null }, filters: {}, window };
-  const get = async (at: string) => front.json(caller, `${at}?${WINDOW}&${query}`);
+  const question = { scope: { organizationId: null }, filters: {}, window: GENERATED_WINDOW };
+  const get = async (at: string) => front.json(caller, `${at}?${GENERATED_DAYS}&${query}`);
 
   const summary = {
     ...whose(sees(caller) as Exclude<Sees, string>),
@@ -320,16 +313,16 @@ async function assertSees(caller: Caller, place: Place, seen: RequestFact[], que
 
   const listing = place.lists?.(caller) ?? sees(caller);
   if (typeof listing === 'string') {
-    const refused = await front.get(caller, `${path}/requests?${WINDOW}&${query}`);
+    const refused = await front.get(caller, `${path}/requests?${GENERATED_DAYS}&${query}`);
     assert.deepEqual([refused.status, refused.body.toString()], [403, listing], where);
     return;
   }
-  const listed = await front.get(caller, `${path}/requests?${WINDOW}&format=csv&${query}`);
+  const listed = await front.get(caller, `${path}/requests?${GENERATED_DAYS}&format=csv&${query}`);
   const [, ...lines] = listed.body.toString().trimEnd().split('\r\n');
   const ids = lines.filter((line) => /^[0-9a-f-]{36},/.test(line)).map((line) => line.slice(0, 36));
   assert.deepEqual(ids.toSorted(byText), seen.map(({ id }) => id).toSorted(byText), where);
   assert.deepEqual(namesIn(listed.body.toString()), namesOf(seen, everyOwner), where);
-  const page = (await front.json(caller, `${path}/requests?${WINDOW}&limit=100&${query}`))['data'] as Json[];
+  const page = (await front.json(caller, `${path}/requests?${GENERATED_DAYS}&limit=100&${query}`))['data'] as Json[];
   assert.equal(page.length, Math.min(100, seen.length), where);
   assert.ok(
     page.every(({ id }) => ids.includes(String(id))),
@@ -441,7 +434,9 @@ describe('a filter that names what is another’s', () => {
       ['team_id', foreignTeam],
     ] as const) {
       const ask = async (id: string) =>
-        (await front.get('owner', `/v1/admin/active-org/usage/requests?${WINDOW}&${parameter}=${id}`)).body.toString();
+        (
+          await front.get('owner', `/v1/admin/active-org/usage/requests?${GENERATED_DAYS}&${parameter}=${id}`)
+        ).body.toString();
       assert.equal(await ask(value), await ask(randomUUID()));
     }
   });
@@ -450,17 +445,20 @@ describe('a filter that names what is another’s', () => {
 describe('a cursor', () => {
   test('of another scope is refused, and one’s own shows nothing of others', async () => {
     const cursorAt = async (caller: Caller, path: string) =>
-      String((await front.json(caller, `${path}?${WINDOW}&limit=1`))['next_cursor']);
+      String((await front.json(caller, `${path}?${GENERATED_DAYS}&limit=1`))['next_cursor']);
     const cursors = [
       await cursorAt('platform', '/v1/admin/usage/requests'),
       await cursorAt('foreignOwner', '/v1/admin/active-org/usage/requests'),
       await cursorAt('owner', '/v1/admin/active-org/usage/requests'),
     ];
     for (const cursor of cursors) {
-      const answer = await front.get('key', `/v1/usage/me/requests?${WINDOW}&cursor=${cursor}`);
+      const answer = await front.get('key', `/v1/usage/me/requests?${GENERATED_DAYS}&cursor=${cursor}`);
       assert.equal(answer.status, 400, answer.body.toString());
     }
-    const own = await front.json('owner', `/v1/usage/active-org/requests?${WINDOW}&limit=100&cursor=${cursors[2]}`);
+    const own = await front.json(
+      'owner',
+      `/v1/usage/active-org/requests?${GENERATED_DAYS}&limit=100&cursor=${cursors[2]}`,
+    );
     const mine = new Set(latest.filter(({ organizationId }) => organizationId === ours).map(({ id }) => id));
     assert.ok((own['data'] as Json[]).length > 0 && (own['data'] as Json[]).every(({ id }) => mine.has(String(id))));
   });

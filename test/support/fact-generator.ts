@@ -12,6 +12,14 @@ import { seededRandom } from './byte-splits.ts';
 /** Autumn 2026 in both hemispheres: clocks change in Chatham, Lord Howe, Europe and America. */
 export const GENERATED_FROM_MS = Date.UTC(2026, 8, 24, 7);
 export const GENERATED_UNTIL_MS = Date.UTC(2026, 10, 19, 5);
+/** The whole days that have them all, as a report is asked for them, and as the oracle is. */
+export const GENERATED_DAYS = 'start_date=2026-09-24&end_date=2026-11-19';
+export const GENERATED_WINDOW = {
+  fromMs: Date.UTC(2026, 8, 24),
+  untilMs: Date.UTC(2026, 10, 20),
+  granularity: 'day',
+  timeZone: 'UTC',
+} as const;
 
 const MINUTE_MS = 60_000;
 

@@ -1,7 +1,7 @@
 // One HTTP request by a test on a connection of its own, with the response's bytes exactly as they came and whether
 // they came whole.
 
-import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
+import { type ClientRequest, request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 
 export interface HttpCall {
   readonly method?: string;
@@ -21,14 +21,20 @@ export interface HttpAnswer {
 
 /** Rejects when the connection ends before a status line. */
 export function httpCall(url: string, call: HttpCall = {}): Promise<HttpAnswer> {
+  const body = call.body === undefined ? null : Buffer.from(call.body);
+  const request = httpRequest(url, {
+    method: call.method ?? (body === null ? 'GET' : 'POST'),
+    headers: { ...call.headers, ...framingOf(body, call.isChunked === true) },
+    agent: false,
+  });
+  const answer = answerTo(request);
+  request.end(body ?? undefined);
+  return answer;
+}
+
+/** Of a request that is being sent. */
+export function answerTo(request: ClientRequest): Promise<HttpAnswer> {
   return new Promise((resolve, reject) => {
-    const body = call.body === undefined ? null : Buffer.from(call.body);
-    const headers = { ...call.headers, ...framingOf(body, call.isChunked === true) };
-    const request = httpRequest(url, {
-      method: call.method ?? (body === null ? 'GET' : 'POST'),
-      headers,
-      agent: false,
-    });
     request.on('error', reject);
     request.on('response', (response) => {
       const chunks: Buffer[] = [];
@@ -38,7 +44,6 @@ export function httpCall(url: string, call: HttpCall = {}): Promise<HttpAnswer> 
       response.on('end', () => done(response.complete));
       response.on('error', () => done(false));
     });
-    request.end(body ?? undefined);
   });
 }
 

@@ -4,17 +4,16 @@
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
-import { join } from 'node:path';
 import type { ApiName } from '../../src/domain/models/apis.ts';
+import { agentRequests } from './agent-requests.ts';
 import { howMany } from './at-length.ts';
 import { type BodyWithHole, fillModel, findModelHole, oddBody } from './body-splices.ts';
 import { type SplitPlan, splitBytes } from './byte-splits.ts';
 import { type FakeUpstream, type ReceivedRequest, type ScriptedReply, startFakeUpstream } from './fake-upstream.ts';
 import { startTollgate, type Tollgate } from './gateway.ts';
 import { type GenerationView, settledGeneration } from './generation-lookup.ts';
-import type { HttpAnswer } from './http-call.ts';
+import { answerTo, type HttpAnswer } from './http-call.ts';
 import { type ExpectedUsage, loadRecordedExchanges, type RecordedExchange } from './recorded-exchanges.ts';
 import { parseDocument } from './recorded-usage.ts';
 import { sharedAssets } from './shared-assets.ts';
@@ -169,43 +168,25 @@ function splitInto({ eachByteMax, most }: Pieces, index: number, bytes: number):
   return { kind: 'random', seed: SEED + index, bytesMax: Math.max(pieceBytesMax, Math.ceil((bytes * 4) / most)) };
 }
 
-interface BareBody {
-  readonly model?: string;
-  readonly stream?: boolean;
-}
-
-interface AgentFile extends BareBody {
-  readonly url?: string;
-  readonly body?: BareBody;
-}
-
 /** Bodies that coding agents sent to `/v1/<api>`, each with the reply of some recorded exchange of the same kind. */
 export function agentExchanges(api: string, recorded: readonly RecordedExchange[]): RecordedExchange[] {
-  const folder = sharedAssets('agents');
-  if (folder === null) return [];
-  return readdirSync(folder)
-    .filter((name) => name.endsWith('.json'))
-    .flatMap((name) => {
-      const file = JSON.parse(readFileSync(join(folder, name), 'utf8')) as AgentFile;
-      // One file is the body alone, of a Messages request.
-      const { url, body } = file.model === undefined ? file : { url: '/v1/messages', body: file };
-      if (body?.model === undefined || url === undefined || !new URL(url, 'http://agent').pathname.endsWith(`/${api}`))
-        return [];
-      const answer = recorded.find(
-        (exchange) =>
-          exchange.status === 200 && exchange.stream === (body.stream === true) && exchange.requestBody !== null,
-      );
-      if (answer === undefined) return [];
-      const { search } = new URL(url, 'http://agent');
-      return [
-        {
-          ...answer,
-          name: `agents/${name}`,
-          path: `/v1/${api}${search}`,
-          requestBody: Buffer.from(JSON.stringify(body)),
-        },
-      ];
-    });
+  return agentRequests().flatMap(({ name, url, body }) => {
+    const { pathname, search } = new URL(url, 'http://agent');
+    if (body.model === undefined || !pathname.endsWith(`/${api}`)) return [];
+    const answer = recorded.find(
+      (exchange) =>
+        exchange.status === 200 && exchange.stream === (body.stream === true) && exchange.requestBody !== null,
+    );
+    if (answer === undefined) return [];
+    return [
+      {
+        ...answer,
+        name: `agents/${name}`,
+        path: `/v1/${api}${search}`,
+        requestBody: Buffer.from(JSON.stringify(body)),
+      },
+    ];
+  });
 }
 
 export interface ReplayInstallation {
@@ -322,15 +303,7 @@ function sendSplit(url: string, replay: Replay, headers: Readonly<Record<string,
       agent: false,
     });
     request.setNoDelay(true);
-    request.on('error', reject);
-    request.on('response', (response) => {
-      const chunks: Buffer[] = [];
-      const done = (complete: boolean): void =>
-        resolve({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks), complete });
-      response.on('data', (chunk: Buffer) => chunks.push(chunk));
-      response.on('end', () => done(response.complete));
-      response.on('error', () => done(false));
-    });
+    answerTo(request).then(resolve, reject);
     void writePieces(request, splitBytes(body, replay.requestSplit));
   });
 }

@@ -2,8 +2,6 @@
 // ends exactly where its last event does, and the bounds of each request are read as plain JSON parsing reads them.
 
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { checkUsage, NO_USAGE_BOUNDS } from '../../src/domain/usage/check-usage.ts';
 import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
@@ -14,6 +12,7 @@ import { responses } from '../../src/generation/dialects/responses.ts';
 import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
 import { readResponseId } from '../../src/generation/sse/response-id.ts';
 import type { StreamProgress } from '../../src/generation/sse/stream-end.ts';
+import { agentRequests } from '../support/agent-requests.ts';
 import { howMany } from '../support/at-length.ts';
 import { type SplitPlan, splitBytes } from '../support/byte-splits.ts';
 import { keptReply } from '../support/kept-replies.ts';
@@ -218,17 +217,9 @@ const DIALECT_OF_PATH: readonly (readonly [string, Dialect])[] = [
 
 describe('bodies of coding agents', { skip: SKIP }, () => {
   test('their bounds', () => {
-    const folder = sharedAssets('agents') ?? '';
     let checked = 0;
-    for (const name of readdirSync(folder).filter((file) => file.endsWith('.json'))) {
-      const file = JSON.parse(readFileSync(join(folder, name), 'utf8')) as {
-        url?: string;
-        body?: unknown;
-        model?: unknown;
-      };
-      const body = file.model === undefined ? file.body : file;
-      if (body === undefined || body === null) continue;
-      const dialect = DIALECT_OF_PATH.find(([path]) => (file.url ?? '/v1/messages').startsWith(path))?.[1];
+    for (const { name, url, body } of agentRequests()) {
+      const dialect = DIALECT_OF_PATH.find(([path]) => url.startsWith(path))?.[1];
       assert.ok(dialect, name);
       checkBoundsOf(dialect, name, Buffer.from(JSON.stringify(body)));
       checked += 1;

@@ -15,6 +15,7 @@ import {
   type ScannedRequest,
 } from '../../src/generation/request/scan/request-scanner.ts';
 import { ATTACHMENT_KEYS, CONTROL_KEYS, type ControlKey } from '../../src/generation/request/scan/scanned-keys.ts';
+import { agentRequests } from '../support/agent-requests.ts';
 import { sharedAssets } from '../support/shared-assets.ts';
 
 const scanner = new RequestScanner();
@@ -336,18 +337,16 @@ describe('request scanner positions', () => {
   });
 
   test('recorded request bodies of coding agents', (context) => {
-    const folder = sharedAssets('agents');
-    if (folder === null) return context.skip('recordings are not beside this repository');
-    for (const name of readdirSync(folder).filter((file) => file.endsWith('.json'))) {
-      const recorded = JSON.parse(readFileSync(join(folder, name), 'utf8')) as { body?: unknown };
-      if (typeof recorded.body !== 'object' || recorded.body === null) continue;
-      for (const text of [JSON.stringify(recorded.body), JSON.stringify(recorded.body, null, 2)]) {
+    const requests = agentRequests();
+    if (requests.length === 0) return context.skip('recordings are not beside this repository');
+    for (const { name, body: recorded } of requests) {
+      for (const text of [JSON.stringify(recorded), JSON.stringify(recorded, null, 2)]) {
         const body = Buffer.from(text);
         const result = scanner.scan(body);
         assert.equal(result.fault, null, name);
         for (const key of CONTROL_KEYS) {
           const value = result.valueOf(key);
-          const expected: unknown = (recorded.body as Record<string, unknown>)[key];
+          const expected: unknown = (recorded as Record<string, unknown>)[key];
           if (value === null) assert.equal(expected, undefined, `${name} ${key}`);
           else assert.deepEqual(JSON.parse(body.toString('utf8', value.start, value.end)), expected, `${name} ${key}`);
         }

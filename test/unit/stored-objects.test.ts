@@ -1,8 +1,6 @@
 // Requests that name objects stored at a provider: who may serve them, and that what only looks like a name passes.
 
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { findStoredObjects } from '../../src/domain/stored-objects/find-stored-objects.ts';
 import type { Deployment } from '../../src/generation/catalog/serving-catalog.ts';
@@ -13,6 +11,7 @@ import {
 } from '../../src/generation/catalog/stored-objects.ts';
 import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
 import { NO_CREDENTIAL } from '../../src/upstream/credential.ts';
+import { agentRequests } from '../support/agent-requests.ts';
 import { loadRecordedExchanges } from '../support/recorded-exchanges.ts';
 import { sharedAssets } from '../support/shared-assets.ts';
 
@@ -216,19 +215,11 @@ describe('real clients', {
   skip: sharedAssets() === null ? 'recordings are not beside this repository' : false,
 }, () => {
   test('coding agents name none, and are not even looked at', async () => {
-    const folder = sharedAssets('agents') ?? '';
     const before = handedOver;
-    for (const name of readdirSync(folder).filter((file) => file.endsWith('.json'))) {
-      const file = JSON.parse(readFileSync(join(folder, name), 'utf8')) as {
-        url?: string;
-        body?: unknown;
-        model?: unknown;
-      };
-      const body = file.model === undefined ? file.body : file;
-      if (body === undefined || body === null) continue;
-      const api = (file.url ?? '').startsWith('/v1/responses')
+    for (const { name, url, body } of agentRequests()) {
+      const api = url.startsWith('/v1/responses')
         ? 'responses'
-        : (file.url ?? '').startsWith('/v1/chat')
+        : url.startsWith('/v1/chat')
           ? 'chat_completions'
           : 'messages';
       assert.equal(await refusedField(api, JSON.stringify(body)), null, name);

@@ -2,8 +2,6 @@
 // agents above all, are not.
 
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
 import { countTokens } from '../../src/generation/dialects/count-tokens.ts';
@@ -11,6 +9,7 @@ import type { Dialect, RequestBounds } from '../../src/generation/dialects/diale
 import { messages } from '../../src/generation/dialects/messages.ts';
 import { responses } from '../../src/generation/dialects/responses.ts';
 import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
+import { agentRequests } from '../support/agent-requests.ts';
 import { loadRecordedExchanges } from '../support/recorded-exchanges.ts';
 import { sharedAssets } from '../support/shared-assets.ts';
 
@@ -184,7 +183,6 @@ describe('real clients', {
   skip: sharedAssets() === null ? 'recordings are not beside this repository' : false,
 }, () => {
   test('coding agents pass as they are', () => {
-    const folder = sharedAssets('agents') ?? '';
     const DIALECTS: Readonly<Record<string, Dialect>> = {
       '/v1/messages': messages,
       '/v1/messages/count_tokens': countTokens,
@@ -192,15 +190,8 @@ describe('real clients', {
       '/v1/chat/completions': chatCompletions,
     };
     let checked = 0;
-    for (const name of readdirSync(folder).filter((file) => file.endsWith('.json'))) {
-      const file = JSON.parse(readFileSync(join(folder, name), 'utf8')) as {
-        url?: string;
-        body?: unknown;
-        model?: unknown;
-      };
-      const body = file.model === undefined ? file.body : file;
-      if (body === undefined || body === null) continue;
-      const dialect = DIALECTS[(file.url ?? '/v1/messages').split('?')[0] ?? ''];
+    for (const { name, url, body } of agentRequests()) {
+      const dialect = DIALECTS[url.split('?')[0] ?? ''];
       assert.ok(dialect, name);
       assert.equal(refusedField(dialect, JSON.stringify(body)), null, name);
       checked += 1;

@@ -1,40 +1,33 @@
 // The rows of the route table for platform administrators: organizations, what the platform sets on them, auto routing.
 
 import * as audit from '../control-plane/identity/audit.ts';
-import * as bearers from '../control-plane/identity/ceiling-bearers.ts';
-import * as keys from '../control-plane/identity/keys.ts';
-import * as members from '../control-plane/identity/members.ts';
+import { KEY } from '../control-plane/identity/ceiling-bearers.ts';
 import * as organizations from '../control-plane/identity/organizations.ts';
 import * as administrators from '../control-plane/identity/platform-administrators.ts';
-import * as teams from '../control-plane/identity/teams.ts';
 import { NAMED } from '../control-plane/identity/tenancy.ts';
 import * as tokens from '../control-plane/identity/tokens.ts';
 import * as policies from '../control-plane/routing/policies.ts';
 import { previewRouting } from '../control-plane/routing/preview.ts';
-import { limitRows, modelAccessRows } from './ceiling-rows.ts';
+import { modelAccessRows } from './ceiling-rows.ts';
 import { type ControlPlaneRow, ORGANIZATION_PATH, PLATFORM_ADMIN, row } from './control-plane-row.ts';
 import type { RouteParts } from './route-parts.ts';
+import { tenantRows } from './tenant-rows.ts';
 
 const ORGANIZATIONS_PATH = '/v1/admin/organizations';
 const ADMINISTRATORS_PATH = '/v1/admin/platform-administrators';
 const POLICIES_PATH = '/v1/admin/routing/policies';
 
 export function platformRows(parts: RouteParts): ControlPlaneRow[] {
-  return [...organizationRows(parts), ...platformCeilingRows(parts), ...routingRows(parts)];
+  return [...organizationRows(parts), ...tenancyRows(parts), ...routingRows(parts)];
 }
 
 function organizationRows({ identity }: RouteParts): ControlPlaneRow[] {
-  const people = members.ORGANIZATION_MEMBERS;
   return [
     row('GET', ORGANIZATIONS_PATH, PLATFORM_ADMIN, organizations.listOrganizations(identity)),
     row('POST', ORGANIZATIONS_PATH, PLATFORM_ADMIN, organizations.createOrganization(identity)),
     row('GET', ORGANIZATION_PATH, PLATFORM_ADMIN, organizations.getOrganization(identity)),
     row('PATCH', ORGANIZATION_PATH, PLATFORM_ADMIN, organizations.updateOrganization(identity)),
-    row('GET', `${ORGANIZATION_PATH}/members`, PLATFORM_ADMIN, members.listMembers(identity, NAMED, people)),
-    row('POST', `${ORGANIZATION_PATH}/members`, PLATFORM_ADMIN, members.addMember(identity, NAMED, people)),
     row('POST', `${ORGANIZATION_PATH}/members/:userId/tokens`, PLATFORM_ADMIN, tokens.issueMemberToken(identity)),
-    row('GET', `${ORGANIZATION_PATH}/teams`, PLATFORM_ADMIN, teams.listTeams(identity, NAMED)),
-    row('GET', `${ORGANIZATION_PATH}/keys`, PLATFORM_ADMIN, keys.listKeys(identity, NAMED)),
     row('GET', `${ORGANIZATION_PATH}/audit`, PLATFORM_ADMIN, audit.listAudit(identity, NAMED)),
     row('GET', '/v1/admin/audit', PLATFORM_ADMIN, audit.listPlatformAudit(identity)),
     row('GET', ADMINISTRATORS_PATH, PLATFORM_ADMIN, administrators.listPlatformAdministrators(identity)),
@@ -49,22 +42,15 @@ function organizationRows({ identity }: RouteParts): ControlPlaneRow[] {
 }
 
 /**
- * The limits and allow-lists that the platform sets on an organization and on what is in it. The organization sets its
- * own below its own paths, and both are shown together.
+ * What is in any organization. The limits and allow-lists that are set here are the platform's: the organization sets
+ * its own below its own paths, and both are shown together.
  */
-function platformCeilingRows(parts: RouteParts): ControlPlaneRow[] {
+function tenancyRows(parts: RouteParts): ControlPlaneRow[] {
   const access = { read: PLATFORM_ADMIN, replace: PLATFORM_ADMIN };
-  const team = `${ORGANIZATION_PATH}/teams/:teamId`;
-  const member = `${ORGANIZATION_PATH}/members/:userId`;
-  const key = `${ORGANIZATION_PATH}/keys/:keyId`;
+  const place = { path: ORGANIZATION_PATH, tenancy: NAMED, admin: PLATFORM_ADMIN, teamAdmin: PLATFORM_ADMIN };
   return [
-    ...limitRows(parts, ORGANIZATION_PATH, access, NAMED, bearers.ORGANIZATION),
-    ...limitRows(parts, team, access, NAMED, bearers.TEAM),
-    ...limitRows(parts, member, access, NAMED, bearers.MEMBER),
-    ...limitRows(parts, key, access, NAMED, bearers.KEY),
-    ...modelAccessRows(parts, ORGANIZATION_PATH, access, NAMED, bearers.ORGANIZATION),
-    ...modelAccessRows(parts, team, access, NAMED, bearers.TEAM),
-    ...modelAccessRows(parts, key, access, NAMED, bearers.KEY),
+    ...tenantRows(parts, place),
+    ...modelAccessRows(parts, `${ORGANIZATION_PATH}/keys/:keyId`, access, NAMED, KEY),
   ];
 }
 

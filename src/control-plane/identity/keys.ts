@@ -68,28 +68,33 @@ function readExpiry(text: string | null | undefined): number | null | undefined 
   return typeof text === 'string' ? Date.parse(text) : text;
 }
 
-/** These routes set the organization's list, never the platform's. undefined: the request leaves the list as it is. */
-function readModels(models: AllowedModels | undefined): SetModelAccessParams | undefined {
-  return models === undefined ? undefined : { setBy: ACTIVE.setBy, models };
+/** The list of who the route stands for. undefined: the request leaves the list as it is. */
+function readModels({ setBy }: Tenancy, models: AllowedModels | undefined): SetModelAccessParams | undefined {
+  return models === undefined ? undefined : { setBy, models };
 }
 
 /** The keys that a route can reach. */
 interface KeySet {
   readonly name: 'Key' | 'MyKey';
   readonly words: string;
+  readonly tenancy: Tenancy;
   readonly userId: (input: OperationSubject) => string | undefined;
 }
 
-export const ORGANIZATION_KEYS: KeySet = { name: 'Key', words: 'an inference key', userId: () => undefined };
+/** All keys of the organization. */
+export function keysOf(tenancy: Tenancy): KeySet {
+  return { name: 'Key', words: 'an inference key', tenancy, userId: () => undefined };
+}
 export const MY_KEYS: KeySet = {
   name: 'MyKey',
   words: "one of the caller's inference keys",
+  tenancy: ACTIVE,
   userId: ({ principal }) => personOf(principal),
 };
 
 function referenceOf(input: OperationSubject, keySet: KeySet): KeyReference {
   return {
-    organizationId: ACTIVE.organizationId(input),
+    organizationId: keySet.tenancy.organizationId(input),
     keyId: idOf(input.ids, 'keyId'),
     userId: keySet.userId(input),
   };
@@ -129,9 +134,9 @@ export function listMyKeys(store: IdentityStore): Operation {
   });
 }
 
-export function createKey(store: IdentityStore): Operation {
+export function createKey(store: IdentityStore, tenancy: Tenancy): Operation {
   return operation({
-    id: 'createKey',
+    id: `createKey${tenancy.suffix}`,
     summary:
       "Makes an inference key; its secret is in this answer and nowhere else. A user's own wallet is " +
       "charged by keys of that user's making.",
@@ -148,12 +153,12 @@ export function createKey(store: IdentityStore): Operation {
     run: async (input) => {
       const { name, team_id, user_id, payer, allowed_models, expires_at } = input.body;
       const params = {
-        organizationId: ACTIVE.organizationId(input),
+        organizationId: tenancy.organizationId(input),
         name,
         teamId: team_id,
         userId: user_id,
         payer,
-        allowedModels: readModels(allowed_models),
+        allowedModels: readModels(tenancy, allowed_models),
         expiresAtMs: readExpiry(expires_at),
       };
       return shownOrRefused(await store.createKey(actorOf(input.principal), params), showWithSecret);
@@ -177,7 +182,12 @@ export function createMyKey(store: IdentityStore): Operation {
         userId: personOf(input.principal),
         payer: 'user',
       } as const;
-      const params = { ...whose, name, allowedModels: readModels(allowed_models), expiresAtMs: readExpiry(expires_at) };
+      const params = {
+        ...whose,
+        name,
+        allowedModels: readModels(ACTIVE, allowed_models),
+        expiresAtMs: readExpiry(expires_at),
+      };
       return shownOrRefused(await store.createKey(actorOf(input.principal), params), showWithSecret);
     },
   });
@@ -185,7 +195,7 @@ export function createMyKey(store: IdentityStore): Operation {
 
 export function getKey(store: IdentityStore, keySet: KeySet): Operation {
   return operation({
-    id: `get${keySet.name}`,
+    id: `get${keySet.name}${keySet.tenancy.suffix}`,
     summary: `Shows ${keySet.words}, without its secret.`,
     answer: answerOf(shown),
     run: async (input) => shownOrRefused(await store.getKey(referenceOf(input, keySet)), show),
@@ -194,7 +204,7 @@ export function getKey(store: IdentityStore, keySet: KeySet): Operation {
 
 export function updateKey(store: IdentityStore, keySet: KeySet): Operation {
   return operation({
-    id: `update${keySet.name}`,
+    id: `update${keySet.name}${keySet.tenancy.suffix}`,
     summary: `Changes the name, models or expiry of ${keySet.words}, for who pays for it; what is left out stays.`,
     body: z.strictObject({
       name: labelField.optional(),
@@ -204,7 +214,11 @@ export function updateKey(store: IdentityStore, keySet: KeySet): Operation {
     answer: answerOf(shown),
     run: async (input) => {
       const { name, allowed_models, expires_at } = input.body;
-      const change = { name, allowedModels: readModels(allowed_models), expiresAtMs: readExpiry(expires_at) };
+      const change = {
+        name,
+        allowedModels: readModels(keySet.tenancy, allowed_models),
+        expiresAtMs: readExpiry(expires_at),
+      };
       return shownOrRefused(await store.updateKey(actorOf(input.principal), referenceOf(input, keySet), change), show);
     },
   });
@@ -212,7 +226,7 @@ export function updateKey(store: IdentityStore, keySet: KeySet): Operation {
 
 export function revokeKey(store: IdentityStore, keySet: KeySet): Operation {
   return operation({
-    id: `revoke${keySet.name}`,
+    id: `revoke${keySet.name}${keySet.tenancy.suffix}`,
     summary: `Revokes ${keySet.words}, whoever pays for it; every gateway refuses it within a second.`,
     answer: answerOf(shown),
     run: async (input) =>
@@ -222,7 +236,7 @@ export function revokeKey(store: IdentityStore, keySet: KeySet): Operation {
 
 export function rotateKey(store: IdentityStore, keySet: KeySet): Operation {
   return operation({
-    id: `rotate${keySet.name}`,
+    id: `rotate${keySet.name}${keySet.tenancy.suffix}`,
     summary: `Gives ${keySet.words} a new secret, for who pays for it; the old one stays good for the overlap.`,
     body: z.strictObject({
       overlap_seconds: z

@@ -6,7 +6,7 @@ import { type Operation, operation } from '../operation.ts';
 import { labelField, pageQuery, showMoment, shownId, shownMoment, slugField } from './fields.ts';
 import type { IdentityStore } from './identity-store.ts';
 import { answerOf, pageOf, pageOrRefused, shownOrRefused } from './outcome.ts';
-import { ACTIVE, actorOf, idOf, listOf, type Tenancy } from './tenancy.ts';
+import { actorOf, idOf, listOf, type Tenancy } from './tenancy.ts';
 
 const shown = z
   .object({ id: shownId, slug: z.string(), display_name: z.string(), created_at: shownMoment })
@@ -30,10 +30,10 @@ export function listTeams(store: IdentityStore, tenancy: Tenancy): Operation {
   });
 }
 
-export function createTeam(store: IdentityStore): Operation {
+export function createTeam(store: IdentityStore, tenancy: Tenancy): Operation {
   return operation({
-    id: 'createTeam',
-    summary: 'Makes a team in the active organization.',
+    id: `createTeam${tenancy.suffix}`,
+    summary: 'Makes a team in the organization.',
     body: z.strictObject({ slug: slugField, display_name: labelField.optional() }),
     answer: answerOf(shown),
     status: 201,
@@ -41,7 +41,7 @@ export function createTeam(store: IdentityStore): Operation {
       const { slug, display_name } = input.body;
       return shownOrRefused(
         await store.createTeam(actorOf(input.principal), {
-          organizationId: ACTIVE.organizationId(input),
+          organizationId: tenancy.organizationId(input),
           slug,
           displayName: display_name,
         }),
@@ -51,27 +51,27 @@ export function createTeam(store: IdentityStore): Operation {
   });
 }
 
-export function getTeam(store: IdentityStore): Operation {
+export function getTeam(store: IdentityStore, tenancy: Tenancy): Operation {
   return operation({
-    id: 'getTeam',
-    summary: 'Shows a team of the active organization.',
+    id: `getTeam${tenancy.suffix}`,
+    summary: 'Shows a team of the organization.',
     answer: answerOf(shown),
     run: async (input) =>
       shownOrRefused(
-        await store.getTeam({ organizationId: ACTIVE.organizationId(input), teamId: idOf(input.ids, 'teamId') }),
+        await store.getTeam({ organizationId: tenancy.organizationId(input), teamId: idOf(input.ids, 'teamId') }),
         show,
       ),
   });
 }
 
-export function updateTeam(store: IdentityStore): Operation {
+export function updateTeam(store: IdentityStore, tenancy: Tenancy): Operation {
   return operation({
-    id: 'updateTeam',
+    id: `updateTeam${tenancy.suffix}`,
     summary: 'Renames a team; what is left out stays.',
     body: z.strictObject({ slug: slugField.optional(), display_name: labelField.optional() }),
     answer: answerOf(shown),
     run: async (input) => {
-      const name = { organizationId: ACTIVE.organizationId(input), teamId: idOf(input.ids, 'teamId') };
+      const name = { organizationId: tenancy.organizationId(input), teamId: idOf(input.ids, 'teamId') };
       const { slug, display_name } = input.body;
       return shownOrRefused(
         await store.updateTeam(actorOf(input.principal), name, { slug, displayName: display_name }),
@@ -81,13 +81,13 @@ export function updateTeam(store: IdentityStore): Operation {
   });
 }
 
-export function deleteTeam(store: IdentityStore): Operation {
+export function deleteTeam(store: IdentityStore, tenancy: Tenancy): Operation {
   return operation({
-    id: 'deleteTeam',
+    id: `deleteTeam${tenancy.suffix}`,
     summary: 'Deletes a team that has no live keys.',
     answer: answerOf(z.object({ deleted: z.literal(true) })),
     run: async (input) => {
-      const name = { organizationId: ACTIVE.organizationId(input), teamId: idOf(input.ids, 'teamId') };
+      const name = { organizationId: tenancy.organizationId(input), teamId: idOf(input.ids, 'teamId') };
       return shownOrRefused(await store.deleteTeam(actorOf(input.principal), name), ({ deleted }) => ({ deleted }));
     },
   });

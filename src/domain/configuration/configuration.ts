@@ -17,6 +17,9 @@ export interface Configuration {
   readonly organizations: readonly ConfiguredOrganization[];
 }
 
+/** `apiKey` null: the key that is stored stays. */
+export type ProviderChange = Omit<Provider, 'apiKey'> & { readonly apiKey: string | null };
+
 export interface ConfiguredModel extends Omit<Model, 'active' | 'createdAtMs' | 'servedBy'> {
   /** null: the file does not say, so that it stays as it is; a new model is active. */
   readonly active: boolean | null;

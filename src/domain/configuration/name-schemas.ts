@@ -9,3 +9,5 @@ export const slugSchema = z
 export const modelNameSchema = z
   .string()
   .regex(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 visible ASCII characters without spaces');
+/** What people read: one line. */
+export const labelSchema = z.string().regex(/^\P{C}{1,200}$/u, 'must be 1 to 200 characters');

@@ -1,14 +1,12 @@
 // Writes and removes providers. Each function runs inside changeCatalog (change-catalog.ts).
 
+import type { ProviderChange } from '../../../domain/configuration/configuration.ts';
 import type { Provider } from '../../../domain/models/catalog.ts';
 import type { Refused } from '../../../domain/refusals/refused.ts';
 import { contradicts, invalid, NOT_FOUND } from '../identity/change.ts';
 import type { PostgresClient } from '../pool.ts';
 import type { SecretBox } from '../secret-box.ts';
 import { providerSecretName } from './catalog-store.ts';
-
-/** `apiKey` null: the key that is stored stays. */
-export type ProviderChange = Omit<Provider, 'apiKey'> & { readonly apiKey: string | null };
 
 export async function putProvider(
   client: PostgresClient,

@@ -22,6 +22,7 @@ export type ReportsAddress = { readonly socketPath: string } | { readonly host: 
 export interface Config {
   readonly host: string;
   readonly port: number;
+  readonly adminHost: string;
   readonly adminPort: number;
   readonly gatewayProcesses: number;
   /** The number of worker threads of a process; they start when there is work. */
@@ -47,6 +48,8 @@ export interface Config {
   readonly connectionsMax: number;
   /** How many connections one address may open to a gateway process within 15 seconds. */
   readonly connectionsPerAddress: number;
+  /** Origins whose pages may call the gateway from a browser; null: none. */
+  readonly corsOrigins: '*' | ReadonlySet<string> | null;
   /** Addresses and networks to which `connectionsPerAddress` does not apply. */
   readonly trustedAddresses: readonly string[];
   readonly drainSeconds: number;
@@ -175,9 +178,17 @@ const GIBIBYTE = 1024 ** 3;
 const BODY_LIMIT_BYTES = 33_554_432;
 const LOOPBACK: readonly string[] = ['127.0.0.0/8', '::1'];
 
+const HOST_NAME = /^[A-Za-z0-9.:_-]{1,253}$/;
+
+/** As browsers send it: no path, no default port, host in small letters. */
+function isOrigin(text: string): boolean {
+  return /^https?:[^*]+$/.test(text) && URL.canParse(text) && new URL(text).origin === text;
+}
+
 const SETTINGS = z.object({
-  HOST: text(/^[A-Za-z0-9.:_-]{1,253}$/, 'must be an IP address or a host name'),
+  HOST: text(HOST_NAME, 'must be an IP address or a host name'),
   PORT: wholeNumber(1, 65_535),
+  ADMIN_HOST: text(HOST_NAME, 'must be an IP address or a host name'),
   ADMIN_PORT: wholeNumber(1, 65_535),
   GATEWAY_PROCESSES: wholeNumber(1, 256),
   WORKER_THREADS: wholeNumber(1, 256),
@@ -202,6 +213,14 @@ const SETTINGS = z.object({
   BODY_TIMEOUT_SECONDS: wholeNumber(1, 86_400),
   CONNECTIONS_MAX: wholeNumber(1, 1_000_000),
   CONNECTIONS_PER_ADDRESS: wholeNumber(1, 1_000_000),
+  CORS_ORIGINS: z
+    .string()
+    .transform((value) => (value === '*' ? value : new Set(value.split(',').map((origin) => origin.trim()))))
+    .refine(
+      (origins) => origins === '*' || [...origins].every(isOrigin),
+      'must be "*", or origins such as https://app.example, without a path, with commas between',
+    )
+    .optional(),
   TRUSTED_ADDRESSES: z
     .string()
     .transform((value) => (value === 'none' ? [] : value.split(',').map((entry) => entry.trim())))
@@ -252,6 +271,7 @@ export function readConfig(environment: Environment, workingDirectory: string = 
   return Object.freeze({
     host,
     port,
+    adminHost: settings.ADMIN_HOST ?? '127.0.0.1',
     adminPort: settings.ADMIN_PORT ?? 8081,
     gatewayProcesses,
     workerThreads: settings.WORKER_THREADS ?? Math.max(1, Math.floor(cores / gatewayProcesses)),
@@ -268,6 +288,7 @@ export function readConfig(environment: Environment, workingDirectory: string = 
     bodyTimeoutSeconds: settings.BODY_TIMEOUT_SECONDS ?? 600,
     connectionsMax: settings.CONNECTIONS_MAX ?? 16_384,
     connectionsPerAddress: settings.CONNECTIONS_PER_ADDRESS ?? 2_048,
+    corsOrigins: settings.CORS_ORIGINS ?? null,
     trustedAddresses: settings.TRUSTED_ADDRESSES ?? LOOPBACK,
     drainSeconds: settings.DRAIN_SECONDS ?? 30,
     spoolReserveBytes: settings.SPOOL_RESERVE_BYTES ?? 67_108_864,

@@ -1,7 +1,7 @@
 // Runs one serving process, a gateway or jobs: under a supervisor, with which it talks over its channel, or alone with
 // an admin server of its own.
 
-import { type CompleteConfig, readConfig } from '../config.ts';
+import { type CompleteConfig, localUrl, readConfig } from '../config.ts';
 import { type Clock, systemClock } from '../platform/clock.ts';
 import { createLog, type Log } from '../platform/log.ts';
 import { MetricsRegistry } from '../platform/metrics.ts';
@@ -53,6 +53,7 @@ export async function serveProcess(
   const admin = supervised
     ? null
     : await startAdminServer({
+        host: config.adminHost,
         port: config.adminPort,
         orNext: !config.given.has('ADMIN_PORT'),
         metrics: async () => metrics.render(),
@@ -60,7 +61,7 @@ export async function serveProcess(
       });
   if (admin === null && !supervised)
     throw new StartFault(
-      `ADMIN_PORT: port ${config.adminPort} on 127.0.0.1 is in use by another program; give another ` +
+      `ADMIN_PORT: port ${config.adminPort} on ${config.adminHost} is in use by another program; give another ` +
         `ADMIN_PORT or stop that program`,
     );
   const serving = await start({ config, log, clock: systemClock, metrics }).catch((error: unknown) => {
@@ -71,6 +72,8 @@ export async function serveProcess(
   lifecycle.drainsWith(serving);
   lifecycle.ready();
   if (admin !== null)
-    context.print(`tollgate ${name} is ready; http://127.0.0.1:${admin.port} has /metrics, /healthz, /readyz`);
+    context.print(
+      `tollgate ${name} is ready; ${localUrl(config.adminHost, admin.port)} has /metrics, /healthz, /readyz`,
+    );
   return new Promise(() => undefined);
 }

@@ -130,6 +130,7 @@ function planOf(installation: Installation, print: (text: string) => void): Supe
     gatewayProcesses: config.gatewayProcesses,
     drainLimitMs: config.drainSeconds * 1000,
     endsWithParent: installation.environment.npm_lifecycle_event !== undefined,
+    adminHost: config.adminHost,
     adminPort: config.adminPort,
     adminPortIsFixed: config.given.has('ADMIN_PORT'),
     postgres: isEmbedded ? { module: POSTGRES_MODULE, args: [] } : null,
@@ -143,7 +144,7 @@ function planOf(installation: Installation, print: (text: string) => void): Supe
       applied = await prepareDatabase(installation, { databaseUrl, simulatedProviderUrl, print });
     },
     announce({ adminPort }) {
-      const addresses = { url: localUrl(config.host, port), adminUrl: `http://127.0.0.1:${adminPort}` };
+      const addresses = { url: localUrl(config.host, port), adminUrl: localUrl(config.adminHost, adminPort) };
       recordAddresses(config.dataDirectory, addresses);
       const moved = port === config.port ? null : config.port;
       print(renderBanner({ ...addresses, moved, key: applied?.key ?? null, model: applied?.model ?? null }));

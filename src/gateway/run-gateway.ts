@@ -23,6 +23,7 @@ import { OpenRelays } from '../generation/reply/open-relays.ts';
 import type { RelayContext } from '../generation/reply/relay-params.ts';
 import { RequestScanner } from '../generation/request/scan/request-scanner.ts';
 import type { RoutePreviewer } from '../generation/routing/preview-route.ts';
+import { CrossOrigin } from '../http/cross-origin.ts';
 import { Server } from '../http/server.ts';
 import { BufferPool } from '../platform/buffer-pool.ts';
 import type { Clock } from '../platform/clock.ts';
@@ -289,6 +290,7 @@ function createServer(
       notReady: () => listNotReady(held),
     }),
     renderContext: { requestId: null, publicUrl: config.publicUrl },
+    crossOrigin: config.corsOrigins === null ? null : new CrossOrigin(config.corsOrigins, config.brand),
     limits: {
       connectionsMax: config.connectionsMax,
       connectionsPerAddressMax: config.connectionsPerAddress,

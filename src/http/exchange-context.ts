@@ -2,10 +2,13 @@
 
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { RenderContext } from '../domain/refusals/render.ts';
+import type { CrossOrigin } from './cross-origin.ts';
 import type { BodyContext } from './request-body.ts';
 import type { RequestHead } from './request-head.ts';
 
 export interface ExchangeContext extends BodyContext {
+  /** null: pages of other origins cannot read answers. */
+  readonly crossOrigin: CrossOrigin | null;
   readonly renderContext: RenderContext;
   /**
    * Whether the connection ends with the response: while draining, and when too many connections are open to keep one

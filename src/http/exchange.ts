@@ -99,11 +99,12 @@ export class Exchange extends RequestHead implements BodyOwner {
    */
   begin(
     status: number,
-    headers: HeaderList,
+    ownHeaders: HeaderList,
     read: HeaderList = NO_HEADERS,
     passes: (name: string) => boolean = NONE,
   ): void {
     this.status = status;
+    const headers = this.context.crossOrigin === null ? ownHeaders : this.withCrossOrigin(ownHeaders);
     // uWebSockets.js writes `200 OK` by itself.
     if (status !== 200) this.response.writeStatus(statusLine(status));
     // It writes name and value as they are: all lines are the value of the first name, since each call of it costs more
@@ -125,6 +126,10 @@ export class Exchange extends RequestHead implements BodyOwner {
       lines = withHeader(lines, name, read[index + 1] as string);
     }
     if (first !== null && lines !== null) this.response.writeHeader(first, lines);
+  }
+
+  private withCrossOrigin(headers: HeaderList): HeaderList {
+    return [...headers, ...(this.context.crossOrigin?.headersFor(this.header('origin')) ?? NO_HEADERS)];
   }
 
   /** Writes body bytes with chunked framing; false asks the caller to wait for `onWritable`. Call inside `cork`. */
@@ -293,7 +298,8 @@ export class Exchange extends RequestHead implements BodyOwner {
     this.close();
     this.body.drop(ANSWERED_BODY_TIMEOUT_MS, () => this.response.close());
     this.status = answer.status;
-    const { text, bodyBytes } = answerText(answer, this.method === 'head');
+    const headers = this.withCrossOrigin(answer.headers);
+    const { text, bodyBytes } = answerText({ ...answer, headers }, this.method === 'head');
     this.responseBytes += bodyBytes;
     this.response.cork(() => this.response.writeStatus(statusLine(answer.status)).writeHeader('connection', text));
   }

@@ -4,6 +4,7 @@
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { RenderContext } from '../domain/refusals/render.ts';
 import { type ConnectionCap, type ConnectionLimits, Connections } from './connections.ts';
+import type { CrossOrigin } from './cross-origin.ts';
 import { Exchange } from './exchange.ts';
 import type { ExchangeContext } from './exchange-context.ts';
 import { guardFrame } from './frame-guard.ts';
@@ -27,6 +28,8 @@ export interface ServerOptions {
   readonly onFault: (fault: unknown, request: RequestHead) => void;
   readonly onConnectionRefused?: (cap: ConnectionCap) => void;
   readonly limits?: HttpLimits;
+  /** null, as by default: pages of other origins cannot read answers. */
+  readonly crossOrigin?: CrossOrigin | null;
 }
 
 export interface HttpLimits extends ConnectionLimits {
@@ -69,6 +72,7 @@ export class Server {
     this.connections = new Connections(limits);
     this.context = {
       renderContext: options.renderContext,
+      crossOrigin: options.crossOrigin ?? null,
       bodyTimeoutMs: limits.bodyTimeoutMs,
       droppedBytesMax: limits.droppedBytesMax,
       closing: (isKnown) => this.draining || !this.connections.keeps(isKnown),
@@ -133,12 +137,23 @@ export class Server {
       const wrongMethod: Route = { method: 'GET', anyMethod: true, path, ...takesRest, envelope, handle: refuse };
       this.app.any(patternOf(wrongMethod), (response, request) => this.accept(response, request, wrongMethod));
     }
+    if (this.context.crossOrigin !== null) this.answerPreflights(this.context.crossOrigin);
     // A route that is not in the table does not exist.
     this.app.any('/*', (response, request) => {
       const { envelope, hint } = explainUnknownPath(request.getUrl(), routes, this.context.renderContext.publicUrl);
       const handle = (exchange: Exchange): void => exchange.refuse({ kind: 'unknown_path', path: exchange.path, hint });
       this.accept(response, request, { method: 'GET', anyMethod: true, path: '/*', envelope, handle });
     });
+  }
+
+  /** A preflight has no credential, so it tells nothing of the path that it is for. */
+  private answerPreflights(crossOrigin: CrossOrigin): void {
+    const handle = (exchange: Exchange): void => {
+      const asked = exchange.header('access-control-request-headers');
+      exchange.answer(200, crossOrigin.preflightHeadersFor(exchange.header('origin'), asked), '');
+    };
+    const route: Route = { method: 'GET', anyMethod: true, path: '/*', envelope: 'platform', handle };
+    this.app.options('/*', (response, request) => this.accept(response, request, route));
   }
 
   /** A uWebSockets.js handler must not throw and must attach `onAborted`. This method ensures both. */

@@ -1,4 +1,5 @@
-// Hints for unknown paths: usually the base URL of a client has a `/v1` too many or lacks one.
+// Hints for unknown paths: usually the base URL of a client has a `/v1` too many or lacks one, or the path is of an API
+// that other services have.
 
 import { quoteShort } from '../domain/refusals/quote-short.ts';
 import type { EnvelopeName } from '../domain/refusals/render.ts';
@@ -19,11 +20,58 @@ export function explainUnknownPath(path: string, routes: readonly Route[], publi
   const segments = path.split('/').filter((segment) => segment !== '');
   const meant = segments.length > SEGMENTS_MAX ? null : findMeantEndpoint(segments, routes);
   if (meant !== null) return { envelope: meant.route.envelope, hint: hintAt(meant, publicUrl) };
+  const absent = findAbsentApi(segments);
+  if (absent !== null) return absent;
   const isBaseUrlRight = segments[0] === VERSION && segments.length > 1 && segments[1] !== VERSION;
   return {
     envelope: 'platform',
     hint: isBaseUrlRight ? null : `Set the base URL of your client to ${bothUrls(publicUrl)}.`,
   };
+}
+
+interface AbsentApi {
+  /** The first segments of its paths behind `/v1`. */
+  readonly segments: readonly string[];
+  readonly name: string;
+  readonly envelope: EnvelopeName;
+  readonly instead?: string;
+}
+
+/** What OpenAI's and Anthropic's clients can ask for, and this service does not have. */
+const ABSENT_APIS: readonly AbsentApi[] = [
+  {
+    segments: ['completions'],
+    name: 'legacy completions',
+    envelope: 'openai',
+    instead: 'Use /v1/chat/completions or /v1/responses.',
+  },
+  {
+    segments: ['complete'],
+    name: 'legacy text completions',
+    envelope: 'messages',
+    instead: 'Use /v1/messages.',
+  },
+  { segments: ['audio'], name: 'audio (speech, transcriptions and translations)', envelope: 'openai' },
+  { segments: ['moderations'], name: 'moderations', envelope: 'openai' },
+  { segments: ['realtime'], name: 'the Realtime API', envelope: 'openai', instead: 'Use /v1/responses.' },
+  {
+    segments: ['images', 'variations'],
+    name: 'image variations',
+    envelope: 'openai',
+    instead: 'Use /v1/images/edits.',
+  },
+  { segments: ['messages', 'batches'], name: 'batches', envelope: 'messages' },
+  ...['batches', 'fine_tuning', 'assistants', 'threads', 'vector_stores', 'conversations', 'videos', 'evals'].map(
+    (name) => ({ segments: [name], name: name.replace('_', ' '), envelope: 'openai' }) as const,
+  ),
+];
+
+function findAbsentApi(segments: readonly string[]): UnknownPath | null {
+  const own = segments.slice(segments.findIndex((segment) => segment !== VERSION));
+  const api = ABSENT_APIS.find(({ segments: first }) => first.every((segment, index) => segment === own[index]));
+  if (api === undefined) return null;
+  const { name, envelope, instead } = api;
+  return { envelope, hint: `This service does not offer ${name}.${instead === undefined ? '' : ` ${instead}`}` };
 }
 
 function hintAt({ route, before }: MeantEndpoint, publicUrl: string): string {

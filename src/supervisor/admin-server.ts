@@ -1,5 +1,5 @@
-// The operator's address, on loopback: /metrics, /healthz (this process lives), /readyz (all that should serve,
-// serves).
+// The operator's address, on loopback unless it is told otherwise: /metrics, /healthz (this process lives), /readyz
+// (all that should serve, serves).
 
 import { createServer, type Server } from 'node:http';
 import { finished } from 'node:stream/promises';
@@ -12,6 +12,7 @@ export interface AdminServer {
 }
 
 export interface AdminServerOptions {
+  readonly host: string;
   readonly port: number;
   /** When the port is taken, take the next free one. */
   readonly orNext: boolean;
@@ -20,7 +21,6 @@ export interface AdminServerOptions {
   readonly readiness: () => Promise<Readiness>;
 }
 
-const ADMIN_HOST = '127.0.0.1';
 const PORTS_TRIED_MAX = 100;
 const METRICS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
@@ -28,7 +28,7 @@ const METRICS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 export async function startAdminServer(options: AdminServerOptions): Promise<AdminServer | null> {
   const last = options.orNext ? Math.min(options.port + PORTS_TRIED_MAX, 65_536) : options.port + 1;
   for (let port = options.port; port < last; port++) {
-    const claim = await claimPort(ADMIN_HOST, port);
+    const claim = await claimPort(options.host, port);
     if (claim === null) continue;
     const server = createServer((request, response) => {
       void answer(request.url ?? '/', options).then(
@@ -41,7 +41,8 @@ export async function startAdminServer(options: AdminServerOptions): Promise<Adm
       finished(response).catch(() => undefined);
     });
     server.requestTimeout = 5_000;
-    if (await listen(server, port)) return { port, close: () => close(server).finally(() => claim.release()) };
+    if (await listen(server, options.host, port))
+      return { port, close: () => close(server).finally(() => claim.release()) };
     claim.release();
   }
   return null;
@@ -69,12 +70,12 @@ function text(status: number, body: string): Answer {
   return { status, contentType: 'text/plain; charset=utf-8', body };
 }
 
-async function listen(server: Server, port: number): Promise<boolean> {
+async function listen(server: Server, host: string, port: number): Promise<boolean> {
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) =>
       error.code === 'EADDRINUSE' ? resolve(false) : reject(error),
     );
-    server.listen({ host: ADMIN_HOST, port, exclusive: true }, () => {
+    server.listen({ host, port, exclusive: true }, () => {
       server.removeAllListeners('error');
       resolve(true);
     });

@@ -31,6 +31,7 @@ export interface SupervisorPlan {
   readonly endsWithParent: boolean;
   /** The interval of checks for a sign of life of gateways. */
   readonly watchStepMs?: number;
+  readonly adminHost: string;
   readonly adminPort: number;
   readonly adminPortIsFixed: boolean;
   readonly postgres: ProcessPlan | null;
@@ -221,8 +222,9 @@ export class Supervisor {
   }
 
   async #startAdmin(): Promise<AdminServer> {
-    const { adminPort, adminPortIsFixed } = this.#plan;
+    const { adminHost, adminPort, adminPortIsFixed } = this.#plan;
     const admin = await startAdminServer({
+      host: adminHost,
       port: adminPort,
       orNext: !adminPortIsFixed,
       metrics: () => this.#renderMetrics(),
@@ -230,7 +232,7 @@ export class Supervisor {
     });
     if (admin === null)
       throw new StartFault(
-        `ADMIN_PORT: port ${adminPort} on 127.0.0.1 is in use by another program; give another ADMIN_PORT ` +
+        `ADMIN_PORT: port ${adminPort} on ${adminHost} is in use by another program; give another ADMIN_PORT ` +
           `or stop that program`,
       );
     return admin;

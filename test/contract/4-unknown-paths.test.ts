@@ -36,6 +36,7 @@ const TWICE = `The path has "/v1" twice: set the base URL of your client to ${EI
 const LACKING = `The path lacks "/v1": set the base URL of your client to ${WITH_VERSION}.`;
 const ELSEWHERE = (path: string) => `The path is "${path}": set the base URL of your client to ${EITHER}.`;
 const SLASHES = (path: string) => `The path is "${path}", with single slashes and none at its end.`;
+const AUDIO = 'This service does not offer audio (speech, transcriptions and translations).';
 const NOWHERE = `Set the base URL of your client to ${EITHER}.`;
 
 const ROWS: readonly (readonly [path: string, envelope: Route['envelope'], hint: string | null])[] = [
@@ -64,7 +65,21 @@ const ROWS: readonly (readonly [path: string, envelope: Route['envelope'], hint:
   ['/v1/v1/nothing', 'platform', NOWHERE],
   ['/chat', 'platform', NOWHERE],
   ['/v1/healthz', 'platform', null],
-  ['/v1/moderations', 'platform', null],
+  ['/v1/moderations', 'openai', 'This service does not offer moderations.'],
+  ['/v1/audio/speech', 'openai', AUDIO],
+  ['/v1/audio/transcriptions', 'openai', AUDIO],
+  ['/audio/speech', 'openai', AUDIO],
+  ['/v1/realtime', 'openai', 'This service does not offer the Realtime API. Use /v1/responses.'],
+  ['/v1/realtime/client_secrets', 'openai', 'This service does not offer the Realtime API. Use /v1/responses.'],
+  [
+    '/v1/completions',
+    'openai',
+    'This service does not offer legacy completions. Use /v1/chat/completions or /v1/responses.',
+  ],
+  ['/v1/complete', 'messages', 'This service does not offer legacy text completions. Use /v1/messages.'],
+  ['/v1/messages/batches', 'messages', 'This service does not offer batches.'],
+  ['/v1/fine_tuning/jobs', 'openai', 'This service does not offer fine tuning.'],
+  ['/v1/audiobooks', 'platform', null],
   [`/${'v1/'.repeat(5_000)}models`, 'platform', NOWHERE],
 ];
 
@@ -110,10 +125,21 @@ describe('an unknown path', () => {
     });
     const { code: _, ...models } = (await answerAt('/models')) as Record<string, unknown>;
     assert.deepEqual(models, { error: `There is no endpoint at "/models". ${LACKING}` });
-    const { code: __, ...unknown } = (await answerAt('/v1/moderations')) as Record<string, unknown>;
+    const { code: __, ...unknown } = (await answerAt('/v1/nothing')) as Record<string, unknown>;
     assert.deepEqual(unknown, {
-      error: 'There is no endpoint at "/v1/moderations".',
+      error: 'There is no endpoint at "/v1/nothing".',
       message: 'Check the path and the base URL of your client.',
+    });
+  });
+
+  test('of an API that is not offered names it, in the form of its clients', async () => {
+    assert.deepEqual(await answerAt('/v1/audio/speech'), {
+      error: {
+        message: `There is no endpoint at "/v1/audio/speech". ${AUDIO}`,
+        type: 'invalid_request_error',
+        code: 'unknown_path',
+        param: null,
+      },
     });
   });
 

@@ -28,6 +28,7 @@ const supervisor = new Supervisor(
     endsWithParent: process.env.FAKE_ENDS_WITH_PARENT !== undefined,
     watchStepMs: Number(process.env.FAKE_WATCH_STEP_MS ?? 5_000),
     adminPort: Number(adminPort),
+    adminHost: '127.0.0.1',
     adminPortIsFixed: true,
     postgres: { module, args: ['postgres'] },
     simulatedProvider: null,

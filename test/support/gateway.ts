@@ -61,7 +61,8 @@ export async function startTollgate(options: TollgateOptions): Promise<Tollgate>
   const [port, adminPort] = await freePorts(2);
   const database =
     options.ownPostgres === true || options.env?.['DATABASE_URL'] !== undefined ? null : await createSharedDatabase();
-  const installation = new Installation({ directory, dataDir, port: port ?? 0, adminPort: adminPort ?? 0, database });
+  const adminUrl = `http://${options.env?.['ADMIN_HOST'] ?? '127.0.0.1'}:${adminPort}`;
+  const installation = new Installation({ directory, dataDir, port: port ?? 0, adminUrl, database });
   const env = {
     ...process.env,
     ...(database === null
@@ -102,11 +103,11 @@ class Installation implements Tollgate {
     directory: string;
     dataDir: string;
     port: number;
-    adminPort: number;
+    adminUrl: string;
     database: SharedDatabase | null;
   }) {
     this.url = `http://127.0.0.1:${places.port}`;
-    this.adminUrl = `http://127.0.0.1:${places.adminPort}`;
+    this.adminUrl = places.adminUrl;
     this.dataDir = places.dataDir;
     this.#directory = places.directory;
     this.#database = places.database;

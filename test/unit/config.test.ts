@@ -18,6 +18,26 @@ function refusedLines(environment: Environment): readonly string[] {
 }
 
 describe('settings', () => {
+  test('origins for CORS are a star, or origins as browsers send them', () => {
+    const of = (value: string) => readConfig({ CORS_ORIGINS: value }, '/somewhere').corsOrigins;
+    assert.equal(of('*'), '*');
+    assert.deepEqual(
+      of('https://app.example, http://localhost:3000'),
+      new Set(['https://app.example', 'http://localhost:3000']),
+    );
+    for (const wrong of [
+      'app.example',
+      'https://app.example/',
+      'https://app.example/x',
+      'HTTPS://app.example',
+      '*,https://a.example',
+      'null',
+      'https://a.example:443',
+      'https://*.example',
+    ])
+      assert.match(refusedLines({ CORS_ORIGINS: wrong })[0] ?? '', /^CORS_ORIGINS: must be "\*", or origins such as/);
+  });
+
   test('nothing given: the defaults, frozen', () => {
     const config = readConfig({}, '/somewhere');
     assert.deepEqual(
@@ -25,6 +45,7 @@ describe('settings', () => {
       {
         host: '127.0.0.1',
         port: 8080,
+        adminHost: '127.0.0.1',
         adminPort: 8081,
         gatewayProcesses: availableParallelism(),
         workerThreads: 1,
@@ -41,6 +62,7 @@ describe('settings', () => {
         bodyTimeoutSeconds: 600,
         connectionsMax: 16_384,
         connectionsPerAddress: 2_048,
+        corsOrigins: null,
         trustedAddresses: ['127.0.0.0/8', '::1'],
         drainSeconds: 30,
         spoolReserveBytes: 67_108_864,

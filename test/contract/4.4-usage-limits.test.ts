@@ -6,13 +6,13 @@ import { after, before, describe, test } from 'node:test';
 import type { PrincipalLimit } from '../../src/domain/identity/principal.ts';
 import { registerEpoch } from '../../src/storage/postgres/ledger/wallets.ts';
 import { takeLimitLease } from '../../src/storage/postgres/limits/limit-leases.ts';
-import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
+import type { Postgres } from '../../src/storage/postgres/pool.ts';
 import { type BillingFront, NOBODY, OWNER, startBillingFront } from '../support/billing-front.ts';
 import { type FundedOrganization, fundOrganization } from '../support/executions.ts';
-import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
+import { openTestDatabase, type TestDatabase } from '../support/postgres.ts';
 
 describe('current usage limits', () => {
-  let server: TestPostgres;
+  let database: TestDatabase;
   let postgres: Postgres;
   let acme: FundedOrganization;
   let front: BillingFront;
@@ -32,8 +32,8 @@ describe('current usage limits', () => {
   }
 
   before(async () => {
-    server = await startTestPostgres();
-    postgres = createPostgres({ url: await server.createDatabase(), log: silentLog });
+    database = await openTestDatabase();
+    ({ postgres } = database);
     acme = await fundOrganization(postgres, 0n);
     const { rows } = await postgres.query<{ id: string }>(
       `INSERT INTO users (email) VALUES ('a@acme.test') RETURNING id`,
@@ -58,8 +58,7 @@ describe('current usage limits', () => {
   });
   after(async () => {
     await front?.stop();
-    await postgres?.close();
-    await server?.stop();
+    await database?.close();
   });
 
   const current = async (as: string) =>

@@ -10,7 +10,7 @@ import { deposit } from '../../src/storage/postgres/ledger/credits.ts';
 import { revokeFrozen } from '../../src/storage/postgres/ledger/payer-wallets.ts';
 import { registerEpoch, takeLease } from '../../src/storage/postgres/ledger/wallets.ts';
 import { createListener } from '../../src/storage/postgres/listen.ts';
-import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
+import type { Postgres } from '../../src/storage/postgres/pool.ts';
 import {
   type BillingAnswer,
   type BillingFront,
@@ -20,13 +20,13 @@ import {
   startBillingFront,
 } from '../support/billing-front.ts';
 import { type FundedOrganization, fundOrganization } from '../support/executions.ts';
-import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
+import { openTestDatabase, silentLog, type TestDatabase } from '../support/postgres.ts';
 import { waitFor } from '../support/waiting.ts';
 
 const USD = 10n ** 12n;
 
 describe('billing', () => {
-  let server: TestPostgres;
+  let database: TestDatabase;
   let url: string;
   let postgres: Postgres;
   let acme: FundedOrganization;
@@ -35,9 +35,8 @@ describe('billing', () => {
   let front: BillingFront;
 
   before(async () => {
-    server = await startTestPostgres();
-    url = await server.createDatabase();
-    postgres = createPostgres({ url, log: silentLog });
+    database = await openTestDatabase();
+    ({ url, postgres } = database);
     acme = await fundOrganization(postgres, 25n * USD + 1n);
     other = await fundOrganization(postgres, 5n * USD);
     const { rows } = await postgres.query<{ id: string }>(
@@ -65,8 +64,7 @@ describe('billing', () => {
   });
   after(async () => {
     await front?.stop();
-    await postgres?.close();
-    await server?.stop();
+    await database?.close();
   });
 
   const order = (fields: object = {}) => ({

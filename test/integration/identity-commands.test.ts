@@ -17,22 +17,18 @@ import { tokenCommand } from '../../src/commands/token.ts';
 import { derivePepper, hashCredential } from '../../src/domain/identity/key-hash.ts';
 import type { Principal } from '../../src/domain/identity/principal.ts';
 import { findPrincipalByCredentialHash } from '../../src/storage/postgres/catalog/credentials.ts';
-import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
-import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
+import type { Postgres } from '../../src/storage/postgres/pool.ts';
+import { openTestDatabase, type TestDatabase } from '../support/postgres.ts';
 
 const masterKey = randomBytes(32);
-let server: TestPostgres;
+let database: TestDatabase;
 let postgres: Postgres;
 let url: string;
 before(async () => {
-  server = await startTestPostgres();
-  url = await server.createDatabase();
-  postgres = createPostgres({ url, log: silentLog });
+  database = await openTestDatabase();
+  ({ url, postgres } = database);
 });
-after(async () => {
-  await postgres.close();
-  await server.stop();
-});
+after(() => database?.close());
 
 /** The lines a command printed. */
 async function run(command: Command, line: string): Promise<readonly string[]> {

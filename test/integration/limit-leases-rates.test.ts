@@ -8,25 +8,22 @@ import type { LeaseAnswer } from '../../src/domain/quotas/lease.ts';
 import { closeDeadEpoch } from '../../src/storage/postgres/ledger/epochs.ts';
 import { registerEpoch } from '../../src/storage/postgres/ledger/wallets.ts';
 import { returnLimitLease, takeLimitLease } from '../../src/storage/postgres/limits/limit-leases.ts';
-import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
+import type { Postgres } from '../../src/storage/postgres/pool.ts';
 import { howMany } from '../support/at-length.ts';
 import { seededRandom } from '../support/byte-splits.ts';
 import { fundOrganization } from '../support/executions.ts';
-import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
+import { openTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { mostInAMinute, RateTaker } from '../support/rate-takers.ts';
 
-let server: TestPostgres;
+let database: TestDatabase;
 let postgres: Postgres;
 let organizationId: string;
 before(async () => {
-  server = await startTestPostgres();
-  postgres = createPostgres({ url: await server.createDatabase(), log: silentLog });
+  database = await openTestDatabase();
+  ({ postgres } = database);
   ({ organizationId } = await fundOrganization(postgres, 0n));
 });
-after(async () => {
-  await postgres.close();
-  await server.stop();
-});
+after(() => database?.close());
 
 const ROUNDS = howMany({ short: 3, long: 6 });
 const START_MS = 1_790_000_000_250;

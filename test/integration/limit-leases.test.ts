@@ -8,21 +8,17 @@ import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-i
 import { forgetLimitPools, returnLimitLease, takeLimitLease } from '../../src/storage/postgres/limits/limit-leases.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { admittedRecord, terminalRecord } from '../support/executions.ts';
-import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
+import { openTestDatabase, silentLog, type TestDatabase } from '../support/postgres.ts';
 import { budget, LimitedOrganization } from '../support/usage-limits.ts';
 
-let server: TestPostgres;
+let database: TestDatabase;
 let url: string;
 let postgres: Postgres;
 before(async () => {
-  server = await startTestPostgres();
-  url = await server.createDatabase();
-  postgres = createPostgres({ url, log: silentLog });
+  database = await openTestDatabase();
+  ({ url, postgres } = database);
 });
-after(async () => {
-  await postgres.close();
-  await server.stop();
-});
+after(() => database?.close());
 
 async function readPool(id: string): Promise<{ used: bigint; leased: bigint }> {
   const { rows } = await postgres.query<{ used: string; leased: string }>(

@@ -7,10 +7,10 @@ import { after, before, describe, test } from 'node:test';
 import { nameOwners } from '../../jobs/reports/name-owners.ts';
 import { namingRows } from '../../src/domain/reports/owners.ts';
 import { findOwnerNames } from '../../src/storage/postgres/identity/owner-names.ts';
-import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
-import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
+import type { Postgres } from '../../src/storage/postgres/pool.ts';
+import { openTestDatabase, type TestDatabase } from '../support/postgres.ts';
 
-let server: TestPostgres;
+let database: TestDatabase;
 let postgres: Postgres;
 let ours: Row;
 let theirs: Row;
@@ -48,15 +48,12 @@ async function makeOrganization(slug: string): Promise<Row> {
 }
 
 before(async () => {
-  server = await startTestPostgres();
-  postgres = createPostgres({ url: await server.createDatabase(), log: silentLog });
+  database = await openTestDatabase();
+  ({ postgres } = database);
   ours = await makeOrganization('acme');
   theirs = await makeOrganization('globex');
 });
-after(async () => {
-  await postgres?.close();
-  await server?.stop();
-});
+after(() => database?.close());
 
 const nameRowsOf = (organizationId: string | null) =>
   namingRows((of, ids) => findOwnerNames(postgres, of, ids), organizationId);

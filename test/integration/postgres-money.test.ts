@@ -15,20 +15,17 @@ import { findGeneration, listGenerationsByClientRequestId } from '../../src/stor
 import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-invariants.ts';
 import { type PostResult, postExecutions } from '../../src/storage/postgres/ledger/post-executions.ts';
 import { registerEpoch, returnLease, takeLease } from '../../src/storage/postgres/ledger/wallets.ts';
-import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
+import type { Postgres } from '../../src/storage/postgres/pool.ts';
 import { admittedRecord, fundOrganization, terminalRecord } from '../support/executions.ts';
-import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
+import { openTestDatabase, type TestDatabase } from '../support/postgres.ts';
 
-let server: TestPostgres;
+let database: TestDatabase;
 let postgres: Postgres;
 before(async () => {
-  server = await startTestPostgres();
-  postgres = createPostgres({ url: await server.createDatabase(), log: silentLog });
+  database = await openTestDatabase();
+  ({ postgres } = database);
 });
-after(async () => {
-  await postgres.close();
-  await server.stop();
-});
+after(() => database?.close());
 
 const newEpoch = (): Promise<number> => registerEpoch(postgres, { machine: 'm', pid: 1, kind: 'gateway' });
 

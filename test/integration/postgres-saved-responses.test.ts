@@ -10,24 +10,21 @@ import type { ExecutionRecord, TerminalRecord } from '../../src/records/executio
 import { findGeneration } from '../../src/storage/postgres/ledger/generations.ts';
 import { type PostResult, postExecutions } from '../../src/storage/postgres/ledger/post-executions.ts';
 import { registerEpoch, takeLease } from '../../src/storage/postgres/ledger/wallets.ts';
-import { createPostgres, type Postgres, type PostgresClient } from '../../src/storage/postgres/pool.ts';
+import type { Postgres, PostgresClient } from '../../src/storage/postgres/pool.ts';
 import { findSavedItems } from '../../src/storage/postgres/saved/saved-items.ts';
 import { findSavedResponse, forgetSavedResponses } from '../../src/storage/postgres/saved/saved-responses.ts';
 import { admittedRecord, type FundedOrganization, fundOrganization, terminalRecord } from '../support/executions.ts';
-import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
+import { openTestDatabase, type TestDatabase } from '../support/postgres.ts';
 
-let server: TestPostgres;
+let database: TestDatabase;
 let postgres: Postgres;
 let owner: FundedOrganization;
 let epoch: number;
 before(async () => {
-  server = await startTestPostgres();
-  postgres = createPostgres({ url: await server.createDatabase(), log: silentLog });
+  database = await openTestDatabase();
+  ({ postgres } = database);
 });
-after(async () => {
-  await postgres.close();
-  await server.stop();
-});
+after(() => database?.close());
 beforeEach(async () => {
   owner = await fundOrganization(postgres, 100_000n);
   epoch = await registerEpoch(postgres, { machine: 'm', pid: 1, kind: 'gateway' });

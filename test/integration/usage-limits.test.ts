@@ -10,24 +10,20 @@ import { replaceLimits } from '../../src/storage/postgres/identity/limits.ts';
 import { readCurrentLimits } from '../../src/storage/postgres/limits/current-limits.ts';
 import { returnLimitLease } from '../../src/storage/postgres/limits/limit-leases.ts';
 import { createListener } from '../../src/storage/postgres/listen.ts';
-import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
+import type { Postgres } from '../../src/storage/postgres/pool.ts';
 import { admittedRecord, terminalRecord } from '../support/executions.ts';
-import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
+import { openTestDatabase, silentLog, type TestDatabase } from '../support/postgres.ts';
 import { budget, LimitedOrganization, OPERATOR } from '../support/usage-limits.ts';
 import { waitFor } from '../support/waiting.ts';
 
-let server: TestPostgres;
+let database: TestDatabase;
 let url: string;
 let postgres: Postgres;
 before(async () => {
-  server = await startTestPostgres();
-  url = await server.createDatabase();
-  postgres = createPostgres({ url, log: silentLog });
+  database = await openTestDatabase();
+  ({ url, postgres } = database);
 });
-after(async () => {
-  await postgres.close();
-  await server.stop();
-});
+after(() => database?.close());
 
 describe('changing limits', () => {
   test('a limit keeps its id and what was used; a lower one lends nothing more and revokes', async () => {

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { createLog } from '../../src/platform/log.ts';
 import { startEmbeddedPostgres } from '../../src/storage/postgres/embedded/embedded-postgres.ts';
 import { migratePostgres } from '../../src/storage/postgres/migrate.ts';
-import { createPostgres } from '../../src/storage/postgres/pool.ts';
+import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { removeInstallation } from './remove-installation.ts';
 
 export interface TestPostgres {
@@ -36,6 +36,27 @@ export async function startTestPostgres(): Promise<TestPostgres> {
     await server.stop();
     removeInstallation(directory);
   });
+}
+
+/** A database of the current schema and a pool on it, for all tests of a file. */
+export interface TestDatabase {
+  readonly url: string;
+  readonly postgres: Postgres;
+  close(): Promise<void>;
+}
+
+export async function openTestDatabase(): Promise<TestDatabase> {
+  const server = await startTestPostgres();
+  const url = await server.createDatabase();
+  const postgres = createPostgres({ url, log: silentLog });
+  return {
+    url,
+    postgres,
+    async close() {
+      await postgres.close();
+      await server.stop();
+    },
+  };
 }
 
 /** The end of a CREATE DATABASE: a small one copied as files costs a third of what it costs through the log. */

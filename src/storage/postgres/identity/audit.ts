@@ -2,12 +2,10 @@
 
 import type { Actor } from '../../../domain/identity/actor.ts';
 import type { AuditAction, AuditEntry, AuditTarget } from '../../../domain/identity/audit-entry.ts';
-import { areUuids } from '../../../domain/identity/names.ts';
 import type { Page, PageParams } from '../../../domain/lists/page.ts';
-import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
+import type { Refused } from '../../../domain/refusals/refused.ts';
 import type { PostgresClient } from '../pool.ts';
-import { NOT_FOUND } from './change.ts';
-import { endPage, PAGE_COLUMNS, startPage } from './page.ts';
+import { PAGE_COLUMNS, readPage } from './page.ts';
 
 /** Plain data of the target before and after; absent where it did not exist. Amounts are strings. */
 export interface AuditedChange {
@@ -78,11 +76,7 @@ export async function listAudit(
   postgres: PostgresClient,
   params: PageParams & { organizationId: string | null },
 ): Promise<Page<AuditEntry> | Refused> {
-  const start = startPage(params);
-  if (isRefused(start)) return start;
-  if (params.organizationId !== null && !areUuids(params.organizationId)) return NOT_FOUND;
-  const { rows } = await postgres.query<AuditRow>(LIST_AUDIT, [...start.values, params.organizationId]);
-  return endPage(rows, start.limit, (row) => ({
+  return readPage(postgres, params, LIST_AUDIT, [params.organizationId], (row: AuditRow) => ({
     id: row.id,
     atMs: Number(row.created_us) / 1000,
     organizationId: row.organization_id,

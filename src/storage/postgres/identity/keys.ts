@@ -17,7 +17,7 @@ import { auditKey, lockKeyToChange, recordKeyChange } from './key-changes.ts';
 import { refuseCharging } from './key-payer.ts';
 import { findKey, KEY_COLUMNS, KEY_SOURCE, type KeyRow, toKey } from './key-rows.ts';
 import { refuseUnknownModels } from './model-access.ts';
-import { endPage, PAGE_CONDITION, PAGE_ORDER, startPage } from './page.ts';
+import { PAGE_CONDITION, PAGE_ORDER, readPage } from './page.ts';
 import { refuseCount } from './refuse-count.ts';
 
 const EVERY_MODEL: ModelLists = { platform: null, organization: null };
@@ -93,17 +93,16 @@ export async function listKeys(
   postgres: PostgresClient,
   params: PageParams & { organizationId: string; teamId?: string | undefined; userId?: string | undefined },
 ): Promise<Page<Key> | Refused> {
-  const start = startPage(params);
-  if (isRefused(start)) return start;
   const { organizationId, teamId = null, userId = null } = params;
-  if (!areUuids(organizationId, ...[teamId, userId].filter((id) => id !== null))) return NOT_FOUND;
-  const { rows } = await postgres.query<KeyRow>(
+  return readPage(
+    postgres,
+    params,
     `SELECT ${KEY_COLUMNS} FROM ${KEY_SOURCE}
       WHERE ${PAGE_CONDITION} AND t.organization_id = $4 AND ($5::uuid IS NULL OR t.team_id = $5)
         AND ($6::uuid IS NULL OR t.user_id = $6) ${PAGE_ORDER}`,
-    [...start.values, organizationId, teamId, userId],
+    [organizationId, teamId, userId],
+    toKey,
   );
-  return endPage(rows, start.limit, toKey);
 }
 
 export async function getKey(postgres: PostgresClient, reference: KeyReference): Promise<Key | Refused> {

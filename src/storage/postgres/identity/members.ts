@@ -21,7 +21,7 @@ import {
   scopeExists,
   toMember,
 } from './memberships.ts';
-import { endPage, PAGE_CONDITION, PAGE_ORDER, startPage } from './page.ts';
+import { PAGE_CONDITION, PAGE_ORDER, readPage } from './page.ts';
 import { refuseCount } from './refuse-count.ts';
 
 const PERMISSION_DENIED: Refused = { refused: 'permission_denied', reason: 'only an owner makes or unmakes an owner' };
@@ -30,17 +30,16 @@ export async function listMembers(
   postgres: PostgresClient,
   params: PageParams & MemberScope,
 ): Promise<Page<Member> | Refused> {
-  const start = startPage(params);
-  if (isRefused(start)) return start;
-  const { organizationId, teamId } = params;
-  if (!isNameable(params)) return NOT_FOUND;
-  const { rows } = await postgres.query<MembershipRow & { id: string }>(
+  const page = await readPage(
+    postgres,
+    params,
     `SELECT ${MEMBER_COLUMNS} FROM ${MEMBER_SOURCE}
       WHERE ${PAGE_CONDITION} AND t.organization_id = $4 AND t.team_id IS NOT DISTINCT FROM $5::uuid ${PAGE_ORDER}`,
-    [...start.values, organizationId, teamId],
+    [params.organizationId, params.teamId],
+    toMember,
   );
-  if (rows.length === 0 && !(await scopeExists(postgres, params))) return NOT_FOUND;
-  return endPage(rows, start.limit, toMember);
+  const isEmpty = !isRefused(page) && page.items.length === 0;
+  return isEmpty && !(await scopeExists(postgres, params)) ? NOT_FOUND : page;
 }
 
 /** For commands, which refer to people by email. */

@@ -12,7 +12,7 @@ import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
 import { change, NOT_FOUND, refuseProblems } from './change.ts';
 import { addMembership } from './memberships.ts';
-import { endPage, PAGE_COLUMNS, PAGE_CONDITION, PAGE_ORDER, startPage } from './page.ts';
+import { PAGE_COLUMNS, PAGE_CONDITION, PAGE_ORDER, readPage } from './page.ts';
 
 export interface CreateOrganizationParams {
   readonly slug: string;
@@ -70,13 +70,13 @@ export async function listOrganizations(
   postgres: PostgresClient,
   params: PageParams,
 ): Promise<Page<Organization> | Refused> {
-  const start = startPage(params);
-  if (isRefused(start)) return start;
-  const { rows } = await postgres.query<OrganizationRow>(
+  return readPage(
+    postgres,
+    params,
     `SELECT ${COLUMNS} FROM ${SOURCE} WHERE ${PAGE_CONDITION} ${PAGE_ORDER}`,
-    start.values,
+    [],
+    toOrganization,
   );
-  return endPage(rows, start.limit, toOrganization);
 }
 
 /** The organizations of which a user is a member, and in which their tokens can work. */
@@ -84,21 +84,20 @@ export async function listOrganizationsOfUser(
   postgres: PostgresClient,
   params: PageParams & { userId: string },
 ): Promise<Page<OwnOrganization> | Refused> {
-  const start = startPage(params);
-  if (isRefused(start)) return start;
-  if (!areUuids(params.userId)) return NOT_FOUND;
-  const { rows } = await postgres.query<OrganizationRow & { role: Role }>(
+  return readPage(
+    postgres,
+    params,
     `SELECT ${COLUMNS}, m.role FROM ${SOURCE} JOIN memberships m ON m.organization_id = t.id AND m.user_id = $4
       AND m.team_id IS NULL
       WHERE ${PAGE_CONDITION} ${PAGE_ORDER}`,
-    [...start.values, params.userId],
+    [params.userId],
+    ({ id, slug, display_name, role }: OrganizationRow & { role: Role }) => ({
+      id,
+      slug,
+      displayName: display_name,
+      role,
+    }),
   );
-  return endPage(rows, start.limit, ({ id, slug, display_name, role }) => ({
-    id,
-    slug,
-    displayName: display_name,
-    role,
-  }));
 }
 
 export async function getOrganization(

@@ -1,9 +1,11 @@
 // Pages of lists in order of creation. Each page continues after the last item of the previous one, whatever was added
 // meanwhile.
 
+import { areUuids } from '../../../domain/identity/names.ts';
 import type { Page, PageParams } from '../../../domain/lists/page.ts';
-import type { Refused } from '../../../domain/refusals/refused.ts';
-import { invalid } from './change.ts';
+import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
+import type { PostgresClient, Statement } from '../pool.ts';
+import { invalid, NOT_FOUND } from './change.ts';
 
 /** The columns that every listed row must have, for a table named `t`. */
 export const PAGE_COLUMNS = `t.id, (extract(epoch FROM t.created_at) * 1000000)::bigint AS created_us`;
@@ -15,13 +17,13 @@ export const PAGE_ORDER = 'ORDER BY t.created_at, t.id LIMIT $3';
 const LIMIT_DEFAULT = 50;
 const LIMIT_MAX = 200;
 
-export interface PageStart {
+interface PageStart {
   readonly limit: number;
   /** The values of `$1`, `$2` and `$3`. */
   readonly values: readonly [string | null, string | null, number];
 }
 
-export function startPage({ limit = LIMIT_DEFAULT, cursor = null }: PageParams): PageStart | Refused {
+function startPage({ limit = LIMIT_DEFAULT, cursor = null }: PageParams): PageStart | Refused {
   if (!Number.isInteger(limit) || limit < 1 || limit > LIMIT_MAX)
     return invalid('limit', `must be from 1 to ${LIMIT_MAX}`);
   if (cursor === null) return { limit, values: [null, null, limit + 1] };
@@ -33,7 +35,25 @@ export function startPage({ limit = LIMIT_DEFAULT, cursor = null }: PageParams):
   return { limit, values: [match[1], match[2], limit + 1] };
 }
 
-export function endPage<Row extends { id: string; created_us: string }, T>(
+/**
+ * One page of what `statement` lists, which has the ids as `$4` and following; null stands for any. `not_found`: one of
+ * them cannot be an id.
+ */
+export async function readPage<Row extends { id: string; created_us: string }, T>(
+  postgres: PostgresClient,
+  params: PageParams,
+  statement: Statement,
+  ids: readonly (string | null)[],
+  toItem: (row: Row) => T,
+): Promise<Page<T> | Refused> {
+  const start = startPage(params);
+  if (isRefused(start)) return start;
+  if (!areUuids(...ids.filter((id) => id !== null))) return NOT_FOUND;
+  const { rows } = await postgres.query<Row>(statement, [...start.values, ...ids]);
+  return endPage(rows, start.limit, toItem);
+}
+
+function endPage<Row extends { id: string; created_us: string }, T>(
   rows: readonly Row[],
   limit: number,
   toItem: (row: Row) => T,

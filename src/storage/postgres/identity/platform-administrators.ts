@@ -4,12 +4,12 @@ import type { Actor } from '../../../domain/identity/actor.ts';
 import { areUuids, emailProblem } from '../../../domain/identity/names.ts';
 import type { PlatformAdministrator } from '../../../domain/identity/platform-administrator.ts';
 import type { Page, PageParams } from '../../../domain/lists/page.ts';
-import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
+import type { Refused } from '../../../domain/refusals/refused.ts';
 import { notifyPrincipalsChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
 import { change, conflict, NOT_FOUND, refuseProblems } from './change.ts';
-import { endPage, startPage } from './page.ts';
+import { readPage } from './page.ts';
 
 interface AdministratorRow {
   readonly id: string;
@@ -24,16 +24,16 @@ export async function listPlatformAdministrators(
   postgres: PostgresClient,
   params: PageParams,
 ): Promise<Page<PlatformAdministrator> | Refused> {
-  const start = startPage(params);
-  if (isRefused(start)) return start;
-  const { rows } = await postgres.query<AdministratorRow>(
+  return readPage(
+    postgres,
+    params,
     `SELECT ${COLUMNS} FROM ${SOURCE}
       WHERE ($1::bigint IS NULL OR (p.created_at, p.user_id) >
         (timestamptz 'epoch' + $1::bigint * interval '1 microsecond', $2::uuid))
       ORDER BY p.created_at, p.user_id LIMIT $3`,
-    start.values,
+    [],
+    toAdministrator,
   );
-  return endPage(rows, start.limit, toAdministrator);
 }
 
 /** `conflict`: is an administrator already. */

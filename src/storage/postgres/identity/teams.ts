@@ -9,7 +9,7 @@ import { notifyPrincipalsChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
 import { change, conflict, NOT_FOUND, refuseProblems } from './change.ts';
-import { endPage, PAGE_COLUMNS, PAGE_CONDITION, PAGE_ORDER, startPage } from './page.ts';
+import { PAGE_COLUMNS, PAGE_CONDITION, PAGE_ORDER, readPage } from './page.ts';
 import { refuseCount } from './refuse-count.ts';
 
 interface TeamRow {
@@ -55,14 +55,13 @@ export async function listTeams(
   postgres: PostgresClient,
   params: PageParams & { organizationId: string },
 ): Promise<Page<Team> | Refused> {
-  const start = startPage(params);
-  if (isRefused(start)) return start;
-  if (!areUuids(params.organizationId)) return NOT_FOUND;
-  const { rows } = await postgres.query<TeamRow>(
+  return readPage(
+    postgres,
+    params,
     `SELECT ${COLUMNS} FROM teams t WHERE ${PAGE_CONDITION} AND t.organization_id = $4 ${PAGE_ORDER}`,
-    [...start.values, params.organizationId],
+    [params.organizationId],
+    toTeam,
   );
-  return endPage(rows, start.limit, toTeam);
 }
 
 export async function getTeam(

@@ -13,12 +13,12 @@ import { generateToken } from '../../../domain/identity/generate-credential.ts';
 import { derivePepper, hashCredential, keyPrefix } from '../../../domain/identity/key-hash.ts';
 import { areUuids, emailProblem, labelProblem } from '../../../domain/identity/names.ts';
 import type { Page, PageParams } from '../../../domain/lists/page.ts';
-import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
+import type { Refused } from '../../../domain/refusals/refused.ts';
 import { notifyPrincipalsChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
 import { change, invalid, NOT_FOUND, refuseProblems } from './change.ts';
-import { endPage, PAGE_COLUMNS, PAGE_CONDITION, PAGE_ORDER, startPage } from './page.ts';
+import { PAGE_COLUMNS, PAGE_CONDITION, PAGE_ORDER, readPage } from './page.ts';
 import { refuseCount } from './refuse-count.ts';
 
 interface TokenRow {
@@ -80,14 +80,13 @@ export async function listTokens(
   postgres: PostgresClient,
   params: PageParams & { userId: string },
 ): Promise<Page<Token> | Refused> {
-  const start = startPage(params);
-  if (isRefused(start)) return start;
-  if (!areUuids(params.userId)) return NOT_FOUND;
-  const { rows } = await postgres.query<TokenRow>(
+  return readPage(
+    postgres,
+    params,
     `SELECT ${COLUMNS} FROM access_tokens t WHERE ${PAGE_CONDITION} AND t.user_id = $4 ${PAGE_ORDER}`,
-    [...start.values, params.userId],
+    [params.userId],
+    toToken,
   );
-  return endPage(rows, start.limit, toToken);
 }
 
 /** Idempotent. Every gateway is notified at once. */

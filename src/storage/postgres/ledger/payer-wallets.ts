@@ -8,7 +8,7 @@ import type { PayerWallet } from '../../../domain/money/payer-wallet.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import { recordAudit } from '../identity/audit.ts';
 import { change, NOT_FOUND } from '../identity/change.ts';
-import { endPage, PAGE_COLUMNS, PAGE_CONDITION, PAGE_ORDER, startPage } from '../identity/page.ts';
+import { PAGE_COLUMNS, PAGE_CONDITION, PAGE_ORDER, readPage } from '../identity/page.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { revokeLeases } from './wallets.ts';
 
@@ -37,14 +37,13 @@ export async function listWallets(
   postgres: PostgresClient,
   params: PageParams & { organizationId: string },
 ): Promise<Page<PayerWallet> | Refused> {
-  const start = startPage(params);
-  if (isRefused(start)) return start;
-  if (!areUuids(params.organizationId)) return NOT_FOUND;
-  const { rows } = await postgres.query<WalletRow>(
+  return readPage(
+    postgres,
+    params,
     `SELECT ${COLUMNS} FROM wallets t WHERE ${PAGE_CONDITION} AND t.organization_id = $4 ${PAGE_ORDER}`,
-    [...start.values, params.organizationId],
+    [params.organizationId],
+    toWallet,
   );
-  return endPage(rows, start.limit, toWallet);
 }
 
 /** The id of an existing payer's wallet: the organization's, or a member's own, which is created on first use. */

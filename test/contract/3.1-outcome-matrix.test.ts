@@ -60,6 +60,11 @@ test('the table has a row for every outcome', () => {
 for (const [outcome, usageSource, charge, ratedCost, chargeWithout, ratedWithout, billingStatus] of ROWS) {
   describe(outcome, () => {
     const base = { outcome, price: PRICE, billed: true, authorizedAmount: picoUsd(1000n) };
+    /** What an end with usage costs where `held` is charged, and `beyond` goes to suspense, if anything is charged. */
+    const costing = (held: bigint, beyond: bigint) =>
+      charge === COST
+        ? { billingStatus, ratedCost, charge: held, suspense: beyond }
+        : { billingStatus, ratedCost, charge, suspense: 0n };
 
     test('billed, with usage', () => {
       assert.deepEqual(settle({ ...base, usage: USAGE, usageSource }), {
@@ -71,37 +76,19 @@ for (const [outcome, usageSource, charge, ratedCost, chargeWithout, ratedWithout
     });
     test('billed, with usage above the hold', () => {
       const settled = settle({ ...base, usage: USAGE, usageSource, authorizedAmount: picoUsd(400n) });
-      const charged = charge === COST;
-      assert.deepEqual(settled, {
-        billingStatus,
-        ratedCost,
-        charge: charged ? 400n : charge,
-        suspense: charged ? 100n : 0n,
-      });
+      assert.deepEqual(settled, costing(400n, 100n));
     });
     test(
       'billed, served with what has no price: charged as held, and what the price does not account for is ' +
         'in suspense',
       () => {
         const settled = settle({ ...base, usage: USAGE, usageSource, isUnpriced: true });
-        const charged = charge === COST;
-        assert.deepEqual(settled, {
-          billingStatus,
-          ratedCost,
-          charge: charged ? 1000n : charge,
-          suspense: charged ? 500n : 0n,
-        });
+        assert.deepEqual(settled, costing(1000n, 500n));
       },
     );
     test('billed, served with what has no price, above the hold all the same', () => {
       const settled = settle({ ...base, usage: USAGE, usageSource, isUnpriced: true, authorizedAmount: picoUsd(400n) });
-      const charged = charge === COST;
-      assert.deepEqual(settled, {
-        billingStatus,
-        ratedCost,
-        charge: charged ? 400n : charge,
-        suspense: charged ? 100n : 0n,
-      });
+      assert.deepEqual(settled, costing(400n, 100n));
     });
     test('not billed, served with what has no price', () => {
       const settled = settle({

@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import pg from 'pg';
 import type { DescribedRoute } from '../../src/control-plane/openapi/described-route.ts';
 import { howMany } from '../support/at-length.ts';
-import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
+import { type FakeUpstream, ONE_TOKEN_REPLY, startFakeUpstream } from '../support/fake-upstream.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { settledGeneration } from '../support/generation-lookup.ts';
 import { GENERATION_ROUTES } from '../support/generation-routes.ts';
@@ -422,9 +422,7 @@ describe('identity: every caller on every route', () => {
   let cells = 0;
 
   before(async () => {
-    upstream = await startFakeUpstream(() => ({
-      body: JSON.stringify({ usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }),
-    }));
+    upstream = await startFakeUpstream(() => ONE_TOKEN_REPLY);
     tollgate = await startTollgate({
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url }),
       env: { ADMIN_TOKEN },

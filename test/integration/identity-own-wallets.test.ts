@@ -6,6 +6,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import { parseConfigurationFile } from '../../src/domain/configuration/parse-configuration-file.ts';
 import type { Actor } from '../../src/domain/identity/actor.ts';
+import type { KeyWithSecret } from '../../src/domain/identity/api-key.ts';
 import { derivePepper, hashCredential } from '../../src/domain/identity/key-hash.ts';
 import { applyConfiguration } from '../../src/storage/postgres/apply/apply-configuration.ts';
 import { findPrincipalByCredentialHash } from '../../src/storage/postgres/catalog/credentials.ts';
@@ -84,6 +85,20 @@ async function makePeople(): Promise<People> {
   };
 }
 
+/** A member's, charged to the member's own wallet. */
+const makeOwnKey = async ({
+  organizationId,
+  member,
+}: Pick<People, 'organizationId' | 'member'>): Promise<KeyWithSecret> =>
+  done(
+    await createKey(postgres, secrets, personOf(member), {
+      organizationId,
+      name: 'own',
+      userId: member,
+      payer: 'user',
+    }),
+  );
+
 const wallets = async (): Promise<number> =>
   (await postgres.query('SELECT FROM wallets WHERE user_id IS NOT NULL')).rowCount;
 const auditLength = async (organizationId: string): Promise<number> =>
@@ -143,14 +158,7 @@ describe('a key that its user pays for', () => {
   test('is rotated and changed by who may make it; an administrator may end it', async () => {
     const people = await makePeople();
     const { organizationId, member } = people;
-    const made = done(
-      await createKey(postgres, secrets, personOf(member), {
-        organizationId,
-        name: 'own',
-        userId: member,
-        payer: 'user',
-      }),
-    );
+    const made = await makeOwnKey(people);
     const name = { organizationId, keyId: made.id };
     const { secret: _, ...shown } = made;
     for (const who of ['owner', 'admin', 'teamOwner'] as const) {
@@ -179,14 +187,7 @@ describe('a key that its user pays for', () => {
   test('as its user: only their own, and what the organization pays for is only ended', async () => {
     const people = await makePeople();
     const { organizationId, member } = people;
-    const own = done(
-      await createKey(postgres, secrets, personOf(member), {
-        organizationId,
-        name: 'own',
-        userId: member,
-        payer: 'user',
-      }),
-    );
+    const own = await makeOwnKey(people);
     const given = done(
       await createKey(postgres, secrets, personOf(people.admin), { organizationId, name: 'given', userId: member }),
     );
@@ -227,14 +228,7 @@ organizations:
 
   test('stays, whatever a configuration file says: nobody else comes to spend that wallet', async () => {
     const { organizationId, member } = await makePeople();
-    const made = done(
-      await createKey(postgres, secrets, personOf(member), {
-        organizationId,
-        name: 'own',
-        userId: member,
-        payer: 'user',
-      }),
-    );
+    const made = await makeOwnKey({ organizationId, member });
     const withSecret = (file: string) => file.replace('name: own', `name: own, secret: ${made.secret}`);
     for (const file of [
       fileFor('other@acme.test'),
@@ -268,14 +262,7 @@ organizations:
 
   test('is the owner of its wallet, by the word of the database', async () => {
     const { organizationId, member, admin } = await makePeople();
-    const { id } = done(
-      await createKey(postgres, secrets, personOf(member), {
-        organizationId,
-        name: 'own',
-        userId: member,
-        payer: 'user',
-      }),
-    );
+    const { id } = await makeOwnKey({ organizationId, member });
     for (const userId of [admin, null]) {
       await assert.rejects(
         postgres.query('UPDATE api_keys SET user_id = $2 WHERE id = $1', [id, userId]),

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
+import { type FakeUpstream, ONE_TOKEN_REPLY, startFakeUpstream } from '../support/fake-upstream.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { httpCall } from '../support/http-call.ts';
 import { openLedgerView } from '../support/ledger-view.ts';
@@ -17,9 +17,7 @@ describe('the embedded Postgres ends', { timeout: 180_000 }, () => {
   let tollgate: Tollgate;
 
   before(async () => {
-    upstream = await startFakeUpstream(() => ({
-      body: JSON.stringify({ usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }),
-    }));
+    upstream = await startFakeUpstream(() => ONE_TOKEN_REPLY);
     tollgate = await startTollgate({
       ownPostgres: true,
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url }),

@@ -29,6 +29,11 @@ export interface ScriptedReply {
 /** `reset` and `close`: not a byte of reply. `silence`: the connection stays open without one. */
 export type Script = ScriptedReply | { readonly instead: 'reset' | 'close' | 'silence' };
 
+/** The smallest reply of a chat model that reports its usage: one token in, one out. */
+export const ONE_TOKEN_REPLY: ScriptedReply = {
+  body: JSON.stringify({ usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }),
+};
+
 export interface FakeUpstream {
   readonly url: string;
   /** Every whole request, in the order in which they arrived. */

@@ -1,8 +1,8 @@
 // What the commands on providers and on models have in common: they list, and remove one by its id.
 
-import type { CatalogKind } from '../domain/configuration/difference.ts';
+import type { CatalogKind, CatalogState } from '../domain/configuration/difference.ts';
 import { removeFromCatalog } from '../storage/postgres/catalog/catalog-operations.ts';
-import { type CatalogState, readCatalogStates } from '../storage/postgres/catalog/catalog-states.ts';
+import { readCatalogStates } from '../storage/postgres/catalog/catalog-states.ts';
 import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './command.ts';
 import { withDatabase } from './database.ts';
 import { commandActor, expectDone } from './identity.ts';
@@ -41,7 +41,7 @@ async function list(
 async function remove(kind: CatalogKind, id: string, { environment, print }: CommandContext): Promise<number> {
   const what = `${kind} "${id}"`;
   await withDatabase(environment, async (postgres) =>
-    expectDone(await removeFromCatalog(postgres, commandActor(environment), { kind, id }), what),
+    expectDone(await removeFromCatalog(postgres, commandActor(environment), { kind, id, version: null }), what),
   );
   print(`${what} is removed`);
   return 0;

@@ -7,6 +7,7 @@ import { checkAgainst } from '../domain/refusals/check-against.ts';
 import { readQuery } from '../domain/refusals/read-query.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { Exchange } from '../http/exchange.ts';
+import { decodePath } from './decode-path.ts';
 import { readJsonBody } from './read-json-body.ts';
 
 /** The description of a route in the OpenAPI document. A null field means that the route has no such part. */
@@ -45,7 +46,7 @@ export type HeaderSchemas = Readonly<Record<string, z.ZodType>>;
 /** The input of an operation: the request, read and checked. */
 export interface OperationInput<Query, Body> {
   readonly principal: Principal;
-  /** Path parameters by name. One whose name ends in `Id` is a UUID in lower case. */
+  /** Path parameters by name. One whose name ends in `Id` is a UUID in lower case; the rest of a path is decoded. */
   readonly ids: Readonly<Record<string, string>>;
   readonly query: Query;
   readonly body: Body;
@@ -119,6 +120,8 @@ function readInput(
 }
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+/** The rest of a path is the id of a model. */
+const MODEL_NAME = /^[\x21-\x7e]{1,200}$/;
 const NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 
 /** null: a parameter is no well-formed id. It is then answered like an id that does not exist. */
@@ -127,8 +130,9 @@ export function readIds(exchange: Exchange): Record<string, string> | null {
   const names = exchange.route.path.split('/').filter((segment) => segment.startsWith(':'));
   for (const [index, name] of names.entries()) {
     const value = exchange.parameters[index] ?? '';
-    if (!(name.endsWith('Id') ? UUID : NAME).test(value)) return null;
-    ids[name.slice(1)] = value.toLowerCase();
+    const rest = exchange.route.takesRest === true ? decodePath(value) : null;
+    if (!(rest !== null ? MODEL_NAME : name.endsWith('Id') ? UUID : NAME).test(rest ?? value)) return null;
+    ids[name.slice(1)] = rest ?? value.toLowerCase();
   }
   return ids;
 }

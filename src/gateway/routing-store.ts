@@ -14,7 +14,7 @@ export function createRoutingStore(postgres: Postgres): RoutingStore {
   return {
     listPolicies: () => listPolicies(postgres),
     getPolicy: (name) => getPolicy(postgres, name),
-    putPolicy: (actor, name, definition) => publishPolicy(postgres, actor, { name, definition }),
+    putPolicy: (actor, policy) => publishPolicy(postgres, actor, policy),
     getOrganizationRouting: (organizationId) => getOrganizationRouting(postgres, organizationId),
     setOrganizationRouting: (actor, organizationId, policy) =>
       setOrganizationRouting(postgres, actor, organizationId, policy),

@@ -43,6 +43,7 @@ import { readSpoolEnds } from '../storage/spool/spool-directory.ts';
 import { SpoolWriter } from '../storage/spool/spool-writer.ts';
 import { ProviderCalls } from '../upstream/providers.ts';
 import { createBillingStore } from './billing-store.ts';
+import { createCatalogStore } from './catalog-store.ts';
 import { CoarseClock } from './coarse-clock.ts';
 import { createRoutePreview } from './create-route-preview.ts';
 import { createRouter } from './create-router.ts';
@@ -283,6 +284,7 @@ function createServer(
       billing: createBillingStore(postgres, { masterKey: config.masterKey }),
       webhookTargets: { allowHttp: config.webhookAllowHttp, allowPrivate: config.webhookAllowPrivate },
       routing: createRoutingStore(postgres),
+      catalogStore: createCatalogStore(postgres, { masterKey: config.masterKey }),
       reports,
       previewRoute: createRoutePreview({ postgres, previewer, catalog: () => catalog.serving }),
       publicUrl: config.publicUrl,

@@ -21,6 +21,7 @@ import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { authorizeBy, meterChanges } from './authorize.ts';
 import { billingRows } from './billing-routes.ts';
+import { catalogRows } from './catalog-routes.ts';
 import type { ControlPlaneRow } from './control-plane-row.ts';
 import { organizationRows } from './organization-routes.ts';
 import { personalRows } from './personal-routes.ts';
@@ -32,6 +33,7 @@ export function controlPlaneRoutes(parts: RouteParts): readonly DescribedRoute[]
   const rows = [
     ...personalRows(parts),
     ...platformRows(parts),
+    ...catalogRows(parts),
     ...organizationRows(parts),
     ...billingRows(parts),
     ...reportRows(parts),

@@ -3,7 +3,7 @@
 import type { DescribedRoute, RouteAccess } from '../control-plane/openapi/described-route.ts';
 import type { Operation } from '../control-plane/operation.ts';
 
-export interface ControlPlaneRow extends Pick<DescribedRoute, 'method' | 'path'>, RouteAccess {
+export interface ControlPlaneRow extends Pick<DescribedRoute, 'method' | 'path' | 'takesRest'>, RouteAccess {
   readonly operation: Operation;
 }
 

@@ -54,11 +54,12 @@ function tenancyRows(parts: RouteParts): ControlPlaneRow[] {
   ];
 }
 
-function routingRows({ routing, previewRoute }: RouteParts): ControlPlaneRow[] {
+function routingRows({ routing, catalogStore, previewRoute }: RouteParts): ControlPlaneRow[] {
   return [
     row('GET', POLICIES_PATH, PLATFORM_ADMIN, policies.listPolicies(routing)),
     row('GET', `${POLICIES_PATH}/:policyName`, PLATFORM_ADMIN, policies.getPolicy(routing)),
     row('PUT', `${POLICIES_PATH}/:policyName`, PLATFORM_ADMIN, policies.putPolicy(routing)),
+    row('DELETE', `${POLICIES_PATH}/:policyName`, PLATFORM_ADMIN, policies.removePolicy(catalogStore)),
     row('POST', '/v1/admin/routing/preview', PLATFORM_ADMIN, previewRouting(previewRoute)),
     row('GET', `${ORGANIZATION_PATH}/routing`, PLATFORM_ADMIN, policies.getOrganizationRouting(routing)),
     row('PUT', `${ORGANIZATION_PATH}/routing`, PLATFORM_ADMIN, policies.setOrganizationRouting(routing)),

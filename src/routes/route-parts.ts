@@ -2,6 +2,7 @@
 
 import type { BillingStore } from '../control-plane/billing/billing-store.ts';
 import type { WebhookTargets } from '../control-plane/billing/webhooks.ts';
+import type { CatalogStore } from '../control-plane/catalog/catalog-store.ts';
 import type { ChangeMeter } from '../control-plane/change-meter.ts';
 import type { GenerationLookup } from '../control-plane/executions/get-generation.ts';
 import type { FindGenerations } from '../control-plane/executions/list-generations.ts';
@@ -25,6 +26,7 @@ export interface RouteParts {
   readonly identity: IdentityStore;
   readonly billing: BillingStore;
   readonly routing: RoutingStore;
+  readonly catalogStore: CatalogStore;
   readonly previewRoute: PreviewRoute;
   readonly reports: ReportForwarder;
   readonly webhookTargets: WebhookTargets;

@@ -68,6 +68,7 @@ const parts = {
   identity,
   billing: identity,
   routing: identity,
+  catalogStore: identity,
   previewRoute: async ({ body, ...order }: PreviewParams) => {
     asked.push({ operation: 'previewRoute', values: [order, body.toString()] });
     return answer;
@@ -350,6 +351,11 @@ function exampleOf(route: DescribedRoute): Readonly<Record<string, unknown>> {
     classifier: { model: 'sim/judge', timeout_ms: 800, confidence_floor: 0.6 },
     tiers: [{ name: 'only', description: 'everything', models: [{ id: 'sim/small' }] }],
     fallback_tier: 'only',
+    base_url: 'https://provider.test',
+    served_by: [{ provider: 'openai', model: 'gpt-x', apis: ['chat_completions'] }],
+    model: 'sim/small',
+    provider: 'openai',
+    price: { input: '1.25', output: '10' },
   };
   const schema = z.toJSONSchema(route.description.body as z.ZodType, { io: 'input' }) as {
     required?: readonly string[];

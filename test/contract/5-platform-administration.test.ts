@@ -1,5 +1,5 @@
-// What a platform administrator does over HTTP: teams, keys and limits in any organization. Who else may call these
-// routes is in the identity matrix.
+// What a platform administrator does over HTTP: teams, keys and limits in any organization, and the catalog with its
+// providers, models, prices and policies. Who else may call these routes is in the identity matrix.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -7,7 +7,7 @@ import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.t
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { httpCall } from '../support/http-call.ts';
 import { ADMIN_TOKEN, ask, Tenant } from '../support/identity-world.ts';
-import { testConfiguration } from '../support/test-configuration.ts';
+import { KEYS, testConfiguration } from '../support/test-configuration.ts';
 import { waitFor } from '../support/waiting.ts';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -97,5 +97,167 @@ describe('in any organization', () => {
     await admin('DELETE', `${path}/keys/${key.id}`, undefined, 404);
     await admin('PATCH', `${path}/teams/${await other.addTeam()}`, { display_name: 'x' }, 404);
     assert.equal((await other.as('GET', `/keys/${key.id}`))['revoked_at'], null);
+  });
+});
+
+describe('the catalog', () => {
+  const KEY = 'sk-catalog-canary-0123456789';
+  const provider = (fields: Json = {}): Json => ({ base_url: upstream.url, api_key: KEY, ...fields });
+  const price = { input: '1.25', output: '10' };
+  const model = (fields: Json = {}): Json => ({
+    context_length: 8_000,
+    max_output_tokens: 1_000,
+    served_by: [{ provider: 'made', model: 'made-1', apis: ['chat_completions'], price }],
+    ...fields,
+  });
+  const refusal = async (method: string, path: string, body: Json | undefined, status: number): Promise<string> => {
+    const answer = await httpCall(`${tollgate.url}/v1/admin${path}`, {
+      method,
+      headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    assert.equal(answer.status, status, answer.body.toString());
+    return (JSON.parse(answer.body.toString()) as { error: string }).error;
+  };
+  const read = (path: string): Promise<Json> => admin('GET', path);
+  const versionOf = async (path: string): Promise<number> => Number((await read(path))['version']);
+
+  test('a provider and a model that are made serve, under every spelling of the model’s path', async () => {
+    const made = await admin('PUT', '/providers/made', provider());
+    assert.deepEqual([made['has_key'], made['auth'], made['warnings']], [true, 'bearer', []]);
+    const first = await admin('PUT', '/models/made/large', model());
+    assert.deepEqual(first['served_by'], model()['served_by']);
+    assert.deepEqual(await read('/models/made%2Flarge'), await read('/models/made/large'));
+    await follows('the model', () => generate(KEYS.acme, 'made/large'), 200);
+    assert.equal(upstream.requests.at(-1)?.header('authorization'), `Bearer ${KEY}`);
+  });
+
+  test('no answer, listing or audit entry has a provider’s key', async () => {
+    for (const path of ['/providers', '/providers/made', '/models', '/audit'])
+      assert.doesNotMatch(JSON.stringify(await read(path)), /canary/, path);
+    const changed = await admin('PUT', '/providers/made', {
+      ...provider({ on_disconnect: 'drain' }),
+      version: await versionOf('/providers/made'),
+    });
+    assert.doesNotMatch(JSON.stringify(changed), /canary/);
+  });
+
+  test('what was read can be put back, and a provider without api_key keeps its key', async () => {
+    const { id: _, has_key: __, ...fields } = await read('/providers/made');
+    await admin('PUT', '/providers/made', fields);
+    const { id: ___, ...own } = await read('/models/made/large');
+    const same = await admin('PUT', '/models/made/large', own);
+    assert.equal(same['version'], own['version'], 'nothing changed');
+    assert.equal(await generate(KEYS.acme, 'made/large'), 200);
+    assert.equal(upstream.requests.at(-1)?.header('authorization'), `Bearer ${KEY}`);
+  });
+
+  test('a change that was made from another version is refused, and so is one from none', async () => {
+    const CASES: readonly (readonly [string, Json, string?])[] = [
+      ['/providers/made', { base_url: upstream.url }],
+      ['/models/made/large', model()],
+      ['/prices', { model: 'made/large', provider: 'made', price }, '/models/made/large'],
+    ];
+    for (const [path, body, at = path] of CASES) {
+      const present = await versionOf(at);
+      assert.match(await refusal('PUT', path, body, 409), /"version" is needed: version \d+ exists/, path);
+      const stale = { ...body, version: present - 1 };
+      assert.match(await refusal('PUT', path, stale, 409), /"version" is not the present one, \d+/, path);
+      assert.equal(await versionOf(at), present, path);
+    }
+    assert.match(await refusal('DELETE', '/models/made/large?version=1', undefined, 409), /is not the present one/);
+    assert.match(await refusal('PUT', '/models/absent', model({ version: 3 }), 409), /it does not exist/);
+    const changes = [1, 2].map((n) =>
+      httpCall(`${tollgate.url}/v1/admin/models/raced`, {
+        method: 'PUT',
+        headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
+        body: JSON.stringify(model({ display_name: `by ${n}` })),
+      }),
+    );
+    const statuses = (await Promise.all(changes)).map(({ status }) => status);
+    assert.deepEqual(new Set(statuses), new Set([200, 409]));
+  });
+
+  test('a price is another version, and what was is listed', async () => {
+    const version = await versionOf('/models/made/large');
+    const order = { model: 'made/large', provider: 'made', price: { input: '2', output: '20.5' }, version };
+    const changed = await admin('PUT', '/prices', order);
+    assert.deepEqual((changed['served_by'] as Json[])[0]?.['price'], order.price);
+    assert.ok(Number(changed['version']) > version);
+    const prices = (await read('/prices?model=made/large')) as unknown as readonly Json[];
+    assert.deepEqual(
+      prices.map(({ price: amounts, present, provider_model }) => [amounts, present, provider_model]),
+      [
+        [order.price, true, 'made-1'],
+        [price, false, 'made-1'],
+      ],
+    );
+    const incomplete = { ...order, price: { input: '2' }, version: changed['version'] };
+    assert.match(await refusal('PUT', '/prices', incomplete, 400), /needs the price "output"/);
+    assert.match(await refusal('PUT', '/prices', { ...incomplete, provider: 'upstream' }, 400), /does not serve/);
+  });
+
+  test('mistakes are refused by their field; nothing is left of what was refused', async () => {
+    const CASES: readonly (readonly [string, Json, number, RegExp])[] = [
+      ['/providers/new', provider({ base_url: 'ftp://x' }), 400, /base_url/],
+      ['/providers/new', provider({ colour: 'red' }), 400, /colour/],
+      ['/providers/new', { base_url: upstream.url }, 400, /"?api_key"?.*needed/],
+      ['/providers/new', provider({ api_key: 'os.environ/KEY' }), 400, /api_key.*the key itself/],
+      ['/providers/new', provider({ api_key: `\${KEY}` }), 400, /api_key.*the key itself/],
+      ['/models/new', model({ served_by: [{ provider: 'nobody', model: 'm', apis: ['messages'] }] }), 400, /"nobody"/],
+      ['/models/new', model({ aliases: ['sim/small'] }), 409, /sim\/small/],
+      ['/models/new', model({ aliases: ['sim/small-latest'] }), 409, /belongs to another model/],
+      ['/models/new', model({ served_by: [] }), 400, /served_by/],
+      ['/models/new', model({ kind: 'image' }), 400, /image/],
+    ];
+    for (const [path, body, status, message] of CASES)
+      assert.match(await refusal('PUT', path, body, status), message, JSON.stringify(body));
+    for (const path of ['/providers/new', '/models/new']) await refusal('GET', path, undefined, 404);
+  });
+
+  test('warnings come with the answer', async () => {
+    const unpriced = model({ served_by: [{ provider: 'made', model: 'u', apis: ['chat_completions'] }] });
+    const { context_length: _, ...unbounded } = unpriced;
+    const { warnings } = await admin('PUT', '/models/warned', unbounded);
+    assert.equal((warnings as string[]).length, 2);
+    assert.match(String(warnings), /"warned" has no price.*"warned" has no context_length/);
+  });
+
+  test('a policy has versions too, and is removed when no organization routes by it', async () => {
+    await admin('PUT', '/models/judge', {
+      kind: 'evaluation',
+      context_length: 1_000,
+      served_by: [{ provider: 'made', model: 'judge', apis: ['systemone'], price: { input: '0.04' } }],
+    });
+    const tier = { name: 'only', description: 'all', models: [{ id: 'made/large' }] };
+    const policy = { classifier: { model: 'judge' }, tiers: [tier] };
+    const path = '/routing/policies/made';
+    assert.equal((await admin('PUT', path, policy))['version'], 1);
+    assert.match(await refusal('PUT', path, { ...policy, version: 7 }, 409), /is not the present one, 1/);
+    const next = { ...policy, prefer_native_api: true };
+    assert.equal((await admin('PUT', path, { ...next, version: 1 }))['version'], 2);
+    assert.match(await refusal('DELETE', '/models/made/large', undefined, 409), /routing policy "made" names it/);
+
+    const tenant = await Tenant.create(tollgate.url, 'routed');
+    await admin('PUT', `/organizations/${tenant.id}/routing`, { policy: 'made' });
+    assert.match(await refusal('DELETE', path, undefined, 409), /organization "routed" routes by it/);
+    await admin('PUT', `/organizations/${tenant.id}/routing`, { policy: null });
+    await admin('DELETE', `${path}?version=2`);
+    await refusal('GET', path, undefined, 404);
+  });
+
+  test('a model and its provider are removed; the prices stay for the records', async () => {
+    assert.match(await refusal('DELETE', '/providers/made', undefined, 409), /is served by it/);
+    for (const id of ['made/large', 'raced', 'warned', 'judge']) await admin('DELETE', `/models/${id}`);
+    assert.equal(((await read('/prices?model=made/large')) as unknown as unknown[]).length, 2);
+    await admin('DELETE', `/providers/made?version=${await versionOf('/providers/made')}`);
+    await follows('the model to end', () => generate(KEYS.acme, 'made/large'), 404);
+    const entries = (await read('/audit')) as unknown as readonly Json[];
+    const actions = new Set(entries.map(({ action }) => action));
+    for (const action of ['provider.put', 'provider.remove', 'model.put', 'model.remove', 'routing_policy.remove'])
+      assert.ok(actions.has(action), action);
+    assert.ok(
+      entries.some(({ action, actor }) => action === 'model.put' && (actor as Json)['label'] === 'ADMIN_TOKEN'),
+    );
   });
 });

@@ -131,6 +131,18 @@ const EXPECTED: Readonly<Record<string, Expectation>> = {
   // Nobody has made a policy here, and none is made.
   'GET /v1/admin/routing/policies/:policyName': { gate: 'platform', ok: 404 },
   'PUT /v1/admin/routing/policies/:policyName': { gate: 'platform', ok: 400, body: () => ({}) },
+  'DELETE /v1/admin/routing/policies/:policyName': { gate: 'platform', ok: 404 },
+  // Of names that nobody has: what happens to those that exist is in the contract tests.
+  'GET /v1/admin/providers': platform,
+  'GET /v1/admin/providers/:providerName': { gate: 'platform', ok: 404 },
+  'PUT /v1/admin/providers/:providerName': { gate: 'platform', ok: 400, body: () => ({}) },
+  'DELETE /v1/admin/providers/:providerName': { gate: 'platform', ok: 404 },
+  'GET /v1/admin/models': platform,
+  'GET /v1/admin/models/:modelName': { gate: 'platform', ok: 404 },
+  'PUT /v1/admin/models/:modelName': { gate: 'platform', ok: 400, body: () => ({}) },
+  'DELETE /v1/admin/models/:modelName': { gate: 'platform', ok: 404 },
+  'GET /v1/admin/prices': { gate: 'platform', ok: 400 },
+  'PUT /v1/admin/prices': { gate: 'platform', ok: 400, body: () => ({}) },
   'GET /v1/admin/organizations/:organizationId/routing': ofPlatform,
   'PUT /v1/admin/organizations/:organizationId/routing': { ...ofPlatform, body: () => ({ policy: null }) },
   // Of an organization that does not exist: nothing is asked of a provider here.

@@ -5,6 +5,7 @@ import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { Catalog, Model } from '../../domain/models/catalog.ts';
 import type { VirtualModel } from '../../domain/routing/virtual-model.ts';
 import type { Exchange } from '../../http/exchange.ts';
+import { decodePath } from '../decode-path.ts';
 import { mergedEntry, modelsOf, namesOf } from './list-models.ts';
 import { oncePerCatalog } from './once-per-catalog.ts';
 
@@ -15,7 +16,7 @@ export function getModel(
 ): (exchange: Exchange, principal: ScopedPrincipal) => void {
   const modelsByName = oncePerCatalog(catalog, (present, policy) => byName(modelsOf(present, policy, virtual)));
   return (exchange, { allowedModels, organizationId }) => {
-    const id = decoded(exchange.parameter ?? '');
+    const id = decodePath(exchange.parameter ?? '');
     if (id === '') return exchange.refuse({ kind: 'unknown_path', path: exchange.path, hint: LIST_HINT });
     const policy = catalog().routing.policyOf.get(organizationId) ?? null;
     const model = modelsByName(allowedModels, policy).get(id);
@@ -28,12 +29,4 @@ const LIST_HINT = 'The path of the list is "/v1/models", without a slash at its 
 
 function byName(models: readonly Model[]): ReadonlyMap<string, Model> {
   return new Map(models.flatMap((model) => namesOf(model).map((name) => [name, model])));
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }

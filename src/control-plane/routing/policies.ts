@@ -1,6 +1,7 @@
 // Routing policies, and which organization uses which. Only the platform administers them (spec 4.11).
 
 import { z } from 'zod';
+import { basedOn } from '../../domain/configuration/catalog-schema.ts';
 import { slugSchema } from '../../domain/configuration/name-schemas.ts';
 import { policyDefinition } from '../../domain/routing/policy-definition.ts';
 import type {
@@ -9,6 +10,8 @@ import type {
   PolicyVersion,
   StoredPolicy,
 } from '../../domain/routing/stored-policy.ts';
+import type { CatalogStore } from '../catalog/catalog-store.ts';
+import { basedOnQuery, removedAnswer } from '../catalog/providers.ts';
 import { showMoment, shownMoment } from '../identity/fields.ts';
 import { answerOf, shownOrRefused } from '../identity/outcome.ts';
 import { actorOf, idOf } from '../identity/tenancy.ts';
@@ -63,10 +66,27 @@ export function putPolicy(store: RoutingStore): Operation {
   return operation({
     id: 'putRoutingPolicy',
     summary: 'Makes a routing policy, or its next version where it is different.',
-    body: policyDefinition,
+    body: policyDefinition.extend({
+      version: basedOn.meta({ description: 'The version that was read. Another present version is 409.' }),
+    }),
     answer: answerOf(shownHistory),
-    run: async ({ principal, ids, body }) =>
-      shownOrRefused(await store.putPolicy(actorOf(principal), idOf(ids, 'policyName'), body), showHistory),
+    run: async ({ principal, ids, body: { version = null, ...definition } }) => {
+      const policy = { name: idOf(ids, 'policyName'), definition, version };
+      return shownOrRefused(await store.putPolicy(actorOf(principal), policy), showHistory);
+    },
+  });
+}
+
+export function removePolicy(store: CatalogStore): Operation {
+  return operation({
+    id: 'removeRoutingPolicy',
+    summary: 'Removes a routing policy that no organization routes by.',
+    query: basedOnQuery,
+    answer: removedAnswer,
+    run: async ({ principal, ids, query: { version = null } }) => {
+      const target = { kind: 'routing_policy', id: idOf(ids, 'policyName'), version } as const;
+      return shownOrRefused(await store.remove(actorOf(principal), target), (done) => done);
+    },
   });
 }
 

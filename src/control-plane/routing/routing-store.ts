@@ -9,8 +9,11 @@ import type { Answer } from '../identity/identity-store.ts';
 export interface RoutingStore {
   listPolicies(): Promise<readonly StoredPolicy[]>;
   getPolicy(name: string): Answer<PolicyHistory>;
-  /** A changed definition becomes the next version. */
-  putPolicy(actor: Actor, name: string, definition: PolicyDefinition): Answer<PolicyHistory>;
+  /** A changed definition becomes the next version. `version`: the one that it was made from; null: none is named. */
+  putPolicy(
+    actor: Actor,
+    policy: { readonly name: string; readonly definition: PolicyDefinition; readonly version: number | null },
+  ): Answer<PolicyHistory>;
   getOrganizationRouting(organizationId: string): Answer<OrganizationRouting>;
   setOrganizationRouting(actor: Actor, organizationId: string, policy: string | null): Answer<OrganizationRouting>;
 }

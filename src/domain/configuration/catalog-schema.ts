@@ -1,15 +1,21 @@
 // The shape of providers and models, in the configuration file and in requests, and how each becomes plain data.
 
 import { z } from 'zod';
-import { API_NAMES, APIS, MODEL_KIND_NAMES, MODEL_KINDS } from '../models/apis.ts';
+import { API_NAMES, APIS, MODEL_KIND_NAMES, MODEL_KINDS, type ModelKind } from '../models/apis.ts';
 import type { Provider, ProviderTimeouts } from '../models/catalog.ts';
 import { parsePricePerMillion, parseUsd } from '../money/parse-usd.ts';
 import { type PicoUsd, ZERO_PICO_USD } from '../money/pico-usd.ts';
-import type { ConfiguredModel, ProviderChange } from './configuration.ts';
+import type { ConfiguredModel, ConfiguredPrice, ProviderChange } from './configuration.ts';
 import { labelSchema as label, modelNameSchema as modelName, slugSchema as slug } from './name-schemas.ts';
 
 /** An API key is sent as part of a header. */
 const headerValue = z.string().regex(/^[\x21-\x7e]{1,4096}$/, 'must be visible ASCII characters without spaces');
+/** The version that a change in a request was made from, so that nobody's change is overwritten unseen. */
+export const basedOn = z
+  .int('must be a whole number')
+  .min(0, 'must not be negative')
+  .optional()
+  .meta({ description: 'The version that was read; needed for what exists. Another present version is 409.' });
 const tokens = z.int('must be a whole number').min(1, 'must be at least 1');
 
 function money(parse: (text: string) => PicoUsd | null, mustBe: string) {
@@ -100,7 +106,20 @@ export const configuredProvider = z
   })
   .transform((found): Provider => ({ ...readProvider(found.id, found), apiKey: found.api_key ?? '' }));
 
-const priceSchema = z.strictObject({
+/** A provider in a request, whose path has the id. Without `api_key` the stored one stays. */
+export const requestedProvider = z
+  .strictObject({ ...providerFields, version: basedOn })
+  .check(({ value, issues }) => {
+    const isReference = /^(\$\{|os\.environ\/)/.test(value.api_key ?? '');
+    const message = isReference ? 'must be the key itself, not the name of a variable' : keyProblem(value);
+    if (message !== null) issues.push({ code: 'custom', path: ['api_key'], message, input: value });
+  })
+  .transform(({ version, ...found }) => ({
+    version: version ?? null,
+    provider: (id: string) => readProvider(id, found),
+  }));
+
+export const priceSchema = z.strictObject({
   input: pricePerMillion.optional(),
   cached_input: pricePerMillion.optional(),
   cache_write: pricePerMillion.optional(),
@@ -109,8 +128,11 @@ const priceSchema = z.strictObject({
   image: usdSchema.optional(),
 });
 
+/** The amounts of a price as it is written. */
+export type PriceFields = z.output<typeof priceSchema>;
+
 const deployment = z.strictObject({
-  provider: z.string(),
+  provider: modelName,
   model: modelName,
   apis: z.array(z.enum(API_NAMES)).min(1, 'must name at least one API'),
   price: priceSchema.optional(),
@@ -148,11 +170,27 @@ function checkModel(context: { readonly value: ModelFields; readonly issues: z.c
     }
     if (found.via !== undefined && kind !== 'evaluation')
       complain(['served_by', index, 'via'], 'is for models of kind evaluation');
-    for (const needed of found.price === undefined ? [] : MODEL_KINDS[kind].neededPrices) {
-      if (found.price?.[needed] === undefined)
-        complain(['served_by', index, 'price'], `a model of kind ${kind} needs the price "${needed}"`);
-    }
+    const problem = found.price === undefined ? null : priceProblem(kind, found.price);
+    if (problem !== null) complain(['served_by', index, 'price'], problem);
   }
+}
+
+/** A price as it is written, for a model of this kind. */
+export function readPrice(kind: ModelKind, found: PriceFields): ConfiguredPrice {
+  return {
+    input: found.input ?? null,
+    cachedInput: found.cached_input ?? null,
+    cacheWrite: found.cache_write ?? null,
+    ...(found.cache_write_1h === undefined ? {} : { hourCacheWrite: found.cache_write_1h }),
+    output: found.output ?? (MODEL_KINDS[kind].outputIsFree ? ZERO_PICO_USD : null),
+    image: found.image ?? null,
+  };
+}
+
+/** null: the price has all that models of this kind need. */
+export function priceProblem(kind: ModelKind, found: PriceFields): string | null {
+  const missing = MODEL_KINDS[kind].neededPrices.find((needed) => found[needed] === undefined);
+  return missing === undefined ? null : `a model of kind ${kind} needs the price "${missing}"`;
 }
 
 function readModel(id: string, found: ModelFields): ConfiguredModel {
@@ -171,17 +209,7 @@ function readModel(id: string, found: ModelFields): ConfiguredModel {
       provider: entry.provider,
       providerModel: entry.model,
       apis: entry.apis,
-      price:
-        entry.price === undefined
-          ? null
-          : {
-              input: entry.price.input ?? null,
-              cachedInput: entry.price.cached_input ?? null,
-              cacheWrite: entry.price.cache_write ?? null,
-              ...(entry.price.cache_write_1h === undefined ? {} : { hourCacheWrite: entry.price.cache_write_1h }),
-              output: entry.price.output ?? (MODEL_KINDS[found.kind].outputIsFree ? ZERO_PICO_USD : null),
-              image: entry.price.image ?? null,
-            },
+      price: entry.price === undefined ? null : readPrice(found.kind, entry.price),
       ...(entry.stream_usage === undefined ? {} : { streamUsage: entry.stream_usage }),
       ...(entry.via === undefined ? {} : { via: entry.via }),
     })),
@@ -192,3 +220,9 @@ export const configuredModel = z
   .strictObject({ id: modelName, ...modelFields })
   .check(checkModel)
   .transform((found) => readModel(found.id, found));
+
+/** A model in a request, whose path has the id. */
+export const requestedModel = z
+  .strictObject({ ...modelFields, version: basedOn })
+  .check(checkModel)
+  .transform(({ version, ...found }) => ({ version: version ?? null, model: (id: string) => readModel(id, found) }));

@@ -11,6 +11,13 @@ export interface ConfiguredState {
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
+/** A provider, model or policy that is stored. */
+export interface CatalogState extends ConfiguredState {
+  readonly kind: CatalogKind;
+  /** Grows with every change. */
+  readonly version: number;
+}
+
 /** `before` null: it is new. `after` null: it is removed. */
 export interface Difference {
   readonly kind: ConfiguredKind;

@@ -2,7 +2,13 @@
 // billed organizations are refused for. Warnings are said when a file is applied, when the installation starts, and in
 // the answer to a change.
 
-import type { ConfiguredState } from './difference.ts';
+import type { CatalogState, ConfiguredState } from './difference.ts';
+
+/** What a change of the catalog left, and what there is to warn of in it. */
+export interface CatalogEntry {
+  readonly state: CatalogState;
+  readonly warnings: readonly string[];
+}
 
 /** An organization that is billed. */
 export interface BilledOrganization {

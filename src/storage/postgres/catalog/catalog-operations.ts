@@ -1,17 +1,28 @@
-// THE table of operations on the catalog: what a configuration file, commands and requests do to providers, models and
-// routing policies, each in one transaction with its audit entry and its notification.
+// THE table of operations on the catalog: what a configuration file, commands and requests do to providers, models,
+// prices and routing policies, each in one transaction with its audit entry and its notification.
 
-import type { CatalogKind } from '../../../domain/configuration/difference.ts';
+import type { ConfiguredModel, ProviderChange } from '../../../domain/configuration/configuration.ts';
+import type { CatalogKind, CatalogState } from '../../../domain/configuration/difference.ts';
+import type { CatalogEntry } from '../../../domain/configuration/find-warnings.ts';
 import type { Actor } from '../../../domain/identity/actor.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import type { PolicyDefinition } from '../../../domain/routing/policy-definition.ts';
 import type { PolicyHistory } from '../../../domain/routing/stored-policy.ts';
+import { conflict, contradicts, NOT_FOUND } from '../identity/change.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { transactionOrRollback } from '../rollback.ts';
 import { getPolicy, putPolicy, removePolicy } from '../routing/policies.ts';
+import { createSecretBox } from '../secret-box.ts';
+import { readCatalogState } from './catalog-states.ts';
+import { readWarnings } from './catalog-warnings.ts';
 import { changeCatalog } from './change-catalog.ts';
-import { removeModel } from './model-changes.ts';
-import { removeProvider } from './provider-changes.ts';
+import { type PriceChange, putModels, putPrice, removeModel } from './model-changes.ts';
+import { putProvider, removeProvider } from './provider-changes.ts';
+
+interface Target {
+  readonly kind: CatalogKind;
+  readonly id: string;
+}
 
 /** null: it is done. A refusal may come after a write. */
 type Change = (client: PostgresClient) => Promise<Refused | null>;
@@ -23,30 +34,75 @@ export const REMOVE: Readonly<Record<CatalogKind, (client: PostgresClient, id: s
   provider: removeProvider,
 };
 
+/** `version`: the one that the change was made from; null: none is, or any. */
+type Based = { readonly version: number | null };
+
 export async function removeFromCatalog(
   postgres: Postgres,
   actor: Actor,
-  { kind, id }: { readonly kind: CatalogKind; readonly id: string },
+  { version, ...target }: Target & Based,
 ): Promise<{ readonly removed: true } | Refused> {
-  return changeOnce(
-    postgres,
-    actor,
-    (client) => REMOVE[kind](client, id),
-    async () => ({ removed: true }),
-  );
+  const remove: Change = (client) => REMOVE[target.kind](client, target.id);
+  const work = version === null ? remove : basedOn(target, version, remove);
+  return changeOnce(postgres, actor, work, async () => ({ removed: true }));
 }
 
+export async function publishProvider(
+  postgres: Postgres,
+  { masterKey }: { readonly masterKey: Buffer },
+  actor: Actor,
+  { provider, version }: { readonly provider: ProviderChange } & Based,
+): Promise<CatalogEntry | Refused> {
+  const target = { kind: 'provider', id: provider.id } as const;
+  const put: Change = (client) => putProvider(client, createSecretBox(masterKey), provider);
+  return changeOnce(postgres, actor, basedOn(target, version, put), (client) => readEntry(client, target));
+}
+
+export async function publishModel(
+  postgres: Postgres,
+  actor: Actor,
+  { model, version }: { readonly model: ConfiguredModel } & Based,
+): Promise<CatalogEntry | Refused> {
+  const target = { kind: 'model', id: model.id } as const;
+  const put: Change = (client) => putModels(client, [model]);
+  return changeOnce(postgres, actor, basedOn(target, version, put), (client) => readEntry(client, target));
+}
+
+export async function publishPrice(
+  postgres: Postgres,
+  actor: Actor,
+  { version, ...price }: PriceChange & Based,
+): Promise<CatalogEntry | Refused> {
+  const target = { kind: 'model', id: price.model } as const;
+  const put: Change = async (client) =>
+    (await readCatalogState(client, 'model', price.model)) === null ? NOT_FOUND : putPrice(client, price);
+  return changeOnce(postgres, actor, basedOn(target, version, put), (client) => readEntry(client, target));
+}
+
+/** Versions of a policy are kept, so that nothing is lost by a change that was made from none. */
 export async function publishPolicy(
   postgres: Postgres,
   actor: Actor,
-  { name, definition }: { readonly name: string; readonly definition: PolicyDefinition },
+  { name, definition, version }: { readonly name: string; readonly definition: PolicyDefinition } & Based,
 ): Promise<PolicyHistory | Refused> {
-  return changeOnce(
-    postgres,
-    actor,
-    (client) => putPolicy(client, name, definition),
-    (client) => getPolicy(client, name),
-  );
+  const put: Change = (client) => putPolicy(client, name, definition);
+  const work = version === null ? put : basedOn({ kind: 'routing_policy', id: name }, version, put);
+  return changeOnce(postgres, actor, work, (client) => getPolicy(client, name));
+}
+
+export async function getFromCatalog(client: PostgresClient, { kind, id }: Target): Promise<CatalogState | Refused> {
+  return (await readCatalogState(client, kind, id)) ?? NOT_FOUND;
+}
+
+/** What exists is changed only from its present version, so that nobody's change is overwritten unseen. */
+function basedOn({ kind, id }: Target, version: number | null, work: Change): Change {
+  return async (client) => {
+    const present = await readCatalogState(client, kind, id);
+    if (present === null) return version === null || version === 0 ? work(client) : contradicts('it does not exist');
+    if (version === null) return conflict('version', `is needed: version ${present.version} exists`);
+    if (version !== present.version) return conflict('version', `is not the present one, ${present.version}`);
+    return work(client);
+  };
 }
 
 /** Makes one change of the catalog, and shows what `read` finds after it. */
@@ -60,4 +116,9 @@ async function changeOnce<T>(
     const { result } = await changeCatalog(client, actor, () => work(client));
     return isRefused(result) ? rollBack(result) : read(client);
   });
+}
+
+async function readEntry(client: PostgresClient, { kind, id }: Target): Promise<CatalogEntry | Refused> {
+  const state = await readCatalogState(client, kind, id);
+  return state === null ? NOT_FOUND : { state, warnings: await readWarnings(client, [state]) };
 }

@@ -1,14 +1,9 @@
 // Reads providers, models and routing policies in the words of the configuration file: what applying a file, commands
 // and requests compare, show and write to the audit log. No secret is in it.
 
-import type { CatalogKind, ConfiguredState } from '../../../domain/configuration/difference.ts';
+import type { CatalogKind, CatalogState } from '../../../domain/configuration/difference.ts';
+import type { PriceVersion } from '../../../domain/models/price-version.ts';
 import type { PostgresClient } from '../pool.ts';
-
-export interface CatalogState extends ConfiguredState {
-  readonly kind: CatalogKind;
-  /** Grows with every change. */
-  readonly version: number;
-}
 
 /** A sealed key has other bytes whenever the key is another, so a hash of them tells that it was changed. */
 const PROVIDERS = `
@@ -21,7 +16,15 @@ const PROVIDERS = `
            'api_key', CASE WHEN auth <> 'none' THEN 'sealed ' || left(md5(api_key_sealed), 8) END)) AS fields
     FROM providers`;
 
-/** Prices are USD per million tokens, and per image: 10^12 pico-dollars are a dollar. */
+/** Of `prices p`: USD per million tokens, and per image; 10^12 pico-dollars are a dollar. */
+const PRICE_IN_USD = `jsonb_strip_nulls(jsonb_build_object(
+  'input', trim_scale(p.input * 0.000001)::text,
+  'cached_input', trim_scale(p.cached_input * 0.000001)::text,
+  'cache_write', trim_scale(p.cache_write * 0.000001)::text,
+  'cache_write_1h', trim_scale(p.cache_write_1h * 0.000001)::text,
+  'output', trim_scale(p.output * 0.000001)::text,
+  'image', trim_scale(p.image * 0.000000000001)::text))`;
+
 const MODELS = `
   SELECT 'model', m.id, m.version::double precision, m.position,
          jsonb_strip_nulls(jsonb_build_object(
@@ -33,13 +36,7 @@ const MODELS = `
              SELECT jsonb_agg(jsonb_build_object(
                       'provider', s.provider_id, 'model', s.provider_model, 'apis', s.apis,
                       'stream_usage', s.stream_usage, 'via', s.via,
-                      'price', CASE WHEN p.version IS NOT NULL THEN jsonb_build_object(
-                        'input', trim_scale(p.input * 0.000001)::text,
-                        'cached_input', trim_scale(p.cached_input * 0.000001)::text,
-                        'cache_write', trim_scale(p.cache_write * 0.000001)::text,
-                        'cache_write_1h', trim_scale(p.cache_write_1h * 0.000001)::text,
-                        'output', trim_scale(p.output * 0.000001)::text,
-                        'image', trim_scale(p.image * 0.000000000001)::text) END) ORDER BY s.position)
+                      'price', CASE WHEN p.version IS NOT NULL THEN ${PRICE_IN_USD} END) ORDER BY s.position)
                FROM served_by s LEFT JOIN prices p ON p.version = s.price_version WHERE s.model_id = m.id)))
     FROM models m`;
 
@@ -56,6 +53,30 @@ export async function readCatalogStates(client: PostgresClient, kind?: CatalogKi
     `${STATES} WHERE $1::text IS NULL OR kind = $1 ORDER BY array_position(ARRAY['provider', 'model'], kind),
       position, id`,
     [kind ?? null],
+  );
+  return rows;
+}
+
+export async function readCatalogState(
+  client: PostgresClient,
+  kind: CatalogKind,
+  id: string,
+): Promise<CatalogState | null> {
+  const { rows } = await client.query<CatalogState>(`${STATES} WHERE kind = $1 AND id = $2`, [kind, id]);
+  return rows[0] ?? null;
+}
+
+/** At most so many of a model's prices are listed. */
+const PRICES_SHOWN_MAX = 200;
+
+/** Newest first. Prices never change: another price is another version, and records name the one that they paid. */
+export async function readPrices(client: PostgresClient, modelId: string): Promise<readonly PriceVersion[]> {
+  const { rows } = await client.query<PriceVersion & Record<string, unknown>>(
+    `SELECT p.version::text, p.provider_id AS provider, p.provider_model AS "providerModel", ${PRICE_IN_USD} AS price,
+            floor(extract(epoch FROM p.created_at) * 1000)::double precision AS "createdAtMs",
+            EXISTS (SELECT FROM served_by s WHERE s.price_version = p.version) AS "isPresent"
+       FROM prices p WHERE p.model_id = $1 ORDER BY p.version DESC LIMIT ${PRICES_SHOWN_MAX}`,
+    [modelId],
   );
   return rows;
 }

@@ -1,13 +1,17 @@
 // Reads what the warnings about the catalog depend on: the catalog, and the organizations that are billed.
 
+import type { ConfiguredState } from '../../../domain/configuration/difference.ts';
 import { type BilledOrganization, findWarnings } from '../../../domain/configuration/find-warnings.ts';
 import type { PostgresClient } from '../pool.ts';
 import { readCatalogStates } from './catalog-states.ts';
 
-export async function readWarnings(client: PostgresClient): Promise<readonly string[]> {
-  const states = await readCatalogStates(client);
+/** `states`: those to warn of; all without them. */
+export async function readWarnings(
+  client: PostgresClient,
+  states?: readonly ConfiguredState[],
+): Promise<readonly string[]> {
   const { rows } = await client.query<BilledOrganization & Record<string, unknown>>(
     `SELECT slug, allowed_models AS "allowedModels" FROM organizations WHERE billing = 'prepaid' ORDER BY slug`,
   );
-  return findWarnings(states, rows);
+  return findWarnings(states ?? (await readCatalogStates(client)), rows);
 }

@@ -1,19 +1,35 @@
 // Writes and removes models with their aliases, deployments and prices; a changed price becomes a new version. Each
 // function runs inside changeCatalog (change-catalog.ts).
 
+import { type PriceFields, priceProblem, readPrice } from '../../../domain/configuration/catalog-schema.ts';
 import type { ConfiguredDeployment, ConfiguredModel } from '../../../domain/configuration/configuration.ts';
+import type { ModelKind } from '../../../domain/models/apis.ts';
 import type { Refused } from '../../../domain/refusals/refused.ts';
-import { contradicts, NOT_FOUND } from '../identity/change.ts';
+import { contradicts, invalid, NOT_FOUND } from '../identity/change.ts';
 import type { PostgresClient } from '../pool.ts';
 import { policiesNaming } from '../routing/policies.ts';
 
 /** May refuse after it has written: the transaction must then be rolled back. */
 export async function putModels(client: PostgresClient, models: readonly ConfiguredModel[]): Promise<Refused | null> {
+  const unknown = await refuseUnknownProviders(client, models);
+  if (unknown !== null) return unknown;
   for (const model of models) await putModel(client, model);
   const refused = await putAliases(client, models);
   if (refused !== null) return refused;
   for (const model of models) await putDeployments(client, model);
   return null;
+}
+
+async function refuseUnknownProviders(
+  client: PostgresClient,
+  models: readonly ConfiguredModel[],
+): Promise<Refused | null> {
+  const named = models.flatMap(({ servedBy }) => servedBy.map(({ provider }) => provider));
+  const { rows } = await client.query<{ id: string }>(
+    'SELECT id FROM unnest($1::text[]) AS id WHERE id NOT IN (SELECT id FROM providers) LIMIT 1',
+    [named],
+  );
+  return rows[0] === undefined ? null : invalid('servedBy', `names a provider that does not exist: "${rows[0].id}"`);
 }
 
 async function putModel(client: PostgresClient, model: ConfiguredModel): Promise<void> {
@@ -64,6 +80,10 @@ async function putAliases(client: PostgresClient, models: readonly ConfiguredMod
   return contradicts(`"${clash.alias}" is the id of one model and an alias of another ("${clash.model_id}")`);
 }
 
+/** Of `prices p`, as `amountsOf` has them; text, since JSON numbers are not exact in JavaScript. */
+const STORED_PRICE = `CASE WHEN p.version IS NOT NULL THEN json_build_array(p.input::text, p.cached_input::text,
+  p.cache_write::text, p.cache_write_1h::text, p.output::text, p.image::text)::jsonb::text END`;
+
 interface StoredDeployment {
   readonly provider_id: string;
   readonly provider_model: string;
@@ -77,8 +97,7 @@ interface StoredDeployment {
 async function putDeployments(client: PostgresClient, model: ConfiguredModel): Promise<void> {
   const { rows: stored } = await client.query<StoredDeployment>(
     `SELECT s.provider_id, s.provider_model, s.apis, s.stream_usage, s.via, s.price_version,
-            CASE WHEN p.version IS NOT NULL THEN json_build_array(p.input::text, p.cached_input::text,
-              p.cache_write::text, p.cache_write_1h::text, p.output::text, p.image::text)::jsonb::text END AS price
+            ${STORED_PRICE} AS price
        FROM served_by s LEFT JOIN prices p ON p.version = s.price_version WHERE s.model_id = $1 ORDER BY s.position`,
     [model.id],
   );
@@ -131,7 +150,9 @@ async function putDeployments(client: PostgresClient, model: ConfiguredModel): P
   }
 }
 
-function amountsOf({ price }: ConfiguredDeployment): (string | null)[] | null {
+type PricedDeployment = Pick<ConfiguredDeployment, 'provider' | 'providerModel' | 'price'>;
+
+function amountsOf({ price }: PricedDeployment): (string | null)[] | null {
   if (price === null) return null;
   return [price.input, price.cachedInput, price.cacheWrite, price.hourCacheWrite, price.output, price.image].map(
     (amount) => amount?.toString() ?? null,
@@ -141,7 +162,7 @@ function amountsOf({ price }: ConfiguredDeployment): (string | null)[] | null {
 async function insertPrice(
   client: PostgresClient,
   modelId: string,
-  deployment: ConfiguredDeployment,
+  deployment: PricedDeployment,
 ): Promise<string | null> {
   const { rows } = await client.query<{ version: string }>(
     `INSERT INTO prices (model_id, provider_id, provider_model, input, cached_input, cache_write, cache_write_1h,
@@ -150,6 +171,50 @@ async function insertPrice(
     [modelId, deployment.provider, deployment.providerModel, ...(amountsOf(deployment) ?? [])],
   );
   return rows[0]?.version ?? null;
+}
+
+/** The price of a model at a provider. */
+export interface PriceChange {
+  readonly model: string;
+  readonly provider: string;
+  /** The provider's own name of the model; null: whichever the provider serves it as. */
+  readonly providerModel: string | null;
+  /** null: it has none any more. */
+  readonly price: PriceFields | null;
+}
+
+export async function putPrice(client: PostgresClient, change: PriceChange): Promise<Refused | null> {
+  const { model, provider, providerModel, price } = change;
+  const { rows } = await client.query<{
+    position: number;
+    provider_model: string;
+    kind: ModelKind;
+    price: string | null;
+  }>(
+    `SELECT s.position, s.provider_model, m.kind, ${STORED_PRICE} AS price
+       FROM served_by s JOIN models m ON m.id = s.model_id LEFT JOIN prices p ON p.version = s.price_version
+      WHERE s.model_id = $1 AND s.provider_id = $2 AND ($3::text IS NULL OR s.provider_model = $3)`,
+    [model, provider, providerModel],
+  );
+  const [first] = rows;
+  if (first === undefined) return invalid('provider', 'does not serve the model so');
+  const problem = price === null ? null : priceProblem(first.kind, price);
+  if (problem !== null) return invalid('price', `is not whole: ${problem}`);
+  for (const { position, provider_model, price: stored } of rows) {
+    const deployment = {
+      provider,
+      providerModel: provider_model,
+      price: price === null ? null : readPrice(first.kind, price),
+    };
+    if (JSON.stringify(JSON.parse(stored ?? 'null')) === JSON.stringify(amountsOf(deployment))) continue;
+    const version = price === null ? null : await insertPrice(client, model, deployment);
+    await client.query('UPDATE served_by SET price_version = $3 WHERE model_id = $1 AND position = $2', [
+      model,
+      position,
+      version,
+    ]);
+  }
+  return null;
 }
 
 /** A model that a routing policy names stays. Its prices stay too, since records name them. */

@@ -1,0 +1,104 @@
+// The models of the catalog and their prices, for platform administrators.
+
+import { z } from 'zod';
+import { basedOn, priceSchema, requestedModel } from '../../domain/configuration/catalog-schema.ts';
+import { modelNameSchema } from '../../domain/configuration/name-schemas.ts';
+import type { PriceVersion } from '../../domain/models/price-version.ts';
+import { showMoment, shownMoment } from '../identity/fields.ts';
+import { answerOf, shownOrRefused } from '../identity/outcome.ts';
+import { actorOf, idOf } from '../identity/tenancy.ts';
+import { type Operation, operation } from '../operation.ts';
+import { changedModel, showChangedModel, showModel, shownModel, shownPrice } from './catalog-fields.ts';
+import type { CatalogStore } from './catalog-store.ts';
+import { basedOnQuery, removedAnswer } from './providers.ts';
+
+export function listModels(store: CatalogStore): Operation {
+  return operation({
+    id: 'listCatalogModels',
+    summary: 'Lists all models with the providers that serve them and their prices, inactive ones too.',
+    answer: z.object({ data: z.array(shownModel) }),
+    run: async () => ({ data: (await store.list('model')).map(showModel) }),
+  });
+}
+
+export function getModel(store: CatalogStore): Operation {
+  return operation({
+    id: 'getCatalogModel',
+    summary: 'Shows a model by its id, whose slashes may be escaped.',
+    answer: answerOf(shownModel),
+    run: async ({ ids }) => shownOrRefused(await store.get({ kind: 'model', id: idOf(ids, 'modelName') }), showModel),
+  });
+}
+
+export function putModel(store: CatalogStore): Operation {
+  return operation({
+    id: 'putCatalogModel',
+    summary:
+      'Makes a model, or replaces what is said of one; gateways follow within a second. Without `active` it stays as ' +
+      'it is.',
+    body: requestedModel,
+    answer: answerOf(changedModel),
+    run: async ({ principal, ids, body: { version, model } }) => {
+      const change = { version, model: model(idOf(ids, 'modelName')) };
+      return shownOrRefused(await store.putModel(actorOf(principal), change), showChangedModel);
+    },
+  });
+}
+
+export function removeModel(store: CatalogStore): Operation {
+  return operation({
+    id: 'removeCatalogModel',
+    summary: 'Removes a model that no routing policy names. Its prices stay for the records that name them.',
+    query: basedOnQuery,
+    answer: removedAnswer,
+    run: async ({ principal, ids, query: { version = null } }) => {
+      const target = { kind: 'model', id: idOf(ids, 'modelName'), version } as const;
+      return shownOrRefused(await store.remove(actorOf(principal), target), (done) => done);
+    },
+  });
+}
+
+const shownVersion = z.object({
+  version: z.string().meta({ description: 'What records name.' }),
+  provider: z.string(),
+  provider_model: z.string(),
+  price: shownPrice,
+  created_at: shownMoment,
+  present: z.boolean().meta({ description: 'Requests are charged by it now.' }),
+});
+
+function showVersion({ version, provider, providerModel, price, createdAtMs, isPresent }: PriceVersion) {
+  const created_at = showMoment(createdAtMs);
+  return { version, provider, provider_model: providerModel, price, created_at, present: isPresent };
+}
+
+export function listPrices(store: CatalogStore): Operation {
+  return operation({
+    id: 'listCatalogPrices',
+    summary: 'Lists the prices that a model has had, newest first; a removed model’s too.',
+    query: z.object({ model: modelNameSchema }),
+    answer: z.object({ data: z.array(shownVersion) }),
+    run: async ({ query }) => ({ data: (await store.listPrices(query.model)).map(showVersion) }),
+  });
+}
+
+export function putPrice(store: CatalogStore): Operation {
+  return operation({
+    id: 'putCatalogPrice',
+    summary: 'Sets the price of a model at a provider; requests that begin afterwards are charged by it.',
+    body: z.strictObject({
+      model: modelNameSchema,
+      provider: modelNameSchema,
+      provider_model: modelNameSchema
+        .optional()
+        .meta({ description: 'Where the provider serves it under several names.' }),
+      price: priceSchema.nullable().meta({ description: 'null: the model has none there any more.' }),
+      version: basedOn.meta({ description: 'The version of the model that was read. Another present one is 409.' }),
+    }),
+    answer: answerOf(changedModel),
+    run: async ({ principal, body: { model, provider, provider_model, price, version } }) => {
+      const change = { model, provider, providerModel: provider_model ?? null, price, version: version ?? null };
+      return shownOrRefused(await store.putPrice(actorOf(principal), change), showChangedModel);
+    },
+  });
+}

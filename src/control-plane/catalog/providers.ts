@@ -1,0 +1,67 @@
+// The providers of the catalog, for platform administrators.
+
+import { z } from 'zod';
+import { requestedProvider } from '../../domain/configuration/catalog-schema.ts';
+import { answerOf, shownOrRefused } from '../identity/outcome.ts';
+import { actorOf, idOf } from '../identity/tenancy.ts';
+import { type Operation, operation } from '../operation.ts';
+import { changedProvider, showChangedProvider, shownProvider, showProvider } from './catalog-fields.ts';
+import type { CatalogStore } from './catalog-store.ts';
+
+export function listProviders(store: CatalogStore): Operation {
+  return operation({
+    id: 'listCatalogProviders',
+    summary: 'Lists the providers, without their keys.',
+    answer: z.object({ data: z.array(shownProvider) }),
+    run: async () => ({ data: (await store.list('provider')).map(showProvider) }),
+  });
+}
+
+export function getProvider(store: CatalogStore): Operation {
+  return operation({
+    id: 'getCatalogProvider',
+    summary: 'Shows a provider, without its key.',
+    answer: answerOf(shownProvider),
+    run: async ({ ids }) =>
+      shownOrRefused(await store.get({ kind: 'provider', id: idOf(ids, 'providerName') }), showProvider),
+  });
+}
+
+export function putProvider(store: CatalogStore): Operation {
+  return operation({
+    id: 'putCatalogProvider',
+    summary:
+      'Makes a provider, or replaces what is said of one; gateways follow within a second. Without `api_key` the ' +
+      'stored key stays.',
+    body: requestedProvider,
+    answer: answerOf(changedProvider),
+    run: async ({ principal, ids, body: { version, provider } }) => {
+      const change = { version, provider: provider(idOf(ids, 'providerName')) };
+      return shownOrRefused(await store.putProvider(actorOf(principal), change), showChangedProvider);
+    },
+  });
+}
+
+export const basedOnQuery = z.object({
+  version: z.coerce
+    .number('must be a whole number')
+    .int('must be a whole number')
+    .min(0, 'must not be negative')
+    .optional()
+    .meta({ description: 'The version that was read. Another present version is 409.' }),
+});
+
+export const removedAnswer = answerOf(z.object({ removed: z.literal(true) }));
+
+export function removeProvider(store: CatalogStore): Operation {
+  return operation({
+    id: 'removeCatalogProvider',
+    summary: 'Removes a provider that serves no model.',
+    query: basedOnQuery,
+    answer: removedAnswer,
+    run: async ({ principal, ids, query: { version = null } }) => {
+      const target = { kind: 'provider', id: idOf(ids, 'providerName'), version } as const;
+      return shownOrRefused(await store.remove(actorOf(principal), target), (done) => done);
+    },
+  });
+}

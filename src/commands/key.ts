@@ -10,6 +10,7 @@ import {
   expectPositionals,
   parseArguments,
   requireOption,
+  type TextValues,
   UsageFault,
 } from './command.ts';
 import { withDatabase } from './database.ts';
@@ -44,7 +45,7 @@ const OPTIONS = {
   overlap: { type: 'string' },
 } as const;
 
-type Values = { readonly [option in keyof typeof OPTIONS]?: string | undefined };
+type Values = TextValues<typeof OPTIONS>;
 
 interface Named {
   readonly organization: string;

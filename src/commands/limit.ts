@@ -13,6 +13,7 @@ import {
   expectPositionals,
   parseArguments,
   requireOption,
+  type TextValues,
   UsageFault,
 } from './command.ts';
 import { withDatabase } from './database.ts';
@@ -44,7 +45,7 @@ const OPTIONS = {
   limit: { type: 'string' },
 } as const;
 
-type Values = { readonly [option in keyof typeof OPTIONS]?: string | undefined };
+type Values = TextValues<typeof OPTIONS>;
 
 const COUNTED = ['requests_per_minute', 'tokens_per_minute', 'concurrent_requests'] as const;
 const WINDOWS = ['hour', 'day', 'week', 'month'] as const;

@@ -17,6 +17,7 @@ import {
   expectPositionals,
   parseArguments,
   requireOption,
+  type TextValues,
   UsageFault,
 } from './command.ts';
 import { withDatabase } from './database.ts';
@@ -45,7 +46,7 @@ export const MEMBER_OPTIONS = {
   role: { type: 'string' },
 } as const;
 
-type Values = { readonly [option in keyof typeof MEMBER_OPTIONS]?: string | undefined };
+type Values = TextValues<typeof MEMBER_OPTIONS>;
 
 interface Order {
   readonly email: string;

@@ -12,6 +12,7 @@ import {
   expectPositionals,
   parseArguments,
   requireOption,
+  type TextValues,
   UsageFault,
 } from './command.ts';
 import { withDatabase } from './database.ts';
@@ -37,7 +38,7 @@ const OPTIONS = {
   frozen: { type: 'string' },
 } as const;
 
-type Values = { readonly [option in keyof typeof OPTIONS]?: string | undefined };
+type Values = TextValues<typeof OPTIONS>;
 
 async function run(args: readonly string[], context: CommandContext): Promise<number> {
   const { values, positionals } = parseArguments(args, OPTIONS);

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { applyCommand } from '../../src/commands/apply.ts';
+import { startTollgate } from '../support/gateway.ts';
 import { startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 
 const masterKey = randomBytes(32);
@@ -80,6 +81,21 @@ describe('warnings', () => {
   test('a dry run says them too', async () => {
     assert.equal((await warningsOf(provider() + model('') + PRICE, '--dry-run')).length, 1);
   });
+});
+
+test('a start says them, as applying does', async () => {
+  const tollgate = await startTollgate({ configurationYaml: provider() + model('') + PRICE + unbilled });
+  try {
+    assert.match(tollgate.output(), /^warning: model "m" has no context_length/m);
+    await tollgate.run(['limit', 'set', '--organization', 'acme', '--kind', 'concurrent_requests', '--limit', '7']);
+    writeFileSync(file, provider() + model('') + PRICE + unbilled);
+    const { exitCode, output } = await tollgate.run(['apply', file]);
+    assert.deepEqual([exitCode, /^warning: model "m"/m.test(output)], [0, true], output);
+    const limits = await tollgate.run(['limit', 'list', '--organization', 'acme']);
+    assert.match(limits.output, /^concurrent_requests\t7\t/m);
+  } finally {
+    await tollgate.stop();
+  }
 });
 
 test('os.environ/NAME is a mistake that is named, with its line and what to write instead', async () => {

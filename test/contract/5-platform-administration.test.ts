@@ -152,6 +152,17 @@ describe('the catalog', () => {
     assert.equal(upstream.requests.at(-1)?.header('authorization'), `Bearer ${KEY}`);
   });
 
+  test('a stored key goes to no other address than the one that it was given for', async () => {
+    const version = await versionOf('/providers/made');
+    for (const base_url of ['https://elsewhere.test', upstream.url.replace('127.0.0.1', 'localhost')])
+      assert.match(
+        await refusal('PUT', '/providers/made', { base_url, version }, 400),
+        /"api_key" is not valid: it is needed: the stored one is for another address/,
+      );
+    await admin('PUT', '/providers/made', { base_url: `${upstream.url}/v1`, version });
+    assert.equal(await generate(KEYS.acme, 'made/large'), 200);
+  });
+
   test('a change that was made from another version is refused, and so is one from none', async () => {
     const CASES: readonly (readonly [string, Json, string?])[] = [
       ['/providers/made', { base_url: upstream.url }],

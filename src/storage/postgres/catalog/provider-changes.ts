@@ -13,13 +13,13 @@ export async function putProvider(
   box: SecretBox,
   provider: ProviderChange,
 ): Promise<Refused | null> {
-  const { rows } = await client.query<{ api_key_sealed: Buffer; auth: Provider['auth'] }>(
-    'SELECT api_key_sealed, auth FROM providers WHERE id = $1',
+  const { rows } = await client.query<StoredProvider>(
+    'SELECT base_url, api_key_sealed, auth FROM providers WHERE id = $1',
     [provider.id],
   );
   const stored = rows[0];
-  if (provider.apiKey === null && provider.auth !== 'none' && (stored === undefined || stored.auth === 'none'))
-    return invalid('apiKey', 'is needed: none is stored');
+  const problem = keptKeyProblem(provider, stored);
+  if (problem !== null) return invalid('apiKey', problem);
   await client.query(
     `INSERT INTO providers AS p (id, base_url, api_key_sealed, auth, on_disconnect, timeouts, stored_objects)
       VALUES ($1, $2, $3, $4, $5, $6, $7)
@@ -38,6 +38,20 @@ export async function putProvider(
     ],
   );
   return null;
+}
+
+interface StoredProvider extends Record<string, unknown> {
+  readonly base_url: string;
+  readonly api_key_sealed: Buffer;
+  readonly auth: Provider['auth'];
+}
+
+/** A stored key goes to the address that it was given for: whoever may change the address does not get to read it. */
+function keptKeyProblem({ auth, apiKey, baseUrl }: ProviderChange, stored: StoredProvider | undefined): string | null {
+  if (apiKey !== null || auth === 'none') return null;
+  if (stored === undefined || stored.auth === 'none') return 'is needed: none is stored';
+  const isSameAddress = new URL(baseUrl).origin === new URL(stored.base_url).origin;
+  return isSameAddress ? null : 'is needed: the stored one is for another address';
 }
 
 /** Sealing the same key again gives other bytes, so an unchanged key keeps its sealed form. */

@@ -21,9 +21,6 @@ export class UsageFault extends Error {
   override readonly name = 'UsageFault';
 }
 
-/** What a command's options may have been given, where each takes a text. */
-export type TextValues<Options> = { readonly [option in keyof Options]?: string | undefined };
-
 /** Like parseArgs, but throws a UsageFault in our own words; unknown options are refused. */
 export function parseArguments<const T extends NonNullable<ParseArgsConfig['options']>>(
   args: readonly string[],

@@ -10,7 +10,6 @@ import {
   expectPositionals,
   parseArguments,
   requireOption,
-  type TextValues,
   UsageFault,
 } from './command.ts';
 import { withDatabase } from './database.ts';
@@ -45,7 +44,7 @@ const OPTIONS = {
   overlap: { type: 'string' },
 } as const;
 
-type Values = TextValues<typeof OPTIONS>;
+type Values = { readonly [option in keyof typeof OPTIONS]?: string | undefined };
 
 interface Named {
   readonly organization: string;

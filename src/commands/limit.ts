@@ -13,7 +13,6 @@ import {
   expectPositionals,
   parseArguments,
   requireOption,
-  type TextValues,
   UsageFault,
 } from './command.ts';
 import { withDatabase } from './database.ts';
@@ -45,7 +44,7 @@ const OPTIONS = {
   limit: { type: 'string' },
 } as const;
 
-type Values = TextValues<typeof OPTIONS>;
+type Values = { readonly [option in keyof typeof OPTIONS]?: string | undefined };
 
 const COUNTED = ['requests_per_minute', 'tokens_per_minute', 'concurrent_requests'] as const;
 const WINDOWS = ['hour', 'day', 'week', 'month'] as const;

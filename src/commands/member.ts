@@ -17,7 +17,6 @@ import {
   expectPositionals,
   parseArguments,
   requireOption,
-  type TextValues,
   UsageFault,
 } from './command.ts';
 import { withDatabase } from './database.ts';
@@ -46,7 +45,7 @@ export const MEMBER_OPTIONS = {
   role: { type: 'string' },
 } as const;
 
-type Values = TextValues<typeof MEMBER_OPTIONS>;
+type Values = { readonly [option in keyof typeof MEMBER_OPTIONS]?: string | undefined };
 
 interface Order {
   readonly email: string;

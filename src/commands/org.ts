@@ -12,7 +12,6 @@ import {
   expectPositionals,
   parseArguments,
   requireOption,
-  type TextValues,
   UsageFault,
 } from './command.ts';
 import { withDatabase } from './database.ts';
@@ -38,7 +37,7 @@ const OPTIONS = {
   frozen: { type: 'string' },
 } as const;
 
-type Values = TextValues<typeof OPTIONS>;
+type Values = { readonly [option in keyof typeof OPTIONS]?: string | undefined };
 
 async function run(args: readonly string[], context: CommandContext): Promise<number> {
   const { values, positionals } = parseArguments(args, OPTIONS);

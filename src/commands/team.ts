@@ -7,7 +7,6 @@ import {
   expectPositionals,
   parseArguments,
   requireOption,
-  type TextValues,
   UsageFault,
 } from './command.ts';
 import { withDatabase } from './database.ts';
@@ -32,7 +31,7 @@ export const teamCommand: Command = {
 
 const OPTIONS = { ...MEMBER_OPTIONS, slug: { type: 'string' }, name: { type: 'string' } } as const;
 
-type Values = TextValues<typeof OPTIONS>;
+type Values = { readonly [option in keyof typeof OPTIONS]?: string | undefined };
 
 async function run(args: readonly string[], context: CommandContext): Promise<number> {
   const { values, positionals } = parseArguments(args, OPTIONS);

@@ -7,7 +7,7 @@ import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import type { Outcome } from '../../src/domain/settlement/outcome.ts';
 import { OUTCOME_MATRIX } from '../../src/domain/settlement/outcome-matrix.ts';
 import { settle } from '../../src/domain/settlement/settle.ts';
-import type { UsageSource } from '../../src/domain/usage/usage.ts';
+import { NO_COUNTS, type UsageSource } from '../../src/domain/usage/usage.ts';
 
 const PRICE = {
   version: '1',
@@ -17,14 +17,7 @@ const PRICE = {
   output: picoUsd(10n),
   image: null,
 };
-const USAGE = {
-  inputTokens: 100,
-  cachedInputTokens: null,
-  cacheWriteTokens: null,
-  outputTokens: 30,
-  reasoningTokens: null,
-  images: null,
-};
+const USAGE = { ...NO_COUNTS, inputTokens: 100, outputTokens: 30 };
 const COST = 500n;
 
 // Columns: charge and rated cost with usage, charge and rated cost without any, status.

@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import type { RouteDecision } from '../../src/domain/routing/decide-route.ts';
 import type { ModelRoute } from '../../src/domain/routing/model-route.ts';
+import { NO_COUNTS } from '../../src/domain/usage/usage.ts';
 import type { TerminalRecord } from '../../src/records/execution-record.ts';
 import { selectRows } from '../../src/storage/clickhouse/clickhouse.ts';
 import { factOf, insertFacts } from '../../src/storage/clickhouse/facts.ts';
@@ -275,14 +276,7 @@ describe('records', () => {
     await decideTurn(postgres, turn, decision('a'));
     const sized = (requestBytes: number, inputTokens: number, changes: Partial<TerminalRecord> = {}) =>
       terminalRecord(executionStart({ route: ROUTE, requestBytes }), {
-        usage: {
-          inputTokens,
-          cachedInputTokens: null,
-          cacheWriteTokens: null,
-          outputTokens: 5,
-          reasoningTokens: null,
-          images: null,
-        },
+        usage: { ...NO_COUNTS, inputTokens, outputTokens: 5 },
         ...changes,
       });
     const remembered = async () => {

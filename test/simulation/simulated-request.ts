@@ -5,6 +5,7 @@ import type { Principal } from '../../src/domain/identity/principal.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
 import type { Outcome } from '../../src/domain/settlement/outcome.ts';
+import { NO_COUNTS } from '../../src/domain/usage/usage.ts';
 import type { AdmissionParams } from '../../src/generation/admission/plan-holds.ts';
 import type { ServedModel } from '../../src/generation/catalog/serving-catalog.ts';
 import type { Dialect } from '../../src/generation/dialects/dialect.ts';
@@ -194,14 +195,7 @@ export class SimulatedRequest {
   private usage(source: 'reported' | 'counted', part: number): MeasuredUsage {
     const { inputTokens, outputTokens, provider, outputMax } = this.plan;
     const all = provider === 'serves above the bound' ? outputMax * 3 + 7 : outputTokens;
-    const usage = {
-      inputTokens,
-      cachedInputTokens: null,
-      cacheWriteTokens: null,
-      outputTokens: Math.floor(all * part),
-      reasoningTokens: null,
-      images: null,
-    };
+    const usage = { ...NO_COUNTS, inputTokens, outputTokens: Math.floor(all * part) };
     return { ...NO_USAGE, usage, source };
   }
 

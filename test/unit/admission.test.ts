@@ -6,6 +6,7 @@ import type { Principal, PrincipalLimit } from '../../src/domain/identity/princi
 import type { Model } from '../../src/domain/models/catalog.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
+import { NO_COUNTS } from '../../src/domain/usage/usage.ts';
 import { Admission, tokensUsed } from '../../src/generation/admission/admission.ts';
 import { type AdmissionParts, admit, COUNTS } from '../../src/generation/admission/admit.ts';
 import { OrganizationQueues } from '../../src/generation/admission/organization-queues.ts';
@@ -309,14 +310,7 @@ describe('the end of an admission', () => {
   });
 
   test('tokens are known where they were reported or nobody worked', () => {
-    const usage = {
-      inputTokens: 3,
-      cachedInputTokens: null,
-      cacheWriteTokens: null,
-      outputTokens: 4,
-      reasoningTokens: null,
-      images: null,
-    };
+    const usage = { ...NO_COUNTS, inputTokens: 3, outputTokens: 4 };
     assert.equal(tokensUsed('completed', usage), 7);
     assert.equal(tokensUsed('completed', { ...usage, outputTokens: null }), null);
     assert.equal(tokensUsed('no_reply', null), null);

@@ -6,6 +6,7 @@ import { test } from 'node:test';
 import type { Price } from '../../src/domain/models/catalog.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import { type Baseline, baselineCost, type EndedRequest } from '../../src/domain/routing/baseline-cost.ts';
+import { NO_COUNTS } from '../../src/domain/usage/usage.ts';
 
 const PRICE: Price = {
   version: '1',
@@ -15,14 +16,7 @@ const PRICE: Price = {
   output: picoUsd(100n),
   image: null,
 };
-const USAGE = {
-  inputTokens: 30,
-  cachedInputTokens: 10,
-  cacheWriteTokens: null,
-  outputTokens: 4,
-  reasoningTokens: null,
-  images: null,
-};
+const USAGE = { ...NO_COUNTS, inputTokens: 30, cachedInputTokens: 10, outputTokens: 4 };
 const COST = picoUsd(77n);
 const PAID: EndedRequest = { usage: USAGE, settlement: { ratedCost: COST, charge: COST }, isBilled: true };
 const UNBILLED: EndedRequest = { ...PAID, settlement: { ratedCost: COST, charge: null }, isBilled: false };

@@ -17,6 +17,7 @@ import {
 } from '../../src/domain/routing/replay-policy.ts';
 import { RouteCandidates } from '../../src/domain/routing/route-candidates.ts';
 import type { RoutingPolicy } from '../../src/domain/routing/routing-policy.ts';
+import { NO_COUNTS } from '../../src/domain/usage/usage.ts';
 import { seededRandom } from '../support/byte-splits.ts';
 
 const PRICES: Readonly<Record<string, readonly [input: bigint, output: bigint]>> = {
@@ -139,14 +140,7 @@ function candidatesOf(of: RoutingPolicy, conversationTokens: number): RouteCandi
 }
 
 function routed(route: ModelRoute, served: string, inputTokens: number, outputTokens: number): RoutedRequest {
-  const usage = {
-    inputTokens,
-    outputTokens,
-    cachedInputTokens: null,
-    cacheWriteTokens: null,
-    reasoningTokens: null,
-    images: null,
-  };
+  const usage = { ...NO_COUNTS, inputTokens, outputTokens };
   return {
     organizationId: 'o',
     isBilled: true,

@@ -11,16 +11,8 @@ import type { Outcome } from '../../src/domain/settlement/outcome.ts';
 import { OUTCOME_MATRIX } from '../../src/domain/settlement/outcome-matrix.ts';
 import { rateUsage } from '../../src/domain/settlement/rate-usage.ts';
 import { settle } from '../../src/domain/settlement/settle.ts';
-import type { Usage } from '../../src/domain/usage/usage.ts';
+import { NO_COUNTS, type Usage } from '../../src/domain/usage/usage.ts';
 
-const NO_USAGE: Usage = {
-  inputTokens: null,
-  cachedInputTokens: null,
-  cacheWriteTokens: null,
-  outputTokens: null,
-  reasoningTokens: null,
-  images: null,
-};
 const NO_PRICE: Price = { version: '1', input: null, cachedInput: null, cacheWrite: null, output: null, image: null };
 
 function price(perMillion: Partial<Record<'input' | 'cachedInput' | 'cacheWrite' | 'output', string>>): Price {
@@ -85,7 +77,7 @@ describe('rateUsage', () => {
   ];
   for (const [name, rate, usage, expected] of rows) {
     test(name, () => {
-      const cost = rateUsage({ ...NO_USAGE, ...usage }, rate);
+      const cost = rateUsage({ ...NO_COUNTS, ...usage }, rate);
       assert.equal(cost === null ? null : formatUsdString(cost), expected);
     });
   }
@@ -106,7 +98,7 @@ describe('rateUsage', () => {
         (plain, cached, written, output, ...prices) => {
           const [input, cachedInput, cacheWrite, outputPrice] = prices;
           const usage = {
-            ...NO_USAGE,
+            ...NO_COUNTS,
             inputTokens: plain + cached + written,
             cachedInputTokens: cached,
             cacheWriteTokens: written,
@@ -128,7 +120,7 @@ describe('rateUsage', () => {
 });
 
 describe('settle', () => {
-  const usage: Usage = { ...NO_USAGE, inputTokens: 1000, outputTokens: 500 };
+  const usage: Usage = { ...NO_COUNTS, inputTokens: 1000, outputTokens: 500 };
   const cost = picoUsd(6_250_000_000n);
   const base = {
     outcome: 'completed',
@@ -152,7 +144,7 @@ describe('settle', () => {
     });
   });
   test('charges our count where the report cannot be trusted, and keeps the claim in suspense', () => {
-    const claimedUsage = { ...NO_USAGE, inputTokens: 1000, outputTokens: 1_000_000 };
+    const claimedUsage = { ...NO_COUNTS, inputTokens: 1000, outputTokens: 1_000_000 };
     const settled = settle({ ...base, usageSource: 'counted', claimedUsage });
     assert.deepEqual(settled, {
       billingStatus: 'final',
@@ -163,7 +155,7 @@ describe('settle', () => {
   });
   test('a claim below our count is no credit', () => {
     assert.equal(
-      settle({ ...base, usageSource: 'counted', claimedUsage: { ...NO_USAGE, inputTokens: 1, outputTokens: 1 } })
+      settle({ ...base, usageSource: 'counted', claimedUsage: { ...NO_COUNTS, inputTokens: 1, outputTokens: 1 } })
         .suspense,
       0n,
     );
@@ -175,7 +167,7 @@ describe('settle', () => {
       charge: 0n,
       suspense: 0n,
     });
-    const claimedUsage = { ...NO_USAGE, inputTokens: 1000, outputTokens: 500 };
+    const claimedUsage = { ...NO_COUNTS, inputTokens: 1000, outputTokens: 500 };
     assert.equal(settle({ ...base, usage: null, usageSource: null, claimedUsage }).suspense, cost);
   });
   test('knows no cost without a price', () => {

@@ -4,16 +4,9 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { checkUsage, NO_USAGE_BOUNDS, type RawUsage, type UsageBounds } from '../../src/domain/usage/check-usage.ts';
+import { NO_COUNTS } from '../../src/domain/usage/usage.ts';
 
 const BOUNDS: UsageBounds = { inputTokensMax: 100, outputTokensMax: 50, imagesMax: 10 };
-const NOTHING = {
-  inputTokens: null,
-  cachedInputTokens: null,
-  cacheWriteTokens: null,
-  outputTokens: null,
-  reasoningTokens: null,
-  images: null,
-};
 
 describe('checkUsage accepts', () => {
   const rows: readonly (readonly [string, RawUsage, object])[] = [
@@ -35,7 +28,7 @@ describe('checkUsage accepts', () => {
     ['reasoning counted beside the output, as unknown', { outputTokens: 5, reasoningTokens: 6 }, { outputTokens: 5 }],
   ];
   for (const [name, raw, usage] of rows)
-    test(name, () => assert.deepEqual(checkUsage(raw, BOUNDS), { ok: true, usage: { ...NOTHING, ...usage } }));
+    test(name, () => assert.deepEqual(checkUsage(raw, BOUNDS), { ok: true, usage: { ...NO_COUNTS, ...usage } }));
 });
 
 describe('checkUsage refuses', () => {
@@ -54,7 +47,7 @@ describe('checkUsage refuses', () => {
   ];
   for (const value of notCounts) {
     test(`${typeof value} ${String(value)}`, () => {
-      for (const name of Object.keys(NOTHING)) {
+      for (const name of Object.keys(NO_COUNTS)) {
         const check = checkUsage({ inputTokens: 5, outputTokens: 5, [name]: value }, BOUNDS);
         assert.deepEqual(check, { ok: false, reason: `${name} is not a non-negative whole number`, claimed: null });
       }
@@ -71,7 +64,7 @@ describe('checkUsage refuses', () => {
       const check = checkUsage(raw, BOUNDS);
       assert.ok(!check.ok);
       assert.match(check.reason, reason);
-      assert.deepEqual(check.claimed, { ...NOTHING, ...raw });
+      assert.deepEqual(check.claimed, { ...NO_COUNTS, ...raw });
     });
   }
 });
@@ -85,7 +78,7 @@ describe('a cached part that is no part of the input', () => {
     test(`${JSON.stringify(raw)} is unknown, and the rest of the report stands`, () => {
       const check = checkUsage(raw, BOUNDS);
       assert.ok(check.ok);
-      assert.deepEqual(check.usage, { ...NOTHING, ...raw, cachedInputTokens: null, cacheWriteTokens: null });
+      assert.deepEqual(check.usage, { ...NO_COUNTS, ...raw, cachedInputTokens: null, cacheWriteTokens: null });
     });
   }
 });

@@ -21,5 +21,15 @@ export interface Usage {
   readonly images: number | null;
 }
 
+/** Nothing was reported. */
+export const NO_COUNTS: Usage = {
+  inputTokens: null,
+  cachedInputTokens: null,
+  cacheWriteTokens: null,
+  outputTokens: null,
+  reasoningTokens: null,
+  images: null,
+};
+
 /** Where the counts come from: the provider's report, or our own count of what was relayed. */
 export type UsageSource = 'reported' | 'counted';

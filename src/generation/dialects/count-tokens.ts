@@ -1,7 +1,7 @@
 // The token counting endpoint of the Messages dialect: the same request, answered with a number and free of charge
 // (spec 4.1).
 
-import type { Usage } from '../../domain/usage/usage.ts';
+import { NO_COUNTS, type Usage } from '../../domain/usage/usage.ts';
 import type { Dialect } from './dialect.ts';
 import { messages } from './messages.ts';
 
@@ -19,11 +19,4 @@ export const countTokens: Dialect = {
 };
 
 /** The number in the reply is what another request would use. This one used none: known, and therefore zero. */
-const NO_TOKENS_USED: Usage = {
-  inputTokens: 0,
-  cachedInputTokens: null,
-  cacheWriteTokens: null,
-  outputTokens: 0,
-  reasoningTokens: null,
-  images: null,
-};
+const NO_TOKENS_USED: Usage = { ...NO_COUNTS, inputTokens: 0, outputTokens: 0 };

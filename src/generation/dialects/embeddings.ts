@@ -1,6 +1,7 @@
 // The embeddings dialect: no stream, priced by its input alone, since a vector is made of no output tokens.
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
+import { NO_COUNTS } from '../../domain/usage/usage.ts';
 import type { ScannedRequest } from '../request/scan/request-scanner.ts';
 import { OPENAI_FIELDS, type UnpricedRequests, withNamedCosts } from '../request/unpriced-fields.ts';
 import { NO_STREAM } from '../sse/stream-end.ts';
@@ -51,12 +52,9 @@ function readUsage(reply: KeptReply): ReportedUsage | null {
   const usage = documentUsage(reply);
   if (usage === null) return null;
   const counts = {
+    ...NO_COUNTS,
     inputTokens: countOf(usage['prompt_tokens'] ?? usage['total_tokens']),
-    cachedInputTokens: null,
-    cacheWriteTokens: null,
     outputTokens: 0,
-    reasoningTokens: null,
-    images: null,
   };
   return withUnpriced(counts, usage);
 }

@@ -2,7 +2,7 @@
 // 8).
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
-import type { Usage } from '../../domain/usage/usage.ts';
+import { NO_COUNTS, type Usage } from '../../domain/usage/usage.ts';
 import { assert } from '../../platform/assert.ts';
 import { type FormFault, readPartText, type ScannedForm } from '../request/multipart-scan.ts';
 import { refuseLetterCase } from '../request/read-request.ts';
@@ -162,11 +162,9 @@ function boundsOf(answers: number | null, streamed: boolean): ImageBounds | Refu
 export function readImageUsage(reply: KeptReply, tally: ImageTally, clientLeft: boolean): Usage {
   const usage = isDocument(reply.beginning) ? documentUsage(reply) : lastEventUsage(reply, (event) => event.usageAt(1));
   return {
+    ...NO_COUNTS,
     inputTokens: tokensOf(usage?.['input_tokens']),
-    cachedInputTokens: null,
-    cacheWriteTokens: null,
     outputTokens: tokensOf(usage?.['output_tokens']),
-    reasoningTokens: null,
     images: clientLeft ? tally.begun : tally.finished,
   };
 }

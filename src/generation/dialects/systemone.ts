@@ -2,7 +2,7 @@
 
 import { checkQuestionsBody } from '../../domain/evaluation/check-questions.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
-import type { Usage } from '../../domain/usage/usage.ts';
+import { NO_COUNTS, type Usage } from '../../domain/usage/usage.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
 import type { ScannedRequest } from '../request/scan/request-scanner.ts';
 import { NO_STREAM } from '../sse/stream-end.ts';
@@ -38,14 +38,7 @@ export const systemone: Dialect = {
 function readUsage(reply: KeptReply): Usage | null {
   const usage = documentUsage(reply);
   if (usage === null) return null;
-  return {
-    inputTokens: countOf(usage['input_tokens']),
-    cachedInputTokens: null,
-    cacheWriteTokens: null,
-    outputTokens: countOf(usage['output_tokens']),
-    reasoningTokens: null,
-    images: null,
-  };
+  return { ...NO_COUNTS, inputTokens: countOf(usage['input_tokens']), outputTokens: countOf(usage['output_tokens']) };
 }
 
 /** The part of the worker pool that is needed here. */

@@ -12,6 +12,7 @@ import { logprobQuestions, readLogprobAnswer } from '../../domain/routing/logpro
 import type { ClassifierCall } from '../../domain/routing/model-route.ts';
 import type { RoutingPolicy } from '../../domain/routing/routing-policy.ts';
 import { rateUsage } from '../../domain/settlement/rate-usage.ts';
+import { NO_COUNTS } from '../../domain/usage/usage.ts';
 import type { ClassifierDeployment, ServingCatalog } from '../catalog/serving-catalog.ts';
 import { chatCompletions } from '../dialects/chat-completions.ts';
 import { systemone } from '../dialects/systemone.ts';
@@ -178,13 +179,6 @@ function callOf(
   latencyMs: number,
 ): ClassifierCall {
   const { inputTokens, outputTokens } = typeof told === 'string' ? { inputTokens: null, outputTokens: 0 } : told;
-  const usage = {
-    inputTokens,
-    cachedInputTokens: null,
-    cacheWriteTokens: null,
-    outputTokens,
-    reasoningTokens: null,
-    images: null,
-  };
+  const usage = { ...NO_COUNTS, inputTokens, outputTokens };
   return { model: classifier.model, inputTokens, cost: price === null ? null : rateUsage(usage, price), latencyMs };
 }

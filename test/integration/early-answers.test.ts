@@ -308,12 +308,13 @@ describe('a refused request whose framing cannot be trusted', () => {
 
   /** The server has done what it had to do on other connections before. */
   const serveAnother = (): Promise<unknown> => httpCall(`${front.url}/v1/nothing`);
-  const untilSettled = (): Promise<unknown> =>
+  const bodiesAre = (count: number): Promise<unknown> =>
     waitFor(
-      'nothing to arrive',
+      `${count} bodies that arrive`,
       () => front.server.arrivingBodies,
-      (bodies) => bodies === 0,
+      (bodies) => bodies === count,
     );
+  const untilSettled = (): Promise<unknown> => bodiesAre(0);
 
   for (const { name, status, head, piece, end } of [IN_CHUNKS, REPEATED]) {
     test(`whoever still sends it ${name} reads why`, async () => {
@@ -334,11 +335,7 @@ describe('a refused request whose framing cannot be trusted', () => {
     test(`who stops sending it ${name} is answered after a while`, async () => {
       const client = await RawClient.open(front.port);
       await client.write(head + piece);
-      await waitFor(
-        'the body',
-        () => front.server.arrivingBodies,
-        (bodies) => bodies === 1,
-      );
+      await bodiesAre(1);
       front.server.tick(1000);
       await serveAnother();
       assert.equal(client.received, '');
@@ -351,11 +348,7 @@ describe('a refused request whose framing cannot be trusted', () => {
     test(`who leaves while sending it ${name} is forgotten`, async () => {
       const client = await RawClient.open(front.port);
       await client.write(head + piece);
-      await waitFor(
-        'the body',
-        () => front.server.arrivingBodies,
-        (bodies) => bodies === 1,
-      );
+      await bodiesAre(1);
       client.leave();
       await untilSettled();
     });

@@ -20,30 +20,21 @@ function scan(text: string): ScannedRequest {
   return whole;
 }
 
-function seen({
-  fault,
-  faultKey,
-  faultOffset,
-  hasCostKeys,
-  types,
-  typeCount,
-  asksForHourCache,
-  storedObjectKeys,
-  ...scanned
-}: ScannedRequest): unknown {
-  const { references, hasAmbiguousReference } = scanned;
-  return {
-    fault,
-    faultKey,
-    faultOffset,
-    hasCostKeys,
-    types,
-    typeCount,
-    asksForHourCache,
-    storedObjectKeys,
-    references,
-    hasAmbiguousReference,
-  };
+const SEEN = [
+  'fault',
+  'faultKey',
+  'faultOffset',
+  'hasCostKeys',
+  'types',
+  'typeCount',
+  'asksForHourCache',
+  'storedObjectKeys',
+  'references',
+  'hasAmbiguousReference',
+] as const;
+
+function seen(scanned: ScannedRequest): unknown {
+  return Object.fromEntries(SEEN.map((name) => [name, scanned[name]]));
 }
 
 /** Letters that parsers without regard to case take for an ASCII one. */

@@ -29,6 +29,16 @@ const gathered = (stream: NotedStream, writes: number) =>
     (count) => count === writes,
   );
 
+/** One piece that went out at once, and one behind it that was gathered. */
+async function afterFirstBurst(): Promise<{ stream: NotedStream; coalescer: WriteCoalescer }> {
+  const stream = new NotedStream();
+  const coalescer = new WriteCoalescer(stream);
+  coalescer.take(0, 100);
+  coalescer.take(0.5, 100);
+  await gathered(stream, 2);
+  return { stream, coalescer };
+}
+
 describe('burst coalescer', () => {
   test('pieces apart from each other are written each as it comes', () => {
     const stream = new NotedStream();
@@ -53,11 +63,7 @@ describe('burst coalescer', () => {
   });
 
   test('a burst that goes on is gathered again; a pause ends it', async () => {
-    const stream = new NotedStream();
-    const coalescer = new WriteCoalescer(stream);
-    coalescer.take(0, 100);
-    coalescer.take(0.5, 100);
-    await gathered(stream, 2);
+    const { stream, coalescer } = await afterFirstBurst();
     coalescer.take(1.2, 100);
     assert.equal(stream.done.at(-1), 'pause');
     await gathered(stream, 3);
@@ -66,11 +72,7 @@ describe('burst coalescer', () => {
   });
 
   test('behind two bursts the first piece after a pause goes out at once and is taken for the beginning of the next, until nothing follows it', async () => {
-    const stream = new NotedStream();
-    const coalescer = new WriteCoalescer(stream);
-    coalescer.take(0, 100);
-    coalescer.take(0.5, 100);
-    await gathered(stream, 2);
+    const { stream, coalescer } = await afterFirstBurst();
     coalescer.take(16, 100);
     assert.equal(stream.done.at(-1), 'write', 'one may be chance');
     coalescer.take(16.5, 100);
@@ -90,11 +92,7 @@ describe('burst coalescer', () => {
   });
 
   test('a stream whose client takes nothing for now is not read on by it', async () => {
-    const stream = new NotedStream();
-    const coalescer = new WriteCoalescer(stream);
-    coalescer.take(0, 100);
-    coalescer.take(0.5, 100);
-    await gathered(stream, 2);
+    const { stream, coalescer } = await afterFirstBurst();
     coalescer.take(16, 100);
     coalescer.take(16.5, 100);
     await gathered(stream, 4);

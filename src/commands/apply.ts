@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import type { Configuration } from '../domain/configuration/configuration.ts';
 import { type Difference, describeDifference } from '../domain/configuration/difference.ts';
 import type { AppliedConfiguration } from '../storage/postgres/apply/apply-configuration.ts';
+import { readStoredNames } from '../storage/postgres/apply/stored-names.ts';
 import { type Command, type CommandContext, expectPositionals, parseArguments } from './command.ts';
 import { applyOrExplain, readConfigurationFile, renderGeneratedKeys, renderWarnings } from './configuration-file.ts';
 import { withDatabase } from './database.ts';
@@ -23,10 +24,13 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   const { values, positionals } = parseArguments(args, OPTIONS);
   const [file = ''] = expectPositionals(positionals, ['FILE']);
   const dryRun = values['dry-run'];
-  const configuration = readConfigurationFile(resolve(file), environment);
-  const applied = await withDatabase(environment, (postgres, config) =>
-    applyOrExplain(postgres, configuration, config, { dryRun, prune: values.prune }),
-  );
+  // Other mistakes are named also where no installation runs.
+  readConfigurationFile(resolve(file), environment, 'later');
+  const { configuration, applied } = await withDatabase(environment, async (postgres, config) => {
+    const configuration = readConfigurationFile(resolve(file), environment, await readStoredNames(postgres));
+    const options = { dryRun, prune: values.prune };
+    return { configuration, applied: await applyOrExplain(postgres, configuration, config, options) };
+  });
   const { generatedKeys, differences, warnings } = applied;
   if (dryRun || values.prune) for (const line of differences.flatMap(describeDifference)) print(line);
   if (generatedKeys.length > 0 && !dryRun) print(renderGeneratedKeys(generatedKeys));

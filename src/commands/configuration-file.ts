@@ -4,6 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { Environment } from '../config.ts';
+import type { StoredNames } from '../domain/configuration/check-references.ts';
 import type { Configuration } from '../domain/configuration/configuration.ts';
 import { parseConfigurationFile } from '../domain/configuration/parse-configuration-file.ts';
 import { ConfigurationConflict, type GeneratedKey } from '../storage/postgres/apply/application.ts';
@@ -15,8 +16,12 @@ import {
 import type { Postgres } from '../storage/postgres/pool.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 
-/** Throws one StartFault that has a line for every mistake in the file. */
-export function readConfigurationFile(path: string, environment: Environment): Configuration {
+/** Throws one StartFault that has a line for every mistake in the file. `stored`: see parseConfigurationFile. */
+export function readConfigurationFile(
+  path: string,
+  environment: Environment,
+  stored?: StoredNames | 'later',
+): Configuration {
   let text: string;
   try {
     text = readFileSync(path, 'utf8');
@@ -26,7 +31,7 @@ export function readConfigurationFile(path: string, environment: Environment): C
       { cause: error },
     );
   }
-  const parsed = parseConfigurationFile(text, environment, basename(path));
+  const parsed = parseConfigurationFile(text, environment, basename(path), stored);
   if (!parsed.ok) throw new StartFault([`${path} cannot be used:`, ...parsed.errors].join('\n'));
   return parsed.configuration;
 }

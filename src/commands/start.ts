@@ -1,12 +1,13 @@
 // `tollgate start`: starts an installation on this machine, from a bare checkout to a working key.
 
-import { accessSync, constants, mkdirSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Config, type Environment, localUrl, readConfig, reportsAddressText } from '../config.ts';
 import type { Configuration } from '../domain/configuration/configuration.ts';
 import { systemClock } from '../platform/clock.ts';
 import { createLog, type Log } from '../platform/log.ts';
+import { readStoredNames } from '../storage/postgres/apply/stored-names.ts';
 import { embeddedPostgresUrl } from '../storage/postgres/embedded/embedded-postgres.ts';
 import { migratePostgres } from '../storage/postgres/migrate.ts';
 import { createPostgres, type Postgres } from '../storage/postgres/pool.ts';
@@ -55,7 +56,10 @@ async function start(args: readonly string[], context: CommandContext): Promise<
   if (configurationFile !== null && config.databaseUrl !== null) refuseWeakSecrets(context.environment, config);
   // Mistakes in the operator's file are reported before anything starts. The demo's file is ours, and its variables are
   // known only later.
-  if (configurationFile !== null) readConfigurationFile(configurationFile, context.environment);
+  if (configurationFile !== null) {
+    const isNew = config.databaseUrl === null && !existsSync(config.dataDirectory);
+    readConfigurationFile(configurationFile, context.environment, isNew ? undefined : 'later');
+  }
 
   const isDemo = configurationFile === null;
   const logLevel = isDemo && !config.given.has('LOG_LEVEL') ? 'warn' : config.logLevel;
@@ -200,7 +204,8 @@ async function prepareDatabase(
   try {
     await migratePostgres(postgres, MIGRATIONS);
     if (configurationFile === null) return await applyDemo(postgres, installation, simulatedProviderUrl ?? '');
-    const configuration = readConfigurationFile(configurationFile, environment);
+    const stored = await readStoredNames(postgres);
+    const configuration = readConfigurationFile(configurationFile, environment, stored);
     const { generatedKeys, warnings } = await applyOrExplain(postgres, configuration, secrets);
     if (warnings.length > 0) print(renderWarnings(warnings));
     if (generatedKeys.length > 0) print(renderGeneratedKeys(generatedKeys));

@@ -161,6 +161,37 @@ describe('what a file does not mention stays', () => {
   });
 });
 
+describe('a file may refer to what the installation has', () => {
+  const CASES: Readonly<Record<string, string>> = {
+    'a provider, for a model':
+      'models: [{ id: sim/added, context_length: 1, served_by: [{ provider: sim, model: a, apis: [messages] }] }]\n',
+    'models, for a policy': POLICIES.replace('name: second', 'name: third'),
+    'a policy, for an organization':
+      'organizations: [{ slug: new, billing: none, auto_routing: { policy: second } }]\n',
+    'a model, for a limit':
+      'organizations: [{ slug: new, billing: none, limits: [{ kind: tokens_per_minute, limit: 1, model: sim/large }] }]\n',
+    'a member, for a key':
+      'organizations: [{ slug: acme, billing: none, keys: [{ name: bos, user: BO@acme.test }] }]\n',
+  };
+  for (const [what, text] of Object.entries(CASES)) {
+    test(what, async () => {
+      const fresh = apply(text);
+      await assert.rejects(fresh, /there is no (provider|model|routing policy|user) "[^"]+" in this file or the inst/);
+      await apply(FILE);
+      await apply(text);
+      assert.deepEqual(await apply(text, '--dry-run'), ['nothing is applied (--dry-run): no difference']);
+    });
+  }
+
+  test('a stored policy that a billed organization could not pay for is refused', async () => {
+    await apply(FILE.replace('models: [{ id: sim/latest }]', 'models: [{ id: sim/other }]'));
+    await assert.rejects(
+      apply('organizations: [{ slug: new, billing: prepaid, auto_routing: { policy: second } }]'),
+      /organization "new": the routing policy cannot be used: .*needs a model with a price/,
+    );
+  });
+});
+
 describe('--dry-run', () => {
   test('prints the difference and changes nothing', async () => {
     await apply(FILE);

@@ -1,6 +1,6 @@
-// Checks the names in a configuration file: names used twice, and references to something that the file does not
-// define. It reads the plain values and skips what has the wrong shape, which the schema reports, so that one run
-// reports both kinds of mistakes.
+// Checks the names in a configuration file: names used twice, and references to something that neither the file nor the
+// installation has. It reads the plain values and skips what has the wrong shape, which the schema reports, so that one
+// run reports both kinds of mistakes.
 
 import { checkPolicy, type PolicyModel } from '../routing/check-policy.ts';
 import { DEFAULT_POLICY } from '../routing/routing-policy.ts';
@@ -17,16 +17,39 @@ import {
 } from './file-entries.ts';
 import type { Problem } from './problem.ts';
 
-const HERE = 'this file';
+/** What an installation has already, so that a file need not mention it. */
+export interface StoredNames {
+  readonly providers: readonly string[];
+  /** By id and by alias. */
+  readonly models: ReadonlyMap<string, PolicyModel>;
+  readonly modelIds: readonly string[];
+  readonly policies: readonly string[];
+  /** By the organization's slug; e-mail addresses in lower case. */
+  readonly organizations: ReadonlyMap<string, StoredOrganization>;
+}
 
-export function checkReferences(root: unknown): Problem[] {
+interface StoredOrganization {
+  readonly teams: readonly string[];
+  readonly users: readonly string[];
+}
+
+export const NOTHING_STORED: StoredNames = {
+  providers: [],
+  models: new Map(),
+  modelIds: [],
+  policies: [],
+  organizations: new Map(),
+};
+
+export function checkReferences(root: unknown, stored: StoredNames): Problem[] {
+  const here = stored === NOTHING_STORED ? 'this file' : 'this file or the installation';
   const file = entryOf(root);
   const providers = entries(file, 'providers');
   const models = entries(file, 'models');
   const policies = entries(file, 'routing_policies');
   const organizations = entries(file, 'organizations');
   const modelNames = models.flatMap((model) => [...texts([model], 'id'), ...items(model, 'aliases')]);
-  const policyModels = new Map(models.flatMap(policyModelsOf));
+  const policyModels = new Map([...stored.models, ...models.flatMap(policyModelsOf)]);
   return [
     ...findDuplicates(texts(providers, 'id'), 'provider'),
     ...findDuplicates(modelNames, 'model or alias'),
@@ -34,18 +57,30 @@ export function checkReferences(root: unknown): Problem[] {
     ...findDuplicates(texts(organizations, 'slug'), 'organization'),
     ...findUnknown(
       models.flatMap((model) => texts(entries(model, 'served_by'), 'provider')),
-      texts(providers, 'id'),
+      known(texts(providers, 'id'), stored.providers),
       'provider',
-      HERE,
+      here,
     ),
     ...policies.flatMap((policy) =>
-      checkPolicy(policy, { models: policyModels, where: HERE, billedOrganizations: billedBy(policy, organizations) }),
+      checkPolicy(policy, { models: policyModels, where: here, billedOrganizations: billedBy(policy, organizations) }),
     ),
-    ...findUnknown(organizations.flatMap(policyOf), texts(policies, 'name'), 'routing policy', HERE),
-    ...organizations.flatMap(checkOrganization),
-    ...organizations.flatMap((organization) => checkLimits(organization, texts(models, 'id'))),
+    ...findUnknown(
+      organizations.flatMap(policyOf),
+      known(texts(policies, 'name'), stored.policies),
+      'routing policy',
+      here,
+    ),
+    ...organizations.flatMap((organization) => checkOrganization(organization, stored, here)),
+    ...organizations.flatMap((organization) =>
+      checkLimits(organization, known(texts(models, 'id'), stored.modelIds), here),
+    ),
     ...findSharedSecrets(organizations),
   ];
+}
+
+/** The names of the file, and those that are stored. */
+function known(names: readonly Named[], stored: readonly string[] = []): readonly Named[] {
+  return [...names, ...stored.map((name) => ({ name, place: [] }))];
 }
 
 /** One entry for the model's id and one for each of its aliases. */
@@ -78,7 +113,8 @@ function billedBy(policy: Entry, organizations: readonly Entry[]): string[] {
   return texts(users, 'slug').map(({ name: slug }) => slug);
 }
 
-function checkOrganization(organization: Entry): Problem[] {
+function checkOrganization(organization: Entry, { organizations }: StoredNames, here: string): Problem[] {
+  const stored = organizations.get(texts([organization], 'slug')[0]?.name ?? '');
   const users = entries(organization, 'users');
   const keys = entries(organization, 'keys');
   const teams = texts(entries(organization, 'teams'), 'slug');
@@ -90,23 +126,23 @@ function checkOrganization(organization: Entry): Problem[] {
     ...findDuplicates(texts(keys, 'name'), 'key'),
     ...findUnknown(
       users.flatMap((user) => items(user, 'teams')),
-      teams,
+      known(teams, stored?.teams),
       'team',
-      HERE,
+      here,
     ),
-    ...findUnknown(texts(keys, 'team'), teams, 'team', HERE),
-    ...findUnknown(texts(keys, 'user').map(lowerCase), emails, 'user', HERE),
+    ...findUnknown(texts(keys, 'team'), known(teams, stored?.teams), 'team', here),
+    ...findUnknown(texts(keys, 'user').map(lowerCase), known(emails, stored?.users), 'user', here),
   ];
 }
 
 /** Limits name models by their public id: an alias would make a second limit for the same model. */
-function checkLimits(organization: Entry, modelIds: readonly Named[]): Problem[] {
+function checkLimits(organization: Entry, modelIds: readonly Named[], here: string): Problem[] {
   const limits = entries(organization, 'limits');
   const named = limits.map(({ place, fields: { kind, window, model } }) => ({
     place,
     name: [kind, window, model].filter((part) => typeof part === 'string').join(' '),
   }));
-  return [...findDuplicates(named, 'limit'), ...findUnknown(texts(limits, 'model'), modelIds, 'model', HERE)];
+  return [...findDuplicates(named, 'limit'), ...findUnknown(texts(limits, 'model'), modelIds, 'model', here)];
 }
 
 /** Two keys with one secret would be one credential for two payers. The message does not repeat the secret. */

@@ -67,5 +67,5 @@ export function findUnknown(used: readonly Named[], known: readonly Named[], wha
   const names = new Set(known.map(({ name }) => name));
   return used
     .filter(({ name }) => !names.has(name))
-    .map(({ name, place }) => ({ place, message: `there is no ${what} "${name}" in ${where}` }));
+    .map(({ name, place }) => ({ place, message: `there is no ${what} "${name}" in ${where}`, isDangling: true }));
 }

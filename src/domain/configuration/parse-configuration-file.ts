@@ -12,7 +12,7 @@ import {
   visit,
 } from 'yaml';
 import type { z } from 'zod';
-import { checkReferences } from './check-references.ts';
+import { checkReferences, NOTHING_STORED, type StoredNames } from './check-references.ts';
 import type { Configuration } from './configuration.ts';
 import { configurationSchema } from './configuration-schema.ts';
 import {
@@ -33,11 +33,15 @@ interface Complaint {
   readonly text: string;
 }
 
-/** `fileName` is what the errors call the file. */
+/**
+ * `fileName` is what the errors call the file. `stored`: what the installation has already; `later`: it is not known
+ * yet, so that a reference to something that the file does not have is no error yet.
+ */
 export function parseConfigurationFile(
   text: string,
   environment: Readonly<Record<string, string | undefined>>,
   fileName = 'tollgate.yaml',
+  stored: StoredNames | 'later' = NOTHING_STORED,
 ): ParsedConfiguration {
   if (containsPlaceholder(text))
     return { ok: false, errors: [`${fileName}: holds characters of the private use area (U+E000 to U+E002)`] };
@@ -51,7 +55,7 @@ export function parseConfigurationFile(
     const unset = interpolateValues(document, environment);
     for (const [node, problems] of unset)
       complaints.push(...problems.map((text) => ({ offset: node.range?.[0] ?? 0, text })));
-    const result = readDocument(document, unset);
+    const result = readDocument(document, unset, stored);
     if (result.ok && complaints.length === 0) return result;
     if (!result.ok) complaints.push(...result.complaints);
   }
@@ -85,6 +89,7 @@ function interpolateValues(
 function readDocument(
   document: Document,
   unset: ReadonlyMap<unknown, unknown>,
+  stored: StoredNames | 'later',
 ): { ok: true; configuration: Configuration } | { ok: false; complaints: Complaint[] } {
   let root: unknown;
   try {
@@ -95,8 +100,9 @@ function readDocument(
   }
   const shape = configurationSchema.safeParse(root);
   const shapeProblems = shape.success ? [] : shape.error.issues.flatMap((issue) => describeIssue(issue, root));
-  const problems = [...shapeProblems, ...checkReferences(root)].filter(
-    ({ place }) => !unset.has(document.getIn(place, true)),
+  const references = checkReferences(root, stored === 'later' ? NOTHING_STORED : stored);
+  const problems = [...shapeProblems, ...references].filter(
+    ({ place, isDangling }) => !unset.has(document.getIn(place, true)) && !(isDangling && stored === 'later'),
   );
   if (shape.success && problems.length === 0) return { ok: true, configuration: shape.data };
   return {

@@ -5,4 +5,6 @@ export type Place = readonly (string | number)[];
 export interface Problem {
   readonly place: Place;
   readonly message: string;
+  /** It refers to something that is not known where it was looked for. */
+  readonly isDangling?: true;
 }

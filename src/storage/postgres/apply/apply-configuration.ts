@@ -16,7 +16,7 @@ import { notifyPrincipalsChanged } from '../changes.ts';
 import { OWNER_FLOOR_SQLSTATE } from '../identity/change.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { transactionOrRollback } from '../rollback.ts';
-import { putPolicyVersion } from '../routing/policies.ts';
+import { putPolicyVersion, refuseUse } from '../routing/policies.ts';
 import { createSecretBox } from '../secret-box.ts';
 import { type Application, ConfigurationConflict, type GeneratedKey } from './application.ts';
 import { applyOrganization } from './apply-organization.ts';
@@ -94,7 +94,14 @@ async function applyParts(application: Application, configuration: Configuration
   for (const provider of providers) expectDone(await putProvider(client, box, provider));
   expectDone(await putModels(client, models));
   for (const { name, definition } of routingPolicies) await putPolicyVersion(client, name, definition);
-  for (const organization of organizations) await applyOrganization(application, organization);
+  const checked = new Set(routingPolicies.map(({ name }) => name));
+  for (const organization of organizations) {
+    const id = await applyOrganization(application, organization);
+    const policy = organization.autoRouting?.policy ?? null;
+    // The file is checked with its own policies; this one is stored.
+    if (policy !== null && !checked.has(policy))
+      expectDone(await refuseUse(client, id, policy), `organization "${organization.slug}": the routing policy `);
+  }
   for (const { kind, id } of surplus)
     expectDone(await REMOVE[kind](client, id), `the ${kind.replace('_', ' ')} "${id}" cannot be removed: `);
 }

@@ -13,7 +13,11 @@ import { applyKeys } from './apply-keys.ts';
  */
 const OPENING_CREDIT_REFERENCE = 'opening credit';
 
-export async function applyOrganization(application: Application, organization: ConfiguredOrganization): Promise<void> {
+/** Returns the id of the organization. */
+export async function applyOrganization(
+  application: Application,
+  organization: ConfiguredOrganization,
+): Promise<string> {
   const id = await upsertOrganization(application, organization);
   const walletId = await ensureWallet(application, id);
   if (organization.openingCredit !== null && organization.openingCredit > 0n) {
@@ -41,6 +45,7 @@ export async function applyOrganization(application: Application, organization: 
   if (organization.keys !== null) await applyKeys(application, { id, slug: organization.slug }, organization.keys);
   if (organization.webhook !== null)
     await applyWebhook(application.client, application.box, { organizationId: id, ...organization.webhook });
+  return id;
 }
 
 async function upsertOrganization(application: Application, organization: ConfiguredOrganization): Promise<string> {

@@ -201,7 +201,8 @@ async function billedOrganizationsOf(client: PostgresClient, policy: string): Pr
   return rows.map(({ slug }) => slug);
 }
 
-async function refuseUse(client: PostgresClient, organizationId: string, name: string): Promise<Refused | null> {
+/** null: the organization could route by the policy. */
+export async function refuseUse(client: PostgresClient, organizationId: string, name: string): Promise<Refused | null> {
   const found = await getPolicy(client, name);
   if ('refused' in found)
     return invalid('policy', `must be the name of a routing policy: there is no ${JSON.stringify(name)}`);
@@ -225,7 +226,7 @@ async function refuseDefinition(
 }
 
 /** The active models under each of their names. */
-async function policyModels(client: PostgresClient): Promise<Map<string, PolicyModel>> {
+export async function policyModels(client: PostgresClient): Promise<Map<string, PolicyModel>> {
   const { rows } = await client.query<{
     name: string;
     kind: ModelKind;

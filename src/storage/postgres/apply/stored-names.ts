@@ -1,0 +1,30 @@
+// Reads the names that an installation has already, which a configuration file may refer to without defining them.
+
+import type { StoredNames } from '../../../domain/configuration/check-references.ts';
+import { readCatalogStates } from '../catalog/catalog-states.ts';
+import type { PostgresClient } from '../pool.ts';
+import { policyModels } from '../routing/policies.ts';
+
+interface OrganizationRow extends Record<string, unknown> {
+  readonly slug: string;
+  readonly teams: string[];
+  readonly users: string[];
+}
+
+export async function readStoredNames(client: PostgresClient): Promise<StoredNames> {
+  const states = await readCatalogStates(client);
+  const idsOf = (kind: string) => states.filter((state) => state.kind === kind).map(({ id }) => id);
+  const { rows } = await client.query<OrganizationRow>(
+    `SELECT slug, ARRAY(SELECT team.slug FROM teams team WHERE team.organization_id = o.id) AS teams,
+            ARRAY(SELECT lower(email) FROM memberships JOIN users ON users.id = user_id
+                   WHERE organization_id = o.id AND team_id IS NULL) AS users
+       FROM organizations o`,
+  );
+  return {
+    providers: idsOf('provider'),
+    models: await policyModels(client),
+    modelIds: idsOf('model'),
+    policies: idsOf('routing_policy'),
+    organizations: new Map(rows.map(({ slug, teams, users }) => [slug, { teams, users }])),
+  };
+}

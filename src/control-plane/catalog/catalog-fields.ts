@@ -66,13 +66,14 @@ export const changedModel = shownModel.extend({ warnings }).meta({ id: 'ChangedC
 
 export function showProvider({ id, version: present, fields }: CatalogState): z.output<typeof shownProvider> {
   const { api_key: key, ...others } = fields;
-  return { ...(others as unknown as z.output<typeof shownProvider>), id, version: present, has_key: key !== undefined };
+  const shown = others as unknown as Omit<z.output<typeof shownProvider>, 'id' | 'version' | 'has_key'>;
+  return { id, version: present, ...shown, has_key: key !== undefined };
 }
 
 export function showModel({ id, version: present, fields }: CatalogState): z.output<typeof shownModel> {
-  const shown = fields as unknown as z.output<typeof shownModel>;
+  const shown = fields as unknown as Omit<z.output<typeof shownModel>, 'id' | 'version'>;
   // Postgres leaves an empty list out.
-  return { ...shown, id, version: present, aliases: shown.aliases ?? [] };
+  return { id, version: present, ...shown, aliases: shown.aliases ?? [] };
 }
 
 export function showChangedProvider({ state, warnings: found }: CatalogEntry): z.output<typeof changedProvider> {

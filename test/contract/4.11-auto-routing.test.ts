@@ -285,13 +285,17 @@ describe('why a tier serves', () => {
     const { id } = JSON.parse(first.body) as { id: string };
     const next = { input: `And now the lakes. ${LIGHT}`, previous_response_id: id };
     const found = await route({ api: 'responses', headers, body: next });
-    assert.deepEqual(some(found, 'reason', 'tier', 'model', 'previous_model', 'baseline_model'), [
-      'continuation',
-      'strong',
-      'sim/large',
-      'sim/large',
-      'sim/large',
-    ]);
+    assert.deepEqual(
+      some(found, 'reason', 'tier', 'model', 'previous_model', 'previous_tier', 'baseline_model', 'cached'),
+      ['continuation', 'strong', 'sim/large', 'sim/large', 'strong', 'sim/large', false],
+    );
+    const result = { type: 'function_call_output', call_id: 'call_1', output: 'done' };
+    const loop = await route({ api: 'responses', headers, body: { ...next, input: [result] } });
+    assert.deepEqual(
+      some(loop, 'reason', 'model', 'previous_model', 'previous_tier', 'cached'),
+      ['continuation', 'sim/large', undefined, undefined, true],
+      'a tool’s result is of the same turn',
+    );
     assert.equal(routing.judged().length, before);
     const foreign = await routing.ask({ api: 'responses', key: ROUTING_KEYS.free, headers, body: next });
     assert.equal(foreign.status, 404);

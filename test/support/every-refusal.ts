@@ -53,6 +53,7 @@ const BY_KIND: { readonly [K in RefusalKind]: Extract<Refusal, { readonly kind: 
   },
   guardrail_unavailable: { kind: 'guardrail_unavailable' },
   routing_denied: { kind: 'routing_denied' },
+  routing_too_large: { kind: 'routing_too_large' },
   routing_unavailable: { kind: 'routing_unavailable' },
   store_busy: { kind: 'store_busy' },
   reports_unavailable: { kind: 'reports_unavailable' },

@@ -342,13 +342,19 @@ function turnsWhere(facts: readonly RequestFact[], isCounted: (fact: RequestFact
   return new Set(facts.filter(isCounted).map(turnOf)).size;
 }
 
+/** Judged as one, or the continuation of a response by a person. */
+function isFollowUp({ route }: RequestFact): boolean {
+  const continues = route?.reason === 'continuation' && route.previous_model !== undefined;
+  return route?.correction_probability !== undefined || continues;
+}
+
 type Conversations = Pick<RoutingReport, 'by_previous_tier' | 'by_previous_model'> & {
   readonly sessions: RoutingReport['totals']['sessions'];
 };
 
 function conversationsOf(facts: readonly RequestFact[]): Conversations {
   const answered = (group: readonly RequestFact[]) => {
-    const follow_ups = turnsWhere(group, ({ route }) => route?.correction_probability !== undefined);
+    const follow_ups = turnsWhere(group, isFollowUp);
     const corrections = turnsWhere(group, ({ route }) => route?.correction === true);
     return { follow_ups, corrections, correction_rate: over(corrections, follow_ups) };
   };

@@ -419,6 +419,33 @@ describe('the route of a turn', () => {
       },
     ],
     ['a tier that the policy no longer has', { judgement: answer('gone') }, { tier: 'strong', model: 'c' }],
+    // A tier that access policy took away.
+    [
+      'the caller may use no model of the tier that the classifier chose, and the record says so',
+      { judgement: answer('middle'), allowed: ['a', 'c'] },
+      {
+        tier: 'strong',
+        model: 'c',
+        reason: 'tier_not_permitted',
+        classifiedTier: 'middle',
+        rejected: [{ model: 'b', tier: 'middle', reason: 'not_permitted' }],
+      },
+    ],
+    [
+      'some model of it will do',
+      { judgement: answer('light'), allowed: ['a-code', 'c'] },
+      { tier: 'light', model: 'a-code', reason: 'classified' },
+    ],
+    [
+      'an escalation says why it was one',
+      { judgement: answer('light', { confidence: 0.1 }), allowed: ['a', 'c'] },
+      { tier: 'strong', model: 'c', reason: 'low_confidence_escalated' },
+    ],
+    [
+      'no classification, no choice to be taken away',
+      { judgement: 'classifier_failed', allowed: ['a'] },
+      { tier: 'light', model: 'a', reason: 'classifier_failed' },
+    ],
     // Signed reasoning.
     [
       'signed reasoning keeps the model, and the record says so',
@@ -498,9 +525,20 @@ describe('whether anybody can serve', () => {
     ['nobody is there', { models: [] }, 'unavailable'],
     ['nobody is there, and nobody would be permitted', { models: [], allowed: [] }, 'unavailable'],
     ['those who may have no price', { allowed: ['b'], models: replacing(model('b', { price: null })) }, 'unavailable'],
-    ['size alone excludes nobody for good', { conversationTokens: 1e9 }, null],
+    ['size is told apart', { conversationTokens: 1e9 }, null],
   ];
   for (const [title, given, expected] of cases) test(title, () => assert.equal(candidatesOf(given).failure, expected));
+
+  const sizes: readonly [string, Omit<Case, 'judgement'>, boolean][] = [
+    ['it fits', {}, false],
+    ['the largest alone', { conversationTokens: 900_000 }, false],
+    ['nobody', { conversationTokens: 1e9 }, true],
+    ['nobody whom the caller may use', { conversationTokens: 900_000, allowed: ['a', 'c'] }, true],
+    ['nobody is permitted anyway', { conversationTokens: 1e9, allowed: [] }, false],
+    ['nobody is there anyway', { conversationTokens: 1e9, models: [] }, false],
+  ];
+  for (const [title, given, expected] of sizes)
+    test(`large enough: ${title}`, () => assert.equal(candidatesOf(given).isTooLarge, expected));
 });
 
 describe('a further request of a turn', () => {
@@ -522,6 +560,8 @@ describe('a further request of a turn', () => {
     assert.deepEqual([other.tier, other.model, other.pickedBy, other.baselineModel], ['light', 'a', null, 'c']);
     assert.deepEqual(other.rejected[0], { model: 'a-code', tier: 'light', reason: 'not_permitted' });
     assert.equal(repeatRoute(POLICY, candidatesOf({ models: without('a-code') }), decided).model, 'a');
+    const denied = repeatRoute(POLICY, candidatesOf({ allowed: ['c'] }), decided);
+    assert.deepEqual([other.reason, denied.reason, denied.model], ['classified', 'tier_not_permitted', 'c']);
   });
 });
 
@@ -532,6 +572,7 @@ describe('a continuation', () => {
       [route.model, route.tier, route.reason, route.baselineModel, route.confidence],
       ['b', 'middle', 'continuation', 'c', null],
     );
+    assert.deepEqual(route.previous, { model: 'b', tier: 'middle' });
   });
 
   test('also when no tier has it, or the caller may use none of the others', () => {

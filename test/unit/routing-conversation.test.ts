@@ -394,6 +394,7 @@ test('conversations of one model read the same in every dialect', () => {
       const [one, ...others] = CONVERSATION_APIS.map((api) => ({
         ...prepare(api, renderConversation(api, steps)),
         instructions: null,
+        textBytes: null,
       }));
       for (const other of others) assert.deepEqual(other, one);
       assert.ok(
@@ -543,6 +544,22 @@ describe('reasoning that binds to its model', () => {
   ];
   for (const [name, api, body, reasoning] of rows)
     test(name, () => assert.equal(prepare(api, body).reasoning, reasoning));
+});
+
+describe('the text of a body', () => {
+  const rows: readonly [string, number, string, number][] = [
+    ['words', 40_000, 'word '.repeat(8_000), 0],
+    ['an encoded attachment', 40_000, `data:image/png;base64,${'iVBORw0K'.repeat(4_000)}==`, 32_002],
+    ['the shorter of two', 40_000, `${'a'.repeat(1_023)} ${'b'.repeat(1_024)}`, 1_024],
+    ['a small body', 100, 'a'.repeat(10_000), 0],
+  ];
+  for (const [title, bytes, text, encoded] of rows) {
+    test(`${title}: without ${encoded} bytes`, () => {
+      const body = { messages: [{ role: 'user', content: text }], padding: ' .'.repeat(bytes / 2) };
+      const { textBytes } = prepare('chat_completions', body);
+      assert.equal(textBytes, JSON.stringify(body).length - encoded);
+    });
+  }
 });
 
 test('the response that a request continues', () => {

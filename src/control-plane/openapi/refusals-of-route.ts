@@ -80,6 +80,7 @@ const WHERE: Readonly<Record<RefusalKind, Where>> = {
   guardrail_blocked: generating,
   guardrail_unavailable: generating,
   routing_denied: routed,
+  routing_too_large: routed,
   routing_unavailable: routed,
   reports_unavailable: reporting,
   byok_key_unavailable: relayed,

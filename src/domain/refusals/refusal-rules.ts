@@ -268,6 +268,14 @@ export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
     summary: 'You may use none of the models that auto routing chooses from.',
     advice: 'Name a model that you may use; GET /v1/models lists them.',
   },
+  routing_too_large: {
+    // Not retryable: the same conversation stays too long.
+    status: 503,
+    family: 'service',
+    retryable: false,
+    summary: 'The conversation is too long for every model that auto routing chooses from.',
+    advice: 'Shorten it, or name a model that takes more.',
+  },
   routing_unavailable: {
     status: 503,
     family: 'service',

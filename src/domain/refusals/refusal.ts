@@ -93,6 +93,7 @@ export type Refusal =
   | ({ readonly kind: 'guardrail_unavailable' } & Later)
   // Auto routing (spec 4.11).
   | { readonly kind: 'routing_denied' }
+  | { readonly kind: 'routing_too_large' }
   | ({ readonly kind: 'routing_unavailable' } & Later)
   // Reports.
   | ({ readonly kind: 'reports_unavailable' } & Later)

@@ -9,6 +9,7 @@ import type { RoutingPolicy } from './routing-policy.ts';
 /** Why the route is as it is (spec 3.2). */
 export const ROUTE_REASONS = [
   'classified',
+  'tier_not_permitted',
   'low_confidence_escalated',
   'correction_escalated',
   'classifier_failed',
@@ -82,7 +83,7 @@ export function decideRoute(params: RouteParams): RouteDecision {
     policyVersion: policy.version,
     tier: safe.rank === null ? (previous?.tier ?? null) : (policy.tiers[safe.rank]?.name ?? null),
     model: safe.model,
-    reason: wanted.reason,
+    reason: stays === null && safe === chosen ? reasonOf(wanted, candidates) : wanted.reason,
     classifiedTier: answer?.tier ?? null,
     confidence: answer?.confidence ?? null,
     distribution: answer?.distribution ?? null,
@@ -133,6 +134,11 @@ function wantTier({ policy, candidates, judgement, previous }: RouteParams, corr
   const answered = rankOfPrevious(policy, candidates, previous);
   const above = answered === null ? 0 : Math.min(answered + 1, strongest);
   return above > wanted.rank ? { rank: above, reason: 'correction_escalated' } : wanted;
+}
+
+/** The classifier's choice did not serve where access policy allows none of its models. */
+function reasonOf({ reason, rank }: Wanted, candidates: RouteCandidates): RouteReason {
+  return reason === 'classified' && candidates.isDenied(rank) ? 'tier_not_permitted' : reason;
 }
 
 /** The rank of the tier that answered; if the policy no longer has that tier, of the tier that has its model now. */
@@ -198,10 +204,11 @@ export function continueRoute(
   previous: PreviousRoute,
 ): RouteDecision {
   const rank = rankOfPrevious(policy, candidates, previous);
+  const tier = rank === null ? null : (policy.tiers[rank]?.name ?? null);
   return {
     policy: policy.name,
     policyVersion: policy.version,
-    tier: rank === null ? null : (policy.tiers[rank]?.name ?? null),
+    tier,
     model: previous.model,
     reason: 'continuation',
     classifiedTier: null,
@@ -211,7 +218,7 @@ export function continueRoute(
     pickedBy: null,
     correction: false,
     correctionProbability: null,
-    previous,
+    previous: { model: previous.model, tier: previous.tier ?? tier },
     sticky: false,
     safety: null,
     baselineModel: baselineOf(policy, candidates, { rank, model: previous.model, task: null }),
@@ -226,9 +233,11 @@ export function continueRoute(
 export function repeatRoute(policy: RoutingPolicy, candidates: RouteCandidates, decided: RouteDecision): RouteDecision {
   const reason = candidates.rejectionOf(decided.model);
   if (reason === null) return { ...decided, rejected: [] };
-  const chosen = pick(candidates, rankOfTier(policy, decided.tier ?? policy.fallbackTier), decided.task);
+  const rank = rankOfTier(policy, decided.tier ?? policy.fallbackTier);
+  const chosen = pick(candidates, rank, decided.task);
   return {
     ...decided,
+    reason: reasonOf({ reason: decided.reason, rank }, candidates),
     tier: chosen.rank === null ? null : (policy.tiers[chosen.rank]?.name ?? null),
     model: chosen.model,
     pickedBy: chosen.pickedBy,

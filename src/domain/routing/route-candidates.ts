@@ -90,10 +90,17 @@ export class RouteCandidates {
   get failure(): 'denied' | 'unavailable' | null {
     const all = this.tiers.flat();
     if (all.some(({ rejection }) => rejection === null)) return null;
-    const existing = all.filter(({ rejection }) => rejection !== 'unavailable');
-    return existing.length > 0 && existing.every(({ rejection }) => rejection === 'not_permitted')
-      ? 'denied'
-      : 'unavailable';
+    return isDenied(all) ? 'denied' : 'unavailable';
+  }
+
+  /** Nothing but its size keeps the request from some candidate, and that from all of them. */
+  get isTooLarge(): boolean {
+    return this.isLastResort && this.failure === null;
+  }
+
+  /** The caller may use no model of a tier that has any. */
+  isDenied(rank: number): boolean {
+    return isDenied(this.tiers[rank] ?? []);
   }
 
   /**
@@ -174,6 +181,11 @@ export class RouteCandidates {
   }
 }
 
+function isDenied(judged: readonly Judged[]): boolean {
+  const existing = judged.filter(({ rejection }) => rejection !== 'unavailable');
+  return existing.length > 0 && existing.every(({ rejection }) => rejection === 'not_permitted');
+}
+
 function judge(candidate: RoutingCandidate, params: CandidateParams): Judged {
   const model = params.modelNamed(candidate.id);
   const rejection =
@@ -209,8 +221,8 @@ function isLargeEnough(
 }
 
 /**
- * No candidate seems large enough, but the size is an estimate, so the largest is tried all the same. If the
- * conversation really is too long, the provider's own error is what clients know how to handle, by shortening it.
+ * No candidate seems large enough. A turn that has begun goes on all the same, and a token count may tell that it is
+ * too long: the largest serves them. Others are refused (`isTooLarge`).
  */
 function withLargest(tiers: readonly (readonly Judged[])[]): readonly (readonly Judged[])[] {
   let largest: Judged | null = null;

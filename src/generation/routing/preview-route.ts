@@ -66,10 +66,13 @@ export class RoutePreviewer {
     policy: RoutingPolicy,
     prepared: PreparedConversation | null,
   ): Promise<RoutePreview> {
-    const { failure } = new RouteCandidates(candidateParams(request, policy, null));
+    const { failure } = new RouteCandidates(candidateParams(request, policy));
     if (failure !== null) return { ...this.show(request, policy, { decision: null, prepared }), outcome: failure };
     const named = prepared === null ? null : nameTurn(request, prepared);
     const previous = named === null ? null : await this.parts.turns.previousOf(named.key);
+    const sizes = [null, previous].map((known) => candidateParams(request, policy, { previous: known, prepared }));
+    if (request.api !== 'count_tokens' && sizes.every((params) => new RouteCandidates(params).isTooLarge))
+      return { ...this.show(request, policy, { decision: null, prepared, previous }), outcome: 'unavailable' };
     const isFollowUp = previous !== null || (prepared?.isFollowUp ?? false);
     const classification = prepared === null ? null : await this.classify(request, policy, { ...prepared, isFollowUp });
     const judgement = judgementOf(request, prepared, classification);
@@ -97,7 +100,7 @@ export class RoutePreviewer {
 
   private show(request: RoutingRequest, policy: RoutingPolicy, found: Found): RoutePreview {
     const { decision, prepared, previous = null, classification = null, named = null } = found;
-    const params = candidateParams(request, policy, previous);
+    const params = candidateParams(request, policy, { previous, prepared });
     const circumstances = {
       requested: this.parts.virtualModel,
       tiers: policy.tiers,

@@ -83,7 +83,24 @@ export class Router {
     const continued = await findContinuation(request, policy, this.parts.savedResponses);
     if (request.hasLeft()) return null;
     if (continued === null) return this.routeByConversation(request, policy);
-    return 'kind' in continued ? continued : this.routed(request, policy, { decision: continued, cached: false });
+    return 'kind' in continued ? continued : this.continueOn(request, policy, continued);
+  }
+
+  /** What a person wrote is a follow-up; without that the response continued is one of the same turn. */
+  private async continueOn(
+    request: WaitingRequest,
+    policy: RoutingPolicy,
+    continued: RouteDecision,
+  ): Promise<Routed | Refusal | null> {
+    // As below: a worker's time is spent on what is admitted.
+    const refusal = await request.admitProvisionally([continued.model]);
+    if (refusal !== null) return refusal;
+    if (request.hasLeft()) return null;
+    const prepared = await prepareBody(request.api, request.body, this.parts.workers);
+    const named = prepared === null ? null : (nameTurn(request, prepared)?.hashes ?? null);
+    const isFollowUp = prepared === null || prepared.humanTexts.length > 0;
+    const decision = isFollowUp ? continued : { ...continued, previous: null };
+    return this.routed(request, policy, { decision, named, cached: !isFollowUp });
   }
 
   /** Spec 4.11: where auto routing is off, the virtual model does not exist. */
@@ -94,7 +111,7 @@ export class Router {
   }
 
   private async routeByConversation(request: WaitingRequest, policy: RoutingPolicy): Promise<Routed | Refusal | null> {
-    const candidates = new RouteCandidates(candidateParams(request, policy, null));
+    const candidates = new RouteCandidates(candidateParams(request, policy));
     if (candidates.failure !== null)
       return { kind: candidates.failure === 'denied' ? 'routing_denied' : 'routing_unavailable' };
     // The request is admitted before it costs anything: a worker's time for a big body, a claim in Postgres, a
@@ -110,6 +127,9 @@ export class Router {
       return this.routed(request, policy, { decision: decideUnclassified('classifier_failed'), cached: false });
     const named = nameTurn(request, prepared);
     const found = { named: named?.hashes ?? null };
+    if (candidates.isTooLarge && (await this.isTooLarge(request, policy, prepared, named?.key ?? null)))
+      return { kind: 'routing_too_large' };
+    if (request.hasLeft()) return null;
     if (prepared.humanTexts.length === 0) {
       // A tool's result for a history that the provider keeps, or that was compacted, belongs to the latest turn.
       const latest = named === null ? null : await this.parts.turns.previousOf(named.key);
@@ -136,6 +156,21 @@ export class Router {
     if (decided === null) return null;
     const decision = decided.cached ? repeatRoute(policy, candidates, decided.decision) : decided.decision;
     return this.routed(request, policy, { ...found, ...decided, decision });
+  }
+
+  /** For every candidate, and no request of its turn has a model yet. A token count may tell that it is. */
+  private async isTooLarge(
+    request: WaitingRequest,
+    policy: RoutingPolicy,
+    prepared: PreparedConversation,
+    turn: TurnKey | null,
+  ): Promise<boolean> {
+    const isTooLargeAfter = (previous: PreviousTurn | null): boolean =>
+      new RouteCandidates(candidateParams(request, policy, { previous, prepared })).isTooLarge;
+    if (request.api === 'count_tokens' || !isTooLargeAfter(null)) return false;
+    if (turn === null) return true;
+    const { turns } = this.parts;
+    return (await turns.find(turn)) === null && isTooLargeAfter(await turns.previousOf(turn));
   }
 
   /** The turn's route, decided now or by an earlier request of the turn. null: the client has disconnected. */

@@ -62,7 +62,7 @@ export async function findContinuation(
   if (saved === 'unposted') return { kind: 'not_posted_yet' };
   if (saved === 'foreign') return { kind: 'response_not_found' };
   if (saved === 'unknown') return null;
-  return continueRoute(policy, new RouteCandidates(candidateParams(request, policy, null)), {
+  return continueRoute(policy, new RouteCandidates(candidateParams(request, policy)), {
     model: saved.model,
     tier: null,
   });
@@ -80,7 +80,7 @@ export function decideFor(
   policy: RoutingPolicy,
   { judgement, previous, prepared }: Known,
 ): RouteDecision {
-  const params = candidateParams(request, policy, previous);
+  const params = candidateParams(request, policy, { previous, prepared });
   return decideRoute({
     policy,
     candidates: new RouteCandidates(params),
@@ -91,11 +91,11 @@ export function decideFor(
   });
 }
 
-/** `previous`: its reported size is better than an estimate from bytes. */
+/** What the previous turn reported of its size is better than an estimate from bytes. */
 export function candidateParams(
   { principal, api, body, bounds, catalog }: RoutingRequest,
   policy: RoutingPolicy,
-  previous: PreviousTurn | null,
+  { previous = null, prepared = null }: Partial<Pick<Known, 'previous' | 'prepared'>> = {},
 ): CandidateParams {
   return {
     policy,
@@ -103,7 +103,7 @@ export function candidateParams(
     modelNamed: (name: string) => catalog.byName.get(name)?.model ?? null,
     allowedModels: principal.allowedModels,
     isBilled: principal.billed,
-    conversationTokens: estimateTokens(body.length, previous),
+    conversationTokens: estimateTokens(body.length, prepared?.textBytes ?? body.length, previous),
     outputTokensMax: bounds.outputTokensMax,
   };
 }
@@ -112,12 +112,12 @@ export function candidateParams(
  * The size that the last turn reported, and an estimate from bytes for what came since. Of a history that was cut
  * since, it is as large a part as is left.
  */
-function estimateTokens(bodyBytes: number, previous: PreviousTurn | null): number {
+function estimateTokens(bodyBytes: number, textBytes: number, previous: PreviousTurn | null): number {
   const tokens = previous?.inputTokens ?? null;
   const bytes = previous?.requestBytes ?? null;
-  if (tokens === null || bytes === null) return Math.ceil(bodyBytes / BYTES_PER_TOKEN);
+  if (tokens === null || bytes === null) return Math.ceil(textBytes / BYTES_PER_TOKEN);
   if (bodyBytes < bytes) return Math.ceil((tokens * bodyBytes) / bytes);
-  return tokens + Math.ceil((bodyBytes - bytes) / BYTES_PER_TOKEN);
+  return tokens + Math.ceil(Math.min(textBytes, bodyBytes - bytes) / BYTES_PER_TOKEN);
 }
 
 /**

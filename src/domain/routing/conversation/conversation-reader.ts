@@ -60,7 +60,7 @@ export class ConversationReader {
   }
 
   finish(
-    request: Pick<PreparedConversation, 'bodySession' | 'previousResponseId' | 'offersTools'>,
+    request: Pick<PreparedConversation, 'bodySession' | 'previousResponseId' | 'offersTools' | 'textBytes'>,
   ): PreparedConversation {
     const first = this.#texts[0] ?? '';
     const firstMessage = hashOf([first]);

@@ -3,6 +3,7 @@
 // serves.
 
 import { type JsonObject, parseObject } from '../../usage/countable-text.ts';
+import { attachmentBytesIn } from './attachment-bytes.ts';
 import { bodySessionOf } from './body-session.ts';
 import { readChatCompletions } from './chat-completions-conversation.ts';
 import { ConversationReader } from './conversation-reader.ts';
@@ -20,12 +21,15 @@ const DIALECTS: Readonly<Record<RoutedApi, (request: JsonObject, reader: Convers
 export function prepareConversation({ api, body }: PrepareConversationInput): PreparedConversation {
   const reader = new ConversationReader();
   const request = parseObject(new TextDecoder().decode(body));
-  if (request === null) return reader.finish({ bodySession: null, previousResponseId: null, offersTools: false });
+  const textBytes = body.length - attachmentBytesIn(body);
+  if (request === null)
+    return reader.finish({ bodySession: null, previousResponseId: null, offersTools: false, textBytes });
   DIALECTS[api](request, reader);
   const previous = api === 'responses' ? request['previous_response_id'] : null;
   return reader.finish({
     bodySession: bodySessionOf(request),
     previousResponseId: typeof previous === 'string' && previous !== '' ? previous : null,
+    textBytes,
     offersTools: Array.isArray(request['tools']) && request['tools'].length > 0,
   });
 }

@@ -13,9 +13,12 @@ import { REPORT_SETTINGS, selectReport } from './select-report.ts';
  */
 const TURN = "if(route_turn = '', cityHash64(id), cityHash64(route_session, route_turn))";
 
-/** The classifier was asked whether the turn corrects the previous answer. */
-const IS_FOLLOW_UP = 'isNotNull(route_correction_probability)';
 const IS_REMEMBERED = "route_previous_model != ''";
+/**
+ * The classifier was asked whether the turn corrects the previous answer, or a person's message continues a response.
+ */
+const IS_CONTINUED = `(route_reason = 'continuation' AND ${IS_REMEMBERED})`;
+const IS_FOLLOW_UP = `(isNotNull(route_correction_probability) OR ${IS_CONTINUED})`;
 /** Escalations because of a correction; low confidence also escalates first turns. */
 const IS_ESCALATED = "route_reason = 'correction_escalated'";
 

@@ -51,7 +51,7 @@ const levels = (count: number) => Array.from({ length: count }, (_, index) => `l
 
 const PASSES: Readonly<Record<string, object>> = {
   'state as text': question({ type: 'noul' }),
-  'state as an object': question({ type: 'noul' }, { message: 'My integration fails.', meta: { tries: 3 } }),
+  'state as an object': question({ type: 'noul' }, { message: 'It fails.', meta: { tries: '3' } }),
   'state as an array of texts': question({ type: 'noul' }, ['Hello.', 'Good bye.']),
   'instructions as text': question({ type: 'noul', instructions: 'Is it urgent?' }),
   'structured instructions': question({ type: 'noul', instructions: { task: 'Is it urgent?', hints: ['sales'] } }),
@@ -73,6 +73,8 @@ const REFUSED: readonly (readonly [name: string, body: object, field: string])[]
   ['state as a number', question({ type: 'noul' }, 5), 'state'],
   ['state as a boolean', question({ type: 'noul' }, true), 'state'],
   ['a number among the texts', question({ type: 'noul' }, ['a', 1]), 'state[1]'],
+  ['a number within', question({ type: 'noul' }, { message: 'It fails.', meta: { tries: 3 } }), 'state.meta.tries'],
+  ['null within', question({ type: 'noul' }, { message: null }), 'state.message'],
   ['questions as an array', { state: 's', questions: [] }, 'questions'],
   ['questions as text', { state: 's', questions: 'Is it?' }, 'questions'],
   ['a question as text', { state: 's', questions: { q: 'Is it?' } }, 'questions.q'],
@@ -97,7 +99,6 @@ describe('typed questions', () => {
     const judge: TestModel = {
       id: ALIASED,
       providerModel: 'judge-at-the-provider',
-      aliases: ['judge-latest'],
       kind: 'evaluation',
       outputCap: null,
       apis: ['systemone'],
@@ -152,7 +153,7 @@ describe('typed questions', () => {
   }
 
   for (const alias of [ALIASED, 'judge-latest']) {
-    test(`the alias ${alias}: the answer names the version`, async () => {
+    test(`the name ${alias}: the answer names the version`, async () => {
       const fields = question({ type: 'noul' });
       const answered = await send(alias, fields);
       assert.deepEqual([answered.status, answered.body], [200, REPLY]);

@@ -1,8 +1,9 @@
 // Checks a typed-question request against the spec (2.6, 4.9, 8): types of its fields, options of a choice, levels of a
 // score.
 //
-// Missing fields pass: the provider answers them with its own 422 (spec 7.5). The inside of a text value is not
-// checked: it may be a string or any JSON structure, since clients send messages and records as they are.
+// Missing fields pass: the provider answers them with its own 422 (spec 7.5). A state may be nested, since clients send
+// messages and records as they are, but all its values are text (spec 4.9). The inside of instructions and descriptions
+// is not checked: they may be a string or any JSON structure.
 
 import type { Refusal } from '../refusals/refusal.ts';
 
@@ -15,8 +16,10 @@ const NOUL_OUTCOMES = ['true', 'false'];
 /** Longer ids are cut before they are shown: the path becomes part of the reply. */
 const ID_CHARACTERS_MAX = 48;
 
-const TEXT_REASON = 'must be text: a string, an object or an array';
-const TEXT_OR_NULL_REASON = `${TEXT_REASON}, or null`;
+const TEXT_REASON = 'must be text: a string, or an object or array of text values';
+const TEXT_OR_NULL_REASON = 'must be text: a string, an object or an array, or null';
+/** What lies deeper is named by where it begins: the path becomes part of the reply. */
+const PATH_LEVELS_MAX = 4;
 
 /** `bytes` are those of a request that the scanner has found to be one JSON object. */
 export function checkQuestionsBody(bytes: Uint8Array): Refusal | null {
@@ -33,17 +36,26 @@ export function checkQuestionsBody(bytes: Uint8Array): Refusal | null {
 /** null when there is nothing to refuse, else the refusal of the first field at fault, named by its path. */
 export function checkQuestions(body: JsonObject): Refusal | null {
   const state = body['state'] ?? null;
-  if (!isTextOrNull(state)) return refuse('state', TEXT_REASON);
-  if (Array.isArray(state)) {
-    const wrong = state.findIndex((item) => item === null || !isTextOrNull(item));
-    if (wrong !== -1) return refuse(`state[${wrong}]`, TEXT_REASON);
-  }
+  const wrong = state === null ? null : notTextIn(state, 'state', 0);
+  if (wrong !== null) return refuse(wrong, TEXT_REASON);
   const questions = body['questions'] ?? null;
   if (questions === null) return null;
   if (!isObject(questions)) return refuse('questions', 'must be an object of questions by id');
   for (const id in questions) {
     const refusal = checkQuestion(questions[id], pathOf('questions', id));
     if (refusal !== null) return refusal;
+  }
+  return null;
+}
+
+/** The path of the first value that is not text; null when all are. */
+function notTextIn(value: unknown, path: string, level: number): string | null {
+  if (typeof value === 'string') return null;
+  if (!Array.isArray(value) && !isObject(value)) return path;
+  for (const [key, found] of Object.entries(value)) {
+    const inner = level === PATH_LEVELS_MAX ? path : Array.isArray(value) ? `${path}[${key}]` : pathOf(path, key);
+    const wrong = notTextIn(found, inner, Math.min(level + 1, PATH_LEVELS_MAX));
+    if (wrong !== null) return wrong;
   }
   return null;
 }

@@ -96,7 +96,17 @@ function makeCatalog(version: number, models: readonly Model[], routing: Routing
     if (!model.active) continue;
     for (const name of [model.id, ...model.aliases]) byName.set(name, model);
   }
+  const named = Array.from(byName);
+  for (const [name, model] of named) {
+    const bare = model.kind === 'evaluation' ? bareLatest(name) : null;
+    if (bare !== null && !byName.has(bare)) byName.set(bare, model);
+  }
   return { version, models, byName, routing };
+}
+
+/** An evaluation model called `<provider>/<name>-latest` is also `<name>-latest` (spec 4.9); null: it is not one. */
+function bareLatest(name: string): string | null {
+  return name.includes('/') && name.endsWith('-latest') ? name.slice(name.indexOf('/') + 1) : null;
 }
 
 function toProvider(row: ProviderRow, box: SecretBox): Provider {

@@ -18,6 +18,9 @@ type ShownCount = {
 /** What storage knows of an execution: amounts as a record has them; null where it is not known. */
 export type Generation = { readonly [Name in ShownField]: ValueOf<Name> } & {
   readonly [Name in ShownCount]: number | null;
+} & {
+  /** The virtual model that the request named; null: it named the model that serves, or an alias of it. */
+  readonly virtualModel: string | null;
 };
 
 export interface ShownValue {
@@ -42,11 +45,18 @@ export const SHOWN: readonly ShownValue[] = FIELD_ROWS.flatMap(([field, { type, 
   return [{ field: field as ShownField, shownAs: generation, kind: type.kind, column: postgres }];
 });
 
-/** A count or cost that is not known is left out: missing means unavailable, not zero (spec 2.1). */
+/**
+ * A count or cost that is not known is left out: missing means unavailable, not zero (spec 2.1). `model` is the one
+ * that was requested; where that is the virtual model, `routed_model` beside it is the one that served.
+ */
 export function renderGeneration(generation: Generation): string {
   const members: string[] = [];
   for (const { field, shownAs, kind } of SHOWN) {
     const value = generation[field];
+    if (field === 'model' && generation.virtualModel !== null) {
+      members.push(`"model":${JSON.stringify(generation.virtualModel)},"routed_model":${textOf(kind, value)}`);
+      continue;
+    }
     if (value !== null) members.push(`"${shownAs}":${textOf(kind, value)}`);
     if (field === 'charge') members.push('"currency":"USD"');
   }

@@ -105,6 +105,13 @@ describe('a routed request', () => {
         answer.executionId,
       ]);
       assert.deepEqual(rows, [{ model, requested_model: 'service/auto' }]);
+      const shown = await callRoute(`${routing.tollgate.url}/v1/generation?id=${answer.executionId}`, {
+        method: 'GET',
+        key: ROUTING_KEYS.acme,
+      });
+      const { data } = JSON.parse(shown.body) as { data: Record<string, unknown> };
+      // Spec 2.1: the requested one; the routed one stands beside it.
+      assert.deepEqual([data['model'], data['routed_model']], ['service/auto', model]);
     });
   }
 
@@ -159,6 +166,10 @@ describe('a routed request', () => {
     const before = routing.judged().length;
     const answer = await ask({ body: { model: 'sim/small', messages: [user(`Not routed. ${STRONG}`)] } });
     assert.equal(answer.model, null);
+    const look = { method: 'GET', key: ROUTING_KEYS.acme };
+    const shown = await callRoute(`${routing.tollgate.url}/v1/generation?id=${answer.executionId}`, look);
+    const { data } = JSON.parse(shown.body) as { data: Record<string, unknown> };
+    assert.deepEqual([data['model'], data['routed_model']], ['sim/small', undefined]);
     const record = async () =>
       (
         await routing.postgres.query('SELECT model_route FROM generations WHERE id = $1 AND ended_at IS NOT NULL', [

@@ -27,6 +27,7 @@ const pending = (id: string): Generation => ({
   charge: null,
   ratedCost: null,
   authorizedAmount: '10',
+  virtualModel: null,
 });
 
 describe('GET /v1/generation?wait=', () => {

@@ -25,6 +25,10 @@ function schemaOf({ kind, words }: ValueType<unknown>): z.ZodType {
   return words === null ? SCHEMAS[kind] : z.enum(words as [string, ...string[]]);
 }
 
+const ROUTED_MODEL = z.string().optional().meta({
+  description: 'The model that served, where `model` is the virtual one.',
+});
+
 /** The generation record: money is exact JSON numbers, and what is not known is left out. */
 export function generationMembers(): Record<string, z.ZodType> {
   const types = new Map<string, ValueType<unknown>>(FIELD_ROWS.map(([name, { type }]) => [name, type]));
@@ -32,6 +36,7 @@ export function generationMembers(): Record<string, z.ZodType> {
     const type = types.get(field);
     const schema = kind === 'amount' ? z.number() : type === undefined ? SCHEMAS[kind] : schemaOf(type);
     const member: [string, z.ZodType] = [shownAs, type?.isNullable === false ? schema : schema.optional()];
+    if (field === 'model') return [member, ['routed_model', ROUTED_MODEL]];
     return field === 'charge' ? [member, ['currency', z.string().optional()]] : [member];
   });
   return Object.fromEntries(members);

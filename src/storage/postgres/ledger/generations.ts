@@ -10,7 +10,8 @@ export interface GenerationRow {
 }
 
 /** The columns of a table named `g`. */
-export const GENERATION_COLUMNS = SHOWN.map(({ column }) => `g.${column}`).join(', ');
+const SHOWN_COLUMNS = SHOWN.map(({ column }) => `g.${column}`).join(', ');
+export const GENERATION_COLUMNS = `${SHOWN_COLUMNS}, g.model_route ->> 'requested' AS virtual_model`;
 const LISTED_MAX = 100;
 
 /** `id` must be a UUID: Postgres throws for any other text. */
@@ -57,10 +58,9 @@ export async function forgetRefusedRequests(postgres: PostgresClient, before: Da
 }
 
 export function toGeneration(row: GenerationRow): Generation {
-  return Object.fromEntries(
-    SHOWN.map(({ field, kind, column }) => {
-      const value = row[column] ?? null;
-      return [field, kind === 'bytes' && value !== null ? Number(value) : value];
-    }),
-  ) as unknown as Generation;
+  const shown = SHOWN.map(({ field, kind, column }) => {
+    const value = row[column] ?? null;
+    return [field, kind === 'bytes' && value !== null ? Number(value) : value];
+  });
+  return { ...Object.fromEntries(shown), virtualModel: row['virtual_model'] ?? null } as unknown as Generation;
 }

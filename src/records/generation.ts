@@ -58,6 +58,8 @@ export function renderGeneration(generation: Generation): string {
       continue;
     }
     if (value !== null) members.push(`"${shownAs}":${textOf(kind, value)}`);
+    // What is not billed costs its customer nothing, and that is known, as of what was cancelled.
+    else if (field === 'charge' && generation.billingStatus === 'not_billed') members.push(`"${shownAs}":0`);
     if (field === 'charge') members.push('"currency":"USD"');
   }
   return `{${members.join(',')}}`;

@@ -84,7 +84,7 @@ describe('refused requests', () => {
         record.authorizedAmount,
         record.tokensPrompt,
       ],
-      ['sim/small', 'not_billed', null, null, null, null],
+      ['sim/small', 'not_billed', '0', null, null, null],
     );
     const { data } = await get('broke', `/v1/generations?client_request_id=${label}`);
     assert.deepEqual(

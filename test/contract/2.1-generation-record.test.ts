@@ -1,0 +1,46 @@
+// Spec 2.1: the members of a generation record by billing status. What is missing is not known; what is known to be
+// nothing is 0.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { type Generation, renderGeneration } from '../../src/records/generation.ts';
+
+const UNKNOWN: Generation = {
+  id: '01a209f3-5af5-72b0-87d9-fc48d69cc964',
+  model: 'sim/small',
+  streamed: false,
+  inputTokens: null,
+  outputTokens: null,
+  billingStatus: 'pending',
+  charge: null,
+  ratedCost: null,
+  authorizedAmount: '8212500000',
+  virtualModel: null,
+};
+
+const NAMES = ['id', 'model', 'streamed', 'billing_status', 'currency', 'authorized_amount'];
+
+const ROWS: readonly (readonly [title: string, Partial<Generation>, members: readonly string[], cost?: number])[] = [
+  ['pending: the cost is not known', {}, NAMES],
+  ['not_billed has the fields of cancelled', { billingStatus: 'not_billed' }, [...NAMES, 'total_cost'], 0],
+  ['cancelled', { billingStatus: 'cancelled', charge: '0' }, [...NAMES, 'total_cost'], 0],
+  ['final without a charge that is known', { billingStatus: 'final' }, NAMES],
+  [
+    'of an organization that is not billed, with what its use is worth',
+    { billingStatus: 'not_billed', ratedCost: '5', authorizedAmount: null },
+    [...NAMES.slice(0, -1), 'total_cost', 'rated_cost'],
+    0,
+  ],
+  ['routed', { virtualModel: 'service/auto' }, [...NAMES, 'routed_model']],
+];
+
+describe('the members of a generation record', () => {
+  for (const [title, changes, members, cost] of ROWS) {
+    test(title, () => {
+      const shown = JSON.parse(renderGeneration({ ...UNKNOWN, ...changes })) as Record<string, unknown>;
+      assert.deepEqual(new Set(Object.keys(shown)), new Set(members));
+      assert.equal(shown['total_cost'], cost);
+      assert.equal(shown['model'], changes.virtualModel ?? 'sim/small');
+    });
+  }
+});

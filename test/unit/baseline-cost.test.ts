@@ -18,7 +18,12 @@ const PRICE: Price = {
 };
 const USAGE = { ...NO_COUNTS, inputTokens: 30, cachedInputTokens: 10, outputTokens: 4 };
 const COST = picoUsd(77n);
-const PAID: EndedRequest = { usage: USAGE, settlement: { ratedCost: COST, charge: COST }, isBilled: true };
+const PAID: EndedRequest = {
+  usage: USAGE,
+  settlement: { ratedCost: COST, charge: COST },
+  isBilled: true,
+  isUnpriced: false,
+};
 const UNBILLED: EndedRequest = { ...PAID, settlement: { ratedCost: COST, charge: null }, isBilled: false };
 
 const CASES: readonly [title: string, baseline: Baseline, ended: EndedRequest, expected: bigint | null][] = [
@@ -33,6 +38,8 @@ const CASES: readonly [title: string, baseline: Baseline, ended: EndedRequest, e
     { ...PAID, usage: null, settlement: { ratedCost: null, charge: picoUsd(0n) } },
     null,
   ],
+  ['a use of which some has no price', PRICE, { ...UNBILLED, isUnpriced: true }, null],
+  ['the same where the baseline is the model that served', 'own', { ...UNBILLED, isUnpriced: true }, null],
   ['a model that has no price of its own', PRICE, { ...UNBILLED, settlement: { ratedCost: null, charge: null } }, null],
   [
     'a charge that stopped at the hold',

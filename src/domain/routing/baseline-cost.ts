@@ -16,15 +16,18 @@ export interface EndedRequest {
   readonly usage: Usage | null;
   readonly settlement: Pick<Settlement, 'ratedCost' | 'charge'>;
   readonly isBilled: boolean;
+  /** Some of what it used has no price of its own: its rated cost is too low. */
+  readonly isUnpriced: boolean;
 }
 
 /**
  * null unless the request's own cost is a full price too: rated by the catalog and, on a billed request, charged in
  * full. A request that was cut off at its hold, or whose failure costs nothing, is not comparable.
  */
-export function baselineCost(baseline: Baseline, { usage, settlement, isBilled }: EndedRequest): PicoUsd | null {
+export function baselineCost(baseline: Baseline, ended: EndedRequest): PicoUsd | null {
+  const { usage, settlement, isBilled, isUnpriced } = ended;
   const { ratedCost, charge } = settlement;
-  if (baseline === null || usage === null || ratedCost === null) return null;
+  if (baseline === null || usage === null || ratedCost === null || isUnpriced) return null;
   if (isBilled && charge !== ratedCost) return null;
   return baseline === 'own' ? ratedCost : rateUsage(usage, baseline);
 }

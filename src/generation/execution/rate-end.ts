@@ -43,7 +43,7 @@ export function rateEnd(seen: ObservedEnd, params: RateEndParams): RatedEnd {
     authorizedAmount: hold,
   });
   const budgetUse = admission.budgetUse(settlement.charge ?? settlement.ratedCost);
-  const baselined = baseline === null ? null : baselineCost(baseline, { usage, settlement, isBilled: hold !== null });
+  const baselined = baseline === null ? null : baselineOf(baseline, seen.measured, { price, settlement, hold });
   const charge = textOf(settlement.charge);
   const end: ExecutionEnd = {
     outcome: seen.outcome,
@@ -95,6 +95,15 @@ export function lostEnd(end: ExecutionEnd, hold: PicoUsd | null, price: Price | 
     baselineCost: null,
     budgetUse: null,
   };
+}
+
+function baselineOf(
+  baseline: Baseline,
+  { usage, unpriced = null }: MeasuredUsage,
+  { price, settlement, hold }: { price: Price | null; settlement: Settlement; hold: PicoUsd | null },
+): PicoUsd | null {
+  const isUnpriced = unpriced !== null || (usage !== null && lacksPrice(usage, price));
+  return baselineCost(baseline, { usage, settlement, isBilled: hold !== null, isUnpriced });
 }
 
 function textOf(amount: bigint | null): string | null {

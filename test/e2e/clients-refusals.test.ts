@@ -133,7 +133,13 @@ function aiSdk(name: string, path: string, modelAt: (baseURL: string, model: str
     reads: (form) => (form === 'own' ? 'text' : 'neither'),
     keeps: (error) => String((error as APICallError).responseBody),
     // It goes by the status.
-    stubborn: ['usage_limit_exceeded', 'byok_key_unavailable', 'provider_unavailable', 'internal_error'],
+    stubborn: [
+      'usage_limit_exceeded',
+      'byok_key_unavailable',
+      'routing_too_large',
+      'provider_unavailable',
+      'internal_error',
+    ],
     impatient: [],
   };
 }
@@ -175,6 +181,7 @@ function langchain(name: string, path: string, useResponsesApi: boolean): Client
       'not_safely_billable',
       'traffic_token_bound_required',
       'byok_key_unavailable',
+      'routing_too_large',
       'provider_unavailable',
       'internal_error',
     ],
@@ -227,7 +234,13 @@ const CLIENTS: readonly Client[] = [
     reads: codeWhenFlat,
     keeps: (error) => JSON.stringify((error as typesafe.APIError).body),
     // It goes by the status.
-    stubborn: ['usage_limit_exceeded', 'byok_key_unavailable', 'provider_unavailable', 'internal_error'],
+    stubborn: [
+      'usage_limit_exceeded',
+      'byok_key_unavailable',
+      'routing_too_large',
+      'provider_unavailable',
+      'internal_error',
+    ],
     impatient: [],
   },
   {
@@ -254,7 +267,7 @@ const CLIENTS: readonly Client[] = [
     reads: (_form, status) => (OPENROUTER_STATUSES.has(status) ? 'neither' : 'text'),
     keeps: (error) => (error as OpenRouterError).body,
     // It goes by the status, 5xx alone.
-    stubborn: ['byok_key_unavailable', 'provider_unavailable', 'internal_error'],
+    stubborn: ['byok_key_unavailable', 'routing_too_large', 'provider_unavailable', 'internal_error'],
     impatient: ['request_timeout', 'too_many_changes', 'rate_limit', 'concurrency_limit', 'upstream_cooldown'],
   },
 ];

@@ -224,6 +224,7 @@ function createPlane(
     open: new OpenRelays(),
     cooldowns: new Cooldowns(),
     providers,
+    reportFailedCall: (call) => log.warn(call, 'a call to a provider failed'),
   };
   const scanner = new RequestScanner();
   const { router, previewer } = createRouter(

@@ -22,6 +22,8 @@ export class OpenRequest {
   readonly received: ReceivedFrom<ScopedPrincipal>;
   /** Monotonic. */
   readonly receivedAtMs: number;
+  /** Monotonic: when its last byte was here. */
+  readonly wholeAtMs: number;
   /** The snapshot that the whole request goes by. */
   readonly catalog: ServingCatalog;
   /** The client's, for the provider. */
@@ -46,6 +48,7 @@ export class OpenRequest {
     this.exchange = exchange;
     this.received = received;
     this.receivedAtMs = receivedAtMs;
+    this.wholeAtMs = plane.clock.monotonicMs();
     this.catalog = plane.catalog();
   }
 

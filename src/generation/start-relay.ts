@@ -40,6 +40,7 @@ export function startRelay(plane: DataPlane, request: OpenRequest, admitted: Adm
   const own = plane.executionIdHeader;
   const ownHeaders = routed === null ? [own, start.id] : [own, start.id, plane.routedModelHeader, served.model.id];
   const execution = new Execution(start, admission, request.receivedAtMs, plane.metering, routed?.baseline ?? null);
+  execution.wholeAtMs = request.wholeAtMs;
   const { organizationId } = principal;
   const { tokenizer } = served.model;
   const params = {

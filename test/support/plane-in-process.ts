@@ -209,6 +209,7 @@ export class PlaneInProcess {
       open: this.relays,
       cooldowns: new Cooldowns(),
       providers,
+      reportFailedCall: () => undefined,
     };
     const routingMetrics = new RoutingMetrics(metrics);
     const router = new Router({

@@ -35,6 +35,7 @@ export class RelayInHand {
     const execution = {
       settled: false,
       firstByteAtMs: null,
+      onCall: () => undefined,
       end: (ending: ObservedEnd, owner: ExecutionOwner) => {
         this.ending = ending;
         this.record = () => {
@@ -95,6 +96,7 @@ export class RelayInHand {
       clock: { nowMs: () => 0, monotonicMs: () => (nowMs += 10) },
       open: this.open,
       cooldowns: new Cooldowns(),
+      reportFailedCall: () => undefined,
       providers: {
         call: (_provider: unknown, _request: unknown, handler: ReplyHandler) => {
           listeners.push(handler);

@@ -75,6 +75,11 @@ export class Execution implements RecordOwner {
   readonly receivedAtMs: number;
   /** Monotonic time of the provider's first reply byte; null before it. */
   firstByteAtMs: number | null = null;
+  /** Monotonic time at which the request was whole. */
+  wholeAtMs: number;
+  /** Monotonic times of the first and of the present call to a provider; null before the first. */
+  private firstCallAtMs: number | null = null;
+  private callAtMs: number | null = null;
   private state: State = { name: 'created' };
   private readonly request: AdmittedRequest;
   private deployment: Deployment;
@@ -95,6 +100,7 @@ export class Execution implements RecordOwner {
     this.deployment = request.deployment;
     this.admission = admission;
     this.receivedAtMs = receivedAtMs;
+    this.wholeAtMs = receivedAtMs;
     this.metering = metering;
     this.baseline = baseline;
   }
@@ -116,6 +122,12 @@ export class Execution implements RecordOwner {
     assert(this.state.name === 'created', 'an execution begins once');
     this.state = { name: 'admitting', owner };
     this.metering.journal.append(this.start(), null, this);
+  }
+
+  /** A provider is called now. */
+  onCall(atMs: number): void {
+    this.firstCallAtMs ??= atMs;
+    this.callAtMs = atMs;
   }
 
   /** Another deployment serves after the first could not be reached. */
@@ -180,6 +192,10 @@ export class Execution implements RecordOwner {
     if (seen.responseId !== null) this.rememberResponse(seen.responseId, seen);
     if (isUnpriced) metrics.countUnpriced();
     metrics.ended(this.request.api, seen, settlement, end.latencyMs, end.ttftMs);
+    const { firstCallAtMs, callAtMs, firstByteAtMs } = this;
+    if (firstCallAtMs !== null) metrics.observeOverhead(this.request.api, firstCallAtMs - this.wholeAtMs);
+    if (callAtMs !== null && firstByteAtMs !== null)
+      metrics.observeProvider(this.deployment.provider.id, firstByteAtMs - callAtMs);
   }
 
   /**

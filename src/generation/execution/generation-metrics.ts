@@ -8,19 +8,25 @@ import type { ObservedEnd } from './observed-end.ts';
 
 const STATUS_CLASSES = ['none', '1xx', '2xx', '3xx', '4xx', '5xx'] as const;
 const DURATION_BUCKETS_SECONDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
+/** What a gateway adds by itself is far below what a provider takes, unless it waits for a lease or a classifier. */
+const OVERHEAD_BUCKETS_SECONDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5];
 const PICO_USD_PER_MICRO_USD = 1_000_000;
 
 interface ApiCells {
   readonly byStatusClass: readonly CounterCell[];
   readonly duration: HistogramCell;
   readonly firstByte: HistogramCell;
+  readonly overhead: HistogramCell;
 }
 
 export class GenerationMetrics {
   private readonly cells = new Map<ApiName, ApiCells>();
+  private readonly providers = new Map<string, HistogramCell>();
   private readonly requests;
   private readonly duration;
   private readonly firstByte;
+  private readonly overhead;
+  private readonly provider;
   private readonly inputTokens: CounterCell;
   private readonly outputTokens: CounterCell;
   private readonly counted: CounterCell;
@@ -46,6 +52,18 @@ export class GenerationMetrics {
       'From the request received to the first reply byte',
       DURATION_BUCKETS_SECONDS,
       ['api'],
+    );
+    this.overhead = registry.histogram(
+      'tollgate_overhead_seconds',
+      'From the whole request received to the first call of a provider: what is ours',
+      OVERHEAD_BUCKETS_SECONDS,
+      ['api'],
+    );
+    this.provider = registry.histogram(
+      'tollgate_provider_latency_seconds',
+      'From the call of a provider to the first byte of its reply',
+      DURATION_BUCKETS_SECONDS,
+      ['provider'],
     );
     const tokens = registry.counter('tollgate_tokens_total', 'Tokens metered', ['direction']);
     this.inputTokens = tokens.labels('input');
@@ -78,10 +96,24 @@ export class GenerationMetrics {
         byStatusClass: STATUS_CLASSES.map((statusClass) => this.requests.labels(api, statusClass)),
         duration: this.duration.labels(api),
         firstByte: this.firstByte.labels(api),
+        overhead: this.overhead.labels(api),
       };
       this.cells.set(api, cells);
     }
     return cells;
+  }
+
+  observeOverhead(api: ApiName, overheadMs: number): void {
+    this.cellsOf(api).overhead.observe(overheadMs / 1_000);
+  }
+
+  observeProvider(provider: string, latencyMs: number): void {
+    let cell = this.providers.get(provider);
+    if (cell === undefined) {
+      cell = this.provider.labels(provider);
+      this.providers.set(provider, cell);
+    }
+    cell.observe(latencyMs / 1_000);
   }
 
   countUnpriced(): void {

@@ -7,6 +7,7 @@ import type { ReplyHeaders } from '../../upstream/http1/reply-head.ts';
 import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
 import type { Deployment } from '../catalog/serving-catalog.ts';
 import type { OutgoingRequest } from '../request/outgoing-request.ts';
+import { failedCall, isFailure } from './failed-call.ts';
 import { beginCooldown, FAILOVER_STATUSES } from './provider-refusals.ts';
 import type { RelayContext, RelayParams } from './relay-params.ts';
 
@@ -23,6 +24,7 @@ export class Failover extends ReplyStage {
   call: UpstreamCall | null = null;
   private readonly parts: FailoverParts;
   private index = 0;
+  private reportedIndex = -1;
 
   constructor(next: ReplyHandler, parts: FailoverParts) {
     super(next);
@@ -37,6 +39,7 @@ export class Failover extends ReplyStage {
   attempt(): void {
     const { params, context, request } = this.parts;
     const { deployment } = this;
+    params.execution.onCall(context.clock.monotonicMs());
     try {
       this.call = context.providers.call(
         deployment.provider,
@@ -58,6 +61,7 @@ export class Failover extends ReplyStage {
   override onReplyStart(status: number, headers: ReplyHeaders): void {
     const { params, context } = this.parts;
     const { deployment } = this;
+    if (isFailure(status)) this.report('status', status);
     beginCooldown(status, headers, { deployment, organizationId: params.organizationId }, context);
     if (FAILOVER_STATUSES.has(status) && this.moveOn()) {
       // A provider does not bill what it refused. The rest of the refusal is read, so that the connection is kept.
@@ -79,6 +83,8 @@ export class Failover extends ReplyStage {
   }
 
   override onReplyFault(fault: UpstreamFault): void {
+    // Any other fault may come behind a reply that is complete: the relay tells.
+    if (fault === 'connect_failed') this.report(fault, null);
     try {
       if (fault === 'connect_failed' && this.moveOn()) this.attempt();
       else this.next.onReplyFault(fault);
@@ -88,12 +94,22 @@ export class Failover extends ReplyStage {
   }
 
   override onKeyRefused(status: number): void {
+    this.report('key_refused', status);
     try {
       if (this.moveOn()) this.attempt();
       else this.next.onKeyRefused(status);
     } catch (fault) {
       this.parts.onOwnFault(fault);
     }
+  }
+
+  /** Once for each attempt, whatever fails in it first. */
+  report(cause: string, status: number | null): void {
+    if (this.reportedIndex === this.index) return;
+    this.reportedIndex = this.index;
+    const { params, context } = this.parts;
+    const facts = { executionId: params.execution.id, status, attempt: this.index + 1 };
+    context.reportFailedCall(failedCall(this.deployment, cause, facts));
   }
 
   /** Goes on to the next deployment; false where there is none, or the client has left. */

@@ -7,9 +7,12 @@ import type { Clock } from '../../platform/clock.ts';
 import type { UpstreamCall } from '../../upstream/call.ts';
 import type { Credential } from '../../upstream/credential.ts';
 import { type ForwardedHeaders, forwardedHeaders } from '../../upstream/header-policy.ts';
+import type { UpstreamFault } from '../../upstream/http1/connection.ts';
+import type { ReplyHeaders } from '../../upstream/http1/reply-head.ts';
 import type { Providers } from '../../upstream/providers.ts';
-import { ReplyStage } from '../../upstream/reply-handler.ts';
+import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
 import { ClientWriter, type WriterOwner } from './client-writer.ts';
+import { isFailure, type ReportFailedCall } from './failed-call.ts';
 import type { OpenRelay, OpenRelays } from './open-relays.ts';
 import { overdue } from './time-limits.ts';
 
@@ -26,6 +29,7 @@ export interface PassThroughContext {
   /** The coarse clock looks through them for those out of time. */
   readonly open: OpenRelays;
   readonly providers: Providers;
+  readonly reportFailedCall: ReportFailedCall;
 }
 
 /** Sends the request's method and query to the provider and relays what it answers. Sees to its end by itself. */
@@ -36,10 +40,32 @@ export function passThrough(params: PassThroughParams, context: PassThroughConte
   else new PassThrough(params, context).send(headers);
 }
 
-/** Keeps what the next read of the provider's socket would overwrite. */
+/** Keeps what the next read of the provider's socket would overwrite, and reports a call that failed. */
 class CopyChunks extends ReplyStage {
+  private readonly report: (cause: string, status: number | null) => void;
+
+  constructor(next: ReplyHandler, report: (cause: string, status: number | null) => void) {
+    super(next);
+    this.report = report;
+  }
+
+  override onReplyStart(status: number, headers: ReplyHeaders): void {
+    if (isFailure(status)) this.report('status', status);
+    this.next.onReplyStart(status, headers);
+  }
+
   override onReplyData(chunk: Buffer): void {
     this.next.onReplyData(Buffer.from(chunk));
+  }
+
+  override onReplyFault(fault: UpstreamFault): void {
+    this.report(fault, null);
+    this.next.onReplyFault(fault);
+  }
+
+  override onKeyRefused(status: number): void {
+    this.report('key_refused', status);
+    this.next.onKeyRefused(status);
   }
 }
 
@@ -73,8 +99,10 @@ class PassThrough implements OpenRelay, ClientWatch, WriterOwner {
     }
     const { method } = exchange.route;
     const request = { method, path, query: exchange.query, credential, headers, body: null };
+    const report = (cause: string, status: number | null): void =>
+      context.reportFailedCall({ execution_id: null, provider: provider.id, model: null, cause, status, attempt: 1 });
     try {
-      this.call = context.providers.call(provider, request, new CopyChunks(this.writer));
+      this.call = context.providers.call(provider, request, new CopyChunks(this.writer, report));
     } catch (fault) {
       this.onOwnFault(fault);
     }

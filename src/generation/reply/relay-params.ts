@@ -11,6 +11,7 @@ import type { Deployment } from '../catalog/serving-catalog.ts';
 import type { Dialect, ReadRequest } from '../dialects/dialect.ts';
 import type { Execution } from '../execution/execution.ts';
 import type { ReceivedRequest } from '../request/receive.ts';
+import type { ReportFailedCall } from './failed-call.ts';
 import type { OpenRelays } from './open-relays.ts';
 
 export interface RelayContext {
@@ -21,6 +22,7 @@ export interface RelayContext {
   readonly open: OpenRelays;
   readonly cooldowns: Cooldowns;
   readonly providers: Providers;
+  readonly reportFailedCall: ReportFailedCall;
 }
 
 export interface RelayParams {

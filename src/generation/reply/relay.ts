@@ -71,6 +71,7 @@ class Relay implements OpenRelay, ClientWatch, WriterOwner, EndRecorder, Executi
     if (reply.state !== 'waiting' && reply.state !== 'relaying') return;
     reply.state = 'settling';
     try {
+      if (end !== 'clean' && end !== 'client_left') this.failover.report(end, null);
       settle(end, { reply, params: this.params, request: this.request.body, workers: this.context.workers }, this);
     } catch (fault) {
       this.onOwnFault(fault);

@@ -2,17 +2,20 @@
 
 import type { Clock } from '../../platform/clock.ts';
 import type { UpstreamCall } from '../../upstream/call.ts';
+import type { UpstreamFault } from '../../upstream/http1/connection.ts';
 import type { ReplyHeaders } from '../../upstream/http1/reply-head.ts';
 import type { Providers } from '../../upstream/providers.ts';
 import type { ReplyHandler } from '../../upstream/reply-handler.ts';
 import type { Cooldowns } from '../admission/cooldowns.ts';
 import type { Deployment } from '../catalog/serving-catalog.ts';
+import { failedCall, isFailure, type ReportFailedCall } from '../reply/failed-call.ts';
 import { beginCooldown } from '../reply/provider-refusals.ts';
 
 export interface ProviderPath {
   readonly providers: Providers;
   readonly cooldowns: Cooldowns;
   readonly clock: Clock;
+  readonly reportFailedCall: ReportFailedCall;
 }
 
 export interface ProviderCallParams {
@@ -76,6 +79,7 @@ class WholeReply implements ReplyHandler {
 
   onReplyStart(status: number, headers: ReplyHeaders): void {
     this.status = status;
+    if (isFailure(status)) this.report('status');
     beginCooldown(status, headers, this.params, this.through);
   }
 
@@ -86,6 +90,7 @@ class WholeReply implements ReplyHandler {
   }
 
   cut(why: 'timeout' | 'error'): void {
+    if (this.call?.isOver === false) this.report(why === 'timeout' ? why : 'reply_too_large');
     this.call?.abort();
     this.end(why);
   }
@@ -98,12 +103,20 @@ class WholeReply implements ReplyHandler {
     this.end(this.status === 200 ? Buffer.concat(this.chunks) : isRefusal(this.status) ? 'refused' : 'error');
   }
 
-  onKeyRefused(): void {
+  onKeyRefused(status: number): void {
+    this.status = status;
+    this.report('key_refused');
     this.end('error');
   }
 
-  onReplyFault(): void {
+  onReplyFault(fault: UpstreamFault): void {
+    this.report(fault);
     this.end('error');
+  }
+
+  private report(cause: string): void {
+    const status = this.status === 0 ? null : this.status;
+    this.through.reportFailedCall(failedCall(this.params.deployment, cause, { status }));
   }
 }
 

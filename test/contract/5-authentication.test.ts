@@ -257,6 +257,7 @@ describe('control-plane routes', () => {
       assert.equal(reply.status, 400, query);
       assert.match(reply.body.toString(), /limit|cursor|team_id/);
     }
+    // A parameter that the route does not have is named (spec 4.4).
     for (const query of [
       '?x=%00',
       '?%ff=%ff',

@@ -11,6 +11,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { embeddedPostgresUrl } from '../../src/storage/postgres/embedded/embedded-postgres.ts';
 import { createPostgres } from '../../src/storage/postgres/pool.ts';
+import { expectDocumentedAnswers } from './documented-answers.ts';
 import { httpCall } from './http-call.ts';
 import { copyOf, silentLog, withDatabase } from './postgres.ts';
 import { isRunning, listDescendants, type ProcessEntry } from './process-table.ts';
@@ -81,6 +82,7 @@ export async function startTollgate(options: TollgateOptions): Promise<Tollgate>
   installation.launch(['start', '--config', configurationPath], env);
   try {
     await installation.becomeReady();
+    expectDocumentedAnswers(installation.url);
   } catch (fault) {
     await installation.stop().catch(() => undefined);
     throw fault;

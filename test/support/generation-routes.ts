@@ -2,6 +2,7 @@
 // read with their reason phrase.
 
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
+import { checkAnswer } from './documented-answers.ts';
 import { KEYS } from './test-configuration.ts';
 
 export interface GenerationRoute {
@@ -102,7 +103,13 @@ export interface ContractAnswer {
   readonly body: string;
 }
 
-export function callRoute(url: string, call: ContractCall): Promise<ContractAnswer> {
+export async function callRoute(url: string, call: ContractCall): Promise<ContractAnswer> {
+  const answer = await answerOf(url, call);
+  await checkAnswer(url, call.method ?? 'POST', answer);
+  return answer;
+}
+
+function answerOf(url: string, call: ContractCall): Promise<ContractAnswer> {
   const key = call.key === undefined ? KEYS.acme : call.key;
   const headers = {
     'content-type': 'application/json',

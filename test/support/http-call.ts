@@ -1,12 +1,15 @@
 // One HTTP request by a test on a connection of its own, with the response's bytes exactly as they came and whether
-// they came whole.
+// they came whole. In contract tests it is held against the product's OpenAPI document.
 
 import { type ClientRequest, request as httpRequest, type IncomingHttpHeaders } from 'node:http';
+import { checkAnswer } from './documented-answers.ts';
 
 export interface HttpCall {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string | string[]>>;
   readonly body?: Buffer | string;
+  /** The provider answers in no format, on purpose, and what is relayed of it is not in the document either. */
+  readonly isOffFormat?: boolean;
   /** The body is sent with a Transfer-Encoding instead of its length. */
   readonly isChunked?: boolean;
 }
@@ -20,15 +23,18 @@ export interface HttpAnswer {
 }
 
 /** Rejects when the connection ends before a status line. */
-export function httpCall(url: string, call: HttpCall = {}): Promise<HttpAnswer> {
+export async function httpCall(url: string, call: HttpCall = {}): Promise<HttpAnswer> {
   const body = call.body === undefined ? null : Buffer.from(call.body);
+  const method = call.method ?? (body === null ? 'GET' : 'POST');
   const request = httpRequest(url, {
-    method: call.method ?? (body === null ? 'GET' : 'POST'),
+    method,
     headers: { ...call.headers, ...framingOf(body, call.isChunked === true) },
     agent: false,
   });
-  const answer = answerTo(request);
+  const answering = answerTo(request);
   request.end(body ?? undefined);
+  const answer = await answering;
+  if (answer.complete && call.isOffFormat !== true) await checkAnswer(url, method, answer);
   return answer;
 }
 

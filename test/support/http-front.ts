@@ -4,6 +4,7 @@
 import type { ConnectionCap } from '../../src/http/connections.ts';
 import type { Route } from '../../src/http/route.ts';
 import { type HttpLimits, Server } from '../../src/http/server.ts';
+import { expectDocumentedAnswers } from './documented-answers.ts';
 import { findFreePort } from './free-port.ts';
 
 export interface HttpFront {
@@ -42,8 +43,11 @@ export async function startHttpFront(routes: readonly Route[], limits: Partial<H
   });
   const port = await findFreePort();
   await server.listen('127.0.0.1', port);
+  const url = `http://127.0.0.1:${port}`;
+  // The whole table, which describes itself.
+  if (routes.some(({ path }) => path === '/openapi.json')) expectDocumentedAnswers(url);
   return {
-    url: `http://127.0.0.1:${port}`,
+    url,
     port,
     server,
     refusedConnections,

@@ -75,7 +75,7 @@ export function startExactProvider(
     };
     const tokens = max_tokens ?? max_output_tokens ?? 0;
     await before(tokens);
-    // In the words of every dialect.
+    // In the words of every text dialect.
     const usage = {
       prompt_tokens: 1,
       input_tokens: 1,
@@ -83,6 +83,6 @@ export function startExactProvider(
       output_tokens: tokens,
       total_tokens: tokens + 1,
     };
-    return { body: JSON.stringify({ usage }) };
+    return { body: JSON.stringify({ choices: [], output: [], content: [], input_tokens: 1, usage }) };
   });
 }

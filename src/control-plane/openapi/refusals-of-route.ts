@@ -25,9 +25,6 @@ const postedFirst: Where = (route) => ofResponses(route) || route.path.startsWit
 const reporting: Where = ({ description }) => description.isReport === true;
 const control: Where = ({ plane }) => plane === 'control';
 const changing: Where = (route) => control(route) && route.method !== 'GET';
-/** Something is named: in the path, in the query or in the body. */
-const naming: Where = (route) =>
-  control(route) && (route.path.includes(':') || taking(route) || 'id' in (route.description.query?.shape ?? {}));
 /** GET /v1/responses, which exists only to be refused. */
 const neverServed: Where = ({ description }) => description.status === null;
 
@@ -48,7 +45,7 @@ const WHERE: Readonly<Record<RefusalKind, Where>> = {
   // These two are answers where the document has no operation.
   unknown_path: nowhere,
   method_not_allowed: neverServed,
-  not_found: naming,
+  not_found: control,
   response_not_found: ofResponses,
   not_posted_yet: postedFirst,
   websocket_not_supported: neverServed,

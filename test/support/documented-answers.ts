@@ -1,0 +1,218 @@
+// Holds the answers that contract tests get against the OpenAPI document that the product serves: a status, a content
+// type, a header of the product's own or a member that the document does not have fails the test.
+
+import assert from 'node:assert/strict';
+import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
+import { z } from 'zod';
+
+export interface AnswerToCheck {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer | string;
+}
+
+interface DocumentedResponse {
+  readonly headers?: Readonly<Record<string, DocumentedHeader>>;
+  readonly content?: Readonly<Record<string, { readonly schema?: object }>>;
+}
+
+interface DocumentedHeader {
+  readonly required?: boolean;
+  readonly schema: object;
+}
+
+interface ServedDocument {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, { readonly responses: Responses }>>>>;
+  readonly components: { readonly schemas: Readonly<Record<string, object>> };
+}
+
+type Responses = Readonly<Record<string, DocumentedResponse>>;
+
+/** The suite whose answers are checked; others bring about what no client sees. */
+const IS_CONTRACT = process.argv[1]?.includes('/test/contract/') === true;
+/** Headers of HTTP itself, which every answer has. */
+const TRANSPORT = new Set(['content-type', 'content-length', 'connection', 'date', 'transfer-encoding', 'uwebsockets']);
+/** Every refusal of the product has it. */
+const OWN_REFUSAL_HEADER = 'x-should-retry';
+const ERRORS = ['GatewayError', 'PlatformError', 'OpenaiError', 'MessagesError', 'SystemoneError'];
+
+/** Origins of installations and fronts, with the document once it has been asked for. */
+const documents = new Map<string, Promise<Contract> | null>();
+/** By their text: the document of nearly all installations of a test is the same. */
+const contracts = new Map<string, Contract>();
+/** What was wrong, also where a test caught it. */
+const breaches: string[] = [];
+
+/** To be called once by whoever starts the product, with its whole route table. */
+export function expectDocumentedAnswers(url: string): void {
+  if (IS_CONTRACT) documents.set(new URL(url).origin, null);
+}
+
+/** Rejects where the answer is not as the document says. */
+export async function checkAnswer(url: string, method: string, answer: AnswerToCheck): Promise<void> {
+  const { origin, pathname } = new URL(url);
+  const known = documents.get(origin);
+  if (known === undefined || method === 'HEAD' || method === 'OPTIONS') return;
+  const contract = known ?? fetchContract(origin);
+  documents.set(origin, contract);
+  const breach = (await contract).breachOf(method, pathname, answer);
+  if (breach === null) return;
+  const text = String(answer.body).slice(0, 600);
+  breaches.push(
+    `${method} ${pathname} is not answered as its OpenAPI document says: ${breach}\n${answer.status} ${text}`,
+  );
+  assert.fail(breaches.at(-1));
+}
+
+process.on('exit', () => {
+  if (breaches.length === 0) return;
+  process.exitCode = 1;
+  process.stderr.write(`${breaches.join('\n')}\n`);
+});
+
+async function fetchContract(origin: string): Promise<Contract> {
+  const text = await new Promise<string>((resolve, reject) => {
+    const request = httpRequest(`${origin}/openapi.json`, { agent: false }, (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('error', reject);
+      response.on('end', () => resolve(Buffer.concat(chunks).toString('utf8')));
+    });
+    request.on('error', reject);
+    request.end();
+  });
+  const own = text.replace(/"servers":\[[^\]]*\]/, '"servers":[]');
+  const contract = contracts.get(own) ?? new Contract(own);
+  contracts.set(own, contract);
+  return contract;
+}
+
+class Contract {
+  private readonly document: ServedDocument;
+  private readonly operations: readonly {
+    readonly pattern: RegExp;
+    readonly methods: ServedDocument['paths'][string];
+  }[];
+  private readonly validators = new Map<object, z.ZodType>();
+
+  constructor(text: string) {
+    const parsed = JSON.parse(text.replaceAll('#/components/schemas/', '#/$defs/')) as ServedDocument;
+    this.document = resolveShared(parsed) as ServedDocument;
+    this.operations = Object.entries(this.document.paths)
+      // A literal segment is matched before a parameter.
+      .toSorted(([one], [other]) => one.split('{').length - other.split('{').length)
+      .map(([path, methods]) => ({ pattern: new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}$`), methods }));
+  }
+
+  /** null: the answer is as documented. */
+  breachOf(method: string, path: string, answer: AnswerToCheck): string | null {
+    const isRefusal = answer.headers[OWN_REFUSAL_HEADER] !== undefined;
+    const operation = this.operations.find(({ pattern }) => pattern.test(path))?.methods[method.toLowerCase()];
+    if (operation === undefined) return isRefusal ? this.undescribed(answer) : 'there is no such operation';
+    const { responses } = operation;
+    // Where the provider's own errors come too, they are in `default`, and a refusal is held to what is ours.
+    const isRelayed = 'default' in responses && !isRefusal && answer.status >= 300;
+    const response = isRelayed ? responses['default'] : responses[answer.status];
+    if (response === undefined) return `it has no status ${answer.status}`;
+    return isRefusal || !('default' in responses)
+      ? (this.headersOf(response, answer) ?? this.contentOf(withoutProvider(response), answer))
+      : this.contentOf(response, answer);
+  }
+
+  /** A path or a method that the document does not have is refused in one of the envelopes. */
+  private undescribed(answer: AnswerToCheck): string | null {
+    const anyOf = ERRORS.filter((name) => name in this.document.components.schemas);
+    return this.jsonOf({ anyOf: anyOf.map((name) => ({ $ref: `#/$defs/${name}` })) }, String(answer.body));
+  }
+
+  private headersOf({ headers = {} }: DocumentedResponse, answer: AnswerToCheck): string | null {
+    const described = new Map(Object.entries(headers).map(([name, header]) => [name.toLowerCase(), header]));
+    for (const [name, value] of Object.entries(answer.headers)) {
+      if (TRANSPORT.has(name) || name.startsWith('access-control-') || name === 'vary') continue;
+      const header = described.get(name);
+      if (header === undefined) return `it has no header ${name}`;
+      const problem = this.problemOf(header.schema, value);
+      if (problem !== null) return `header ${name}: ${problem}`;
+    }
+    const missing = [...described].find(([name, { required }]) => required === true && !(name in answer.headers));
+    return missing === undefined ? null : `the header ${missing[0]} is missing`;
+  }
+
+  private contentOf({ content = {} }: DocumentedResponse, { headers, body }: AnswerToCheck): string | null {
+    const type = (headers['content-type'] ?? '').split(';')[0]?.trim() ?? '';
+    if (type === '' && body.length === 0) return null;
+    const media = content[type] ?? content['*/*'];
+    if (media === undefined) return `it has no content type ${type}`;
+    if (type === 'application/json') return this.jsonOf(media.schema ?? {}, String(body));
+    return type === 'text/event-stream' ? this.eventsOf(media.schema ?? {}, String(body)) : null;
+  }
+
+  private eventsOf(schema: object, body: string): string | null {
+    for (const [, data = ''] of body.matchAll(/^data: ?(.*)$/gm)) {
+      const problem = data === '[DONE]' ? null : this.jsonOf(schema, data);
+      if (problem !== null) return `event ${data.slice(0, 200)}: ${problem}`;
+    }
+    return null;
+  }
+
+  private jsonOf(schema: object, text: string): string | null {
+    let value: unknown;
+    try {
+      value = JSON.parse(text);
+    } catch {
+      return 'its body is not JSON';
+    }
+    return this.problemOf(schema, value);
+  }
+
+  private problemOf(schema: object, value: unknown): string | null {
+    let validator = this.validators.get(schema);
+    if (validator === undefined) {
+      const $defs = JSON.stringify(schema).includes('"$ref"') ? this.document.components.schemas : {};
+      validator = z.fromJSONSchema({ ...schema, $defs } as never);
+      this.validators.set(schema, validator);
+    }
+    const { error } = validator.safeParse(value);
+    return error === undefined ? null : z.prettifyError(error);
+  }
+}
+
+/** What the product itself answers with. */
+function withoutProvider(response: DocumentedResponse): DocumentedResponse {
+  const { schema = {} } = response.content?.['application/json'] ?? {};
+  if (!('anyOf' in schema) || !Array.isArray(schema.anyOf)) return response;
+  return { content: { 'application/json': ownOf(schema as { readonly anyOf: readonly object[] }) } };
+}
+
+const own = new WeakMap<object, { readonly schema: object }>();
+
+function ownOf(schema: { readonly anyOf: readonly object[] }): { readonly schema: object } {
+  const known = own.get(schema);
+  if (known !== undefined) return known;
+  const anyOf = schema.anyOf.filter((part) => !('$ref' in part) || part.$ref !== '#/$defs/ProviderError');
+  const made = { schema: { anyOf } };
+  own.set(schema, made);
+  return made;
+}
+
+/** Responses and headers that are components are put where they are referred to; schemas stay components. */
+function resolveShared(document: object): unknown {
+  const shared = new Map<string, unknown>();
+  const resolve = (value: unknown): unknown => {
+    if (typeof value !== 'object' || value === null) return value;
+    if (Array.isArray(value)) return value.map(resolve);
+    if ('$ref' in value && typeof value.$ref === 'string' && value.$ref.startsWith('#/components/'))
+      return resolveOnce(value.$ref);
+    return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, resolve(part)]));
+  };
+  const resolveOnce = (reference: string): unknown => {
+    if (!shared.has(reference)) shared.set(reference, resolve(follow(document, reference)));
+    return shared.get(reference);
+  };
+  return resolve(document);
+}
+
+function follow(document: object, reference: string): unknown {
+  const names = reference.slice('#/'.length).split('/');
+  return names.reduce<unknown>((at, name) => (at as Readonly<Record<string, unknown>>)[name], document);
+}

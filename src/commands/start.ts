@@ -161,10 +161,11 @@ function planOf(installation: Installation, print: (text: string) => void): Supe
  * process reads nothing but its environment.
  */
 function childEnvironment(
-  { config, secrets, environment, port }: Installation,
+  { config, secrets, environment, port, configurationFile }: Installation,
   databaseUrl: string | null,
 ): Environment {
   const { reportsListen, reportsUrl } = reportsAddresses(config);
+  const isDemo = configurationFile === null;
   return {
     ...environment,
     HOST: config.host,
@@ -179,6 +180,8 @@ function childEnvironment(
     REPORTS_LISTEN: reportsAddressText(reportsListen, ''),
     REPORTS_URL: reportsAddressText(reportsUrl, 'http://'),
     LOG_LEVEL: config.logLevel,
+    // Whoever tries the demo reads refusals in the words of their own client.
+    ...(isDemo && !config.given.has('DIALECT_REFUSALS') ? { DIALECT_REFUSALS: 'all' } : {}),
   };
 }
 

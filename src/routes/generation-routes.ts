@@ -2,6 +2,8 @@
 
 import type { DescribedRoute } from '../control-plane/openapi/described-route.ts';
 import type { OperationDescription } from '../control-plane/operation.ts';
+import type { ApiName } from '../domain/models/apis.ts';
+import type { AdmissionForm } from '../domain/refusals/render.ts';
 import { chatCompletions } from '../generation/dialects/chat-completions.ts';
 import { countTokens } from '../generation/dialects/count-tokens.ts';
 import type { Dialect } from '../generation/dialects/dialect.ts';
@@ -20,17 +22,19 @@ import type { RouteParts } from './route-parts.ts';
 const INFERENCE = { plane: 'data', permission: 'inference', scope: 'key' } as const;
 
 export function generationRoutes(parts: RouteParts): readonly DescribedRoute[] {
+  const formOf = (api: ApiName): AdmissionForm => (parts.dialectRefusals.has(api) ? 'dialect' : 'flat');
   /** What the routes of generations have in common: an envelope, an admission form, and the one path of a request. */
   const generate = (envelope: DescribedRoute['envelope'], dialect: Dialect, description: descriptions.Described) => ({
     ...INFERENCE,
     envelope,
-    admissionForm: parts.dialectRefusals.has(dialect.api) ? ('dialect' as const) : ('flat' as const),
+    admissionForm: formOf(dialect.api),
     description: descriptions.describeGeneration(parts.plane, description),
     handle: serveGeneration(parts.plane, dialect),
   });
   const saved = (subpath: '' | '/cancel' | '/input_items', description: OperationDescription) => ({
     ...INFERENCE,
     envelope: 'openai' as const,
+    admissionForm: formOf('responses'),
     description,
     handle: serveSavedResponse(parts.plane, subpath),
   });

@@ -16,7 +16,7 @@ let upstream: FakeUpstream;
 let tollgate: Tollgate;
 before(async () => {
   upstream = await startFakeUpstream(() => ({
-    body: JSON.stringify({ usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }),
+    body: JSON.stringify({ choices: [], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }),
   }));
   tollgate = await startTollgate({
     configurationYaml: testConfiguration({ upstreamUrl: upstream.url }),

@@ -15,6 +15,7 @@ import {
   LEAVING,
   LEAVING_TOKENS,
   startClientInstallation,
+  WRONG_KEY,
 } from '../support/client-installation.ts';
 import { KEYS } from '../support/test-configuration.ts';
 
@@ -28,6 +29,7 @@ interface ProviderRow {
   readonly model: (settings: Settings, id: string) => LanguageModel;
   readonly path: string;
   readonly limitField: string;
+  readonly wrongKey: string;
   /** How a lack of credit reads, and a cost without bound; null: the provider always sends a limit. */
   readonly credit: RegExp;
   readonly unbounded: RegExp | null;
@@ -35,6 +37,7 @@ interface ProviderRow {
 }
 
 const IN_FULL = {
+  wrongKey: WRONG_KEY,
   credit:
     /^The balance does not cover what this request could cost: up to 0\.\d+ USD.* Add credit, or lower the output limit of the request\.$/,
   unbounded: /^The cost of this request has no upper bound\. Set "max_tokens" to a whole number/,
@@ -47,6 +50,7 @@ const PROVIDERS: readonly ProviderRow[] = [
     model: (settings, id) => createOpenAI(settings)(id),
     path: '/responses',
     limitField: 'max_output_tokens',
+    wrongKey: 'Unauthorized',
     credit: /^Payment Required$/,
     unbounded: /^Unprocessable Entity$/,
     paused: /^Too Many Requests$/,
@@ -173,7 +177,7 @@ for (const row of PROVIDERS) {
 
     test('shows refusals', async () => {
       const wrongKey = await refusal(modelOf('tg-wrong', 'sim/small'));
-      assert.deepEqual([wrongKey.statusCode, wrongKey.message, wrongKey.isRetryable], [401, 'Unauthorized', false]);
+      assert.deepEqual([wrongKey.statusCode, wrongKey.message, wrongKey.isRetryable], [401, row.wrongKey, false]);
       const credit = await refusal(modelOf(KEYS.broke, 'sim/small'));
       assert.deepEqual([credit.statusCode, credit.isRetryable], [402, false]);
       assert.match(credit.message, row.credit);

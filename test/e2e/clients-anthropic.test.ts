@@ -12,6 +12,7 @@ import {
   LEAVING_TOKENS,
   LISTED_MODELS,
   startClientInstallation,
+  WRONG_KEY,
 } from '../support/client-installation.ts';
 import { KEYS } from '../support/test-configuration.ts';
 
@@ -280,6 +281,9 @@ describe('refusals in the dialect', () => {
         assert.ok(error instanceof Client.APIError);
         return error;
       };
+      const wrongKey = await ask('tg-wrong', 'sim/small');
+      assert.deepEqual([wrongKey.status, wrongKey.type], [401, 'authentication_error']);
+      assert.ok(wrongKey.message.includes(WRONG_KEY), wrongKey.message);
       const credit = await ask(KEYS.broke, 'sim/small');
       assert.deepEqual([credit.status, credit.type], [402, 'billing_error']);
       assert.match(

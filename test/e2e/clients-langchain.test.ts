@@ -12,6 +12,7 @@ import {
   LEAVING,
   LEAVING_TOKENS,
   startClientInstallation,
+  WRONG_KEY,
 } from '../support/client-installation.ts';
 import { KEYS } from '../support/test-configuration.ts';
 
@@ -29,6 +30,7 @@ const APIS = [
     useResponsesApi: false,
     limitField: 'max_tokens',
     path: '/chat/completions',
+    wrongKey: WRONG_KEY,
     credit:
       /^402 The balance does not cover what this request could cost: up to 0\.\d+ USD.* Add credit, or lower the output limit of the request\./,
     unbounded: /^422 The cost of this request has no upper bound\. Set "max_tokens" to a whole number/,
@@ -39,6 +41,7 @@ const APIS = [
     useResponsesApi: true,
     limitField: 'max_output_tokens',
     path: '/responses',
+    wrongKey: '"unauthorized"',
     credit: /^402 "insufficient_credit"/,
     unbounded: /^422 "not_safely_billable"/,
     paused: /^429 "upstream_cooldown"/,
@@ -121,7 +124,7 @@ for (const api of APIS) {
     test('shows refusals', async () => {
       const wrongKey = await refusal(modelOf('tg-wrong', 'sim/small'));
       assert.ok(wrongKey instanceof OpenAI.AuthenticationError);
-      assert.match(wrongKey.message, /^401 "unauthorized"/);
+      assert.ok(wrongKey.message.startsWith(`401 ${api.wrongKey}`), wrongKey.message);
       const credit = await refusal(modelOf(KEYS.broke, 'sim/small'));
       assert.equal(credit.status, 402);
       assert.match(credit.message, api.credit);

@@ -17,6 +17,7 @@ import {
   LEAVING_TOKENS,
   LISTED_MODELS,
   startClientInstallation,
+  WRONG_KEY,
 } from '../support/client-installation.ts';
 import { KEYS } from '../support/test-configuration.ts';
 
@@ -114,7 +115,7 @@ describe('the openai client', () => {
         refusal(clientOf(key).chat.completions.create({ model, messages: user(text), ...fields }));
       const wrongKey = await ask('tg-wrong', 'sim/small');
       assert.ok(wrongKey instanceof OpenAI.AuthenticationError);
-      assert.equal(wrongKey.message, '401 "unauthorized"');
+      assert.equal(wrongKey.message, `401 ${WRONG_KEY}`);
 
       const credit = await ask(KEYS.broke, 'sim/small');
       assert.equal(credit.status, 402);

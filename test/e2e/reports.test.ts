@@ -54,6 +54,16 @@ function expectedUsage(calls: readonly CallEnd[]): Json {
   };
 }
 
+/** Whose usage a person reads: that of the organization's owner. */
+const OF_OWNER = {
+  organization: 'acme',
+  team: null,
+  team_id: null,
+  user: 'o@acme.test',
+  api_key: null,
+  api_key_id: null,
+};
+
 function modelOf(name: string | null) {
   return MODELS[name ?? ''] ?? assert.fail(`the provider served ${name}`);
 }
@@ -165,9 +175,11 @@ describe('reports through the real path', { timeout: 280_000 }, () => {
       start_date: _,
       end_date: __,
       time_zone: ___,
+      organization_id: ____,
+      user_id: _____,
       ...usage
     } = (await json(key, '/v1/usage/me'))['data'] as Json;
-    assert.deepEqual([currency, usage], ['USD', expectedUsage(served())]);
+    assert.deepEqual([currency, usage], ['USD', { ...OF_OWNER, ...expectedUsage(served()) }]);
     for (const [reader, path] of [
       [owner, '/v1/usage/me'],
       [owner, '/v1/usage/active-org'],

@@ -149,6 +149,7 @@ describe('posting', () => {
     assert.deepEqual(await findGeneration(postgres, { id: first.id, ...owner }), {
       id: first.id,
       model: 'sim/large',
+      virtualModel: null,
       streamed: true,
       inputTokens: 10,
       outputTokens: 20,

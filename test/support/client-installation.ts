@@ -27,6 +27,11 @@ export interface ClientInstallation {
   stop(): Promise<void>;
 }
 
+/** What whoever presents a wrong key is told in the form of an API. */
+export const WRONG_KEY =
+  'The API key is not valid: it is unknown, expired or revoked. ' +
+  'Check the key, and that the base URL of your client is that of the service which gave it out.';
+
 const TEXT_APIS: readonly ApiName[] = ['chat_completions', 'responses', 'messages', 'count_tokens'];
 const FRESH_MODELS = 12;
 

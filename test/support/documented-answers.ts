@@ -101,7 +101,7 @@ class Contract {
     this.operations = Object.entries(this.document.paths)
       // A literal segment is matched before a parameter.
       .toSorted(([one], [other]) => one.split('{').length - other.split('{').length)
-      .map(([path, methods]) => ({ pattern: new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}$`), methods }));
+      .map(([path, methods]) => ({ pattern: patternOf(path), methods }));
   }
 
   /** null: the answer is as documented. */
@@ -175,6 +175,11 @@ class Contract {
     const { error } = validator.safeParse(value);
     return error === undefined ? null : z.prettifyError(error);
   }
+}
+
+/** A model's id may have slashes. */
+function patternOf(path: string): RegExp {
+  return new RegExp(`^${path.replace(/models\/\{\w+\}$/, 'models/.+').replace(/\{\w+\}/g, '[^/]+')}$`);
 }
 
 /** What the product itself answers with. */

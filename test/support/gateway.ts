@@ -5,13 +5,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { embeddedPostgresUrl } from '../../src/storage/postgres/embedded/embedded-postgres.ts';
 import { createPostgres } from '../../src/storage/postgres/pool.ts';
 import { expectDocumentedAnswers } from './documented-answers.ts';
+import { findFreePort } from './free-port.ts';
 import { httpCall } from './http-call.ts';
 import { copyOf, silentLog, withDatabase } from './postgres.ts';
 import { isRunning, listDescendants, type ProcessEntry } from './process-table.ts';
@@ -59,11 +59,11 @@ export async function startTollgate(options: TollgateOptions): Promise<Tollgate>
   const configurationPath = join(directory, 'tollgate.yaml');
   const dataDir = join(directory, 'data');
   writeFileSync(configurationPath, options.configurationYaml);
-  const [port, adminPort] = await freePorts(2);
+  const [port, adminPort] = [await findFreePort(), await findFreePort()];
   const database =
     options.ownPostgres === true || options.env?.['DATABASE_URL'] !== undefined ? null : await createSharedDatabase();
   const adminUrl = `http://${options.env?.['ADMIN_HOST'] ?? '127.0.0.1'}:${adminPort}`;
-  const installation = new Installation({ directory, dataDir, port: port ?? 0, adminUrl, database });
+  const installation = new Installation({ directory, dataDir, port, adminUrl, database });
   const env = {
     ...process.env,
     ...(database === null
@@ -258,20 +258,4 @@ async function waitForEnd(entries: readonly ProcessEntry[]): Promise<ProcessEntr
     left = left.filter(isRunning);
   }
   return left;
-}
-
-/** Ports that were free a moment ago, all different. */
-async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, () => {
-      const server = createServer();
-      return new Promise<typeof server>((resolve, reject) => {
-        server.once('error', reject);
-        server.listen(0, '127.0.0.1', () => resolve(server));
-      });
-    }),
-  );
-  const ports = servers.map((server) => (server.address() as { port: number }).port);
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return ports;
 }

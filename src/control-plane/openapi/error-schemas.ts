@@ -14,6 +14,8 @@ import type { DescribedRoute } from './described-route.ts';
 const RULES = Object.entries(REFUSAL_RULES).map(([kind, rule]) => ({ code: kind, ...(rule as RefusalRule) }));
 /** What is written in the route's own envelope. */
 const OWN = rulesOf('request', 'service');
+/** With DIALECT_REFUSALS the form of an API has those of credentials too. */
+const IN_DIALECT = [...OWN, ...rulesOf('gateway')];
 const CREDIT = rulesOf('credit');
 const TRAFFIC = rulesOf('traffic');
 const PUBLISHED_CODES = OWN.filter(({ isCodePublished }) => isCodePublished === true).map(({ code }) => code);
@@ -69,8 +71,8 @@ const openaiError = z
   .object({
     error: z.object({
       message: z.string(),
-      type: z.enum(typesOf(OWN, openaiErrorType, 'openai', 'chat')),
-      code: codesOf(OWN),
+      type: z.enum(typesOf(IN_DIALECT, openaiErrorType, 'openai', 'chat')),
+      code: codesOf(IN_DIALECT),
       param,
     }),
     guardrail,
@@ -81,7 +83,7 @@ const messagesError = z
   .object({
     type: z.literal('error'),
     error: z.object({
-      type: z.enum(typesOf(OWN, messagesErrorType, 'messages')),
+      type: z.enum(typesOf(IN_DIALECT, messagesErrorType, 'messages')),
       message: z.string(),
       code: publishedCode,
     }),

@@ -9,7 +9,7 @@ import type { RefusalFamily } from './refusal-rule.ts';
  */
 export type EnvelopeName = 'gateway' | 'platform' | 'chat' | 'openai' | 'messages' | 'systemone';
 
-/** Which form the operator chose for refusals of credit and limits (spec 7.4). */
+/** Which form the operator chose for refusals of credentials, credit and limits (spec 7.4). */
 export type AdmissionForm = 'flat' | 'dialect';
 
 export type ChosenEnvelope = EnvelopeName | 'admission_flat' | 'admission_openai' | 'admission_messages';
@@ -20,9 +20,10 @@ export function chooseEnvelope(
   admissionForm: AdmissionForm,
 ): ChosenEnvelope {
   switch (family) {
-    // Spec 7.6: refused before the request reaches its route, whichever that is.
+    // Spec 7.6: refused before the request reaches its route, whichever that is. SDKs show such a body in part at most,
+    // so an operator's choice of the route's own form is one for these too.
     case 'gateway':
-      return 'gateway';
+      return admissionForm === 'flat' ? 'gateway' : GATEWAY_FORMS[routeEnvelope];
     case 'credit':
     case 'traffic':
       return admissionForm === 'flat' ? 'admission_flat' : DIALECT_FORMS[routeEnvelope];
@@ -31,6 +32,16 @@ export function chooseEnvelope(
       return routeEnvelope;
   }
 }
+
+/** What `dialect` means for refusals of credentials. */
+const GATEWAY_FORMS: Readonly<Record<EnvelopeName, ChosenEnvelope>> = {
+  gateway: 'gateway',
+  platform: 'gateway',
+  chat: 'chat',
+  openai: 'openai',
+  messages: 'messages',
+  systemone: 'gateway',
+};
 
 /** What `dialect` means on each route; routes without an error format of their own stay flat. */
 const DIALECT_FORMS: Readonly<Record<EnvelopeName, ChosenEnvelope>> = {

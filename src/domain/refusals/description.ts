@@ -46,7 +46,7 @@ export function describeRefusal(refusal: Refusal): RefusalDescription {
     family: rule.family,
     summary,
     advice,
-    message: advice === null ? summary : `${summary} ${advice}`,
+    message: advice === null ? (rule.sentence ?? summary) : `${rule.sentence ?? summary} ${advice}`,
     param: say(rule.param, refusal)?.slice(0, PARAM_CHARACTERS_MAX) ?? null,
     retryable: rule.retryable,
     retryAfterMs,

@@ -33,6 +33,8 @@ export interface RefusalRule<R extends Refusal = Refusal> {
   readonly closesConnection?: true;
   /** A sentence that says what was wrong. For the `gateway` family, the exact string of spec 7.6. */
   readonly summary: string | ((refusal: R) => string);
+  /** The sentence that envelopes with a message say instead, where the summary is a fixed string of the spec. */
+  readonly sentence?: string;
   /** A sentence that says what to do about it. */
   readonly advice?: string | ((refusal: R) => string | null);
   /** The request field at fault (`error.param`, spec 7.3). */

@@ -1,6 +1,7 @@
 // One row for each kind of refusal: its status, code, retry rule and words. A new kind without a row does not compile.
 
 import { ADMISSION_RULES } from './admission-rules.ts';
+import { GATEWAY_RULES } from './gateway-rules.ts';
 import { quoteShort } from './quote-short.ts';
 import type { Refusal, RefusalKind } from './refusal.ts';
 import { RETRY_LATER, type RefusalRule, type RefusalRules, SECOND_MS } from './refusal-rule.ts';
@@ -9,54 +10,7 @@ import { RETRY_LATER, type RefusalRule, type RefusalRules, SECOND_MS } from './r
 const BODY_DEPTH_MAX = 256;
 
 export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
-  authentication_required: {
-    status: 401,
-    family: 'gateway',
-    retryable: false,
-    summary: 'authentication required',
-    sentence: 'The request has no API key.',
-    advice: 'Send it in the header "Authorization: Bearer KEY".',
-  },
-  unauthorized: {
-    status: 401,
-    family: 'gateway',
-    retryable: false,
-    summary: 'unauthorized',
-    sentence: 'The API key is not valid: it is unknown, expired or revoked.',
-    advice: 'Check the key, and that the base URL of your client is that of the service which gave it out.',
-  },
-  scope_required: {
-    status: 400,
-    family: 'gateway',
-    retryable: false,
-    summary: 'authorization scope required',
-    sentence: 'The credential has no active organization.',
-    advice: 'Use an inference key of the organization.',
-  },
-  permission_denied: {
-    status: 403,
-    family: 'gateway',
-    retryable: false,
-    summary: 'permission denied',
-    sentence: 'This credential may not do this.',
-    advice: 'Use an inference key; an access token may not generate.',
-  },
-  authorization_unavailable: {
-    status: 502,
-    family: 'gateway',
-    retryable: true,
-    retryAfterMs: 2 * SECOND_MS,
-    summary: 'authorization unavailable',
-    sentence: 'The API key cannot be checked at the moment.',
-    advice: RETRY_LATER,
-  },
-  delegation_token_unavailable: {
-    status: 502,
-    family: 'gateway',
-    retryable: true,
-    retryAfterMs: 2 * SECOND_MS,
-    summary: 'delegation token unavailable',
-  },
+  ...GATEWAY_RULES,
 
   length_required: {
     status: 411,

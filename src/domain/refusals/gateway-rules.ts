@@ -1,5 +1,5 @@
-// The rows of refusal-rules.ts for what is refused before a request reaches its route (spec 7.6). Their summaries are the
-// exact strings of that section.
+// Owns the rows of refusal-rules.ts for what is refused before a request reaches its route (spec 7.6).
+// Their summaries are the exact strings of that section.
 
 import { RETRY_LATER, type RefusalRules, SECOND_MS } from './refusal-rule.ts';
 

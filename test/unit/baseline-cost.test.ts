@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Price } from '../../src/domain/models/catalog.ts';
+import type { Price } from '../../src/domain/models/price.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import { type Baseline, baselineCost, type EndedRequest } from '../../src/domain/routing/baseline-cost.ts';
 import { NO_COUNTS } from '../../src/domain/usage/usage.ts';

@@ -4,7 +4,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { ApiName } from '../../src/domain/models/apis.ts';
-import type { Model, Price } from '../../src/domain/models/catalog.ts';
+import type { Model } from '../../src/domain/models/catalog.ts';
+import type { Price } from '../../src/domain/models/price.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import type { ClassifierAnswer } from '../../src/domain/routing/classifier-questions.ts';
 import {

@@ -4,7 +4,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Price } from '../../src/domain/models/catalog.ts';
+import type { Price } from '../../src/domain/models/price.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import { lacksPrice, rateUsage } from '../../src/domain/settlement/rate-usage.ts';
 import { checkUsage, NO_USAGE_BOUNDS } from '../../src/domain/usage/check-usage.ts';

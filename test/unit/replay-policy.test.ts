@@ -3,7 +3,8 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Model, Price } from '../../src/domain/models/catalog.ts';
+import type { Model } from '../../src/domain/models/catalog.ts';
+import type { Price } from '../../src/domain/models/price.ts';
 import { type PicoUsd, picoUsd } from '../../src/domain/money/pico-usd.ts';
 import { decideRoute, type RouteDecision } from '../../src/domain/routing/decide-route.ts';
 import { type ModelRoute, modelRouteOf } from '../../src/domain/routing/model-route.ts';

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { Price } from '../../src/domain/models/catalog.ts';
+import type { Price } from '../../src/domain/models/price.ts';
 import { formatUsdString } from '../../src/domain/money/format.ts';
 import { parsePricePerMillion } from '../../src/domain/money/parse-usd.ts';
 import { type PicoUsd, picoUsd } from '../../src/domain/money/pico-usd.ts';

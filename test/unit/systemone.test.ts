@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { describe, type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import { checkQuestions, checkQuestionsBody } from '../../src/domain/evaluation/check-questions.ts';
-import { priceOn } from '../../src/domain/models/catalog.ts';
+import { priceOn } from '../../src/domain/models/price.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
 import { rateUsage } from '../../src/domain/settlement/rate-usage.ts';

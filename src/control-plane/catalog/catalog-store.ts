@@ -1,10 +1,10 @@
 // What the operations on the catalog need of storage; the composition root provides it. Expected refusals are returned
 // as values, never thrown.
 
-import type { PriceFields } from '../../domain/configuration/catalog-schema.ts';
 import type { ConfiguredModel, ProviderChange } from '../../domain/configuration/configuration.ts';
 import type { CatalogKind, CatalogState } from '../../domain/configuration/difference.ts';
 import type { CatalogEntry } from '../../domain/configuration/find-warnings.ts';
+import type { PriceFields } from '../../domain/configuration/price-schema.ts';
 import type { Actor } from '../../domain/identity/actor.ts';
 import type { PriceVersion } from '../../domain/models/price-version.ts';
 import type { Answer } from '../identity/identity-store.ts';

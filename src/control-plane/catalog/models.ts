@@ -1,8 +1,9 @@
 // The models of the catalog and their prices, for platform administrators.
 
 import { z } from 'zod';
-import { basedOn, priceSchema, requestedModel } from '../../domain/configuration/catalog-schema.ts';
+import { basedOn, requestedModel } from '../../domain/configuration/catalog-schema.ts';
 import { modelNameSchema } from '../../domain/configuration/name-schemas.ts';
+import { priceSchema } from '../../domain/configuration/price-schema.ts';
 import type { PriceVersion } from '../../domain/models/price-version.ts';
 import { showMoment, shownMoment } from '../identity/fields.ts';
 import { answerOf, shownOrRefused } from '../identity/outcome.ts';

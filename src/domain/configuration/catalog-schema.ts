@@ -1,12 +1,11 @@
 // The shape of providers and models, in the configuration file and in requests, and how each becomes plain data.
 
 import { z } from 'zod';
-import { API_NAMES, APIS, MODEL_KIND_NAMES, MODEL_KINDS, type ModelKind } from '../models/apis.ts';
+import { API_NAMES, APIS, MODEL_KIND_NAMES } from '../models/apis.ts';
 import type { Provider, ProviderTimeouts } from '../models/catalog.ts';
-import { parsePricePerMillion, parseUsd } from '../money/parse-usd.ts';
-import { type PicoUsd, ZERO_PICO_USD } from '../money/pico-usd.ts';
-import type { ConfiguredModel, ConfiguredPrice, ProviderChange } from './configuration.ts';
+import type { ConfiguredModel, ProviderChange } from './configuration.ts';
 import { labelSchema as label, modelNameSchema as modelName, slugSchema as slug } from './name-schemas.ts';
+import { priceProblem, priceSchema, readPrice } from './price-schema.ts';
 
 /** An API key is sent as part of a header. */
 const headerValue = z.string().regex(/^[\x21-\x7e]{1,4096}$/, 'must be visible ASCII characters without spaces');
@@ -17,21 +16,6 @@ export const basedOn = z
   .optional()
   .meta({ description: 'The version that was read; needed for what exists. Another present version is 409.' });
 const tokens = z.int('must be a whole number').min(1, 'must be at least 1');
-
-function money(parse: (text: string) => PicoUsd | null, mustBe: string) {
-  return z.string(mustBe).transform((text, context): PicoUsd => {
-    const amount = parse(text);
-    if (amount !== null) return amount;
-    context.issues.push({ code: 'custom', message: mustBe, input: text });
-    return z.NEVER;
-  });
-}
-
-const pricePerMillion = money(
-  parsePricePerMillion,
-  'must be USD per million tokens as a decimal string in quotes with at most 6 decimals, such as "1.25"',
-);
-export const usdSchema = money(parseUsd, 'must be USD as a decimal string in quotes, such as "25.00"');
 
 /** Origin and optional path; the dialects' paths are appended, so it ends without a slash. */
 const baseUrl = z.string().transform((text, context): string => {
@@ -119,18 +103,6 @@ export const requestedProvider = z
     provider: (id: string) => readProvider(id, found),
   }));
 
-export const priceSchema = z.strictObject({
-  input: pricePerMillion.optional(),
-  cached_input: pricePerMillion.optional(),
-  cache_write: pricePerMillion.optional(),
-  cache_write_1h: pricePerMillion.optional(),
-  output: pricePerMillion.optional(),
-  image: usdSchema.optional(),
-});
-
-/** The amounts of a price as it is written. */
-export type PriceFields = z.output<typeof priceSchema>;
-
 const deployment = z.strictObject({
   provider: modelName,
   model: modelName,
@@ -173,24 +145,6 @@ function checkModel(context: { readonly value: ModelFields; readonly issues: z.c
     const problem = found.price === undefined ? null : priceProblem(kind, found.price);
     if (problem !== null) complain(['served_by', index, 'price'], problem);
   }
-}
-
-/** A price as it is written, for a model of this kind. */
-export function readPrice(kind: ModelKind, found: PriceFields): ConfiguredPrice {
-  return {
-    input: found.input ?? null,
-    cachedInput: found.cached_input ?? null,
-    cacheWrite: found.cache_write ?? null,
-    ...(found.cache_write_1h === undefined ? {} : { hourCacheWrite: found.cache_write_1h }),
-    output: found.output ?? (MODEL_KINDS[kind].outputIsFree ? ZERO_PICO_USD : null),
-    image: found.image ?? null,
-  };
-}
-
-/** null: the price has all that models of this kind need. */
-export function priceProblem(kind: ModelKind, found: PriceFields): string | null {
-  const missing = MODEL_KINDS[kind].neededPrices.find((needed) => found[needed] === undefined);
-  return missing === undefined ? null : `a model of kind ${kind} needs the price "${missing}"`;
 }
 
 function readModel(id: string, found: ModelFields): ConfiguredModel {

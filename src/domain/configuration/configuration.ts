@@ -1,7 +1,8 @@
 // A configuration file after validation, as plain data: what `tollgate apply` writes to the database.
 
 import type { Role } from '../identity/roles.ts';
-import type { Model, Price, Provider, ServedBy } from '../models/catalog.ts';
+import type { Model, Provider, ServedBy } from '../models/catalog.ts';
+import type { Price } from '../models/price.ts';
 import type { PicoUsd } from '../money/pico-usd.ts';
 import type { PolicyDefinition } from '../routing/policy-definition.ts';
 

@@ -1,8 +1,8 @@
 // The catalog of providers and models as plain data: storage loads it, and every gateway holds it in memory.
 
-import { type PicoUsd, ZERO_PICO_USD } from '../money/pico-usd.ts';
 import type { RoutingTable } from '../routing/routing-table.ts';
-import { APIS, type ApiName, MODEL_KINDS, type ModelKind } from './apis.ts';
+import type { ApiName, ModelKind } from './apis.ts';
+import type { Price } from './price.ts';
 
 export interface Provider {
   readonly id: string;
@@ -36,23 +36,6 @@ export interface ProviderTimeouts {
   readonly idleMs?: number;
   /** The whole of a call, reply included. */
   readonly totalMs?: number;
-}
-
-/** Prices in pico-dollars per token (per image for `image`); null where the provider has no such price. */
-export interface Price {
-  readonly version: string;
-  readonly input: PicoUsd | null;
-  readonly cachedInput: PicoUsd | null;
-  readonly cacheWrite: PicoUsd | null;
-  /** Writes to a cache that lives for an hour. */
-  readonly hourCacheWrite?: PicoUsd;
-  readonly output: PicoUsd | null;
-  readonly image: PicoUsd | null;
-}
-
-/** The prices of a call on this API, from the prices of the model's deployment. */
-export function priceOn(api: ApiName, price: Price): Price {
-  return MODEL_KINDS[APIS[api].kind].outputIsFree ? { ...price, output: ZERO_PICO_USD } : price;
 }
 
 /** One provider's deployment of a model. */

@@ -1,6 +1,6 @@
 // What the tokens of a routed request would have cost at its baseline model (spec 2.4), where both prices are known.
 
-import type { Price } from '../models/catalog.ts';
+import type { Price } from '../models/price.ts';
 import type { PicoUsd } from '../money/pico-usd.ts';
 import { rateUsage } from '../settlement/rate-usage.ts';
 import type { Settlement } from '../settlement/settle.ts';

@@ -1,6 +1,6 @@
 // Computes the price of a usage exactly: whole tokens times whole pico-dollars, so nothing is ever rounded.
 
-import type { Price } from '../models/catalog.ts';
+import type { Price } from '../models/price.ts';
 import { type PicoUsd, picoUsd } from '../money/pico-usd.ts';
 import type { Usage } from '../usage/usage.ts';
 

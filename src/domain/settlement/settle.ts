@@ -2,7 +2,7 @@
 // suspense.
 
 import { assert } from '../../platform/assert.ts';
-import type { Price } from '../models/catalog.ts';
+import type { Price } from '../models/price.ts';
 import { type PicoUsd, picoUsd, ZERO_PICO_USD } from '../money/pico-usd.ts';
 import type { Usage, UsageSource } from '../usage/usage.ts';
 import type { BillingStatus, Outcome } from './outcome.ts';

@@ -2,14 +2,8 @@
 // for each change of the catalog.
 
 import type { ApiName } from '../../domain/models/apis.ts';
-import {
-  type Catalog,
-  type Model,
-  type Price,
-  type Provider,
-  priceOn,
-  type ServedBy,
-} from '../../domain/models/catalog.ts';
+import type { Catalog, Model, Provider, ServedBy } from '../../domain/models/catalog.ts';
+import { type Price, priceOn } from '../../domain/models/price.ts';
 import { type PicoUsd, picoUsd } from '../../domain/money/pico-usd.ts';
 import type { RoutingTable } from '../../domain/routing/routing-table.ts';
 import { type Credential, providerCredential } from '../../upstream/credential.ts';

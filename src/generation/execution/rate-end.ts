@@ -1,6 +1,6 @@
 // What the end of an execution costs, and what its record says.
 
-import type { Price } from '../../domain/models/catalog.ts';
+import type { Price } from '../../domain/models/price.ts';
 import type { PicoUsd } from '../../domain/money/pico-usd.ts';
 import { type Baseline, baselineCost } from '../../domain/routing/baseline-cost.ts';
 import { lacksPrice } from '../../domain/settlement/rate-usage.ts';

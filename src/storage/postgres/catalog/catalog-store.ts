@@ -4,12 +4,12 @@ import type { ApiName, ModelKind } from '../../../domain/models/apis.ts';
 import type {
   Catalog,
   Model,
-  Price,
   Provider,
   ProviderTimeouts,
   ServedBy,
   StreamUsage,
 } from '../../../domain/models/catalog.ts';
+import type { Price } from '../../../domain/models/price.ts';
 import { type PicoUsd, picoUsd } from '../../../domain/money/pico-usd.ts';
 import type { RoutingTable } from '../../../domain/routing/routing-table.ts';
 import type { Postgres } from '../pool.ts';

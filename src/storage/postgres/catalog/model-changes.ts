@@ -1,8 +1,8 @@
 // Writes and removes models with their aliases, deployments and prices; a changed price becomes a new version. Each
 // function runs inside changeCatalog (change-catalog.ts).
 
-import { type PriceFields, priceProblem, readPrice } from '../../../domain/configuration/catalog-schema.ts';
 import type { ConfiguredDeployment, ConfiguredModel } from '../../../domain/configuration/configuration.ts';
+import { type PriceFields, priceProblem, readPrice } from '../../../domain/configuration/price-schema.ts';
 import type { ModelKind } from '../../../domain/models/apis.ts';
 import type { Refused } from '../../../domain/refusals/refused.ts';
 import { contradicts, invalid, NOT_FOUND } from '../identity/change.ts';

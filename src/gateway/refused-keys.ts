@@ -1,7 +1,7 @@
 // The providers that refuse the service's key: counted, logged from time to time, and shown to the operator until some
 // time after the last refusal.
 
-import type { Provider } from '../domain/models/catalog.ts';
+import type { Provider } from '../domain/models/provider.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
 import type { Counter, MetricsRegistry } from '../platform/metrics.ts';

@@ -5,6 +5,7 @@
 // the pooled buffer of the body for itself until its own write has called back. Nothing in it is changed in between.
 
 import type { Buffer } from 'node:buffer';
+import type { KeyRefusalWording } from '../domain/models/provider.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Connection, ExchangeListener, UpstreamFault } from './http1/connection.ts';
 import type { ReplyHead } from './http1/reply-head.ts';
@@ -17,11 +18,13 @@ import type { ReplyHandler } from './reply-handler.ts';
  * failed.
  */
 export interface CallObserver {
+  /** How this provider says that it refuses a key, beside the wordings that are known of every provider. */
+  readonly wordings: readonly KeyRefusalWording[];
   onFault(fault: UpstreamFault): void;
   onKeyRefused(status: number): void;
 }
 
-const UNOBSERVED: CallObserver = { onFault: () => undefined, onKeyRefused: () => undefined };
+const UNOBSERVED: CallObserver = { wordings: [], onFault: () => undefined, onKeyRefused: () => undefined };
 
 /** What a call needs of the address it goes to (origin.ts). */
 export interface CallOrigin {
@@ -75,7 +78,7 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
 
   onHead({ status, headers }: ReplyHead): void {
     this.request = null;
-    if (mayRefuseKey(status)) this.handler = new KeyRefusal(this.handler, this);
+    if (mayRefuseKey(status)) this.handler = new KeyRefusal(this.handler, this, this.observer.wordings);
     this.handler.onReplyStart(status, headers);
   }
 

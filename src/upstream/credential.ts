@@ -1,10 +1,10 @@
 // What a call to a provider is authorized with. A call is given it as a value, so whose key it is (the operator's own
 // today) is decided where deployments are prepared, and nothing that relays a reply knows.
 
-import type { Provider } from '../domain/models/catalog.ts';
+import type { Provider } from '../domain/models/provider.ts';
 import { HeaderLines } from './http1/request-head.ts';
 
-/** The headers that every call with one key has: the key itself, and no compression. */
+/** The headers that every call with one key has: the key itself, no compression, and what the provider wants. */
 export type Credential = HeaderLines;
 
 /** For executions that call no provider. */
@@ -16,7 +16,8 @@ const ofProviders = new WeakMap<Provider, Credential>();
 export function providerCredential(provider: Provider): Credential {
   let credential = ofProviders.get(provider);
   if (credential === undefined) {
-    credential = new HeaderLines(['accept-encoding', 'identity', ...keyHeader(provider)]);
+    const added = Object.entries(provider.requests?.headers ?? {}).flat();
+    credential = new HeaderLines(['accept-encoding', 'identity', ...added, ...keyHeader(provider)]);
     ofProviders.set(provider, credential);
   }
   return credential;
@@ -24,5 +25,5 @@ export function providerCredential(provider: Provider): Credential {
 
 function keyHeader({ auth, apiKey }: Provider): readonly string[] {
   if (auth === 'bearer') return ['authorization', `Bearer ${apiKey}`];
-  return auth === 'x-api-key' ? ['x-api-key', apiKey] : [];
+  return auth === 'none' ? [] : [auth, apiKey];
 }

@@ -88,7 +88,7 @@ export function forwardedHeaders(clientHeaders: readonly string[]): ForwardedHea
   for (let index = 0; index < clientHeaders.length; index += 2) {
     const name = clientHeaders[index] as string;
     const value = clientHeaders[index + 1] as string;
-    const passes = decide(name, requestDecisions, REQUEST_NAMES, REQUEST_PREFIXES, REQUEST_NAMES_REFUSED);
+    const passes = isForwarded(name);
     if (passes) {
       const written = writtenValue(value);
       if (written === null) return { kind: 'unsendable_header', name };
@@ -129,6 +129,11 @@ function matches(pattern: readonly (string | null)[], headers: readonly string[]
     if (value !== null && value !== headers[index + 1]) return false;
   }
   return true;
+}
+
+/** Whether a client's header of this name, in small letters, goes along to providers. */
+export function isForwarded(name: string): boolean {
+  return decide(name, requestDecisions, REQUEST_NAMES, REQUEST_PREFIXES, REQUEST_NAMES_REFUSED);
 }
 
 /** Whether a header of the provider's reply is passed to the client. */

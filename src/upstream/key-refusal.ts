@@ -2,6 +2,7 @@
 // 402 does; a 400 or 403 is held back until enough of it is here to tell, and passed on in whole where it does not.
 
 import { Buffer } from 'node:buffer';
+import type { KeyRefusalWording } from '../domain/models/provider.ts';
 import type { UpstreamFault } from './http1/connection.ts';
 import type { ReplyHeaders } from './http1/reply-head.ts';
 import { EXAMINED_BYTES_MAX, refusesKey } from './refused-key.ts';
@@ -25,6 +26,7 @@ export function mayRefuseKey(status: number): boolean {
 
 export class KeyRefusal extends ReplyStage {
   private readonly call: ExaminedCall;
+  private readonly wordings: readonly KeyRefusalWording[];
   private status = 0;
   private headers: ReplyHeaders = [];
   private chunks: Buffer[] = [];
@@ -32,9 +34,11 @@ export class KeyRefusal extends ReplyStage {
   private isDecided = false;
   private timer: NodeJS.Timeout | null = null;
 
-  constructor(next: ReplyHandler, call: ExaminedCall) {
+  /** `wordings`: of this provider, beside those that are known of every provider. */
+  constructor(next: ReplyHandler, call: ExaminedCall, wordings: readonly KeyRefusalWording[] = []) {
     super(next);
     this.call = call;
+    this.wordings = wordings;
   }
 
   override onReplyStart(status: number, headers: ReplyHeaders): void {
@@ -87,7 +91,7 @@ export class KeyRefusal extends ReplyStage {
     if (this.timer !== null) clearTimeout(this.timer);
     const body = Buffer.concat(this.chunks);
     this.chunks = [];
-    if (refusesKey(this.status, body)) {
+    if (refusesKey(this.status, body, this.wordings)) {
       this.call.refuseKey(this.status);
       return;
     }

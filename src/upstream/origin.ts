@@ -1,7 +1,7 @@
 // The connections to one provider's address: a free list of kept ones, from which each call takes one or opens a new
 // one. No cap and no pipelining: a stream that queues behind another has its first byte seconds late.
 
-import type { ProviderTimeouts } from '../domain/models/catalog.ts';
+import type { ProviderTimeouts } from '../domain/models/provider.ts';
 import { type Clock, systemClock } from '../platform/clock.ts';
 import { type CallObserver, type CallOrigin, UpstreamCall } from './call.ts';
 import { Connection, type ConnectionOwner } from './http1/connection.ts';

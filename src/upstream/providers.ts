@@ -2,26 +2,23 @@
 // counts of what the calls met.
 
 import type { Buffer } from 'node:buffer';
-import type { Provider, ProviderTimeouts } from '../domain/models/catalog.ts';
+import type { Provider, ProviderTimeouts } from '../domain/models/provider.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Counter, MetricsRegistry } from '../platform/metrics.ts';
 import type { CallObserver, UpstreamCall } from './call.ts';
 import type { Credential } from './credential.ts';
+import type { ForwardedHeaders } from './header-policy.ts';
 import type { UpstreamFault } from './http1/connection.ts';
 import { NameLookups } from './http1/name-lookups.ts';
 import type { OutgoingBody, UpstreamRequest } from './http1/request-head.ts';
 import { UPSTREAM_TIMEOUTS, UpstreamOrigin, type UpstreamTimeouts } from './origin.ts';
 import type { ReplyHandler } from './reply-handler.ts';
-import { pathPrefixOf, upstreamPath } from './upstream-path.ts';
+import { ProviderAddress, type RequestTarget } from './request-target.ts';
 
-export interface ProviderRequest {
+export interface ProviderRequest extends RequestTarget {
   readonly method: UpstreamRequest['method'];
-  /** Without the prefix of the provider's base URL. */
-  readonly path: string;
-  /** The client's, without its question mark; empty: none. */
-  readonly query: string;
   readonly credential: Credential;
-  readonly headers: UpstreamRequest['headers'];
+  readonly headers: ForwardedHeaders;
   readonly body: Buffer | OutgoingBody | null;
 }
 
@@ -32,9 +29,9 @@ export interface Providers {
   timeoutsOf(provider: Provider): UpstreamTimeouts;
 }
 
-interface Address {
+interface Callee {
   readonly origin: UpstreamOrigin;
-  readonly pathPrefix: string;
+  readonly address: ProviderAddress;
   readonly observer: CallObserver;
 }
 
@@ -42,7 +39,7 @@ export class ProviderCalls implements Providers {
   /** By origin and timeouts. */
   private readonly origins = new Map<string, UpstreamOrigin>();
   /** By the catalog's own object, so that a request parses nothing; a changed catalog has new ones. */
-  private readonly addresses = new WeakMap<Provider, Address>();
+  private readonly callees = new WeakMap<Provider, Callee>();
   private readonly faults: Counter<readonly ['provider', 'kind']>;
   private readonly clock: Clock;
   private readonly names: NameLookups;
@@ -67,34 +64,41 @@ export class ProviderCalls implements Providers {
   }
 
   call(provider: Provider, request: ProviderRequest, handler: ReplyHandler): UpstreamCall {
-    const { origin, pathPrefix, observer } = this.addressOf(provider);
-    const { method, path, query, credential, headers, body } = request;
+    const { origin, address, observer } = this.calleeOf(provider);
+    const { method, credential, headers, body } = request;
     return origin.call(
-      { method, path: upstreamPath(pathPrefix, path, query), ownHeaders: credential, headers, body },
+      {
+        method,
+        path: address.pathOf(request),
+        ownHeaders: credential,
+        headers: address.headersOf(headers),
+        body,
+      },
       handler,
       observer,
     );
   }
 
   timeoutsOf(provider: Provider): UpstreamTimeouts {
-    return this.addressOf(provider).origin.timeouts;
+    return this.calleeOf(provider).origin.timeouts;
   }
 
-  private addressOf(provider: Provider): Address {
-    let address = this.addresses.get(provider);
-    if (address === undefined) {
-      const url = new URL(provider.baseUrl);
-      address = {
-        origin: this.sharedOrigin(url.origin, provider.timeouts),
-        pathPrefix: pathPrefixOf(url),
+  private calleeOf(provider: Provider): Callee {
+    let callee = this.callees.get(provider);
+    if (callee === undefined) {
+      const address = new ProviderAddress(provider);
+      callee = {
+        origin: this.sharedOrigin(address.origin, provider.timeouts),
+        address,
         observer: {
+          wordings: provider.requests?.errors ?? [],
           onFault: (fault: UpstreamFault): void => this.faults.labels(provider.id, fault).increment(),
           onKeyRefused: (status: number): void => this.onKeyRefused(provider, status),
         },
       };
-      this.addresses.set(provider, address);
+      this.callees.set(provider, callee);
     }
-    return address;
+    return callee;
   }
 
   private sharedOrigin(address: string, ownTimeouts: ProviderTimeouts | undefined): UpstreamOrigin {

@@ -3,18 +3,13 @@
 // Those are searched for only where the provider itself speaks, never in text that it may quote from a request.
 
 import type { Buffer } from 'node:buffer';
+import type { KeyRefusalWording } from '../domain/models/provider.ts';
 
 /** The limit of a reply that is examined; a longer one is not a complaint about a key. */
 export const EXAMINED_BYTES_MAX = 16_384;
 
-interface Wording {
-  readonly status: 400 | 403;
-  /** `word`: a complete code, type, status or reason. `message`: its beginning. */
-  readonly in: 'word' | 'message';
-  readonly text: string;
-}
-
-const WORDINGS: readonly Wording[] = [
+/** Known of every provider; a provider's configuration may add its own. */
+const WORDINGS: readonly KeyRefusalWording[] = [
   // Gemini: the key is unknown, expired, reported as leaked, suspended, or not allowed for the API or from this
   // address. Some messages contain the key.
   { status: 400, in: 'word', text: 'API_KEY_INVALID' },
@@ -56,12 +51,12 @@ const WORDINGS: readonly Wording[] = [
   { status: 403, in: 'message', text: 'The API key' },
 ];
 
-/** `body` must be complete. */
-export function refusesKey(status: number, body: Buffer): boolean {
+/** `body` must be complete. `own`: further wordings of this provider. */
+export function refusesKey(status: number, body: Buffer, own: readonly KeyRefusalWording[] = []): boolean {
   if (status === 401 || status === 402) return true;
   if ((status !== 400 && status !== 403) || body.length > EXAMINED_BYTES_MAX) return false;
   const { words, messages } = readComplaint(body);
-  return WORDINGS.some((wording) => {
+  return [...WORDINGS, ...own].some((wording) => {
     if (wording.status !== status) return false;
     if (wording.in === 'word') return words.includes(wording.text);
     const beginning = wording.text.toLowerCase();

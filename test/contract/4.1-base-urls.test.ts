@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { Provider } from '../../src/domain/models/catalog.ts';
+import type { Provider } from '../../src/domain/models/provider.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import { NO_CREDENTIAL } from '../../src/upstream/credential.ts';
@@ -46,7 +46,17 @@ for (const [path, expected] of Object.entries(CASES)) {
     const ended = Promise.withResolvers<void>();
     calls.call(
       provider,
-      { method: 'POST', path: '/v1/chat/completions', query: '', credential: NO_CREDENTIAL, headers: [], body: null },
+      {
+        method: 'POST',
+        api: 'chat_completions',
+        path: '/v1/chat/completions',
+        query: '',
+        providerModel: 'm',
+        streamed: false,
+        credential: NO_CREDENTIAL,
+        headers: [],
+        body: null,
+      },
       {
         onReplyStart: () => undefined,
         onReplyData: () => undefined,

@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { Command } from '../../src/commands/command.ts';
 import { parseConfigurationFile } from '../../src/domain/configuration/parse-configuration-file.ts';
+import { PRESETS } from '../../src/domain/configuration/presets.ts';
 import { REFUSAL_RULES } from '../../src/domain/refusals/refusal-rules.ts';
 import { ROOT, sourcesIn } from './sources.ts';
 
@@ -34,6 +35,7 @@ describe('documents', () => {
   test('are all there, with the license and what continuous integration runs', () => {
     const pages = [
       'configuration',
+      'providers',
       'routing',
       'money-and-limits',
       'administration',
@@ -53,6 +55,8 @@ describe('documents', () => {
     assert.ok(examples.length > 0, 'there is an example');
     const environment = {
       OPENAI_API_KEY: 'sk-test',
+      AZURE_OPENAI_API_KEY: 'sk-test',
+      ACME_KEY: 'sk-test',
       WEBHOOK_SECRET: `whsec_${Buffer.alloc(32, 7).toString('base64')}`,
     };
     for (const { path, example } of examples) {
@@ -138,6 +142,15 @@ describe('documents', () => {
       [...rows.keys()].filter((code) => !codes.has(code)),
       [],
     );
+  });
+
+  test('docs/providers.md has every preset, with the key that it takes', () => {
+    const page = PRESENT.find(({ path }) => path === 'docs/providers.md')?.text ?? '';
+    const rows = page.split('\n').filter((line) => line.startsWith('| `'));
+    for (const [name, { keyVariable }] of Object.entries(PRESETS)) {
+      const row = rows.find((line) => (line.split('|')[1] ?? '').includes(`\`${name}\``));
+      assert.ok(row?.includes(keyVariable === null ? '| none |' : `\`${keyVariable}\``), name);
+    }
   });
 
   test('every metric that is named is one that the product has', () => {

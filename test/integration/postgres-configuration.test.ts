@@ -10,6 +10,7 @@ import type { Organization } from '../../src/domain/identity/organization.ts';
 import type { Principal } from '../../src/domain/identity/principal.ts';
 import { isRefused } from '../../src/domain/refusals/refused.ts';
 import { type AppliedConfiguration, applyConfiguration } from '../../src/storage/postgres/apply/apply-configuration.ts';
+import { readCatalogState } from '../../src/storage/postgres/catalog/catalog-states.ts';
 import { loadCatalog } from '../../src/storage/postgres/catalog/catalog-store.ts';
 import { findPrincipalByCredentialHash } from '../../src/storage/postgres/catalog/credentials.ts';
 
@@ -121,6 +122,43 @@ describe('applying a file', () => {
     assert.deepEqual(large?.servedBy[1]?.provider.timeouts, { idleMs: 5_000 });
     assert.equal(large?.contextLength, 1_000_000);
     assert.equal(image?.active, false);
+  });
+
+  test('a provider by preset is stored written out, is the same when applied again, and loads as what it means', async () => {
+    const provider = `
+providers:
+  - { id: azure, preset: azure-classic, with: { resource: acme }, api_key: k, drop_headers: [X-Stainless-Os], errors: [{ status: 400, word: NO_TENANT }] }`;
+    await apply(provider);
+    assert.equal((await apply(provider)).catalogChanged, false);
+    const state = await postgres.transaction((client) => readCatalogState(client, 'provider', 'azure'));
+    const template = { path: '/openai/deployments/{model}/{path}' };
+    assert.deepEqual(state?.fields, {
+      base_url: 'https://acme.openai.azure.com',
+      auth: { header: 'api-key' },
+      on_disconnect: 'cancel',
+      api_key: state?.fields['api_key'],
+      preset: 'azure-classic',
+      query: { 'api-version': '2024-10-21' },
+      drop_headers: ['x-stainless-os'],
+      apis: { chat_completions: template, images: template, embeddings: template },
+      errors: [{ status: 400, word: 'NO_TENANT' }],
+      verify: { path: '/openai/models' },
+    });
+    await apply(
+      `${provider}\nmodels: [{ id: m, served_by: [{ provider: azure, model: m1, apis: [chat_completions] }] }]`,
+    );
+    const { models } = await loadCatalog(postgres, masterKey);
+    const loaded = models[0]?.servedBy[0]?.provider;
+    assert.equal(loaded?.auth, 'api-key');
+    assert.deepEqual(loaded.requests, {
+      preset: 'azure-classic',
+      headers: {},
+      query: { 'api-version': '2024-10-21' },
+      dropHeaders: ['x-stainless-os'],
+      apis: { chat_completions: template, images: template, embeddings: template },
+      verifyPath: '/openai/models',
+      errors: [{ status: 400, in: 'word', text: 'NO_TENANT' }],
+    });
   });
 
   test('no provider key lies in clear in the database, and another master key does not open it', async () => {
@@ -525,5 +563,9 @@ async function listen(heard: string[], onReconnect: () => void = () => {}): Prom
 async function heardNext(heard: string[], act: () => Promise<unknown>, count = 1): Promise<void> {
   const wanted = heard.length + count;
   await act();
-  while (heard.length < wanted) await new Promise((resolve) => setTimeout(resolve, 5));
+  await waitFor(
+    'a notification',
+    () => heard.length,
+    (length) => length >= wanted,
+  );
 }

@@ -262,7 +262,11 @@ describe('a fault is told once, and which it is', () => {
         return request.includes('/lost') && losses-- > 0 ? act(socket) : hello(socket);
       });
       const faults: string[] = [];
-      const observer = { onFault: (fault: string) => faults.push(fault), onKeyRefused: () => undefined };
+      const observer = {
+        wordings: [],
+        onFault: (fault: string) => faults.push(fault),
+        onKeyRefused: () => undefined,
+      };
       await callTo(origin).ended;
       const body = Buffer.from('{"model":"m"}');
       const told = callTo(origin, { path: '/lost', body }, false, observer);

@@ -5,7 +5,8 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import type { Principal } from '../../src/domain/identity/principal.ts';
-import type { Catalog, Model, Provider } from '../../src/domain/models/catalog.ts';
+import type { Catalog, Model } from '../../src/domain/models/catalog.ts';
+import type { Provider } from '../../src/domain/models/provider.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import type { LeaseAnswer, Quota } from '../../src/domain/quotas/lease.ts';
 import type { RoutingPolicy } from '../../src/domain/routing/routing-policy.ts';

@@ -12,6 +12,7 @@ const deployment = (id: string, providerModel: string): Deployment => ({
   providerModel,
   modelJson: Buffer.from('""'),
   modelText: Buffer.from(''),
+  insteadOfModel: null,
   price: null,
   asksForUsage: false,
   credential: NO_CREDENTIAL,

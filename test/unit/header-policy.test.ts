@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Provider } from '../../src/domain/models/catalog.ts';
+import type { Provider } from '../../src/domain/models/provider.ts';
 import { providerCredential } from '../../src/upstream/credential.ts';
 import { forwardedHeaders, passesToClient } from '../../src/upstream/header-policy.ts';
 import { HeaderLines } from '../../src/upstream/http1/request-head.ts';

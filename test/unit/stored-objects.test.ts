@@ -29,6 +29,7 @@ const deploymentOf = (id: string, storedObjects?: 'shared'): Deployment => ({
   providerModel: 'm',
   modelJson: Buffer.from('"m"'),
   modelText: Buffer.from('m'),
+  insteadOfModel: null,
   price: null,
   asksForUsage: false,
   credential: NO_CREDENTIAL,

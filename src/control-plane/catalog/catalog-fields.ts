@@ -4,6 +4,7 @@
 import { z } from 'zod';
 import type { CatalogState } from '../../domain/configuration/difference.ts';
 import type { CatalogEntry } from '../../domain/configuration/find-warnings.ts';
+import { requestFields } from '../../domain/configuration/request-settings.ts';
 import { API_NAMES, MODEL_KIND_NAMES } from '../../domain/models/apis.ts';
 
 const version = z.int().meta({ description: 'To be named by the next change; grows with every change.' });
@@ -19,7 +20,7 @@ export const shownProvider = z
     id: z.string(),
     version,
     base_url: z.string(),
-    auth: z.enum(['bearer', 'x-api-key', 'none']),
+    auth: z.union([z.enum(['bearer', 'x-api-key', 'none']), z.object({ header: z.string() })]),
     has_key: z.boolean().meta({ description: 'The key itself is never shown.' }),
     on_disconnect: z.enum(['cancel', 'drain']),
     stored_objects: z.literal('shared').optional(),
@@ -31,6 +32,7 @@ export const shownProvider = z
         total_ms: milliseconds,
       })
       .optional(),
+    ...requestFields,
   })
   .meta({ id: 'CatalogProvider' });
 

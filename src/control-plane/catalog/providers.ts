@@ -1,7 +1,7 @@
 // The providers of the catalog, for platform administrators.
 
 import { z } from 'zod';
-import { requestedProvider } from '../../domain/configuration/catalog-schema.ts';
+import { requestedProvider } from '../../domain/configuration/provider-schema.ts';
 import { answerOf, shownOrRefused } from '../identity/outcome.ts';
 import { actorOf, idOf } from '../identity/tenancy.ts';
 import { type Operation, operation } from '../operation.ts';

@@ -5,7 +5,7 @@ import { policyDefinition } from '../routing/policy-definition.ts';
 import { DEFAULT_POLICY } from '../routing/routing-policy.ts';
 import { webhookSecretProblem } from '../webhooks/webhook-signature.ts';
 import { webhookUrlProblem } from '../webhooks/webhook-url.ts';
-import { configuredModel, configuredProvider } from './catalog-schema.ts';
+import { configuredModel } from './catalog-schema.ts';
 import {
   type Configuration,
   type ConfiguredOrganization,
@@ -15,6 +15,7 @@ import {
 } from './configuration.ts';
 import { labelSchema as label, modelNameSchema as modelName, slugSchema as slug } from './name-schemas.ts';
 import { usdSchema as usd } from './price-schema.ts';
+import { configuredProvider } from './provider-schema.ts';
 
 const name = (pattern: RegExp, mustBe: string) => z.string().regex(pattern, mustBe);
 

@@ -1,10 +1,12 @@
 // A configuration file after validation, as plain data: what `tollgate apply` writes to the database.
 
 import type { Role } from '../identity/roles.ts';
-import type { Model, Provider, ServedBy } from '../models/catalog.ts';
+import type { Model, ServedBy } from '../models/catalog.ts';
 import type { Price } from '../models/price.ts';
+import type { Provider } from '../models/provider.ts';
 import type { PicoUsd } from '../money/pico-usd.ts';
 import type { PolicyDefinition } from '../routing/policy-definition.ts';
+import type { RequestFields } from './request-settings.ts';
 
 export const SECTION_NAMES = ['providers', 'models', 'routing_policies', 'organizations'] as const;
 export type SectionName = (typeof SECTION_NAMES)[number];
@@ -12,14 +14,20 @@ export type SectionName = (typeof SECTION_NAMES)[number];
 export interface Configuration {
   /** The sections that the file has; what a section no longer lists can be removed (`apply --prune`). */
   readonly sections: readonly SectionName[];
-  readonly providers: readonly Provider[];
+  readonly providers: readonly ConfiguredProvider[];
   readonly models: readonly ConfiguredModel[];
   readonly routingPolicies: readonly ConfiguredRoutingPolicy[];
   readonly organizations: readonly ConfiguredOrganization[];
 }
 
+/** What the file says of a provider's requests stays in its words: they are stored, compared and shown. */
+export interface ConfiguredProvider extends Omit<Provider, 'requests'> {
+  /** null: they are the usual ones. */
+  readonly requests: RequestFields | null;
+}
+
 /** `apiKey` null: the key that is stored stays. */
-export type ProviderChange = Omit<Provider, 'apiKey'> & { readonly apiKey: string | null };
+export type ProviderChange = Omit<ConfiguredProvider, 'apiKey'> & { readonly apiKey: string | null };
 
 export interface ConfiguredModel extends Omit<Model, 'active' | 'createdAtMs' | 'servedBy'> {
   /** null: the file does not say, so that it stays as it is; a new model is active. */

@@ -30,7 +30,7 @@ export function findWarnings(
   billed: readonly BilledOrganization[],
 ): readonly string[] {
   return states.flatMap(({ kind, id, fields }) => {
-    if (kind === 'provider') return warnOfAddress(id, String(fields['base_url']));
+    if (kind === 'provider') return fields['apis'] === undefined ? warnOfAddress(id, String(fields['base_url'])) : [];
     if (kind !== 'model') return [];
     const model = fields as unknown as ModelFields;
     if (!model.active) return [];

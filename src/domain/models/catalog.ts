@@ -3,40 +3,7 @@
 import type { RoutingTable } from '../routing/routing-table.ts';
 import type { ApiName, ModelKind } from './apis.ts';
 import type { Price } from './price.ts';
-
-export interface Provider {
-  readonly id: string;
-  /** Origin and optional path prefix; the dialect's path is appended, its /v1 only once. No trailing slash. */
-  readonly baseUrl: string;
-  /** The credential in clear, held in memory only; never logged. Empty where there is none. */
-  readonly apiKey: string;
-  readonly auth: ProviderAuth;
-  /**
-   * What happens to the provider call when the client disconnects: it is cancelled, or read on (within bounds) for its
-   * usage.
-   */
-  readonly onDisconnect: 'cancel' | 'drain';
-  /**
-   * `shared`: any organization may refer to objects stored in the operator's account there (files, conversations,
-   * containers). Absent: none may, since nobody knows which organization owns them.
-   */
-  readonly storedObjects?: 'shared';
-  /** The timeouts that the operator has set; src/upstream/origin.ts has the defaults of the others. */
-  readonly timeouts?: ProviderTimeouts;
-}
-
-/** How the credential is sent to a provider; `none`: not at all, for servers such as those on the same machine. */
-export type ProviderAuth = 'bearer' | 'x-api-key' | 'none';
-
-export interface ProviderTimeouts {
-  readonly connectMs?: number;
-  /** From the end of the request to the reply's status line. */
-  readonly firstByteMs?: number;
-  /** Between two chunks of the reply; also the longest time that a client may take to read none of it. */
-  readonly idleMs?: number;
-  /** The whole of a call, reply included. */
-  readonly totalMs?: number;
-}
+import type { Provider } from './provider.ts';
 
 /** One provider's deployment of a model. */
 export interface ServedBy {

@@ -2,8 +2,9 @@
 // for each change of the catalog.
 
 import type { ApiName } from '../../domain/models/apis.ts';
-import type { Catalog, Model, Provider, ServedBy } from '../../domain/models/catalog.ts';
+import type { Catalog, Model, ServedBy } from '../../domain/models/catalog.ts';
 import { type Price, priceOn } from '../../domain/models/price.ts';
+import type { Provider } from '../../domain/models/provider.ts';
 import { type PicoUsd, picoUsd } from '../../domain/money/pico-usd.ts';
 import type { RoutingTable } from '../../domain/routing/routing-table.ts';
 import { type Credential, providerCredential } from '../../upstream/credential.ts';
@@ -14,6 +15,8 @@ export interface Deployment {
   readonly providerModel: string;
   /** The JSON string, quotes included, that replaces the client's `model` value. */
   readonly modelJson: Buffer;
+  /** Members of the JSON body that stand there instead of the whole member `model`; null: only its value changes. */
+  readonly insteadOfModel: Buffer | null;
   /** The model's name as plain text, for a form's part. */
   readonly modelText: Buffer;
   readonly price: Price | null;
@@ -106,11 +109,23 @@ function prepareDeployment({ provider, providerModel, price, streamUsage, via }:
     provider,
     providerModel,
     modelJson: jsonModelId(providerModel),
+    insteadOfModel: membersInsteadOfModel(provider.requests?.apis[api]?.insteadOfModel, providerModel),
     modelText: Buffer.from(providerModel),
     price: price !== null && via === undefined ? priceOn(api, price) : price,
     asksForUsage: streamUsage === 'request' && api === 'chat_completions',
     credential: providerCredential(provider),
   };
+}
+
+function membersInsteadOfModel(
+  members: Readonly<Record<string, string>> | undefined,
+  providerModel: string,
+): Buffer | null {
+  if (members === undefined) return null;
+  const written = Object.entries(members).map(
+    ([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value.replaceAll('{model}', providerModel))}`,
+  );
+  return Buffer.from(written.join(','));
 }
 
 /** The model id as JSON, quotes included: made once per catalog entry. */

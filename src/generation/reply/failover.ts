@@ -45,8 +45,11 @@ export class Failover extends ReplyStage {
         deployment.provider,
         {
           method: 'POST',
+          api: params.dialect.api,
           path: params.dialect.upstreamPath,
           query: params.exchange.query,
+          providerModel: deployment.providerModel,
+          streamed: params.read.bounds.streamed,
           credential: deployment.credential,
           headers: params.headers,
           body: request.bodyFor(deployment),

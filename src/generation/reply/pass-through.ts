@@ -1,7 +1,7 @@
 // Relays a call that is neither metered nor billed, byte for byte: the operations on saved responses (spec 4.2).
 
 import { Buffer } from 'node:buffer';
-import type { Provider } from '../../domain/models/catalog.ts';
+import type { Provider } from '../../domain/models/provider.ts';
 import { type ClientWatch, type Exchange, NO_HEADERS } from '../../http/exchange.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { UpstreamCall } from '../../upstream/call.ts';
@@ -98,7 +98,9 @@ class PassThrough implements OpenRelay, ClientWatch, WriterOwner {
       return;
     }
     const { method } = exchange.route;
-    const request = { method, path, query: exchange.query, credential, headers, body: null };
+    // The provider keeps the response by its id, under whichever model.
+    const target = { api: 'responses', path, query: exchange.query, providerModel: '', streamed: false } as const;
+    const request = { ...target, method, credential, headers, body: null };
     const report = (cause: string, status: number | null): void =>
       context.reportFailedCall({ execution_id: null, provider: provider.id, model: null, cause, status, attempt: 1 });
     try {

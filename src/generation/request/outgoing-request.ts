@@ -7,6 +7,7 @@ import type { Deployment } from '../catalog/serving-catalog.ts';
 import type { ReadRequest } from '../dialects/dialect.ts';
 import { askForUsage } from './ask-for-usage.ts';
 import { applyEdits, type BodyEdit } from './edits.ts';
+import { modelEdit } from './model-edit.ts';
 import type { ReceivedRequest } from './receive.ts';
 
 /** A client's request on its way to providers: `bodyFor` gives each attempt its body. */
@@ -30,13 +31,15 @@ export class OutgoingRequest {
   }
 
   /** The body for an attempt at this deployment. */
-  bodyFor({ modelJson, modelText, asksForUsage }: Deployment): OutgoingBody {
+  bodyFor(deployment: Deployment): OutgoingBody {
     const { request, read } = this;
-    const { start, end } = read.modelAt;
-    const model: BodyEdit = { start, end, replacement: request.form === null ? modelJson : modelText };
-    const usage = asksForUsage && read.bounds.streamed ? usageEdit(request) : null;
+    const model: BodyEdit =
+      request.form === null
+        ? modelEdit(request.body, read.modelAt, deployment)
+        : { ...read.modelAt, replacement: deployment.modelText };
+    const usage = deployment.asksForUsage && read.bounds.streamed ? usageEdit(request) : null;
     this.asksForUsage = usage !== null;
-    const edits = usage === null ? [model] : usage.start < start ? [usage, model] : [model, usage];
+    const edits = usage === null ? [model] : usage.start < model.start ? [usage, model] : [model, usage];
     return { pieces: applyEdits(request.body, edits), pooled: request.pooled };
   }
 }

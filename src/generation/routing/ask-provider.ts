@@ -8,6 +8,7 @@ import type { Providers } from '../../upstream/providers.ts';
 import type { ReplyHandler } from '../../upstream/reply-handler.ts';
 import type { Cooldowns } from '../admission/cooldowns.ts';
 import type { Deployment } from '../catalog/serving-catalog.ts';
+import type { Dialect } from '../dialects/dialect.ts';
 import { failedCall, isFailure, type ReportFailedCall } from '../reply/failed-call.ts';
 import { beginCooldown } from '../reply/provider-refusals.ts';
 
@@ -22,8 +23,7 @@ export interface ProviderCallParams {
   readonly deployment: Deployment;
   /** Whose request it is asked for: who waits when the provider asks for a pause. */
   readonly organizationId: string;
-  /** Without the provider's own prefix. */
-  readonly path: string;
+  readonly dialect: Dialect;
   readonly body: object;
   readonly timeoutMs: number;
 }
@@ -39,19 +39,29 @@ const HEADERS = ['content-type', 'application/json'];
 /** Rejects, or throws, only by a fault of ours. */
 export function askProvider(params: ProviderCallParams, through: ProviderPath): Promise<ProviderReply> {
   const { promise, resolve } = Promise.withResolvers<ProviderReply>();
-  const { deployment, path, body, timeoutMs } = params;
+  const { deployment, dialect, body, timeoutMs } = params;
   const request = {
     method: 'POST',
-    path,
+    api: dialect.api,
+    path: dialect.upstreamPath,
     query: '',
+    providerModel: deployment.providerModel,
+    streamed: false,
     credential: deployment.credential,
     headers: HEADERS,
-    body: bytesOf(body),
+    body: bytesOf(withModelAsWanted(body, deployment)),
   } as const;
   const reply = new WholeReply(params, through, resolve);
   reply.call = through.providers.call(deployment.provider, request, reply);
   const timer = setTimeout(() => reply.cut('timeout'), timeoutMs);
   return promise.finally(() => clearTimeout(timer));
+}
+
+/** Where the provider's address names the model, the body has other members instead. */
+function withModelAsWanted(body: object, { insteadOfModel }: Deployment): object {
+  if (insteadOfModel === null) return body;
+  const { model: _, ...others } = body as { readonly model?: unknown };
+  return { ...(JSON.parse(`{${insteadOfModel.toString()}}`) as object), ...others };
 }
 
 /** JSON.stringify writes half of a surrogate pair as an escape that not every reader takes. */

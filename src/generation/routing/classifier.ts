@@ -125,10 +125,7 @@ export class Classifier {
       ...buildClassifierRequest(policy, { humanTexts }, { askCorrection }),
     };
     const { timeoutMs } = policy.classifier;
-    const reply = await askProvider(
-      { deployment, organizationId, path: systemone.upstreamPath, body, timeoutMs },
-      this.parts,
-    );
+    const reply = await askProvider({ deployment, organizationId, dialect: systemone, body, timeoutMs }, this.parts);
     if (typeof reply === 'string') return reply;
     const answer = readClassifierAnswer(reply, policy);
     return { answer, inputTokens: answer?.inputTokens ?? null, outputTokens: 0 };
@@ -147,9 +144,9 @@ export class Classifier {
       deployment.providerModel,
     );
     const { timeoutMs } = policy.classifier;
-    const path = chatCompletions.upstreamPath;
+    const dialect = chatCompletions;
     const replies = await Promise.all(
-      questions.map(({ body }) => askProvider({ deployment, organizationId, path, body, timeoutMs }, this.parts)),
+      questions.map(({ body }) => askProvider({ deployment, organizationId, dialect, body, timeoutMs }, this.parts)),
     );
     const failed = replies[questions.findIndex(({ id }) => id === 'tier')];
     if (typeof failed === 'string') return failed;

@@ -9,11 +9,14 @@ import type { PostgresClient } from '../pool.ts';
 const PROVIDERS = `
   SELECT 'provider' AS kind, id, version::double precision, NULL::bigint AS position,
          jsonb_strip_nulls(jsonb_build_object(
-           'base_url', base_url, 'auth', auth, 'on_disconnect', on_disconnect, 'stored_objects', stored_objects,
+           'base_url', base_url, 'auth', CASE WHEN auth IN ('bearer', 'x-api-key', 'none') THEN to_jsonb(auth)
+             ELSE jsonb_build_object('header', auth) END,
+           'on_disconnect', on_disconnect, 'stored_objects', stored_objects,
            'timeouts', CASE WHEN timeouts IS NOT NULL THEN jsonb_build_object(
              'connect_ms', timeouts->'connectMs', 'first_byte_ms', timeouts->'firstByteMs',
              'idle_ms', timeouts->'idleMs', 'total_ms', timeouts->'totalMs') END,
-           'api_key', CASE WHEN auth <> 'none' THEN 'sealed ' || left(md5(api_key_sealed), 8) END)) AS fields
+           'api_key', CASE WHEN auth <> 'none' THEN 'sealed ' || left(md5(api_key_sealed), 8) END)
+           || coalesce(requests, '{}')) AS fields
     FROM providers`;
 
 /** Of `prices p`: USD per million tokens, and per image; 10^12 pico-dollars are a dollar. */

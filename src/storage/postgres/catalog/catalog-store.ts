@@ -1,15 +1,10 @@
 // Loads the catalog: one consistent snapshot of providers, models, aliases and current prices.
 
+import { type RequestFields, readRequestSettings } from '../../../domain/configuration/request-settings.ts';
 import type { ApiName, ModelKind } from '../../../domain/models/apis.ts';
-import type {
-  Catalog,
-  Model,
-  Provider,
-  ProviderTimeouts,
-  ServedBy,
-  StreamUsage,
-} from '../../../domain/models/catalog.ts';
+import type { Catalog, Model, ServedBy, StreamUsage } from '../../../domain/models/catalog.ts';
 import type { Price } from '../../../domain/models/price.ts';
+import type { Provider, ProviderTimeouts } from '../../../domain/models/provider.ts';
 import { type PicoUsd, picoUsd } from '../../../domain/money/pico-usd.ts';
 import type { RoutingTable } from '../../../domain/routing/routing-table.ts';
 import type { Postgres } from '../pool.ts';
@@ -24,6 +19,7 @@ interface ProviderRow {
   readonly on_disconnect: Provider['onDisconnect'];
   readonly timeouts: ProviderTimeouts | null;
   readonly stored_objects: 'shared' | null;
+  readonly requests: RequestFields | null;
 }
 
 interface DeploymentRow {
@@ -78,7 +74,7 @@ export async function loadCatalog(postgres: Postgres, masterKey: Buffer): Promis
     await client.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY');
     const version = await client.query<{ version: string }>('SELECT version FROM catalog_version');
     const providers = await client.query<ProviderRow>(
-      'SELECT id, base_url, api_key_sealed, auth, on_disconnect, timeouts, stored_objects FROM providers',
+      'SELECT id, base_url, api_key_sealed, auth, on_disconnect, timeouts, stored_objects, requests FROM providers',
     );
     const models = await client.query<ModelRow>(MODELS);
     const providersById = new Map(providers.rows.map((row) => [row.id, toProvider(row, box)]));
@@ -118,6 +114,7 @@ function toProvider(row: ProviderRow, box: SecretBox): Provider {
     onDisconnect: row.on_disconnect,
     ...(row.stored_objects === null ? {} : { storedObjects: row.stored_objects }),
     ...(row.timeouts === null ? {} : { timeouts: row.timeouts }),
+    ...(row.requests === null ? {} : { requests: readRequestSettings(row.requests) }),
   };
 }
 

@@ -1,7 +1,7 @@
 // Writes and removes providers. Each function runs inside changeCatalog (change-catalog.ts).
 
 import type { ProviderChange } from '../../../domain/configuration/configuration.ts';
-import type { Provider } from '../../../domain/models/catalog.ts';
+import type { Provider } from '../../../domain/models/provider.ts';
 import type { Refused } from '../../../domain/refusals/refused.ts';
 import { contradicts, invalid, NOT_FOUND } from '../identity/change.ts';
 import type { PostgresClient } from '../pool.ts';
@@ -21,12 +21,12 @@ export async function putProvider(
   const problem = keptKeyProblem(provider, stored);
   if (problem !== null) return invalid('apiKey', problem);
   await client.query(
-    `INSERT INTO providers AS p (id, base_url, api_key_sealed, auth, on_disconnect, timeouts, stored_objects)
-      VALUES ($1, $2, $3, $4, $5, $6, $7)
+    `INSERT INTO providers AS p (id, base_url, api_key_sealed, auth, on_disconnect, timeouts, stored_objects, requests)
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
      ON CONFLICT (id) DO UPDATE
-        SET (base_url, api_key_sealed, auth, on_disconnect, timeouts, stored_objects)
+        SET (base_url, api_key_sealed, auth, on_disconnect, timeouts, stored_objects, requests)
           = (excluded.base_url, excluded.api_key_sealed, excluded.auth, excluded.on_disconnect, excluded.timeouts,
-            excluded.stored_objects)`,
+            excluded.stored_objects, excluded.requests)`,
     [
       provider.id,
       provider.baseUrl,
@@ -35,6 +35,7 @@ export async function putProvider(
       provider.onDisconnect,
       provider.timeouts === undefined ? null : JSON.stringify(provider.timeouts),
       provider.storedObjects ?? null,
+      provider.requests === null ? null : JSON.stringify(provider.requests),
     ],
   );
   return null;

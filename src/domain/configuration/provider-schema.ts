@@ -1,0 +1,175 @@
+// The shape of a provider, in the configuration file and in requests, and how it becomes plain data.
+
+import { z } from 'zod';
+import type { ProviderAuth, ProviderTimeouts } from '../models/provider.ts';
+import { basedOn } from './catalog-schema.ts';
+import type { ConfiguredProvider, ProviderChange } from './configuration.ts';
+import { expandPreset } from './expand-preset.ts';
+import { slugSchema as slug } from './name-schemas.ts';
+import { keyHeaderSchema, type RequestFields, requestFields, requestProblems } from './request-settings.ts';
+
+/** An API key is sent as part of a header. */
+const headerValue = z.string().regex(/^[\x21-\x7e]{1,4096}$/, 'must be visible ASCII characters without spaces');
+
+/** Origin and optional path; the dialects' paths are appended, so it ends without a slash. */
+const baseUrl = z.string().transform((text, context): string => {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url !== null && /^https?:$/.test(url.protocol) && url.search === '' && url.hash === '' && url.username === '')
+    return text.replace(/\/+$/, '');
+  context.issues.push({
+    code: 'custom',
+    message: 'must be an http:// or https:// address without query, fragment or credentials',
+    input: text,
+  });
+  return z.NEVER;
+});
+
+const DAY_MS = 86_400_000;
+const milliseconds = z
+  .int('must be a whole number of milliseconds')
+  .min(1, 'must be at least 1')
+  .max(DAY_MS, 'must be at most a day')
+  .optional();
+
+const timeouts = z
+  .strictObject({
+    connect_ms: milliseconds,
+    first_byte_ms: milliseconds,
+    idle_ms: milliseconds,
+    total_ms: milliseconds,
+  })
+  .transform(
+    (found): ProviderTimeouts => ({
+      ...(found.connect_ms === undefined ? {} : { connectMs: found.connect_ms }),
+      ...(found.first_byte_ms === undefined ? {} : { firstByteMs: found.first_byte_ms }),
+      ...(found.idle_ms === undefined ? {} : { idleMs: found.idle_ms }),
+      ...(found.total_ms === undefined ? {} : { totalMs: found.total_ms }),
+    }),
+  );
+
+/** `header`: the name of the header that is the key itself. */
+const auth = z.union(
+  [
+    z.enum(['bearer', 'x-api-key', 'none']),
+    z.strictObject({ header: keyHeaderSchema }).transform(({ header }): ProviderAuth => header),
+  ],
+  'must be bearer, x-api-key, none, or { header: NAME }',
+);
+
+/** What a preset can stand for: everything but the key. */
+const presettable = {
+  base_url: baseUrl.optional(),
+  auth: auth.optional(),
+  on_disconnect: z.enum(['cancel', 'drain']).optional(),
+  stored_objects: z.literal('shared', 'must be shared').optional(),
+  timeouts: timeouts.optional(),
+  ...requestFields,
+};
+const presetRules = z.strictObject(presettable);
+
+const providerFields = {
+  ...presettable,
+  with: z.record(z.string(), z.string()).optional(),
+  api_key: headerValue.optional(),
+};
+const providerRules = z.strictObject(providerFields);
+type ProviderFields = z.output<typeof providerRules>;
+
+type WrittenOut = z.output<typeof presetRules> & { readonly base_url: string };
+
+interface FieldProblem {
+  readonly path: readonly string[];
+  readonly message: string;
+}
+
+/** The provider with its preset written out, or what is wrong. What it says itself goes before its preset. */
+function writeOut(found: ProviderFields): WrittenOut | FieldProblem {
+  const { preset: name, with: values, api_key: _, ...own } = found;
+  if (name === undefined) {
+    if (values !== undefined) return { path: ['with'], message: 'is for a preset, and there is none' };
+    return own.base_url === undefined
+      ? { path: ['base_url'], message: 'is missing, and there is no preset' }
+      : { ...own, base_url: own.base_url };
+  }
+  const expanded = expandPreset(name, values ?? {});
+  if (!expanded.ok) return { path: [expanded.at], message: expanded.message };
+  const preset = presetRules.parse(expanded.provider);
+  return {
+    ...preset,
+    ...own,
+    preset: name,
+    base_url: own.base_url ?? preset.base_url ?? '',
+    headers: { ...preset.headers, ...own.headers },
+    query: { ...preset.query, ...own.query },
+    apis: { ...preset.apis, ...own.apis },
+  };
+}
+
+function isProblem(found: WrittenOut | FieldProblem): found is FieldProblem {
+  return 'message' in found;
+}
+
+type MayBeNeeded = 'needs a key' | 'may keep its key';
+
+function problemsOf(found: ProviderFields, keyIs: MayBeNeeded): readonly FieldProblem[] {
+  const provider = writeOut(found);
+  if (isProblem(provider)) return [provider];
+  const isKeyless = provider.auth === 'none';
+  const key = found.api_key;
+  return [
+    ...(isKeyless && key !== undefined ? [{ path: ['api_key'], message: 'is not sent with auth: none' }] : []),
+    ...(keyIs === 'needs a key' && !isKeyless && key === undefined
+      ? [{ path: ['api_key'], message: 'is missing' }]
+      : []),
+    ...requestProblems(provider),
+  ];
+}
+
+function readProvider(id: string, found: ProviderFields): ProviderChange {
+  const provider = writeOut(found) as WrittenOut;
+  return {
+    id,
+    baseUrl: provider.base_url,
+    apiKey: found.api_key ?? null,
+    auth: provider.auth ?? 'bearer',
+    onDisconnect: provider.on_disconnect ?? 'cancel',
+    requests: requestsOf(provider),
+    ...(provider.stored_objects === undefined ? {} : { storedObjects: provider.stored_objects }),
+    ...(provider.timeouts === undefined ? {} : { timeouts: provider.timeouts }),
+  };
+}
+
+/** What is said of requests, without what is not; null: nothing. */
+function requestsOf(provider: WrittenOut): RequestFields | null {
+  const names = Object.keys(requestFields) as (keyof RequestFields)[];
+  const said = names.flatMap((name) => (isSaid(provider[name]) ? [[name, provider[name]] as const] : []));
+  return said.length === 0 ? null : (Object.fromEntries(said) as RequestFields);
+}
+
+function isSaid(value: string | object | undefined): boolean {
+  return value !== undefined && (typeof value === 'string' || Object.keys(value).length > 0);
+}
+
+/** A provider in the configuration file, which always has the key. */
+export const configuredProvider = z
+  .strictObject({ id: slug, ...providerFields })
+  .check(({ value, issues }) => {
+    for (const { path, message } of problemsOf(value, 'needs a key'))
+      issues.push({ code: 'custom', path: [...path], message, input: value });
+  })
+  .transform((found): ConfiguredProvider => ({ ...readProvider(found.id, found), apiKey: found.api_key ?? '' }));
+
+/** A provider in a request, whose path has the id. Without `api_key` the stored one stays. */
+export const requestedProvider = z
+  .strictObject({ ...providerFields, version: basedOn })
+  .check(({ value, issues }) => {
+    const isReference = /^(\$\{|os\.environ\/)/.test(value.api_key ?? '');
+    const problems = isReference
+      ? [{ path: ['api_key'], message: 'must be the key itself, not the name of a variable' }]
+      : problemsOf(value, 'may keep its key');
+    for (const { path, message } of problems) issues.push({ code: 'custom', path: [...path], message, input: value });
+  })
+  .transform(({ version, ...found }) => ({
+    version: version ?? null,
+    provider: (id: string) => readProvider(id, found),
+  }));

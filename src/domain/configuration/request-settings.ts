@@ -1,0 +1,140 @@
+// The shape of what a configuration file says of a provider's requests, and how it becomes plain data and is shown
+// again.
+
+import { z } from 'zod';
+import { API_NAMES, type ApiName } from '../models/apis.ts';
+import type { ApiSettings, RequestSettings } from '../models/provider.ts';
+import { PRESET_NAMES } from './presets.ts';
+
+const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}$/;
+/** The HTTP client says these; a second one would frame the request twice, or send it elsewhere. */
+const FRAMING_HEADERS = [
+  'accept-encoding',
+  'connection',
+  'content-length',
+  'expect',
+  'host',
+  'keep-alive',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+];
+const CREDENTIAL_HEADERS = ['authorization', 'cookie', 'proxy-authorization', 'x-api-key'];
+
+function headerName(excluded: readonly string[], instead: string) {
+  return z
+    .string()
+    .regex(HEADER_NAME, "must be a header's name")
+    .transform((name) => name.toLowerCase())
+    .refine((name) => !excluded.includes(name), instead);
+}
+
+/** The header that carries a key. */
+export const keyHeaderSchema = headerName(
+  [...FRAMING_HEADERS, 'bearer', 'none'],
+  'is a header that the HTTP client writes, or no header',
+);
+const addedHeader = headerName(
+  [...FRAMING_HEADERS, ...CREDENTIAL_HEADERS],
+  'is a header that the HTTP client writes, or a credential: that is what api_key and auth are for',
+);
+const headerText = z
+  .string()
+  .regex(/^[\x21-\x7e](?:[\x20-\x7e]{0,998}[\x21-\x7e])?$/, 'must be visible ASCII characters');
+const queryText = z.string().regex(/^[A-Za-z0-9._~-]{1,200}$/, 'must be letters, digits, ".", "_", "~" or "-"');
+
+const PATH = /^\/(?:[A-Za-z0-9._~:@!$&'()*+,;=/-]|%[0-9A-Fa-f]{2}|\{model\}|\{path\})*$/;
+const pathTemplate = z
+  .string()
+  .regex(PATH, 'must begin with / and be the path of an address; {model} and {path} are filled in')
+  .refine((path) => !/(^|\/)\.\.?(\/|$)/.test(path), 'must not hold "." or ".." as a step');
+
+/** More than one path each: the edits of images, the operations on saved responses. */
+const APIS_OF_SEVERAL_PATHS: readonly ApiName[] = ['images', 'responses'];
+
+const apiSettings = z.strictObject({
+  path: pathTemplate.optional(),
+  path_stream: pathTemplate.optional(),
+  model_in: z.literal('path', 'must be path').optional(),
+  instead_of_model: z.record(z.string().regex(/^[A-Za-z0-9_-]{1,100}$/), z.string().max(1_000)).optional(),
+});
+type ApiFields = z.output<typeof apiSettings>;
+
+const wording = z
+  .strictObject({
+    status: z.literal([400, 403]),
+    word: z.string().min(3).optional(),
+    message: z.string().min(3).optional(),
+  })
+  .refine(({ word, message }) => (word === undefined) !== (message === undefined), 'needs either word or message');
+
+/** The keys of a provider that say how requests to it differ from the usual ones. */
+export const requestFields = {
+  preset: z.enum(PRESET_NAMES).optional(),
+  headers: z.record(addedHeader, headerText).optional(),
+  query: z.record(queryText, queryText).optional(),
+  drop_headers: z.array(headerName(FRAMING_HEADERS, 'never goes to a provider')).optional(),
+  apis: z.partialRecord(z.enum(API_NAMES), apiSettings).optional(),
+  errors: z.array(wording).optional(),
+  verify: z.strictObject({ path: pathTemplate }).optional(),
+};
+const requestRules = z.strictObject(requestFields);
+
+/** What a provider's configuration says of its requests. */
+export type RequestFields = z.output<typeof requestRules>;
+
+export interface RequestProblem {
+  readonly path: readonly string[];
+  readonly message: string;
+}
+
+/** What contradicts itself in the settings of an API. */
+export function requestProblems({ apis = {} }: RequestFields): readonly RequestProblem[] {
+  return Object.entries(apis).flatMap(([name, found]) => {
+    const api = name as ApiName;
+    const problem = apiProblem(api, found as ApiFields);
+    return problem === null ? [] : [{ path: ['apis', api, problem.field], message: problem.message }];
+  });
+}
+
+function apiProblem(
+  api: ApiName,
+  { path, path_stream: pathStream, model_in: modelIn }: ApiFields,
+): { readonly field: string; readonly message: string } | null {
+  if (modelIn === 'path' && path?.includes('{model}') !== true)
+    return { field: 'path', message: 'must hold {model}, since model_in says that the model is in it' };
+  if (pathStream !== undefined && path === undefined) return { field: 'path', message: 'is needed beside path_stream' };
+  if (path !== undefined && APIS_OF_SEVERAL_PATHS.includes(api) && !path.includes('{path}'))
+    return { field: 'path', message: `must hold {path}, since ${api} has more than one` };
+  return null;
+}
+
+export function readRequestSettings(found: RequestFields): RequestSettings {
+  const apis = Object.entries(found.apis ?? {}).map(([api, fields]) => [api, readApi(fields as ApiFields)] as const);
+  return {
+    preset: found.preset ?? null,
+    headers: found.headers ?? {},
+    query: found.query ?? {},
+    dropHeaders: found.drop_headers ?? [],
+    apis: Object.fromEntries(apis),
+    verifyPath: found.verify?.path ?? null,
+    errors: (found.errors ?? []).map(({ status, word, message }) =>
+      word === undefined ? { status, in: 'message', text: message ?? '' } : { status, in: 'word', text: word },
+    ),
+  };
+}
+
+function readApi({
+  path,
+  path_stream: pathStream,
+  model_in: modelIn,
+  instead_of_model: instead,
+}: ApiFields): ApiSettings {
+  const insteadOfModel = instead ?? (modelIn === 'path' ? {} : undefined);
+  return {
+    ...(path === undefined ? {} : { path }),
+    ...(pathStream === undefined ? {} : { pathStream }),
+    ...(insteadOfModel === undefined ? {} : { insteadOfModel }),
+  };
+}

@@ -1,0 +1,77 @@
+// A provider as plain data: where it is, whose key it takes, and how requests to it differ from the usual ones.
+
+import type { ApiName } from './apis.ts';
+
+export interface Provider {
+  readonly id: string;
+  /** Origin and optional path prefix; the dialect's path is appended, its /v1 only once. No trailing slash. */
+  readonly baseUrl: string;
+  /** The credential in clear, held in memory only; never logged. Empty where there is none. */
+  readonly apiKey: string;
+  readonly auth: ProviderAuth;
+  /**
+   * What happens to the provider call when the client disconnects: it is cancelled, or read on (within bounds) for its
+   * usage.
+   */
+  readonly onDisconnect: 'cancel' | 'drain';
+  /**
+   * `shared`: any organization may refer to objects stored in the operator's account there (files, conversations,
+   * containers). Absent: none may, since nobody knows which organization owns them.
+   */
+  readonly storedObjects?: 'shared';
+  /** The timeouts that the operator has set; src/upstream/origin.ts has the defaults of the others. */
+  readonly timeouts?: ProviderTimeouts;
+  /** Absent: requests to it are the usual ones. */
+  readonly requests?: RequestSettings;
+}
+
+/**
+ * How the credential is sent to a provider: `bearer`, `none` (not at all, for servers such as those on the same
+ * machine), or the name of the header that is the key, such as `x-api-key`.
+ */
+export type ProviderAuth = string;
+
+export interface ProviderTimeouts {
+  readonly connectMs?: number;
+  /** From the end of the request to the reply's status line. */
+  readonly firstByteMs?: number;
+  /** Between two chunks of the reply; also the longest time that a client may take to read none of it. */
+  readonly idleMs?: number;
+  /** The whole of a call, reply included. */
+  readonly totalMs?: number;
+}
+
+/** How requests to a provider differ from the usual ones of the APIs that it serves. */
+export interface RequestSettings {
+  /** The preset that these came from; null: they were written out. */
+  readonly preset: string | null;
+  /** Sent with every request, in the place of the client's own of the same name. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Parameters of every request's query, in the place of the client's own of the same name. */
+  readonly query: Readonly<Record<string, string>>;
+  /** Headers of the client that this provider does not get. In small letters. */
+  readonly dropHeaders: readonly string[];
+  readonly apis: Readonly<Partial<Record<ApiName, ApiSettings>>>;
+  /** Behind the whole base URL: a GET that proves the key and costs nothing; null: the usual list of models. */
+  readonly verifyPath: string | null;
+  /** How it says that it refuses a key, beside the wordings that are known of every provider. */
+  readonly errors: readonly KeyRefusalWording[];
+}
+
+/** How requests on one API differ. Templates have `{model}`, the provider's name of the model, and `{path}`. */
+export interface ApiSettings {
+  /** Behind the whole base URL, in the place of the API's usual path, which without its `/v1/` is `{path}`. */
+  readonly path?: string;
+  /** The same for requests that ask for a stream. */
+  readonly pathStream?: string;
+  /** Members of the JSON body in the place of `model`; none: `model` is taken out. Absent: its value is exchanged. */
+  readonly insteadOfModel?: Readonly<Record<string, string>>;
+}
+
+/** How a reply says that it refuses the key of its call. */
+export interface KeyRefusalWording {
+  readonly status: 400 | 403;
+  /** `word`: a complete code, type, status or reason. `message`: its beginning. */
+  readonly in: 'word' | 'message';
+  readonly text: string;
+}

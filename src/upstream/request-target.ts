@@ -1,0 +1,90 @@
+// Where a request to a provider goes and which of the client's headers it has: the usual path of its API behind the
+// base URL, or what the provider's configuration says in its place.
+
+import type { ApiName } from '../domain/models/apis.ts';
+import type { ApiSettings, Provider } from '../domain/models/provider.ts';
+import { type ForwardedHeaders, isForwarded } from './header-policy.ts';
+import { HeaderLines } from './http1/request-head.ts';
+
+export interface RequestTarget {
+  readonly api: ApiName;
+  /** The API's usual path, from /v1 on. */
+  readonly path: string;
+  /** The client's, without its question mark; empty: none. */
+  readonly query: string;
+  /** The provider's name of the model; empty where a request names none. */
+  readonly providerModel: string;
+  readonly streamed: boolean;
+}
+
+/** RFC 3986: only visible ASCII characters can be part of a URL. */
+const QUERY = /^[\x21-\x7e]+$/;
+const TEMPLATE = /\{(model|path)\}/g;
+
+/** What requests to one provider have in common. */
+export class ProviderAddress {
+  readonly origin: string;
+  /** What stands before an API's usual path, which begins with /v1. */
+  private readonly usualPrefix: string;
+  /** The whole path of the base URL. */
+  private readonly basePath: string;
+  private readonly apis: Readonly<Partial<Record<ApiName, ApiSettings>>> | null;
+  /** Names, decoded, and the text of the parameters that every request has; null: none. */
+  private readonly query: { readonly names: ReadonlySet<string>; readonly text: string } | null;
+  /** The client's headers that do not go along although they could; null: none. */
+  private readonly withheld: ReadonlySet<string> | null;
+
+  constructor({ baseUrl, auth, requests }: Pick<Provider, 'baseUrl' | 'auth' | 'requests'>) {
+    const url = new URL(baseUrl);
+    this.origin = url.origin;
+    this.basePath = url.pathname.replace(/\/+$/, '');
+    // A base URL that ends in /v1 has it already, as the clients of the APIs write it: it is not doubled.
+    this.usualPrefix = this.basePath.replace(/\/v1$/, '');
+    this.apis = requests === undefined || Object.keys(requests.apis).length === 0 ? null : requests.apis;
+    const query = Object.entries(requests?.query ?? {});
+    const text = query.map(([name, value]) => `${name}=${value}`).join('&');
+    this.query = query.length === 0 ? null : { names: new Set(query.map(([name]) => name)), text };
+    const replaced = [auth, ...Object.keys(requests?.headers ?? {}), ...(requests?.dropHeaders ?? [])];
+    const withheld = replaced.filter(isForwarded);
+    this.withheld = withheld.length === 0 ? null : new Set(withheld);
+  }
+
+  /** The path on the wire, query included. */
+  pathOf(target: RequestTarget): string {
+    const own = this.apis === null ? undefined : this.apis[target.api];
+    const path = own?.path === undefined ? this.usualPrefix + target.path : this.basePath + fill(own, target);
+    if (this.query === null) return target.query !== '' && QUERY.test(target.query) ? `${path}?${target.query}` : path;
+    return `${path}?${withoutNames(target.query, this.query.names)}${this.query.text}`;
+  }
+
+  /** The client's headers, without those that this provider does not get. */
+  headersOf(headers: ForwardedHeaders): ForwardedHeaders {
+    const { withheld } = this;
+    if (withheld === null) return headers;
+    const all = headers instanceof HeaderLines ? headers.headers : headers;
+    return all.filter((_, index) => !withheld.has((all[index - (index % 2)] as string).toLowerCase()));
+  }
+}
+
+/** A model's name may hold what would end a step of the path. */
+function fill({ path = '', pathStream }: ApiSettings, { path: usual, providerModel, streamed }: RequestTarget): string {
+  return (streamed ? (pathStream ?? path) : path).replace(TEMPLATE, (_, name: string) =>
+    name === 'model' ? encodeURIComponent(providerModel) : usual.slice('/v1/'.length),
+  );
+}
+
+/** What is left of the client's parameters, each with an ampersand behind it. */
+function withoutNames(query: string, names: ReadonlySet<string>): string {
+  if (query === '' || !QUERY.test(query)) return '';
+  const kept = query.split('&').filter((parameter) => !names.has(nameOf(parameter)));
+  return kept.map((parameter) => `${parameter}&`).join('');
+}
+
+function nameOf(parameter: string): string {
+  const name = parameter.split('=', 1)[0] as string;
+  try {
+    return decodeURIComponent(name.replaceAll('+', ' '));
+  } catch {
+    return name;
+  }
+}

@@ -1,0 +1,309 @@
+// Presets of providers: each means what it would mean written out, and nothing more.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { ConfiguredProvider } from '../../src/domain/configuration/configuration.ts';
+import { PRESET_NAMES, PRESETS, type Preset } from '../../src/domain/configuration/presets.ts';
+import { configuredProvider } from '../../src/domain/configuration/provider-schema.ts';
+import { readRequestSettings } from '../../src/domain/configuration/request-settings.ts';
+import { ProviderAddress } from '../../src/upstream/request-target.ts';
+
+const PATHS: Readonly<Record<string, string>> = {
+  chat_completions: '/v1/chat/completions',
+  responses: '/v1/responses',
+  messages: '/v1/messages',
+  count_tokens: '/v1/messages/count_tokens',
+  images: '/v1/images/generations',
+  embeddings: '/v1/embeddings',
+  systemone: '/v1/systemone',
+};
+
+/** What `with` says in this table. */
+const WITH: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  azure: { resource: 'acme-eu' },
+  'azure-classic': { resource: 'acme-eu' },
+  'azure-anthropic': { resource: 'acme-eu' },
+  bedrock: { region: 'eu-west-1' },
+  'bedrock-mantle': { region: 'eu-west-1' },
+};
+
+/** Where a request of each API goes, and what the key is sent as. */
+const EXPECTED: Readonly<
+  Record<keyof typeof PRESETS, readonly [auth: string, addresses: Readonly<Record<string, string>>]>
+> = {
+  openai: [
+    'bearer',
+    {
+      chat_completions: 'https://api.openai.com/v1/chat/completions',
+      responses: 'https://api.openai.com/v1/responses',
+      images: 'https://api.openai.com/v1/images/generations',
+      embeddings: 'https://api.openai.com/v1/embeddings',
+    },
+  ],
+  anthropic: [
+    'x-api-key',
+    {
+      messages: 'https://api.anthropic.com/v1/messages',
+      count_tokens: 'https://api.anthropic.com/v1/messages/count_tokens',
+    },
+  ],
+  azure: [
+    'api-key',
+    {
+      chat_completions: 'https://acme-eu.openai.azure.com/openai/v1/chat/completions',
+      responses: 'https://acme-eu.openai.azure.com/openai/v1/responses',
+      images: 'https://acme-eu.openai.azure.com/openai/v1/images/generations',
+      embeddings: 'https://acme-eu.openai.azure.com/openai/v1/embeddings',
+    },
+  ],
+  'azure-classic': [
+    'api-key',
+    {
+      chat_completions:
+        'https://acme-eu.openai.azure.com/openai/deployments/m-1/chat/completions?api-version=2024-10-21',
+      images: 'https://acme-eu.openai.azure.com/openai/deployments/m-1/images/generations?api-version=2024-10-21',
+      embeddings: 'https://acme-eu.openai.azure.com/openai/deployments/m-1/embeddings?api-version=2024-10-21',
+    },
+  ],
+  'azure-anthropic': ['x-api-key', { messages: 'https://acme-eu.services.ai.azure.com/anthropic/v1/messages' }],
+  gemini: [
+    'bearer',
+    {
+      chat_completions: 'https://generativelanguage.googleapis.com/v1beta/openai/chat/completions',
+      images: 'https://generativelanguage.googleapis.com/v1beta/openai/images/generations',
+      embeddings: 'https://generativelanguage.googleapis.com/v1beta/openai/embeddings',
+    },
+  ],
+  bedrock: [
+    'bearer',
+    {
+      chat_completions: 'https://bedrock-runtime.eu-west-1.amazonaws.com/openai/v1/chat/completions',
+      responses: 'https://bedrock-runtime.eu-west-1.amazonaws.com/openai/v1/responses',
+      messages: 'https://bedrock-runtime.eu-west-1.amazonaws.com/anthropic/v1/messages',
+    },
+  ],
+  'bedrock-mantle': [
+    'bearer',
+    {
+      chat_completions: 'https://bedrock-mantle.eu-west-1.api.aws/v1/chat/completions',
+      responses: 'https://bedrock-mantle.eu-west-1.api.aws/v1/responses',
+      messages: 'https://bedrock-mantle.eu-west-1.api.aws/anthropic/v1/messages',
+    },
+  ],
+  openrouter: [
+    'bearer',
+    {
+      chat_completions: 'https://openrouter.ai/api/v1/chat/completions',
+      responses: 'https://openrouter.ai/api/v1/responses',
+      messages: 'https://openrouter.ai/api/v1/messages',
+      systemone: 'https://openrouter.ai/api/v1/systemone',
+    },
+  ],
+  mistral: [
+    'bearer',
+    {
+      chat_completions: 'https://api.mistral.ai/v1/chat/completions',
+      embeddings: 'https://api.mistral.ai/v1/embeddings',
+    },
+  ],
+  groq: [
+    'bearer',
+    {
+      chat_completions: 'https://api.groq.com/openai/v1/chat/completions',
+      responses: 'https://api.groq.com/openai/v1/responses',
+    },
+  ],
+  xai: [
+    'bearer',
+    {
+      chat_completions: 'https://api.x.ai/v1/chat/completions',
+      responses: 'https://api.x.ai/v1/responses',
+      images: 'https://api.x.ai/v1/images/generations',
+    },
+  ],
+  deepseek: [
+    'bearer',
+    {
+      chat_completions: 'https://api.deepseek.com/v1/chat/completions',
+      messages: 'https://api.deepseek.com/anthropic/v1/messages',
+    },
+  ],
+  together: [
+    'bearer',
+    {
+      chat_completions: 'https://api.together.ai/v1/chat/completions',
+      images: 'https://api.together.ai/v1/images/generations',
+      embeddings: 'https://api.together.ai/v1/embeddings',
+    },
+  ],
+  fireworks: [
+    'bearer',
+    {
+      chat_completions: 'https://api.fireworks.ai/inference/v1/chat/completions',
+      messages: 'https://api.fireworks.ai/inference/v1/messages',
+    },
+  ],
+  cerebras: ['bearer', { chat_completions: 'https://api.cerebras.ai/v1/chat/completions' }],
+  cohere: [
+    'bearer',
+    {
+      chat_completions: 'https://api.cohere.ai/compatibility/v1/chat/completions',
+      embeddings: 'https://api.cohere.ai/compatibility/v1/embeddings',
+    },
+  ],
+  perplexity: [
+    'bearer',
+    {
+      chat_completions: 'https://api.perplexity.ai/chat/completions',
+      messages: 'https://api.perplexity.ai/router/v1/messages',
+    },
+  ],
+  ollama: ['none', localAddresses(11_434)],
+  lmstudio: ['none', localAddresses(1_234)],
+  vllm: ['none', localAddresses(8_000)],
+  llamacpp: ['none', localAddresses(8_080)],
+  typesafe: ['bearer', { systemone: 'https://api.typesafe.ai/v1/systemone' }],
+};
+
+function localAddresses(port: number): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    ['chat_completions', 'responses', 'messages', 'embeddings'].map((api) => [
+      api,
+      `http://127.0.0.1:${port}${PATHS[api]}`,
+    ]),
+  );
+}
+
+function read(fields: Readonly<Record<string, unknown>>): ConfiguredProvider {
+  const key = fields['auth'] === 'none' || PRESETS[fields['preset'] as keyof typeof PRESETS]?.keyVariable === null;
+  return configuredProvider.parse({ id: 'p', ...(key ? {} : { api_key: 'sk-1' }), ...fields });
+}
+
+describe('presets of providers', () => {
+  for (const name of PRESET_NAMES) {
+    const preset: Preset = PRESETS[name];
+    const [auth, addresses] = EXPECTED[name];
+    const values = WITH[name];
+    const short = read({ preset: name, ...(values === undefined ? {} : { with: values }) });
+
+    test(`${name}: where its requests go`, () => {
+      const address = new ProviderAddress({ ...short, requests: readRequestSettings(short.requests ?? {}) });
+      assert.equal(short.auth, auth);
+      const found = preset.serves.map((api) => {
+        const target = { api, path: PATHS[api] ?? '', query: '', providerModel: 'm-1', streamed: false };
+        return [api, address.origin + address.pathOf(target)];
+      });
+      assert.deepEqual(Object.fromEntries(found), addresses);
+    });
+
+    test(`${name}: the same as what it stands for, written out`, () => {
+      const { preset: _, ...requests } = short.requests ?? {};
+      const long = read({
+        base_url: short.baseUrl,
+        auth: ['bearer', 'none', 'x-api-key'].includes(short.auth) ? short.auth : { header: short.auth },
+        ...requests,
+      });
+      assert.deepEqual({ ...long, requests: { ...long.requests, preset: name } }, short);
+    });
+  }
+
+  test('what a provider says itself goes before its preset, and beside it where there are several', () => {
+    const own = read({
+      preset: 'azure-classic',
+      with: { resource: 'acme', api_version: '2025-01-01-preview' },
+      auth: 'bearer',
+      headers: { 'X-Team': 'search' },
+      apis: { images: { path: '/pictures/{path}' } },
+      timeouts: { idle_ms: 1_000 },
+    });
+    assert.equal(own.auth, 'bearer');
+    assert.deepEqual(own.timeouts, { idleMs: 1_000 });
+    assert.deepEqual(own.requests?.headers, { 'x-team': 'search' });
+    assert.deepEqual(own.requests?.query, { 'api-version': '2025-01-01-preview' });
+    assert.deepEqual(own.requests?.apis?.images, { path: '/pictures/{path}' });
+    assert.deepEqual(own.requests?.apis?.chat_completions, { path: '/openai/deployments/{model}/{path}' });
+    const elsewhere = read({ preset: 'vllm', base_url: 'http://10.0.0.7:9000', auth: 'bearer', api_key: 'sk-2' });
+    assert.deepEqual([elsewhere.baseUrl, elsewhere.apiKey], ['http://10.0.0.7:9000', 'sk-2']);
+    assert.equal(read({ preset: 'openai', with: { region: 'eu' } }).baseUrl, 'https://eu.api.openai.com/v1');
+    assert.equal(read({ preset: 'ollama', with: { address: 'gpu-1:80' } }).baseUrl, 'http://gpu-1:80/v1');
+  });
+
+  const WRONG: readonly (readonly [
+    what: string,
+    fields: Readonly<Record<string, unknown>>,
+    path: string,
+    text: RegExp,
+  ])[] = [
+    ['an unknown preset', { preset: 'nobody' }, 'preset', /Invalid option/],
+    ['a parameter that is needed', { preset: 'azure' }, 'with', /must say resource, which preset azure needs/],
+    ['an unknown parameter', { preset: 'azure', with: { resource: 'a', zone: 'b' } }, 'with', /takes resource/],
+    ['a parameter of a preset without any', { preset: 'groq', with: { zone: 'b' } }, 'with', /takes nothing/],
+    [
+      'a value that would change the address',
+      { preset: 'azure', with: { resource: 'a.test/?' } },
+      'with',
+      /as in an address/,
+    ],
+    ['parameters without a preset', { base_url: 'http://a.test', with: {} }, 'with', /there is none/],
+    ['neither an address nor a preset', {}, 'base_url', /is missing, and there is no preset/],
+    ['a header that frames the request', { base_url: 'http://a.test', headers: { Host: 'b' } }, 'headers.Host', /./],
+    [
+      'a credential among the headers',
+      { base_url: 'http://a.test', headers: { Authorization: 'b' } },
+      'headers.Authorization',
+      /./,
+    ],
+    [
+      'a header of two lines',
+      { base_url: 'http://a.test', headers: { 'x-a': 'b\r\nc: d' } },
+      'headers.x-a',
+      /visible ASCII/,
+    ],
+    [
+      'a path that climbs',
+      { base_url: 'http://a.test', apis: { messages: { path: '/../x' } } },
+      'apis.messages.path',
+      /as a step/,
+    ],
+    [
+      'a path with a query',
+      { base_url: 'http://a.test', apis: { messages: { path: '/x?y' } } },
+      'apis.messages.path',
+      /must begin with/,
+    ],
+    [
+      'a model in a path without it',
+      { base_url: 'http://a.test', apis: { messages: { path: '/x', model_in: 'path' } } },
+      'apis.messages.path',
+      /must hold \{model\}/,
+    ],
+    [
+      'one path for two operations',
+      { base_url: 'http://a.test', apis: { images: { path: '/x' } } },
+      'apis.images.path',
+      /must hold \{path\}/,
+    ],
+    ['a key header that frames the request', { base_url: 'http://a.test', auth: { header: 'host' } }, 'auth', /./],
+    [
+      'a wording that is none',
+      { base_url: 'http://a.test', errors: [{ status: 400 }] },
+      'errors.0',
+      /either word or message/,
+    ],
+    [
+      'a wording of another status',
+      { base_url: 'http://a.test', errors: [{ status: 500, word: 'abc' }] },
+      'errors.0.status',
+      /./,
+    ],
+  ];
+  for (const [what, fields, path, text] of WRONG) {
+    test(`${what} is a mistake that is named`, () => {
+      const found = configuredProvider.safeParse({ id: 'p', api_key: 'sk-1', ...fields });
+      assert.equal(found.success, false);
+      const issue = found.error?.issues.find((one) => one.path.join('.') === path);
+      assert.ok(issue !== undefined, JSON.stringify(found.error?.issues));
+      assert.match(issue.message, text);
+    });
+  }
+});

@@ -8,6 +8,7 @@ import { type ForwardedHeaders, forwardedHeaders } from '../upstream/header-poli
 import { Admission } from './admission/admission.ts';
 import type { AdmissionParams } from './admission/plan-holds.ts';
 import type { ContinuationParams } from './catalog/continuation.ts';
+import { pricedDeployments } from './catalog/priced-deployments.ts';
 import type { Deployment, ServedModel, ServingCatalog } from './catalog/serving-catalog.ts';
 import { referencesIn } from './catalog/stored-objects.ts';
 import type { Dialect, ReadRequest } from './dialects/dialect.ts';
@@ -117,6 +118,12 @@ export class OpenRequest {
     const { dialect, received, principal } = this;
     const measure = { bytes: received.body.length, attachments: received.scanned?.attachments ?? 0, carriedTokens };
     return { principal, dialect, served, bounds: this.readOnce.bounds, measure, request: received };
+  }
+
+  /** Those that may serve it: for a billed organization, whose price has all that the request names. */
+  pricedOf(deployments: readonly Deployment[]): readonly Deployment[] | Refusal {
+    const { named } = this.readOnce.bounds;
+    return named === undefined || !this.principal.billed ? deployments : pricedDeployments(deployments, named);
   }
 
   private get readOnce(): ReadRequest {

@@ -61,7 +61,9 @@ async function serve(plane: DataPlane, dialect: Dialect, exchange: Exchange): Pr
     if (request.ends(continued)) return;
 
     const { cooldowns } = plane.relay;
-    const deployments = cooldowns.filter(continued.deployments, request.principal.organizationId, atMs);
+    const priced = request.pricedOf(continued.deployments);
+    if (request.ends(priced)) return;
+    const deployments = cooldowns.filter(priced, request.principal.organizationId, atMs);
     if (request.ends(deployments)) return;
 
     const checking = dialect.check?.(received.body, plane.relay.workers) ?? null;

@@ -16,7 +16,17 @@ export type Kind =
   | 'duration'
   | 'amount'
   | 'usage'
+  | 'details'
   | 'route';
+
+/** Members that say nothing are absent. */
+export interface RecordedDetails {
+  /** A part of the tokens written to the cache: those that are kept for an hour. */
+  readonly cache_write_1h_tokens?: number;
+  readonly service_tier?: string;
+  readonly speed?: string;
+  readonly inference_geo?: string;
+}
 
 export interface ValueType<Value> {
   readonly kind: Kind;
@@ -46,6 +56,7 @@ export const duration = type<number>('duration');
 /** Pico-dollars, as a decimal string. */
 export const amount = type<string>('amount');
 export const usage = type<Usage>('usage');
+export const details = type<RecordedDetails>('details');
 export const route = type<ModelRoute>('route');
 
 export function nullable<Value>(of: ValueType<Value>): ValueType<Value | null> {

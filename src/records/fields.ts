@@ -11,6 +11,7 @@ import type { Usage, UsageSource } from '../domain/usage/usage.ts';
 import {
   amount,
   bytes,
+  details,
   duration,
   flag,
   instant,
@@ -115,6 +116,8 @@ export const FIELDS = {
   errorCode: ending(nullable(text), { postgres: 'error_code', clickhouse: 'error_code', listed: 'error' }),
   /** Its columns and names are those of USAGE_FIELDS. */
   usage: end(nullable(usage), {}),
+  /** What else the cost depends on, as far as it is not plain: with it a bill can be rated again. */
+  usageDetails: optionalEnd(nullable(details), { postgres: 'usage_details' }),
   usageSource: ending(nullable(word<UsageSource>()), { postgres: 'usage_source', clickhouse: 'usage_source' }),
   billingStatus: ending(oneOf('final', 'pending', 'not_billed', 'cancelled'), {
     postgres: 'billing_status',
@@ -181,7 +184,7 @@ export const USAGE_FIELDS = {
   cacheWriteTokens: { postgres: 'cache_write_tokens', clickhouse: 'tokens_cache_write' },
   reasoningTokens: { postgres: 'reasoning_tokens', clickhouse: 'tokens_reasoning' },
   images: { postgres: 'images', clickhouse: 'images' },
-} as const satisfies { readonly [Count in Exclude<keyof Usage, 'hourCacheWriteTokens'>]: Places };
+} as const satisfies { readonly [Count in Exclude<keyof Usage, 'hourCacheWriteTokens' | 'details'>]: Places };
 
 export type FieldName = keyof typeof FIELDS;
 export type UsageCount = keyof typeof USAGE_FIELDS;

@@ -203,7 +203,29 @@ describe('the catalog', () => {
         [price, false, 'made-1'],
       ],
     );
-    const incomplete = { ...order, price: { input: '2' }, version: changed['version'] };
+    const terms = {
+      tiers: [{ from_input: 272_000, input: '4' }],
+      service_tiers: { flex: '0.5', priority: { input: '4', tiers: [{ from_input: 272_000, input: '8' }] } },
+      service_tier_default: 'priority',
+      speeds: { fast: '6' },
+      geos: { us: '1.1' },
+      factor: '1.1',
+    };
+    const withTerms = { ...order, price: { ...order.price, ...terms }, version: changed['version'] };
+    const termed = await admin('PUT', '/prices', withTerms);
+    assert.deepEqual((termed['served_by'] as Json[])[0]?.['price'], withTerms.price);
+    const [listed] = (await read('/prices?model=made/large')) as unknown as readonly Json[];
+    assert.deepEqual([listed?.['price'], listed?.['present']], [withTerms.price, true]);
+    const misnamed = {
+      ...withTerms,
+      price: { ...order.price, service_tier_default: 'flex' },
+      version: termed['version'],
+    };
+    assert.match(await refusal('PUT', '/prices', misnamed, 400), /service_tier_default.* one of service_tiers/);
+    const back = await admin('PUT', '/prices', { ...order, version: termed['version'] });
+    assert.deepEqual((back['served_by'] as Json[])[0]?.['price'], order.price);
+
+    const incomplete = { ...order, price: { input: '2' }, version: back['version'] };
     assert.match(await refusal('PUT', '/prices', incomplete, 400), /needs the price "output"/);
     assert.match(await refusal('PUT', '/prices', { ...incomplete, provider: 'upstream' }, 400), /does not serve/);
   });
@@ -260,7 +282,7 @@ describe('the catalog', () => {
   test('a model and its provider are removed; the prices stay for the records', async () => {
     assert.match(await refusal('DELETE', '/providers/made', undefined, 409), /is served by it/);
     for (const id of ['made/large', 'raced', 'warned', 'judge']) await admin('DELETE', `/models/${id}`);
-    assert.equal(((await read('/prices?model=made/large')) as unknown as unknown[]).length, 2);
+    assert.equal(((await read('/prices?model=made/large')) as unknown as unknown[]).length, 4);
     await admin('DELETE', `/providers/made?version=${await versionOf('/providers/made')}`);
     await follows('the model to end', () => generate(KEYS.acme, 'made/large'), 404);
     const entries = (await read('/audit')) as unknown as readonly Json[];

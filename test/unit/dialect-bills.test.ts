@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Price } from '../../src/domain/models/price.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
-import { lacksPrice, rateUsage } from '../../src/domain/settlement/rate-usage.ts';
+import { rateUsage, unpricedDetail, unpricedPart } from '../../src/domain/settlement/rate-usage.ts';
 import { checkUsage, NO_USAGE_BOUNDS } from '../../src/domain/usage/check-usage.ts';
 import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
 import { countTokens } from '../../src/generation/dialects/count-tokens.ts';
@@ -614,9 +614,10 @@ for (const [title, bills] of Object.entries({
         assert.ok(raw, 'there is a report');
         const checked = checkUsage(raw, NO_USAGE_BOUNDS);
         assert.equal(checked.ok ? rateUsage(checked.usage, price ?? PRICE) : null, cost);
-        const named = raw.unpriced ?? dialect.readUnpriced?.(kept, NO_BOUNDS) ?? null;
+        const beside = dialect.readDetails?.(kept, NO_BOUNDS) ?? {};
         assert.equal(
-          named ?? (checked.ok && lacksPrice(checked.usage, price ?? PRICE) ? 'cache_write_1h' : null),
+          unpricedDetail({ ...raw.details, ...beside }, price ?? PRICE) ??
+            (checked.ok ? unpricedPart(checked.usage, price ?? PRICE) : null),
           unpriced,
         );
       });

@@ -38,6 +38,7 @@ const VALUES: Readonly<Record<Kind, fc.Arbitrary<unknown>>> = {
   duration: number,
   amount: fc.bigInt({ min: 0n, max: 2n ** 120n }).map(String),
   usage: fc.record(Object.fromEntries(USAGE_ROWS.map(([name]) => [name, count]))),
+  details: fc.record({ service_tier: anyText, cache_write_1h_tokens: fc.nat() }),
   route,
 };
 

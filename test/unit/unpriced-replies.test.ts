@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { unpricedDetail } from '../../src/domain/settlement/rate-usage.ts';
 import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
 import type { Dialect, KeptReply } from '../../src/generation/dialects/dialect.ts';
 import { messages } from '../../src/generation/dialects/messages.ts';
@@ -13,7 +14,8 @@ import { cutReply, keptReply } from '../support/kept-replies.ts';
 const BOUNDS = { streamed: false, outputTokensMax: null, answers: 1 };
 
 function unpricedOf(dialect: Dialect, reply: KeptReply): string | null {
-  return dialect.readUsage(reply)?.unpriced ?? dialect.readUnpriced?.(reply, BOUNDS) ?? null;
+  const details = { ...dialect.readUsage(reply)?.details, ...dialect.readDetails?.(reply, BOUNDS) };
+  return unpricedDetail(details, null);
 }
 
 describe('a report deeper than calls can be', () => {

@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { unpricedDetail } from '../../src/domain/settlement/rate-usage.ts';
 import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
 import { countTokens } from '../../src/generation/dialects/count-tokens.ts';
 import type { Dialect, RequestBounds } from '../../src/generation/dialects/dialect.ts';
@@ -24,7 +25,9 @@ function boundsOf(dialect: Dialect, body: string): RequestBounds {
 
 /** The field that is named in the refusal; null: nothing is refused. */
 function refusedField(dialect: Dialect, body: string): string | null {
-  const refusal = boundsOf(dialect, body).refusalIfBilled ?? null;
+  const { refusalIfBilled, named } = boundsOf(dialect, body);
+  // Where no deployment has a price for it.
+  const refusal = refusalIfBilled ?? named?.items[0]?.refusal ?? null;
   if (refusal === null) return null;
   assert.equal(refusal.kind, 'not_safely_billable');
   assert.ok(refusal.reason !== undefined && refusal.advice !== undefined, 'it says why, and what to do');
@@ -217,9 +220,10 @@ describe('real clients', {
           requestBody === null
             ? { streamed: false, outputTokensMax: null, answers: 1 }
             : boundsOf(dialect, requestBody.toString());
-        const unpriced = dialect.readUsage(kept)?.unpriced ?? dialect.readUnpriced?.(kept, bounds) ?? null;
-        if (unpriced !== null && (bounds.refusalIfBilled ?? null) === null && bounds.maySearch !== true)
-          odd.push(`${name}: ${unpriced}`);
+        const details = { ...dialect.readUsage(kept)?.details, ...dialect.readDetails?.(kept, bounds) };
+        const unpriced = unpricedDetail(details, null);
+        const isRefused = (bounds.refusalIfBilled ?? bounds.named ?? null) !== null;
+        if (unpriced !== null && !isRefused && bounds.maySearch !== true) odd.push(`${name}: ${unpriced}`);
       }
       const isOfTool = (line: string): boolean => OF_TOOLS.some((part) => line.includes(part));
       assert.deepEqual(

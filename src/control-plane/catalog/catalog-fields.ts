@@ -6,13 +6,13 @@ import type { CatalogState } from '../../domain/configuration/difference.ts';
 import type { CatalogEntry } from '../../domain/configuration/find-warnings.ts';
 import { requestFields } from '../../domain/configuration/request-settings.ts';
 import { API_NAMES, MODEL_KIND_NAMES } from '../../domain/models/apis.ts';
+import { shownAmounts, shownTerms } from '../openapi/price-schemas.ts';
 
 const version = z.int().meta({ description: 'To be named by the next change; grows with every change.' });
 const milliseconds = z.int().optional();
-const usd = z.string().optional();
 
 export const shownPrice = z
-  .object({ input: usd, cached_input: usd, cache_write: usd, cache_write_1h: usd, output: usd, image: usd })
+  .object({ ...shownAmounts, ...shownTerms })
   .meta({ id: 'CatalogPrice', description: 'Decimal strings: dollars per million tokens, `image` per image.' });
 
 export const shownProvider = z

@@ -1,17 +1,15 @@
 // GET /v1/models: the catalog as one body that clients of OpenAI, Anthropic and TypeSafe can read (spec 2.3, 4.6).
 
+import { writeRates, writeTerms } from '../../domain/configuration/price-schema.ts';
 import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
 import { MODEL_KINDS } from '../../domain/models/apis.ts';
 import type { Catalog, Model, ServedBy } from '../../domain/models/catalog.ts';
-import { formatUsdString } from '../../domain/money/format.ts';
 import { ZERO_PICO_USD } from '../../domain/money/pico-usd.ts';
 import type { VirtualModel } from '../../domain/routing/virtual-model.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { callableModels } from './callable-models.ts';
 import { oncePerCatalog } from './once-per-catalog.ts';
 import { virtualEntry } from './virtual-entry.ts';
-
-const TOKENS_PER_PRICE = 1_000_000n;
 
 export function listModels(
   catalog: () => Catalog,
@@ -120,20 +118,10 @@ function streamUsageOf(deployments: readonly ServedBy[]): object {
 }
 
 /** Prices as the catalog file writes them: decimal strings, USD per million tokens, or per image. */
-function pricingOf({ kind }: Model, deployment: ServedBy | undefined): Record<string, string> | null {
+function pricingOf({ kind }: Model, deployment: ServedBy | undefined): Record<string, unknown> | null {
   const price = deployment?.price ?? null;
   if (price === null) return null;
-  const pricing: Record<string, string> = { currency: 'USD' };
   const output = MODEL_KINDS[kind].outputIsFree ? ZERO_PICO_USD : price.output;
-  const perToken = {
-    input: price.input,
-    cached_input: price.cachedInput,
-    cache_write: price.cacheWrite,
-    cache_write_1h: price.hourCacheWrite ?? null,
-    output,
-  };
-  for (const [name, amount] of Object.entries(perToken))
-    if (amount !== null) pricing[name] = formatUsdString(amount * TOKENS_PER_PRICE);
-  if (price.image !== null) pricing['image'] = formatUsdString(price.image);
-  return pricing;
+  const terms = price.terms === undefined ? {} : writeTerms(price.terms);
+  return { currency: 'USD', ...writeRates({ ...price, output }), ...terms };
 }

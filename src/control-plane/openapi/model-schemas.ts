@@ -2,24 +2,12 @@
 
 import { z } from 'zod';
 import { API_NAMES, MODEL_KIND_NAMES } from '../../domain/models/apis.ts';
+import { shownAmounts, shownTerms } from './price-schemas.ts';
 
-const usd = z.string();
-
-const pricing = z
-  .object({
-    currency: z.literal('USD'),
-    input: usd.optional(),
-    cached_input: usd.optional(),
-    cache_write: usd.optional(),
-    cache_write_1h: usd.optional(),
-    output: usd.optional(),
-    image: usd.optional(),
-  })
-  .meta({
-    id: 'ModelPricing',
-    description:
-      'Decimal strings: dollars per million tokens, `image` per image. A price that does not exist is absent.',
-  });
+const pricing = z.object({ currency: z.literal('USD'), ...shownAmounts, ...shownTerms }).meta({
+  id: 'ModelPricing',
+  description: 'Decimal strings: dollars per million tokens, `image` per image. A price that does not exist is absent.',
+});
 
 export const model = z
   .object({

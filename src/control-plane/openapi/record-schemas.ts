@@ -18,6 +18,7 @@ const SCHEMAS: Readonly<Record<Kind, z.ZodType>> = {
   duration: z.int(),
   amount: z.string(),
   usage: z.unknown(),
+  details: z.unknown(),
   route: z.unknown(),
 };
 

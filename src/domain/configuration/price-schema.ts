@@ -2,6 +2,18 @@
 
 import { z } from 'zod';
 import { MODEL_KINDS, type ModelKind } from '../models/apis.ts';
+import {
+  PLAIN,
+  type PriceTerms,
+  type Rates,
+  type RateTier,
+  type SomeRates,
+  type Variation,
+  type VariationKind,
+  type Variations,
+} from '../models/price.ts';
+import { type Factor, formatFactor, parseFactor } from '../money/factor.ts';
+import { formatUsdString } from '../money/format.ts';
 import { parsePricePerMillion, parseUsd } from '../money/parse-usd.ts';
 import { type PicoUsd, ZERO_PICO_USD } from '../money/pico-usd.ts';
 import type { ConfiguredPrice } from './configuration.ts';
@@ -19,15 +31,67 @@ const pricePerMillion = money(
   parsePricePerMillion,
   'must be USD per million tokens as a decimal string in quotes with at most 6 decimals, such as "1.25"',
 );
+const FACTOR = 'must be a factor above zero as a decimal string in quotes with at most 9 decimals, such as "1.1"';
 export const usdSchema = money(parseUsd, 'must be USD as a decimal string in quotes, such as "25.00"');
 
-export const priceSchema = z.strictObject({
+const factor = z.string(FACTOR).transform((text, context): Factor => {
+  const found = parseFactor(text);
+  if (found !== null) return found;
+  context.issues.push({ code: 'custom', message: FACTOR, input: text });
+  return z.NEVER;
+});
+
+const amounts = {
   input: pricePerMillion.optional(),
   cached_input: pricePerMillion.optional(),
   cache_write: pricePerMillion.optional(),
   cache_write_1h: pricePerMillion.optional(),
   output: pricePerMillion.optional(),
   image: usdSchema.optional(),
+};
+type AmountFields = z.output<z.ZodObject<typeof amounts>>;
+
+const tiers = z
+  .array(z.strictObject({ ...amounts, from_input: z.int('must be a whole number').min(1, 'must be at least 1') }))
+  .min(1, 'must name at least one tier')
+  .check(({ value, issues }) => {
+    const isAscending = value.every(({ from_input }, at) => at === 0 || from_input > (value[at - 1]?.from_input ?? 0));
+    if (!isAscending)
+      issues.push({ code: 'custom', message: 'must be in ascending order of from_input', input: value });
+  });
+
+const variation = z.union(
+  [factor, z.strictObject({ ...amounts, factor: factor.optional(), tiers: tiers.optional() })],
+  {
+    error: `must be prices, or a factor: ${FACTOR}`,
+  },
+);
+
+/** `kind`: whose plain names have the price itself, so that they can have none here. */
+function variations(kind: VariationKind) {
+  return z.record(z.string().regex(/^[\w.-]{1,40}$/, 'must be a name'), variation).check(({ value, issues }) => {
+    const plain = Object.keys(value).find((name) => PLAIN[kind].includes(name));
+    if (plain !== undefined)
+      issues.push({ code: 'custom', message: `"${plain}" is what the price itself is for`, input: value });
+  });
+}
+
+/** What is stored as one document beside the amounts. */
+const terms = {
+  tiers: tiers.optional(),
+  service_tiers: variations('serviceTiers').optional(),
+  service_tier_default: z.string().optional(),
+  speeds: variations('speeds').optional(),
+  geos: variations('geos').optional(),
+  factor: factor.optional(),
+};
+type TermFields = z.output<z.ZodObject<typeof terms>>;
+
+export const priceSchema = z.strictObject({ ...amounts, ...terms }).check(({ value, issues }) => {
+  const { service_tier_default: name, service_tiers = {} } = value;
+  if (name === undefined || Object.hasOwn(service_tiers, name)) return;
+  const message = 'must be one of service_tiers';
+  issues.push({ code: 'custom', path: ['service_tier_default'], message, input: value });
 });
 
 /** The amounts of a price as it is written. */
@@ -35,6 +99,7 @@ export type PriceFields = z.output<typeof priceSchema>;
 
 /** A price as it is written, for a model of this kind. */
 export function readPrice(kind: ModelKind, found: PriceFields): ConfiguredPrice {
+  const read = readTermFields(found);
   return {
     input: found.input ?? null,
     cachedInput: found.cached_input ?? null,
@@ -42,6 +107,7 @@ export function readPrice(kind: ModelKind, found: PriceFields): ConfiguredPrice 
     ...(found.cache_write_1h === undefined ? {} : { hourCacheWrite: found.cache_write_1h }),
     output: found.output ?? (MODEL_KINDS[kind].outputIsFree ? ZERO_PICO_USD : null),
     image: found.image ?? null,
+    ...(read === null ? {} : { terms: read }),
   };
 }
 
@@ -49,4 +115,101 @@ export function readPrice(kind: ModelKind, found: PriceFields): ConfiguredPrice 
 export function priceProblem(kind: ModelKind, found: PriceFields): string | null {
   const missing = MODEL_KINDS[kind].neededPrices.find((needed) => found[needed] === undefined);
   return missing === undefined ? null : `a model of kind ${kind} needs the price "${missing}"`;
+}
+
+const storedTerms = z.strictObject(terms);
+
+/** The terms of a stored price, which `writeTerms` has written. */
+export function readTerms(stored: unknown): PriceTerms | null {
+  return readTermFields(storedTerms.parse(stored));
+}
+
+/** null: there are none. */
+function readTermFields(found: TermFields): PriceTerms | null {
+  if (TERM_NAMES.every((name) => found[name] === undefined)) return null;
+  return {
+    tiers: readTiers(found.tiers),
+    serviceTiers: readVariations(found.service_tiers),
+    serviceTierDefault: found.service_tier_default ?? null,
+    speeds: readVariations(found.speeds),
+    geos: readVariations(found.geos),
+    factor: found.factor ?? null,
+  };
+}
+
+const TERM_NAMES = Object.keys(terms) as (keyof TermFields)[];
+
+function readTiers(found: TermFields['tiers'] = []): readonly RateTier[] {
+  return found.map((tier) => ({ fromInput: tier.from_input, rates: readRates(tier) }));
+}
+
+function readVariations(found: TermFields['geos'] = {}): Variations {
+  const read = (written: z.output<typeof variation>): Variation =>
+    'numerator' in written
+      ? { rates: {}, tiers: [], factor: written }
+      : { rates: readRates(written), tiers: readTiers(written.tiers), factor: written.factor ?? null };
+  const named = Object.entries(found).toSorted(([one], [other]) => (one < other ? -1 : 1));
+  return Object.fromEntries(named.map(([name, written]) => [name, read(written)]));
+}
+
+type Amount = keyof typeof amounts;
+const RATE_NAMES = {
+  input: 'input',
+  cached_input: 'cachedInput',
+  cache_write: 'cacheWrite',
+  cache_write_1h: 'hourCacheWrite',
+  output: 'output',
+  image: 'image',
+} as const satisfies Record<Amount, keyof Rates>;
+const RATE_ROWS = Object.entries(RATE_NAMES) as [Amount, keyof Rates][];
+
+function readRates(found: AmountFields): SomeRates {
+  const rates = RATE_ROWS.flatMap(([name, rate]) => (found[name] === undefined ? [] : [[rate, found[name]]]));
+  return Object.fromEntries(rates) as SomeRates;
+}
+
+type Words = Readonly<Record<string, unknown>>;
+
+/** Rates in the words of the file: dollars per million tokens, and per image. */
+export function writeRates(rates: Partial<Rates>): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    RATE_ROWS.flatMap(([name, rate]) => {
+      const amount = rates[rate] ?? null;
+      if (amount === null) return [];
+      return [[name, formatUsdString(rate === 'image' ? amount : amount * TOKENS_PER_PRICE)]];
+    }),
+  );
+}
+
+const TOKENS_PER_PRICE = 1_000_000n;
+
+/** Terms in the words of the file, always the same for the same terms. */
+export function writeTerms(found: PriceTerms): Words {
+  const { serviceTiers, serviceTierDefault, speeds, geos } = found;
+  return {
+    ...writeTiers(found.tiers),
+    ...writeVariations('service_tiers', serviceTiers),
+    ...(serviceTierDefault === null ? {} : { service_tier_default: serviceTierDefault }),
+    ...writeVariations('speeds', speeds),
+    ...writeVariations('geos', geos),
+    ...writeFactor(found.factor),
+  };
+}
+
+function writeFactor(found: Factor | null): Words {
+  return found === null ? {} : { factor: formatFactor(found) };
+}
+
+function writeTiers(found: readonly RateTier[]): Words {
+  if (found.length === 0) return {};
+  return { tiers: found.map(({ fromInput, rates }) => ({ from_input: fromInput, ...writeRates(rates) })) };
+}
+
+function writeVariations(name: string, found: Variations): Words {
+  const write = ({ rates, tiers: ofVariation, factor: own }: Variation): Words | string => {
+    const words = { ...writeRates(rates), ...writeTiers(ofVariation), ...writeFactor(own) };
+    return own !== null && Object.keys(words).length === 1 ? formatFactor(own) : words;
+  };
+  const written = Object.entries(found).map(([key, one]) => [key, write(one)] as const);
+  return written.length === 0 ? {} : { [name]: Object.fromEntries(written) };
 }

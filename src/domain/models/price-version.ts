@@ -5,8 +5,8 @@ export interface PriceVersion {
   readonly version: string;
   readonly provider: string;
   readonly providerModel: string;
-  /** As the configuration file writes it: decimal strings of dollars, by the name of the price. */
-  readonly price: Readonly<Record<string, string>>;
+  /** As the configuration file writes it. */
+  readonly price: Readonly<Record<string, unknown>>;
   readonly createdAtMs: number;
   /** It is the price that requests are charged by now. */
   readonly isPresent: boolean;

@@ -2,7 +2,7 @@
 
 import type { Price } from '../models/price.ts';
 import type { PicoUsd } from '../money/pico-usd.ts';
-import { rateUsage } from '../settlement/rate-usage.ts';
+import { rateUsage, unpricedDetail } from '../settlement/rate-usage.ts';
 import type { Settlement } from '../settlement/settle.ts';
 import type { Usage } from '../usage/usage.ts';
 
@@ -29,5 +29,7 @@ export function baselineCost(baseline: Baseline, ended: EndedRequest): PicoUsd |
   const { ratedCost, charge } = settlement;
   if (baseline === null || usage === null || ratedCost === null || isUnpriced) return null;
   if (isBilled && charge !== ratedCost) return null;
-  return baseline === 'own' ? ratedCost : rateUsage(usage, baseline);
+  if (baseline === 'own') return ratedCost;
+  const { details } = usage;
+  return details !== undefined && unpricedDetail(details, baseline) !== null ? null : rateUsage(usage, baseline);
 }

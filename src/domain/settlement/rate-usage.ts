@@ -1,18 +1,33 @@
-// Computes the price of a usage exactly: whole tokens times whole pico-dollars, so nothing is ever rounded.
+// Computes the price of a usage exactly: whole tokens times whole pico-dollars. Only a factor can leave a fraction of a
+// pico-dollar, which is rounded up, once for the whole bill.
 
-import type { Price } from '../models/price.ts';
+import type { Price, Rates, VariationKind } from '../models/price.ts';
+import { scaleUp } from '../money/factor.ts';
 import { type PicoUsd, picoUsd } from '../money/pico-usd.ts';
-import type { Usage } from '../usage/usage.ts';
+import type { Usage, UsageDetails } from '../usage/usage.ts';
+import { hasVariation, ratesOf } from './rates-of.ts';
 
 /**
  * The usage must have passed checkUsage. null when a count that costs something was not reported or has no price:
- * unknown is never zero. Free output (spec 8, evaluation) is a price of 0, not an absent one.
+ * unknown is never zero. Free output (spec 8, evaluation) is a price of 0, not an absent one. What a reply was served
+ * with and has no price (`unpricedPart`) is rated as if it were plain.
  */
 export function rateUsage(usage: Usage, price: Price): PicoUsd | null {
+  return price.terms === undefined ? rateCounts(usage, price) : rateByTerms(usage, price);
+}
+
+function rateByTerms(usage: Usage, price: Price): PicoUsd | null {
+  const { serviceTier, speed, geo } = usage.details ?? {};
+  const { rates, factor } = ratesOf(price, { inputTokens: usage.inputTokens ?? 0, serviceTier, speed, geo });
+  const cost = rateCounts(usage, rates);
+  return cost === null ? null : picoUsd(scaleUp(cost, factor));
+}
+
+function rateCounts(usage: Usage, rates: Rates): PicoUsd | null {
   // Spec 8: images are billed per image; their tokens are recorded only for analytics.
-  if (price.image !== null) return usage.images === null ? null : picoUsd(BigInt(usage.images) * price.image);
-  const input = rateInput(usage, price);
-  const output = rateCount(usage.outputTokens, price.output);
+  if (rates.image !== null) return usage.images === null ? null : picoUsd(BigInt(usage.images) * rates.image);
+  const input = rateInput(usage, rates);
+  const output = rateCount(usage.outputTokens, rates.output);
   return input === null || output === null ? null : picoUsd(input + output);
 }
 
@@ -20,18 +35,18 @@ export function rateUsage(usage: Usage, price: Price): PicoUsd | null {
  * Cached tokens and cache writes cost the input price where they have none of their own; parts that were not reported
  * count as plain input.
  */
-function rateInput(usage: Usage, price: Price): bigint | null {
-  if (price.input === null || usage.inputTokens === null) return price.input === 0n ? 0n : null;
+function rateInput(usage: Usage, rates: Rates): bigint | null {
+  if (rates.input === null || usage.inputTokens === null) return rates.input === 0n ? 0n : null;
   const cached = usage.cachedInputTokens ?? 0;
   const cacheWrite = usage.cacheWriteTokens ?? 0;
   const hourCacheWrite = usage.hourCacheWriteTokens ?? 0;
   const plain = usage.inputTokens - cached - cacheWrite;
-  let cost = BigInt(plain) * price.input;
+  let cost = BigInt(plain) * rates.input;
   // Most requests have none, and making a bigint of a number leaves compiled code.
-  if (cached > 0) cost += BigInt(cached) * (price.cachedInput ?? price.input);
-  const shortPrice = price.cacheWrite ?? price.input;
+  if (cached > 0) cost += BigInt(cached) * (rates.cachedInput ?? rates.input);
+  const shortPrice = rates.cacheWrite ?? rates.input;
   if (cacheWrite > 0) cost += BigInt(cacheWrite - hourCacheWrite) * shortPrice;
-  if (hourCacheWrite > 0) cost += BigInt(hourCacheWrite) * (price.hourCacheWrite ?? shortPrice);
+  if (hourCacheWrite > 0) cost += BigInt(hourCacheWrite) * (rates.hourCacheWrite ?? shortPrice);
   return cost;
 }
 
@@ -40,7 +55,20 @@ function rateCount(count: number | null, price: PicoUsd | null): bigint | null {
   return price === null || count === null ? null : BigInt(count) * price;
 }
 
-/** Whether some part of a usage has no price of its own and is known to cost more than the price it is rated with. */
-export function lacksPrice({ hourCacheWriteTokens }: Usage, price: Price | null): boolean {
-  return (hourCacheWriteTokens ?? 0) > 0 && (price?.hourCacheWrite ?? null) === null;
+/** What of a usage has no price of its own and may cost more than it is rated with; null: nothing. */
+export function unpricedPart({ hourCacheWriteTokens, details }: Usage, price: Price | null): string | null {
+  const unpriced = details === undefined ? null : unpricedDetail(details, price);
+  if (unpriced !== null) return unpriced;
+  return (hourCacheWriteTokens ?? 0) > 0 && (price?.hourCacheWrite ?? null) === null ? 'cache_write_1h' : null;
+}
+
+/** As `unpricedPart`, of what a reply says beside its counts. */
+export function unpricedDetail(details: UsageDetails, price: Price | null): string | null {
+  const { serviceTier, speed, geo } = details;
+  const lacks = (kind: VariationKind, name: string | undefined): boolean =>
+    name !== undefined && !hasVariation(price?.terms, kind, name);
+  if (lacks('serviceTiers', serviceTier)) return `service_tier ${serviceTier}`;
+  if (lacks('speeds', speed)) return `speed ${speed}`;
+  if (lacks('geos', geo)) return `inference_geo ${geo}`;
+  return details.unpriced ?? null;
 }

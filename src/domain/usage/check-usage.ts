@@ -4,7 +4,7 @@
 import type { Usage } from './usage.ts';
 
 /** Counts as read from the provider's bytes, not checked yet. Absent and null both mean "not reported". */
-export type RawUsage = { readonly [Count in keyof Usage]?: unknown };
+export type RawUsage = { readonly [Count in Exclude<keyof Usage, 'details'>]?: unknown } & Pick<Usage, 'details'>;
 
 /** The bounds from admission; null where a count is not bounded. */
 export interface UsageBounds {
@@ -65,7 +65,7 @@ function usageOfCounts(raw: RawUsage): Usage {
   const cacheWriteTokens = countOrNull(raw.cacheWriteTokens);
   const cacheIsPart = inputTokens !== null && (cachedInputTokens ?? 0) + (cacheWriteTokens ?? 0) <= inputTokens;
   const hourCacheWriteTokens = countOrNull(raw.hourCacheWriteTokens);
-  const usage: Usage = {
+  const counts: Usage = {
     inputTokens,
     // Some providers report more cached tokens than input tokens (163 of 7, as they do not show all of the prompt).
     // Such a part is dropped and the input is rated whole.
@@ -78,6 +78,7 @@ function usageOfCounts(raw: RawUsage): Usage {
       reasoningTokens !== null && outputTokens !== null && reasoningTokens > outputTokens ? null : reasoningTokens,
     images: countOrNull(raw.images),
   };
+  const usage = raw.details === undefined ? counts : { ...counts, details: raw.details };
   if (hourCacheWriteTokens === null || hourCacheWriteTokens === 0 || usage.cacheWriteTokens === null) return usage;
   // A part cannot be more than the whole.
   return { ...usage, hourCacheWriteTokens: Math.min(hourCacheWriteTokens, usage.cacheWriteTokens) };

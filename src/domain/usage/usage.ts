@@ -19,6 +19,18 @@ export interface Usage {
   readonly reasoningTokens: number | null;
   /** Images made, for models priced per image. */
   readonly images: number | null;
+  /** Absent, as nearly always: the counts above are all that its cost depends on. */
+  readonly details?: UsageDetails;
+}
+
+/** What else a reply says that its cost depends on. */
+export interface UsageDetails {
+  /** What the reply was served with, by the reply's own words; else what the request asked for. Absent: plainly. */
+  readonly serviceTier?: string;
+  readonly speed?: string;
+  readonly geo?: string;
+  /** What no price can be for, as a record's error code names it. */
+  readonly unpriced?: string;
 }
 
 /** Nothing was reported. */

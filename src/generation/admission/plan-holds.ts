@@ -4,7 +4,9 @@
 import type { Principal, PrincipalLimit } from '../../domain/identity/principal.ts';
 import { type PicoUsd, picoUsd, ZERO_PICO_USD } from '../../domain/money/pico-usd.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
+import { pricedDeployments } from '../catalog/priced-deployments.ts';
 import type { ServedModel } from '../catalog/serving-catalog.ts';
+import { type WorstPrice, worstOf } from '../catalog/worst-price.ts';
 import type { Dialect, RequestBounds } from '../dialects/dialect.ts';
 import type { ScannedBody } from '../request/scanned-body.ts';
 import { HOUR_CACHE_UNPRICED } from '../request/unpriced-fields.ts';
@@ -80,7 +82,8 @@ const LIMIT_KINDS = ['concurrent_requests', 'requests_per_minute', 'tokens_per_m
 function boundPrice(params: AdmissionParams, tokenBounds: TokenBounds | null, measure: BodyMeasure): PicoUsd | Refusal {
   const { principal, bounds } = params;
   if (principal.walletId === null) return { kind: 'principal_provisioning' };
-  const unbillable = bounds.refusalIfBilled ?? refuseBackground(bounds) ?? refuseHourCache(params);
+  const unbillable =
+    bounds.refusalIfBilled ?? refuseBackground(bounds) ?? refuseNamed(params) ?? refuseHourCache(params);
   if (unbillable !== null) return unbillable;
   if (!isPriced(params)) return UNPRICED_MODEL;
   if (tokenBounds === null) return { kind: 'not_safely_billable', ...missingBound(params) };
@@ -98,8 +101,9 @@ const UNPRICED_MODEL: Refusal = {
 };
 
 /** Whether the catalog has the price of one token each way, or of one image. */
-function isPriced({ dialect, served, bounds }: AdmissionParams): boolean {
-  const price = served.worstPrice.get(dialect.api) ?? null;
+function isPriced(params: AdmissionParams): boolean {
+  const { dialect, bounds } = params;
+  const price = worstRates(params);
   return price !== null && worstCasePrice(dialect, bounds, { inputTokensMax: 1, outputTokensMax: 1 }, price) !== null;
 }
 
@@ -159,16 +163,34 @@ function refuseBackground(bounds: RequestBounds): Refusal | null {
 }
 
 /** Every deployment that may serve must have the price. */
-function refuseHourCache({ dialect, served, bounds }: AdmissionParams): Refusal | null {
-  if (bounds.asksForHourCache !== true) return null;
-  const price = served.worstPrice.get(dialect.api);
-  return price?.inputWithHourCache == null ? HOUR_CACHE_UNPRICED : null;
+function refuseHourCache(params: AdmissionParams): Refusal | null {
+  if (params.bounds.asksForHourCache !== true) return null;
+  return worstRates(params)?.inputWithHourCache == null ? HOUR_CACHE_UNPRICED : null;
+}
+
+function refuseNamed({ dialect, served, bounds: { named } }: AdmissionParams): Refusal | null {
+  if (named === undefined) return null;
+  const able = pricedDeployments(served.deployments.get(dialect.api) ?? [], named);
+  return 'kind' in able ? able : null;
+}
+
+/** Of the deployments that may serve the request; null: one of them has no price. */
+function worstRates({ dialect, served, bounds: { named } }: AdmissionParams): WorstPrice | null {
+  if (named === undefined) return served.worstPrice.get(dialect.api) ?? null;
+  const able = pricedDeployments(served.deployments.get(dialect.api) ?? [], named);
+  return 'kind' in able
+    ? null
+    : worstOf(
+        able.map(({ price }) => price),
+        named.details,
+      );
 }
 
 /** null where the catalog has no price or the request no bound. */
-function worstPrice({ dialect, served, bounds }: AdmissionParams, tokenBounds: TokenBounds | null): PicoUsd | null {
+function worstPrice(params: AdmissionParams, tokenBounds: TokenBounds | null): PicoUsd | null {
+  const { dialect, bounds } = params;
   if (!dialect.charged) return ZERO_PICO_USD;
-  const price = served.worstPrice.get(dialect.api) ?? null;
+  const price = worstRates(params);
   const worst = price === null || tokenBounds === null ? null : worstCasePrice(dialect, bounds, tokenBounds, price);
   return worst === null ? null : picoUsd(worst);
 }

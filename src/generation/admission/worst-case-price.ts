@@ -1,7 +1,7 @@
 // The most a request can cost: what is held before a byte goes upstream.
 
 import type { Model } from '../../domain/models/catalog.ts';
-import type { WorstPrice } from '../catalog/serving-catalog.ts';
+import type { WorstPrice, WorstRates, WorstTier } from '../catalog/worst-price.ts';
 import type { Dialect, RequestBounds } from '../dialects/dialect.ts';
 
 /** The properties of a body that bound its tokens. */
@@ -64,7 +64,13 @@ export function worstCasePrice(
 ): bigint | null {
   // Spec 8: images are billed per image; their tokens are for analytics.
   if (dialect.unit === 'images') return price.image === null ? null : BigInt(bounds.answers) * price.image;
-  const input = bounds.asksForHourCache === true ? (price.inputWithHourCache ?? price.input) : price.input;
-  if (input === null || price.output === null) return null;
-  return BigInt(tokens.inputTokensMax) * input + BigInt(tokens.outputTokensMax) * price.output;
+  const rates = price.tiers === undefined ? price : ratesUpTo(tokens.inputTokensMax, price, price.tiers);
+  const input = bounds.asksForHourCache === true ? (rates.inputWithHourCache ?? rates.input) : rates.input;
+  if (input === null || rates.output === null) return null;
+  return BigInt(tokens.inputTokensMax) * input + BigInt(tokens.outputTokensMax) * rates.output;
+}
+
+/** The highest rates of a request that has at most so many input tokens. */
+function ratesUpTo(inputTokensMax: number, price: WorstPrice, tiers: readonly WorstTier[]): WorstRates {
+  return tiers.findLast(({ fromInput }) => inputTokensMax >= fromInput) ?? price;
 }

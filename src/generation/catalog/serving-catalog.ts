@@ -5,9 +5,9 @@ import type { ApiName } from '../../domain/models/apis.ts';
 import type { Catalog, Model, ServedBy } from '../../domain/models/catalog.ts';
 import { type Price, priceOn } from '../../domain/models/price.ts';
 import type { Provider } from '../../domain/models/provider.ts';
-import { type PicoUsd, picoUsd } from '../../domain/money/pico-usd.ts';
 import type { RoutingTable } from '../../domain/routing/routing-table.ts';
 import { type Credential, providerCredential } from '../../upstream/credential.ts';
+import { type WorstPrice, worstOf } from './worst-price.ts';
 
 /** One provider's deployment of a model on one API, ready to be called. */
 export interface Deployment {
@@ -45,18 +45,6 @@ export interface ServedModel {
 
 export interface ClassifierDeployment extends Deployment {
   readonly via: 'systemone' | 'logprobs';
-}
-
-/**
- * Prices per token (per image) in pico-dollars: the highest that any deployment may charge, however it counts an input
- * token.
- */
-export interface WorstPrice {
-  readonly input: PicoUsd | null;
-  /** The price of input that may be written to a cache for an hour; null: a deployment has no price for that. */
-  readonly inputWithHourCache: PicoUsd | null;
-  readonly output: PicoUsd | null;
-  readonly image: PicoUsd | null;
 }
 
 export interface ServingCatalog {
@@ -100,7 +88,7 @@ function prepareModel(model: Model): ServedModel {
     }
   }
   const worstPrice = new Map<ApiName, WorstPrice | null>();
-  for (const [api, ofApi] of deployments) worstPrice.set(api, worstOf(ofApi));
+  for (const [api, ofApi] of deployments) worstPrice.set(api, worstOf(ofApi.map(({ price }) => price)));
   return { model, deployments, worstPrice, classifiers };
 }
 
@@ -131,31 +119,4 @@ function membersInsteadOfModel(
 /** The model id as JSON, quotes included: made once per catalog entry. */
 export function jsonModelId(modelId: string): Buffer {
   return Buffer.from(JSON.stringify(modelId));
-}
-
-function worstOf(deployments: readonly Deployment[]): WorstPrice | null {
-  const prices = deployments.map((deployment) => deployment.price);
-  if (prices.includes(null)) return null;
-  const known = prices as Price[];
-  const input = highest(
-    known.map((price) => price.input),
-    known.flatMap(({ cachedInput, cacheWrite }) => [cachedInput, cacheWrite]),
-  );
-  return {
-    input,
-    inputWithHourCache: highest([input, ...known.map(({ hourCacheWrite }) => hourCacheWrite ?? null)]),
-    output: highest(known.map(({ output }) => output)),
-    image: highest(known.map(({ image }) => image)),
-  };
-}
-
-/** null: a needed price is missing in some deployment, so there is no upper bound. */
-function highest(needed: readonly (PicoUsd | null)[], optional: readonly (PicoUsd | null)[] = []): PicoUsd | null {
-  let result = 0n;
-  for (const price of needed) {
-    if (price === null) return null;
-    if (price > result) result = price;
-  }
-  for (const price of optional) if (price !== null && price > result) result = price;
-  return picoUsd(result);
 }

@@ -1,15 +1,16 @@
 // The Chat Completions dialect: its control fields, its usage object, the end of its stream (spec 4.1).
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
+import type { Usage } from '../../domain/usage/usage.ts';
 import { readCount, readFlag } from '../request/request-fields.ts';
 import type { ScannedRequest } from '../request/scan/request-scanner.ts';
 import { OPENAI_FIELDS, type UnpricedRequests, withNamedCosts } from '../request/unpriced-fields.ts';
 import { ChatStreamEnd } from '../sse/chat-stream-end.ts';
 import { documentUsage, type EventLine, isDocument, lastEventUsage } from '../sse/usage-window.ts';
-import type { Dialect, KeptReply, ReportedUsage, RequestBounds } from './dialect.ts';
+import type { Dialect, KeptReply, RequestBounds } from './dialect.ts';
 import { endedAtLimit, type LimitMark } from './usage/output-limit.ts';
+import { LAST_CHUNKS_BYTES, tierDetails, withDetails } from './usage/reply-details.ts';
 import { countOf, inclusiveUsage, objectOf, type UsageObject } from './usage/reported-counts.ts';
-import { LAST_CHUNKS_BYTES, unpricedTier, withUnpriced } from './usage/unpriced-replies.ts';
 
 /** `choices[].finish_reason`. */
 const LIMIT_MARK: LimitMark = {
@@ -40,7 +41,7 @@ export const chatCompletions: Dialect = {
   overheadTokens: 0,
   readBounds,
   readUsage,
-  readUnpriced: (reply) => unpricedTier(reply, 1, LAST_CHUNKS_BYTES),
+  readDetails: (reply) => tierDetails(reply, 1, LAST_CHUNKS_BYTES),
   isTruncated: (reply) => endedAtLimit(reply, LIMIT_MARK),
   watchStreamEnd: () => new ChatStreamEnd(),
   isWholeWithoutEnd,
@@ -65,7 +66,7 @@ function readBounds(scanned: ScannedRequest, body: Buffer): RequestBounds | Refu
   );
 }
 
-function readUsage(reply: KeptReply): ReportedUsage | null {
+function readUsage(reply: KeptReply): Usage | null {
   const usage = isDocument(reply.beginning) ? documentUsage(reply) : lastEventUsage(reply, usageOfEvent);
   if (usage === null) return null;
   const input = objectOf(usage['prompt_tokens_details']);
@@ -87,7 +88,7 @@ function readUsage(reply: KeptReply): ReportedUsage | null {
     reasoning: countOf(output['reasoning_tokens']),
     total: countOf(usage['total_tokens']),
   });
-  return withUnpriced(counts, usage);
+  return withDetails(counts, usage, reply);
 }
 
 /** Of an event of the stream: at the top, or where Groq and Moonshot put it. */

@@ -2,8 +2,9 @@
 // 3).
 
 import type { ApiName } from '../../domain/models/apis.ts';
+import type { VariationKind } from '../../domain/models/price.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
-import type { Usage } from '../../domain/usage/usage.ts';
+import type { Usage, UsageDetails } from '../../domain/usage/usage.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
 import type { FormFault, ScannedForm } from '../request/multipart-scan.ts';
 import type { ScannedRequest } from '../request/scan/request-scanner.ts';
@@ -27,12 +28,28 @@ export interface RequestBounds {
   readonly saved?: SavedResponseFields;
   /** Admission refuses a billed organization with this; for others the request is the provider's to judge. */
   readonly refusalIfBilled?: Refusal | null;
+  /** What only the terms of a deployment's price can say the cost of. Absent, as nearly always: nothing. */
+  readonly named?: NamedCosts;
   /** The provider may search, and read what it finds as input. */
   readonly maySearch?: boolean;
   /** Some of the input is to be written to a cache that lives for an hour. */
   readonly asksForHourCache?: boolean;
   /** A header lets the model read or write so much. */
   readonly betaCeilings?: BetaCeilings;
+}
+
+/** What a request names that has a price only at some deployments; a billed organization is served by these alone. */
+export interface NamedCosts {
+  readonly items: readonly NamedCost[];
+  /** As the details of a reply that does not say what it was served with. */
+  readonly details: UsageDetails;
+}
+
+export interface NamedCost {
+  readonly kind: VariationKind;
+  readonly name: string;
+  /** What a billed organization is told where no deployment has a price for it. */
+  readonly refusal: Refusal;
 }
 
 /**
@@ -53,18 +70,14 @@ export function isStored({ saved }: RequestBounds): boolean {
   return saved !== undefined && saved.store !== false;
 }
 
-/** A provider's report, as far as it stands in the usage object. */
-export interface ReportedUsage extends Usage {
-  /** What the report says the reply was served with and that is not in the catalog's price. */
-  readonly unpriced?: string | null;
-}
-
 /** What `CaptureBuffer` keeps of a reply. Of a short one both parts are all of it. */
 export interface KeptReply {
   readonly beginning: Buffer;
   readonly end: Buffer;
   /** The reply broke off, so its last line or bracket may be missing. */
   readonly cut: boolean;
+  /** It is to be told whether the reply names the plain service tier, speed or region, or none. */
+  readonly tellsPlain?: boolean;
 }
 
 /** Sees every chunk of a reply pass; for a stream it tells how far it is. */
@@ -137,12 +150,9 @@ export interface Dialect {
    * decides whether they can be used. A count that is missing, as the output's where a Messages stream broke off, is
    * null.
    */
-  readUsage(reply: KeptReply, watch?: ReplyWatch | null, clientLeft?: boolean): ReportedUsage | null;
-  /**
-   * What the reply says, outside of its usage object, that it was served with and that is not in the catalog's price;
-   * null: nothing.
-   */
-  readonly readUnpriced?: (reply: KeptReply, bounds: RequestBounds) => string | null;
+  readUsage(reply: KeptReply, watch?: ReplyWatch | null, clientLeft?: boolean): Usage | null;
+  /** What the reply says outside of its usage object that its cost depends on; null: nothing. */
+  readonly readDetails?: (reply: KeptReply, bounds: RequestBounds) => UsageDetails | null;
   /**
    * Whether the reply says that it ended at its limit on output tokens; false where it does not say why it ended.
    * Absent where replies have no such limit. `endedBy`: the name of the event that ended a stream.

@@ -1,14 +1,14 @@
 // The embeddings dialect: no stream, priced by its input alone, since a vector is made of no output tokens.
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
-import { NO_COUNTS } from '../../domain/usage/usage.ts';
+import { NO_COUNTS, type Usage } from '../../domain/usage/usage.ts';
 import type { ScannedRequest } from '../request/scan/request-scanner.ts';
 import { OPENAI_FIELDS, type UnpricedRequests, withNamedCosts } from '../request/unpriced-fields.ts';
 import { NO_STREAM } from '../sse/stream-end.ts';
 import { documentUsage } from '../sse/usage-window.ts';
-import type { Dialect, KeptReply, ReportedUsage, RequestBounds } from './dialect.ts';
+import type { Dialect, KeptReply, RequestBounds } from './dialect.ts';
+import { withDetails } from './usage/reply-details.ts';
 import { countOf } from './usage/reported-counts.ts';
-import { withUnpriced } from './usage/unpriced-replies.ts';
 
 const EMBEDDINGS_UNPRICED: UnpricedRequests = {
   fields: OPENAI_FIELDS,
@@ -48,7 +48,7 @@ function readBounds(scanned: ScannedRequest, body: Buffer): RequestBounds {
 }
 
 /** Some providers report only the total, which without output is the input. */
-function readUsage(reply: KeptReply): ReportedUsage | null {
+function readUsage(reply: KeptReply): Usage | null {
   const usage = documentUsage(reply);
   if (usage === null) return null;
   const counts = {
@@ -56,5 +56,5 @@ function readUsage(reply: KeptReply): ReportedUsage | null {
     inputTokens: countOf(usage['prompt_tokens'] ?? usage['total_tokens']),
     outputTokens: 0,
   };
-  return withUnpriced(counts, usage);
+  return withDetails(counts, usage, reply);
 }

@@ -1,16 +1,17 @@
 // The Messages dialect: its control fields, its usage in two places of a stream, the events that end one (spec 4.1).
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
+import type { Usage } from '../../domain/usage/usage.ts';
 import { readCount, readFlag } from '../request/request-fields.ts';
 import type { ScannedRequest } from '../request/scan/request-scanner.ts';
 import { oneOf, ROUTER_FIELDS, SEARCH, type UnpricedRequests, withNamedCosts } from '../request/unpriced-fields.ts';
 import { EventStreamEnd } from '../sse/stream-end.ts';
 import { TerminalEvents } from '../sse/terminal-events.ts';
 import { documentUsage, firstEventWithUsage, isDocument, lastEventUsage } from '../sse/usage-window.ts';
-import type { BetaCeilings, Dialect, KeptReply, ReportedUsage, RequestBounds } from './dialect.ts';
+import type { BetaCeilings, Dialect, KeptReply, RequestBounds } from './dialect.ts';
 import { endedAtLimit, type LimitMark } from './usage/output-limit.ts';
+import { withDetails } from './usage/reply-details.ts';
 import { countOf, objectOf, type UsageObject } from './usage/reported-counts.ts';
-import { withUnpriced } from './usage/unpriced-replies.ts';
 
 const TERMINAL_EVENTS = new TerminalEvents(['message_stop', 'error']);
 
@@ -34,11 +35,13 @@ const MESSAGES_UNPRICED: UnpricedRequests = {
       isFree: oneOf('auto', 'standard_only', 'standard', 'default'),
       reason: 'This service tier has no price in the catalog.',
       advice: 'Leave "service_tier" out, or send "standard_only".',
+      pricedAs: 'serviceTiers',
     },
     inference_geo: {
       isFree: oneOf('global'),
       reason: 'Inference in this region has no price in the catalog.',
       advice: 'Leave "inference_geo" out, or send "global".',
+      pricedAs: 'geos',
     },
     mcp_servers: { ...SEARCH, reason: 'Tools that the provider runs have no price in the catalog.' },
     container: { ...SEARCH, reason: 'Containers of the provider have no price in the catalog.' },
@@ -88,10 +91,10 @@ function readHeaders(bounds: RequestBounds, headerValues: (name: string) => read
   return betaCeilings === null ? bounds : { ...bounds, betaCeilings };
 }
 
-function readUsage(reply: KeptReply): ReportedUsage | null {
+function readUsage(reply: KeptReply): Usage | null {
   if (isDocument(reply.beginning)) {
     const usage = documentUsage(reply);
-    return usage === null ? null : usageOfCounts(usage, usage);
+    return usage === null ? null : usageOfCounts(usage, usage, reply);
   }
   return readStreamUsage(reply);
 }
@@ -102,14 +105,14 @@ function readUsage(reply: KeptReply): ReportedUsage | null {
  * is not known, whatever the former says of it: unless the message was over when it began, as where a tool's result
  * only continues a running program.
  */
-function readStreamUsage(reply: KeptReply): ReportedUsage | null {
+function readStreamUsage(reply: KeptReply): Usage | null {
   const first = firstEventWithUsage(reply);
   const start = first?.type === 'message_start' ? first.usageAt(2) : null;
   const delta = lastEventUsage(reply, (event) => event.usageAt(1));
   if (start === null || delta !== null)
-    return delta === null ? null : usageOfCounts({ ...start, ...finalCounts(start, delta) }, delta);
+    return delta === null ? null : usageOfCounts({ ...start, ...finalCounts(start, delta) }, delta, reply);
   const isOver = !reply.cut && typeof objectOf(first?.json()?.['message'])['stop_reason'] === 'string';
-  return usageOfCounts(start, isOver ? start : {});
+  return usageOfCounts(start, isOver ? start : {}, reply);
 }
 
 /**
@@ -124,13 +127,13 @@ function finalCounts(start: UsageObject | null, delta: UsageObject | null): Usag
 }
 
 /** Anthropic counts what was read from and written to the cache beside the input; ours includes both. */
-function usageOfCounts(counts: UsageObject, final: UsageObject): ReportedUsage {
+function usageOfCounts(counts: UsageObject, final: UsageObject, reply: KeptReply): Usage {
   const plain = countOf(counts['input_tokens']);
   const cached = countOf(counts['cache_read_input_tokens']);
   const cacheWrite = countOf(
     counts['cache_creation_input_tokens'] ?? cacheWritesByLifetime(objectOf(counts['cache_creation'])),
   );
-  const usage: ReportedUsage = {
+  const usage: Usage = {
     inputTokens: plain === null ? null : plain + (cached ?? 0) + (cacheWrite ?? 0),
     cachedInputTokens: cached,
     cacheWriteTokens: cacheWrite,
@@ -139,7 +142,7 @@ function usageOfCounts(counts: UsageObject, final: UsageObject): ReportedUsage {
     images: null,
     hourCacheWriteTokens: countOf(objectOf(counts['cache_creation'])['ephemeral_1h_input_tokens']),
   };
-  return withUnpriced(usage, counts);
+  return withDetails(usage, counts, reply);
 }
 
 function cacheWritesByLifetime(writes: UsageObject): number | null {

@@ -1,6 +1,7 @@
 // The Responses dialect: its control fields, its usage object, the events that end its stream (spec 4.1, 4.2).
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
+import type { Usage, UsageDetails } from '../../domain/usage/usage.ts';
 import { readCount, readFlag, readText } from '../request/request-fields.ts';
 import type { ScannedRequest } from '../request/scan/request-scanner.ts';
 import { OPENAI_FIELDS, type UnpricedRequests, withNamedCosts } from '../request/unpriced-fields.ts';
@@ -8,10 +9,10 @@ import { StoredReply } from '../sse/stored-reply.ts';
 import { EventStreamEnd } from '../sse/stream-end.ts';
 import { TerminalEvents } from '../sse/terminal-events.ts';
 import { documentUsage, type EventLine, isDocument, lastEventUsage, skipSpace } from '../sse/usage-window.ts';
-import type { Dialect, KeptReply, ReportedUsage, RequestBounds, SavedResponseFields } from './dialect.ts';
+import type { Dialect, KeptReply, RequestBounds, SavedResponseFields } from './dialect.ts';
 import { endedAtLimit, type LimitMark, lastEventSaysLimit } from './usage/output-limit.ts';
+import { servedTier, unpricedTools, withDetails } from './usage/reply-details.ts';
 import { countOf, inclusiveUsage, objectOf, type UsageObject } from './usage/reported-counts.ts';
-import { unpricedTier, unpricedTools, withUnpriced } from './usage/unpriced-replies.ts';
 
 const TERMINAL_EVENTS = new TerminalEvents(['response.completed', 'response.incomplete', 'response.failed', 'error']);
 
@@ -48,7 +49,7 @@ export const responses: Dialect = {
   overheadTokens: 0,
   readBounds,
   readUsage,
-  readUnpriced: (reply, { maySearch }) => unpricedTier(reply, 2) ?? unpricedTools(reply, maySearch === true),
+  readDetails,
   isTruncated,
   watchStoredReply: () => new StoredReply(),
   watchStreamEnd: () => new EventStreamEnd(TERMINAL_EVENTS),
@@ -87,7 +88,7 @@ function readConversationObject(scanned: ScannedRequest, body: Buffer): string |
   return typeof id === 'string' ? id : null;
 }
 
-function readUsage(reply: KeptReply): ReportedUsage | null {
+function readUsage(reply: KeptReply): Usage | null {
   const usage = isDocument(reply.beginning) ? documentUsage(reply) : lastEventUsage(reply, usageOfEvent);
   if (usage === null) return null;
   const input = objectOf(usage['input_tokens_details']);
@@ -99,7 +100,14 @@ function readUsage(reply: KeptReply): ReportedUsage | null {
     reasoning: countOf(objectOf(usage['output_tokens_details'])['reasoning_tokens']),
     total: countOf(usage['total_tokens']),
   });
-  return withUnpriced(counts, usage);
+  return withDetails(counts, usage, reply);
+}
+
+function readDetails(reply: KeptReply, { maySearch }: RequestBounds): UsageDetails | null {
+  const serviceTier = servedTier(reply, 2);
+  const unpriced = unpricedTools(reply, maySearch === true);
+  if (serviceTier === null && unpriced === null) return null;
+  return { ...(serviceTier === null ? {} : { serviceTier }), ...(unpriced === null ? {} : { unpriced }) };
 }
 
 /**

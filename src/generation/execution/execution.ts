@@ -109,6 +109,11 @@ export class Execution implements RecordOwner {
     return this.request.id;
   }
 
+  /** The price of who serves has a service tier for requests that name none. */
+  get hasDefaultTier(): boolean {
+    return this.deployment.price?.terms?.serviceTierDefault != null;
+  }
+
   /** The end is recorded. */
   get settled(): boolean {
     return this.state.name === 'settled';

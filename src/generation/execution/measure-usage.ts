@@ -3,7 +3,7 @@
 
 import { checkUsage, NO_USAGE_BOUNDS } from '../../domain/usage/check-usage.ts';
 import type { CountTokensInput, CountTokensOutput } from '../../domain/usage/count-tokens-task.ts';
-import type { Usage } from '../../domain/usage/usage.ts';
+import type { Usage, UsageDetails } from '../../domain/usage/usage.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
 import type { Dialect, ReplyWatch, RequestBounds } from '../dialects/dialect.ts';
 import { type MeasuredUsage, NO_USAGE } from './observed-end.ts';
@@ -31,6 +31,8 @@ export interface MeasurableReply {
   readonly cut: boolean;
   /** It was the client that broke it off. */
   readonly clientLeft: boolean;
+  /** The price has a service tier for requests that name none. */
+  readonly hasDefaultTier: boolean;
 }
 
 /**
@@ -39,13 +41,17 @@ export interface MeasurableReply {
  */
 export function reportedUsage(
   dialect: Dialect,
-  { bounds, relayed, watch, cut, clientLeft }: MeasurableReply,
+  { bounds, relayed, watch, cut, clientLeft, hasDefaultTier }: MeasurableReply,
 ): MeasuredUsage {
-  const kept = { beginning: relayed.beginning(), end: relayed.end(), cut };
+  const tellsPlain = hasDefaultTier || bounds.named !== undefined;
+  const kept = { beginning: relayed.beginning(), end: relayed.end(), cut, tellsPlain };
   const truncated = dialect.isTruncated?.(kept, watch?.endedBy ?? null) === true;
   const raw = dialect.readUsage(kept, watch, clientLeft);
-  const unpriced = raw?.unpriced ?? dialect.readUnpriced?.(kept, bounds) ?? null;
-  const unmeasured = truncated || unpriced !== null ? { ...NO_USAGE, truncated, unpriced } : NO_USAGE;
+  const details = joined(bounds.named?.details, dialect.readDetails?.(kept, bounds), raw?.details);
+  const unmeasured =
+    truncated || details !== undefined
+      ? { ...NO_USAGE, truncated, ...(details === undefined ? {} : { details }) }
+      : NO_USAGE;
   if (raw === null) return unmeasured;
   // A report above what was held is not refused here: the charge stops at the hold and the rest goes to suspense.
   const checked = checkUsage(raw, NO_USAGE_BOUNDS);
@@ -53,17 +59,26 @@ export function reportedUsage(
   const { inputTokens, outputTokens, images } = checked.usage;
   // Half a report cannot be priced: what is missing would be given away.
   const isWhole = dialect.unit === 'images' ? images !== null : inputTokens !== null && outputTokens !== null;
-  if (isWhole)
-    return {
-      usage: checked.usage,
-      source: 'reported',
-      claimed: null,
-      distrust: null,
-      inputReport: null,
-      truncated,
-      unpriced,
-    };
-  return { ...unmeasured, inputReport: inputTokens === null ? null : checked.usage };
+  if (!isWhole) return { ...unmeasured, inputReport: inputTokens === null ? null : checked.usage };
+  const measured: MeasuredUsage = {
+    usage: checked.usage,
+    source: 'reported',
+    claimed: null,
+    distrust: null,
+    inputReport: null,
+    truncated,
+  };
+  return details === undefined ? measured : { ...measured, usage: { ...checked.usage, details }, details };
+}
+
+/** What the reply says stands above what the request asked for, and its usage object above the rest of it. */
+function joined(
+  named: UsageDetails | undefined,
+  reply: UsageDetails | null | undefined,
+  usage: UsageDetails | undefined,
+): UsageDetails | undefined {
+  if (named === undefined && reply == null) return usage;
+  return { ...named, ...reply, ...usage };
 }
 
 export interface CountParams {
@@ -111,6 +126,7 @@ export async function countUsage(
       (counted.ok ? counted.value.outputTokens : null) ?? Math.min(params.outputTokensMax, params.relayed.totalBytes),
     reasoningTokens: null,
     images: null,
+    ...(report.details === undefined ? {} : { details: report.details }),
   };
   return { ...report, usage, source: 'counted' };
 }

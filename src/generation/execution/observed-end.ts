@@ -1,7 +1,7 @@
 // How an execution ended and what it used, before it is rated.
 
 import type { Outcome } from '../../domain/settlement/outcome.ts';
-import type { Usage, UsageSource } from '../../domain/usage/usage.ts';
+import type { Usage, UsageDetails, UsageSource } from '../../domain/usage/usage.ts';
 
 /** The usage to charge by, and where it comes from. */
 export interface MeasuredUsage {
@@ -16,8 +16,8 @@ export interface MeasuredUsage {
   readonly inputReport: Usage | null;
   /** The reply says that it ended at its limit on output tokens (spec 2.5). */
   readonly truncated: boolean;
-  /** What the reply says it was served with and that has no price; null: nothing. */
-  readonly unpriced?: string | null;
+  /** What the reply says beside its counts, also where it has none; those of `usage` where there is one. */
+  readonly details?: UsageDetails;
 }
 
 export const NO_USAGE: MeasuredUsage = {

@@ -3,9 +3,11 @@
 import type { Price } from '../../domain/models/price.ts';
 import type { PicoUsd } from '../../domain/money/pico-usd.ts';
 import { type Baseline, baselineCost } from '../../domain/routing/baseline-cost.ts';
-import { lacksPrice } from '../../domain/settlement/rate-usage.ts';
+import { unpricedDetail, unpricedPart } from '../../domain/settlement/rate-usage.ts';
 import { type Settlement, settle } from '../../domain/settlement/settle.ts';
+import type { Usage } from '../../domain/usage/usage.ts';
 import type { ExecutionEnd } from '../../records/execution-record.ts';
+import type { RecordedDetails } from '../../records/field-types.ts';
 import { type Admission, type AdmissionUse, tokensUsed } from '../admission/admission.ts';
 import type { MeasuredUsage, ObservedEnd } from './observed-end.ts';
 
@@ -30,6 +32,7 @@ export interface RateEndParams {
 export function rateEnd(seen: ObservedEnd, params: RateEndParams): RatedEnd {
   const { admission, price, baseline } = params;
   const { usage, source, claimed, distrust, truncated } = seen.measured;
+  const recorded = usage === null ? null : detailsOf(usage);
   const { hold } = admission;
   const unpriced = unpricedOf(seen.measured, price, hold);
   const settlement = settle({
@@ -64,6 +67,7 @@ export function rateEnd(seen: ObservedEnd, params: RateEndParams): RatedEnd {
     budgetUse: admission.budgets.length === 0 ? null : budgetUse.toString(),
     responseId: seen.responseId,
     itemIds: seen.itemIds ?? [],
+    usageDetails: recorded,
   };
   const use = { charge: settlement.charge ?? 0n, budgetUse, tokens: tokensUsed(seen.outcome, usage) };
   return { end, settlement, use, isUnpriced: unpriced !== null };
@@ -94,15 +98,28 @@ export function lostEnd(end: ExecutionEnd, hold: PicoUsd | null, price: Price | 
     responseId: null,
     baselineCost: null,
     budgetUse: null,
+    usageDetails: null,
+  };
+}
+
+/** null, as nearly always: the counts are all that the cost depends on. */
+function detailsOf({ hourCacheWriteTokens = 0, details }: Usage): RecordedDetails | null {
+  if (details === undefined && (hourCacheWriteTokens ?? 0) === 0) return null;
+  const { serviceTier, speed, geo } = details ?? {};
+  return {
+    ...((hourCacheWriteTokens ?? 0) === 0 ? {} : { cache_write_1h_tokens: hourCacheWriteTokens ?? 0 }),
+    ...(serviceTier === undefined ? {} : { service_tier: serviceTier }),
+    ...(speed === undefined ? {} : { speed }),
+    ...(geo === undefined ? {} : { inference_geo: geo }),
   };
 }
 
 function baselineOf(
   baseline: Baseline,
-  { usage, unpriced = null }: MeasuredUsage,
+  { usage }: MeasuredUsage,
   { price, settlement, hold }: { price: Price | null; settlement: Settlement; hold: PicoUsd | null },
 ): PicoUsd | null {
-  const isUnpriced = unpriced !== null || (usage !== null && lacksPrice(usage, price));
+  const isUnpriced = usage !== null && unpricedPart(usage, price) !== null;
   return baselineCost(baseline, { usage, settlement, isBilled: hold !== null, isUnpriced });
 }
 
@@ -111,12 +128,8 @@ function textOf(amount: bigint | null): string | null {
 }
 
 /** Why a billed execution is charged as held: for its record, and the alarm. */
-function unpricedOf(
-  { usage, unpriced = null }: MeasuredUsage,
-  price: Price | null,
-  hold: PicoUsd | null,
-): string | null {
-  if (hold === null) return null;
-  if (unpriced !== null) return `usage_unpriced: ${unpriced}`;
-  return usage !== null && lacksPrice(usage, price) ? 'usage_unpriced: cache_write_1h' : null;
+function unpricedOf({ usage, details }: MeasuredUsage, price: Price | null, hold: PicoUsd | null): string | null {
+  if (hold === null || (usage === null && details === undefined)) return null;
+  const unpriced = usage === null ? unpricedDetail(details ?? {}, price) : unpricedPart(usage, price);
+  return unpriced === null ? null : `usage_unpriced: ${unpriced}`;
 }

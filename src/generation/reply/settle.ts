@@ -55,13 +55,14 @@ function settleReply(end: ReplyEnd, parts: SettleParts, owner: ExecutionOwner): 
       .catch((fault: unknown) => owner.onUnrecorded(fault));
 }
 
-function reportOf(how: HowItEnded, { reply, params: { dialect, read } }: SettleParts): MeasuredUsage {
+function reportOf(how: HowItEnded, { reply, params: { dialect, read, execution } }: SettleParts): MeasuredUsage {
   return reportedUsage(dialect, {
     bounds: read.bounds,
     relayed: reply.bytes,
     watch: reply.watch,
     cut: how !== 'clean',
     clientLeft: how === 'client_left',
+    hasDefaultTier: execution.hasDefaultTier,
   });
 }
 

@@ -1,9 +1,12 @@
 // Finds what a request names that makes its provider ask another price, or serve another model, than the catalog says
 // (spec 7.4, 8). Each dialect has its table of such fields; those that several dialects share stand here. A billed
-// organization is refused before anything is sent; whoever is not billed may send all of it.
+// organization is refused before anything is sent, unless the price of a deployment says what the value costs; whoever
+// is not billed may send all of it.
 
+import type { VariationKind } from '../../domain/models/price.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
-import type { RequestBounds } from '../dialects/dialect.ts';
+import type { UsageDetails } from '../../domain/usage/usage.ts';
+import type { NamedCost, RequestBounds } from '../dialects/dialect.ts';
 import { stringEnd } from '../sse/json-depth.ts';
 import { readString, type ScannedRequest, type ScannedType } from './scan/request-scanner.ts';
 import type { CostKey } from './scan/scanned-keys.ts';
@@ -14,6 +17,8 @@ interface CostField {
   /** What it would cost beside the catalog's price, or which price it would change. */
   readonly reason: string;
   readonly advice: string;
+  /** Where the price of a deployment may say what each value costs. */
+  readonly pricedAs?: VariationKind;
 }
 
 /** What a dialect's requests can name. */
@@ -23,7 +28,7 @@ export interface UnpricedRequests {
   readonly freeToolTypes: readonly string[];
   /** Beginnings of such types, whose names end with a date. */
   readonly freeToolPrefixes: readonly string[];
-  /** The provider's search: it passes, and a reply that says it was used is charged as held (unpriced-replies.ts). */
+  /** The provider's search: it passes, and a reply that says it was used is charged as held (reply-details.ts). */
   readonly searchToolType: string | null;
   /** Whether replies tell cache writes of an hour from those of five minutes. */
   readonly reportsHourCache: boolean;
@@ -51,6 +56,7 @@ const OPENAI_TIER: CostField = {
   isFree: oneOf('auto', 'default', 'standard', 'on_demand'),
   reason: 'This service tier has no price in the catalog.',
   advice: 'Leave "service_tier" out, or send "auto" or "default".',
+  pricedAs: 'serviceTiers',
 };
 
 /** Of OpenRouter, and of gateways that took its fields over: they are known in each of the three formats. */
@@ -69,6 +75,7 @@ export const ROUTER_FIELDS = {
     isFree: oneOf('standard'),
     reason: 'This speed has no price in the catalog.',
     advice: 'Leave "speed" out, or send "standard".',
+    pricedAs: 'speeds',
   },
 } as const;
 
@@ -115,13 +122,15 @@ export function withNamedCosts(
   const { hasCostKeys, types, typeCount, asksForHourCache } = scanned;
   if (!hasCostKeys && typeCount === 0 && !asksForHourCache) return bounds;
   const tools = types.map((type) => readType(type, body));
+  const named: NamedCost[] = [];
   const refusal =
-    refuseField(table, scanned, body) ??
+    refuseField(table, scanned, body, named) ??
     refuseTool(table, tools, typeCount > types.length) ??
     refuseHourCache(table, scanned);
   return {
     ...bounds,
     ...(refusal === null ? {} : { refusalIfBilled: refusal }),
+    ...(named.length === 0 ? {} : { named: { items: named, details: detailsOf(named) } }),
     ...(tools.includes(table.searchToolType) ? { maySearch: true } : {}),
     ...(asksForHourCache ? { asksForHourCache } : {}),
   };
@@ -130,16 +139,34 @@ export function withNamedCosts(
 /** Longer values are none of the free ones. */
 const VALUE_BYTES_MAX = 4_096;
 
-function refuseField(table: UnpricedRequests, scanned: ScannedRequest, body: Buffer): Refusal | null {
+function detailsOf(named: readonly NamedCost[]): UsageDetails {
+  return Object.fromEntries(named.map(({ kind, name }) => [DETAIL_OF[kind], name]));
+}
+
+const DETAIL_OF = { serviceTiers: 'serviceTier', speeds: 'speed', geos: 'geo' } as const;
+
+/** The first field that no price can be for; those that one can be for are added to `named`. */
+function refuseField(
+  table: UnpricedRequests,
+  scanned: ScannedRequest,
+  body: Buffer,
+  named: NamedCost[],
+): Refusal | null {
   if (!scanned.hasCostKeys) return null;
-  for (const [field, { isFree, reason, advice }] of Object.entries(table.fields)) {
+  for (const [field, { isFree, reason, advice, pricedAs }] of Object.entries(table.fields)) {
     const found = scanned.valueOf(field as CostKey);
     if (found === null || found.kind === 'null' || found.kind === 'false') continue;
-    if (found.end - found.start <= VALUE_BYTES_MAX) {
-      const value: unknown = JSON.parse(body.toString('utf8', found.start, found.end));
-      if ((Array.isArray(value) && value.length === 0) || isFree(value)) continue;
-    }
-    return { kind: 'not_safely_billable', field, reason: `"${field}" cannot be billed. ${reason}`, advice };
+    const isShort = found.end - found.start <= VALUE_BYTES_MAX;
+    const value: unknown = isShort ? JSON.parse(body.toString('utf8', found.start, found.end)) : null;
+    if (isShort && ((Array.isArray(value) && value.length === 0) || isFree(value))) continue;
+    const refusal: Refusal = {
+      kind: 'not_safely_billable',
+      field,
+      reason: `"${field}" cannot be billed. ${reason}`,
+      advice,
+    };
+    if (pricedAs === undefined || typeof value !== 'string') return refusal;
+    named.push({ kind: pricedAs, name: value, refusal });
   }
   return null;
 }

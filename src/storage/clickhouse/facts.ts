@@ -35,6 +35,7 @@ const VALUES: Readonly<Record<Kind, (value: unknown) => unknown>> = {
   flag: (value) => value ?? false,
   duration: (value) => (value == null ? null : Math.round(value as number)),
   amount: (value) => (value == null ? null : dollars(value as string)),
+  details: () => null,
   // Usage and route have columns of their own below.
   usage: () => null,
   route: () => null,

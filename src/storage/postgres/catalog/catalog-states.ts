@@ -26,7 +26,7 @@ const PRICE_IN_USD = `jsonb_strip_nulls(jsonb_build_object(
   'cache_write', trim_scale(p.cache_write * 0.000001)::text,
   'cache_write_1h', trim_scale(p.cache_write_1h * 0.000001)::text,
   'output', trim_scale(p.output * 0.000001)::text,
-  'image', trim_scale(p.image * 0.000000000001)::text))`;
+  'image', trim_scale(p.image * 0.000000000001)::text)) || coalesce(p.terms, '{}')`;
 
 const MODELS = `
   SELECT 'model', m.id, m.version::double precision, m.position,

@@ -1,5 +1,6 @@
 // Loads the catalog: one consistent snapshot of providers, models, aliases and current prices.
 
+import { readTerms } from '../../../domain/configuration/price-schema.ts';
 import { type RequestFields, readRequestSettings } from '../../../domain/configuration/request-settings.ts';
 import type { ApiName, ModelKind } from '../../../domain/models/apis.ts';
 import type { Catalog, Model, ServedBy, StreamUsage } from '../../../domain/models/catalog.ts';
@@ -29,7 +30,7 @@ interface DeploymentRow {
   readonly stream_usage: StreamUsage | null;
   readonly via: 'logprobs' | null;
   readonly price:
-    | ({ version: string } & Readonly<
+    | ({ version: string; terms: unknown } & Readonly<
         Record<'input' | 'cached_input' | 'cache_write' | 'cache_write_1h' | 'output' | 'image', string | null>
       >)
     | null;
@@ -61,7 +62,8 @@ const MODELS = `
              'price', CASE WHEN p.version IS NULL THEN NULL
                ELSE json_build_object('version', p.version::text, 'input', p.input::text,
                'cached_input', p.cached_input::text, 'cache_write', p.cache_write::text, 'cache_write_1h',
-                 p.cache_write_1h::text, 'output', p.output::text, 'image', p.image::text) END
+                 p.cache_write_1h::text, 'output', p.output::text, 'image', p.image::text,
+                 'terms', p.terms) END
            ) ORDER BY s.position)
            FROM served_by s LEFT JOIN prices p ON p.version = s.price_version WHERE s.model_id = m.id),
              '[]') AS served_by
@@ -156,6 +158,7 @@ function toServedBy(deployment: DeploymentRow, providers: ReadonlyMap<string, Pr
 
 function toPrice(row: NonNullable<DeploymentRow['price']>): Price {
   const hourCacheWrite = toMoney(row.cache_write_1h);
+  const terms = row.terms === null ? null : readTerms(row.terms);
   return {
     version: row.version,
     input: toMoney(row.input),
@@ -164,6 +167,7 @@ function toPrice(row: NonNullable<DeploymentRow['price']>): Price {
     output: toMoney(row.output),
     image: toMoney(row.image),
     ...(hourCacheWrite === null ? {} : { hourCacheWrite }),
+    ...(terms === null ? {} : { terms }),
   };
 }
 

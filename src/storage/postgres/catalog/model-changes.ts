@@ -2,7 +2,13 @@
 // function runs inside changeCatalog (change-catalog.ts).
 
 import type { ConfiguredDeployment, ConfiguredModel } from '../../../domain/configuration/configuration.ts';
-import { type PriceFields, priceProblem, readPrice } from '../../../domain/configuration/price-schema.ts';
+import {
+  type PriceFields,
+  priceProblem,
+  readPrice,
+  readTerms,
+  writeTerms,
+} from '../../../domain/configuration/price-schema.ts';
 import type { ModelKind } from '../../../domain/models/apis.ts';
 import type { Refused } from '../../../domain/refusals/refused.ts';
 import { contradicts, invalid, NOT_FOUND } from '../identity/change.ts';
@@ -82,7 +88,7 @@ async function putAliases(client: PostgresClient, models: readonly ConfiguredMod
 
 /** Of `prices p`, as `amountsOf` has them; text, since JSON numbers are not exact in JavaScript. */
 const STORED_PRICE = `CASE WHEN p.version IS NOT NULL THEN json_build_array(p.input::text, p.cached_input::text,
-  p.cache_write::text, p.cache_write_1h::text, p.output::text, p.image::text)::jsonb::text END`;
+  p.cache_write::text, p.cache_write_1h::text, p.output::text, p.image::text, p.terms)::jsonb::text END`;
 
 interface StoredDeployment {
   readonly provider_id: string;
@@ -108,7 +114,7 @@ async function putDeployments(client: PostgresClient, model: ConfiguredModel): P
       deployment.apis,
       deployment.stream_usage,
       deployment.via,
-      deployment.price === null ? null : JSON.parse(deployment.price),
+      deployment.price === null ? null : storedAmounts(deployment.price),
     ]);
   const describeWanted = (deployment: ConfiguredDeployment): string =>
     JSON.stringify([
@@ -129,7 +135,7 @@ async function putDeployments(client: PostgresClient, model: ConfiguredModel): P
         known.provider_id === deployment.provider &&
         known.provider_model === deployment.providerModel &&
         known.price !== null &&
-        JSON.stringify(JSON.parse(known.price)) === price,
+        JSON.stringify(storedAmounts(known.price)) === price,
     );
     const version =
       deployment.price === null ? null : (same?.price_version ?? (await insertPrice(client, model.id, deployment)));
@@ -152,11 +158,22 @@ async function putDeployments(client: PostgresClient, model: ConfiguredModel): P
 
 type PricedDeployment = Pick<ConfiguredDeployment, 'provider' | 'providerModel' | 'price'>;
 
-function amountsOf({ price }: PricedDeployment): (string | null)[] | null {
+type Amounts = readonly [...amounts: (string | null)[], terms: object | null];
+
+/** The amounts of a price, and its terms behind them. */
+function amountsOf({ price }: PricedDeployment): Amounts | null {
   if (price === null) return null;
-  return [price.input, price.cachedInput, price.cacheWrite, price.hourCacheWrite, price.output, price.image].map(
-    (amount) => amount?.toString() ?? null,
-  );
+  const amounts = [price.input, price.cachedInput, price.cacheWrite, price.hourCacheWrite, price.output, price.image];
+  const terms = price.terms === undefined ? null : writeTerms(price.terms);
+  return [...amounts.map((amount) => amount?.toString() ?? null), terms];
+}
+
+/** As `amountsOf` has them: Postgres keeps the members of a document in an order of its own. */
+function storedAmounts(stored: string): Amounts {
+  const values = JSON.parse(stored) as [...(string | null)[], object | null];
+  const terms = values.pop() ?? null;
+  const read = terms === null ? null : readTerms(terms);
+  return [...(values as (string | null)[]), read === null ? null : writeTerms(read)];
 }
 
 async function insertPrice(
@@ -166,8 +183,8 @@ async function insertPrice(
 ): Promise<string | null> {
   const { rows } = await client.query<{ version: string }>(
     `INSERT INTO prices (model_id, provider_id, provider_model, input, cached_input, cache_write, cache_write_1h,
-      output, image)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING version`,
+      output, image, terms)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING version`,
     [modelId, deployment.provider, deployment.providerModel, ...(amountsOf(deployment) ?? [])],
   );
   return rows[0]?.version ?? null;
@@ -206,7 +223,8 @@ export async function putPrice(client: PostgresClient, change: PriceChange): Pro
       providerModel: provider_model,
       price: price === null ? null : readPrice(first.kind, price),
     };
-    if (JSON.stringify(JSON.parse(stored ?? 'null')) === JSON.stringify(amountsOf(deployment))) continue;
+    const present = stored === null ? null : storedAmounts(stored);
+    if (JSON.stringify(present) === JSON.stringify(amountsOf(deployment))) continue;
     const version = price === null ? null : await insertPrice(client, model, deployment);
     await client.query('UPDATE served_by SET price_version = $3 WHERE model_id = $1 AND position = $2', [
       model,

@@ -1,16 +1,17 @@
-// What a reply says it was served with that is not in the catalog's price: a service tier, a speed, a region, tools
-// that the provider ran. Such a reply is charged as held, and its record says why (domain/settlement/settle.ts). Read
-// without parsing the reply: only what has no price is looked at twice.
+// What a reply says, beside its counts, that its cost depends on: a service tier, a speed, a region, tools that the
+// provider ran. What of it the price does not have is charged as held, and the record says why
+// (domain/settlement/settle.ts). Read without parsing the reply: only what is not plain is looked at twice.
 
 import { Buffer } from 'node:buffer';
+import { PLAIN, type VariationKind } from '../../../domain/models/price.ts';
 import { parseObject } from '../../../domain/usage/countable-text.ts';
+import type { Usage, UsageDetails } from '../../../domain/usage/usage.ts';
 import { matchesAt } from '../../../platform/matches-at.ts';
 import { DepthFromEnd, DepthFromStart } from '../../sse/json-depth.ts';
 import { isDocument, OBJECT_BYTES_MAX, objectEnd, skipSpace } from '../../sse/usage-window.ts';
-import type { KeptReply, ReportedUsage } from '../dialect.ts';
+import type { KeptReply } from '../dialect.ts';
 import { objectOf, type UsageObject } from './reported-counts.ts';
 
-const TIERS_PRICED = ['default', 'standard', 'on_demand', 'auto'];
 const QUOTE = 0x22;
 const COLON = 0x3a;
 const LINE_FEED = 0x0a;
@@ -34,18 +35,34 @@ const SEARCH_CALL = Buffer.from('"web_search_call"');
 export const LAST_CHUNKS_BYTES = 8_192;
 
 /**
- * The service tier of a reply, where it has no price. `eventDepth`: of the key in the data of an event; in a document
- * it is 1.
+ * The service tier that a reply names last; null: none, or the plain one (`isTold`). `eventDepth`: of the key in the
+ * data of an event; in a document it is 1.
  */
-export function unpricedTier(reply: KeptReply, eventDepth: number, bytesMax = Number.MAX_SAFE_INTEGER): string | null {
+export function servedTier(reply: KeptReply, eventDepth: number, bytesMax = Number.MAX_SAFE_INTEGER): string | null {
   const place = new ReplyPlace(reply, eventDepth, bytesMax);
   const keys: number[] = [];
   for (let key = place.find(TIER_KEY, 0); key !== -1; key = place.find(TIER_KEY, key + 1)) {
-    const tier = tierAt(place.bytes, key);
-    if (tier !== null && !TIERS_PRICED.includes(tier)) keys.push(key);
+    if (isTold(reply, 'serviceTiers', tierAt(place.bytes, key))) keys.push(key);
   }
-  const [own] = place.thoseAtTop(keys);
-  return own === undefined ? null : `service_tier ${tierAt(place.bytes, own)}`;
+  const own = place.thoseAtTop(keys).at(-1);
+  return own === undefined ? null : tierAt(place.bytes, own);
+}
+
+/** The tier as details; null: there are none. */
+export function tierDetails(
+  reply: KeptReply,
+  eventDepth: number,
+  bytesMax = Number.MAX_SAFE_INTEGER,
+): UsageDetails | null {
+  const serviceTier = servedTier(reply, eventDepth, bytesMax);
+  return serviceTier === null ? null : { serviceTier };
+}
+
+/**
+ * Plain names are told apart from silence only where the request or the price has named another; `auto` says nothing.
+ */
+function isTold({ tellsPlain }: KeptReply, kind: VariationKind, name: unknown): name is string {
+  return typeof name === 'string' && (tellsPlain === true ? name !== 'auto' : !PLAIN[kind].includes(name));
 }
 
 function tierAt(bytes: Buffer, key: number): string | null {
@@ -86,22 +103,10 @@ function toolUsageAt(bytes: Buffer, key: number): { readonly start: number; read
  * counted as input.
  */
 const FREE_TOOL_COUNTS = ['tool_search_requests'];
-const SPEEDS_PRICED = ['standard'];
-const REGIONS_PRICED = ['global', 'not_available'];
 
-/** Of a usage object that says it itself, as Anthropic's. */
+/** What a usage object itself says was used that no price can be for. */
 function unpricedUsage(usage: UsageObject): string | null {
-  const {
-    service_tier: tier,
-    speed,
-    inference_geo: region,
-    server_tool_use: tools,
-    num_server_side_tools_used: toolCalls,
-    iterations,
-  } = usage;
-  if (typeof tier === 'string' && !TIERS_PRICED.includes(tier)) return `service_tier ${shorten(tier)}`;
-  if (typeof speed === 'string' && !SPEEDS_PRICED.includes(speed)) return `speed ${shorten(speed)}`;
-  if (typeof region === 'string' && !REGIONS_PRICED.includes(region)) return `inference_geo ${shorten(region)}`;
+  const { server_tool_use: tools, num_server_side_tools_used: toolCalls, iterations } = usage;
   if (typeof toolCalls === 'number' && toolCalls > 0) return 'num_server_side_tools_used';
   // The totals of the reply are those of its messages: a compaction, or advice of another model, is billed beside them.
   const beside = Array.isArray(iterations)
@@ -112,10 +117,21 @@ function unpricedUsage(usage: UsageObject): string | null {
   return used === null ? null : `server_tool_use ${used}`;
 }
 
-/** The counts of a report, with what it says beside them. */
-export function withUnpriced(counts: ReportedUsage, usage: UsageObject): ReportedUsage {
+/** The counts of a report, with what its usage object says beside them, as Anthropic's. */
+export function withDetails(counts: Usage, usage: UsageObject, reply: KeptReply): Usage {
+  const { service_tier: serviceTier, speed, inference_geo: geo } = usage;
   const unpriced = unpricedUsage(usage);
-  return unpriced === null ? counts : { ...counts, unpriced };
+  const tier = isTold(reply, 'serviceTiers', serviceTier) ? shorten(serviceTier) : null;
+  const ownSpeed = isTold(reply, 'speeds', speed) ? shorten(speed) : null;
+  const region = isTold(reply, 'geos', geo) ? shorten(geo) : null;
+  if (unpriced === null && tier === null && ownSpeed === null && region === null) return counts;
+  const details: UsageDetails = {
+    ...(tier === null ? {} : { serviceTier: tier }),
+    ...(ownSpeed === null ? {} : { speed: ownSpeed }),
+    ...(region === null ? {} : { geo: region }),
+    ...(unpriced === null ? {} : { unpriced }),
+  };
+  return { ...counts, details };
 }
 
 /** The part of a reply that is searched, and how deep a place in it lies. */

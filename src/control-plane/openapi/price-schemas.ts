@@ -1,0 +1,32 @@
+// The members of a price as it is shown, in the words of the configuration file, for the OpenAPI document.
+
+import { z } from 'zod';
+
+const usd = z.string();
+
+export const shownAmounts = {
+  input: usd.optional(),
+  cached_input: usd.optional(),
+  cache_write: usd.optional(),
+  cache_write_1h: usd.optional(),
+  output: usd.optional(),
+  image: usd.optional(),
+};
+
+const factor = z.string().meta({ description: 'What all prices of tokens and images are multiplied by.' });
+const tiers = z.array(z.object({ ...shownAmounts, from_input: z.int() })).meta({
+  description: 'Prices of the whole request from so many input tokens on; what a tier does not name stays.',
+});
+const variations = z.record(
+  z.string(),
+  z.union([factor, z.object({ ...shownAmounts, factor: factor.optional(), tiers: tiers.optional() })]),
+);
+
+export const shownTerms = {
+  tiers: tiers.optional(),
+  service_tiers: variations.optional().meta({ description: 'By service tier: a factor, or the prices that differ.' }),
+  service_tier_default: z.string().optional().meta({ description: 'Of a request that names none, or `auto`.' }),
+  speeds: variations.optional(),
+  geos: variations.optional(),
+  factor: factor.optional(),
+};

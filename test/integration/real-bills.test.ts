@@ -1,0 +1,168 @@
+// Prices with terms through the whole installation: from the configuration file to the catalog, the hold, the charge
+// and the record by which a bill can be audited. What each part of a price costs: test/contract/8-real-bills.test.ts.
+
+import assert from 'node:assert/strict';
+import { dirname, join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-invariants.ts';
+import { type FakeUpstream, type Script, startFakeUpstream } from '../support/fake-upstream.ts';
+import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { httpCall } from '../support/http-call.ts';
+import { type LedgerRow, type LedgerView, openLedgerView } from '../support/ledger-view.ts';
+import { KEYS, testConfiguration } from '../support/test-configuration.ts';
+import { waitFor } from '../support/waiting.ts';
+
+const CHAT = '/v1/chat/completions';
+const MESSAGES = '/v1/messages';
+const APIS = ['chat_completions', 'responses', 'messages'] as const;
+const PLAIN = '{ input: "1.25", cached_input: "0.125", cache_write: "1.5", output: "10.00" }';
+const TERMS = `{ input: "1.25", output: "10.00", cache_write_1h: "2.5", factor: "1.10",
+          tiers: [{ from_input: 200, input: "2.5" }],
+          service_tiers: { priority: { input: "2.5", output: "20" }, flex: "0.50" }, speeds: { fast: "6" } }`;
+const WRITTEN = {
+  cache_write_1h: '2.5',
+  factor: '1.1',
+  tiers: [{ from_input: 200, input: '2.5' }],
+  service_tiers: { flex: '0.5', priority: { input: '2.5', output: '20' } },
+  speeds: { fast: '6' },
+};
+
+describe('prices with terms', () => {
+  let upstream: FakeUpstream;
+  let tollgate: Tollgate;
+  let ledger: LedgerView;
+  let reply: Script;
+  const asked: string[] = [];
+
+  before(async () => {
+    upstream = await startFakeUpstream(({ body }) => {
+      asked.push((JSON.parse(body.toString()) as { model: string }).model);
+      return reply;
+    });
+    const models = [
+      { id: 'sim/small', providerModel: 'first', outputCap: 16_384, apis: APIS },
+      { id: 'sim/other', providerModel: 'other', outputCap: 16_384, apis: APIS },
+    ];
+    // The first deployment has the plain price alone, the second one all the terms.
+    const second = `      - { provider: upstream, model: second, apis: [${APIS.join(', ')}], price: ${TERMS} }\n`;
+    const yaml = testConfiguration({ upstreamUrl: upstream.url, models });
+    tollgate = await startTollgate({ configurationYaml: yaml.replace(`${PLAIN}\n`, (found) => found + second) });
+    ledger = openLedgerView(tollgate.postgresUrl);
+  });
+  after(async () => {
+    await ledger?.close();
+    await tollgate?.stop();
+    await upstream?.close();
+  });
+
+  async function post(path: string, fields: object) {
+    const body = { model: 'sim/small', messages: [{ role: 'user', content: 'hi' }], max_tokens: 50, ...fields };
+    const headers = { authorization: `Bearer ${KEYS.acme}`, 'content-type': 'application/json' };
+    return httpCall(`${tollgate.url}${path}`, { headers, body: JSON.stringify(body) });
+  }
+
+  async function posted(path: string, fields: object, body: object): Promise<LedgerRow> {
+    reply = { headers: [['content-type', 'application/json']], body: JSON.stringify(body) };
+    const answer = await post(path, fields);
+    assert.equal(answer.status, 200, answer.body.toString());
+    const [row] = await waitFor(
+      'the execution to be posted',
+      () =>
+        ledger.query(
+          `SELECT charge::text, suspense::text, rated_cost::text AS rated, authorized_amount::text AS held, error_code,
+                  provider_model AS served, usage_details AS details, price_version
+             FROM generations WHERE id = $1 AND outcome IS NOT NULL`,
+          [answer.headers['x-service-execution-id']],
+        ),
+      (rows) => rows.length === 1,
+    );
+    return row ?? {};
+  }
+
+  const COUNTS = { prompt_tokens: 40, completion_tokens: 3, total_tokens: 43 };
+
+  test('the plain price serves what names nothing, and its record says nothing more', async () => {
+    const { charge, served, details } = await posted(CHAT, {}, { choices: [], usage: COUNTS, service_tier: 'default' });
+    // 40 × 1 250 000 + 3 × 10 000 000
+    assert.deepEqual([charge, served, details], ['80000000', 'first', null]);
+  });
+
+  test('a service tier is served by the deployment that has a price for it, held and charged by that', async () => {
+    const fields = { service_tier: 'priority' };
+    const row = await posted(CHAT, fields, { choices: [], usage: COUNTS, service_tier: 'priority' });
+    // (40 × 2 500 000 + 3 × 20 000 000) × 1.1
+    assert.deepEqual([row['charge'], row['suspense'], row['error_code']], ['176000000', '0', null]);
+    assert.deepEqual([row['served'], row['details']], ['second', { service_tier: 'priority' }]);
+    const bytes = BigInt(JSON.stringify({ model: 'sim/small', messages: [{ role: 'user', content: 'hi' }] }).length);
+    // The bytes of the body at least, at 2 500 000 × 1.1, and 50 × 20 000 000 × 1.1.
+    assert.ok(BigInt(String(row['held'])) > bytes * 2_750_000n + 1_100_000_000n, String(row['held']));
+  });
+
+  test('a tier by the size of the input, and what the reply does not say', async () => {
+    const fields = { service_tier: 'flex', messages: [{ role: 'user', content: 'x'.repeat(400) }] };
+    const usage = { prompt_tokens: 200, completion_tokens: 1, total_tokens: 201 };
+    const row = await posted(CHAT, fields, { choices: [], usage });
+    // (200 × 2 500 000 + 1 × 10 000 000) × 1.1 × 0.5
+    assert.deepEqual([row['charge'], row['details']], ['280500000', { service_tier: 'flex' }]);
+  });
+
+  test('a speed, with cache writes of an hour', async () => {
+    const usage = {
+      input_tokens: 10,
+      cache_creation_input_tokens: 100,
+      cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 100 },
+      output_tokens: 3,
+      speed: 'fast',
+      inference_geo: 'not_available',
+    };
+    const row = await posted(MESSAGES, { speed: 'fast' }, { content: [], usage });
+    // (10 × 1 250 000 + 100 × 2 500 000 + 3 × 10 000 000) × 1.1 × 6
+    assert.deepEqual([row['charge'], row['error_code']], ['1930500000', null]);
+    assert.deepEqual(row['details'], { cache_write_1h_tokens: 100, speed: 'fast', inference_geo: 'not_available' });
+  });
+
+  test('a tier that a reply names and that has no price is charged as held', async () => {
+    const row = await posted(CHAT, {}, { choices: [], usage: COUNTS, service_tier: 'priority' });
+    assert.deepEqual([row['charge'], row['error_code']], [row['held'], 'usage_unpriced: service_tier priority']);
+    assert.equal(row['served'], 'first');
+  });
+
+  test('what no deployment has a price for is refused, and nothing is sent', async () => {
+    asked.length = 0;
+    for (const [fields, field] of [
+      [{ service_tier: 'scale' }, 'service_tier'],
+      [{ model: 'sim/other', service_tier: 'flex' }, 'service_tier'],
+    ] as const) {
+      const refused = await post(CHAT, fields);
+      assert.equal(refused.status, 422);
+      assert.match(refused.body.toString(), new RegExp(field));
+    }
+    assert.deepEqual(asked, []);
+  });
+
+  test('the catalog shows the price as it is written, and the file changes nothing when it is applied again', async () => {
+    const headers = { authorization: `Bearer ${KEYS.acme}`, 'x-provider-data': 'true' };
+    const answer = await httpCall(`${tollgate.url}/v1/models`, { headers, method: 'GET' });
+    const { data } = JSON.parse(answer.body.toString()) as { data: { id: string; pricing: object }[] };
+    assert.deepEqual(
+      data.filter(({ id }) => id === 'sim/small').map(({ pricing }) => pricing),
+      [
+        { currency: 'USD', input: '1.25', cached_input: '0.125', cache_write: '1.5', output: '10' },
+        { currency: 'USD', input: '1.25', output: '10', ...WRITTEN },
+      ],
+    );
+    const versions = () => ledger.query('SELECT count(*)::int AS count FROM prices');
+    const before_ = await versions();
+    const applied = await tollgate.run(['apply', join(dirname(tollgate.dataDir), 'tollgate.yaml')]);
+    assert.equal(applied.exitCode, 0, applied.output);
+    assert.match(applied.output, /catalog is still version/);
+    assert.deepEqual(await versions(), before_);
+  });
+
+  test('the books hold', async () => {
+    const broken = await findBrokenInvariants({
+      query: async (text: string) => ({ rows: await ledger.query(text) }),
+    } as never);
+    assert.deepEqual(broken, []);
+  });
+});

@@ -1,0 +1,104 @@
+// Rates a reply by a price as an operator writes it, on the way that a reply of the gateway takes: schema, dialect,
+// report, rating.
+
+import assert from 'node:assert/strict';
+import { priceSchema, readPrice } from '../../src/domain/configuration/price-schema.ts';
+import type { Model } from '../../src/domain/models/catalog.ts';
+import type { Price } from '../../src/domain/models/price.ts';
+import type { Provider } from '../../src/domain/models/provider.ts';
+import { NO_ROUTING } from '../../src/domain/routing/routing-table.ts';
+import { rateUsage, unpricedDetail, unpricedPart } from '../../src/domain/settlement/rate-usage.ts';
+import type { Usage } from '../../src/domain/usage/usage.ts';
+import { planHolds } from '../../src/generation/admission/plan-holds.ts';
+import { prepareCatalog } from '../../src/generation/catalog/serving-catalog.ts';
+import type { Dialect, RequestBounds } from '../../src/generation/dialects/dialect.ts';
+import { reportedUsage } from '../../src/generation/execution/measure-usage.ts';
+import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
+import { keptReply } from './kept-replies.ts';
+import { principalOf } from './principals.ts';
+
+const scanner = new RequestScanner();
+
+/** As a configuration file or a request has it. */
+export function priceOf(written: object): Price {
+  return { version: '1', ...readPrice('text', priceSchema.parse(written)) };
+}
+
+function boundsOf(dialect: Dialect, request: object): RequestBounds {
+  const body = Buffer.from(JSON.stringify({ model: 'm', ...request }));
+  const bounds = dialect.readBounds(scanner.scan(body), body);
+  assert.ok(!('kind' in bounds), JSON.stringify(request));
+  return bounds;
+}
+
+export interface RatedReply {
+  readonly usage: Usage | null;
+  readonly cost: bigint | null;
+  /** Why it is charged as held; null: all of it has a price. */
+  readonly unpriced: string | null;
+}
+
+export function rateReply(dialect: Dialect, request: object, reply: string, price: Price): RatedReply {
+  const kept = keptReply(reply);
+  const relayed = { totalBytes: Buffer.byteLength(reply), beginning: () => kept.beginning, end: () => kept.end };
+  const hasDefaultTier = price.terms?.serviceTierDefault != null;
+  const bounds = boundsOf(dialect, request);
+  const reported = { bounds, relayed, watch: null, cut: false, clientLeft: false, hasDefaultTier };
+  const { usage, details } = reportedUsage(dialect, reported);
+  if (usage === null) return { usage, cost: null, unpriced: unpricedDetail(details ?? {}, price) };
+  return { usage, cost: rateUsage(usage, price), unpriced: unpricedPart(usage, price) };
+}
+
+const MODEL: Omit<Model, 'servedBy'> = {
+  id: 'm',
+  displayName: 'M',
+  kind: 'text',
+  aliases: [],
+  contextLength: 1_000_000,
+  maxOutputTokens: 100_000,
+  maxCompletionTokensCap: null,
+  attachmentTokensMax: null,
+  tokenizer: 'o200k_base',
+  active: true,
+  createdAtMs: 0,
+};
+
+export interface HeldRequest {
+  /** In pico-dollars, or the field that the refusal names. */
+  readonly held: bigint | string;
+  readonly inputTokensMax: number;
+}
+
+/** What a billed organization's request holds where these prices are the deployments', first to last. */
+export function holdFor(dialect: Dialect, request: object, prices: readonly (object | null)[]): HeldRequest {
+  const provider: Provider = {
+    id: 'p',
+    baseUrl: 'http://p.test',
+    apiKey: 'k',
+    auth: 'bearer',
+    onDisconnect: 'cancel',
+  };
+  const servedBy = prices.map((price) => ({
+    provider,
+    providerModel: 'm',
+    apis: [dialect.api],
+    price: price === null ? null : priceOf(price),
+  }));
+  const model = { ...MODEL, servedBy };
+  const catalog = { version: 1, models: [model], byName: new Map([['m', model]]), routing: NO_ROUTING };
+  const served = prepareCatalog(catalog).byName.get('m');
+  assert.ok(served);
+  const body = Buffer.from(JSON.stringify({ model: 'm', ...request }));
+  const scanned = scanner.scan(body);
+  const params = {
+    principal: principalOf('o', { apiKeyId: 'k', walletId: 'w' }),
+    dialect,
+    served,
+    bounds: boundsOf(dialect, request),
+    measure: { bytes: body.length, attachments: scanned.attachments, carriedTokens: 0 },
+    request: { body, scanned, form: null },
+  };
+  const plan = planHolds(params, params.measure);
+  if ('kind' in plan) return { held: 'field' in plan ? String(plan.field) : plan.kind, inputTokensMax: 0 };
+  return { held: plan.price, inputTokensMax: plan.tokenBounds?.inputTokensMax ?? 0 };
+}

@@ -6,7 +6,7 @@ import type { SetLimit } from '../domain/identity/limits.ts';
 import { formatUsdString } from '../domain/money/format.ts';
 import { parseUsd } from '../domain/money/parse-usd.ts';
 import { NOT_FOUND } from '../storage/postgres/identity/change.ts';
-import { changeLimits, listLimits } from '../storage/postgres/identity/limits.ts';
+import { changeLimits, listLimits, listLimitsBelow } from '../storage/postgres/identity/limits.ts';
 import {
   type Command,
   type CommandContext,
@@ -30,7 +30,8 @@ export const limitCommand: Command = {
     'tollgate limit list --organization SLUG [--team SLUG | --user EMAIL | --key NAME|ID]',
   ],
   summary:
-    'Sets or removes what the platform sets on use, or lists it with what the organization sets itself. ' +
+    'Sets or removes what the platform sets on use, or lists it with what the organization sets itself; of an ' +
+    'organization also what is set on its teams, members and keys. ' +
     'KIND: requests_per_minute, tokens_per_minute, concurrent_requests, budget.',
   run,
 };
@@ -107,7 +108,10 @@ async function remove(values: Values, { environment, print }: CommandContext): P
 async function list(values: Values, { environment, print }: CommandContext): Promise<number> {
   await withDatabase(environment, async (postgres) => {
     const { scope, words } = await findScopeOrMember(postgres, values);
-    printAll(expectDone(await listLimits(postgres, scope), words).items, print);
+    const own = expectDone(await listLimits(postgres, scope), words).items;
+    const below = scope.kind === 'organization' ? await listLimitsBelow(postgres, scope.organizationId) : [];
+    if (own.length > 0 || below.length === 0) printAll(own, print);
+    for (const { limit, setBy, scope: whose } of below) print(`${describe({ ...limit, setBy })}\t${whose}`);
   });
   return 0;
 }
@@ -148,9 +152,11 @@ function render(name: Name): string {
 }
 
 function printAll(limits: readonly SetLimit[], print: CommandContext['print']): void {
-  for (const limit of limits) {
-    const amount = limit.kind === 'budget' ? `${formatUsdString(limit.limit)} USD` : limit.limit;
-    print(`${render(limit)}\t${amount}\tset by ${limit.setBy}`);
-  }
+  for (const limit of limits) print(describe(limit));
   if (limits.length === 0) print('no limits');
+}
+
+function describe(limit: SetLimit): string {
+  const amount = limit.kind === 'budget' ? `${formatUsdString(limit.limit)} USD` : limit.limit;
+  return `${render(limit)}\t${amount}\tset by ${limit.setBy}`;
 }

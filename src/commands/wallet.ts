@@ -65,7 +65,8 @@ async function readEmails(postgres: Postgres, organizationId: string): Promise<R
   return emails;
 }
 
-function describe({ balance, leased, frozen }: PayerWallet): string {
-  const money = `balance ${formatUsdString(balance)} USD, of it ${formatUsdString(leased)} with gateways`;
+function describe({ balance, held, lent, frozen }: PayerWallet): string {
+  const parts = `${formatUsdString(held)} held by open requests, ${formatUsdString(lent)} lent to gateways`;
+  const money = `balance ${formatUsdString(balance)} USD, of it ${parts}`;
   return frozen ? `frozen; ${money}` : money;
 }

@@ -4,11 +4,12 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { PrincipalLimit } from '../../src/domain/identity/principal.ts';
+import { postExecutions } from '../../src/storage/postgres/ledger/post-executions.ts';
 import { registerEpoch } from '../../src/storage/postgres/ledger/wallets.ts';
 import { takeLimitLease } from '../../src/storage/postgres/limits/limit-leases.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
 import { type BillingFront, NOBODY, OWNER, startBillingFront } from '../support/billing-front.ts';
-import { type FundedOrganization, fundOrganization } from '../support/executions.ts';
+import { admittedRecord, type FundedOrganization, fundOrganization, terminalRecord } from '../support/executions.ts';
 import { openTestDatabase, type TestDatabase } from '../support/postgres.ts';
 
 describe('current usage limits', () => {
@@ -100,8 +101,8 @@ describe('current usage limits', () => {
           kind: 'concurrent_requests',
           window: null,
           limit: 5,
-          used: null,
-          remaining: null,
+          used: 0,
+          remaining: 5,
           resets_at: null,
           model: null,
         },
@@ -126,6 +127,21 @@ describe('current usage limits', () => {
     await takeLimitLease(postgres, { epoch, limitId: limits[0]?.id ?? '', amount: 10n, minimum: 10n, present: null });
     const [requests] = await current('key');
     assert.deepEqual([requests?.['used'], requests?.['remaining']], [10, 590]);
+  });
+
+  test('open requests are used places until their end is posted, each in its own scope', async () => {
+    const epoch = await registerEpoch(postgres, { machine: 'test', pid: 1, kind: 'gateway' });
+    const [mine, another] = [admittedRecord(acme), admittedRecord(await fundOrganization(postgres, 0n))];
+    const batch = { epoch, segment: 1, fromOffset: 0, toOffset: 10, records: [mine, admittedRecord(acme), another] };
+    await postExecutions(postgres, batch);
+    const places = async () => {
+      const found = (await current('key')).find(({ kind }) => kind === 'concurrent_requests');
+      return [found?.['used'], found?.['remaining']];
+    };
+    assert.deepEqual(await places(), [2, 3]);
+    const ended = terminalRecord(mine, { charge: '0', ratedCost: '0' });
+    await postExecutions(postgres, { ...batch, fromOffset: 10, toOffset: 20, records: [ended] });
+    assert.deepEqual(await places(), [1, 4]);
   });
 
   test(

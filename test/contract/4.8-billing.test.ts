@@ -8,6 +8,7 @@ import { isRefused } from '../../src/domain/refusals/refused.ts';
 import { listAudit } from '../../src/storage/postgres/identity/audit.ts';
 import { deposit } from '../../src/storage/postgres/ledger/credits.ts';
 import { revokeFrozen } from '../../src/storage/postgres/ledger/payer-wallets.ts';
+import { postExecutions } from '../../src/storage/postgres/ledger/post-executions.ts';
 import { registerEpoch, takeLease } from '../../src/storage/postgres/ledger/wallets.ts';
 import { createListener } from '../../src/storage/postgres/listen.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
@@ -19,7 +20,7 @@ import {
   PLATFORM,
   startBillingFront,
 } from '../support/billing-front.ts';
-import { type FundedOrganization, fundOrganization } from '../support/executions.ts';
+import { admittedRecord, type FundedOrganization, fundOrganization, terminalRecord } from '../support/executions.ts';
 import { openTestDatabase, silentLog, type TestDatabase } from '../support/postgres.ts';
 import { waitFor } from '../support/waiting.ts';
 
@@ -74,16 +75,34 @@ describe('billing', () => {
     ...fields,
   });
 
-  test('GET /v1/billing/credits: what the payer has, exact, of it what gateways have leased', async () => {
+  test('GET /v1/billing/credits: what the payer has, exact: held by open requests, lent to gateways, the rest', async () => {
     assert.deepEqual((await front.call('acme', 'GET', '/v1/billing/credits')).body, {
-      data: { currency: 'USD', balance: '25.000000000001', held: '0', available: '25.000000000001' },
+      data: { currency: 'USD', balance: '25.000000000001', held: '0', lent: '0', available: '25.000000000001' },
     });
     const epoch = await registerEpoch(postgres, { machine: 'test', pid: 1, kind: 'gateway' });
     await takeLease(postgres, { epoch, walletId: acme.walletId, amount: 3n * USD, minimum: 0n });
     assert.deepEqual((await front.call('acme', 'GET', '/v1/billing/credits')).data, {
       currency: 'USD',
       balance: '25.000000000001',
-      held: '3',
+      held: '0',
+      lent: '3',
+      available: '22.000000000001',
+    });
+    const open = (wallet: FundedOrganization, amount: bigint) =>
+      admittedRecord(wallet, { authorizedAmount: String(amount) });
+    const requests = [open(acme, USD), open(acme, USD / 2n), open(other, USD)];
+    const [first] = requests;
+    assert.ok(first !== undefined);
+    await postExecutions(postgres, { epoch, segment: 1, fromOffset: 0, toOffset: 10, records: requests });
+    const held = (await front.call('acme', 'GET', '/v1/billing/credits')).data;
+    assert.deepEqual([held['held'], held['lent'], held['available']], ['1.5', '1.5', '22.000000000001']);
+    const ended = terminalRecord(first, { charge: '0', ratedCost: '0' });
+    await postExecutions(postgres, { epoch, segment: 1, fromOffset: 10, toOffset: 20, records: [ended] });
+    assert.deepEqual((await front.call('acme', 'GET', '/v1/billing/credits')).data, {
+      currency: 'USD',
+      balance: '25.000000000001',
+      held: '0.5',
+      lent: '2.5',
       available: '22.000000000001',
     });
     assert.equal((await front.call('other', 'GET', '/v1/billing/credits')).data['balance'], '5');
@@ -95,6 +114,7 @@ describe('billing', () => {
       currency: 'USD',
       balance: null,
       held: null,
+      lent: null,
       available: null,
     });
     assert.deepEqual((await front.call('free', 'GET', '/v1/billing/deposits')).body, { data: [], next_cursor: null });
@@ -126,7 +146,7 @@ describe('billing', () => {
       [
         [
           { kind: 'wallet', id: acme.walletId },
-          { depositId: first.data['id'], amount: '10500000000000', reference: 'invoice 1' },
+          { depositId: first.data['id'], amount: '10.5', reference: 'invoice 1' },
         ],
       ],
     );

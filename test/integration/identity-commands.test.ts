@@ -193,6 +193,11 @@ test('limits: of an organization, team, member and key; set one by one, removed,
     const left = ['budget day\t10 USD\tset by platform', 'requests_per_minute\t0\tset by platform'];
     assert.deepEqual(await run(limitCommand, `list ${whose}`), left);
   }
+  const own = ['budget day\t10 USD\tset by platform', 'requests_per_minute\t0\tset by platform'];
+  assert.deepEqual(await run(limitCommand, 'list --organization limits'), [
+    ...own,
+    ...['team lab', 'user ann@limits.test', 'key ci'].flatMap((scope) => own.map((line) => `${line}\t${scope}`)),
+  ]);
   for (const wrong of [
     '--kind requests --limit 5',
     '--kind budget --limit 5',

@@ -251,7 +251,7 @@ describe('reconciliation', () => {
       [payer.organizationId],
     );
     assert.deepEqual((await run(walletCommand, `list --organization ${slug}`)).lines, [
-      `${slug}: balance 1000 USD, of it 0 with gateways`,
+      `${slug}: balance 1000 USD, of it 0 held by open requests, 0 lent to gateways`,
     ]);
     await assert.rejects(run(walletCommand, `freeze --organization ${slug} --user p@own.test`), /has no wallet/);
     const credit = `add --organization ${slug} --user P@own.test --amount 2.50 --reference first`;
@@ -261,14 +261,14 @@ describe('reconciliation', () => {
     assert.match((await run(creditCommand, credit)).lines[0] ?? '', /^posted before, nothing changed/);
     await assert.rejects(run(creditCommand, credit.replace('2.50', '2.51')), /used before for another amount/);
     assert.deepEqual((await run(walletCommand, `freeze --organization ${slug}`)).lines, [
-      `${slug}: frozen; balance 1000 USD, of it 0 with gateways`,
+      `${slug}: frozen; balance 1000 USD, of it 0 held by open requests, 0 lent to gateways`,
     ]);
     assert.deepEqual((await run(walletCommand, `list --organization ${slug}`)).lines, [
-      `${slug}: frozen; balance 1000 USD, of it 0 with gateways`,
-      'p@own.test: balance 2.5 USD, of it 0 with gateways',
+      `${slug}: frozen; balance 1000 USD, of it 0 held by open requests, 0 lent to gateways`,
+      'p@own.test: balance 2.5 USD, of it 0 held by open requests, 0 lent to gateways',
     ]);
     assert.deepEqual((await run(walletCommand, `unfreeze --organization ${slug}`)).lines, [
-      `${slug}: balance 1000 USD, of it 0 with gateways`,
+      `${slug}: balance 1000 USD, of it 0 held by open requests, 0 lent to gateways`,
     ]);
   });
 

@@ -368,5 +368,9 @@ describe('ceilings in two layers', () => {
       ['organization'],
     );
     assert.deepEqual(last['after'], []);
+    assert.deepEqual(
+      (last['before'] as readonly Json[]).map((limit) => limit['limit']),
+      ['1000000'],
+    );
   });
 });

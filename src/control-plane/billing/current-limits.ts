@@ -20,15 +20,15 @@ export const limitFields = {
 const shown = z
   .object({
     ...limitFields,
-    used: quantity.nullable(),
-    remaining: quantity.nullable(),
+    used: quantity,
+    remaining: quantity,
     resets_at: shownMoment.nullable(),
   })
   .meta({
     id: 'CurrentLimit',
     description:
-      'A budget’s quantities are USD as decimal strings, the others whole numbers; null is not known. ' +
-      '`model`: the limit holds for it alone.',
+      'A budget’s quantities are USD as decimal strings, the others whole numbers. `used` of concurrent requests is ' +
+      'what gateways had recorded a moment ago. `model`: the limit holds for it alone.',
   });
 
 function show({
@@ -43,15 +43,14 @@ function show({
   model,
 }: CurrentLimit): z.output<typeof shown> {
   const quantityOf = (value: bigint) => (kind === 'budget' ? formatUsdString(value) : Number(value));
-  const orNull = (value: bigint | null) => (value === null ? null : quantityOf(value));
   return {
     scope,
     set_by: setBy,
     kind,
     window,
     limit: quantityOf(amount),
-    used: orNull(used),
-    remaining: orNull(remaining),
+    used: quantityOf(used),
+    remaining: quantityOf(remaining),
     resets_at: showMomentOrNull(resetsAtMs),
     model,
   };

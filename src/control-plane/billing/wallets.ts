@@ -1,7 +1,6 @@
 // The wallets of an organization, its own and its users', as platform administrators see and freeze them.
 
 import { z } from 'zod';
-import { formatUsdString } from '../../domain/money/format.ts';
 import type { PayerWallet } from '../../domain/money/payer-wallet.ts';
 import { pageQuery, showMoment, shownId, shownMoment } from '../identity/fields.ts';
 import type { IdentityStore } from '../identity/identity-store.ts';
@@ -9,7 +8,7 @@ import { answerOf, pageOf, pageOrRefused, shownOrRefused } from '../identity/out
 import { actorOf, idOf, listOf, NAMED } from '../identity/tenancy.ts';
 import { type Operation, operation } from '../operation.ts';
 import type { BillingStore } from './billing-store.ts';
-import { shownUsd } from './money-fields.ts';
+import { showMoney, walletFields } from './money-fields.ts';
 
 const shown = z
   .object({
@@ -17,31 +16,19 @@ const shown = z
     organization_id: shownId,
     user_id: shownId.nullable(),
     currency: z.literal('USD'),
-    balance: shownUsd,
-    held: shownUsd,
-    available: shownUsd,
+    ...walletFields,
     frozen: z.boolean(),
     created_at: shownMoment,
   })
   .meta({ id: 'Wallet' });
 
-function show({
-  id,
-  organizationId,
-  userId,
-  balance,
-  leased,
-  frozen,
-  createdAtMs,
-}: PayerWallet): z.output<typeof shown> {
+function show({ id, organizationId, userId, frozen, createdAtMs, ...money }: PayerWallet): z.output<typeof shown> {
   return {
     id,
     organization_id: organizationId,
     user_id: userId,
     currency: 'USD',
-    balance: formatUsdString(balance),
-    held: formatUsdString(leased),
-    available: formatUsdString(balance - leased),
+    ...showMoney(money),
     frozen,
     created_at: showMoment(createdAtMs),
   };

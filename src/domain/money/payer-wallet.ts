@@ -7,11 +7,10 @@ export interface PayerWallet {
   readonly userId: string | null;
   /** Everything deposited and not yet charged, in pico-dollars. */
   readonly balance: bigint;
-  /**
-   * The part of the balance that gateways have leased: for open requests, for the next ones, and for charges that are
-   * not posted yet.
-   */
-  readonly leased: bigint;
+  /** The part of the balance that open requests hold, by what gateways have written down so far. */
+  readonly held: bigint;
+  /** What gateways have leased beside that: for the next requests, and for charges that are not posted yet. */
+  readonly lent: bigint;
   readonly frozen: boolean;
   readonly createdAtMs: number;
 }

@@ -63,10 +63,15 @@ export function organizationDifferences(
 ): readonly Difference[] {
   const statesOf = (snapshots: ReadonlyMap<string, string>): ConfiguredState[] =>
     [...snapshots.values()].map((text) => {
-      const { slug, limits, ...fields } = JSON.parse(text) as StoredState;
-      return { kind: 'organization', id: slug, fields: { ...fields, limits: limits?.map(showLimit) ?? null } };
+      const { slug, ...fields } = showState(text);
+      return { kind: 'organization', id: slug, fields };
     });
   return findDifferences(statesOf(before), statesOf(after));
+}
+
+function showState(text: string): { readonly slug: string; readonly limits: readonly object[] | null } {
+  const { limits, ...fields } = JSON.parse(text) as StoredState;
+  return { ...fields, limits: limits?.map(showLimit) ?? null };
 }
 
 function showLimit({ amount, ...limit }: NonNullable<StoredState['limits']>[number]): object {
@@ -86,8 +91,8 @@ export async function auditApplication(
       organizationId,
       action: 'configuration.apply',
       target: { kind: 'organization', id: organizationId },
-      before: earlier === undefined ? undefined : JSON.parse(earlier),
-      after: JSON.parse(state),
+      before: earlier === undefined ? undefined : showState(earlier),
+      after: showState(state),
     });
   }
 }

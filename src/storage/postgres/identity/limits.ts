@@ -7,6 +7,7 @@ import type { LimitScope } from '../../../domain/identity/limit-scope.ts';
 import type { Limits, ReplaceLimitsParams, SetLimit } from '../../../domain/identity/limits.ts';
 import { areUuids } from '../../../domain/identity/names.ts';
 import type { SetBy } from '../../../domain/identity/set-by.ts';
+import { formatUsdString } from '../../../domain/money/format.ts';
 import { picoUsd } from '../../../domain/money/pico-usd.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import { notifyPrincipalsChanged } from '../changes.ts';
@@ -31,6 +32,31 @@ export async function listLimits(postgres: PostgresClient, scope: LimitScope): P
   return (await scopeExists(postgres, scope, FIND_SCOPE[scope.kind]))
     ? { items: await readLimits(postgres, scope) }
     : NOT_FOUND;
+}
+
+/** A limit somewhere below an organization, and on whom it is set: `team research`. */
+export interface LimitBelow extends Pick<SetLimit, 'setBy'> {
+  readonly limit: UsageLimit;
+  readonly scope: string;
+}
+
+/** The limits of the teams, users and keys of an organization. */
+export async function listLimitsBelow(
+  postgres: PostgresClient,
+  organizationId: string,
+): Promise<readonly LimitBelow[]> {
+  const { rows } = await postgres.query<LimitRow & { readonly scope: string }>(
+    `SELECT l.id, l.kind, l.time_window, l.amount, l.model, l.set_by,
+            CASE WHEN l.team_id IS NOT NULL THEN 'team ' || team.slug
+                 WHEN l.user_id IS NOT NULL THEN 'user ' || users.email
+                 ELSE 'key ' || key.name END AS scope
+       FROM usage_limits l LEFT JOIN teams team ON team.id = l.team_id LEFT JOIN users ON users.id = l.user_id
+       LEFT JOIN api_keys key ON key.id = l.api_key_id
+      WHERE l.organization_id = $1 AND (l.team_id IS NOT NULL OR l.user_id IS NOT NULL OR l.api_key_id IS NOT NULL)
+      ORDER BY l.team_id IS NULL, l.user_id IS NULL, scope, l.set_by DESC, l.kind, l.time_window, l.model NULLS FIRST`,
+    [organizationId],
+  );
+  return rows.map((row) => ({ limit: toLimit(row), setBy: row.set_by, scope: row.scope }));
 }
 
 export async function replaceLimits(
@@ -185,8 +211,9 @@ function windowOf(limit: UsageLimit): string | null {
   return limit.kind === 'budget' ? limit.window : null;
 }
 
+/** As the audit log shows it: dollars of a budget, else a whole number. */
 function toPlain(limit: UsageLimit): object {
-  return { ...limit, limit: limit.limit.toString() };
+  return { ...limit, limit: limit.kind === 'budget' ? formatUsdString(limit.limit) : limit.limit.toString() };
 }
 
 /** The columns organization, team, user and key. */

@@ -4,6 +4,7 @@ import type { Actor } from '../../../domain/identity/actor.ts';
 import { labelProblem } from '../../../domain/identity/names.ts';
 import type { Page, PageParams } from '../../../domain/lists/page.ts';
 import type { Deposit, PostDepositParams } from '../../../domain/money/deposit.ts';
+import { formatUsdString } from '../../../domain/money/format.ts';
 import { type PicoUsd, picoUsd } from '../../../domain/money/pico-usd.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import { recordAudit } from '../identity/audit.ts';
@@ -57,7 +58,7 @@ export async function postDeposit(
     const [made] = await readDeposits(client, FIND_DEPOSIT, [walletId, reference]);
     if (made === undefined) throw new Error('a deposit was posted and cannot be found');
     if (!posted.repeated) {
-      const after = { depositId: made.id, amount: amount.toString(), reference };
+      const after = { depositId: made.id, amount: formatUsdString(amount), reference };
       await recordAudit(client, actor, {
         organizationId,
         action: 'wallet.deposit',

@@ -2,6 +2,7 @@
 // only because time has passed.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
+import { formatUsdString } from '../../../domain/money/format.ts';
 import type { TerminalRecord } from '../../../records/execution-record.ts';
 import { recordAudit } from '../identity/audit.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
@@ -68,7 +69,7 @@ export async function abandonEpoch(
 ): Promise<{ returned: bigint; resolved: readonly TerminalRecord[] }> {
   const { returned } = await postgres.transaction(async (client) => {
     const closed = await closeDeadEpoch(client, epoch);
-    const after = { machine, returned: closed.returned.toString() };
+    const after = { machine, returned: formatUsdString(closed.returned) };
     await recordAudit(client, actor, {
       organizationId: null,
       action: 'epoch.abandon',

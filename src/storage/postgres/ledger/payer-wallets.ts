@@ -19,10 +19,14 @@ interface WalletRow {
   readonly user_id: string | null;
   readonly balance: string;
   readonly leased: string;
+  readonly held: string;
   readonly frozen: boolean;
 }
 
-const COLUMNS = `${PAGE_COLUMNS}, t.organization_id, t.user_id, t.balance, t.leased, t.frozen`;
+/** Of the executions whose start is posted and whose end is not; a wallet's leases cover their holds. */
+const HELD = `LEAST(t.leased, (SELECT coalesce(sum(authorized_amount), 0) FROM generations g
+  WHERE g.billing_status = 'pending' AND g.wallet_id = t.id))`;
+const COLUMNS = `${PAGE_COLUMNS}, t.organization_id, t.user_id, t.balance, t.leased, ${HELD} AS held, t.frozen`;
 
 export async function readWallet(postgres: PostgresClient, walletId: string): Promise<PayerWallet | Refused> {
   const { rows } = await postgres.query<WalletRow>(
@@ -121,7 +125,8 @@ function toWallet(row: WalletRow): PayerWallet {
     organizationId: row.organization_id,
     userId: row.user_id,
     balance: BigInt(row.balance),
-    leased: BigInt(row.leased),
+    held: BigInt(row.held),
+    lent: BigInt(row.leased) - BigInt(row.held),
     frozen: row.frozen,
     createdAtMs: Math.floor(Number(row.created_us) / 1000),
   };

@@ -6,11 +6,14 @@ import type { PostgresClient } from '../pool.ts';
 
 interface StandingRow {
   readonly id: string;
-  readonly used: string | null;
+  readonly used: string;
   readonly resets_at_ms: number | null;
 }
 
-/** Counts like take_limit_lease; a budget pool or rate window that was never used counts as zero. */
+/**
+ * Counts like take_limit_lease; a budget pool or rate window that was never used counts as zero. Open requests are
+ * counted as they are posted: the scope of a limit is its own columns.
+ */
 const STANDINGS = `
   WITH period AS (
     SELECT wanted.id, wanted.kind, date_trunc(wanted.time_window, clock_timestamp(), 'UTC') AS starts,
@@ -19,7 +22,14 @@ const STANDINGS = `
   )
   SELECT period.id,
          CASE WHEN kind = 'budget' THEN coalesce(pool.used, 0)
-              WHEN kind <> 'concurrent_requests' THEN coalesce((
+              WHEN kind = 'concurrent_requests' THEN (
+                SELECT count(*) FROM generations open JOIN usage_limits scope ON scope.id = period.id
+                 WHERE open.billing_status = 'pending' AND open.organization_id = scope.organization_id
+                   AND (scope.team_id IS NULL OR open.team_id = scope.team_id)
+                   AND (scope.user_id IS NULL OR open.user_id = scope.user_id)
+                   AND (scope.api_key_id IS NULL OR open.api_key_id = scope.api_key_id)
+                   AND (scope.model IS NULL OR open.model = scope.model))
+              ELSE coalesce((
                 SELECT sum(cell) FROM rate_windows, unnest(cells) WITH ORDINALITY AS counted (cell, position)
                  WHERE limit_id = period.id
                    AND first_label + position - 1 >= floor(extract(epoch FROM clock_timestamp())) - 60), 0)
@@ -42,13 +52,8 @@ export async function readCurrentLimits(
   const standings = new Map(rows.map((row) => [row.id, row]));
   return limits.map((limit) => {
     const standing = standings.get(limit.id);
-    const used = standing?.used == null ? null : BigInt(standing.used);
-    const left = used === null ? null : limit.amount - used;
-    return {
-      ...limit,
-      used,
-      remaining: left !== null && left < 0n ? 0n : left,
-      resetsAtMs: standing?.resets_at_ms ?? null,
-    };
+    const used = BigInt(standing?.used ?? 0);
+    const left = limit.amount - used;
+    return { ...limit, used, remaining: left < 0n ? 0n : left, resetsAtMs: standing?.resets_at_ms ?? null };
   });
 }

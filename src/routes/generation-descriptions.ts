@@ -205,6 +205,7 @@ export const COUNT_TOKENS: Described = {
   body: z.looseObject(messagesBody),
   answer: answers.tokenCount,
   ...TEXT,
+  details: `Free of charge. The record shows the provider’s count as input tokens; no total counts them. ${ROUTED}`,
 };
 
 export const IMAGE_GENERATIONS: Described = {

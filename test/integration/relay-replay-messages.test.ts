@@ -49,6 +49,8 @@ describe(`recorded Messages exchanges (TEST_SEED=${SEED})`, { skip: SKIP_WITHOUT
       const { headers } = await assertRelayed(installation, replay, VERSION);
       const record = await assertBill(installation, replay, String(headers['x-service-execution-id']));
       assert.equal(record.totalCost ?? '0', '0', replay.name);
+      const { input_tokens: count } = JSON.parse(String(replay.reply.body)) as { input_tokens?: number };
+      assert.equal(record.tokensPrompt ?? null, replay.status < 300 ? String(count) : null, replay.name);
     });
     assert.deepEqual(installation.upstream.violations, []);
   });

@@ -112,8 +112,11 @@ function quantile(values: readonly (number | null)[], level: number): number | n
   return known[Math.ceil(known.length * level) - 1] ?? null;
 }
 
-function tokensOf(fact: RequestFact): number {
-  return (fact.usage?.inputTokens ?? 0) + (fact.usage?.outputTokens ?? 0);
+/** What a token count answers is shown in its row and part of no sum: nobody used it. */
+function tokensOf({ api, usage }: RequestFact): { readonly prompt: number; readonly completion: number } {
+  return api === 'count_tokens'
+    ? { prompt: 0, completion: 0 }
+    : { prompt: usage?.inputTokens ?? 0, completion: usage?.outputTokens ?? 0 };
 }
 
 function roundedQuotient(dividend: bigint, divisor: bigint): bigint {
@@ -134,7 +137,7 @@ function metricsOf(facts: readonly RequestFact[], whole: number): Metrics {
     ['classifier_failed', 'no_request_text', 'classifier_skipped'].includes(fact.route?.reason ?? '');
   return {
     requests,
-    tokens: facts.reduce((sum, fact) => sum + tokensOf(fact), 0),
+    tokens: facts.reduce((sum, fact) => sum + tokensOf(fact).prompt + tokensOf(fact).completion, 0),
     spend_usd: usd(spend),
     baseline_requests: comparable.length,
     baseline_spend_usd: usd(baselineSpend),
@@ -506,8 +509,8 @@ function seriesOf(facts: readonly RequestFact[], { window }: RoutingParams): Rou
 function usageOf(facts: readonly RequestFact[]): Omit<UsageSummary, 'currency' | 'by_model' | 'groups'> {
   return {
     requests: facts.length,
-    tokens_prompt: facts.reduce((sum, { usage }) => sum + (usage?.inputTokens ?? 0), 0),
-    tokens_completion: facts.reduce((sum, { usage }) => sum + (usage?.outputTokens ?? 0), 0),
+    tokens_prompt: facts.reduce((sum, fact) => sum + tokensOf(fact).prompt, 0),
+    tokens_completion: facts.reduce((sum, fact) => sum + tokensOf(fact).completion, 0),
     cost: usd(sumOf(facts, spendOf)),
   };
 }

@@ -229,9 +229,12 @@ class Replay {
     this.drafted = added(this.drafted, cost, baseline);
   }
 
-  /** The recorded cost at the model that served; at another model, its present price for the same tokens. */
+  /**
+   * The recorded cost at the model that served; at another model, its present price for the same tokens. A token count
+   * is free at any model.
+   */
   private costAt(modelId: string, { model, ratedCost, usage, api }: RoutedRequest): PicoUsd | null {
-    if (modelId === model) return ratedCost;
+    if (modelId === model || api === 'count_tokens') return ratedCost;
     const price = this.draft.modelNamed(modelId)?.servedBy.find(({ apis }) => apis.includes(api))?.price ?? null;
     return price === null || usage === null ? null : rateUsage(usage, price);
   }

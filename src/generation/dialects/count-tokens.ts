@@ -1,8 +1,9 @@
 // The token counting endpoint of the Messages dialect: the same request, answered with a number and free of charge
 // (spec 4.1).
 
+import { parseObject } from '../../domain/usage/countable-text.ts';
 import { NO_COUNTS, type Usage } from '../../domain/usage/usage.ts';
-import type { Dialect } from './dialect.ts';
+import type { Dialect, KeptReply } from './dialect.ts';
 import { messages } from './messages.ts';
 
 export const countTokens: Dialect = {
@@ -15,8 +16,18 @@ export const countTokens: Dialect = {
   overheadTokens: 0,
   readBounds: () => ({ streamed: false, outputTokensMax: 0, answers: 1 }),
   readUsage: () => NO_TOKENS_USED,
+  readCount,
   watchStreamEnd: () => messages.watchStreamEnd(),
 };
 
-/** The number in the reply is what another request would use. This one used none: known, and therefore zero. */
+/** The number in the reply is what another request would use. This one used none, and so costs a known 0. */
 const NO_TOKENS_USED: Usage = { ...NO_COUNTS, inputTokens: 0, outputTokens: 0 };
+
+/** A count has a few dozen bytes; a reply beyond this is none that is worth the event loop's time. */
+const REPLY_BYTES_MAX = 16_384;
+
+function readCount({ beginning }: KeptReply): number | null {
+  if (beginning.length > REPLY_BYTES_MAX) return null;
+  const count = parseObject(beginning.toString('utf8'))?.['input_tokens'];
+  return typeof count === 'number' && Number.isSafeInteger(count) && count >= 0 ? count + 0 : null;
+}

@@ -151,6 +151,11 @@ export interface Dialect {
    * null.
    */
   readUsage(reply: KeptReply, watch?: ReplyWatch | null, clientLeft?: boolean): Usage | null;
+  /**
+   * Where a request uses nothing itself and answers how much another would: the input tokens that its reply tells, null
+   * where it tells none. They are recorded (spec 2.1), and never rated, held or limited.
+   */
+  readonly readCount?: (reply: KeptReply) => number | null;
   /** What the reply says outside of its usage object that its cost depends on; null: nothing. */
   readonly readDetails?: (reply: KeptReply, bounds: RequestBounds) => UsageDetails | null;
   /**

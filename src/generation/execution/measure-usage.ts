@@ -3,7 +3,7 @@
 
 import { checkUsage, NO_USAGE_BOUNDS } from '../../domain/usage/check-usage.ts';
 import type { CountTokensInput, CountTokensOutput } from '../../domain/usage/count-tokens-task.ts';
-import type { Usage, UsageDetails } from '../../domain/usage/usage.ts';
+import { NO_COUNTS, type Usage, type UsageDetails } from '../../domain/usage/usage.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
 import type { Dialect, ReplyWatch, RequestBounds } from '../dialects/dialect.ts';
 import { type MeasuredUsage, NO_USAGE } from './observed-end.ts';
@@ -68,7 +68,12 @@ export function reportedUsage(
     inputReport: null,
     truncated,
   };
+  if (dialect.readCount !== undefined) return { ...measured, counted: countAsUsage(dialect.readCount(kept)) };
   return details === undefined ? measured : { ...measured, usage: { ...checked.usage, details }, details };
+}
+
+function countAsUsage(inputTokens: number | null): Usage | null {
+  return inputTokens === null ? null : { ...NO_COUNTS, inputTokens };
 }
 
 /** What the reply says stands above what the request asked for, and its usage object above the rest of it. */

@@ -14,6 +14,11 @@ export interface MeasuredUsage {
   readonly distrust: string | null;
   /** A good report of the input alone: the reply broke off before its output was told. */
   readonly inputReport: Usage | null;
+  /**
+   * What the record shows in the place of `usage`, where a request uses nothing itself and is answered with a count;
+   * null where the reply told none. Absent: `usage`.
+   */
+  readonly counted?: Usage | null;
   /** The reply says that it ended at its limit on output tokens (spec 2.5). */
   readonly truncated: boolean;
   /** What the reply says beside its counts, also where it has none; those of `usage` where there is one. */

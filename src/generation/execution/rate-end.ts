@@ -31,7 +31,7 @@ export interface RateEndParams {
 
 export function rateEnd(seen: ObservedEnd, params: RateEndParams): RatedEnd {
   const { admission, price, baseline } = params;
-  const { usage, source, claimed, distrust, truncated } = seen.measured;
+  const { usage, source, claimed, distrust, truncated, counted = usage } = seen.measured;
   const recorded = usage === null ? null : detailsOf(usage);
   const { hold } = admission;
   const unpriced = unpricedOf(seen.measured, price, hold);
@@ -52,10 +52,10 @@ export function rateEnd(seen: ObservedEnd, params: RateEndParams): RatedEnd {
     outcome: seen.outcome,
     status: seen.status,
     errorCode: distrust ?? unpriced ?? seen.errorCode,
-    usageSource: source,
+    usageSource: counted === null ? null : source,
     billingStatus: settlement.billingStatus,
     endedAtMs: params.endedAtMs,
-    usage,
+    usage: counted,
     charge,
     ratedCost: settlement.ratedCost === settlement.charge ? charge : textOf(settlement.ratedCost),
     suspense: settlement.suspense === 0n ? '0' : settlement.suspense.toString(),

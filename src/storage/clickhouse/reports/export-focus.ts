@@ -5,6 +5,7 @@
 import type { Named, NameRows } from '../../../domain/reports/owners.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { type CsvValue, csvLine } from './csv.ts';
+import { COMPLETION_TOKENS, PROMPT_TOKENS } from './metrics.ts';
 import { checkedConditions, conditionParameters, type ReportParams } from './report-params.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 
@@ -121,10 +122,10 @@ async function selectCharges(client: ClickHouseReader, params: ReportParams): Pr
        toString(provider) AS publisher, toString(model) AS served,
        toString(api) AS called, CAST(price_version, 'Nullable(String)') AS price,
        if(isNull(images), 'Tokens', 'Images') AS unit,
-       sum(ifNull(images, ifNull(tokens_prompt, 0) + ifNull(tokens_completion, 0))) AS quantity,
+       sum(ifNull(images, ${PROMPT_TOKENS} + ${COMPLETION_TOKENS})) AS quantity,
        toString(sum(ifNull(total_cost, 0))) AS billed,
-       toString(sum(ifNull(rated_cost, 0))) AS rated, count() AS requests, sum(ifNull(tokens_prompt, 0)) AS prompt,
-       sum(ifNull(tokens_completion, 0)) AS completion
+       toString(sum(ifNull(rated_cost, 0))) AS rated, count() AS requests, sum(${PROMPT_TOKENS}) AS prompt,
+       sum(${COMPLETION_TOKENS}) AS completion
      FROM request_facts FINAL
      WHERE ${checkedConditions(params)}
      GROUP BY of_organization, of_team, of_user, of_key, publisher, served, called, price, unit

@@ -7,6 +7,13 @@ import { picoOf } from '../decimal-text.ts';
 /** What a request cost: the payer's charge if someone is billed, else the catalog price of its usage. null: unknown. */
 export const SPEND = 'if(isNull(wallet_id), rated_cost, total_cost)';
 
+/**
+ * The tokens of a request, for sums: an unknown count adds nothing, and neither does the answer of a token count, which
+ * nobody used.
+ */
+export const PROMPT_TOKENS = "if(api = 'count_tokens', 0, ifNull(tokens_prompt, 0))";
+export const COMPLETION_TOKENS = "if(api = 'count_tokens', 0, ifNull(tokens_completion, 0))";
+
 /** The client did not get the answer that it should have. A client that disconnected is not an error of the service. */
 export const IS_ERROR =
   "ifNull(status >= 400, false) OR outcome IN ('connect_failed', 'provider_refused', " +
@@ -76,7 +83,7 @@ const SERIES_METRICS: readonly MetricSql[] = [
 
 const metricsWith = (states: QuantileStates): readonly MetricSql[] => [
   ...SERIES_METRICS,
-  total('tokens', 'sum(ifNull(tokens_prompt, 0) + ifNull(tokens_completion, 0))'),
+  total('tokens', `sum(${PROMPT_TOKENS} + ${COMPLETION_TOKENS})`),
   total('baseline_requests', `countIf(${HAS_BASELINE})`),
   total('errors', `countIf(${IS_ERROR})`),
   total('truncated', 'countIf(truncated)'),

@@ -4,7 +4,7 @@ import { formatUsdString } from '../../../domain/money/format.ts';
 import { DIMENSIONS, type Dimension, type OwnerIds } from '../../../domain/reports/owners.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { picoOf } from '../decimal-text.ts';
-import { IS_ERROR, SPEND } from './metrics.ts';
+import { COMPLETION_TOKENS, IS_ERROR, PROMPT_TOKENS, SPEND } from './metrics.ts';
 import { checkedConditions, conditionParameters, type ReportParams } from './report-params.ts';
 import { compareText } from './routing-conversations.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
@@ -50,9 +50,8 @@ const COLUMNS: Readonly<Record<Dimension, string>> = {
   api_key: 'api_key_id',
 };
 
-/** Unknown counts add nothing. */
-const USAGE_COLUMNS = `count() AS requests, countIf(${IS_ERROR}) AS errors, sum(ifNull(tokens_prompt, 0)) AS prompt,
-  sum(ifNull(tokens_completion, 0)) AS completion,
+const USAGE_COLUMNS = `count() AS requests, countIf(${IS_ERROR}) AS errors, sum(${PROMPT_TOKENS}) AS prompt,
+  sum(${COMPLETION_TOKENS}) AS completion,
   toString(sum(ifNull(${SPEND}, 0))) AS cost`;
 
 /** A group's values are in members such as `by_team`, which hide no column that a condition uses. */

@@ -185,7 +185,7 @@ export function sizesAsJson(terminals: readonly TerminalRecord[]): string {
   const largest = new Map<string, { conversation: string; turn: string; inputTokens: number; requestBytes: number }>();
   for (const { route, usage, usageSource, api, requestBytes } of terminals) {
     const inputTokens = usage?.inputTokens ?? null;
-    // A token count has no usage of its own, and our own counts lack attachments.
+    // A token count is no turn of the conversation, and our own counts lack attachments.
     if (
       route?.conversation === undefined ||
       route.turn === undefined ||

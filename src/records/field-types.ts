@@ -26,6 +26,11 @@ export interface RecordedDetails {
   readonly service_tier?: string;
   readonly speed?: string;
   readonly inference_geo?: string;
+  readonly input_audio_tokens?: number;
+  readonly cached_audio_tokens?: number;
+  readonly output_audio_tokens?: number;
+  /** Of tools that the provider ran; null: the reply does not say how many. */
+  readonly calls?: Readonly<Record<string, number | null>>;
 }
 
 export interface ValueType<Value> {

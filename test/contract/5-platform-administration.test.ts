@@ -210,6 +210,10 @@ describe('the catalog', () => {
       speeds: { fast: '6' },
       geos: { us: '1.1' },
       factor: '1.1',
+      input_audio: '32',
+      output_audio: '64.5',
+      calls: { web_fetch: '0', web_search: { usd: '0.01', max: 8 } },
+      request: '0.005',
     };
     const withTerms = { ...order, price: { ...order.price, ...terms }, version: changed['version'] };
     const termed = await admin('PUT', '/prices', withTerms);

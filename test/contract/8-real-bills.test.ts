@@ -262,10 +262,180 @@ const VARIED: readonly Bill[] = [
   },
 ];
 
+const SEARCHED = { ...PLAIN, calls: { web_search: '0.01', web_fetch: '0' } };
+const CALLS: readonly Bill[] = [
+  {
+    // 10 423 × 1 000 000 + 87 × 5 000 000 + 3 × 10 000 000 000
+    name: 'searches of Anthropic, reported where the stream ends',
+    dialect: messages,
+    price: SEARCHED,
+    request: { tools: [{ type: 'web_search_20250305', name: 'web_search', max_uses: 5 }] },
+    reply:
+      event({ type: 'message_start', message: { usage: { input_tokens: 2_039, output_tokens: 1 } } }) +
+      event({
+        type: 'message_delta',
+        delta: { stop_reason: 'end_turn' },
+        usage: {
+          input_tokens: 10_423,
+          output_tokens: 87,
+          server_tool_use: { web_search_requests: 3, web_fetch_requests: 2 },
+        },
+      }) +
+      event({ type: 'message_stop' }),
+    cost: 40_858_000_000n,
+  },
+  {
+    // (100 × 1 000 000 + 10 × 5 000 000) × 1.1 + 2 × 10 000 000 000: a factor is on tokens
+    name: 'searches of OpenAI, in a region',
+    dialect: responses,
+    price: { ...SEARCHED, factor: '1.1' },
+    request: { tools: [{ type: 'web_search' }] },
+    reply: response(100, 10, {
+      output: [{ type: 'web_search_call' }],
+      tool_usage: { image_gen: { input_tokens: 0 }, web_search: { num_requests: 2 } },
+    }),
+    cost: 20_165_000_000n,
+  },
+  {
+    // 8397 × 1 000 000 - 608 × 900 000 + 1805 × 5 000 000 + 2 × 5 000 000 000 + 1 × 10 000 000 000
+    name: 'tools of xAI, each told apart',
+    dialect: responses,
+    price: { ...PLAIN, calls: { x_search: '0.005', web_search: '0.01' } },
+    request: { tools: [{ type: 'web_search' }, { type: 'x_search' }] },
+    reply: response(0, 0, {
+      output: [{ type: 'web_search_call' }],
+      usage: {
+        input_tokens: 8_397,
+        input_tokens_details: { cached_tokens: 608 },
+        output_tokens: 1_805,
+        output_tokens_details: { reasoning_tokens: 580 },
+        total_tokens: 10_202,
+        num_server_side_tools_used: 3,
+        server_side_tool_usage_details: { web_search_calls: 1, x_search_calls: 2, mcp_calls: 0 },
+      },
+    }),
+    cost: 36_874_800_000n,
+  },
+  {
+    // 1941 × 1 000 000 - 947 × 900 000 + 583 × 5 000 000, as recorded: how many of which tool it does not say
+    name: 'tools of xAI that are not told apart',
+    dialect: responses,
+    price: SEARCHED,
+    reply: response(0, 0, {
+      usage: {
+        input_tokens: 1_941,
+        input_tokens_details: { cached_tokens: 947 },
+        output_tokens: 583,
+        output_tokens_details: { reasoning_tokens: 380 },
+        total_tokens: 2_524,
+        num_sources_used: 0,
+        num_server_side_tools_used: 1,
+      },
+    }),
+    cost: 4_003_700_000n,
+    unpriced: 'num_server_side_tools_used',
+  },
+  {
+    // 33 × 1 000 000 + 7163 × 5 000 000 + 18 × 5 000 000 000
+    name: 'searches of Perplexity',
+    dialect: chatCompletions,
+    price: { ...PLAIN, calls: { web_search: '0.005' } },
+    reply: chat(0, 0, {
+      usage: { prompt_tokens: 33, completion_tokens: 7_163, total_tokens: 7_196, num_search_queries: 18 },
+    }),
+    cost: 125_848_000_000n,
+  },
+  {
+    // 11 × 1 000 000 + 392 × 5 000 000 + 5 000 000 000, as recorded
+    name: 'a fee for each request, as of Perplexity',
+    dialect: chatCompletions,
+    price: { ...PLAIN, request: '0.005' },
+    reply: chat(11, 392),
+    cost: 6_971_000_000n,
+  },
+  {
+    name: 'a tool without a price',
+    dialect: messages,
+    price: SEARCHED,
+    reply: message({ input_tokens: 10, output_tokens: 2, server_tool_use: { code_execution_requests: 1 } }),
+    cost: 20_000_000n,
+    unpriced: 'server_tool_use code_execution_requests',
+  },
+];
+
+const SPOKEN = { ...PLAIN, input_audio: '10', cached_audio: '2.5', output_audio: '20' };
+const AUDIO: readonly Bill[] = [
+  {
+    // (113 - 13) × 1 000 000 + 13 × 10 000 000 + (110 - 82) × 5 000 000 + 82 × 20 000 000
+    name: 'audio in and out',
+    dialect: chatCompletions,
+    price: SPOKEN,
+    request: { modalities: ['text', 'audio'], audio: { voice: 'alloy', format: 'wav' } },
+    reply: chat(113, 110, {
+      usage: {
+        prompt_tokens: 113,
+        completion_tokens: 110,
+        total_tokens: 223,
+        prompt_tokens_details: { cached_tokens: 0, text_tokens: 100, audio_tokens: 13 },
+        completion_tokens_details: { reasoning_tokens: 0, text_tokens: 28, audio_tokens: 82 },
+      },
+    }),
+    cost: 2_010_000_000n,
+  },
+  {
+    // Of 100: 60 of text, 10 of them cached, and 40 of audio, 30 of them cached.
+    // 50 × 1 000 000 + 10 × 100 000 + 10 × 10 000 000 + 30 × 2 500 000 + 2 × 5 000 000
+    name: 'audio from the cache',
+    dialect: chatCompletions,
+    price: SPOKEN,
+    reply: chat(100, 2, {
+      usage: {
+        prompt_tokens: 100,
+        completion_tokens: 2,
+        prompt_tokens_details: { cached_tokens: 40, audio_tokens: 40, cached_tokens_details: { audio_tokens: 30 } },
+      },
+    }),
+    cost: 236_000_000n,
+  },
+  {
+    // (10 × 10 000 000 + 2 × 5 000 000) × 0.5
+    name: 'audio at a service tier',
+    dialect: chatCompletions,
+    price: { ...SPOKEN, service_tiers: { flex: '0.5' } },
+    request: { service_tier: 'flex' },
+    reply: chat(10, 2, {
+      usage: { prompt_tokens: 10, completion_tokens: 2, prompt_tokens_details: { audio_tokens: 10 } },
+    }),
+    cost: 55_000_000n,
+  },
+  {
+    // 13 × 1 000 000 + 2 × 5 000 000: as text, where the provider has one price for both
+    name: 'audio that is read, without a price of its own',
+    dialect: chatCompletions,
+    price: PLAIN,
+    reply: chat(13, 2, {
+      usage: { prompt_tokens: 13, completion_tokens: 2, prompt_tokens_details: { audio_tokens: 13 } },
+    }),
+    cost: 23_000_000n,
+  },
+  {
+    name: 'audio that was made, without a price of its own',
+    dialect: chatCompletions,
+    price: PLAIN,
+    reply: chat(13, 2, {
+      usage: { prompt_tokens: 13, completion_tokens: 2, completion_tokens_details: { audio_tokens: 2 } },
+    }),
+    cost: 23_000_000n,
+    unpriced: 'output_audio',
+  },
+];
+
 for (const [title, bills] of Object.entries({
   'tiers by the size of the input': TIERS,
   'service tiers': SERVICE_TIERS,
   'speeds, regions and factors': VARIED,
+  'calls of tools, and of requests': CALLS,
+  audio: AUDIO,
 })) {
   describe(title, () => {
     for (const { name, dialect, price, request = {}, reply, cost, unpriced = null } of bills) {
@@ -369,6 +539,69 @@ const HOLDS: readonly HoldRow[] = [
     request: ofBytes(1_000, { service_tier: 'flex' }),
     prices: [{ ...PLAIN, input: '100' }, TIERED, null],
     held: 650_000_000n,
+  },
+  {
+    // 1 000 000 × 1 250 000 + 10 × 5 000 000 + 5 × 10 000 000 000: what is found is read as input
+    name: 'as many searches as the tool allows',
+    dialect: messages,
+    request: ofBytes(1_000, { tools: [{ type: 'web_search_20250305', name: 'web_search', max_uses: 5 }] }),
+    prices: [PLAIN, SEARCHED],
+    held: 1_300_050_000_000n,
+  },
+  {
+    // 1 000 000 × 1 250 000 + 10 × 5 000 000 + 8 × 10 000 000 000
+    name: 'as many searches as the price says',
+    dialect: messages,
+    request: ofBytes(1_000, { tools: [{ type: 'web_search_20250305', name: 'web_search' }] }),
+    prices: [{ ...PLAIN, calls: { web_search: { usd: '0.01', max: 8 } } }],
+    held: 1_330_050_000_000n,
+  },
+  {
+    name: 'searches that nothing bounds',
+    dialect: messages,
+    request: ofBytes(1_000, { tools: [{ type: 'web_search_20250305', name: 'web_search' }] }),
+    prices: [SEARCHED],
+    held: 'tools',
+  },
+  {
+    // 1 000 000 × 1 250 000 + 10 × 5 000 000 + 4 × 10 000 000 000
+    name: 'as many calls as a response may make',
+    dialect: responses,
+    request: { input: 'x', max_output_tokens: 10, max_tool_calls: 4, tools: [{ type: 'web_search' }] },
+    prices: [SEARCHED],
+    held: 1_290_050_000_000n,
+  },
+  {
+    // 1 000 000 × 1 250 000 + 10 × 5 000 000: Codex lists it in every request
+    name: 'a search that Codex could ask for',
+    dialect: responses,
+    request: { input: 'x', max_output_tokens: 10, tools: [{ type: 'web_search' }] },
+    prices: [PLAIN, SEARCHED],
+    held: 1_250_050_000_000n,
+  },
+  {
+    name: 'a container of the provider',
+    dialect: messages,
+    request: ofBytes(1_000, { tools: [{ type: 'code_execution_20250825', name: 'x' }] }),
+    prices: [{ ...PLAIN, calls: { code_execution: '0.01' } }],
+    held: 'tools',
+  },
+  // 1000 × 1 250 000 + 10 × 5 000 000 + 5 000 000 000
+  { name: 'a fee', request: ofBytes(1_000), prices: [PLAIN, { ...PLAIN, request: '0.005' }], held: 6_300_000_000n },
+  // 1000 × 10 000 000 + 10 × 5 000 000
+  { name: 'audio that may be read', request: ofBytes(1_000), prices: [SPOKEN], held: 10_050_000_000n },
+  {
+    // 1000 × 10 000 000 + 10 × 20 000 000
+    name: 'audio that is asked for',
+    request: ofBytes(1_000, { modalities: ['text', 'audio'], audio: { voice: 'alloy', format: 'wav' } }),
+    prices: [PLAIN, SPOKEN],
+    held: 10_200_000_000n,
+  },
+  {
+    name: 'audio that no deployment has a price for',
+    request: ofBytes(1_000, { modalities: ['text', 'audio'] }),
+    prices: [PLAIN],
+    held: 'modalities',
   },
   {
     name: 'a tier that no deployment has a price for',

@@ -18,13 +18,16 @@ const APIS = ['chat_completions', 'responses', 'messages'] as const;
 const PLAIN = '{ input: "1.25", cached_input: "0.125", cache_write: "1.5", output: "10.00" }';
 const TERMS = `{ input: "1.25", output: "10.00", cache_write_1h: "2.5", factor: "1.10",
           tiers: [{ from_input: 200, input: "2.5" }],
-          service_tiers: { priority: { input: "2.5", output: "20" }, flex: "0.50" }, speeds: { fast: "6" } }`;
+          service_tiers: { priority: { input: "2.5", output: "20" }, flex: "0.50" }, speeds: { fast: "6" },
+          calls: { web_search: { usd: "0.010", max: 4 } }, request: "0.0005" }`;
 const WRITTEN = {
   cache_write_1h: '2.5',
   factor: '1.1',
   tiers: [{ from_input: 200, input: '2.5' }],
   service_tiers: { flex: '0.5', priority: { input: '2.5', output: '20' } },
   speeds: { fast: '6' },
+  calls: { web_search: { usd: '0.01', max: 4 } },
+  request: '0.0005',
 };
 
 describe('prices with terms', () => {
@@ -90,8 +93,8 @@ describe('prices with terms', () => {
   test('a service tier is served by the deployment that has a price for it, held and charged by that', async () => {
     const fields = { service_tier: 'priority' };
     const row = await posted(CHAT, fields, { choices: [], usage: COUNTS, service_tier: 'priority' });
-    // (40 × 2 500 000 + 3 × 20 000 000) × 1.1
-    assert.deepEqual([row['charge'], row['suspense'], row['error_code']], ['176000000', '0', null]);
+    // (40 × 2 500 000 + 3 × 20 000 000) × 1.1 + 500 000 000
+    assert.deepEqual([row['charge'], row['suspense'], row['error_code']], ['676000000', '0', null]);
     assert.deepEqual([row['served'], row['details']], ['second', { service_tier: 'priority' }]);
     const bytes = BigInt(JSON.stringify({ model: 'sim/small', messages: [{ role: 'user', content: 'hi' }] }).length);
     // The bytes of the body at least, at 2 500 000 × 1.1, and 50 × 20 000 000 × 1.1.
@@ -102,8 +105,8 @@ describe('prices with terms', () => {
     const fields = { service_tier: 'flex', messages: [{ role: 'user', content: 'x'.repeat(400) }] };
     const usage = { prompt_tokens: 200, completion_tokens: 1, total_tokens: 201 };
     const row = await posted(CHAT, fields, { choices: [], usage });
-    // (200 × 2 500 000 + 1 × 10 000 000) × 1.1 × 0.5
-    assert.deepEqual([row['charge'], row['details']], ['280500000', { service_tier: 'flex' }]);
+    // (200 × 2 500 000 + 1 × 10 000 000) × 1.1 × 0.5 + 500 000 000
+    assert.deepEqual([row['charge'], row['details']], ['780500000', { service_tier: 'flex' }]);
   });
 
   test('a speed, with cache writes of an hour', async () => {
@@ -116,9 +119,20 @@ describe('prices with terms', () => {
       inference_geo: 'not_available',
     };
     const row = await posted(MESSAGES, { speed: 'fast' }, { content: [], usage });
-    // (10 × 1 250 000 + 100 × 2 500 000 + 3 × 10 000 000) × 1.1 × 6
-    assert.deepEqual([row['charge'], row['error_code']], ['1930500000', null]);
+    // (10 × 1 250 000 + 100 × 2 500 000 + 3 × 10 000 000) × 1.1 × 6 + 500 000 000
+    assert.deepEqual([row['charge'], row['error_code']], ['2430500000', null]);
     assert.deepEqual(row['details'], { cache_write_1h_tokens: 100, speed: 'fast', inference_geo: 'not_available' });
+  });
+
+  test('searches by the provider, as many as it reports', async () => {
+    const tools = [{ type: 'web_search_20250305', name: 'web_search' }];
+    const usage = { input_tokens: 100, output_tokens: 3, server_tool_use: { web_search_requests: 2 } };
+    const row = await posted(MESSAGES, { tools }, { content: [], usage });
+    // (100 × 1 250 000 + 3 × 10 000 000) × 1.1 + 2 × 10 000 000 000 + 500 000 000
+    assert.deepEqual([row['charge'], row['error_code']], ['20670500000', null]);
+    assert.deepEqual([row['served'], row['details']], ['second', { calls: { web_search: 2 } }]);
+    // The whole context, 50 tokens, four calls and the fee: 1 000 000 × 2 500 000 × 1.1 and 50 × 10 000 000 × 1.1.
+    assert.equal(row['held'], String(2_750_000_000_000n + 550_000_000n + 40_000_000_000n + 500_000_000n));
   });
 
   test('a tier that a reply names and that has no price is charged as held', async () => {

@@ -174,6 +174,8 @@ function checkBoundsOf(dialect: Dialect, name: string, body: Buffer): void {
     saved,
     refusalIfBilled: _,
     maySearch: __,
+    named: ___,
+    calls: ____,
     ...bounds
   } = dialect.readBounds(scanned, body) as Exclude<ReturnType<Dialect['readBounds']>, { kind: string }>;
   if (dialect === countTokens) {

@@ -13,13 +13,19 @@ export const shownAmounts = {
   image: usd.optional(),
 };
 
+const audioAmounts = {
+  input_audio: usd.optional(),
+  cached_audio: usd.optional(),
+  output_audio: usd.optional(),
+};
+
 const factor = z.string().meta({ description: 'What all prices of tokens and images are multiplied by.' });
-const tiers = z.array(z.object({ ...shownAmounts, from_input: z.int() })).meta({
+const tiers = z.array(z.object({ ...shownAmounts, ...audioAmounts, from_input: z.int() })).meta({
   description: 'Prices of the whole request from so many input tokens on; what a tier does not name stays.',
 });
 const variations = z.record(
   z.string(),
-  z.union([factor, z.object({ ...shownAmounts, factor: factor.optional(), tiers: tiers.optional() })]),
+  z.union([factor, z.object({ ...shownAmounts, ...audioAmounts, factor: factor.optional(), tiers: tiers.optional() })]),
 );
 
 export const shownTerms = {
@@ -29,4 +35,10 @@ export const shownTerms = {
   speeds: variations.optional(),
   geos: variations.optional(),
   factor: factor.optional(),
+  ...audioAmounts,
+  calls: z
+    .record(z.string(), z.union([usd, z.object({ usd, max: z.int() })]))
+    .optional()
+    .meta({ description: 'Dollars for a call of a tool that the provider runs, and how many are held for.' }),
+  request: usd.optional().meta({ description: 'Dollars for each request.' }),
 };

@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { MODEL_KINDS, type ModelKind } from '../models/apis.ts';
 import {
+  type CallPrice,
   PLAIN,
   type PriceTerms,
   type Rates,
@@ -34,6 +35,7 @@ const pricePerMillion = money(
 const FACTOR = 'must be a factor above zero as a decimal string in quotes with at most 9 decimals, such as "1.1"';
 export const usdSchema = money(parseUsd, 'must be USD as a decimal string in quotes, such as "25.00"');
 
+const CALLS_MAX = 1_000;
 const factor = z.string(FACTOR).transform((text, context): Factor => {
   const found = parseFactor(text);
   if (found !== null) return found;
@@ -49,10 +51,17 @@ const amounts = {
   output: pricePerMillion.optional(),
   image: usdSchema.optional(),
 };
-type AmountFields = z.output<z.ZodObject<typeof amounts>>;
+/** These are stored with the terms. */
+const audioAmounts = {
+  input_audio: pricePerMillion.optional(),
+  cached_audio: pricePerMillion.optional(),
+  output_audio: pricePerMillion.optional(),
+};
+const rates = { ...amounts, ...audioAmounts };
+type RateFields = z.output<z.ZodObject<typeof rates>>;
 
 const tiers = z
-  .array(z.strictObject({ ...amounts, from_input: z.int('must be a whole number').min(1, 'must be at least 1') }))
+  .array(z.strictObject({ ...rates, from_input: z.int('must be a whole number').min(1, 'must be at least 1') }))
   .min(1, 'must name at least one tier')
   .check(({ value, issues }) => {
     const isAscending = value.every(({ from_input }, at) => at === 0 || from_input > (value[at - 1]?.from_input ?? 0));
@@ -60,12 +69,9 @@ const tiers = z
       issues.push({ code: 'custom', message: 'must be in ascending order of from_input', input: value });
   });
 
-const variation = z.union(
-  [factor, z.strictObject({ ...amounts, factor: factor.optional(), tiers: tiers.optional() })],
-  {
-    error: `must be prices, or a factor: ${FACTOR}`,
-  },
-);
+const variation = z.union([factor, z.strictObject({ ...rates, factor: factor.optional(), tiers: tiers.optional() })], {
+  error: `must be prices, or a factor: ${FACTOR}`,
+});
 
 /** `kind`: whose plain names have the price itself, so that they can have none here. */
 function variations(kind: VariationKind) {
@@ -76,6 +82,16 @@ function variations(kind: VariationKind) {
   });
 }
 
+const call = z.union(
+  [
+    usdSchema.transform((price): CallPrice => ({ price, max: null })),
+    z
+      .strictObject({ usd: usdSchema, max: z.int().min(1).max(CALLS_MAX) })
+      .transform(({ usd, max }): CallPrice => ({ price: usd, max })),
+  ],
+  { error: `must be USD for a call in quotes, such as "0.01", or { usd: "0.01", max: 10 }` },
+);
+
 /** What is stored as one document beside the amounts. */
 const terms = {
   tiers: tiers.optional(),
@@ -84,6 +100,9 @@ const terms = {
   speeds: variations('speeds').optional(),
   geos: variations('geos').optional(),
   factor: factor.optional(),
+  ...audioAmounts,
+  calls: z.record(z.string().regex(/^[a-z][a-z0-9_]{0,39}$/, 'must be the name of a tool'), call).optional(),
+  request: usdSchema.optional(),
 };
 type TermFields = z.output<z.ZodObject<typeof terms>>;
 
@@ -128,13 +147,25 @@ export function readTerms(stored: unknown): PriceTerms | null {
 function readTermFields(found: TermFields): PriceTerms | null {
   if (TERM_NAMES.every((name) => found[name] === undefined)) return null;
   return {
+    rates: readRates({
+      input_audio: found.input_audio,
+      cached_audio: found.cached_audio,
+      output_audio: found.output_audio,
+    }),
     tiers: readTiers(found.tiers),
     serviceTiers: readVariations(found.service_tiers),
     serviceTierDefault: found.service_tier_default ?? null,
     speeds: readVariations(found.speeds),
     geos: readVariations(found.geos),
     factor: found.factor ?? null,
+    calls: inOrder(found.calls ?? {}),
+    request: found.request ?? null,
   };
+}
+
+/** The same order whatever was written first, so that the same terms are stored once. */
+function inOrder<Value>(found: Readonly<Record<string, Value>>): Readonly<Record<string, Value>> {
+  return Object.fromEntries(Object.entries(found).toSorted(([one], [other]) => (one < other ? -1 : 1)));
 }
 
 const TERM_NAMES = Object.keys(terms) as (keyof TermFields)[];
@@ -148,11 +179,10 @@ function readVariations(found: TermFields['geos'] = {}): Variations {
     'numerator' in written
       ? { rates: {}, tiers: [], factor: written }
       : { rates: readRates(written), tiers: readTiers(written.tiers), factor: written.factor ?? null };
-  const named = Object.entries(found).toSorted(([one], [other]) => (one < other ? -1 : 1));
-  return Object.fromEntries(named.map(([name, written]) => [name, read(written)]));
+  return Object.fromEntries(Object.entries(inOrder(found)).map(([name, written]) => [name, read(written)]));
 }
 
-type Amount = keyof typeof amounts;
+type Amount = keyof typeof rates;
 const RATE_NAMES = {
   input: 'input',
   cached_input: 'cachedInput',
@@ -160,21 +190,24 @@ const RATE_NAMES = {
   cache_write_1h: 'hourCacheWrite',
   output: 'output',
   image: 'image',
+  input_audio: 'inputAudio',
+  cached_audio: 'cachedAudio',
+  output_audio: 'outputAudio',
 } as const satisfies Record<Amount, keyof Rates>;
 const RATE_ROWS = Object.entries(RATE_NAMES) as [Amount, keyof Rates][];
 
-function readRates(found: AmountFields): SomeRates {
-  const rates = RATE_ROWS.flatMap(([name, rate]) => (found[name] === undefined ? [] : [[rate, found[name]]]));
-  return Object.fromEntries(rates) as SomeRates;
+function readRates(found: RateFields): SomeRates {
+  const read = RATE_ROWS.flatMap(([name, rate]) => (found[name] === undefined ? [] : [[rate, found[name]]]));
+  return Object.fromEntries(read) as SomeRates;
 }
 
 type Words = Readonly<Record<string, unknown>>;
 
 /** Rates in the words of the file: dollars per million tokens, and per image. */
-export function writeRates(rates: Partial<Rates>): Readonly<Record<string, string>> {
+export function writeRates(found: Partial<Rates>): Readonly<Record<string, string>> {
   return Object.fromEntries(
     RATE_ROWS.flatMap(([name, rate]) => {
-      const amount = rates[rate] ?? null;
+      const amount = found[rate] ?? null;
       if (amount === null) return [];
       return [[name, formatUsdString(rate === 'image' ? amount : amount * TOKENS_PER_PRICE)]];
     }),
@@ -185,14 +218,20 @@ const TOKENS_PER_PRICE = 1_000_000n;
 
 /** Terms in the words of the file, always the same for the same terms. */
 export function writeTerms(found: PriceTerms): Words {
-  const { serviceTiers, serviceTierDefault, speeds, geos } = found;
+  const { serviceTiers, serviceTierDefault, speeds, geos, calls, request } = found;
+  const writeCall = ({ price, max }: CallPrice): Words | string =>
+    max === null ? formatUsdString(price) : { usd: formatUsdString(price), max };
+  const written = Object.entries(calls).map(([tool, one]) => [tool, writeCall(one)] as const);
   return {
+    ...writeRates(found.rates),
     ...writeTiers(found.tiers),
     ...writeVariations('service_tiers', serviceTiers),
     ...(serviceTierDefault === null ? {} : { service_tier_default: serviceTierDefault }),
     ...writeVariations('speeds', speeds),
     ...writeVariations('geos', geos),
     ...writeFactor(found.factor),
+    ...(written.length === 0 ? {} : { calls: Object.fromEntries(written) }),
+    ...(request === null ? {} : { request: formatUsdString(request) }),
   };
 }
 

@@ -13,6 +13,10 @@ export interface Rates {
   readonly hourCacheWrite?: PicoUsd;
   readonly output: PicoUsd | null;
   readonly image: PicoUsd | null;
+  /** Audio that is read, that is read from a cache, and that is made; without a price of its own it costs as text. */
+  readonly inputAudio?: PicoUsd;
+  readonly cachedAudio?: PicoUsd;
+  readonly outputAudio?: PicoUsd;
 }
 
 export interface Price extends Rates {
@@ -21,8 +25,10 @@ export interface Price extends Rates {
   readonly terms?: PriceTerms;
 }
 
-/** What changes the rates of a request. */
+/** What changes the rates of a request, or is charged beside them. */
 export interface PriceTerms {
+  /** Beside those of the price: of audio. */
+  readonly rates: SomeRates;
   /** In ascending order. */
   readonly tiers: readonly RateTier[];
   readonly serviceTiers: Variations;
@@ -32,6 +38,16 @@ export interface PriceTerms {
   readonly geos: Variations;
   /** On all that tokens and images cost, as a region's; null: none. */
   readonly factor: Factor | null;
+  /** Of tools that the provider runs, by their names. */
+  readonly calls: Readonly<Record<string, CallPrice>>;
+  /** Of each request that is charged; null: nothing. */
+  readonly request: PicoUsd | null;
+}
+
+export interface CallPrice {
+  readonly price: PicoUsd;
+  /** How many calls are held for where the request does not say; null: such a request is refused. */
+  readonly max: number | null;
 }
 
 /** The rates that differ; the others stay. */

@@ -4,8 +4,8 @@
 import type { Price, Rates, VariationKind } from '../models/price.ts';
 import { scaleUp } from '../money/factor.ts';
 import { type PicoUsd, picoUsd } from '../money/pico-usd.ts';
-import type { Usage, UsageDetails } from '../usage/usage.ts';
-import { hasVariation, ratesOf } from './rates-of.ts';
+import type { ToolCalls, Usage, UsageDetails } from '../usage/usage.ts';
+import { hasCallPrice, hasOutputAudio, hasVariation, ratesOf } from './rates-of.ts';
 
 /**
  * The usage must have passed checkUsage. null when a count that costs something was not reported or has no price:
@@ -20,7 +20,38 @@ function rateByTerms(usage: Usage, price: Price): PicoUsd | null {
   const { serviceTier, speed, geo } = usage.details ?? {};
   const { rates, factor } = ratesOf(price, { inputTokens: usage.inputTokens ?? 0, serviceTier, speed, geo });
   const cost = rateCounts(usage, rates);
-  return cost === null ? null : picoUsd(scaleUp(cost, factor));
+  if (cost === null) return null;
+  const audio = usage.details === undefined || rates.image !== null ? 0n : audioDifference(usage, usage.details, rates);
+  return picoUsd(scaleUp(cost + audio, factor) + rateCalls(usage.details?.calls, price) + (price.terms?.request ?? 0n));
+}
+
+/** What audio costs more, or less, than the same tokens of text, as which they are rated. */
+function audioDifference(usage: Usage, details: UsageDetails, rates: Rates): bigint {
+  const { inputAudioTokens = 0, cachedAudioTokens = 0, outputAudioTokens = 0 } = details;
+  const { inputAudio, cachedAudio, outputAudio } = rates;
+  const [input, output] = [rates.input ?? 0n, rates.output ?? 0n];
+  const textCached = rates.cachedInput ?? input;
+  // A part cannot be more than the whole.
+  const cached = Math.min(cachedAudioTokens, usage.cachedInputTokens ?? 0);
+  const plain = (usage.inputTokens ?? 0) - (usage.cachedInputTokens ?? 0) - (usage.cacheWriteTokens ?? 0);
+  const fresh = Math.min(Math.max(0, inputAudioTokens - cached), plain);
+  const made = Math.min(outputAudioTokens, usage.outputTokens ?? 0);
+  const audioCached = cachedAudio ?? inputAudio ?? textCached;
+  return (
+    BigInt(fresh) * ((inputAudio ?? input) - input) +
+    BigInt(cached) * (audioCached - textCached) +
+    BigInt(made) * ((outputAudio ?? output) - output)
+  );
+}
+
+/** Those without a price are left out here: `unpricedPart` names them. */
+function rateCalls(calls: readonly ToolCalls[] = [], { terms }: Price): bigint {
+  let cost = 0n;
+  for (const { tool, count } of calls) {
+    if (count !== null && terms !== undefined && hasCallPrice(terms, tool))
+      cost += BigInt(count) * (terms.calls[tool]?.price ?? 0n);
+  }
+  return cost;
 }
 
 function rateCounts(usage: Usage, rates: Rates): PicoUsd | null {
@@ -64,11 +95,14 @@ export function unpricedPart({ hourCacheWriteTokens, details }: Usage, price: Pr
 
 /** As `unpricedPart`, of what a reply says beside its counts. */
 export function unpricedDetail(details: UsageDetails, price: Price | null): string | null {
-  const { serviceTier, speed, geo } = details;
+  const { serviceTier, speed, geo, calls = [] } = details;
   const lacks = (kind: VariationKind, name: string | undefined): boolean =>
     name !== undefined && !hasVariation(price?.terms, kind, name);
   if (lacks('serviceTiers', serviceTier)) return `service_tier ${serviceTier}`;
   if (lacks('speeds', speed)) return `speed ${speed}`;
   if (lacks('geos', geo)) return `inference_geo ${geo}`;
+  const call = calls.find(({ tool, count }) => count === null || !hasCallPrice(price?.terms, tool));
+  if (call !== undefined) return call.reportedAs;
+  if ((details.outputAudioTokens ?? 0) > 0 && !hasOutputAudio(price?.terms)) return 'output_audio';
   return details.unpriced ?? null;
 }

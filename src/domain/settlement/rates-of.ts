@@ -27,19 +27,22 @@ export interface RatesFound {
 }
 
 const NO_TERMS: PriceTerms = {
+  rates: {},
   tiers: [],
   serviceTiers: {},
   serviceTierDefault: null,
   speeds: {},
   geos: {},
   factor: null,
+  calls: {},
+  request: null,
 };
 
 /** In this order, each above the one before: the size of the input, the service tier, the speed, the region. */
 export function ratesOf(price: Price, served: Conditions): RatesFound {
   const { terms = NO_TERMS } = price;
   const { inputTokens } = served;
-  let rates = atSize(price, terms.tiers, inputTokens);
+  let rates = atSize({ ...price, ...terms.rates }, terms.tiers, inputTokens);
   let { factor } = terms;
   const variations = [
     variationOf(terms, 'serviceTiers', served.serviceTier),
@@ -57,6 +60,14 @@ export function ratesOf(price: Price, served: Conditions): RatesFound {
 /** Whether the price says what this costs. */
 export function hasVariation(terms: PriceTerms | undefined, kind: VariationKind, name: string): boolean {
   return PLAIN[kind].includes(name) || (terms !== undefined && Object.hasOwn(terms[kind], name));
+}
+
+export function hasCallPrice(terms: PriceTerms | undefined, tool: string): boolean {
+  return terms !== undefined && Object.hasOwn(terms.calls, tool);
+}
+
+export function hasOutputAudio(terms: PriceTerms | undefined): boolean {
+  return terms?.rates.outputAudio !== undefined;
 }
 
 /** null: the plain one, or one that has no price. */

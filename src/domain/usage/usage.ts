@@ -29,8 +29,23 @@ export interface UsageDetails {
   readonly serviceTier?: string;
   readonly speed?: string;
   readonly geo?: string;
+  /** Parts of the input, of what of it was read from the cache, and of the output. Absent: none. */
+  readonly inputAudioTokens?: number;
+  readonly cachedAudioTokens?: number;
+  readonly outputAudioTokens?: number;
+  /** Tools that the provider ran. */
+  readonly calls?: readonly ToolCalls[];
   /** What no price can be for, as a record's error code names it. */
   readonly unpriced?: string;
+}
+
+export interface ToolCalls {
+  /** The name that a price has for it. */
+  readonly tool: string;
+  /** null: the reply does not say. */
+  readonly count: number | null;
+  /** Where the reply says it, as a record's error code names it. */
+  readonly reportedAs: string;
 }
 
 /** Nothing was reported. */

@@ -12,7 +12,14 @@ import type { ScannedBody } from '../request/scanned-body.ts';
 import { HOUR_CACHE_UNPRICED } from '../request/unpriced-fields.ts';
 import type { HoldRequest } from './quota-leases.ts';
 import { showLimit } from './refuse-shortage.ts';
-import { type BodyMeasure, boundInput, boundTokens, type TokenBounds, worstCasePrice } from './worst-case-price.ts';
+import {
+  type BodyMeasure,
+  boundInput,
+  boundTokens,
+  type TokenBounds,
+  unboundedTool,
+  worstCasePrice,
+} from './worst-case-price.ts';
 
 export interface AdmissionParams {
   readonly principal: Principal;
@@ -86,6 +93,8 @@ function boundPrice(params: AdmissionParams, tokenBounds: TokenBounds | null, me
     bounds.refusalIfBilled ?? refuseBackground(bounds) ?? refuseNamed(params) ?? refuseHourCache(params);
   if (unbillable !== null) return unbillable;
   if (!isPriced(params)) return UNPRICED_MODEL;
+  const unbounded = bounds.calls === undefined ? null : unboundedTool(bounds, worstRates(params));
+  if (unbounded !== null) return unboundedCalls(unbounded);
   if (tokenBounds === null) return { kind: 'not_safely_billable', ...missingBound(params) };
   const lifted = refuseLiftedCeilings(params, measure, tokenBounds);
   if (lifted !== null) return lifted;
@@ -99,6 +108,15 @@ const UNPRICED_MODEL: Refusal = {
   reason: 'This model has no catalog price, so its cost has no upper bound.',
   advice: 'Name a model that has one; GET /v1/models shows prices.',
 };
+
+function unboundedCalls(tool: string): Refusal {
+  return {
+    kind: 'not_safely_billable',
+    field: 'tools',
+    reason: `Calls of the tool "${tool}" are priced, and nothing bounds how many there are.`,
+    advice: 'Set "max_uses" of the tool, or "max_tool_calls" of a response.',
+  };
+}
 
 /** Whether the catalog has the price of one token each way, or of one image. */
 function isPriced(params: AdmissionParams): boolean {
@@ -182,7 +200,7 @@ function worstRates({ dialect, served, bounds: { named } }: AdmissionParams): Wo
     ? null
     : worstOf(
         able.map(({ price }) => price),
-        named.details,
+        { details: named.details, wantsAudio: named.items.some(({ kind }) => kind === 'audio') },
       );
 }
 

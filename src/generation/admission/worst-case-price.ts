@@ -1,8 +1,8 @@
 // The most a request can cost: what is held before a byte goes upstream.
 
 import type { Model } from '../../domain/models/catalog.ts';
-import type { WorstPrice, WorstRates, WorstTier } from '../catalog/worst-price.ts';
-import type { Dialect, RequestBounds } from '../dialects/dialect.ts';
+import type { WorstBeside, WorstCall, WorstPrice, WorstRates, WorstTier } from '../catalog/worst-price.ts';
+import type { CallBound, Dialect, RequestBounds } from '../dialects/dialect.ts';
 
 /** The properties of a body that bound its tokens. */
 export interface BodyMeasure {
@@ -63,11 +63,37 @@ export function worstCasePrice(
   price: WorstPrice,
 ): bigint | null {
   // Spec 8: images are billed per image; their tokens are for analytics.
-  if (dialect.unit === 'images') return price.image === null ? null : BigInt(bounds.answers) * price.image;
+  const beside = price.beside === undefined ? 0n : worstBeside(bounds.calls, price.beside);
+  if (dialect.unit === 'images') return price.image === null ? null : BigInt(bounds.answers) * price.image + beside;
   const rates = price.tiers === undefined ? price : ratesUpTo(tokens.inputTokensMax, price, price.tiers);
   const input = bounds.asksForHourCache === true ? (rates.inputWithHourCache ?? rates.input) : rates.input;
   if (input === null || rates.output === null) return null;
-  return BigInt(tokens.inputTokensMax) * input + BigInt(tokens.outputTokensMax) * rates.output;
+  return BigInt(tokens.inputTokensMax) * input + BigInt(tokens.outputTokensMax) * rates.output + beside;
+}
+
+/** Calls that nothing bounds are held for as none: where they have to be bounded, the request is refused. */
+function worstBeside(calls: readonly CallBound[] = [], { request, calls: prices }: WorstBeside): bigint {
+  return calls.reduce((sum, bound) => {
+    const price = callPrice(prices, bound);
+    return price === null ? sum : sum + BigInt(callsMax(bound, price) ?? 0) * price.price;
+  }, request as bigint);
+}
+
+function callPrice(prices: WorstBeside['calls'], { tool }: CallBound): WorstCall | null {
+  return Object.hasOwn(prices, tool) ? (prices[tool] ?? null) : null;
+}
+
+function callsMax(bound: CallBound, price: WorstCall): number | null {
+  return bound.max ?? price.max;
+}
+
+/** A tool whose calls cost something and that nothing bounds; null: there is none. */
+export function unboundedTool(bounds: RequestBounds, price: WorstPrice | null): string | null {
+  for (const bound of bounds.calls ?? []) {
+    const found = callPrice(price?.beside?.calls ?? {}, bound);
+    if (!bound.isOptional && found !== null && found.price > 0n && callsMax(bound, found) === null) return bound.tool;
+  }
+  return null;
 }
 
 /** The highest rates of a request that has at most so many input tokens. */

@@ -3,7 +3,7 @@
 
 import type { Price } from '../../domain/models/price.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
-import { hasVariation } from '../../domain/settlement/rates-of.ts';
+import { hasCallPrice, hasOutputAudio, hasVariation } from '../../domain/settlement/rates-of.ts';
 import type { NamedCost, NamedCosts } from '../dialects/dialect.ts';
 
 interface Priced {
@@ -22,5 +22,7 @@ export function pricedDeployments<Deployment extends Priced>(
 }
 
 function hasPrice(price: Price | null, { kind, name }: NamedCost): boolean {
-  return price !== null && hasVariation(price.terms, kind, name);
+  if (price === null) return false;
+  if (kind === 'calls') return hasCallPrice(price.terms, name);
+  return kind === 'audio' ? hasOutputAudio(price.terms) : hasVariation(price.terms, kind, name);
 }

@@ -21,6 +21,19 @@ export interface WorstPrice extends WorstRates {
    * the size changes nothing.
    */
   readonly tiers?: readonly WorstTier[];
+  /** What is charged beside tokens and images. Absent: nothing. */
+  readonly beside?: WorstBeside;
+}
+
+export interface WorstBeside {
+  readonly request: PicoUsd;
+  readonly calls: Readonly<Record<string, WorstCall>>;
+}
+
+export interface WorstCall {
+  readonly price: PicoUsd;
+  /** null: some deployment has no maximum of its own. */
+  readonly max: number | null;
 }
 
 export interface WorstTier extends WorstRates {
@@ -31,11 +44,12 @@ export interface WorstTier extends WorstRates {
  * `named`: what the request asks to be served with; each of the prices has a price for it. null: a deployment has no
  * price at all.
  */
-export function worstOf(prices: readonly (Price | null)[], named: UsageDetails = {}): WorstPrice | null {
+export function worstOf(prices: readonly (Price | null)[], named: Named = NOTHING): WorstPrice | null {
   if (prices.includes(null)) return null;
   const known = prices as Price[];
   const sizes = [...new Set(known.flatMap(sizesOf))].toSorted((one, other) => one - other);
-  const worst = worstAt(known, 0, named);
+  const beside = worstBeside(known);
+  const worst = { ...worstAt(known, 0, named), ...(beside === null ? {} : { beside }) };
   if (sizes.length === 0) return worst;
   const tiers: WorstTier[] = [];
   for (const fromInput of sizes) {
@@ -45,6 +59,32 @@ export function worstOf(prices: readonly (Price | null)[], named: UsageDetails =
   return { ...worst, tiers };
 }
 
+/** What the request asks for: how it is served, and whether it wants audio. */
+export interface Named {
+  readonly details: UsageDetails;
+  readonly wantsAudio: boolean;
+}
+
+const NOTHING: Named = { details: {}, wantsAudio: false };
+
+function worstBeside(prices: readonly Price[]): WorstBeside | null {
+  const terms = prices.flatMap((price) => price.terms ?? []);
+  const tools = new Set(terms.flatMap(({ calls }) => Object.keys(calls)));
+  const request =
+    highest(
+      [],
+      terms.map((one) => one.request),
+    ) ?? picoUsd(0n);
+  if (tools.size === 0 && request === 0n) return null;
+  const worstCall = (tool: string): WorstCall => {
+    const found = terms.flatMap(({ calls }) => calls[tool] ?? []);
+    const maxima = found.flatMap(({ max }) => max ?? []);
+    const max = maxima.length < found.length ? null : Math.max(...maxima);
+    return { price: highest(found.map(({ price }) => price)) ?? picoUsd(0n), max };
+  };
+  return { request, calls: Object.fromEntries([...tools].map((tool) => [tool, worstCall(tool)])) };
+}
+
 /** From how many input tokens on some of its rates are others. */
 function sizesOf({ terms }: Price): number[] {
   if (terms === undefined) return [];
@@ -52,16 +92,26 @@ function sizesOf({ terms }: Price): number[] {
   return [terms, ...variations].flatMap(({ tiers }) => tiers.map(({ fromInput }) => fromInput));
 }
 
-function worstAt(prices: readonly Price[], inputTokens: number, named: UsageDetails): WorstRates {
-  const found = prices.flatMap((price) => ratesReached(price, inputTokens, named));
+function worstAt(prices: readonly Price[], inputTokens: number, { details, wantsAudio }: Named): WorstRates {
+  const found = prices.flatMap((price) => ratesReached(price, inputTokens, details));
+  // Whether some input is audio is not known before the provider has read it.
   const input = highest(
     found.map((rates) => rates.input),
-    found.flatMap(({ cachedInput, cacheWrite }) => [cachedInput, cacheWrite]),
+    found.flatMap((rates) => [
+      rates.cachedInput,
+      rates.cacheWrite,
+      rates.inputAudio ?? null,
+      rates.cachedAudio ?? null,
+    ]),
   );
+  const audio = wantsAudio ? found.map(({ outputAudio }) => outputAudio ?? null) : [];
   return {
     input,
     inputWithHourCache: highest([input, ...found.map(({ hourCacheWrite }) => hourCacheWrite ?? null)]),
-    output: highest(found.map(({ output }) => output)),
+    output: highest(
+      found.map(({ output }) => output),
+      audio,
+    ),
     image: highest(found.map(({ image }) => image)),
   };
 }
@@ -78,16 +128,22 @@ function ratesReached(price: Price, inputTokens: number, { serviceTier, speed, g
 
 function scaled(rates: Rates, factor: Factor): Rates {
   const scale = (amount: PicoUsd | null): PicoUsd | null => (amount === null ? null : picoUsd(scaleUp(amount, factor)));
-  const hourCacheWrite = scale(rates.hourCacheWrite ?? null);
+  const { input, cachedInput, cacheWrite, output, image, ...others } = rates;
+  const optional = OPTIONAL_RATES.flatMap((name) => {
+    const amount = scale(others[name] ?? null);
+    return amount === null ? [] : [[name, amount] as const];
+  });
   return {
-    input: scale(rates.input),
-    cachedInput: scale(rates.cachedInput),
-    cacheWrite: scale(rates.cacheWrite),
-    output: scale(rates.output),
-    image: scale(rates.image),
-    ...(hourCacheWrite === null ? {} : { hourCacheWrite }),
+    input: scale(input),
+    cachedInput: scale(cachedInput),
+    cacheWrite: scale(cacheWrite),
+    output: scale(output),
+    image: scale(image),
+    ...Object.fromEntries(optional),
   };
 }
+
+const OPTIONAL_RATES = ['hourCacheWrite', 'inputAudio', 'cachedAudio', 'outputAudio'] as const;
 
 function higher(one: WorstRates, other: WorstRates): WorstRates {
   return {

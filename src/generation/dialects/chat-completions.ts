@@ -28,6 +28,7 @@ const CHAT_UNPRICED: UnpricedRequests = {
   freeToolTypes: [],
   freeToolPrefixes: [],
   searchToolType: null,
+  reportedTools: ['web_search'],
   reportsHourCache: false,
 };
 

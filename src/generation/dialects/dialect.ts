@@ -32,6 +32,8 @@ export interface RequestBounds {
   readonly named?: NamedCosts;
   /** The provider may search, and read what it finds as input. */
   readonly maySearch?: boolean;
+  /** Tools that the provider runs and that some prices have a price for. Absent, as nearly always: none. */
+  readonly calls?: readonly CallBound[];
   /** Some of the input is to be written to a cache that lives for an hour. */
   readonly asksForHourCache?: boolean;
   /** A header lets the model read or write so much. */
@@ -45,8 +47,17 @@ export interface NamedCosts {
   readonly details: UsageDetails;
 }
 
+/** How often a tool may be called. */
+export interface CallBound {
+  readonly tool: string;
+  /** By the request; null: it does not say. */
+  readonly max: number | null;
+  /** The request is served, too, where nothing bounds it, and by those who have no price for it. */
+  readonly isOptional: boolean;
+}
+
 export interface NamedCost {
-  readonly kind: VariationKind;
+  readonly kind: VariationKind | 'calls' | 'audio';
   readonly name: string;
   /** What a billed organization is told where no deployment has a price for it. */
   readonly refusal: Refusal;

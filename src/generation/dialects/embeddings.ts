@@ -15,6 +15,7 @@ const EMBEDDINGS_UNPRICED: UnpricedRequests = {
   freeToolTypes: [],
   freeToolPrefixes: [],
   searchToolType: null,
+  reportedTools: [],
   reportsHourCache: false,
 };
 

@@ -55,6 +55,7 @@ const MESSAGES_UNPRICED: UnpricedRequests = {
   freeToolTypes: [],
   freeToolPrefixes: ['bash_', 'text_editor_', 'computer_', 'memory_', 'tool_search_tool_'],
   searchToolType: null,
+  reportedTools: ['web_search', 'web_fetch'],
   reportsHourCache: true,
 };
 

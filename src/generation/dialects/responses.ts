@@ -11,7 +11,7 @@ import { TerminalEvents } from '../sse/terminal-events.ts';
 import { documentUsage, type EventLine, isDocument, lastEventUsage, skipSpace } from '../sse/usage-window.ts';
 import type { Dialect, KeptReply, RequestBounds, SavedResponseFields } from './dialect.ts';
 import { endedAtLimit, type LimitMark, lastEventSaysLimit } from './usage/output-limit.ts';
-import { servedTier, unpricedTools, withDetails } from './usage/reply-details.ts';
+import { servedTier, servedTools, withDetails } from './usage/reply-details.ts';
 import { countOf, inclusiveUsage, objectOf, type UsageObject } from './usage/reported-counts.ts';
 
 const TERMINAL_EVENTS = new TerminalEvents(['response.completed', 'response.incomplete', 'response.failed', 'error']);
@@ -36,6 +36,7 @@ const RESPONSES_UNPRICED: UnpricedRequests = {
   freeToolPrefixes: [],
   // Codex lists it in every request and seldom uses it.
   searchToolType: 'web_search',
+  reportedTools: ['web_search', 'web_search_preview', 'x_search'],
   reportsHourCache: false,
 };
 
@@ -105,9 +106,9 @@ function readUsage(reply: KeptReply): Usage | null {
 
 function readDetails(reply: KeptReply, { maySearch }: RequestBounds): UsageDetails | null {
   const serviceTier = servedTier(reply, 2);
-  const unpriced = unpricedTools(reply, maySearch === true);
-  if (serviceTier === null && unpriced === null) return null;
-  return { ...(serviceTier === null ? {} : { serviceTier }), ...(unpriced === null ? {} : { unpriced }) };
+  const calls = servedTools(reply, maySearch === true);
+  if (serviceTier === null && calls.length === 0) return null;
+  return { ...(serviceTier === null ? {} : { serviceTier }), ...(calls.length === 0 ? {} : { calls }) };
 }
 
 /**

@@ -105,12 +105,16 @@ export function lostEnd(end: ExecutionEnd, hold: PicoUsd | null, price: Price | 
 /** null, as nearly always: the counts are all that the cost depends on. */
 function detailsOf({ hourCacheWriteTokens = 0, details }: Usage): RecordedDetails | null {
   if (details === undefined && (hourCacheWriteTokens ?? 0) === 0) return null;
-  const { serviceTier, speed, geo } = details ?? {};
+  const { serviceTier, speed, geo, inputAudioTokens, cachedAudioTokens, outputAudioTokens, calls = [] } = details ?? {};
   return {
     ...((hourCacheWriteTokens ?? 0) === 0 ? {} : { cache_write_1h_tokens: hourCacheWriteTokens ?? 0 }),
     ...(serviceTier === undefined ? {} : { service_tier: serviceTier }),
     ...(speed === undefined ? {} : { speed }),
     ...(geo === undefined ? {} : { inference_geo: geo }),
+    ...(inputAudioTokens === undefined ? {} : { input_audio_tokens: inputAudioTokens }),
+    ...(cachedAudioTokens === undefined ? {} : { cached_audio_tokens: cachedAudioTokens }),
+    ...(outputAudioTokens === undefined ? {} : { output_audio_tokens: outputAudioTokens }),
+    ...(calls.length === 0 ? {} : { calls: Object.fromEntries(calls.map(({ tool, count }) => [tool, count])) }),
   };
 }
 

@@ -8,6 +8,7 @@ import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { UsageDetails } from '../../domain/usage/usage.ts';
 import type { NamedCost, RequestBounds } from '../dialects/dialect.ts';
 import { stringEnd } from '../sse/json-depth.ts';
+import { boundCalls, callsTool, type ProviderTools, toolOf } from './provider-tools.ts';
 import { readString, type ScannedRequest, type ScannedType } from './scan/request-scanner.ts';
 import type { CostKey } from './scan/scanned-keys.ts';
 
@@ -18,18 +19,16 @@ interface CostField {
   readonly reason: string;
   readonly advice: string;
   /** Where the price of a deployment may say what each value costs. */
-  readonly pricedAs?: VariationKind;
+  readonly pricedAs?: VariationKind | 'audio';
 }
 
 /** What a dialect's requests can name. */
-export interface UnpricedRequests {
+export interface UnpricedRequests extends ProviderTools {
   readonly fields: Readonly<Partial<Record<CostKey, CostField>>>;
   /** Types of tools, beside `function` and `custom`, that the client runs or that cost nothing of their own. */
   readonly freeToolTypes: readonly string[];
   /** Beginnings of such types, whose names end with a date. */
   readonly freeToolPrefixes: readonly string[];
-  /** The provider's search: it passes, and a reply that says it was used is charged as held (reply-details.ts). */
-  readonly searchToolType: string | null;
   /** Whether replies tell cache writes of an hour from those of five minutes. */
   readonly reportsHourCache: boolean;
 }
@@ -99,8 +98,14 @@ export const OPENAI_FIELDS = {
     isFree: (value: unknown) => Array.isArray(value) && value.every((modality) => modality === 'text'),
     reason: 'Output other than text has no price in the catalog.',
     advice: 'Leave "modalities" out, or send ["text"].',
+    pricedAs: 'audio',
   },
-  audio: { isFree: NEVER, reason: 'Audio output has no price in the catalog.', advice: 'Leave "audio" out.' },
+  audio: {
+    isFree: NEVER,
+    reason: 'Audio output has no price in the catalog.',
+    advice: 'Leave "audio" out.',
+    pricedAs: 'audio',
+  },
   // xAI answers at once and without usage.
   deferred: {
     isFree: NEVER,
@@ -125,13 +130,15 @@ export function withNamedCosts(
   const named: NamedCost[] = [];
   const refusal =
     refuseField(table, scanned, body, named) ??
-    refuseTool(table, tools, typeCount > types.length) ??
+    refuseTool(table, tools, typeCount > types.length, named) ??
     refuseHourCache(table, scanned);
   return {
     ...bounds,
     ...(refusal === null ? {} : { refusalIfBilled: refusal }),
     ...(named.length === 0 ? {} : { named: { items: named, details: detailsOf(named) } }),
-    ...(tools.includes(table.searchToolType) ? { maySearch: true } : {}),
+    ...(tools.some((type) => callsTool(table, type))
+      ? { maySearch: true, ...boundCalls(table, tools, scanned, body) }
+      : {}),
     ...(asksForHourCache ? { asksForHourCache } : {}),
   };
 }
@@ -140,7 +147,9 @@ export function withNamedCosts(
 const VALUE_BYTES_MAX = 4_096;
 
 function detailsOf(named: readonly NamedCost[]): UsageDetails {
-  return Object.fromEntries(named.map(({ kind, name }) => [DETAIL_OF[kind], name]));
+  return Object.fromEntries(
+    named.flatMap(({ kind, name }) => (kind === 'calls' || kind === 'audio' ? [] : [[DETAIL_OF[kind], name]])),
+  );
 }
 
 const DETAIL_OF = { serviceTiers: 'serviceTier', speeds: 'speed', geos: 'geo' } as const;
@@ -165,27 +174,46 @@ function refuseField(
       reason: `"${field}" cannot be billed. ${reason}`,
       advice,
     };
-    if (pricedAs === undefined || typeof value !== 'string') return refusal;
-    named.push({ kind: pricedAs, name: value, refusal });
+    const name = pricedAs === 'audio' ? audioNamed(field, value) : value;
+    if (pricedAs === undefined || typeof name !== 'string') return refusal;
+    named.push({ kind: pricedAs, name, refusal });
   }
   return null;
 }
 
-function refuseTool(table: UnpricedRequests, types: readonly (string | null)[], hasMore: boolean): Refusal | null {
+/** null: it names output that is neither text nor audio. */
+function audioNamed(field: string, value: unknown): string | null {
+  const isAudio =
+    field === 'audio' || (Array.isArray(value) && value.every((one) => one === 'text' || one === 'audio'));
+  return isAudio ? 'output' : null;
+}
+
+/** The first tool that no price can be for; those that one can be for are added to `named`. */
+function refuseTool(
+  table: UnpricedRequests,
+  types: readonly (string | null)[],
+  hasMore: boolean,
+  named: NamedCost[],
+): Refusal | null {
   const isFree = (type: string | null): boolean =>
     type !== null &&
     (type === table.searchToolType ||
       table.freeToolTypes.includes(type) ||
       table.freeToolPrefixes.some((prefix) => type.startsWith(prefix)));
-  const unpriced = types.find((type) => !isFree(type));
-  if (unpriced === undefined && !hasMore) return null;
-  const named =
-    unpriced === undefined || unpriced === null ? 'Some of the tools' : `Tools of type ${JSON.stringify(unpriced)}`;
-  const reason = `${named} are run by the provider, at a price that is not in the catalog.`;
+  for (const type of types) {
+    if (isFree(type)) continue;
+    if (type === null || !callsTool(table, type)) return unpricedTool(type);
+    named.push({ kind: 'calls', name: toolOf(type), refusal: unpricedTool(type) });
+  }
+  return hasMore ? unpricedTool(null) : null;
+}
+
+function unpricedTool(type: string | null): Refusal {
+  const subject = type === null ? 'Some of the tools' : `Tools of type ${JSON.stringify(type)}`;
   return {
     kind: 'not_safely_billable',
     field: 'tools',
-    reason,
+    reason: `${subject} are run by the provider, at a price that is not in the catalog.`,
     advice: 'Leave such tools out, or run one of your own in their place.',
   };
 }

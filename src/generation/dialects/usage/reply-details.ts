@@ -5,7 +5,7 @@
 import { Buffer } from 'node:buffer';
 import { PLAIN, type VariationKind } from '../../../domain/models/price.ts';
 import { parseObject } from '../../../domain/usage/countable-text.ts';
-import type { Usage, UsageDetails } from '../../../domain/usage/usage.ts';
+import type { ToolCalls, Usage, UsageDetails } from '../../../domain/usage/usage.ts';
 import { matchesAt } from '../../../platform/matches-at.ts';
 import { DepthFromEnd, DepthFromStart } from '../../sse/json-depth.ts';
 import { isDocument, OBJECT_BYTES_MAX, objectEnd, skipSpace } from '../../sse/usage-window.ts';
@@ -73,7 +73,7 @@ function tierAt(bytes: Buffer, key: number): string | null {
  * Tools that the provider of a Responses reply ran. `maySearch`: the request let it search, which not every provider
  * reports as usage.
  */
-export function unpricedTools(reply: KeptReply, maySearch: boolean): string | null {
+export function servedTools(reply: KeptReply, maySearch: boolean): readonly ToolCalls[] {
   const place = new ReplyPlace(reply, 2, Number.MAX_SAFE_INTEGER);
   const keys: number[] = [];
   for (let key = place.find(TOOL_USAGE_KEY, 0), from = 0; key !== -1; key = place.find(TOOL_USAGE_KEY, from)) {
@@ -84,13 +84,15 @@ export function unpricedTools(reply: KeptReply, maySearch: boolean): string | nu
   }
   for (const key of place.thoseAtTop(keys)) {
     const { start, end } = toolUsageAt(place.bytes, key);
-    const used = usedCounts(parseObject(place.bytes.toString('latin1', start, end)));
-    if (used !== null) return `tool_usage ${used}`;
+    const used = usedCalls('tool_usage', parseObject(place.bytes.toString('latin1', start, end)));
+    if (used.length > 0) return used;
   }
   return maySearch && (reply.end.includes(SEARCH_CALL) || reply.beginning.includes(SEARCH_CALL))
-    ? 'tool_usage web_search'
-    : null;
+    ? [{ tool: 'web_search', count: null, reportedAs: 'tool_usage web_search' }]
+    : NO_CALLS;
 }
+
+const NO_CALLS: readonly ToolCalls[] = [];
 
 /** Where the object behind this key lies; `end`: -1 where it is none, or has no end. */
 function toolUsageAt(bytes: Buffer, key: number): { readonly start: number; readonly end: number } {
@@ -105,27 +107,62 @@ function toolUsageAt(bytes: Buffer, key: number): { readonly start: number; read
 const FREE_TOOL_COUNTS = ['tool_search_requests'];
 
 /** What a usage object itself says was used that no price can be for. */
-function unpricedUsage(usage: UsageObject): string | null {
-  const { server_tool_use: tools, num_server_side_tools_used: toolCalls, iterations } = usage;
-  if (typeof toolCalls === 'number' && toolCalls > 0) return 'num_server_side_tools_used';
+function unpricedUsage(usage: UsageObject, calls: readonly ToolCalls[]): string | null {
+  const { num_server_side_tools_used: toolCalls, iterations } = usage;
+  // xAI's total. Where the tools are told apart they are priced each.
+  const known = calls.reduce((sum, { count }) => sum + (count ?? 0), 0);
+  if (typeof toolCalls === 'number' && toolCalls > known) return 'num_server_side_tools_used';
   // The totals of the reply are those of its messages: a compaction, or advice of another model, is billed beside them.
   const beside = Array.isArray(iterations)
     ? iterations.map((iteration) => objectOf(iteration)['type']).find((type) => type !== 'message')
     : undefined;
-  if (beside !== undefined) return `iterations ${typeof beside === 'string' ? shorten(beside) : '?'}`;
-  const used = tools === undefined || tools === null ? null : usedCounts(tools);
-  return used === null ? null : `server_tool_use ${used}`;
+  return beside === undefined ? null : `iterations ${typeof beside === 'string' ? shorten(beside) : '?'}`;
+}
+
+/** Where usage objects have the calls of tools: of Anthropic and OpenRouter, of xAI, of Perplexity. */
+function callsIn(usage: UsageObject): readonly ToolCalls[] {
+  const { server_tool_use: tools, server_side_tool_usage_details: details, num_search_queries: queries } = usage;
+  if (tools == null && details == null && queries == null) return NO_CALLS;
+  return [
+    ...usedCalls('server_tool_use', tools),
+    ...usedCalls('server_side_tool_usage_details', details),
+    ...usedCalls('usage', { num_search_queries: queries }),
+  ];
+}
+
+/** Parts of the counts that are audio. */
+function audioIn(usage: UsageObject): UsageDetails | null {
+  const input = objectOf(usage['prompt_tokens_details'] ?? usage['input_tokens_details']);
+  const output = objectOf(usage['completion_tokens_details'] ?? usage['output_tokens_details']);
+  const inputAudioTokens = countAboveZero(input['audio_tokens']);
+  const outputAudioTokens = countAboveZero(output['audio_tokens']);
+  if (inputAudioTokens === null && outputAudioTokens === null) return null;
+  const cachedAudioTokens = countAboveZero(objectOf(input['cached_tokens_details'])['audio_tokens']);
+  return {
+    ...(inputAudioTokens === null ? {} : { inputAudioTokens }),
+    ...(cachedAudioTokens === null ? {} : { cachedAudioTokens }),
+    ...(outputAudioTokens === null ? {} : { outputAudioTokens }),
+  };
+}
+
+function countAboveZero(value: unknown): number | null {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? value : null;
 }
 
 /** The counts of a report, with what its usage object says beside them, as Anthropic's. */
 export function withDetails(counts: Usage, usage: UsageObject, reply: KeptReply): Usage {
   const { service_tier: serviceTier, speed, inference_geo: geo } = usage;
-  const unpriced = unpricedUsage(usage);
+  const calls = callsIn(usage);
+  const audio = audioIn(usage);
+  const unpriced = unpricedUsage(usage, calls);
   const tier = isTold(reply, 'serviceTiers', serviceTier) ? shorten(serviceTier) : null;
   const ownSpeed = isTold(reply, 'speeds', speed) ? shorten(speed) : null;
   const region = isTold(reply, 'geos', geo) ? shorten(geo) : null;
-  if (unpriced === null && tier === null && ownSpeed === null && region === null) return counts;
+  const isPlain = tier === null && ownSpeed === null && region === null && audio === null;
+  if (isPlain && unpriced === null && calls.length === 0) return counts;
   const details: UsageDetails = {
+    ...audio,
+    ...(calls.length === 0 ? {} : { calls }),
     ...(tier === null ? {} : { serviceTier: tier }),
     ...(ownSpeed === null ? {} : { speed: ownSpeed }),
     ...(region === null ? {} : { geo: region }),
@@ -212,18 +249,34 @@ function hasDigitAboveZero(bytes: Buffer, start: number, end: number): boolean {
   return false;
 }
 
+const CALLS_MAX = 16;
+/** How reports name the calls of a tool. */
+const CALLS_SUFFIX = /(?:\.num_requests|_requests|_calls)$/;
+
 /**
- * The path of the first number above zero; null: nothing was used. It does not call itself, since a report may be
- * deeper than calls can be.
+ * The numbers above zero in a report, each with its path. It does not call itself, since a report may be deeper than
+ * calls can be.
  */
-function usedCounts(report: unknown): string | null {
+function usedCalls(source: string, report: unknown): readonly ToolCalls[] {
+  const found: ToolCalls[] = [];
   const open: { readonly path: string; readonly value: unknown }[] = [{ path: '', value: report }];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const { path, value } = next;
-    if (typeof value === 'number' && value > 0) return shorten(path);
+    if (typeof value === 'number' && value > 0) {
+      // Of so many nobody has prices: the count of the last one says so.
+      const isLast = found.length === CALLS_MAX - 1;
+      const count = Number.isSafeInteger(value) && !isLast ? value : null;
+      found.push({ tool: toolNamed(path), count, reportedAs: `${source} ${shorten(path)}` });
+      if (isLast) return found;
+    }
     for (const [name, inner] of Object.entries(objectOf(value)).toReversed()) {
       if (!FREE_TOOL_COUNTS.includes(name)) open.push({ path: path === '' ? name : `${path}.${name}`, value: inner });
     }
   }
-  return null;
+  return found;
+}
+
+/** `num_search_queries` is Perplexity's count of its searches. */
+function toolNamed(path: string): string {
+  return path === 'num_search_queries' ? 'web_search' : shorten(path).replace(CALLS_SUFFIX, '');
 }

@@ -44,6 +44,7 @@ export const CONTROL_KEYS = [
   'max_tokens',
   'max_completion_tokens',
   'max_output_tokens',
+  'max_tool_calls',
   'n',
   'previous_response_id',
   'prompt_cache_key',

@@ -29,6 +29,8 @@ export interface RecordedDetails {
   readonly input_audio_tokens?: number;
   readonly cached_audio_tokens?: number;
   readonly output_audio_tokens?: number;
+  /** Dollars that the provider has asked for, where they were charged. */
+  readonly reported_cost_usd?: string;
   /** Of tools that the provider ran; null: the reply does not say how many. */
   readonly calls?: Readonly<Record<string, number | null>>;
 }

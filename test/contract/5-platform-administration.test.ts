@@ -214,6 +214,7 @@ describe('the catalog', () => {
       output_audio: '64.5',
       calls: { web_fetch: '0', web_search: { usd: '0.01', max: 8 } },
       request: '0.005',
+      cost: 'reported',
     };
     const withTerms = { ...order, price: { ...order.price, ...terms }, version: changed['version'] };
     const termed = await admin('PUT', '/prices', withTerms);

@@ -3,6 +3,10 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { picoUsd } from '../../src/domain/money/pico-usd.ts';
+import { costCeiling } from '../../src/domain/settlement/rate-usage.ts';
+import { settle } from '../../src/domain/settlement/settle.ts';
+import { NO_COUNTS } from '../../src/domain/usage/usage.ts';
 import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
 import type { Dialect } from '../../src/generation/dialects/dialect.ts';
 import { messages } from '../../src/generation/dialects/messages.ts';
@@ -430,12 +434,155 @@ const AUDIO: readonly Bill[] = [
   },
 ];
 
+const REPORTED = { ...PLAIN, cost: 'reported' };
+const COSTS: readonly Bill[] = [
+  {
+    // 0.000419 dollars, as recorded
+    name: 'of OpenRouter',
+    dialect: chatCompletions,
+    price: REPORTED,
+    reply: chat(0, 0, {
+      usage: {
+        prompt_tokens: 109,
+        completion_tokens: 62,
+        total_tokens: 171,
+        cost: 0.000419,
+        is_byok: false,
+        cost_details: { upstream_inference_cost: 0.000419, upstream_inference_prompt_cost: 0.000109 },
+      },
+    }),
+    cost: 419_000_000n,
+  },
+  {
+    // 0.00002095 of OpenRouter's, and 0.000419 of the provider's own bill
+    name: "of OpenRouter, on a key of the operator's own",
+    dialect: chatCompletions,
+    price: REPORTED,
+    reply: chat(0, 0, {
+      usage: {
+        prompt_tokens: 109,
+        completion_tokens: 62,
+        cost: 0.00002095,
+        is_byok: true,
+        cost_details: { upstream_inference_cost: 0.000419 },
+      },
+    }),
+    cost: 439_950_000n,
+  },
+  {
+    // 1 176 500 ticks of 100 pico-dollars, as recorded
+    name: 'of xAI',
+    dialect: chatCompletions,
+    price: REPORTED,
+    reply: chat(0, 0, {
+      usage: {
+        prompt_tokens: 12,
+        completion_tokens: 1,
+        total_tokens: 241,
+        prompt_tokens_details: { text_tokens: 12, audio_tokens: 0, image_tokens: 0, cached_tokens: 2 },
+        completion_tokens_details: { reasoning_tokens: 228, audio_tokens: 0 },
+        num_sources_used: 0,
+        cost_in_usd_ticks: 1_176_500,
+      },
+    }),
+    cost: 117_650_000n,
+  },
+  {
+    // 0.00545 dollars: tokens and the fee of the request, whatever the searches cost
+    name: 'of Perplexity',
+    dialect: chatCompletions,
+    price: REPORTED,
+    reply: chat(0, 0, {
+      usage: {
+        prompt_tokens: 8,
+        completion_tokens: 439,
+        total_tokens: 447,
+        num_search_queries: 3,
+        cost: { input_tokens_cost: 0.00001, output_tokens_cost: 0.00044, request_cost: 0.005, total_cost: 0.00545 },
+      },
+    }),
+    cost: 5_450_000_000n,
+  },
+  {
+    // 1.25e-7 dollars, and 0.0000000000001 more: up to the next whole pico-dollar
+    name: 'in digits beyond the last',
+    dialect: responses,
+    price: REPORTED,
+    reply: response(0, 0, { usage: { input_tokens: 1, output_tokens: 1, cost: 1.250001e-7 } }),
+    cost: 125_001n,
+  },
+  // Free, as some models of OpenRouter are.
+  {
+    name: 'nothing',
+    dialect: chatCompletions,
+    price: REPORTED,
+    reply: chat(9, 9, { usage: { prompt_tokens: 9, completion_tokens: 9, cost: 0 } }),
+    cost: 0n,
+  },
+  // 9 × 1 000 000 + 9 × 5 000 000: by the prices
+  ...[{}, { cost: -1 }, { cost: '0.1' }, { cost: 1e300 }, { cost_in_usd_ticks: 1.5 }].map((cost) => ({
+    name: `that cannot be read: ${JSON.stringify(cost)}`,
+    dialect: chatCompletions,
+    price: REPORTED,
+    reply: chat(0, 0, { usage: { prompt_tokens: 9, completion_tokens: 9, ...cost } }),
+    cost: 54_000_000n,
+  })),
+  {
+    // 9 × 1 000 000 + 9 × 5 000 000
+    name: 'that the price does not ask for',
+    dialect: chatCompletions,
+    price: PLAIN,
+    reply: chat(0, 0, { usage: { prompt_tokens: 9, completion_tokens: 9, cost: 0.5 } }),
+    cost: 54_000_000n,
+  },
+];
+
+describe('a reported cost is charged up to what the prices make of its usage', () => {
+  const ROWS: readonly (readonly [name: string, price: object, usage: object, ceiling: bigint | null])[] = [
+    // 100 × 2 000 000 + 10 × 5 000 000: at the dearest rate of the input, that of an hour of cache
+    ['tokens', REPORTED, {}, 250_000_000n],
+    // (100 × 2 000 000 + 10 × 5 000 000) × 1.1 + 2 × 10 000 000 000 + 5 000 000 000
+    [
+      'a factor, calls and a fee',
+      { ...REPORTED, factor: '1.1', calls: { web_search: '0.01' }, request: '0.005' },
+      { num_search_queries: 2 },
+      25_275_000_000n,
+    ],
+    // What the searches may cost nobody knows: the hold bounds it.
+    ['calls without a price', REPORTED, { num_search_queries: 2 }, null],
+    ['no cost', REPORTED, { cost: null }, null],
+    ['a cost that the price does not ask for', PLAIN, {}, null],
+  ];
+  for (const [name, price, usage, ceiling] of ROWS) {
+    test(name, () => {
+      const counts = { prompt_tokens: 100, completion_tokens: 10, cost: 7, ...usage };
+      const read = priceOf(price);
+      const rated = rateReply(chatCompletions, {}, JSON.stringify(chat(0, 0, { usage: counts })), read);
+      assert.equal(rated.usage === null ? undefined : costCeiling(rated.usage, read), ceiling);
+    });
+  }
+
+  test('and the rest goes to suspense', () => {
+    const settled = settle({
+      outcome: 'completed',
+      usage: { ...NO_COUNTS, inputTokens: 100, outputTokens: 10, details: { reportedCost: picoUsd(900n) } },
+      usageSource: 'reported',
+      price: priceOf(REPORTED),
+      billed: true,
+      authorizedAmount: picoUsd(1_000n),
+      chargeMax: picoUsd(250n),
+    });
+    assert.deepEqual([settled.ratedCost, settled.charge, settled.suspense], [900n, 250n, 650n]);
+  });
+});
+
 for (const [title, bills] of Object.entries({
   'tiers by the size of the input': TIERS,
   'service tiers': SERVICE_TIERS,
   'speeds, regions and factors': VARIED,
   'calls of tools, and of requests': CALLS,
   audio: AUDIO,
+  'a cost that the reply reports': COSTS,
 })) {
   describe(title, () => {
     for (const { name, dialect, price, request = {}, reply, cost, unpriced = null } of bills) {

@@ -49,7 +49,9 @@ describe('prices with terms', () => {
     // The first deployment has the plain price alone, the second one all the terms.
     const second = `      - { provider: upstream, model: second, apis: [${APIS.join(', ')}], price: ${TERMS} }\n`;
     const yaml = testConfiguration({ upstreamUrl: upstream.url, models });
-    tollgate = await startTollgate({ configurationYaml: yaml.replace(`${PLAIN}\n`, (found) => found + second) });
+    const [small = '', other = ''] = yaml.split('model: "other"');
+    const reported = `${small}model: "other"${other.replace(PLAIN, PLAIN.replace('}', ', cost: reported }'))}`;
+    tollgate = await startTollgate({ configurationYaml: reported.replace(`${PLAIN}\n`, (found) => found + second) });
     ledger = openLedgerView(tollgate.postgresUrl);
   });
   after(async () => {
@@ -133,6 +135,17 @@ describe('prices with terms', () => {
     assert.deepEqual([row['served'], row['details']], ['second', { calls: { web_search: 2 } }]);
     // The whole context, 50 tokens, four calls and the fee: 1 000 000 × 2 500 000 × 1.1 and 50 × 10 000 000 × 1.1.
     assert.equal(row['held'], String(2_750_000_000_000n + 550_000_000n + 40_000_000_000n + 500_000_000n));
+  });
+
+  test('a cost that the provider reports, up to what the prices make of the usage', async () => {
+    const usage = { prompt_tokens: 40, completion_tokens: 3, total_tokens: 43 };
+    const asked = { model: 'sim/other' };
+    const paid = await posted(CHAT, asked, { choices: [], usage: { ...usage, cost: 0.0000625 } });
+    assert.deepEqual([paid['charge'], paid['suspense']], ['62500000', '0']);
+    assert.deepEqual(paid['details'], { reported_cost_usd: '0.0000625' });
+    const claimed = await posted(CHAT, asked, { choices: [], usage: { ...usage, cost: 0.0001 } });
+    // 40 × 1 500 000 + 3 × 10 000 000: at the dearest price of the input
+    assert.deepEqual([claimed['charge'], claimed['suspense'], claimed['rated']], ['90000000', '10000000', '100000000']);
   });
 
   test('a tier that a reply names and that has no price is charged as held', async () => {

@@ -41,9 +41,8 @@ export interface RatedReply {
 export function rateReply(dialect: Dialect, request: object, reply: string, price: Price): RatedReply {
   const kept = keptReply(reply);
   const relayed = { totalBytes: Buffer.byteLength(reply), beginning: () => kept.beginning, end: () => kept.end };
-  const hasDefaultTier = price.terms?.serviceTierDefault != null;
   const bounds = boundsOf(dialect, request);
-  const reported = { bounds, relayed, watch: null, cut: false, clientLeft: false, hasDefaultTier };
+  const reported = { bounds, relayed, watch: null, cut: false, clientLeft: false, price };
   const { usage, details } = reportedUsage(dialect, reported);
   if (usage === null) return { usage, cost: null, unpriced: unpricedDetail(details ?? {}, price) };
   return { usage, cost: rateUsage(usage, price), unpriced: unpricedPart(usage, price) };

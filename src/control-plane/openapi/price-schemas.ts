@@ -41,4 +41,7 @@ export const shownTerms = {
     .optional()
     .meta({ description: 'Dollars for a call of a tool that the provider runs, and how many are held for.' }),
   request: usd.optional().meta({ description: 'Dollars for each request.' }),
+  cost: z.literal('reported').optional().meta({
+    description: 'What the provider says that a reply cost is charged, at most what the prices make of its usage.',
+  }),
 };

@@ -103,6 +103,7 @@ const terms = {
   ...audioAmounts,
   calls: z.record(z.string().regex(/^[a-z][a-z0-9_]{0,39}$/, 'must be the name of a tool'), call).optional(),
   request: usdSchema.optional(),
+  cost: z.literal('reported', 'must be reported').optional(),
 };
 type TermFields = z.output<z.ZodObject<typeof terms>>;
 
@@ -160,6 +161,7 @@ function readTermFields(found: TermFields): PriceTerms | null {
     factor: found.factor ?? null,
     calls: inOrder(found.calls ?? {}),
     request: found.request ?? null,
+    cost: found.cost ?? null,
   };
 }
 
@@ -232,6 +234,7 @@ export function writeTerms(found: PriceTerms): Words {
     ...writeFactor(found.factor),
     ...(written.length === 0 ? {} : { calls: Object.fromEntries(written) }),
     ...(request === null ? {} : { request: formatUsdString(request) }),
+    ...(found.cost === null ? {} : { cost: found.cost }),
   };
 }
 

@@ -42,6 +42,8 @@ export interface PriceTerms {
   readonly calls: Readonly<Record<string, CallPrice>>;
   /** Of each request that is charged; null: nothing. */
   readonly request: PicoUsd | null;
+  /** `reported`: what the reply says that it cost is charged, at most what the prices make of its usage. */
+  readonly cost: 'reported' | null;
 }
 
 export interface CallPrice {

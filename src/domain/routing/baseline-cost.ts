@@ -31,5 +31,8 @@ export function baselineCost(baseline: Baseline, ended: EndedRequest): PicoUsd |
   if (isBilled && charge !== ratedCost) return null;
   if (baseline === 'own') return ratedCost;
   const { details } = usage;
-  return details !== undefined && unpricedDetail(details, baseline) !== null ? null : rateUsage(usage, baseline);
+  if (details === undefined) return rateUsage(usage, baseline);
+  // What the provider has asked for is not what another model costs.
+  const { reportedCost: _, ...others } = details;
+  return unpricedDetail(others, baseline) === null ? rateUsage({ ...usage, details: others }, baseline) : null;
 }

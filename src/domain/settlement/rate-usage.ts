@@ -17,12 +17,38 @@ export function rateUsage(usage: Usage, price: Price): PicoUsd | null {
 }
 
 function rateByTerms(usage: Usage, price: Price): PicoUsd | null {
+  const reported = costReported(usage.details, price);
+  if (reported !== null) return reported;
   const { serviceTier, speed, geo } = usage.details ?? {};
   const { rates, factor } = ratesOf(price, { inputTokens: usage.inputTokens ?? 0, serviceTier, speed, geo });
   const cost = rateCounts(usage, rates);
   if (cost === null) return null;
   const audio = usage.details === undefined || rates.image !== null ? 0n : audioDifference(usage, usage.details, rates);
   return picoUsd(scaleUp(cost + audio, factor) + rateCalls(usage.details?.calls, price) + (price.terms?.request ?? 0n));
+}
+
+/** What is charged instead of the rates; null: the rates. */
+function costReported(details: UsageDetails | undefined, { terms }: Price): PicoUsd | null {
+  return terms?.cost === 'reported' ? (details?.reportedCost ?? null) : null;
+}
+
+/**
+ * The most that may be charged for a usage whose cost the provider has reported: every token at the dearest rate that
+ * the hold was made with. null: the hold alone bounds it, since the cost was not reported, or some of it has no rate.
+ */
+export function costCeiling(usage: Usage, price: Price): PicoUsd | null {
+  const { details } = usage;
+  if (details === undefined || costReported(details, price) === null) return null;
+  if (unpricedRates(details, price) !== null) return null;
+  const { serviceTier, speed, geo, calls } = details;
+  const { rates, factor } = ratesOf(price, { inputTokens: usage.inputTokens ?? 0, serviceTier, speed, geo });
+  const { input, cachedInput, cacheWrite, hourCacheWrite, inputAudio, cachedAudio, output, outputAudio } = rates;
+  const dearest = (amounts: readonly (bigint | null | undefined)[]): bigint =>
+    amounts.reduce<bigint>((most, amount) => (amount != null && amount > most ? amount : most), 0n);
+  const perInput = dearest([input, cachedInput, cacheWrite, hourCacheWrite, inputAudio, cachedAudio]);
+  const tokens =
+    BigInt(usage.inputTokens ?? 0) * perInput + BigInt(usage.outputTokens ?? 0) * dearest([output, outputAudio]);
+  return picoUsd(scaleUp(tokens, factor) + rateCalls(calls, price) + (price.terms?.request ?? 0n));
 }
 
 /** What audio costs more, or less, than the same tokens of text, as which they are rated. */
@@ -89,12 +115,17 @@ function rateCount(count: number | null, price: PicoUsd | null): bigint | null {
 /** What of a usage has no price of its own and may cost more than it is rated with; null: nothing. */
 export function unpricedPart({ hourCacheWriteTokens, details }: Usage, price: Price | null): string | null {
   const unpriced = details === undefined ? null : unpricedDetail(details, price);
-  if (unpriced !== null) return unpriced;
+  if (unpriced !== null || (price !== null && costReported(details, price) !== null)) return unpriced;
   return (hourCacheWriteTokens ?? 0) > 0 && (price?.hourCacheWrite ?? null) === null ? 'cache_write_1h' : null;
 }
 
 /** As `unpricedPart`, of what a reply says beside its counts. */
 export function unpricedDetail(details: UsageDetails, price: Price | null): string | null {
+  return price !== null && costReported(details, price) !== null ? null : unpricedRates(details, price);
+}
+
+/** What has no rate, whether or not a cost is reported. */
+function unpricedRates(details: UsageDetails, price: Price | null): string | null {
   const { serviceTier, speed, geo, calls = [] } = details;
   const lacks = (kind: VariationKind, name: string | undefined): boolean =>
     name !== undefined && !hasVariation(price?.terms, kind, name);

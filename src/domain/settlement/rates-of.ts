@@ -36,6 +36,7 @@ const NO_TERMS: PriceTerms = {
   factor: null,
   calls: {},
   request: null,
+  cost: null,
 };
 
 /** In this order, each above the one before: the size of the input, the service tier, the speed, the region. */

@@ -22,6 +22,8 @@ export interface SettlementInput {
   readonly authorizedAmount: PicoUsd | null;
   /** The counts that a report which failed checkUsage claimed, if it had any (`claimed`). */
   readonly claimedUsage?: Usage | null;
+  /** The most that `usage` may be charged with, beside the hold; null: the hold alone. */
+  readonly chargeMax?: PicoUsd | null;
   /** The reply says that it was served in a way that has no price, so its cost is unknown. */
   readonly isUnpriced?: boolean;
 }
@@ -66,7 +68,7 @@ export function settle(input: SettlementInput): Settlement {
     const charge = input.authorizedAmount;
     return { billingStatus: rule.billingStatus, ratedCost, charge, suspense: picoUsd(charge - cost) };
   }
-  const charge = least(cost, input.authorizedAmount);
+  const charge = least(cost, least(input.authorizedAmount, input.chargeMax ?? input.authorizedAmount));
   const claimedCost = rate(input.claimedUsage ?? null, input.price) ?? ZERO_PICO_USD;
   return {
     billingStatus: rule.billingStatus,

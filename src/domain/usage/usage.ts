@@ -1,6 +1,8 @@
 // The token usage of one execution, in the same shape for all dialects. A count that the provider did not report is
 // null, never 0 (spec 2.1).
 
+import type { PicoUsd } from '../money/pico-usd.ts';
+
 export interface Usage {
   /** All input tokens, cached ones and cache writes included. */
   readonly inputTokens: number | null;
@@ -35,6 +37,8 @@ export interface UsageDetails {
   readonly outputAudioTokens?: number;
   /** Tools that the provider ran. */
   readonly calls?: readonly ToolCalls[];
+  /** What the provider says that it asks for the request. Told only where the price asks for it. */
+  readonly reportedCost?: PicoUsd;
   /** What no price can be for, as a record's error code names it. */
   readonly unpriced?: string;
 }

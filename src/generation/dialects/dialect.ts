@@ -89,6 +89,8 @@ export interface KeptReply {
   readonly cut: boolean;
   /** It is to be told whether the reply names the plain service tier, speed or region, or none. */
   readonly tellsPlain?: boolean;
+  /** It is to be told what the reply says that it cost. */
+  readonly tellsCost?: boolean;
 }
 
 /** Sees every chunk of a reply pass; for a stream it tells how far it is. */

@@ -5,6 +5,7 @@
 
 import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { ApiName } from '../../domain/models/apis.ts';
+import type { Price } from '../../domain/models/price.ts';
 import type { Baseline } from '../../domain/routing/baseline-cost.ts';
 import type { ModelRoute } from '../../domain/routing/model-route.ts';
 import { assert } from '../../platform/assert.ts';
@@ -109,9 +110,9 @@ export class Execution implements RecordOwner {
     return this.request.id;
   }
 
-  /** The price of who serves has a service tier for requests that name none. */
-  get hasDefaultTier(): boolean {
-    return this.deployment.price?.terms?.serviceTierDefault != null;
+  /** Of who serves. */
+  get price(): Price | null {
+    return this.deployment.price;
   }
 
   /** The end is recorded. */

@@ -1,6 +1,7 @@
 // What an execution used: the provider's report where there is a good one, else our own count of what was relayed, made
 // in the worker pool.
 
+import type { Price } from '../../domain/models/price.ts';
 import { checkUsage, NO_USAGE_BOUNDS } from '../../domain/usage/check-usage.ts';
 import type { CountTokensInput, CountTokensOutput } from '../../domain/usage/count-tokens-task.ts';
 import { NO_COUNTS, type Usage, type UsageDetails } from '../../domain/usage/usage.ts';
@@ -31,8 +32,8 @@ export interface MeasurableReply {
   readonly cut: boolean;
   /** It was the client that broke it off. */
   readonly clientLeft: boolean;
-  /** The price has a service tier for requests that name none. */
-  readonly hasDefaultTier: boolean;
+  /** Of who serves. */
+  readonly price: Price | null;
 }
 
 /**
@@ -41,10 +42,12 @@ export interface MeasurableReply {
  */
 export function reportedUsage(
   dialect: Dialect,
-  { bounds, relayed, watch, cut, clientLeft, hasDefaultTier }: MeasurableReply,
+  { bounds, relayed, watch, cut, clientLeft, price }: MeasurableReply,
 ): MeasuredUsage {
-  const tellsPlain = hasDefaultTier || bounds.named !== undefined;
-  const kept = { beginning: relayed.beginning(), end: relayed.end(), cut, tellsPlain };
+  const terms = price?.terms;
+  const tellsPlain = bounds.named !== undefined || (terms !== undefined && terms.serviceTierDefault !== null);
+  const tellsCost = terms !== undefined && terms.cost === 'reported';
+  const kept = { beginning: relayed.beginning(), end: relayed.end(), cut, tellsPlain, tellsCost };
   const truncated = dialect.isTruncated?.(kept, watch?.endedBy ?? null) === true;
   const raw = dialect.readUsage(kept, watch, clientLeft);
   const details = joined(bounds.named?.details, dialect.readDetails?.(kept, bounds), raw?.details);

@@ -1,9 +1,10 @@
 // What the end of an execution costs, and what its record says.
 
 import type { Price } from '../../domain/models/price.ts';
+import { formatUsdString } from '../../domain/money/format.ts';
 import type { PicoUsd } from '../../domain/money/pico-usd.ts';
 import { type Baseline, baselineCost } from '../../domain/routing/baseline-cost.ts';
-import { unpricedDetail, unpricedPart } from '../../domain/settlement/rate-usage.ts';
+import { costCeiling, unpricedDetail, unpricedPart } from '../../domain/settlement/rate-usage.ts';
 import { type Settlement, settle } from '../../domain/settlement/settle.ts';
 import type { Usage } from '../../domain/usage/usage.ts';
 import type { ExecutionEnd } from '../../records/execution-record.ts';
@@ -41,6 +42,7 @@ export function rateEnd(seen: ObservedEnd, params: RateEndParams): RatedEnd {
     usageSource: source,
     claimedUsage: claimed,
     isUnpriced: unpriced !== null,
+    chargeMax: usage?.details?.reportedCost === undefined || price === null ? null : costCeiling(usage, price),
     price,
     billed: hold !== null,
     authorizedAmount: hold,
@@ -105,7 +107,8 @@ export function lostEnd(end: ExecutionEnd, hold: PicoUsd | null, price: Price | 
 /** null, as nearly always: the counts are all that the cost depends on. */
 function detailsOf({ hourCacheWriteTokens = 0, details }: Usage): RecordedDetails | null {
   if (details === undefined && (hourCacheWriteTokens ?? 0) === 0) return null;
-  const { serviceTier, speed, geo, inputAudioTokens, cachedAudioTokens, outputAudioTokens, calls = [] } = details ?? {};
+  const { serviceTier, speed, geo, calls = [], reportedCost } = details ?? {};
+  const { inputAudioTokens, cachedAudioTokens, outputAudioTokens } = details ?? {};
   return {
     ...((hourCacheWriteTokens ?? 0) === 0 ? {} : { cache_write_1h_tokens: hourCacheWriteTokens ?? 0 }),
     ...(serviceTier === undefined ? {} : { service_tier: serviceTier }),
@@ -114,6 +117,7 @@ function detailsOf({ hourCacheWriteTokens = 0, details }: Usage): RecordedDetail
     ...(inputAudioTokens === undefined ? {} : { input_audio_tokens: inputAudioTokens }),
     ...(cachedAudioTokens === undefined ? {} : { cached_audio_tokens: cachedAudioTokens }),
     ...(outputAudioTokens === undefined ? {} : { output_audio_tokens: outputAudioTokens }),
+    ...(reportedCost === undefined ? {} : { reported_cost_usd: formatUsdString(reportedCost) }),
     ...(calls.length === 0 ? {} : { calls: Object.fromEntries(calls.map(({ tool, count }) => [tool, count])) }),
   };
 }

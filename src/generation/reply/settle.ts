@@ -62,7 +62,7 @@ function reportOf(how: HowItEnded, { reply, params: { dialect, read, execution }
     watch: reply.watch,
     cut: how !== 'clean',
     clientLeft: how === 'client_left',
-    hasDefaultTier: execution.hasDefaultTier,
+    price: execution.price,
   });
 }
 

@@ -4,6 +4,8 @@
 
 import { Buffer } from 'node:buffer';
 import { PLAIN, type VariationKind } from '../../../domain/models/price.ts';
+import { type PicoUsd, picoUsd } from '../../../domain/money/pico-usd.ts';
+import { readUnits, readUsdNumber } from '../../../domain/money/read-number.ts';
 import { parseObject } from '../../../domain/usage/countable-text.ts';
 import type { ToolCalls, Usage, UsageDetails } from '../../../domain/usage/usage.ts';
 import { matchesAt } from '../../../platform/matches-at.ts';
@@ -130,6 +132,21 @@ function callsIn(usage: UsageObject): readonly ToolCalls[] {
   ];
 }
 
+/** One of xAI's ticks, of which a dollar has 10^10. */
+const PICO_USD_PER_TICK = 100n;
+
+/** What xAI, Perplexity or OpenRouter says that the reply cost; null: none of them. */
+function costIn(usage: UsageObject): PicoUsd | null {
+  const { cost_in_usd_ticks: ticks, cost, is_byok: hasOwnKey, cost_details: details } = usage;
+  if (ticks != null) return readUnits(ticks, PICO_USD_PER_TICK);
+  if (typeof cost === 'object' && cost !== null) return readUsdNumber(objectOf(cost)['total_cost']);
+  const asked = readUsdNumber(cost);
+  if (asked === null || hasOwnKey !== true) return asked;
+  // On a key of the operator's at OpenRouter's provider, that one sends a bill of its own.
+  const upstream = readUsdNumber(objectOf(details)['upstream_inference_cost']);
+  return upstream === null ? null : picoUsd(asked + upstream);
+}
+
 /** Parts of the counts that are audio. */
 function audioIn(usage: UsageObject): UsageDetails | null {
   const input = objectOf(usage['prompt_tokens_details'] ?? usage['input_tokens_details']);
@@ -158,10 +175,12 @@ export function withDetails(counts: Usage, usage: UsageObject, reply: KeptReply)
   const tier = isTold(reply, 'serviceTiers', serviceTier) ? shorten(serviceTier) : null;
   const ownSpeed = isTold(reply, 'speeds', speed) ? shorten(speed) : null;
   const region = isTold(reply, 'geos', geo) ? shorten(geo) : null;
-  const isPlain = tier === null && ownSpeed === null && region === null && audio === null;
+  const cost = reply.tellsCost === true ? costIn(usage) : null;
+  const isPlain = tier === null && ownSpeed === null && region === null && audio === null && cost === null;
   if (isPlain && unpriced === null && calls.length === 0) return counts;
   const details: UsageDetails = {
     ...audio,
+    ...(cost === null ? {} : { reportedCost: cost }),
     ...(calls.length === 0 ? {} : { calls }),
     ...(tier === null ? {} : { serviceTier: tier }),
     ...(ownSpeed === null ? {} : { speed: ownSpeed }),

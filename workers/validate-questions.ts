@@ -1,9 +1,14 @@
-// Worker task: checks a typed-question request whose body is too big to be parsed on the event loop. Its input is the
-// body, its output the refusal or null.
+// Worker task: checks a typed-question request whose body is too big to be parsed on the event loop, or may be too long
+// for its model. Its output is the refusal or null.
 
 import { checkQuestionsBody } from '../src/domain/evaluation/check-questions.ts';
+import { refuseTooLong } from '../src/domain/evaluation/refuse-too-long.ts';
+import type { ValidateQuestionsInput } from '../src/domain/evaluation/validate-questions-task.ts';
 import type { Refusal } from '../src/domain/refusals/refusal.ts';
+import { loadEncoding } from './count-tokens.ts';
 
-export default function validateQuestions(body: Uint8Array): Refusal | null {
-  return checkQuestionsBody(body);
+export default async function validateQuestions({ body, context }: ValidateQuestionsInput): Promise<Refusal | null> {
+  if (context === null) return checkQuestionsBody(body);
+  const count = await loadEncoding(context.encoding);
+  return checkQuestionsBody(body, (request) => refuseTooLong(request, context.length, count));
 }

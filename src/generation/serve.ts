@@ -66,7 +66,7 @@ async function serve(plane: DataPlane, dialect: Dialect, exchange: Exchange): Pr
     const deployments = cooldowns.filter(priced, request.principal.organizationId, atMs);
     if (request.ends(deployments)) return;
 
-    const checking = dialect.check?.(received.body, plane.relay.workers) ?? null;
+    const checking = dialect.check?.(received.body, plane.relay.workers, served.model) ?? null;
     const unfit = checking instanceof Promise ? await checking : checking;
     if (request.ends(unfit)) return;
 

@@ -244,8 +244,8 @@ export const SYSTEMONE: Described = {
   id: 'evaluateQuestions',
   summary: 'Answers typed questions about a state.',
   details:
-    'State and questions must fit the model’s context, and the state with the longest question a lower limit of the ' +
-    'model. Input tokens are priced, output is free.',
+    'The state and the longest question must fit the model’s `context_length` together: 413 otherwise. Input tokens ' +
+    'are priced, output is free.',
   body: z.looseObject({
     model,
     state: z

@@ -19,6 +19,9 @@ import { decimalOfPico, KEYS, type TestModel, testConfiguration } from '../suppo
 
 const PATH = '/v1/systemone';
 const ALIASED = 'test/judge-latest';
+/** A model with a short context. */
+const BRIEF = 'test/brief';
+const BRIEF_TOKENS = 1_000;
 const INPUT_PICO = 42_000n;
 
 const REPLY =
@@ -90,6 +93,22 @@ const REFUSED: readonly (readonly [name: string, body: object, field: string])[]
   ['score of 11 levels', question({ type: 'score', criteria: levels(11) }), 'questions.q.criteria'],
 ];
 
+const words = (count: number): string => 'word '.repeat(count);
+const asked = (state: unknown, ...instructions: string[]) => ({
+  state,
+  questions: Object.fromEntries(instructions.map((text, index) => [`q${index}`, { type: 'noul', instructions: text }])),
+});
+
+/** Spec 8: the state with the longest question must fit the model's context. */
+const LENGTHS: readonly (readonly [name: string, fits: boolean, fields: object])[] = [
+  ['a state within the context', true, asked(words(900), 'Is it?')],
+  ['a state beyond it', false, asked(words(1_100), 'Is it?')],
+  ['a state in parts, beyond it together', false, asked({ first: words(600), later: [words(500)] }, 'Is it?')],
+  ['questions that fit one by one, and not together', true, asked(words(400), words(500), words(500), words(500))],
+  ['one question that does not fit', false, asked(words(400), 'Is it?', words(700), 'Is it not?')],
+  ['criteria that do not fit', false, question({ type: 'choice', criteria: { a: words(1_100), b: null } })],
+];
+
 describe('typed questions', () => {
   let upstream: FakeUpstream;
   let tollgate: Tollgate;
@@ -103,7 +122,13 @@ describe('typed questions', () => {
       outputCap: null,
       apis: ['systemone'],
     };
-    const models = [...CONTRACT_MODELS, judge];
+    const brief: TestModel = {
+      ...judge,
+      id: BRIEF,
+      providerModel: 'brief-at-the-provider',
+      contextLength: BRIEF_TOKENS,
+    };
+    const models = [...CONTRACT_MODELS, judge, brief];
     tollgate = await startTollgate({ configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models }) });
   });
 
@@ -148,6 +173,22 @@ describe('typed questions', () => {
         detail: { error_type: 'invalid_request_error', message: detail.message },
       });
       assert.ok(detail.message.startsWith(`The field ${JSON.stringify(path)} is not valid: `), detail.message);
+      assert.equal(upstream.requests.length, callsBefore, 'no provider was asked');
+    });
+  }
+
+  for (const [name, fits, fields] of LENGTHS) {
+    test(`${name}: ${fits ? 'reaches the provider' : '413, and no provider is asked'}`, async () => {
+      const callsBefore = upstream.requests.length;
+      const answered = await send(BRIEF, fields);
+      if (fits) {
+        assert.equal(answered.status, 200, answered.body);
+        return assertReached(fields, 'brief-at-the-provider');
+      }
+      assert.equal(answered.status, 413, answered.body);
+      const { detail } = JSON.parse(answered.body) as { detail: { error_type: string; message: string } };
+      assert.equal(detail.error_type, 'request_too_large');
+      assert.match(detail.message, /context of 1000 tokens/);
       assert.equal(upstream.requests.length, callsBefore, 'no provider was asked');
     });
   }

@@ -23,6 +23,7 @@ const HANDLER_ROWS: readonly (readonly [Refusal, number, string, 'true' | 'false
   [{ kind: 'model_not_a_string' }, 400, 'invalid_request_error', 'false'],
   [{ kind: 'unknown_model', model: 'no/such' }, 404, 'not_found_error', 'false'],
   [{ kind: 'body_too_large', limitBytes: 10 }, 413, 'request_too_large', 'false'],
+  [{ kind: 'context_length_exceeded', contextLength: 32_000 }, 413, 'request_too_large', 'false'],
   [{ kind: 'unsupported_media_type' }, 415, 'invalid_request_error', 'false'],
   [{ kind: 'internal_error' }, 500, 'api_error', 'false'],
   [{ kind: 'upstream_unreachable' }, 502, 'api_error', 'true'],

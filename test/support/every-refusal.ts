@@ -14,6 +14,7 @@ const BY_KIND: { readonly [K in RefusalKind]: Extract<Refusal, { readonly kind: 
   unsendable_header: { kind: 'unsendable_header', name: 'user-agent' },
   repeated_header: { kind: 'repeated_header', name: 'content-length' },
   body_too_large: { kind: 'body_too_large', limitBytes: 1024 },
+  context_length_exceeded: { kind: 'context_length_exceeded', contextLength: 32_000 },
   request_timeout: { kind: 'request_timeout' },
   unsupported_media_type: { kind: 'unsupported_media_type' },
   unknown_path: { kind: 'unknown_path', path: '/v1/v1/models' },

@@ -10,6 +10,8 @@ export interface TestModel {
   /** null: a missing output limit stays unbounded. */
   readonly outputCap: number | null;
   readonly active?: boolean;
+  /** A million when not given. */
+  readonly contextLength?: number;
   readonly kind?: ModelKind;
   /** Chat Completions alone when not given. */
   readonly apis?: readonly ApiName[];
@@ -113,7 +115,7 @@ function renderModel(model: TestModel): string {
     kind: ${kind}
     aliases: [${aliases}]
     active: ${model.active ?? true}
-    context_length: 1000000
+    context_length: ${model.contextLength ?? 1_000_000}
     max_output_tokens: 128000
 ${cap}    tokenizer: o200k_base
     served_by:

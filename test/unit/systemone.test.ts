@@ -6,10 +6,12 @@ import { readFileSync } from 'node:fs';
 import { describe, type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import { checkQuestions, checkQuestionsBody } from '../../src/domain/evaluation/check-questions.ts';
+import type { Model } from '../../src/domain/models/catalog.ts';
 import { priceOn } from '../../src/domain/models/price.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
 import { rateUsage } from '../../src/domain/settlement/rate-usage.ts';
+import { boundInput } from '../../src/generation/admission/worst-case-price.ts';
 import {
   type QuestionWorkers,
   refuseWithoutQuestions,
@@ -155,6 +157,7 @@ describe('where it is checked', () => {
   /** Fails the test when anything is handed over. */
   const noWorkers: QuestionWorkers = { run: () => assert.fail('handed over to a worker') };
   const bytes = (body: unknown): Buffer => Buffer.from(JSON.stringify(body));
+  const LONG = { contextLength: null, tokenizer: 'o200k_base' };
 
   function startWorkers(context: TestContext): QuestionWorkers {
     const log = createLog({ level: 'silent', process: 'test' });
@@ -169,8 +172,8 @@ describe('where it is checked', () => {
   }
 
   test('a small body here and now', () => {
-    assert.equal(validateQuestions(bytes(ask({ type: 'noul' })), noWorkers), null);
-    assert.equal(pathOf(validateQuestions(bytes(ask(1)), noWorkers) as Refusal), 'questions.q');
+    assert.equal(validateQuestions(bytes(ask({ type: 'noul' })), noWorkers, LONG), null);
+    assert.equal(pathOf(validateQuestions(bytes(ask(1)), noWorkers, LONG) as Refusal), 'questions.q');
     assert.deepEqual(checkQuestionsBody(Buffer.from('[]')), { kind: 'body_not_an_object' });
     assert.deepEqual(checkQuestionsBody(Buffer.from('{')), { kind: 'invalid_json' });
   });
@@ -181,20 +184,46 @@ describe('where it is checked', () => {
     const good = Buffer.from(`{"state":[${Array(2000).fill(deep).join()}],"questions":{"q":{"type":"noul"}}}`);
     assert.ok(good.length > 1e6);
     const before = Buffer.from(good);
-    const checking = validateQuestions(good, workers);
+    const checking = validateQuestions(good, workers, LONG);
     assert.ok(checking instanceof Promise);
     assert.equal(await checking, null);
     assert.deepEqual(good, before);
     const bad = Buffer.from(good.toString().replace('noul', 'none'));
-    assert.equal(pathOf(await validateQuestions(bad, workers)), 'questions.q.type');
+    assert.equal(pathOf(await validateQuestions(bad, workers, LONG)), 'questions.q.type');
+  });
+
+  test('what has more bytes than the context has tokens is counted in a thread', async (context) => {
+    const workers = startWorkers(context);
+    const words = (count: number): string => 'word '.repeat(count);
+    const asks = (state: unknown, ...questions: string[]): Buffer =>
+      bytes({ state, questions: Object.fromEntries(questions.map((text, index) => [index, { instructions: text }])) });
+    const verdict = (body: Buffer): unknown =>
+      validateQuestions(body, workers, { contextLength: 1_000, tokenizer: 'o200k_base' });
+    const refusal = { kind: 'context_length_exceeded', contextLength: 1_000 };
+    assert.equal(await verdict(asks(words(900))), null);
+    assert.deepEqual(await verdict(asks(words(1_100))), refusal);
+    assert.deepEqual(await verdict(asks([words(500), { later: words(600) }])), refusal);
+    assert.equal(await verdict(asks(words(500), words(400), words(400), words(400))), null);
+    assert.deepEqual(await verdict(asks(words(500), words(4), words(600), words(4))), refusal);
+    // Far beyond: counted only as far as it takes to know.
+    assert.deepEqual(await verdict(asks(words(1_500_000))), refusal);
+    // A field that is wrong is named first.
+    assert.equal(pathOf((await verdict(bytes(ask(1, words(1_100))))) as Refusal), 'questions.q');
   });
 
   test('nowhere, when no thread can be had: the provider checks too', async () => {
     for (const reason of ['queue_full', 'deadline', 'crashed'] as const) {
       const workers: QuestionWorkers = { run: () => Promise.resolve({ ok: false, reason }) };
-      assert.equal(await validateQuestions(bytes(ask(1, 'x'.repeat(20_000))), workers), null);
+      assert.equal(await validateQuestions(bytes(ask(1, 'x'.repeat(20_000))), workers, LONG), null);
     }
   });
+});
+
+test('the context, which is for one question at a time, does not bound the tokens of all', () => {
+  const bounds = { streamed: false, outputTokensMax: 0, answers: 1 };
+  const model = { contextLength: 1_000 } as Model;
+  const tokens = boundInput(systemone, model, bounds, { bytes: 5_000, attachments: 0, carriedTokens: 0 });
+  assert.equal(tokens, 5_000 + SYSTEMONE_OVERHEAD_TOKENS);
 });
 
 test('a request without questions is refused under a limit on tokens per minute', () => {

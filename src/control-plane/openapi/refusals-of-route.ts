@@ -19,6 +19,7 @@ const taking: Where = ({ description }) => description.body !== null;
 const generating: Where = (route) => relayed(route) && taking(route);
 const routed: Where = ({ description }) => description.isRouted === true;
 const takingForm: Where = ({ description }) => description.form !== undefined;
+const evaluating: Where = ({ path }) => path === '/v1/systemone';
 const ofResponses: Where = (route) => relayed(route) && route.path.startsWith('/v1/responses');
 /** Answers with what jobs has posted. */
 const postedFirst: Where = (route) => ofResponses(route) || route.path.startsWith('/v1/generation');
@@ -40,6 +41,7 @@ const WHERE: Readonly<Record<RefusalKind, Where>> = {
   repeated_header: anywhere,
   unsendable_header: relayed,
   body_too_large: taking,
+  context_length_exceeded: evaluating,
   request_timeout: taking,
   unsupported_media_type: taking,
   // These two are answers where the document has no operation.

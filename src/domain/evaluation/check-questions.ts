@@ -21,8 +21,16 @@ const TEXT_OR_NULL_REASON = 'must be text: a string, an object or an array, or n
 /** What lies deeper is named by where it begins: the path becomes part of the reply. */
 const PATH_LEVELS_MAX = 4;
 
-/** `bytes` are those of a request that the scanner has found to be one JSON object. */
-export function checkQuestionsBody(bytes: Uint8Array): Refusal | null {
+const ANY_LENGTH = (): null => null;
+
+/**
+ * `bytes` are those of a request that the scanner has found to be one JSON object. `checkLength` sees what is otherwise
+ * right.
+ */
+export function checkQuestionsBody(
+  bytes: Uint8Array,
+  checkLength: (body: JsonObject) => Refusal | null = ANY_LENGTH,
+): Refusal | null {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
   let body: unknown;
   try {
@@ -30,7 +38,7 @@ export function checkQuestionsBody(bytes: Uint8Array): Refusal | null {
   } catch {
     return { kind: 'invalid_json' };
   }
-  return isObject(body) ? checkQuestions(body) : { kind: 'body_not_an_object' };
+  return isObject(body) ? (checkQuestions(body) ?? checkLength(body)) : { kind: 'body_not_an_object' };
 }
 
 /** null when there is nothing to refuse, else the refusal of the first field at fault, named by its path. */

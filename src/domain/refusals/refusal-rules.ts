@@ -51,6 +51,15 @@ export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
     summary: ({ limitBytes }) => `The request body is larger than the limit of ${limitBytes} bytes.`,
     advice: 'Send a smaller body.',
   },
+  context_length_exceeded: {
+    status: 413,
+    family: 'request',
+    retryable: false,
+    summary: ({ contextLength }) =>
+      `The state and the longest question do not fit the model’s context of ${contextLength} tokens together.`,
+    advice: 'Send less "state", or a shorter question.',
+    param: 'state',
+  },
   request_timeout: {
     status: 408,
     family: 'request',

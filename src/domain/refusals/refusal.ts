@@ -38,6 +38,7 @@ export type Refusal =
   | { readonly kind: 'repeated_header'; readonly name: string }
   | { readonly kind: 'unsendable_header'; readonly name: string }
   | { readonly kind: 'body_too_large'; readonly limitBytes: number }
+  | { readonly kind: 'context_length_exceeded'; readonly contextLength: number }
   | { readonly kind: 'request_timeout' }
   | { readonly kind: 'unsupported_media_type'; readonly expected?: string }
   | { readonly kind: 'unknown_path'; readonly path: string; readonly hint?: string | null }

@@ -49,7 +49,7 @@ export function boundInput(dialect: Dialect, model: Model, bounds: RequestBounds
   // hold covers the body alone, as without a search.
   const foundTokens = bounds.maySearch === true && model.contextLength !== null ? context : 0;
   const inputTokensMax = Math.min(
-    context,
+    dialect.readsInParts === true ? Number.MAX_SAFE_INTEGER : context,
     body.bytes + dialect.overheadTokens + attachmentTokens + (body.carriedTokens ?? context) + foundTokens,
   );
   return inputTokensMax === Number.MAX_SAFE_INTEGER ? null : inputTokensMax;

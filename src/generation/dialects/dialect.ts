@@ -2,6 +2,7 @@
 // 3).
 
 import type { ApiName } from '../../domain/models/apis.ts';
+import type { Model } from '../../domain/models/catalog.ts';
 import type { VariationKind } from '../../domain/models/price.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Usage, UsageDetails } from '../../domain/usage/usage.ts';
@@ -148,10 +149,12 @@ export interface Dialect {
   readonly unit: 'tokens' | 'images';
   /** Input tokens that a provider adds to what the body says; part of the hold's bound. */
   readonly overheadTokens: number;
+  /** The model reads a part of the request at a time: its context does not bound the tokens of the whole. */
+  readonly readsInParts?: true;
   /** Absent where only JSON is accepted. */
   readonly form?: FormReader;
   /** A look at the body before anything is held, where the dialect checks more than its control fields. */
-  readonly check?: (body: Buffer, workers: WorkerPool) => Refusal | null | Promise<Refusal | null>;
+  readonly check?: (body: Buffer, workers: WorkerPool, model: Model) => Refusal | null | Promise<Refusal | null>;
   /** Under a limit on tokens: a request that has no bound for another reason than its output limit (spec 7.5). */
   readonly refuseUnbounded?: (request: ScannedBody) => Refusal | null;
   /** Reads the control fields; a refusal where one of them has the wrong type. */

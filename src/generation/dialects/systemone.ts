@@ -1,6 +1,8 @@
 // The typed-question dialect: no stream, output free of charge, usage in two counts (spec 4.9, 8).
 
 import { checkQuestionsBody } from '../../domain/evaluation/check-questions.ts';
+import type { QuestionContext, ValidateQuestionsInput } from '../../domain/evaluation/validate-questions-task.ts';
+import type { Model } from '../../domain/models/catalog.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { NO_COUNTS, type Usage } from '../../domain/usage/usage.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
@@ -25,6 +27,7 @@ export const systemone: Dialect = {
   charged: true,
   unit: 'tokens',
   overheadTokens: SYSTEMONE_OVERHEAD_TOKENS,
+  readsInParts: true,
   check: validateQuestions,
   refuseUnbounded: ({ scanned, body }) => (scanned === null ? null : refuseWithoutQuestions(scanned, body)),
   // Output costs nothing and so needs no bound.
@@ -48,20 +51,35 @@ export type QuestionWorkers = Pick<WorkerPool<'validate-questions'>, 'run'>;
  * Text of this size is parsed in 0.02 ms, nothing but brackets in 0.7 ms; a hand-over to a thread costs about as much.
  */
 const INLINE_BYTES_MAX = 16_384;
-/** A megabyte of brackets takes a tenth of a second; the rest is for a thread to start on a busy machine. */
+/**
+ * A megabyte of brackets takes a tenth of a second, and an encoding as long to load; the rest is for a thread to start
+ * on a busy machine.
+ */
 const DEADLINE_MS = 2_000;
 
 /**
- * null when the request may go to a provider. A promise only for a big body. Where the worker pool has no room the
- * provider's own check has to do: nothing here protects money or other callers.
+ * null when the request may go to a provider. A promise only for a big body, or one that may be too long for its model.
+ * Where the worker pool has no room the provider's own check has to do: nothing here protects money or other callers.
  */
-export function validateQuestions(body: Buffer, workers: QuestionWorkers): Refusal | null | Promise<Refusal | null> {
-  return body.length <= INLINE_BYTES_MAX ? checkQuestionsBody(body) : validateInWorker(body, workers);
+export function validateQuestions(
+  body: Buffer,
+  workers: QuestionWorkers,
+  { contextLength, tokenizer }: Pick<Model, 'contextLength' | 'tokenizer'>,
+): Refusal | null | Promise<Refusal | null> {
+  // A token is at least one byte, so a body of no more bytes than the context has tokens fits it.
+  const fits = contextLength === null || body.length <= contextLength;
+  if (fits && body.length <= INLINE_BYTES_MAX) return checkQuestionsBody(body);
+  return validateInWorker(body, workers, fits ? null : { length: contextLength, encoding: tokenizer });
 }
 
-async function validateInWorker(body: Buffer, workers: QuestionWorkers): Promise<Refusal | null> {
+async function validateInWorker(
+  body: Buffer,
+  workers: QuestionWorkers,
+  context: QuestionContext | null,
+): Promise<Refusal | null> {
   const copy = new Uint8Array(body);
-  const checked = await workers.run<Refusal | null>('validate-questions', copy, {
+  const input: ValidateQuestionsInput = { body: copy, context };
+  const checked = await workers.run<Refusal | null>('validate-questions', input, {
     bytes: copy.byteLength,
     deadlineMs: DEADLINE_MS,
     transfer: [copy.buffer],

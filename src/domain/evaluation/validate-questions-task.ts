@@ -1,0 +1,15 @@
+// The input of the worker task validate-questions (workers/validate-questions.ts), whose output is a refusal or null.
+
+/** What a model can read at once. */
+export interface QuestionContext {
+  /** In tokens. */
+  readonly length: number;
+  /** Name of the encoding that they are counted with. */
+  readonly encoding: string;
+}
+
+export interface ValidateQuestionsInput {
+  readonly body: Uint8Array;
+  /** null: the body fits it whatever its tokens are. */
+  readonly context: QuestionContext | null;
+}

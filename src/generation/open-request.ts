@@ -31,6 +31,8 @@ export class OpenRequest {
   headers: ForwardedHeaders | null = null;
   /** null until it is read: a refusal from then on is recorded. */
   read: ReadRequest | null = null;
+  /** The label that the client gave it; null: none. */
+  clientRequestId: string | null = null;
   /** Public id of the model that serves; null until that is known. */
   modelId: string | null = null;
   /** Provisional until the model and the carried tokens are known, then exact. null: nothing is held here. */
@@ -80,7 +82,7 @@ export class OpenRequest {
       requestedModel: read.requestedModel,
       model: this.modelId,
       streamed: read.bounds.streamed,
-      clientRequestId: readClientRequestId(exchange),
+      clientRequestId: this.clientRequestId,
       tags: readTags(exchange, plane.tagHeader),
       requestBytes: this.received.body.length,
       receivedAtMs: this.receivedAtMs,
@@ -96,6 +98,9 @@ export class OpenRequest {
     const read = readRequest(this.dialect, this.received);
     if ('kind' in read) return read;
     this.read = withHeaders(this.dialect, read, this.exchange);
+    const label = readClientRequestId(this.exchange);
+    if (label !== null && typeof label !== 'string') return label;
+    this.clientRequestId = label;
     return this.read;
   }
 

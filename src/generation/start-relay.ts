@@ -3,7 +3,7 @@
 import type { Admission } from './admission/admission.ts';
 import type { Deployment, ServedModel } from './catalog/serving-catalog.ts';
 import type { ReadRequest } from './dialects/dialect.ts';
-import { readClientRequestId, readTags } from './execution/client-labels.ts';
+import { readTags } from './execution/client-labels.ts';
 import { type AdmittedRequest, Execution } from './execution/execution.ts';
 import type { OpenRequest } from './open-request.ts';
 import type { DataPlane } from './plane.ts';
@@ -32,7 +32,7 @@ export function startRelay(plane: DataPlane, request: OpenRequest, admitted: Adm
     model: served.model.id,
     deployment: deployments[0] as Deployment,
     streamed: read.bounds.streamed,
-    clientRequestId: readClientRequestId(exchange),
+    clientRequestId: request.clientRequestId,
     tags: readTags(exchange, plane.tagHeader),
     route: routed?.route ?? null,
     requestBytes: received.body.length,

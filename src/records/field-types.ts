@@ -4,6 +4,9 @@
 import type { ModelRoute } from '../domain/routing/model-route.ts';
 import type { Usage } from '../domain/usage/usage.ts';
 
+/** The most that is kept of a client's label. */
+export const CLIENT_REQUEST_ID_LENGTH_MAX = 255;
+
 export type Kind =
   | 'uuid'
   | 'uuids'

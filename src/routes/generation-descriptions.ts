@@ -7,8 +7,9 @@ import { LEVELS_MAX, LEVELS_MIN, OPTIONS_MAX } from '../domain/evaluation/check-
 import { HUMAN_TEXTS_MAX, OPENER_CHARACTERS_MIN } from '../domain/routing/conversation/conversation-reader.ts';
 import { SESSION_HEADERS } from '../domain/routing/conversation/session.ts';
 import { ANSWERS_BILLED_MAX } from '../generation/dialects/images.ts';
-import { CLIENT_REQUEST_ID_LENGTH_MAX, TAG, TAGS_MAX } from '../generation/execution/client-labels.ts';
+import { TAG, TAGS_MAX } from '../generation/execution/client-labels.ts';
 import type { DataPlane } from '../generation/plane.ts';
+import { CLIENT_REQUEST_ID_LENGTH_MAX } from '../records/field-types.ts';
 import * as answers from './generation-answers.ts';
 
 /** The headers whose names have the installation's brand in them. */

@@ -115,6 +115,10 @@ describe('while jobs posts nothing', () => {
     for (const path of [`/v1/generation?id=${NEVER_ISSUED}`, '/v1/responses/resp_of_nobody'])
       assert.equal((await call(path)).status, 404, path);
     assert.equal((await call('/v1/generations?client_request_id=of-nobody')).status, 200);
+    // No request has a longer label than is kept.
+    const tooLong = await call(`/v1/generations?client_request_id=${'l'.repeat(256)}`);
+    assert.equal(tooLong.status, 400);
+    assert.match(tooLong.body, /client_request_id/);
   });
 
   test('what a killed process had answered is found once jobs is back, and is 503 before', async () => {

@@ -66,7 +66,14 @@ describe('a right file', () => {
   test('becomes plain data with exact prices', () => {
     const { providers, models, organizations } = parse(EXAMPLE, { ...ENVIRONMENT, OPENAI_API_KEY: 'sk-1' });
     assert.deepEqual(providers, [
-      { id: 'openai', baseUrl: 'https://api.openai.com', apiKey: 'sk-1', auth: 'bearer', onDisconnect: 'cancel' },
+      {
+        id: 'openai',
+        baseUrl: 'https://api.openai.com',
+        apiKey: 'sk-1',
+        auth: 'bearer',
+        onDisconnect: 'cancel',
+        requests: null,
+      },
     ]);
     assert.deepEqual(models[0]?.servedBy[0], {
       provider: 'openai',
@@ -194,7 +201,7 @@ organizations:
         'fragment or credentials',
       'tollgate.yaml:2: providers[0].colour: unknown key',
       'tollgate.yaml:3: providers[1].id: the provider "one" stands twice',
-      'tollgate.yaml:3: providers[1].auth: must be bearer or x-api-key or none',
+      'tollgate.yaml:3: providers[1].auth: must be bearer, x-api-key, none, or { header: NAME }',
       'tollgate.yaml:3: the environment variable NOT_SET is not set',
       'tollgate.yaml:6: models[0].aliases[1]: the model or alias "a" stands twice',
       'tollgate.yaml:7: models[0].context_length: must be a whole number',

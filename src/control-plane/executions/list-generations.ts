@@ -3,6 +3,7 @@
 
 import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { Exchange } from '../../http/exchange.ts';
+import { CLIENT_REQUEST_ID_LENGTH_MAX } from '../../records/field-types.ts';
 import { type Generation, renderGeneration } from '../../records/generation.ts';
 import { type GenerationLookup, POSTING_WAIT_MS } from './get-generation.ts';
 
@@ -27,6 +28,10 @@ export function listGenerations(
         field: 'client_request_id',
         reason: 'the query must name the value sent in X-Client-Request-Id',
       });
+    }
+    if (clientRequestId.length > CLIENT_REQUEST_ID_LENGTH_MAX) {
+      const reason = `it has more than ${CLIENT_REQUEST_ID_LENGTH_MAX} characters, and no request has such a label`;
+      return exchange.refuse({ kind: 'invalid_field', field: 'client_request_id', reason });
     }
     const { organizationId, walletId } = principal;
     const params = { clientRequestId, organizationId, walletId };

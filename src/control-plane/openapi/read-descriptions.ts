@@ -2,6 +2,7 @@
 // and the catalog (made once).
 
 import { z } from 'zod';
+import { CLIENT_REQUEST_ID_LENGTH_MAX } from '../../records/field-types.ts';
 import type { OperationDescription } from '../operation.ts';
 import { model, modelList } from './model-schemas.ts';
 import { generationMembers } from './record-schemas.ts';
@@ -26,7 +27,7 @@ export const GET_GENERATION = reading(
 export const LIST_GENERATIONS = reading(
   'listGenerations',
   'Lists the executions that carried a correlation value.',
-  z.object({ client_request_id: z.string() }),
+  z.object({ client_request_id: z.string().max(CLIENT_REQUEST_ID_LENGTH_MAX) }),
   z.object({ data: z.array(generation) }),
 );
 /**

@@ -118,7 +118,8 @@ function describeIssue(issue: z.core.$ZodIssue, root: unknown): Problem[] {
     return issue.keys.map((key) => ({ place: [...place, key], message: 'unknown key' }));
   if (valueAt(root, place) === undefined) return [{ place, message: 'is missing' }];
   if (issue.code === 'invalid_value') return [{ place, message: `must be ${issue.values.map(String).join(' or ')}` }];
-  if (issue.code === 'invalid_union') return [{ place, message: 'has a kind that does not exist' }];
+  if (issue.code === 'invalid_union' && issue.message.startsWith('Invalid '))
+    return [{ place, message: 'has a kind that does not exist' }];
   if (issue.code === 'invalid_key') return [{ place, message: 'has a key that is not a name' }];
   if (issue.code === 'invalid_type' && issue.message.startsWith('Invalid input'))
     return [{ place, message: `must be ${TYPE_NAMES[issue.expected] ?? issue.expected}` }];

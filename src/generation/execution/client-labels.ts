@@ -1,18 +1,23 @@
 // The caller's own labels on a request: correlation id and tags (spec 1.7, 8). Recorded, never forwarded, without
 // effect on anything else.
 
+import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Exchange } from '../../http/exchange.ts';
+import { CLIENT_REQUEST_ID_LENGTH_MAX } from '../../records/field-types.ts';
 
 export const TAG = /^[a-z0-9][a-z0-9._:/@-]{0,63}$/;
 export const TAGS_MAX = 16;
-export const CLIENT_REQUEST_ID_LENGTH_MAX = 255;
 const NO_TAGS: readonly string[] = [];
 
-/** `X-Client-Request-Id`, as sent; null when absent, empty or longer than 255 characters. */
-export function readClientRequestId(exchange: Exchange): string | null {
+/** `X-Client-Request-Id`, as sent; null when absent or empty. A longer one than is kept could not be found again. */
+export function readClientRequestId(exchange: Exchange): string | null | Refusal {
   const value = exchange.header('x-client-request-id');
-  return value === null || value === '' || value.length > CLIENT_REQUEST_ID_LENGTH_MAX ? null : value;
+  if (value !== null && value.length > CLIENT_REQUEST_ID_LENGTH_MAX)
+    return { kind: 'invalid_field', field: 'X-Client-Request-Id', reason: TOO_LONG };
+  return value === '' ? null : value;
 }
+
+const TOO_LONG = `it has more than ${CLIENT_REQUEST_ID_LENGTH_MAX} characters, so no request could be found by it`;
 
 /**
  * Tags of a header that may repeat or hold several, separated by commas: lower-cased, malformed ones dropped, at most

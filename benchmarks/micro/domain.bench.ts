@@ -18,7 +18,7 @@ const counter = registry.counter('bench_total', 'A.', ['api', 'status_class']).l
 const latency = registry
   .histogram('bench_seconds', 'B.', [0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30], ['api'])
   .labels('chat_completions');
-const context = { requestId: null, publicUrl: 'http://127.0.0.1:8080' };
+const context = { requestId: 'req-1', publicUrl: 'http://127.0.0.1:8080' };
 const price = {
   version: '1',
   input: picoUsd(1_250_000n),

@@ -6,6 +6,8 @@ import type { ClientWatch, Exchange } from '../../src/http/exchange.ts';
 import type { BodySink } from '../../src/http/request-body.ts';
 import { Server } from '../../src/http/server.ts';
 import { BufferPool, type PooledBuffer } from '../../src/platform/buffer-pool.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { createExecutionIdSource } from '../../src/platform/execution-id.ts';
 import type { UpstreamCall } from '../../src/upstream/call.ts';
 import { type ReplyHeaders, replyHeader } from '../../src/upstream/http1/reply-head.ts';
 import { UpstreamOrigin } from '../../src/upstream/origin.ts';
@@ -129,7 +131,8 @@ function handle(exchange: Exchange): void {
 
 const server = new Server({
   routes: [{ method: 'POST', path: '/*', envelope: 'openai', handle }],
-  renderContext: { requestId: null, publicUrl: '' },
+  renderContext: { publicUrl: '' },
+  nextRequestId: createExecutionIdSource(systemClock),
   onRefusal: () => undefined,
   onFault: (fault) => console.error(fault),
 });

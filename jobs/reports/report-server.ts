@@ -132,7 +132,7 @@ export class ReportServer {
     const delegation = verifyDelegationToken(delegationKey, token, { method, target }, clock.nowMs());
     if (typeof delegation === 'string') {
       log.warn({ reason: delegation }, 'a report was asked for without a good delegation token');
-      return refuse(response, { kind: 'unauthorized' });
+      return refuse(request, response, { kind: 'unauthorized' });
     }
     let answer: ReportAnswer | Refusal;
     try {
@@ -142,7 +142,7 @@ export class ReportServer {
       answer = this.#refusalFor(error);
     }
     if (response.destroyed) return;
-    if ('kind' in answer) refuse(response, answer);
+    if ('kind' in answer) refuse(request, response, answer);
     else await send(response, answer);
     this.#answers.labels(delegation.report, String(response.statusCode)).increment();
   }
@@ -189,9 +189,10 @@ function leftBy(response: ServerResponse): AbortSignal {
   return leaving.signal;
 }
 
-function refuse(response: ServerResponse, refusal: Refusal): void {
-  // No refusal of a report contains a public address.
-  const { status, headers, body } = renderRefusal(refusal, 'platform', { requestId: null, publicUrl: '' });
+function refuse({ headers: asked }: IncomingMessage, response: ServerResponse, refusal: Refusal): void {
+  // The request is the gateway's, and no refusal of a report contains a public address.
+  const context = { requestId: String(asked['x-request-id'] ?? ''), publicUrl: '' };
+  const { status, headers, body } = renderRefusal(refusal, 'platform', context);
   response.writeHead(status, { ...Object.fromEntries(headers), 'content-length': Buffer.byteLength(body) });
   response.end(body);
 }

@@ -232,7 +232,6 @@ function createPlane(
     { relay, scanner },
   );
   const journal = new RecordJournal(records, onRecordFault);
-  const nextExecutionId = createExecutionIdSource(clock);
   const canRecord = (): boolean => records.healthy;
   const plane: DataPlane = {
     authenticator,
@@ -240,12 +239,11 @@ function createPlane(
     intake: { buffers, scanner, bodyLimitBytes: config.bodyLimitBytes },
     admission: { leases, workers, counts: new OrganizationQueues(COUNTS), clock },
     savedResponses,
-    refusedRequests: new RefusedRequests({ journal, clock, nextExecutionId, canRecord, metrics }),
+    refusedRequests: new RefusedRequests({ journal, clock, canRecord, metrics }),
     metering: { journal, clock, metrics: new GenerationMetrics(metrics), savedResponses },
     relay,
     router,
     clock,
-    nextExecutionId,
     canRecord,
     executionIdHeader: `X-${config.brand}-Execution-Id`,
     routedModelHeader: `X-${config.brand}-Routed-Model`,
@@ -292,7 +290,8 @@ function createServer(
       dialectRefusals: config.dialectRefusals,
       notReady: () => listNotReady(held),
     }),
-    renderContext: { requestId: null, publicUrl: config.publicUrl },
+    renderContext: { publicUrl: config.publicUrl },
+    nextRequestId: createExecutionIdSource(clock),
     crossOrigin: config.corsOrigins === null ? null : new CrossOrigin(config.corsOrigins, config.brand),
     limits: {
       connectionsMax: config.connectionsMax,

@@ -1,9 +1,10 @@
-// One request from the moment it is whole until the relay takes it over: it owns the request's buffer and its admission
-// and releases each once, and it is the one way in which such a request is refused.
+// One request from its head until the relay takes it over: it owns the request's buffer and its admission and releases
+// each once, and it records what the request is refused for.
 
-import type { ScopedPrincipal } from '../domain/identity/principal.ts';
+import { isScoped, type ScopedPrincipal } from '../domain/identity/principal.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { Exchange } from '../http/exchange.ts';
+import type { RefusalWatch } from '../http/refusal-watch.ts';
 import { type ForwardedHeaders, forwardedHeaders } from '../upstream/header-policy.ts';
 import { Admission } from './admission/admission.ts';
 import type { AdmissionParams } from './admission/plan-holds.ts';
@@ -17,19 +18,16 @@ import type { DataPlane } from './plane.ts';
 import { readRequest, withHeaders } from './request/read-request.ts';
 import type { ReceivedFrom } from './request/receive.ts';
 
-export class OpenRequest {
+export class OpenRequest implements RefusalWatch {
   readonly dialect: Dialect;
   readonly exchange: Exchange;
-  readonly received: ReceivedFrom<ScopedPrincipal>;
   /** Monotonic. */
   readonly receivedAtMs: number;
   /** Monotonic: when its last byte was here. */
-  readonly wholeAtMs: number;
-  /** The snapshot that the whole request goes by. */
-  readonly catalog: ServingCatalog;
+  wholeAtMs: number;
   /** The client's, for the provider. */
   headers: ForwardedHeaders | null = null;
-  /** null until it is read: a refusal from then on is recorded. */
+  /** null until it is read. */
   read: ReadRequest | null = null;
   /** The label that the client gave it; null: none. */
   clientRequestId: string | null = null;
@@ -38,21 +36,35 @@ export class OpenRequest {
   /** Provisional until the model and the carried tokens are known, then exact. null: nothing is held here. */
   admission: Admission | null = null;
   private readonly plane: DataPlane;
+  /** These two are null until it is whole. */
+  private taken: ReceivedFrom<ScopedPrincipal> | null = null;
+  private snapshot: ServingCatalog | null = null;
 
-  constructor(
-    plane: DataPlane,
-    dialect: Dialect,
-    exchange: Exchange,
-    received: ReceivedFrom<ScopedPrincipal>,
-    receivedAtMs: number,
-  ) {
+  constructor(plane: DataPlane, dialect: Dialect, exchange: Exchange, receivedAtMs: number) {
     this.plane = plane;
     this.dialect = dialect;
     this.exchange = exchange;
-    this.received = received;
     this.receivedAtMs = receivedAtMs;
-    this.wholeAtMs = plane.clock.monotonicMs();
-    this.catalog = plane.catalog();
+    this.wholeAtMs = receivedAtMs;
+    exchange.refusalWatch = this;
+  }
+
+  /** Its last byte is here. */
+  onWhole(received: ReceivedFrom<ScopedPrincipal>): void {
+    this.wholeAtMs = this.plane.clock.monotonicMs();
+    this.taken = received;
+    this.snapshot = this.plane.catalog();
+  }
+
+  get received(): ReceivedFrom<ScopedPrincipal> {
+    if (this.taken === null) throw new Error('a request is used before it is whole');
+    return this.taken;
+  }
+
+  /** The snapshot that the whole request goes by. */
+  get catalog(): ServingCatalog {
+    if (this.snapshot === null) throw new Error('a catalog is asked for before the request is whole');
+    return this.snapshot;
   }
 
   get principal(): ScopedPrincipal {
@@ -63,28 +75,26 @@ export class OpenRequest {
   ends<T extends object | null>(found: T | Refusal): found is Refusal {
     if (this.exchange.closed) return true;
     if (found === null || !('kind' in found)) return false;
-    this.refuse(found as Refusal);
+    this.exchange.refuse(found as Refusal);
     return true;
   }
 
-  refuse(refusal: Refusal): void {
-    const executionId = this.recordRefused(refusal);
-    this.exchange.refuse(refusal, executionId === null ? [] : [this.plane.executionIdHeader, executionId]);
-  }
-
-  /** The id of the record; null where there is none. */
-  private recordRefused(refusal: Refusal): string | null {
+  /** Recorded is what somebody's listing can show: that of the sender's organization, where the sender is known. */
+  onRefused(refusal: Refusal): void {
     const { plane, dialect, exchange, read } = this;
-    if (read === null) return null;
-    return plane.refusedRequests.record({
-      principal: this.principal,
+    const { principal } = exchange;
+    if (principal === null || !isScoped(principal)) return;
+    const label = readClientRequestId(exchange);
+    plane.refusedRequests.record({
+      id: exchange.id,
+      principal,
       api: dialect.api,
-      requestedModel: read.requestedModel,
+      requestedModel: read?.requestedModel ?? '',
       model: this.modelId,
-      streamed: read.bounds.streamed,
-      clientRequestId: this.clientRequestId,
+      streamed: read?.bounds.streamed ?? false,
+      clientRequestId: typeof label === 'string' ? label : null,
       tags: readTags(exchange, plane.tagHeader),
-      requestBytes: this.received.body.length,
+      requestBytes: this.taken?.body.length ?? 0,
       receivedAtMs: this.receivedAtMs,
       refusal,
     });

@@ -21,7 +21,6 @@ export interface DataPlane {
   readonly refusedRequests: RefusedRequests;
   readonly relay: RelayContext;
   readonly clock: Clock;
-  readonly nextExecutionId: () => string;
   /** False stops admission before anything is sent: the spool does not take records. */
   readonly canRecord: () => boolean;
   readonly router: Router;

@@ -27,15 +27,20 @@ export function serveGeneration(plane: DataPlane, dialect: Dialect): (exchange: 
 
 async function serve(plane: DataPlane, dialect: Dialect, exchange: Exchange): Promise<void> {
   const atMs = plane.clock.monotonicMs();
+  const request = new OpenRequest(plane, dialect, exchange, atMs);
   const identified = plane.authenticator.authenticateKey(exchange.authorization, exchange.apiKey, atMs, exchange);
   // A refusal that needs no look-up is answered before a byte of the body is taken in.
   if ('kind' in identified) return exchange.refuse(identified);
   const receiving = receiveRequest(exchange, identified, plane.intake, dialect.form ?? null);
   const received = receiving instanceof Promise ? await receiving : receiving;
   if (received === null) return;
-  if ('kind' in received) return exchange.refuse(received);
+  if ('kind' in received) {
+    // Whoever sent it may still be being looked up, and it is to be recorded as theirs.
+    if (identified instanceof Promise) await identified;
+    return exchange.refuse(received);
+  }
 
-  const request = new OpenRequest(plane, dialect, exchange, received, atMs);
+  request.onWhole(received);
   try {
     const read = request.readControlFields();
     if (request.ends(read)) return;
@@ -71,7 +76,7 @@ async function serve(plane: DataPlane, dialect: Dialect, exchange: Exchange): Pr
     if (request.ends(unfit)) return;
 
     // Nothing is sent before this grants it. It takes the place of a provisional admission.
-    if (!plane.canRecord()) return request.refuse({ kind: 'billing_unavailable' });
+    if (!plane.canRecord()) return exchange.refuse({ kind: 'billing_unavailable' });
     request.releaseAdmission();
     const admitting = admit(request.admissionOf(served, continued.carriedTokens), plane.admission);
     const admission = request.keep(admitting instanceof Promise ? await withSocketsRead(admitting) : admitting);

@@ -24,7 +24,7 @@ export function startRelay(plane: DataPlane, request: OpenRequest, admitted: Adm
   const { read, served, deployments, routed, admission } = admitted;
   const { dialect, exchange, received, principal, headers } = request;
   const start: AdmittedRequest = {
-    id: plane.nextExecutionId(),
+    id: exchange.id,
     admittedAtMs: plane.clock.nowMs(),
     principal,
     api: dialect.api,
@@ -56,10 +56,14 @@ export function startRelay(plane: DataPlane, request: OpenRequest, admitted: Adm
     ownHeaders,
   };
   execution.begin({
-    onRecorded: () => relay(params, plane.relay),
+    onRecorded: () => {
+      // From here on the execution's own end says what became of the request.
+      exchange.refusalWatch = null;
+      relay(params, plane.relay);
+    },
     onUnrecorded: () => {
       plane.intake.buffers.release(received.pooled);
-      request.refuse({ kind: 'billing_unavailable' });
+      exchange.refuse({ kind: 'billing_unavailable' });
     },
   });
   request.handOver();

@@ -14,4 +14,6 @@ export interface Endpoint {
   readonly envelope: EnvelopeName;
   /** How admission refusals are; flat unless the operator switched the endpoint (spec 7.4). */
   readonly admissionForm?: AdmissionForm;
+  /** The header in which also a refusal names the execution; of generations, which are recorded under it. */
+  readonly executionIdHeader?: string;
 }

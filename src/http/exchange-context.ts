@@ -9,7 +9,8 @@ import type { RequestHead } from './request-head.ts';
 export interface ExchangeContext extends BodyContext {
   /** null: pages of other origins cannot read answers. */
   readonly crossOrigin: CrossOrigin | null;
-  readonly renderContext: RenderContext;
+  readonly renderContext: Pick<RenderContext, 'publicUrl'>;
+  readonly nextRequestId: () => string;
   /**
    * Whether the connection ends with the response: while draining, and when too many connections are open to keep one
    * of such a client.

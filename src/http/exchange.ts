@@ -10,6 +10,7 @@
 // - After `end` the response must not be touched, so an answer behind which the connection is still read is written
 // without it.
 
+import type { Principal } from '../domain/identity/principal.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import { renderRefusal } from '../domain/refusals/render.ts';
 import { statusLine } from '../domain/refusals/status-line.ts';
@@ -17,6 +18,7 @@ import { StoreBusy } from '../platform/store-busy.ts';
 import type { Endpoint } from './endpoint.ts';
 import type { ExchangeContext } from './exchange-context.ts';
 import type { HttpRequest, HttpResponse } from './native-server.ts';
+import type { RefusalWatch } from './refusal-watch.ts';
 import { type BodyOwner, RequestBody } from './request-body.ts';
 import { RequestHead } from './request-head.ts';
 import { type Answer, answerText, mayStandInHeader, withHeader } from './response-headers.ts';
@@ -37,8 +39,10 @@ export class Exchange extends RequestHead implements BodyOwner {
   closed = false;
   /** The client left before the response was complete. */
   aborted = false;
-  /** A good credential came with the request. */
-  isKnown = false;
+  /** Whom the request's credential stands for; null: it is not known to be a good one. */
+  principal: Principal | null = null;
+  /** null: nobody records what the request is refused for. */
+  refusalWatch: RefusalWatch | null = null;
   /** Response bytes handed to the socket, body only. */
   responseBytes = 0;
   /** HTTP status written, 0 before. */
@@ -51,6 +55,7 @@ export class Exchange extends RequestHead implements BodyOwner {
   private watchingWritable = false;
   /** An answer of ours is chosen; it goes out once the body is seen, or dropped. */
   private isAnswerChosen = false;
+  private ownId: string | null = null;
 
   constructor(response: HttpResponse, request: HttpRequest, route: Endpoint, context: ExchangeContext) {
     super(request, route);
@@ -68,6 +73,12 @@ export class Exchange extends RequestHead implements BodyOwner {
    */
   get source(): string {
     return this.closed ? '' : this.context.sourceOf(this.response.getRemoteAddress(), this.header('x-forwarded-for'));
+  }
+
+  /** By which its answer is found again: an execution's id, where it becomes one. Made when it is first asked for. */
+  get id(): string {
+    this.ownId ??= this.context.nextRequestId();
+    return this.ownId;
   }
 
   onBodyFault(fault: unknown): void {
@@ -211,7 +222,7 @@ export class Exchange extends RequestHead implements BodyOwner {
     // the body.
     const closes =
       this.responseBytes === 0 &&
-      (this.isLastOfConnection || this.context.closing(this.isKnown) || !this.body.isComplete);
+      (this.isLastOfConnection || this.context.closing(this.principal !== null) || !this.body.isComplete);
     this.responseBytes += body?.length ?? 0;
     this.close(); // First: uWS may call back into us while it ends.
     this.response.end(body, closes);
@@ -275,7 +286,7 @@ export class Exchange extends RequestHead implements BodyOwner {
   private answerWhole({ status, headers, body }: Answer, closeConnection: boolean): void {
     this.begin(status, headers);
     const bytes = Buffer.byteLength(body);
-    const close = closeConnection || this.context.closing(this.isKnown);
+    const close = closeConnection || this.context.closing(this.principal !== null);
     this.close();
     // uWebSockets.js would send the body of an answer to HEAD too, and the client would read it as the beginning of its
     // next response. Its own way to report a length without a body waits for the body all the same.
@@ -323,14 +334,22 @@ export class Exchange extends RequestHead implements BodyOwner {
   }
 
   /** Renders a refusal in this route's envelope; the one way a refusal leaves the product. */
-  refuse(refusal: Refusal, extraHeaders: HeaderList = []): void {
+  refuse(refusal: Refusal, ownHeaders: HeaderList = this.executionIdHeader): void {
     if (this.closed || this.isAnswerChosen) return;
     const { envelope, admissionForm = 'flat' } = this.route;
-    const rendered = renderRefusal(refusal, envelope, { ...this.context.renderContext, admissionForm });
+    const { publicUrl } = this.context.renderContext;
+    const rendered = renderRefusal(refusal, envelope, { requestId: this.id, publicUrl, admissionForm });
     this.context.onRefusal(refusal.kind);
+    // Also a refusal that cannot be recorded is answered.
+    this.tell(() => this.refusalWatch?.onRefused(refusal));
     const headers = rendered.headers.flatMap(([name, value]) => [name, value]);
-    headers.push(...extraHeaders);
+    headers.push(...ownHeaders);
     this.answer(rendered.status, headers, rendered.body, rendered.closesConnection);
+  }
+
+  private get executionIdHeader(): HeaderList {
+    const { executionIdHeader } = this.route;
+    return executionIdHeader === undefined ? NO_HEADERS : [executionIdHeader, this.id];
   }
 
   /** A fault (bug or lost dependency) ends this exchange: answered if nothing was sent yet, cut otherwise. */
@@ -352,8 +371,12 @@ export class Exchange extends RequestHead implements BodyOwner {
   private tellWatch(): void {
     const watch = this.clientWatch;
     this.clientWatch = null;
+    this.tell(() => watch?.onClientLeft());
+  }
+
+  private tell(watcher: () => void): void {
     try {
-      watch?.onClientLeft();
+      watcher();
     } catch (fault) {
       this.context.onFault(fault, this);
     }

@@ -2,7 +2,6 @@
 // what is open, drains.
 
 import type { Refusal } from '../domain/refusals/refusal.ts';
-import type { RenderContext } from '../domain/refusals/render.ts';
 import { type ConnectionCap, type ConnectionLimits, Connections } from './connections.ts';
 import type { CrossOrigin } from './cross-origin.ts';
 import { Exchange } from './exchange.ts';
@@ -23,7 +22,8 @@ import { explainUnknownPath } from './unknown-path.ts';
 
 export interface ServerOptions {
   readonly routes: readonly Route[];
-  readonly renderContext: RenderContext;
+  readonly renderContext: ExchangeContext['renderContext'];
+  readonly nextRequestId: () => string;
   readonly onRefusal: (kind: Refusal['kind']) => void;
   readonly onFault: (fault: unknown, request: RequestHead) => void;
   readonly onConnectionRefused?: (cap: ConnectionCap) => void;
@@ -72,6 +72,7 @@ export class Server {
     this.connections = new Connections(limits);
     this.context = {
       renderContext: options.renderContext,
+      nextRequestId: options.nextRequestId,
       crossOrigin: options.crossOrigin ?? null,
       bodyTimeoutMs: limits.bodyTimeoutMs,
       droppedBytesMax: limits.droppedBytesMax,

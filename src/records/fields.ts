@@ -91,9 +91,9 @@ export const FIELDS = {
   /** null: the organization is not billed. */
   walletId: caller(nullable(uuid), { postgres: 'wallet_id', clickhouse: 'wallet_id' }),
   outcome: ending(word<Outcome>(), { postgres: 'outcome', clickhouse: 'outcome' }),
-  /** The public id that serves. */
+  /** The public id that serves; empty where the request was refused before its model was read. */
   model: deployment(text, { postgres: 'model', clickhouse: 'model', listed: 'model', generation: 'model' }),
-  /** As the client wrote it: alias or virtual model. */
+  /** As the client wrote it: alias or virtual model; empty as above. */
   requestedModel: deployment(text, {
     postgres: 'requested_model',
     clickhouse: 'requested_model',

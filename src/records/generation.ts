@@ -57,6 +57,8 @@ export function renderGeneration(generation: Generation): string {
       members.push(`"model":${JSON.stringify(generation.virtualModel)},"routed_model":${textOf(kind, value)}`);
       continue;
     }
+    // The request was refused before its model was read.
+    if (field === 'model' && value === '') continue;
     if (value !== null) members.push(`"${shownAs}":${textOf(kind, value)}`);
     // What is not billed costs its customer nothing, and that is known, as of what was cancelled.
     else if (field === 'charge' && generation.billingStatus === 'not_billed') members.push(`"${shownAs}":0`);

@@ -105,10 +105,9 @@ function labelHeaders({ tagHeader }: BrandHeaders): HeaderSchemas {
 }
 
 function answerHeaders({ executionIdHeader, routedModelHeader }: BrandHeaders, isRouted: boolean): HeaderSchemas {
-  const executionId = z
-    .uuid()
-    .optional()
-    .meta({ description: 'The id under which the request is recorded; absent where it was refused before that.' });
+  const executionId = z.uuid().optional().meta({
+    description: 'The id under which the request is recorded, if its sender is known; also of one that is refused.',
+  });
   if (!isRouted) return { [executionIdHeader]: executionId };
   const routedModel = z.string().optional().meta({ description: 'The model that the virtual model chose.' });
   return { [executionIdHeader]: executionId, [routedModelHeader]: routedModel };

@@ -28,6 +28,7 @@ export function generationRoutes(parts: RouteParts): readonly DescribedRoute[] {
     ...INFERENCE,
     envelope,
     admissionForm: formOf(dialect.api),
+    executionIdHeader: parts.plane.executionIdHeader,
     description: descriptions.describeGeneration(parts.plane, description),
     handle: serveGeneration(parts.plane, dialect),
   });

@@ -7,6 +7,7 @@ import type { Route } from '../../src/http/route.ts';
 import { explainUnknownPath } from '../../src/http/unknown-path.ts';
 import { httpCall } from '../support/http-call.ts';
 import { FRONT_PUBLIC_URL, type HttpFront, startHttpFront } from '../support/http-front.ts';
+import { refusalBody } from '../support/refusal-body.ts';
 
 const ROUTES: readonly Route[] = (
   [
@@ -104,7 +105,7 @@ describe('an unknown path', () => {
     const { status, headers, body } = await httpCall(`${front.url}${path}`, { method: 'POST', body: '{}' });
     assert.equal(status, 404);
     assert.equal(headers['x-should-retry'], 'false');
-    return JSON.parse(body.toString('utf8'));
+    return refusalBody(body.toString('utf8'));
   }
 
   test('is refused with the hint where the client that meant it looks', async () => {

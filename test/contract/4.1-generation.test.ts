@@ -13,6 +13,7 @@ import {
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { type ContractAnswer, callRoute } from '../support/generation-routes.ts';
 import { providersConfiguration } from '../support/provider-configuration.ts';
+import { refusalBody } from '../support/refusal-body.ts';
 
 interface Format {
   readonly path: string;
@@ -256,8 +257,8 @@ describe('generation formats', () => {
   }
 
   function assertNamesField({ envelope }: Format, field: string, answer: ContractAnswer): void {
-    const body = JSON.parse(answer.body) as { error: { message: string } };
-    const { message } = body.error;
+    const body = refusalBody(answer.body, String(answer.headers['x-service-execution-id']));
+    const { message } = (body as { error: { message: string } }).error;
     assert.ok(message.startsWith(`The field "${field}" is not valid: must be `), message);
     if (envelope === 'messages')
       assert.deepEqual(body, { type: 'error', error: { type: 'invalid_request_error', message } });
@@ -265,7 +266,6 @@ describe('generation formats', () => {
       assert.deepEqual(body, {
         error: { message, type: 'invalid_request_error', code: 'invalid_field', param: field },
       });
-    assert.equal(answer.headers['x-service-execution-id'], undefined, 'there was no execution');
   }
 
   test('a continuation stays where the response that it continues was made', async () => {

@@ -7,6 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { CONTRACT_MODELS, type ContractCall, callRoute } from '../support/generation-routes.ts';
+import { refusalBody } from '../support/refusal-body.ts';
 import { KEYS, testConfiguration } from '../support/test-configuration.ts';
 
 const UPGRADE = {
@@ -140,7 +141,7 @@ describe('saved responses', () => {
       assert.equal(answer.reason, STATUS_CODES[status]);
       assert.equal(answer.headers['x-should-retry'], 'false');
       const { error } = JSON.parse(answer.body) as { error: { message: string } };
-      assert.deepEqual(JSON.parse(answer.body), {
+      assert.deepEqual(refusalBody(answer.body), {
         error: { message: error.message, type: 'invalid_request_error', code, param: null },
       });
       assert.equal(upstream.requests.length, calls, 'no provider was asked');
@@ -200,8 +201,8 @@ describe('saved responses', () => {
     test(`${method} ${suffix} without a credential: 401 in the gateway's form`, async () => {
       const answer = await callRoute(`${tollgate.url}/v1/responses/resp_mine${suffix}`, { method, key: null });
       assert.deepEqual(
-        [answer.status, answer.reason, answer.body],
-        [401, 'Unauthorized', '{"error":"authentication required"}'],
+        [answer.status, answer.reason, refusalBody(answer.body)],
+        [401, 'Unauthorized', { error: 'authentication required' }],
       );
     });
   }

@@ -154,9 +154,8 @@ describe('current usage limits', () => {
         'organization requests_per_minute',
         'user tokens_per_minute',
       ]);
-      assert.deepEqual((await front.call('nowhere', 'GET', '/v1/usage/limits/current')).body, {
-        error: 'authorization scope required',
-      });
+      const { body } = await front.call('nowhere', 'GET', '/v1/usage/limits/current');
+      assert.equal((body as { error: string }).error, 'authorization scope required');
     },
   );
 });

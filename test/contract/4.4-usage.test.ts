@@ -10,6 +10,7 @@ import { factOf, insertFacts } from '../../src/storage/clickhouse/facts.ts';
 import { NOBODY, OWNER } from '../support/billing-front.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
 import { executionStart, terminalRecord } from '../support/execution-records.ts';
+import { refusalBody } from '../support/refusal-body.ts';
 import { type Json, type ReportsFront, startReportsFront } from '../support/reports-front.ts';
 
 const NOW = Date.UTC(2026, 10, 20, 18);
@@ -152,9 +153,10 @@ describe('GET /v1/usage/me', () => {
       '/v1/usage/me/analytics/routing',
     ]) {
       const unknown = await front.get('no-such-credential', path);
-      assert.deepEqual([unknown.status, unknown.body.toString()], [401, '{"error":"unauthorized"}']);
+      assert.deepEqual([unknown.status, refusalBody(unknown.body.toString())], [401, { error: 'unauthorized' }]);
       const nowhere = await front.get('nowhere', path);
-      assert.deepEqual([nowhere.status, nowhere.body.toString()], [400, '{"error":"authorization scope required"}']);
+      const unresolved = refusalBody(nowhere.body.toString());
+      assert.deepEqual([nowhere.status, unresolved], [400, { error: 'authorization scope required' }]);
     }
   });
 });

@@ -181,13 +181,13 @@ describe('billing', () => {
       amount: '1',
       reference: 'no name',
     });
-    assert.deepEqual([unresolved.status, unresolved.body], [400, { error: 'authorization scope required' }]);
+    assert.deepEqual([unresolved.status, unresolved.body['error']], [400, 'authorization scope required']);
   });
 
   test('only a platform administrator deposits', async () => {
     for (const as of ['acme', 'owner', 'member']) {
       const refused = await front.call(as, 'POST', '/v1/billing/deposits', order({ reference: 'mine' }));
-      assert.deepEqual([refused.status, refused.body], [403, { error: 'permission denied' }]);
+      assert.deepEqual([refused.status, refused.body['error']], [403, 'permission denied']);
     }
   });
 

@@ -14,6 +14,7 @@ import {
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { settledGeneration } from '../support/generation-lookup.ts';
 import { CONTRACT_MODELS, type ContractAnswer, callRoute } from '../support/generation-routes.ts';
+import { refusalBody } from '../support/refusal-body.ts';
 import { sharedAssets } from '../support/shared-assets.ts';
 import { decimalOfPico, KEYS, type TestModel, testConfiguration } from '../support/test-configuration.ts';
 
@@ -169,7 +170,7 @@ describe('typed questions', () => {
       const answered = await send('sim/judge', fields);
       assert.equal(answered.status, 400, answered.body);
       const { detail } = JSON.parse(answered.body) as { detail: { message: string } };
-      assert.deepEqual(JSON.parse(answered.body), {
+      assert.deepEqual(refusalBody(answered.body), {
         detail: { error_type: 'invalid_request_error', message: detail.message },
       });
       assert.ok(detail.message.startsWith(`The field ${JSON.stringify(path)} is not valid: `), detail.message);

@@ -1,5 +1,4 @@
-// Spec 7.1: `code` is an opaque identifier, `error` a summary, `message` optional detail, `request_id` present when
-// there is one.
+// Spec 7.1: `code` is an opaque identifier, `error` a summary, `message` optional detail, `request_id` always there.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -12,10 +11,10 @@ interface PlatformBody {
   code: string;
   error: string;
   message?: string;
-  request_id?: string;
+  request_id: string;
 }
 
-function render(refusal: Refusal, requestId: string | null): PlatformBody {
+function render(refusal: Refusal, requestId = 'req-1'): PlatformBody {
   return JSON.parse(
     renderRefusal(refusal, 'platform', { requestId, publicUrl: 'https://gate.test' }).body,
   ) as PlatformBody;
@@ -26,21 +25,22 @@ const ON_PLATFORM_ROUTES = EVERY_REFUSAL.filter(
 );
 
 test('has these fields and no others', () => {
-  assert.deepEqual(render({ kind: 'not_found' }, 'req-1'), {
-    code: render({ kind: 'not_found' }, null).code,
+  assert.deepEqual(render({ kind: 'not_found' }), {
+    code: render({ kind: 'not_found' }).code,
     error: 'There is nothing under this id that this credential may see.',
     message: 'Check the id, and that the key belongs to the organization and payer that made it.',
     request_id: 'req-1',
   });
-  assert.deepEqual(Object.keys(render({ kind: 'not_found' }, null)), ['code', 'error', 'message']);
-  assert.deepEqual(
-    Object.keys(render({ kind: 'invalid_field', field: 'limit', reason: 'it must be a number' }, null)),
-    ['code', 'error'],
-  );
+  assert.deepEqual(Object.keys(render({ kind: 'not_found' })), ['code', 'error', 'message', 'request_id']);
+  assert.deepEqual(Object.keys(render({ kind: 'invalid_field', field: 'limit', reason: 'it must be a number' })), [
+    'code',
+    'error',
+    'request_id',
+  ]);
 });
 
 test('code is the same for a kind every time, another for another kind, and names nothing', () => {
-  const codes = ON_PLATFORM_ROUTES.map((refusal) => render(refusal, null).code);
+  const codes = ON_PLATFORM_ROUTES.map((refusal) => render(refusal).code);
   assert.equal(new Set(codes).size, codes.length);
   for (const [index, { kind }] of ON_PLATFORM_ROUTES.entries()) {
     // What guardrails refuse has no route here; its code is published all the same (spec 7.7).
@@ -54,7 +54,7 @@ test('code is the same for a kind every time, another for another kind, and name
 
 test('but for the one code that the spec publishes (spec 7.8)', () => {
   const rendered = renderRefusal({ kind: 'owner_floor' }, 'platform', {
-    requestId: null,
+    requestId: 'req-1',
     publicUrl: 'https://gate.test',
   });
   assert.equal(rendered.status, 409);

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { messagesErrorType } from '../../src/domain/refusals/envelopes/messages.ts';
 import { renderRefusal } from '../../src/domain/refusals/render.ts';
+import { refusalBody } from '../support/refusal-body.ts';
 
 const ROWS: readonly (readonly [number, string])[] = [
   [400, 'invalid_request_error'],
@@ -24,11 +25,11 @@ for (const [status, type] of ROWS) test(`${status}: ${type}`, () => assert.equal
 
 test('the body', () => {
   const { body, status } = renderRefusal({ kind: 'unknown_model', model: 'no/such' }, 'messages', {
-    requestId: null,
+    requestId: 'req-1',
     publicUrl: 'https://gate.test',
   });
   assert.equal(status, 404);
   const message =
     'The model "no/such" does not exist or is not available to you. GET /v1/models lists the models you can use.';
-  assert.deepEqual(JSON.parse(body), { type: 'error', error: { type: 'not_found_error', message } });
+  assert.deepEqual(refusalBody(body, 'req-1'), { type: 'error', error: { type: 'not_found_error', message } });
 });

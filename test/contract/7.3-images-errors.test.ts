@@ -15,6 +15,7 @@ import {
 import { scanMultipart } from '../../src/generation/request/multipart-scan.ts';
 import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
 import { type FormEntry, writeForm } from '../support/multipart-forms.ts';
+import { refusalBody } from '../support/refusal-body.ts';
 
 const CONTEXT = { requestId: 'req-1', publicUrl: 'https://gate.test' };
 
@@ -84,7 +85,7 @@ describe('the service’s own errors on an images route', () => {
       assert.equal(rendered.status, status);
       const { error } = JSON.parse(rendered.body) as { error: { message: string } };
       assert.ok(error.message.length > 10);
-      assert.deepEqual(JSON.parse(rendered.body), {
+      assert.deepEqual(refusalBody(rendered.body), {
         error: { message: error.message, type: 'invalid_request_error', code, param },
       });
       assert.equal(Object.fromEntries(rendered.headers)['x-should-retry'], 'false');
@@ -104,10 +105,10 @@ test('n above 10 is 422 for billed organizations, in both forms of request and o
       balance_url: 'https://gate.test/v1/billing/credits',
       top_up_url: 'https://gate.test/v1/billing/deposits',
     };
-    assert.deepEqual(JSON.parse(flat.body), { error: 'not_safely_billable', message, billing });
+    assert.deepEqual(refusalBody(flat.body), { error: 'not_safely_billable', message, billing });
     const dialect = renderRefusal(refusal, 'openai', { ...CONTEXT, admissionForm: 'dialect' });
     assert.equal(dialect.status, 422);
-    assert.deepEqual(JSON.parse(dialect.body), {
+    assert.deepEqual(refusalBody(dialect.body), {
       error: { message, type: 'billing_error', code: 'not_safely_billable', param: 'n' },
       billing,
     });

@@ -5,8 +5,9 @@ import { describe, test } from 'node:test';
 import { openaiErrorType } from '../../src/domain/refusals/envelopes/openai.ts';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
 import { renderRefusal } from '../../src/domain/refusals/render.ts';
+import { refusalBody } from '../support/refusal-body.ts';
 
-const CONTEXT = { requestId: null, publicUrl: 'https://gate.test' };
+const CONTEXT = { requestId: 'req-1', publicUrl: 'https://gate.test' };
 
 const ROWS: readonly (readonly [Refusal, number, string, string, string | null])[] = [
   [{ kind: 'invalid_json' }, 400, 'invalid_request_error', 'invalid_json', null],
@@ -55,7 +56,7 @@ describe('a refusal on an OpenAI-style route', () => {
       for (const envelope of ['chat', 'openai'] as const) {
         const rendered = renderRefusal(refusal, envelope, CONTEXT);
         assert.equal(rendered.status, status);
-        const body = JSON.parse(rendered.body) as { error: { message: string } };
+        const body = refusalBody(rendered.body, 'req-1') as { error: { message: string } };
         assert.deepEqual(Object.keys(body), ['error']);
         assert.ok(body.error.message.length > 10);
         assert.deepEqual(body.error, { message: body.error.message, type, code, param });

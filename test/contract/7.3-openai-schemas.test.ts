@@ -16,7 +16,7 @@ describe('refusals in the OpenAI-style envelope', { skip: schemas === null && 't
     test(refusal.kind, () => {
       for (const envelope of ['chat', 'openai'] as const) {
         const { body } = renderRefusal(refusal, envelope, {
-          requestId: null,
+          requestId: 'req-1',
           publicUrl: 'https://gate.test',
           admissionForm: 'dialect',
         });

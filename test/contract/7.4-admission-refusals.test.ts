@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
 import { type EnvelopeName, renderRefusal } from '../../src/domain/refusals/render.ts';
+import { refusalBody } from '../support/refusal-body.ts';
 
 interface Row {
   readonly refusal: Refusal;
@@ -109,7 +110,7 @@ function render(
   };
   const rendered = renderRefusal(refusal, envelope, context);
   const retryAfter = rendered.headers.find(([name]) => name === 'retry-after')?.[1];
-  return { status: rendered.status, retryAfter, body: JSON.parse(rendered.body) as Record<string, unknown> };
+  return { status: rendered.status, retryAfter, body: refusalBody(rendered.body) };
 }
 
 for (const { refusal, status, openaiType, messagesType, fields, retryAfter } of ROWS) {

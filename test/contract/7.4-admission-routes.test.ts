@@ -13,6 +13,7 @@ import {
   GENERATION_ROUTES,
   type GenerationRoute,
 } from '../support/generation-routes.ts';
+import { refusalBody } from '../support/refusal-body.ts';
 import { KEYS, testConfiguration } from '../support/test-configuration.ts';
 
 type Form = 'flat' | 'dialect';
@@ -118,7 +119,7 @@ function assertRefusal(route: GenerationRoute, row: Row, form: Form, answer: Con
   assert.equal(answer.reason, STATUS_CODES[row.status]);
   assert.equal(answer.headers['content-type'], 'application/json');
   assert.match(String(answer.headers['x-service-execution-id']), /^[0-9a-f-]{36}$/, 'a refused request has a record');
-  const body = JSON.parse(answer.body) as Record<string, unknown> & { error: string | { message: string } };
+  const body = refusalBody(answer.body) as Record<string, unknown> & { error: string | { message: string } };
   const message = typeof body.error === 'string' ? body['message'] : body.error.message;
   assert.ok(typeof message === 'string' && message.length > 10 && answer.body.length > ANSWER_BYTES);
   assert.deepEqual(body, { ...errorOf(route, row, form, message), ...topLevelOf(row, answer) });

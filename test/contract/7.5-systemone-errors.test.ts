@@ -8,6 +8,7 @@ import type { Refusal } from '../../src/domain/refusals/refusal.ts';
 import { renderRefusal } from '../../src/domain/refusals/render.ts';
 import { refuseWithoutQuestions } from '../../src/generation/dialects/systemone.ts';
 import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
+import { refusalBody } from '../support/refusal-body.ts';
 
 const CONTEXT = { requestId: 'req-1', publicUrl: 'https://gate.test' };
 
@@ -37,7 +38,7 @@ describe('the handler’s own errors', () => {
       for (const admissionForm of ['flat', 'dialect'] as const) {
         const rendered = renderRefusal(refusal, 'systemone', { ...CONTEXT, admissionForm });
         assert.equal(rendered.status, status);
-        const body = JSON.parse(rendered.body) as { detail: { message: string } };
+        const body = refusalBody(rendered.body) as { detail: { message: string } };
         assert.ok(body.detail.message.length > 10);
         assert.deepEqual(body, { detail: { error_type: type, message: body.detail.message } });
         assert.equal(Object.fromEntries(rendered.headers)['x-should-retry'], shouldRetry);
@@ -49,7 +50,7 @@ describe('the handler’s own errors', () => {
     const options = Object.fromEntries(Array.from({ length: 256 }, (_, index) => [`o${index}`, null]));
     const refusal = checkQuestions({ state: 's', questions: { department: { type: 'choice', criteria: options } } });
     assert.ok(refusal !== null);
-    assert.deepEqual(JSON.parse(renderRefusal(refusal, 'systemone', CONTEXT).body), {
+    assert.deepEqual(refusalBody(renderRefusal(refusal, 'systemone', CONTEXT).body), {
       detail: {
         error_type: 'invalid_request_error',
         message: 'The field "questions.department.criteria" is not valid: must have 1 to 255 options, not 256.',
@@ -82,7 +83,7 @@ describe('credit, budget and traffic refusals are flat, even where dialects have
       for (const admissionForm of ['flat', 'dialect'] as const) {
         const rendered = renderRefusal(refusal, 'systemone', { ...CONTEXT, admissionForm });
         assert.equal(rendered.status, status);
-        const body = JSON.parse(rendered.body) as Record<string, unknown>;
+        const body = refusalBody(rendered.body);
         assert.equal(typeof body['message'], 'string');
         assert.deepEqual(body, { error: refusal.kind, message: body['message'], ...fields });
       }
@@ -102,5 +103,5 @@ describe('credit, budget and traffic refusals are flat, even where dialects have
 test('what is refused before the route keeps the gateway’s form (7.6)', () => {
   const rendered = renderRefusal({ kind: 'unauthorized' }, 'systemone', CONTEXT);
   assert.equal(rendered.status, 401);
-  assert.equal(rendered.body, '{"error":"unauthorized"}');
+  assert.equal(rendered.body, JSON.stringify({ error: 'unauthorized', request_id: CONTEXT.requestId }));
 });

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
 import { renderRefusal } from '../../src/domain/refusals/render.ts';
+import { refusalBody } from '../support/refusal-body.ts';
 
 type Row = readonly [Refusal, status: number, error: string, openaiType: string, messagesType: string, RegExp];
 
@@ -63,7 +64,7 @@ for (const [refusal, status, error, openaiType, messagesType, message] of ROWS) 
       test(`${refusal.kind} on a route with the ${envelope} envelope, ${admissionForm}`, () => {
         const rendered = renderRefusal(refusal, envelope, { ...CONTEXT, admissionForm });
         assert.equal(rendered.status, status);
-        assert.equal(rendered.body, JSON.stringify({ error }));
+        assert.equal(rendered.body, JSON.stringify({ error, request_id: CONTEXT.requestId }));
       });
     }
   }
@@ -73,7 +74,7 @@ for (const [refusal, status, error, openaiType, messagesType, message] of ROWS) 
       const flat = renderRefusal(refusal, envelope, CONTEXT);
       const rendered = renderRefusal(refusal, envelope, { ...CONTEXT, admissionForm: 'dialect' });
       assert.deepEqual([rendered.status, rendered.headers], [flat.status, flat.headers]);
-      const body = JSON.parse(rendered.body) as { error: { message: string } };
+      const body = refusalBody(rendered.body) as { error: { message: string } };
       assert.match(body.error.message, message);
       const said = body.error.message;
       assert.deepEqual(

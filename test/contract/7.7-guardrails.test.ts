@@ -6,6 +6,7 @@ import { describe, test } from 'node:test';
 import type { GuardrailFinding, Refusal } from '../../src/domain/refusals/refusal.ts';
 import { type AdmissionForm, type EnvelopeName, renderRefusal } from '../../src/domain/refusals/render.ts';
 import { GENERATION_ROUTES, type GenerationRoute } from '../support/generation-routes.ts';
+import { refusalBody } from '../support/refusal-body.ts';
 import { routeTable } from '../support/route-table.ts';
 
 const FINDING: GuardrailFinding = { policy: 'customer data', rule: 'cards', entity: 'credit_card', stage: 'input' };
@@ -40,11 +41,11 @@ function messagesError(type: string, code: string, message: string): object {
 
 function render(refusal: Refusal, envelope: EnvelopeName, admissionForm: AdmissionForm) {
   const { status, headers, body } = renderRefusal(refusal, envelope, {
-    requestId: null,
+    requestId: 'req-1',
     publicUrl: 'https://gate.test',
     admissionForm,
   });
-  return { status, headers: Object.fromEntries(headers), body: JSON.parse(body) as unknown };
+  return { status, headers: Object.fromEntries(headers), body: refusalBody(body) };
 }
 
 test('every generation route is here, with the envelope that it has', () => {

@@ -14,6 +14,7 @@ import {
   GENERATION_ROUTES,
   type GenerationRoute,
 } from '../support/generation-routes.ts';
+import { refusalBody } from '../support/refusal-body.ts';
 import { testConfiguration } from '../support/test-configuration.ts';
 
 const BODY_LIMIT_BYTES = 65_536;
@@ -110,7 +111,7 @@ const GATEWAY_ROWS: readonly (readonly [kind: string, call: ContractCall, error:
 const MESSAGES_TYPES: Readonly<Record<number, string>> = { 404: 'not_found_error', 413: 'request_too_large' };
 
 function assertEnvelope(route: GenerationRoute, row: Row, answer: ContractAnswer): void {
-  const body = JSON.parse(answer.body) as { error?: { message: string }; detail?: { message: string } };
+  const body = refusalBody(answer.body) as { error?: { message: string }; detail?: { message: string } };
   const type = MESSAGES_TYPES[row.status] ?? 'invalid_request_error';
   const message = body.error?.message ?? body.detail?.message ?? '';
   assert.ok(message.length > 10, answer.body);
@@ -168,7 +169,7 @@ describe('refusals of generation routes', () => {
         const answer = await callRoute(tollgate.url + route.path, { ...withModel(route.model)(route), ...call });
         assertHead(answer, 401);
         assert.equal(answer.headers['www-authenticate'], 'Bearer');
-        assert.deepEqual(JSON.parse(answer.body), { error });
+        assert.deepEqual(refusalBody(answer.body), { error });
       });
     }
 

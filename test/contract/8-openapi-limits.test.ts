@@ -84,7 +84,8 @@ describe('a generation in the OpenAPI document', () => {
       const routedModel = ROUTED.includes(path) ? ['X-Service-Routed-Model'] : [];
       assert.deepEqual(own, ['X-Service-Execution-Id', ...routedModel]);
       const refused = namesOf(at(path, 'responses', '429', 'headers'));
-      assert.deepEqual(refused, ['X-Should-Retry', 'Retry-After', 'Retry-After-Ms', ...own]);
+      const ids = ['X-Request-Id', 'Request-Id'];
+      assert.deepEqual(refused, ['X-Should-Retry', ...ids, 'Retry-After', 'Retry-After-Ms', ...own]);
     });
   }
 
@@ -94,8 +95,8 @@ describe('a generation in the OpenAPI document', () => {
     assert.deepEqual(
       forms.map(({ required }) => required),
       [
-        ['error', 'message', 'billing'],
-        ['error', 'message', 'retryable'],
+        ['error', 'message', 'request_id', 'billing'],
+        ['error', 'message', 'request_id', 'retryable'],
       ],
     );
     const codes = Object.entries(REFUSAL_RULES).flatMap(([kind, { family }]) =>

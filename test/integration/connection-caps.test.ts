@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import type { Exchange } from '../../src/http/exchange.ts';
 import type { Route } from '../../src/http/route.ts';
 import { startHttpFront } from '../support/http-front.ts';
+import { principalOf } from '../support/principals.ts';
 import { RawClient } from '../support/raw-client.ts';
 import { waitFor } from '../support/waiting.ts';
 
@@ -102,7 +103,7 @@ test(
       path: '/v1/known',
       envelope: 'platform',
       handle: (exchange) => {
-        exchange.isKnown = true;
+        exchange.principal = principalOf('acme');
         exchange.answerJson(200, '{"a":1}');
       },
     };

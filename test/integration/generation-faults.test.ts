@@ -3,12 +3,14 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { Execution } from '../../src/generation/execution/execution.ts';
 import { Scan } from '../../src/generation/request/scan/request-scanner.ts';
 import { ProviderCalls } from '../../src/upstream/providers.ts';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
 import { callRoute } from '../support/generation-routes.ts';
 import { PlaneInProcess, VIRTUAL_MODEL } from '../support/plane-in-process.ts';
 import { principalOf } from '../support/principals.ts';
+import { refusalBody } from '../support/refusal-body.ts';
 
 describe('a fault of ours before the relay', () => {
   let upstream: FakeUpstream;
@@ -35,16 +37,24 @@ describe('a fault of ours before the relay', () => {
       body: JSON.stringify({ model, max_tokens: 10, messages: [{ role: 'user', content: 'hello' }] }),
     });
 
-  test('between admission and its record is 500 with nothing sent, and nothing stays held', async () => {
+  test('between admission and its record is 500 with nothing sent, and nothing stays held', async (context) => {
     assert.equal((await ask()).status, 200);
     const calls = upstream.requests.length;
-    const fault = new Error('no id for it');
-    plane.idFault = fault;
-    for (let round = 0; round < 3; round += 1) assert.equal((await ask()).status, 500);
+    const fault = new Error('of ours');
+    const { mock } = context.mock.method(Execution.prototype, 'begin', () => {
+      throw fault;
+    });
+    const recorded = plane.refusedRecords;
+    for (let round = 0; round < 3; round += 1) {
+      const { status, headers, body } = await ask();
+      assert.equal(status, 500);
+      refusalBody(body, String(headers['x-service-execution-id']));
+    }
+    assert.equal(plane.refusedRecords, recorded + 3);
     assert.deepEqual(plane.faults.splice(0), [fault, fault, fault]);
     assert.deepEqual(plane.underWay, { inflight: 0, relays: 0, buffers: 0, held: 0 });
     assert.equal(upstream.requests.length, calls);
-    plane.idFault = null;
+    mock.restore();
     assert.equal((await ask()).status, 200);
   });
 

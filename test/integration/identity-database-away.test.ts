@@ -13,6 +13,7 @@ import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { type HttpAnswer, type HttpCall, httpCall } from '../support/http-call.ts';
 import { ask, organizationIdOf } from '../support/identity-world.ts';
 import { silentLog } from '../support/postgres.ts';
+import { refusalBody } from '../support/refusal-body.ts';
 import { removeInstallation } from '../support/remove-installation.ts';
 import { KEYS, testConfiguration } from '../support/test-configuration.ts';
 import { waitFor } from '../support/waiting.ts';
@@ -84,7 +85,10 @@ describe('while Postgres is away', { timeout: 4 * HANG_MS }, () => {
       await call('/v1/messages', { headers: { 'x-api-key': KEYS.acmeSecond }, body: '{}' }),
     ];
     for (const answer of answers) {
-      assert.deepEqual([answer.status, answer.body.toString()], [502, '{"error":"authorization unavailable"}']);
+      assert.deepEqual(
+        [answer.status, refusalBody(answer.body.toString())],
+        [502, { error: 'authorization unavailable' }],
+      );
     }
   });
 

@@ -319,7 +319,7 @@ function assertEnvelope(item: Case, body: Record<string, unknown>): void {
       return;
     }
     case 'gateway':
-      assert.deepEqual(Object.keys(body), ['error'], shown);
+      assert.deepEqual(Object.keys(body), ['error', 'request_id'], shown);
       assert.equal(typeof body.error, 'string', shown);
       if (item.code !== undefined) assert.equal(body.error, item.code, shown);
       return;

@@ -11,6 +11,7 @@ import type { ClickHouseClient } from '../../src/storage/clickhouse/clickhouse.t
 import { NOBODY, PLATFORM } from '../support/billing-front.ts';
 import { findFreePort } from '../support/free-port.ts';
 import { httpCall } from '../support/http-call.ts';
+import { refusalBody } from '../support/refusal-body.ts';
 import {
   DELEGATION_KEY,
   type Json,
@@ -108,7 +109,7 @@ describe('while something is away', () => {
 });
 
 describe('the delegation token', () => {
-  const unavailable = '{"error":"delegation token unavailable"}';
+  const unavailable = { error: 'delegation token unavailable' };
 
   test('that cannot be minted, or that jobs does not take, is 502 in the gateway envelope', async (context) => {
     for (const delegationKey of [null, Buffer.from('of another installation, 32 bytes')]) {
@@ -117,7 +118,7 @@ describe('the delegation token', () => {
         clickhouse: () => scripted(() => assert.fail('nothing may be read')),
       });
       const answer = await front.get('ann', '/v1/usage/me');
-      assert.deepEqual([answer.status, answer.body.toString()], [502, unavailable]);
+      assert.deepEqual([answer.status, refusalBody(answer.body.toString())], [502, unavailable]);
       await waitFor(
         'the place to be free',
         () => front.forwarder.open,
@@ -167,7 +168,7 @@ describe('the delegation token', () => {
     });
     assert.deepEqual(
       headers.map((of) => Object.keys(of).toSorted()),
-      [['accept', 'authorization', 'connection', 'host']],
+      [['accept', 'authorization', 'connection', 'host', 'x-request-id']],
     );
   });
 });

@@ -20,6 +20,7 @@ import { howMany } from '../support/at-length.ts';
 import { NOBODY, OWNER, PLATFORM } from '../support/billing-front.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
 import { GENERATED_DAYS, GENERATED_WINDOW, generateFacts } from '../support/fact-generator.ts';
+import { refusalBody } from '../support/refusal-body.ts';
 import { expectedDays, expectedReport, expectedSummary, latestVersions, matching } from '../support/report-oracle.ts';
 import { type Json, type ReportsFront, startReportsFront } from '../support/reports-front.ts';
 
@@ -314,7 +315,7 @@ async function assertSees(caller: Caller, place: Place, seen: RequestFact[], que
   const listing = place.lists?.(caller) ?? sees(caller);
   if (typeof listing === 'string') {
     const refused = await front.get(caller, `${path}/requests?${GENERATED_DAYS}&${query}`);
-    assert.deepEqual([refused.status, refused.body.toString()], [403, listing], where);
+    assert.deepEqual([refused.status, JSON.stringify(refusalBody(refused.body.toString()))], [403, listing], where);
     return;
   }
   const listed = await front.get(caller, `${path}/requests?${GENERATED_DAYS}&format=csv&${query}`);
@@ -358,7 +359,7 @@ async function assertRefused(caller: Caller, { path, routing, focus }: Place, wo
     ...(focus === undefined ? [] : [focus]),
   ]) {
     const answer = await front.get(caller, at);
-    const body = answer.body.toString();
+    const body = JSON.stringify(refusalBody(answer.body.toString()));
     const status = words === DENIED ? 403 : words === UNRESOLVED ? 400 : 404;
     assert.equal(answer.status, status, `${caller} at ${at}: ${body}`);
     assert.ok(body.includes(words), `${caller} at ${at}: ${body}`);

@@ -366,9 +366,12 @@ export function generateFacts(seed: number, count: number): GeneratedFacts {
   };
 }
 
+/** Every other one before its model was read. */
 function refused(record: TerminalRecord): TerminalRecord {
+  const isUnread = record.latencyMs % 2 === 0;
   return {
     ...record,
+    ...(isUnread ? { model: '', requestedModel: '' } : {}),
     provider: '',
     providerModel: '',
     priceVersion: null,

@@ -4,6 +4,8 @@
 import type { ConnectionCap } from '../../src/http/connections.ts';
 import type { Route } from '../../src/http/route.ts';
 import { type HttpLimits, Server } from '../../src/http/server.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { createExecutionIdSource } from '../../src/platform/execution-id.ts';
 import { expectDocumentedAnswers } from './documented-answers.ts';
 import { findFreePort } from './free-port.ts';
 
@@ -35,7 +37,8 @@ export async function startHttpFront(routes: readonly Route[], limits: Partial<H
   const refusals: string[] = [];
   const server = new Server({
     routes,
-    renderContext: { requestId: null, publicUrl: FRONT_PUBLIC_URL },
+    renderContext: { publicUrl: FRONT_PUBLIC_URL },
+    nextRequestId: createExecutionIdSource(systemClock),
     onRefusal: (kind) => refusals.push(kind),
     onFault: (fault) => faults.push(fault),
     onConnectionRefused: (cap) => refusedConnections.push(cap),

@@ -14,6 +14,7 @@ export type LedgerRow = Readonly<Record<string, string | number | boolean | null
 export interface LedgerView {
   /** The wallet of an organization. */
   wallet(organizationSlug: string): Promise<WalletView>;
+  /** Of those that were admitted. */
   generationCount(): Promise<number>;
   query(text: string, values?: readonly unknown[]): Promise<LedgerRow[]>;
   close(): Promise<void>;
@@ -37,7 +38,9 @@ export function openLedgerView(postgresUrl: string): LedgerView {
       return { balance: BigInt(String(row.balance)), leased: BigInt(String(row.leased)) };
     },
     async generationCount() {
-      const [row] = await query('SELECT count(*)::int AS count FROM generations');
+      const [row] = await query(
+        "SELECT count(*)::int AS count FROM generations WHERE outcome IS DISTINCT FROM 'refused'",
+      );
       return Number(row?.count);
     },
     async close() {

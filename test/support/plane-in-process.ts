@@ -158,8 +158,6 @@ export class PlaneInProcess {
   /** Those of refused requests. */
   refusedRecords = 0;
   savedResponse: SavedResponseAnswer = 'unknown';
-  /** Thrown when an execution is to have an id: a bug of ours behind its admission. */
-  idFault: Error | null = null;
   url = '';
   port = 0;
   private readonly metrics = new MetricsRegistry();
@@ -237,11 +235,6 @@ export class PlaneInProcess {
     const refusals = journalOf(({ records }) => {
       this.refusedRecords += records;
     });
-    const makeExecutionId = createExecutionIdSource(clock);
-    const nextExecutionId = (): string => {
-      if (this.idFault !== null) throw this.idFault;
-      return makeExecutionId();
-    };
     const canRecord = (): boolean => true;
     const find = async (credential: string): Promise<Principal | null> => {
       await gates.credential.pass();
@@ -254,11 +247,10 @@ export class PlaneInProcess {
       admission: { leases: this.leases, workers, counts: new OrganizationQueues(COUNTS), clock },
       savedResponses,
       metering: { journal, clock, metrics: new GenerationMetrics(metrics), savedResponses },
-      refusedRequests: new RefusedRequests({ journal: refusals, clock, nextExecutionId, canRecord, metrics }),
+      refusedRequests: new RefusedRequests({ journal: refusals, clock, canRecord, metrics }),
       relay,
       router,
       clock,
-      nextExecutionId,
       canRecord,
       executionIdHeader: 'X-Service-Execution-Id',
       routedModelHeader: 'X-Service-Routed-Model',
@@ -266,7 +258,8 @@ export class PlaneInProcess {
     };
     this.server = new Server({
       routes: generationRoutes({ plane, dialectRefusals: new Set() } as unknown as RouteParts),
-      renderContext: { requestId: null, publicUrl: 'https://gate.test' },
+      renderContext: { publicUrl: 'https://gate.test' },
+      nextRequestId: createExecutionIdSource(clock),
       onRefusal: (kind) => this.refusals.push(kind),
       onFault: (fault) => this.faults.push(fault),
     });

@@ -41,8 +41,11 @@ function typesOf(
   return [...new Set(types)];
 }
 
+/** What every envelope has beside its error. */
+const ids = { request_id: z.uuid().meta({ description: 'The id of the request; of a generation its execution’s.' }) };
+
 const gatewayError = z
-  .object({ error: z.enum(rulesOf('gateway').map(({ summary }) => String(summary))) })
+  .object({ error: z.enum(rulesOf('gateway').map(({ summary }) => String(summary))), ...ids })
   .meta({ id: 'GatewayError', description: 'Raised before a request reaches its route.' });
 
 const platformError = z
@@ -53,7 +56,7 @@ const platformError = z
       .meta({ description: `An opaque correlation identifier, except ${PUBLISHED_CODES.join(', ')}.` }),
     error: z.string().meta({ description: 'What was wrong.' }),
     message: z.string().optional().meta({ description: 'What to do about it.' }),
-    request_id: z.string().optional(),
+    ...ids,
   })
   .meta({ id: 'PlatformError' });
 
@@ -76,6 +79,7 @@ const openaiError = z
       param,
     }),
     guardrail,
+    ...ids,
   })
   .meta({ id: 'OpenaiError' });
 
@@ -88,6 +92,7 @@ const messagesError = z
       code: publishedCode,
     }),
     guardrail,
+    ...ids,
   })
   .meta({ id: 'MessagesError' });
 
@@ -99,10 +104,12 @@ const systemoneError = z
       code: publishedCode,
     }),
     guardrail,
+    ...ids,
   })
   .meta({ id: 'SystemoneError' });
 
 const creditFields = {
+  ...ids,
   billing: z.object({
     code: codesOf(CREDIT),
     retryable: z.boolean(),
@@ -111,6 +118,7 @@ const creditFields = {
   }),
 };
 const trafficFields = {
+  ...ids,
   retryable: z.boolean(),
   retry_after_seconds: z.int().min(1).optional(),
   result: z

@@ -36,7 +36,9 @@ export function generationMembers(): Record<string, z.ZodType> {
   const members = SHOWN.flatMap(({ field, shownAs, kind }): [string, z.ZodType][] => {
     const type = types.get(field);
     const schema = kind === 'amount' ? z.number() : type === undefined ? SCHEMAS[kind] : schemaOf(type);
-    const member: [string, z.ZodType] = [shownAs, type?.isNullable === false ? schema : schema.optional()];
+    // A request that was refused before its model was read has none.
+    const isAlwaysKnown = type?.isNullable === false && field !== 'model';
+    const member: [string, z.ZodType] = [shownAs, isAlwaysKnown ? schema : schema.optional()];
     if (field === 'model') return [member, ['routed_model', ROUTED_MODEL]];
     return field === 'charge' ? [member, ['currency', z.string().optional()]] : [member];
   });
@@ -44,7 +46,7 @@ export function generationMembers(): Record<string, z.ZodType> {
 }
 
 /** Fields that a listing may say null of though a record does not. */
-const NULL_IN_LISTINGS: ReadonlySet<string> = new Set(['provider', 'latencyMs']);
+const NULL_IN_LISTINGS: ReadonlySet<string> = new Set(['model', 'requestedModel', 'provider', 'latencyMs']);
 
 /** An entry of a listing. `route` and `computed` (behind the counts): what the table does not describe. */
 export function listedMembers(route: z.ZodType, computed: Record<string, z.ZodType>): Record<string, z.ZodType> {

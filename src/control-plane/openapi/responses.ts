@@ -16,9 +16,11 @@ export interface DocumentResponses {
   readonly headers: Json;
 }
 
-/** Every refusal has it. */
-const RETRY_HEADER: HeaderSchemas = {
+/** Every refusal has them. */
+const REFUSAL_HEADERS: HeaderSchemas = {
   'X-Should-Retry': z.enum(['true', 'false']).meta({ description: 'Whether a client should try again by itself.' }),
+  'X-Request-Id': z.uuid().meta({ description: 'The id of the request, as in the body.' }),
+  'Request-Id': z.uuid().meta({ description: 'The same, for the clients that read this one.' }),
 };
 const SOME_NUMBER = z.string().regex(/^\d+$/).optional();
 /** Headers that belong to a status (RFC 9110). */
@@ -76,7 +78,7 @@ export class ResponseWriter {
     const response = {
       description: relayed ? `${phraseOf(status)} ${codes}, or the provider’s own error.` : phraseOf(status),
       ...this.headersOf({
-        ...RETRY_HEADER,
+        ...REFUSAL_HEADERS,
         ...HEADERS_OF_STATUS[status],
         ...(kinds.some(isRetriedLater) ? LATER_HEADERS : {}),
         ...(relayed ? route.description.answerHeaders : {}),

@@ -47,7 +47,14 @@ const LIMITS: ForwardingLimits = {
   clientIdleMs: 60_000,
   tokenMs: 60_000,
 };
-const RELAYED_HEADERS = ['content-type', 'content-disposition', 'retry-after', 'x-should-retry'] as const;
+const RELAYED_HEADERS = [
+  'content-type',
+  'content-disposition',
+  'retry-after',
+  'x-should-retry',
+  'x-request-id',
+  'request-id',
+] as const;
 const NOT_ASCII = /[^\x21-\x7e]/gu;
 
 export class ReportForwarder {
@@ -105,6 +112,7 @@ export class ReportForwarder {
       authorization: `Delegation ${token}`,
       accept: exchange.header('accept') ?? '*/*',
       connection: 'close',
+      'x-request-id': exchange.id,
     };
     // Every report uses a new connection: reports are few, and a kept connection may be dead.
     const call = request({ ...address, method: 'GET', path: target, headers, agent: false });

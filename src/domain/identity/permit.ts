@@ -1,7 +1,7 @@
 // Whether a principal may do what a route requires; the refusals are the gateway envelope's (spec 7.6).
 
 import type { Refusal } from '../refusals/refusal.ts';
-import type { Principal, ScopedPrincipal } from './principal.ts';
+import { isScoped, type Principal, type ScopedPrincipal } from './principal.ts';
 import type { Permission } from './roles.ts';
 
 /** Permissions that exist only within an organization. */
@@ -27,8 +27,4 @@ export function permitInference(principal: Principal): ScopedPrincipal | Refusal
 /** null: the principal is a platform administrator. */
 export function refusePlatform(principal: Principal): Refusal | null {
   return principal.platformAdmin ? null : { kind: 'permission_denied' };
-}
-
-function isScoped(principal: Principal): principal is ScopedPrincipal {
-  return principal.organizationId !== null;
 }

@@ -49,3 +49,7 @@ export interface Principal {
 export interface ScopedPrincipal extends Principal {
   readonly organizationId: string;
 }
+
+export function isScoped(principal: Principal): principal is ScopedPrincipal {
+  return principal.organizationId !== null;
+}

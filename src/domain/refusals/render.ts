@@ -15,7 +15,8 @@ import { type Header, retryHeaders } from './retry-headers.ts';
 export type { AdmissionForm, EnvelopeName };
 
 export interface RenderContext {
-  readonly requestId: string | null;
+  /** By which the answer is found again: in logs, and of a generation in listings. */
+  readonly requestId: string;
   /** Base of the addresses in credit refusals, without a trailing slash (PUBLIC_URL). */
   readonly publicUrl: string;
   /** Default: flat (spec 7.4). */
@@ -31,6 +32,8 @@ export interface RenderedRefusal {
   readonly closesConnection: boolean;
 }
 
+/** OpenAI's clients show their callers the first, Anthropic's the second. */
+const ID_HEADERS = ['x-request-id', 'request-id'] as const;
 const CONTENT_TYPE: Header = ['content-type', 'application/json'];
 /** RFC 9110, 15.5.2: a 401 names the scheme that would be accepted. */
 const CHALLENGE: Header = ['www-authenticate', 'Bearer'];
@@ -41,9 +44,13 @@ export function renderRefusal(refusal: Refusal, envelope: EnvelopeName, context:
   const body = envelopeOf(description, chosen, context);
   return {
     status: description.status,
-    headers: headersOf(description),
-    // Spec 7.7: at the top level in every envelope.
-    body: JSON.stringify(description.guardrail === null ? body : { ...body, guardrail: description.guardrail }),
+    headers: [...headersOf(description), ...ID_HEADERS.map((name): Header => [name, context.requestId])],
+    // At the top level in every envelope (spec 7.1, 7.7).
+    body: JSON.stringify({
+      ...body,
+      ...(description.guardrail === null ? {} : { guardrail: description.guardrail }),
+      request_id: context.requestId,
+    }),
     closesConnection: description.closesConnection,
   };
 }
@@ -53,7 +60,7 @@ function envelopeOf(refusal: RefusalDescription, chosen: ChosenEnvelope, context
     case 'gateway':
       return gatewayEnvelope(refusal);
     case 'platform':
-      return platformEnvelope(refusal, context.requestId);
+      return platformEnvelope(refusal);
     case 'chat':
     case 'openai':
       return openaiEnvelope(refusal, chosen);

@@ -1,4 +1,4 @@
-// Records requests that were refused although their caller and model are known, so that listings and look-ups show them
+// Records requests that were refused although their caller is known, so that listings and look-ups show them
 // (spec 4.4, 4.5). Such a request never had a hold and no provider saw it: its record is a terminal one without an
 // admission, of the outcome `refused`.
 
@@ -13,9 +13,11 @@ import type { ExecutionEnd, ExecutionStart } from '../../records/execution-recor
 import type { RecordJournal } from './record-journal.ts';
 
 export interface RefusedRequest {
+  /** The one that its answer has. */
+  readonly id: string;
   readonly principal: ScopedPrincipal;
   readonly api: ApiName;
-  /** As the client wrote it. */
+  /** As the client wrote it; empty where it was refused before that was read. */
   readonly requestedModel: string;
   /** Public id of the model that would have served; null where none was found or chosen. */
   readonly model: string | null;
@@ -31,7 +33,6 @@ export interface RefusedRequest {
 export interface RefusedRequestsParts {
   readonly journal: RecordJournal;
   readonly clock: Clock;
-  readonly nextExecutionId: () => string;
   /** False while the spool takes no records. */
   readonly canRecord: () => boolean;
   readonly metrics: MetricsRegistry;
@@ -52,30 +53,26 @@ export class RefusedRequests {
     this.unrecorded = parts.metrics
       .counter(
         'tollgate_refusals_unrecorded_total',
-        'Refused requests beyond what an organization has recorded of them',
+        'Requests refused without a record: beyond what an organization has recorded, or with a spool that takes none',
       )
       .labels();
   }
 
-  /**
-   * The id under which the refusal is recorded; null where it is not: the organization has too many, or the spool takes
-   * none.
-   */
-  record(request: RefusedRequest): string | null {
+  /** It is not recorded, but counted, where the organization has too many, or the spool takes none. */
+  record(request: RefusedRequest): void {
     const { principal, refusal } = request;
     const { journal, clock } = this.parts;
     const nowMs = clock.monotonicMs();
     if (!this.parts.canRecord() || this.recorded.waitMs(principal.organizationId, nowMs) > 0) {
       this.unrecorded.increment();
-      return null;
+      return;
     }
     this.recorded.count(principal.organizationId, nowMs);
     const { status, code } = describeRefusal(refusal);
-    const id = this.parts.nextExecutionId();
     const requestedModel = shortModel(request.requestedModel);
     const endedAtMs = clock.nowMs();
     const start: ExecutionStart = {
-      id,
+      id: request.id,
       admittedAtMs: endedAtMs,
       organizationId: principal.organizationId,
       teamId: principal.teamId,
@@ -112,7 +109,6 @@ export class RefusedRequests {
     };
     // No request waits for this record; when it cannot be written, the journal's own alarm reports it.
     journal.append(start, end, null);
-    return id;
   }
 }
 

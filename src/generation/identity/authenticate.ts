@@ -36,11 +36,11 @@ const UNKNOWN_CREDENTIAL_LOOK_UPS = { underWayMax: 2, waitingMax: 200, waitMsMax
 export interface Sender {
   /** The sender's address, if it is known. */
   readonly source: string;
-  /** The request has presented a valid credential. Set by the authenticator. */
-  isKnown: boolean;
+  /** Whom its credential stands for, once it is known to be valid. Set by the authenticator. */
+  principal: Principal | null;
 }
 
-const unknownSender = (): Sender => ({ source: '', isKnown: false });
+const unknownSender = (): Sender => ({ source: '', principal: null });
 
 /** A look-up under way, and the changes that came since it began. An answer from before a change is not remembered. */
 interface LookUp {
@@ -151,7 +151,7 @@ export class Authenticator {
 
   private accept(found: Principal | Refusal, sender: Sender): Principal | Refusal {
     const answer = this.refuseExpired(found);
-    sender.isKnown = !('kind' in answer);
+    sender.principal = 'kind' in answer ? null : answer;
     return answer;
   }
 

@@ -8,19 +8,17 @@ export interface PlatformEnvelope {
   readonly code: string;
   readonly error: string;
   readonly message?: string;
-  readonly request_id?: string;
 }
 
 const OPAQUE_CODES: ReadonlyMap<string, string> = new Map(
   Object.keys(REFUSAL_RULES).map((kind) => [kind, opaqueCode(kind)]),
 );
 
-export function platformEnvelope(refusal: RefusalDescription, requestId: string | null): PlatformEnvelope {
+export function platformEnvelope(refusal: RefusalDescription): PlatformEnvelope {
   return {
     code: refusal.isCodePublished ? refusal.code : (OPAQUE_CODES.get(refusal.kind) ?? opaqueCode(refusal.kind)),
     error: refusal.summary,
     ...(refusal.advice === null ? {} : { message: refusal.advice }),
-    ...(requestId === null ? {} : { request_id: requestId }),
   };
 }
 

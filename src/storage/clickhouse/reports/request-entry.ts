@@ -40,6 +40,9 @@ type ListedCounts = {
 /** Fields whose type in a listing differs from the record's. */
 interface OtherValues {
   readonly admittedAtMs: string;
+  /** null: the request was refused before its model was read. */
+  readonly model: string | null;
+  readonly requestedModel: string | null;
   /** null: the request was refused before a provider was chosen. */
   readonly provider: string | null;
   readonly latencyMs: number | null;
@@ -86,9 +89,12 @@ function entryValuesOf([field, { type, places }]: (typeof FIELD_ROWS)[number]): 
   if (type.kind === 'uuid') return [entryValue(listed, `toString(${clickhouse})`)];
   if (type.kind === 'instant')
     return [entryValue(listed, `toUnixTimestamp64Milli(${clickhouse})`, (ms) => new Date(ms as number).toISOString())];
-  if (field === 'provider') return [entryValue(listed, clickhouse, (provider) => (provider === '' ? null : provider))];
+  if (EMPTY_IS_NULL.has(field)) return [entryValue(listed, clickhouse, (text) => (text === '' ? null : text))];
   return [entryValue(listed, clickhouse)];
 }
+
+/** Of requests that were refused before they were known. */
+const EMPTY_IS_NULL: ReadonlySet<FieldName> = new Set(['model', 'requestedModel', 'provider']);
 
 const ENTRY_VALUES = FIELD_ROWS.flatMap(entryValuesOf);
 

@@ -61,6 +61,8 @@ describe('a failed call of a provider', () => {
   let first: FakeUpstream;
   let second: FakeUpstream;
   let tollgate: Tollgate;
+  /** With the name of its row. */
+  const executionIds = new Map<string, string>();
 
   before(async () => {
     first = await startFakeUpstream(({ body }) => {
@@ -126,20 +128,27 @@ describe('a failed call of a provider', () => {
       );
       for (const { provider, model } of lines)
         assert.deepEqual([provider, model], [`p-${name.replaceAll('_', '-')}`, name]);
-      const listed = await waitFor(
-        'the row',
-        async () => {
-          const page = await httpCall(`${tollgate.url}/v1/usage/me/requests?limit=100`, {
-            headers: { authorization: `Bearer ${KEYS.acme}` },
-          });
-          const { data = [] } = JSON.parse(page.body.toString()) as { data?: { id: string; model: string }[] };
-          return data.filter((entry) => entry.id === id);
-        },
-        (found) => found.length === 1,
-      );
-      assert.equal(listed[0]?.model, `test/${name}`);
+      executionIds.set(id, name);
     });
   }
+
+  test('the listing has each of them, under the id of its answer', async () => {
+    const listed = await waitFor(
+      'the rows',
+      async () => {
+        const page = await httpCall(`${tollgate.url}/v1/usage/me/requests?limit=100`, {
+          headers: { authorization: `Bearer ${KEYS.acme}` },
+        });
+        return (JSON.parse(page.body.toString()) as { data?: { id: string; model: string }[] }).data ?? [];
+      },
+      (found) => found.length >= executionIds.size,
+    );
+    assert.deepEqual(
+      new Map(listed.map(({ id, model }) => [id, model])),
+      new Map([...executionIds].map(([id, name]) => [id, `test/${name}`])),
+    );
+    assert.equal(listed.length, Object.keys(ROWS).length);
+  });
 
   test('says nothing of a body or a key', () => {
     const output = tollgate.output();

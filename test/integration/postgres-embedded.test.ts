@@ -6,7 +6,7 @@ import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { after, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { embeddedPostgresUrl, startEmbeddedPostgres } from '../../src/storage/postgres/embedded/embedded-postgres.ts';
 import { createPostgres } from '../../src/storage/postgres/pool.ts';
@@ -44,32 +44,27 @@ function homeOf(dataDir: string): string {
   );
 }
 
-test('data is found again by a second start, in a path with spaces, and after kill -9 of the server', async () => {
-  const dataDir = newDataDir("a path, with spaces, it's (50%) and ümlauts");
-  const first = await startEmbeddedPostgres({ dataDir, log: silentLog });
-  assert.equal(embeddedPostgresUrl(dataDir), first.url);
-  await queryOnce(first.url, 'CREATE TABLE kept (n int); INSERT INTO kept VALUES (1)');
-  await first.stop();
-
-  const second = await startEmbeddedPostgres({ dataDir, log: silentLog });
-  await queryOnce(second.url, 'INSERT INTO kept VALUES (2)');
-  process.kill(second.pid, 'SIGKILL');
-  assert.equal(await second.exited, 'was ended by SIGKILL');
-  await second.stop();
-
-  const third = await startEmbeddedPostgres({ dataDir, log: silentLog });
-  assert.deepEqual(await queryOnce(third.url, 'SELECT n FROM kept ORDER BY n'), [{ n: 1 }, { n: 2 }]);
-  assert.deepEqual(await queryOnce(third.url, 'SHOW data_checksums'), [{ data_checksums: 'on' }]);
-  await third.stop();
-  assert.equal(existsSync(path.join(homeOf(dataDir), 'data', 'postmaster.pid')), false);
-});
-
 // One data directory for all of them, because a new one is long to make.
-describe('a data directory that has been used', () => {
-  let dataDir: string;
-  before(async () => {
-    dataDir = newDataDir('data');
-    await (await startEmbeddedPostgres({ dataDir, log: silentLog })).stop();
+describe('a data directory', () => {
+  const dataDir = newDataDir("a path, with spaces, it's (50%) and ümlauts");
+
+  test('data is found again by a second start, in a path with spaces, and after kill -9 of the server', async () => {
+    const first = await startEmbeddedPostgres({ dataDir, log: silentLog });
+    assert.equal(embeddedPostgresUrl(dataDir), first.url);
+    await queryOnce(first.url, 'CREATE TABLE kept (n int); INSERT INTO kept VALUES (1)');
+    await first.stop();
+
+    const second = await startEmbeddedPostgres({ dataDir, log: silentLog });
+    await queryOnce(second.url, 'INSERT INTO kept VALUES (2)');
+    process.kill(second.pid, 'SIGKILL');
+    assert.equal(await second.exited, 'was ended by SIGKILL');
+    await second.stop();
+
+    const third = await startEmbeddedPostgres({ dataDir, log: silentLog });
+    assert.deepEqual(await queryOnce(third.url, 'SELECT n FROM kept ORDER BY n'), [{ n: 1 }, { n: 2 }]);
+    assert.deepEqual(await queryOnce(third.url, 'SHOW data_checksums'), [{ data_checksums: 'on' }]);
+    await third.stop();
+    assert.equal(existsSync(path.join(homeOf(dataDir), 'data', 'postmaster.pid')), false);
   });
 
   test('a server whose supervisor was killed is stopped by the next start, which finds the data', async () => {

@@ -445,11 +445,12 @@ function wallClock(timeZone: string): Intl.DateTimeFormat {
   });
 }
 
-const MINUTE_MS = 60_000;
+/** Clocks on walls differ by quarters of an hour, and change at them. */
+const STEP_MS = 900_000;
 
 /**
- * Names of buckets by instants: the wall as it stands when the hour or day begins, found by going back minute by
- * minute.
+ * Names of buckets by instants: the wall as it stands when the hour or day begins, found by going back quarter by
+ * quarter of an hour.
  */
 class ExpectedBuckets {
   static readonly #made = new Map<string, ExpectedBuckets>();
@@ -475,8 +476,8 @@ class ExpectedBuckets {
     const key = this.#keyAt(instantMs);
     const known = this.#starts.get(key);
     if (known !== undefined) return known;
-    let startMs = Math.floor(instantMs / MINUTE_MS) * MINUTE_MS;
-    while (this.#keyAt(startMs - MINUTE_MS) === key) startMs -= MINUTE_MS;
+    let startMs = Math.floor(instantMs / STEP_MS) * STEP_MS;
+    while (this.#keyAt(startMs - STEP_MS) === key) startMs -= STEP_MS;
     const { date, hour, minute, offset } = wallAt(startMs, this.#format);
     const name = `${date}T${hour}:${minute}:00${offset}`;
     this.#starts.set(key, name);
@@ -484,12 +485,12 @@ class ExpectedBuckets {
   }
 
   #keyAt(instantMs: number): string {
-    const minuteMs = Math.floor(instantMs / MINUTE_MS) * MINUTE_MS;
-    let key = this.#keys.get(minuteMs);
+    const stepMs = Math.floor(instantMs / STEP_MS) * STEP_MS;
+    let key = this.#keys.get(stepMs);
     if (key === undefined) {
-      const { date, hour, offset } = wallAt(minuteMs, this.#format);
+      const { date, hour, offset } = wallAt(stepMs, this.#format);
       key = this.#granularity === 'day' ? date : `${date} ${hour} ${offset}`;
-      this.#keys.set(minuteMs, key);
+      this.#keys.set(stepMs, key);
     }
     return key;
   }

@@ -1,7 +1,10 @@
 // Waiting for a state that another process reaches in its own time: tests poll for it, and fail with its last value
 // when it never comes.
 
-const POLL_MS = 20;
+const POLL_MIN_MS = 20;
+const POLL_MAX_MS = 250;
+/** What has taken long is looked at less often: a look is a request or a query, and the machine has other tests. */
+const POLL_SHARE = 0.1;
 
 /**
  * Polls `read` until `accept` holds; throws naming `what` and the last value after `timeoutMs`, which is a backstop and
@@ -17,9 +20,9 @@ export async function waitFor<T>(
   for (;;) {
     const value = await read();
     if (accept(value)) return value;
-    if (performance.now() - startedMs > timeoutMs)
-      throw new Error(`waited in vain for ${what}; last seen: ${show(value)}`);
-    await pause(POLL_MS);
+    const waitedMs = performance.now() - startedMs;
+    if (waitedMs > timeoutMs) throw new Error(`waited in vain for ${what}; last seen: ${show(value)}`);
+    await pause(Math.min(Math.max(waitedMs * POLL_SHARE, POLL_MIN_MS), POLL_MAX_MS));
   }
 }
 

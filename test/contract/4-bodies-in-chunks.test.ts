@@ -24,6 +24,7 @@ describe('a body in chunks', () => {
   before(async () => {
     upstream = await startFakeUpstream(() => ({ body: REPLY }));
     tollgate = await startTollgate({
+      clickhouse: 'away',
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models: CONTRACT_MODELS }),
       env: { BODY_LIMIT_BYTES: String(BODY_LIMIT_BYTES), ADMIN_TOKEN },
     });

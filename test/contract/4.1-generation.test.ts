@@ -164,7 +164,10 @@ describe('generation formats', () => {
         ],
       },
     ];
-    tollgate = await startTollgate({ configurationYaml: providersConfiguration(providers, models) });
+    tollgate = await startTollgate({
+      configurationYaml: providersConfiguration(providers, models),
+      clickhouse: 'away',
+    });
   });
 
   after(async () => {

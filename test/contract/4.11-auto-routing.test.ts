@@ -42,7 +42,7 @@ const SESSION_HEADERS = [
 
 let routing: RoutingInstallation;
 before(async () => {
-  routing = await startRoutingInstallation();
+  routing = await startRoutingInstallation({ clickhouse: 'away' });
   // Access is judged by what the credential is known for, so it is set before its first use.
   await routing.postgres.query(
     `UPDATE organizations SET platform_allowed_models = '{sim/elsewhere}' WHERE slug = 'denied'`,

@@ -26,7 +26,7 @@ const LOOP = [
 
 let routing: RoutingInstallation;
 before(async () => {
-  routing = await startRoutingInstallation();
+  routing = await startRoutingInstallation({ clickhouse: 'away' });
 });
 after(() => routing?.stop());
 

@@ -15,7 +15,7 @@ const judged = (words: string): string => `[[sim/logprobs: ${words}]]`;
 
 let routing: RoutingInstallation;
 before(async () => {
-  routing = await startRoutingInstallation();
+  routing = await startRoutingInstallation({ clickhouse: 'away' });
 });
 after(() => routing?.stop());
 

@@ -36,7 +36,7 @@ const DRAFT = {
 let routing: RoutingInstallation;
 const ids = new Map<string, string>();
 before(async () => {
-  routing = await startRoutingInstallation();
+  routing = await startRoutingInstallation({ clickhouse: 'away' });
   await routing.postgres.query(
     `UPDATE organizations SET platform_allowed_models = '{sim/elsewhere}' WHERE slug = 'denied'`,
   );

@@ -118,6 +118,7 @@ describe('saved responses', () => {
       body: responseOf(body.includes('"store":false') ? 'unstored' : 'mine'),
     }));
     tollgate = await startTollgate({
+      clickhouse: 'away',
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models: CONTRACT_MODELS }),
     });
     const made = await callRoute(`${tollgate.url}/v1/responses`, { body: '{"model":"sim/small","input":"hi"}' });

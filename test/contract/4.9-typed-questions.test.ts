@@ -130,7 +130,10 @@ describe('typed questions', () => {
       contextLength: BRIEF_TOKENS,
     };
     const models = [...CONTRACT_MODELS, judge, brief];
-    tollgate = await startTollgate({ configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models }) });
+    tollgate = await startTollgate({
+      clickhouse: 'away',
+      configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models }),
+    });
   });
 
   after(async () => {

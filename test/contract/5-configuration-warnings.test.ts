@@ -84,7 +84,10 @@ describe('warnings', () => {
 });
 
 test('a start says them, as applying does', async () => {
-  const tollgate = await startTollgate({ configurationYaml: provider() + model('') + PRICE + unbilled });
+  const tollgate = await startTollgate({
+    configurationYaml: provider() + model('') + PRICE + unbilled,
+    clickhouse: 'away',
+  });
   try {
     assert.match(tollgate.output(), /^warning: model "m" has no context_length/m);
     await tollgate.run(['limit', 'set', '--organization', 'acme', '--kind', 'concurrent_requests', '--limit', '7']);

@@ -19,6 +19,7 @@ before(async () => {
     body: JSON.stringify({ choices: [], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }),
   }));
   tollgate = await startTollgate({
+    clickhouse: 'away',
     configurationYaml: testConfiguration({ upstreamUrl: upstream.url }),
     env: { ADMIN_TOKEN },
   });

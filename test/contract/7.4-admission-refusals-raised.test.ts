@@ -89,6 +89,7 @@ describe('admission refusals as they are raised', () => {
     postgres = await startEmbeddedPostgres({ dataDir: directory, log: silentLog });
     provider = await startExactProvider(() => gate);
     tollgate = await startTollgate({
+      clickhouse: 'away',
       configurationYaml: limitedConfiguration(provider.url, ORGANIZATIONS),
       env: {
         DATABASE_URL: postgres.url,

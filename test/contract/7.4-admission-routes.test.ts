@@ -78,7 +78,7 @@ describe('admission refusals', () => {
     }));
     const configurationYaml = testConfiguration({ upstreamUrl: upstream.url, models: CONTRACT_MODELS });
     const start = (form: Form, env: Record<string, string>) =>
-      startTollgate({ configurationYaml, env }).then((started) => installations.set(form, started));
+      startTollgate({ configurationYaml, env, clickhouse: 'away' }).then((started) => installations.set(form, started));
     await Promise.all([start('flat', {}), start('dialect', { DIALECT_REFUSALS: 'all' })]);
     for (const tollgate of installations.values()) {
       for (const model of new Set(GENERATION_ROUTES.map((route) => route.model))) {

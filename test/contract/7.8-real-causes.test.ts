@@ -166,6 +166,7 @@ describe('what a refusal says', () => {
   before(async () => {
     upstream = await startFakeUpstream(() => ({ body: IMAGE_REPLY }));
     tollgate = await startTollgate({
+      clickhouse: 'away',
       configurationYaml: configuration(upstream.url),
       env: { BODY_LIMIT_BYTES: String(BODY_LIMIT_BYTES) },
     });

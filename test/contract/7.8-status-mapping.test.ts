@@ -145,6 +145,7 @@ describe('refusals of generation routes', () => {
   before(async () => {
     upstream = await startFakeUpstream(() => ({ body: '{}' }));
     tollgate = await startTollgate({
+      clickhouse: 'away',
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models: CONTRACT_MODELS }),
       env: { BODY_LIMIT_BYTES: String(BODY_LIMIT_BYTES) },
     });

@@ -56,6 +56,7 @@ for (const [name, { env, allowed, other }] of Object.entries(SETTINGS)) {
         body: REPLY,
       }));
       tollgate = await startTollgate({
+        clickhouse: 'away',
         configurationYaml: testConfiguration({ upstreamUrl: upstream.url }),
         env: { ...env, BODY_LIMIT_BYTES: '65536' },
       });

@@ -32,6 +32,7 @@ before(async () => {
   upstream = await startFakeUpstream(({ body }) => answer(JSON.parse(body.toString()) as Call));
   const models = [{ id: 'sim/gpt-5', providerModel: 'gpt-5', outputCap: 4_096, apis: ['responses'] as const }];
   tollgate = await startTollgate({
+    clickhouse: 'away',
     configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models }),
     gatewayProcesses: PROCESSES,
   });

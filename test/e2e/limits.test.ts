@@ -30,8 +30,10 @@ const TOKENS = { places: 2, rate: 3, budget: 50 } as const;
 /** What two requests that were admitted 60 seconds apart may come closer on their way to the provider. */
 const TRANSIT_MS = 500;
 const WINDOW_MS = 60_000 - TRANSIT_MS;
+/** At each, the places move to other processes. */
+const ROUNDS_OF_PLACES = howMany({ short: 6, long: 15 });
 /** Several times what uses all of the first minute, at length until the minute has gone by and its requests with it. */
-const RATE_LOAD_MS = howMany({ short: 15_000, long: 80_000 });
+const RATE_LOAD_MS = howMany({ short: 10_000, long: 80_000 });
 
 /** A client with a connection of its own, which stays with one process. */
 class Client {
@@ -96,6 +98,7 @@ describe('limits over several processes', { concurrency: true, timeout: 400_000 
     });
     const budget = decimalOfPico(PICO_PER_OUTPUT_TOKEN * BigInt(TOKENS.budget * BUDGET_AFFORDS));
     tollgate = await startTollgate({
+      clickhouse: 'away',
       configurationYaml: limitedConfiguration(provider.url, [
         { slug: 'places', credit: null, limits: [`{ kind: concurrent_requests, limit: ${PLACES} }`] },
         { slug: 'rate', credit: null, limits: [`{ kind: requests_per_minute, limit: ${REQUESTS_PER_MINUTE} }`] },
@@ -131,7 +134,7 @@ describe('limits over several processes', { concurrency: true, timeout: 400_000 
       while ((await client.chat(TOKENS.places)) !== 200) await pause(20 * random());
     };
     await withClients('places', 3 * PLACES, async (clients) => {
-      for (let round = 0; round < 15; round += 1) {
+      for (let round = 0; round < ROUNDS_OF_PLACES; round += 1) {
         // Others each time, so that the places have to change their processes.
         const shuffled = clients
           .map((client) => ({ client, at: random() }))

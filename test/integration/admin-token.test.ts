@@ -14,6 +14,7 @@ describe('a long ADMIN_TOKEN', () => {
   let tollgate: Tollgate;
   before(async () => {
     tollgate = await startTollgate({
+      clickhouse: 'away',
       configurationYaml: testConfiguration({ upstreamUrl: 'http://127.0.0.1:9' }),
       env: { ADMIN_TOKEN: LONG_TOKEN },
     });

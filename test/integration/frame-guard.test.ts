@@ -43,7 +43,10 @@ describe('the frame guard', () => {
       providerModel: `sim-${name}`,
       outputCap: 100,
     }));
-    tollgate = await startTollgate({ configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models }) });
+    tollgate = await startTollgate({
+      clickhouse: 'away',
+      configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models }),
+    });
     port = Number(new URL(tollgate.url).port);
   });
 

@@ -18,6 +18,7 @@ describe('the rate of changes', () => {
 
   before(async () => {
     tollgate = await startTollgate({
+      clickhouse: 'away',
       configurationYaml: testConfiguration({ upstreamUrl: 'http://127.0.0.1:9' }),
       env: { ADMIN_TOKEN, CHANGES_PER_MINUTE: String(PER_MINUTE) },
     });

@@ -37,6 +37,7 @@ describe('while Postgres is away', { timeout: 4 * HANG_MS }, () => {
     postgres = await startEmbeddedPostgres({ dataDir: directory, log: silentLog });
     upstream = await startFakeUpstream(() => ONE_TOKEN_REPLY);
     tollgate = await startTollgate({
+      clickhouse: 'away',
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url }),
       env: { DATABASE_URL: postgres.url, MASTER_KEY: randomBytes(32).toString('base64'), ADMIN_TOKEN: adminToken },
     });

@@ -40,6 +40,7 @@ describe('revocation on four gateway processes', () => {
   before(async () => {
     // No request of this test reaches a provider.
     tollgate = await startTollgate({
+      clickhouse: 'away',
       configurationYaml: CONFIGURATION,
       env: { ADMIN_TOKEN },
       gatewayProcesses: GATEWAYS,

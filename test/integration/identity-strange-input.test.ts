@@ -27,6 +27,7 @@ describe('the identity API, given strange text', () => {
 
   before(async () => {
     tollgate = await startTollgate({
+      clickhouse: 'away',
       configurationYaml: testConfiguration({ upstreamUrl: 'http://127.0.0.1:9' }),
       env: { ADMIN_TOKEN },
     });

@@ -222,7 +222,10 @@ describe('every cell of the outcome matrix', { timeout: 300_000 }, () => {
     upstream = await startFakeUpstream(
       ({ body }) => scripts.get(/cell-\d+-/.exec(body.toString())?.[0] ?? '') ?? { instead: 'close' },
     );
-    tollgate = await startTollgate({ configurationYaml: configuration(upstream.url, await findFreePort()) });
+    tollgate = await startTollgate({
+      configurationYaml: configuration(upstream.url, await findFreePort()),
+      clickhouse: 'away',
+    });
     ledger = openLedgerView(tollgate.postgresUrl);
   });
   after(async () => {

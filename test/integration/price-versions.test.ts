@@ -45,7 +45,7 @@ describe('a price that changes', { timeout: 180_000 }, () => {
       };
     });
     configurationYaml = testConfiguration({ upstreamUrl: upstream.url });
-    tollgate = await startTollgate({ configurationYaml, gatewayProcesses: 2 });
+    tollgate = await startTollgate({ configurationYaml, gatewayProcesses: 2, clickhouse: 'away' });
     ledger = openLedgerView(tollgate.postgresUrl);
   });
   after(async () => {

@@ -204,6 +204,7 @@ describe('bad input', () => {
       body: '{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}',
     }));
     tollgate = await startTollgate({
+      clickhouse: 'away',
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url }),
       env: { BODY_LIMIT_BYTES: String(BODY_LIMIT_BYTES) },
     });

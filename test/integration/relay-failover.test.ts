@@ -109,7 +109,7 @@ describe('failover and cooldown', () => {
       ],
       MODELS,
     );
-    tollgate = await startTollgate({ configurationYaml });
+    tollgate = await startTollgate({ configurationYaml, clickhouse: 'away' });
     ledger = openLedgerView(tollgate.postgresUrl);
   });
 

@@ -196,7 +196,10 @@ describe('a provider that misbehaves', () => {
 
   before(async () => {
     provider = await startSimulatedProvider();
-    tollgate = await startTollgate({ configurationYaml: testConfiguration({ upstreamUrl: provider.url }) });
+    tollgate = await startTollgate({
+      clickhouse: 'away',
+      configurationYaml: testConfiguration({ upstreamUrl: provider.url }),
+    });
     ledger = openLedgerView(tollgate.postgresUrl);
   });
 

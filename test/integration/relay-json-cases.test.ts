@@ -29,7 +29,10 @@ describe('JSON in request bodies', () => {
 
   before(async () => {
     upstream = await startFakeUpstream(() => ({ body: REPLY }));
-    tollgate = await startTollgate({ configurationYaml: testConfiguration({ upstreamUrl: upstream.url }) });
+    tollgate = await startTollgate({
+      clickhouse: 'away',
+      configurationYaml: testConfiguration({ upstreamUrl: upstream.url }),
+    });
     ledger = openLedgerView(tollgate.postgresUrl);
   });
 

@@ -90,7 +90,7 @@ describe('a key of the service that a provider refuses', () => {
         { id: `alone/${name}`, deployments: [{ provider: 'first', model: `alone-${name}` }] },
       ]),
     );
-    tollgate = await startTollgate({ configurationYaml });
+    tollgate = await startTollgate({ configurationYaml, clickhouse: 'away' });
     ledger = openLedgerView(tollgate.postgresUrl);
   });
 

@@ -90,6 +90,7 @@ describe('the relay', { skip: replays.length === 0 ? 'no recordings beside the r
       (request) => byProviderModel.get(modelOf(request))?.reply ?? { body: '{"choices":[]}' },
     );
     tollgate = await startTollgate({
+      clickhouse: 'away',
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models: MODELS }),
     });
     ledger = openLedgerView(tollgate.postgresUrl);

@@ -76,7 +76,10 @@ describe('replies that lie in the same memory', () => {
       (request) => (planned[Number(JSON.parse(String(request.body)).user)] as Planned).reply,
     );
     const models = [{ id: 'm', providerModel: 'provided', outputCap: 1_000 }];
-    tollgate = await startTollgate({ configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models }) });
+    tollgate = await startTollgate({
+      clickhouse: 'away',
+      configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models }),
+    });
   });
 
   after(async () => {

@@ -53,7 +53,7 @@ describe('while Postgres is away', { timeout: 4 * HANG_MS }, () => {
 
   before(async () => {
     postgres = await startEmbeddedPostgres({ dataDir: directory, log: silentLog });
-    routing = await startRoutingInstallation({ databaseUrl: postgres.url });
+    routing = await startRoutingInstallation({ databaseUrl: postgres.url, clickhouse: 'away' });
     for (const { key, headers } of conversations) assert.equal((await ask(key, headers, first)).model, 'sim/small');
     process.kill(postgres.pid, 'SIGQUIT');
     await postgres.exited;

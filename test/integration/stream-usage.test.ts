@@ -115,7 +115,10 @@ describe('stream_usage: request', () => {
       { id: 'fake', url: fake.url },
       { id: 'sim', url: sim.url, onDisconnect: 'drain' as const },
     ];
-    tollgate = await startTollgate({ configurationYaml: providersConfiguration(providers, MODELS) });
+    tollgate = await startTollgate({
+      configurationYaml: providersConfiguration(providers, MODELS),
+      clickhouse: 'away',
+    });
     ledger = openLedgerView(tollgate.postgresUrl);
   });
 

@@ -29,7 +29,10 @@ describe('requests with keys that nobody has', () => {
 
   before(async () => {
     upstream = await startFakeUpstream(() => ({ body: REPLY }));
-    tollgate = await startTollgate({ configurationYaml: testConfiguration({ upstreamUrl: upstream.url }) });
+    tollgate = await startTollgate({
+      clickhouse: 'away',
+      configurationYaml: testConfiguration({ upstreamUrl: upstream.url }),
+    });
     port = Number(new URL(tollgate.url).port);
   });
 

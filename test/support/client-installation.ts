@@ -79,6 +79,7 @@ export async function startClientInstallation(env: Readonly<Record<string, strin
   try {
     tollgate = await startTollgate({
       configurationYaml: testConfiguration({ upstreamUrl: provider.url, models: MODELS }),
+      clickhouse: 'away',
       env,
     });
   } catch (fault) {

@@ -143,6 +143,8 @@ export interface RoutingOptions {
   readonly databaseUrl?: string;
   /** Another ClickHouse than its own. */
   readonly clickhouseUrl?: string;
+  /** For tests that ask for no report. */
+  readonly clickhouse?: 'away';
 }
 
 export async function startRoutingInstallation(options: RoutingOptions = {}): Promise<RoutingInstallation> {
@@ -173,6 +175,7 @@ export async function startRoutingInstallation(options: RoutingOptions = {}): Pr
         : { DATABASE_URL: options.databaseUrl, MASTER_KEY: randomBytes(32).toString('base64') }),
     },
     gatewayProcesses: options.gatewayProcesses ?? 1,
+    ...(options.clickhouse === undefined ? {} : { clickhouse: options.clickhouse }),
   });
   const postgres = createPostgres({ url: options.databaseUrl ?? tollgate.postgresUrl, log: silentLog, max: 2 });
   return {

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { selectRows } from '../../src/storage/clickhouse/clickhouse.ts';
-import { AT_LENGTH_ONLY } from '../support/at-length.ts';
+import { AT_LENGTH_ONLY, howMany } from '../support/at-length.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
 import { type ClickHouseServer, startClickHouseServer } from '../support/clickhouse-server.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
@@ -18,7 +18,7 @@ import { compareLedgerWithFacts, readGenerations, selectFacts } from './kill-acc
 import { startLoad } from './kill-load.ts';
 import { createKillWorld } from './kill-world.ts';
 
-const REQUESTS = 150;
+const REQUESTS = howMany({ short: 60, long: 150 });
 
 describe('ClickHouse is away', { timeout: 300_000 }, () => {
   const world = createKillWorld(10_000);

@@ -12,6 +12,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import OpenAI, { toFile } from 'openai';
 import { makePng } from '../../src/simulator/image-files.ts';
+import { AT_LENGTH_ONLY } from '../support/at-length.ts';
 import {
   type ClientInstallation,
   expectFailure,
@@ -38,6 +39,8 @@ interface Front {
   /** What a test must say beside the file. */
   readonly preface?: string;
   readonly command: (file: string, directory: string) => readonly [command: string, ...args: string[]];
+  /** The options of its tests where it is there. */
+  readonly options: { readonly skip?: string };
 }
 
 const FRONTS: Readonly<Record<string, Front>> = {
@@ -55,6 +58,7 @@ const FRONTS: Readonly<Record<string, Front>> = {
       '-g',
       `daemon off; pid ${join(directory, 'nginx.pid')}; error_log stderr;`,
     ],
+    options: {},
   },
   HAProxy: {
     probe: ['haproxy', '-v'],
@@ -62,6 +66,7 @@ const FRONTS: Readonly<Record<string, Front>> = {
     listens: 'bind :80\n',
     listensOn: (port) => `bind 127.0.0.1:${port}\n`,
     command: (file) => ['haproxy', '-db', '-f', file],
+    options: AT_LENGTH_ONLY,
   },
   Caddy: {
     probe: ['caddy', 'version'],
@@ -70,6 +75,7 @@ const FRONTS: Readonly<Record<string, Front>> = {
     listensOn: (port) => `http://127.0.0.1:${port} {`,
     preface: '{\n\tadmin off\n}\n',
     command: (file) => ['caddy', 'run', '--adapter', 'caddyfile', '--config', file],
+    options: AT_LENGTH_ONLY,
   },
 };
 
@@ -82,7 +88,8 @@ async function isThere([command, ...args]: readonly [string, ...string[]]): Prom
 
 for (const [name, front] of Object.entries(FRONTS)) {
   const there = await isThere(front.probe);
-  describe(`behind ${name}`, { skip: !there && `${front.probe[0]} is not on this machine` }, () => {
+  const options = there ? front.options : { skip: `${front.probe[0]} is not on this machine` };
+  describe(`behind ${name}`, options, () => {
     const directory = mkdtempSync(join(tmpdir(), 'tollgate-front-'));
     let installation: ClientInstallation;
     let program: ChildProcess | null = null;

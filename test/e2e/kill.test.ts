@@ -7,8 +7,8 @@ import { howMany } from '../support/at-length.ts';
 import { runKills } from './kill-run.ts';
 
 const SEED = Number(process.env.TEST_SEED ?? 1);
-const REQUESTS = howMany({ short: 2_000, long: 4_000 });
-const KILLS = howMany({ short: 5, long: 10 });
+const REQUESTS = howMany({ short: 1_000, long: 4_000 });
+const KILLS = howMany({ short: 4, long: 10 });
 
 test(`every account agrees after ${KILLS} kills among ${REQUESTS} requests (TEST_SEED=${SEED})`, async () => {
   const report = await runKills({

@@ -147,7 +147,7 @@ interface Pieces {
 }
 
 const REPLY_PIECES: Pieces = howMany({
-  short: { eachByteMax: 1_000, most: 100 },
+  short: { eachByteMax: 500, most: 40 },
   long: { eachByteMax: 3_000, most: 400 },
 });
 /** uWebSockets.js waits ten seconds for each 16 KB of a body; a busy machine may take milliseconds for each piece. */
@@ -223,6 +223,7 @@ export async function startReplayInstallation(
   try {
     const tollgate = await startTollgate({
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models, storedObjects: 'shared' }),
+      clickhouse: 'away',
     });
     return {
       tollgate,

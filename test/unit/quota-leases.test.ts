@@ -6,6 +6,7 @@ import { describe, test } from 'node:test';
 import type { Quota } from '../../src/domain/quotas/lease.ts';
 import type { Hold, Shortage } from '../../src/generation/admission/quota-lease.ts';
 import type { HoldRequest, QuotaLeases } from '../../src/generation/admission/quota-leases.ts';
+import { howMany } from '../support/at-length.ts';
 import { seededRandom } from '../support/byte-splits.ts';
 import { SimulatedLeaseStore } from '../support/simulated-lease-store.ts';
 
@@ -456,18 +457,21 @@ describe('a store that is away', () => {
   });
 });
 
+/** Of the seeds of each test, the first of so many parts. */
+const SEED_PARTS = howMany({ short: 3, long: 1 });
+
 describe('seeded', () => {
   test('wallets: every amount is accounted for, over several processes', async () => {
-    for (let seed = 1; seed <= 60; seed += 1) await simulateWallet(seed, 0);
+    for (let seed = 1; seed <= 60 / SEED_PARTS; seed += 1) await simulateWallet(seed, 0);
   });
   test('wallets whose answers are lost: never overspent', async () => {
-    for (let seed = 1; seed <= 60; seed += 1) await simulateWallet(seed, 0.1);
+    for (let seed = 1; seed <= 60 / SEED_PARTS; seed += 1) await simulateWallet(seed, 0.1);
   });
   test('limits of open requests: never above, with and without lost answers', async () => {
-    for (let seed = 1; seed <= 40; seed += 1) await simulatePlaces(seed, seed % 2 === 0 ? 0.1 : 0);
+    for (let seed = 1; seed <= 40 / SEED_PARTS; seed += 1) await simulatePlaces(seed, seed % 2 === 0 ? 0.1 : 0);
   });
   test('rates: never above in any 60 seconds, whatever is used of what was held', async () => {
-    for (let seed = 1; seed <= 30; seed += 1) await simulateRate(seed, seed % 2 === 0 ? 0.05 : 0);
+    for (let seed = 1; seed <= 30 / SEED_PARTS; seed += 1) await simulateRate(seed, seed % 2 === 0 ? 0.05 : 0);
   });
 });
 

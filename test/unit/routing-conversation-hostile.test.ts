@@ -15,9 +15,13 @@ import { type ConversationWorkers, prepareBody } from '../../src/generation/rout
 import { createLog } from '../../src/platform/log.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import { WorkerPool, type WorkerResult } from '../../src/platform/worker-pool.ts';
+import { howMany } from '../support/at-length.ts';
 
 const APIS: readonly RoutedApi[] = ['chat_completions', 'responses', 'messages', 'count_tokens'];
 const MEGABYTE = 1_000_000;
+/** A quarter of what hurts is enough for a reader that is not linear never to come back from. */
+const PARTS = howMany({ short: 4, long: 1 });
+const many = (count: number): number => count / PARTS;
 
 const userBody = (content: unknown): string =>
   JSON.stringify({ messages: [{ role: 'user', content }], input: [{ role: 'user', content }] });
@@ -31,53 +35,65 @@ const nested = (depth: number): string => {
 
 /** Name, body, and the number of human messages in it. */
 const HOSTILE: readonly (readonly [string, string, number])[] = [
-  ['1 MB of one character', userBody('a'.repeat(MEGABYTE)), 1],
-  ['1 MB of one unusual character', userBody('\u{1f642}'.repeat(MEGABYTE / 4)), 1],
-  ['1 MB of space', userBody(' '.repeat(MEGABYTE)), 0],
-  ['1 MB of space before and after a word', userBody(`${' '.repeat(MEGABYTE / 2)}a${'\n'.repeat(MEGABYTE / 2)}`), 1],
-  ['1 MB of <', userBody('<'.repeat(MEGABYTE)), 1],
-  ['1 MB of lines that begin with <', userBody('\n<'.repeat(MEGABYTE / 2)), 1],
-  ['space and < in turns', userBody('   <'.repeat(MEGABYTE / 4)), 1],
-  ['reminders that never end', userBody('<system-reminder>\n'.repeat(60_000)), 1],
+  ['much one character', userBody('a'.repeat(many(MEGABYTE))), 1],
+  ['much one unusual character', userBody('\u{1f642}'.repeat(many(MEGABYTE / 4))), 1],
+  ['much space', userBody(' '.repeat(many(MEGABYTE))), 0],
   [
-    'reminders in one another',
-    userBody(`${'<system-reminder>\n'.repeat(30_000)}${'</system-reminder>'.repeat(30_000)}`),
-    0,
-  ],
-  ['reminders in one another, one end', userBody(`${'<system-reminder>\n'.repeat(60_000)}</system-reminder>`), 0],
-  ['reminders in a line, one behind the other', userBody('<system-reminder></system-reminder>x'.repeat(30_000)), 1],
-  ['environments in a line that never end', userBody('x<env>'.repeat(150_000)), 1],
-  ['environments and reminders begun in turns', userBody('x<env>y<system-reminder>'.repeat(40_000)), 1],
-  ['environments in one another in a line', userBody(`${'x<env>'.repeat(60_000)}${'y</env>'.repeat(60_000)}`), 1],
-  [
-    'environments in one another, half of them ended',
-    userBody(`${'<env>x'.repeat(60_000)}${'</env>'.repeat(30_000)}`),
-    0,
-  ],
-  ['reminders side by side', userBody('<system-reminder></system-reminder>\n'.repeat(30_000)), 0],
-  ['ends without beginnings', userBody('</system-reminder>\n'.repeat(60_000)), 1],
-  ['a beginning of a tag, over and over', userBody(`<skill>\n${'<skills\n'.repeat(100_000)}</skill>`), 0],
-  [
-    'every known element begun',
-    userBody('<skill>\n<hook_prompt>\n<bash-input>\n<task>\n<user_query>\n'.repeat(20_000)),
+    'much space before and after a word',
+    userBody(`${' '.repeat(many(MEGABYTE / 2))}a${'\n'.repeat(many(MEGABYTE / 2))}`),
     1,
   ],
-  ['wrappers that end and never began', userBody(`${'x</user_query>\n'.repeat(60_000)}</user_query>`), 1],
+  ['much <', userBody('<'.repeat(many(MEGABYTE))), 1],
+  ['much lines that begin with <', userBody('\n<'.repeat(many(MEGABYTE / 2))), 1],
+  ['space and < in turns', userBody('   <'.repeat(many(MEGABYTE / 4))), 1],
+  ['reminders that never end', userBody('<system-reminder>\n'.repeat(many(60_000))), 1],
   [
-    '10,000 messages',
-    bodyOf(Array.from({ length: 10_000 }, (_, index) => ({ role: 'user', content: `message ${index}` }))),
-    10_000,
+    'reminders in one another',
+    userBody(`${'<system-reminder>\n'.repeat(many(30_000))}${'</system-reminder>'.repeat(many(30_000))}`),
+    0,
   ],
-  ['100,000 tiny blocks', userBody(parts(100_000, 'x')), 1],
-  ['100,000 empty blocks', userBody(parts(100_000, '')), 0],
-  ['blocks 250 deep', nested(250), 1],
-  ['blocks 50,000 deep', nested(50_000), 1],
-  ['half characters', userBody('\ud83d'.repeat(10_000) + '\ude42'.repeat(10_000)), 1],
+  ['reminders in one another, one end', userBody(`${'<system-reminder>\n'.repeat(many(60_000))}</system-reminder>`), 0],
   [
-    'a session id of 1 MB',
+    'reminders in a line, one behind the other',
+    userBody('<system-reminder></system-reminder>x'.repeat(many(30_000))),
+    1,
+  ],
+  ['environments in a line that never end', userBody('x<env>'.repeat(many(150_000))), 1],
+  ['environments and reminders begun in turns', userBody('x<env>y<system-reminder>'.repeat(many(40_000))), 1],
+  [
+    'environments in one another in a line',
+    userBody(`${'x<env>'.repeat(many(60_000))}${'y</env>'.repeat(many(60_000))}`),
+    1,
+  ],
+  [
+    'environments in one another, half of them ended',
+    userBody(`${'<env>x'.repeat(many(60_000))}${'</env>'.repeat(many(30_000))}`),
+    0,
+  ],
+  ['reminders side by side', userBody('<system-reminder></system-reminder>\n'.repeat(many(30_000))), 0],
+  ['ends without beginnings', userBody('</system-reminder>\n'.repeat(many(60_000))), 1],
+  ['a beginning of a tag, over and over', userBody(`<skill>\n${'<skills\n'.repeat(many(100_000))}</skill>`), 0],
+  [
+    'every known element begun',
+    userBody('<skill>\n<hook_prompt>\n<bash-input>\n<task>\n<user_query>\n'.repeat(many(20_000))),
+    1,
+  ],
+  ['wrappers that end and never began', userBody(`${'x</user_query>\n'.repeat(many(60_000))}</user_query>`), 1],
+  [
+    'thousands of messages',
+    bodyOf(Array.from({ length: many(10_000) }, (_, index) => ({ role: 'user', content: `message ${index}` }))),
+    many(10_000),
+  ],
+  ['many tiny blocks', userBody(parts(many(100_000), 'x')), 1],
+  ['many empty blocks', userBody(parts(many(100_000), '')), 0],
+  ['blocks 250 deep', nested(250), 1],
+  ['blocks tens of thousands deep', nested(many(50_000)), 1],
+  ['half characters', userBody('\ud83d'.repeat(many(10_000)) + '\ude42'.repeat(many(10_000))), 1],
+  [
+    'a session id that is as long',
     JSON.stringify({
-      metadata: { user_id: `{"session_id":"${'a'.repeat(MEGABYTE)}"}` },
-      prompt_cache_key: 'k'.repeat(MEGABYTE),
+      metadata: { user_id: `{"session_id":"${'a'.repeat(many(MEGABYTE))}"}` },
+      prompt_cache_key: 'k'.repeat(many(MEGABYTE)),
     }),
     0,
   ],

@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { catalogAt } from '../domain/models/dated-prices.ts';
 import { formatUsdString } from '../domain/money/format.ts';
 import { parsePolicyFile } from '../domain/routing/parse-policy-file.ts';
 import { type PolicyDefinition, policyOf } from '../domain/routing/policy-definition.ts';
@@ -52,7 +53,7 @@ async function run(args: readonly string[], { environment, print }: CommandConte
     const refused = await refuseDraft(postgres, definition, organizationId);
     if (refused !== null)
       throw new StartFault(`the draft cannot be used: ${refused.field ?? ''} ${refused.reason ?? ''}`);
-    const { byName } = await loadCatalog(postgres, masterKey);
+    const { byName } = catalogAt(await loadCatalog(postgres, masterKey), systemClock.nowMs()).catalog;
     const allowed = await listAllowedModels(postgres);
     const draft = {
       policy: policyOf('draft', 0, definition),

@@ -1,33 +1,69 @@
-// The catalog that a gateway process serves from: a snapshot in memory, replaced as a whole when the catalog changes.
+// The catalog that a gateway process serves from: a snapshot in memory, replaced as a whole when the catalog changes,
+// and when another of its dated prices is valid.
 
 import type { Catalog } from '../domain/models/catalog.ts';
+import { catalogAt } from '../domain/models/dated-prices.ts';
 import { prepareCatalog, type ServingCatalog } from '../generation/catalog/serving-catalog.ts';
+import type { Clock } from '../platform/clock.ts';
 import { loadCatalog } from '../storage/postgres/catalog/catalog-store.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
+
+/** A clock that is set forward is noticed as late as that. */
+const WAIT_MS_MAX = 60_000;
 
 export class HeldCatalog {
   present: Catalog;
   serving: ServingCatalog;
   private readonly postgres: Postgres;
   private readonly masterKey: Buffer;
+  private readonly clock: Clock;
+  /** As it is stored, with all prices. */
+  private stored: Catalog;
+  private untilMs: number;
+  private timer: NodeJS.Timeout | null = null;
 
-  static async load(postgres: Postgres, masterKey: Buffer): Promise<HeldCatalog> {
-    return new HeldCatalog(postgres, masterKey, await loadCatalog(postgres, masterKey));
+  static async load(postgres: Postgres, masterKey: Buffer, clock: Clock): Promise<HeldCatalog> {
+    return new HeldCatalog(postgres, masterKey, clock, await loadCatalog(postgres, masterKey));
   }
 
-  private constructor(postgres: Postgres, masterKey: Buffer, catalog: Catalog) {
+  private constructor(postgres: Postgres, masterKey: Buffer, clock: Clock, stored: Catalog) {
     this.postgres = postgres;
     this.masterKey = masterKey;
+    this.clock = clock;
+    this.stored = stored;
+    const { catalog, untilMs } = catalogAt(stored, clock.nowMs());
     this.present = catalog;
     this.serving = prepareCatalog(catalog);
+    this.untilMs = untilMs;
+    this.awaitNextPrice();
   }
 
   /** Loads the catalog again. Requests under way keep their snapshot. */
   async reload(): Promise<void> {
-    const catalog = await loadCatalog(this.postgres, this.masterKey);
+    const stored = await loadCatalog(this.postgres, this.masterKey);
     // Two reloads may end in reverse order.
-    if (catalog.version < this.present.version) return;
+    if (stored.version < this.stored.version) return;
+    this.stored = stored;
+    this.takePrices();
+  }
+
+  private takePrices(): void {
+    const { catalog, untilMs } = catalogAt(this.stored, this.clock.nowMs());
     this.present = catalog;
     this.serving = prepareCatalog(catalog);
+    this.untilMs = untilMs;
+    this.awaitNextPrice();
+  }
+
+  private awaitNextPrice(): void {
+    if (this.timer !== null) clearTimeout(this.timer);
+    this.timer = null;
+    if (this.untilMs === Number.POSITIVE_INFINITY) return;
+    const waitMs = Math.min(WAIT_MS_MAX, Math.max(1, this.untilMs - this.clock.nowMs()));
+    this.timer = setTimeout(() => {
+      if (this.clock.nowMs() >= this.untilMs) this.takePrices();
+      else this.awaitNextPrice();
+    }, waitMs);
+    this.timer.unref();
   }
 }

@@ -189,7 +189,7 @@ async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held
       (fault) => log.error({ err: fault }, 'fault in a quota lease'),
       failureOf('leases'),
     ),
-    catalog: await HeldCatalog.load(postgres, config.masterKey),
+    catalog: await HeldCatalog.load(postgres, config.masterKey, clock),
     authenticator: new Authenticator(findPrincipalIn(postgres, config), clock, failureOf('identity')),
     workers: new WorkerPool({ threads: config.workerThreads, queueBytesMax: COUNT_QUEUE_BYTES_MAX, log, metrics }),
     buffers: new BufferPool({ lentBytesMax: config.bodyMemoryBytes }),

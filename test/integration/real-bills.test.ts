@@ -2,6 +2,7 @@
 // and the record by which a bill can be audited. What each part of a price costs: test/contract/8-real-bills.test.ts.
 
 import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-invariants.ts';
@@ -75,7 +76,8 @@ describe('prices with terms', () => {
       () =>
         ledger.query(
           `SELECT charge::text, suspense::text, rated_cost::text AS rated, authorized_amount::text AS held, error_code,
-                  provider_model AS served, usage_details AS details, price_version
+                  provider_model AS served, usage_details AS details, price_version,
+                  floor(extract(epoch FROM admitted_at) * 1000)::text AS admitted
              FROM generations WHERE id = $1 AND outcome IS NOT NULL`,
           [answer.headers['x-service-execution-id']],
         ),
@@ -184,6 +186,41 @@ describe('prices with terms', () => {
     assert.equal(applied.exitCode, 0, applied.output);
     assert.match(applied.output, /catalog is still version/);
     assert.deepEqual(await versions(), before_);
+  });
+
+  test('a price that begins at an instant rates what is admitted from then on, without any change', async () => {
+    const path = join(dirname(tollgate.dataDir), 'tollgate.yaml');
+    const ask = () => posted(CHAT, { model: 'sim/other' }, { choices: [], usage: COUNTS });
+    const paid: LedgerRow[] = [await ask()];
+    const fromMs = Date.now() + 4_000;
+    const later = PLAIN.replace('{ input: "1.25"', `{ from: "${new Date(fromMs).toISOString()}", input: "2.5"`);
+    const [small = '', other = ''] = readFileSync(path, 'utf8').split('model: "other"');
+    const dated = other.replace(/price: \{.*\}/, `price: [${PLAIN}, ${later}]`);
+    writeFileSync(path, `${small}model: "other"${dated}`);
+    const applied = await tollgate.run(['apply', path]);
+    assert.equal(applied.exitCode, 0, applied.output);
+    // 40 × 1 250 000 + 3 × 10 000 000, then 40 × 2 500 000 + 3 × 10 000 000
+    const [before_, after_] = ['80000000', '130000000'];
+    await waitFor(
+      'the second price',
+      async () => {
+        paid.push(await ask());
+        return paid.at(-1)?.['charge'];
+      },
+      (charge) => charge === after_,
+    );
+    const versions = new Map<string, string>();
+    for (const { charge, admitted, price_version: version } of paid) {
+      // The gateway's timer may be late by moments, and is never early.
+      if (charge === after_) assert.ok(Number(admitted) >= fromMs, `${String(admitted)} ${fromMs}`);
+      else assert.equal(charge, before_);
+      versions.set(String(version), String(charge));
+    }
+    // Each version stands for one price; the first row is of the file before.
+    assert.ok(paid.every((row) => versions.get(String(row['price_version'])) === row['charge']));
+    assert.notEqual(paid[0]?.['price_version'], paid.at(-1)?.['price_version']);
+    const again = await tollgate.run(['apply', path]);
+    assert.match(again.output, /catalog is still version/);
   });
 
   test('the books hold', async () => {

@@ -54,7 +54,7 @@ export const shownModel = z
         provider: z.string(),
         model: z.string(),
         apis: z.array(z.enum(API_NAMES)),
-        price: shownPrice.optional(),
+        price: z.union([shownPrice, z.array(shownPrice)]).optional(),
         stream_usage: z.literal('request').optional(),
         via: z.literal('logprobs').optional(),
       }),

@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { basedOn, requestedModel } from '../../domain/configuration/catalog-schema.ts';
 import { modelNameSchema } from '../../domain/configuration/name-schemas.ts';
-import { priceSchema } from '../../domain/configuration/price-schema.ts';
+import { pricesSchema } from '../../domain/configuration/price-schema.ts';
 import type { PriceVersion } from '../../domain/models/price-version.ts';
 import { showMoment, shownMoment } from '../identity/fields.ts';
 import { answerOf, shownOrRefused } from '../identity/outcome.ts';
@@ -93,7 +93,7 @@ export function putPrice(store: CatalogStore): Operation {
       provider_model: modelNameSchema
         .optional()
         .meta({ description: 'Where the provider serves it under several names.' }),
-      price: priceSchema.nullable().meta({ description: 'null: the model has none there any more.' }),
+      price: pricesSchema.nullable().meta({ description: 'null: the model has none there any more.' }),
       version: basedOn.meta({ description: 'The version of the model that was read. Another present one is 409.' }),
     }),
     answer: answerOf(changedModel),

@@ -41,6 +41,8 @@ export const shownTerms = {
     .optional()
     .meta({ description: 'Dollars for a call of a tool that the provider runs, and how many are held for.' }),
   request: usd.optional().meta({ description: 'Dollars for each request.' }),
+  from: z.string().optional().meta({ description: 'Since when it is valid. Of several prices the last valid counts.' }),
+  between: z.string().optional().meta({ description: 'At which hours of the day in UTC it is valid.' }),
   cost: z.literal('reported').optional().meta({
     description: 'What the provider says that a reply cost is charged, at most what the prices make of its usage.',
   }),

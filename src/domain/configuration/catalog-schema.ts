@@ -1,10 +1,10 @@
 // The shape of models and their prices, in the configuration file and in requests, and how each becomes plain data.
 
 import { z } from 'zod';
-import { API_NAMES, APIS, MODEL_KIND_NAMES } from '../models/apis.ts';
+import { API_NAMES, APIS, MODEL_KIND_NAMES, type ModelKind } from '../models/apis.ts';
 import type { ConfiguredModel } from './configuration.ts';
 import { labelSchema as label, modelNameSchema as modelName } from './name-schemas.ts';
-import { priceProblem, priceSchema, readPrice } from './price-schema.ts';
+import { type PricesFields, pricesProblem, pricesSchema, readPrices } from './price-schema.ts';
 
 /** The version that a change in a request was made from, so that nobody's change is overwritten unseen. */
 export const basedOn = z
@@ -18,7 +18,7 @@ const deployment = z.strictObject({
   provider: modelName,
   model: modelName,
   apis: z.array(z.enum(API_NAMES)).min(1, 'must name at least one API'),
-  price: priceSchema.optional(),
+  price: pricesSchema.optional(),
   stream_usage: z.literal('request', 'must be request').optional(),
   via: z.literal('logprobs', 'must be logprobs').optional(),
 });
@@ -53,7 +53,7 @@ function checkModel(context: { readonly value: ModelFields; readonly issues: z.c
     }
     if (found.via !== undefined && kind !== 'evaluation')
       complain(['served_by', index, 'via'], 'is for models of kind evaluation');
-    const problem = found.price === undefined ? null : priceProblem(kind, found.price);
+    const problem = found.price === undefined ? null : pricesProblem(kind, found.price);
     if (problem !== null) complain(['served_by', index, 'price'], problem);
   }
 }
@@ -74,11 +74,19 @@ function readModel(id: string, found: ModelFields): ConfiguredModel {
       provider: entry.provider,
       providerModel: entry.model,
       apis: entry.apis,
-      price: entry.price === undefined ? null : readPrice(found.kind, entry.price),
+      ...pricesOf(found.kind, entry.price),
       ...(entry.stream_usage === undefined ? {} : { streamUsage: entry.stream_usage }),
       ...(entry.via === undefined ? {} : { via: entry.via }),
     })),
   };
+}
+
+function pricesOf(
+  kind: ModelKind,
+  found: PricesFields | undefined,
+): Pick<ConfiguredModel['servedBy'][number], 'price' | 'furtherPrices'> {
+  const [price = null, ...furtherPrices] = found === undefined ? [] : readPrices(kind, found);
+  return furtherPrices.length === 0 ? { price } : { price, furtherPrices };
 }
 
 export const configuredModel = z

@@ -35,10 +35,12 @@ export interface ConfiguredModel extends Omit<Model, 'active' | 'createdAtMs' | 
   readonly servedBy: readonly ConfiguredDeployment[];
 }
 
-export interface ConfiguredDeployment extends Omit<ServedBy, 'provider' | 'price'> {
+export interface ConfiguredDeployment extends Omit<ServedBy, 'provider' | 'price' | 'prices'> {
   /** By its id. */
   readonly provider: string;
   readonly price: ConfiguredPrice | null;
+  /** Those behind it, where there are several of which the last that is valid counts. */
+  readonly furtherPrices?: readonly ConfiguredPrice[];
 }
 
 /** A deployment's price, which has no version before it is in the catalog. */

@@ -12,6 +12,7 @@ import {
   visit,
 } from 'yaml';
 import type { z } from 'zod';
+import { issuesWithin } from '../refusals/union-issues.ts';
 import { checkReferences, NOTHING_STORED, type StoredNames } from './check-references.ts';
 import type { Configuration } from './configuration.ts';
 import { configurationSchema } from './configuration-schema.ts';
@@ -99,7 +100,9 @@ function readDocument(
     return { ok: false, complaints: [{ offset: 0, text: (error as Error).message }] };
   }
   const shape = configurationSchema.safeParse(root);
-  const shapeProblems = shape.success ? [] : shape.error.issues.flatMap((issue) => describeIssue(issue, root));
+  const shapeProblems = shape.success
+    ? []
+    : shape.error.issues.flatMap(issuesWithin).flatMap((issue) => describeIssue(issue, root));
   const references = checkReferences(root, stored === 'later' ? NOTHING_STORED : stored);
   const problems = [...shapeProblems, ...references].filter(
     ({ place, isDangling }) => !unset.has(document.getIn(place, true)) && !(isDangling && stored === 'later'),

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { MODEL_KINDS, type ModelKind } from '../models/apis.ts';
 import {
   type CallPrice,
+  type DayHours,
   PLAIN,
   type PriceTerms,
   type Rates,
@@ -92,6 +93,27 @@ const call = z.union(
   { error: `must be USD for a call in quotes, such as "0.01", or { usd: "0.01", max: 10 }` },
 );
 
+const INSTANT = 'must be a date or an instant, such as "2027-01-01" or "2027-01-01T08:00:00Z"';
+const ISO = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?(?:Z|[+-]\d{2}:\d{2}))?$/;
+/** Milliseconds since 1970; a date is its midnight in UTC. */
+const instant = z.string(INSTANT).transform((text, context): number => {
+  const found = ISO.test(text) ? Date.parse(text) : Number.NaN;
+  if (!Number.isNaN(found)) return found;
+  context.issues.push({ code: 'custom', message: INSTANT, input: text });
+  return z.NEVER;
+});
+
+const HOURS = 'must be hours of the day in UTC, such as "16:30-00:30"';
+const CLOCK = /^([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)$/;
+const hours = z.string(HOURS).transform((text, context): DayHours => {
+  const [, ...parts] = CLOCK.exec(text) ?? [];
+  const [fromHour = 0, fromMinute = 0, untilHour = 0, untilMinute = 0] = parts.map(Number);
+  const found = { from: fromHour * 60 + fromMinute, until: untilHour * 60 + untilMinute };
+  if (parts.length > 0 && found.from !== found.until) return found;
+  context.issues.push({ code: 'custom', message: HOURS, input: text });
+  return z.NEVER;
+});
+
 /** What is stored as one document beside the amounts. */
 const terms = {
   tiers: tiers.optional(),
@@ -104,6 +126,8 @@ const terms = {
   calls: z.record(z.string().regex(/^[a-z][a-z0-9_]{0,39}$/, 'must be the name of a tool'), call).optional(),
   request: usdSchema.optional(),
   cost: z.literal('reported', 'must be reported').optional(),
+  from: instant.optional(),
+  between: hours.optional(),
 };
 type TermFields = z.output<z.ZodObject<typeof terms>>;
 
@@ -116,6 +140,33 @@ export const priceSchema = z.strictObject({ ...amounts, ...terms }).check(({ val
 
 /** The amounts of a price as it is written. */
 export type PriceFields = z.output<typeof priceSchema>;
+
+/** One price, or several of which the last that is valid counts. */
+export const pricesSchema = z.union([
+  priceSchema,
+  z
+    .array(priceSchema)
+    .min(1, 'must name at least one price')
+    .check(({ value, issues }) => {
+      if (value[0]?.between !== undefined)
+        issues.push({ code: 'custom', path: [0, 'between'], message: 'must not be of the first price', input: value });
+      const late = value.findIndex(({ from = 0 }, at) => at > 0 && from < (value[at - 1]?.from ?? 0));
+      const message = 'must not be before that of the price above it: the last that is valid counts';
+      if (late !== -1) issues.push({ code: 'custom', path: [late, 'from'], message, input: value });
+    }),
+]);
+export type PricesFields = z.output<typeof pricesSchema>;
+
+/** The prices as they are written, for a model of this kind: one, nearly always. */
+export function readPrices(kind: ModelKind, found: PricesFields): readonly ConfiguredPrice[] {
+  return (Array.isArray(found) ? found : [found]).map((price) => readPrice(kind, price));
+}
+
+/** null: each price has all that models of this kind need. */
+export function pricesProblem(kind: ModelKind, found: PricesFields): string | null {
+  const problems = (Array.isArray(found) ? found : [found]).map((price) => priceProblem(kind, price));
+  return problems.find((problem) => problem !== null) ?? null;
+}
 
 /** A price as it is written, for a model of this kind. */
 export function readPrice(kind: ModelKind, found: PriceFields): ConfiguredPrice {
@@ -132,7 +183,7 @@ export function readPrice(kind: ModelKind, found: PriceFields): ConfiguredPrice 
 }
 
 /** null: the price has all that models of this kind need. */
-export function priceProblem(kind: ModelKind, found: PriceFields): string | null {
+function priceProblem(kind: ModelKind, found: PriceFields): string | null {
   const missing = MODEL_KINDS[kind].neededPrices.find((needed) => found[needed] === undefined);
   return missing === undefined ? null : `a model of kind ${kind} needs the price "${missing}"`;
 }
@@ -162,6 +213,8 @@ function readTermFields(found: TermFields): PriceTerms | null {
     calls: inOrder(found.calls ?? {}),
     request: found.request ?? null,
     cost: found.cost ?? null,
+    from: found.from ?? null,
+    between: found.between ?? null,
   };
 }
 
@@ -235,7 +288,15 @@ export function writeTerms(found: PriceTerms): Words {
     ...(written.length === 0 ? {} : { calls: Object.fromEntries(written) }),
     ...(request === null ? {} : { request: formatUsdString(request) }),
     ...(found.cost === null ? {} : { cost: found.cost }),
+    ...(found.from === null ? {} : { from: new Date(found.from).toISOString().replace('.000Z', 'Z') }),
+    ...(found.between === null ? {} : { between: writeHours(found.between) }),
   };
+}
+
+function writeHours({ from, until }: DayHours): string {
+  const clock = (minute: number): string =>
+    `${String(Math.floor(minute / 60)).padStart(2, '0')}:${String(minute % 60).padStart(2, '0')}`;
+  return `${clock(from)}-${clock(until)}`;
 }
 
 function writeFactor(found: Factor | null): Words {

@@ -12,6 +12,8 @@ export interface ServedBy {
   readonly apis: readonly ApiName[];
   /** null: the model has no price and serves only organizations that are not billed. */
   readonly price: Price | null;
+  /** Where it has several, or one that is not always valid: `price` is the one of a moment (dated-prices.ts). */
+  readonly prices?: readonly Price[];
   /**
    * `request`: chat-completions streams always ask the provider for usage; if the client did not ask, the chunk that
    * carries it is left out of the client's reply.

@@ -44,6 +44,16 @@ export interface PriceTerms {
   readonly request: PicoUsd | null;
   /** `reported`: what the reply says that it cost is charged, at most what the prices make of its usage. */
   readonly cost: 'reported' | null;
+  /** Since when it is valid; null: always. In milliseconds since 1970. */
+  readonly from: number | null;
+  /** At which hours of the day it is valid; null: at all. */
+  readonly between: DayHours | null;
+}
+
+/** In minutes since midnight of UTC; `until` before `from` is that of the next day. */
+export interface DayHours {
+  readonly from: number;
+  readonly until: number;
 }
 
 export interface CallPrice {

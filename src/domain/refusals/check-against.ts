@@ -2,6 +2,7 @@
 
 import type { z } from 'zod';
 import type { Refusal } from './refusal.ts';
+import { issuesWithin } from './union-issues.ts';
 
 export function checkAgainst<Schema extends z.ZodType>(
   schema: Schema,
@@ -9,7 +10,7 @@ export function checkAgainst<Schema extends z.ZodType>(
 ): { readonly value: z.output<Schema> } | Refusal {
   const checked = schema.safeParse(value);
   if (checked.success) return { value: checked.data };
-  const issue = checked.error.issues[0] as z.core.$ZodIssue;
+  const issue = issuesWithin(checked.error.issues[0] as z.core.$ZodIssue)[0] as z.core.$ZodIssue;
   const path = issue.path.map(String);
   if (issue.code === 'unrecognized_keys')
     return { kind: 'invalid_field', field: [...path, issue.keys[0] ?? ''].join('.'), reason: 'there is no such field' };

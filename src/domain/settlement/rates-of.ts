@@ -37,6 +37,8 @@ const NO_TERMS: PriceTerms = {
   calls: {},
   request: null,
   cost: null,
+  from: null,
+  between: null,
 };
 
 /** In this order, each above the one before: the size of the input, the service tier, the speed, the region. */

@@ -39,7 +39,11 @@ const MODELS = `
              SELECT jsonb_agg(jsonb_build_object(
                       'provider', s.provider_id, 'model', s.provider_model, 'apis', s.apis,
                       'stream_usage', s.stream_usage, 'via', s.via,
-                      'price', CASE WHEN p.version IS NOT NULL THEN ${PRICE_IN_USD} END) ORDER BY s.position)
+                      'price', CASE WHEN s.further_prices <> '{}' THEN
+                        (SELECT jsonb_agg(${PRICE_IN_USD} ORDER BY place)
+                           FROM unnest(array_prepend(s.price_version, s.further_prices))
+                                WITH ORDINALITY listed (version, place) JOIN prices p USING (version))
+                        WHEN p.version IS NOT NULL THEN ${PRICE_IN_USD} END) ORDER BY s.position)
                FROM served_by s LEFT JOIN prices p ON p.version = s.price_version WHERE s.model_id = m.id)))
     FROM models m`;
 
@@ -77,7 +81,8 @@ export async function readPrices(client: PostgresClient, modelId: string): Promi
   const { rows } = await client.query<PriceVersion & Record<string, unknown>>(
     `SELECT p.version::text, p.provider_id AS provider, p.provider_model AS "providerModel", ${PRICE_IN_USD} AS price,
             floor(extract(epoch FROM p.created_at) * 1000)::double precision AS "createdAtMs",
-            EXISTS (SELECT FROM served_by s WHERE s.price_version = p.version) AS "isPresent"
+            EXISTS (SELECT FROM served_by s WHERE p.version = ANY (array_prepend(s.price_version, s.further_prices)))
+              AS "isPresent"
        FROM prices p WHERE p.model_id = $1 ORDER BY p.version DESC LIMIT ${PRICES_SHOWN_MAX}`,
     [modelId],
   );

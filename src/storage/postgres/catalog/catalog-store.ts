@@ -1,4 +1,4 @@
-// Loads the catalog: one consistent snapshot of providers, models, aliases and current prices.
+// Loads the catalog: one consistent snapshot of providers, models, aliases and prices.
 
 import { readTerms } from '../../../domain/configuration/price-schema.ts';
 import { type RequestFields, readRequestSettings } from '../../../domain/configuration/request-settings.ts';
@@ -29,11 +29,16 @@ interface DeploymentRow {
   readonly apis: ApiName[];
   readonly stream_usage: StreamUsage | null;
   readonly via: 'logprobs' | null;
-  readonly price:
-    | ({ version: string; terms: unknown } & Readonly<
-        Record<'input' | 'cached_input' | 'cache_write' | 'cache_write_1h' | 'output' | 'image', string | null>
-      >)
-    | null;
+  /** null: it has none. */
+  readonly prices: readonly PriceRow[] | null;
+}
+
+interface PriceRow
+  extends Readonly<
+    Record<'input' | 'cached_input' | 'cache_write' | 'cache_write_1h' | 'output' | 'image', string | null>
+  > {
+  readonly version: string;
+  readonly terms: unknown;
 }
 
 interface ModelRow {
@@ -59,13 +64,14 @@ const MODELS = `
          ARRAY(SELECT alias FROM model_aliases a WHERE a.model_id = m.id ORDER BY position) AS aliases,
          coalesce((SELECT json_agg(json_build_object('provider_id', s.provider_id, 'provider_model', s.provider_model,
            'apis', s.apis, 'stream_usage', s.stream_usage, 'via', s.via,
-             'price', CASE WHEN p.version IS NULL THEN NULL
-               ELSE json_build_object('version', p.version::text, 'input', p.input::text,
+             'prices', (SELECT json_agg(json_build_object('version', p.version::text, 'input', p.input::text,
                'cached_input', p.cached_input::text, 'cache_write', p.cache_write::text, 'cache_write_1h',
                  p.cache_write_1h::text, 'output', p.output::text, 'image', p.image::text,
-                 'terms', p.terms) END
+                 'terms', p.terms) ORDER BY place)
+               FROM unnest(array_prepend(s.price_version, s.further_prices)) WITH ORDINALITY listed (version, place)
+               JOIN prices p USING (version))
            ) ORDER BY s.position)
-           FROM served_by s LEFT JOIN prices p ON p.version = s.price_version WHERE s.model_id = m.id),
+           FROM served_by s WHERE s.model_id = m.id),
              '[]') AS served_by
     FROM models m ORDER BY m.position`;
 
@@ -150,13 +156,21 @@ function toServedBy(deployment: DeploymentRow, providers: ReadonlyMap<string, Pr
     provider,
     providerModel: deployment.provider_model,
     apis: deployment.apis,
-    price: deployment.price === null ? null : toPrice(deployment.price),
+    ...toPrices(deployment.prices ?? []),
     ...(deployment.stream_usage === null ? {} : { streamUsage: deployment.stream_usage }),
     ...(deployment.via === null ? {} : { via: deployment.via }),
   };
 }
 
-function toPrice(row: NonNullable<DeploymentRow['price']>): Price {
+/** `prices` where one is not always valid: which is, is asked at each moment (domain/models/dated-prices.ts). */
+function toPrices(rows: readonly PriceRow[]): Pick<ServedBy, 'price' | 'prices'> {
+  const prices = rows.map(toPrice);
+  const [price = null] = prices;
+  const isDated = prices.length > 1 || (price?.terms?.from ?? null) !== null;
+  return isDated ? { price, prices } : { price };
+}
+
+function toPrice(row: PriceRow): Price {
   const hourCacheWrite = toMoney(row.cache_write_1h);
   const terms = row.terms === null ? null : readTerms(row.terms);
   return {

@@ -1,11 +1,15 @@
 // Writes and removes models with their aliases, deployments and prices; a changed price becomes a new version. Each
 // function runs inside changeCatalog (change-catalog.ts).
 
-import type { ConfiguredDeployment, ConfiguredModel } from '../../../domain/configuration/configuration.ts';
+import type {
+  ConfiguredDeployment,
+  ConfiguredModel,
+  ConfiguredPrice,
+} from '../../../domain/configuration/configuration.ts';
 import {
-  type PriceFields,
-  priceProblem,
-  readPrice,
+  type PricesFields,
+  pricesProblem,
+  readPrices,
   readTerms,
   writeTerms,
 } from '../../../domain/configuration/price-schema.ts';
@@ -86,9 +90,31 @@ async function putAliases(client: PostgresClient, models: readonly ConfiguredMod
   return contradicts(`"${clash.alias}" is the id of one model and an alias of another ("${clash.model_id}")`);
 }
 
-/** Of `prices p`, as `amountsOf` has them; text, since JSON numbers are not exact in JavaScript. */
-const STORED_PRICE = `CASE WHEN p.version IS NOT NULL THEN json_build_array(p.input::text, p.cached_input::text,
-  p.cache_write::text, p.cache_write_1h::text, p.output::text, p.image::text, p.terms)::jsonb::text END`;
+/** Of `served_by s`: versions and amounts of its prices; text, since JSON numbers are not exact in JavaScript. */
+const STORED_PRICES = `(SELECT json_agg(json_build_array(p.version::text, p.input::text, p.cached_input::text,
+    p.cache_write::text, p.cache_write_1h::text, p.output::text, p.image::text, p.terms) ORDER BY place)
+  FROM unnest(array_prepend(s.price_version, s.further_prices)) WITH ORDINALITY listed (version, place)
+  JOIN prices p USING (version))`;
+
+/** `amounts`: those of `amountsOf`, as JSON. */
+interface StoredPrice {
+  readonly version: string;
+  readonly amounts: string;
+}
+
+type PriceColumns = readonly [version: string, ...amounts: (string | null)[], terms: object | null];
+
+/** Postgres keeps the members of a document in an order of its own, so that terms are read and written again. */
+function readStored(rows: readonly PriceColumns[] | null): readonly StoredPrice[] {
+  return (rows ?? []).map(([version, ...columns]) => {
+    const terms = columns.at(-1) as object | null;
+    const read = terms === null ? null : readTerms(terms);
+    return {
+      version,
+      amounts: JSON.stringify([...columns.slice(0, -1), read === null ? null : writeTerms(read)]),
+    };
+  });
+}
 
 interface StoredDeployment {
   readonly provider_id: string;
@@ -96,15 +122,13 @@ interface StoredDeployment {
   readonly apis: string[];
   readonly stream_usage: string | null;
   readonly via: string | null;
-  readonly price_version: string | null;
-  readonly price: string | null;
+  readonly prices: readonly PriceColumns[] | null;
 }
 
 async function putDeployments(client: PostgresClient, model: ConfiguredModel): Promise<void> {
   const { rows: stored } = await client.query<StoredDeployment>(
-    `SELECT s.provider_id, s.provider_model, s.apis, s.stream_usage, s.via, s.price_version,
-            ${STORED_PRICE} AS price
-       FROM served_by s LEFT JOIN prices p ON p.version = s.price_version WHERE s.model_id = $1 ORDER BY s.position`,
+    `SELECT s.provider_id, s.provider_model, s.apis, s.stream_usage, s.via, ${STORED_PRICES} AS prices
+       FROM served_by s WHERE s.model_id = $1 ORDER BY s.position`,
     [model.id],
   );
   const describeStored = (deployment: StoredDeployment): string =>
@@ -114,7 +138,7 @@ async function putDeployments(client: PostgresClient, model: ConfiguredModel): P
       deployment.apis,
       deployment.stream_usage,
       deployment.via,
-      deployment.price === null ? null : storedAmounts(deployment.price),
+      readStored(deployment.prices).map(({ amounts }) => amounts),
     ]);
   const describeWanted = (deployment: ConfiguredDeployment): string =>
     JSON.stringify([
@@ -123,25 +147,26 @@ async function putDeployments(client: PostgresClient, model: ConfiguredModel): P
       deployment.apis,
       deployment.streamUsage ?? null,
       deployment.via ?? null,
-      amountsOf(deployment),
+      pricesOf(deployment).map(amountsOf),
     ]);
   if (stored.map(describeStored).join() === model.servedBy.map(describeWanted).join()) return;
 
   await client.query('DELETE FROM served_by WHERE model_id = $1', [model.id]);
   for (const [position, deployment] of model.servedBy.entries()) {
-    const price = JSON.stringify(amountsOf(deployment));
-    const same = stored.find(
-      (known) =>
-        known.provider_id === deployment.provider &&
-        known.provider_model === deployment.providerModel &&
-        known.price !== null &&
-        JSON.stringify(storedAmounts(known.price)) === price,
+    const known = stored.filter(
+      ({ provider_id, provider_model }) =>
+        provider_id === deployment.provider && provider_model === deployment.providerModel,
     );
-    const version =
-      deployment.price === null ? null : (same?.price_version ?? (await insertPrice(client, model.id, deployment)));
+    const [version = null, ...further] = await versionsOf(
+      client,
+      model.id,
+      deployment,
+      known.flatMap(({ prices }) => readStored(prices)),
+    );
     await client.query(
-      `INSERT INTO served_by (model_id, position, provider_id, provider_model, apis, stream_usage, via, price_version)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+      `INSERT INTO served_by (model_id, position, provider_id, provider_model, apis, stream_usage, via, price_version,
+         further_prices)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
       [
         model.id,
         position,
@@ -151,43 +176,58 @@ async function putDeployments(client: PostgresClient, model: ConfiguredModel): P
         deployment.streamUsage ?? null,
         deployment.via ?? null,
         version,
+        further,
       ],
     );
   }
 }
 
-type PricedDeployment = Pick<ConfiguredDeployment, 'provider' | 'providerModel' | 'price'>;
+type PricedDeployment = Pick<ConfiguredDeployment, 'provider' | 'providerModel' | 'price' | 'furtherPrices'>;
 
-type Amounts = readonly [...amounts: (string | null)[], terms: object | null];
+function pricesOf({ price, furtherPrices = [] }: PricedDeployment): readonly ConfiguredPrice[] {
+  return price === null ? [] : [price, ...furtherPrices];
+}
 
-/** The amounts of a price, and its terms behind them. */
-function amountsOf({ price }: PricedDeployment): Amounts | null {
-  if (price === null) return null;
+/** The amounts of a price and its terms behind them, as JSON. */
+function amountsOf(price: ConfiguredPrice): string {
+  return JSON.stringify(columnsOf(price));
+}
+
+function columnsOf(price: ConfiguredPrice): readonly (string | object | null)[] {
   const amounts = [price.input, price.cachedInput, price.cacheWrite, price.hourCacheWrite, price.output, price.image];
   const terms = price.terms === undefined ? null : writeTerms(price.terms);
   return [...amounts.map((amount) => amount?.toString() ?? null), terms];
 }
 
-/** As `amountsOf` has them: Postgres keeps the members of a document in an order of its own. */
-function storedAmounts(stored: string): Amounts {
-  const values = JSON.parse(stored) as [...(string | null)[], object | null];
-  const terms = values.pop() ?? null;
-  const read = terms === null ? null : readTerms(terms);
-  return [...(values as (string | null)[]), read === null ? null : writeTerms(read)];
+/** The versions of its prices: of those that are stored, `known`, the same; others are stored now. */
+async function versionsOf(
+  client: PostgresClient,
+  modelId: string,
+  deployment: PricedDeployment,
+  known: readonly StoredPrice[],
+): Promise<readonly string[]> {
+  const versions: string[] = [];
+  for (const price of pricesOf(deployment)) {
+    const wanted = amountsOf(price);
+    const same = known.find(({ amounts }) => amounts === wanted);
+    versions.push(same?.version ?? (await insertPrice(client, modelId, deployment, price)));
+  }
+  return versions;
 }
 
 async function insertPrice(
   client: PostgresClient,
   modelId: string,
   deployment: PricedDeployment,
-): Promise<string | null> {
+  price: ConfiguredPrice,
+): Promise<string> {
   const { rows } = await client.query<{ version: string }>(
     `INSERT INTO prices (model_id, provider_id, provider_model, input, cached_input, cache_write, cache_write_1h,
       output, image, terms)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING version`,
-    [modelId, deployment.provider, deployment.providerModel, ...(amountsOf(deployment) ?? [])],
+    [modelId, deployment.provider, deployment.providerModel, ...columnsOf(price)],
   );
-  return rows[0]?.version ?? null;
+  return rows[0]?.version ?? '';
 }
 
 /** The price of a model at a provider. */
@@ -197,7 +237,7 @@ export interface PriceChange {
   /** The provider's own name of the model; null: whichever the provider serves it as. */
   readonly providerModel: string | null;
   /** null: it has none any more. */
-  readonly price: PriceFields | null;
+  readonly price: PricesFields | null;
 }
 
 export async function putPrice(client: PostgresClient, change: PriceChange): Promise<Refused | null> {
@@ -206,31 +246,27 @@ export async function putPrice(client: PostgresClient, change: PriceChange): Pro
     position: number;
     provider_model: string;
     kind: ModelKind;
-    price: string | null;
+    prices: readonly PriceColumns[] | null;
   }>(
-    `SELECT s.position, s.provider_model, m.kind, ${STORED_PRICE} AS price
-       FROM served_by s JOIN models m ON m.id = s.model_id LEFT JOIN prices p ON p.version = s.price_version
+    `SELECT s.position, s.provider_model, m.kind, ${STORED_PRICES} AS prices
+       FROM served_by s JOIN models m ON m.id = s.model_id
       WHERE s.model_id = $1 AND s.provider_id = $2 AND ($3::text IS NULL OR s.provider_model = $3)`,
     [model, provider, providerModel],
   );
   const [first] = rows;
   if (first === undefined) return invalid('provider', 'does not serve the model so');
-  const problem = price === null ? null : priceProblem(first.kind, price);
+  const problem = price === null ? null : pricesProblem(first.kind, price);
   if (problem !== null) return invalid('price', `is not whole: ${problem}`);
-  for (const { position, provider_model, price: stored } of rows) {
-    const deployment = {
-      provider,
-      providerModel: provider_model,
-      price: price === null ? null : readPrice(first.kind, price),
-    };
-    const present = stored === null ? null : storedAmounts(stored);
-    if (JSON.stringify(present) === JSON.stringify(amountsOf(deployment))) continue;
-    const version = price === null ? null : await insertPrice(client, model, deployment);
-    await client.query('UPDATE served_by SET price_version = $3 WHERE model_id = $1 AND position = $2', [
-      model,
-      position,
-      version,
-    ]);
+  const [firstPrice = null, ...furtherPrices] = price === null ? [] : readPrices(first.kind, price);
+  for (const { position, provider_model, prices } of rows) {
+    const deployment = { provider, providerModel: provider_model, price: firstPrice, furtherPrices };
+    const stored = readStored(prices);
+    const [version = null, ...further] = await versionsOf(client, model, deployment, stored);
+    if (stored.map((known) => known.version).join() === [version ?? [], ...further].flat().join()) continue;
+    await client.query(
+      'UPDATE served_by SET price_version = $3, further_prices = $4 WHERE model_id = $1 AND position = $2',
+      [model, position, version, further],
+    );
   }
   return null;
 }

@@ -109,6 +109,7 @@ export class RelayInHand {
       {
         provider: { auth: 'bearer', apiKey: 'k' },
         modelJson: Buffer.from('"m"'),
+        insteadOfModel: null,
         modelText: Buffer.from('m'),
         asksForUsage,
       },

@@ -78,7 +78,12 @@ function withoutOptions(body: string, asked: boolean): string {
 }
 
 const deployment = (model: string, asksForUsage: boolean): Deployment =>
-  ({ modelJson: jsonModelId(model), modelText: Buffer.from(model), asksForUsage }) as Partial<Deployment> as Deployment;
+  ({
+    modelJson: jsonModelId(model),
+    insteadOfModel: null,
+    modelText: Buffer.from(model),
+    asksForUsage,
+  }) as Partial<Deployment> as Deployment;
 
 /** What goes to the provider of a deployment. */
 function sentOf(

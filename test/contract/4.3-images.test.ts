@@ -63,6 +63,7 @@ describe('images', () => {
   before(async () => {
     upstream = await startFakeUpstream(answer);
     tollgate = await startTollgate({
+      clickhouse: 'away',
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models: CONTRACT_MODELS }),
     });
   });

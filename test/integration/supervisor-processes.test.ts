@@ -131,7 +131,7 @@ describe('supervisor', () => {
       directory,
       env: { FAKE_DRAIN_MS: '1500', FAKE_INFLIGHT: '3' },
     });
-    await waitFor('a note', fake.printed, (printed) => printed.includes('Starting: '));
+    await waitFor('a note of jobs', fake.printed, (printed) => printed.includes('Starting: waiting for jobs'));
     assert.match(fake.printed(), /^Starting: waiting for jobs \(Postgres and ClickHouse\)\.$/m);
     unlinkSync(slow);
     await untilAnnounced(fake);

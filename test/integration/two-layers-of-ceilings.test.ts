@@ -53,6 +53,7 @@ describe('ceilings in two layers', () => {
   before(async () => {
     upstream = await startFakeUpstream(() => ONE_TOKEN_REPLY);
     tollgate = await startTollgate({
+      clickhouse: 'away',
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url }),
       env: { ADMIN_TOKEN },
     });

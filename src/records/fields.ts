@@ -117,7 +117,7 @@ export const FIELDS = {
   /** Its columns and names are those of USAGE_FIELDS. */
   usage: end(nullable(usage), {}),
   /** What else the cost depends on, as far as it is not plain: with it a bill can be rated again. */
-  usageDetails: optionalEnd(nullable(details), { postgres: 'usage_details' }),
+  usageDetails: optionalEnd(nullable(details), { postgres: 'usage_details', generation: 'usage_details' }),
   usageSource: ending(nullable(word<UsageSource>()), { postgres: 'usage_source', clickhouse: 'usage_source' }),
   billingStatus: ending(oneOf('final', 'pending', 'not_billed', 'cancelled'), {
     postgres: 'billing_status',

@@ -11,6 +11,7 @@ const UNKNOWN: Generation = {
   streamed: false,
   inputTokens: null,
   outputTokens: null,
+  usageDetails: null,
   billingStatus: 'pending',
   charge: null,
   ratedCost: null,

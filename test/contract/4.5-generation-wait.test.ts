@@ -23,6 +23,7 @@ const pending = (id: string): Generation => ({
   streamed: false,
   inputTokens: null,
   outputTokens: null,
+  usageDetails: null,
   billingStatus: 'pending',
   charge: null,
   ratedCost: null,

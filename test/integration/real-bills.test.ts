@@ -75,7 +75,7 @@ describe('prices with terms', () => {
       'the execution to be posted',
       () =>
         ledger.query(
-          `SELECT charge::text, suspense::text, rated_cost::text AS rated, authorized_amount::text AS held, error_code,
+          `SELECT id, charge::text, suspense::text, rated_cost::text AS rated, authorized_amount::text AS held, error_code,
                   provider_model AS served, usage_details AS details, price_version,
                   floor(extract(epoch FROM admitted_at) * 1000)::text AS admitted
              FROM generations WHERE id = $1 AND outcome IS NOT NULL`,
@@ -100,6 +100,10 @@ describe('prices with terms', () => {
     // (40 × 2 500 000 + 3 × 20 000 000) × 1.1 + 500 000 000
     assert.deepEqual([row['charge'], row['suspense'], row['error_code']], ['676000000', '0', null]);
     assert.deepEqual([row['served'], row['details']], ['second', { service_tier: 'priority' }]);
+    const headers = { authorization: `Bearer ${KEYS.acme}` };
+    const record = await httpCall(`${tollgate.url}/v1/generation?id=${String(row['id'])}`, { headers, method: 'GET' });
+    const { data } = JSON.parse(record.body.toString()) as { data: Record<string, unknown> };
+    assert.deepEqual(data['usage_details'], { service_tier: 'priority' });
     const bytes = BigInt(JSON.stringify({ model: 'sim/small', messages: [{ role: 'user', content: 'hi' }] }).length);
     // The bytes of the body at least, at 2 500 000 × 1.1, and 50 × 20 000 000 × 1.1.
     assert.ok(BigInt(String(row['held'])) > bytes * 2_750_000n + 1_100_000_000n, String(row['held']));

@@ -16,6 +16,7 @@ import {
   VIRTUAL_MODEL,
 } from '../support/plane-in-process.ts';
 import { principalOf } from '../support/principals.ts';
+import { priceOf } from '../support/real-bills.ts';
 import { waitFor } from '../support/waiting.ts';
 
 const CHAT = '/v1/chat/completions';
@@ -25,14 +26,19 @@ const ONE_CHEAP_REQUEST = 20_000_000n;
 
 let count = 0;
 /** Of a turn of its own. */
-const body = (): string => {
+const body = (fields: object = {}): string => {
   count += 1;
   return JSON.stringify({
     model: VIRTUAL_MODEL,
     max_tokens: 1_000,
+    ...fields,
     messages: [{ role: 'user', content: `a question of its own, number ${count}, to be judged` }],
   });
 };
+
+/** Of the dear model alone: a price for a service tier. */
+const { terms = assert.fail() } = priceOf({ input: '1', output: '1', service_tiers: { flex: '0.5' } });
+const TERMS = { terms };
 
 function limit(id: string, kind: PrincipalLimit['kind'], amount: bigint): PrincipalLimit {
   return {
@@ -73,7 +79,7 @@ describe('auto routing', () => {
     const large = modelServedBy('sim/large', provider, { maxOutputTokens: 100_000 });
     const dear = large.servedBy.map((served) => ({
       ...served,
-      price: served.price === null ? null : { ...served.price, output: (served.price.output ?? 0n) * 100n },
+      price: served.price === null ? null : { ...served.price, output: (served.price.output ?? 0n) * 100n, ...TERMS },
     }));
     plane = await PlaneInProcess.start({
       providerUrl: upstream.url,
@@ -170,6 +176,14 @@ describe('auto routing', () => {
     const answer = await call('rich');
     assert.deepEqual([answer.status, answer.headers['x-service-routed-model']], [200, 'sim/small']);
     assert.equal(classifier.arrived - arrived, 1);
+    await untilNothingIsUnderWay();
+  });
+
+  test('a candidate without a price for the service tier that is named is passed over', async () => {
+    const flex = await callRoute(plane.url + CHAT, { key: 'rich', body: body({ service_tier: 'flex' }) });
+    assert.deepEqual([flex.status, flex.headers['x-service-routed-model']], [200, 'sim/large']);
+    const scale = await callRoute(plane.url + CHAT, { key: 'rich', body: body({ service_tier: 'scale' }) });
+    assert.deepEqual([scale.status, scale.body.includes('service_tier')], [422, true]);
     await untilNothingIsUnderWay();
   });
 

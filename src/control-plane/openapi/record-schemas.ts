@@ -18,7 +18,19 @@ const SCHEMAS: Readonly<Record<Kind, z.ZodType>> = {
   duration: z.int(),
   amount: z.string(),
   usage: z.unknown(),
-  details: z.unknown(),
+  details: z
+    .object({
+      cache_write_1h_tokens: z.int().optional(),
+      service_tier: z.string().optional(),
+      speed: z.string().optional(),
+      inference_geo: z.string().optional(),
+      input_audio_tokens: z.int().optional(),
+      cached_audio_tokens: z.int().optional(),
+      output_audio_tokens: z.int().optional(),
+      reported_cost_usd: z.string().optional(),
+      calls: z.record(z.string(), z.int().nullable()).optional(),
+    })
+    .meta({ description: 'What the cost depends on beside the counts. Absent: nothing.' }),
   route: z.unknown(),
 };
 

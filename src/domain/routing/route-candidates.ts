@@ -11,8 +11,9 @@ export type PickedBy = (typeof PICKED_BY)[number];
 
 /**
  * Why a candidate was passed over. `unavailable`: it is not in the catalog, or inactive. `not_permitted`: the caller
- * may not use it. `no_price`: the caller is billed and it has no price. `context_too_small`: the conversation, by its
- * estimated size, does not fit. `signed_reasoning`: the history contains another model's reasoning.
+ * may not use it. `no_price`: the caller is billed and it has no price, or none for a service tier, a speed or a tool
+ * that the request names. `context_too_small`: the conversation, by its estimated size, does not fit.
+ * `signed_reasoning`: the history contains another model's reasoning.
  */
 export const REJECTION_REASONS = [
   'unavailable',
@@ -39,6 +40,8 @@ export interface CandidateParams {
   /** Public ids; null: every model. */
   readonly allowedModels: ReadonlySet<string> | null;
   readonly isBilled: boolean;
+  /** Whether the model has a price for all that the request names. Absent: it names nothing, or none has. */
+  readonly canPrice?: ((model: Model) => boolean) | undefined;
   /** Size of the conversation in tokens, usually an estimate. */
   readonly conversationTokens: number;
   /** The request's own output limit. */
@@ -190,7 +193,7 @@ function judge(candidate: RoutingCandidate, params: CandidateParams): Judged {
   const model = params.modelNamed(candidate.id);
   const rejection =
     rejectUncallable(model, params.allowedModels) ??
-    (model !== null && params.isBilled && !isPriced(model, params.api) ? 'no_price' : null) ??
+    (model !== null && params.isBilled && !isPriced(model, params) ? 'no_price' : null) ??
     (model !== null && !isLargeEnough(model, params) ? 'context_too_small' : null);
   return { candidate, model, rejection };
 }
@@ -204,8 +207,9 @@ function rejectUncallable(model: Model | null, allowedModels: ReadonlySet<string
  * A model that does not serve the called API fails as if the client had named it (spec 4.11), so it is not rejected
  * here. Token counts are free.
  */
-function isPriced({ servedBy }: Model, api: RoutedApi): boolean {
-  return api === 'count_tokens' || servedBy.every(({ apis, price }) => price !== null || !apis.includes(api));
+function isPriced(model: Model, { api, canPrice }: CandidateParams): boolean {
+  if (api === 'count_tokens') return true;
+  return canPrice?.(model) ?? model.servedBy.every(({ apis, price }) => price !== null || !apis.includes(api));
 }
 
 /**

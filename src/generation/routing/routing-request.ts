@@ -3,6 +3,7 @@
 
 import { hash } from 'node:crypto';
 import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
+import type { Model } from '../../domain/models/catalog.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Baseline } from '../../domain/routing/baseline-cost.ts';
 import type { PreparedConversation, RoutedApi } from '../../domain/routing/conversation/prepared-conversation.ts';
@@ -12,6 +13,7 @@ import { continueRoute, decideRoute, type Judgement, type RouteDecision } from '
 import type { TurnHashes } from '../../domain/routing/model-route.ts';
 import { type CandidateParams, RouteCandidates } from '../../domain/routing/route-candidates.ts';
 import type { RoutingPolicy } from '../../domain/routing/routing-policy.ts';
+import { pricedDeployments } from '../catalog/priced-deployments.ts';
 import type { SavedResponses } from '../catalog/saved-responses.ts';
 import type { ServingCatalog } from '../catalog/serving-catalog.ts';
 import type { RequestBounds } from '../dialects/dialect.ts';
@@ -103,9 +105,30 @@ export function candidateParams(
     modelNamed: (name: string) => catalog.byName.get(name)?.model ?? null,
     allowedModels: principal.allowedModels,
     isBilled: principal.billed,
+    canPrice: principal.billed ? canPrice(policy, api, bounds, catalog) : undefined,
     conversationTokens: estimateTokens(body.length, prepared?.textBytes ?? body.length, previous),
     outputTokensMax: bounds.outputTokensMax,
   };
+}
+
+/**
+ * Which models have a price for what the request names. undefined: it names nothing, or no candidate has one, so that
+ * admission refuses it and says why.
+ */
+function canPrice(
+  policy: RoutingPolicy,
+  api: RoutedApi,
+  { named }: RequestBounds,
+  catalog: ServingCatalog,
+): ((model: Model) => boolean) | undefined {
+  if (named === undefined) return undefined;
+  const prices = (model: Model): boolean => {
+    const deployments = catalog.byName.get(model.id)?.deployments.get(api);
+    // A model that does not serve the called API fails as if the client had named it (spec 4.11).
+    return deployments === undefined || !('kind' in pricedDeployments(deployments, named));
+  };
+  const models = policy.tiers.flatMap((tier) => tier.models.map(({ id }) => catalog.byName.get(id)?.model));
+  return models.some((model) => model !== undefined && prices(model)) ? prices : undefined;
 }
 
 /**

@@ -50,6 +50,10 @@ export interface Config {
   readonly connectionsPerAddress: number;
   /** Origins whose pages may call the gateway from a browser; null: none. */
   readonly corsOrigins: '*' | ReadonlySet<string> | null;
+  /** Which HTTP client calls providers directly over HTTP/1.1. */
+  readonly upstreamClient: 'own' | 'undici';
+  /** The proxies that providers are called through; null: none. */
+  readonly proxies: { readonly https: string | null; readonly http: string | null; readonly none: string };
   /** Addresses and networks to which `connectionsPerAddress` does not apply. */
   readonly trustedAddresses: readonly string[];
   readonly drainSeconds: number;
@@ -221,6 +225,10 @@ const SETTINGS = z.object({
       'must be "*", or origins such as https://app.example, without a path, with commas between',
     )
     .optional(),
+  UPSTREAM_CLIENT: z.enum(['own', 'undici'], 'must be own or undici').optional(),
+  HTTPS_PROXY: address(['http:', 'https:', 'socks5:']),
+  HTTP_PROXY: address(['http:', 'https:', 'socks5:']),
+  NO_PROXY: text(/^[\x20-\x7e]{1,10000}$/, 'must be names and addresses with commas between'),
   TRUSTED_ADDRESSES: z
     .string()
     .transform((value) => (value === 'none' ? [] : value.split(',').map((entry) => entry.trim())))
@@ -251,12 +259,24 @@ const SECRET_SETTINGS: ReadonlySet<string> = new Set([
   'MASTER_KEY',
   'ADMIN_TOKEN',
   'DELEGATION_KEY',
+  // They may have a user and a password.
+  'HTTPS_PROXY',
+  'HTTP_PROXY',
 ]);
+
+/** Settings that are not Tollgate's own, and that many systems have in small letters. */
+const KNOWN_IN_SMALL_LETTERS: ReadonlySet<string> = new Set(['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY']);
+
+function lowerCase(name: string, environment: Environment): string | undefined {
+  return KNOWN_IN_SMALL_LETTERS.has(name) ? environment[name.toLowerCase()] : undefined;
+}
 
 /** Reads the settings; throws one ConfigFault that names every wrong one. An empty value counts as not set. */
 export function readConfig(environment: Environment, workingDirectory: string = process.cwd()): Config {
   const given = Object.fromEntries(
-    SETTING_NAMES.map((name) => [name, environment[name]]).filter(([, value]) => value !== undefined && value !== ''),
+    SETTING_NAMES.map((name) => [name, environment[name] ?? lowerCase(name, environment)]).filter(
+      ([, value]) => value !== undefined && value !== '',
+    ),
   );
   const result = SETTINGS.safeParse(given);
   if (!result.success) throw new ConfigFault(describeIssues(result.error.issues, given));
@@ -289,6 +309,12 @@ export function readConfig(environment: Environment, workingDirectory: string = 
     connectionsMax: settings.CONNECTIONS_MAX ?? 16_384,
     connectionsPerAddress: settings.CONNECTIONS_PER_ADDRESS ?? 2_048,
     corsOrigins: settings.CORS_ORIGINS ?? null,
+    upstreamClient: settings.UPSTREAM_CLIENT ?? 'own',
+    proxies: {
+      https: settings.HTTPS_PROXY ?? null,
+      http: settings.HTTP_PROXY ?? null,
+      none: settings.NO_PROXY ?? '',
+    },
     trustedAddresses: settings.TRUSTED_ADDRESSES ?? LOOPBACK,
     drainSeconds: settings.DRAIN_SECONDS ?? 30,
     spoolReserveBytes: settings.SPOOL_RESERVE_BYTES ?? 67_108_864,

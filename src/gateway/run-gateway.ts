@@ -193,7 +193,11 @@ async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held
     authenticator: new Authenticator(findPrincipalIn(postgres, config), clock, failureOf('identity')),
     workers: new WorkerPool({ threads: config.workerThreads, queueBytesMax: COUNT_QUEUE_BYTES_MAX, log, metrics }),
     buffers: new BufferPool({ lentBytesMax: config.bodyMemoryBytes }),
-    providers: new ProviderCalls(metrics, clock, (provider, status) => refusedKeys.add(provider, status)),
+    providers: new ProviderCalls(metrics, clock, {
+      onKeyRefused: (provider, status) => refusedKeys.add(provider, status),
+      client: config.upstreamClient,
+      proxies: config.proxies,
+    }),
     refusedKeys,
     refusalLog,
     postingFence,

@@ -5,9 +5,9 @@
 // the pooled buffer of the body for itself until its own write has called back. Nothing in it is changed in between.
 
 import type { Buffer } from 'node:buffer';
-import type { KeyRefusalWording } from '../domain/models/provider.ts';
+import type { KeyRefusalWording, ProviderTimeouts } from '../domain/models/provider.ts';
 import type { Clock } from '../platform/clock.ts';
-import type { Connection, ExchangeListener, UpstreamFault } from './http1/connection.ts';
+import type { CallConnection, ExchangeListener, UpstreamFault } from './call-connection.ts';
 import type { ReplyHead } from './http1/reply-head.ts';
 import { requestHead, type UpstreamRequest } from './http1/request-head.ts';
 import { type ExaminedCall, KeyRefusal, mayRefuseKey } from './key-refusal.ts';
@@ -26,14 +26,41 @@ export interface CallObserver {
 
 const UNOBSERVED: CallObserver = { wordings: [], onFault: () => undefined, onKeyRefused: () => undefined };
 
-/** What a call needs of the address it goes to (origin.ts). */
+/** What a call needs of the address it goes to. */
 export interface CallOrigin {
   /** The value of the `host` header. */
   readonly host: string;
   readonly clock: Clock;
   /** The number of calls whose reply has not ended: each call counts itself. */
   openCalls: number;
-  connect(nowMs: number, onNewConnection: boolean): Connection;
+  connect(nowMs: number, onNewConnection: boolean): CallConnection;
+}
+
+/** The connections to one address: of our own client (origin.ts), or of undici. */
+export interface ProviderOrigin extends CallOrigin {
+  readonly timeouts: Readonly<Required<ProviderTimeouts>>;
+  /** Ends what has run out of time. The process's coarse clock must call this: without it there are no timeouts. */
+  trim(): void;
+  /** Closes idle connections now, and others when their call has ended. */
+  close(): Promise<void>;
+}
+
+/** Starts a call. The handler hears of its end exactly once, unless the call is aborted first. */
+export function startCall(
+  origin: CallOrigin,
+  request: UpstreamRequest,
+  handler: ReplyHandler,
+  observer?: CallObserver,
+): UpstreamCall {
+  const call = new UpstreamCall(origin, request, handler, observer);
+  try {
+    call.send(false);
+  } catch (fault) {
+    // Otherwise the connection that got the request would keep its body.
+    call.abort();
+    throw fault;
+  }
+  return call;
 }
 
 /** How much of a discarded reply is read, and for how long, so that its connection can be kept. */
@@ -43,7 +70,7 @@ const DISCARDING_MS = 2_000;
 export class UpstreamCall implements ExchangeListener, ExaminedCall {
   /** False once the call was aborted or discarded: its handler is not called any more. */
   isHeard = true;
-  private connection: Connection | null = null;
+  private connection: CallConnection | null = null;
   private readonly origin: CallOrigin;
   private readonly observer: CallObserver;
   private handler: ReplyHandler;
@@ -76,7 +103,7 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
     this.connection.begin(request, head, this, nowMs);
   }
 
-  onHead({ status, headers }: ReplyHead): void {
+  onHead({ status, headers }: Pick<ReplyHead, 'status' | 'headers'>): void {
     this.request = null;
     if (mayRefuseKey(status)) this.handler = new KeyRefusal(this.handler, this, this.observer.wordings);
     this.handler.onReplyStart(status, headers);

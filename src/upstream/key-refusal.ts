@@ -3,7 +3,7 @@
 
 import { Buffer } from 'node:buffer';
 import type { KeyRefusalWording } from '../domain/models/provider.ts';
-import type { UpstreamFault } from './http1/connection.ts';
+import type { UpstreamFault } from './call-connection.ts';
 import type { ReplyHeaders } from './http1/reply-head.ts';
 import { EXAMINED_BYTES_MAX, refusesKey } from './refused-key.ts';
 import { type ReplyHandler, ReplyStage } from './reply-handler.ts';

@@ -3,12 +3,13 @@
 
 import type { ProviderTimeouts } from '../domain/models/provider.ts';
 import { type Clock, systemClock } from '../platform/clock.ts';
-import { type CallObserver, type CallOrigin, UpstreamCall } from './call.ts';
+import { type CallObserver, type ProviderOrigin, startCall, type UpstreamCall } from './call.ts';
 import { Connection, type ConnectionOwner } from './http1/connection.ts';
 import { NameLookups } from './http1/name-lookups.ts';
 import type { Peer } from './http1/open-socket.ts';
 import type { UpstreamRequest } from './http1/request-head.ts';
 import type { ReplyHandler } from './reply-handler.ts';
+import type { TlsOptions } from './tls-files.ts';
 
 export type UpstreamTimeouts = Readonly<Required<ProviderTimeouts>>;
 
@@ -20,7 +21,10 @@ export const UPSTREAM_TIMEOUTS: UpstreamTimeouts = {
   totalMs: 3_600_000,
 };
 
-export class UpstreamOrigin implements ConnectionOwner, CallOrigin {
+/** A connection is lent for so long at most, so that a provider which moves is followed. */
+export const LENT_MS_MAX = 600_000;
+
+export class UpstreamOrigin implements ConnectionOwner, ProviderOrigin {
   readonly origin: string;
   /** The number of calls whose reply has not ended. */
   openCalls = 0;
@@ -40,6 +44,7 @@ export class UpstreamOrigin implements ConnectionOwner, CallOrigin {
     timeouts: UpstreamTimeouts = UPSTREAM_TIMEOUTS,
     clock: Clock = systemClock,
     names = new NameLookups(clock),
+    tls: TlsOptions = {},
   ) {
     this.origin = origin;
     this.timeouts = timeouts;
@@ -47,21 +52,12 @@ export class UpstreamOrigin implements ConnectionOwner, CallOrigin {
     const url = new URL(origin);
     const isTls = url.protocol === 'https:';
     const port = url.port === '' ? (isTls ? 443 : 80) : Number(url.port);
-    this.peer = { isTls, host: url.hostname.replace(/^\[|\]$/g, ''), port, lookup: names.lookup, session: null };
+    this.peer = { isTls, host: url.hostname.replace(/^\[|\]$/g, ''), port, lookup: names.lookup, tls, session: null };
     this.host = url.host;
   }
 
-  /** Starts a call. The handler hears of its end exactly once, unless the call is aborted first. */
   call(request: UpstreamRequest, handler: ReplyHandler, observer?: CallObserver): UpstreamCall {
-    const call = new UpstreamCall(this, request, handler, observer);
-    try {
-      call.send(false);
-    } catch (fault) {
-      // Otherwise the connection that got the request would keep its body.
-      call.abort();
-      throw fault;
-    }
-    return call;
+    return startCall(this, request, handler, observer);
   }
 
   connect(nowMs: number, onNewConnection: boolean): Connection {
@@ -73,7 +69,8 @@ export class UpstreamOrigin implements ConnectionOwner, CallOrigin {
     for (;;) {
       const connection = this.free.pop();
       if (connection === undefined) return null;
-      if (!connection.closed && nowMs < connection.lendableUntilMs) return connection;
+      const isYoung = nowMs - connection.openedAtMs < LENT_MS_MAX;
+      if (!connection.closed && isYoung && nowMs < connection.lendableUntilMs) return connection;
       connection.close();
     }
   }
@@ -97,10 +94,6 @@ export class UpstreamOrigin implements ConnectionOwner, CallOrigin {
     last.index = connection.index;
   }
 
-  /**
-   * Ends calls and idle connections that have run out of time. The process's coarse clock must call this: without it
-   * there are no timeouts.
-   */
   trim(): void {
     const nowMs = this.clock.monotonicMs();
     // A closed connection is replaced by the last one, which was checked already.
@@ -110,7 +103,6 @@ export class UpstreamOrigin implements ConnectionOwner, CallOrigin {
     this.free.length = kept;
   }
 
-  /** Closes idle connections now, and others when their call has ended. */
   async close(): Promise<void> {
     this.closing = true;
     for (const connection of this.free) connection.close();

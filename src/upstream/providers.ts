@@ -2,18 +2,21 @@
 // counts of what the calls met.
 
 import type { Buffer } from 'node:buffer';
-import type { Provider, ProviderTimeouts } from '../domain/models/provider.ts';
+import type { Provider } from '../domain/models/provider.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Counter, MetricsRegistry } from '../platform/metrics.ts';
-import type { CallObserver, UpstreamCall } from './call.ts';
+import { type CallObserver, type ProviderOrigin, startCall, type UpstreamCall } from './call.ts';
+import type { UpstreamFault } from './call-connection.ts';
 import type { Credential } from './credential.ts';
 import type { ForwardedHeaders } from './header-policy.ts';
-import type { UpstreamFault } from './http1/connection.ts';
 import { NameLookups } from './http1/name-lookups.ts';
 import type { OutgoingBody, UpstreamRequest } from './http1/request-head.ts';
 import { UPSTREAM_TIMEOUTS, UpstreamOrigin, type UpstreamTimeouts } from './origin.ts';
+import { NO_PROXIES, type ProxySettings, proxyOf } from './proxy-of.ts';
 import type { ReplyHandler } from './reply-handler.ts';
 import { ProviderAddress, type RequestTarget } from './request-target.ts';
+import { readTlsFiles } from './tls-files.ts';
+import { UndiciOrigin, type UndiciParams } from './undici/undici-origin.ts';
 
 export interface ProviderRequest extends RequestTarget {
   readonly method: UpstreamRequest['method'];
@@ -30,29 +33,42 @@ export interface Providers {
 }
 
 interface Callee {
-  readonly origin: UpstreamOrigin;
+  readonly origin: ProviderOrigin;
   readonly address: ProviderAddress;
   readonly observer: CallObserver;
 }
 
+/** Which client calls providers that are called directly over HTTP/1.1. */
+export type UpstreamClient = 'own' | 'undici';
+
+export interface ProviderCallOptions {
+  /** A provider does not accept the key that it was called with. */
+  readonly onKeyRefused?: (provider: Provider, status: number) => void;
+  readonly client?: UpstreamClient;
+  readonly proxies?: ProxySettings;
+}
+
 export class ProviderCalls implements Providers {
   /** By origin and timeouts. */
-  private readonly origins = new Map<string, UpstreamOrigin>();
+  private readonly origins = new Map<string, ProviderOrigin>();
   /** By the catalog's own object, so that a request parses nothing; a changed catalog has new ones. */
   private readonly callees = new WeakMap<Provider, Callee>();
   private readonly faults: Counter<readonly ['provider', 'kind']>;
   private readonly clock: Clock;
   private readonly names: NameLookups;
   private readonly onKeyRefused: (provider: Provider, status: number) => void;
+  private readonly client: UpstreamClient;
+  private readonly proxies: ProxySettings;
 
-  /** `onKeyRefused`: a provider does not accept the key that it was called with. */
   constructor(
     metrics: MetricsRegistry,
     clock: Clock,
-    onKeyRefused: (provider: Provider, status: number) => void = () => undefined,
+    { onKeyRefused = () => undefined, client = 'own', proxies = NO_PROXIES }: ProviderCallOptions = {},
   ) {
     this.clock = clock;
     this.onKeyRefused = onKeyRefused;
+    this.client = client;
+    this.proxies = proxies;
     this.names = new NameLookups(clock);
     this.faults = metrics.counter('tollgate_upstream_errors_total', 'Calls to providers that failed, by kind', [
       'provider',
@@ -66,7 +82,8 @@ export class ProviderCalls implements Providers {
   call(provider: Provider, request: ProviderRequest, handler: ReplyHandler): UpstreamCall {
     const { origin, address, observer } = this.calleeOf(provider);
     const { method, credential, headers, body } = request;
-    return origin.call(
+    return startCall(
+      origin,
       {
         method,
         path: address.pathOf(request),
@@ -88,7 +105,7 @@ export class ProviderCalls implements Providers {
     if (callee === undefined) {
       const address = new ProviderAddress(provider);
       callee = {
-        origin: this.sharedOrigin(address.origin, provider.timeouts),
+        origin: this.sharedOrigin(address.origin, provider),
         address,
         observer: {
           wordings: provider.requests?.errors ?? [],
@@ -101,15 +118,26 @@ export class ProviderCalls implements Providers {
     return callee;
   }
 
-  private sharedOrigin(address: string, ownTimeouts: ProviderTimeouts | undefined): UpstreamOrigin {
-    const timeouts = { ...UPSTREAM_TIMEOUTS, ...ownTimeouts };
-    const key = [address, timeouts.connectMs, timeouts.firstByteMs, timeouts.idleMs, timeouts.totalMs].join(' ');
+  private sharedOrigin(address: string, provider: Provider): ProviderOrigin {
+    const timeouts = { ...UPSTREAM_TIMEOUTS, ...provider.timeouts };
+    const { proxy: ownProxy, http = 1, tls } = provider.requests ?? {};
+    const proxy = proxyOf(address, ownProxy, this.proxies);
+    const { connectMs, firstByteMs, idleMs, totalMs } = timeouts;
+    const key = JSON.stringify([address, connectMs, firstByteMs, idleMs, totalMs, proxy, http, tls]);
     let origin = this.origins.get(key);
     if (origin === undefined) {
-      origin = new UpstreamOrigin(address, timeouts, this.clock, this.names);
+      origin = this.makeOrigin({ origin: address, timeouts, proxy, http, tls: readTlsFiles(provider.id, tls ?? {}) });
       this.origins.set(key, origin);
     }
     return origin;
+  }
+
+  /** Our own client speaks HTTP/1.1 to providers that are called directly; all else is undici's. */
+  private makeOrigin(params: Omit<UndiciParams, 'clock' | 'names'>): ProviderOrigin {
+    const { clock, names } = this;
+    return this.client === 'own' && params.proxy === null && params.http === 1
+      ? new UpstreamOrigin(params.origin, params.timeouts, clock, names, params.tls)
+      : new UndiciOrigin({ ...params, clock, names });
   }
 
   private openCalls(): number {

@@ -1,7 +1,7 @@
 // The interface through which a provider's reply passes: from its call, through stages, to its last receiver.
 
 import type { Buffer } from 'node:buffer';
-import type { UpstreamFault } from './http1/connection.ts';
+import type { UpstreamFault } from './call-connection.ts';
 import type { ReplyHeaders } from './http1/reply-head.ts';
 
 /** Receives one reply. After `onReplyEnd`, `onKeyRefused` or `onReplyFault` nothing more is called. */

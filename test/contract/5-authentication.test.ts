@@ -367,7 +367,8 @@ function exampleOf(route: DescribedRoute): Readonly<Record<string, unknown>> {
     properties?: object;
   };
   const { required = [], properties = {} } = schema;
-  // A platform administrator has no active organization to mean.
-  const fields = [...required, ...Object.keys(properties).filter((field) => field === 'organization_id')];
+  // A platform administrator has no active organization to mean; a provider has an address where it has no preset.
+  const alsoNeeded = ['organization_id', 'base_url'];
+  const fields = [...required, ...Object.keys(properties).filter((field) => alsoNeeded.includes(field))];
   return Object.fromEntries(fields.map((field) => [field, values[field]]));
 }

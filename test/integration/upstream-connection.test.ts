@@ -810,3 +810,17 @@ describe('TLS', () => {
     assert.equal((await callTo(originAt(`http://localhost:${tls.port}`, clock)).ended).end, 'no_reply');
   });
 });
+
+test('a connection is lent for ten minutes at most, however often it is used', async () => {
+  const held = new HeldClock();
+  const raw = await startRawProvider(hello);
+  const origin = originAt(`http://127.0.0.1:${raw.port}`, held);
+  opened.push(raw, origin);
+  for (let seconds = 0; seconds < 600; seconds += 3) {
+    assert.equal((await callTo(origin).ended).end, 'end');
+    held.timeMs += 3_000;
+  }
+  assert.equal(raw.sockets.length, 1);
+  assert.equal((await callTo(origin).ended).end, 'end');
+  assert.equal(raw.sockets.length, 2);
+});

@@ -169,7 +169,8 @@ describe('a principal', () => {
     assert.deepEqual(standingOf('organization budget'), [300n, 700n, 'number']);
     assert.deepEqual(standingOf('team requests_per_minute'), [7n, 43n, 'object']);
     assert.deepEqual(standingOf('user requests_per_minute'), [0n, 40n, 'object']);
-    assert.deepEqual(standingOf('key concurrent_requests'), [null, null, 'object']);
+    // Leased places that no request has taken are free.
+    assert.deepEqual(standingOf('key concurrent_requests'), [0n, 3n, 'object']);
     assert.deepEqual(await readCurrentLimits(postgres, { limits: [] }), []);
     await tenant.setLimits({ kind: 'organization', organizationId }, budget(200n));
     const lowered = await readCurrentLimits(

@@ -184,7 +184,8 @@ export class PlaneInProcess {
     };
     this.leases = new QuotaLeases(this.leaseStore(), time, (fault) => this.faults.push(fault));
     this.workers = new WorkerPool({ threads: 1, queueBytesMax: 1 << 26, log: silentLog, metrics });
-    this.providers = new ProviderCalls(metrics, clock);
+    const client = process.env['UPSTREAM_CLIENT'] === 'undici' ? 'undici' : 'own';
+    this.providers = new ProviderCalls(metrics, clock, { client });
     const { providers } = this;
     const workers = {
       run: async (...task: Parameters<WorkerPool['run']>) => {

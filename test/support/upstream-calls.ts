@@ -2,7 +2,7 @@
 
 import type { Clock } from '../../src/platform/clock.ts';
 import { type CallObserver, UpstreamCall } from '../../src/upstream/call.ts';
-import type { UpstreamFault } from '../../src/upstream/http1/connection.ts';
+import type { UpstreamFault } from '../../src/upstream/call-connection.ts';
 import type { ReplyHeaders } from '../../src/upstream/http1/reply-head.ts';
 import type { UpstreamRequest } from '../../src/upstream/http1/request-head.ts';
 import { UpstreamOrigin, type UpstreamTimeouts } from '../../src/upstream/origin.ts';

@@ -63,6 +63,8 @@ describe('settings', () => {
         connectionsMax: 16_384,
         connectionsPerAddress: 2_048,
         corsOrigins: null,
+        upstreamClient: 'own',
+        proxies: { https: null, http: null, none: '' },
         trustedAddresses: ['127.0.0.0/8', '::1'],
         drainSeconds: 30,
         spoolReserveBytes: 67_108_864,

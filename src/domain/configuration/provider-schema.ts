@@ -146,8 +146,8 @@ function requestsOf(provider: WrittenOut): RequestFields | null {
   return said.length === 0 ? null : (Object.fromEntries(said) as RequestFields);
 }
 
-function isSaid(value: string | object | undefined): boolean {
-  return value !== undefined && (typeof value === 'string' || Object.keys(value).length > 0);
+function isSaid(value: string | number | object | undefined): boolean {
+  return value !== undefined && (typeof value !== 'object' || Object.keys(value).length > 0);
 }
 
 /** A provider in the configuration file, which always has the key. */

@@ -3,7 +3,7 @@
 
 import { z } from 'zod';
 import { API_NAMES, type ApiName } from '../models/apis.ts';
-import type { ApiSettings, RequestSettings } from '../models/provider.ts';
+import type { ApiSettings, RequestSettings, TlsSettings } from '../models/provider.ts';
 import { PRESET_NAMES } from './presets.ts';
 
 const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}$/;
@@ -69,6 +69,18 @@ const wording = z
   })
   .refine(({ word, message }) => (word === undefined) !== (message === undefined), 'needs either word or message');
 
+const filePath = z.string().regex(/^\/[^\0]{1,4000}$/, 'must be the absolute path of a file');
+const PROXY = /^(https?|socks5):$/;
+/** What a provider's configuration says is shown; a proxy's password belongs into HTTPS_PROXY. */
+const isProxy = ({ protocol, username, password }: URL): boolean =>
+  PROXY.test(protocol) && username === '' && password === '';
+const proxyAddress = z
+  .string()
+  .refine(
+    (text) => text === 'none' || (URL.canParse(text) && isProxy(new URL(text))),
+    'must be none, or the address of a proxy without credentials: http://, https:// or socks5://',
+  );
+
 /** The keys of a provider that say how requests to it differ from the usual ones. */
 export const requestFields = {
   preset: z.enum(PRESET_NAMES).optional(),
@@ -78,6 +90,9 @@ export const requestFields = {
   apis: z.partialRecord(z.enum(API_NAMES), apiSettings).optional(),
   errors: z.array(wording).optional(),
   verify: z.strictObject({ path: pathTemplate }).optional(),
+  proxy: proxyAddress.optional(),
+  http: z.literal([1, 2], 'must be 1 or 2').optional(),
+  tls: z.strictObject({ ca: filePath.optional(), cert: filePath.optional(), key: filePath.optional() }).optional(),
 };
 const requestRules = z.strictObject(requestFields);
 
@@ -90,12 +105,17 @@ export interface RequestProblem {
 }
 
 /** What contradicts itself in the settings of an API. */
-export function requestProblems({ apis = {} }: RequestFields): readonly RequestProblem[] {
-  return Object.entries(apis).flatMap(([name, found]) => {
+export function requestProblems({ apis = {}, tls }: RequestFields): readonly RequestProblem[] {
+  const ofTls =
+    tls !== undefined && (tls.cert === undefined) !== (tls.key === undefined)
+      ? [{ path: ['tls'], message: 'needs cert and key together' }]
+      : [];
+  const ofApis = Object.entries(apis).flatMap(([name, found]) => {
     const api = name as ApiName;
     const problem = apiProblem(api, found as ApiFields);
     return problem === null ? [] : [{ path: ['apis', api, problem.field], message: problem.message }];
   });
+  return [...ofTls, ...ofApis];
 }
 
 function apiProblem(
@@ -119,9 +139,20 @@ export function readRequestSettings(found: RequestFields): RequestSettings {
     dropHeaders: found.drop_headers ?? [],
     apis: Object.fromEntries(apis),
     verifyPath: found.verify?.path ?? null,
+    ...(found.proxy === undefined ? {} : { proxy: found.proxy }),
+    http: found.http ?? 1,
+    ...(found.tls === undefined ? {} : { tls: tlsOf(found.tls) }),
     errors: (found.errors ?? []).map(({ status, word, message }) =>
       word === undefined ? { status, in: 'message', text: message ?? '' } : { status, in: 'word', text: word },
     ),
+  };
+}
+
+function tlsOf({ ca, cert, key }: NonNullable<RequestFields['tls']>): TlsSettings {
+  return {
+    ...(ca === undefined ? {} : { ca }),
+    ...(cert === undefined ? {} : { cert }),
+    ...(key === undefined ? {} : { key }),
   };
 }
 

@@ -54,8 +54,22 @@ export interface RequestSettings {
   readonly apis: Readonly<Partial<Record<ApiName, ApiSettings>>>;
   /** Behind the whole base URL: a GET that proves the key and costs nothing; null: the usual list of models. */
   readonly verifyPath: string | null;
+  /** The address of a proxy, or `none`; absent: what the environment says. */
+  readonly proxy?: string;
+  /** The version of HTTP; 2 only where it is said. */
+  readonly http: 1 | 2;
+  readonly tls?: TlsSettings;
   /** How it says that it refuses a key, beside the wordings that are known of every provider. */
   readonly errors: readonly KeyRefusalWording[];
+}
+
+/** Paths of PEM files on the machine that a gateway runs on. */
+export interface TlsSettings {
+  /** Authorities that are trusted beside the usual ones. */
+  readonly ca?: string;
+  /** The certificate by which the provider knows this gateway, and its key. */
+  readonly cert?: string;
+  readonly key?: string;
 }
 
 /** How requests on one API differ. Templates have `{model}`, the provider's name of the model, and `{path}`. */

@@ -3,7 +3,7 @@
 
 import type { Buffer } from 'node:buffer';
 import type { Clock } from '../../platform/clock.ts';
-import type { UpstreamFault } from '../../upstream/http1/connection.ts';
+import type { UpstreamFault } from '../../upstream/call-connection.ts';
 import { type ReplyHeaders, replyHeader } from '../../upstream/http1/reply-head.ts';
 import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
 import { isStored, type ReplyWatch, type StoredReplyWatch } from '../dialects/dialect.ts';

@@ -4,8 +4,8 @@
 import { Buffer } from 'node:buffer';
 import { type Exchange, type HeaderList, NO_HEADERS } from '../../http/exchange.ts';
 import type { Clock } from '../../platform/clock.ts';
+import type { UpstreamFault } from '../../upstream/call-connection.ts';
 import { passesToClient } from '../../upstream/header-policy.ts';
-import type { UpstreamFault } from '../../upstream/http1/connection.ts';
 import { type ReplyHeaders, replyHeader } from '../../upstream/http1/reply-head.ts';
 import type { ReplyHandler } from '../../upstream/reply-handler.ts';
 

@@ -2,7 +2,7 @@
 // refuses, or does not accept its key, as long as nothing of a reply was relayed. Cooldowns begin and end here.
 
 import type { UpstreamCall } from '../../upstream/call.ts';
-import type { UpstreamFault } from '../../upstream/http1/connection.ts';
+import type { UpstreamFault } from '../../upstream/call-connection.ts';
 import type { ReplyHeaders } from '../../upstream/http1/reply-head.ts';
 import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
 import type { Deployment } from '../catalog/serving-catalog.ts';

@@ -2,7 +2,7 @@
 // stream, and the end itself, be it a clean end, a cut or a refusal. What a client saw complete survives our death.
 
 import type { Buffer } from 'node:buffer';
-import type { UpstreamFault } from '../../upstream/http1/connection.ts';
+import type { UpstreamFault } from '../../upstream/call-connection.ts';
 import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
 import type { CapturedReply } from './capture.ts';
 

@@ -2,7 +2,7 @@
 
 import type { Clock } from '../../platform/clock.ts';
 import type { UpstreamCall } from '../../upstream/call.ts';
-import type { UpstreamFault } from '../../upstream/http1/connection.ts';
+import type { UpstreamFault } from '../../upstream/call-connection.ts';
 import type { ReplyHeaders } from '../../upstream/http1/reply-head.ts';
 import type { Providers } from '../../upstream/providers.ts';
 import type { ReplyHandler } from '../../upstream/reply-handler.ts';

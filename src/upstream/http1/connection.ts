@@ -16,24 +16,11 @@ import { assert } from '../../platform/assert.ts';
 import type { PooledBuffer } from '../../platform/buffer-pool.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { atTickEnd, isTickEnd, tickCount } from '../../platform/tick.ts';
+import type { CallConnection, ExchangeListener, UpstreamFault } from '../call-connection.ts';
 import { openSocket, type Peer } from './open-socket.ts';
-import type { ReplyHead } from './reply-head.ts';
 import { ReplyReader } from './reply-reader.ts';
 import type { UpstreamRequest } from './request-head.ts';
 import { gatherIfShort, sendSoon, TICKS_FOR_A_LOOK } from './sending.ts';
-
-/** How a call to a provider failed. */
-export type UpstreamFault =
-  /** No connection: not a byte was sent. */
-  | 'connect_failed'
-  /** A kept connection turned out dead before any reply byte: the provider had closed it. */
-  | 'stale_connection'
-  /** The bytes may have been sent; no reply came that could be read. */
-  | 'no_reply'
-  /** No reply came within the first-byte timeout. */
-  | 'first_byte_timeout'
-  /** The reply began and was cut, or stalled beyond the idle timeout. */
-  | 'cut';
 
 export interface ConnectionTimeouts {
   readonly connectMs: number;
@@ -41,17 +28,6 @@ export interface ConnectionTimeouts {
   readonly idleMs: number;
   /** Of a whole exchange. */
   readonly totalMs: number;
-}
-
-/** Hears what happens to the exchange that a connection carries. Nothing is told after `onEnd` or `onFault`. */
-export interface ExchangeListener {
-  onHead(head: ReplyHead): void;
-  /** A view on memory that the next read uses again. */
-  onBody(bytes: Buffer): void;
-  /** All that one read brought has been told, and the reply goes on. */
-  onPause(): void;
-  onEnd(): void;
-  onFault(fault: UpstreamFault): void;
 }
 
 /** The origin that owns a connection. */
@@ -84,10 +60,11 @@ const NOTHING = Buffer.alloc(0);
 /** All connections share this read buffer: what one read brings is dealt with before the next read. */
 const READ_BUFFER = Buffer.allocUnsafeSlow(65_536);
 
-export class Connection {
+export class Connection implements CallConnection {
   /** Its place among its owner's connections. */
   index = -1;
   closed = false;
+  readonly openedAtMs: number;
   /** While idle: until when it may be lent. */
   lendableUntilMs = 0;
   /** The present request has begun to go out. */
@@ -122,7 +99,8 @@ export class Connection {
 
   constructor(owner: ConnectionOwner) {
     this.owner = owner;
-    this.waitingSinceMs = owner.clock.monotonicMs();
+    this.openedAtMs = owner.clock.monotonicMs();
+    this.waitingSinceMs = this.openedAtMs;
     const onread = { buffer: READ_BUFFER, callback: this.onRead };
     this.socket = openSocket(owner.peer, { onread, onConnected: this.onConnected, onSession: this.onSession });
     this.socket.on('error', this.onError);

@@ -3,6 +3,7 @@
 import type { Buffer } from 'node:buffer';
 import { isIP, type LookupFunction, type OnReadOpts, connect as openPlain, type Socket } from 'node:net';
 import { connect as openTls } from 'node:tls';
+import type { TlsOptions } from '../tls-files.ts';
 
 /** Where connections go to. */
 export interface Peer {
@@ -11,6 +12,7 @@ export interface Peer {
   readonly host: string;
   readonly port: number;
   readonly lookup: LookupFunction;
+  readonly tls: TlsOptions;
   /** The last TLS session, with which the next connection saves a round trip. */
   session: Buffer | null;
 }
@@ -23,13 +25,16 @@ export interface SocketOwner {
 }
 
 export function openSocket(
-  { isTls, host, port, lookup, session }: Peer,
+  { isTls, host, port, lookup, tls, session }: Peer,
   { onread, onConnected, onSession }: SocketOwner,
 ): Socket {
   if (!isTls) return openPlain({ host, port, lookup, onread }, onConnected);
   // An address is no name to ask for (RFC 6066 3); the certificate is checked against it all the same.
   const servername = isIP(host) === 0 ? host : '';
+  const { ca, ...ownCertificate } = tls;
   const options = {
+    ...ownCertificate,
+    ...(ca === undefined ? {} : { ca: [...ca] }),
     host,
     port,
     lookup,

@@ -1,0 +1,220 @@
+// One exchange with a provider over undici. undici owns sockets, framing and parsing; the time limits are ours, told by
+// the origin's coarse clock, since undici's own are of connections and not of calls.
+
+import { Buffer } from 'node:buffer';
+import type { Dispatcher } from 'undici';
+import type { Clock } from '../../platform/clock.ts';
+import type { CallConnection, ExchangeListener, UpstreamFault } from '../call-connection.ts';
+import { HeaderLines, type UpstreamRequest } from '../http1/request-head.ts';
+import type { UpstreamTimeouts } from '../origin.ts';
+
+/** The origin that an exchange belongs to. */
+export interface ExchangeOwner {
+  readonly origin: string;
+  readonly clock: Clock;
+  readonly timeouts: UpstreamTimeouts;
+  /** Called once. `isWhole`: the reply came to its end, so what carried it can carry another one. */
+  onOver(exchange: UndiciExchange, isWhole: boolean): void;
+}
+
+const FIRST_FINAL_STATUS = 200;
+
+export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandler {
+  sent = false;
+  /** What carries it; the owner's to choose. */
+  readonly dispatcher: Dispatcher;
+  private readonly owner: ExchangeOwner;
+  /** Whether the connection that carries it now has carried another exchange before. */
+  private readonly isKept: () => boolean;
+  private isReused = false;
+  private listener: ExchangeListener | null = null;
+  private controller: Dispatcher.DispatchController | null = null;
+  private hasHead = false;
+  private isPaused = false;
+  private isOver = false;
+  private isBeginning = false;
+  private isPauseDue = false;
+  private waitingSinceMs = 0;
+  private endByMs = Number.POSITIVE_INFINITY;
+
+  constructor(owner: ExchangeOwner, dispatcher: Dispatcher, isKept: () => boolean) {
+    this.owner = owner;
+    this.dispatcher = dispatcher;
+    this.isKept = isKept;
+  }
+
+  begin(request: UpstreamRequest, _head: string, listener: ExchangeListener, nowMs: number): void {
+    const { owner, dispatcher } = this;
+    this.listener = listener;
+    this.waitingSinceMs = nowMs;
+    this.endByMs = nowMs + owner.timeouts.totalMs;
+    this.isBeginning = true;
+    dispatcher.dispatch(
+      {
+        origin: owner.origin,
+        path: request.path,
+        method: request.method,
+        headers: [...(request.ownHeaders?.headers ?? []), ...namesAndValues(request.headers)],
+        body: copyOf(request.body),
+      },
+      this,
+    );
+    this.isBeginning = false;
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.controller = controller;
+    if (this.isOver) {
+      giveUp(controller);
+      return;
+    }
+    this.sent = true;
+    this.isReused = this.isKept();
+    this.waitingSinceMs = this.owner.clock.monotonicMs();
+  }
+
+  onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
+    this.waitingSinceMs = this.owner.clock.monotonicMs();
+    if (this.isOver || status < FIRST_FINAL_STATUS) return;
+    this.hasHead = true;
+    this.tell((listener) => listener.onHead({ status, headers: headersOf(controller.rawHeaders) }));
+  }
+
+  onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.waitingSinceMs = this.owner.clock.monotonicMs();
+    this.tell((listener) => listener.onBody(chunk));
+    if (this.isPauseDue) return;
+    // undici does not say whether more of the same read follows, nor whether the reply ends with it.
+    this.isPauseDue = true;
+    setImmediate(this.pauseHere);
+  }
+
+  private readonly pauseHere = (): void => {
+    this.isPauseDue = false;
+    this.tell((listener) => listener.onPause());
+  };
+
+  onResponseEnd(): void {
+    const { listener } = this;
+    if (!this.settle(true)) return;
+    listener?.onEnd();
+  }
+
+  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
+    const fault = this.faultOf(error);
+    if (this.isBeginning) queueMicrotask(() => this.fail(fault));
+    else this.fail(fault);
+  }
+
+  private faultOf(error: Error): UpstreamFault {
+    if (this.hasHead) return 'cut';
+    if (!this.sent) return 'connect_failed';
+    return this.isReused && isLoss(error) ? 'stale_connection' : 'no_reply';
+  }
+
+  /** A fault of ours in a listener ends the one call, not the connections of others. */
+  private tell(what: (listener: ExchangeListener) => void): void {
+    const { listener } = this;
+    if (listener === null) return;
+    try {
+      what(listener);
+    } catch (fault) {
+      process.emitWarning(fault instanceof Error ? fault : String(fault));
+      this.fail(this.hasHead ? 'cut' : 'no_reply');
+    }
+  }
+
+  pause(): void {
+    if (this.isPaused) return;
+    this.isPaused = true;
+    this.controller?.pause();
+  }
+
+  resume(): void {
+    if (!this.isPaused) return;
+    this.isPaused = false;
+    this.waitingSinceMs = this.owner.clock.monotonicMs();
+    this.controller?.resume();
+  }
+
+  endWithin(listener: ExchangeListener, withinMs: number): void {
+    if (this.listener === listener) this.endByMs = Math.min(this.endByMs, this.owner.clock.monotonicMs() + withinMs);
+  }
+
+  /** Ends what is out of time. */
+  checkTime(nowMs: number): void {
+    const { connectMs, firstByteMs, idleMs } = this.owner.timeouts;
+    const waitedMs = nowMs - this.waitingSinceMs;
+    const isOverdue = nowMs > this.endByMs;
+    if (!this.sent) {
+      if (isOverdue || waitedMs > connectMs) this.fail('connect_failed');
+    } else if (!this.hasHead) {
+      if (isOverdue || waitedMs > firstByteMs) this.fail('first_byte_timeout');
+    } else if (isOverdue || (!this.isPaused && waitedMs > idleMs)) {
+      this.fail('cut');
+    }
+  }
+
+  abort(): void {
+    this.listener = null;
+    if (this.settle(false)) giveUp(this.controller);
+  }
+
+  private fail(fault: UpstreamFault): void {
+    const { listener } = this;
+    if (!this.settle(false)) return;
+    giveUp(this.controller);
+    listener?.onFault(fault);
+  }
+
+  /** False when it was over before. */
+  private settle(isWhole: boolean): boolean {
+    if (this.isOver) return false;
+    this.isOver = true;
+    this.listener = null;
+    this.owner.onOver(this, isWhole);
+    return true;
+  }
+}
+
+const GIVEN_UP = new Error('the call was given up');
+
+/**
+ * A turn of the event loop later: over HTTP/2 a stream that is reset in the tick in which it was opened makes Node's
+ * HTTP/2 write without end (undici 8.12.4 on Node 22; test/integration/upstream-transports.test.ts).
+ */
+function giveUp(controller: Dispatcher.DispatchController | null): void {
+  if (controller !== null) setImmediate(() => controller.abort(GIVEN_UP));
+}
+
+function namesAndValues(headers: UpstreamRequest['headers']): readonly string[] {
+  return headers instanceof HeaderLines ? headers.headers : headers;
+}
+
+/** undici may read it long after this exchange is over, so nothing of a pooled buffer is passed to it. */
+function copyOf(body: UpstreamRequest['body']): Buffer | null {
+  if (body === null) return null;
+  return body instanceof Uint8Array ? body : Buffer.concat(body.pieces);
+}
+
+type RawHeaders = Dispatcher.DispatchController['rawHeaders'];
+
+/** Names in lower case and values, alternating, one character a byte; HTTP/2 has them as an object. */
+function headersOf(raw: RawHeaders): string[] {
+  if (raw === null || raw === undefined) return [];
+  if (!Array.isArray(raw))
+    return Object.entries(raw).flatMap(([name, value]) =>
+      (Array.isArray(value) ? value : [value]).flatMap((one) => [name.toLowerCase(), String(one)]),
+    );
+  return raw.map((part, index) => {
+    const text = typeof part === 'string' ? part : Buffer.from(part).toString('latin1');
+    return index % 2 === 0 ? text.toLowerCase() : text;
+  });
+}
+
+const LOSSES = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
+
+/** The connection is gone, as that of a server which closes idle ones. */
+function isLoss(error: Error): boolean {
+  return LOSSES.has((error as NodeJS.ErrnoException).code ?? '');
+}

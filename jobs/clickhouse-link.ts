@@ -13,6 +13,7 @@ import { insertFacts, type RequestFact } from '../src/storage/clickhouse/facts.t
 import { identifyClickHouse } from '../src/storage/clickhouse/identity.ts';
 import { migrateClickHouse } from '../src/storage/clickhouse/migrate.ts';
 import { holdingAdvisoryLock } from '../src/storage/postgres/advisory-lock.ts';
+import { requestJobRun } from '../src/storage/postgres/job-runs.ts';
 import {
   claimFactsHome,
   type EmbeddedLock,
@@ -109,10 +110,11 @@ export class ClickHouseLink implements FactSink {
           machine: hostname(),
         });
         if (kind === 'embedded') this.#embeddedLock ??= await lockEmbedded({ url: databaseUrl, log });
+        // What was recorded before is in the ledger; a new installation has nothing there.
+        if (claim !== 'known') await requestJobRun(postgres, 'rebuild-facts');
         if (claim === 'moved')
           log.warn(
-            'facts are kept in the ClickHouse of CLICKHOUSE_URL from now on; those of the embedded one are in no ' +
-              'report',
+            'facts are kept in the ClickHouse of CLICKHOUSE_URL from now on, and made there anew from the ledger',
           );
       });
       return client;

@@ -27,6 +27,8 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   routing: async () => (await import('./commands/routing.ts')).routingCommand,
   reconcile: async () => (await import('./commands/reconcile.ts')).reconcileCommand,
   epoch: async () => (await import('./commands/epoch.ts')).epochCommand,
+  backup: async () => (await import('./commands/backup.ts')).backupCommand,
+  restore: async () => (await import('./commands/restore.ts')).restoreCommand,
   facts: async () => (await import('./commands/facts.ts')).factsCommand,
   audit: async () => (await import('./commands/audit.ts')).auditCommand,
   gateway: async () => (await import('./commands/gateway.ts')).gatewayCommand,

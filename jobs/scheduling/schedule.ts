@@ -5,7 +5,7 @@ import { createTask, type ScheduledTask } from 'node-cron';
 import { claimJobRun, finishJobRun } from '../../src/storage/postgres/job-runs.ts';
 import { checkLedger } from '../tasks/check-ledger.ts';
 import { checkPending } from '../tasks/check-pending.ts';
-import { compareFacts } from '../tasks/compare-facts.ts';
+import { compareFacts, rebuildFacts } from '../tasks/compare-facts.ts';
 import { dropOldFacts } from '../tasks/drop-old-facts.ts';
 import { forgetOldJobRuns } from '../tasks/forget-job-runs.ts';
 import { forgetPastLimitPools } from '../tasks/forget-past-limit-pools.ts';
@@ -19,8 +19,8 @@ import type { JobContext, JobResult } from './job.ts';
 
 export interface Job {
   readonly name: string;
-  /** In UTC. */
-  readonly cron: string;
+  /** In UTC; null: it runs only when it is requested. */
+  readonly cron: string | null;
   readonly run: (context: JobContext) => Promise<JobResult>;
   /** `cluster`: the first process that claims the due time runs the job, and the others skip it. */
   readonly lock: 'cluster';
@@ -43,6 +43,7 @@ export const JOBS: readonly Job[] = [
     run: (context) => compareFacts(context, { hours: 72 }),
     lock: 'cluster',
   },
+  { name: 'rebuild-facts', cron: null, run: rebuildFacts, lock: 'cluster' },
   { name: 'forget-job-runs', cron: '17 4 * * *', run: forgetOldJobRuns, lock: 'cluster' },
   { name: 'forget-refused-requests', cron: '47 4 * * *', run: forgetOldRefusedRequests, lock: 'cluster' },
   { name: 'forget-saved-responses', cron: '29 4 * * *', run: forgetOldSavedResponses, lock: 'cluster' },
@@ -59,19 +60,22 @@ export interface Schedule {
 
 export function startSchedule(context: JobContext, machine: string, jobs: readonly Job[] = JOBS): Schedule {
   const running = new Set<Promise<unknown>>();
-  const tasks: ScheduledTask[] = jobs.map((job) => {
+  const tasks: ScheduledTask[] = jobs.flatMap((job) => {
+    if (job.cron === null) return [];
     const run = async (dueAtMs: number): Promise<void> => {
       const finished = runDueJob(context, job, { dueAtMs, machine });
       running.add(finished);
       await finished.finally(() => running.delete(finished));
     };
-    return createTask(job.cron, ({ date }) => run(date.getTime()), {
-      name: job.name,
-      timezone: 'UTC',
-      noOverlap: true,
-      suppressMissedWarning: true,
-      logger: quiet(context),
-    });
+    return [
+      createTask(job.cron, ({ date }) => run(date.getTime()), {
+        name: job.name,
+        timezone: 'UTC',
+        noOverlap: true,
+        suppressMissedWarning: true,
+        logger: quiet(context),
+      }),
+    ];
   });
   for (const task of tasks) void task.start();
   return {
@@ -84,6 +88,7 @@ export function startSchedule(context: JobContext, machine: string, jobs: readon
 
 /** The next time at which a job is due. */
 export function nextDueTime({ name, cron }: Job): Date | null {
+  if (cron === null) return null;
   return createTask(cron, () => undefined, { name, timezone: 'UTC' }).getNextRuns(1)[0] ?? null;
 }
 

@@ -12,6 +12,7 @@ import {
   removeSegment,
   removeUnnamedSpools,
 } from '../../src/storage/spool/spool-directory.ts';
+import { isSpoolHeld } from '../../src/storage/spool/spool-hold.ts';
 import { SpoolReader } from '../../src/storage/spool/spool-reader.ts';
 import { ShippedEpoch } from './shipped-epoch.ts';
 import type { ShippingMetrics } from './shipping-metrics.ts';
@@ -60,8 +61,7 @@ export class SpoolFleet {
       else known.refresh(spool);
       if (spool.ended) this.#log.info({ epoch }, 'shipping: the owner of a spool has ended');
     }
-    this.#removeShippedSegments();
-    for (const epoch of this.epochs()) if (epoch.resolvedFactsShipped) await this.#remove(epoch);
+    if (!isSpoolHeld(this.#spoolDirectory)) await this.#removeShipped();
     this.#measure();
   }
 
@@ -89,10 +89,11 @@ export class SpoolFleet {
     for (const epoch of this.#unreadable) if (!listed.includes(epoch)) this.#unreadable.delete(epoch);
   }
 
-  #removeShippedSegments(): void {
+  async #removeShipped(): Promise<void> {
     for (const epoch of this.#epochs.values()) {
       for (const segment of epoch.takeRemovableSegments()) removeSegment(epoch.directory, segment);
     }
+    for (const epoch of this.epochs()) if (epoch.resolvedFactsShipped) await this.#remove(epoch);
   }
 
   /**

@@ -12,7 +12,11 @@ import {
   insertFacts,
   readFactStates,
 } from '../../src/storage/clickhouse/facts.ts';
-import { countGenerationsPerHour, readEndedExecutions } from '../../src/storage/postgres/ledger/generation-facts.ts';
+import {
+  countGenerationsPerHour,
+  findFirstAdmission,
+  readEndedExecutions,
+} from '../../src/storage/postgres/ledger/generation-facts.ts';
 import type { JobContext, JobResult } from '../scheduling/job.ts';
 
 const HOUR_MS = 3_600_000;
@@ -51,6 +55,14 @@ export async function compareFacts(
     stillDiffering: remaining.map(isoHour),
     drift: remaining.length,
   };
+}
+
+/** All hours of the ledger: for a ClickHouse that has just become the facts' home. */
+export async function rebuildFacts(context: JobContext): Promise<JobResult> {
+  const first = await findFirstAdmission(context.postgres);
+  if (first === null) return {};
+  const hours = Math.ceil((context.clock.nowMs() - first.getTime()) / HOUR_MS);
+  return compareFacts(context, { hours, settlingMs: 0 });
 }
 
 async function findDifferingHours({ postgres, clickhouse }: JobContext, window: FactWindow): Promise<number[]> {

@@ -16,7 +16,7 @@ export const factsCommand: Command = {
   usage: ['tollgate facts show', 'tollgate facts release --machine NAME'],
   summary:
     'Shows which ClickHouse has the facts that reports are made of. release: that one is given up, and ' +
-    'the next jobs process that starts registers its own; reports begin anew there.',
+    'the next jobs process that starts registers its own, and makes the facts there anew from the ledger.',
   run,
 };
 

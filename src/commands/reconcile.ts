@@ -26,13 +26,14 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   const { positionals } = parseArguments(args, {});
   const { JOBS } = await import('../../jobs/scheduling/schedule.ts');
   const names = JOBS.map(({ name }) => name);
+  const scheduled = JOBS.filter(({ cron }) => cron !== null).map(({ name }) => name);
   if (positionals.length > 0) expectPositionals(positionals, ['JOB']);
   const [wanted] = positionals;
   if (wanted !== undefined && !names.includes(wanted))
     throw new UsageFault(`there is no job "${wanted}"; there are ${names.join(', ')}`);
   return withDatabase(environment, async (postgres) => {
     let isWell = true;
-    for await (const [name, outcome] of runNow(postgres, wanted === undefined ? names : [wanted])) {
+    for await (const [name, outcome] of runNow(postgres, wanted === undefined ? scheduled : [wanted])) {
       print(`${name}: ${describe(outcome)}`);
       if (
         outcome === null ||

@@ -9,6 +9,7 @@ import { systemClock } from '../platform/clock.ts';
 import { createLog, type Log } from '../platform/log.ts';
 import { readStoredNames } from '../storage/postgres/apply/stored-names.ts';
 import { embeddedPostgresUrl } from '../storage/postgres/embedded/embedded-postgres.ts';
+import { refuseCopiedDirectory } from '../storage/postgres/embedded/home.ts';
 import { migratePostgres } from '../storage/postgres/migrate.ts';
 import { createPostgres, type Postgres } from '../storage/postgres/pool.ts';
 import { forgetAddresses, recordAddresses } from '../supervisor/addresses.ts';
@@ -65,6 +66,7 @@ async function start(args: readonly string[], context: CommandContext): Promise<
   const logLevel = isDemo && !config.given.has('LOG_LEVEL') ? 'warn' : config.logLevel;
   const log = createLog({ level: logLevel, process: 'supervisor', destination: logToStderr() });
   makeDataDirectory(config.dataDirectory);
+  if (config.databaseUrl === null) refuseCopy(config.dataDirectory);
   const lock = expectLock(takeInstallationLock(config.dataDirectory), config.dataDirectory);
   let claim: PortClaim | null = null;
   try {
@@ -88,6 +90,14 @@ async function start(args: readonly string[], context: CommandContext): Promise<
     claim?.release();
     forgetAddresses(config.dataDirectory);
     lock.release();
+  }
+}
+
+function refuseCopy(dataDirectory: string): void {
+  try {
+    refuseCopiedDirectory(dataDirectory);
+  } catch (error) {
+    throw new StartFault((error as Error).message, { cause: error });
   }
 }
 

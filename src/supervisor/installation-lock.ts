@@ -1,8 +1,9 @@
-// One supervisor per data directory: a lock file that names its holder, and is taken over when that process no longer
-// exists.
+// One supervisor per data directory: a lock file that names its holder and the directory, and is taken over when that
+// process no longer exists, or where the directory is a copy of the one that it was written in.
 
 import { linkSync, readFileSync, renameSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { directoryIdentity } from '../storage/directory-identity.ts';
 import { isAlive, type ProcessIdentity, readProcessIdentity } from '../storage/spool/process-identity.ts';
 
 export type LockResult =
@@ -31,7 +32,8 @@ const ATTEMPTS_MAX = 20;
 
 export function takeInstallationLock(dataDirectory: string): LockResult {
   const path = join(dataDirectory, 'supervisor.lock');
-  const content = `${JSON.stringify(readProcessIdentity())}\n`;
+  const directory = directoryIdentity(dataDirectory);
+  const content = `${JSON.stringify({ ...readProcessIdentity(), directory })}\n`;
   const draft = `${path}.${process.pid}`;
   let tookOver = false;
   writeFileSync(draft, content, { mode: 0o600 });
@@ -41,7 +43,7 @@ export function takeInstallationLock(dataDirectory: string): LockResult {
       if (link(draft, path)) return { ok: true, lock: new InstallationLock(path, content), tookOver };
       const found = readLock(path);
       if (found === null) continue;
-      const holder = parseHolder(found);
+      const holder = parseHolder(found, dataDirectory);
       if (holder !== null && isAlive(holder)) return { ok: false, holder };
       tookOver = true;
       removeStale(path, found);
@@ -84,10 +86,12 @@ function readLock(path: string): string | null {
   }
 }
 
-/** null for a lock that nobody could have written whole: stale. */
-function parseHolder(content: string): ProcessIdentity | null {
+/** null for a lock that nobody could have written whole, or that came with a copy: stale. */
+function parseHolder(content: string, dataDirectory: string): ProcessIdentity | null {
   try {
-    const { pid, processStart = null, bootId = null } = JSON.parse(content) as Partial<ProcessIdentity>;
+    const read = JSON.parse(content) as Partial<ProcessIdentity & { readonly directory: string }>;
+    const { pid, processStart = null, bootId = null, directory } = read;
+    if (directory !== undefined && directory !== directoryIdentity(dataDirectory)) return null;
     return typeof pid === 'number' && pid > 0 ? { pid, processStart, bootId } : null;
   } catch {
     return null;
@@ -97,7 +101,7 @@ function parseHolder(content: string): ProcessIdentity | null {
 /** Who holds the installation now; null when it is not running. */
 export function findInstallationHolder(dataDirectory: string): ProcessIdentity | null {
   const content = readLock(join(dataDirectory, 'supervisor.lock'));
-  const holder = content === null ? null : parseHolder(content);
+  const holder = content === null ? null : parseHolder(content, dataDirectory);
   return holder !== null && isAlive(holder) ? holder : null;
 }
 

@@ -6,9 +6,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import type { Log } from '../platform/log.ts';
+import { directoryIdentity } from '../storage/directory-identity.ts';
 import { isAlive, type ProcessIdentity, readProcessIdentity } from '../storage/spool/process-identity.ts';
 
-const JOURNAL = z.array(
+const PROCESSES = z.array(
   z.object({
     name: z.string(),
     pid: z.number().int().positive(),
@@ -16,6 +17,9 @@ const JOURNAL = z.array(
     bootId: z.string().nullable(),
   }),
 );
+
+/** `directory`: the one that it was written in. In a copy of it the processes are the original's, and run for it. */
+const JOURNAL = z.object({ directory: z.string().nullable(), processes: PROCESSES });
 
 interface Entry extends ProcessIdentity {
   readonly name: string;
@@ -27,10 +31,12 @@ const PREDECESSORS_LIMIT_MS = 20_000;
 
 export class ProcessJournal {
   readonly #path: string;
+  readonly #dataDirectory: string;
   #entries: readonly Entry[] = [];
 
   constructor(dataDirectory: string) {
     this.#path = join(dataDirectory, 'processes.json');
+    this.#dataDirectory = dataDirectory;
   }
 
   /** Replaces the list with the processes that run now. */
@@ -40,7 +46,8 @@ export class ProcessJournal {
       pid === undefined ? [] : [known.get(pid) ?? { name, ...readProcessIdentity(pid) }],
     );
     const draft = `${this.#path}.draft`;
-    writeFileSync(draft, JSON.stringify(this.#entries), { mode: 0o600 });
+    const journal = { directory: directoryIdentity(this.#dataDirectory), processes: this.#entries };
+    writeFileSync(draft, JSON.stringify(journal), { mode: 0o600 });
     renameSync(draft, this.#path);
   }
 
@@ -68,7 +75,8 @@ export class ProcessJournal {
 
   #read(): readonly Entry[] {
     try {
-      return JOURNAL.parse(JSON.parse(readFileSync(this.#path, 'utf8')));
+      const { directory, processes } = JOURNAL.parse(JSON.parse(readFileSync(this.#path, 'utf8')));
+      return directory === directoryIdentity(this.#dataDirectory) ? processes : [];
     } catch {
       // The file is absent at the first start, and may be cut short by a full disk. The lock still protects then.
       return [];

@@ -35,6 +35,8 @@ export interface TollgateOptions {
    * run's server.
    */
   readonly ownPostgres?: true;
+  /** Instead of a directory of its own. It is removed with the installation. */
+  readonly dataDir?: string;
   /**
    * For tests that ask for no report: nothing else needs ClickHouse, and its engine is a third of what an installation
    * costs.
@@ -64,7 +66,7 @@ export interface Tollgate {
 export async function startTollgate(options: TollgateOptions): Promise<Tollgate> {
   const directory = mkdtempSync(join(tmpdir(), 'tollgate-test-'));
   const configurationPath = join(directory, 'tollgate.yaml');
-  const dataDir = join(directory, 'data');
+  const dataDir = options.dataDir ?? join(directory, 'data');
   writeFileSync(configurationPath, options.configurationYaml);
   const [port, adminPort] = [await findFreePort(), await findFreePort()];
   const database =
@@ -96,6 +98,18 @@ export async function startTollgate(options: TollgateOptions): Promise<Tollgate>
     throw fault;
   }
   return installation;
+}
+
+/** Runs a command of `bin/tollgate.js`, and tells how it ended and what it printed. */
+export function runCommand(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Promise<{ readonly exitCode: number | null; readonly output: string }> {
+  const child = spawn(process.execPath, [COMMAND, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk: Buffer) => (output += chunk.toString('utf8')));
+  return new Promise((resolve) => child.once('close', (exitCode) => resolve({ exitCode, output })));
 }
 
 class Installation implements Tollgate {
@@ -149,11 +163,7 @@ class Installation implements Tollgate {
   }
 
   run(args: readonly string[]): Promise<{ exitCode: number | null; output: string }> {
-    const child = spawn(process.execPath, [COMMAND, ...args], { env: this.#env, stdio: ['ignore', 'pipe', 'pipe'] });
-    let output = '';
-    for (const stream of [child.stdout, child.stderr])
-      stream.on('data', (chunk: Buffer) => (output += chunk.toString('utf8')));
-    return new Promise((resolve) => child.once('close', (exitCode) => resolve({ exitCode, output })));
+    return runCommand(args, this.#env);
   }
 
   async becomeReady(): Promise<void> {

@@ -84,6 +84,15 @@ function readOwner(directory: string): SpoolOwner {
   return JSON.parse(readFileSync(join(directory, OWNER_FILE), 'utf8')) as SpoolOwner;
 }
 
+/** Says of all spools, which came from a backup, that nobody writes to them: their owners may live on elsewhere. */
+export function disownSpools(spoolDirectory: string): void {
+  for (const epoch of listEpochs(spoolDirectory)) {
+    const path = join(spoolDirectory, String(epoch), OWNER_FILE);
+    const owner = JSON.parse(readFileSync(path, 'utf8')) as SpoolOwner;
+    writeFileDurably(path, JSON.stringify({ ...owner, bootId: 'before the backup' }));
+  }
+}
+
 export function removeSegment(directory: string, segment: number): void {
   unlinkSync(join(directory, segmentFileName(segment)));
   syncDirectory(directory);

@@ -107,7 +107,8 @@ export function serverArguments(home: PostgresHome): string[] {
     huge_pages: 'off',
     io_method: 'sync',
     jit: 'off',
-    wal_level: 'minimal',
+    // What an online backup needs.
+    wal_level: 'replica',
     max_wal_senders: '0',
     wal_compression: 'pglz',
     max_wal_size: '512MB',

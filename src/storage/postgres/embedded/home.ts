@@ -18,6 +18,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { directoryIdentity } from '../../directory-identity.ts';
 import { chooseServerUser, type ServerUser } from './server-user.ts';
 
 /**
@@ -26,6 +27,7 @@ import { chooseServerUser, type ServerUser } from './server-user.ts';
  */
 const ROOT_HOMES_DIRECTORY = '/var/lib/tollgate';
 const RECORD_FILE = 'postgres.json';
+const OWNER_FILE = 'owner.json';
 const SOCKET_FILE = '.s.PGSQL.5432';
 /** sun_path has 104 bytes on macOS and 108 on Linux, including the final NUL. */
 const SOCKET_PATH_BYTES_MAX = 103;
@@ -52,6 +54,7 @@ export function openPostgresHome(dataDir: string): PostgresHome {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const record = readRecord(dataDir) ?? createRecord(dataDir);
   const directory = path.resolve(dataDir, record.home);
+  refuseHomeOfAnother(dataDir, record);
   // initdb runs the server through a shell, with the path in double quotes.
   if (/["$`\\\n]/.test(directory))
     throw new Error(
@@ -61,6 +64,7 @@ export function openPostgresHome(dataDir: string): PostgresHome {
   const dataDirectory = path.join(directory, 'data');
   const user = chooseServerUser(dataDirectory);
   makeHomeDirectory(directory, user);
+  if (path.isAbsolute(record.home)) writeOwner(dataDir, directory);
   const socketDirectory = chooseSocketDirectory(directory, user);
   if (socketDirectory !== record.socketDirectory) replaceRecord(dataDir, { ...record, socketDirectory });
   return { directory, dataDirectory, socketDirectory, password: record.password, user };
@@ -69,12 +73,72 @@ export function openPostgresHome(dataDir: string): PostgresHome {
 /** The URL of the data directory's embedded Postgres, for commands that run beside the server. */
 export function embeddedPostgresUrl(dataDir: string): string {
   const record = readRecord(dataDir);
-  if (record === null)
+  if (record === null || isSocketOfAnother(dataDir, record))
     throw new Error(
       `no embedded database has been started in ${path.resolve(dataDir)} (set DATABASE_URL or DATA_DIR, ` +
         `or run "tollgate start")`,
     );
+  refuseHomeOfAnother(dataDir, record);
   return postgresUrl(record, DATABASE);
+}
+
+/** The record came with a copy, which has not been started: the socket that it names is the original's. */
+function isSocketOfAnother(dataDir: string, { home, socketDirectory }: HomeRecord): boolean {
+  return (
+    !path.isAbsolute(home) &&
+    path.basename(socketDirectory) === 'run' &&
+    socketDirectory !== path.join(path.resolve(dataDir, home), 'run')
+  );
+}
+
+/** The contents of `<home>/owner.json`: whose database it is, where the home is outside of its data directory. */
+interface HomeOwner {
+  readonly dataDir: string;
+  readonly identity: string;
+}
+
+/**
+ * A copied data directory has a record that names the original's home. It must not open the original's database, nor
+ * have a new one silently. A directory that was moved is the same one; so is one whose original is gone.
+ */
+function refuseHomeOfAnother(dataDir: string, { home: directory }: HomeRecord): void {
+  const owner = path.isAbsolute(directory) ? readOwner(directory) : null;
+  if (owner === null || owner.identity === directoryIdentity(dataDir)) return;
+  if (directoryIdentity(owner.dataDir) !== owner.identity) return;
+  throw new Error(
+    `${path.resolve(dataDir)} is a copy of ${owner.dataDir}, whose database is in ${directory}, outside of it: ` +
+      'a copy has no database of its own. Make one with "tollgate backup", and start from it with "tollgate restore"',
+  );
+}
+
+/** Throws where this is a copy of a data directory whose database is elsewhere (`refuseHomeOfAnother`). */
+export function refuseCopiedDirectory(dataDir: string): void {
+  const record = readRecord(dataDir);
+  if (record !== null) refuseHomeOfAnother(dataDir, record);
+}
+
+function readOwner(directory: string): HomeOwner | null {
+  try {
+    return JSON.parse(readFileSync(path.join(directory, OWNER_FILE), 'utf8')) as HomeOwner;
+  } catch {
+    return null;
+  }
+}
+
+function writeOwner(dataDir: string, directory: string): void {
+  const owner: HomeOwner = { dataDir: realpathSync(dataDir), identity: directoryIdentity(dataDir) ?? '' };
+  const text = `${JSON.stringify(owner)}\n`;
+  const file = path.join(directory, OWNER_FILE);
+  if (existsSync(file) && readFileSync(file, 'utf8') === text) return;
+  writeFileSync(`${file}.partial`, text, { mode: 0o600 });
+  renameSync(`${file}.partial`, file);
+}
+
+/** Makes a data directory's home for a cluster that is copied into it, whose password is known. Fails if it has one. */
+export function adoptPostgresHome(dataDir: string, password: string): PostgresHome {
+  if (readRecord(dataDir) !== null) throw new Error(`${dataDir} has a database already`);
+  createRecord(dataDir, password);
+  return openPostgresHome(dataDir);
 }
 
 /** The URL has every setting that the environment (PGPORT, PGSSLMODE, ...) could otherwise change. */
@@ -99,7 +163,7 @@ function readRecord(dataDir: string): HomeRecord | null {
 }
 
 /** If two starts race here, one wins and both use the winner's record. */
-function createRecord(dataDir: string): HomeRecord {
+function createRecord(dataDir: string, password = randomBytes(24).toString('base64url')): HomeRecord {
   const home = process.getuid?.() === 0 ? chooseRootHome(dataDir) : 'postgres';
   if (existsSync(path.resolve(dataDir, home, 'data'))) {
     throw new Error(
@@ -107,7 +171,7 @@ function createRecord(dataDir: string): HomeRecord {
         `in ${path.resolve(dataDir, home)}; restore it from a backup`,
     );
   }
-  const record = { home, socketDirectory: '', password: randomBytes(24).toString('base64url') };
+  const record = { home, socketDirectory: '', password };
   const draft = writeDraft(dataDir, record);
   try {
     linkSync(draft, path.join(dataDir, RECORD_FILE));

@@ -162,3 +162,8 @@ const RESOLVE = `
 async function removeEmptyLeases(client: PostgresClient, epoch: number): Promise<void> {
   await client.query('DELETE FROM leases WHERE epoch = $1 AND outstanding = 0', [epoch]);
 }
+
+/** After a restore on another machine: its open epochs, whose spools were copied along, are that machine's. */
+export async function moveEpochs(postgres: PostgresClient, from: string, to: string): Promise<void> {
+  await postgres.query('UPDATE process_epochs SET machine = $2 WHERE machine = $1 AND returned_at IS NULL', [from, to]);
+}

@@ -86,3 +86,9 @@ export async function readKilledExecutions(
   );
   return rows.map((row) => row.record);
 }
+
+/** When the oldest execution of the ledger was admitted; null: it has none. */
+export async function findFirstAdmission(postgres: PostgresClient): Promise<Date | null> {
+  const { rows } = await postgres.query<{ first: Date | null }>('SELECT min(admitted_at) AS first FROM generations');
+  return rows[0]?.first ?? null;
+}

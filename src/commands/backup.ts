@@ -1,0 +1,89 @@
+// `tollgate backup`: makes a consistent copy of a running installation.
+
+import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { basename, dirname, join, resolve } from 'node:path';
+import { readConfig } from '../config.ts';
+import { systemClock } from '../platform/clock.ts';
+import { copyDirectory } from '../storage/copy-directory.ts';
+import { copyCluster } from '../storage/postgres/embedded/copy-cluster.ts';
+import { openPostgresHome } from '../storage/postgres/embedded/home.ts';
+import { syncDirectory, writeFileDurably } from '../storage/spool/durable-file.ts';
+import { holdSpool } from '../storage/spool/spool-hold.ts';
+import { completeConfig } from '../supervisor/complete-config.ts';
+import { findInstallationHolder } from '../supervisor/installation-lock.ts';
+import { StartFault } from '../supervisor/start-fault.ts';
+import { type Command, type CommandContext, expectPositionals, parseArguments } from './command.ts';
+
+export const backupCommand: Command = {
+  usage: ['tollgate backup DIRECTORY'],
+  summary:
+    'Makes a consistent copy of this installation (DATA_DIR) while it runs: its secrets, its database and its spool. ' +
+    'Reports are made anew from them. DIRECTORY must not exist.',
+  run,
+};
+
+/** What a backup is, for `tollgate restore`. */
+export interface BackupManifest {
+  readonly format: 1;
+  readonly madeAt: string;
+  readonly machine: string;
+  readonly databasePassword: string;
+}
+
+/** Written last: without it a directory is no backup. */
+export const MANIFEST_FILE = 'backup.json';
+
+async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
+  const [given = ''] = expectPositionals(parseArguments(args, {}).positionals, ['DIRECTORY']);
+  const settings = readConfig(environment);
+  const { dataDirectory } = settings;
+  if (settings.databaseUrl !== null)
+    throw new StartFault(
+      'the database of DATABASE_URL is backed up by its own means; of DATA_DIR back up the spool after it',
+    );
+  if (findInstallationHolder(dataDirectory) === null)
+    throw new StartFault(
+      `no installation is running on ${dataDirectory}: one that is stopped is copied as docs/operation.md says`,
+    );
+  const target = resolve(given);
+  if (existsSync(target)) throw new StartFault(`${target} exists already: a backup never overwrites anything`);
+  if (!existsSync(dirname(target))) throw new StartFault(`${dirname(target)} does not exist`);
+  // Under its own name only once it is whole, so that one that was cut is never taken for a backup.
+  const partial = join(dirname(target), `.${basename(target)}.partial-${process.pid}`);
+  try {
+    await copyInstallation(dataDirectory, completeConfig(settings).databaseUrl, partial);
+    renameSync(partial, target);
+    syncDirectory(dirname(target));
+  } catch (error) {
+    rmSync(partial, { recursive: true, force: true });
+    throw error;
+  }
+  print(`backed up to ${target}; it holds secrets: keep it as safe as ${dataDirectory}`);
+  return 0;
+}
+
+/**
+ * The database first, then the spool, from which nothing is removed meanwhile: what the copy of the database does not
+ * have yet is in the copy of the spool, and is posted by whoever starts from the two, once, as after a crash.
+ */
+async function copyInstallation(dataDirectory: string, databaseUrl: string, partial: string): Promise<void> {
+  const spoolDirectory = join(dataDirectory, 'spool');
+  mkdirSync(partial, { mode: 0o700 });
+  const home = openPostgresHome(dataDirectory);
+  const hold = holdSpool(spoolDirectory);
+  try {
+    await copyCluster(databaseUrl, home.dataDirectory, join(partial, 'postgres'));
+    copyDirectory(spoolDirectory, join(partial, 'spool'));
+  } finally {
+    hold.release();
+  }
+  copyDirectory(dataDirectory, partial, (path) => path === 'secrets.json');
+  const manifest: BackupManifest = {
+    format: 1,
+    madeAt: new Date(systemClock.nowMs()).toISOString(),
+    machine: hostname(),
+    databasePassword: home.password,
+  };
+  writeFileDurably(join(partial, MANIFEST_FILE), `${JSON.stringify(manifest, null, 2)}\n`);
+}

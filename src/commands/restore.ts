@@ -1,0 +1,89 @@
+// `tollgate restore`: makes a data directory from a backup. Whoever starts on it goes on as after a crash at the time
+// of the backup.
+
+import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { join, resolve } from 'node:path';
+import { z } from 'zod';
+import { readConfig } from '../config.ts';
+import { createLog } from '../platform/log.ts';
+import { copyDirectory } from '../storage/copy-directory.ts';
+import { startEmbeddedPostgres } from '../storage/postgres/embedded/embedded-postgres.ts';
+import { adoptPostgresHome, makePrivateDirectory, type PostgresHome } from '../storage/postgres/embedded/home.ts';
+import { moveEpochs } from '../storage/postgres/ledger/epochs.ts';
+import { releaseFactsHome } from '../storage/postgres/ledger/facts-home.ts';
+import { createPostgres } from '../storage/postgres/pool.ts';
+import { disownSpools } from '../storage/spool/spool-directory.ts';
+import { logToStderr } from '../supervisor/log-destination.ts';
+import { StartFault } from '../supervisor/start-fault.ts';
+import { MANIFEST_FILE } from './backup.ts';
+import { type Command, type CommandContext, expectPositionals, parseArguments } from './command.ts';
+
+export const restoreCommand: Command = {
+  usage: ['tollgate restore DIRECTORY'],
+  summary:
+    'Makes DATA_DIR, which must not exist yet, from a backup. Start on it afterwards; its reports are made anew from ' +
+    'the ledger. The installation that was backed up must not go on beside it: both would spend the same credit.',
+  run,
+};
+
+const manifestSchema = z.object({ format: z.literal(1), machine: z.string(), databasePassword: z.string() });
+
+async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
+  const [given = ''] = expectPositionals(parseArguments(args, {}).positionals, ['DIRECTORY']);
+  const { dataDirectory, databaseUrl } = readConfig(environment);
+  if (databaseUrl !== null) throw new StartFault('a database of DATABASE_URL is restored by its own means');
+  const backup = resolve(given);
+  const manifest = readManifest(backup);
+  if (existsSync(dataDirectory) && readdirSync(dataDirectory).length > 0)
+    throw new StartFault(`${dataDirectory} is not empty: set DATA_DIR to a directory that does not exist yet`);
+  mkdirSync(dataDirectory, { recursive: true, mode: 0o700 });
+  try {
+    const home = adoptPostgresHome(dataDirectory, manifest.databasePassword);
+    copyDirectory(join(backup, 'postgres'), home.dataDirectory);
+    makePrivateDirectory(home.dataDirectory, home.user);
+    giveTo(home, home.dataDirectory);
+    await settle(dataDirectory, manifest.machine);
+    copyDirectory(
+      backup,
+      dataDirectory,
+      (path) => path === 'secrets.json' || path === 'spool' || path.startsWith('spool/'),
+    );
+    disownSpools(join(dataDirectory, 'spool'));
+  } catch (error) {
+    // The next try finds an empty directory again.
+    rmSync(dataDirectory, { recursive: true, force: true });
+    throw error;
+  }
+  print(`restored to ${dataDirectory}; "tollgate start" goes on from there`);
+  return 0;
+}
+
+function readManifest(backup: string): z.output<typeof manifestSchema> {
+  const path = join(backup, MANIFEST_FILE);
+  if (!existsSync(path)) throw new StartFault(`${backup} is no backup: it has no ${MANIFEST_FILE}`);
+  const read = manifestSchema.safeParse(JSON.parse(readFileSync(path, 'utf8')));
+  if (!read.success) throw new StartFault(`${path} is of another version, or damaged`);
+  return read.data;
+}
+
+/** As root, the server runs as another user, who owns its files. */
+function giveTo(home: PostgresHome, directory: string): void {
+  if (!home.user.dropsPrivileges) return;
+  for (const entry of readdirSync(directory, { withFileTypes: true, recursive: true }))
+    chownSync(join(entry.parentPath, entry.name), home.user.uid, home.user.gid);
+}
+
+/** Makes the copied database whole, and says in it what is another now: the machine, and the place of the facts. */
+async function settle(dataDirectory: string, machine: string): Promise<void> {
+  const log = createLog({ level: 'error', process: 'command', destination: logToStderr() });
+  const server = await startEmbeddedPostgres({ dataDir: dataDirectory, log });
+  const postgres = createPostgres({ url: server.url, log, max: 1 });
+  try {
+    await releaseFactsHome(postgres);
+    await moveEpochs(postgres, machine, hostname());
+  } finally {
+    await postgres.close();
+    await server.stop();
+  }
+}

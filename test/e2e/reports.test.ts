@@ -295,7 +295,9 @@ describe('reports through the real path', { timeout: 280_000 }, () => {
       ] as const) {
         const answer = await get(reader, path);
         assert.equal(answer.status, 503, `${path}: ${answer.body.toString()}`);
-        assert.deepEqual(Object.keys(JSON.parse(answer.body.toString()) as Json), ['code', 'error', 'message']);
+        const { request_id: requestId, ...said } = JSON.parse(answer.body.toString()) as Json;
+        assert.deepEqual(Object.keys(said), ['code', 'error', 'message']);
+        assert.equal(requestId, answer.headers['x-request-id']);
         assert.ok(Number(answer.headers['retry-after']) > 0);
       }
       await clickhouse.listenAgain();

@@ -153,6 +153,7 @@ describe('posting', () => {
       streamed: true,
       inputTokens: 10,
       outputTokens: 20,
+      usageDetails: null,
       billingStatus: 'final',
       charge: '700',
       ratedCost: '700',

@@ -1,0 +1,127 @@
+// Makes of the policies in force for one principal and one API what the scan needs: the table of anchors, and for each
+// entity the rules that look for it, the strongest first. Made once a process for each such set of versions.
+
+import type { ApiName } from '../models/apis.ts';
+import type { Detector } from './detectors/detector.ts';
+import { DETECTORS } from './detectors/detectors.ts';
+import { strengthOf } from './finding.ts';
+import type { External, OnFailure, Policy, Rule, Stage } from './policy.ts';
+
+/** A rule with what its policy lets through. */
+export interface CompiledRule {
+  readonly rule: Rule;
+  readonly allowedValues: ReadonlySet<string>;
+  readonly allowedEmailDomains: ReadonlySet<string>;
+}
+
+export interface CompiledExternal {
+  readonly external: External;
+  /** null: the platform's own, whose addresses may be private. */
+  readonly organizationId: string | null;
+  readonly rules: readonly CompiledRule[];
+}
+
+/** What looks for one entity, and the rules that asked for it, strongest first. */
+export interface CompiledDetector {
+  readonly detector: Detector;
+  readonly rules: readonly CompiledRule[];
+}
+
+export interface CompiledStage {
+  /** By byte pair: 0, or the index in `atAnchor` of the detectors that look closer there. */
+  readonly anchors: Uint8Array;
+  readonly atAnchor: readonly (readonly CompiledDetector[])[];
+  readonly detectors: readonly CompiledDetector[];
+  readonly externals: readonly CompiledExternal[];
+  /** Some rule cloaks: replies may have placeholders to be restored. */
+  readonly cloaks: boolean;
+  /** Some rule changes or blocks. */
+  readonly acts: boolean;
+}
+
+export interface CompiledPolicy {
+  /** Names the versions it was made of and the API; the same for the same rules. */
+  readonly key: string;
+  readonly policies: readonly Policy[];
+  readonly api: ApiName;
+  /** null: no rule is for the stage. */
+  readonly input: CompiledStage | null;
+  readonly output: CompiledStage | null;
+  /** `refuse` where any of the policies says so. */
+  readonly onFailure: OnFailure;
+}
+
+/** `policies`: platform floor, organization, team and key; lower scopes only add. null: no rule is for this API. */
+export function compilePolicy(policies: readonly Policy[], api: ApiName): CompiledPolicy | null {
+  const input = compileStage(policies, api, 'input');
+  const output = compileStage(policies, api, 'output');
+  if (input === null && output === null) return null;
+  return {
+    key: [api, ...policies.map(({ id, version }) => `${id}@${version}`)].join(' '),
+    policies,
+    api,
+    input,
+    output,
+    onFailure: policies.some(({ onFailure }) => onFailure === 'refuse') ? 'refuse' : 'pass',
+  };
+}
+
+export function stageOf(compiled: CompiledPolicy, stage: Stage): CompiledStage | null {
+  return stage === 'input' ? compiled.input : compiled.output;
+}
+
+function compileStage(policies: readonly Policy[], api: ApiName, stage: Stage): CompiledStage | null {
+  const rules = policies.flatMap((policy) => {
+    const allowed = {
+      allowedValues: new Set(policy.allowedValues),
+      allowedEmailDomains: new Set(policy.allowedEmailDomains),
+    };
+    return policy.rules
+      .filter((rule) => rule.stages.includes(stage) && (rule.apis === null || rule.apis.has(api)))
+      .map((rule) => ({ policy, compiled: { rule, ...allowed } }));
+  });
+  if (rules.length === 0) return null;
+  const sorted = rules.toSorted(
+    (one, other) => strengthOf(other.compiled.rule.action) - strengthOf(one.compiled.rule.action),
+  );
+  const compiled = sorted.map((found) => found.compiled);
+  const detectors = DETECTORS.map((detector) => ({
+    detector,
+    rules: compiled.filter(({ rule }) => rule.detect.includes(detector.entity)),
+  })).filter((found) => found.rules.length > 0);
+  return {
+    ...anchorsOf(detectors),
+    detectors,
+    externals: policies
+      .flatMap(({ organizationId, externals, id }) =>
+        externals.map((external) => ({
+          external,
+          organizationId,
+          rules: sorted
+            .filter((found) => found.policy.id === id && found.compiled.rule.external?.name === external.name)
+            .map((found) => found.compiled),
+        })),
+      )
+      .filter((found) => found.rules.length > 0),
+    cloaks: compiled.some(({ rule }) => rule.action === 'cloak'),
+    acts: compiled.some(({ rule }) => rule.action !== 'flag'),
+  };
+}
+
+/** Pairs with the same detectors share an entry of `atAnchor`. */
+function anchorsOf(detectors: readonly CompiledDetector[]): Pick<CompiledStage, 'anchors' | 'atAnchor'> {
+  const indexes = new Map<number, number[]>();
+  detectors.forEach(({ detector }, index) => {
+    for (const pair of new Set(detector.anchors)) indexes.set(pair, [...(indexes.get(pair) ?? []), index]);
+  });
+  const anchors = new Uint8Array(65_536);
+  const atAnchor: (readonly CompiledDetector[])[] = [[]];
+  const known = new Map<string, number>();
+  for (const [pair, found] of indexes) {
+    const name = found.join(' ');
+    const entry = known.get(name) ?? atAnchor.push(found.map((index) => detectors[index] as CompiledDetector)) - 1;
+    known.set(name, entry);
+    anchors[pair] = entry;
+  }
+  return { anchors, atAnchor };
+}

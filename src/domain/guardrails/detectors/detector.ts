@@ -1,0 +1,52 @@
+// What a built-in detector is: the byte pairs at which it looks closer, how it decides, and what of a stream's end it
+// could still extend.
+//
+// A detector has no memory: whether there is a finding depends on its own bytes, the one before and the one after. So a
+// text found in pieces has the same findings as the whole.
+
+import type { EntityName } from '../entities.ts';
+
+/** Where the last find() found something; reused, so that a scan allocates for findings only. */
+export interface Hit {
+  start: number;
+  end: number;
+  /** See Finding.isOpen. */
+  isOpen: boolean;
+}
+
+export interface Detector {
+  readonly entity: EntityName;
+  /**
+   * How many bytes before a finding decide it, beyond the one that scanning sees: a password is one because of the URL
+   * before it. Left out: none.
+   */
+  readonly lookBehind?: number;
+  /** Byte pairs, as `pairOf` makes them. */
+  readonly anchors: readonly number[];
+  /**
+   * Whether something is found at an anchor, whose second byte is at `at`. Reads bytes[start - 1, end) only, and of
+   * those a bounded number around `at`.
+   */
+  readonly find: (bytes: Uint8Array, at: number, start: number, end: number, hit: Hit) => boolean;
+  /** The first byte of a suffix of bytes[start, end) that could still become a finding; `end`: there is none. */
+  readonly hold: (bytes: Uint8Array, start: number, end: number) => number;
+  /** Of findings that may be open. `end`: it goes on with what comes next. */
+  readonly tailEnd?: TailEnd;
+}
+
+/** Of an open finding: the first byte of bytes[from, end) that is no longer part of it. */
+export type TailEnd = (bytes: Uint8Array, from: number, end: number) => number;
+
+export function pairOf(first: number, second: number): number {
+  return (first << 8) | second;
+}
+
+/** The byte at `at`, or a blank outside of the text. The byte before a text is never read at a negative place. */
+export function byteAt(bytes: Uint8Array, at: number, end: number): number {
+  return at >= 0 && at < end ? (bytes[at] as number) : 0x20;
+}
+
+/** For the few places that need a text: after the bytes alone have let it pass. */
+export function textOf(bytes: Uint8Array, from: number, to: number): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from).toString('utf8');
+}

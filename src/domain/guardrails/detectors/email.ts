@@ -1,0 +1,111 @@
+// Email addresses: found at the `@`, with the rules of labels and of top-level domains as they are used.
+
+import { bytesIn, classOf, holdByClass, LETTER, runEnd, runStart } from './characters.ts';
+import { byteAt, type Detector, type Hit, pairOf, textOf } from './detector.ts';
+
+/** RFC 5321 4.5.3.1. */
+const LOCAL_BYTES_MAX = 64;
+const DOMAIN_BYTES_MAX = 253;
+const LABEL_BYTES_MAX = 63;
+
+const LOCAL = classOf("A-Za-z0-9.!#$%&*+/=?^_`{|}~'\u002d");
+/** What an address begins with in practice; anything else of LOCAL before it is punctuation of the text around it. */
+const LOCAL_FIRST = classOf('A-Za-z0-9_+');
+const DOMAIN = classOf('A-Za-z0-9.\u002d');
+const AT_SIGN = 0x40;
+const DOT = 0x2e;
+const DASH = 0x2d;
+
+function findEmail(bytes: Uint8Array, at: number, start: number, end: number, hit: Hit): boolean {
+  const localStart = startOfLocal(bytes, at, start);
+  if (localStart === at || isLogin(bytes, localStart, at)) return false;
+  const domainEnd = endOfDomain(bytes, at + 1, end);
+  if (domainEnd === -1) return false;
+  hit.start = localStart;
+  hit.end = domainEnd;
+  hit.isOpen = false;
+  return true;
+}
+
+/** `at` itself: there is no local part. */
+function startOfLocal(bytes: Uint8Array, at: number, start: number): number {
+  if (byteAt(bytes, at - 1, at) === DOT) return at;
+  const runFrom = runStart(LOCAL, bytes, at, start, LOCAL_BYTES_MAX);
+  // It would be longer than a local part can be.
+  if (runFrom > 0 && at - runFrom === LOCAL_BYTES_MAX && LOCAL[bytes[runFrom - 1] as number] === 1) return at;
+  let from = runFrom;
+  for (let place = at - 1; place > runFrom; place -= 1) {
+    if (bytes[place] === DOT && bytes[place - 1] === DOT) return at;
+    // `key=a@b.c`, `mailto?to=`, `path/a@b.c`: what stands before is not the address.
+    if (isDelimiter(bytes[place] as number)) {
+      from = place + 1;
+      break;
+    }
+  }
+  while (from < at && LOCAL_FIRST[bytes[from] as number] !== 1) from += 1;
+  return from;
+}
+
+const DELIMITERS = classOf('/=?|`{}\u0027');
+
+function isDelimiter(byte: number): boolean {
+  return DELIMITERS[byte] === 1;
+}
+
+/** `git@host:path` and its like name a login, nobody's mailbox. */
+function isLogin(bytes: Uint8Array, from: number, to: number): boolean {
+  return to - from === 3 && bytes[from] === 0x67 && bytes[from + 1] === 0x69 && bytes[from + 2] === 0x74;
+}
+
+/** -1: no domain. A dot or dash after it belongs to the sentence. */
+function endOfDomain(bytes: Uint8Array, from: number, end: number): number {
+  let domainEnd = runEnd(DOMAIN, bytes, from, end, DOMAIN_BYTES_MAX + 1);
+  if (domainEnd - from > DOMAIN_BYTES_MAX) return -1;
+  // `a@b.c@d`, and names that go on in another way.
+  const after = byteAt(bytes, domainEnd, end);
+  if (after === AT_SIGN || after === 0x5f) return -1;
+  while (domainEnd > from && (bytes[domainEnd - 1] === DOT || bytes[domainEnd - 1] === DASH)) domainEnd -= 1;
+  let labels = 0;
+  let labelStart = from;
+  for (let place = from; place <= domainEnd; place += 1) {
+    if (place < domainEnd && bytes[place] !== DOT) continue;
+    if (!isLabel(bytes, labelStart, place)) return -1;
+    labels += 1;
+    if (place < domainEnd) labelStart = place + 1;
+  }
+  return labels >= 2 && isTopLevel(bytes, labelStart, domainEnd) ? domainEnd : -1;
+}
+
+function isLabel(bytes: Uint8Array, from: number, to: number): boolean {
+  return to > from && to - from <= LABEL_BYTES_MAX && bytes[from] !== DASH && bytes[to - 1] !== DASH;
+}
+
+/** Letters, or the ASCII form of an international one; `pkg@1.2.x` and `icon@2x.png` are versions and files. */
+function isTopLevel(bytes: Uint8Array, from: number, to: number): boolean {
+  if (to - from < 2) return false;
+  const isInternational = bytes[from] === 0x78 && bytes[from + 1] === 0x6e && bytes[from + 2] === DASH;
+  if (!isInternational && runEnd(LETTER, bytes, from, to, LABEL_BYTES_MAX) !== to) return false;
+  return !FILE_ENDINGS.has(
+    Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from)
+      .latin1Slice()
+      .toLowerCase(),
+  );
+}
+
+/** File endings that are no top-level domains: `logo@2x.png`, `styles@media.css`. */
+const FILE_ENDINGS = new Set(
+  'png jpg jpeg gif svg webp css scss js mjs cjs ts tsx jsx json html xml yml yaml txt py rb go java class map lock gz tgz'.split(
+    ' ',
+  ),
+);
+
+export const email: Detector = {
+  entity: 'email',
+  anchors: bytesIn(LOCAL).map((byte) => pairOf(byte, AT_SIGN)),
+  find: findEmail,
+  hold: holdByClass(
+    classOf("A-Za-z0-9.!#$%&*+/=?^_`{|}~'@\u002d"),
+    LOCAL_FIRST,
+    LOCAL_BYTES_MAX + 1 + DOMAIN_BYTES_MAX + 1,
+  ),
+};

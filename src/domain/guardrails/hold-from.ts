@@ -1,0 +1,48 @@
+// Says how much of a stream's text has to wait: the longest suffix that an active detector could still extend.
+
+import { type CompiledPolicy, stageOf } from './compile-policy.ts';
+import { DETECTORS } from './detectors/detectors.ts';
+import type { Finding } from './finding.ts';
+import type { Stage } from './policy.ts';
+
+/** No text of a stream waits with more bytes than this. */
+export const HOLD_BYTES_MAX = 512;
+
+/**
+ * The first byte of bytes[start, end) that has to wait; `end`: none. Scanning resumes there, and reads the byte before
+ * as context. `findings` are those of the same bytes: one that goes on beyond the place is held as a whole, with those
+ * that overlap it, since what comes next can still outweigh it. An open finding is decided: it is not held.
+ */
+export function holdFrom(
+  compiled: CompiledPolicy,
+  stage: Stage,
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  findings: readonly Finding[],
+): number {
+  const rules = stageOf(compiled, stage);
+  if (rules === null) return end;
+  const limit = Math.max(start, end - HOLD_BYTES_MAX);
+  let from = end;
+  for (const { detector } of rules.detectors) from = Math.min(from, detector.hold(bytes, limit, end));
+  // Moving back to one finding may uncover another that overlaps it.
+  for (let moved = true; moved; ) {
+    moved = false;
+    for (const finding of findings) {
+      if (finding.isOpen || finding.start >= from || finding.end <= from) continue;
+      from = Math.max(limit, finding.start - lookBehindOf(finding.entity));
+      moved = from > limit;
+    }
+  }
+  return from;
+}
+
+/** The first byte of bytes[from, end) that is no longer part of an open finding; `end`: it goes on. */
+export function tailEnd({ entity }: Finding, bytes: Uint8Array, from: number, end: number): number {
+  return DETECTORS.find((detector) => detector.entity === entity)?.tailEnd?.(bytes, from, end) ?? from;
+}
+
+function lookBehindOf(entity: string): number {
+  return DETECTORS.find((detector) => detector.entity === entity)?.lookBehind ?? 0;
+}

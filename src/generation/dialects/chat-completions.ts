@@ -1,5 +1,6 @@
 // The Chat Completions dialect: its control fields, its usage object, the end of its stream (spec 4.1).
 
+import { JSON_SCHEMA_TEXTS, type TextPlaces } from '../../domain/guardrails/text-places.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Usage } from '../../domain/usage/usage.ts';
 import { readCount, readFlag } from '../request/request-fields.ts';
@@ -32,10 +33,155 @@ const CHAT_UNPRICED: UnpricedRequests = {
   reportsHourCache: false,
 };
 
+const CHAT_MESSAGE = {
+  role: 'opaque',
+  content: { shape: 'part' },
+  tool_calls: { shape: 'tool_call' },
+  function_call: { shape: 'called' },
+  tool_call_id: 'opaque',
+  audio: { shape: 'inline' },
+  // Signed by some providers.
+  reasoning_details: 'fragile',
+  thinking_blocks: 'fragile',
+  annotations: 'fragile',
+  extra_content: 'opaque',
+} as const;
+
+const CHAT_TEXTS: TextPlaces = {
+  request: 'request',
+  reply: 'reply',
+  event: 'event',
+  shapes: {
+    ...JSON_SCHEMA_TEXTS,
+    request: {
+      members: {
+        model: 'opaque',
+        messages: { shape: 'message' },
+        tools: { shape: 'tool' },
+        functions: { shape: 'function' },
+        tool_choice: { shape: 'tool' },
+        function_call: { shape: 'called' },
+        response_format: { shape: 'format' },
+        audio: 'opaque',
+        prediction: { shape: 'message' },
+      },
+    },
+    message: { members: CHAT_MESSAGE },
+    part: {
+      members: {
+        type: 'opaque',
+        image_url: { shape: 'media' },
+        video_url: { shape: 'media' },
+        audio_url: { shape: 'media' },
+        input_audio: { shape: 'inline' },
+        file: { shape: 'file' },
+        cache_control: 'opaque',
+      },
+    },
+    media: { members: { url: 'url', detail: 'opaque' }, string: 'url' },
+    inline: { members: { id: 'opaque', data: 'opaque', format: 'opaque' } },
+    file: { members: { file_data: 'opaque', file_id: 'opaque' } },
+    tool: {
+      members: { type: 'opaque', function: { shape: 'function' }, custom: { shape: 'function' } },
+      string: 'opaque',
+    },
+    function: { members: { name: 'fragile', parameters: { shape: 'schema' } } },
+    format: { members: { type: 'opaque', json_schema: { shape: 'named_schema' } } },
+    tool_call: {
+      members: {
+        id: 'opaque',
+        type: 'opaque',
+        function: { shape: 'called' },
+        custom: { shape: 'called' },
+        extra_content: 'opaque',
+      },
+    },
+    called: { members: { name: 'fragile', arguments: 'arguments' }, string: 'opaque' },
+    reply: {
+      members: {
+        id: 'opaque',
+        object: 'opaque',
+        model: 'opaque',
+        system_fingerprint: 'opaque',
+        usage: 'opaque',
+        citations: 'fragile',
+        choices: { shape: 'choice' },
+      },
+    },
+    choice: {
+      members: { message: { shape: 'message' }, finish_reason: 'opaque', logprobs: 'null' },
+    },
+    event: {
+      members: {
+        id: 'opaque',
+        object: 'opaque',
+        model: 'opaque',
+        system_fingerprint: 'opaque',
+        usage: 'opaque',
+        obfuscation: 'opaque',
+        citations: 'fragile',
+        choices: { shape: 'piece' },
+      },
+    },
+    piece: {
+      members: {
+        index: { index: 0 },
+        delta: { shape: 'delta' },
+        message: { shape: 'message' },
+        finish_reason: 'ends',
+        logprobs: 'null',
+      },
+    },
+    delta: {
+      members: {
+        ...CHAT_MESSAGE,
+        content: { shape: 'delta_part' },
+        refusal: { lane: 'refusal', as: 'text' },
+        reasoning_content: { lane: 'reasoning_content', as: 'text' },
+        reasoning: { lane: 'reasoning', as: 'text' },
+        reasoning_details: { shape: 'delta_detail' },
+        tool_calls: { shape: 'tool_piece' },
+        function_call: { shape: 'called_piece' },
+        audio: { shape: 'audio_piece' },
+      },
+    },
+    delta_part: {
+      members: { type: 'opaque', text: { lane: 'content', as: 'text' }, thinking: 'fragile' },
+      string: { lane: 'content', as: 'text' },
+    },
+    delta_detail: {
+      members: { text: { lane: 'detail', as: 'fragile' }, summary: { lane: 'detail', as: 'fragile' }, data: 'opaque' },
+      otherwise: 'opaque',
+      string: 'opaque',
+    },
+    tool_piece: {
+      members: {
+        index: { index: 1 },
+        id: 'opaque',
+        type: 'opaque',
+        function: { shape: 'called_piece' },
+        custom: { shape: 'called_piece' },
+        extra_content: 'opaque',
+      },
+    },
+    called_piece: {
+      members: {
+        name: 'fragile',
+        arguments: { lane: 'arguments', as: 'arguments' },
+        input: { lane: 'input', as: 'text' },
+      },
+    },
+    audio_piece: {
+      members: { id: 'opaque', data: 'opaque', transcript: { lane: 'transcript', as: 'text' } },
+    },
+  },
+};
+
 export const chatCompletions: Dialect = {
   api: 'chat_completions',
   upstreamPath: '/v1/chat/completions',
   outputLimitField: 'max_tokens',
+  texts: CHAT_TEXTS,
   inputField: 'messages',
   charged: true,
   unit: 'tokens',

@@ -10,6 +10,7 @@ export const countTokens: Dialect = {
   api: 'count_tokens',
   upstreamPath: '/v1/messages/count_tokens',
   outputLimitField: 'max_tokens',
+  texts: messages.texts,
   inputField: 'messages',
   charged: false,
   unit: 'tokens',

@@ -1,6 +1,7 @@
 // What differs between the request formats. Everything outside a dialect's own file is the same for all of them (DESIGN
 // 3).
 
+import type { TextPlaces } from '../../domain/guardrails/text-places.ts';
 import type { ApiName } from '../../domain/models/apis.ts';
 import type { Model } from '../../domain/models/catalog.ts';
 import type { VariationKind } from '../../domain/models/price.ts';
@@ -141,6 +142,8 @@ export interface Dialect {
   readonly outputLimitField: string;
   /** How a request is made cheaper, as a half sentence. Absent: by a lower output limit. */
   readonly cheaper?: string;
+  /** Where its requests and replies have text that guardrails screen. */
+  readonly texts: TextPlaces;
   /** Where a request's input stands: what to shorten when it is too long for a limit. */
   readonly inputField: string;
   /** False where a request costs nothing: there is nothing to bound, to hold or to rate. */

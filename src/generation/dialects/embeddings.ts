@@ -1,5 +1,6 @@
 // The embeddings dialect: no stream, priced by its input alone, since a vector is made of no output tokens.
 
+import type { TextPlaces } from '../../domain/guardrails/text-places.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { NO_COUNTS, type Usage } from '../../domain/usage/usage.ts';
 import type { ScannedRequest } from '../request/scan/request-scanner.ts';
@@ -19,11 +20,22 @@ const EMBEDDINGS_UNPRICED: UnpricedRequests = {
   reportsHourCache: false,
 };
 
+const EMBEDDINGS_TEXTS: TextPlaces = {
+  request: 'request',
+  reply: 'reply',
+  event: 'reply',
+  shapes: {
+    request: { members: { model: 'opaque', encoding_format: 'opaque' } },
+    reply: { members: {}, otherwise: 'opaque', names: 'echo' },
+  },
+};
+
 export const embeddings: Dialect = {
   api: 'embeddings',
   upstreamPath: '/v1/embeddings',
   outputLimitField: 'input',
   cheaper: 'send less "input"',
+  texts: EMBEDDINGS_TEXTS,
   inputField: 'input',
   charged: true,
   unit: 'tokens',

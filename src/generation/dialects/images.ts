@@ -1,6 +1,7 @@
 // The image dialect: what a request for images may cost, in both forms it comes in, and what its reply used (spec 4.3,
 // 8).
 
+import type { TextPlaces } from '../../domain/guardrails/text-places.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { NO_COUNTS, type Usage } from '../../domain/usage/usage.ts';
 import { assert } from '../../platform/assert.ts';
@@ -19,6 +20,32 @@ export interface ImageBounds extends RequestBounds {
   readonly refusalIfBilled: Refusal | null;
 }
 
+const IMAGE_TEXTS: TextPlaces = {
+  request: 'request',
+  reply: 'reply',
+  event: 'image',
+  shapes: {
+    request: {
+      members: {
+        model: 'opaque',
+        images: { shape: 'given' },
+        image: { shape: 'given' },
+        mask: { shape: 'given' },
+        n: 'opaque',
+        size: 'opaque',
+        quality: 'opaque',
+        background: 'opaque',
+        output_format: 'opaque',
+        response_format: 'opaque',
+        stream: 'opaque',
+      },
+    },
+    given: { members: { image_url: { shape: 'given' }, url: 'url', file_id: 'opaque' }, string: 'url' },
+    reply: { members: { data: { shape: 'image' }, usage: 'opaque' } },
+    image: { members: { type: 'opaque', b64_json: 'opaque', url: 'fragile', usage: 'opaque' } },
+  },
+};
+
 /** Images, made from JSON. */
 export const imageGenerations: Dialect = imageDialect(IMAGE_PATHS.generations);
 
@@ -34,6 +61,7 @@ function imageDialect(upstreamPath: string): Dialect {
     upstreamPath,
     outputLimitField: 'n',
     cheaper: 'ask for fewer images ("n")',
+    texts: IMAGE_TEXTS,
     inputField: 'prompt',
     charged: true,
     unit: 'images',

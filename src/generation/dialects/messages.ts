@@ -1,5 +1,6 @@
 // The Messages dialect: its control fields, its usage in two places of a stream, the events that end one (spec 4.1).
 
+import { JSON_SCHEMA_TEXTS, type TextPlaces } from '../../domain/guardrails/text-places.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Usage } from '../../domain/usage/usage.ts';
 import { readCount, readFlag } from '../request/request-fields.ts';
@@ -59,10 +60,110 @@ const MESSAGES_UNPRICED: UnpricedRequests = {
   reportsHourCache: true,
 };
 
+const BLOCK = {
+  type: 'opaque',
+  id: 'opaque',
+  tool_use_id: 'opaque',
+  file_id: 'opaque',
+  // A change of what is signed, or belongs to it, is refused by the provider.
+  thinking: 'fragile',
+  signature: 'opaque',
+  encrypted_content: 'opaque',
+  encrypted_index: 'opaque',
+  citations: 'fragile',
+  name: 'fragile',
+  url: 'fragile',
+  content: { shape: 'block' },
+  source: { shape: 'source' },
+  caller: 'opaque',
+  cache_control: 'opaque',
+} as const;
+
+const MESSAGES_TEXTS: TextPlaces = {
+  request: 'request',
+  reply: 'reply',
+  event: 'event',
+  shapes: {
+    ...JSON_SCHEMA_TEXTS,
+    request: {
+      members: {
+        model: 'opaque',
+        system: { shape: 'block' },
+        messages: { shape: 'message' },
+        tools: { shape: 'tool' },
+        tool_choice: { shape: 'tool' },
+        mcp_servers: { shape: 'server' },
+        container: 'opaque',
+        thinking: 'opaque',
+      },
+    },
+    message: { members: { role: 'opaque', content: { shape: 'block' } } },
+    block: { members: BLOCK, byType: { thinking: 'thinking', redacted_thinking: 'thinking' } },
+    thinking: {
+      members: { type: 'opaque', signature: 'opaque', data: 'opaque' },
+      otherwise: 'fragile',
+      names: 'fragile',
+    },
+    source: {
+      members: { type: 'opaque', media_type: 'opaque', file_id: 'opaque', url: 'url', content: { shape: 'block' } },
+      byType: { base64: 'base64' },
+    },
+    base64: { members: { type: 'opaque', media_type: 'opaque', data: 'opaque' } },
+    tool: {
+      members: { type: 'opaque', name: 'fragile', input_schema: { shape: 'schema' }, cache_control: 'opaque' },
+    },
+    server: { members: { type: 'opaque', url: 'fragile', name: 'fragile', authorization_token: 'opaque' } },
+    reply: {
+      members: {
+        id: 'opaque',
+        type: 'opaque',
+        role: 'opaque',
+        model: 'opaque',
+        content: { shape: 'block' },
+        stop_reason: 'opaque',
+        usage: 'opaque',
+        container: 'opaque',
+        context_management: 'opaque',
+      },
+    },
+    event: {
+      members: { type: 'opaque', message: { shape: 'reply' }, usage: 'opaque' },
+      byType: {
+        content_block_start: 'block_start',
+        content_block_delta: 'block_delta',
+        content_block_stop: 'block_stop',
+      },
+    },
+    block_start: { members: { type: 'opaque', index: { index: 0 }, content_block: { shape: 'first_piece' } } },
+    first_piece: {
+      members: {
+        ...BLOCK,
+        text: { lane: 'text', as: 'text' },
+        thinking: { lane: 'thinking', as: 'fragile' },
+        data: 'opaque',
+      },
+    },
+    block_delta: { members: { type: 'opaque', index: { index: 0 }, delta: { shape: 'piece' } } },
+    piece: {
+      members: {
+        type: 'opaque',
+        text: { lane: 'text', as: 'text' },
+        content: { lane: 'content', as: 'text' },
+        thinking: { lane: 'thinking', as: 'fragile' },
+        partial_json: { lane: 'input', as: 'arguments' },
+        signature: 'opaque',
+        citation: 'fragile',
+      },
+    },
+    block_stop: { members: { type: 'opaque', index: { index: 0 } }, ends: true },
+  },
+};
+
 export const messages: Dialect = {
   api: 'messages',
   upstreamPath: '/v1/messages',
   outputLimitField: 'max_tokens',
+  texts: MESSAGES_TEXTS,
   inputField: 'messages',
   charged: true,
   unit: 'tokens',

@@ -10,6 +10,7 @@ import { EventStreamEnd } from '../sse/stream-end.ts';
 import { TerminalEvents } from '../sse/terminal-events.ts';
 import { documentUsage, type EventLine, isDocument, lastEventUsage, skipSpace } from '../sse/usage-window.ts';
 import type { Dialect, KeptReply, RequestBounds, SavedResponseFields } from './dialect.ts';
+import { RESPONSES_TEXTS } from './responses-texts.ts';
 import { endedAtLimit, type LimitMark, lastEventSaysLimit } from './usage/output-limit.ts';
 import { servedTier, servedTools, withDetails } from './usage/reply-details.ts';
 import { countOf, inclusiveUsage, objectOf, type UsageObject } from './usage/reported-counts.ts';
@@ -44,6 +45,7 @@ export const responses: Dialect = {
   api: 'responses',
   upstreamPath: '/v1/responses',
   outputLimitField: 'max_output_tokens',
+  texts: RESPONSES_TEXTS,
   inputField: 'input',
   charged: true,
   unit: 'tokens',

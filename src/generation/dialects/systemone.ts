@@ -2,6 +2,7 @@
 
 import { checkQuestionsBody } from '../../domain/evaluation/check-questions.ts';
 import type { QuestionContext, ValidateQuestionsInput } from '../../domain/evaluation/validate-questions-task.ts';
+import type { TextPlaces } from '../../domain/guardrails/text-places.ts';
 import type { Model } from '../../domain/models/catalog.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { NO_COUNTS, type Usage } from '../../domain/usage/usage.ts';
@@ -18,11 +19,27 @@ import { countOf } from './usage/reported-counts.ts';
  */
 export const SYSTEMONE_OVERHEAD_TOKENS = 320;
 
+/** Answers are keyed by the ids of questions and the names of options, so neither is rewritten. */
+const SYSTEMONE_TEXTS: TextPlaces = {
+  request: 'request',
+  reply: 'reply',
+  event: 'reply',
+  shapes: {
+    request: { members: { model: 'opaque', questions: { shape: 'questions' } } },
+    questions: { members: {}, otherwise: { shape: 'question' }, names: 'fragile' },
+    question: { members: { type: 'opaque', criteria: { shape: 'criteria' } } },
+    criteria: { members: {}, names: 'fragile' },
+    reply: { members: { id: 'opaque', model: 'opaque', usage: 'opaque' }, otherwise: { shape: 'answer' } },
+    answer: { members: {}, otherwise: { shape: 'answer' }, names: 'fragile' },
+  },
+};
+
 export const systemone: Dialect = {
   api: 'systemone',
   upstreamPath: '/v1/systemone',
   outputLimitField: 'questions',
   cheaper: 'send less "state" or fewer "questions"',
+  texts: SYSTEMONE_TEXTS,
   inputField: 'state',
   charged: true,
   unit: 'tokens',

@@ -1,0 +1,295 @@
+// Screens a whole body, of a request or of a reply: finds its texts, what the rules in force say of them, and which
+// bytes of the body have to be written instead. Nothing of the body is changed here.
+
+import { Buffer } from 'node:buffer';
+import type { CompiledPolicy } from './compile-policy.ts';
+import { DecodedText, escapeText } from './decoded-text.ts';
+import { type Finding, resolveOverlaps } from './finding.ts';
+import { JsonWalk, type TextVisitor } from './json-walk.ts';
+import { type FoundPlaceholder, type Placeholders, RestorableValues } from './placeholders.ts';
+import type { Action, Stage } from './policy.ts';
+import { scanText } from './scan-text.ts';
+import { StageTally } from './screening-report.ts';
+import { KIND, type PlaceNode, TEXT_NODE } from './text-places.ts';
+
+/** `replacement` in the place of the bytes from `start` to `end` of the body. */
+export interface TextEdit {
+  readonly start: number;
+  readonly end: number;
+  readonly replacement: Buffer;
+}
+
+export interface BodyRules {
+  readonly compiled: CompiledPolicy;
+  readonly stage: Stage;
+  /** Of a request: where its placeholders come from. */
+  readonly placeholders: Placeholders | null;
+  /** Of a reply: what its request's placeholders stand for. */
+  readonly values: RestorableValues | null;
+}
+
+export interface ScreenedBytes {
+  /** Sorted, and none overlaps another. */
+  readonly edits: readonly TextEdit[];
+  readonly tally: StageTally;
+}
+
+/** How the text that is scanned lies in the body: as it is, decoded once, or decoded twice. */
+interface Source {
+  readonly bytes: Buffer;
+  readonly start: number;
+  readonly end: number;
+  readonly outer: DecodedText | null;
+  readonly inner: DecodedText | null;
+  /** How many strings are around the text. */
+  readonly levels: number;
+}
+
+const outerText = new DecodedText();
+const innerText = new DecodedText();
+const NO_VALUES = new RestorableValues([]);
+
+/** One JSON value, or a text, of a body. Made for each body. */
+export class BodyScreen implements TextVisitor {
+  readonly tally = new StageTally();
+  private readonly rules: BodyRules;
+  private readonly walk = new JsonWalk(this);
+  private body: Buffer = Buffer.alloc(0);
+  private readonly edits: TextEdit[] = [];
+  private readonly opened: number[] = [];
+  private repeats: {
+    readonly node: PlaceNode;
+    readonly start: number;
+    readonly end: number;
+    readonly depth: number;
+  }[] = [];
+  private readonly ambiguous: [number, number][] = [];
+  /** By masked name: which one of the body it is, so that no two names become one. */
+  private readonly names = new Map<string, number>();
+
+  constructor(rules: BodyRules) {
+    this.rules = rules;
+  }
+
+  /** False: it is no JSON. */
+  json(body: Buffer, start: number, end: number, node: PlaceNode): boolean {
+    this.body = body;
+    const isWhole = this.walk.walk(body, start, end, node);
+    for (const [from, to] of this.ambiguous.splice(0)) this.walk.walk(body, from, to, TEXT_NODE);
+    if (!isWhole) this.tally.miss('malformed');
+    return isWhole;
+  }
+
+  /** A text that stands in the body as it is, as in a part of a form. */
+  plain(body: Buffer, start: number, end: number): void {
+    this.body = body;
+    this.scan({ bytes: body, start, end, outer: null, inner: null, levels: 0 }, true);
+  }
+
+  result(): ScreenedBytes {
+    const sorted = this.edits.toSorted((one, other) => one.start - other.start || other.end - one.end);
+    let reached = 0;
+    const edits = sorted.filter(({ start, end }) => {
+      const isFree = start >= reached;
+      if (isFree) reached = end;
+      return isFree;
+    });
+    return { edits, tally: this.tally };
+  }
+
+  onString(node: PlaceNode, start: number, end: number, isEscaped: boolean): void {
+    const { kind } = node;
+    if (start === end) return;
+    if (kind === KIND.url && this.isAttachment(start, end)) return;
+    const isFree = kind === KIND.text || kind === KIND.arguments || kind === KIND.echo;
+    if (kind === KIND.arguments) this.scan(this.sourceOfArguments(start, end, isEscaped), isFree);
+    else this.scan(this.sourceOf(start, end, isEscaped), isFree, kind === KIND.echo);
+  }
+
+  /** Base64 cannot be read, and so it is said that it was not. */
+  private isAttachment(start: number, end: number): boolean {
+    const head = this.body.toString('latin1', start, Math.min(end, start + DATA_HEAD_BYTES));
+    if (!DATA_ADDRESS.test(head)) return false;
+    this.tally.miss('attachment');
+    return true;
+  }
+
+  onName(node: PlaceNode, start: number, end: number, isEscaped: boolean): void {
+    this.scan(this.sourceOf(start, end, isEscaped), node.kind !== KIND.fragile, false, true);
+  }
+
+  /** A number is replaced as a whole, by a string. */
+  onNumber(node: PlaceNode, start: number, end: number): void {
+    if (node.kind === KIND.echo) return;
+    const { body } = this;
+    for (const finding of this.find(body, start, end)) {
+      const action = this.actionFor(finding, node.kind === KIND.text || node.kind === KIND.arguments);
+      this.tally.add(finding, action);
+      if (action !== 'mask' && action !== 'cloak') continue;
+      const before = body.toString('latin1', start, finding.start);
+      const text = before + this.insteadOf(finding, action, body) + body.toString('latin1', finding.end, end);
+      this.edits.push({ start, end, replacement: Buffer.from(JSON.stringify(text)) });
+      break;
+    }
+  }
+
+  onIndex(): void {}
+
+  onEnds(): void {}
+
+  onOpen(): void {
+    this.opened.push(this.edits.length);
+  }
+
+  onRepeats(node: PlaceNode, start: number, end: number): void {
+    this.repeats.push({ node, start, end, depth: this.opened.length });
+  }
+
+  onClose(): void {
+    const editsBefore = this.opened.pop() ?? 0;
+    if (this.repeats.length === 0) return;
+    const isChanged = this.edits.length > editsBefore;
+    const depth = this.opened.length + 1;
+    for (const { node, start, end, depth: of } of this.repeats) {
+      if (of >= depth && isChanged) this.edits.push({ start, end, replacement: Buffer.from(node.instead) });
+    }
+    this.repeats = this.repeats.filter((repeat) => repeat.depth < depth);
+  }
+
+  onAmbiguous(start: number, end: number): void {
+    this.ambiguous.push([start, end]);
+  }
+
+  private sourceOf(start: number, end: number, isEscaped: boolean): Source {
+    if (!isEscaped) return { bytes: this.body, start, end, outer: null, inner: null, levels: 1 };
+    outerText.decode(this.body, start, end);
+    return { bytes: outerText.bytes, start: 0, end: outerText.length, outer: outerText, inner: null, levels: 1 };
+  }
+
+  /** Arguments are decoded twice; where a model wrote something else than JSON they are a text as any other. */
+  private sourceOfArguments(start: number, end: number, isEscaped: boolean): Source {
+    const once = this.sourceOf(start, end, isEscaped);
+    if (!looksLikeJson(once.bytes, once.start, once.end)) return once;
+    innerText.decode(once.bytes, once.start, once.end);
+    return { bytes: innerText.bytes, start: 0, end: innerText.length, outer: once.outer, inner: innerText, levels: 2 };
+  }
+
+  private find(bytes: Buffer, start: number, end: number): Finding[] {
+    const findings: Finding[] = [];
+    const { compiled, stage } = this.rules;
+    if (!scanText(compiled, stage, bytes, start, end, findings)) this.tally.miss('too_large');
+    return findings.length === 0 ? findings : resolveOverlaps(findings);
+  }
+
+  private scan(source: Source, isFree: boolean, isEcho = false, isName = false): void {
+    const { bytes, start, end } = source;
+    const findings = isEcho ? NO_FINDINGS : this.find(bytes, start, end);
+    const { values } = this.rules;
+    if (findings.length === 0 && values === null) return;
+    const restored: FoundPlaceholder[] = [];
+    if (values !== null && (isFree || isEcho))
+      this.tally.unrestored += (values ?? NO_VALUES).find(bytes, start, end, restored);
+    for (const finding of findings) this.takeFinding(finding, source, isFree, isName);
+    for (const { start: from, end: to, value } of restored) {
+      if (!findings.some((finding) => finding.start < to && finding.end > from)) this.edit(source, from, to, value);
+    }
+  }
+
+  private takeFinding(finding: Finding, source: Source, isFree: boolean, isName: boolean): void {
+    const isRewritable = isFree && !spansStrings(source, finding);
+    const action = this.actionFor(finding, isRewritable);
+    this.tally.add(finding, action);
+    if (action !== 'mask' && action !== 'cloak') return;
+    const text = this.insteadOf(finding, action, source.bytes);
+    this.edit(
+      source,
+      finding.start,
+      finding.end,
+      isName && action === 'mask' ? this.nameOf(text, finding, source.bytes) : text,
+    );
+  }
+
+  /** What is done about a finding. What may not be rewritten is told, or refused. */
+  private actionFor({ rule }: Finding, isRewritable: boolean): Action {
+    const { action } = rule;
+    const { compiled, stage } = this.rules;
+    if (action === 'block' || action === 'flag') return action;
+    // What a model writes by itself is nothing that its reader has to be given back.
+    if (action === 'cloak' && stage === 'output') return 'flag';
+    if (isRewritable) return action;
+    this.tally.unrewritten += 1;
+    return compiled.onFailure === 'refuse' ? 'block' : 'flag';
+  }
+
+  private insteadOf({ rule, entity, start, end }: Finding, action: 'mask' | 'cloak', bytes: Buffer): string {
+    if (action === 'mask') return maskOf(rule.label, entity);
+    const { placeholders } = this.rules;
+    if (placeholders === null) throw new Error('a value is cloaked where nothing is');
+    return placeholders.of(entity, bytes.toString('utf8', start, end), rule.cloak);
+  }
+
+  private nameOf(mask: string, { start, end }: Finding, bytes: Buffer): string {
+    const name = bytes.toString('utf8', start, end);
+    const number = this.names.get(name) ?? this.names.size + 1;
+    this.names.set(name, number);
+    return `${mask}#${number}`;
+  }
+
+  /** The edit of the body for `text` in the place of bytes[from, to) of the source. */
+  private edit(source: Source, from: number, to: number, text: string): void {
+    const { outer, inner, levels } = source;
+    let [start, end, around, quote] = [from, to, levels, ''];
+    if (inner !== null) {
+      if (inner.quotesBefore(from) % 2 === 0) {
+        // A number among the arguments, which becomes a string.
+        [around, quote] = [1, '"'];
+      }
+      [start, end] = [inner.sourceStart(from), inner.sourceAfter(to)];
+    }
+    if (outer !== null) [start, end] = [outer.sourceStart(start), outer.sourceAfter(end)];
+    const inserted = quote === '' ? text : JSON.stringify(text);
+    this.edits.push({ start, end, replacement: Buffer.from(escapeText(inserted, around)) });
+  }
+}
+
+const NO_FINDINGS: Finding[] = [];
+const DATA_ADDRESS = /^data:[^,]{0,96};base64,/i;
+const DATA_HEAD_BYTES = 128;
+
+export function maskOf(label: string | null, entity: string): string {
+  return label ?? `[${entity}]`;
+}
+
+/** In arguments a finding may be of one string, or a whole number beside them; else it cannot be rewritten. */
+function spansStrings({ bytes, start, end, inner }: Source, finding: Finding): boolean {
+  if (inner === null) return false;
+  const quotes = inner.quotesBefore(finding.start);
+  if (quotes !== inner.quotesBefore(finding.end)) return true;
+  if (quotes % 2 === 1) return false;
+  return (
+    isNumberByte(bytes, finding.start - 1, start, end) ||
+    isNumberByte(bytes, finding.end, start, end) ||
+    !isAllDigits(bytes, finding)
+  );
+}
+
+function isAllDigits(bytes: Buffer, { start, end }: Finding): boolean {
+  for (let at = start; at < end; at++) if (!isDigit(bytes[at] as number)) return false;
+  return true;
+}
+
+function isNumberByte(bytes: Buffer, at: number, start: number, end: number): boolean {
+  if (at < start || at >= end) return false;
+  const byte = bytes[at] as number;
+  return isDigit(byte) || byte === 0x2d || byte === 0x2b || byte === 0x2e || (byte | 0x20) === 0x65;
+}
+
+function isDigit(byte: number): boolean {
+  return byte >= 0x30 && byte <= 0x39;
+}
+
+export function looksLikeJson(bytes: Buffer, start: number, end: number): boolean {
+  let at = start;
+  while (at < end && (bytes[at] as number) <= 0x20) at += 1;
+  return bytes[at] === 0x7b || bytes[at] === 0x5b || bytes[at] === 0x22;
+}

@@ -1,0 +1,106 @@
+// What screening did at one stage of a request, in names and counts: for headers, records, metrics and reports. Never a
+// value, nor where it stood.
+
+import { type Finding, strengthOf } from './finding.ts';
+import type { Action, Rule } from './policy.ts';
+
+/** What could not be screened, and why. */
+export const NOT_SCANNED = [
+  'attachment',
+  'too_large',
+  'timeout',
+  'malformed',
+  'external',
+  'reply_encoding',
+  'image_reply',
+] as const;
+export type NotScanned = (typeof NOT_SCANNED)[number];
+
+export const DONE = { block: 'blocked', mask: 'masked', cloak: 'cloaked', flag: 'flagged' } as const satisfies Record<
+  Action,
+  string
+>;
+export type Done = 'none' | (typeof DONE)[Action];
+
+export interface FindingCount {
+  readonly policy: string;
+  readonly version: number;
+  readonly rule: string;
+  readonly entity: string;
+  readonly action: Action;
+  readonly count: number;
+}
+
+/** Plain data: it comes from workers, and is recorded as it is. Members that say nothing are absent. */
+export interface StageReport {
+  readonly action: Done;
+  readonly findings?: readonly FindingCount[];
+  /** Findings where nothing may be rewritten. */
+  readonly unrewritten?: number;
+  /** Shapes of placeholders in a reply that its request has not made. */
+  readonly unrestored?: number;
+  readonly not_scanned?: readonly NotScanned[];
+}
+
+/** Of both stages; a stage that had no rule, or was not reached, is absent. */
+export interface ScreeningReport {
+  readonly input?: StageReport;
+  readonly output?: StageReport;
+}
+
+export interface BlockedBy {
+  readonly policy: string;
+  readonly rule: string;
+  readonly entity: string;
+}
+
+/** Counts up one stage. */
+export class StageTally {
+  blocked: BlockedBy | null = null;
+  strongest: Action | null = null;
+  unrewritten = 0;
+  unrestored = 0;
+  private readonly counts = new Map<string, { readonly finding: Finding; readonly action: Action; count: number }>();
+  private readonly notScanned = new Set<NotScanned>();
+
+  /** `action`: what is done about it, which is not always what its rule says. */
+  add(finding: Finding, action: Action): void {
+    const { rule, entity } = finding;
+    const name = `${rule.policy}\n${rule.version}\n${rule.id}\n${entity}\n${action}`;
+    const known = this.counts.get(name);
+    if (known === undefined) this.counts.set(name, { finding, action, count: 1 });
+    else known.count += 1;
+    if (this.strongest === null || strengthOf(action) > strengthOf(this.strongest)) this.strongest = action;
+    if (action === 'block') this.blocked ??= blockedBy(rule, entity);
+  }
+
+  miss(reason: NotScanned): void {
+    this.notScanned.add(reason);
+  }
+
+  report(): StageReport {
+    const findings = [...this.counts.values()].map(({ finding: { rule, entity }, action, count }) => ({
+      policy: rule.policy,
+      version: rule.version,
+      rule: rule.id,
+      entity,
+      action,
+      count,
+    }));
+    return {
+      action: this.strongest === null ? 'none' : DONE[this.strongest],
+      ...(findings.length === 0 ? {} : { findings }),
+      ...(this.unrewritten === 0 ? {} : { unrewritten: this.unrewritten }),
+      ...(this.unrestored === 0 ? {} : { unrestored: this.unrestored }),
+      ...(this.notScanned.size === 0 ? {} : { not_scanned: [...this.notScanned] }),
+    };
+  }
+}
+
+export function blockedBy(rule: Rule, entity: string): BlockedBy {
+  return { policy: rule.policy, rule: rule.id, entity };
+}
+
+export function findingsIn({ findings = [] }: StageReport): number {
+  return findings.reduce((sum, { count }) => sum + count, 0);
+}

@@ -1,0 +1,203 @@
+// Where a dialect's JSON has text, as a table, and the nodes that a walk over the bytes follows.
+//
+// A table names shapes. A shape says what the members of an object are; a member that it does not name is text, so
+// that a field which did not exist when the table was written is screened. A list is as its items are.
+
+/**
+ * `text`: screened and rewritten; the names in objects below it, too. `fragile`: screened, never rewritten. `opaque`:
+ * not looked at. `arguments`: a string that holds JSON. `url`: opaque where it is a `data:` address with base64, else
+ * fragile. `echo`: the request again, in a reply: values come back there, and nothing is screened twice.
+ */
+export type TextClass = 'text' | 'fragile' | 'opaque' | 'arguments' | 'url' | 'echo';
+
+/** A piece of a text that grows from event to event: its lane is told by this name and the indexes around it. */
+export interface LanePlace {
+  readonly lane: string;
+  readonly as: 'text' | 'fragile' | 'arguments';
+}
+
+/** A number that tells lanes apart: of the outer list (0), or of the list within it (1). */
+export interface IndexPlace {
+  readonly index: 0 | 1;
+}
+
+/**
+ * `ends`: a string here ends the lanes of the objects around it. `null`, `[]`: what repeats the text token by token, and
+ * is written instead where the text was changed.
+ */
+export type Place = TextClass | LanePlace | IndexPlace | 'ends' | 'null' | '[]' | { readonly shape: string };
+
+export interface Shape {
+  readonly members: Readonly<Record<string, Place>>;
+  /** What a member is that has no name here. Absent: text. */
+  readonly otherwise?: Place;
+  /** What the names of members are that have none here. Absent: text. */
+  readonly names?: 'fragile' | 'echo';
+  /** What a string is that stands where the object could. Absent: text. */
+  readonly string?: Place;
+  /** By the value of the member `type`: another shape of the same object. */
+  readonly byType?: Readonly<Record<string, string>>;
+  /** An object of this shape ends the lanes of its indexes. */
+  readonly ends?: true;
+}
+
+/** Plain data: it goes to a worker as it is. */
+export interface TextPlaces {
+  readonly shapes: Readonly<Record<string, Shape>>;
+  /** The shape of a request, of a whole reply, and of the data of an event in a stream. */
+  readonly request: string;
+  readonly reply: string;
+  readonly event: string;
+}
+
+/** Of a JSON schema, as tools and formats have one. What it calls its fields is what answers are read by. */
+export const JSON_SCHEMA_TEXTS: Readonly<Record<string, Shape>> = {
+  named_schema: { members: { type: 'opaque', name: 'fragile', schema: { shape: 'schema' } } },
+  schema: {
+    members: {
+      type: 'opaque',
+      $ref: 'opaque',
+      format: 'opaque',
+      pattern: 'fragile',
+      required: 'fragile',
+      properties: { shape: 'properties' },
+      $defs: { shape: 'properties' },
+      definitions: { shape: 'properties' },
+      items: { shape: 'schema' },
+      anyOf: { shape: 'schema' },
+      allOf: { shape: 'schema' },
+      oneOf: { shape: 'schema' },
+      additionalProperties: { shape: 'schema' },
+    },
+    names: 'fragile',
+  },
+  properties: { members: {}, otherwise: { shape: 'schema' }, names: 'fragile' },
+};
+
+export const KIND = {
+  text: 0,
+  fragile: 1,
+  arguments: 2,
+  url: 3,
+  echo: 4,
+  opaque: 5,
+  index: 6,
+  ends: 7,
+  repeats: 8,
+  shape: 9,
+} as const;
+export type KindCode = (typeof KIND)[keyof typeof KIND];
+
+export interface PlaceNode {
+  readonly kind: KindCode;
+  /** null: the place is no piece of a lane. */
+  readonly lane: string | null;
+  readonly index: number;
+  /** What is written instead of what repeats a changed text. */
+  readonly instead: string;
+  /** Of an object: the members by the length of their names. */
+  members: readonly (readonly MemberNode[] | undefined)[];
+  otherwise: PlaceNode;
+  /** What the names of other members are. */
+  names: PlaceNode;
+  /** What a string at the object's place is. */
+  string: PlaceNode;
+  byType: ReadonlyMap<string, PlaceNode> | null;
+  ends: boolean;
+  /** Something of an object has to be looked at once it is over. */
+  isWatched: boolean;
+}
+
+interface MemberNode {
+  readonly name: string;
+  readonly node: PlaceNode;
+}
+
+export interface PlaceNodes {
+  readonly request: PlaceNode;
+  readonly reply: PlaceNode;
+  readonly event: PlaceNode;
+}
+
+interface OwnOfLeaf {
+  readonly lane?: string;
+  readonly index?: number;
+  readonly instead?: string;
+}
+
+/** Whatever lies below a leaf is the same as it; below a string that would hold JSON, plain text. */
+function leaf(kind: KindCode, { lane, index = 0, instead = '' }: OwnOfLeaf = {}): PlaceNode {
+  const node = { kind, lane: lane ?? null, index, instead, members: [], byType: null, ends: false, isWatched: false };
+  const whole = node as unknown as PlaceNode;
+  whole.otherwise = kind === KIND.arguments || kind === KIND.url ? TEXT_NODE : whole;
+  whole.names = whole.otherwise;
+  whole.string = whole;
+  return whole;
+}
+
+export const TEXT_NODE: PlaceNode = leaf(KIND.text);
+
+const LEAVES: Readonly<Record<TextClass, PlaceNode>> = {
+  text: TEXT_NODE,
+  fragile: leaf(KIND.fragile),
+  opaque: leaf(KIND.opaque),
+  arguments: leaf(KIND.arguments),
+  url: leaf(KIND.url),
+  echo: leaf(KIND.echo),
+};
+
+const compiled = new WeakMap<TextPlaces, PlaceNodes>();
+
+export function placeNodes(places: TextPlaces): PlaceNodes {
+  let nodes = compiled.get(places);
+  if (nodes === undefined) {
+    nodes = compile(places);
+    compiled.set(places, nodes);
+  }
+  return nodes;
+}
+
+function compile({ shapes, request, reply, event }: TextPlaces): PlaceNodes {
+  const made = new Map<string, PlaceNode>();
+  const nodeOfShape = (name: string): PlaceNode => {
+    const known = made.get(name);
+    if (known !== undefined) return known;
+    const shape = shapes[name];
+    if (shape === undefined) throw new Error(`a table of text places names no shape ${name}`);
+    const node = leaf(KIND.shape);
+    // Before its members: shapes refer to each other in circles.
+    made.set(name, node);
+    const members: MemberNode[][] = [];
+    for (const [member, place] of Object.entries(shape.members))
+      (members[member.length] ??= []).push({ name: member, node: nodeOf(place) });
+    node.members = members;
+    node.otherwise = nodeOf(shape.otherwise ?? 'text');
+    node.names = nodeOf(shape.names ?? 'text');
+    node.string = nodeOf(shape.string ?? 'text');
+    node.byType =
+      shape.byType === undefined
+        ? null
+        : new Map(Object.entries(shape.byType).map(([type, of]) => [type, nodeOfShape(of)]));
+    node.ends = shape.ends === true;
+    node.isWatched =
+      node.ends ||
+      Object.values(shape.members).some((place) =>
+        typeof place === 'object' ? 'index' in place : isRepeat(place) || place === 'ends',
+      );
+    return node;
+  };
+  const nodeOf = (place: Place): PlaceNode => {
+    if (typeof place !== 'string') {
+      if ('shape' in place) return nodeOfShape(place.shape);
+      if ('index' in place) return leaf(KIND.index, { index: place.index });
+      return leaf(KIND[place.as], { lane: place.lane });
+    }
+    if (isRepeat(place)) return leaf(KIND.repeats, { instead: place });
+    return place === 'ends' ? leaf(KIND.ends) : LEAVES[place];
+  };
+  return { request: nodeOfShape(request), reply: nodeOfShape(reply), event: nodeOfShape(event) };
+}
+
+function isRepeat(place: Place): place is 'null' | '[]' {
+  return place === 'null' || place === '[]';
+}

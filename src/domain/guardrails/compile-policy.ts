@@ -4,6 +4,8 @@
 import type { ApiName } from '../models/apis.ts';
 import type { Detector } from './detectors/detector.ts';
 import { DETECTORS } from './detectors/detectors.ts';
+import { PatternSet } from './detectors/patterns.ts';
+import { wordsDetector } from './detectors/words.ts';
 import { strengthOf } from './finding.ts';
 import type { External, OnFailure, Policy, Rule, Stage } from './policy.ts';
 
@@ -27,11 +29,19 @@ export interface CompiledDetector {
   readonly rules: readonly CompiledRule[];
 }
 
+export interface CompiledPatterns {
+  readonly set: PatternSet;
+  /** By the pattern's index in the set. */
+  readonly ruleOf: readonly CompiledRule[];
+}
+
 export interface CompiledStage {
   /** By byte pair: 0, or the index in `atAnchor` of the detectors that look closer there. */
   readonly anchors: Uint8Array;
   readonly atAnchor: readonly (readonly CompiledDetector[])[];
   readonly detectors: readonly CompiledDetector[];
+  /** null: no rule has a pattern. */
+  readonly patterns: CompiledPatterns | null;
   readonly externals: readonly CompiledExternal[];
   /** Some rule cloaks: replies may have placeholders to be restored. */
   readonly cloaks: boolean;
@@ -85,13 +95,18 @@ function compileStage(policies: readonly Policy[], api: ApiName, stage: Stage): 
     (one, other) => strengthOf(other.compiled.rule.action) - strengthOf(one.compiled.rule.action),
   );
   const compiled = sorted.map((found) => found.compiled);
-  const detectors = DETECTORS.map((detector) => ({
+  const builtIn = DETECTORS.map((detector) => ({
     detector,
     rules: compiled.filter(({ rule }) => rule.detect.includes(detector.entity)),
   })).filter((found) => found.rules.length > 0);
+  const own = compiled
+    .filter(({ rule }) => rule.words.length > 0)
+    .map((found) => ({ detector: wordsDetector(found.rule.words), rules: [found] }));
+  const detectors = [...builtIn, ...own];
   return {
     ...anchorsOf(detectors),
     detectors,
+    patterns: compilePatterns(compiled),
     externals: policies
       .flatMap(({ organizationId, externals, id }) =>
         externals.map((external) => ({
@@ -106,6 +121,12 @@ function compileStage(policies: readonly Policy[], api: ApiName, stage: Stage): 
     cloaks: compiled.some(({ rule }) => rule.action === 'cloak'),
     acts: compiled.some(({ rule }) => rule.action !== 'flag'),
   };
+}
+
+function compilePatterns(rules: readonly CompiledRule[]): CompiledPatterns | null {
+  const found = rules.flatMap((compiled) => compiled.rule.patterns.map((pattern) => ({ compiled, pattern })));
+  if (found.length === 0) return null;
+  return { set: new PatternSet(found.map(({ pattern }) => pattern)), ruleOf: found.map(({ compiled }) => compiled) };
 }
 
 /** Pairs with the same detectors share an entry of `atAnchor`. */

@@ -26,6 +26,7 @@ export function holdFrom(
   const limit = Math.max(start, end - HOLD_BYTES_MAX);
   let from = end;
   for (const { detector } of rules.detectors) from = Math.min(from, detector.hold(bytes, limit, end));
+  if (rules.patterns !== null) from = Math.min(from, rules.patterns.set.hold(bytes, limit, end));
   // Moving back to one finding may uncover another that overlaps it.
   for (let moved = true; moved; ) {
     moved = false;

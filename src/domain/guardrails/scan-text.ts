@@ -1,8 +1,16 @@
 // Scans one text: a single pass over its bytes, in which a table of byte pairs says where a detector looks closer.
 // Linear: what a detector reads around an anchor is bounded.
 
-import { type CompiledDetector, type CompiledPolicy, type CompiledRule, stageOf } from './compile-policy.ts';
+import {
+  type CompiledDetector,
+  type CompiledPatterns,
+  type CompiledPolicy,
+  type CompiledRule,
+  stageOf,
+} from './compile-policy.ts';
 import { type Hit, textOf } from './detectors/detector.ts';
+import { forgetDigitGroups } from './detectors/digit-groups.ts';
+import { OWN_ENTITIES } from './entities.ts';
 import { FINDINGS_MAX, type Finding } from './finding.ts';
 import type { Stage } from './policy.ts';
 
@@ -23,6 +31,8 @@ export function scanText(
 ): boolean {
   const rules = stageOf(compiled, stage);
   if (rules === null) return true;
+  if (rules.patterns !== null && !findPatterns(rules.patterns, bytes, start, end, findings)) return false;
+  forgetDigitGroups();
   const { anchors, atAnchor } = rules;
   let before = start > 0 ? (bytes[start - 1] as number) : 0x20;
   for (let at = start; at < end; at += 1) {
@@ -50,6 +60,27 @@ function detectAt(
     if (rule === undefined) continue;
     findings.push({ rule: rule.rule, entity: detector.entity, start: hit.start, end: hit.end, isOpen: hit.isOpen });
   }
+}
+
+/** False: there are too many. */
+function findPatterns(
+  { set, ruleOf }: CompiledPatterns,
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  findings: Finding[],
+): boolean {
+  set.find(bytes, start, end, (match) => {
+    const compiled = ruleOf[match.index] as CompiledRule;
+    hit.start = match.start;
+    hit.end = match.end;
+    if (!isAllowed(compiled, OWN_ENTITIES.pattern, bytes)) {
+      const { start: from, end: to } = match;
+      findings.push({ rule: compiled.rule, entity: OWN_ENTITIES.pattern, start: from, end: to, isOpen: false });
+    }
+    return findings.length <= FINDINGS_MAX;
+  });
+  return findings.length <= FINDINGS_MAX;
 }
 
 /** The policy of the rule lets the value of the last hit through. */

@@ -4,7 +4,7 @@
 // A detector has no memory: whether there is a finding depends on its own bytes, the one before and the one after. So a
 // text found in pieces has the same findings as the whole.
 
-import type { EntityName } from '../entities.ts';
+import type { EntityName, OWN_ENTITIES } from '../entities.ts';
 
 /** Where the last find() found something; reused, so that a scan allocates for findings only. */
 export interface Hit {
@@ -15,7 +15,7 @@ export interface Hit {
 }
 
 export interface Detector {
-  readonly entity: EntityName;
+  readonly entity: EntityName | typeof OWN_ENTITIES.words;
   /**
    * How many bytes before a finding decide it, beyond the one that scanning sees: a password is one because of the URL
    * before it. Left out: none.

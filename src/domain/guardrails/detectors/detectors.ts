@@ -1,6 +1,33 @@
 // All built-in detectors.
 
+import { apiKey } from './api-key.ts';
+import { card } from './card.ts';
 import type { Detector } from './detector.ts';
 import { email } from './email.ts';
+import { iban } from './iban.ts';
+import { ip } from './ip.ts';
+import { jwt } from './jwt.ts';
+import { nationalCodes } from './national-codes.ts';
+import { nationalNumbers } from './national-numbers.ts';
+import { phone } from './phone.ts';
+import { privateKey } from './private-key.ts';
+import { urlPassword } from './url-password.ts';
+import { usSsn } from './us-ssn.ts';
+import { walletAddress, walletKey } from './wallet.ts';
 
-export const DETECTORS: readonly Detector[] = [email];
+export const DETECTORS: readonly Detector[] = [
+  email,
+  card,
+  iban,
+  phone,
+  usSsn,
+  apiKey,
+  jwt,
+  privateKey,
+  urlPassword,
+  walletKey,
+  walletAddress,
+  ip,
+  ...nationalNumbers,
+  ...nationalCodes,
+];

@@ -85,11 +85,7 @@ function isTopLevel(bytes: Uint8Array, from: number, to: number): boolean {
   if (to - from < 2) return false;
   const isInternational = bytes[from] === 0x78 && bytes[from + 1] === 0x6e && bytes[from + 2] === DASH;
   if (!isInternational && runEnd(LETTER, bytes, from, to, LABEL_BYTES_MAX) !== to) return false;
-  return !FILE_ENDINGS.has(
-    Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from)
-      .latin1Slice()
-      .toLowerCase(),
-  );
+  return !FILE_ENDINGS.has(textOf(bytes, from, to).toLowerCase());
 }
 
 /** File endings that are no top-level domains: `logo@2x.png`, `styles@media.css`. */

@@ -1,0 +1,94 @@
+// Numbers of payment cards: brand, length, grouping, Luhn, and not one digit throughout.
+
+import { classOf, DIGIT, holdByClass } from './characters.ts';
+import { passesLuhn } from './checksums.ts';
+import type { Detector, Hit } from './detector.ts';
+import { type DigitGroups, digitGroupsAt, isEndOfNumber, isGrouped, NUMBER_ANCHORS } from './digit-groups.ts';
+
+/** Issuers' first digits, from and to inclusive, with as many digits as written, and the lengths of their numbers. */
+const BRANDS: readonly (readonly [from: number, to: number, lengths: readonly number[]])[] = [
+  [4, 4, [13, 16, 19]],
+  [51, 55, [16]],
+  [2221, 2720, [16]],
+  [34, 34, [15]],
+  [37, 37, [15]],
+  [300, 305, [14, 16]],
+  [3095, 3095, [14, 16]],
+  [36, 36, [14, 16]],
+  [38, 39, [14, 16]],
+  [6011, 6011, [16, 19]],
+  [644, 649, [16, 19]],
+  [65, 65, [16, 19]],
+  [3528, 3589, [16, 19]],
+  [62, 62, [16, 17, 18, 19]],
+  [5018, 5018, [12, 13, 16, 18, 19]],
+  [5020, 5020, [12, 13, 16, 18, 19]],
+  [5038, 5038, [12, 13, 16, 18, 19]],
+  [5893, 5893, [12, 13, 16, 18, 19]],
+  [6304, 6304, [12, 13, 16, 18, 19]],
+  [6759, 6759, [12, 13, 16, 18, 19]],
+  [6761, 6763, [12, 13, 16, 18, 19]],
+  [2200, 2204, [16, 17, 18, 19]],
+  [60, 60, [16]],
+  [81, 81, [16]],
+  [5019, 5019, [16]],
+];
+const GROUPINGS: readonly (readonly number[])[] = [
+  [4, 4, 4, 4, 3],
+  [4, 4, 4, 4],
+  [4, 6, 5],
+  [4, 6, 4],
+  [8, 8],
+];
+const LENGTH_MIN = 12;
+const LENGTH_MAX = 19;
+
+function findCard(bytes: Uint8Array, at: number, _start: number, end: number, hit: Hit): boolean {
+  const found = digitGroupsAt(bytes, at, end);
+  const first = found.lengths[0] as number;
+  const groups = first >= LENGTH_MIN && first <= LENGTH_MAX ? 1 : first === 4 || first === 8 ? groupsOf(found) : 0;
+  if (groups === 0) return false;
+  let count = 0;
+  for (let index = 0; index < groups; index += 1) count += found.lengths[index] as number;
+  const numberEnd = found.ends[groups - 1] as number;
+  if (!isEndOfNumber(bytes, numberEnd, end) || !isOfBrand(found.digits, count)) return false;
+  if (isUniform(found.digits, count) || !passesLuhn(found.digits, count)) return false;
+  hit.start = at;
+  hit.end = numberEnd;
+  hit.isOpen = false;
+  return true;
+}
+
+/** 0: not grouped as cards are. Five or more groups of four are a table of numbers. */
+function groupsOf(found: DigitGroups): number {
+  for (const grouping of GROUPINGS) {
+    if (!isGrouped(found, grouping, ' -')) continue;
+    const next = grouping.length;
+    const goesOn = found.groups > next && found.separators[next - 1] === found.separators[0];
+    return goesOn && found.lengths[next] === 4 ? 0 : next;
+  }
+  return 0;
+}
+
+function isOfBrand(digits: Uint8Array, count: number): boolean {
+  return BRANDS.some(([from, to, lengths]) => {
+    if (!lengths.includes(count)) return false;
+    let prefix = 0;
+    for (let index = 0, left = from; left >= 1; index += 1, left /= 10)
+      prefix = prefix * 10 + (digits[index] as number);
+    return prefix >= from && prefix <= to;
+  });
+}
+
+/** `4444 4444 4444 4444` is an example of the form. */
+function isUniform(digits: Uint8Array, count: number): boolean {
+  for (let index = 1; index < count; index += 1) if (digits[index] !== digits[0]) return false;
+  return true;
+}
+
+export const card: Detector = {
+  entity: 'card',
+  anchors: NUMBER_ANCHORS,
+  find: findCard,
+  hold: holdByClass(classOf('0-9 \u002d'), DIGIT, 30),
+};

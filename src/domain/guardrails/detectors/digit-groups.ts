@@ -1,0 +1,97 @@
+// Reads what looks like a written number: groups of digits with one separator between two of them. The detectors of
+// numbers share it, since most of them begin at the same digit.
+
+import { ALNUM, bytesIn, DIGIT, WORD } from './characters.ts';
+import { byteAt, pairOf } from './detector.ts';
+
+/** More than the longest number in its widest grouping. */
+const GROUPS_MAX = 8;
+const DIGITS_MAX = 24;
+const ZERO = 0x30;
+const DOT = 0x2e;
+
+export interface DigitGroups {
+  /** Of the first digit. */
+  start: number;
+  groups: number;
+  /** Digits of each group, and the place after it. */
+  readonly lengths: Uint8Array;
+  readonly ends: Int32Array;
+  /** The separator after each group; 0: the last one. */
+  readonly separators: Uint8Array;
+  readonly digits: Uint8Array;
+}
+
+const read: DigitGroups = {
+  start: -1,
+  groups: 0,
+  lengths: new Uint8Array(GROUPS_MAX),
+  ends: new Int32Array(GROUPS_MAX),
+  separators: new Uint8Array(GROUPS_MAX),
+  digits: new Uint8Array(DIGITS_MAX + 1),
+};
+let readOf: Uint8Array | null = null;
+let readEnd = 0;
+
+const SEPARATORS = new Uint8Array(256);
+for (const separator of ' -./') SEPARATORS[separator.charCodeAt(0)] = 1;
+
+/** Pairs at which a number may begin: a digit after anything that is no letter, digit or underscore. */
+export const NUMBER_ANCHORS: readonly number[] = [...WORD.keys()].flatMap((before) =>
+  WORD[before] === 1 ? [] : bytesIn(DIGIT).map((digit) => pairOf(before, digit)),
+);
+
+/**
+ * The groups from the digit at `at` on; valid until the next call. The same place of the same text is read once: a scan
+ * asks for it in every number's detector.
+ */
+export function digitGroupsAt(bytes: Uint8Array, at: number, end: number): DigitGroups {
+  if (readOf === bytes && read.start === at && readEnd === end) return read;
+  readOf = bytes;
+  readEnd = end;
+  read.start = at;
+  let groups = 0;
+  let digits = 0;
+  let place = at;
+  while (groups < GROUPS_MAX) {
+    const groupStart = place;
+    while (place < end && digits <= DIGITS_MAX && DIGIT[bytes[place] as number] === 1) {
+      read.digits[digits] = (bytes[place] as number) - ZERO;
+      digits += 1;
+      place += 1;
+    }
+    read.lengths[groups] = place - groupStart;
+    read.ends[groups] = place;
+    const separator = byteAt(bytes, place, end);
+    const goesOn = digits <= DIGITS_MAX && SEPARATORS[separator] === 1 && DIGIT[byteAt(bytes, place + 1, end)] === 1;
+    read.separators[groups] = goesOn ? separator : 0;
+    groups += 1;
+    if (!goesOn) break;
+    place += 1;
+  }
+  read.groups = groups;
+  return read;
+}
+
+/** The scan of another text begins: a buffer that is used again has other bytes at the same place. */
+export function forgetDigitGroups(): void {
+  readOf = null;
+}
+
+/** Nothing that would make the number a part of something longer: a letter, or a decimal fraction. */
+export function isEndOfNumber(bytes: Uint8Array, at: number, end: number): boolean {
+  const after = byteAt(bytes, at, end);
+  if (WORD[after] === 1) return false;
+  return after !== DOT || ALNUM[byteAt(bytes, at + 1, end)] !== 1;
+}
+
+/** Whether the first groups have these lengths, all with the same separator between them; `separators`: which may be. */
+export function isGrouped(found: DigitGroups, lengths: readonly number[], separators: string): boolean {
+  if (found.groups < lengths.length) return false;
+  const separator = found.separators[0] as number;
+  for (let index = 0; index < lengths.length; index += 1) {
+    if (found.lengths[index] !== lengths[index]) return false;
+    if (index < lengths.length - 1 && found.separators[index] !== separator) return false;
+  }
+  return lengths.length === 1 || separators.includes(String.fromCharCode(separator));
+}

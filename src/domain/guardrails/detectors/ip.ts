@@ -1,0 +1,37 @@
+// Public IP addresses. Off unless a rule names them: versions look alike.
+
+import { isPublicAddress } from '../../../platform/public-address.ts';
+import { bytesIn, classOf, complementOf, holdByClass, runEnd, WORD } from './characters.ts';
+import { byteAt, type Detector, type Hit, pairOf, textOf } from './detector.ts';
+
+const ADDRESS = classOf('0-9A-Fa-f:.');
+const FIRST = classOf('0-9A-Fa-f');
+const DOT = 0x2e;
+const COLON = 0x3a;
+/** RFC 4291 with an IPv4 address inside. */
+const BYTES_MAX = 45;
+const CONTINUES = classOf('0-9A-Za-z_\u002d');
+
+function findIp(bytes: Uint8Array, at: number, start: number, end: number, hit: Hit): boolean {
+  const before = at > start ? bytes[at - 1] : 0x20;
+  if (before === DOT || before === COLON) return false;
+  let to = runEnd(ADDRESS, bytes, at, end, BYTES_MAX + 1);
+  while (to > at && (bytes[to - 1] === DOT || bytes[to - 1] === COLON)) to -= 1;
+  if (to - at < 7 || to - at > BYTES_MAX || CONTINUES[byteAt(bytes, to, end)] === 1) return false;
+  const text = textOf(bytes, at, to);
+  // `1.2.3.4:80` is an address and a port.
+  const port = /^\d+\.\d+\.\d+\.\d+(?=:\d+$)/.exec(text);
+  const address = port === null ? text : port[0];
+  if (!isPublicAddress(address)) return false;
+  hit.start = at;
+  hit.end = at + address.length;
+  hit.isOpen = false;
+  return true;
+}
+
+export const ip: Detector = {
+  entity: 'ip',
+  anchors: bytesIn(FIRST).flatMap((byte) => bytesIn(complementOf(WORD)).map((before) => pairOf(before, byte))),
+  find: findIp,
+  hold: holdByClass(ADDRESS, FIRST, BYTES_MAX + 1),
+};

@@ -1,0 +1,64 @@
+// JSON Web Tokens: a header that decodes to JSON with an algorithm, and a payload after it.
+
+import { type ByteClass, classOf, runEnd, runStart, WORD } from './characters.ts';
+import { byteAt, type Detector, type Hit, pairOf, textOf } from './detector.ts';
+
+const BASE64URL = classOf('A-Za-z0-9_\u002d');
+const TOKEN = classOf('A-Za-z0-9_.\u002d');
+const DOT = 0x2e;
+const HEADER_BYTES_MAX = 400;
+/** From here on it is a token, however it goes on. */
+const PAYLOAD_BYTES_MIN = 12;
+const LONGEST_UNDECIDED = HEADER_BYTES_MAX + 1 + PAYLOAD_BYTES_MIN;
+
+/** The anchor is the `yJ` of `eyJ`, as which `{"` begins. */
+function findJwt(bytes: Uint8Array, at: number, start: number, end: number, hit: Hit): boolean {
+  const from = at - 2;
+  if (from < start || bytes[from] !== 0x65) return false;
+  if (from > 0 && TOKEN[bytes[from - 1] as number] === 1) return false;
+  const headerEnd = runEnd(BASE64URL, bytes, from, end, HEADER_BYTES_MAX);
+  if (byteAt(bytes, headerEnd, end) !== DOT) return false;
+  const payloadEnd = runEnd(BASE64URL, bytes, headerEnd + 1, end, PAYLOAD_BYTES_MIN);
+  if (payloadEnd - headerEnd - 1 < PAYLOAD_BYTES_MIN || !isHeader(textOf(bytes, from, headerEnd))) return false;
+  hit.start = from;
+  hit.end = endOfToken(bytes, payloadEnd, end);
+  hit.isOpen = hit.end === end;
+  return true;
+}
+
+function isHeader(encoded: string): boolean {
+  try {
+    const header: unknown = JSON.parse(Buffer.from(encoded, 'base64url').toString('utf8'));
+    return typeof header === 'object' && header !== null && ('alg' in header || 'enc' in header);
+  } catch {
+    return false;
+  }
+}
+
+/** A dot is part of it where more follows; one at the end of the bytes at hand waits for what follows. */
+function endOfToken(bytes: Uint8Array, from: number, end: number): number {
+  let place = from;
+  while (place < end) {
+    place = runEnd(BASE64URL, bytes, place, end, end - place);
+    const isDotted = byteAt(bytes, place, end) === DOT && BASE64URL[byteAt(bytes, place + 1, end)] === 1;
+    if (!isDotted) return place;
+    place += 1;
+  }
+  return place;
+}
+
+const FIRST: ByteClass = classOf('e');
+
+function holdJwt(bytes: Uint8Array, start: number, end: number): number {
+  let at = runStart(TOKEN, bytes, end, start, LONGEST_UNDECIDED);
+  while (at < end && (FIRST[bytes[at] as number] !== 1 || (at > start && WORD[bytes[at - 1] as number] === 1))) at += 1;
+  return at;
+}
+
+export const jwt: Detector = {
+  entity: 'jwt',
+  anchors: [pairOf(0x79, 0x4a)],
+  find: findJwt,
+  hold: holdJwt,
+  tailEnd: endOfToken,
+};

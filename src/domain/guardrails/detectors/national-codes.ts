@@ -1,0 +1,109 @@
+// National identifiers of letters and digits, by their check characters. Off unless a rule names them.
+
+import type { EntityName } from '../entities.ts';
+import { bytesIn, classOf, complementOf, holdByClass, runEnd, WORD } from './characters.ts';
+import { byteAt, type Detector, type Hit, pairOf, textOf } from './detector.ts';
+
+interface CodeForm {
+  readonly entity: EntityName;
+  /** What it begins with. */
+  readonly first: string;
+  /** The whole, as it is written. */
+  readonly written: RegExp;
+  /** In upper case, without separators. */
+  readonly isValid: (code: string) => boolean;
+}
+
+/** The longest of them as it is written. */
+const LONGEST = 20;
+const CODE = classOf('0-9A-Za-z +\u002d');
+
+const FORMS: readonly CodeForm[] = [
+  {
+    entity: 'es_nif',
+    first: '0-9',
+    written: /^\d{7,8}-?[A-Z]/i,
+    isValid: (code) => isSpanish(code.slice(0, -1), code.slice(-1)),
+  },
+  {
+    entity: 'es_nie',
+    first: 'XYZxyz',
+    written: /^[XYZ]\d{7}-?[A-Z]/i,
+    isValid: (code) => isSpanish(`${'XYZ'.indexOf(code.charAt(0))}${code.slice(1, -1)}`, code.slice(-1)),
+  },
+  {
+    entity: 'fi_hetu',
+    first: '0-3',
+    written: /^\d{6}[-+ABCDEFYXWVU]\d{3}[0-9A-Y]/i,
+    isValid: isHetu,
+  },
+  {
+    entity: 'it_fiscal_code',
+    first: 'A-Za-z',
+    written: /^[A-Z]{6}[0-9LMNPQRSTUV]{2}[ABCDEHLMPRST][0-9LMNPQRSTUV]{2}[A-Z][0-9LMNPQRSTUV]{3}[A-Z]/i,
+    isValid: isFiscalCode,
+  },
+  {
+    entity: 'uk_nino',
+    first: 'A-Za-z',
+    written: /^[A-Z]{2} ?\d{2} ?\d{2} ?\d{2} ?[A-D]/i,
+    isValid: (code) => /^(?!BG|GB|KN|NK|NT|TN|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z]/.test(code),
+  },
+];
+
+function isSpanish(number: string, check: string): boolean {
+  return 'TRWAGMYFPDXBNJZSQVHLCKE'[Number(number) % 23] === check;
+}
+
+/** Day, month, year and century, an order from 002 to 899, and the rest of the number divided by 31. */
+function isHetu(code: string): boolean {
+  const [day, month, year] = [code.slice(0, 2), code.slice(2, 4), code.slice(4, 6)].map(Number) as [
+    number,
+    number,
+    number,
+  ];
+  const sign = code.charAt(6);
+  const century = sign === '+' ? 1800 : '-YXWVU'.includes(sign) ? 1900 : 2000;
+  const date = new Date(Date.UTC(century + year, month - 1, day));
+  if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return false;
+  const order = Number(code.slice(7, 10));
+  const rest = Number(code.slice(0, 6) + code.slice(7, 10)) % 31;
+  return order >= 2 && order <= 899 && '0123456789ABCDEFHJKLMNPRSTUVWXY'[rest] === code.charAt(10);
+}
+
+const ODD_VALUES = [1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23];
+
+function isFiscalCode(code: string): boolean {
+  let sum = 0;
+  for (let index = 0; index < 15; index += 1) {
+    const byte = code.charCodeAt(index);
+    const value = byte <= 0x39 ? byte - 0x30 : byte - 0x41;
+    sum += index % 2 === 0 ? (ODD_VALUES[value] as number) : value;
+  }
+  return String.fromCharCode(0x41 + (sum % 26)) === code.charAt(15);
+}
+
+function detectorOf({ entity, first, written, isValid }: CodeForm): Detector {
+  const find = (bytes: Uint8Array, at: number, _start: number, end: number, hit: Hit): boolean => {
+    const to = runEnd(CODE, bytes, at, end, LONGEST);
+    if (to - at < 8) return false;
+    const match = written.exec(textOf(bytes, at, to))?.[0];
+    if (match === undefined) return false;
+    const after = byteAt(bytes, at + match.length, end);
+    // Finland's numbers have the dash inside: a dash after one makes it something else.
+    if (WORD[after] === 1 || !isValid(entity === 'fi_hetu' ? match.toUpperCase() : bare(match))) return false;
+    hit.start = at;
+    hit.end = at + match.length;
+    hit.isOpen = false;
+    return true;
+  };
+  const befores = bytesIn(complementOf(WORD));
+  const anchors = bytesIn(classOf(first)).flatMap((byte) => befores.map((before) => pairOf(before, byte)));
+  return { entity, anchors, find, hold: holdByClass(CODE, classOf(first), LONGEST) };
+}
+
+function bare(written: string): string {
+  return written.replaceAll(/[^0-9A-Za-z]/g, '').toUpperCase();
+}
+
+export const nationalCodes: readonly Detector[] = FORMS.map(detectorOf);

@@ -1,0 +1,119 @@
+// The patterns of rules: regular expressions run by RE2 in JavaScript, which takes linear time whatever the pattern and
+// the text. One automaton for all of them says which occur at all; only those are then searched for.
+
+import { RE2JS, RE2Set } from 're2js';
+import { type ByteClass, holdByClass } from './characters.ts';
+
+/** Of the instructions of an RE2 program. */
+const OP_EMPTY_WIDTH = 4;
+const OP_RUNE = 8;
+const OP_RUNE_MAX = 11;
+const OP_RUNE_ANY = 10;
+const OP_RUNE_ANY_NOT_NL = 11;
+/** Of an empty-width instruction: `\b` and `\B`. The others are of lines and texts. */
+const WORD_BOUNDARIES = 0x30;
+
+interface Instruction {
+  readonly op: number;
+  readonly runes: Int32Array;
+  readonly arg: number;
+}
+
+export interface PatternMatch {
+  /** Its place in the list that was compiled. */
+  readonly index: number;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** null: the pattern can be used; otherwise what is wrong with it. */
+export function patternProblem(regex: string): string | null {
+  try {
+    const compiled = RE2JS.compile(regex);
+    if (compiled.test('')) return 'must not match an empty text';
+    const isAnchored = instructionsOf(compiled).some(
+      ({ op, arg }) => op === OP_EMPTY_WIDTH && (arg & ~WORD_BOUNDARIES) !== 0,
+    );
+    return isAnchored ? 'must have no ^ or $: a text is screened in pieces' : null;
+  } catch (fault) {
+    return `must be a regular expression of RE2: ${fault instanceof Error ? fault.message : String(fault)}`;
+  }
+}
+
+export class PatternSet {
+  private readonly gate = new RE2Set();
+  private readonly patterns: readonly {
+    readonly regex: RE2JS;
+    readonly maxLength: number;
+    readonly characters: ByteClass;
+  }[];
+
+  /** Each must have passed `patternProblem`. */
+  constructor(patterns: readonly { readonly regex: string; readonly maxLength: number }[]) {
+    for (const { regex } of patterns) this.gate.add(regex);
+    this.gate.compile();
+    this.patterns = patterns.map(({ regex, maxLength }) => {
+      const compiled = RE2JS.compile(regex);
+      return { regex: compiled, maxLength, characters: charactersOf(compiled) };
+    });
+  }
+
+  /** Calls `onMatch` until it says false. The byte before `start` is the context of `\b`. */
+  find(bytes: Uint8Array, start: number, end: number, onMatch: (match: PatternMatch) => boolean): void {
+    const offset = Math.max(0, start - 1);
+    const text = bytes.subarray(offset, end);
+    for (const index of this.gate.match(text)) {
+      const { regex, maxLength } = this.patterns[index] as (typeof this.patterns)[number];
+      const matcher = regex.matcher(text);
+      for (let isFound = matcher.find(start - offset); isFound; isFound = matcher.find()) {
+        const match = { index, start: offset + matcher.start(), end: offset + matcher.end() };
+        if (match.end - match.start > maxLength || match.end === match.start) continue;
+        if (!onMatch(match)) return;
+      }
+    }
+  }
+
+  /** The first byte of a suffix that could still become a match. */
+  hold(bytes: Uint8Array, start: number, end: number): number {
+    return this.patterns.reduce(
+      (from, { characters, maxLength }) =>
+        Math.min(from, holdByClass(characters, characters, maxLength)(bytes, start, end)),
+      end,
+    );
+  }
+}
+
+function instructionsOf(regex: RE2JS): readonly Instruction[] {
+  return regex.re2().prog.inst as readonly Instruction[];
+}
+
+/** Every byte that a match can have; all of a character beyond ASCII are taken together. */
+function charactersOf(regex: RE2JS): ByteClass {
+  const characters = new Uint8Array(256);
+  for (const { op, runes, arg } of instructionsOf(regex)) {
+    if (op < OP_RUNE || op > OP_RUNE_MAX) continue;
+    const isAny = op === OP_RUNE_ANY || op === OP_RUNE_ANY_NOT_NL;
+    const ranges = isAny ? [0, 0x10ffff] : runes.length === 1 ? [runes[0] as number, runes[0] as number] : [...runes];
+    for (let index = 0; index < ranges.length; index += 2) {
+      addRange(characters, ranges[index] as number, ranges[index + 1] as number);
+    }
+    // A letter that is compared without its case may have forms beyond ASCII, too.
+    if (arg === 1) addOtherCases(characters);
+  }
+  return characters;
+}
+
+function addRange(characters: ByteClass, from: number, to: number): void {
+  for (let rune = from; rune <= Math.min(to, 0x7f); rune += 1) characters[rune] = 1;
+  if (to > 0x7f) characters.fill(1, 0x80);
+}
+
+function addOtherCases(characters: ByteClass): void {
+  characters.fill(1, 0x80);
+  for (let upper = 0x41; upper <= 0x5a; upper += 1) {
+    if (characters[upper] === 1 || characters[upper + 0x20] === 1) {
+      characters[upper] = 1;
+      characters[upper + 0x20] = 1;
+    }
+  }
+}

@@ -251,6 +251,8 @@ function createPlane(
     canRecord,
     executionIdHeader: `X-${config.brand}-Execution-Id`,
     routedModelHeader: `X-${config.brand}-Routed-Model`,
+    policiesInForce: () => null,
+    guardrailHeaders: { action: `X-${config.brand}-Guardrail`, count: `X-${config.brand}-Guardrail-Count` },
     tagHeader: `x-${config.brand.toLowerCase()}-tag`,
   };
   return { plane, previewer };

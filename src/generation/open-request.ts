@@ -14,9 +14,10 @@ import type { Deployment, ServedModel, ServingCatalog } from './catalog/serving-
 import { referencesIn } from './catalog/stored-objects.ts';
 import type { Dialect, ReadRequest } from './dialects/dialect.ts';
 import { readClientRequestId, readTags } from './execution/client-labels.ts';
+import type { Screening } from './guardrails/screening.ts';
 import type { DataPlane } from './plane.ts';
 import { readRequest, withHeaders } from './request/read-request.ts';
-import type { ReceivedFrom } from './request/receive.ts';
+import type { ReceivedFrom, ReceivedRequest } from './request/receive.ts';
 
 export class OpenRequest implements RefusalWatch {
   readonly dialect: Dialect;
@@ -33,6 +34,8 @@ export class OpenRequest implements RefusalWatch {
   clientRequestId: string | null = null;
   /** Public id of the model that serves; null until that is known. */
   modelId: string | null = null;
+  /** What guardrails found in it; null: no rule is for it. */
+  screening: Screening | null = null;
   /** Provisional until the model and the carried tokens are known, then exact. null: nothing is held here. */
   admission: Admission | null = null;
   private readonly plane: DataPlane;
@@ -97,6 +100,7 @@ export class OpenRequest implements RefusalWatch {
       requestBytes: this.taken?.body.length ?? 0,
       receivedAtMs: this.receivedAtMs,
       refusal,
+      screening: this.screening,
     });
   }
 
@@ -111,6 +115,17 @@ export class OpenRequest implements RefusalWatch {
     const label = readClientRequestId(this.exchange);
     if (label !== null && typeof label !== 'string') return label;
     this.clientRequestId = label;
+    return this.read;
+  }
+
+  /** The body that goes on in the place of the client's. Its buffer is held from here on, and the client's is not. */
+  replaceBody(changed: ReceivedRequest): ReadRequest | Refusal {
+    const { received, headers } = this;
+    const read = readRequest(this.dialect, changed);
+    if ('kind' in read || headers === null) throw new Error('a screened request can no longer be read');
+    this.taken = { ...changed, sender: received.sender };
+    this.plane.intake.buffers.release(received.pooled);
+    this.read = withHeaders(this.dialect, read, this.exchange);
     return this.read;
   }
 

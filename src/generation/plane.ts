@@ -6,6 +6,8 @@ import type { SavedResponses } from './catalog/saved-responses.ts';
 import type { ServingCatalog } from './catalog/serving-catalog.ts';
 import type { Metering } from './execution/execution.ts';
 import type { RefusedRequests } from './execution/refused-requests.ts';
+import type { PoliciesInForce } from './guardrails/policies-in-force.ts';
+import type { GuardrailHeaders } from './guardrails/screening.ts';
 import type { Authenticator } from './identity/authenticate.ts';
 import type { RelayContext } from './reply/relay-params.ts';
 import type { Intake } from './request/receive.ts';
@@ -24,6 +26,9 @@ export interface DataPlane {
   /** False stops admission before anything is sent: the spool does not take records. */
   readonly canRecord: () => boolean;
   readonly router: Router;
+  /** null: nobody has a guardrail. */
+  readonly policiesInForce: () => PoliciesInForce | null;
+  readonly guardrailHeaders: GuardrailHeaders;
   readonly executionIdHeader: string;
   readonly routedModelHeader: string;
   readonly tagHeader: string;

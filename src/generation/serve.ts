@@ -1,7 +1,7 @@
 // A generation request from its head to its end, on one screen and in the same order for every dialect (ARCHITECTURE,
 // "The path of a request"):
 //
-//   authenticate -> receive and scan -> (route, where the virtual model is named ->) resolve model -> bound
+//   authenticate -> receive and scan -> (screen ->) (route, where the virtual model is named ->) resolve model -> bound
 //     -> admit (hold) -> record -> relay -> meter and settle (in the relay's end)
 //
 // Where everything is warm nothing waits between the last byte of the body and the record. Whatever a step does wait
@@ -15,6 +15,7 @@ import { admitProvisionally } from './admission/admit-provisionally.ts';
 import { continueFrom } from './catalog/continuation.ts';
 import { resolveModel } from './catalog/resolve-model.ts';
 import type { Dialect } from './dialects/dialect.ts';
+import { screenRequest } from './guardrails/screen-request.ts';
 import { OpenRequest } from './open-request.ts';
 import type { DataPlane } from './plane.ts';
 import { receiveRequest } from './request/receive.ts';
@@ -42,7 +43,12 @@ async function serve(plane: DataPlane, dialect: Dialect, exchange: Exchange): Pr
 
   request.onWhole(received);
   try {
-    const read = request.readControlFields();
+    const sent = request.readControlFields();
+    if (request.ends(sent)) return;
+
+    // Before anybody else reads the body: the classifier is a provider, too.
+    const screening = screenRequest(plane, request, sent);
+    const read = screening instanceof Promise ? await screening : screening;
     if (request.ends(read)) return;
 
     const routing = routeRequest(plane, request, read);
@@ -71,7 +77,7 @@ async function serve(plane: DataPlane, dialect: Dialect, exchange: Exchange): Pr
     const deployments = cooldowns.filter(priced, request.principal.organizationId, atMs);
     if (request.ends(deployments)) return;
 
-    const checking = dialect.check?.(received.body, plane.relay.workers, served.model) ?? null;
+    const checking = dialect.check?.(request.received.body, plane.relay.workers, served.model) ?? null;
     const unfit = checking instanceof Promise ? await checking : checking;
     if (request.ends(unfit)) return;
 

@@ -43,6 +43,8 @@ export class Exchange extends RequestHead implements BodyOwner {
   principal: Principal | null = null;
   /** null: nobody records what the request is refused for. */
   refusalWatch: RefusalWatch | null = null;
+  /** What guardrails did, as headers of every response that begins from here on. */
+  screeningHeaders: HeaderList = NO_HEADERS;
   /** Response bytes handed to the socket, body only. */
   responseBytes = 0;
   /** HTTP status written, 0 before. */
@@ -343,7 +345,7 @@ export class Exchange extends RequestHead implements BodyOwner {
     // Also a refusal that cannot be recorded is answered.
     this.tell(() => this.refusalWatch?.onRefused(refusal));
     const headers = rendered.headers.flatMap(([name, value]) => [name, value]);
-    headers.push(...ownHeaders);
+    headers.push(...ownHeaders, ...this.screeningHeaders);
     this.answer(rendered.status, headers, rendered.body, rendered.closesConnection);
   }
 

@@ -16,7 +16,12 @@ import type { Log } from './log.ts';
 import type { Counter, Gauge, Histogram, MetricsRegistry } from './metrics.ts';
 
 /** The worker tasks of the product, each a file of this name in workers/. */
-export type WorkerTask = 'count-tokens' | 'find-stored-objects' | 'prepare-conversation' | 'validate-questions';
+export type WorkerTask =
+  | 'count-tokens'
+  | 'find-stored-objects'
+  | 'prepare-conversation'
+  | 'screen-text'
+  | 'validate-questions';
 
 export type WorkerResult<T> =
   | { readonly ok: true; readonly value: T }

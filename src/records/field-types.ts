@@ -1,6 +1,7 @@
 // What the value of a record's field can be. Its kind decides how the spool, Postgres, ClickHouse and the listings have
 // it; the row of a field (fields.ts) names one of these.
 
+import type { ScreeningReport } from '../domain/guardrails/screening-report.ts';
 import type { ModelRoute } from '../domain/routing/model-route.ts';
 import type { Usage } from '../domain/usage/usage.ts';
 
@@ -20,6 +21,7 @@ export type Kind =
   | 'amount'
   | 'usage'
   | 'details'
+  | 'screening'
   | 'route';
 
 /** Members that say nothing are absent. */
@@ -67,6 +69,7 @@ export const duration = type<number>('duration');
 export const amount = type<string>('amount');
 export const usage = type<Usage>('usage');
 export const details = type<RecordedDetails>('details');
+export const screening = type<ScreeningReport>('screening');
 export const route = type<ModelRoute>('route');
 
 export function nullable<Value>(of: ValueType<Value>): ValueType<Value | null> {

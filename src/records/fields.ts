@@ -18,6 +18,7 @@ import {
   nullable,
   oneOf,
   route,
+  screening,
   status,
   text,
   texts,
@@ -156,6 +157,8 @@ export const FIELDS = {
   truncated: optionalEnd(flag, { postgres: 'truncated', clickhouse: 'truncated' }),
   /** Name of the guardrail's rule that acted (spec 7.7). */
   guardrail: optionalEnd(nullable(text), { postgres: 'guardrail', clickhouse: 'guardrail', listed: 'guardrail' }),
+  /** What guardrails did at each stage, in names and counts (spec 7.7). */
+  screening: optionalEnd(nullable(screening), { postgres: 'screening', generation: 'guardrail' }),
   /** Pools of budgets (grant ids) from which the execution is held. */
   budgets: optionalStart(uuids, { postgres: 'budgets' }),
   /** What was used of each of `budgets`, at most the hold. */

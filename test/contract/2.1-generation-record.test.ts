@@ -12,6 +12,7 @@ const UNKNOWN: Generation = {
   inputTokens: null,
   outputTokens: null,
   usageDetails: null,
+  screening: null,
   billingStatus: 'pending',
   charge: null,
   ratedCost: null,

@@ -24,6 +24,7 @@ const pending = (id: string): Generation => ({
   inputTokens: null,
   outputTokens: null,
   usageDetails: null,
+  screening: null,
   billingStatus: 'pending',
   charge: null,
   ratedCost: null,

@@ -253,6 +253,8 @@ export class PlaneInProcess {
       router,
       clock,
       canRecord,
+      policiesInForce: () => null,
+      guardrailHeaders: { action: 'X-Service-Guardrail', count: 'X-Service-Guardrail-Count' },
       executionIdHeader: 'X-Service-Execution-Id',
       routedModelHeader: 'X-Service-Routed-Model',
       tagHeader: 'x-service-tag',

@@ -39,6 +39,7 @@ const VALUES: Readonly<Record<Kind, fc.Arbitrary<unknown>>> = {
   amount: fc.bigInt({ min: 0n, max: 2n ** 120n }).map(String),
   usage: fc.record(Object.fromEntries(USAGE_ROWS.map(([name]) => [name, count]))),
   details: fc.record({ service_tier: anyText, cache_write_1h_tokens: fc.nat() }),
+  screening: fc.record({ input: fc.record({ action: fc.constant('none') }) }),
   route,
 };
 

@@ -1,6 +1,8 @@
 // The members of the generation record and of a listed request for the OpenAPI document, from the table of fields.
 
 import { z } from 'zod';
+import { ACTIONS } from '../../domain/guardrails/policy.ts';
+import { DONE, NOT_SCANNED } from '../../domain/guardrails/screening-report.ts';
 import { ownerOf } from '../../domain/reports/owners.ts';
 import type { Kind, ValueType } from '../../records/field-types.ts';
 import { FIELD_ROWS, type Places, USAGE_ROWS } from '../../records/fields.ts';
@@ -31,8 +33,31 @@ const SCHEMAS: Readonly<Record<Kind, z.ZodType>> = {
       calls: z.record(z.string(), z.int().nullable()).optional(),
     })
     .meta({ description: 'What the cost depends on beside the counts. Absent: nothing.' }),
+  screening: z.object({ input: screenedStage(), output: screenedStage() }).meta({
+    description: 'What guardrails did at each stage. A stage without a rule, or that was not reached, is absent.',
+  }),
   route: z.unknown(),
 };
+
+function screenedStage(): z.ZodType {
+  const finding = {
+    policy: z.string(),
+    version: z.int(),
+    rule: z.string(),
+    entity: z.string(),
+    action: z.enum(ACTIONS),
+    count: z.int(),
+  };
+  return z
+    .object({
+      action: z.enum(['none', ...Object.values(DONE)]),
+      findings: z.array(z.object(finding)).optional(),
+      unrewritten: z.int().optional(),
+      unrestored: z.int().optional(),
+      not_scanned: z.array(z.enum(NOT_SCANNED)).optional(),
+    })
+    .optional();
+}
 
 function schemaOf({ kind, words }: ValueType<unknown>): z.ZodType {
   return words === null ? SCHEMAS[kind] : z.enum(words as [string, ...string[]]);

@@ -90,6 +90,10 @@ export class RestorableValues {
     return this.values.size;
   }
 
+  entries(): (readonly [string, string])[] {
+    return [...this.values];
+  }
+
   /** Appends those in bytes[start, end); returns how many have the shape of one and are none. */
   find(bytes: Buffer, start: number, end: number, found: FoundPlaceholder[]): number {
     let strangers = 0;

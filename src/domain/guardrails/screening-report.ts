@@ -6,6 +6,7 @@ import type { Action, Rule } from './policy.ts';
 
 /** What could not be screened, and why. */
 export const NOT_SCANNED = [
+  'policy',
   'attachment',
   'too_large',
   'timeout',

@@ -10,6 +10,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { CounterCell, MetricsRegistry } from '../../platform/metrics.ts';
 import { RateMeter } from '../../platform/rate-meter.ts';
 import type { ExecutionEnd, ExecutionStart } from '../../records/execution-record.ts';
+import type { Screening } from '../guardrails/screening.ts';
 import type { RecordJournal } from './record-journal.ts';
 
 export interface RefusedRequest {
@@ -28,6 +29,8 @@ export interface RefusedRequest {
   /** Monotonic. */
   readonly receivedAtMs: number;
   readonly refusal: Refusal;
+  /** What guardrails found in it; null: no rule is for it. */
+  readonly screening: Screening | null;
 }
 
 export interface RefusedRequestsParts {
@@ -106,6 +109,8 @@ export class RefusedRequests {
       latencyMs: Math.max(0, Math.round(nowMs - request.receivedAtMs)),
       ttftMs: null,
       responseBytes: 0,
+      guardrail: request.screening?.rule ?? null,
+      screening: request.screening?.report ?? null,
     };
     // No request waits for this record; when it cannot be written, the journal's own alarm reports it.
     journal.append(start, end, null);

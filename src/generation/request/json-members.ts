@@ -46,7 +46,8 @@ export function nextAfter(bytes: Buffer, value: number): number {
   return bytes[comma] === COMMA ? skipSpace(bytes, comma + 1) : NOT_THERE;
 }
 
-function valueEnd(bytes: Buffer, start: number): number {
+/** Where the value at `start` ends. */
+export function valueEnd(bytes: Buffer, start: number): number {
   let depth = 0;
   for (let at = start; at < bytes.length; at++) {
     const byte = bytes[at];

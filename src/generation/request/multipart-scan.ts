@@ -7,6 +7,7 @@
 // spelling and one place. What is refused here no client library writes.
 
 import { Buffer, isUtf8 } from 'node:buffer';
+import type { TextPart } from '../../domain/guardrails/screen-whole.ts';
 import { readBoundary, readPartHeaders } from './multipart-headers.ts';
 
 /** Parts whose values decide model, price or form of the reply. */
@@ -25,6 +26,8 @@ export interface ScannedForm {
   /** Parts named `image`, `image[]` or `image[0]`. */
   readonly images: number;
   readonly masks: number;
+  /** Parts that are no file: what guardrails screen. */
+  readonly texts: readonly TextPart[];
   valueOf(field: FormField): PartValue | null;
 }
 
@@ -90,6 +93,7 @@ class FormScan implements ScannedForm {
   parts = 0;
   images = 0;
   masks = 0;
+  readonly texts: TextPart[] = [];
   readonly #body: Buffer;
   readonly #dashBoundary: Buffer;
   readonly #values = new Map<FormField, PartValue>();
@@ -155,6 +159,8 @@ class FormScan implements ScannedForm {
     const headers = readPartHeaders(this.#body.toString('latin1', start, start + headersLength));
     if (headers === null) return malformed(start);
 
+    if (!headers.isFile && !headers.isEncoded)
+      this.texts.push({ name: headers.name, start: start + headersLength + HEADERS_END.length, end });
     const listAt = headers.name.indexOf('[');
     const base = listAt === -1 ? headers.name : headers.name.slice(0, listAt);
     if (base === 'image') this.images += 1;

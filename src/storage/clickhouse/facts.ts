@@ -36,6 +36,7 @@ const VALUES: Readonly<Record<Kind, (value: unknown) => unknown>> = {
   duration: (value) => (value == null ? null : Math.round(value as number)),
   amount: (value) => (value == null ? null : dollars(value as string)),
   details: () => null,
+  screening: () => null,
   // Usage and route have columns of their own below.
   usage: () => null,
   route: () => null,

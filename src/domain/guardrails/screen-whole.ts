@@ -1,0 +1,60 @@
+// Screens a request or a reply that is there whole: the same work on the event loop and in a worker thread.
+
+import type { Buffer } from 'node:buffer';
+import type { CompiledPolicy } from './compile-policy.ts';
+import { type CloakScopes, Placeholders, type RestorableValues } from './placeholders.ts';
+import type { Stage } from './policy.ts';
+import { BodyScreen, type TextEdit } from './screen-body.ts';
+import type { BlockedBy, StageReport } from './screening-report.ts';
+import { KIND, placeNodes, type TextPlaces } from './text-places.ts';
+
+/** A part of a form that is text. */
+export interface TextPart {
+  readonly name: string;
+  readonly start: number;
+  readonly end: number;
+}
+
+export interface WholeBody {
+  readonly stage: Stage;
+  readonly body: Buffer;
+  readonly places: TextPlaces;
+  /** null: the body is JSON. */
+  readonly parts: readonly TextPart[] | null;
+}
+
+/** Of a request: how its placeholders are made. Of a reply: what those of its request stand for. */
+export interface Cloaking {
+  readonly scopes: CloakScopes | null;
+  readonly values: RestorableValues | null;
+}
+
+/** Plain data. */
+export interface ScreenedWhole {
+  /** Sorted, and none overlaps another; none where the body goes as it is. */
+  readonly edits: readonly TextEdit[];
+  readonly report: StageReport;
+  readonly blocked: BlockedBy | null;
+  /** The request's placeholders that its reply is to be rid of, with their values. */
+  readonly restorable: readonly (readonly [string, string])[];
+}
+
+export function screenWhole(compiled: CompiledPolicy, whole: WholeBody, { scopes, values }: Cloaking): ScreenedWhole {
+  const { stage, body, places, parts } = whole;
+  const placeholders = scopes === null ? null : new Placeholders(scopes);
+  const screen = new BodyScreen({ compiled, stage, placeholders, values });
+  const { request, reply } = placeNodes(places);
+  if (parts === null) screen.json(body, 0, body.length, stage === 'input' ? request : reply);
+  else
+    for (const { name, start, end } of parts) {
+      const [member] = request.members[name.length]?.filter((candidate) => candidate.name === name) ?? [];
+      if (member?.node.kind !== KIND.opaque) screen.plain(body, start, end);
+    }
+  const { edits, tally } = screen.result();
+  return { edits, report: tally.report(), blocked: tally.blocked, restorable: placeholders?.entries() ?? [] };
+}
+
+/** A text of this that could not be scanned whole counts as not screened. */
+export function isUnscreened({ not_scanned = [] }: StageReport): boolean {
+  return not_scanned.some((reason) => reason === 'malformed' || reason === 'too_large' || reason === 'timeout');
+}

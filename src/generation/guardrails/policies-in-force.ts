@@ -1,0 +1,19 @@
+// Where the data plane gets the policies in force from: held in memory by the gateway, so that a request never waits
+// for them.
+
+import type { CompiledPolicy } from '../../domain/guardrails/compile-policy.ts';
+import type { OnFailure } from '../../domain/guardrails/policy.ts';
+import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
+import type { ApiName } from '../../domain/models/apis.ts';
+
+/** The policies could not be loaded: what the organization chose for that case. */
+export interface PoliciesUnavailable {
+  readonly unavailable: OnFailure;
+}
+
+export interface PoliciesInForce {
+  /** null: no rule is for these requests. */
+  of(principal: ScopedPrincipal, api: ApiName): CompiledPolicy | PoliciesUnavailable | null;
+  /** With which the placeholders of an organization are derived. */
+  cloakKeyOf(organizationId: string): Uint8Array;
+}

@@ -1,0 +1,157 @@
+// The step of a request that comes before all others that use its body: what the rules in force say of its texts, and
+// the body that goes on instead where something is to be written otherwise (spec 7.7).
+
+import type { Buffer } from 'node:buffer';
+import { createHash } from 'node:crypto';
+import { type CompiledPolicy, stageOf } from '../../domain/guardrails/compile-policy.ts';
+import type { CloakScopes } from '../../domain/guardrails/placeholders.ts';
+import type { TextEdit } from '../../domain/guardrails/screen-body.ts';
+import { isUnscreened, type ScreenedWhole } from '../../domain/guardrails/screen-whole.ts';
+import type { Refusal } from '../../domain/refusals/refusal.ts';
+import { withSocketsRead } from '../../platform/tick.ts';
+import type { ReadRequest } from '../dialects/dialect.ts';
+import type { OpenRequest } from '../open-request.ts';
+import type { DataPlane } from '../plane.ts';
+import { firstItemAt, NOT_THERE, valueEnd } from '../request/json-members.ts';
+import { scanMultipart } from '../request/multipart-scan.ts';
+import { refuseScan } from '../request/read-request.ts';
+import type { ScannedBody } from '../request/scanned-body.ts';
+import type { PoliciesInForce } from './policies-in-force.ts';
+import { screenBody } from './screen-body.ts';
+import { Screening } from './screening.ts';
+
+/** The request as it goes on; where nothing had to be written otherwise, the same. */
+export function screenRequest(
+  plane: DataPlane,
+  request: OpenRequest,
+  read: ReadRequest,
+): ReadRequest | Refusal | Promise<ReadRequest | Refusal> {
+  const policies = plane.policiesInForce();
+  if (policies === null) return read;
+  const { dialect, principal, received } = request;
+  const compiled = policies.of(principal, dialect.api);
+  if (compiled === null) return read;
+  if ('unavailable' in compiled) return withoutPolicies(plane, request, read, compiled.unavailable);
+  const screening = new Screening(compiled, plane.guardrailHeaders);
+  request.screening = screening;
+  if (stageOf(compiled, 'input') === null) return read;
+  const whole = {
+    stage: 'input' as const,
+    body: received.body,
+    places: dialect.texts,
+    parts: received.form?.texts ?? null,
+  };
+  const cloaking = { scopes: scopesOf(compiled, policies, request), values: null };
+  const screened = screenBody(compiled, whole, cloaking, plane.relay.workers);
+  if (!(screened instanceof Promise)) return goOn(plane, request, read, screened);
+  return withSocketsRead(screened).then((found) =>
+    request.exchange.closed ? read : goOn(plane, request, read, found),
+  );
+}
+
+function withoutPolicies(
+  plane: DataPlane,
+  request: OpenRequest,
+  read: ReadRequest,
+  choice: 'refuse' | 'pass',
+): ReadRequest | Refusal {
+  if (choice === 'refuse') return { kind: 'guardrail_unavailable' };
+  request.screening = new Screening(null, plane.guardrailHeaders);
+  request.screening.onInput({ report: { action: 'none', not_scanned: ['policy'] }, blocked: null, restorable: [] });
+  return read;
+}
+
+function goOn(
+  plane: DataPlane,
+  request: OpenRequest,
+  read: ReadRequest,
+  screened: ScreenedWhole,
+): ReadRequest | Refusal {
+  const { screening } = request;
+  if (screening === null) throw new Error('a request is screened without its rules');
+  screening.onInput(withAttachments(screened, request));
+  request.exchange.screeningHeaders = screening.headers();
+  if (screened.blocked !== null) return screening.refusalOf(screened.blocked, 'input');
+  if (isUnscreened(screened.report) && screening.onFailure === 'refuse') return { kind: 'guardrail_unavailable' };
+  if (screened.edits.length === 0) return read;
+  return rewrite(plane, request, screened.edits);
+}
+
+/** What is no text is not read, and that is said. */
+function withAttachments(screened: ScreenedWhole, { received: { scanned, form } }: OpenRequest): ScreenedWhole {
+  const { not_scanned: missed = [] } = screened.report;
+  const attachments = (scanned?.attachments ?? 0) + (form?.images ?? 0);
+  if (attachments === 0 || missed.includes('attachment')) return screened;
+  return { ...screened, report: { ...screened.report, not_scanned: [...missed, 'attachment'] } };
+}
+
+/** The body with the edits is read anew: its grammar, and where its fields lie. A failure there is a fault of ours. */
+function rewrite(plane: DataPlane, request: OpenRequest, edits: readonly TextEdit[]): ReadRequest | Refusal {
+  const { received, exchange, principal } = request;
+  const { buffers, scanner } = plane.intake;
+  const bytes = edits.reduce(
+    (sum, { start, end, replacement }) => sum + replacement.length - (end - start),
+    received.body.length,
+  );
+  const pooled = buffers.tryAcquire(bytes, principal.organizationId);
+  if (pooled === null) return { kind: 'overloaded' };
+  try {
+    const body = pooled.buffer.subarray(0, bytes);
+    writeEdited(received.body, edits, body);
+    const scanned = scanAgain(scanner, body, received, exchange.contentType);
+    return request.replaceBody({ ...scanned, pooled });
+  } catch (fault) {
+    buffers.release(pooled);
+    throw fault;
+  }
+}
+
+function writeEdited(body: Buffer, edits: readonly TextEdit[], target: Buffer): void {
+  let at = 0;
+  let to = 0;
+  for (const { start, end, replacement } of edits) {
+    to += body.copy(target, to, at, start);
+    to += replacement.copy(target, to);
+    at = end;
+  }
+  body.copy(target, to, at);
+}
+
+function scanAgain(
+  scanner: DataPlane['intake']['scanner'],
+  body: Buffer,
+  { form }: ScannedBody,
+  contentType: string,
+): ScannedBody {
+  if (form === null) {
+    const scanned = scanner.scan(body);
+    if (refuseScan(scanned) !== null) throw new Error(`a screened request became one that is ${scanned.fault}`);
+    return { body, scanned, form: null };
+  }
+  const again = scanMultipart(body, contentType);
+  if ('fault' in again) throw new Error(`a screened form became one that is ${again.fault}`);
+  return { body, scanned: null, form: again };
+}
+
+/** null: no rule cloaks. */
+function scopesOf(compiled: CompiledPolicy, policies: PoliciesInForce, request: OpenRequest): CloakScopes | null {
+  if (stageOf(compiled, 'input')?.cloaks !== true) return null;
+  const { organizationId, apiKeyId } = request.principal;
+  const isByConversation = compiled.policies.some(({ rules }) =>
+    rules.some(({ cloak }) => cloak.scope === 'conversation'),
+  );
+  return {
+    key: policies.cloakKeyOf(organizationId),
+    apiKeyId,
+    conversation: isByConversation ? conversationOf(request) : '',
+  };
+}
+
+/** The first message, which stays as it is in every later turn. */
+function conversationOf({ dialect, received: { body, scanned } }: OpenRequest): string {
+  const input = scanned?.valueOf(dialect.inputField as 'messages') ?? null;
+  if (input === null) return '';
+  const first = input.kind === 'array' ? firstItemAt(body, input.start) : input.start;
+  const end = first === NOT_THERE ? NOT_THERE : valueEnd(body, first);
+  return end === NOT_THERE ? '' : createHash('sha256').update(body.subarray(first, end)).digest('base64');
+}

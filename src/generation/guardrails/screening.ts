@@ -1,0 +1,95 @@
+// What screening knows of one request: the rules it goes by, what its placeholders stand for, and what each stage has
+// found.
+
+import { type CompiledPolicy, stageOf } from '../../domain/guardrails/compile-policy.ts';
+import { RestorableValues } from '../../domain/guardrails/placeholders.ts';
+import type { OnFailure, Stage } from '../../domain/guardrails/policy.ts';
+import type { ScreenedWhole } from '../../domain/guardrails/screen-whole.ts';
+import {
+  type BlockedBy,
+  type Done,
+  findingsIn,
+  type ScreeningReport,
+  type StageReport,
+} from '../../domain/guardrails/screening-report.ts';
+import type { Refusal } from '../../domain/refusals/refusal.ts';
+import type { HeaderList } from '../../http/exchange.ts';
+
+/** Names of the headers that every screened response carries (spec 7.7). */
+export interface GuardrailHeaders {
+  readonly action: string;
+  readonly count: string;
+}
+
+const STRENGTH: readonly Done[] = ['none', 'flagged', 'cloaked', 'masked', 'blocked'];
+
+export class Screening {
+  /** null: the policies could not be loaded, and requests pass then. */
+  readonly compiled: CompiledPolicy | null;
+  values: RestorableValues | null = null;
+  private readonly names: GuardrailHeaders;
+  private input: StageReport | null = null;
+  private output: StageReport | null = null;
+  private blockedBy: BlockedBy | null = null;
+
+  constructor(compiled: CompiledPolicy | null, names: GuardrailHeaders) {
+    this.compiled = compiled;
+    this.names = names;
+  }
+
+  get onFailure(): OnFailure {
+    return this.compiled?.onFailure ?? 'pass';
+  }
+
+  /** Whether a reply has to be looked at: some rule is for it, or it may have placeholders. */
+  get looksAtReply(): boolean {
+    return this.compiled !== null && (stageOf(this.compiled, 'output') !== null || this.values !== null);
+  }
+
+  onInput({ report, blocked, restorable }: Pick<ScreenedWhole, 'report' | 'blocked' | 'restorable'>): void {
+    this.input = report;
+    this.blockedBy ??= blocked;
+    if (restorable.length > 0) this.values = new RestorableValues(restorable);
+  }
+
+  onOutput(report: StageReport, blocked: BlockedBy | null): void {
+    this.output = report;
+    this.blockedBy ??= blocked;
+  }
+
+  /** For the record; null: nothing ran, and nothing was to run. */
+  get report(): ScreeningReport | null {
+    if (this.input === null && this.output === null) return null;
+    return {
+      ...(this.input === null ? {} : { input: this.input }),
+      ...(this.output === null ? {} : { output: this.output }),
+    };
+  }
+
+  /** Name of the rule that acted, for listings. */
+  get rule(): string | null {
+    if (this.blockedBy !== null) return this.blockedBy.rule;
+    const findings = [...(this.input?.findings ?? []), ...(this.output?.findings ?? [])];
+    return findings.find(({ action }) => action !== 'flag')?.rule ?? findings[0]?.rule ?? null;
+  }
+
+  /** As far as the stages have run until now. None where none has: what was not screened does not say `none`. */
+  headers(): HeaderList {
+    const ran = [this.input, this.output].filter((stage) => stage !== null);
+    if (
+      ran.length === 0 ||
+      ran.every(({ action, not_scanned: missed }) => action === 'none' && missed?.includes('timeout') === true)
+    )
+      return NO_HEADERS;
+    const strongest = ran.reduce((found, { action }) => Math.max(found, STRENGTH.indexOf(action)), 0);
+    const count = ran.reduce((sum, stage) => sum + findingsIn(stage), 0);
+    return [this.names.action, STRENGTH[strongest] ?? 'none', this.names.count, String(count)];
+  }
+
+  refusalOf(blocked: BlockedBy, stage: Stage): Refusal {
+    const { policy, rule, entity } = blocked;
+    return { kind: 'guardrail_blocked', guardrail: { policy, rule, entity, stage } };
+  }
+}
+
+const NO_HEADERS: HeaderList = [];

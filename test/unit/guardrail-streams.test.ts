@@ -5,9 +5,10 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { CompiledPolicy } from '../../src/domain/guardrails/compile-policy.ts';
+import type { Tail } from '../../src/domain/guardrails/detectors/detector.ts';
 import { ENTITY_NAMES } from '../../src/domain/guardrails/entities.ts';
 import { type Finding, resolveOverlaps } from '../../src/domain/guardrails/finding.ts';
-import { HOLD_BYTES_MAX, holdFrom, tailEnd } from '../../src/domain/guardrails/hold-from.ts';
+import { HOLD_BYTES_MAX, holdFrom, tailOf } from '../../src/domain/guardrails/hold-from.ts';
 import { scanText } from '../../src/domain/guardrails/scan-text.ts';
 import { howMany } from '../support/at-length.ts';
 import { compiledOf, findingsIn, ruleOf } from '../support/guardrail-policies.ts';
@@ -111,21 +112,23 @@ function foundInPieces(
   for (const [index, end] of cuts.entries()) {
     const isLast = index === cuts.length - 1;
     if (open !== null) {
-      const to: number = tailEnd(open, bytes, from, end);
-      from = to;
-      if (to === end && !isLast) continue;
-      found.push([open.entity, open.start, to]);
+      const tail: Tail = tailOf(open, bytes, from, end);
+      from = tail.to;
+      if (tail.isOpen && !isLast) continue;
+      found.push([open.entity, open.start, tail.to]);
       open = null;
     }
     const findings: Finding[] = [];
     assert.ok(scanText(compiled, 'output', bytes, from, end, findings));
     const resolved = resolveOverlaps(findings);
-    const held = isLast ? end : holdFrom(compiled, 'output', bytes, from, end, findings);
+    let held = isLast ? end : holdFrom(compiled, 'output', bytes, from, end, findings);
     heldMax = Math.max(heldMax, end - held);
     for (const finding of resolved) {
       if (finding.start >= held) continue;
-      if (finding.isOpen && !isLast) open = finding;
-      else found.push([finding.entity, finding.start, finding.end]);
+      if (finding.isOpen && !isLast) {
+        open = finding;
+        held = Math.min(held, finding.end);
+      } else found.push([finding.entity, finding.start, finding.end]);
     }
     from = held;
   }

@@ -11,7 +11,7 @@ export interface Finding {
   readonly end: number;
   /**
    * A stream only: the finding reached the end of what was scanned and is decided already, however it goes on (a
-   * private key, a long JWT). `tailEnd` says where its rest ends.
+   * private key, a long JWT). `tailOf` says what belongs to it of what comes next.
    */
   readonly isOpen: boolean;
 }
@@ -32,6 +32,11 @@ function byPrecedence(one: Finding, other: Finding): number {
   );
 }
 
+/** Whether what begins inside of a finding is a part of it: a key is replaced as a whole, whatever it looks like. */
+function isWhole({ entity, rule }: Finding): boolean {
+  return (entity === 'jwt' || entity === 'private_key') && rule.action !== 'flag';
+}
+
 /** The findings that count, in the order of the text and without overlaps. */
 export function resolveOverlaps(findings: readonly Finding[]): Finding[] {
   if (findings.length < 2) return [...findings];
@@ -39,24 +44,46 @@ export function resolveOverlaps(findings: readonly Finding[]): Finding[] {
   const kept: Finding[] = [];
   let cluster: Finding[] = [];
   let clusterEnd = -1;
+  let wholeEnd = -1;
   for (const finding of byStart) {
+    if (finding.start < wholeEnd) continue;
+    if (isWhole(finding)) wholeEnd = finding.end;
     if (finding.start >= clusterEnd && cluster.length > 0) {
-      kept.push(...strongestOf(cluster));
+      addStrongest(cluster, kept);
       cluster = [];
     }
     cluster.push(finding);
     clusterEnd = Math.max(clusterEnd, finding.end);
   }
-  kept.push(...strongestOf(cluster));
+  addStrongest(cluster, kept);
   return kept;
 }
 
-/** Of findings that overlap in a chain. Chains are short: a long one is cut by the longest form of its entities. */
-function strongestOf(cluster: readonly Finding[]): Finding[] {
-  if (cluster.length < 2) return [...cluster];
-  const kept: Finding[] = [];
-  for (const finding of cluster.toSorted(byPrecedence)) {
-    if (kept.every((other) => finding.end <= other.start || finding.start >= other.end)) kept.push(finding);
+/** Appends those of a chain of overlapping findings that count. */
+function addStrongest(cluster: readonly Finding[], kept: Finding[]): void {
+  if (cluster.length < 2) {
+    kept.push(...cluster);
+    return;
   }
-  return kept.toSorted((one, other) => one.start - other.start);
+  const chosen: Finding[] = [];
+  for (const finding of cluster.toSorted(byPrecedence)) {
+    const place = placeOf(chosen, finding.start);
+    const before = chosen[place - 1];
+    const after = chosen[place];
+    if ((before === undefined || before.end <= finding.start) && (after === undefined || after.start >= finding.end))
+      chosen.splice(place, 0, finding);
+  }
+  kept.push(...chosen);
+}
+
+/** How many of the sorted findings begin at `start` or before. */
+function placeOf(sorted: readonly Finding[], start: number): number {
+  let low = 0;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((sorted[middle] as Finding).start <= start) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }

@@ -1,6 +1,7 @@
 // Says how much of a stream's text has to wait: the longest suffix that an active detector could still extend.
 
 import { type CompiledPolicy, stageOf } from './compile-policy.ts';
+import type { Tail } from './detectors/detector.ts';
 import { DETECTORS } from './detectors/detectors.ts';
 import type { Finding } from './finding.ts';
 import type { Stage } from './policy.ts';
@@ -11,7 +12,8 @@ export const HOLD_BYTES_MAX = 512;
 /**
  * The first byte of bytes[start, end) that has to wait; `end`: none. Scanning resumes there, and reads the byte before
  * as context. `findings` are those of the same bytes: one that goes on beyond the place is held as a whole, with those
- * that overlap it, since what comes next can still outweigh it. An open finding is decided: it is not held.
+ * that overlap it, since what comes next can still outweigh it. An open finding is decided and not held:
+ * what follows it is asked of `tailOf`.
  */
 export function holdFrom(
   compiled: CompiledPolicy,
@@ -27,21 +29,26 @@ export function holdFrom(
   let from = end;
   for (const { detector } of rules.detectors) from = Math.min(from, detector.hold(bytes, limit, end));
   if (rules.patterns !== null) from = Math.min(from, rules.patterns.set.hold(bytes, limit, end));
+  // What begins inside of an open finding belongs to it.
+  const open = findings.find((finding) => finding.isOpen);
+  if (open !== undefined && from >= open.start) return open.end;
   // Moving back to one finding may uncover another that overlaps it.
   for (let moved = true; moved; ) {
     moved = false;
     for (const finding of findings) {
-      if (finding.isOpen || finding.start >= from || finding.end <= from) continue;
-      from = Math.max(limit, finding.start - lookBehindOf(finding.entity));
+      const decidedFrom = finding.start - lookBehindOf(finding.entity);
+      if (finding.isOpen || decidedFrom >= from || finding.end <= from) continue;
+      from = Math.max(limit, decidedFrom);
       moved = from > limit;
     }
   }
   return from;
 }
 
-/** The first byte of bytes[from, end) that is no longer part of an open finding; `end`: it goes on. */
-export function tailEnd({ entity }: Finding, bytes: Uint8Array, from: number, end: number): number {
-  return DETECTORS.find((detector) => detector.entity === entity)?.tailEnd?.(bytes, from, end) ?? from;
+/** What of bytes[from, end) still belongs to an open finding. */
+export function tailOf({ entity }: Finding, bytes: Uint8Array, from: number, end: number): Tail {
+  const detector = DETECTORS.find((one) => one.entity === entity);
+  return detector?.tailOf?.(bytes, from, end) ?? { to: from, isOpen: false };
 }
 
 function lookBehindOf(entity: string): number {

@@ -58,7 +58,10 @@ function detectAt(
     if (!detector.find(bytes, at, start, end, hit)) continue;
     const rule = rules.find((one) => !isAllowed(one, detector.entity, bytes));
     if (rule === undefined) continue;
-    findings.push({ rule: rule.rule, entity: detector.entity, start: hit.start, end: hit.end, isOpen: hit.isOpen });
+    const { start: from, end: to } = hit;
+    // What is only flagged stays where it is, so that nothing has to be known of its rest.
+    const isOpen = hit.isOpen && rule.rule.action !== 'flag';
+    findings.push({ rule: rule.rule, entity: detector.entity, start: from, end: to, isOpen });
   }
 }
 

@@ -30,12 +30,19 @@ export interface Detector {
   readonly find: (bytes: Uint8Array, at: number, start: number, end: number, hit: Hit) => boolean;
   /** The first byte of a suffix of bytes[start, end) that could still become a finding; `end`: there is none. */
   readonly hold: (bytes: Uint8Array, start: number, end: number) => number;
-  /** Of findings that may be open. `end`: it goes on with what comes next. */
-  readonly tailEnd?: TailEnd;
+  /** Of findings that may be open. */
+  readonly tailOf?: TailOf;
 }
 
-/** Of an open finding: the first byte of bytes[from, end) that is no longer part of it. */
-export type TailEnd = (bytes: Uint8Array, from: number, end: number) => number;
+/** Of an open finding, what of bytes[from, end) belongs to it. */
+export interface Tail {
+  /** The first byte that does not, or not surely. */
+  readonly to: number;
+  /** It may go on: it is to be asked again from `to` once more has come. */
+  readonly isOpen: boolean;
+}
+
+export type TailOf = (bytes: Uint8Array, from: number, end: number) => Tail;
 
 export function pairOf(first: number, second: number): number {
   return (first << 8) | second;

@@ -36,8 +36,9 @@ function startOfLocal(bytes: Uint8Array, at: number, start: number): number {
   let from = runFrom;
   for (let place = at - 1; place > runFrom; place -= 1) {
     if (bytes[place] === DOT && bytes[place - 1] === DOT) return at;
-    // `key=a@b.c`, `mailto?to=`, `path/a@b.c`: what stands before is not the address.
-    if (isDelimiter(bytes[place] as number)) {
+    // `key=a@b.c`, `mailto?to=`, `path/a@b.c`, `--a@b.c`: what stands before is not the address.
+    const isRule = bytes[place] === DASH && bytes[place - 1] === DASH;
+    if (isRule || isDelimiter(bytes[place] as number)) {
       from = place + 1;
       break;
     }

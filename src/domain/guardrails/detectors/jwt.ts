@@ -1,7 +1,7 @@
 // JSON Web Tokens: a header that decodes to JSON with an algorithm, and a payload after it.
 
 import { type ByteClass, classOf, runEnd, runStart, WORD } from './characters.ts';
-import { byteAt, type Detector, type Hit, pairOf, textOf } from './detector.ts';
+import { byteAt, type Detector, type Hit, pairOf, type Tail, textOf } from './detector.ts';
 
 const BASE64URL = classOf('A-Za-z0-9_\u002d');
 const TOKEN = classOf('A-Za-z0-9_.\u002d');
@@ -21,8 +21,9 @@ function findJwt(bytes: Uint8Array, at: number, start: number, end: number, hit:
   const payloadEnd = runEnd(BASE64URL, bytes, headerEnd + 1, end, PAYLOAD_BYTES_MIN);
   if (payloadEnd - headerEnd - 1 < PAYLOAD_BYTES_MIN || !isHeader(textOf(bytes, from, headerEnd))) return false;
   hit.start = from;
-  hit.end = endOfToken(bytes, payloadEnd, end);
-  hit.isOpen = hit.end === end;
+  const tail = tailOf(bytes, payloadEnd, end);
+  hit.end = tail.to;
+  hit.isOpen = tail.isOpen;
   return true;
 }
 
@@ -36,15 +37,14 @@ function isHeader(encoded: string): boolean {
 }
 
 /** A dot is part of it where more follows; one at the end of the bytes at hand waits for what follows. */
-function endOfToken(bytes: Uint8Array, from: number, end: number): number {
-  let place = from;
-  while (place < end) {
-    place = runEnd(BASE64URL, bytes, place, end, end - place);
-    const isDotted = byteAt(bytes, place, end) === DOT && BASE64URL[byteAt(bytes, place + 1, end)] === 1;
-    if (!isDotted) return place;
-    place += 1;
+function tailOf(bytes: Uint8Array, from: number, end: number): Tail {
+  let to = from;
+  for (;;) {
+    to = runEnd(BASE64URL, bytes, to, end, end - to);
+    if (byteAt(bytes, to, end) !== DOT || BASE64URL[byteAt(bytes, to + 1, end)] !== 1) break;
+    to += 1;
   }
-  return place;
+  return { to, isOpen: to === end || (to + 1 === end && bytes[to] === DOT) };
 }
 
 const FIRST: ByteClass = classOf('e');
@@ -60,5 +60,5 @@ export const jwt: Detector = {
   anchors: [pairOf(0x79, 0x4a)],
   find: findJwt,
   hold: holdJwt,
-  tailEnd: endOfToken,
+  tailOf,
 };

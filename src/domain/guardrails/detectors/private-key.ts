@@ -2,7 +2,7 @@
 // end line.
 
 import { bytesIn, classOf, runEnd } from './characters.ts';
-import { byteAt, type Detector, type Hit, pairOf, textOf } from './detector.ts';
+import { byteAt, type Detector, type Hit, pairOf, type Tail, textOf } from './detector.ts';
 
 const DASH = 0x2d;
 const BEGIN = Buffer.from('-----BEGIN ');
@@ -25,14 +25,15 @@ const BODY = classOf('A-Za-z0-9+/=:,. \t\r\n\\"\u0027\u002d');
 
 function findPrivateKey(bytes: Uint8Array, at: number, start: number, end: number, hit: Hit): boolean {
   const from = at - 5;
-  if (from < start || !isAt(bytes, from, end, BEGIN)) return false;
+  if (from < start || matchedBytes(bytes, from, end, BEGIN) < BEGIN.length) return false;
   const nameEnd = runEnd(NAME, bytes, from + BEGIN.length, end, HEADER_BYTES_MAX);
   if (!HEADER.test(textOf(bytes, from, Math.min(end, nameEnd + 5)))) return false;
   const decidedAt = endOfFirstLine(bytes, nameEnd + 5, end);
   if (decidedAt === -1) return false;
   hit.start = from;
-  hit.end = endOfKey(bytes, decidedAt, end);
-  hit.isOpen = hit.end === end;
+  const tail = tailOf(bytes, decidedAt, end);
+  hit.end = tail.to;
+  hit.isOpen = tail.isOpen;
   return true;
 }
 
@@ -53,25 +54,33 @@ function endOfFirstLine(bytes: Uint8Array, from: number, end: number): number {
   return -1;
 }
 
-/** After the end line, or where something stands that is in no key. `end`: it goes on. */
-function endOfKey(bytes: Uint8Array, from: number, end: number): number {
-  let place = from;
-  while (place < end && BODY[bytes[place] as number] === 1) {
-    if (bytes[place] === DASH && isAt(bytes, place, end, END)) {
-      const nameEnd = runEnd(NAME, bytes, place + END.length, end, HEADER_BYTES_MAX);
-      return runEnd(DASHES, bytes, nameEnd, end, 5);
+/** Up to the end line and with it, or to what stands in no key. */
+function tailOf(bytes: Uint8Array, from: number, end: number): Tail {
+  let to = from;
+  while (to < end && BODY[bytes[to] as number] === 1) {
+    if (bytes[to] === DASH) {
+      const matched = matchedBytes(bytes, to, end, END);
+      if (matched === END.length) return endLine(bytes, to, end);
+      if (to + matched === end) return { to, isOpen: true };
     }
-    place += 1;
+    to += 1;
   }
-  return place;
+  return { to, isOpen: to === end };
+}
+
+/** `at`: where its first dash is. */
+function endLine(bytes: Uint8Array, at: number, end: number): Tail {
+  const nameEnd = runEnd(NAME, bytes, at + END.length, end, HEADER_BYTES_MAX);
+  const to = runEnd(DASHES, bytes, nameEnd, end, 5);
+  return to === end && to - nameEnd < 5 ? { to: at, isOpen: true } : { to, isOpen: false };
 }
 
 const DASHES = classOf('\u002d');
 
-function isAt(bytes: Uint8Array, from: number, end: number, text: Buffer): boolean {
-  if (from + text.length > end) return false;
-  for (let index = 0; index < text.length; index += 1) if (bytes[from + index] !== text[index]) return false;
-  return true;
+function matchedBytes(bytes: Uint8Array, from: number, end: number, text: Buffer): number {
+  let matched = 0;
+  while (matched < text.length && from + matched < end && bytes[from + matched] === text[matched]) matched += 1;
+  return matched;
 }
 
 /** From the last beginning of a header that is not decided yet, be it only its first dash. */
@@ -79,8 +88,7 @@ function holdPrivateKey(bytes: Uint8Array, start: number, end: number): number {
   const limit = Math.max(start, end - LONGEST_UNDECIDED);
   for (let from = limit; from < end; from += 1) {
     if (bytes[from] !== DASH) continue;
-    let matched = 0;
-    while (matched < BEGIN.length && from + matched < end && bytes[from + matched] === BEGIN[matched]) matched += 1;
+    const matched = matchedBytes(bytes, from, end, BEGIN);
     if (matched === BEGIN.length || from + matched === end) return from;
   }
   return end;
@@ -91,5 +99,5 @@ export const privateKey: Detector = {
   anchors: bytesIn(classOf('B')).map((letter) => pairOf(DASH, letter)),
   find: findPrivateKey,
   hold: holdPrivateKey,
-  tailEnd: endOfKey,
+  tailOf,
 };

@@ -16,7 +16,7 @@ const SCHEME_BYTES_MAX = 20;
 
 /** The anchor is the second slash. */
 function findUrlPassword(bytes: Uint8Array, at: number, start: number, end: number, hit: Hit): boolean {
-  if (at - 3 < start || bytes[at - 2] !== COLON || LETTER[bytes[at - 3] as number] !== 1) return false;
+  if (at - 2 < start || at < 3 || bytes[at - 2] !== COLON || LETTER[bytes[at - 3] as number] !== 1) return false;
   const userEnd = runEnd(USER, bytes, at + 1, end, USER_BYTES_MAX);
   if (byteAt(bytes, userEnd, end) !== COLON) return false;
   const from = userEnd + 1;
@@ -53,7 +53,8 @@ export const urlPassword: Detector = {
   find: findUrlPassword,
   hold: holdByClass(
     classOf('A-Za-z0-9._~%!$&*+,;=:^#?/@\u002d'),
-    LETTER,
+    // The scheme may have left already, as the end of a token.
+    classOf('A-Za-z:/'),
     SCHEME_BYTES_MAX + 3 + USER_BYTES_MAX + 1 + PASSWORD_BYTES_MAX + 2,
   ),
 };

@@ -41,6 +41,7 @@ export function startRelay(plane: DataPlane, request: OpenRequest, admitted: Adm
   const ownHeaders = routed === null ? [own, start.id] : [own, start.id, plane.routedModelHeader, served.model.id];
   const execution = new Execution(start, admission, request.receivedAtMs, plane.metering, routed?.baseline ?? null);
   execution.wholeAtMs = request.wholeAtMs;
+  execution.screening = request.screening;
   const { organizationId } = principal;
   const { tokenizer } = served.model;
   const params = {
@@ -53,6 +54,7 @@ export function startRelay(plane: DataPlane, request: OpenRequest, admitted: Adm
     execution,
     deployments,
     tokenizer,
+    screening: request.screening,
     ownHeaders,
   };
   execution.begin({

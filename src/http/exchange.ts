@@ -12,7 +12,7 @@
 
 import type { Principal } from '../domain/identity/principal.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
-import { renderRefusal } from '../domain/refusals/render.ts';
+import { type RenderedRefusal, renderRefusal } from '../domain/refusals/render.ts';
 import { statusLine } from '../domain/refusals/status-line.ts';
 import { StoreBusy } from '../platform/store-busy.ts';
 import type { Endpoint } from './endpoint.ts';
@@ -117,7 +117,8 @@ export class Exchange extends RequestHead implements BodyOwner {
     passes: (name: string) => boolean = NONE,
   ): void {
     this.status = status;
-    const headers = this.context.crossOrigin === null ? ownHeaders : this.withCrossOrigin(ownHeaders);
+    const own = this.screeningHeaders === NO_HEADERS ? ownHeaders : [...ownHeaders, ...this.screeningHeaders];
+    const headers = this.context.crossOrigin === null ? own : this.withCrossOrigin(own);
     // uWebSockets.js writes `200 OK` by itself.
     if (status !== 200) this.response.writeStatus(statusLine(status));
     // It writes name and value as they are: all lines are the value of the first name, since each call of it costs more
@@ -338,15 +339,24 @@ export class Exchange extends RequestHead implements BodyOwner {
   /** Renders a refusal in this route's envelope; the one way a refusal leaves the product. */
   refuse(refusal: Refusal, ownHeaders: HeaderList = this.executionIdHeader): void {
     if (this.closed || this.isAnswerChosen) return;
-    const { envelope, admissionForm = 'flat' } = this.route;
-    const { publicUrl } = this.context.renderContext;
-    const rendered = renderRefusal(refusal, envelope, { requestId: this.id, publicUrl, admissionForm });
+    const rendered = this.render(refusal);
     this.context.onRefusal(refusal.kind);
     // Also a refusal that cannot be recorded is answered.
     this.tell(() => this.refusalWatch?.onRefused(refusal));
     const headers = rendered.headers.flatMap(([name, value]) => [name, value]);
-    headers.push(...ownHeaders, ...this.screeningHeaders);
+    headers.push(...ownHeaders);
     this.answer(rendered.status, headers, rendered.body, rendered.closesConnection);
+  }
+
+  /** What a stream that has begun says of a refusal. */
+  refusalBody(refusal: Refusal): string {
+    return this.render(refusal).body;
+  }
+
+  private render(refusal: Refusal): RenderedRefusal {
+    const { envelope, admissionForm = 'flat' } = this.route;
+    const { publicUrl } = this.context.renderContext;
+    return renderRefusal(refusal, envelope, { requestId: this.id, publicUrl, admissionForm });
   }
 
   private get executionIdHeader(): HeaderList {

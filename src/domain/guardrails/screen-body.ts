@@ -52,7 +52,7 @@ const NO_VALUES = new RestorableValues([]);
 /** One JSON value, or a text, of a body. Made for each body. */
 export class BodyScreen implements TextVisitor {
   readonly tally = new StageTally();
-  private readonly rules: BodyRules;
+  protected readonly rules: BodyRules;
   private readonly walk = new JsonWalk(this);
   private body: Buffer = Buffer.alloc(0);
   private readonly edits: TextEdit[] = [];
@@ -87,14 +87,13 @@ export class BodyScreen implements TextVisitor {
   }
 
   result(): ScreenedBytes {
-    const sorted = this.edits.toSorted((one, other) => one.start - other.start || other.end - one.end);
-    let reached = 0;
-    const edits = sorted.filter(({ start, end }) => {
-      const isFree = start >= reached;
-      if (isFree) reached = end;
-      return isFree;
-    });
-    return { edits, tally: this.tally };
+    return { edits: this.takeEdits(), tally: this.tally };
+  }
+
+  /** Those since they were last taken. */
+  takeEdits(): readonly TextEdit[] {
+    if (this.edits.length === 0) return NO_EDITS;
+    return withoutOverlaps(this.edits.splice(0));
   }
 
   onString(node: PlaceNode, start: number, end: number, isEscaped: boolean): void {
@@ -133,11 +132,11 @@ export class BodyScreen implements TextVisitor {
     }
   }
 
-  onIndex(): void {}
+  onIndex(_node: PlaceNode, _value: number): void {}
 
   onEnds(): void {}
 
-  onOpen(): void {
+  onOpen(_node: PlaceNode): void {
     this.opened.push(this.edits.length);
   }
 
@@ -145,7 +144,7 @@ export class BodyScreen implements TextVisitor {
     this.repeats.push({ node, start, end, depth: this.opened.length });
   }
 
-  onClose(): void {
+  onClose(_node: PlaceNode): void {
     const editsBefore = this.opened.pop() ?? 0;
     if (this.repeats.length === 0) return;
     const isChanged = this.edits.length > editsBefore;
@@ -196,7 +195,7 @@ export class BodyScreen implements TextVisitor {
   }
 
   private takeFinding(finding: Finding, source: Source, isFree: boolean, isName: boolean): void {
-    const isRewritable = isFree && !spansStrings(source, finding);
+    const isRewritable = isFree && (source.inner === null || placeInArguments(source.inner, finding) !== 'across');
     const action = this.actionFor(finding, isRewritable);
     this.tally.add(finding, action);
     if (action !== 'mask' && action !== 'cloak') return;
@@ -210,7 +209,7 @@ export class BodyScreen implements TextVisitor {
   }
 
   /** What is done about a finding. What may not be rewritten is told, or refused. */
-  private actionFor({ rule }: Finding, isRewritable: boolean): Action {
+  actionFor({ rule }: Finding, isRewritable: boolean): Action {
     const { action } = rule;
     const { compiled, stage } = this.rules;
     if (action === 'block' || action === 'flag') return action;
@@ -221,11 +220,16 @@ export class BodyScreen implements TextVisitor {
     return compiled.onFailure === 'refuse' ? 'block' : 'flag';
   }
 
-  private insteadOf({ rule, entity, start, end }: Finding, action: 'mask' | 'cloak', bytes: Buffer): string {
-    if (action === 'mask') return maskOf(rule.label, entity);
+  insteadOf(finding: Finding, action: 'mask' | 'cloak', bytes: Buffer): string {
+    if (action === 'mask') return this.maskOf(finding);
+    const { rule, entity, start, end } = finding;
     const { placeholders } = this.rules;
     if (placeholders === null) throw new Error('a value is cloaked where nothing is');
     return placeholders.of(entity, bytes.toString('utf8', start, end), rule.cloak);
+  }
+
+  maskOf({ rule, entity }: Finding): string {
+    return rule.label ?? `[${entity}]`;
   }
 
   private nameOf(mask: string, { start, end }: Finding, bytes: Buffer): string {
@@ -238,48 +242,51 @@ export class BodyScreen implements TextVisitor {
   /** The edit of the body for `text` in the place of bytes[from, to) of the source. */
   private edit(source: Source, from: number, to: number, text: string): void {
     const { outer, inner, levels } = source;
-    let [start, end, around, quote] = [from, to, levels, ''];
+    let [start, end, around, inserted] = [from, to, levels, text];
     if (inner !== null) {
-      if (inner.quotesBefore(from) % 2 === 0) {
-        // A number among the arguments, which becomes a string.
-        [around, quote] = [1, '"'];
-      }
+      if (inner.quotesBefore(from) % 2 === 0) [around, inserted] = [1, JSON.stringify(text)];
       [start, end] = [inner.sourceStart(from), inner.sourceAfter(to)];
     }
     if (outer !== null) [start, end] = [outer.sourceStart(start), outer.sourceAfter(end)];
-    const inserted = quote === '' ? text : JSON.stringify(text);
     this.edits.push({ start, end, replacement: Buffer.from(escapeText(inserted, around)) });
   }
 }
 
 const NO_FINDINGS: Finding[] = [];
+const NO_EDITS: readonly TextEdit[] = [];
+
+/** Sorted; of two that overlap, the first. */
+export function withoutOverlaps(edits: readonly TextEdit[]): readonly TextEdit[] {
+  const sorted = edits.toSorted((one, other) => one.start - other.start || other.end - one.end);
+  let reached = 0;
+  return sorted.filter(({ start, end }) => {
+    const isFree = start >= reached;
+    if (isFree) reached = end;
+    return isFree;
+  });
+}
 const DATA_ADDRESS = /^data:[^,]{0,96};base64,/i;
 const DATA_HEAD_BYTES = 128;
 
-export function maskOf(label: string | null, entity: string): string {
-  return label ?? `[${entity}]`;
+/**
+ * Where something lies in arguments: within one of their strings, or it is a whole number beside them, which becomes a
+ * string; what reaches from one into the other cannot be rewritten. `quotes`: how many stand before the decoded text.
+ */
+export function placeInArguments(
+  text: DecodedText,
+  { start, end }: { readonly start: number; readonly end: number },
+  quotes = 0,
+): 'string' | 'number' | 'across' {
+  const before = text.quotesBefore(start);
+  if (before !== text.quotesBefore(end)) return 'across';
+  if ((quotes + before) % 2 === 1) return 'string';
+  const { bytes, length } = text;
+  for (let at = start; at < end; at++) if (!isDigit(bytes[at] as number)) return 'across';
+  return isNumberByte(bytes, start - 1, length) || isNumberByte(bytes, end, length) ? 'across' : 'number';
 }
 
-/** In arguments a finding may be of one string, or a whole number beside them; else it cannot be rewritten. */
-function spansStrings({ bytes, start, end, inner }: Source, finding: Finding): boolean {
-  if (inner === null) return false;
-  const quotes = inner.quotesBefore(finding.start);
-  if (quotes !== inner.quotesBefore(finding.end)) return true;
-  if (quotes % 2 === 1) return false;
-  return (
-    isNumberByte(bytes, finding.start - 1, start, end) ||
-    isNumberByte(bytes, finding.end, start, end) ||
-    !isAllDigits(bytes, finding)
-  );
-}
-
-function isAllDigits(bytes: Buffer, { start, end }: Finding): boolean {
-  for (let at = start; at < end; at++) if (!isDigit(bytes[at] as number)) return false;
-  return true;
-}
-
-function isNumberByte(bytes: Buffer, at: number, start: number, end: number): boolean {
-  if (at < start || at >= end) return false;
+function isNumberByte(bytes: Buffer, at: number, end: number): boolean {
+  if (at < 0 || at >= end) return false;
   const byte = bytes[at] as number;
   return isDigit(byte) || byte === 0x2d || byte === 0x2b || byte === 0x2e || (byte | 0x20) === 0x65;
 }

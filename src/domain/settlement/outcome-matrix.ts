@@ -32,5 +32,6 @@ export const OUTCOME_MATRIX: Readonly<Record<Outcome, OutcomeRule>> = {
   aborted_mid_stream: { chargeRule: 'counted', billingStatus: 'final' },
   cut_mid_stream: { chargeRule: 'counted', billingStatus: 'final' },
   usage_then_cut: { chargeRule: 'reported', billingStatus: 'final' },
+  output_blocked: { chargeRule: 'reported', billingStatus: 'final' },
   process_killed: { chargeRule: 'nothing', billingStatus: 'cancelled' },
 };

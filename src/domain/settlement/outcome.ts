@@ -25,6 +25,8 @@ export type Outcome =
   | 'aborted_mid_stream'
   /** The provider's reply was cut; no usage was seen. */
   | 'cut_mid_stream'
+  /** A guardrail of the organization ended the reply, or put a refusal in its place; it was produced all the same. */
+  | 'output_blocked'
   /** Usage had been reported, then the client left or the provider's reply was cut. */
   | 'usage_then_cut'
   /**

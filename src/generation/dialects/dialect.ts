@@ -191,6 +191,11 @@ export interface Dialect {
    * Absent: never. Popular clients take a clean end for success, so one that is not whole must not have one.
    */
   readonly isWholeWithoutEnd?: (end: Buffer) => boolean;
+  /**
+   * The event by which a stream that has begun tells that it failed, so that clients neither take it for complete nor ask
+   * again; `refusal`: as the route writes it, `beginning`: of the stream. Absent: the refusal as the data of an event.
+   */
+  readonly failedEvent?: (refusal: string, beginning: Buffer) => string;
   /** Where more than a stream's end is to be watched: instead of `watchStreamEnd`, for whole replies too. */
   readonly watchReply?: (isStream: boolean, answers: number) => ReplyWatch;
 }

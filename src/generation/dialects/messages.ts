@@ -173,6 +173,7 @@ export const messages: Dialect = {
   readHeaders,
   isTruncated: (reply) => endedAtLimit(reply, LIMIT_MARK),
   watchStreamEnd: () => new EventStreamEnd(TERMINAL_EVENTS),
+  failedEvent: (refusal) => `event: error\ndata: ${refusal}\n\n`,
 };
 
 /**

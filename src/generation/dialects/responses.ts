@@ -5,6 +5,7 @@ import type { Usage, UsageDetails } from '../../domain/usage/usage.ts';
 import { readCount, readFlag, readText } from '../request/request-fields.ts';
 import type { ScannedRequest } from '../request/scan/request-scanner.ts';
 import { OPENAI_FIELDS, type UnpricedRequests, withNamedCosts } from '../request/unpriced-fields.ts';
+import { readResponseId } from '../sse/response-id.ts';
 import { StoredReply } from '../sse/stored-reply.ts';
 import { EventStreamEnd } from '../sse/stream-end.ts';
 import { TerminalEvents } from '../sse/terminal-events.ts';
@@ -56,6 +57,7 @@ export const responses: Dialect = {
   isTruncated,
   watchStoredReply: () => new StoredReply(),
   watchStreamEnd: () => new EventStreamEnd(TERMINAL_EVENTS),
+  failedEvent: failedResponse,
 };
 
 function readBounds(scanned: ScannedRequest, body: Buffer): RequestBounds | Refusal {
@@ -138,3 +140,21 @@ function beginsWithin(end: Buffer): boolean {
   const line = end.indexOf(DATA_LINE);
   return end.indexOf('data:') === 0 || (line !== -1 && end[skipSpace(end, line + DATA_LINE.length)] === OPEN_BRACE);
 }
+
+/** Codex asks again after most codes, and pays each time; this one it takes for an answer. */
+function failedResponse(refusal: string, beginning: Buffer): string {
+  const { error, guardrail, request_id: requestId } = objectOf(JSON.parse(refusal));
+  const response = {
+    id: readResponseId(beginning) ?? requestId,
+    object: 'response',
+    status: 'failed',
+    error: { code: 'invalid_prompt', message: objectOf(error)['message'] },
+    output: [],
+    guardrail,
+  };
+  const data = { type: 'response.failed', sequence_number: LAST_SEQUENCE_NUMBER, response };
+  return `event: response.failed\ndata: ${JSON.stringify(data)}\n\n`;
+}
+
+/** Greater than that of any event before, whose numbers were the provider's. */
+const LAST_SEQUENCE_NUMBER = 2_147_483_647;

@@ -14,6 +14,7 @@ import type { ExecutionStart } from '../../records/execution-record.ts';
 import type { Admission } from '../admission/admission.ts';
 import type { SavedResponses } from '../catalog/saved-responses.ts';
 import type { Deployment } from '../catalog/serving-catalog.ts';
+import type { Screening } from '../guardrails/screening.ts';
 import type { GenerationMetrics } from './generation-metrics.ts';
 import { NO_USAGE, type ObservedEnd } from './observed-end.ts';
 import { lostEnd, type RatedEnd, rateEnd } from './rate-end.ts';
@@ -76,6 +77,8 @@ export class Execution implements RecordOwner {
   readonly receivedAtMs: number;
   /** Monotonic time of the provider's first reply byte; null before it. */
   firstByteAtMs: number | null = null;
+  /** What guardrails found; null: no rule is for it. */
+  screening: Screening | null = null;
   /** Monotonic time at which the request was whole. */
   wholeAtMs: number;
   /** Monotonic times of the first and of the present call to a provider; null before the first. */
@@ -151,6 +154,7 @@ export class Execution implements RecordOwner {
       admission,
       baseline,
       price: deployment.price,
+      screening: this.screening,
       endedAtMs: clock.nowMs(),
       latencyMs: this.sinceReceived(clock.monotonicMs()),
       ttftMs: this.firstByteAtMs === null ? null : this.sinceReceived(this.firstByteAtMs),

@@ -10,6 +10,7 @@ import type { Usage } from '../../domain/usage/usage.ts';
 import type { ExecutionEnd } from '../../records/execution-record.ts';
 import type { RecordedDetails } from '../../records/field-types.ts';
 import { type Admission, type AdmissionUse, tokensUsed } from '../admission/admission.ts';
+import type { Screening } from '../guardrails/screening.ts';
 import type { MeasuredUsage, ObservedEnd } from './observed-end.ts';
 
 /** An end with its cost: what is recorded of it, and what is done once it is recorded. */
@@ -25,6 +26,7 @@ export interface RateEndParams {
   readonly price: Price | null;
   /** What the cost of a routed request is compared with. */
   readonly baseline: Baseline;
+  readonly screening: Screening | null;
   readonly endedAtMs: number;
   readonly latencyMs: number;
   readonly ttftMs: number | null;
@@ -70,6 +72,8 @@ export function rateEnd(seen: ObservedEnd, params: RateEndParams): RatedEnd {
     responseId: seen.responseId,
     itemIds: seen.itemIds ?? [],
     usageDetails: recorded,
+    guardrail: params.screening?.rule ?? null,
+    screening: params.screening?.report ?? null,
   };
   const use = { charge: settlement.charge ?? 0n, budgetUse, tokens: tokensUsed(seen.outcome, usage) };
   return { end, settlement, use, isUnpriced: unpriced !== null };

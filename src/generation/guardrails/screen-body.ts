@@ -2,7 +2,7 @@
 // deadline.
 
 import { Buffer } from 'node:buffer';
-import type { CompiledPolicy } from '../../domain/guardrails/compile-policy.ts';
+import { type CompiledPolicy, stageOf } from '../../domain/guardrails/compile-policy.ts';
 import type { ScreenTextInput } from '../../domain/guardrails/screen-text-task.ts';
 import {
   type Cloaking,
@@ -36,7 +36,7 @@ export function screenBody(
   cloaking: Cloaking,
   workers: ScreeningWorkers,
 ): ScreenedWhole | Promise<ScreenedWhole> {
-  const inline = hasPatterns(compiled) ? INLINE_PATTERN_BYTES_MAX : INLINE_BYTES_MAX;
+  const inline = stageOf(compiled, whole.stage)?.patterns != null ? INLINE_PATTERN_BYTES_MAX : INLINE_BYTES_MAX;
   return whole.body.length <= inline
     ? screenWhole(compiled, whole, cloaking)
     : inWorker(compiled, whole, cloaking, workers);
@@ -78,8 +78,4 @@ function buffersOf(screened: ScreenedWhole): ScreenedWhole {
 
 function bufferOf(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-}
-
-function hasPatterns({ policies }: CompiledPolicy): boolean {
-  return policies.some(({ rules }) => rules.some(({ patterns }) => patterns.length > 0));
 }

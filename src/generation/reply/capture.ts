@@ -2,6 +2,7 @@
 // tell, above all whether a stream is complete.
 
 import type { Buffer } from 'node:buffer';
+import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { UpstreamFault } from '../../upstream/call-connection.ts';
 import { type ReplyHeaders, replyHeader } from '../../upstream/http1/reply-head.ts';
@@ -25,6 +26,8 @@ export class CapturedReply {
   watch: ReplyWatch | null = null;
   /** null: the provider keeps nothing of the reply. */
   stored: StoredReplyWatch | null = null;
+  /** A guardrail has ended it: what the client is told. */
+  blocked: Refusal | null = null;
   /** Of a stream: how far it is, by its own events. */
   progress: StreamProgress = 'open';
 }

@@ -2,6 +2,7 @@
 // provider while the client's socket is full.
 
 import { Buffer } from 'node:buffer';
+import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { type Exchange, type HeaderList, NO_HEADERS } from '../../http/exchange.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { UpstreamFault } from '../../upstream/call-connection.ts';
@@ -40,6 +41,8 @@ export class ClientWriter implements ReplyHandler {
   /** What waits to be written: one piece, or several. */
   private piece: Buffer | null = null;
   private pieces: Buffer[] | null = null;
+  /** What the client is told instead of the reply. */
+  private refusal: Refusal | null = null;
   /** What is to be done once all has been written; null: the reply goes on. */
   private finish: 'end' | 'cut' | null = null;
 
@@ -70,7 +73,17 @@ export class ClientWriter implements ReplyHandler {
     this.flush();
   }
 
+  /** Nothing of the reply has been given here. */
+  refuseInstead(refusal: Refusal): void {
+    this.refusal = refusal;
+  }
+
   onReplyEnd(): void {
+    if (this.refusal !== null) {
+      this.exchange.refuse(this.refusal, this.ownHeaders);
+      this.owner.onOver();
+      return;
+    }
     this.finish = 'end';
     this.flush();
   }

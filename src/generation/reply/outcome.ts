@@ -14,12 +14,15 @@ export interface EndedReply {
   /** Name of the event that ended a stream; null for other replies. */
   readonly endedBy: string | null;
   readonly relayedBytes: number;
+  /** A guardrail has ended it, or put a refusal in its place. */
+  readonly isBlocked: boolean;
 }
 
 /** Events that end a stream without an answer. */
 const FAILURES = new Set(['error', 'response.failed']);
 
-export function outcomeOfReply({ providerStatus, how, report, endedBy, relayedBytes }: EndedReply): Outcome {
+export function outcomeOfReply({ isBlocked, providerStatus, how, report, endedBy, relayedBytes }: EndedReply): Outcome {
+  if (isBlocked) return 'output_blocked';
   if (providerStatus >= 500) return 'provider_failed';
   if (providerStatus >= 300) return 'provider_refused';
   // The dialect's own word for a failure, with nothing used: as good as a 5xx that came too late.

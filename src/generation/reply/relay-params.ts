@@ -10,6 +10,7 @@ import type { Cooldowns } from '../admission/cooldowns.ts';
 import type { Deployment } from '../catalog/serving-catalog.ts';
 import type { Dialect, ReadRequest } from '../dialects/dialect.ts';
 import type { Execution } from '../execution/execution.ts';
+import type { Screening } from '../guardrails/screening.ts';
 import type { ReceivedRequest } from '../request/receive.ts';
 import type { ReportFailedCall } from './failed-call.ts';
 import type { OpenRelays } from './open-relays.ts';
@@ -38,6 +39,8 @@ export interface RelayParams {
   /** First to last; the next one serves when one cannot be reached. */
   readonly deployments: readonly Deployment[];
   readonly tokenizer: string;
+  /** null: no guardrail is for it. */
+  readonly screening: Screening | null;
   /** Headers of ours on the response, names and values alternating. */
   readonly ownHeaders: readonly string[];
 }

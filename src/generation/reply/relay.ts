@@ -1,6 +1,6 @@
 // Relays one admitted request to a provider and its reply to the client, and sees that the execution ends exactly once.
 //
-//   provider -> failover -> capture -> transform -> coalesce -> withhold end -> client writer -> client
+//   provider -> failover -> capture -> transform -> (screen ->) coalesce -> withhold end -> client writer -> client
 //
 //   waiting --head--> relaying --end of it--> settling --recorded--> settled --last bytes--> closed
 //      |                 |                       ^
@@ -9,7 +9,9 @@
 // The terminal record is written before the bytes that show the client the end.
 
 import type { ClientWatch } from '../../http/exchange.ts';
+import type { ReplyHandler } from '../../upstream/reply-handler.ts';
 import type { ExecutionOwner } from '../execution/execution.ts';
+import { ScreenReply } from '../guardrails/screen-reply.ts';
 import { OutgoingRequest } from '../request/outgoing-request.ts';
 import { Capture, CapturedReply } from './capture.ts';
 import { ClientWriter, type WriterOwner } from './client-writer.ts';
@@ -37,6 +39,8 @@ class Relay implements OpenRelay, ClientWatch, WriterOwner, EndRecorder, Executi
   private readonly writer: ClientWriter;
   private readonly end: WithholdEnd;
   private readonly failover: Failover;
+  /** null: no guardrail looks at the reply. */
+  private readonly screenReply: ScreenReply | null;
   private drainUntilMs = 0;
 
   constructor(params: RelayParams, context: RelayContext) {
@@ -49,8 +53,25 @@ class Relay implements OpenRelay, ClientWatch, WriterOwner, EndRecorder, Executi
     this.writer = new ClientWriter(params.exchange, params.ownHeaders, clock, this);
     this.end = new WithholdEnd(this.writer, reply, this);
     const coalesce = new Coalesce(this.end, { reply, clock, writer: this.writer, source: this });
-    const transform = new Transform(coalesce, reply, this.request);
+    this.screenReply = this.screenReplyBefore(coalesce);
+    const transform = new Transform(this.screenReply ?? coalesce, reply, this.request);
     this.failover = new Failover(new Capture(transform, reply, params, clock), this);
+  }
+
+  private screenReplyBefore(next: ReplyHandler): ScreenReply | null {
+    const { screening, dialect, exchange } = this.params;
+    if (screening?.compiled == null || !screening.looksAtReply) return null;
+    return new ScreenReply(next, {
+      screening,
+      compiled: screening.compiled,
+      reply: this.reply,
+      dialect,
+      exchange,
+      workers: this.context.workers,
+      abortCall: () => this.failover.call?.abort(),
+      refuseInstead: (refusal) => this.writer.refuseInstead(refusal),
+      onOwnFault: (fault) => this.onOwnFault(fault),
+    });
   }
 
   begin(): void {
@@ -119,6 +140,7 @@ class Relay implements OpenRelay, ClientWatch, WriterOwner, EndRecorder, Executi
 
   private leave(): void {
     this.failover.call?.abort();
+    this.screenReply?.leave();
     this.end.leave();
   }
 
@@ -128,7 +150,7 @@ class Relay implements OpenRelay, ClientWatch, WriterOwner, EndRecorder, Executi
     if (reply.state === 'closed') return;
     const isOpen = reply.state === 'waiting' || reply.state === 'relaying';
     // Nobody else would end the relay when a fault of ours kept the end of its call from it.
-    if (isOpen && failover.call?.isOver === true)
+    if (isOpen && failover.call?.isOver === true && this.screenReply?.isScreening !== true)
       throw new Error('a call has ended, and its relay has not heard of it');
     const { exchange } = this.params;
     const timeouts = this.context.providers.timeoutsOf(failover.deployment.provider);

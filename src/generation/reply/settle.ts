@@ -2,6 +2,7 @@
 
 import type { Buffer } from 'node:buffer';
 import { type CountableApi, isCountable } from '../../domain/models/apis.ts';
+import { describeRefusal } from '../../domain/refusals/description.ts';
 import type { Outcome } from '../../domain/settlement/outcome.ts';
 import { OUTCOME_MATRIX } from '../../domain/settlement/outcome-matrix.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
@@ -46,6 +47,7 @@ function settleReply(end: ReplyEnd, parts: SettleParts, owner: ExecutionOwner): 
     report,
     endedBy: reply.watch?.endedBy ?? null,
     relayedBytes: reply.bytes.totalBytes,
+    isBlocked: reply.blocked !== null,
   });
   if (OUTCOME_MATRIX[outcome].chargeRule === 'nothing') record(outcome, NO_USAGE, how, parts, owner);
   else if (report.usage !== null || !isCountable(dialect.api)) record(outcome, report, how, parts, owner);
@@ -88,14 +90,17 @@ function record(
   { reply, params: { exchange, execution } }: SettleParts,
   owner: ExecutionOwner,
 ): void {
-  const { status, bytes, stored } = reply;
+  const { bytes, stored, blocked } = reply;
+  const refused = blocked === null ? null : describeRefusal(blocked);
+  // Of a stream the client has its status before.
+  const status = refused === null || reply.isStream ? reply.status : refused.status;
   const ids = stored?.read({ beginning: bytes.beginning(), end: bytes.end(), cut: how === 'cut' }) ?? NOT_STORED;
   execution.end(
     {
       outcome,
       // A client that left before it was written to has seen none.
       status: exchange.status !== 0 || !exchange.closed ? status : null,
-      errorCode: status >= 300 ? `provider_${status}` : null,
+      errorCode: refused?.code ?? (status >= 300 ? `provider_${status}` : null),
       measured,
       responseBytes: bytes.totalBytes,
       ...ids,

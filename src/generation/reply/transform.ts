@@ -59,7 +59,8 @@ export class Transform extends ReplyStage {
 
 const EMPTY = Buffer.alloc(0);
 
-function withoutLength(headers: ReplyHeaders): ReplyHeaders {
+/** Of a reply whose bytes may become others. */
+export function withoutLength(headers: ReplyHeaders): ReplyHeaders {
   const at = headers.findIndex((name, index) => index % 2 === 0 && name === 'content-length');
   return at === -1 ? headers : headers.toSpliced(at, 2);
 }

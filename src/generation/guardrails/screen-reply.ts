@@ -1,0 +1,222 @@
+// The stage of a reply in which guardrails see it: a stream as it passes, any other reply once it is here whole. Only
+// the replies of requests with rules for them have it.
+
+import { Buffer } from 'node:buffer';
+import type { CompiledPolicy } from '../../domain/guardrails/compile-policy.ts';
+import { isUnscreened, type ScreenedWhole } from '../../domain/guardrails/screen-whole.ts';
+import type { NotScanned, StageTally } from '../../domain/guardrails/screening-report.ts';
+import { placeNodes } from '../../domain/guardrails/text-places.ts';
+import type { Refusal } from '../../domain/refusals/refusal.ts';
+import type { Exchange } from '../../http/exchange.ts';
+import type { UpstreamFault } from '../../upstream/call-connection.ts';
+import { type ReplyHeaders, replyHeader } from '../../upstream/http1/reply-head.ts';
+import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
+import type { Dialect } from '../dialects/dialect.ts';
+import type { CapturedReply } from '../reply/capture.ts';
+import { withoutLength } from '../reply/transform.ts';
+import { applyEdits } from '../request/edits.ts';
+import { type ScreeningWorkers, screenBody } from './screen-body.ts';
+import type { Screening } from './screening.ts';
+import { StreamScreen } from './stream-screen.ts';
+
+export interface ScreenReplyParts {
+  readonly screening: Screening;
+  readonly compiled: CompiledPolicy;
+  readonly reply: CapturedReply;
+  readonly dialect: Dialect;
+  readonly exchange: Exchange;
+  readonly workers: ScreeningWorkers;
+  /** The provider is not read any further. */
+  abortCall(): void;
+  /** The client gets this instead of the reply, once the end is recorded. */
+  refuseInstead(refusal: Refusal): void;
+  onOwnFault(fault: unknown): void;
+}
+
+/** A longer reply is not kept until its end. */
+const WHOLE_BYTES_MAX = 8_388_608;
+
+/** `passing`: as it comes; `whole`: kept until it is here; `stream`: event by event; `over`: what comes is dropped. */
+type Mode = 'passing' | 'whole' | 'stream' | 'over';
+
+export class ScreenReply extends ReplyStage {
+  /** A reply that is here whole is being screened by a worker. */
+  isScreening = false;
+  private readonly parts: ScreenReplyParts;
+  private mode: Mode = 'passing';
+  private status = 0;
+  private headers: ReplyHeaders = [];
+  private chunks: Buffer[] = [];
+  private bytes = 0;
+  private stream: StreamScreen | null = null;
+
+  constructor(next: ReplyHandler, parts: ScreenReplyParts) {
+    super(next);
+    this.parts = parts;
+  }
+
+  override onReplyStart(status: number, headers: ReplyHeaders): void {
+    const { reply, dialect, compiled, screening } = this.parts;
+    const encoding = replyHeader(headers, 'content-encoding');
+    if (status >= 300) return this.next.onReplyStart(status, headers);
+    if (encoding !== undefined && encoding !== 'identity') return this.onUnreadable(status, headers, 'reply_encoding');
+    if (reply.isStream) {
+      this.mode = 'stream';
+      const rules = { compiled, stage: 'output' as const, placeholders: null, values: screening.values };
+      this.stream = new StreamScreen(rules, placeNodes(dialect.texts).event);
+      if (dialect.unit === 'images') this.stream.tally.miss('image_reply');
+      this.next.onReplyStart(status, withoutLength(headers));
+    } else {
+      this.mode = 'whole';
+      this.status = status;
+      this.headers = headers;
+    }
+  }
+
+  private onUnreadable(status: number, headers: ReplyHeaders, reason: NotScanned): void {
+    const { screening } = this.parts;
+    screening.onOutput({ action: 'none', not_scanned: [reason] }, null);
+    if (screening.onFailure === 'pass') this.next.onReplyStart(status, headers);
+    else this.refuse({ kind: 'guardrail_unavailable' });
+  }
+
+  override onReplyData(chunk: Buffer): void {
+    switch (this.mode) {
+      case 'passing':
+        return this.next.onReplyData(chunk);
+      case 'stream':
+        return this.takeOfStream(chunk);
+      case 'whole':
+        this.chunks.push(chunk);
+        this.bytes += chunk.length;
+        if (this.bytes > WHOLE_BYTES_MAX) this.onTooLarge();
+        return;
+      case 'over':
+    }
+  }
+
+  private takeOfStream(chunk: Buffer): void {
+    const { stream } = this;
+    if (stream === null) return;
+    for (const piece of stream.feed(chunk)) this.next.onReplyData(piece);
+    if (stream.endedBy !== null) this.endStream(stream);
+  }
+
+  private onTooLarge(): void {
+    const { screening } = this.parts;
+    screening.onOutput({ action: 'none', not_scanned: ['too_large'] }, null);
+    if (screening.onFailure === 'refuse') return this.refuse({ kind: 'guardrail_unavailable' });
+    this.mode = 'passing';
+    this.passAsItIs();
+  }
+
+  private passAsItIs(): void {
+    this.next.onReplyStart(this.status, this.headers);
+    for (const chunk of this.chunks) this.next.onReplyData(chunk);
+    this.chunks = [];
+  }
+
+  override onReplyPause(): void {
+    if (this.mode === 'passing' || this.mode === 'stream') this.next.onReplyPause();
+  }
+
+  override onReplyEnd(): void {
+    if (this.mode === 'over') return;
+    if (this.mode === 'whole') return this.screenWhole();
+    const { stream } = this;
+    if (stream !== null) {
+      for (const piece of stream.end(true)) this.next.onReplyData(piece);
+      if (stream.endedBy !== null) return this.endStream(stream);
+      this.report(stream.tally);
+    }
+    this.next.onReplyEnd();
+  }
+
+  override onReplyFault(fault: UpstreamFault): void {
+    if (this.mode === 'over') return;
+    const { stream } = this;
+    if (this.mode === 'whole') this.next.onReplyStart(this.status, this.headers);
+    if (stream !== null) {
+      for (const piece of stream.end(false)) this.next.onReplyData(piece);
+      if (stream.endedBy !== null) return this.endStream(stream);
+      this.report(stream.tally);
+    }
+    this.next.onReplyFault(fault);
+  }
+
+  /** The client has left: what was found until now is recorded. */
+  leave(): void {
+    if (this.stream !== null && this.mode === 'stream') this.report(this.stream.tally);
+    this.mode = 'over';
+    this.chunks = [];
+  }
+
+  private report(tally: StageTally): void {
+    this.parts.screening.onOutput(tally.report(), tally.blocked);
+  }
+
+  /** Nothing that was held goes out. What ends the stream is the dialect's own way to say that it failed. */
+  private endStream({ tally, endedBy }: StreamScreen): void {
+    const { screening, dialect, exchange, reply, abortCall } = this.parts;
+    this.report(tally);
+    const blocked = endedBy === 'finding' ? tally.blocked : null;
+    const refusal: Refusal =
+      blocked === null ? { kind: 'guardrail_unavailable' } : screening.refusalOf(blocked, 'output');
+    this.mode = 'over';
+    reply.blocked = refusal;
+    // What follows shows the client the end.
+    reply.progress = 'ended';
+    const body = exchange.refusalBody(refusal);
+    const event = dialect.failedEvent?.(body, reply.bytes.beginning()) ?? `data: ${body}\n\n`;
+    abortCall();
+    this.next.onReplyData(Buffer.from(event));
+    this.next.onReplyEnd();
+  }
+
+  /** Nothing of the reply has been sent. */
+  private refuse(refusal: Refusal): void {
+    const { reply, exchange, screening, abortCall, refuseInstead } = this.parts;
+    this.mode = 'over';
+    this.chunks = [];
+    reply.blocked = refusal;
+    exchange.screeningHeaders = screening.headers();
+    abortCall();
+    refuseInstead(refusal);
+    this.next.onReplyEnd();
+  }
+
+  private screenWhole(): void {
+    const { compiled, screening, dialect, workers } = this.parts;
+    const { chunks } = this;
+    const body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
+    const whole = { stage: 'output' as const, body, places: dialect.texts, parts: null };
+    const screened = screenBody(compiled, whole, { scopes: null, values: screening.values }, workers);
+    if (!(screened instanceof Promise)) return this.finish(body, screened);
+    this.isScreening = true;
+    screened.then((found) => this.onScreened(body, found)).catch((fault: unknown) => this.parts.onOwnFault(fault));
+  }
+
+  private onScreened(body: Buffer, screened: ScreenedWhole): void {
+    this.isScreening = false;
+    // The client may have left, and the memory of the reply have gone to another one.
+    if (this.mode === 'whole') this.finish(body, screened);
+  }
+
+  private finish(body: Buffer, { edits, report, blocked }: ScreenedWhole): void {
+    const { screening, exchange, dialect } = this.parts;
+    const missed = dialect.unit === 'images' ? (['image_reply'] as const) : [];
+    const not_scanned = [...(report.not_scanned ?? []), ...missed];
+    screening.onOutput(not_scanned.length === 0 ? report : { ...report, not_scanned }, blocked);
+    if (blocked !== null) return this.refuse(screening.refusalOf(blocked, 'output'));
+    if (isUnscreened(report) && screening.onFailure === 'refuse') return this.refuse({ kind: 'guardrail_unavailable' });
+    exchange.screeningHeaders = screening.headers();
+    this.mode = 'over';
+    if (edits.length === 0) {
+      this.passAsItIs();
+    } else {
+      this.next.onReplyStart(this.status, withoutLength(this.headers));
+      for (const piece of applyEdits(body, edits)) this.next.onReplyData(piece);
+    }
+    this.next.onReplyEnd();
+  }
+}

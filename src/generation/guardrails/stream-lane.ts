@@ -1,0 +1,180 @@
+// One text of a stream that grows from event to event: screened as it comes, with what may still become a finding held
+// back. Found is what would be found in the whole text.
+//
+//   base      context              decided                     end
+//     |----------|--------------------|---------------------------|
+//      (dropped)   read as context      held: may still change
+
+import { Buffer } from 'node:buffer';
+import type { CompiledPolicy } from '../../domain/guardrails/compile-policy.ts';
+import { DecodedText, escapeText } from '../../domain/guardrails/decoded-text.ts';
+import { type Finding, resolveOverlaps } from '../../domain/guardrails/finding.ts';
+import { holdFrom, tailEnd } from '../../domain/guardrails/hold-from.ts';
+import type { FoundPlaceholder, RestorableValues } from '../../domain/guardrails/placeholders.ts';
+import { scanText } from '../../domain/guardrails/scan-text.ts';
+import { looksLikeJson, placeInArguments } from '../../domain/guardrails/screen-body.ts';
+
+/** `text` in the place of what lies from `start` to `end` of the lane, as it stands within one JSON string. */
+export interface LaneEdit {
+  readonly start: number;
+  readonly end: number;
+  readonly text: string;
+}
+
+export interface LaneRules {
+  readonly compiled: CompiledPolicy;
+  /** null: the request has made no placeholders. */
+  readonly values: RestorableValues | null;
+  /** What stands for a finding; null: it stays. May end the stream. */
+  decide(finding: Finding, isRewritable: boolean): string | null;
+  onStrangers(count: number): void;
+}
+
+const FIRST_BYTES = 512;
+/** Some detectors read what lies before a finding. */
+const CONTEXT_BYTES = 64;
+const inner = new DecodedText();
+
+export class StreamLane {
+  /** By which an event that ends texts finds it; -1: there is no such index. */
+  readonly indexes: readonly [number, number];
+  /** Everything before is decided. Offsets in the lane are of its text, as the JSON string around it has it. */
+  decided = 0;
+  end = 0;
+  /** Decided ones that some event which waits has a part of. */
+  edits: LaneEdit[] = [];
+  /** Events of its neighbours since its own last one. */
+  idleEvents = 0;
+  private readonly rules: LaneRules;
+  private readonly isRewritable: boolean;
+  /** null: not known before its first character. */
+  private isJson: boolean | null;
+  private bytes: Buffer = Buffer.allocUnsafeSlow(FIRST_BYTES);
+  /** The offset in the lane of the first byte that is kept. */
+  private base = 0;
+  /** How much of what is scanned is context: bytes of the decoded text. */
+  private contextBytes = 0;
+  /** Unescaped quotes before `base`. */
+  private quotes = 0;
+  /** A finding that is decided and goes on. */
+  private open: { readonly finding: Finding; readonly isCut: boolean } | null = null;
+
+  constructor(rules: LaneRules, as: 'text' | 'fragile' | 'arguments', indexes: readonly [number, number]) {
+    this.rules = rules;
+    this.isRewritable = as !== 'fragile';
+    this.isJson = as === 'arguments' ? null : false;
+    this.indexes = indexes;
+  }
+
+  append(source: Buffer, start: number, end: number): void {
+    this.idleEvents = 0;
+    const kept = this.end - this.base;
+    if (kept + end - start > this.bytes.length) {
+      const larger = Buffer.allocUnsafeSlow((kept + end - start) * 2);
+      this.bytes.copy(larger, 0, 0, kept);
+      this.bytes = larger;
+    }
+    source.copy(this.bytes, kept, start, end);
+    this.end += end - start;
+    if (this.isJson === null && hasCharacter(source, start, end))
+      this.isJson = looksLikeJson(this.bytes, 0, this.end - this.base);
+  }
+
+  /** Screens what has come. `isLast`: nothing follows, or what follows is not waited for. */
+  advance(isLast: boolean): void {
+    if (this.decided === this.end) return;
+    const { isJson } = this;
+    const length = this.end - this.base;
+    if (isJson === true) inner.decode(this.bytes, 0, length, !isLast);
+    const text = isJson === true ? inner.bytes : this.bytes;
+    const to = isJson === true ? inner.length : length;
+    let from = this.contextBytes;
+    if (this.open !== null) {
+      const tail = tailEnd(this.open.finding, text, from, to);
+      if (this.open.isCut && tail > from) this.cut(from, tail, isJson === true);
+      if (tail < to) this.open = null;
+      from = tail;
+    }
+    const reached = this.scan(text, from, to, isLast);
+    this.keepFrom(reached, to, isLast);
+  }
+
+  private scan(text: Buffer, from: number, to: number, isLast: boolean): number {
+    const { compiled, values } = this.rules;
+    const found: Finding[] = [];
+    scanText(compiled, 'output', text, from, to, found);
+    let reached = isLast ? to : holdFrom(compiled, 'output', text, from, to, found);
+    const placeholders: FoundPlaceholder[] = [];
+    if (values !== null && this.isRewritable) {
+      if (!isLast) reached = Math.min(reached, values.holdFrom(text, from, to));
+      this.rules.onStrangers(values.find(text, from, reached, placeholders));
+    }
+    const decided = resolveOverlaps(found.filter((finding) => finding.isOpen || finding.end <= reached));
+    for (const finding of decided) reached = Math.max(reached, this.take(finding, isLast, to));
+    for (const { start, end, value } of placeholders) {
+      if (!decided.some((finding) => finding.start < end && finding.end > start)) this.edit(start, end, value);
+    }
+    return reached;
+  }
+
+  /** Returns up to where the text is decided by it. */
+  private take(finding: Finding, isLast: boolean, to: number): number {
+    const isAcross = this.isJson === true && placeInArguments(inner, finding, this.quotes) === 'across';
+    const text = this.rules.decide(finding, this.isRewritable && !isAcross);
+    if (text !== null) this.edit(finding.start, finding.end, text);
+    if (!finding.isOpen || isLast) return finding.end;
+    this.open = { finding, isCut: text !== null };
+    return to;
+  }
+
+  private edit(from: number, to: number, text: string): void {
+    const [start, end] = this.inLane(from, to, this.isJson === true);
+    const isBare = this.isJson === true && (this.quotes + inner.quotesBefore(from)) % 2 === 0;
+    const written = this.isJson !== true ? text : isBare ? JSON.stringify(text) : escapeText(text, 1);
+    this.edits.push({ start, end, text: written });
+  }
+
+  private cut(from: number, to: number, isJson: boolean): void {
+    const [start, end] = this.inLane(from, to, isJson);
+    this.edits.push({ start, end, text: '' });
+  }
+
+  private inLane(from: number, to: number, isJson: boolean): [number, number] {
+    const start = isJson ? inner.sourceStart(from) : from;
+    const end = isJson ? inner.sourceAfter(to) : to;
+    return [this.base + start, this.base + end];
+  }
+
+  /** Drops what is no longer read; `reached` of the decoded text is decided. */
+  private keepFrom(reached: number, to: number, isLast: boolean): void {
+    const isJson = this.isJson === true;
+    const sourceOf = (offset: number): number =>
+      isJson ? (offset === to ? inner.sourceEnd : inner.sourceStart(offset)) : offset;
+    this.decided = isLast ? this.end : this.base + sourceOf(reached);
+    const context = Math.max(0, reached - CONTEXT_BYTES);
+    // Whole characters alone: half of one would be read as another.
+    const first = isJson ? context : characterStart(this.bytes, context);
+    const dropped = sourceOf(first);
+    if (isJson) this.quotes += inner.quotesBefore(first);
+    this.contextBytes = reached - first;
+    if (dropped === 0) return;
+    this.bytes.copy(this.bytes, 0, dropped, this.end - this.base);
+    this.base += dropped;
+  }
+
+  /** Edits that no event which still waits has a part of. */
+  forgetEdits(before: number): void {
+    if (this.edits.length > 0) this.edits = this.edits.filter(({ end }) => end > before);
+  }
+}
+
+function hasCharacter(bytes: Buffer, start: number, end: number): boolean {
+  for (let at = start; at < end; at++) if ((bytes[at] as number) > 0x20) return true;
+  return false;
+}
+
+function characterStart(bytes: Buffer, offset: number): number {
+  let at = offset;
+  while (at > 0 && ((bytes[at] as number) & 0xc0) === 0x80) at -= 1;
+  return at;
+}

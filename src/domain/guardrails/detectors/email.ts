@@ -1,6 +1,6 @@
 // Email addresses: found at the `@`, with the rules of labels and of top-level domains as they are used.
 
-import { bytesIn, classOf, holdByClass, LETTER, runEnd, runStart } from './characters.ts';
+import { bytesIn, classOf, holdByClass, LETTER, runEnd } from './characters.ts';
 import { byteAt, type Detector, type Hit, pairOf, textOf } from './detector.ts';
 
 /** RFC 5321 4.5.3.1. */
@@ -8,7 +8,8 @@ const LOCAL_BYTES_MAX = 64;
 const DOMAIN_BYTES_MAX = 253;
 const LABEL_BYTES_MAX = 63;
 
-const LOCAL = classOf("A-Za-z0-9.!#$%&*+/=?^_`{|}~'\u002d");
+/** RFC 5322's atoms, without what separates an address from a key, a path or a quote (`key=a@b.c`). */
+const IN_LOCAL = classOf('A-Za-z0-9.!#$%&*+^_~\u002d');
 /** What an address begins with in practice; anything else of LOCAL before it is punctuation of the text around it. */
 const LOCAL_FIRST = classOf('A-Za-z0-9_+');
 const DOMAIN = classOf('A-Za-z0-9.\u002d');
@@ -27,30 +28,24 @@ function findEmail(bytes: Uint8Array, at: number, start: number, end: number, hi
   return true;
 }
 
-/** `at` itself: there is no local part. */
+/** `at` itself: there is no local part. What stands before a delimiter or a double dash is not the address. */
 function startOfLocal(bytes: Uint8Array, at: number, start: number): number {
   if (byteAt(bytes, at - 1, at) === DOT) return at;
-  const runFrom = runStart(LOCAL, bytes, at, start, LOCAL_BYTES_MAX);
-  // It would be longer than a local part can be.
-  if (runFrom > 0 && at - runFrom === LOCAL_BYTES_MAX && LOCAL[bytes[runFrom - 1] as number] === 1) return at;
-  let from = runFrom;
-  for (let place = at - 1; place > runFrom; place -= 1) {
-    if (bytes[place] === DOT && bytes[place - 1] === DOT) return at;
-    // `key=a@b.c`, `mailto?to=`, `path/a@b.c`, `--a@b.c`: what stands before is not the address.
-    const isRule = bytes[place] === DASH && bytes[place - 1] === DASH;
-    if (isRule || isDelimiter(bytes[place] as number)) {
-      from = place + 1;
+  let from = at;
+  while (from > start && IN_LOCAL[bytes[from - 1] as number] === 1) {
+    const byte = bytes[from - 1];
+    if (byte === DOT && bytes[from] === DOT) return at;
+    if (byte === DASH && bytes[from] === DASH) {
+      from += 1;
       break;
     }
+    from -= 1;
+    if (at - from > LOCAL_BYTES_MAX) return at;
   }
+  // It has begun in what is no part of the text any more.
+  if (from === start && start > 0 && bytes[start - 1] !== DASH && IN_LOCAL[bytes[start - 1] as number] === 1) return at;
   while (from < at && LOCAL_FIRST[bytes[from] as number] !== 1) from += 1;
   return from;
-}
-
-const DELIMITERS = classOf('/=?|`{}\u0027');
-
-function isDelimiter(byte: number): boolean {
-  return DELIMITERS[byte] === 1;
 }
 
 /** `git@host:path` and its like name a login, nobody's mailbox. */
@@ -98,11 +93,7 @@ const FILE_ENDINGS = new Set(
 
 export const email: Detector = {
   entity: 'email',
-  anchors: bytesIn(LOCAL).map((byte) => pairOf(byte, AT_SIGN)),
+  anchors: bytesIn(IN_LOCAL).map((byte) => pairOf(byte, AT_SIGN)),
   find: findEmail,
-  hold: holdByClass(
-    classOf("A-Za-z0-9.!#$%&*+/=?^_`{|}~'@\u002d"),
-    LOCAL_FIRST,
-    LOCAL_BYTES_MAX + 1 + DOMAIN_BYTES_MAX + 1,
-  ),
+  hold: holdByClass(classOf('A-Za-z0-9.!#$%&*+^_~@\u002d'), LOCAL_FIRST, LOCAL_BYTES_MAX + 1 + DOMAIN_BYTES_MAX + 1),
 };

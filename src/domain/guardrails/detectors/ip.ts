@@ -12,8 +12,8 @@ const COLON = 0x3a;
 const BYTES_MAX = 45;
 const CONTINUES = classOf('0-9A-Za-z_\u002d');
 
-function findIp(bytes: Uint8Array, at: number, start: number, end: number, hit: Hit): boolean {
-  const before = at > start ? bytes[at - 1] : 0x20;
+function findIp(bytes: Uint8Array, at: number, _start: number, end: number, hit: Hit): boolean {
+  const before = at > 0 ? bytes[at - 1] : 0x20;
   if (before === DOT || before === COLON) return false;
   let to = runEnd(ADDRESS, bytes, at, end, BYTES_MAX + 1);
   while (to > at && (bytes[to - 1] === DOT || bytes[to - 1] === COLON)) to -= 1;

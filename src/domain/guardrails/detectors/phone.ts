@@ -81,10 +81,10 @@ function afterSeparators(bytes: Uint8Array, from: number, limit: number): number
 }
 
 function findNorthAmerican(bytes: Uint8Array, at: number, start: number, end: number, hit: Hit): boolean {
-  const before = at - 1 >= start ? (bytes[at - 1] as number) : 0x20;
+  const before = at > 0 ? (bytes[at - 1] as number) : 0x20;
   // A dot before is a decimal fraction or a version.
   if (before === DOT || before === PLUS) return false;
-  if (before === OPENING) return findWithBrackets(bytes, at, end, hit);
+  if (before === OPENING) return at > start && findWithBrackets(bytes, at, end, hit);
   const found = digitGroupsAt(bytes, at, end);
   const first = found.lengths[0] === 1 && bytes[at] === ONE && isGrouped(found, [1, 3, 3, 4], ' -.') ? 1 : 0;
   if (first === 0 && !isGrouped(found, [3, 3, 4], ' -.')) return false;

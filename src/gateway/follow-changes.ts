@@ -1,4 +1,4 @@
-// Keeps a gateway process in step with the database: catalog changes, revoked keys and revoked leases are pushed and
+// Keeps a gateway process in step with the database: changes of the catalog and of guardrails, revoked keys and revoked leases are pushed and
 // arrive within a second.
 
 import type { QuotaLeases } from '../generation/admission/quota-leases.ts';
@@ -8,6 +8,7 @@ import { CHANGES_CHANNEL, readChange } from '../storage/postgres/changes.ts';
 import { SPOOLS_ASKED_CHANNEL, SPOOLS_TOLD_CHANNEL } from '../storage/postgres/ledger/open-spools.ts';
 import { createListener, type Listener } from '../storage/postgres/listen.ts';
 import type { HeldCatalog } from './held-catalog.ts';
+import type { HeldGuardrails } from './held-guardrails.ts';
 import { readRevocation } from './lease-store.ts';
 import type { PostingFence } from './posting-fence.ts';
 
@@ -15,6 +16,7 @@ export interface Followed {
   readonly url: string;
   readonly log: Log;
   readonly catalog: HeldCatalog;
+  readonly guardrails: HeldGuardrails;
   readonly authenticator: Authenticator;
   readonly leases: QuotaLeases;
   readonly postingFence: PostingFence;
@@ -24,7 +26,7 @@ export interface Followed {
 
 /** Resolves once it listens. */
 export async function followChanges(followed: Followed): Promise<Listener> {
-  const { url, log, catalog, authenticator, leases, postingFence, epoch } = followed;
+  const { url, log, catalog, guardrails, authenticator, leases, postingFence, epoch } = followed;
   const reload = () => {
     catalog
       .reload()
@@ -38,8 +40,9 @@ export async function followChanges(followed: Followed): Promise<Listener> {
     channels: {
       [CHANGES_CHANNEL]: (payload) => {
         const change = readChange(payload);
-        // The notification comes from another version of the program, so any remembered credential may be out of date.
+        // The notification comes from another version of the program, so anything that is remembered may be out of date.
         if (change === null) authenticator.forgetAll();
+        else if ('guardrailsOf' in change) guardrails.changed(change.guardrailsOf);
         else if ('id' in change) authenticator.forget(change.id);
         else reload();
       },
@@ -55,6 +58,7 @@ export async function followChanges(followed: Followed): Promise<Listener> {
     onReconnect: () => {
       authenticator.markAllUncertain();
       reload();
+      guardrails.changed(null);
       leases.revokeAll();
     },
   });

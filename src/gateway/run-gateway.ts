@@ -33,6 +33,7 @@ import type { MetricsRegistry } from '../platform/metrics.ts';
 import { WorkerPool } from '../platform/worker-pool.ts';
 import { createRoutes } from '../routes/routes.ts';
 import { findPrincipalByCredentialHash } from '../storage/postgres/catalog/credentials.ts';
+import { loadGuardrailTable } from '../storage/postgres/guardrails/guardrail-table.ts';
 import { findGeneration, listGenerationsByClientRequestId } from '../storage/postgres/ledger/generations.ts';
 import { listOpenSpools, notifyAboutSpools } from '../storage/postgres/ledger/open-spools.ts';
 import { registerEpoch } from '../storage/postgres/ledger/wallets.ts';
@@ -49,7 +50,9 @@ import { createRoutePreview } from './create-route-preview.ts';
 import { createRouter } from './create-router.ts';
 import { savedResponsesIn } from './find-saved-response.ts';
 import { followChanges } from './follow-changes.ts';
+import { createGuardrailStore } from './guardrail-store.ts';
 import { HeldCatalog } from './held-catalog.ts';
+import { HeldGuardrails } from './held-guardrails.ts';
 import { createIdentityStore } from './identity-store.ts';
 import { registerLeaseMetrics } from './lease-metrics.ts';
 import { createLeaseStore, createLeaseTime } from './lease-store.ts';
@@ -91,6 +94,7 @@ interface Held {
   readonly records: SpoolWriter;
   readonly leases: QuotaLeases;
   readonly catalog: HeldCatalog;
+  readonly guardrails: HeldGuardrails;
   readonly authenticator: Authenticator;
   readonly workers: WorkerPool;
   readonly buffers: BufferPool;
@@ -120,6 +124,7 @@ export async function runGateway(parts: GatewayParts): Promise<GatewayInService>
     url: config.databaseUrl,
     log,
     catalog,
+    guardrails: held.guardrails,
     authenticator,
     leases,
     postingFence: held.postingFence,
@@ -190,6 +195,11 @@ async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held
       failureOf('leases'),
     ),
     catalog: await HeldCatalog.load(postgres, config.masterKey, clock),
+    guardrails: await HeldGuardrails.load({
+      load: () => loadGuardrailTable(postgres, config.masterKey),
+      masterKey: config.masterKey,
+      log,
+    }),
     authenticator: new Authenticator(findPrincipalIn(postgres, config), clock, failureOf('identity')),
     workers: new WorkerPool({ threads: config.workerThreads, queueBytesMax: COUNT_QUEUE_BYTES_MAX, log, metrics }),
     buffers: new BufferPool({ lentBytesMax: config.bodyMemoryBytes }),
@@ -219,7 +229,8 @@ function createPlane(
   { config, log, clock, metrics }: GatewayParts,
   held: Held,
 ): { readonly plane: DataPlane; readonly previewer: RoutePreviewer } {
-  const { authenticator, postgres, records, leases, catalog, buffers, workers, providers, savedResponses } = held;
+  const { authenticator, postgres, records, leases, catalog, guardrails } = held;
+  const { buffers, workers, providers, savedResponses } = held;
   const onRecordFault = (fault: unknown) => log.error({ err: fault }, 'records could not be written: admission stops');
   const relay: RelayContext = {
     buffers,
@@ -251,7 +262,7 @@ function createPlane(
     canRecord,
     executionIdHeader: `X-${config.brand}-Execution-Id`,
     routedModelHeader: `X-${config.brand}-Routed-Model`,
-    policiesInForce: () => null,
+    policiesInForce: () => guardrails.inForce,
     guardrailHeaders: { action: `X-${config.brand}-Guardrail`, count: `X-${config.brand}-Guardrail-Count` },
     tagHeader: `x-${config.brand.toLowerCase()}-tag`,
   };
@@ -289,6 +300,8 @@ function createServer(
       billing: createBillingStore(postgres, { masterKey: config.masterKey }),
       webhookTargets: { allowHttp: config.webhookAllowHttp, allowPrivate: config.webhookAllowPrivate },
       routing: createRoutingStore(postgres),
+      guardrails: createGuardrailStore(postgres, { masterKey: config.masterKey }),
+      guardrailsInForce: (organizationId) => held.guardrails.policiesOf(organizationId),
       catalogStore: createCatalogStore(postgres, { masterKey: config.masterKey }),
       reports,
       previewRoute: createRoutePreview({ postgres, previewer, catalog: () => catalog.serving }),
@@ -353,13 +366,14 @@ function registerGauges(metrics: MetricsRegistry, { records }: Held, { relay }: 
  * closed.
  */
 async function close(
-  { leases, workers, records, providers, postgres, controlPostgres }: Held,
+  { leases, guardrails, workers, records, providers, postgres, controlPostgres }: Held,
   changes: Listener,
   log: Log,
 ): Promise<void> {
   const closings = [
     () => leases.returnAll(),
     () => changes.close(),
+    () => Promise.resolve(guardrails.close()),
     () => workers.close(),
     () => records.close(),
     () => providers.close(),

@@ -23,6 +23,7 @@ import { authorizeBy, meterChanges } from './authorize.ts';
 import { billingRows } from './billing-routes.ts';
 import { catalogRows } from './catalog-routes.ts';
 import type { ControlPlaneRow } from './control-plane-row.ts';
+import { guardrailRows } from './guardrail-routes.ts';
 import { organizationRows } from './organization-routes.ts';
 import { personalRows } from './personal-routes.ts';
 import { platformRows } from './platform-routes.ts';
@@ -35,6 +36,7 @@ export function controlPlaneRoutes(parts: RouteParts): readonly DescribedRoute[]
     ...platformRows(parts),
     ...catalogRows(parts),
     ...organizationRows(parts),
+    ...guardrailRows(parts),
     ...billingRows(parts),
     ...reportRows(parts),
   ];

@@ -6,6 +6,8 @@ import type { CatalogStore } from '../control-plane/catalog/catalog-store.ts';
 import type { ChangeMeter } from '../control-plane/change-meter.ts';
 import type { GenerationLookup } from '../control-plane/executions/get-generation.ts';
 import type { FindGenerations } from '../control-plane/executions/list-generations.ts';
+import type { GuardrailStore } from '../control-plane/guardrails/guardrail-store.ts';
+import type { PoliciesOf } from '../control-plane/guardrails/test-text.ts';
 import type { IdentityStore } from '../control-plane/identity/identity-store.ts';
 import type { ReportForwarder } from '../control-plane/reports/forward-report.ts';
 import type { PreviewRoute } from '../control-plane/routing/preview.ts';
@@ -26,6 +28,8 @@ export interface RouteParts {
   readonly identity: IdentityStore;
   readonly billing: BillingStore;
   readonly routing: RoutingStore;
+  readonly guardrails: GuardrailStore;
+  readonly guardrailsInForce: PoliciesOf;
   readonly catalogStore: CatalogStore;
   readonly previewRoute: PreviewRoute;
   readonly reports: ReportForwarder;

@@ -7,6 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import type { Actor } from '../../src/domain/identity/actor.ts';
 import { derivePepper, hashCredential } from '../../src/domain/identity/key-hash.ts';
 import { followChanges } from '../../src/gateway/follow-changes.ts';
+import type { HeldGuardrails } from '../../src/gateway/held-guardrails.ts';
 import type { HeldCatalog } from '../../src/gateway/held-catalog.ts';
 import type { PostingFence } from '../../src/gateway/posting-fence.ts';
 import type { QuotaLeases } from '../../src/generation/admission/quota-leases.ts';
@@ -77,6 +78,7 @@ describe('what a change makes gateways ask again', () => {
       url,
       log: silentLog,
       catalog,
+      guardrails: { changed: () => undefined } as unknown as HeldGuardrails,
       authenticator,
       leases: {} as QuotaLeases,
       postingFence: {} as PostingFence,

@@ -13,6 +13,8 @@ export type AuditAction =
   | `limits.replace`
   | `platform_administrator.${'add' | 'remove'}`
   | 'organization.routing'
+  | 'organization.guardrails'
+  | `guardrail_policy.${'put' | 'remove'}`
   | `${'provider' | 'model' | 'routing_policy'}.${'put' | 'remove'}`
   | `wallet.${'deposit' | 'freeze' | 'unfreeze'}`
   | `webhook.${'set' | 'remove' | 'rotate_secret' | 'redeliver'}`
@@ -29,6 +31,7 @@ export interface AuditTarget {
     | 'provider'
     | 'model'
     | 'routing_policy'
+    | 'guardrail_policy'
     | 'wallet'
     | 'webhook'
     | 'epoch';

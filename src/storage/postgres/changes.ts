@@ -7,21 +7,33 @@ export const CHANGES_CHANNEL = 'tollgate_changed';
 
 const CATALOG = 'catalog';
 const PRINCIPALS = 'principals:';
+const GUARDRAILS = 'guardrails:';
 
 /**
- * `catalog`: the catalog has a new version. `id`: credentials under this id must be looked up again. null: a
+ * `catalog`: the catalog has a new version. `guardrailsOf`: guardrail policies or assignments of an organization have
+ * changed; null: those of the platform. `id`: credentials under this id must be looked up again. null: a
  * notification that this version does not know.
  */
-export type Change = { readonly catalog: true } | { readonly id: string } | null;
+export type Change =
+  | { readonly catalog: true }
+  | { readonly guardrailsOf: string | null }
+  | { readonly id: string }
+  | null;
 
 export function readChange(payload: string): Change {
   if (payload === CATALOG) return { catalog: true };
+  if (payload.startsWith(GUARDRAILS)) return { guardrailsOf: payload.slice(GUARDRAILS.length) || null };
   return payload.startsWith(PRINCIPALS) ? { id: payload.slice(PRINCIPALS.length) } : null;
 }
 
 /** Notifies of a new version of the catalog. It does not affect credentials. */
 export async function notifyCatalogChanged(client: PostgresClient): Promise<void> {
   await client.query('SELECT pg_notify($1, $2)', [CHANGES_CHANNEL, CATALOG]);
+}
+
+/** Notifies of changed guardrail policies or assignments: of an organization, or of the platform (null). */
+export async function notifyGuardrailsChanged(client: PostgresClient, organizationId: string | null): Promise<void> {
+  await client.query('SELECT pg_notify($1, $2)', [CHANGES_CHANNEL, `${GUARDRAILS}${organizationId ?? ''}`]);
 }
 
 /**

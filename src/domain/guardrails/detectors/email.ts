@@ -43,7 +43,7 @@ function startOfLocal(bytes: Uint8Array, at: number, start: number): number {
     if (at - from > LOCAL_BYTES_MAX) return at;
   }
   // It has begun in what is no part of the text any more.
-  if (from === start && start > 0 && bytes[start - 1] !== DASH && IN_LOCAL[bytes[start - 1] as number] === 1) return at;
+  if (from === start && start > 0 && LOCAL_FIRST[bytes[start - 1] as number] === 1) return at;
   while (from < at && LOCAL_FIRST[bytes[from] as number] !== 1) from += 1;
   return from;
 }
@@ -95,5 +95,5 @@ export const email: Detector = {
   entity: 'email',
   anchors: bytesIn(IN_LOCAL).map((byte) => pairOf(byte, AT_SIGN)),
   find: findEmail,
-  hold: holdByClass(classOf('A-Za-z0-9.!#$%&*+^_~@\u002d'), LOCAL_FIRST, LOCAL_BYTES_MAX + 1 + DOMAIN_BYTES_MAX + 1),
+  hold: holdByClass(classOf('A-Za-z0-9.!#$%&*+^_~@\u002d'), IN_LOCAL, LOCAL_BYTES_MAX + 1 + DOMAIN_BYTES_MAX + 1),
 };

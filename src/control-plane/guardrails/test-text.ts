@@ -1,0 +1,103 @@
+// What guardrails would find in a text, without calling anybody: neither a provider nor an external detector.
+
+import { z } from 'zod';
+import { slugSchema } from '../../domain/configuration/name-schemas.ts';
+import { compilePolicy } from '../../domain/guardrails/compile-policy.ts';
+import { type Finding, resolveOverlaps } from '../../domain/guardrails/finding.ts';
+import { ACTIONS, type Policy } from '../../domain/guardrails/policy.ts';
+import { guardrailDefinition, guardrailPolicyOf } from '../../domain/guardrails/policy-definition.ts';
+import { scanText } from '../../domain/guardrails/scan-text.ts';
+import { API_NAMES } from '../../domain/models/apis.ts';
+import type { Refusal } from '../../domain/refusals/refusal.ts';
+import { isRefused, type Refused } from '../../domain/refusals/refused.ts';
+import { answerOf, shownOrRefused } from '../identity/outcome.ts';
+import { ACTIVE } from '../identity/tenancy.ts';
+import { type Operation, type OperationInput, operation } from '../operation.ts';
+import type { GuardrailStore } from './guardrail-store.ts';
+import type { PolicyOwner } from './policies.ts';
+
+/** As long as a text may be that patterns run over on the event loop. */
+const TEXT_BYTES_MAX = 4_096;
+
+/** The policies in force for an organization as a whole. */
+export type PoliciesOf = (organizationId: string) => readonly Policy[];
+
+const body = z
+  .strictObject({
+    text: z.string().refine((text) => Buffer.byteLength(text) <= TEXT_BYTES_MAX, 'must be at most 4096 bytes'),
+    policy: slugSchema.optional().meta({ description: 'Only this one; left out: all that are in force.' }),
+    definition: guardrailDefinition.optional().meta({ description: 'A draft, which is not stored.' }),
+    stage: z.enum(['input', 'output']).optional().meta({ description: 'Left out: input.' }),
+    api: z.enum(API_NAMES).optional().meta({ description: 'Left out: chat_completions.' }),
+  })
+  .refine(({ policy, definition }) => policy === undefined || definition === undefined, 'has policy and definition');
+const shownFinding = z.object({
+  policy: z.string(),
+  version: z.int(),
+  rule: z.string(),
+  entity: z.string(),
+  action: z.enum(ACTIONS),
+  start: z.int().meta({ description: 'Of the first character of the finding, counted as Unicode code points.' }),
+  end: z.int().meta({ description: 'Of the first character after it.' }),
+});
+const shown = z.object({
+  findings: z.array(shownFinding),
+  not_asked: z.array(z.string()).meta({ description: 'External detectors, which a test does not call.' }),
+});
+
+export function testText(store: GuardrailStore, policiesOf: PoliciesOf, owner: PolicyOwner): Operation {
+  return operation({
+    id: `testGuardrails${owner.suffix}`,
+    summary: 'Shows what guardrails would find in a text. Nobody is called, and nothing is kept.',
+    body,
+    answer: answerOf(shown),
+    run: async (input): Promise<{ data: z.output<typeof shown> } | Refusal> => {
+      const policies = await choosePolicies(store, policiesOf, owner, input);
+      return shownOrRefused(policies, (chosen) => find(chosen as readonly Policy[], input.body));
+    },
+  });
+}
+
+async function choosePolicies(
+  store: GuardrailStore,
+  policiesOf: PoliciesOf,
+  owner: PolicyOwner,
+  input: OperationInput<unknown, z.output<typeof body>>,
+): Promise<readonly Policy[] | Refused> {
+  const { policy: name, definition } = input.body;
+  const organizationId = owner.organizationId(input);
+  const draft = { id: 'draft', name: 'draft', version: 0, organizationId };
+  if (definition !== undefined) return [guardrailPolicyOf(draft, definition, new Map())];
+  if (name === undefined) return organizationId === null ? [] : policiesOf(ACTIVE.organizationId(input));
+  const found = await store.getPolicy({ organizationId, name });
+  if (isRefused(found)) return found;
+  const { version } = found;
+  return [guardrailPolicyOf({ id: name, name, version, organizationId }, found.definition, new Map())];
+}
+
+function find(policies: readonly Policy[], { text, stage = 'input', api = 'chat_completions' }: z.output<typeof body>) {
+  const compiled = compilePolicy(policies, api);
+  const bytes = Buffer.from(text);
+  const findings: Finding[] = [];
+  if (compiled !== null) scanText(compiled, stage, bytes, 0, bytes.length, findings);
+  const characters = (at: number) => codePoints(bytes, at);
+  return {
+    findings: resolveOverlaps(findings).map(({ rule, entity, start, end }) => ({
+      policy: rule.policy,
+      version: rule.version,
+      rule: rule.id,
+      entity,
+      action: rule.action,
+      start: characters(start),
+      end: characters(end),
+    })),
+    not_asked: (stage === 'input' ? (compiled?.input?.externals ?? []) : []).map(({ external }) => external.name),
+  };
+}
+
+/** How many characters begin before a byte. */
+function codePoints(bytes: Uint8Array, at: number): number {
+  let count = 0;
+  for (let index = 0; index < at; index += 1) if (((bytes[index] as number) & 0xc0) !== 0x80) count += 1;
+  return count;
+}

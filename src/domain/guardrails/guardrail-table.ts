@@ -1,0 +1,55 @@
+// All guardrail policies of the installation and who is screened by which, as a gateway holds them in memory.
+
+import type { OnFailure, Policy } from './policy.ts';
+
+export interface Assignment {
+  readonly policyId: string;
+  /** null in both: the organization as a whole. */
+  readonly teamId: string | null;
+  readonly keyId: string | null;
+  readonly setBy: 'platform' | 'organization';
+}
+
+export interface OrganizationGuardrails {
+  readonly onUnavailable: OnFailure;
+  readonly exceptedTeams: ReadonlySet<string>;
+  readonly exceptedKeys: ReadonlySet<string>;
+  readonly assignments: readonly Assignment[];
+}
+
+export interface GuardrailTable {
+  /** In their newest versions. */
+  readonly policies: ReadonlyMap<string, Policy>;
+  /** What every organization is screened by. */
+  readonly floor: readonly Policy[];
+  readonly organizations: ReadonlyMap<string, OrganizationGuardrails>;
+}
+
+export interface Screened {
+  readonly organizationId: string;
+  readonly teamId: string | null;
+  readonly apiKeyId: string;
+}
+
+/** Platform floor, organization, team, key: lower scopes only add. Each policy once. */
+export function policiesOf(table: GuardrailTable, screened: Screened): readonly Policy[] {
+  const organization = table.organizations.get(screened.organizationId);
+  if (organization === undefined) return table.floor;
+  const found = organization.assignments.flatMap((assignment) => {
+    const policy = isFor(assignment, organization, screened) ? table.policies.get(assignment.policyId) : undefined;
+    return policy === undefined ? [] : [policy];
+  });
+  return [...new Set([...table.floor, ...found])];
+}
+
+function isFor(assignment: Assignment, organization: OrganizationGuardrails, screened: Screened): boolean {
+  const { teamId, keyId, setBy } = assignment;
+  if (teamId !== null) return teamId === screened.teamId;
+  if (keyId !== null) return keyId === screened.apiKeyId;
+  // An organization can leave out whom it likes of what it set itself.
+  return setBy === 'platform' || !isExcepted(organization, screened);
+}
+
+function isExcepted({ exceptedTeams, exceptedKeys }: OrganizationGuardrails, screened: Screened): boolean {
+  return exceptedKeys.has(screened.apiKeyId) || (screened.teamId !== null && exceptedTeams.has(screened.teamId));
+}

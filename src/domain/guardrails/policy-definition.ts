@@ -1,0 +1,173 @@
+// A guardrail policy as people write it, in the configuration file and over the API: its schema, and how it becomes the
+// policy that is compiled.
+
+import { z } from 'zod';
+import { slugSchema } from '../configuration/name-schemas.ts';
+import { API_NAMES } from '../models/apis.ts';
+import { patternProblem } from './detectors/patterns.ts';
+import { WORD_BYTES_MIN } from './detectors/words.ts';
+import { ENTITY_NAMES } from './entities.ts';
+import { externalDefinition } from './external-definition.ts';
+import { ACTIONS, type Policy, type Rule } from './policy.ts';
+
+const RULES_MAX = 64;
+const PATTERNS_MAX = 64;
+const PATTERN_CHARACTERS_MAX = 1_024;
+const PATTERN_LENGTH_MAX = 256;
+const WORDS_MAX = 1_000;
+const WORD_CHARACTERS_MAX = 128;
+const ALLOWED_MAX = 1_000;
+const EXTERNALS_MAX = 8;
+const MIN_SCORE_DEFAULT = 0.5;
+
+const pattern = z.strictObject({
+  regex: z
+    .string()
+    .max(PATTERN_CHARACTERS_MAX, `must be at most ${PATTERN_CHARACTERS_MAX} characters`)
+    .superRefine((regex, context) => {
+      const problem = patternProblem(regex);
+      if (problem !== null) context.addIssue({ code: 'custom', message: problem });
+    }),
+  max_length: z
+    .int('must be a whole number')
+    .min(1, 'must be at least 1')
+    .max(PATTERN_LENGTH_MAX, `must be at most ${PATTERN_LENGTH_MAX} bytes`),
+});
+
+const word = z
+  .string()
+  .max(WORD_CHARACTERS_MAX, `must be at most ${WORD_CHARACTERS_MAX} characters`)
+  .refine((text) => Buffer.byteLength(text.trim()) >= WORD_BYTES_MIN, `must have at least ${WORD_BYTES_MIN} bytes`);
+
+const rule = z
+  .strictObject({
+    id: slugSchema,
+    detect: z.array(z.enum(ENTITY_NAMES)).min(1, 'must name an entity').optional(),
+    words: z.array(word).min(1, 'must have a word').max(WORDS_MAX, `must be at most ${WORDS_MAX} words`).optional(),
+    patterns: z.array(pattern).min(1, 'must have a pattern').optional(),
+    external: slugSchema.optional(),
+    entities: z.array(z.string().min(1).max(64)).min(1, 'must name an entity').optional(),
+    min_score: z.number().min(0, 'must be from 0 to 1').max(1, 'must be from 0 to 1').optional(),
+    stage: z.enum(['input', 'output', 'both']),
+    action: z.enum(ACTIONS),
+    apis: z.array(z.enum(API_NAMES)).min(1, 'must name an API').optional(),
+    label: z
+      .string()
+      .regex(/^[^\p{C}"\\]{1,64}$/u, 'must be 1 to 64 characters without quotes and backslashes')
+      .optional(),
+    form: z.enum(['token', 'address']).optional(),
+    scope: z.enum(['organization', 'key', 'conversation']).optional(),
+    restore: z.boolean().optional(),
+  })
+  .check(({ value, issues }) => {
+    const add = (path: string, message: string) => issues.push({ code: 'custom', path: [path], message, input: value });
+    const { detect, words, patterns, external, action, stage } = value;
+    if (detect === undefined && words === undefined && patterns === undefined && external === undefined)
+      add('detect', 'is needed, or words, patterns or external: the rule finds nothing');
+    if (external === undefined && (value.entities !== undefined || value.min_score !== undefined))
+      add('external', 'is needed: entities and min_score are of external detectors');
+    if (external !== undefined && stage !== 'input') add('stage', 'must be input: external detectors screen requests');
+    if (action !== 'mask' && value.label !== undefined) add('label', 'is for action: mask');
+    if (action !== 'cloak' && (value.form ?? value.scope ?? value.restore) !== undefined)
+      add('action', 'must be cloak: form, scope and restore are of placeholders');
+    if (action === 'cloak' && stage !== 'input')
+      add('stage', 'must be input: what a reply says is restored, not cloaked');
+  });
+
+export const guardrailDefinition = z
+  .strictObject({
+    mode: z.enum(['enforce', 'observe']).optional(),
+    on_failure: z.enum(['refuse', 'pass']).optional(),
+    /** Of the platform's policies: every organization is screened by it. */
+    floor: z.boolean().optional(),
+    rules: z.array(rule).min(1, 'must have a rule').max(RULES_MAX, `must have at most ${RULES_MAX} rules`),
+    allow: z
+      .strictObject({
+        values: z.array(z.string().min(1).max(256)).max(ALLOWED_MAX).optional(),
+        email_domains: z.array(z.string().min(1).max(253)).max(ALLOWED_MAX).optional(),
+      })
+      .optional(),
+    external: z.record(slugSchema, externalDefinition).optional(),
+  })
+  .check(({ value, issues }) => {
+    const add = (path: (string | number)[], message: string) =>
+      issues.push({ code: 'custom', path, message, input: value });
+    const ids = value.rules.map(({ id }) => id);
+    const twice = ids.findIndex((id, index) => ids.indexOf(id) !== index);
+    if (twice !== -1) add(['rules', twice, 'id'], `another rule has the id "${ids[twice] ?? ''}"`);
+    const externals = Object.keys(value.external ?? {});
+    if (externals.length > EXTERNALS_MAX) add(['external'], `must be at most ${EXTERNALS_MAX}`);
+    for (const [index, { external, action }] of value.rules.entries()) {
+      if (external === undefined) continue;
+      const shape = value.external?.[external]?.shape;
+      if (shape === undefined)
+        add(['rules', index, 'external'], `must be one of this policy: there is no "${external}"`);
+      if (shape === 'moderation' && action !== 'block' && action !== 'flag')
+        add(['rules', index, 'action'], 'must be block or flag: a moderation says nothing of where');
+    }
+    const patterns = value.rules.reduce((sum, { patterns: found = [] }) => sum + found.length, 0);
+    if (patterns > PATTERNS_MAX) add(['rules'], `must have at most ${PATTERNS_MAX} patterns`);
+  });
+
+/** Stored as it was written, without defaults and without the secrets of external detectors. */
+export type GuardrailDefinition = z.output<typeof guardrailDefinition>;
+
+export interface PolicyName {
+  readonly id: string;
+  readonly name: string;
+  readonly version: number;
+  readonly organizationId: string | null;
+}
+
+/** `definition` must have passed the schema. `secrets`: of its external detectors, by their names. */
+export function guardrailPolicyOf(
+  policy: PolicyName,
+  definition: GuardrailDefinition,
+  secrets: ReadonlyMap<string, string>,
+): Policy {
+  const { mode = 'enforce', on_failure: onFailure = 'refuse', allow = {}, external = {} } = definition;
+  return {
+    ...policy,
+    onFailure,
+    rules: definition.rules.map((found) => ruleOf(policy, found, mode === 'observe')),
+    allowedValues: (allow.values ?? []).map((value) => value.toLowerCase()),
+    allowedEmailDomains: (allow.email_domains ?? []).map((domain) => domain.toLowerCase()),
+    externals: Object.entries(external).map(([name, found]) => ({
+      name,
+      shape: found.shape,
+      url: found.url,
+      secret: secrets.get(name) ?? null,
+      deadlineMs: found.deadline_ms ?? EXTERNAL_DEADLINE_MS_DEFAULT,
+      onFailure: found.on_failure ?? onFailure,
+      model: found.model ?? null,
+      language: found.language ?? 'en',
+    })),
+  };
+}
+
+const EXTERNAL_DEADLINE_MS_DEFAULT = 800;
+
+function ruleOf({ name, version }: PolicyName, found: GuardrailDefinition['rules'][number], observes: boolean): Rule {
+  const { id, stage, external } = found;
+  return {
+    policy: name,
+    version,
+    id,
+    action: observes ? 'flag' : found.action,
+    stages: stage === 'both' ? ['input', 'output'] : [stage],
+    apis: found.apis === undefined ? null : new Set(found.apis),
+    label: found.label ?? null,
+    cloak: { form: found.form ?? 'token', scope: found.scope ?? 'organization', restore: found.restore ?? true },
+    detect: found.detect ?? [],
+    words: (found.words ?? []).map((text) => text.trim()),
+    patterns: (found.patterns ?? []).map(({ regex, max_length: maxLength }) => ({ regex, maxLength })),
+    external:
+      external === undefined
+        ? null
+        : {
+            name: external,
+            entities: found.entities === undefined ? null : new Set(found.entities),
+            minScore: found.min_score ?? MIN_SCORE_DEFAULT,
+          },
+  };
+}

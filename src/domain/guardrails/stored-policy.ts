@@ -1,0 +1,49 @@
+// Stored guardrail policies with their versions, and who is screened by them, as administrators see them.
+
+import type { OnFailure } from './policy.ts';
+import type { GuardrailDefinition } from './policy-definition.ts';
+
+export interface GuardrailVersion {
+  readonly version: number;
+  readonly createdAtMs: number;
+  /** Without secrets. */
+  readonly definition: GuardrailDefinition;
+}
+
+export interface StoredGuardrail extends GuardrailVersion {
+  readonly name: string;
+  /** Whose it is: only that party changes it. */
+  readonly setBy: 'platform' | 'organization';
+}
+
+export interface GuardrailHistory extends StoredGuardrail {
+  /** Newest first, the present one included. */
+  readonly versions: readonly GuardrailVersion[];
+}
+
+/** Which policies one party has assigned, by name; teams by slug, keys by id. */
+export interface AssignedGuardrails {
+  readonly policies: readonly string[];
+  readonly teams: Readonly<Record<string, readonly string[]>>;
+  readonly keys: Readonly<Record<string, readonly string[]>>;
+}
+
+export interface GuardrailAssignments {
+  readonly onUnavailable: OnFailure;
+  /** Names of the platform's policies by which everybody is screened. */
+  readonly floor: readonly string[];
+  readonly platform: AssignedGuardrails;
+  readonly organization: AssignedGuardrails;
+  /** Whom the organization leaves out of what it has assigned to itself as a whole. */
+  readonly except: { readonly teams: readonly string[]; readonly keys: readonly string[] };
+}
+
+/** What one party sets; what is left out stays as it is. */
+export interface AssignParams {
+  readonly setBy: 'platform' | 'organization';
+  readonly onUnavailable?: OnFailure | undefined;
+  readonly policies?: readonly string[] | undefined;
+  readonly teams?: Readonly<Record<string, readonly string[]>> | undefined;
+  readonly keys?: Readonly<Record<string, readonly string[]>> | undefined;
+  readonly except?: { readonly teams: readonly string[]; readonly keys: readonly string[] } | undefined;
+}

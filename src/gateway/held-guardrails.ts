@@ -1,0 +1,139 @@
+// The guardrail policies that a gateway process screens by: a snapshot in memory, replaced as a whole when a policy or
+// an assignment changes. A change that is known and could not be loaded is not guessed at: the organizations that it
+// concerns get what they chose for that case.
+
+import { hkdfSync } from 'node:crypto';
+import { type CompiledPolicy, compilePolicy } from '../domain/guardrails/compile-policy.ts';
+import { type GuardrailTable, policiesOf } from '../domain/guardrails/guardrail-table.ts';
+import type { OnFailure, Policy } from '../domain/guardrails/policy.ts';
+import type { ScopedPrincipal } from '../domain/identity/principal.ts';
+import type { ApiName } from '../domain/models/apis.ts';
+import type { PoliciesInForce, PoliciesUnavailable } from '../generation/guardrails/policies-in-force.ts';
+import { BoundedMap } from '../platform/bounded-map.ts';
+import type { Log } from '../platform/log.ts';
+
+/** A compiled policy has up to 0.2 MB. */
+const COMPILED_MAX = 256;
+const CLOAK_KEYS_MAX = 10_000;
+const RETRY_MS = 1_000;
+const CLOAK_KEY_BYTES = 32;
+
+interface Parts {
+  readonly load: () => Promise<GuardrailTable>;
+  readonly masterKey: Buffer;
+  readonly log: Log;
+}
+
+export class HeldGuardrails implements PoliciesInForce {
+  private readonly parts: Parts;
+  private table: GuardrailTable;
+  /** By the names of versions and the API. */
+  private readonly compiled = new BoundedMap<string, CompiledPolicy | null>(COMPILED_MAX);
+  /** What each principal's requests are screened by, as long as the snapshot is the present one. */
+  private ofPrincipals = new WeakMap<ScopedPrincipal, Map<ApiName, CompiledPolicy | null>>();
+  private readonly cloakKeys = new BoundedMap<string, Uint8Array>(CLOAK_KEYS_MAX);
+  /** Organizations with a change that is being loaded; null: all of them. The present snapshot serves meanwhile. */
+  private readonly pending = new Set<string | null>();
+  /** Those with a change that could not be loaded. */
+  private readonly stale = new Set<string | null>();
+  private timer: NodeJS.Timeout | null = null;
+  private loads = 0;
+
+  static async load(parts: Parts): Promise<HeldGuardrails> {
+    return new HeldGuardrails(parts, await parts.load());
+  }
+
+  private constructor(parts: Parts, table: GuardrailTable) {
+    this.parts = parts;
+    this.table = table;
+  }
+
+  /** null: nobody is screened by anything. */
+  get inForce(): PoliciesInForce | null {
+    return this.table.policies.size === 0 && this.stale.size === 0 ? null : this;
+  }
+
+  of(principal: ScopedPrincipal, api: ApiName): CompiledPolicy | PoliciesUnavailable | null {
+    const { organizationId } = principal;
+    if (this.stale.size > 0 && (this.stale.has(null) || this.stale.has(organizationId)))
+      return { unavailable: this.choiceOf(organizationId) };
+    const known = this.ofPrincipals.get(principal);
+    const found = known?.get(api);
+    if (found !== undefined) return found;
+    const compiled = this.compile(policiesOf(this.table, principal), api);
+    if (known === undefined) this.ofPrincipals.set(principal, new Map([[api, compiled]]));
+    else known.set(api, compiled);
+    return compiled;
+  }
+
+  /** Of an organization as a whole. */
+  policiesOf(organizationId: string): readonly Policy[] {
+    return policiesOf(this.table, { organizationId, teamId: null, apiKeyId: '' });
+  }
+
+  private choiceOf(organizationId: string): OnFailure {
+    return this.table.organizations.get(organizationId)?.onUnavailable ?? 'refuse';
+  }
+
+  private compile(policies: readonly Policy[], api: ApiName): CompiledPolicy | null {
+    if (policies.length === 0) return null;
+    const key = [api, ...policies.map(({ id, version }) => `${id}@${version}`)].join(' ');
+    const known = this.compiled.get(key);
+    if (known !== undefined) return known;
+    const compiled = compilePolicy(policies, api);
+    this.compiled.set(key, compiled);
+    return compiled;
+  }
+
+  cloakKeyOf(organizationId: string): Uint8Array {
+    const known = this.cloakKeys.get(organizationId);
+    if (known !== undefined) return known;
+    const key = new Uint8Array(
+      hkdfSync('sha256', this.parts.masterKey, organizationId, 'tollgate guardrail placeholders', CLOAK_KEY_BYTES),
+    );
+    this.cloakKeys.set(organizationId, key);
+    return key;
+  }
+
+  /** A change of an organization's policies or assignments, or of the platform's (null). Loads them anew. */
+  changed(organizationId: string | null): void {
+    this.pending.add(organizationId);
+    void this.reload();
+  }
+
+  close(): void {
+    if (this.timer !== null) clearTimeout(this.timer);
+  }
+
+  private async reload(): Promise<void> {
+    this.loads += 1;
+    const load = this.loads;
+    const concerned = [...this.pending];
+    try {
+      const table = await this.parts.load();
+      // A later load has been started, which knows more.
+      if (load !== this.loads) return;
+      this.table = table;
+      this.ofPrincipals = new WeakMap();
+      // The secret of an external detector can change without a new version.
+      this.compiled.clear();
+      for (const organizationId of concerned) {
+        this.pending.delete(organizationId);
+        this.stale.delete(organizationId);
+      }
+    } catch (fault) {
+      for (const organizationId of concerned) this.stale.add(organizationId);
+      this.parts.log.warn({ err: fault }, 'the guardrail policies could not be loaded anew');
+      this.retryLater();
+    }
+  }
+
+  private retryLater(): void {
+    if (this.timer !== null) return;
+    this.timer = setTimeout(() => {
+      this.timer = null;
+      void this.reload();
+    }, RETRY_MS);
+    this.timer.unref();
+  }
+}

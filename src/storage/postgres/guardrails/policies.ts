@@ -1,0 +1,264 @@
+// Stores guardrail policies in versions that never change, with the secrets of their external detectors beside them.
+
+import type { GuardrailDefinition } from '../../../domain/guardrails/policy-definition.ts';
+import type { GuardrailHistory, GuardrailVersion, StoredGuardrail } from '../../../domain/guardrails/stored-policy.ts';
+import type { Actor } from '../../../domain/identity/actor.ts';
+import { areUuids } from '../../../domain/identity/names.ts';
+import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
+import { notifyGuardrailsChanged } from '../changes.ts';
+import { recordAudit } from '../identity/audit.ts';
+import { change, conflict, contradicts, invalid, NOT_FOUND } from '../identity/change.ts';
+import type { Postgres, PostgresClient } from '../pool.ts';
+import type { SecretBox } from '../secret-box.ts';
+
+const POLICIES_MAX = 100;
+/** Old versions are kept for the records that name them; at most this many are shown. */
+const VERSIONS_SHOWN_MAX = 100;
+
+const VERSION_COLUMNS =
+  'v.version, v.definition, floor(extract(epoch FROM v.created_at) * 1000)::double precision AS created_at_ms';
+/** The newest version of each policy that was not removed. */
+export const PRESENT_POLICIES = `SELECT p.id, p.organization_id, p.name, ${VERSION_COLUMNS}
+  FROM guardrail_policies p
+  JOIN LATERAL (SELECT * FROM guardrail_policy_versions WHERE policy_id = p.id ORDER BY version DESC LIMIT 1) v ON true
+ WHERE v.definition IS NOT NULL`;
+
+export interface PolicyRow {
+  readonly id: string;
+  readonly organization_id: string | null;
+  readonly name: string;
+  readonly version: number;
+  readonly definition: GuardrailDefinition;
+  readonly created_at_ms: number;
+}
+
+/** `organizationId` null: the platform's. */
+export interface PolicyReference {
+  readonly organizationId: string | null;
+  readonly name: string;
+}
+
+export interface PutParams extends PolicyReference {
+  readonly definition: GuardrailDefinition;
+  /** The version that the change was made from; null: any, or none. */
+  readonly version: number | null;
+}
+
+/** The organization's own and the platform's, which it can be screened by as well. */
+export async function listPolicies(
+  postgres: PostgresClient,
+  organizationId: string | null,
+): Promise<StoredGuardrail[] | Refused> {
+  if (organizationId !== null && !areUuids(organizationId)) return NOT_FOUND;
+  const { rows } = await postgres.query<PolicyRow>(
+    `${PRESENT_POLICIES} AND (p.organization_id IS NULL OR p.organization_id = $1)
+      ORDER BY p.organization_id NULLS FIRST, p.name`,
+    [organizationId],
+  );
+  return rows.map((row) => ({ name: row.name, setBy: setByOf(row), ...toVersion(row) }));
+}
+
+/** Of an organization its own, or else the platform's of this name. */
+export async function getPolicy(
+  postgres: PostgresClient,
+  reference: PolicyReference,
+): Promise<GuardrailHistory | Refused> {
+  const present = await findPresent(postgres, reference);
+  if (present === null) return NOT_FOUND;
+  const { rows } = await postgres.query<PolicyRow>(
+    `SELECT ${VERSION_COLUMNS} FROM guardrail_policy_versions v
+      WHERE v.policy_id = $1 AND v.definition IS NOT NULL ORDER BY v.version DESC LIMIT ${VERSIONS_SHOWN_MAX}`,
+    [present.id],
+  );
+  return { name: present.name, setBy: setByOf(present), ...toVersion(present), versions: rows.map(toVersion) };
+}
+
+export async function findPresent(
+  client: PostgresClient,
+  { organizationId, name }: PolicyReference,
+): Promise<PolicyRow | null> {
+  if (organizationId !== null && !areUuids(organizationId)) return null;
+  const { rows } = await client.query<PolicyRow>(
+    `${PRESENT_POLICIES} AND p.name = $2 AND (p.organization_id IS NULL OR p.organization_id = $1)
+      ORDER BY p.organization_id NULLS LAST LIMIT 1`,
+    [organizationId, name],
+  );
+  return rows[0] ?? null;
+}
+
+export async function putPolicy(
+  postgres: Postgres,
+  box: SecretBox,
+  actor: Actor,
+  params: PutParams,
+): Promise<GuardrailHistory | Refused> {
+  const { organizationId, name } = params;
+  if (organizationId !== null && !areUuids(organizationId)) return NOT_FOUND;
+  return change(postgres, 'name', async (client) => {
+    const refused = await refusePut(client, params);
+    if (refused !== null) return refused;
+    await storePolicy(client, box, actor, params);
+    return getPolicy(client, { organizationId, name });
+  });
+}
+
+async function refusePut(
+  client: PostgresClient,
+  { organizationId, name, definition, version }: PutParams,
+): Promise<Refused | null> {
+  if (organizationId !== null && definition.floor === true)
+    return invalid('floor', 'is the platform’s: everybody would be screened by it');
+  const present = await findOwn(client, { organizationId, name });
+  if (version !== null && version !== (present?.version ?? 0))
+    return conflict('version', `is not the present one, ${present?.version ?? 0}`);
+  if (present !== null) return null;
+  const { rows } = await client.query<{ count: number }>(
+    'SELECT count(*)::integer AS count FROM guardrail_policies WHERE organization_id IS NOT DISTINCT FROM $1::uuid',
+    [organizationId],
+  );
+  return (rows[0]?.count ?? 0) >= POLICIES_MAX ? conflict('name', `there are ${POLICIES_MAX} policies already`) : null;
+}
+
+/** Not the platform's of the same name. */
+async function findOwn(client: PostgresClient, reference: PolicyReference): Promise<PolicyRow | null> {
+  const found = await findPresent(client, reference);
+  return found?.organization_id === reference.organizationId ? found : null;
+}
+
+/**
+ * A definition that differs from the newest version becomes the next one. Returns whether something changed. A secret
+ * that the definition does not have stays as it is.
+ */
+export async function storePolicy(
+  client: PostgresClient,
+  box: SecretBox,
+  actor: Actor,
+  { organizationId, name, definition }: Omit<PutParams, 'version'>,
+): Promise<boolean> {
+  const before = await findOwn(client, { organizationId, name });
+  const id = await ensurePolicy(client, { organizationId, name });
+  const secretsChanged = await storeSecrets(client, box, id, definition);
+  const shown = withoutSecrets(definition);
+  const { rows } = await client.query<{ version: number }>(
+    `INSERT INTO guardrail_policy_versions (policy_id, version, definition)
+     SELECT $1, coalesce(max(version), 0) + 1, $2::jsonb FROM guardrail_policy_versions WHERE policy_id = $1
+     HAVING (SELECT definition FROM guardrail_policy_versions WHERE policy_id = $1 ORDER BY version DESC LIMIT 1)
+       IS DISTINCT FROM $2::jsonb
+     RETURNING version`,
+    [id, JSON.stringify(shown)],
+  );
+  const version = rows[0]?.version;
+  if (version === undefined && !secretsChanged) return false;
+  await recordAudit(client, actor, {
+    organizationId,
+    action: 'guardrail_policy.put',
+    target: { kind: 'guardrail_policy', id: name },
+    before: before === null ? undefined : { version: before.version, definition: before.definition },
+    after: {
+      version: version ?? before?.version,
+      definition: shown,
+      ...(secretsChanged ? { secrets: 'changed' } : {}),
+    },
+  });
+  await notifyGuardrailsChanged(client, organizationId);
+  return true;
+}
+
+async function ensurePolicy(client: PostgresClient, { organizationId, name }: PolicyReference): Promise<string> {
+  await client.query('INSERT INTO guardrail_policies (organization_id, name) VALUES ($1, $2) ON CONFLICT DO NOTHING', [
+    organizationId,
+    name,
+  ]);
+  const { rows } = await client.query<{ id: string }>(
+    `SELECT id FROM guardrail_policies WHERE organization_id IS NOT DISTINCT FROM $1::uuid AND name = $2 FOR UPDATE`,
+    [organizationId, name],
+  );
+  if (rows[0] === undefined) throw new Error(`the guardrail policy ${name} was not stored`);
+  return rows[0].id;
+}
+
+async function storeSecrets(
+  client: PostgresClient,
+  box: SecretBox,
+  policyId: string,
+  { external = {} }: GuardrailDefinition,
+): Promise<boolean> {
+  const stored = await readSecrets(client, box, policyId);
+  let changed = false;
+  for (const [detector, { secret }] of Object.entries(external)) {
+    if (secret === undefined || stored.get(detector) === secret) continue;
+    changed = true;
+    await client.query(
+      `INSERT INTO guardrail_secrets (policy_id, detector, secret_sealed) VALUES ($1, $2, $3)
+       ON CONFLICT (policy_id, detector) DO UPDATE SET secret_sealed = excluded.secret_sealed`,
+      [policyId, detector, box.seal(secret, sealedFor(policyId, detector))],
+    );
+  }
+  return changed;
+}
+
+/** Of one policy's detectors, by name. */
+async function readSecrets(client: PostgresClient, box: SecretBox, policyId: string): Promise<Map<string, string>> {
+  const { rows } = await client.query<{ detector: string; secret_sealed: Buffer }>(
+    'SELECT detector, secret_sealed FROM guardrail_secrets WHERE policy_id = $1',
+    [policyId],
+  );
+  return new Map(rows.map((row) => [row.detector, box.open(row.secret_sealed, sealedFor(policyId, row.detector))]));
+}
+
+export function sealedFor(policyId: string, detector: string): string {
+  return `guardrail ${policyId} ${detector}`;
+}
+
+function withoutSecrets(definition: GuardrailDefinition): GuardrailDefinition {
+  if (definition.external === undefined) return definition;
+  const external = Object.fromEntries(
+    Object.entries(definition.external).map(([name, { secret: _, ...shown }]) => [name, shown]),
+  );
+  return { ...definition, external };
+}
+
+/** A policy that somebody is screened by stays. */
+export async function removePolicy(
+  postgres: Postgres,
+  actor: Actor,
+  reference: PolicyReference,
+): Promise<{ readonly removed: true } | Refused> {
+  if (reference.organizationId !== null && !areUuids(reference.organizationId)) return NOT_FOUND;
+  return change(postgres, 'name', async (client) => {
+    const present = await findOwn(client, reference);
+    if (present === null) return NOT_FOUND;
+    const refused = await dropPolicy(client, actor, present);
+    return isRefused(refused) ? refused : { removed: true };
+  });
+}
+
+export async function dropPolicy(client: PostgresClient, actor: Actor, present: PolicyRow): Promise<Refused | null> {
+  const { rows } = await client.query<{ slug: string }>(
+    `SELECT o.slug FROM guardrail_assignments a JOIN organizations o ON o.id = a.organization_id
+      WHERE a.policy_id = $1 ORDER BY o.slug LIMIT 1`,
+    [present.id],
+  );
+  if (rows[0] !== undefined) return contradicts(`the organization "${rows[0].slug}" is screened by it`);
+  await client.query('INSERT INTO guardrail_policy_versions (policy_id, version) VALUES ($1, $2)', [
+    present.id,
+    present.version + 1,
+  ]);
+  await client.query('DELETE FROM guardrail_secrets WHERE policy_id = $1', [present.id]);
+  await recordAudit(client, actor, {
+    organizationId: present.organization_id,
+    action: 'guardrail_policy.remove',
+    target: { kind: 'guardrail_policy', id: present.name },
+    before: { version: present.version, definition: present.definition },
+  });
+  await notifyGuardrailsChanged(client, present.organization_id);
+  return null;
+}
+
+function setByOf({ organization_id: organizationId }: PolicyRow): 'platform' | 'organization' {
+  return organizationId === null ? 'platform' : 'organization';
+}
+
+function toVersion({ version, created_at_ms: createdAtMs, definition }: PolicyRow): GuardrailVersion {
+  return { version, createdAtMs, definition };
+}

@@ -24,6 +24,8 @@ export interface StoredNames {
   readonly models: ReadonlyMap<string, PolicyModel>;
   readonly modelIds: readonly string[];
   readonly policies: readonly string[];
+  /** Guardrail policies of the platform. */
+  readonly guardrails: readonly string[];
   /** By the organization's slug; e-mail addresses in lower case. */
   readonly organizations: ReadonlyMap<string, StoredOrganization>;
 }
@@ -38,6 +40,7 @@ export const NOTHING_STORED: StoredNames = {
   models: new Map(),
   modelIds: [],
   policies: [],
+  guardrails: [],
   organizations: new Map(),
 };
 
@@ -47,6 +50,7 @@ export function checkReferences(root: unknown, stored: StoredNames): Problem[] {
   const providers = entries(file, 'providers');
   const models = entries(file, 'models');
   const policies = entries(file, 'routing_policies');
+  const guardrails = entries(file, 'guardrails');
   const organizations = entries(file, 'organizations');
   const modelNames = models.flatMap((model) => [...texts([model], 'id'), ...items(model, 'aliases')]);
   const policyModels = new Map([...stored.models, ...models.flatMap(policyModelsOf)]);
@@ -54,6 +58,7 @@ export function checkReferences(root: unknown, stored: StoredNames): Problem[] {
     ...findDuplicates(texts(providers, 'id'), 'provider'),
     ...findDuplicates(modelNames, 'model or alias'),
     ...findDuplicates(texts(policies, 'name'), 'routing policy'),
+    ...findDuplicates(texts(guardrails, 'name'), 'guardrail policy'),
     ...findDuplicates(texts(organizations, 'slug'), 'organization'),
     ...findUnknown(
       models.flatMap((model) => texts(entries(model, 'served_by'), 'provider')),
@@ -68,6 +73,12 @@ export function checkReferences(root: unknown, stored: StoredNames): Problem[] {
       organizations.flatMap(policyOf),
       known(texts(policies, 'name'), stored.policies),
       'routing policy',
+      here,
+    ),
+    ...findUnknown(
+      organizations.flatMap(guardrailsOf),
+      known(texts(guardrails, 'name'), stored.guardrails),
+      'guardrail policy',
       here,
     ),
     ...organizations.flatMap((organization) => checkOrganization(organization, stored, here)),
@@ -102,6 +113,16 @@ function policyOf(organization: Entry): Named[] {
       ? [{ name: DEFAULT_POLICY, place: routing.place }]
       : texts([routing], 'policy'),
   );
+}
+
+/** The guardrail policies that an organization, its teams and its keys name. */
+function guardrailsOf(organization: Entry): Named[] {
+  const own = entry(organization, 'guardrails');
+  const below = [...entries(organization, 'teams'), ...entries(organization, 'keys')];
+  return [
+    ...texts(own, 'policy'),
+    ...[...own, ...below.flatMap((one) => entry(one, 'guardrails'))].flatMap((one) => items(one, 'add')),
+  ];
 }
 
 /** The billed organizations that route by a policy. */

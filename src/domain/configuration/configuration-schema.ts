@@ -1,6 +1,7 @@
 // The shape of the configuration file: every key it may have, and how each becomes the plain data of configuration.ts.
 
 import { z } from 'zod';
+import { guardrailDefinition } from '../guardrails/policy-definition.ts';
 import { policyDefinition } from '../routing/policy-definition.ts';
 import { DEFAULT_POLICY } from '../routing/routing-policy.ts';
 import { webhookSecretProblem } from '../webhooks/webhook-signature.ts';
@@ -8,6 +9,8 @@ import { webhookUrlProblem } from '../webhooks/webhook-url.ts';
 import { configuredModel } from './catalog-schema.ts';
 import {
   type Configuration,
+  type ConfiguredAssignments,
+  type ConfiguredGuardrail,
   type ConfiguredOrganization,
   type ConfiguredRoutingPolicy,
   SECTION_NAMES,
@@ -24,6 +27,11 @@ const keySecret = name(/^[\x21-\x7e]{1,256}$/, 'must be 1 to 256 visible ASCII c
 const routingPolicy = policyDefinition
   .extend({ name: slug })
   .transform(({ name: policyName, ...definition }): ConfiguredRoutingPolicy => ({ name: policyName, definition }));
+
+const guardrail = guardrailDefinition
+  .safeExtend({ name: slug })
+  .transform(({ name: policyName, ...definition }): ConfiguredGuardrail => ({ name: policyName, definition }));
+const added = z.strictObject({ add: z.array(slug).max(16, 'must be at most 16 policies') });
 
 const limit = z.discriminatedUnion('kind', [
   z.strictObject({
@@ -63,7 +71,7 @@ const organization = z
     // An organization that names no policy routes by the platform's default (spec 4.11).
     auto_routing: z.strictObject({ policy: slug.nullable().default(DEFAULT_POLICY) }).optional(),
     limits: z.array(limit).optional(),
-    teams: z.array(z.strictObject({ slug })).default([]),
+    teams: z.array(z.strictObject({ slug, guardrails: added.optional() })).default([]),
     users: z
       .array(
         z.strictObject({
@@ -80,8 +88,16 @@ const organization = z
           team: z.string().optional(),
           user: z.string().optional(),
           secret: keySecret.optional(),
+          guardrails: added.optional(),
         }),
       )
+      .optional(),
+    guardrails: z
+      .strictObject({
+        policy: slug.optional(),
+        add: z.array(slug).max(15, 'must be at most 15 policies').optional(),
+        on_unavailable: z.enum(['refuse', 'pass']).optional(),
+      })
       .optional(),
     webhook: webhook.optional(),
   })
@@ -113,14 +129,42 @@ const organization = z
           secret: key.secret ?? null,
         })) ?? null,
       webhook: found.webhook ?? null,
+      guardrails: assignmentsOf(found.guardrails, found.teams, found.keys ?? []),
     }),
   );
+
+interface Added {
+  readonly guardrails?: { readonly add: readonly string[] } | undefined;
+}
+
+/** null: nothing in the organization says anything about guardrails. */
+function assignmentsOf(
+  own:
+    | { policy?: string | undefined; add?: string[] | undefined; on_unavailable?: 'refuse' | 'pass' | undefined }
+    | undefined,
+  teams: readonly (Added & { readonly slug: string })[],
+  keys: readonly (Added & { readonly name: string })[],
+): ConfiguredAssignments | null {
+  const ofTeams = teams.flatMap((team) =>
+    team.guardrails === undefined ? [] : [[team.slug, team.guardrails.add] as const],
+  );
+  const ofKeys = keys.flatMap((key) => (key.guardrails === undefined ? [] : [[key.name, key.guardrails.add] as const]));
+  if (own === undefined && ofTeams.length === 0 && ofKeys.length === 0) return null;
+  const policies = own === undefined ? null : [...(own.policy === undefined ? [] : [own.policy]), ...(own.add ?? [])];
+  return {
+    onUnavailable: own?.on_unavailable ?? null,
+    policies,
+    teams: Object.fromEntries(ofTeams),
+    keys: Object.fromEntries(ofKeys),
+  };
+}
 
 export const configurationSchema = z
   .strictObject({
     providers: z.array(configuredProvider).optional(),
     models: z.array(configuredModel).optional(),
     routing_policies: z.array(routingPolicy).optional(),
+    guardrails: z.array(guardrail).optional(),
     organizations: z.array(organization).optional(),
   })
   .refine((found) => sectionsOf(found).length > 0, `the file is empty: it has none of ${SECTION_NAMES.join(', ')}`)
@@ -130,6 +174,7 @@ export const configurationSchema = z
       providers: found.providers ?? [],
       models: found.models ?? [],
       routingPolicies: found.routing_policies ?? [],
+      guardrails: found.guardrails ?? [],
       organizations: found.organizations ?? [],
     }),
   );

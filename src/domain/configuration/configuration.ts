@@ -1,5 +1,6 @@
 // A configuration file after validation, as plain data: what `tollgate apply` writes to the database.
 
+import type { GuardrailDefinition } from '../guardrails/policy-definition.ts';
 import type { Role } from '../identity/roles.ts';
 import type { Model, ServedBy } from '../models/catalog.ts';
 import type { Price } from '../models/price.ts';
@@ -8,7 +9,7 @@ import type { PicoUsd } from '../money/pico-usd.ts';
 import type { PolicyDefinition } from '../routing/policy-definition.ts';
 import type { RequestFields } from './request-settings.ts';
 
-export const SECTION_NAMES = ['providers', 'models', 'routing_policies', 'organizations'] as const;
+export const SECTION_NAMES = ['providers', 'models', 'routing_policies', 'guardrails', 'organizations'] as const;
 export type SectionName = (typeof SECTION_NAMES)[number];
 
 export interface Configuration {
@@ -17,6 +18,7 @@ export interface Configuration {
   readonly providers: readonly ConfiguredProvider[];
   readonly models: readonly ConfiguredModel[];
   readonly routingPolicies: readonly ConfiguredRoutingPolicy[];
+  readonly guardrails: readonly ConfiguredGuardrail[];
   readonly organizations: readonly ConfiguredOrganization[];
 }
 
@@ -51,6 +53,21 @@ export interface ConfiguredRoutingPolicy {
   readonly definition: PolicyDefinition;
 }
 
+/** A guardrail policy of the platform. */
+export interface ConfiguredGuardrail {
+  readonly name: string;
+  readonly definition: GuardrailDefinition;
+}
+
+/** Names of the policies that the platform assigns; keys by their names. */
+export interface ConfiguredAssignments {
+  readonly onUnavailable: 'refuse' | 'pass' | null;
+  /** null: those of the organization as a whole stay as they are. */
+  readonly policies: readonly string[] | null;
+  readonly teams: Readonly<Record<string, readonly string[]>>;
+  readonly keys: Readonly<Record<string, readonly string[]>>;
+}
+
 /** null: the file says nothing about it, so that it stays as it is. */
 export interface ConfiguredOrganization {
   readonly slug: string;
@@ -64,6 +81,7 @@ export interface ConfiguredOrganization {
   readonly users: readonly ConfiguredUser[];
   readonly keys: readonly ConfiguredKey[] | null;
   readonly webhook: ConfiguredWebhook | null;
+  readonly guardrails: ConfiguredAssignments | null;
 }
 
 /** The address that is notified when a charge of the organization is final. */

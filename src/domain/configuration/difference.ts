@@ -2,7 +2,7 @@
 
 /** What gateways hold in memory as the catalog. */
 export type CatalogKind = 'provider' | 'model' | 'routing_policy';
-export type ConfiguredKind = CatalogKind | 'organization';
+export type ConfiguredKind = CatalogKind | 'guardrail_policy' | 'organization';
 
 /** One provider, model, policy or organization in the words of the configuration file, without any secret. */
 export interface ConfiguredState {

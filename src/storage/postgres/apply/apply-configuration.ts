@@ -3,7 +3,7 @@
 // notifies nobody.
 
 import type { Configuration } from '../../../domain/configuration/configuration.ts';
-import type { CatalogKind, Difference } from '../../../domain/configuration/difference.ts';
+import { type CatalogKind, type Difference, findDifferences } from '../../../domain/configuration/difference.ts';
 import { derivePepper } from '../../../domain/identity/key-hash.ts';
 import type { Refused } from '../../../domain/refusals/refused.ts';
 import { REMOVE } from '../catalog/catalog-operations.ts';
@@ -19,6 +19,7 @@ import { transactionOrRollback } from '../rollback.ts';
 import { putPolicyVersion, refuseUse } from '../routing/policies.ts';
 import { createSecretBox } from '../secret-box.ts';
 import { type Application, ConfigurationConflict, type GeneratedKey } from './application.ts';
+import { applyGuardrails, readGuardrailStates, removeOtherGuardrails } from './apply-guardrails.ts';
 import { applyOrganization } from './apply-organization.ts';
 import { auditApplication, FILE, organizationDifferences, readOrganizationStates } from './audit-application.ts';
 
@@ -61,6 +62,7 @@ export async function applyConfiguration(
 async function applyIn(application: Application, configuration: Configuration): Promise<AppliedConfiguration> {
   const { client } = application;
   const slugs = configuration.organizations.map(({ slug }) => slug);
+  const guardrailsBefore = await readGuardrailStates(client);
   const catalog = await changeCatalog(client, FILE, async () => {
     const before = await readOrganizationStates(client, slugs);
     // The constraint "an organization has an owner" is checked at the end, since the file may name the next owner after
@@ -77,7 +79,11 @@ async function applyIn(application: Application, configuration: Configuration): 
     generatedKeys: application.generatedKeys,
     catalogVersion: catalog.version,
     catalogChanged: catalog.changed,
-    differences: [...catalog.differences, ...catalog.result],
+    differences: [
+      ...catalog.differences,
+      ...findDifferences(guardrailsBefore, await readGuardrailStates(client)),
+      ...catalog.result,
+    ],
     warnings: await readWarnings(client),
   };
 }
@@ -94,6 +100,7 @@ async function applyParts(application: Application, configuration: Configuration
   for (const provider of providers) expectDone(await putProvider(client, box, provider));
   expectDone(await putModels(client, models));
   for (const { name, definition } of routingPolicies) await putPolicyVersion(client, name, definition);
+  await applyGuardrails(application, configuration);
   const checked = new Set(routingPolicies.map(({ name }) => name));
   for (const organization of organizations) {
     const id = await applyOrganization(application, organization);
@@ -102,6 +109,7 @@ async function applyParts(application: Application, configuration: Configuration
     if (policy !== null && !checked.has(policy))
       expectDone(await refuseUse(client, id, policy), `organization "${organization.slug}": the routing policy `);
   }
+  await removeOtherGuardrails(application, configuration);
   for (const { kind, id } of surplus)
     expectDone(await REMOVE[kind](client, id), `the ${kind.replace('_', ' ')} "${id}" cannot be removed: `);
 }

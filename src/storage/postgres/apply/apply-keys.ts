@@ -1,5 +1,5 @@
 // Upserts the inference keys that an organization pays for. A key is identified by its name; another secret under the
-// same name makes another key, which replaces the old one with the same limits and models. A revoked key stays revoked,
+// same name makes another key, which replaces the old one with the same limits, models and guardrails. A revoked key stays revoked,
 // whatever the file says.
 
 import type { ConfiguredKey } from '../../../domain/configuration/configuration.ts';
@@ -136,6 +136,10 @@ async function insertKey(
     [organization.id, bindings.teamId, bindings.userId, key.name, hash, keyPrefix(key.secret), replacedId],
   );
   await client.query('UPDATE usage_limits SET api_key_id = $2 WHERE api_key_id = $1', [replacedId, rows[0]?.id]);
+  await client.query('UPDATE guardrail_assignments SET api_key_id = $2 WHERE api_key_id = $1', [
+    replacedId,
+    rows[0]?.id,
+  ]);
   changedIds.push(...replaced.rows.map((row) => row.id));
 }
 

@@ -6,6 +6,7 @@ import { addLimits, storeLimits } from '../identity/limits.ts';
 import { deposit } from '../ledger/credits.ts';
 import { applyWebhook } from '../webhooks/webhooks.ts';
 import type { Application } from './application.ts';
+import { applyAssignments } from './apply-guardrails.ts';
 import { applyKeys } from './apply-keys.ts';
 
 /**
@@ -43,6 +44,7 @@ export async function applyOrganization(
   }
   for (const user of organization.users) await applyUser(application, id, user);
   if (organization.keys !== null) await applyKeys(application, { id, slug: organization.slug }, organization.keys);
+  if (organization.guardrails !== null) await applyAssignments(application, id, organization.guardrails);
   if (organization.webhook !== null)
     await applyWebhook(application.client, application.box, { organizationId: id, ...organization.webhook });
   return id;

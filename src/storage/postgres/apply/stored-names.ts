@@ -1,7 +1,9 @@
 // Reads the names that an installation has already, which a configuration file may refer to without defining them.
 
 import type { StoredNames } from '../../../domain/configuration/check-references.ts';
+import { isRefused } from '../../../domain/refusals/refused.ts';
 import { readCatalogStates } from '../catalog/catalog-states.ts';
+import { listPolicies } from '../guardrails/policies.ts';
 import type { PostgresClient } from '../pool.ts';
 import { policyModels } from '../routing/policies.ts';
 
@@ -20,7 +22,9 @@ export async function readStoredNames(client: PostgresClient): Promise<StoredNam
                    WHERE organization_id = o.id AND team_id IS NULL) AS users
        FROM organizations o`,
   );
+  const guardrails = await listPolicies(client, null);
   return {
+    guardrails: isRefused(guardrails) ? [] : guardrails.map(({ name }) => name),
     providers: idsOf('provider'),
     models: await policyModels(client),
     modelIds: idsOf('model'),

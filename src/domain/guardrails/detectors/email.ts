@@ -39,8 +39,12 @@ function startOfLocal(bytes: Uint8Array, at: number, start: number): number {
       from += 1;
       break;
     }
+    if (at - from === LOCAL_BYTES_MAX) {
+      // It would be longer than a local part can be, unless only punctuation stands before.
+      if (LOCAL_FIRST[byte as number] === 1) return at;
+      break;
+    }
     from -= 1;
-    if (at - from > LOCAL_BYTES_MAX) return at;
   }
   // It has begun in what is no part of the text any more.
   if (from === start && start > 0 && LOCAL_FIRST[bytes[start - 1] as number] === 1) return at;

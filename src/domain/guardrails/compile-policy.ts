@@ -4,6 +4,7 @@
 import type { ApiName } from '../models/apis.ts';
 import type { Detector } from './detectors/detector.ts';
 import { DETECTORS } from './detectors/detectors.ts';
+import { DIGITS_MAX } from './detectors/digit-groups.ts';
 import { PatternSet } from './detectors/patterns.ts';
 import { wordsDetector } from './detectors/words.ts';
 import { strengthOf } from './finding.ts';
@@ -35,10 +36,17 @@ export interface CompiledPatterns {
   readonly ruleOf: readonly CompiledRule[];
 }
 
+/** Who looks closer at an anchor. */
+export interface AtAnchor {
+  readonly detectors: readonly CompiledDetector[];
+  /** Those of numbers, by the digits of the first group; null: none. */
+  readonly numbers: readonly (readonly CompiledDetector[])[] | null;
+}
+
 export interface CompiledStage {
-  /** By byte pair: 0, or the index in `atAnchor` of the detectors that look closer there. */
+  /** By `anchorIndex`: 0, or the index in `atAnchor` of the detectors that look closer there. */
   readonly anchors: Uint8Array;
-  readonly atAnchor: readonly (readonly CompiledDetector[])[];
+  readonly atAnchor: readonly AtAnchor[];
   readonly detectors: readonly CompiledDetector[];
   /** null: no rule has a pattern. */
   readonly patterns: CompiledPatterns | null;
@@ -129,18 +137,44 @@ function compilePatterns(rules: readonly CompiledRule[]): CompiledPatterns | nul
   return { set: new PatternSet(found.map(({ pattern }) => pattern)), ruleOf: found.map(({ compiled }) => compiled) };
 }
 
+function atAnchorOf(found: readonly CompiledDetector[]): AtAnchor {
+  const ofNumbers = found.filter(({ detector }) => detector.firstDigits !== undefined);
+  const byDigits = (count: number) => ofNumbers.filter(({ detector }) => detector.firstDigits?.includes(count));
+  return {
+    detectors: found.filter(({ detector }) => detector.firstDigits === undefined),
+    numbers: ofNumbers.length === 0 ? null : Array.from({ length: DIGITS_MAX + 2 }, (_, count) => byDigits(count)),
+  };
+}
+
+const ANCHORS = 128 * 128;
+
+/**
+ * Where a byte stands in the table of anchors. All that is no ASCII shares the place of NUL, so that the table stays in
+ * the processor's first cache; detectors look at all bytes anyway.
+ */
+export function placeOf(byte: number): number {
+  return byte & ((byte >> 7) - 1);
+}
+
+/** Of a byte pair. */
+export function anchorIndex(before: number, byte: number): number {
+  return (placeOf(before) << 7) | placeOf(byte);
+}
+
 /** Pairs with the same detectors share an entry of `atAnchor`. */
 function anchorsOf(detectors: readonly CompiledDetector[]): Pick<CompiledStage, 'anchors' | 'atAnchor'> {
   const indexes = new Map<number, number[]>();
   detectors.forEach(({ detector }, index) => {
-    for (const pair of new Set(detector.anchors)) indexes.set(pair, [...(indexes.get(pair) ?? []), index]);
+    const places = detector.anchors.map((pair) => anchorIndex(pair >> 8, pair & 0xff));
+    for (const pair of new Set(places)) indexes.set(pair, [...(indexes.get(pair) ?? []), index]);
   });
-  const anchors = new Uint8Array(65_536);
-  const atAnchor: (readonly CompiledDetector[])[] = [[]];
+  const anchors = new Uint8Array(ANCHORS);
+  const atAnchor: AtAnchor[] = [{ detectors: [], numbers: null }];
   const known = new Map<string, number>();
   for (const [pair, found] of indexes) {
     const name = found.join(' ');
-    const entry = known.get(name) ?? atAnchor.push(found.map((index) => detectors[index] as CompiledDetector)) - 1;
+    const entry =
+      known.get(name) ?? atAnchor.push(atAnchorOf(found.map((index) => detectors[index] as CompiledDetector))) - 1;
     known.set(name, entry);
     anchors[pair] = entry;
   }

@@ -2,18 +2,22 @@
 // Linear: what a detector reads around an anchor is bounded.
 
 import {
+  type AtAnchor,
+  anchorIndex,
   type CompiledDetector,
   type CompiledPatterns,
   type CompiledPolicy,
   type CompiledRule,
+  placeOf,
   stageOf,
 } from './compile-policy.ts';
 import { type Hit, textOf } from './detectors/detector.ts';
-import { forgetDigitGroups } from './detectors/digit-groups.ts';
+import { digitGroupsAt, forgetDigitGroups } from './detectors/digit-groups.ts';
 import { OWN_ENTITIES } from './entities.ts';
 import { FINDINGS_MAX, type Finding } from './finding.ts';
 import type { Stage } from './policy.ts';
 
+const BLANK = 0x20;
 const hit: Hit = { start: 0, end: 0, isOpen: false };
 
 /**
@@ -34,16 +38,29 @@ export function scanText(
   if (rules.patterns !== null && !findPatterns(rules.patterns, bytes, start, end, findings)) return false;
   forgetDigitGroups();
   const { anchors, atAnchor } = rules;
-  let before = start > 0 ? (bytes[start - 1] as number) : 0x20;
-  for (let at = start; at < end; at += 1) {
-    const byte = bytes[at] as number;
-    const entry = anchors[(before << 8) | byte] as number;
-    before = byte;
-    if (entry === 0) continue;
-    detectAt(atAnchor[entry] as readonly CompiledDetector[], bytes, at, start, end, findings);
+  for (let at = nextAnchor(anchors, bytes, start, end); at < end; at = nextAnchor(anchors, bytes, at + 1, end)) {
+    const before = at > 0 ? (bytes[at - 1] as number) : BLANK;
+    const entry = anchors[anchorIndex(before, bytes[at] as number)] as number;
+    const { detectors, numbers } = atAnchor[entry] as AtAnchor;
+    if (detectors.length > 0) detectAt(detectors, bytes, at, start, end, findings);
+    if (numbers !== null) {
+      const digits = digitGroupsAt(bytes, at, end).lengths[0] as number;
+      detectAt(numbers[digits] as readonly CompiledDetector[], bytes, at, start, end, findings);
+    }
     if (findings.length > FINDINGS_MAX) return false;
   }
   return true;
+}
+
+/** The hot loop: the first place from `from` on whose byte and the one before may be an anchor; `end`: none. */
+function nextAnchor(anchors: Uint8Array, bytes: Uint8Array, from: number, end: number): number {
+  let before = from > 0 ? placeOf(bytes[from - 1] as number) : BLANK;
+  for (let at = from; at < end; at += 1) {
+    const byte = placeOf(bytes[at] as number);
+    if (anchors[(before << 7) | byte] !== 0) return at;
+    before = byte;
+  }
+  return end;
 }
 
 function detectAt(

@@ -15,7 +15,8 @@ for (const form of KEY_FORMS) {
 }
 
 function findApiKey(bytes: Uint8Array, at: number, start: number, end: number, hit: Hit): boolean {
-  const forms = formsByPair.get(pairOf(bytes[at - 1] as number, bytes[at] as number)) as readonly KeyForm[];
+  const forms = formsByPair.get(pairOf(bytes[at - 1] as number, bytes[at] as number));
+  if (forms === undefined) return false;
   for (const form of forms) {
     const from = at - 1 - form.anchorAt;
     if (from < start) continue;

@@ -88,6 +88,7 @@ function isUniform(digits: Uint8Array, count: number): boolean {
 
 export const card: Detector = {
   entity: 'card',
+  firstDigits: [4, 8, 12, 13, 14, 15, 16, 17, 18, 19],
   anchors: NUMBER_ANCHORS,
   find: findCard,
   hold: holdByClass(classOf('0-9 \u002d'), DIGIT, 30),

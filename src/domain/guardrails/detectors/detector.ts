@@ -21,6 +21,11 @@ export interface Detector {
    * before it. Left out: none.
    */
   readonly lookBehind?: number;
+  /**
+   * Of a detector of numbers: how many digits their first group can have. Its anchors are those of all numbers, and it
+   * is asked for others only.
+   */
+  readonly firstDigits?: readonly number[];
   /** Byte pairs, as `pairOf` makes them. */
   readonly anchors: readonly number[];
   /**

@@ -9,7 +9,7 @@ import { ip } from './ip.ts';
 import { jwt } from './jwt.ts';
 import { nationalCodes } from './national-codes.ts';
 import { nationalNumbers } from './national-numbers.ts';
-import { phone } from './phone.ts';
+import { internationalPhone, northAmericanPhone } from './phone.ts';
 import { privateKey } from './private-key.ts';
 import { urlPassword } from './url-password.ts';
 import { usSsn } from './us-ssn.ts';
@@ -19,7 +19,8 @@ export const DETECTORS: readonly Detector[] = [
   email,
   card,
   iban,
-  phone,
+  internationalPhone,
+  northAmericanPhone,
   usSsn,
   apiKey,
   jwt,

@@ -6,7 +6,7 @@ import { byteAt, pairOf } from './detector.ts';
 
 /** More than the longest number in its widest grouping. */
 const GROUPS_MAX = 8;
-const DIGITS_MAX = 24;
+export const DIGITS_MAX = 24;
 const ZERO = 0x30;
 const DOT = 0x2e;
 
@@ -87,7 +87,7 @@ export function isEndOfNumber(bytes: Uint8Array, at: number, end: number): boole
 
 /** Whether the first groups have these lengths, all with the same separator between them; `separators`: which may be. */
 export function isGrouped(found: DigitGroups, lengths: readonly number[], separators: string): boolean {
-  if (found.groups < lengths.length) return false;
+  if (found.lengths[0] !== lengths[0] || found.groups < lengths.length) return false;
   const separator = found.separators[0] as number;
   for (let index = 0; index < lengths.length; index += 1) {
     if (found.lengths[index] !== lengths[index]) return false;

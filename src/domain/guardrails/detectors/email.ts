@@ -18,6 +18,7 @@ const DOT = 0x2e;
 const DASH = 0x2d;
 
 function findEmail(bytes: Uint8Array, at: number, start: number, end: number, hit: Hit): boolean {
+  if (bytes[at] !== AT_SIGN) return false;
   const localStart = startOfLocal(bytes, at, start);
   if (localStart === at || isLogin(bytes, localStart, at)) return false;
   const domainEnd = endOfDomain(bytes, at + 1, end);

@@ -10,11 +10,16 @@ const DOT = 0x2e;
 const COLON = 0x3a;
 /** RFC 4291 with an IPv4 address inside. */
 const BYTES_MAX = 45;
+const SEPARATOR = classOf('.:');
+const GROUP_BYTES_MAX = 4;
 const CONTINUES = classOf('0-9A-Za-z_\u002d');
 
 function findIp(bytes: Uint8Array, at: number, _start: number, end: number, hit: Hit): boolean {
   const before = at > 0 ? bytes[at - 1] : 0x20;
   if (before === DOT || before === COLON) return false;
+  // A group of at most four digits, and a dot or colon behind it: most words are neither.
+  const groupEnd = runEnd(FIRST, bytes, at, end, GROUP_BYTES_MAX);
+  if (groupEnd === at || SEPARATOR[byteAt(bytes, groupEnd, end)] !== 1) return false;
   let to = runEnd(ADDRESS, bytes, at, end, BYTES_MAX + 1);
   while (to > at && (bytes[to - 1] === DOT || bytes[to - 1] === COLON)) to -= 1;
   if (to - at < 7 || to - at > BYTES_MAX || CONTINUES[byteAt(bytes, to, end)] === 1) return false;

@@ -173,8 +173,8 @@ function rarity(prefix: Buffer, at: number): number {
 const RARITY = new Uint8Array(256).fill(4);
 for (const byte of Buffer.from('abcdefghijklmnopqrstuvwxyz')) RARITY[byte] = 1;
 for (const byte of Buffer.from('jkqxzv')) RARITY[byte] = 2;
-for (const byte of Buffer.from('.-/:=')) RARITY[byte] = 2;
-for (const byte of Buffer.from('_')) RARITY[byte] = 3;
+for (const byte of Buffer.from('./:=')) RARITY[byte] = 2;
+for (const byte of Buffer.from('_-')) RARITY[byte] = 3;
 for (const byte of Buffer.from('0123456789')) RARITY[byte] = 3;
 
 export const KEY_FORMS: readonly KeyForm[] = FORMS.map(compileForm);

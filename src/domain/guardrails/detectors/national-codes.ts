@@ -1,13 +1,17 @@
 // National identifiers of letters and digits, by their check characters. Off unless a rule names them.
 
 import type { EntityName } from '../entities.ts';
-import { bytesIn, classOf, complementOf, holdByClass, runEnd, WORD } from './characters.ts';
+import { bytesIn, classOf, DIGIT, holdByClass, runEnd, WORD } from './characters.ts';
 import { byteAt, type Detector, type Hit, pairOf, textOf } from './detector.ts';
+import { NUMBER_ANCHORS } from './digit-groups.ts';
 
 interface CodeForm {
   readonly entity: EntityName;
   /** What it begins with. */
   readonly first: string;
+  /** Where its digits begin: how many bytes after its beginning the anchor is. */
+  readonly digitsAt: readonly number[];
+  readonly digitsMin: number;
   /** The whole, as it is written. */
   readonly written: RegExp;
   /** In upper case, without separators. */
@@ -16,36 +20,47 @@ interface CodeForm {
 
 /** The longest of them as it is written. */
 const LONGEST = 20;
+const BEFORE_DIGITS = classOf('A-Za-z ');
 const CODE = classOf('0-9A-Za-z +\u002d');
 
 const FORMS: readonly CodeForm[] = [
   {
     entity: 'es_nif',
     first: '0-9',
+    digitsAt: [0],
+    digitsMin: 7,
     written: /^\d{7,8}-?[A-Z]/i,
     isValid: (code) => isSpanish(code.slice(0, -1), code.slice(-1)),
   },
   {
     entity: 'es_nie',
     first: 'XYZxyz',
+    digitsAt: [1],
+    digitsMin: 7,
     written: /^[XYZ]\d{7}-?[A-Z]/i,
     isValid: (code) => isSpanish(`${'XYZ'.indexOf(code.charAt(0))}${code.slice(1, -1)}`, code.slice(-1)),
   },
   {
     entity: 'fi_hetu',
     first: '0-3',
+    digitsAt: [0],
+    digitsMin: 6,
     written: /^\d{6}[-+ABCDEFYXWVU]\d{3}[0-9A-Y]/i,
     isValid: isHetu,
   },
   {
     entity: 'it_fiscal_code',
     first: 'A-Za-z',
+    digitsAt: [6],
+    digitsMin: 1,
     written: /^[A-Z]{6}[0-9LMNPQRSTUV]{2}[ABCDEHLMPRST][0-9LMNPQRSTUV]{2}[A-Z][0-9LMNPQRSTUV]{3}[A-Z]/i,
     isValid: isFiscalCode,
   },
   {
     entity: 'uk_nino',
     first: 'A-Za-z',
+    digitsAt: [2, 3],
+    digitsMin: 2,
     written: /^[A-Z]{2} ?\d{2} ?\d{2} ?\d{2} ?[A-D]/i,
     isValid: (code) => /^(?!BG|GB|KN|NK|NT|TN|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z]/.test(code),
   },
@@ -83,8 +98,9 @@ function isFiscalCode(code: string): boolean {
   return String.fromCharCode(0x41 + (sum % 26)) === code.charAt(15);
 }
 
-function detectorOf({ entity, first, written, isValid }: CodeForm): Detector {
-  const find = (bytes: Uint8Array, at: number, _start: number, end: number, hit: Hit): boolean => {
+function detectorOf({ entity, first, digitsAt, digitsMin, written, isValid }: CodeForm): Detector {
+  const firsts = classOf(first);
+  const findFrom = (bytes: Uint8Array, at: number, end: number, hit: Hit): boolean => {
     const to = runEnd(CODE, bytes, at, end, LONGEST);
     if (to - at < 8) return false;
     const match = written.exec(textOf(bytes, at, to))?.[0];
@@ -97,9 +113,22 @@ function detectorOf({ entity, first, written, isValid }: CodeForm): Detector {
     hit.isOpen = false;
     return true;
   };
-  const befores = bytesIn(complementOf(WORD));
-  const anchors = bytesIn(classOf(first)).flatMap((byte) => befores.map((before) => pairOf(before, byte)));
-  return { entity, anchors, find, hold: holdByClass(CODE, classOf(first), LONGEST) };
+  const find = (bytes: Uint8Array, at: number, start: number, end: number, hit: Hit): boolean => {
+    if (runEnd(DIGIT, bytes, at, end, digitsMin) - at < digitsMin) return false;
+    for (const count of digitsAt) {
+      const from = at - count;
+      if (from < start || firsts[bytes[from] as number] !== 1) continue;
+      if ((from === 0 || WORD[bytes[from - 1] as number] !== 1) && findFrom(bytes, from, end, hit)) return true;
+    }
+    return false;
+  };
+  // The first of its digits, after a letter or a blank, or at its very beginning.
+  const hold = holdByClass(CODE, firsts, LONGEST);
+  if (digitsAt[0] === 0)
+    return { entity, firstDigits: [digitsMin, digitsMin + 1], anchors: NUMBER_ANCHORS, find, hold };
+  const befores = bytesIn(BEFORE_DIGITS);
+  const anchors = bytesIn(DIGIT).flatMap((byte) => befores.map((before) => pairOf(before, byte)));
+  return { entity, anchors, find, hold };
 }
 
 function bare(written: string): string {

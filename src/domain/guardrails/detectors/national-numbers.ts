@@ -44,7 +44,7 @@ const FORMS: readonly NumberForm[] = [
       [[12], BARE],
       [[4, 4, 4], ' -'],
     ],
-    isValid: (digits) => (digits[0] as number) >= 2 && passesVerhoeff(digits, 12),
+    isValid: (digits) => (digits[0] as number) >= 2 && !isUniform(digits, 12) && passesVerhoeff(digits, 12),
   },
   {
     entity: 'pl_pesel',
@@ -94,6 +94,7 @@ function isNir(digits: Uint8Array): boolean {
 }
 
 function isPesel(digits: Uint8Array): boolean {
+  if (isUniform(digits, 11)) return false;
   const month = ((digits[2] as number) * 10 + (digits[3] as number)) % 20;
   const day = (digits[4] as number) * 10 + (digits[5] as number);
   if (month < 1 || month > 12 || day < 1 || day > 31) return false;
@@ -124,7 +125,8 @@ function detectorOf({ entity, groupings, isValid }: NumberForm): Detector {
     hit.isOpen = false;
     return true;
   };
-  return { entity, anchors: NUMBER_ANCHORS, find, hold: holdByClass(classOf('0-9 .\u002d'), DIGIT, 26) };
+  const firstDigits = groupings.map(([lengths]) => lengths[0] as number);
+  return { entity, firstDigits, anchors: NUMBER_ANCHORS, find, hold: holdByClass(classOf('0-9 .\u002d'), DIGIT, 26) };
 }
 
 export const nationalNumbers: readonly Detector[] = FORMS.map(detectorOf);

@@ -24,15 +24,9 @@ const groupEnds = new Int32Array(DIGITS_MAX + 1);
 const groupDigits = new Uint8Array(DIGITS_MAX + 1);
 const digits = Buffer.alloc(DIGITS_MAX + 1);
 
-function findPhone(bytes: Uint8Array, at: number, start: number, end: number, hit: Hit): boolean {
-  hit.isOpen = false;
-  return bytes[at - 1] === PLUS && at - 1 >= start
-    ? findInternational(bytes, at, end, hit)
-    : findNorthAmerican(bytes, at, start, end, hit);
-}
-
 /** The longest beginning of the groups that is a number: what stands after it may be another. */
-function findInternational(bytes: Uint8Array, at: number, end: number, hit: Hit): boolean {
+function findInternational(bytes: Uint8Array, at: number, start: number, end: number, hit: Hit): boolean {
+  if (at - 1 < start || bytes[at - 1] !== PLUS) return false;
   if (WORD[byteAt(bytes, at - 2, end)] === 1 || bytes[at - 2] === PLUS) return false;
   for (let group = readGroups(bytes, at, end) - 1; group >= 0; group -= 1) {
     const groupEnd = groupEnds[group] as number;
@@ -41,6 +35,7 @@ function findInternational(bytes: Uint8Array, at: number, end: number, hit: Hit)
     if (!isEndOfNumber(bytes, groupEnd, end) || !isNumberInPlan(digits.toString('latin1', 0, count))) continue;
     hit.start = at - 1;
     hit.end = groupEnd;
+    hit.isOpen = false;
     return true;
   }
   return false;
@@ -115,12 +110,23 @@ function isNorthAmerican(from: number, to: number, hit: Hit): boolean {
   if (!isNumberInPlan(digits.toString('latin1', 0, 11))) return false;
   hit.start = from;
   hit.end = to;
+  hit.isOpen = false;
   return true;
 }
 
-export const phone: Detector = {
+const hold = holdByClass(classOf('0-9+ ./()\u002d'), classOf('0-9+('), BYTES_MAX + 1);
+
+export const internationalPhone: Detector = {
   entity: 'phone',
-  anchors: [...NUMBER_ANCHORS, ...bytesIn(classOf('1-9')).map((digit) => pairOf(PLUS, digit))],
-  find: findPhone,
-  hold: holdByClass(classOf('0-9+ ./()\u002d'), classOf('0-9+('), BYTES_MAX + 1),
+  anchors: bytesIn(classOf('1-9')).map((digit) => pairOf(PLUS, digit)),
+  find: findInternational,
+  hold,
+};
+
+export const northAmericanPhone: Detector = {
+  entity: 'phone',
+  firstDigits: [1, 3],
+  anchors: NUMBER_ANCHORS,
+  find: findNorthAmerican,
+  hold,
 };

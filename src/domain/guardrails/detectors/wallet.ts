@@ -21,18 +21,20 @@ const KEY_FORMS: readonly Base58Form[] = [
   { first: /^5/, lengths: [51], decodedBytes: [37] },
   { first: /^[KL]/, lengths: [52], decodedBytes: [38] },
   // BIP-32 and SLIP-132 extended private keys.
-  { first: /^[xyztuv]prv/, lengths: [111], decodedBytes: [82] },
+  { first: /^[xyztuv]prv[89A]/, lengths: [111], decodedBytes: [82] },
 ];
 const ADDRESS_FORMS: readonly Base58Form[] = [
   { first: /^[13]/, lengths: [25, 26, 27, 28, 29, 30, 31, 32, 33, 34], decodedBytes: [25] },
 ];
 const KEY_PREFIXES: readonly string[] = ['nsec', 'age-secret-key-'];
 const ADDRESS_PREFIXES: readonly string[] = ['bc', 'tb'];
+const BASE58_LENGTH_MIN = 25;
 const LONGEST = 120;
+const DASH = 0x2d;
 
 function findBase58(forms: readonly Base58Form[], bytes: Uint8Array, from: number, end: number, hit: Hit): boolean {
   const to = runEnd(BASE58, bytes, from, end, LONGEST);
-  if (WORD[byteAt(bytes, to, end)] === 1) return false;
+  if (to - from < BASE58_LENGTH_MIN || WORD[byteAt(bytes, to, end)] === 1) return false;
   const length = to - from;
   if (!forms.some(({ lengths }) => lengths.includes(length))) return false;
   const text = textOf(bytes, from, to);
@@ -101,26 +103,43 @@ function hasBech32Checksum(text: string): boolean {
   return check === BECH32_CHECK || check === BECH32M_CHECK;
 }
 
-/** The anchor is the first character, after one that belongs to no word. */
+/** Most begin with their first character, after one that belongs to no word. */
 function anchorsOf(first: string): number[] {
   const befores = bytesIn(complementOf(WORD));
   return bytesIn(classOf(first)).flatMap((byte) => befores.map((before) => pairOf(before, byte)));
+}
+
+/** Prefixes that look like words are found at their end: `xprv9`, `nsec1`, `age-secret-key-`. */
+function pairsOf(...pairs: readonly string[]): number[] {
+  return pairs.map((pair) => pairOf(pair.charCodeAt(0), pair.charCodeAt(1)));
+}
+
+/** Where the word begins that has an anchor at `at`, which may be after its prefix; -1: nowhere. */
+function startOfWord(bytes: Uint8Array, at: number, start: number, prefixBytes: number): number {
+  const from = WORD[bytes[at - 1] as number] === 1 ? at - prefixBytes : at;
+  return from < start || (from > 0 && WORD[bytes[from - 1] as number] === 1) ? -1 : from;
 }
 
 const hold = holdByClass(classOf('0-9A-Za-z\u002d'), classOf('0-9A-Za-z'), LONGEST + 1);
 
 export const walletKey: Detector = {
   entity: 'wallet_key',
-  anchors: anchorsOf('5KLxyztuvnNA'),
-  find: (bytes, at, _start, end, hit) =>
-    findBase58(KEY_FORMS, bytes, at, end, hit) || findBech32(KEY_PREFIXES, bytes, at, end, hit),
+  anchors: [...anchorsOf('5KL'), ...pairsOf('v8', 'v9', 'vA', 'c1', 'C1', 'Y-', 'y-')],
+  find: (bytes, at, start, end, hit) => {
+    const from = startOfWord(bytes, at, start, bytes[at] === DASH ? 'age-secret-key'.length : 'nsec'.length);
+    if (from === -1) return false;
+    return findBase58(KEY_FORMS, bytes, from, end, hit) || findBech32(KEY_PREFIXES, bytes, from, end, hit);
+  },
   hold,
 };
 
 export const walletAddress: Detector = {
   entity: 'wallet_address',
-  anchors: anchorsOf('13btBT'),
-  find: (bytes, at, _start, end, hit) =>
-    findBase58(ADDRESS_FORMS, bytes, at, end, hit) || findBech32(ADDRESS_PREFIXES, bytes, at, end, hit),
+  anchors: [...anchorsOf('13'), ...pairsOf('c1', 'C1', 'b1', 'B1')],
+  find: (bytes, at, start, end, hit) => {
+    const from = startOfWord(bytes, at, start, 'bc'.length);
+    if (from === -1) return false;
+    return findBase58(ADDRESS_FORMS, bytes, from, end, hit) || findBech32(ADDRESS_PREFIXES, bytes, from, end, hit);
+  },
   hold,
 };

@@ -48,6 +48,8 @@ export class JsonWalk {
   private depth = 0;
   /** Whether the string that `stringEnd` went over has a backslash. */
   private isEscaped = false;
+  /** Whether the object that `members` went over names another type than it was taken for. */
+  private isAmbiguous = false;
   /** The first backslash at or behind the place of the last search for one. */
   private nextBackslash = 0;
 
@@ -114,25 +116,30 @@ export class JsonWalk {
     this.depth += 1;
     if (this.depth > DEPTH_MAX) return MALFORMED;
     if (place.kind === KIND.repeats) return this.repeats(place, at);
-    const type = place.byType === null ? null : this.typeOf(at, null);
+    const type = place.byType === null ? null : this.typeOf(at);
     const node = (type === null ? undefined : place.byType?.get(type)) ?? place;
     if (node.isWatched) this.visitor.onOpen(node);
-    const behind = this.members(node, at);
+    const behind = this.members(node, at, type);
     if (behind === MALFORMED) return MALFORMED;
+    const { isAmbiguous } = this;
+    this.isAmbiguous = false;
     if (node.isWatched) this.visitor.onClose(node);
-    if (type !== null && this.typeOf(at, type) !== type) this.visitor.onAmbiguous(at, behind);
+    if (isAmbiguous) this.visitor.onAmbiguous(at, behind);
     this.depth -= 1;
     return behind;
   }
 
-  private members(node: PlaceNode, at: number): number {
+  /** `type`: what the object was taken for; null: that does not matter. */
+  private members(node: PlaceNode, at: number, type: string | null): number {
     const { bytes } = this;
+    let isAmbiguous = false;
     let next = this.skipSpace(at + 1);
-    if (bytes[next] === CLOSE_BRACE) return next + 1;
-    for (;;) {
+    for (let isFirst = true; ; isFirst = false) {
+      if (isFirst && bytes[next] === CLOSE_BRACE) break;
       if (bytes[next] !== QUOTE) return MALFORMED;
       const close = this.stringEnd(next);
       if (close === MALFORMED) return MALFORMED;
+      const isType = type !== null && this.isTypeName(next, close);
       let member = memberOf(node, bytes, next + 1, close);
       if (member === null) {
         member = node.otherwise;
@@ -140,13 +147,25 @@ export class JsonWalk {
       }
       next = this.skipSpace(close + 1);
       if (bytes[next] !== COLON) return MALFORMED;
-      const behind = this.value(member, this.skipSpace(next + 1));
+      const start = this.skipSpace(next + 1);
+      const behind = this.value(member, start);
       if (behind === MALFORMED) return MALFORMED;
+      if (isType && (bytes[start] !== QUOTE || this.textAt(start, behind - 1) !== type)) isAmbiguous = true;
       next = this.skipSpace(behind);
-      if (bytes[next] === CLOSE_BRACE) return next + 1;
+      if (bytes[next] === CLOSE_BRACE) break;
       if (bytes[next] !== COMMA) return MALFORMED;
       next = this.skipSpace(next + 1);
     }
+    this.isAmbiguous = isAmbiguous;
+    return next + 1;
+  }
+
+  /** Of the name that `stringEnd` has just gone over. */
+  private isTypeName(open: number, close: number): boolean {
+    if (this.isEscaped) return this.textAt(open, close) === 'type';
+    return (
+      close - open === 5 && this.bytes[open + 1] === 0x74 && this.bytes.toString('latin1', open + 1, close) === 'type'
+    );
   }
 
   private repeats(node: PlaceNode, at: number): number {
@@ -168,31 +187,31 @@ export class JsonWalk {
     return next;
   }
 
-  /**
-   * The value of the first member `type` of the object at `at` that is another string than `than`; where there is none,
-   * `than`.
-   */
-  private typeOf(at: number, than: string | null): string | null {
+  /** The value of the first member `type` of the object at `at`; null where it has none that is a string. */
+  private typeOf(at: number): string | null {
+    // The walk goes on from here, before what is looked at now.
+    const backslash = this.backslashFrom(at);
+    const type = this.lookForType(at);
+    this.nextBackslash = backslash;
+    return type;
+  }
+
+  private lookForType(at: number): string | null {
     const { bytes } = this;
     let next = this.skipSpace(at + 1);
     while (bytes[next] === QUOTE) {
       const close = this.stringEnd(next);
       if (close === MALFORMED) break;
-      const isType = this.isEscaped
-        ? this.textAt(next, close) === 'type'
-        : close - next === 5 && bytes.toString('latin1', next + 1, close) === 'type';
+      const isType = this.isTypeName(next, close);
       next = this.skipSpace(this.skipSpace(close + 1) + 1);
-      const behind = bytes[next] === QUOTE ? this.stringEnd(next) + 1 : this.skipValue(next);
-      if (behind <= next) break;
-      if (isType && bytes[next] === QUOTE) {
-        const type = this.textAt(next, behind - 1);
-        if (type !== than) return type;
-      }
+      const behind = this.skipValue(next);
+      if (behind === MALFORMED) break;
+      if (isType) return bytes[next] === QUOTE ? this.textAt(next, behind - 1) : null;
       next = this.skipSpace(behind);
       if (bytes[next] !== COMMA) break;
       next = this.skipSpace(next + 1);
     }
-    return than;
+    return null;
   }
 
   /** The text of a short string between these quotes. */
@@ -255,17 +274,23 @@ export class JsonWalk {
     for (;;) {
       const quote = at < end ? bytes.indexOf(QUOTE, at) : -1;
       if (quote === -1 || quote >= end) return MALFORMED;
-      if (this.nextBackslash < at) {
-        this.nextBackslash = bytes.indexOf(BACKSLASH, at);
-        if (this.nextBackslash === -1) this.nextBackslash = bytes.length;
-      }
-      if (this.nextBackslash >= quote) return quote;
+      const backslash = this.backslashFrom(at);
+      if (backslash >= quote) return quote;
       this.isEscaped = true;
       // Escapes stand close to each other: what is between here and the quote is looked at byte by byte.
-      at = this.nextBackslash;
+      at = backslash;
       while (at < quote) at += bytes[at] === BACKSLASH ? 2 : 1;
       if (at === quote) return quote;
     }
+  }
+
+  /** The first backslash at or behind this place: searched for once, however many strings come before it. */
+  private backslashFrom(at: number): number {
+    if (this.nextBackslash < at) {
+      const found = this.bytes.indexOf(BACKSLASH, at);
+      this.nextBackslash = found === -1 ? this.bytes.length : found;
+    }
+    return this.nextBackslash;
   }
 
   private skipSpace(from: number): number {

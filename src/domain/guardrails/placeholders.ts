@@ -75,7 +75,8 @@ export class Placeholders {
 export interface FoundPlaceholder {
   readonly start: number;
   readonly end: number;
-  readonly value: string;
+  /** null: its shape alone, which the request has not made, or a part of one. */
+  readonly value: string | null;
 }
 
 /** What the placeholders of a request stand for, for its reply. */
@@ -94,9 +95,8 @@ export class RestorableValues {
     return [...this.values];
   }
 
-  /** Appends those in bytes[start, end); returns how many have the shape of one and are none. */
-  find(bytes: Buffer, start: number, end: number, found: FoundPlaceholder[]): number {
-    let strangers = 0;
+  /** Appends those in bytes[start, end). */
+  find(bytes: Buffer, start: number, end: number, found: FoundPlaceholder[]): void {
     let at = start;
     while (at + 2 < end) {
       const digits = digitsAt(bytes, at, end);
@@ -106,11 +106,11 @@ export class RestorableValues {
       }
       const length = lengthAt(bytes, at, end);
       const value = length === 0 ? undefined : this.values.get(bytes.toString('latin1', at, at + length));
-      if (value !== undefined) found.push({ start: at, end: at + length, value });
-      else if (digits >= PARTIAL_DIGITS_MIN) strangers += 1;
-      at += value === undefined ? 3 + digits : length;
+      const behind = at + (value === undefined ? 3 + digits : length);
+      if (value !== undefined || digits >= PARTIAL_DIGITS_MIN)
+        found.push({ start: at, end: behind, value: value ?? null });
+      at = behind;
     }
-    return strangers;
   }
 
   /** Where a placeholder begins at the end of these bytes that what follows may complete; `end`: nowhere. */

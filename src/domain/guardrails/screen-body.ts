@@ -6,7 +6,7 @@ import type { CompiledPolicy } from './compile-policy.ts';
 import { DecodedText, escapeText } from './decoded-text.ts';
 import { type Finding, resolveOverlaps } from './finding.ts';
 import { JsonWalk, type TextVisitor } from './json-walk.ts';
-import { type FoundPlaceholder, type Placeholders, RestorableValues } from './placeholders.ts';
+import type { FoundPlaceholder, Placeholders, RestorableValues } from './placeholders.ts';
 import type { Action, Stage } from './policy.ts';
 import { scanText } from './scan-text.ts';
 import { StageTally } from './screening-report.ts';
@@ -47,7 +47,6 @@ interface Source {
 
 const outerText = new DecodedText();
 const innerText = new DecodedText();
-const NO_VALUES = new RestorableValues([]);
 
 /** One JSON value, or a text, of a body. Made for each body. */
 export class BodyScreen implements TextVisitor {
@@ -186,11 +185,12 @@ export class BodyScreen implements TextVisitor {
     const { values } = this.rules;
     if (findings.length === 0 && values === null) return;
     const restored: FoundPlaceholder[] = [];
-    if (values !== null && (isFree || isEcho))
-      this.tally.unrestored += (values ?? NO_VALUES).find(bytes, start, end, restored);
+    if (values !== null && (isFree || isEcho)) values.find(bytes, start, end, restored);
     for (const finding of findings) this.takeFinding(finding, source, isFree, isName);
     for (const { start: from, end: to, value } of restored) {
-      if (!findings.some((finding) => finding.start < to && finding.end > from)) this.edit(source, from, to, value);
+      if (value === null) this.tally.unrestored += 1;
+      else if (!findings.some((finding) => finding.start < to && finding.end > from))
+        this.edit(source, from, to, value);
     }
   }
 

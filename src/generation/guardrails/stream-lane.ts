@@ -9,7 +9,7 @@ import { Buffer } from 'node:buffer';
 import type { CompiledPolicy } from '../../domain/guardrails/compile-policy.ts';
 import { DecodedText, escapeText } from '../../domain/guardrails/decoded-text.ts';
 import { type Finding, resolveOverlaps } from '../../domain/guardrails/finding.ts';
-import { holdFrom, tailEnd } from '../../domain/guardrails/hold-from.ts';
+import { holdFrom, tailOf } from '../../domain/guardrails/hold-from.ts';
 import type { FoundPlaceholder, RestorableValues } from '../../domain/guardrails/placeholders.ts';
 import { scanText } from '../../domain/guardrails/scan-text.ts';
 import { looksLikeJson, placeInArguments } from '../../domain/guardrails/screen-body.ts';
@@ -27,7 +27,9 @@ export interface LaneRules {
   readonly values: RestorableValues | null;
   /** What stands for a finding; null: it stays. May end the stream. */
   decide(finding: Finding, isRewritable: boolean): string | null;
-  onStrangers(count: number): void;
+  /** The shape of a placeholder that the request has not made. */
+  onStranger(): void;
+  onTooMany(): void;
 }
 
 const FIRST_BYTES = 512;
@@ -88,55 +90,59 @@ export class StreamLane {
     if (isJson === true) inner.decode(this.bytes, 0, length, !isLast);
     const text = isJson === true ? inner.bytes : this.bytes;
     const to = isJson === true ? inner.length : length;
-    let from = this.contextBytes;
-    if (this.open !== null) {
-      const tail = tailEnd(this.open.finding, text, from, to);
-      if (this.open.isCut && tail > from) this.cut(from, tail, isJson === true);
-      if (tail < to) this.open = null;
-      from = tail;
-    }
-    const reached = this.scan(text, from, to, isLast);
+    const reached = this.screen(text, this.contextBytes, to, isLast);
     this.keepFrom(reached, to, isLast);
+  }
+
+  private screen(text: Buffer, from: number, to: number, isLast: boolean): number {
+    const { open } = this;
+    if (open === null) return this.scan(text, from, to, isLast);
+    const tail = tailOf(open.finding, text, from, to);
+    if (open.isCut && tail.to > from) this.edit(from, tail.to, '');
+    if (tail.isOpen && !isLast) return tail.to;
+    this.open = null;
+    return this.scan(text, tail.to, to, isLast);
   }
 
   private scan(text: Buffer, from: number, to: number, isLast: boolean): number {
     const { compiled, values } = this.rules;
     const found: Finding[] = [];
-    scanText(compiled, 'output', text, from, to, found);
-    let reached = isLast ? to : holdFrom(compiled, 'output', text, from, to, found);
+    if (!scanText(compiled, 'output', text, from, to, found)) this.rules.onTooMany();
+    const findings = resolveOverlaps(found);
     const placeholders: FoundPlaceholder[] = [];
+    let reached = isLast ? to : holdFrom(compiled, 'output', text, from, to, found);
     if (values !== null && this.isRewritable) {
-      if (!isLast) reached = Math.min(reached, values.holdFrom(text, from, to));
-      this.rules.onStrangers(values.find(text, from, reached, placeholders));
+      values.find(text, from, to, placeholders);
+      if (!isLast)
+        reached = beforeAny([...findings, ...placeholders], Math.min(reached, values.holdFrom(text, from, to)));
     }
-    const decided = resolveOverlaps(found.filter((finding) => finding.isOpen || finding.end <= reached));
-    for (const finding of decided) reached = Math.max(reached, this.take(finding, isLast, to));
+    for (const finding of findings) {
+      if (finding.start >= reached) break;
+      reached = Math.min(reached, this.take(finding, isLast) ?? reached);
+    }
     for (const { start, end, value } of placeholders) {
-      if (!decided.some((finding) => finding.start < end && finding.end > start)) this.edit(start, end, value);
+      if (end > reached) break;
+      if (value === null) this.rules.onStranger();
+      else if (!findings.some((finding) => finding.start < end && finding.end > start)) this.edit(start, end, value);
     }
     return reached;
   }
 
-  /** Returns up to where the text is decided by it. */
-  private take(finding: Finding, isLast: boolean, to: number): number {
+  /** Where it ends, of one that is decided and goes on; else null. */
+  private take(finding: Finding, isLast: boolean): number | null {
     const isAcross = this.isJson === true && placeInArguments(inner, finding, this.quotes) === 'across';
     const text = this.rules.decide(finding, this.isRewritable && !isAcross);
     if (text !== null) this.edit(finding.start, finding.end, text);
-    if (!finding.isOpen || isLast) return finding.end;
+    if (!finding.isOpen || isLast) return null;
     this.open = { finding, isCut: text !== null };
-    return to;
+    return finding.end;
   }
 
   private edit(from: number, to: number, text: string): void {
     const [start, end] = this.inLane(from, to, this.isJson === true);
-    const isBare = this.isJson === true && (this.quotes + inner.quotesBefore(from)) % 2 === 0;
+    const isBare = text !== '' && this.isJson === true && (this.quotes + inner.quotesBefore(from)) % 2 === 0;
     const written = this.isJson !== true ? text : isBare ? JSON.stringify(text) : escapeText(text, 1);
     this.edits.push({ start, end, text: written });
-  }
-
-  private cut(from: number, to: number, isJson: boolean): void {
-    const [start, end] = this.inLane(from, to, isJson);
-    this.edits.push({ start, end, text: '' });
   }
 
   private inLane(from: number, to: number, isJson: boolean): [number, number] {
@@ -177,4 +183,21 @@ function characterStart(bytes: Buffer, offset: number): number {
   let at = offset;
   while (at > 0 && ((bytes[at] as number) & 0xc0) === 0x80) at -= 1;
   return at;
+}
+
+/** The greatest place up to `reached` that lies in none of these. */
+function beforeAny(
+  places: readonly { readonly start: number; readonly end: number; readonly isOpen?: boolean }[],
+  reached: number,
+): number {
+  let place = reached;
+  for (let moved = true; moved; ) {
+    moved = false;
+    for (const { start, end, isOpen } of places) {
+      if (isOpen === true || start >= place || end <= place) continue;
+      place = start;
+      moved = true;
+    }
+  }
+  return place;
 }

@@ -69,8 +69,10 @@ export class StreamScreen implements LaneRules {
       if (this.tally.blocked !== null) this.endedBy = 'finding';
       if (this.endedBy !== null) return NOTHING;
     }
-    if (this.queuedBytes > QUEUE_BYTES_MAX || this.lines.restBytes > EVENT_BYTES_MAX) this.overflow();
-    return this.passed();
+    const pieces = this.passed();
+    if (this.queuedBytes <= QUEUE_BYTES_MAX && this.lines.restBytes <= EVENT_BYTES_MAX) return pieces;
+    this.overflow();
+    return [...pieces, ...this.passed()];
   }
 
   /** All that is left: the stream is over. `isWhole`: no event of it is missing its end. */
@@ -89,8 +91,13 @@ export class StreamScreen implements LaneRules {
     return action === 'mask' ? this.screen.maskOf(finding) : null;
   }
 
-  onStrangers(count: number): void {
-    this.tally.unrestored += count;
+  onStranger(): void {
+    this.tally.unrestored += 1;
+  }
+
+  onTooMany(): void {
+    this.tally.miss('too_large');
+    if (this.compiled.onFailure === 'refuse') this.endedBy = 'unscreened';
   }
 
   private take(event: EventBytes): void {

@@ -2,7 +2,7 @@
 
 import { type CompiledPolicy, compilePolicy } from '../../src/domain/guardrails/compile-policy.ts';
 import { ENTITY_NAMES } from '../../src/domain/guardrails/entities.ts';
-import type { Finding } from '../../src/domain/guardrails/finding.ts';
+import { type Finding, resolveOverlaps } from '../../src/domain/guardrails/finding.ts';
 import type { Policy, Rule } from '../../src/domain/guardrails/policy.ts';
 import { scanText } from '../../src/domain/guardrails/scan-text.ts';
 
@@ -54,8 +54,11 @@ export function findingsIn(compiled: CompiledPolicy, text: string | Uint8Array):
   return findings;
 }
 
-/** Entity and text of each. */
+/** Entity and text of each that counts. */
 export function foundIn(compiled: CompiledPolicy, text: string): (readonly [entity: string, value: string])[] {
   const bytes = Buffer.from(text);
-  return findingsIn(compiled, bytes).map(({ entity, start, end }) => [entity, bytes.toString('utf8', start, end)]);
+  return resolveOverlaps(findingsIn(compiled, bytes)).map(({ entity, start, end }) => [
+    entity,
+    bytes.toString('utf8', start, end),
+  ]);
 }

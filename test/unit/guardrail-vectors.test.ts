@@ -7,12 +7,12 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { composeIBAN, countrySpecs, isValidIBAN } from 'ibantools';
-import examples from 'libphonenumber-js/examples.mobile.json' with { type: 'json' };
+import examples from 'libphonenumber-js/examples.mobile.json';
 import { getCountryCallingCode, isValidPhoneNumber } from 'libphonenumber-js/max';
 import validator from 'validator';
 import { ENTITY_NAMES, type EntityName } from '../../src/domain/guardrails/entities.ts';
 import { compiledOf, foundIn, ruleOf } from '../support/guardrail-policies.ts';
-import { SHARED_ASSETS } from '../support/shared-assets.ts';
+import { sharedAssets } from '../support/shared-assets.ts';
 
 /** What a detector found of what is there. */
 interface Figures {
@@ -70,10 +70,9 @@ function presidioRows(file: string): (readonly [string, number])[] {
   return [...rows].map(([, text = '', count]) => [text.replaceAll(/\\(.)/g, '$1'), Number(count)]);
 }
 
-const directory = SHARED_ASSETS === null ? null : join(SHARED_ASSETS, 'guardrails', 'presidio');
-const isThere = directory !== null && existsSync(directory);
+const directory = sharedAssets('guardrails', 'presidio');
 
-test('Presidio’s tables', isThere ? {} : { skip: 'the shared assets are not beside this clone' }, () => {
+test('Presidio’s tables', directory !== null ? {} : { skip: 'the shared assets are not beside this clone' }, () => {
   const found = Object.fromEntries(
     Object.entries(PRESIDIO).map(([name, entity]) => [
       entity,
@@ -144,11 +143,16 @@ describe('oracles', () => {
   const pick = (characters: string, count: number): string =>
     Array.from({ length: count }, () => characters[random(characters.length)] ?? '').join('');
 
-  test('libphonenumber says the same of random numbers', () => {
-    for (let run = 0; run < 3_000; run += 1) {
+  test('libphonenumber says nearly the same of random numbers', () => {
+    // It also takes off a country's own prefix where one is written behind the code; here only a zero is.
+    let [expected, found, extra] = [0, 0, 0];
+    for (let run = 0; run < 5_000; run += 1) {
       const number = `+${1 + random(998)}${pick('0123456789', 4 + random(9))}`;
-      assert.equal(countIn('phone', ` ${number} `) === 1, isValidPhoneNumber(number), number);
+      const isFound = countIn('phone', ` ${number} `) === 1;
+      if (!isValidPhoneNumber(number)) extra += isFound ? 1 : 0;
+      else [expected, found] = [expected + 1, found + (isFound ? 1 : 0)];
     }
+    assert.deepEqual({ expected, found, extra }, KEPT['libphonenumber']?.['random_phone']);
   });
 
   test('validator says the same of random cards that have a brand', () => {

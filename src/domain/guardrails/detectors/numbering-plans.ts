@@ -23,9 +23,17 @@ export function isNumberInPlan(digits: string): boolean {
   for (let length = 1; length <= CALLING_CODE_DIGITS_MAX; length += 1) {
     const plansOfCode = plansOf(digits.slice(0, length));
     // No calling code is the beginning of another.
-    if (plansOfCode.length > 0) return plansOfCode.some((plan) => isInPlan(plan, digits.slice(length)));
+    if (plansOfCode.length > 0) return isInAnyPlan(plansOfCode, digits.slice(length));
   }
   return false;
+}
+
+/** The zero that is dialled within a country is often written behind its code, too. */
+function isInAnyPlan(found: readonly Plan[], national: string): boolean {
+  return (
+    found.some((plan) => isInPlan(plan, national)) ||
+    (national.startsWith('0') && found.some((plan) => isInPlan(plan, national.slice(1))))
+  );
 }
 
 function isInPlan({ general, types }: Plan, national: string): boolean {

@@ -23,6 +23,8 @@ interface DialectCase {
   readonly whole: ScriptedReply;
   readonly wholePico: bigint;
   readonly withoutUsage: ScriptedReply;
+  /** A whole reply that says a word which a guardrail blocks. */
+  readonly blocked: ScriptedReply;
   /** Begins as a reply does and is never whole: no usage has come. */
   readonly begun: ScriptedReply;
   /** Usage has come, the end has not. */
@@ -35,6 +37,7 @@ interface DialectCase {
 
 const IMAGE_PICO = 40_000_000_000n;
 const TEXT = 'Hello there, friend.';
+const BLOCKED_WORD = 'plantedlemonade';
 const USAGE = { input: 40, cached: 0, output: 3 } as const;
 const json = (body: string): ScriptedReply => ({ headers: [['content-type', 'application/json']], body });
 const stream = (...events: readonly string[]): ScriptedReply => ({
@@ -72,6 +75,7 @@ const DIALECTS: readonly DialectCase[] = [
     whole: stream(CHAT_TEXT, CHAT_STOP, CHAT_REPORT, 'data: [DONE]\n\n'),
     wholePico: expectedCostPico(USAGE),
     withoutUsage: stream(CHAT_TEXT, CHAT_STOP, 'data: [DONE]\n\n'),
+    blocked: json(`{"choices":[{"index":0,"message":{"content":"${BLOCKED_WORD}"}}],"usage":${CHAT_USAGE}}`),
     begun: stream(CHAT_TEXT),
     begunWithUsage: stream(CHAT_TEXT, CHAT_REPORT),
     counted: true,
@@ -87,6 +91,9 @@ const DIALECTS: readonly DialectCase[] = [
     ),
     wholePico: expectedCostPico(USAGE),
     withoutUsage: stream(RESPONSES_TEXT, 'data: {"type":"response.completed","response":{"id":"resp_1"}}\n\n'),
+    blocked: stream(
+      `data: {"type":"response.completed","response":{"id":"resp_1","usage":${PLAIN_USAGE},"note":"${BLOCKED_WORD}"}}\n\n`,
+    ),
     begun: stream(RESPONSES_TEXT),
     // Its usage comes with its last event: only a document can be cut after it.
     begunWithUsage: json(
@@ -108,6 +115,7 @@ const DIALECTS: readonly DialectCase[] = [
     whole: stream(MESSAGES_TEXT, MESSAGES_REPORT, MESSAGES_STOP),
     wholePico: expectedCostPico(USAGE),
     withoutUsage: stream(MESSAGES_TEXT, MESSAGES_STOP),
+    blocked: json(`{"content":[{"type":"text","text":"${BLOCKED_WORD}"}],"usage":${PLAIN_USAGE}}`),
     begun: stream(MESSAGES_TEXT),
     begunWithUsage: stream(MESSAGES_TEXT, MESSAGES_REPORT),
     counted: true,
@@ -120,6 +128,7 @@ const DIALECTS: readonly DialectCase[] = [
     whole: stream(IMAGE_PARTIAL, IMAGE_DONE, IMAGE_PARTIAL, IMAGE_DONE),
     wholePico: 2n * IMAGE_PICO,
     withoutUsage: json('{"created":1}'),
+    blocked: json(`{"data":[{"b64_json":"aGk="},{"revised_prompt":"${BLOCKED_WORD}","b64_json":"aGk="}]}`),
     begun: stream(IMAGE_PARTIAL),
     begunWithUsage: stream(IMAGE_DONE),
     counted: false,
@@ -144,6 +153,7 @@ const DIALECTS: readonly DialectCase[] = [
     whole: json(`{"answers":{},"usage":${PLAIN_USAGE}}`),
     wholePico: 40n * 42_000n,
     withoutUsage: json('{"answers":{}}'),
+    blocked: json(`{"answers":{"q":{"why":"${BLOCKED_WORD}"}},"usage":${PLAIN_USAGE}}`),
     begun: json('{"answers":{"q":'),
     begunWithUsage: json(`{"usage":${PLAIN_USAGE},"answers":{"q":`),
     counted: false,
@@ -164,6 +174,8 @@ function scriptOf(dialect: DialectCase, outcome: Outcome): Script | null {
       return dialect.whole;
     case 'completed_without_usage':
       return dialect.withoutUsage;
+    case 'output_blocked':
+      return dialect.blocked;
     case 'refused':
       return { instead: 'reset' };
     case 'connect_failed':
@@ -369,7 +381,12 @@ function configuration(upstreamUrl: string, nobodysPort: number): string {
       .replaceAll('provider: upstream', 'provider: nowhere');
   const provider = `  - { id: nowhere, base_url: http://127.0.0.1:${nobodysPort}, api_key: sk-nobody, auth: bearer }\n`;
   const yaml = testConfiguration({ upstreamUrl, models: MODELS });
-  return yaml.replace('models:\n', `${provider}models:\n${elsewhere(yaml)}`);
+  const guardrails = `guardrails:
+  - { name: lemonade, rules: [{ id: words, words: [${BLOCKED_WORD}], stage: output, action: block }] }
+`;
+  return `${guardrails}${yaml
+    .replace('models:\n', `${provider}models:\n${elsewhere(yaml)}`)
+    .replace(/( {2}- slug: (?:acme|free)\n)/g, '$1    guardrails: { policy: lemonade }\n')}`;
 }
 
 interface Sent {

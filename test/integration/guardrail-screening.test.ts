@@ -1,0 +1,406 @@
+// Guardrails on the path of a request, over real sockets: what the provider sees, what the client gets, what is
+// recorded and charged, and that no value that was found is anywhere afterwards.
+
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { type FakeUpstream, type Script, type ScriptedReply, startFakeUpstream } from '../support/fake-upstream.ts';
+import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { GENERATION_ROUTES } from '../support/generation-routes.ts';
+import { type HttpAnswer, httpCall } from '../support/http-call.ts';
+import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
+import { KEYS, testConfiguration } from '../support/test-configuration.ts';
+import { waitFor } from '../support/waiting.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+
+const MAIL = 'planted.person@planted-domain.example';
+const SECRET = 'plantedsesame';
+const GUARDRAILS = `guardrails:
+  - name: main
+    rules:
+      - { id: people, detect: [email], stage: input, action: cloak }
+      - { id: doors, words: [${SECRET}], stage: both, action: block }
+      - { id: internal, words: [plantedfalcon], stage: both, action: mask, label: "[internal]" }
+`;
+const TEXT_APIS = ['chat_completions', 'responses', 'messages', 'count_tokens'] as const;
+const MODELS = [
+  { id: 'sim/small', providerModel: 'small', outputCap: 4_096, apis: TEXT_APIS },
+  { id: 'sim/image', providerModel: 'image', outputCap: null, kind: 'image', apis: ['images'] },
+  { id: 'sim/judge', providerModel: 'judge', outputCap: null, kind: 'evaluation', apis: ['systemone'] },
+  { id: 'sim/embedding', providerModel: 'embedding', outputCap: null, kind: 'embedding', apis: ['embeddings'] },
+] as const;
+
+const CHAT_USAGE = { prompt_tokens: 40, completion_tokens: 3, total_tokens: 43 };
+const json = (body: Json): ScriptedReply => ({
+  headers: [['content-type', 'application/json']],
+  body: JSON.stringify(body),
+});
+const stream = (...events: readonly string[]): ScriptedReply => ({
+  headers: [['content-type', 'text/event-stream']],
+  body: events.join(''),
+  framing: 'chunked',
+});
+const chunk = (delta: Json): string => `data: ${JSON.stringify({ choices: [{ index: 0, delta }] })}\n\n`;
+const messagesEvent = (data: Json): string => `event: ${String(data['type'])}\ndata: ${JSON.stringify(data)}\n\n`;
+
+let upstream: FakeUpstream;
+let tollgate: Tollgate;
+let ledger: LedgerView;
+/** What the provider answers, given the body that it got. */
+let answer: (body: string) => Script = () => json({ choices: [] });
+
+before(async () => {
+  upstream = await startFakeUpstream(({ body }) => answer(body.toString()));
+  const yaml = testConfiguration({ upstreamUrl: upstream.url, models: MODELS });
+  tollgate = await startTollgate({
+    clickhouse: 'away',
+    configurationYaml: `${GUARDRAILS}${yaml.replace('  - slug: acme\n', '  - slug: acme\n    guardrails: { policy: main }\n')}`,
+  });
+  ledger = openLedgerView(tollgate.postgresUrl);
+});
+after(async () => {
+  await ledger?.close();
+  await tollgate?.stop();
+  await upstream?.close();
+});
+
+let labels = 0;
+async function ask(path: string, body: Json, key: string = KEYS.acme): Promise<HttpAnswer & { label: string }> {
+  labels += 1;
+  const label = `screened-${labels}`;
+  const headers = {
+    authorization: `Bearer ${key}`,
+    'content-type': 'application/json',
+    'x-client-request-id': label,
+    'anthropic-version': '2023-06-01',
+  };
+  const answered = await httpCall(`${tollgate.url}${path}`, { headers, body: JSON.stringify(body), isOffFormat: true });
+  return { ...answered, label };
+}
+
+const chat = (content: string, more: Json = {}): Json => ({
+  model: 'sim/small',
+  messages: [{ role: 'user', content }],
+  max_tokens: 50,
+  ...more,
+});
+
+const headersOf = ({ headers }: HttpAnswer): readonly unknown[] => [
+  headers['x-service-guardrail'],
+  headers['x-service-guardrail-count'],
+];
+
+async function recordOf(label: string): Promise<Json> {
+  const [row] = await waitFor(
+    `${label} to be posted`,
+    () =>
+      ledger.query(
+        `SELECT id::text, outcome, status, error_code, billing_status, usage_source, charge::text, guardrail, screening
+           FROM generations WHERE client_request_id = $1 AND outcome IS NOT NULL`,
+        [label],
+      ),
+    (rows) => rows.length === 1,
+  );
+  return row as unknown as Json;
+}
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
+
+describe('a request that is blocked', () => {
+  for (const { path, envelope, model, fields } of GENERATION_ROUTES) {
+    test(`${path}: 400 in its own envelope, not sent, free, recorded`, async () => {
+      const before = upstream.requests.length;
+      const blocked = await ask(path, {
+        model,
+        ...(JSON.parse(JSON.stringify(fields).replace(/"(hi|a cat|a text)"/, `"say ${SECRET}"`)) as Json),
+        user: `the ${SECRET}`,
+        ...(path === '/v1/messages' ? { max_tokens: 5 } : {}),
+      });
+      assert.equal(blocked.status, 400, blocked.body.toString());
+      const body = JSON.parse(blocked.body.toString()) as Json;
+      assert.deepEqual(body['guardrail'], { policy: 'main', rule: 'doors', entity: 'words', stage: 'input' });
+      const error = (envelope === 'systemone' ? body['detail'] : body['error']) as Json;
+      assert.equal(error['code'], 'guardrail_blocked');
+      assert.equal(error[envelope === 'systemone' ? 'error_type' : 'type'], 'invalid_request_error');
+      assert.equal(headersOf(blocked)[0], 'blocked');
+      assert.equal(upstream.requests.length, before);
+      assert.ok(!blocked.body.includes(SECRET));
+      const record = await recordOf(blocked.label);
+      assert.equal(record['outcome'], 'refused');
+      assert.equal(record['guardrail'], 'doors');
+      assert.equal(record['charge'], null);
+      assert.equal((record['screening'] as { input: { action: string } }).input.action, 'blocked');
+    });
+  }
+
+  test('a form is one too', async () => {
+    const boundary = 'b0undary';
+    const part = (name: string, value: string): string =>
+      `--${boundary}\r\ncontent-disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`;
+    const image = `--${boundary}\r\ncontent-disposition: form-data; name="image"; filename="a.png"\r\n\r\nPNG\r\n`;
+    const form = (prompt: string): string =>
+      `${part('model', 'sim/image')}${part('prompt', prompt)}${image}--${boundary}--\r\n`;
+    const headers = {
+      authorization: `Bearer ${KEYS.acme}`,
+      'content-type': `multipart/form-data; boundary=${boundary}`,
+    };
+    const call = (prompt: string): Promise<HttpAnswer> =>
+      httpCall(`${tollgate.url}/v1/images/edits`, { headers, body: form(prompt), isOffFormat: true });
+    assert.equal((await call(`a ${SECRET}`)).status, 400);
+    answer = () => json({ data: [{ b64_json: 'aGk=' }] });
+    assert.equal((await call('a plantedfalcon in the sun')).status, 200);
+    assert.ok(upstream.requests.at(-1)?.body.toString().includes('a [internal] in the sun'));
+  });
+});
+
+describe('what is found and not blocked', () => {
+  test('nothing: the bytes of both sides are as they came', async () => {
+    const body = `{"model" : "sim/small", "messages":[{"role":"user","content":"h\\u0069"}],"max_tokens":5}`;
+    answer = () => ({ ...json({}), body: '{ "choices":[], "x":"\\u0041" }' });
+    const headers = { authorization: `Bearer ${KEYS.acme}` };
+    const got = await httpCall(`${tollgate.url}/v1/chat/completions`, { headers, body, isOffFormat: true });
+    assert.equal(got.body.toString(), '{ "choices":[], "x":"\\u0041" }');
+    assert.equal(upstream.requests.at(-1)?.body.toString(), body.replace('sim/small', 'small'));
+    assert.deepEqual(headersOf(got), ['none', '0']);
+  });
+
+  test('a mask: only those bytes; with its count', async () => {
+    answer = () =>
+      json({ choices: [{ index: 0, message: { content: 'the plantedfalcon flies' } }], usage: CHAT_USAGE });
+    const got = await ask('/v1/chat/completions', chat('about plantedfalcon\n and \u0070lantedfalcon'));
+    assert.deepEqual(headersOf(got), ['masked', '3']);
+    assert.ok(upstream.requests.at(-1)?.body.toString().includes('"about [internal]\\n and [internal]"'));
+    assert.ok(got.body.toString().includes('the [internal] flies'));
+    const { screening } = await recordOf(got.label);
+    assert.deepEqual(screening, {
+      input: {
+        action: 'masked',
+        findings: [{ policy: 'main', version: 1, rule: 'internal', entity: 'words', action: 'mask', count: 2 }],
+      },
+      output: {
+        action: 'masked',
+        findings: [{ policy: 'main', version: 1, rule: 'internal', entity: 'words', action: 'mask', count: 1 }],
+      },
+    });
+  });
+
+  test('a request in another organization is not screened', async () => {
+    answer = () => json({ choices: [], usage: CHAT_USAGE });
+    const got = await ask('/v1/chat/completions', chat(`the ${SECRET}`), KEYS.other);
+    assert.equal(got.status, 200);
+    assert.deepEqual(headersOf(got), [undefined, undefined]);
+  });
+});
+
+describe('cloaking', () => {
+  const PLACEHOLDER = /TGE\d{12}/;
+
+  test('the provider sees a placeholder, the same in each turn; the client gets its value back', async () => {
+    const seen: string[] = [];
+    answer = (body) => {
+      const placeholder = PLACEHOLDER.exec(body)?.[0] ?? 'none';
+      seen.push(placeholder);
+      assert.ok(!body.includes(MAIL));
+      return json({
+        choices: [
+          {
+            index: 0,
+            message: {
+              content: `Written to ${placeholder}.`,
+              tool_calls: [
+                {
+                  id: 'c',
+                  type: 'function',
+                  function: { name: 'send', arguments: JSON.stringify({ to: placeholder }) },
+                },
+              ],
+            },
+          },
+        ],
+        usage: CHAT_USAGE,
+      });
+    };
+    for (let turn = 0; turn < 2; turn++) {
+      const got = await ask('/v1/chat/completions', chat(`Write to ${MAIL}, turn ${turn}`));
+      const { message } = (JSON.parse(got.body.toString()) as { choices: { message: Json }[] }).choices[0] ?? {
+        message: {},
+      };
+      assert.equal(message['content'], `Written to ${MAIL}.`);
+      const [call] = message['tool_calls'] as { function: { arguments: string } }[];
+      assert.deepEqual(JSON.parse(call?.function.arguments ?? ''), { to: MAIL });
+      assert.deepEqual(headersOf(got), ['cloaked', '1']);
+    }
+    assert.match(seen[0] ?? '', PLACEHOLDER);
+    assert.equal(seen[0], seen[1]);
+  });
+
+  test('in streamed text and arguments, whatever the pieces', async () => {
+    answer = (body) => {
+      const placeholder = PLACEHOLDER.exec(body)?.[0] ?? 'none';
+      const args = JSON.stringify({ to: placeholder });
+      return stream(
+        ...[...`To ${placeholder}!`].map((content) => chunk({ content })),
+        ...[...args].map((piece) => chunk({ tool_calls: [{ index: 0, function: { arguments: piece } }] })),
+        'data: {"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}\n\n',
+        `data: ${JSON.stringify({ choices: [], usage: CHAT_USAGE })}\n\n`,
+        'data: [DONE]\n\n',
+      );
+    };
+    const got = await ask(
+      '/v1/chat/completions',
+      chat(`Write to ${MAIL}`, { stream: true, stream_options: { include_usage: true } }),
+    );
+    let [content, args] = ['', ''];
+    for (const line of got.body.toString().split('\n')) {
+      if (!line.startsWith('data: {')) continue;
+      const { choices } = JSON.parse(line.slice(6)) as {
+        choices: { delta: { content?: string; tool_calls?: { function: { arguments: string } }[] } }[];
+      };
+      content += choices[0]?.delta.content ?? '';
+      args += choices[0]?.delta.tool_calls?.[0]?.function.arguments ?? '';
+    }
+    assert.equal(content, `To ${MAIL}!`);
+    assert.deepEqual(JSON.parse(args), { to: MAIL });
+    assert.ok(got.body.toString().endsWith('data: [DONE]\n\n'));
+    assert.equal((await recordOf(got.label))['outcome'], 'completed');
+  });
+});
+
+describe('a reply that is blocked', () => {
+  test('whole: the client gets 400, and the reply is charged', async () => {
+    answer = () => json({ choices: [{ index: 0, message: { content: `It is ${SECRET}` } }], usage: CHAT_USAGE });
+    const got = await ask('/v1/chat/completions', chat('tell'));
+    assert.equal(got.status, 400);
+    assert.deepEqual((JSON.parse(got.body.toString()) as Json)['guardrail'], {
+      policy: 'main',
+      rule: 'doors',
+      entity: 'words',
+      stage: 'output',
+    });
+    assert.deepEqual(headersOf(got), ['blocked', '1']);
+    const record = await recordOf(got.label);
+    assert.deepEqual(
+      [record['outcome'], record['billing_status'], record['usage_source'], record['status'], record['error_code']],
+      ['output_blocked', 'final', 'reported', 400, 'guardrail_blocked'],
+    );
+    assert.ok(BigInt(textOf(record['charge'])) > 0n);
+  });
+
+  const cut = (...events: readonly string[]): Script => {
+    const reply = stream(...events);
+    return { ...reply, fault: { kind: 'stall', afterBytes: Buffer.byteLength(reply.body) } };
+  };
+  const half = [SECRET.slice(0, 6), SECRET.slice(6)] as const;
+  const STREAMS = [
+    {
+      path: '/v1/chat/completions',
+      body: chat('tell', { stream: true }),
+      reply: cut(chunk({ content: 'It is ' }), chunk({ content: half[0] }), chunk({ content: `${half[1]} now` })),
+      ending:
+        /data: \{"error":\{"message":"[^"]+","type":"invalid_request_error","code":"guardrail_blocked"[^\n]+\n\n$/,
+    },
+    {
+      path: '/v1/messages',
+      body: chat('tell', { stream: true }),
+      reply: cut(
+        messagesEvent({
+          type: 'message_start',
+          message: { id: 'm', content: [], usage: { input_tokens: 5, output_tokens: 1 } },
+        }),
+        messagesEvent({ type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } }),
+        messagesEvent({
+          type: 'content_block_delta',
+          index: 0,
+          delta: { type: 'text_delta', text: `It is ${half[0]}` },
+        }),
+        messagesEvent({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: `${half[1]} now` } }),
+      ),
+      ending: /event: error\ndata: \{"type":"error","error":\{"type":"invalid_request_error"[^\n]+\n\n$/,
+    },
+    {
+      path: '/v1/responses',
+      body: { model: 'sim/small', input: 'tell', max_output_tokens: 50, stream: true },
+      reply: cut(
+        messagesEvent({ type: 'response.created', response: { id: 'resp_1', instructions: null } }),
+        messagesEvent({
+          type: 'response.output_text.delta',
+          output_index: 0,
+          content_index: 0,
+          delta: `It is ${half[0]}`,
+        }),
+        messagesEvent({
+          type: 'response.output_text.delta',
+          output_index: 0,
+          content_index: 0,
+          delta: `${half[1]} now`,
+        }),
+      ),
+      ending: /event: response.failed\ndata: \{"type":"response.failed"[^\n]+"code":"invalid_prompt"[^\n]+\n\n$/,
+    },
+  ] as const;
+  for (const { path, body, reply, ending } of STREAMS) {
+    test(`${path}: the stream ends with the dialect’s own error, and what was produced is charged`, async () => {
+      answer = () => reply;
+      const got = await ask(path, body);
+      const text = got.body.toString();
+      assert.equal(got.status, 200);
+      assert.ok(got.complete);
+      assert.match(text, ending);
+      assert.ok(!text.includes('[DONE]') && !text.includes(half[0]) && !text.includes(half[1]), text);
+      const record = await recordOf(got.label);
+      assert.deepEqual(
+        [record['outcome'], record['billing_status'], record['usage_source'], record['error_code']],
+        ['output_blocked', 'final', 'counted', 'guardrail_blocked'],
+      );
+      assert.ok(BigInt(textOf(record['charge'])) > 0n);
+    });
+  }
+});
+
+describe('afterwards', () => {
+  test('GET /v1/generation says what each stage did', async () => {
+    const got = await ask('/v1/chat/completions', chat(`the ${SECRET}`));
+    const { id } = await recordOf(got.label);
+    const shown = await httpCall(`${tollgate.url}/v1/generation?id=${String(id)}`, {
+      headers: { authorization: `Bearer ${KEYS.acme}` },
+    });
+    const { guardrail } = JSON.parse(shown.body.toString()) as { guardrail: Json };
+    assert.deepEqual((guardrail['input'] as Json)['action'], 'blocked');
+  });
+
+  test('a value that was found is in no log, spool, table or metric', async () => {
+    const planted = [MAIL, SECRET, 'planted.person', 'plantedfalcon'];
+    const isRule = (text: string): boolean => text.includes('doors');
+    const texts: [string, string][] = [['output', tollgate.output()]];
+    texts.push(['metrics', (await httpCall(`${tollgate.adminUrl}/metrics`)).body.toString()]);
+    for (const file of filesIn(tollgate.dataDir)) texts.push([file, readFileSync(file, 'latin1')]);
+    const tables = await ledger.query(
+      `SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'public'`,
+      [],
+    );
+    for (const { name } of tables) {
+      const rows = await ledger.query(`SELECT t::text AS row FROM "${String(name)}" t`, []);
+      // The policy itself has its words.
+      texts.push([
+        String(name),
+        rows
+          .map(({ row }) => String(row))
+          .filter((row) => !isRule(row) || !row.includes('words'))
+          .join('\n'),
+      ]);
+    }
+    for (const [where, text] of texts)
+      for (const value of planted) assert.ok(!text.includes(value), `${value} is in ${where}`);
+  });
+});
+
+function filesIn(directory: string): string[] {
+  return readdirSync(directory).flatMap((name) => {
+    const path = join(directory, name);
+    const found = statSync(path, { throwIfNoEntry: false });
+    if (found === undefined) return [];
+    return found.isDirectory() ? filesIn(path) : found.isFile() ? [path] : [];
+  });
+}

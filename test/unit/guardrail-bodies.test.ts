@@ -1,0 +1,238 @@
+// Whole bodies that are screened: the same is found however JSON spells it, only what was found changes, placeholders
+// become their values again, and what is signed, named or encoded stays as it is.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { type CompiledPolicy, compilePolicy } from '../../src/domain/guardrails/compile-policy.ts';
+import { DecodedText } from '../../src/domain/guardrails/decoded-text.ts';
+import { RestorableValues } from '../../src/domain/guardrails/placeholders.ts';
+import type { Rule } from '../../src/domain/guardrails/policy.ts';
+import { type Cloaking, type ScreenedWhole, screenWhole } from '../../src/domain/guardrails/screen-whole.ts';
+import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
+import type { Dialect } from '../../src/generation/dialects/dialect.ts';
+import { messages } from '../../src/generation/dialects/messages.ts';
+import { responses } from '../../src/generation/dialects/responses.ts';
+import { applyEdits } from '../../src/generation/request/edits.ts';
+import { agentRequests } from '../support/agent-requests.ts';
+import { howMany } from '../support/at-length.ts';
+import { policyOf, ruleOf } from '../support/guardrail-policies.ts';
+import { loadRecordedExchanges } from '../support/recorded-exchanges.ts';
+
+const RUNS = howMany({ short: 300, long: 20_000 });
+const SCOPES = { key: Buffer.alloc(32, 3), apiKeyId: 'key', conversation: '' };
+const NO_CLOAKING: Cloaking = { scopes: null, values: null };
+const DIALECTS = [
+  [chatCompletions, 'chat'],
+  [responses, 'responses'],
+  [messages, 'messages'],
+] as const;
+
+function compiled(rules: readonly Rule[], onFailure: 'refuse' | 'pass' = 'refuse'): CompiledPolicy {
+  const found = compilePolicy([policyOf(rules, { onFailure })], 'chat_completions');
+  assert.ok(found !== null);
+  return found;
+}
+
+const MASK = compiled([ruleOf({ action: 'mask', label: '[x]', detect: ['email', 'card'], words: ['Falcon'] })]);
+const CLOAK = compiled([
+  ruleOf({ action: 'cloak', stages: ['input'], detect: ['email', 'card', 'phone'], words: ['Öl "x"', 'C:\\a'] }),
+]);
+
+function screened(
+  dialect: Dialect,
+  stage: 'input' | 'output',
+  text: string | Buffer,
+  rules: CompiledPolicy,
+  cloaking = NO_CLOAKING,
+): { found: ScreenedWhole; text: string } {
+  const body = Buffer.from(text);
+  const found = screenWhole(rules, { stage, body, places: dialect.texts, parts: null }, cloaking);
+  return { found, text: Buffer.concat(applyEdits(body, found.edits)).toString() };
+}
+
+const TEXT = fc
+  .array(
+    fc.oneof(
+      fc.constantFrom(
+        'ada@acme.test',
+        'Ada@Acme.test',
+        '4111 1111 1111 1111',
+        'Falcon',
+        '+49 30 901820',
+        'Öl "x"',
+        'C:\\a',
+      ),
+      fc.constantFrom(' ', '\n', '"', '\\', '@', '/', 'TG', 'TGE123456789012', '😀', '\u0000', '{', 'n'),
+      fc.string({ unit: 'grapheme', maxLength: 5 }),
+    ),
+    { maxLength: 8 },
+  )
+  .map((parts) => parts.join(''));
+
+/** As JSON, with any of its characters written as escapes. */
+function spelt(value: unknown, bits: readonly boolean[]): string {
+  let at = 0;
+  return JSON.stringify(value).replace(/"(?:[^"\\]|\\.)*"/g, (string) => {
+    const text = JSON.parse(string) as string;
+    const characters = [...text].map((character) => {
+      at += 1;
+      const plain = JSON.stringify(character).slice(1, -1);
+      if (bits[at % Math.max(1, bits.length)] !== true) return plain === '/' ? '\\/' : plain;
+      return character
+        .split('')
+        .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+        .join('');
+    });
+    // Names of fields are known by their plain spelling.
+    return /^[a-z_]+$/.test(text) ? string : `"${characters.join('')}"`;
+  });
+}
+
+const chatOf = (content: string, args: unknown) => ({
+  model: 'm',
+  messages: [
+    { role: 'user', content },
+    {
+      role: 'assistant',
+      content: null,
+      tool_calls: [{ id: 'a', type: 'function', function: { name: 'f', arguments: JSON.stringify(args) } }],
+    },
+  ],
+});
+
+describe('a screened body', () => {
+  test('the same is found and written, however it is spelt', () => {
+    fc.assert(
+      fc.property(TEXT, TEXT, fc.array(fc.boolean(), { minLength: 1, maxLength: 40 }), (content, value, bits) => {
+        const request = chatOf(content, { value, n: [1] });
+        const plain = screened(chatCompletions, 'input', JSON.stringify(request), MASK);
+        const other = screened(chatCompletions, 'input', spelt(request, bits), MASK);
+        assert.deepEqual(JSON.parse(other.text), JSON.parse(plain.text));
+        assert.deepEqual(other.found.report, plain.found.report);
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  test('placeholders become their values again', () => {
+    fc.assert(
+      fc.property(TEXT, TEXT, (content, value) => {
+        const request = chatOf(content, { value });
+        const sent = screened(chatCompletions, 'input', JSON.stringify(request), CLOAK, {
+          scopes: SCOPES,
+          values: null,
+        });
+        const reply = {
+          choices: (JSON.parse(sent.text) as typeof request).messages.map((message, index) => ({ index, message })),
+        };
+        const values = new RestorableValues(sent.found.restorable);
+        const got = screened(chatCompletions, 'output', JSON.stringify(reply), CLOAK, { scopes: null, values });
+        const expected = { choices: request.messages.map((message, index) => ({ index, message })) };
+        assert.deepEqual(JSON.parse(got.text), expected);
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  test('decoded text leads back to the bytes that spell it', () => {
+    fc.assert(
+      fc.property(TEXT, fc.array(fc.boolean(), { minLength: 1, maxLength: 20 }), (text, bits) => {
+        const source = Buffer.from(spelt([`${text}A`], bits).slice(2, -2));
+        const decoded = new DecodedText();
+        decoded.decode(source, 0, source.length);
+        const bytes = Buffer.from(`${text}A`.toWellFormed());
+        assert.ok(decoded.bytes.subarray(0, decoded.length).equals(bytes));
+        let at = 0;
+        for (const character of `${text}A`.toWellFormed()) {
+          const end = at + Buffer.byteLength(character);
+          const raw = source.toString('utf8', decoded.sourceStart(at), decoded.sourceAfter(end));
+          assert.equal((JSON.parse(`"${raw}"`) as string).toWellFormed(), character);
+          at = end;
+        }
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  test('a name is masked so that no two become one; a number in the place of a string', () => {
+    const body = {
+      messages: [{ content: 'x' }],
+      metadata: { 'a@acme.test': 1, 'b@acme.test': 2, card: 4111111111111111 },
+    };
+    const { text } = screened(chatCompletions, 'input', JSON.stringify(body), MASK);
+    assert.deepEqual((JSON.parse(text) as typeof body).metadata, { '[x]#1': 1, '[x]#2': 2, card: '[x]' });
+    const inArguments = screened(
+      chatCompletions,
+      'input',
+      JSON.stringify(chatOf('', { card: 4111111111111111 })),
+      MASK,
+    ).text;
+    assert.ok(inArguments.includes(JSON.stringify(JSON.stringify({ card: '[x]' }))));
+  });
+
+  test('what is signed, named or encoded is not rewritten: it is told, or refused', () => {
+    const mail = 'ada@acme.test';
+    const body = JSON.stringify({
+      model: mail,
+      messages: [
+        {
+          role: 'assistant',
+          content: [
+            { type: 'thinking', thinking: `to ${mail}`, signature: mail },
+            { type: 'redacted_thinking', data: mail },
+            { type: 'tool_use', id: mail, name: 'send', input: {} },
+            { type: 'image', source: { type: 'base64', media_type: 'image/png', data: mail } },
+          ],
+        },
+      ],
+    });
+    const rules = [ruleOf({ action: 'mask', detect: ['email'] })];
+    const passed = screened(messages, 'input', body, compiled(rules, 'pass'));
+    assert.equal(passed.text, body);
+    assert.deepEqual([passed.found.report.action, passed.found.report.unrewritten], ['flagged', 1]);
+    assert.notEqual(screened(messages, 'input', body, compiled(rules, 'refuse')).found.blocked, null);
+  });
+
+  test('an object that names two types is read as either', () => {
+    const body =
+      '{"messages":[{"role":"user","content":[{"type":"redacted_thinking","data":"Falcon","type":"text"}]}]}';
+    assert.ok(
+      screened(messages, 'input', body, compiled([ruleOf({ action: 'block', words: ['Falcon'] })])).found.blocked !==
+        null,
+    );
+  });
+
+  test('logprobs of a text that was changed are left out', () => {
+    const reply = (content: string): string =>
+      JSON.stringify({
+        choices: [{ index: 0, logprobs: { content: [{ token: 'Fal' }, { token: 'con' }] }, message: { content } }],
+      });
+    assert.ok(screened(chatCompletions, 'output', reply('a Falcon'), MASK).text.includes('"logprobs":null'));
+    assert.ok(screened(chatCompletions, 'output', reply('a hawk'), MASK).text.includes('"token":"Fal"'));
+  });
+
+  const NEVER = compiled([ruleOf({ action: 'mask', words: ['zzqqzzqqzz'], detect: ['iban', 'jwt'] })], 'pass');
+  for (const [dialect, format] of DIALECTS) {
+    const exchanges = loadRecordedExchanges(format);
+    test(`${exchanges.length} recorded ${format} exchanges: nothing found, nothing changed`, () => {
+      for (const { requestBody, responseBody, stream, name } of exchanges) {
+        const isJson = requestBody !== null && requestBody.length > 0;
+        if (isJson) assert.equal(screened(dialect, 'input', requestBody, NEVER).found.edits.length, 0, name);
+        if (!stream) assert.equal(screened(dialect, 'output', responseBody, NEVER).found.edits.length, 0, name);
+      }
+    });
+  }
+
+  test('the requests of agents: every string of a name that no table knows is screened', () => {
+    for (const { url, body, name } of agentRequests()) {
+      const dialect = url.includes('responses') ? responses : url.includes('chat') ? chatCompletions : messages;
+      const planted = JSON.stringify({ ...body, unknown: { deep: ['Falcon'] } });
+      const { found } = screened(dialect, 'input', planted, MASK);
+      assert.ok(
+        found.report.findings?.some(({ entity }) => entity === 'words'),
+        name,
+      );
+    }
+  });
+});

@@ -296,13 +296,9 @@ function createServer(
         isDraining: () => server.draining,
       },
       findGenerations: (params) => listGenerationsByClientRequestId(postgres, params),
-      identity: createIdentityStore(postgres, { masterKey: config.masterKey }),
-      billing: createBillingStore(postgres, { masterKey: config.masterKey }),
+      ...storesOf(postgres, config),
       webhookTargets: { allowHttp: config.webhookAllowHttp, allowPrivate: config.webhookAllowPrivate },
-      routing: createRoutingStore(postgres),
-      guardrails: createGuardrailStore(postgres, { masterKey: config.masterKey }),
       guardrailsInForce: (organizationId) => held.guardrails.policiesOf(organizationId),
-      catalogStore: createCatalogStore(postgres, { masterKey: config.masterKey }),
       reports,
       previewRoute: createRoutePreview({ postgres, previewer, catalog: () => catalog.serving }),
       publicUrl: config.publicUrl,
@@ -340,6 +336,17 @@ function createServer(
   });
   watchEventLoop(metrics);
   return server;
+}
+
+/** What the control plane reads and changes. */
+function storesOf(postgres: Postgres, { masterKey }: CompleteConfig) {
+  return {
+    identity: createIdentityStore(postgres, { masterKey }),
+    billing: createBillingStore(postgres, { masterKey }),
+    routing: createRoutingStore(postgres),
+    guardrails: createGuardrailStore(postgres, { masterKey }),
+    catalogStore: createCatalogStore(postgres, { masterKey }),
+  };
 }
 
 /** Reasons why this process cannot admit requests. */

@@ -82,8 +82,9 @@ describe('the file', () => {
     const put = entries.find(
       ({ action, target }) => action === 'guardrail_policy.put' && (target as Json)['id'] === 'watch',
     );
-    assert.equal((put?.['actor'] as Json)['label'], 'configuration file');
-    assert.equal((put?.['after'] as Json)['version'], 1);
+    assert.ok(put !== undefined);
+    assert.equal((put['actor'] as Json)['label'], 'configuration file');
+    assert.equal((put['after'] as Json)['version'], 1);
   });
 });
 

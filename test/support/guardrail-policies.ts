@@ -1,7 +1,6 @@
 // Guardrail policies for tests of detectors and of those who act on findings.
 
 import { type CompiledPolicy, compilePolicy } from '../../src/domain/guardrails/compile-policy.ts';
-import { ENTITY_NAMES } from '../../src/domain/guardrails/entities.ts';
 import { type Finding, resolveOverlaps } from '../../src/domain/guardrails/finding.ts';
 import type { Policy, Rule } from '../../src/domain/guardrails/policy.ts';
 import { scanText } from '../../src/domain/guardrails/scan-text.ts';
@@ -44,8 +43,6 @@ export function compiledOf(...rules: readonly Rule[]): CompiledPolicy {
   if (compiled === null) throw new Error('a policy without rules for chat completions');
   return compiled;
 }
-
-export const EVERYTHING = compiledOf(ruleOf({ detect: ENTITY_NAMES }));
 
 export function findingsIn(compiled: CompiledPolicy, text: string | Uint8Array): Finding[] {
   const bytes = Buffer.from(text);

@@ -213,7 +213,11 @@ export function sealedFor(policyId: string, detector: string): string {
 function withoutSecrets(definition: GuardrailDefinition): GuardrailDefinition {
   if (definition.external === undefined) return definition;
   const external = Object.fromEntries(
-    Object.entries(definition.external).map(([name, { secret: _, ...shown }]) => [name, shown]),
+    Object.entries(definition.external).map(([name, detector]) => {
+      const shown = { ...detector };
+      delete shown.secret;
+      return [name, shown];
+    }),
   );
   return { ...definition, external };
 }

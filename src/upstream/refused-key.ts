@@ -32,6 +32,10 @@ const WORDINGS: readonly KnownWording[] = [
   { status: 403, in: 'word', text: 'CONSUMER_INVALID' },
   { status: 403, in: 'word', text: 'CONSUMER_SUSPENDED' },
   { status: 403, in: 'word', text: 'SERVICE_DISABLED', means: 'scope' },
+  // Vertex AI: the account behind the token may not do this, or its project is not paid; messages contain the project.
+  { status: 403, in: 'word', text: 'IAM_PERMISSION_DENIED', means: 'scope' },
+  { status: 403, in: 'word', text: 'BILLING_DISABLED', means: 'billing' },
+  { status: 403, in: 'word', text: 'ACCESS_TOKEN_SCOPE_INSUFFICIENT', means: 'scope' },
   { status: 403, in: 'message', text: 'Permission denied: Consumer', means: 'scope' },
   { status: 403, in: 'message', text: "Method doesn't allow unregistered callers" },
   // xAI.
@@ -47,9 +51,13 @@ const WORDINGS: readonly KnownWording[] = [
   { status: 403, in: 'message', text: 'You have insufficient permissions for this operation', means: 'scope' },
   { status: 403, in: 'message', text: 'Project `', means: 'scope' },
   { status: 403, in: 'word', text: 'invalid_api_key' },
+  // Azure: the resource is closed to the network of this gateway.
+  { status: 403, in: 'message', text: 'Public access is disabled', means: 'scope' },
+  { status: 403, in: 'message', text: 'Access denied due to Virtual Network/Firewall rules', means: 'scope' },
   // OpenRouter.
   { status: 403, in: 'message', text: 'Key limit exceeded', means: 'billing' },
-  // AWS; the second message contains the account and the role.
+  // AWS; the last message contains the account and the role.
+  { status: 403, in: 'message', text: 'Authentication failed' },
   { status: 403, in: 'message', text: 'The security token included in the request' },
   { status: 403, in: 'message', text: 'User: arn:', means: 'scope' },
   // Many other providers.

@@ -12,6 +12,7 @@ import { syncDirectory, writeFileDurably } from '../storage/spool/durable-file.t
 import { holdSpool } from '../storage/spool/spool-hold.ts';
 import { completeConfig } from '../supervisor/complete-config.ts';
 import { findInstallationHolder } from '../supervisor/installation-lock.ts';
+import { DEMO_KEY_FILE } from '../supervisor/demo-key.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 import { type Command, type CommandContext, expectPositionals, parseArguments } from './command.ts';
 
@@ -30,6 +31,9 @@ export interface BackupManifest {
   readonly machine: string;
   readonly databasePassword: string;
 }
+
+/** Beside the database and the spool. The key of the demo is in no database, and its users go on with it. */
+export const KEPT_FILES: readonly string[] = ['secrets.json', DEMO_KEY_FILE];
 
 /** Written last: without it a directory is no backup. */
 export const MANIFEST_FILE = 'backup.json';
@@ -78,7 +82,7 @@ async function copyInstallation(dataDirectory: string, databaseUrl: string, part
   } finally {
     hold.release();
   }
-  copyDirectory(dataDirectory, partial, (path) => path === 'secrets.json');
+  copyDirectory(dataDirectory, partial, (path) => KEPT_FILES.includes(path));
   const manifest: BackupManifest = {
     format: 1,
     madeAt: new Date(systemClock.nowMs()).toISOString(),

@@ -72,6 +72,8 @@ describe('a backup', () => {
 
   test('of an installation under load is whole, and what starts from it has each request once', async () => {
     const target = join(directory, 'backup');
+    // As the demo keeps it.
+    writeFileSync(join(original.dataDir, 'demo-key'), 'tg-demo\n', { mode: 0o600 });
     let isLoading = true;
     const load = Array.from({ length: 8 }, async () => {
       while (isLoading) assert.equal((await ask(original.url)).status, 200);
@@ -94,6 +96,8 @@ describe('a backup', () => {
     const run = await runIn(dataDir, ['restore', target]);
     assert.equal(run.exitCode, 0, run.output);
     assert.match((await runIn(dataDir, ['restore', target])).output, /is not empty/);
+    for (const name of ['secrets.json', 'demo-key'])
+      assert.equal(statSync(join(dataDir, name)).mode & 0o777, 0o600, `${name} is kept, and its owner's alone`);
     restored = await startTollgate({ ...options, dataDir });
     const from = restored;
     await waitFor(

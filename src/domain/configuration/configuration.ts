@@ -55,7 +55,7 @@ export interface ConfiguredRoutingPolicy {
 export interface ConfiguredOrganization {
   readonly slug: string;
   readonly displayName: string | null;
-  readonly billing: 'prepaid' | 'none';
+  readonly billing: 'prepaid' | 'none' | null;
   readonly openingCredit: PicoUsd | null;
   /** `policy` null: auto routing is off. */
   readonly autoRouting: { readonly policy: string | null } | null;

@@ -11,8 +11,8 @@ import { openPostgresHome } from '../storage/postgres/embedded/home.ts';
 import { syncDirectory, writeFileDurably } from '../storage/spool/durable-file.ts';
 import { holdSpool } from '../storage/spool/spool-hold.ts';
 import { completeConfig } from '../supervisor/complete-config.ts';
-import { findInstallationHolder } from '../supervisor/installation-lock.ts';
 import { DEMO_KEY_FILE } from '../supervisor/demo-key.ts';
+import { findInstallationHolder } from '../supervisor/installation-lock.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 import { type Command, type CommandContext, expectPositionals, parseArguments } from './command.ts';
 

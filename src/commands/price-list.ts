@@ -96,8 +96,7 @@ function readModel({ id, name, context_window: contextLength, deprecated, prices
 function readPrice({ constraint, prices }: ConditionalPrice): ListedPrice {
   return {
     from: constraint?.type === 'start_date' ? constraint.start_date : null,
-    between:
-      constraint?.type === 'time_of_date' ? { from: constraint.start_time, until: constraint.end_time } : null,
+    between: constraint?.type === 'time_of_date' ? { from: constraint.start_time, until: constraint.end_time } : null,
     amounts: prices,
   };
 }

@@ -168,7 +168,10 @@ export class ConfigurationText {
 
   private splice(splices: readonly Splice[]): string {
     const backwards = splices.toSorted((one, other) => other.from - one.from);
-    return backwards.reduce((text, { from, until, text: by }) => text.slice(0, from) + by + text.slice(until), this.text);
+    return backwards.reduce(
+      (text, { from, until, text: by }) => text.slice(0, from) + by + text.slice(until),
+      this.text,
+    );
   }
 }
 

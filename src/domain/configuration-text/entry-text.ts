@@ -59,7 +59,7 @@ function limitLines(kind: ModelKind, contextLength: number | null, maxOutputToke
     ...context,
     ...(maxOutputTokens === null
       ? [
-          '# max_output_tokens and max_completion_tokens_cap: MISSING. Say how many tokens the model writes at most, or',
+          '# max_output_tokens, max_completion_tokens_cap: MISSING. Say how many tokens the model writes at most, or',
           '# requests of billed organizations that set no limit of their own are refused.',
         ]
       : [`max_output_tokens: ${maxOutputTokens}`, `max_completion_tokens_cap: ${maxOutputTokens}`]),

@@ -3,7 +3,7 @@
 import { PRESETS, type Preset, type PresetName } from '../configuration/presets.ts';
 import type { ListedModel } from '../list-prices/listed-model.ts';
 import { type PriceWords, writeListedPrices } from '../list-prices/listed-price.ts';
-import { type ApiName, APIS, type ModelKind } from '../models/apis.ts';
+import { APIS, type ApiName, type ModelKind } from '../models/apis.ts';
 import type { DeploymentText, ModelText } from './entry-text.ts';
 
 /** A provider as the file has it. */
@@ -34,6 +34,13 @@ export interface PlannedModel {
   readonly model: ModelText;
   readonly deployment: DeploymentText;
   readonly notes: readonly string[];
+}
+
+/** Names of models that make or read something else than text, on APIs that are not served or priced by tokens. */
+const NO_TEXT = /(?:^|[/.-])(?:gpt-image|dall-e|imagen|tts|whisper|transcribe|realtime|moderation|sora|veo|rerank)/i;
+
+export function isForText(model: string): boolean {
+  return !NO_TEXT.test(model);
 }
 
 /** Without a preset a provider is taken for one that speaks the API that nearly all do. */

@@ -80,7 +80,7 @@ function canonical(words: PriceWords, kind: ModelKind): PriceWords {
 
 function stillValid(prices: readonly PriceWords[], kind: ModelKind, nowMs: number): readonly Entry[] {
   const entries = prices.map((words) => ({ words, canonical: canonical(words, kind) }));
-  const isPast = ({ canonical: { from } }: Entry): boolean => from === undefined || Date.parse(String(from)) <= nowMs;
+  const isPast = ({ canonical: { from } }: Entry): boolean => from === undefined || Date.parse(asText(from)) <= nowMs;
   const base = entries.findLastIndex((entry) => entry.canonical['between'] === undefined && isPast(entry));
   return entries.slice(Math.max(0, base)).map((entry) => (isPast(entry) ? withoutDate(entry) : entry));
 }

@@ -84,9 +84,7 @@ function writePrice({ from, between, amounts }: ListedPrice, notes: Set<string>)
     ...(between === null ? {} : { between: writeHours(between) }),
     ...Object.fromEntries(rates),
     ...writeTiers(amounts, rate),
-    ...(searches === undefined
-      ? {}
-      : { calls: { web_search: { usd: perThousand(searches), max: SEARCHES_HELD } } }),
+    ...(searches === undefined ? {} : { calls: { web_search: { usd: perThousand(searches), max: SEARCHES_HELD } } }),
     ...(requests === undefined ? {} : { request: perThousand(requests) }),
   };
 }
@@ -94,7 +92,8 @@ function writePrice({ from, between, amounts }: ListedPrice, notes: Set<string>)
 function decimal(value: number, power: number, decimalsMax: number, notes: Set<string>): string {
   const written = scaleNumber(value, power, decimalsMax);
   if (written === null) throw new Error(`a listed price is ${value}`);
-  if (written.isRounded) notes.add(`${value} is rounded up to ${written.text}: a price has at most ${decimalsMax} decimals`);
+  if (written.isRounded)
+    notes.add(`${value} is rounded up to ${written.text}: a price has at most ${decimalsMax} decimals`);
   return written.text;
 }
 
@@ -102,7 +101,7 @@ function baseOf(amount: ListedAmount): number {
   return typeof amount === 'number' ? amount : amount.base;
 }
 
-/** At each threshold all amounts that have one at it or below. The list's is for more than `start`, ours for as many. */
+/** At each threshold all amounts that have reached one. The list's are for more input than `start`, ours from it on. */
 function writeTiers(amounts: ListedPrice['amounts'], rate: (value: number) => string): PriceWords {
   const tiered = RATE_ROWS.flatMap(([listed, name]) => {
     const amount = amounts[listed];

@@ -1,4 +1,4 @@
-// The simulation finds what it is there to find: each of the planted faults within some hundred seeds.
+// The simulation finds what it is there to find: each of the planted faults within some thousand seeds.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -84,7 +84,7 @@ export class Watch implements GatewayWatch {
     this.gateways.delete(gateway);
     for (const truth of this.truths.values()) {
       if (truth.gateway !== gateway) continue;
-      // It may die while it returns what the record in its spool says was not used: the store may hear of it all the same.
+      // It may die while it returns what its record says was not used: the store may hear of it all the same.
       if (truth.state === 'open' && truth.execution.settled)
         this.settleUses(truth, truth.expected?.tokens ?? null, true);
       if (truth.state === 'open') truth.state = 'lost';

@@ -1,15 +1,15 @@
 // `tollgate backup`: makes a consistent copy of a running installation.
 
-import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, realpathSync, renameSync, rmSync } from 'node:fs';
 import { hostname } from 'node:os';
-import { basename, dirname, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve, sep } from 'node:path';
 import { readConfig } from '../config.ts';
 import { systemClock } from '../platform/clock.ts';
 import { copyDirectory } from '../storage/copy-directory.ts';
 import { copyCluster } from '../storage/postgres/embedded/copy-cluster.ts';
 import { openPostgresHome } from '../storage/postgres/embedded/home.ts';
 import { syncDirectory, writeFileDurably } from '../storage/spool/durable-file.ts';
-import { holdSpool } from '../storage/spool/spool-hold.ts';
+import { holdSpool, isHoldFile } from '../storage/spool/spool-hold.ts';
 import { completeConfig } from '../supervisor/complete-config.ts';
 import { DEMO_KEY_FILE } from '../supervisor/demo-key.ts';
 import { findInstallationHolder } from '../supervisor/installation-lock.ts';
@@ -53,6 +53,7 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   const target = resolve(given);
   if (existsSync(target)) throw new StartFault(`${target} exists already: a backup never overwrites anything`);
   if (!existsSync(dirname(target))) throw new StartFault(`${dirname(target)} does not exist`);
+  refuseWithin(target, [dataDirectory, openPostgresHome(dataDirectory).directory]);
   // Under its own name only once it is whole, so that one that was cut is never taken for a backup.
   const partial = join(dirname(target), `.${basename(target)}.partial-${process.pid}`);
   try {
@@ -67,6 +68,13 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   return 0;
 }
 
+/** A copy within what is copied would have no end. */
+function refuseWithin(target: string, copied: readonly string[]): void {
+  const parent = realpathSync(dirname(target));
+  const around = copied.map((path) => realpathSync(path)).find((path) => `${parent}${sep}`.startsWith(`${path}${sep}`));
+  if (around !== undefined) throw new StartFault(`${target} is within the data directory ${around}: choose another`);
+}
+
 /**
  * The database first, then the spool, from which nothing is removed meanwhile: what the copy of the database does not
  * have yet is in the copy of the spool, and is posted by whoever starts from the two, once, as after a crash.
@@ -78,7 +86,7 @@ async function copyInstallation(dataDirectory: string, databaseUrl: string, part
   const hold = holdSpool(spoolDirectory);
   try {
     await copyCluster(databaseUrl, home.dataDirectory, join(partial, 'postgres'));
-    copyDirectory(spoolDirectory, join(partial, 'spool'));
+    copyDirectory(spoolDirectory, join(partial, 'spool'), (path) => !isHoldFile(path));
   } finally {
     hold.release();
   }

@@ -41,7 +41,7 @@ export async function followChanges(followed: Followed): Promise<Listener> {
         // The notification comes from another version of the program, so any remembered credential may be out of date.
         if (change === null) authenticator.forgetAll();
         else if ('id' in change) authenticator.forget(change.id);
-        else reload();
+        else if ('catalog' in change) reload();
       },
       tollgate_lease_revocation: (payload) => {
         const { key, byEpoch } = readRevocation(payload);

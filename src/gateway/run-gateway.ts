@@ -53,6 +53,7 @@ import { HeldCatalog } from './held-catalog.ts';
 import { createIdentityStore } from './identity-store.ts';
 import { registerLeaseMetrics } from './lease-metrics.ts';
 import { createLeaseStore, createLeaseTime } from './lease-store.ts';
+import { createOwnKeysStore } from './own-keys-store.ts';
 import { PostingFence } from './posting-fence.ts';
 import { prepareFirstRequest } from './prepare-first-request.ts';
 import { type AskedStore, RefusalLog } from './refusal-log.ts';
@@ -283,11 +284,9 @@ function createServer(
         isDraining: () => server.draining,
       },
       findGenerations: (params) => listGenerationsByClientRequestId(postgres, params),
-      identity: createIdentityStore(postgres, { masterKey: config.masterKey }),
-      billing: createBillingStore(postgres, { masterKey: config.masterKey }),
+      ...createStores(held, config, clock),
       webhookTargets: { allowHttp: config.webhookAllowHttp, allowPrivate: config.webhookAllowPrivate },
       routing: createRoutingStore(postgres),
-      catalogStore: createCatalogStore(postgres, { masterKey: config.masterKey }),
       reports,
       previewRoute: createRoutePreview({ postgres, previewer, catalog: () => catalog.serving }),
       publicUrl: config.publicUrl,
@@ -325,6 +324,17 @@ function createServer(
   });
   watchEventLoop(metrics);
   return server;
+}
+
+/** The stores of the control plane that have to do with secrets. */
+function createStores(held: Held, { masterKey }: CompleteConfig, clock: Clock) {
+  const { controlPostgres: postgres } = held;
+  return {
+    identity: createIdentityStore(postgres, { masterKey }),
+    billing: createBillingStore(postgres, { masterKey }),
+    ownKeys: createOwnKeysStore(held, { masterKey, clock }),
+    catalogStore: createCatalogStore(postgres, { masterKey }),
+  };
 }
 
 /** Reasons why this process cannot admit requests. */

@@ -24,6 +24,7 @@ import { billingRows } from './billing-routes.ts';
 import { catalogRows } from './catalog-routes.ts';
 import type { ControlPlaneRow } from './control-plane-row.ts';
 import { organizationRows } from './organization-routes.ts';
+import { ownKeyRows } from './own-key-routes.ts';
 import { personalRows } from './personal-routes.ts';
 import { platformRows } from './platform-routes.ts';
 import { reportRows } from './report-routes.ts';
@@ -35,6 +36,7 @@ export function controlPlaneRoutes(parts: RouteParts): readonly DescribedRoute[]
     ...platformRows(parts),
     ...catalogRows(parts),
     ...organizationRows(parts),
+    ...ownKeyRows(parts),
     ...billingRows(parts),
     ...reportRows(parts),
   ];
@@ -47,7 +49,7 @@ function routeOf({ operation, ...row }: ControlPlaneRow, { authenticator, change
     if (row.method === 'GET') return operation.serve(exchange, checkParameters(authorize, operation, exchange));
     return operation.serve(exchange, row.method === 'DELETE' ? authorize : meterChanges(authorize, changeMeter));
   };
-  return { ...row, plane: 'control', envelope: 'platform', description: operation, handle };
+  return { envelope: 'platform', ...row, plane: 'control', description: operation, handle };
 }
 
 /** Lets through only parameters that the route describes, once it is known that the principal may ask at all. */

@@ -7,6 +7,7 @@ import type { ChangeMeter } from '../control-plane/change-meter.ts';
 import type { GenerationLookup } from '../control-plane/executions/get-generation.ts';
 import type { FindGenerations } from '../control-plane/executions/list-generations.ts';
 import type { IdentityStore } from '../control-plane/identity/identity-store.ts';
+import type { OwnKeysStore } from '../control-plane/own-keys/own-keys-store.ts';
 import type { ReportForwarder } from '../control-plane/reports/forward-report.ts';
 import type { PreviewRoute } from '../control-plane/routing/preview.ts';
 import type { RoutingStore } from '../control-plane/routing/routing-store.ts';
@@ -25,6 +26,7 @@ export interface RouteParts {
   readonly findGenerations: FindGenerations;
   readonly identity: IdentityStore;
   readonly billing: BillingStore;
+  readonly ownKeys: OwnKeysStore;
   readonly routing: RoutingStore;
   readonly catalogStore: CatalogStore;
   readonly previewRoute: PreviewRoute;

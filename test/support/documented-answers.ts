@@ -34,7 +34,7 @@ const IS_CONTRACT = process.argv[1]?.includes('/test/contract/') === true;
 const TRANSPORT = new Set(['content-type', 'content-length', 'connection', 'date', 'transfer-encoding', 'uwebsockets']);
 /** Every refusal of the product has it. */
 export const OWN_REFUSAL_HEADER = 'x-should-retry';
-const ERRORS = ['GatewayError', 'PlatformError', 'OpenaiError', 'MessagesError', 'SystemoneError'];
+const ERRORS = ['GatewayError', 'PlatformError', 'ProviderKeysError', 'OpenaiError', 'MessagesError', 'SystemoneError'];
 
 /** Origins of installations and fronts, with the document once it has been asked for, or where it was given. */
 const documents = new Map<string, Promise<Contract> | null>();
@@ -187,7 +187,7 @@ class Contract {
 
 /** A model's id may have slashes. */
 function patternOf(path: string): RegExp {
-  return new RegExp(`^${path.replace(/models\/\{\w+\}$/, 'models/.+').replace(/\{\w+\}/g, '[^/]+')}$`);
+  return new RegExp(`^${path.replace(/(models|model-prices)\/\{\w+\}$/, '$1/.+').replace(/\{\w+\}/g, '[^/]+')}$`);
 }
 
 /** What the product itself answers with. */

@@ -10,6 +10,8 @@ import { StartFault } from './supervisor/start-fault.ts';
 /** A command is loaded only when it is run, so that a gateway never loads what starts databases. */
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   start: async () => (await import('./commands/start.ts')).startCommand,
+  models: async () => (await import('./commands/models.ts')).modelsCommand,
+  prices: async () => (await import('./commands/prices.ts')).pricesCommand,
   apply: async () => (await import('./commands/apply.ts')).applyCommand,
   provider: async () => (await import('./commands/provider.ts')).providerCommand,
   model: async () => (await import('./commands/model.ts')).modelCommand,

@@ -102,10 +102,9 @@ export async function startProduct(
     await stop();
     throw new Error(`the product did not start:\n${log.join('')}`, { cause: error });
   }
-  const processes = JSON.parse(readFileSync(join(dataDirectory, 'processes.json'), 'utf8')) as {
-    name: string;
-    pid: number;
-  }[];
+  const { processes } = JSON.parse(readFileSync(join(dataDirectory, 'processes.json'), 'utf8')) as {
+    processes: { name: string; pid: number }[];
+  };
   const pidOf = (prefix: string): number => processes.find((entry) => entry.name.startsWith(prefix))?.pid ?? 0;
   const gatewayPid = pidOf('gateway');
   const jobsPid = pidOf('jobs');

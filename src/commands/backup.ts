@@ -1,16 +1,17 @@
 // `tollgate backup`: makes a consistent copy of a running installation.
 
-import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, realpathSync, renameSync, rmSync } from 'node:fs';
 import { hostname } from 'node:os';
-import { basename, dirname, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve, sep } from 'node:path';
 import { readConfig } from '../config.ts';
 import { systemClock } from '../platform/clock.ts';
 import { copyDirectory } from '../storage/copy-directory.ts';
 import { copyCluster } from '../storage/postgres/embedded/copy-cluster.ts';
 import { openPostgresHome } from '../storage/postgres/embedded/home.ts';
 import { syncDirectory, writeFileDurably } from '../storage/spool/durable-file.ts';
-import { holdSpool } from '../storage/spool/spool-hold.ts';
+import { holdSpool, isHoldFile } from '../storage/spool/spool-hold.ts';
 import { completeConfig } from '../supervisor/complete-config.ts';
+import { DEMO_KEY_FILE } from '../supervisor/demo-key.ts';
 import { findInstallationHolder } from '../supervisor/installation-lock.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 import { type Command, type CommandContext, expectPositionals, parseArguments } from './command.ts';
@@ -31,6 +32,9 @@ export interface BackupManifest {
   readonly databasePassword: string;
 }
 
+/** Beside the database and the spool. The key of the demo is in no database, and its users go on with it. */
+export const KEPT_FILES: readonly string[] = ['secrets.json', DEMO_KEY_FILE];
+
 /** Written last: without it a directory is no backup. */
 export const MANIFEST_FILE = 'backup.json';
 
@@ -49,6 +53,7 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   const target = resolve(given);
   if (existsSync(target)) throw new StartFault(`${target} exists already: a backup never overwrites anything`);
   if (!existsSync(dirname(target))) throw new StartFault(`${dirname(target)} does not exist`);
+  refuseWithin(target, [dataDirectory, openPostgresHome(dataDirectory).directory]);
   // Under its own name only once it is whole, so that one that was cut is never taken for a backup.
   const partial = join(dirname(target), `.${basename(target)}.partial-${process.pid}`);
   try {
@@ -63,6 +68,13 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   return 0;
 }
 
+/** A copy within what is copied would have no end. */
+function refuseWithin(target: string, copied: readonly string[]): void {
+  const parent = realpathSync(dirname(target));
+  const around = copied.map((path) => realpathSync(path)).find((path) => `${parent}${sep}`.startsWith(`${path}${sep}`));
+  if (around !== undefined) throw new StartFault(`${target} is within the data directory ${around}: choose another`);
+}
+
 /**
  * The database first, then the spool, from which nothing is removed meanwhile: what the copy of the database does not
  * have yet is in the copy of the spool, and is posted by whoever starts from the two, once, as after a crash.
@@ -74,11 +86,11 @@ async function copyInstallation(dataDirectory: string, databaseUrl: string, part
   const hold = holdSpool(spoolDirectory);
   try {
     await copyCluster(databaseUrl, home.dataDirectory, join(partial, 'postgres'));
-    copyDirectory(spoolDirectory, join(partial, 'spool'));
+    copyDirectory(spoolDirectory, join(partial, 'spool'), (path) => !isHoldFile(path));
   } finally {
     hold.release();
   }
-  copyDirectory(dataDirectory, partial, (path) => path === 'secrets.json');
+  copyDirectory(dataDirectory, partial, (path) => KEPT_FILES.includes(path));
   const manifest: BackupManifest = {
     format: 1,
     madeAt: new Date(systemClock.nowMs()).toISOString(),

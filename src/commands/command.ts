@@ -49,7 +49,8 @@ function checkOption(
     if (value !== undefined) throw new UsageFault(`${rawName} takes no value`);
     return;
   }
-  if (value === undefined) throw new UsageFault(`${rawName} needs a value`);
+  // Empty is what a variable of the shell leaves that is not set.
+  if (value === undefined || value === '') throw new UsageFault(`${rawName} needs a value`);
   if (inlineValue !== true && value.startsWith('-') && value !== '-')
     throw new UsageFault(`${rawName} needs a value; one that begins with "-" is written ${rawName}=${value}`);
 }
@@ -57,11 +58,12 @@ function checkOption(
 /** Checks that there are exactly as many positional arguments as names. */
 export function expectPositionals(positionals: readonly string[], names: readonly string[]): readonly string[] {
   if (positionals.length > names.length) throw new UsageFault(`unexpected argument "${positionals[names.length]}"`);
-  if (positionals.length < names.length) throw new UsageFault(`${names[positionals.length]} is missing`);
+  const missing = names.find((_, index) => (positionals[index] ?? '') === '');
+  if (missing !== undefined) throw new UsageFault(`${missing} is missing`);
   return positionals;
 }
 
 export function requireOption(value: string | undefined, name: string): string {
-  if (value === undefined || value === '') throw new UsageFault(`--${name} is missing`);
+  if (value === undefined) throw new UsageFault(`--${name} is missing`);
   return value;
 }

@@ -75,5 +75,11 @@ function explain({ refused, field, reason }: Refused, what: string): string {
     case 'conflict':
     case 'invalid':
       return `${what}: ${field === undefined ? '' : `${field} `}${reason ?? 'cannot be changed so'}`;
+    case 'byok_disabled':
+      return `${what}: the organization may not use provider keys of its own`;
+    case 'byok_kind_not_allowed':
+      return `${what}: the organization may not use a key of its own for this kind of provider`;
+    case 'byok_encryption_unconfigured':
+      return `${what}: the master key under which it is stored is not known`;
   }
 }

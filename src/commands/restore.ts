@@ -16,7 +16,7 @@ import { createPostgres } from '../storage/postgres/pool.ts';
 import { disownSpools } from '../storage/spool/spool-directory.ts';
 import { logToStderr } from '../supervisor/log-destination.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
-import { MANIFEST_FILE } from './backup.ts';
+import { KEPT_FILES, MANIFEST_FILE } from './backup.ts';
 import { type Command, type CommandContext, expectPositionals, parseArguments } from './command.ts';
 
 export const restoreCommand: Command = {
@@ -47,7 +47,7 @@ async function run(args: readonly string[], { environment, print }: CommandConte
     copyDirectory(
       backup,
       dataDirectory,
-      (path) => path === 'secrets.json' || path === 'spool' || path.startsWith('spool/'),
+      (path) => KEPT_FILES.includes(path) || path === 'spool' || path.startsWith('spool/'),
     );
     disownSpools(join(dataDirectory, 'spool'));
   } catch (error) {

@@ -44,7 +44,7 @@ export async function followChanges(followed: Followed): Promise<Listener> {
         if (change === null) authenticator.forgetAll();
         else if ('guardrailsOf' in change) guardrails.changed(change.guardrailsOf);
         else if ('id' in change) authenticator.forget(change.id);
-        else reload();
+        else if ('catalog' in change) reload();
       },
       tollgate_lease_revocation: (payload) => {
         const { key, byEpoch } = readRevocation(payload);

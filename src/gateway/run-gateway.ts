@@ -56,6 +56,7 @@ import { HeldGuardrails } from './held-guardrails.ts';
 import { createIdentityStore } from './identity-store.ts';
 import { registerLeaseMetrics } from './lease-metrics.ts';
 import { createLeaseStore, createLeaseTime } from './lease-store.ts';
+import { createOwnKeysStore } from './own-keys-store.ts';
 import { PostingFence } from './posting-fence.ts';
 import { prepareFirstRequest } from './prepare-first-request.ts';
 import { type AskedStore, RefusalLog } from './refusal-log.ts';
@@ -296,7 +297,7 @@ function createServer(
         isDraining: () => server.draining,
       },
       findGenerations: (params) => listGenerationsByClientRequestId(postgres, params),
-      ...storesOf(postgres, config),
+      ...createStores(held, config, clock),
       webhookTargets: { allowHttp: config.webhookAllowHttp, allowPrivate: config.webhookAllowPrivate },
       guardrailsInForce: (organizationId) => held.guardrails.policiesOf(organizationId),
       reports,
@@ -339,10 +340,12 @@ function createServer(
 }
 
 /** What the control plane reads and changes. */
-function storesOf(postgres: Postgres, { masterKey }: CompleteConfig) {
+function createStores(held: Held, { masterKey }: CompleteConfig, clock: Clock) {
+  const { controlPostgres: postgres } = held;
   return {
     identity: createIdentityStore(postgres, { masterKey }),
     billing: createBillingStore(postgres, { masterKey }),
+    ownKeys: createOwnKeysStore(held, { masterKey, clock }),
     routing: createRoutingStore(postgres),
     guardrails: createGuardrailStore(postgres, { masterKey }),
     catalogStore: createCatalogStore(postgres, { masterKey }),

@@ -25,6 +25,7 @@ import { catalogRows } from './catalog-routes.ts';
 import type { ControlPlaneRow } from './control-plane-row.ts';
 import { guardrailRows } from './guardrail-routes.ts';
 import { organizationRows } from './organization-routes.ts';
+import { ownKeyRows } from './own-key-routes.ts';
 import { personalRows } from './personal-routes.ts';
 import { platformRows } from './platform-routes.ts';
 import { reportRows } from './report-routes.ts';
@@ -37,6 +38,7 @@ export function controlPlaneRoutes(parts: RouteParts): readonly DescribedRoute[]
     ...catalogRows(parts),
     ...organizationRows(parts),
     ...guardrailRows(parts),
+    ...ownKeyRows(parts),
     ...billingRows(parts),
     ...reportRows(parts),
   ];
@@ -49,7 +51,7 @@ function routeOf({ operation, ...row }: ControlPlaneRow, { authenticator, change
     if (row.method === 'GET') return operation.serve(exchange, checkParameters(authorize, operation, exchange));
     return operation.serve(exchange, row.method === 'DELETE' ? authorize : meterChanges(authorize, changeMeter));
   };
-  return { ...row, plane: 'control', envelope: 'platform', description: operation, handle };
+  return { envelope: 'platform', ...row, plane: 'control', description: operation, handle };
 }
 
 /** Lets through only parameters that the route describes, once it is known that the principal may ask at all. */

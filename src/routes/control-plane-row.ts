@@ -5,6 +5,8 @@ import type { Operation } from '../control-plane/operation.ts';
 
 export interface ControlPlaneRow extends Pick<DescribedRoute, 'method' | 'path' | 'takesRest'>, RouteAccess {
   readonly operation: Operation;
+  /** Absent: the platform's. */
+  readonly envelope?: DescribedRoute['envelope'];
 }
 
 export function row(

@@ -9,6 +9,7 @@ import type { FindGenerations } from '../control-plane/executions/list-generatio
 import type { GuardrailStore } from '../control-plane/guardrails/guardrail-store.ts';
 import type { PoliciesOf } from '../control-plane/guardrails/test-text.ts';
 import type { IdentityStore } from '../control-plane/identity/identity-store.ts';
+import type { OwnKeysStore } from '../control-plane/own-keys/own-keys-store.ts';
 import type { ReportForwarder } from '../control-plane/reports/forward-report.ts';
 import type { PreviewRoute } from '../control-plane/routing/preview.ts';
 import type { RoutingStore } from '../control-plane/routing/routing-store.ts';
@@ -27,6 +28,7 @@ export interface RouteParts {
   readonly findGenerations: FindGenerations;
   readonly identity: IdentityStore;
   readonly billing: BillingStore;
+  readonly ownKeys: OwnKeysStore;
   readonly routing: RoutingStore;
   readonly guardrails: GuardrailStore;
   readonly guardrailsInForce: PoliciesOf;

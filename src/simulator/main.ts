@@ -11,6 +11,7 @@ const { values } = parseArgs({
     port: { type: 'string', default: '0' },
     log: { type: 'string' },
     'delay-ms': { type: 'string', default: '0' },
+    as: { type: 'string' },
   },
 });
 
@@ -19,6 +20,7 @@ const simulator = await startSimulator({
   host: values.host,
   port: Number(values.port),
   delayMs: Number(values['delay-ms']),
+  as: values.as,
   log,
 });
 

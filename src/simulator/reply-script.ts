@@ -2,6 +2,7 @@
 // them are sent, when, and how the reply ends is the same for all and decided here.
 
 import type { CallPlan, CallRequest, CallTally, ReplyHeaders } from './apis/api.ts';
+import { dressedText } from './dressed-text.ts';
 import type { ReplySocket } from './reply-socket.ts';
 
 /** A placeholder in a reply's text for bytes that are not UTF-8. */
@@ -63,7 +64,7 @@ async function sendWhole({ request, script, reply, headers }: Sending): Promise<
   const { directives } = request;
   await reply.pause((directives.delayMs ?? request.defaultDelayMs) * script.pauses);
   if (reply.closed) return false;
-  const body = toBytes(script.whole());
+  const body = toBytes(dressedText(script.whole(), request.dress));
   reply.start(200, { ...headers, 'content-type': 'application/json', 'content-length': body.length });
   const { cutAfter, resetAfter, stallAfter } = directives;
   const breakAfter =
@@ -80,12 +81,14 @@ async function sendWhole({ request, script, reply, headers }: Sending): Promise<
 }
 
 async function sendStream(sending: Sending, stream: StreamScript): Promise<boolean> {
-  const { script, reply, headers } = sending;
+  const { request, script, reply, headers } = sending;
+  const { dress, streamOpening } = request;
   reply.start(200, { ...headers, 'content-type': 'text/event-stream; charset=utf-8' });
-  for (const piece of stream.opening()) await reply.write(toBytes(piece));
+  if (streamOpening !== undefined) await reply.write(streamOpening);
+  for (const piece of stream.opening()) await reply.write(toBytes(dressedText(piece, dress)));
   if (!(await sendRounds(sending, stream))) return false;
   Object.assign(script.tally, script.generated);
-  for (const piece of stream.closing()) await reply.write(toBytes(piece));
+  for (const piece of stream.closing()) await reply.write(toBytes(dressedText(piece, dress)));
   return reply.end();
 }
 
@@ -99,8 +102,9 @@ async function sendRounds({ request, script, reply }: Sending, stream: StreamScr
       await reply.pause(delayMs);
     }
     if (usage === true) script.tally.usageSent = true;
-    for (const piece of pieces) {
+    for (const plain of pieces) {
       if (reply.closed) return false;
+      const piece = dressedText(plain, request.dress);
       if (counted && count === request.directives.cutMidEvent) {
         const bytes = toBytes(piece);
         await reply.write(bytes.subarray(0, bytes.length >> 1));

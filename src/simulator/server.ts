@@ -20,9 +20,12 @@ import { isObject, type Json } from './json-fields.ts';
 import { providerHeaders } from './provider-headers.ts';
 import { ReplySocket } from './reply-socket.ts';
 import { createRoutes, findRoute } from './routes.ts';
+import { addressOf, keyFor, refusalOf, shapedApi } from './shapes/shaped-call.ts';
 
 const BODY_BYTES_MAX = 64 * 1024 * 1024;
 const CONNECTIONS_MAX = 20_000;
+/** The second is OpenRouter's, which proves a key. */
+const LISTINGS = ['/v1/models', '/v1/key'];
 /** How many different requests are counted for `times=`; the oldest is forgotten first. */
 const REMEMBERED_REQUESTS_MAX = 10_000;
 
@@ -32,6 +35,8 @@ export interface SimulatorOptions {
   readonly log: CallLog;
   /** The pause between tokens if the request does not set one. */
   readonly delayMs: number;
+  /** The shape that all calls are for (shapes/shapes.ts); absent: by host and path. */
+  readonly as?: string | undefined;
 }
 
 export interface Simulator {
@@ -71,8 +76,10 @@ class SimulatedProvider {
   }
 
   async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const [path = '', search = ''] = (request.url ?? '').split('?', 2);
-    const route = findRoute(this.#routes, request.method ?? '', path);
+    const search = (request.url ?? '').split('?', 2)[1] ?? '';
+    const { shape, path, model } = addressOf(request, this.#options.as ?? null);
+    const found = findRoute(this.#routes, request.method ?? '', path);
+    const route = found === null || shape === null ? found : { ...found, api: shapedApi(found.api, shape, model) };
     this.#calls += 1;
     const callName = `sim-${this.#run}-${this.#calls}`;
     const requestId = `req_${callName}`;
@@ -82,7 +89,9 @@ class SimulatedProvider {
       response.writeHead(413, { connection: 'close' }).end();
       return;
     }
-    const credential = readCredential(request);
+    const credential = shape === null ? readCredential(request) : keyFor(shape, request);
+    const refusal = shape === null ? null : refusalOf(shape, credential);
+    if (refusal !== null) return answer(response, refusal.status, headers, refusal.body);
     if (credential === null) {
       const error = route?.api.unauthenticated ?? OPENAI_UNAUTHENTICATED;
       return answer(
@@ -92,8 +101,12 @@ class SimulatedProvider {
         route?.api.renderError(error, requestId) ?? renderOpenaiError(error),
       );
     }
-    if (request.method === 'GET' && path === '/v1/models') return answer(response, 200, headers, renderModels());
-    if (route === null) return answer(response, 404, headers, renderOpenaiError(unknownUrl(request)));
+    if (request.method === 'GET' && LISTINGS.includes(path)) return answer(response, 200, headers, renderModels());
+    if (route === null) {
+      const error = unknownUrl(request);
+      const own = shape?.error?.(error);
+      return answer(response, 404, headers, own === undefined ? renderOpenaiError(error) : JSON.stringify(own));
+    }
     const { api, pathId } = route;
     const read = api.readForm?.(body, request.headers['content-type'] ?? '');
     const { json, parts } =

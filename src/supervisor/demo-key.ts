@@ -5,8 +5,11 @@ import { join } from 'node:path';
 import { generateKey } from '../domain/identity/generate-credential.ts';
 import { writeOnce } from './secrets.ts';
 
+/** In the data directory; its hash alone is in the database. */
+export const DEMO_KEY_FILE = 'demo-key';
+
 export function keepDemoKey(dataDirectory: string): string {
-  const path = join(dataDirectory, 'demo-key');
+  const path = join(dataDirectory, DEMO_KEY_FILE);
   // The key is on disk before the database has it, so a start that dies in between finds it again.
   writeOnce(path, `${generateKey()}\n`);
   return readFileSync(path, 'utf8').trim();

@@ -26,7 +26,8 @@ export interface ExchangeListener {
   /** All that one read brought has been told, and the reply goes on. */
   onPause(): void;
   onEnd(): void;
-  onFault(fault: UpstreamFault): void;
+  /** `error`: what the system or the other side said; absent where a time limit ended it. */
+  onFault(fault: UpstreamFault, error?: Error): void;
 }
 
 export interface CallConnection {

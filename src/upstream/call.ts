@@ -18,8 +18,11 @@ import type { ReplyHandler } from './reply-handler.ts';
  * failed.
  */
 export interface CallObserver {
-  /** How this provider says that it refuses a key, beside the wordings that are known of every provider. */
-  readonly wordings: readonly KeyRefusalWording[];
+  /**
+   * How this provider says that it refuses a key, beside the wordings that are known of every provider. null: such a
+   * refusal is a reply like any other.
+   */
+  readonly wordings: readonly KeyRefusalWording[] | null;
   onFault(fault: UpstreamFault): void;
   onKeyRefused(status: number): void;
 }
@@ -105,7 +108,8 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
 
   onHead({ status, headers }: Pick<ReplyHead, 'status' | 'headers'>): void {
     this.request = null;
-    if (mayRefuseKey(status)) this.handler = new KeyRefusal(this.handler, this, this.observer.wordings);
+    const { wordings } = this.observer;
+    if (wordings !== null && mayRefuseKey(status)) this.handler = new KeyRefusal(this.handler, this, wordings);
     this.handler.onReplyStart(status, headers);
   }
 
@@ -126,14 +130,14 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
     if (this.settle() && this.isHeard) this.handler.onReplyEnd();
   }
 
-  onFault(fault: UpstreamFault): void {
+  onFault(fault: UpstreamFault, error?: Error): void {
     if (fault === 'stale_connection' && this.mayResend && this.isHeard) {
       this.mayResend = false;
       this.observer.onFault(fault);
       this.resend();
     } else if (this.settle() && this.isHeard) {
       this.observer.onFault(fault);
-      this.handler.onReplyFault(fault);
+      this.handler.onReplyFault(fault, error);
     }
   }
 

@@ -66,8 +66,8 @@ export class KeyRefusal extends ReplyStage {
     if (this.decideAtEnd()) this.next.onReplyEnd();
   }
 
-  override onReplyFault(fault: UpstreamFault): void {
-    if (this.decideAtEnd()) this.next.onReplyFault(fault);
+  override onReplyFault(fault: UpstreamFault, error?: Error): void {
+    if (this.decideAtEnd()) this.next.onReplyFault(fault, error);
   }
 
   /** Whether the handler should still be notified of the end. After a fault of ours here, the call is not passed on. */

@@ -23,6 +23,8 @@ export interface ProviderRequest extends RequestTarget {
   readonly credential: Credential;
   readonly headers: ForwardedHeaders;
   readonly body: Buffer | OutgoingBody | null;
+  /** `as_reply`: that the provider refuses the key is a reply like any other, and no matter of the operator. */
+  readonly keyRefusals?: 'as_reply';
 }
 
 /** The interface through which providers are called. */
@@ -81,7 +83,7 @@ export class ProviderCalls implements Providers {
 
   call(provider: Provider, request: ProviderRequest, handler: ReplyHandler): UpstreamCall {
     const { origin, address, observer } = this.calleeOf(provider);
-    const { method, credential, headers, body } = request;
+    const { method, credential, headers, body, keyRefusals } = request;
     return startCall(
       origin,
       {
@@ -92,7 +94,7 @@ export class ProviderCalls implements Providers {
         body,
       },
       handler,
-      observer,
+      keyRefusals === undefined ? observer : { ...observer, wordings: null },
     );
   }
 

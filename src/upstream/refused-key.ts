@@ -8,8 +8,17 @@ import type { KeyRefusalWording } from '../domain/models/provider.ts';
 /** The limit of a reply that is examined; a longer one is not a complaint about a key. */
 export const EXAMINED_BYTES_MAX = 16_384;
 
+/** What is wrong: the key itself, the account's credit, or what the key may be used for. */
+export type Complaint = 'key' | 'billing' | 'scope';
+
+interface KnownWording extends Omit<KeyRefusalWording, 'status'> {
+  readonly status: 400 | 401 | 403;
+  /** Absent: the key. */
+  readonly means?: Complaint;
+}
+
 /** Known of every provider; a provider's configuration may add its own. */
-const WORDINGS: readonly KeyRefusalWording[] = [
+const WORDINGS: readonly KnownWording[] = [
   // Gemini: the key is unknown, expired, reported as leaked, suspended, or not allowed for the API or from this
   // address. Some messages contain the key.
   { status: 400, in: 'word', text: 'API_KEY_INVALID' },
@@ -22,26 +31,35 @@ const WORDINGS: readonly KeyRefusalWording[] = [
   { status: 403, in: 'word', text: 'API_KEY_IP_ADDRESS_BLOCKED' },
   { status: 403, in: 'word', text: 'CONSUMER_INVALID' },
   { status: 403, in: 'word', text: 'CONSUMER_SUSPENDED' },
-  { status: 403, in: 'word', text: 'SERVICE_DISABLED' },
-  { status: 403, in: 'message', text: 'Permission denied: Consumer' },
+  { status: 403, in: 'word', text: 'SERVICE_DISABLED', means: 'scope' },
+  // Vertex AI: the account behind the token may not do this, or its project is not paid; messages contain the project.
+  { status: 403, in: 'word', text: 'IAM_PERMISSION_DENIED', means: 'scope' },
+  { status: 403, in: 'word', text: 'BILLING_DISABLED', means: 'billing' },
+  { status: 403, in: 'word', text: 'ACCESS_TOKEN_SCOPE_INSUFFICIENT', means: 'scope' },
+  { status: 403, in: 'message', text: 'Permission denied: Consumer', means: 'scope' },
   { status: 403, in: 'message', text: "Method doesn't allow unregistered callers" },
   // xAI.
   { status: 400, in: 'message', text: 'Incorrect API key' },
   { status: 403, in: 'message', text: 'Incorrect API key' },
-  { status: 403, in: 'message', text: 'Your team' },
+  { status: 403, in: 'message', text: 'Your team', means: 'billing' },
   // Anthropic: the key may not do this, in this workspace or at all.
-  { status: 403, in: 'word', text: 'permission_error' },
+  { status: 403, in: 'word', text: 'permission_error', means: 'scope' },
   { status: 400, in: 'message', text: 'This organization has been disabled' },
-  { status: 400, in: 'message', text: 'Your credit balance is too low' },
+  { status: 400, in: 'message', text: 'Your credit balance is too low', means: 'billing' },
   // OpenAI: a restricted key, or a project without the model.
-  { status: 403, in: 'message', text: 'You have insufficient permissions for this operation' },
-  { status: 403, in: 'message', text: 'Project `' },
+  { status: 401, in: 'message', text: 'You have insufficient permissions for this operation', means: 'scope' },
+  { status: 403, in: 'message', text: 'You have insufficient permissions for this operation', means: 'scope' },
+  { status: 403, in: 'message', text: 'Project `', means: 'scope' },
   { status: 403, in: 'word', text: 'invalid_api_key' },
+  // Azure: the resource is closed to the network of this gateway.
+  { status: 403, in: 'message', text: 'Public access is disabled', means: 'scope' },
+  { status: 403, in: 'message', text: 'Access denied due to Virtual Network/Firewall rules', means: 'scope' },
   // OpenRouter.
-  { status: 403, in: 'message', text: 'Key limit exceeded' },
-  // AWS; the second message contains the account and the role.
+  { status: 403, in: 'message', text: 'Key limit exceeded', means: 'billing' },
+  // AWS; the last message contains the account and the role.
+  { status: 403, in: 'message', text: 'Authentication failed' },
   { status: 403, in: 'message', text: 'The security token included in the request' },
-  { status: 403, in: 'message', text: 'User: arn:' },
+  { status: 403, in: 'message', text: 'User: arn:', means: 'scope' },
   // Many other providers.
   { status: 400, in: 'word', text: 'invalid_api_key' },
   { status: 400, in: 'message', text: 'Invalid API key' },
@@ -54,17 +72,23 @@ const WORDINGS: readonly KeyRefusalWording[] = [
 /** `body` must be complete. `own`: further wordings of this provider. */
 export function refusesKey(status: number, body: Buffer, own: readonly KeyRefusalWording[] = []): boolean {
   if (status === 401 || status === 402) return true;
-  if ((status !== 400 && status !== 403) || body.length > EXAMINED_BYTES_MAX) return false;
-  const { words, messages } = readComplaint(body);
-  return [...WORDINGS, ...own].some((wording) => {
+  return complaintOf(status, body, own) !== null;
+}
+
+/** What the text of a 400, 401 or 403 says of the key of its call; null: nothing known. `body` must be complete. */
+export function complaintOf(status: number, body: Buffer, own: readonly KeyRefusalWording[] = []): Complaint | null {
+  if ((status !== 400 && status !== 401 && status !== 403) || body.length > EXAMINED_BYTES_MAX) return null;
+  const { words, messages } = readTexts(body);
+  const found = [...WORDINGS, ...own].find((wording) => {
     if (wording.status !== status) return false;
     if (wording.in === 'word') return words.includes(wording.text);
     const beginning = wording.text.toLowerCase();
     return messages.some((message) => message.toLowerCase().startsWith(beginning));
   });
+  return found === undefined ? null : ((found as KnownWording).means ?? 'key');
 }
 
-interface Complaint {
+interface ErrorTexts {
   readonly words: readonly string[];
   readonly messages: readonly string[];
 }
@@ -73,7 +97,7 @@ interface Complaint {
  * Reads the complaint of an error body in the shapes that providers use: `{error: {...}}`, `[{error: {...}}]`, `{code,
  * error: "..."}`, `{code, message}`, `{detail}`.
  */
-function readComplaint(body: Buffer): Complaint {
+function readTexts(body: Buffer): ErrorTexts {
   const words: string[] = [];
   const messages: string[] = [];
   const take = (list: string[], value: unknown): void => {

@@ -14,8 +14,8 @@ export interface ReplyHandler {
   onReplyEnd(): void;
   /** The provider does not accept the credential of the call. Called instead of `onReplyStart`. */
   onKeyRefused(status: number): void;
-  /** The reply broke off, or there was none. */
-  onReplyFault(fault: UpstreamFault): void;
+  /** The reply broke off, or there was none. `error`: what the system or the other side said of it, if anything. */
+  onReplyFault(fault: UpstreamFault, error?: Error): void;
 }
 
 /** A handler in front of another one. It passes everything on; each stage overrides what it changes. */
@@ -46,7 +46,7 @@ export class ReplyStage implements ReplyHandler {
     this.next.onKeyRefused(status);
   }
 
-  onReplyFault(fault: UpstreamFault): void {
-    this.next.onReplyFault(fault);
+  onReplyFault(fault: UpstreamFault, error?: Error): void {
+    this.next.onReplyFault(fault, error);
   }
 }

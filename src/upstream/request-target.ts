@@ -6,8 +6,11 @@ import type { ApiSettings, Provider } from '../domain/models/provider.ts';
 import { type ForwardedHeaders, isForwarded } from './header-policy.ts';
 import { HeaderLines } from './http1/request-head.ts';
 
+/** An API, or the question that verifies the provider's key. */
+export type TargetName = ApiName | 'verify';
+
 export interface RequestTarget {
-  readonly api: ApiName;
+  readonly api: TargetName;
   /** The API's usual path, from /v1 on. */
   readonly path: string;
   /** The client's, without its question mark; empty: none. */
@@ -28,7 +31,7 @@ export class ProviderAddress {
   private readonly usualPrefix: string;
   /** The whole path of the base URL. */
   private readonly basePath: string;
-  private readonly apis: Readonly<Partial<Record<ApiName, ApiSettings>>> | null;
+  private readonly apis: Readonly<Partial<Record<TargetName, ApiSettings>>> | null;
   /** Names, decoded, and the text of the parameters that every request has; null: none. */
   private readonly query: { readonly names: ReadonlySet<string>; readonly text: string } | null;
   /** The client's headers that do not go along although they could; null: none. */
@@ -40,7 +43,10 @@ export class ProviderAddress {
     this.basePath = url.pathname.replace(/\/+$/, '');
     // A base URL that ends in /v1 has it already, as the clients of the APIs write it: it is not doubled.
     this.usualPrefix = this.basePath.replace(/\/v1$/, '');
-    this.apis = requests === undefined || Object.keys(requests.apis).length === 0 ? null : requests.apis;
+    const verify =
+      requests === undefined || requests.verifyPath === null ? {} : { verify: { path: requests.verifyPath } };
+    const apis = { ...requests?.apis, ...verify };
+    this.apis = Object.keys(apis).length === 0 ? null : apis;
     const query = Object.entries(requests?.query ?? {});
     const text = query.map(([name, value]) => `${name}=${value}`).join('&');
     this.query = query.length === 0 ? null : { names: new Set(query.map(([name]) => name)), text };

@@ -2,10 +2,14 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { type FakeUpstream, ONE_TOKEN_REPLY, startFakeUpstream } from '../support/fake-upstream.ts';
+import { expectDocumentedAnswers } from '../support/documented-answers.ts';
+import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
+import { httpCall } from '../support/http-call.ts';
 import { modelServedBy, PlaneInProcess, providerAt } from '../support/plane-in-process.ts';
 import { principalOf } from '../support/principals.ts';
+import { openapiDocument } from '../support/route-table.ts';
 
+const REPLY = { body: '{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}' };
 const LONGEST = 'l'.repeat(255);
 
 /** The label as sent, and as recorded; null: none is recorded. 400: the request is refused. */
@@ -23,12 +27,13 @@ describe('X-Client-Request-Id', () => {
   let plane: PlaneInProcess;
 
   before(async () => {
-    upstream = await startFakeUpstream(() => ONE_TOKEN_REPLY);
+    upstream = await startFakeUpstream(() => REPLY);
     plane = await PlaneInProcess.start({
       providerUrl: upstream.url,
       principals: new Map([['key', principalOf('acme')]]),
       models: [modelServedBy('m', providerAt(upstream.url))],
     });
+    expectDocumentedAnswers(plane.url, openapiDocument());
   });
   after(async () => {
     await plane?.stop();
@@ -38,8 +43,7 @@ describe('X-Client-Request-Id', () => {
   for (const [what, label, recorded] of CASES) {
     test(`${what}: ${recorded === 400 ? 'is refused' : 'is recorded as it is'}`, async () => {
       const [calls, refusals] = [upstream.requests.length, plane.refusedRecords];
-      const answer = await fetch(`${plane.url}/v1/chat/completions`, {
-        method: 'POST',
+      const answer = await httpCall(`${plane.url}/v1/chat/completions`, {
         headers: {
           authorization: 'Bearer key',
           'content-type': 'application/json',
@@ -47,7 +51,7 @@ describe('X-Client-Request-Id', () => {
         },
         body: '{"model":"m","messages":[]}',
       });
-      const text = await answer.text();
+      const text = answer.body.toString();
       if (recorded === 400) {
         assert.equal(answer.status, 400);
         assert.match(text, /X-Client-Request-Id/);

@@ -6,9 +6,12 @@ import { after, before, describe, test } from 'node:test';
 import { configuredProvider } from '../../src/domain/configuration/provider-schema.ts';
 import { readRequestSettings } from '../../src/domain/configuration/request-settings.ts';
 import type { Provider } from '../../src/domain/models/provider.ts';
+import { expectDocumentedAnswers } from '../support/documented-answers.ts';
 import { type FakeUpstream, type ReceivedRequest, startFakeUpstream } from '../support/fake-upstream.ts';
+import { httpCall } from '../support/http-call.ts';
 import { modelServedBy, PlaneInProcess } from '../support/plane-in-process.ts';
 import { principalOf } from '../support/principals.ts';
+import { openapiDocument } from '../support/route-table.ts';
 
 const PROVIDER_MODEL = 'acme/large-1';
 
@@ -180,14 +183,16 @@ describe('requests as a provider wants them', () => {
       principals: new Map([['key', principalOf('acme', { billed: false })]]),
       models: [{ ...model, servedBy }],
     });
+    expectDocumentedAnswers(plane.url, openapiDocument());
     const before = upstream.requests.length;
     try {
-      const answer = await fetch(plane.url + path, {
-        method: 'POST',
+      const answer = await httpCall(plane.url + path, {
         headers: { authorization: 'Bearer key', 'content-type': 'application/json', ...headers },
         body,
+        // One reply serves all APIs.
+        isOffFormat: true,
       });
-      const text = await answer.text();
+      const text = answer.body.toString();
       return { status: answer.status, text, arrived: upstream.requests[before] };
     } finally {
       await plane.stop();

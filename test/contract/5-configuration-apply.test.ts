@@ -108,6 +108,10 @@ describe('what a file does not mention stays', () => {
       change: () => run(orgCommand, 'update', '--slug', 'acme', '--name', 'Renamed'),
       read: () => postgres.query('SELECT display_name FROM organizations'),
     },
+    'whether an organization is billed, where its entry does not say': {
+      change: () => run(orgCommand, 'update', '--slug', 'acme', '--billing', 'prepaid'),
+      read: () => postgres.query('SELECT billing FROM organizations'),
+    },
     'the role of a member, where its entry has none': {
       change: () => run(memberCommand, 'role', '--organization', 'acme', '--user', 'bo@acme.test', '--role', 'admin'),
       read: () => run(memberCommand, 'list', '--organization', 'acme'),
@@ -128,7 +132,7 @@ describe('what a file does not mention stays', () => {
   for (const [what, { change, read }] of Object.entries(CASES)) {
     test(what, async () => {
       await apply(FILE);
-      const silent = FILE.replace(/ {4}(display_name|auto_routing):.*\n/g, '');
+      const silent = FILE.replace(/ {4}(display_name|billing|auto_routing):.*\n/g, '');
       const before = await read();
       await change();
       const changed = await read();
@@ -172,11 +176,15 @@ describe('a file may refer to what the installation has', () => {
       'organizations: [{ slug: new, billing: none, limits: [{ kind: tokens_per_minute, limit: 1, model: sim/large }] }]\n',
     'a member, for a key':
       'organizations: [{ slug: acme, billing: none, keys: [{ name: bos, user: BO@acme.test }] }]\n',
+    'an organization, and whether it is billed': 'organizations: [{ slug: acme, teams: [{ slug: research }] }]\n',
   };
   for (const [what, text] of Object.entries(CASES)) {
     test(what, async () => {
       const fresh = apply(text);
-      await assert.rejects(fresh, /there is no (provider|model|routing policy|user) "[^"]+" in this file or the inst/);
+      await assert.rejects(
+        fresh,
+        /there is no (provider|model|routing policy|user) "[^"]+" in this file or the inst|billing: is missing/,
+      );
       await apply(FILE);
       await apply(text);
       assert.deepEqual(await apply(text, '--dry-run'), ['nothing is applied (--dry-run): no difference']);

@@ -114,12 +114,11 @@ function problemOf(answer: HttpAnswer | null): string | null {
   return isPlatformEnvelope(body) ? null : `not the platform envelope: ${body.slice(0, 200)}`;
 }
 
-/** Of a refusal that is given no request id. */
 function isPlatformEnvelope(body: string): boolean {
   try {
     const fields = Object.entries(JSON.parse(body) as object);
     return (
-      fields.map(([name]) => name).join() === 'code,error,message' &&
+      fields.map(([name]) => name).join() === 'code,error,message,request_id' &&
       fields.every(([, value]) => typeof value === 'string' && value !== '')
     );
   } catch {

@@ -72,6 +72,8 @@ describe('a backup', () => {
 
   test('of an installation under load is whole, and what starts from it has each request once', async () => {
     const target = join(directory, 'backup');
+    // As the demo keeps it.
+    writeFileSync(join(original.dataDir, 'demo-key'), 'tg-demo\n', { mode: 0o600 });
     let isLoading = true;
     const load = Array.from({ length: 8 }, async () => {
       while (isLoading) assert.equal((await ask(original.url)).status, 200);
@@ -88,12 +90,24 @@ describe('a backup', () => {
     assert.equal(statSync(join(target, 'backup.json')).mode & 0o777, 0o600);
     assert.match((await original.run(['backup', target])).output, /exists already/);
 
+    // A copy within what is copied would have no end, and fill the disk that the spool is on.
+    for (const within of ['', 'inside', join('spool', 'inside'), join('spool', '..', 'clickhouse', 'inside')]) {
+      const refused = await original.run(['backup', join(original.dataDir, within)]);
+      assert.match(refused.output, /exists already|is within the data directory/);
+      assert.notEqual(refused.exitCode, 0);
+    }
+    assert.deepEqual(leftOversIn(original.dataDir), []);
+    const atOnce = ['one', 'other'].map((name) => original.run(['backup', join(directory, name)]));
+    for (const { exitCode, output } of await Promise.all(atOnce)) assert.equal(exitCode, 0, output);
+
     // The original goes on alone until it is stopped; what starts from the copy goes on from the copy.
     await original.stop({ keepData: true });
     const dataDir = join(directory, 'restored');
     const run = await runIn(dataDir, ['restore', target]);
     assert.equal(run.exitCode, 0, run.output);
     assert.match((await runIn(dataDir, ['restore', target])).output, /is not empty/);
+    for (const name of ['secrets.json', 'demo-key'])
+      assert.equal(statSync(join(dataDir, name)).mode & 0o777, 0o600, `${name} is kept, and its owner's alone`);
     restored = await startTollgate({ ...options, dataDir });
     const from = restored;
     await waitFor(
@@ -172,6 +186,9 @@ describe('a backup', () => {
     // The original was not hurt.
     assert.equal((await ask(from.url)).status, 200);
   });
+
+  const leftOversIn = (dataDir: string): string[] =>
+    readdirSync(dataDir, { recursive: true, encoding: 'utf8' }).filter((path) => /partial|inside/.test(path));
 
   /** A command on another data directory. */
   async function runIn(dataDir: string, args: readonly string[]) {

@@ -39,6 +39,7 @@ describe('documents', () => {
       'routing',
       'money-and-limits',
       'administration',
+      'own-keys',
       'operation',
       'clients',
       'api-errors',

@@ -55,6 +55,15 @@ describe('files', () => {
     );
   });
 
+  test('no contract test asks with fetch: httpCall holds every answer against the OpenAPI document', () => {
+    const contract = ALL_SOURCES.filter(({ path }) => path.startsWith('test/contract/'));
+    assert.ok(contract.length > 40, `${contract.length} files`);
+    assert.deepEqual(
+      listBreaches(contract, ({ text }) => /\bfetch\(/.exec(text)?.[0] ?? null),
+      [],
+    );
+  });
+
   test(`no line is longer than ${LINE_CHARACTERS_MAX} characters`, () => {
     const widest = ({ text }: SourceFile, counts: (line: string) => boolean) => {
       const index = text.split('\n').findIndex((line) => line.length > LINE_CHARACTERS_MAX && counts(line));

@@ -41,6 +41,7 @@ const BREACHES: Readonly<Record<string, { path: string; imports: string }>> = {
   'only-storage-talks-to-databases': { path: 'jobs/talks-to-postgres.ts', imports: 'pg' },
   'storage-knows-the-domain-only': { path: 'src/storage/knows-http.ts', imports: '../http/front.ts' },
   'only-http-knows-uws': { path: 'src/gateway/knows-uws.ts', imports: 'uWebSockets.js' },
+  'only-commands-know-listed-prices': { path: 'src/gateway/looks-prices-up.ts', imports: '@pydantic/genai-prices' },
   'http-knows-no-plane': { path: 'src/http/knows-storage.ts', imports: '../storage/store.ts' },
   'no-analytics-in-a-request': { path: 'src/generation/waits.ts', imports: '../storage/clickhouse/facts.ts' },
   'workers-are-pure': { path: 'workers/keeps.ts', imports: '../src/storage/store.ts' },

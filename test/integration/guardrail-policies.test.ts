@@ -22,6 +22,8 @@ const GUARDRAILS = `guardrails:
     rules: [{ id: mails, detect: [email], stage: input, action: block }]
 `;
 
+const ACME = '    guardrails: { policy: no-cards, add: [watch] }\n';
+
 let upstream: FakeUpstream;
 let tollgate: Tollgate;
 let acme: Tenant;
@@ -32,7 +34,7 @@ before(async () => {
   const yaml = testConfiguration({ upstreamUrl: upstream.url });
   tollgate = await startTollgate({
     clickhouse: 'away',
-    configurationYaml: `${GUARDRAILS}${yaml.replace('  - slug: acme\n', '  - slug: acme\n    guardrails: { policy: no-cards, add: [watch] }\n')}`,
+    configurationYaml: GUARDRAILS + yaml.replace('  - slug: acme\n', `  - slug: acme\n${ACME}`),
     env: { ADMIN_TOKEN },
   });
   acme = await Tenant.adopt(tollgate.url, await organizationIdOf(tollgate.url, ADMIN_TOKEN, 'acme'));

@@ -52,6 +52,8 @@ interface Ids {
   readonly tokenId: string;
   /** A key that a person made for themselves and pays for. */
   readonly personalKeyId: string;
+  /** The organization's own key for a provider. */
+  readonly credentialId: string;
 }
 
 interface Expectation {
@@ -85,6 +87,7 @@ const ofPlatform = { ...platform, object: 'platform' } as const;
 const limits = () => ({ limits: [{ kind: 'requests_per_minute', limit: 1_000_000 }] });
 const allModels = () => ({ allowed_models: null });
 const webhook = () => ({ url: 'https://hooks.test/charges', active: false });
+const ownKey = () => ({ kind: 'upstream', name: fresh('own'), secret: 'sk-own', verify: false });
 const ofWebhook = { ...admins, usesUp: 'webhook' } as const;
 const ofPlatformWebhook = { ...ofPlatform, usesUp: 'webhook' } as const;
 const personBody = () => ({ email: `${fresh('new')}@people.test` });
@@ -270,6 +273,32 @@ const EXPECTED: Readonly<Record<string, Expectation>> = {
   'GET /v1/admin/active-org/keys/:keyId/limits': ofAdmins,
   'PUT /v1/admin/active-org/keys/:keyId/limits': { ...ofAdmins, body: limits },
 
+  'GET /v1/admin/active-org/provider-credentials': admins,
+  'POST /v1/admin/active-org/provider-credentials': { ...admins, ok: 201, body: ownKey },
+  'GET /v1/admin/active-org/provider-credentials/:credentialId': ofAdmins,
+  'PATCH /v1/admin/active-org/provider-credentials/:credentialId': { ...ofAdmins, body: () => ({ place: 'after' }) },
+  'DELETE /v1/admin/active-org/provider-credentials/:credentialId': { ...ofAdmins, usesUp: 'credential' },
+  'POST /v1/admin/active-org/provider-credentials/:credentialId/verify': ofAdmins,
+  'POST /v1/admin/active-org/provider-credentials/:credentialId/rotate': {
+    ...ofAdmins,
+    body: () => ({ secret: 'sk-rotated', verify: false }),
+  },
+  'GET /v1/admin/active-org/byok-templates': admins,
+  'GET /v1/admin/active-org/byok/settings': admins,
+  'PATCH /v1/admin/active-org/byok/settings': { ...admins, body: () => ({ classifier: 'service' }) },
+  'GET /v1/admin/active-org/byok/order': admins,
+  // Of a kind that has no keys.
+  'PUT /v1/admin/active-org/byok/order': { ...admins, body: () => ({ kind: 'groq', before: [] }) },
+  // Without its query.
+  'GET /v1/admin/active-org/byok/explain': { gate: 'admins', ok: 400 },
+  'GET /v1/admin/organizations/:organizationId/byok': ofPlatform,
+  'PATCH /v1/admin/organizations/:organizationId/byok': { ...ofPlatform, body: () => ({ enabled: true }) },
+  'GET /v1/admin/active-org/model-prices': admins,
+  // None of the ids here is a model's.
+  'GET /v1/admin/active-org/model-prices/:modelName': { gate: 'admins', ok: 404 },
+  'PUT /v1/admin/active-org/model-prices/:modelName': { gate: 'admins', ok: 404, body: () => ({ input: '1' }) },
+  'DELETE /v1/admin/active-org/model-prices/:modelName': { gate: 'admins', ok: 404 },
+
   'GET /v1/billing/credits': ofPayer,
   'GET /v1/billing/deposits': ofPayer,
   // Without an organization: into whose wallet has tests of its own.
@@ -420,6 +449,7 @@ const MAKERS = {
       ),
     };
   },
+  credential: async ({ tenant }: Cell) => ({ credentialId: await addOwnKey(tenant) }),
   webhook: async ({ world }: Cell) => {
     for (const tenant of [world.first, world.second]) await tenant.as('PUT', '/webhook', webhook());
     return {};
@@ -716,7 +746,10 @@ async function makeWorld(tollgate: Tollgate): Promise<World> {
     keyId: (await tenant.addKey()).id,
     tokenId: person.tokenId,
     personalKeyId: await personalKey(url, person),
+    credentialId: await addOwnKey(tenant),
   });
+  for (const { id } of [first, second])
+    await ask(url, ADMIN_TOKEN, 'PATCH', `/v1/admin/organizations/${id}/byok`, { enabled: true });
   return {
     tollgate,
     first,
@@ -750,9 +783,14 @@ async function makeWorld(tollgate: Tollgate): Promise<World> {
         keyId: randomUUID(),
         tokenId: randomUUID(),
         personalKeyId: randomUUID(),
+        credentialId: randomUUID(),
       },
     },
   };
+}
+
+async function addOwnKey(tenant: Tenant): Promise<string> {
+  return String((await tenant.as('POST', '/provider-credentials', ownKey(), 201))['id']);
 }
 
 async function personalKey(url: string, { token }: Person): Promise<string> {

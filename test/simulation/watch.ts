@@ -84,6 +84,9 @@ export class Watch implements GatewayWatch {
     this.gateways.delete(gateway);
     for (const truth of this.truths.values()) {
       if (truth.gateway !== gateway) continue;
+      // It may die while it returns what its record says was not used: the store may hear of it all the same.
+      if (truth.state === 'open' && truth.execution.settled)
+        this.settleUses(truth, truth.expected?.tokens ?? null, true);
       if (truth.state === 'open') truth.state = 'lost';
       this.open.delete(truth);
     }

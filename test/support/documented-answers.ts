@@ -33,19 +33,23 @@ const IS_CONTRACT = process.argv[1]?.includes('/test/contract/') === true;
 /** Headers of HTTP itself, which every answer has. */
 const TRANSPORT = new Set(['content-type', 'content-length', 'connection', 'date', 'transfer-encoding', 'uwebsockets']);
 /** Every refusal of the product has it. */
-const OWN_REFUSAL_HEADER = 'x-should-retry';
-const ERRORS = ['GatewayError', 'PlatformError', 'OpenaiError', 'MessagesError', 'SystemoneError'];
+export const OWN_REFUSAL_HEADER = 'x-should-retry';
+const ERRORS = ['GatewayError', 'PlatformError', 'ProviderKeysError', 'OpenaiError', 'MessagesError', 'SystemoneError'];
 
-/** Origins of installations and fronts, with the document once it has been asked for. */
+/** Origins of installations and fronts, with the document once it has been asked for, or where it was given. */
 const documents = new Map<string, Promise<Contract> | null>();
 /** By their text: the document of nearly all installations of a test is the same. */
 const contracts = new Map<string, Contract>();
 /** What was wrong, also where a test caught it. */
 const breaches: string[] = [];
 
-/** To be called once by whoever starts the product, with its whole route table. */
-export function expectDocumentedAnswers(url: string): void {
-  if (IS_CONTRACT) documents.set(new URL(url).origin, null);
+/**
+ * To be called once by whoever starts the product. One with a part of its route table serves no document, and is given
+ * that of the whole.
+ */
+export function expectDocumentedAnswers(url: string, document: object | null = null): void {
+  if (!IS_CONTRACT) return;
+  documents.set(new URL(url).origin, document === null ? null : Promise.resolve(contractOf(JSON.stringify(document))));
 }
 
 /** Rejects where the answer is not as the document says. */
@@ -81,6 +85,10 @@ async function fetchContract(origin: string): Promise<Contract> {
     request.on('error', reject);
     request.end();
   });
+  return contractOf(text);
+}
+
+function contractOf(text: string): Contract {
   const own = text.replace(/"servers":\[[^\]]*\]/, '"servers":[]');
   const contract = contracts.get(own) ?? new Contract(own);
   contracts.set(own, contract);
@@ -179,7 +187,7 @@ class Contract {
 
 /** A model's id may have slashes. */
 function patternOf(path: string): RegExp {
-  return new RegExp(`^${path.replace(/models\/\{\w+\}$/, 'models/.+').replace(/\{\w+\}/g, '[^/]+')}$`);
+  return new RegExp(`^${path.replace(/(models|model-prices)\/\{\w+\}$/, '$1/.+').replace(/\{\w+\}/g, '[^/]+')}$`);
 }
 
 /** What the product itself answers with. */

@@ -2,7 +2,7 @@
 // they came whole. In contract tests it is held against the product's OpenAPI document.
 
 import { type ClientRequest, request as httpRequest, type IncomingHttpHeaders } from 'node:http';
-import { checkAnswer } from './documented-answers.ts';
+import { checkAnswer, OWN_REFUSAL_HEADER } from './documented-answers.ts';
 
 export interface HttpCall {
   readonly method?: string;
@@ -34,7 +34,9 @@ export async function httpCall(url: string, call: HttpCall = {}): Promise<HttpAn
   const answering = answerTo(request);
   request.end(body ?? undefined);
   const answer = await answering;
-  if (answer.complete && call.isOffFormat !== true) await checkAnswer(url, method, answer);
+  // A refusal is the product's own, whatever the provider answers in.
+  const isChecked = call.isOffFormat !== true || answer.headers[OWN_REFUSAL_HEADER] !== undefined;
+  if (answer.complete && isChecked) await checkAnswer(url, method, answer);
   return answer;
 }
 

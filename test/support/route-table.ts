@@ -1,5 +1,6 @@
 // The route table as it is, with nothing behind it: for tests that walk it.
 
+import { buildOpenapiDocument } from '../../src/control-plane/openapi/build-document.ts';
 import type { DescribedRoute } from '../../src/control-plane/openapi/described-route.ts';
 import type { RouteParts } from '../../src/routes/route-parts.ts';
 import { createRoutes } from '../../src/routes/routes.ts';
@@ -18,6 +19,11 @@ export const NOTHING_BEHIND = {
 
 export function routeTable(): readonly DescribedRoute[] {
   return createRoutes(NOTHING_BEHIND);
+}
+
+/** What the product serves of the whole table. */
+export function openapiDocument(): object {
+  return buildOpenapiDocument(routeTable(), { version: '1', publicUrl: 'https://gate.test' });
 }
 
 /** As uWebSockets.js and the table know it. */

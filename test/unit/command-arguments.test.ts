@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { type Command, parseArguments, UsageFault } from '../../src/commands/command.ts';
+import { type Command, expectPositionals, parseArguments, UsageFault } from '../../src/commands/command.ts';
 
 const DIRECTORY = new URL('../../src/commands/', import.meta.url);
 
@@ -32,6 +32,8 @@ describe('arguments', () => {
     [['--no-prune'], 'unknown option "--no-prune"'],
     [['--toString'], 'unknown option "--toString"'],
     [['--name'], '--name needs a value'],
+    [['--name', ''], '--name needs a value'],
+    [['--name='], '--name needs a value'],
     [['--name', '--prune'], '--name needs a value; one that begins with "-" is written --name=--prune'],
     [['--prune=yes'], '--prune takes no value'],
   ] as const) {
@@ -42,6 +44,10 @@ describe('arguments', () => {
       );
     });
   }
+
+  test('an argument without a name that is empty is missing, as of a variable that is not set', () => {
+    assert.throws(() => expectPositionals([''], ['FILE']), { message: 'FILE is missing' });
+  });
 
   test('that are right are read', () => {
     const read = (...args: string[]) => {

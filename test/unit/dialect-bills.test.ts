@@ -163,6 +163,13 @@ const CHAT_BILLS: readonly Bill[] = [
     cost: 3_465_600_000n,
   },
   {
+    // 20 × 3 000 000 + (1016 - 20) × 15 000 000: thoughts are in the total alone
+    name: 'Gemini: reasoning that nothing but the total tells',
+    dialect: chatCompletions,
+    usage: { completion_tokens: 424, prompt_tokens: 20, total_tokens: 1016 },
+    cost: 15_000_000_000n,
+  },
+  {
     // 43 × 3 000 000 + 10 × 15 000 000: the total says that 11 tokens of reasoning are neither inside nor added
     name: 'OpenRouter: more reasoning than output',
     dialect: chatCompletions,
@@ -500,6 +507,12 @@ const SERVED_WITH: readonly (readonly [
     'a search by OpenRouter',
     chatCompletions,
     { ...counts, server_tool_use: { web_search_requests: 1 } },
+    'server_tool_use web_search_requests',
+  ],
+  [
+    'a search by OpenRouter, as recorded',
+    chatCompletions,
+    { ...counts, server_tool_use_details: { web_search_requests: 3 } },
     'server_tool_use web_search_requests',
   ],
   ['a search by xAI', chatCompletions, { ...counts, num_server_side_tools_used: 1 }, 'num_server_side_tools_used'],

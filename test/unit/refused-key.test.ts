@@ -70,6 +70,15 @@ const REFUSED: Readonly<Record<string, readonly [number, unknown]>> = {
     403,
     { error: { message: 'Key limit exceeded (total limit). Manage it using the console', code: 403 } },
   ],
+  'Azure: closed to this network': [
+    403,
+    { error: { code: '403', message: 'Public access is disabled. Please configure private endpoint.' } },
+  ],
+  'Vertex AI: not permitted': [
+    403,
+    [google(403, "Permission 'aiplatform.endpoints.predict' denied on resource 'x'.", 'IAM_PERMISSION_DENIED')],
+  ],
+  'AWS: a bearer': [403, { Message: 'Authentication failed: Please make sure your API Key is valid.' }],
   'AWS: a token': [403, { message: 'The security token included in the request is invalid.' }],
   'AWS: a role': [
     403,

@@ -37,6 +37,9 @@ function refusalOf({ refused, field, reason }: Refused): Refusal {
     case 'not_found':
     case 'owner_floor':
     case 'permission_denied':
+    case 'byok_disabled':
+    case 'byok_kind_not_allowed':
+    case 'byok_encryption_unconfigured':
       return { kind: refused };
   }
 }

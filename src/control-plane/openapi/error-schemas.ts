@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { chooseEnvelope } from '../../domain/refusals/choose-envelope.ts';
 import { messagesErrorType } from '../../domain/refusals/envelopes/messages.ts';
 import { openaiErrorType } from '../../domain/refusals/envelopes/openai.ts';
+import { providerKeysCode } from '../../domain/refusals/envelopes/provider-keys.ts';
 import type { RefusalKind } from '../../domain/refusals/refusal.ts';
 import type { ErrorTypes, RefusalFamily, RefusalRule } from '../../domain/refusals/refusal-rule.ts';
 import { REFUSAL_RULES } from '../../domain/refusals/refusal-rules.ts';
@@ -59,6 +60,14 @@ const platformError = z
     ...ids,
   })
   .meta({ id: 'PlatformError' });
+
+const providerKeysError = z
+  .object({
+    code: z.enum([...new Set(OWN.map(({ code, status }) => providerKeysCode(code, status)))]),
+    error: z.string(),
+    ...ids,
+  })
+  .meta({ id: 'ProviderKeysError', description: 'Its code is stable.' });
 
 /** Beside the error of a generation that a guardrail blocked. */
 const guardrail = z
@@ -184,6 +193,7 @@ const messagesAdmissionError = z
 const SCHEMAS: Readonly<Record<ReturnType<typeof chooseEnvelope>, z.ZodType>> = {
   gateway: gatewayError,
   platform: platformError,
+  provider_keys: providerKeysError,
   chat: openaiError,
   openai: openaiError,
   messages: messagesError,

@@ -26,6 +26,8 @@ const postedFirst: Where = (route) => ofResponses(route) || route.path.startsWit
 const reporting: Where = ({ description }) => description.isReport === true;
 const control: Where = ({ plane }) => plane === 'control';
 const changing: Where = (route) => control(route) && route.method !== 'GET';
+const ofOwnKeys: Where = ({ envelope }) => envelope === 'provider_keys';
+const changingOwnKeys: Where = (route) => ofOwnKeys(route) && route.method !== 'GET';
 /** GET /v1/responses, which exists only to be refused. */
 const neverServed: Where = ({ description }) => description.status === null;
 
@@ -82,6 +84,10 @@ const WHERE: Readonly<Record<RefusalKind, Where>> = {
   routing_too_large: routed,
   routing_unavailable: routed,
   reports_unavailable: reporting,
+  byok_disabled: changingOwnKeys,
+  byok_kind_not_allowed: changingOwnKeys,
+  key_rejected: changingOwnKeys,
+  byok_encryption_unconfigured: changingOwnKeys,
   byok_key_unavailable: relayed,
   upstream_unreachable: relayed,
   upstream_timeout: relayed,

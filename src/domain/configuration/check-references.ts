@@ -125,13 +125,19 @@ function guardrailsOf(organization: Entry): Named[] {
   ];
 }
 
-/** The billed organizations that route by a policy. */
+/** The organizations that the file bills and that route by a policy. */
 function billedBy(policy: Entry, organizations: readonly Entry[]): string[] {
   const [name] = texts([policy], 'name');
   const users = organizations.filter(
     (organization) => organization.fields['billing'] === 'prepaid' && policyOf(organization)[0]?.name === name?.name,
   );
   return texts(users, 'slug').map(({ name: slug }) => slug);
+}
+
+/** Only of an organization that is not there yet the file has to say whether it is billed. */
+function checkBilling({ fields, place }: Entry, stored: StoredOrganization | undefined): Problem[] {
+  if (fields['billing'] !== undefined || stored !== undefined) return [];
+  return [{ place: [...place, 'billing'], message: 'is missing', isDangling: true }];
 }
 
 function checkOrganization(organization: Entry, { organizations }: StoredNames, here: string): Problem[] {
@@ -145,6 +151,7 @@ function checkOrganization(organization: Entry, { organizations }: StoredNames, 
     ...findDuplicates(teams, 'team'),
     ...findDuplicates(emails, 'user'),
     ...findDuplicates(texts(keys, 'name'), 'key'),
+    ...checkBilling(organization, stored),
     ...findUnknown(
       users.flatMap((user) => items(user, 'teams')),
       known(teams, stored?.teams),

@@ -66,7 +66,7 @@ const organization = z
   .strictObject({
     slug,
     display_name: label.optional(),
-    billing: z.enum(['prepaid', 'none']),
+    billing: z.enum(['prepaid', 'none']).optional(),
     opening_credit: usd.optional(),
     // An organization that names no policy routes by the platform's default (spec 4.11).
     auto_routing: z.strictObject({ policy: slug.nullable().default(DEFAULT_POLICY) }).optional(),
@@ -115,7 +115,7 @@ const organization = z
     (found): ConfiguredOrganization => ({
       slug: found.slug,
       displayName: found.display_name ?? null,
-      billing: found.billing,
+      billing: found.billing ?? null,
       openingCredit: found.opening_credit ?? null,
       autoRouting: found.auto_routing ?? null,
       limits: found.limits ?? null,

@@ -72,7 +72,7 @@ export interface ConfiguredAssignments {
 export interface ConfiguredOrganization {
   readonly slug: string;
   readonly displayName: string | null;
-  readonly billing: 'prepaid' | 'none';
+  readonly billing: 'prepaid' | 'none' | null;
   readonly openingCredit: PicoUsd | null;
   /** `policy` null: auto routing is off. */
   readonly autoRouting: { readonly policy: string | null } | null;

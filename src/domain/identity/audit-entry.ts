@@ -18,6 +18,9 @@ export type AuditAction =
   | `${'provider' | 'model' | 'routing_policy'}.${'put' | 'remove'}`
   | `wallet.${'deposit' | 'freeze' | 'unfreeze'}`
   | `webhook.${'set' | 'remove' | 'rotate_secret' | 'redeliver'}`
+  | `own_key.${'create' | 'update' | 'remove' | 'rotate' | 'state'}`
+  | `byok.${'grant' | 'settings' | 'order'}`
+  | `own_model_price.${'put' | 'remove'}`
   | 'epoch.abandon'
   | 'configuration.apply';
 
@@ -34,6 +37,9 @@ export interface AuditTarget {
     | 'guardrail_policy'
     | 'wallet'
     | 'webhook'
+    | 'own_key'
+    | 'byok'
+    | 'own_model_price'
     | 'epoch';
   readonly id: string;
 }

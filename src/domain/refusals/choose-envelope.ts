@@ -5,9 +5,8 @@ import type { RefusalFamily } from './refusal-rule.ts';
 
 /**
  * The envelope of a route, named in the route table. `chat` is `openai` with another type for one refusal (spec 7.4).
- * The provider-keys envelope (7.4) does not exist yet.
  */
-export type EnvelopeName = 'gateway' | 'platform' | 'chat' | 'openai' | 'messages' | 'systemone';
+export type EnvelopeName = 'gateway' | 'platform' | 'provider_keys' | 'chat' | 'openai' | 'messages' | 'systemone';
 
 /** Which form the operator chose for refusals of credentials, credit and limits (spec 7.4). */
 export type AdmissionForm = 'flat' | 'dialect';
@@ -37,6 +36,7 @@ export function chooseEnvelope(
 const GATEWAY_FORMS: Readonly<Record<EnvelopeName, ChosenEnvelope>> = {
   gateway: 'gateway',
   platform: 'gateway',
+  provider_keys: 'gateway',
   chat: 'chat',
   openai: 'openai',
   messages: 'messages',
@@ -47,6 +47,7 @@ const GATEWAY_FORMS: Readonly<Record<EnvelopeName, ChosenEnvelope>> = {
 const DIALECT_FORMS: Readonly<Record<EnvelopeName, ChosenEnvelope>> = {
   gateway: 'admission_flat',
   platform: 'admission_flat',
+  provider_keys: 'admission_flat',
   chat: 'admission_openai',
   openai: 'admission_openai',
   messages: 'admission_messages',

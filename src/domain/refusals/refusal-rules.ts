@@ -1,6 +1,7 @@
 // One row for each kind of refusal: its status, code, retry rule and words. A new kind without a row does not compile.
 
 import { ADMISSION_RULES } from './admission-rules.ts';
+import { BYOK_RULES } from './byok-rules.ts';
 import { GATEWAY_RULES } from './gateway-rules.ts';
 import { quoteShort } from './quote-short.ts';
 import type { Refusal, RefusalKind } from './refusal.ts';
@@ -293,17 +294,8 @@ export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
     summary: 'What this request needs is being changed by somebody else at the moment; nothing was done.',
     advice: RETRY_LATER,
   },
-  byok_key_unavailable: {
-    // Not retryable: whoever manages the key has to repair it.
-    status: 503,
-    family: 'service',
-    errorTypes: { chat: 'byok_key_unavailable', messages: 'byok_key_unavailable', systemone: 'byok_key_unavailable' },
-    retryable: false,
-    summary: ({ provider }) =>
-      `Your organization's own ` +
-      `key${provider === undefined ? '' : ` for the provider ${quoteShort(provider)}`} could not serve this request.`,
-    advice: 'Ask an administrator of the organization to check the key, or to allow other keys when it fails.',
-  },
+  ...BYOK_RULES,
+
   upstream_unreachable: {
     status: 502,
     family: 'service',

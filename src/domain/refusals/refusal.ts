@@ -98,6 +98,11 @@ export type Refusal =
   | ({ readonly kind: 'routing_unavailable' } & Later)
   // Reports.
   | ({ readonly kind: 'reports_unavailable' } & Later)
+  // Management of own provider keys (spec 7.4).
+  | { readonly kind: 'byok_disabled' }
+  | { readonly kind: 'byok_kind_not_allowed' }
+  | { readonly kind: 'key_rejected'; readonly why: 'refused' | 'silent' }
+  | { readonly kind: 'byok_encryption_unconfigured' }
   // Failures of the provider and of the service itself.
   | { readonly kind: 'byok_key_unavailable'; readonly provider?: string }
   | ({ readonly kind: 'upstream_unreachable' } & Later)

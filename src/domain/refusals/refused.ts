@@ -2,7 +2,15 @@
 
 /** `not_found` is also the answer for what belongs to another organization. */
 export interface Refused {
-  readonly refused: 'not_found' | 'conflict' | 'owner_floor' | 'permission_denied' | 'invalid';
+  readonly refused:
+    | 'not_found'
+    | 'conflict'
+    | 'owner_floor'
+    | 'permission_denied'
+    | 'invalid'
+    | 'byok_disabled'
+    | 'byok_kind_not_allowed'
+    | 'byok_encryption_unconfigured';
   /** For `conflict` and `invalid`: the field concerned, named as in the operation's input. */
   readonly field?: string;
   readonly reason?: string;

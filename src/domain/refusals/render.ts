@@ -8,6 +8,7 @@ import { gatewayEnvelope } from './envelopes/gateway.ts';
 import { messagesEnvelope } from './envelopes/messages.ts';
 import { openaiEnvelope } from './envelopes/openai.ts';
 import { platformEnvelope } from './envelopes/platform.ts';
+import { providerKeysEnvelope } from './envelopes/provider-keys.ts';
 import { systemoneEnvelope } from './envelopes/systemone.ts';
 import type { Refusal } from './refusal.ts';
 import { type Header, retryHeaders } from './retry-headers.ts';
@@ -61,6 +62,8 @@ function envelopeOf(refusal: RefusalDescription, chosen: ChosenEnvelope, context
       return gatewayEnvelope(refusal);
     case 'platform':
       return platformEnvelope(refusal);
+    case 'provider_keys':
+      return providerKeysEnvelope(refusal);
     case 'chat':
     case 'openai':
       return openaiEnvelope(refusal, chosen);

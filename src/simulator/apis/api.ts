@@ -3,6 +3,7 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Directives } from '../directives.ts';
+import type { Dress } from '../dressed-text.ts';
 import type { Json } from '../json-fields.ts';
 import type { ReplySocket } from '../reply-socket.ts';
 
@@ -29,6 +30,10 @@ export interface CallRequest extends CallBody {
   readonly directives: Directives;
   /** The pause between tokens if the request does not set one. */
   readonly defaultDelayMs: number;
+  /** Of the reply's documents; absent: they are as the API writes them. */
+  readonly dress?: Dress | undefined;
+  /** Written before a stream's first event. */
+  readonly streamOpening?: string | undefined;
 }
 
 /** One part of a form, or one file of a JSON form, as it arrived. */

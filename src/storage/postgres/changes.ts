@@ -8,21 +8,25 @@ export const CHANGES_CHANNEL = 'tollgate_changed';
 const CATALOG = 'catalog';
 const PRINCIPALS = 'principals:';
 const GUARDRAILS = 'guardrails:';
+const OWN_KEYS = 'byok:';
 
 /**
  * `catalog`: the catalog has a new version. `guardrailsOf`: guardrail policies or assignments of an organization have
- * changed; null: those of the platform. `id`: credentials under this id must be looked up again. null: a
- * notification that this version does not know.
+ * changed; null: those of the platform. `id`: credentials under this id must be looked up again. `ownKeysOf`: the own
+ * provider keys of this organization, or its settings for them, are others. null: a notification that this version does
+ * not know.
  */
 export type Change =
   | { readonly catalog: true }
   | { readonly guardrailsOf: string | null }
   | { readonly id: string }
+  | { readonly ownKeysOf: string }
   | null;
 
 export function readChange(payload: string): Change {
   if (payload === CATALOG) return { catalog: true };
   if (payload.startsWith(GUARDRAILS)) return { guardrailsOf: payload.slice(GUARDRAILS.length) || null };
+  if (payload.startsWith(OWN_KEYS)) return { ownKeysOf: payload.slice(OWN_KEYS.length) };
   return payload.startsWith(PRINCIPALS) ? { id: payload.slice(PRINCIPALS.length) } : null;
 }
 
@@ -48,4 +52,9 @@ export async function notifyPrincipalsChanged(client: PostgresClient, ids: reado
     PRINCIPALS,
     ids,
   ]);
+}
+
+/** Notifies that an organization's own provider keys, its settings for them or its prices were changed. */
+export async function notifyOwnKeysChanged(client: PostgresClient, organizationId: string): Promise<void> {
+  await client.query('SELECT pg_notify($1, $2)', [CHANGES_CHANNEL, `${OWN_KEYS}${organizationId}`]);
 }

@@ -270,8 +270,8 @@ export class Connection implements CallConnection {
   }
 
   /** A reset is no end: a reply that only the end of its connection would have ended is cut. */
-  private readonly onError = (): void => {
-    if (!this.closed) this.fail(this.faultOfLoss());
+  private readonly onError = (error: Error | boolean): void => {
+    if (!this.closed) this.fail(this.faultOfLoss(), error instanceof Error ? error : undefined);
   };
 
   private faultOfLoss(): UpstreamFault {
@@ -280,11 +280,11 @@ export class Connection implements CallConnection {
     return this.exchanges > 0 && !this.answered ? 'stale_connection' : 'no_reply';
   }
 
-  private fail(fault: UpstreamFault): void {
+  private fail(fault: UpstreamFault, error?: Error): void {
     const { listener } = this;
     this.listener = null;
     this.close();
-    listener?.onFault(fault);
+    listener?.onFault(fault, error);
   }
 
   /** Ends what is out of time. */

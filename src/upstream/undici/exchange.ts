@@ -102,8 +102,8 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
 
   onResponseError(_: Dispatcher.DispatchController, error: Error): void {
     const fault = this.faultOf(error);
-    if (this.isBeginning) queueMicrotask(() => this.fail(fault));
-    else this.fail(fault);
+    if (this.isBeginning) queueMicrotask(() => this.fail(fault, error));
+    else this.fail(fault, error);
   }
 
   private faultOf(error: Error): UpstreamFault {
@@ -160,11 +160,11 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
     if (this.settle(false)) giveUp(this.controller);
   }
 
-  private fail(fault: UpstreamFault): void {
+  private fail(fault: UpstreamFault, error?: Error): void {
     const { listener } = this;
     if (!this.settle(false)) return;
     giveUp(this.controller);
-    listener?.onFault(fault);
+    listener?.onFault(fault, error);
   }
 
   /** False when it was over before. */

@@ -85,7 +85,7 @@ export function isEndOfNumber(bytes: Uint8Array, at: number, end: number): boole
   return after !== DOT || ALNUM[byteAt(bytes, at + 1, end)] !== 1;
 }
 
-/** Whether the first groups have these lengths, all with the same separator between them; `separators`: which may be. */
+/** Whether the first groups have these lengths, with one of `separators` between them, the same throughout. */
 export function isGrouped(found: DigitGroups, lengths: readonly number[], separators: string): boolean {
   if (found.lengths[0] !== lengths[0] || found.groups < lengths.length) return false;
   const separator = found.separators[0] as number;

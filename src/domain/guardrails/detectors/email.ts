@@ -91,9 +91,10 @@ function isTopLevel(bytes: Uint8Array, from: number, to: number): boolean {
 
 /** File endings that are no top-level domains: `logo@2x.png`, `styles@media.css`. */
 const FILE_ENDINGS = new Set(
-  'png jpg jpeg gif svg webp css scss js mjs cjs ts tsx jsx json html xml yml yaml txt py rb go java class map lock gz tgz'.split(
-    ' ',
-  ),
+  (
+    'png jpg jpeg gif svg webp css scss js mjs cjs ts tsx jsx json html xml yml yaml txt ' +
+    'py rb go java class map lock gz tgz'
+  ).split(' '),
 );
 
 export const email: Detector = {

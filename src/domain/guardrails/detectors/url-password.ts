@@ -30,9 +30,10 @@ function findUrlPassword(bytes: Uint8Array, at: number, start: number, end: numb
 }
 
 const PLACEHOLDERS: ReadonlySet<string> = new Set(
-  'pass passwd password pwd pw secret token key changeme example test user username user_password your_password yourpassword my_password mypassword p@ss foo bar abc apikey api_key auth credentials redacted hidden hunter2 port'.split(
-    ' ',
-  ),
+  (
+    'pass passwd password pwd pw secret token key changeme example test user username user_password your_password ' +
+    'yourpassword my_password mypassword foo bar abc xyz guest apikey api_key auth credentials redacted hidden port'
+  ).split(' '),
 );
 
 function isPlaceholder(password: string): boolean {

@@ -123,7 +123,9 @@ function unpricedUsage(usage: UsageObject, calls: readonly ToolCalls[]): string 
 
 /** Where usage objects have the calls of tools: of Anthropic and OpenRouter, of xAI, of Perplexity. */
 function callsIn(usage: UsageObject): readonly ToolCalls[] {
-  const { server_tool_use: tools, server_side_tool_usage_details: details, num_search_queries: queries } = usage;
+  const { server_side_tool_usage_details: details, num_search_queries: queries } = usage;
+  // OpenRouter has had both names.
+  const tools = usage['server_tool_use'] ?? usage['server_tool_use_details'];
   if (tools == null && details == null && queries == null) return NO_CALLS;
   return [
     ...usedCalls('server_tool_use', tools),

@@ -30,19 +30,23 @@ export interface InclusiveCounts {
 
 /**
  * Providers agree on the names and not on what they include. The total, where there is one, tells by arithmetic: when
- * input + output + reasoning make it, the reasoning stands beside the output (xAI's chat) and is added to it. In every
- * other case a report is taken as it stands, one that contradicts itself included: that is for `checkUsage`.
+ * input + output + reasoning make it, the reasoning stands beside the output (xAI's chat) and is added to it. Where no
+ * reasoning is told and the total is larger, the rest of it is thoughts that nobody named, and which are billed as
+ * output (Gemini's chat). In every other case a report is taken as it stands, one that contradicts itself included:
+ * that is for `checkUsage`.
  */
 export function inclusiveUsage(counts: InclusiveCounts): Usage {
   const { input, cached, cacheWrite, output, reasoning, total } = counts;
   const reasoningIsBeside =
     input !== null && output !== null && reasoning !== null && reasoning > 0 && input + output + reasoning === total;
+  const unnamed =
+    reasoning === null && input !== null && output !== null && total !== null ? total - input - output : 0;
   return {
     inputTokens: input,
     cachedInputTokens: cached,
     cacheWriteTokens: cacheWrite,
-    outputTokens: reasoningIsBeside ? output + reasoning : output,
-    reasoningTokens: reasoning,
+    outputTokens: reasoningIsBeside ? output + reasoning : unnamed > 0 ? (output ?? 0) + unnamed : output,
+    reasoningTokens: unnamed > 0 ? unnamed : reasoning,
     images: null,
   };
 }

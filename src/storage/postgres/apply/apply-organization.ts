@@ -52,11 +52,13 @@ export async function applyOrganization(
 
 async function upsertOrganization(application: Application, organization: ConfiguredOrganization): Promise<string> {
   const { client, changedIds } = application;
-  const { slug, displayName, billing, autoRouting } = organization;
+  const { slug, displayName, autoRouting } = organization;
   const before = await client.query<{ billing: string }>(
     'SELECT billing FROM organizations WHERE slug = $1 FOR UPDATE',
     [slug],
   );
+  const billing = organization.billing ?? before.rows[0]?.billing;
+  if (billing === undefined) throw new Error(`nothing says whether the organization ${slug} is billed`);
   const { rows } = await client.query<{ id: string }>(
     `INSERT INTO organizations AS o (slug, display_name, billing, auto_routing_policy)
       VALUES ($1, coalesce($2, $1), $3, $4)

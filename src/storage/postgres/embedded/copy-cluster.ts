@@ -19,7 +19,9 @@ export async function copyCluster(url: string, dataDirectory: string, target: st
   await client.connect();
   try {
     // Keeps the log from the backup's beginning on; it goes with the connection.
-    await client.query(`SELECT pg_create_physical_replication_slot('tollgate_backup', true, true)`);
+    await client.query('SELECT pg_create_physical_replication_slot($1, true, true)', [
+      `tollgate_backup_${process.pid}`,
+    ]);
     await client.query(`SELECT pg_backup_start('tollgate backup', true)`);
     copyDirectory(dataDirectory, target, isCopied);
     const { rows } = await client.query<{ labelfile: string }>('SELECT labelfile FROM pg_backup_stop(false)');

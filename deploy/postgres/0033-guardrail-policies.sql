@@ -1,4 +1,4 @@
--- Guardrail policies in versions, and who is screened by which (spec 7.7). Records name the version, so it must say the same for ever.
+-- Guardrail policies in versions, and who is screened by which (spec 7.7).
 
 CREATE TABLE guardrail_policies (
   id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
@@ -7,8 +7,10 @@ CREATE TABLE guardrail_policies (
   name text NOT NULL
 );
 CREATE UNIQUE INDEX guardrail_policies_of_platform ON guardrail_policies (name) WHERE organization_id IS NULL;
-CREATE UNIQUE INDEX guardrail_policies_of_organization ON guardrail_policies (organization_id, name) WHERE organization_id IS NOT NULL;
+CREATE UNIQUE INDEX guardrail_policies_of_organization ON guardrail_policies (organization_id, name)
+  WHERE organization_id IS NOT NULL;
 
+-- Records name the version, so it must say the same for ever.
 CREATE TABLE guardrail_policy_versions (
   policy_id uuid NOT NULL REFERENCES guardrail_policies,
   version integer NOT NULL CHECK (version > 0),

@@ -1,0 +1,262 @@
+// `tollgate models add`: writes a model into the configuration file, with prices from the list that comes along and
+// limits from what its provider says.
+
+import type { Environment } from '../config.ts';
+import { PRESETS, type Preset } from '../domain/configuration/presets.ts';
+import type { ConfigurationText } from '../domain/configuration-text/configuration-text.ts';
+import { deploymentLines, modelLines } from '../domain/configuration-text/entry-text.ts';
+import {
+  isForText,
+  isKeyless,
+  type ModelLimits,
+  type PlannedModel,
+  planModel,
+} from '../domain/configuration-text/plan-model.ts';
+import type { ListedModel } from '../domain/list-prices/listed-model.ts';
+import { nearestNames } from '../domain/list-prices/nearest-names.ts';
+import { systemClock } from '../platform/clock.ts';
+import { StartFault } from '../supervisor/start-fault.ts';
+import { listModels, type OfferedModel } from '../upstream/list-models.ts';
+import { callableProvider, withProviders } from './call-providers.ts';
+import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './command.ts';
+import {
+  configurationPath,
+  type FileProvider,
+  listOf,
+  openConfigurationText,
+  providersOf,
+  writeChangedText,
+} from './configuration-text.ts';
+import { type ListedProvider, loadPriceList, PRICE_LIST_TEXT } from './price-list.ts';
+import { openPrompt } from './prompt.ts';
+
+export const modelsCommand: Command = {
+  usage: [
+    'tollgate models add VENDOR/MODEL [--provider ID] [--provider-model NAME] [--file FILE] ' +
+      '[--context TOKENS] [--max-output TOKENS] [--offline]',
+  ],
+  summary:
+    'Writes a model into the configuration file (tollgate.yaml): its prices from the list that comes with Tollgate, ' +
+    'with the date; its limits from its provider, which is asked once with its key, or from the options. --offline ' +
+    'asks nobody. --provider-model is the name that the provider has for it, such as a deployment of Azure.',
+  run,
+};
+
+const OPTIONS = {
+  provider: { type: 'string' },
+  'provider-model': { type: 'string' },
+  file: { type: 'string' },
+  context: { type: 'string' },
+  'max-output': { type: 'string' },
+  offline: { type: 'boolean', default: false },
+} as const;
+
+async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
+  const { values, positionals } = parseArguments(args, OPTIONS);
+  const [action = '', id = ''] = expectPositionals(positionals, ['add', 'VENDOR/MODEL']);
+  if (action !== 'add') throw new UsageFault(`unknown action "${action}"`);
+  const options: ModelLimits = {
+    contextLength: readTokens(values.context, 'context'),
+    maxOutputTokens: readTokens(values['max-output'], 'max-output'),
+  };
+  const path = configurationPath(values.file, environment);
+  const file = openConfigurationText(path);
+  const provider = findProvider(providersOf(file), id, values.provider);
+  const list = (await loadPriceList()).provider(provider);
+  const providerModel = values['provider-model'] ?? nameAtProvider(id, provider, list);
+  const listed = list?.find(providerModel) ?? list?.find(modelPart(id)) ?? null;
+  const offered = values.offline ? null : await askProvider(provider, environment, print);
+  if (!isKnown(providerModel, listed, offered, provider))
+    throw new StartFault(unknownModel(providerModel, provider, list, offered));
+  const ofProvider = offered?.find((model) => model.id === providerModel);
+  if (offered !== null && ofProvider === undefined)
+    print(`warning: provider "${provider.id}" does not list "${providerModel}"${namesLike(providerModel, offered)}`);
+  if (!isForText(providerModel))
+    throw new StartFault(
+      `"${providerModel}" is no model for text: write its entry by hand, as docs/configuration.md describes`,
+    );
+  const limits = await completeLimits(options, ofProvider, listed, id);
+  const plan = planModel({
+    id,
+    provider,
+    providerModel,
+    listed,
+    limits,
+    source: PRICE_LIST_TEXT,
+    nowMs: systemClock.nowMs(),
+  });
+  const { text, what } = addToFile(file, plan, limits);
+  writeChangedText(path, file.text, text);
+  print(`${what} is written to ${path}`);
+  for (const note of [...plan.notes, ...missingOf(plan)]) print(`note: ${note}`);
+  print(`see it: tollgate apply ${path} --dry-run`);
+  return 0;
+}
+
+function readTokens(text: string | undefined, name: string): number | null {
+  if (text === undefined) return null;
+  const count = Number(text);
+  if (!/^\d+$/.test(text) || !Number.isSafeInteger(count) || count < 1)
+    throw new UsageFault(`--${name}: must be a whole number of tokens, got "${text}"`);
+  return count;
+}
+
+/** By name, or the one whose id, preset or vendor the model's id begins with. */
+function findProvider(providers: readonly FileProvider[], id: string, named: string | undefined): FileProvider {
+  const ids = providers.map((provider) => provider.id).join(', ') || 'none';
+  if (named !== undefined) {
+    const found = providers.find((provider) => provider.id === named);
+    if (found === undefined) throw new StartFault(`the file has no provider "${named}"; it has ${ids}`);
+    return found;
+  }
+  const vendor = id.includes('/') ? id.slice(0, id.indexOf('/')) : '';
+  const found = providers.filter((provider) => vendorNames(provider).includes(vendor));
+  const [first] = found;
+  if (first !== undefined && found.length === 1) return first;
+  if (found.length > 1)
+    throw new UsageFault(`--provider: say which of ${found.map((provider) => provider.id).join(', ')} is meant`);
+  throw new StartFault(
+    vendor === ''
+      ? `"${id}" does not begin with a provider: write it as VENDOR/MODEL, or name one of ${ids} by --provider`
+      : `no provider of the file is "${vendor}"; it has ${ids}: name one by --provider, or add it to the file`,
+  );
+}
+
+/** What public names of a preset's models usually begin with. */
+export const VENDORS: Readonly<Record<string, string>> = { gemini: 'google', vertex: 'google', xai: 'x-ai' };
+
+function vendorNames({ id, preset }: FileProvider): readonly string[] {
+  return [id, ...(preset === null ? [] : [preset, ...(VENDORS[preset] === undefined ? [] : [VENDORS[preset]])])];
+}
+
+function modelPart(id: string): string {
+  return id.slice(id.indexOf('/') + 1);
+}
+
+/** OpenRouter and the like have names with a vendor of their own. */
+function nameAtProvider(id: string, provider: FileProvider, list: ListedProvider | null): string {
+  const names = vendorNames(provider).some((name) => id.startsWith(`${name}/`))
+    ? [modelPart(id), id]
+    : [id, modelPart(id)];
+  const exact = names.find((name) => list?.models.some((model) => model.id === name));
+  const [first = id] = names;
+  return exact ?? (provider.preset === 'openrouter' ? first : modelPart(id));
+}
+
+async function askProvider(
+  { id, entry }: FileProvider,
+  environment: Environment,
+  print: (text: string) => void,
+): Promise<readonly OfferedModel[] | null> {
+  const callable = callableProvider(entry, environment);
+  if (!callable.ok) {
+    print(`provider "${id}" is not asked for the model's limits: it ${callable.reason}`);
+    return null;
+  }
+  const { models, reason } = await withProviders(environment, (providers) => listModels(callable.provider, providers));
+  if (models === null) print(`provider "${id}" ${reason}: the model's limits are not known from it`);
+  return models;
+}
+
+/** What runs on machines of one's own, and a deployment with a name of its own, need be on no list of prices. */
+function isKnown(
+  model: string,
+  listed: ListedModel | null,
+  offered: readonly OfferedModel[] | null,
+  { preset }: FileProvider,
+): boolean {
+  if (listed !== null || offered?.some(({ id }) => id === model) === true) return true;
+  const isListable = preset !== null && !isKeyless(preset) && preset !== 'azure' && preset !== 'azure-classic';
+  return offered === null && !isListable;
+}
+
+function unknownModel(
+  model: string,
+  provider: FileProvider,
+  list: ListedProvider | null,
+  offered: readonly OfferedModel[] | null,
+): string {
+  const names = [...(list?.models ?? []), ...(offered ?? [])].map(({ id }) => id);
+  const near = nearestNames(model, [...new Set(names)]);
+  const known = `"${model}" is not known: neither ${PRICE_LIST_TEXT} nor provider "${provider.id}" has it`;
+  return near.length === 0 ? known : `${known}\nnames like it: ${near.join(', ')}`;
+}
+
+function namesLike(model: string, offered: readonly OfferedModel[]): string {
+  const near = nearestNames(
+    model,
+    offered.map(({ id }) => id),
+  );
+  return near.length === 0 ? '' : `; names like it: ${near.join(', ')}`;
+}
+
+/** The options go before what the provider says, and a person is asked for what is left. */
+async function completeLimits(
+  options: ModelLimits,
+  offered: OfferedModel | undefined,
+  listed: ListedModel | null,
+  id: string,
+): Promise<ModelLimits> {
+  const known = {
+    contextLength: options.contextLength ?? offered?.contextLength ?? listed?.contextLength ?? null,
+    maxOutputTokens: options.maxOutputTokens ?? offered?.maxOutputTokens ?? null,
+  };
+  const prompt = openPrompt();
+  if (prompt === null) return known;
+  try {
+    const ask = async (what: string): Promise<number | null> => {
+      const answer = await prompt.ask(`How many tokens does ${id} ${what} at most? (empty: not known)`, '');
+      return /^[1-9]\d{0,9}$/.test(answer) ? Number(answer) : null;
+    };
+    return {
+      contextLength: known.contextLength ?? (await ask('read')),
+      maxOutputTokens: known.maxOutputTokens ?? (await ask('write')),
+    };
+  } finally {
+    prompt.close();
+  }
+}
+
+/** A model that the file has already gets one more provider. */
+function addToFile(
+  file: ConfigurationText,
+  { model, deployment }: PlannedModel,
+  limits: ModelLimits,
+): { readonly text: string; readonly what: string } {
+  const models = listOf(file.values['models']);
+  const at = models.findIndex(({ id }) => id === model.id);
+  if (at === -1) {
+    const whole = { ...model, maxOutputTokens: limits.maxOutputTokens };
+    return { text: file.addTo(['models'], (indent) => modelLines(whole, indent)), what: `model "${model.id}"` };
+  }
+  const line = file.lineOf(['models', at]);
+  const deployments = listOf(models[at]?.['served_by']);
+  if (deployments.some(({ provider }) => provider === deployment.provider))
+    throw new StartFault(
+      `the file has "${model.id}" of provider "${deployment.provider}" already (line ${line}); ` +
+        '"tollgate prices diff" compares its prices',
+    );
+  const place = ['models', at, 'served_by'];
+  return {
+    text: file.addTo(place, (indent) => deploymentLines(deployment, indent)),
+    what: `provider "${deployment.provider}" of model "${model.id}"`,
+  };
+}
+
+function missingOf({ model, deployment }: PlannedModel): readonly string[] {
+  return [
+    ...(deployment.prices.length === 0
+      ? ['no price is known: write one, or only organizations that are not billed can use it']
+      : []),
+    ...(model.contextLength === null ? ['context_length is not known: write it, or give --context'] : []),
+    ...(model.kind === 'text' && model.maxOutputTokens === null
+      ? ['max_output_tokens and max_completion_tokens_cap are not known: write them, or give --max-output']
+      : []),
+  ];
+}
+
+/** The variable that a preset's key is read from; null: it needs none. */
+export function keyVariableOf(preset: keyof typeof PRESETS): string | null {
+  const { keyVariable }: Preset = PRESETS[preset];
+  return keyVariable;
+}

@@ -1,0 +1,26 @@
+// Asks the person at the terminal. Without a terminal nobody is asked: the command then works by its options alone.
+
+import { createInterface } from 'node:readline/promises';
+import type { Readable, Writable } from 'node:stream';
+
+export interface Prompt {
+  /** The answer without spaces around it; an empty one is `usual`. */
+  ask(question: string, usual: string): Promise<string>;
+  close(): void;
+}
+
+/** null: there is no terminal to ask at. */
+export function openPrompt(): Prompt | null {
+  return process.stdin.isTTY && process.stdout.isTTY ? promptOn(process.stdin, process.stdout) : null;
+}
+
+function promptOn(input: Readable, output: Writable): Prompt {
+  const lines = createInterface({ input, output });
+  return {
+    async ask(question, usual) {
+      const answer = await lines.question(usual === '' ? `${question}: ` : `${question} [${usual}]: `);
+      return answer.trim() === '' ? usual : answer.trim();
+    },
+    close: () => lines.close(),
+  };
+}

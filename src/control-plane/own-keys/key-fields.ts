@@ -1,0 +1,116 @@
+// The fields of own provider keys: what may be said of one, and how it is shown, never with its secret.
+
+import { z } from 'zod';
+import { KEY_FALLBACKS, KEY_PLACES, KEY_STATES, type OwnKey, presentState } from '../../domain/own-keys/own-key.ts';
+import {
+  idField,
+  labelField,
+  modelNameField,
+  momentField,
+  showMoment,
+  showMomentOrNull,
+  shownId,
+  shownMoment,
+} from '../identity/fields.ts';
+
+const LIST_MAX = 200;
+const MAP_MAX = 200;
+
+const models = z.array(modelNameField).max(LIST_MAX).nullable();
+const ids = z.array(idField).max(LIST_MAX).nullable();
+
+/** As part of a header it has no space and no control character. */
+export const secretField = z
+  .string()
+  .regex(/^[\x21-\x7e]{1,4096}$/, 'must be visible ASCII characters without spaces')
+  .meta({ description: 'The key itself; no answer shows it again.' });
+
+export const keyFields = {
+  name: labelField,
+  place: z.enum(KEY_PLACES).meta({ description: 'Before the service’s own deployments, or after them.' }),
+  fallback: z.enum(KEY_FALLBACKS).meta({ description: 'Whether the service may serve, and charge, where it cannot.' }),
+  models: models.meta({ description: 'Public ids it is for; null: every model.' }),
+  teams: ids.meta({ description: 'Teams it is for; null: everybody.' }),
+  api_keys: ids.meta({ description: 'Inference keys it is for; null: all.' }),
+  users: ids.meta({ description: 'People whose keys it is for; null: everybody.' }),
+  model_map: z
+    .record(modelNameField, modelNameField)
+    .refine((map) => Object.keys(map).length <= MAP_MAX, `must have at most ${MAP_MAX} models`)
+    .meta({ description: 'The provider’s own model, such as a deployment, by public id.' }),
+  expires_at: momentField.nullable(),
+};
+
+export const addressFields = {
+  kind: z
+    .string()
+    .regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, 'must be one of byok-templates')
+    .meta({ description: 'A kind of byok-templates.' }),
+  settings: z
+    .record(z.string().regex(/^[a-z_]{1,40}$/), z.string().max(200))
+    .meta({ description: 'What the kind’s template names.' }),
+  base_url: z.string().nullable().meta({ description: 'Of kind custom: an https:// address.' }),
+};
+
+export const shownKey = z
+  .object({
+    id: shownId,
+    kind: z.string(),
+    ...keyFields,
+    label: z.string().nullable().meta({ description: 'The end of a long secret.' }),
+    fingerprint: z.string().meta({ description: 'Equal for equal secrets.' }),
+    position: z.int(),
+    settings: z.record(z.string(), z.string()),
+    base_url: z.string().nullable(),
+    state: z.enum(KEY_STATES),
+    state_reason: z.string().nullable(),
+    state_until: shownMoment.nullable(),
+    verified_at: shownMoment.nullable(),
+    last_used_at: shownMoment.nullable(),
+    expires_at: shownMoment.nullable(),
+    rotated_at: shownMoment.nullable(),
+    previous_secret_until: shownMoment
+      .nullable()
+      .meta({ description: 'Until when the secret before is tried where the present one is refused.' }),
+    created_at: shownMoment,
+  })
+  .meta({ id: 'ProviderCredential' });
+
+export function showKey(key: OwnKey, nowMs: number): z.output<typeof shownKey> {
+  const state = presentState(key, nowMs);
+  const isPresent = state === key.state;
+  return {
+    id: key.id,
+    kind: key.kind,
+    name: key.name,
+    label: key.label,
+    fingerprint: key.fingerprint,
+    place: key.place,
+    position: key.position,
+    fallback: key.fallback,
+    models: list(key.models),
+    teams: list(key.teams),
+    api_keys: list(key.apiKeys),
+    users: list(key.users),
+    settings: { ...key.settings },
+    base_url: key.baseUrl,
+    model_map: { ...key.modelMap },
+    state,
+    state_reason: isPresent ? key.stateReason : null,
+    state_until: isPresent ? showMomentOrNull(key.stateUntilMs) : null,
+    verified_at: showMomentOrNull(key.verifiedAtMs),
+    last_used_at: showMomentOrNull(key.lastUsedAtMs),
+    expires_at: showMomentOrNull(key.expiresAtMs),
+    rotated_at: showMomentOrNull(key.rotatedAtMs),
+    previous_secret_until:
+      key.previousUntilMs === null || key.previousUntilMs <= nowMs ? null : showMoment(key.previousUntilMs),
+    created_at: showMoment(key.createdAtMs),
+  };
+}
+
+function list(values: readonly string[] | null): string[] | null {
+  return values === null ? null : [...values];
+}
+
+export function momentOf(text: string | null | undefined): number | null {
+  return text == null ? null : Date.parse(text);
+}

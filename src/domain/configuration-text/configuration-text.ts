@@ -1,0 +1,191 @@
+// The text of a configuration file as people wrote it, changed in place: whatever a change is not about stays as it is,
+// comments and spaces included.
+
+import {
+  type Document,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  parseDocument,
+  type YAMLMap,
+  type YAMLSeq,
+} from 'yaml';
+import { placeholdersToReferences, referencesToPlaceholders } from '../configuration/interpolation.ts';
+import type { Place } from '../configuration/problem.ts';
+import { flowText } from './flow-text.ts';
+
+export type OpenedText =
+  | { readonly ok: true; readonly file: ConfigurationText }
+  | { readonly ok: false; readonly errors: readonly string[] };
+
+/** A replacement of the text between two offsets. */
+interface Splice {
+  readonly from: number;
+  readonly until: number;
+  readonly text: string;
+}
+
+export class ConfigurationText {
+  readonly text: string;
+  /** The values, with `${NAME}` as it is written. */
+  readonly values: Readonly<Record<string, unknown>>;
+  private readonly document: Document;
+  private readonly lines: LineCounter;
+
+  private constructor(text: string, document: Document, lines: LineCounter) {
+    this.text = text;
+    this.document = document;
+    this.lines = lines;
+    this.values = (withReferences(document.toJS()) ?? {}) as Readonly<Record<string, unknown>>;
+  }
+
+  /** `fileName` is what the errors call the file. */
+  static open(text: string, fileName: string): OpenedText {
+    const lines = new LineCounter();
+    // Placeholders are as long as what they stand for, so that offsets are those of the text.
+    const document = parseDocument(referencesToPlaceholders(text), { lineCounter: lines, prettyErrors: false });
+    if (document.errors.length > 0)
+      return {
+        ok: false,
+        errors: document.errors.map(
+          ({ pos, message }) => `${fileName}:${lines.linePos(pos[0]).line}: ${placeholdersToReferences(message)}`,
+        ),
+      };
+    if (document.contents !== null && !isMap(document.contents) && !isEmpty(document))
+      return { ok: false, errors: [`${fileName}: must be a mapping of keys to values`] };
+    return { ok: true, file: new ConfigurationText(text, document, lines) };
+  }
+
+  lineOf(place: Place): number {
+    const node = this.document.getIn(place, true) as Node | undefined;
+    return this.lines.linePos(node?.range?.[0] ?? 0).line;
+  }
+
+  /** Adds an entry at the end of a list, which is made where it is not there. `write` is told the indentation. */
+  addTo(place: Place, write: (indent: string) => readonly string[]): string {
+    const list = this.document.getIn(place, true);
+    if (isSeq(list) && !list.flow && list.items.length > 0) return this.addBehind(list, write);
+    const value = parseDocument(referencesToPlaceholders(write('').join('\n'))).toJS() as unknown[];
+    if (isSeq(list) && list.flow === true) return this.addWithin(list, value);
+    const name = String(place.at(-1));
+    if (place.length > 1) throw new Error(`${place.join('.')} is no list`);
+    const pair = isMap(this.document.contents)
+      ? this.document.contents.items.find(({ key }) => isScalar(key) && key.value === name)
+      : undefined;
+    const entry = write('  ').join('\n');
+    if (pair === undefined) return `${withLineEnd(this.text)}${name}:\n${entry}\n`;
+    // `models:` with nothing behind it.
+    const keyEnd = (pair.key as Node).range?.[1] ?? 0;
+    const lineEnd = this.endOfLine(keyEnd);
+    return this.splice([{ from: lineEnd, until: lineEnd, text: `\n${entry}` }]);
+  }
+
+  /** Exchanges a value for another one, as far as possible without touching what stays in it. */
+  replace(place: Place, value: unknown): string {
+    const node = this.document.getIn(place, true) as Node | undefined;
+    return this.splice(node === undefined ? this.insertion(place, value) : this.changes(node, value));
+  }
+
+  /** Replaces the first match behind a place's beginning and before another's. */
+  replaceText(between: readonly [Place, Place], pattern: RegExp, by: string): string {
+    const [from, until] = between.map((place) => (this.document.getIn(place, true) as Node | undefined)?.range?.[0]);
+    if (from === undefined || until === undefined) return this.text;
+    return this.text.slice(0, from) + this.text.slice(from, until).replace(pattern, by) + this.text.slice(until);
+  }
+
+  private addBehind(list: YAMLSeq, write: (indent: string) => readonly string[]): string {
+    const first = (list.items[0] as Node).range?.[0] ?? 0;
+    const lineStart = this.text.lastIndexOf('\n', first - 1) + 1;
+    const indent = /^ */.exec(this.text.slice(lineStart))?.[0] ?? '';
+    const end = this.endOfLine((list.items.at(-1) as Node).range?.[1] ?? this.text.length);
+    // A value that ends its line has the line's end within it.
+    const at = this.text[end - 1] === '\n' ? end - 1 : end;
+    return this.splice([{ from: at, until: at, text: `\n${write(indent).join('\n')}` }]);
+  }
+
+  private addWithin(list: YAMLSeq, values: readonly unknown[]): string {
+    const last = list.items.at(-1) as Node | undefined;
+    const at = last?.range?.[1] ?? (list.range?.[0] ?? 0) + 1;
+    const text = values.map((value) => flowText(withReferences(value))).join(', ');
+    return this.splice([{ from: at, until: at, text: last === undefined ? text : `, ${text}` }]);
+  }
+
+  /** Of a value that is not there yet: behind the last of its mapping. */
+  private insertion(place: Place, value: unknown): Splice[] {
+    const map = this.document.getIn(place.slice(0, -1), true);
+    if (!isMap(map)) throw new Error(`${place.join('.')} has no place`);
+    return [this.pairsBehind(map, [[String(place.at(-1)), value]])];
+  }
+
+  private pairsBehind(map: YAMLMap, pairs: readonly (readonly [string, unknown])[]): Splice {
+    const last = map.items.at(-1);
+    const end = ((last?.value ?? last?.key) as Node | undefined)?.range?.[1] ?? (map.range?.[0] ?? 0) + 1;
+    const texts = pairs.map(([name, value]) => `${flowText(name)}: ${flowText(value)}`);
+    if (map.flow === true) {
+      const text = texts.join(', ');
+      return { from: end, until: end, text: last === undefined ? ` ${text} ` : `, ${text}` };
+    }
+    const at = this.text[end - 1] === '\n' ? end - 1 : this.endOfLine(end);
+    const start = (map.items[0]?.key as Node | undefined)?.range?.[0] ?? 0;
+    const indent = `\n${' '.repeat(this.lines.linePos(start).col - 1)}`;
+    return { from: at, until: at, text: texts.map((text) => indent + text).join('') };
+  }
+
+  /** What has to change in a node so that it has a value. */
+  private changes(node: Node, value: unknown): Splice[] {
+    if (isScalar(node) && (typeof value !== 'object' || value === null)) {
+      return node.value === value ? [] : [this.exchange(node, value)];
+    }
+    if (!isMap(node) || typeof value !== 'object' || value === null || Array.isArray(value)) {
+      return JSON.stringify(node.toJSON()) === JSON.stringify(value) ? [] : [this.exchange(node, value)];
+    }
+    const wanted = Object.entries(value);
+    const present = new Map(node.items.map((pair) => [String((pair.key as { value?: unknown }).value), pair.value]));
+    if ([...present.keys()].some((name) => !Object.hasOwn(value, name))) return [this.exchange(node, value)];
+    const added = wanted.filter(([name]) => !present.has(name));
+    return [
+      ...wanted.flatMap(([name, inner]) => {
+        const found = present.get(name) as Node | undefined;
+        return found === undefined ? [] : this.changes(found, inner);
+      }),
+      ...(added.length === 0 ? [] : [this.pairsBehind(node, added)]),
+    ];
+  }
+
+  private exchange(node: Node, value: unknown): Splice {
+    const [from = 0, end = 0] = node.range ?? [];
+    const until = this.text[end - 1] === '\n' ? from + this.text.slice(from, end).trimEnd().length : end;
+    return { from, until, text: flowText(value) };
+  }
+
+  private endOfLine(offset: number): number {
+    if (offset > 0 && this.text[offset - 1] === '\n') return offset;
+    const end = this.text.indexOf('\n', offset);
+    return end === -1 ? this.text.length : end;
+  }
+
+  private splice(splices: readonly Splice[]): string {
+    const backwards = splices.toSorted((one, other) => other.from - one.from);
+    return backwards.reduce(
+      (text, { from, until, text: by }) => text.slice(0, from) + by + text.slice(until),
+      this.text,
+    );
+  }
+}
+
+function isEmpty(document: Document): boolean {
+  return isScalar(document.contents) && document.contents.value === null;
+}
+
+function withLineEnd(text: string): string {
+  return text === '' || text.endsWith('\n') ? text : `${text}\n`;
+}
+
+function withReferences(value: unknown): unknown {
+  if (typeof value === 'string') return placeholdersToReferences(value);
+  if (Array.isArray(value)) return value.map(withReferences);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, withReferences(inner)]));
+}

@@ -1,0 +1,117 @@
+// Plans a model's entry in a configuration file, from the list of prices and from what its provider says of it.
+
+import { PRESETS, type Preset, type PresetName } from '../configuration/presets.ts';
+import type { ListedModel } from '../list-prices/listed-model.ts';
+import { type PriceWords, writeListedPrices } from '../list-prices/listed-price.ts';
+import { APIS, type ApiName, type ModelKind } from '../models/apis.ts';
+import type { DeploymentText, ModelText } from './entry-text.ts';
+
+/** A provider as the file has it. */
+export interface PlannedProvider {
+  readonly id: string;
+  readonly preset: PresetName | null;
+}
+
+export interface ModelLimits {
+  readonly contextLength: number | null;
+  readonly maxOutputTokens: number | null;
+}
+
+export interface ModelParams {
+  readonly id: string;
+  readonly displayName?: string | null;
+  readonly provider: PlannedProvider;
+  readonly providerModel: string;
+  /** null: the list does not have it. */
+  readonly listed: ListedModel | null;
+  readonly limits: ModelLimits;
+  /** What the list calls itself, with its version and date. */
+  readonly source: string;
+  readonly nowMs: number;
+}
+
+export interface PlannedModel {
+  readonly model: ModelText;
+  readonly deployment: DeploymentText;
+  readonly notes: readonly string[];
+}
+
+/** Names of models that make or read something else than text, on APIs that are not served or priced by tokens. */
+const NO_TEXT = /(?:^|[/.-])(?:gpt-image|dall-e|imagen|tts|whisper|transcribe|realtime|moderation|sora|veo|rerank)/i;
+
+export function isForText(model: string): boolean {
+  return !NO_TEXT.test(model);
+}
+
+/** Without a preset a provider is taken for one that speaks the API that nearly all do. */
+const USUAL_APIS: readonly ApiName[] = ['chat_completions', 'embeddings'];
+const FREE: readonly PriceWords[] = [{ input: '0', output: '0' }];
+const FREE_EMBEDDING: readonly PriceWords[] = [{ input: '0' }];
+
+export function planModel(params: ModelParams): PlannedModel {
+  const { id, provider, providerModel, listed, limits, nowMs } = params;
+  const serves = servedBy(provider.preset);
+  const isFree = isKeyless(provider.preset);
+  const written = listed === null ? null : writeListedPrices(listed, nowMs);
+  const kind = kindOf(providerModel, serves, written?.kind ?? null);
+  const apis = apisOf(provider.preset, providerModel, serves).filter((api) => APIS[api].kind === kind);
+  const prices = written?.prices ?? (isFree ? (kind === 'embedding' ? FREE_EMBEDDING : FREE) : []);
+  const deployment: DeploymentText = {
+    provider: provider.id,
+    providerModel,
+    apis,
+    prices,
+    source: sourceText(params, written !== null, isFree),
+  };
+  return {
+    model: {
+      id,
+      displayName: params.displayName ?? listed?.name ?? null,
+      kind,
+      aliases: [],
+      contextLength: limits.contextLength ?? listed?.contextLength ?? null,
+      maxOutputTokens: limits.maxOutputTokens,
+      deployments: [deployment],
+    },
+    deployment,
+    notes: [
+      ...(written?.notes ?? []),
+      ...(listed?.isDeprecated === true ? [`${listed.id} is deprecated, the list says`] : []),
+      ...(listed !== null && written === null ? [`${listed.id} is not priced by tokens, so it has no price here`] : []),
+      ...(apis.length === 0 ? [`provider "${provider.id}" has no API for a model of kind ${kind}`] : []),
+    ],
+  };
+}
+
+function sourceText({ listed, source, providerModel }: ModelParams, isPriced: boolean, isFree: boolean): string {
+  if (isPriced && listed !== null)
+    return `Prices: ${source}${listed.id === providerModel ? '' : `, where it is ${listed.id}`}.`;
+  if (isFree) return 'It runs on machines of your own, so its tokens cost nothing.';
+  return `price: MISSING, also in ${source}. Without one it serves only organizations that are not billed.`;
+}
+
+function servedBy(preset: PresetName | null): readonly ApiName[] {
+  return preset === null ? USUAL_APIS : PRESETS[preset].serves;
+}
+
+/** It runs on machines of one's own: nobody is paid for tokens. */
+export function isKeyless(preset: PresetName | null): boolean {
+  const found: Preset | null = preset === null ? null : PRESETS[preset];
+  return found !== null && found.keyVariable === null && found.provider['auth'] === 'none';
+}
+
+function kindOf(model: string, serves: readonly ApiName[], listed: ModelKind | null): ModelKind {
+  if (serves.every((api) => api === 'systemone')) return 'evaluation';
+  if (listed !== null) return listed;
+  return /embed/i.test(model) ? 'embedding' : 'text';
+}
+
+/** Where a provider has several companies' models, an API is not for all of them. */
+function apisOf(preset: PresetName | null, model: string, serves: readonly ApiName[]): readonly ApiName[] {
+  if (preset === 'bedrock' || preset === 'bedrock-mantle') {
+    if (/(^|\.)anthropic\./.test(model)) return ['messages'];
+    return /(^|\.)openai\./.test(model) ? ['chat_completions', 'responses'] : ['chat_completions'];
+  }
+  if (preset === 'perplexity') return model.includes('/') ? serves : ['chat_completions'];
+  return serves;
+}

@@ -1,0 +1,115 @@
+// In which order own keys and the service's own deployments are tried for a request, and why a key is not among them.
+//
+//   own keys placed before, by position ─► the service's deployments, as catalogued ─► own keys placed after
+//
+// Any key that is for this caller and model and does not allow the service to step in takes the service's deployments
+// out, in whichever state it is: no money is spent unasked.
+
+import { type KeyAudience, type KeyState, type OwnKey, presentState } from './own-key.ts';
+
+/** A request has as many attempts on own keys at most. */
+const OWN_ATTEMPTS_MAX = 3;
+
+/** Who calls: each null is nobody. */
+export interface KeyCaller {
+  readonly apiKeyId: string | null;
+  readonly teamId: string | null;
+  readonly userId: string | null;
+}
+
+export type NotTried =
+  | 'kind_not_allowed'
+  | 'other_models'
+  | 'other_callers'
+  | 'model_not_served'
+  | 'expired'
+  | 'too_many_before'
+  | Extract<KeyState, 'invalid' | 'disabled' | 'cooling_down'>;
+
+/** A key and what it would call for the request; `offer` null: its kind does not serve the model there. */
+export interface KeyCandidate<Offer> {
+  readonly key: OwnKey;
+  readonly offer: Offer | null;
+  /** The platform has its kind open to the organization. If not, the key stands, and cannot be used. */
+  readonly isOpen: boolean;
+}
+
+export interface OrderParams {
+  readonly modelId: string;
+  readonly caller: KeyCaller;
+  /** Whether keys that do not say let the service step in. */
+  readonly fallback: boolean;
+  readonly nowMs: number;
+}
+
+export interface AttemptOrder<Offer> {
+  readonly before: readonly OwnAttempt<Offer>[];
+  /** The service's deployments are tried in between. */
+  readonly usesService: boolean;
+  readonly after: readonly OwnAttempt<Offer>[];
+  /** A key is for this request, whether it can be used or not. */
+  readonly concerns: boolean;
+  readonly notTried: readonly { readonly key: OwnKey; readonly why: NotTried }[];
+}
+
+export interface OwnAttempt<Offer> {
+  readonly key: OwnKey;
+  readonly offer: Offer;
+}
+
+export function orderAttempts<Offer>(
+  candidates: readonly KeyCandidate<Offer>[],
+  params: OrderParams,
+): AttemptOrder<Offer> {
+  const before: OwnAttempt<Offer>[] = [];
+  const after: OwnAttempt<Offer>[] = [];
+  const notTried: { key: OwnKey; why: NotTried }[] = [];
+  let [usesService, concerns] = [true, false];
+  for (const { key, offer, isOpen } of inOrder(candidates)) {
+    const why = whyNotFor(key, offer, params);
+    if (why !== null || offer === null) {
+      notTried.push({ key, why: why ?? 'model_not_served' });
+      continue;
+    }
+    concerns = true;
+    if (!allowsService(key, params.fallback)) usesService = false;
+    const unusable = isOpen ? whyUnusable(key, params.nowMs) : 'kind_not_allowed';
+    if (unusable !== null) notTried.push({ key, why: unusable });
+    else if (before.length + after.length >= OWN_ATTEMPTS_MAX) notTried.push({ key, why: 'too_many_before' });
+    else (key.place === 'before' ? before : after).push({ key, offer });
+  }
+  return { before, usesService, after, concerns, notTried };
+}
+
+/** All that are placed before, then all after; by position in each. By id at last, so that every process agrees. */
+function inOrder<Offer>(candidates: readonly KeyCandidate<Offer>[]): readonly KeyCandidate<Offer>[] {
+  const rank = ({ key }: KeyCandidate<Offer>): number => (key.place === 'before' ? 0 : 1);
+  return candidates.toSorted(
+    (one, other) =>
+      rank(one) - rank(other) || one.key.position - other.key.position || (one.key.id < other.key.id ? -1 : 1),
+  );
+}
+
+/** null: the key is for such requests. One that is turned off is for none. */
+function whyNotFor(key: OwnKey, offer: unknown, { modelId, caller }: OrderParams): NotTried | null {
+  if (key.state === 'disabled') return 'disabled';
+  if (key.models !== null && !key.models.includes(modelId)) return 'other_models';
+  if (!isFor(key, caller)) return 'other_callers';
+  return offer === null ? 'model_not_served' : null;
+}
+
+function isFor({ teams, apiKeys, users }: KeyAudience, { teamId, apiKeyId, userId }: KeyCaller): boolean {
+  const has = (list: readonly string[] | null, id: string | null): boolean =>
+    list === null || (id !== null && list.includes(id));
+  return has(teams, teamId) && has(apiKeys, apiKeyId) && has(users, userId);
+}
+
+function allowsService({ fallback }: OwnKey, inherited: boolean): boolean {
+  return fallback === 'inherit' ? inherited : fallback === 'on';
+}
+
+function whyUnusable(key: OwnKey, nowMs: number): NotTried | null {
+  if (key.expiresAtMs !== null && key.expiresAtMs <= nowMs) return 'expired';
+  const state = presentState(key, nowMs);
+  return state === 'invalid' || state === 'cooling_down' ? state : null;
+}

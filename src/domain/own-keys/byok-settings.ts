@@ -1,0 +1,63 @@
+// What the platform lets an organization do with its own provider keys, and what the organization has set itself.
+
+import type { PicoUsd } from '../money/pico-usd.ts';
+
+/**
+ * What the platform charges for a request on an own key: a share of what its usage is rated at, in basis points, or an
+ * amount for each request.
+ */
+export type ByokFee =
+  | { readonly kind: 'percent'; readonly basisPoints: number }
+  | { readonly kind: 'per_request'; readonly amount: PicoUsd };
+
+/** Set by the platform. */
+export interface ByokGrant {
+  readonly enabled: boolean;
+  /** null: every kind. */
+  readonly kinds: readonly string[] | null;
+  /** Whether keys of kind `custom` may name any address that the egress rules allow. */
+  readonly customBaseUrl: boolean;
+  /** null: requests on own keys cost nothing. */
+  readonly fee: ByokFee | null;
+  readonly credentialsMax: number;
+}
+
+/** Set by the organization. */
+export interface ByokChoices {
+  /** Whether the service may serve, on its own account, where own keys cannot. */
+  readonly fallback: boolean;
+  /** Whose key asks the classifier of auto routing. */
+  readonly classifier: 'service' | 'own';
+  /** What budgets count of a request on an own key: what the platform charges for it, or all that it is rated at. */
+  readonly budgets: 'fee' | 'all';
+}
+
+export type ByokSettings = ByokGrant & ByokChoices;
+
+/** Of an organization for which nothing was set. */
+export const BYOK_DEFAULTS: ByokSettings = {
+  enabled: false,
+  kinds: null,
+  customBaseUrl: false,
+  fee: null,
+  credentialsMax: 50,
+  // No money is spent unasked.
+  fallback: false,
+  classifier: 'service',
+  budgets: 'fee',
+};
+
+const BASIS_POINTS = 10_000n;
+
+/** Rounded down to the pico-dollar. */
+export function feeOf(fee: ByokFee | null, ratedCost: PicoUsd): PicoUsd {
+  if (fee === null) return 0n as PicoUsd;
+  return fee.kind === 'per_request' ? fee.amount : (((ratedCost * BigInt(fee.basisPoints)) / BASIS_POINTS) as PicoUsd);
+}
+
+/** The usage that a custom host reports is its customer's own word, so a share of it would be whatever they like. */
+export function grantProblem({ customBaseUrl, fee }: Pick<ByokGrant, 'customBaseUrl' | 'fee'>): string | null {
+  return customBaseUrl && fee?.kind === 'percent'
+    ? 'cannot be a percentage while custom_base_url is allowed: what a custom host reports is its customer’s own word'
+    : null;
+}

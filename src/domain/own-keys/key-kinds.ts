@@ -1,0 +1,160 @@
+// The kinds of own keys: which providers an organization can have a key for, what it has to say about each, and the
+// provider that requests with such a key go to.
+
+import { PRESET_NAMES, PRESETS, type Preset, type PresetName } from '../configuration/presets.ts';
+import { configuredProvider } from '../configuration/provider-schema.ts';
+import { readRequestSettings } from '../configuration/request-settings.ts';
+import { API_NAMES, type ApiName } from '../models/apis.ts';
+import type { Catalog } from '../models/catalog.ts';
+import type { Provider } from '../models/provider.ts';
+import type { ByokGrant } from './byok-settings.ts';
+import type { KeyAddress } from './own-key.ts';
+
+const CUSTOM_KIND = 'custom';
+
+export interface KeyKind {
+  readonly name: string;
+  /** What `settings` must or may say. */
+  readonly settings: readonly { readonly name: string; readonly isNeeded: boolean }[];
+  readonly needsBaseUrl: boolean;
+  readonly apis: readonly ApiName[];
+}
+
+/** Presets of servers beside the gateway are the operator's: nobody else has a key for them. */
+const HOSTED = PRESET_NAMES.filter((name) => PRESETS[name].keyVariable !== null);
+
+/** Every kind that the platform could open: configured providers, presets and custom hosts. */
+export function allKinds(catalog: Pick<Catalog, 'models'>): readonly KeyKind[] {
+  const configured = configuredProviders(catalog);
+  const ofProviders = [...configured.values()].map(
+    ({ id, apis }): KeyKind => ({ name: id, ...settingsOf(presetOf(id)), needsBaseUrl: false, apis }),
+  );
+  const ofPresets = HOSTED.filter((name) => !configured.has(name)).map((name): KeyKind => {
+    const preset: Preset = PRESETS[name];
+    return { name, ...settingsOf(preset), needsBaseUrl: false, apis: preset.serves };
+  });
+  return [...ofProviders, ...ofPresets, { name: CUSTOM_KIND, settings: [], needsBaseUrl: true, apis: API_NAMES }];
+}
+
+/** Those that the platform has opened to an organization. */
+export function openKinds(catalog: Pick<Catalog, 'models'>, grant: ByokGrant): readonly KeyKind[] {
+  return grant.enabled ? allKinds(catalog).filter(({ name }) => isOpen(name, grant)) : [];
+}
+
+export function isOpen(kind: string, { kinds, customBaseUrl }: ByokGrant): boolean {
+  if (kind === CUSTOM_KIND && !customBaseUrl) return false;
+  return kinds === null || kinds.includes(kind);
+}
+
+function presetOf(name: string): Preset | null {
+  return (HOSTED as readonly string[]).includes(name) ? PRESETS[name as PresetName] : null;
+}
+
+function settingsOf(preset: Preset | null): Pick<KeyKind, 'settings'> {
+  const parameters = Object.entries(preset?.parameters ?? {});
+  return { settings: parameters.map(([name, { default: usual }]) => ({ name, isNeeded: usual === undefined })) };
+}
+
+interface ProviderInUse {
+  readonly id: string;
+  readonly provider: Provider;
+  readonly apis: readonly ApiName[];
+}
+
+/** The providers that serve a model, with the APIs that they serve it on. */
+function configuredProviders({ models }: Pick<Catalog, 'models'>): ReadonlyMap<string, ProviderInUse> {
+  const found = new Map<string, ProviderInUse>();
+  for (const { servedBy } of models) {
+    for (const { provider, apis, via } of servedBy) {
+      const known = new Set(found.get(provider.id)?.apis);
+      for (const api of via === undefined ? apis : []) known.add(api);
+      found.set(provider.id, { id: provider.id, provider, apis: API_NAMES.filter((api) => known.has(api)) });
+    }
+  }
+  return found;
+}
+
+export interface KeyProblem {
+  readonly field: string;
+  readonly reason: string;
+}
+
+/** A provider as requests with an own key go to it, still without the key. */
+export interface OwnProvider {
+  readonly provider: Provider;
+  /** The APIs that `model_map` can name models for. */
+  readonly apis: readonly ApiName[];
+  /** Whoever owns the key has a say in the address, so every connection is checked against the rules of egress. */
+  readonly isGuarded: boolean;
+}
+
+/** Nothing that could end a name in an address or begin another part of it: customers write these. */
+const SETTING = /^[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/;
+const BASE_URL_LENGTH_MAX = 2_000;
+
+/** Where requests with a key of this kind go, or which field is wrong. */
+export function ownProvider(
+  catalog: Pick<Catalog, 'models'>,
+  kind: string,
+  { settings, baseUrl }: KeyAddress,
+): OwnProvider | KeyProblem {
+  if (kind === CUSTOM_KIND) return customProvider(settings, baseUrl);
+  if (baseUrl !== null) return { field: 'base_url', reason: `is only for the kind ${CUSTOM_KIND}` };
+  const bad = Object.entries(settings).find(([, value]) => !SETTING.test(value));
+  if (bad !== undefined) return { field: `settings.${bad[0]}`, reason: 'must be letters, digits and inner hyphens' };
+  const configured = configuredProviders(catalog).get(kind);
+  if (configured !== undefined && Object.keys(settings).length === 0) {
+    // What the operator's account has stored there is none of this key's, and the other way round.
+    const { storedObjects: _, ...provider } = configured.provider;
+    return { provider: { ...provider, apiKey: '' }, apis: configured.apis, isGuarded: false };
+  }
+  return presetProvider(kind, settings);
+}
+
+function presetProvider(kind: string, settings: Readonly<Record<string, string>>): OwnProvider | KeyProblem {
+  const preset = presetOf(kind);
+  if (preset === null)
+    return Object.keys(settings).length === 0
+      ? { field: 'kind', reason: 'is no provider that an own key could be for' }
+      : { field: 'settings', reason: 'are for kinds that take some, and this one takes none' };
+  const written = {
+    id: kind,
+    preset: kind,
+    api_key: 'unknown',
+    ...(Object.keys(settings).length === 0 ? {} : { with: settings }),
+  };
+  const read = configuredProvider.safeParse(written);
+  if (!read.success) return { field: 'settings', reason: read.error.issues[0]?.message ?? 'are wrong' };
+  const { requests, ...provider } = read.data;
+  return {
+    provider: { ...provider, apiKey: '', ...(requests === null ? {} : { requests: readRequestSettings(requests) }) },
+    apis: preset.serves,
+    isGuarded: Object.keys(settings).length > 0,
+  };
+}
+
+const AUTHS = ['bearer', 'x-api-key', 'api-key'];
+
+function customProvider(settings: Readonly<Record<string, string>>, baseUrl: string | null): OwnProvider | KeyProblem {
+  const { auth = 'bearer', ...others } = settings;
+  if (Object.keys(others).length > 0 || !AUTHS.includes(auth))
+    return { field: 'settings', reason: `of this kind can only say auth: ${AUTHS.join(', ')}` };
+  const problem = baseUrl === null ? 'is missing' : customUrlProblem(baseUrl);
+  if (baseUrl === null || problem !== null) return { field: 'base_url', reason: problem ?? 'is missing' };
+  const provider = { id: CUSTOM_KIND, baseUrl: baseUrl.replace(/\/+$/, ''), apiKey: '', auth, onDisconnect: 'cancel' };
+  return { provider: provider as Provider, apis: API_NAMES, isGuarded: true };
+}
+
+/** null, or what the address must be. Whether its host may be called is decided at each connection. */
+function customUrlProblem(text: string): string | null {
+  const mustBe = 'must be an https:// address without credentials, query or fragment';
+  if (text.length > BASE_URL_LENGTH_MAX || !/^[\x21-\x7e]+$/.test(text) || !URL.canParse(text)) return mustBe;
+  const { protocol, username, password, search, hash, pathname } = new URL(text);
+  if (protocol !== 'https:' || username !== '' || password !== '' || /[?#@\\]/.test(text)) return mustBe;
+  if (search !== '' || hash !== '' || /(^|\/)(\.|%2e){1,2}(\/|$)/i.test(text.slice('https://'.length))) return mustBe;
+  return /^[/A-Za-z0-9._~:@!$&'()*+,;=%-]*$/.test(pathname) ? null : mustBe;
+}
+
+export function isKeyProblem(found: OwnProvider | KeyProblem): found is KeyProblem {
+  return 'reason' in found;
+}

@@ -1,0 +1,97 @@
+// What each reply to a call with an own key means: for the request, for the key, and for how long. As a table, so that
+// it can be read and tested row by row.
+
+/** What the provider says that it refuses, where its words tell (src/upstream/refused-key.ts). */
+export type RefusedFor = 'key' | 'billing' | 'scope';
+
+/** A reply that says nothing about the key is the request's own, and the client's to read. */
+export type OwnReplyMeaning = 'key' | 'quota' | 'scope' | 'rate' | 'provider' | 'relayed';
+
+interface Row {
+  /** What cannot be used for a while: the key, the key for this model, or the provider's address with any key. */
+  readonly pauses: 'key' | 'key_and_model' | 'address' | 'nothing';
+  /** How long, doubling with each such reply in a row up to `maxMs`. */
+  readonly firstMs: number;
+  readonly maxMs: number;
+  /** The provider's Retry-After counts instead. */
+  readonly takesRetryAfter: boolean;
+  /** The client never sees it: the next offer is tried, or the request is refused with `byok_key_unavailable`. */
+  readonly isHidden: boolean;
+  /** As records and `byok/explain` name it. */
+  readonly reason: string;
+}
+
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60 * SECOND_MS;
+
+export const OWN_REPLIES: Readonly<Record<OwnReplyMeaning, Row>> = {
+  key: {
+    pauses: 'key',
+    firstMs: 30 * SECOND_MS,
+    maxMs: 30 * SECOND_MS,
+    takesRetryAfter: false,
+    isHidden: true,
+    reason: 'key_refused',
+  },
+  quota: {
+    pauses: 'key',
+    firstMs: 5 * MINUTE_MS,
+    maxMs: 60 * MINUTE_MS,
+    takesRetryAfter: false,
+    isHidden: true,
+    reason: 'quota_exhausted',
+  },
+  scope: {
+    pauses: 'key_and_model',
+    firstMs: 10 * MINUTE_MS,
+    maxMs: 10 * MINUTE_MS,
+    takesRetryAfter: false,
+    isHidden: true,
+    reason: 'model_not_permitted',
+  },
+  rate: {
+    pauses: 'key_and_model',
+    firstMs: 5 * SECOND_MS,
+    maxMs: 60 * SECOND_MS,
+    takesRetryAfter: true,
+    isHidden: false,
+    reason: 'rate_limited',
+  },
+  provider: {
+    pauses: 'address',
+    firstMs: 2 * SECOND_MS,
+    maxMs: 30 * SECOND_MS,
+    takesRetryAfter: false,
+    isHidden: false,
+    reason: 'provider_failed',
+  },
+  relayed: {
+    pauses: 'nothing',
+    firstMs: 0,
+    maxMs: 0,
+    takesRetryAfter: false,
+    isHidden: false,
+    reason: 'relayed',
+  },
+};
+
+/** A Retry-After above this is cut to it: it may be a mistake, and one request finds out. */
+const RETRY_AFTER_MAX_MS = 10 * MINUTE_MS;
+
+/** `status` null: there was no reply. `says`: what its body refuses in known words; null: nothing of the kind. */
+export function meaningOf(status: number | null, says: RefusedFor | null): OwnReplyMeaning {
+  if (status === null || status >= 500) return 'provider';
+  // OpenAI tells a restricted key so.
+  if (status === 401) return says === 'scope' ? 'scope' : 'key';
+  if (status === 402) return 'quota';
+  if (status === 429) return says === 'billing' ? 'quota' : 'rate';
+  if (status === 400 || status === 403 || status === 404) return says === 'billing' ? 'quota' : (says ?? 'relayed');
+  return 'relayed';
+}
+
+/** `inARow`: such replies with this one, at least 1. `retryAfterMs`: what the provider asks for; null: nothing. */
+export function pauseMs(meaning: OwnReplyMeaning, inARow: number, retryAfterMs: number | null): number {
+  const { firstMs, maxMs, takesRetryAfter } = OWN_REPLIES[meaning];
+  if (takesRetryAfter && retryAfterMs !== null && retryAfterMs > 0) return Math.min(retryAfterMs, RETRY_AFTER_MAX_MS);
+  return Math.min(maxMs, firstMs * 2 ** Math.min(inARow - 1, 30));
+}

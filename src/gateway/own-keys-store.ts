@@ -1,0 +1,88 @@
+// Provides the operations on organizations' own provider keys to the control plane: those of storage, and the question
+// to a provider whether it accepts a key.
+
+import type { OwnKeysStore } from '../control-plane/own-keys/own-keys-store.ts';
+import { derivePepper } from '../domain/identity/key-hash.ts';
+import type { Catalog } from '../domain/models/catalog.ts';
+import { explainKeyUse } from '../domain/own-keys/explain-key-use.ts';
+import type { KeyVerdict } from '../domain/own-keys/key-changes.ts';
+import { isRefused } from '../domain/refusals/refused.ts';
+import type { Clock } from '../platform/clock.ts';
+import { getByokSettings, setByokChoices, setByokGrant } from '../storage/postgres/own-keys/byok-settings.ts';
+import { setKeyOrder } from '../storage/postgres/own-keys/key-order.ts';
+import {
+  createOwnKey,
+  getOwnKey,
+  listOwnKeys,
+  openOwnKey,
+  recordVerdict,
+  removeOwnKey,
+  rotateOwnKey,
+  updateOwnKey,
+} from '../storage/postgres/own-keys/own-keys.ts';
+import { getOwnPrice, listOwnPrices, putOwnPrice, removeOwnPrice } from '../storage/postgres/own-keys/own-prices.ts';
+import type { Postgres } from '../storage/postgres/pool.ts';
+import { createSecretBox } from '../storage/postgres/secret-box.ts';
+import type { Providers } from '../upstream/providers.ts';
+import { type Verification, verifyProvider } from '../upstream/verify-provider.ts';
+
+interface OwnKeysParts {
+  readonly controlPostgres: Postgres;
+  readonly catalog: { readonly present: Catalog };
+  readonly providers: Providers;
+}
+
+export function createOwnKeysStore(
+  { controlPostgres: postgres, catalog, providers }: OwnKeysParts,
+  { masterKey, clock }: { readonly masterKey: Buffer; readonly clock: Clock },
+): OwnKeysStore {
+  const secrets = { box: createSecretBox(masterKey), pepper: derivePepper(masterKey) };
+  return {
+    nowMs: () => clock.nowMs(),
+    catalog: () => catalog.present,
+    getSettings: (organizationId) => getByokSettings(postgres, organizationId),
+    setGrant: (actor, grant) => setByokGrant(postgres, actor, grant),
+    setChoices: (actor, choices) => setByokChoices(postgres, actor, choices),
+    listKeys: (organizationId) => listOwnKeys(postgres, organizationId),
+    getKey: (reference) => getOwnKey(postgres, reference),
+    createKey: (actor, made) => createOwnKey(postgres, secrets, actor, made),
+    updateKey: (actor, reference, changed) => updateOwnKey(postgres, actor, reference, changed),
+    removeKey: (actor, reference) => removeOwnKey(postgres, actor, reference),
+    rotateKey: (actor, reference, rotated) => rotateOwnKey(postgres, secrets, actor, reference, rotated),
+    openKey: (reference) => openOwnKey(postgres, secrets, reference),
+    recordVerdict: (actor, reference, found) => recordVerdict(postgres, actor, reference, found),
+    async verify({ provider }, secret) {
+      return verdictOf(await verifyProvider({ ...provider, apiKey: secret }, providers));
+    },
+    setOrder: (actor, organizationId, order) => setKeyOrder(postgres, actor, organizationId, order),
+    async explain({ organizationId, model: name, api, caller }) {
+      const settings = await getByokSettings(postgres, organizationId);
+      if (isRefused(settings)) return settings;
+      const { present } = catalog;
+      const model = present.byName.get(name);
+      if (model === undefined) return { refused: 'not_found' };
+      const keys = await listOwnKeys(postgres, organizationId);
+      const ownPrice = (await getOwnPrice(postgres, organizationId, model.id))?.price ?? null;
+      const nowMs = clock.nowMs();
+      return explainKeyUse({ keys, settings, catalog: present, model, api, ownPrice, caller, nowMs });
+    },
+    listPrices: (organizationId) => listOwnPrices(postgres, organizationId),
+    getPrice: (organizationId, model) => getOwnPrice(postgres, organizationId, model),
+    putPrice: (actor, price) => putOwnPrice(postgres, actor, price),
+    removePrice: (actor, price) => removeOwnPrice(postgres, actor, price),
+  };
+}
+
+/** null: the provider does not answer. */
+function verdictOf({ result, reason }: Verification): KeyVerdict | null {
+  switch (result) {
+    case 'good':
+      return { state: 'active', reason: null };
+    case 'unverified':
+      return { state: 'unverified', reason: `the provider ${reason}` };
+    case 'rejected':
+      return { state: 'invalid', reason: `the provider ${reason}` };
+    case 'unreachable':
+      return null;
+  }
+}

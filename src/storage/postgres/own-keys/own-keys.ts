@@ -1,0 +1,369 @@
+// Stores, lists, changes and removes organizations' own provider keys. A secret comes in and never goes out again but
+// to a provider.
+
+import { createHmac, randomUUID } from 'node:crypto';
+import type { Actor } from '../../../domain/identity/actor.ts';
+import { areUuids } from '../../../domain/identity/names.ts';
+import type { KeyVerdict, NewOwnKey, OwnKeyChange, OwnKeyReference } from '../../../domain/own-keys/key-changes.ts';
+import { isOpen } from '../../../domain/own-keys/key-kinds.ts';
+import { type KeyAudience, labelOf, type OwnKey } from '../../../domain/own-keys/own-key.ts';
+import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
+import { notifyOwnKeysChanged, notifyPrincipalsChanged } from '../changes.ts';
+import { change, invalid, NOT_FOUND } from '../identity/change.ts';
+import { refuseUnknownModels } from '../identity/model-access.ts';
+import type { Postgres, PostgresClient } from '../pool.ts';
+import type { SecretBox } from '../secret-box.ts';
+import { lockOrganization, readByokSettings, refuseDisabled } from './byok-settings.ts';
+import { auditOwnKey } from './own-key-audit.ts';
+import { OWN_KEY_COLUMNS, type OwnKeyRow, ownKeySecretName, toOwnKey } from './own-key-rows.ts';
+
+/** What keys are sealed and recognized with. */
+export interface OwnKeySecrets {
+  readonly box: SecretBox;
+  /** Under it secrets get their fingerprints. */
+  readonly pepper: Buffer;
+}
+
+const FINGERPRINT_DIGITS = 8;
+
+function fingerprintOf(pepper: Buffer, secret: string): string {
+  return createHmac('sha256', pepper).update('own key\0').update(secret).digest('hex').slice(0, FINGERPRINT_DIGITS);
+}
+
+const LISTED = `SELECT ${OWN_KEY_COLUMNS} FROM own_keys t
+  WHERE t.organization_id = $1 AND t.removed_at IS NULL ORDER BY t.place DESC, t.position, t.id`;
+
+/** In the order in which they are tried, kinds mixed. */
+export async function listOwnKeys(postgres: PostgresClient, organizationId: string): Promise<readonly OwnKey[]> {
+  const { rows } = await postgres.query<OwnKeyRow>(LISTED, [organizationId]);
+  return rows.map(toOwnKey);
+}
+
+const FOUND = `SELECT ${OWN_KEY_COLUMNS} FROM own_keys t
+  WHERE t.organization_id = $1 AND t.id = $2 AND t.removed_at IS NULL`;
+
+export async function getOwnKey(
+  postgres: PostgresClient,
+  { organizationId, keyId }: OwnKeyReference,
+): Promise<OwnKey | Refused> {
+  if (!areUuids(organizationId, keyId)) return NOT_FOUND;
+  const { rows } = await postgres.query<OwnKeyRow>(FOUND, [organizationId, keyId]);
+  return rows[0] === undefined ? NOT_FOUND : toOwnKey(rows[0]);
+}
+
+/** A new key is tried after those that are there. */
+export async function createOwnKey(
+  postgres: Postgres,
+  secrets: OwnKeySecrets,
+  actor: Actor,
+  made: NewOwnKey,
+): Promise<OwnKey | Refused> {
+  const { organizationId, secret } = made;
+  if (!areUuids(organizationId)) return NOT_FOUND;
+  return changeKeys(postgres, organizationId, async (client) => {
+    const refused = (await refuseNew(client, made)) ?? (await refuseNames(client, organizationId, made));
+    if (refused !== null) return refused;
+    const hadNone = (await client.query('SELECT FROM own_keys WHERE organization_id = $1 LIMIT 1', [organizationId]))
+      .rowCount;
+    // Known beforehand, since the sealed secret is bound to it.
+    const id = randomUUID();
+    const { rows } = await client.query<OwnKeyRow>(
+      `INSERT INTO own_keys AS t (id, organization_id, kind, name, label, fingerprint, place, position, fallback,
+         models, teams, api_keys, users, settings, base_url, model_map, secret_sealed, state, state_reason, checked_at,
+         verified_at, expires_at)
+       VALUES ($1, $2, $3, $4, $5, $6, $7,
+         (SELECT coalesce(max(position), 0) + 1 FROM own_keys WHERE organization_id = $2), $8, $9, $10, $11, $12, $13,
+         $14, $15, $16, $17, $18, now(), CASE WHEN $17 = 'active' THEN now() END,
+         to_timestamp($19::double precision / 1000))
+       RETURNING ${OWN_KEY_COLUMNS}`,
+      [
+        id,
+        organizationId,
+        made.kind,
+        made.name,
+        labelOf(secret),
+        fingerprintOf(secrets.pepper, secret),
+        made.place,
+        made.fallback,
+        made.models,
+        made.teams,
+        made.apiKeys,
+        made.users,
+        JSON.stringify(made.settings),
+        made.baseUrl,
+        JSON.stringify(made.modelMap),
+        secrets.box.seal(secret, ownKeySecretName({ organizationId, kind: made.kind, id }, 1)),
+        made.verdict.state,
+        made.verdict.reason,
+        made.expiresAtMs,
+      ],
+    );
+    const key = toOwnKey(rows[0] as OwnKeyRow);
+    await auditOwnKey(client, actor, 'own_key.create', null, key);
+    // From now on its requests look for own keys.
+    if (hadNone === 0) await notifyPrincipalsChanged(client, [organizationId]);
+    return key;
+  });
+}
+
+/** `before` and `after` a change each is what a reader sees; the notification drops what processes remember. */
+async function changeKeys<T>(
+  postgres: Postgres,
+  organizationId: string,
+  work: (client: PostgresClient) => Promise<T | Refused>,
+): Promise<T | Refused> {
+  return change(postgres, 'name', async (client) => {
+    const refused = await lockOrganization(client, organizationId);
+    if (refused !== null) return refused;
+    const result = await work(client);
+    if (!isRefused(result)) await notifyOwnKeysChanged(client, organizationId);
+    return result;
+  });
+}
+
+/** null: the platform lets the organization have this key. */
+async function refuseNew(client: PostgresClient, { organizationId, kind }: NewOwnKey): Promise<Refused | null> {
+  const settings = await readByokSettings(client, organizationId);
+  const disabled = refuseDisabled(settings);
+  if (disabled !== null) return disabled;
+  if (!isOpen(kind, settings)) return { refused: 'byok_kind_not_allowed' };
+  const { rows } = await client.query<{ count: number }>(
+    'SELECT count(*)::integer AS count FROM own_keys WHERE organization_id = $1 AND removed_at IS NULL',
+    [organizationId],
+  );
+  if ((rows[0]?.count ?? 0) < settings.credentialsMax) return null;
+  return invalid('kind', `is one too many: the organization may have ${settings.credentialsMax} keys`);
+}
+
+/** null: the name is free, and the models, teams, keys and users exist, all in this organization. */
+async function refuseNames(
+  client: PostgresClient,
+  organizationId: string,
+  {
+    keyId = null,
+    name,
+    ...audience
+  }: Partial<KeyAudience> & { readonly name?: string; readonly keyId?: string | null },
+): Promise<Refused | null> {
+  if (name !== undefined) {
+    const { rowCount } = await client.query(
+      `SELECT FROM own_keys WHERE organization_id = $1 AND name = $2 AND removed_at IS NULL
+        AND id IS DISTINCT FROM $3::uuid`,
+      [organizationId, name, keyId],
+    );
+    if (rowCount > 0) return invalid('name', 'is taken');
+  }
+  const unknown = await refuseUnknownModels(client, audience.models ?? null, 'models');
+  if (unknown !== null) return unknown;
+  for (const [field, statement] of Object.entries(AUDIENCE)) {
+    const ids = audience[field as keyof typeof AUDIENCE] ?? [];
+    if (ids.length === 0) continue;
+    const found = areUuids(...ids) ? await client.query(statement, [organizationId, ids]) : { rowCount: 1 };
+    if (found.rowCount > 0) return invalid(field, 'name something that is not in the organization');
+  }
+  return null;
+}
+
+/** Each finds an id that is not the organization's. */
+const AUDIENCE = {
+  teams: `SELECT FROM unnest($2::uuid[]) AS wanted (id)
+    WHERE NOT EXISTS (SELECT FROM teams t WHERE t.organization_id = $1 AND t.id = wanted.id) LIMIT 1`,
+  apiKeys: `SELECT FROM unnest($2::uuid[]) AS wanted (id)
+    WHERE NOT EXISTS (SELECT FROM api_keys k WHERE k.organization_id = $1 AND k.id = wanted.id) LIMIT 1`,
+  users: `SELECT FROM unnest($2::uuid[]) AS wanted (id)
+    WHERE NOT EXISTS (SELECT FROM memberships m WHERE m.organization_id = $1 AND m.user_id = wanted.id
+      AND m.team_id IS NULL) LIMIT 1`,
+} as const;
+
+export async function updateOwnKey(
+  postgres: Postgres,
+  actor: Actor,
+  { organizationId, keyId }: OwnKeyReference,
+  changed: OwnKeyChange,
+): Promise<OwnKey | Refused> {
+  if (!areUuids(organizationId, keyId)) return NOT_FOUND;
+  return changeKeys(postgres, organizationId, async (client) => {
+    const before = await getOwnKey(client, { organizationId, keyId });
+    if (isRefused(before)) return before;
+    const refused = await refuseNames(client, organizationId, { ...changed, keyId });
+    if (refused !== null) return refused;
+    const wanted = { ...before, ...changed };
+    const state = stateAfter(before, changed.isEnabled);
+    await client.query(
+      `UPDATE own_keys SET name = $3, place = $4, fallback = $5, models = $6, teams = $7, api_keys = $8, users = $9,
+         model_map = $10, expires_at = to_timestamp($11::double precision / 1000), state = $12,
+         state_reason = CASE WHEN state = $12 THEN state_reason END,
+         state_until = CASE WHEN state = $12 THEN state_until END
+       WHERE organization_id = $1 AND id = $2`,
+      [
+        organizationId,
+        keyId,
+        wanted.name,
+        wanted.place,
+        wanted.fallback,
+        wanted.models,
+        wanted.teams,
+        wanted.apiKeys,
+        wanted.users,
+        JSON.stringify(wanted.modelMap),
+        wanted.expiresAtMs,
+        state,
+      ],
+    );
+    return readChanged(client, actor, 'own_key.update', before);
+  });
+}
+
+/** One that is turned on again has to show first that its provider still accepts it. */
+function stateAfter({ state }: OwnKey, isEnabled: boolean | undefined): OwnKey['state'] {
+  if (isEnabled === false) return 'disabled';
+  return isEnabled === true && state === 'disabled' ? 'unverified' : state;
+}
+
+/** Its ciphertext is erased; its name stays for the records of its requests. */
+export async function removeOwnKey(
+  postgres: Postgres,
+  actor: Actor,
+  { organizationId, keyId }: OwnKeyReference,
+): Promise<{ readonly removed: true } | Refused> {
+  if (!areUuids(organizationId, keyId)) return NOT_FOUND;
+  return changeKeys(postgres, organizationId, async (client) => {
+    const before = await getOwnKey(client, { organizationId, keyId });
+    if (isRefused(before)) return before;
+    await client.query(
+      `UPDATE own_keys SET secret_sealed = NULL, previous_sealed = NULL, previous_until = NULL, removed_at = now(),
+        suspected_at = NULL WHERE organization_id = $1 AND id = $2`,
+      [organizationId, keyId],
+    );
+    await auditOwnKey(client, actor, 'own_key.remove', before, null);
+    return { removed: true };
+  });
+}
+
+export interface RotatedSecret {
+  readonly secret: string;
+  /** How long the secret before is tried where the new one is refused. */
+  readonly overlapSeconds: number;
+  readonly verdict: KeyVerdict;
+}
+
+/** The new secret is used at once. */
+export async function rotateOwnKey(
+  postgres: Postgres,
+  { box, pepper }: OwnKeySecrets,
+  actor: Actor,
+  { organizationId, keyId }: OwnKeyReference,
+  { secret, overlapSeconds, verdict }: RotatedSecret,
+): Promise<OwnKey | Refused> {
+  if (!areUuids(organizationId, keyId)) return NOT_FOUND;
+  return changeKeys(postgres, organizationId, async (client) => {
+    const before = await getOwnKey(client, { organizationId, keyId });
+    if (isRefused(before)) return before;
+    const disabled = refuseDisabled(await readByokSettings(client, organizationId));
+    if (disabled !== null) return disabled;
+    const stored = await readSealed(client, keyId);
+    const generation = stored.generation + 1;
+    const kept = overlapSeconds === 0 ? null : resealed(box, before, stored, generation);
+    if (kept === 'unreadable') return { refused: 'byok_encryption_unconfigured' };
+    await client.query(
+      `UPDATE own_keys SET secret_sealed = $3, generation = $4, previous_sealed = $5,
+         previous_until = CASE WHEN $5::bytea IS NULL THEN NULL ELSE now() + make_interval(secs => $6) END,
+         label = $7, fingerprint = $8, rotated_at = now(), checked_at = now(), suspected_at = NULL,
+         verified_at = CASE WHEN $9 = 'active' THEN now() ELSE verified_at END,
+         state = CASE WHEN state = 'disabled' THEN state ELSE $9 END, state_reason = $10, state_until = NULL
+       WHERE organization_id = $1 AND id = $2`,
+      [
+        organizationId,
+        keyId,
+        box.seal(secret, ownKeySecretName(before, generation)),
+        generation,
+        kept,
+        overlapSeconds,
+        labelOf(secret),
+        fingerprintOf(pepper, secret),
+        verdict.state,
+        verdict.reason,
+      ],
+    );
+    return readChanged(client, actor, 'own_key.rotate', before);
+  });
+}
+
+interface Sealed {
+  readonly generation: number;
+  readonly secret_sealed: Buffer;
+}
+
+async function readSealed(client: PostgresClient, keyId: string): Promise<Sealed> {
+  const { rows } = await client.query<Sealed & Record<string, unknown>>(
+    'SELECT generation, secret_sealed FROM own_keys WHERE id = $1',
+    [keyId],
+  );
+  return rows[0] as Sealed;
+}
+
+/** The secret that was the present one, as the previous one of the next generation. */
+function resealed(box: SecretBox, key: OwnKey, stored: Sealed, generation: number): Buffer | 'unreadable' {
+  let secret: string;
+  try {
+    secret = box.open(stored.secret_sealed, ownKeySecretName(key, stored.generation));
+  } catch {
+    return 'unreadable';
+  }
+  return box.seal(secret, previousSecretName(key, generation));
+}
+
+function previousSecretName(key: Pick<OwnKey, 'organizationId' | 'kind' | 'id'>, generation: number): string {
+  return `${ownKeySecretName(key, generation)} previous`;
+}
+
+/** For a verification; `byok_encryption_unconfigured`: it was sealed under a master key that is not known here. */
+export async function openOwnKey(
+  postgres: PostgresClient,
+  { box }: Pick<OwnKeySecrets, 'box'>,
+  reference: OwnKeyReference,
+): Promise<{ readonly key: OwnKey; readonly secret: string; readonly generation: number } | Refused> {
+  const key = await getOwnKey(postgres, reference);
+  if (isRefused(key)) return key;
+  const stored = await readSealed(postgres, key.id);
+  try {
+    const secret = box.open(stored.secret_sealed, ownKeySecretName(key, stored.generation));
+    return { key, secret, generation: stored.generation };
+  } catch {
+    return { refused: 'byok_encryption_unconfigured' };
+  }
+}
+
+/** Records what a verification of this generation of the secret found. */
+export async function recordVerdict(
+  postgres: Postgres,
+  actor: Actor,
+  { organizationId, keyId }: OwnKeyReference,
+  { verdict, generation }: { readonly verdict: KeyVerdict; readonly generation: number },
+): Promise<OwnKey | Refused> {
+  return changeKeys(postgres, organizationId, async (client) => {
+    const before = await getOwnKey(client, { organizationId, keyId });
+    if (isRefused(before)) return before;
+    await client.query(
+      `UPDATE own_keys SET checked_at = now(), suspected_at = NULL,
+         verified_at = CASE WHEN $4 = 'active' THEN now() ELSE verified_at END,
+         state = CASE WHEN state = 'disabled' THEN state ELSE $4 END, state_reason = $5, state_until = NULL
+       WHERE organization_id = $1 AND id = $2 AND generation = $3`,
+      [organizationId, keyId, generation, verdict.state, verdict.reason],
+    );
+    return readChanged(client, actor, 'own_key.state', before);
+  });
+}
+
+/** The key as it is now, audited if it is another. */
+async function readChanged(
+  client: PostgresClient,
+  actor: Actor,
+  action: 'own_key.update' | 'own_key.rotate' | 'own_key.state',
+  before: OwnKey,
+): Promise<OwnKey | Refused> {
+  const after = await getOwnKey(client, { organizationId: before.organizationId, keyId: before.id });
+  if (isRefused(after)) return after;
+  await auditOwnKey(client, actor, action, before, after);
+  return after;
+}

@@ -1,0 +1,101 @@
+// What models cost an organization at its own providers: stored in the words of the configuration file, by which
+// requests on its own keys are rated.
+
+import {
+  type PriceFields,
+  priceSchema,
+  readPrice,
+  writeRates,
+  writeTerms,
+} from '../../../domain/configuration/price-schema.ts';
+import type { Actor } from '../../../domain/identity/actor.ts';
+import { areUuids } from '../../../domain/identity/names.ts';
+import type { ModelKind } from '../../../domain/models/apis.ts';
+import type { Price } from '../../../domain/models/price.ts';
+import type { OwnModelPrice } from '../../../domain/own-keys/own-model-price.ts';
+import type { Refused } from '../../../domain/refusals/refused.ts';
+import { notifyOwnKeysChanged } from '../changes.ts';
+import { recordAudit } from '../identity/audit.ts';
+import { change, invalid, NOT_FOUND } from '../identity/change.ts';
+import { refuseUnknownModels } from '../identity/model-access.ts';
+import type { Postgres, PostgresClient } from '../pool.ts';
+import { lockOrganization } from './byok-settings.ts';
+
+interface PriceRow extends Record<string, unknown> {
+  readonly model_id: string;
+  readonly version: string;
+  readonly price: Readonly<Record<string, unknown>>;
+  readonly kind: ModelKind;
+}
+
+const LISTED = `SELECT p.model_id, p.version, p.price, m.kind FROM own_model_prices p JOIN models m ON m.id = p.model_id
+  WHERE p.organization_id = $1 ORDER BY p.model_id`;
+const PRICES_MAX = 1_000;
+
+export async function listOwnPrices(
+  postgres: PostgresClient,
+  organizationId: string,
+): Promise<readonly OwnModelPrice[]> {
+  const { rows } = await postgres.query<PriceRow>(LISTED, [organizationId]);
+  return rows.map((row) => ({ model: row.model_id, words: row.price, price: toPrice(row) }));
+}
+
+function toPrice({ kind, price, version }: PriceRow): Price {
+  return { ...readPrice(kind, priceSchema.parse(price)), version };
+}
+
+export async function putOwnPrice(
+  postgres: Postgres,
+  actor: Actor,
+  { organizationId, model, fields }: { organizationId: string; model: string; fields: PriceFields },
+): Promise<OwnModelPrice | Refused> {
+  if (!areUuids(organizationId)) return NOT_FOUND;
+  return change(postgres, 'model', async (client) => {
+    const refused = await lockOrganization(client, organizationId);
+    if (refused !== null) return refused;
+    if ((await refuseUnknownModels(client, [model])) !== null) return NOT_FOUND;
+    const present = await listOwnPrices(client, organizationId);
+    if (present.length >= PRICES_MAX) return invalid('model', `is one too many: ${PRICES_MAX} models have prices`);
+    const { rows } = await client.query<{ kind: ModelKind }>('SELECT kind FROM models WHERE id = $1', [model]);
+    const { terms, ...rates } = readPrice(rows[0]?.kind ?? 'text', fields);
+    const words = { ...writeRates(rates), ...(terms === undefined ? {} : writeTerms(terms)) };
+    await client.query(
+      `INSERT INTO own_model_prices (organization_id, model_id, price) VALUES ($1, $2, $3)
+       ON CONFLICT (organization_id, model_id) DO UPDATE SET price = excluded.price, version = excluded.version`,
+      [organizationId, model, JSON.stringify(words)],
+    );
+    const before = present.find((price) => price.model === model)?.words;
+    const target = { kind: 'own_model_price', id: model } as const;
+    await recordAudit(client, actor, { organizationId, action: 'own_model_price.put', target, before, after: words });
+    await notifyOwnKeysChanged(client, organizationId);
+    return (await getOwnPrice(client, organizationId, model)) ?? NOT_FOUND;
+  });
+}
+
+export async function getOwnPrice(
+  postgres: PostgresClient,
+  organizationId: string,
+  model: string,
+): Promise<OwnModelPrice | null> {
+  return (await listOwnPrices(postgres, organizationId)).find((price) => price.model === model) ?? null;
+}
+
+export async function removeOwnPrice(
+  postgres: Postgres,
+  actor: Actor,
+  { organizationId, model }: { organizationId: string; model: string },
+): Promise<{ readonly removed: true } | Refused> {
+  if (!areUuids(organizationId)) return NOT_FOUND;
+  return change(postgres, 'model', async (client) => {
+    const { rows } = await client.query<{ price: object }>(
+      'DELETE FROM own_model_prices WHERE organization_id = $1 AND model_id = $2 RETURNING price',
+      [organizationId, model],
+    );
+    if (rows[0] === undefined) return NOT_FOUND;
+    const target = { kind: 'own_model_price', id: model } as const;
+    const action = 'own_model_price.remove';
+    await recordAudit(client, actor, { organizationId, action, target, before: rows[0].price });
+    await notifyOwnKeysChanged(client, organizationId);
+    return { removed: true };
+  });
+}

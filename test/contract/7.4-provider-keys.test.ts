@@ -1,0 +1,280 @@
+// Spec 7.4: the routes that manage own provider keys, on an installation and a provider that knows some keys. Their
+// seven codes, what is stored, what is shown, and that nothing else is.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import pg from 'pg';
+import { type FakeUpstream, ONE_TOKEN_REPLY, type Script, startFakeUpstream } from '../support/fake-upstream.ts';
+import { findFreePort } from '../support/free-port.ts';
+import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { httpCall } from '../support/http-call.ts';
+import { ADMIN_TOKEN, ask, Tenant } from '../support/identity-world.ts';
+import type { ReceivedRequest } from '../support/request-reader.ts';
+import { testConfiguration } from '../support/test-configuration.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+
+const GOOD = 'sk-good-0123456789-planted-mark-4711';
+const BAD = 'sk-bad-0123456789-planted-mark-4712';
+const CODES: Readonly<Record<string, number>> = {
+  invalid_request: 400,
+  byok_disabled: 403,
+  byok_kind_not_allowed: 403,
+  not_found: 404,
+  key_rejected: 422,
+  byok_encryption_unconfigured: 503,
+};
+const PATH = '/v1/admin/active-org';
+const CREDENTIALS = `${PATH}/provider-credentials`;
+
+function answer(request: ReceivedRequest): Script {
+  const key = request.header('authorization') ?? '';
+  if (key === `Bearer ${BAD}`) return { status: 401, body: '{"error":{"message":"Incorrect API key"}}' };
+  return key.startsWith('Bearer sk-silent') ? { instead: 'close' } : ONE_TOKEN_REPLY;
+}
+
+describe('own provider keys', () => {
+  let upstream: FakeUpstream;
+  let tollgate: Tollgate;
+  let tenant: Tenant;
+  let stranger: Tenant;
+  const grant = (id: string, body: Json) =>
+    ask(tollgate.url, ADMIN_TOKEN, 'PATCH', `/v1/admin/organizations/${id}/byok`, body);
+
+  before(async () => {
+    upstream = await startFakeUpstream(answer);
+    const yaml = testConfiguration({ upstreamUrl: upstream.url });
+    const nowhere = `  - { id: nowhere, base_url: "http://127.0.0.1:${await findFreePort()}", api_key: sk-nobody }\n`;
+    tollgate = await startTollgate({
+      configurationYaml: yaml.replace('providers:\n', `providers:\n${nowhere}`),
+      env: { ADMIN_TOKEN },
+      clickhouse: 'away',
+    });
+    tenant = await Tenant.create(tollgate.url, 'keyed');
+    stranger = await Tenant.create(tollgate.url, 'strange');
+    await grant(tenant.id, { enabled: true });
+    await grant(stranger.id, { enabled: true });
+  });
+  after(async () => {
+    await tollgate?.stop();
+    await upstream?.close();
+  });
+
+  const call = async (method: string, path: string, body?: Json | string, as = tenant) => {
+    const content = body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) };
+    const headers = { authorization: `Bearer ${as.owner.token}` };
+    const reply = await httpCall(`${tollgate.url}${path}`, { method, headers, ...content });
+    const text = reply.body.toString();
+    assert.doesNotMatch(text, /planted-mark/);
+    return { status: reply.status, body: JSON.parse(text) as Json, data: (JSON.parse(text) as { data: Json }).data };
+  };
+  const refused = async (code: string, method: string, path: string, body?: Json | string, as = tenant) => {
+    const reply = await call(method, path, body, as);
+    assert.deepEqual([reply.status, reply.body['code']], [CODES[code], code], JSON.stringify(reply.body));
+    assert.deepEqual(Object.keys(reply.body), ['code', 'error', 'request_id']);
+    return String(reply.body['error']);
+  };
+  let made = 0;
+  const wanted = (fields: Json = {}): Json => ({
+    kind: 'upstream',
+    name: `key ${(made += 1)}`,
+    secret: GOOD,
+    ...fields,
+  });
+  const create = async (fields: Json = {}, as = tenant) => {
+    const reply = await call('POST', CREDENTIALS, wanted(fields), as);
+    assert.equal(reply.status, 201, JSON.stringify(reply.body));
+    return reply.data;
+  };
+
+  test('a key that its provider accepts is stored and never shown again', async () => {
+    const asked = upstream.requests.length;
+    const key = await create();
+    assert.deepEqual(
+      [key['state'], key['label'], key['fallback'], key['place']],
+      ['active', '…4711', 'inherit', 'before'],
+    );
+    assert.match(String(key['fingerprint']), /^[0-9a-f]{8}$/);
+    const verifying = upstream.requests.slice(asked).map(({ method, path }) => `${method} ${path}`);
+    assert.deepEqual(verifying, ['GET /v1/models']);
+    assert.deepEqual((await call('GET', `${CREDENTIALS}/${String(key['id'])}`)).data, key);
+    assert.equal((await create())['fingerprint'], key['fingerprint']);
+    assert.notEqual((await create({ secret: `${GOOD}x` }))['fingerprint'], key['fingerprint']);
+  });
+
+  test('key_rejected: refused, or silent; stored all the same when it is not to be verified', async () => {
+    await refused('key_rejected', 'POST', CREDENTIALS, wanted({ secret: BAD }));
+    await refused('key_rejected', 'POST', CREDENTIALS, wanted({ secret: 'sk-silent' }));
+    const key = await create({ secret: BAD, verify: false });
+    assert.equal(key['state'], 'unverified');
+    await refused('key_rejected', 'POST', `${CREDENTIALS}/${String(key['id'])}/verify`);
+    assert.equal((await call('GET', `${CREDENTIALS}/${String(key['id'])}`)).data['state'], 'invalid');
+  });
+
+  test('invalid_request: a field, JSON, a name that is taken, what is not in the organization', async () => {
+    const { name } = await create();
+    const foreignTeam = await stranger.addTeam();
+    const bodies: (Json | string)[] = [
+      '{',
+      '[]',
+      {},
+      wanted({ secret: 'has a space' }),
+      wanted({ secret: '' }),
+      wanted({ name }),
+      wanted({ name: 'a\u0000b' }),
+      wanted({ unknown: 1 }),
+      wanted({ models: ['no/such'] }),
+      wanted({ teams: [foreignTeam] }),
+      wanted({ kind: 'nobody' }),
+      wanted({ kind: 'azure' }),
+      wanted({ kind: 'azure', settings: { resource: '../etc' } }),
+      wanted({ base_url: 'https://elsewhere.test' }),
+      wanted({ place: 'beside' }),
+      wanted({ model_map: { 'a b': 'c' } }),
+    ];
+    for (const body of bodies) await refused('invalid_request', 'POST', CREDENTIALS, body);
+  });
+
+  test('not_found: what is absent and what is another organization’s look the same', async () => {
+    const foreign = await create({}, stranger);
+    const words = new Set<string>();
+    for (const id of [String(foreign['id']), '00000000-0000-4000-8000-000000000000', 'nonsense']) {
+      for (const [method, rest, body] of [
+        ['GET', '', undefined],
+        ['PATCH', '', { place: 'after' }],
+        ['DELETE', '', undefined],
+        ['POST', '/verify', undefined],
+        ['POST', '/rotate', { secret: GOOD }],
+      ] as const)
+        words.add(await refused('not_found', method, `${CREDENTIALS}/${id}${rest}`, body));
+    }
+    assert.equal(words.size, 1);
+  });
+
+  test('byok_disabled and byok_kind_not_allowed: nothing is sent to a provider then', async () => {
+    const key = String((await create({}, stranger))['id']);
+    const asked = upstream.requests.length;
+    await grant(stranger.id, { kinds: ['groq'] });
+    await refused('byok_kind_not_allowed', 'POST', CREDENTIALS, wanted(), stranger);
+    await refused('byok_kind_not_allowed', 'POST', CREDENTIALS, wanted({ kind: 'custom', base_url: 'https://a.test' }));
+    await refused('byok_kind_not_allowed', 'POST', `${CREDENTIALS}/${key}/verify`, undefined, stranger);
+    await grant(stranger.id, { enabled: false });
+    await refused('byok_disabled', 'POST', CREDENTIALS, wanted(), stranger);
+    await refused('byok_disabled', 'POST', `${CREDENTIALS}/${key}/rotate`, { secret: GOOD }, stranger);
+    assert.equal(upstream.requests.length, asked);
+    await grant(stranger.id, { enabled: true, kinds: null });
+  });
+
+  test('what the platform grants: kinds, fee, how many', async () => {
+    assert.deepEqual(await grant(stranger.id, { fee: { percent: '2.5' }, credentials_max: 0 }), {
+      enabled: true,
+      kinds: null,
+      custom_base_url: false,
+      fee: { percent: '2.50' },
+      credentials_max: 0,
+    });
+    const path = `/v1/admin/organizations/${stranger.id}/byok`;
+    await refused('invalid_request', 'POST', CREDENTIALS, wanted(), stranger);
+    for (const body of [
+      { custom_base_url: true },
+      { kinds: ['nobody'] },
+      { fee: { percent: '101' } },
+      { kinds: 'all' },
+    ]) {
+      const headers = { authorization: `Bearer ${ADMIN_TOKEN}` };
+      const reply = await httpCall(`${tollgate.url}${path}`, { method: 'PATCH', headers, body: JSON.stringify(body) });
+      assert.equal(reply.status, 400, reply.body.toString());
+    }
+    const fee = { per_request: '0.001' };
+    assert.deepEqual((await grant(stranger.id, { fee, custom_base_url: true, credentials_max: 50 }))['fee'], fee);
+    await grant(stranger.id, { fee: null, custom_base_url: false });
+  });
+
+  test('templates are the kinds that are open', async () => {
+    const kinds = (await call('GET', `${PATH}/byok-templates`)).data as unknown as readonly Json[];
+    const azure = kinds.find(({ kind }) => kind === 'azure');
+    assert.deepEqual(azure?.['settings'], [{ name: 'resource', required: true }]);
+    assert.ok(kinds.some(({ kind }) => kind === 'upstream'));
+    assert.ok(!kinds.some(({ kind }) => kind === 'custom' || kind === 'ollama'));
+  });
+
+  test('a change, a rotation, a removal; each is in the audit log without a secret', async () => {
+    const { id } = await create({ expires_at: '2030-01-01T00:00:00Z' });
+    const path = `${CREDENTIALS}/${String(id)}`;
+    const fields = { name: 'renamed', place: 'after', fallback: 'on', models: ['sim/small'], expires_at: null };
+    const changed = (await call('PATCH', path, fields)).data;
+    for (const [field, value] of Object.entries(fields)) assert.deepEqual(changed[field], value, field);
+    assert.equal((await call('PATCH', path, { enabled: false })).data['state'], 'disabled');
+    assert.equal((await call('PATCH', path, { enabled: true })).data['state'], 'unverified');
+    assert.equal((await call('POST', `${path}/verify`)).data['state'], 'active');
+    await refused('invalid_request', 'PATCH', path, { base_url: 'https://elsewhere.test' });
+    await refused('key_rejected', 'POST', `${path}/rotate`, { secret: BAD });
+    const rotated = (await call('POST', `${path}/rotate`, { secret: `${GOOD}4713`, overlap_seconds: 60 })).data;
+    assert.equal(rotated['label'], '…4713');
+    assert.notEqual(rotated['previous_secret_until'], null);
+    assert.deepEqual((await call('DELETE', path)).data, { removed: true });
+    await refused('not_found', 'GET', path);
+    const entries = (await call('GET', `${PATH}/audit?limit=100`)).data as unknown as readonly Json[];
+    const actions = entries
+      .filter((entry) => (entry['target'] as Json | undefined)?.['id'] === id || entry['target_id'] === id)
+      .map(({ action }) => action);
+    const expected = ['create', 'update', 'update', 'update', 'state', 'rotate', 'remove'].map(
+      (what) => `own_key.${what}`,
+    );
+    assert.deepEqual(actions.toReversed(), expected);
+  });
+
+  test('settings, order and who would serve', async () => {
+    const other = await Tenant.create(tollgate.url, 'ordering');
+    await grant(other.id, { enabled: true });
+    const [one, two] = [await create({ name: 'one' }, other), await create({ name: 'two' }, other)];
+    const explain = async () => {
+      const { data } = await call('GET', `${PATH}/byok/explain?model=sim/small&api=chat_completions`, undefined, other);
+      return (data['attempts'] as readonly Json[]).map((attempt) => attempt['credential_name'] ?? 'the service');
+    };
+    assert.deepEqual(await explain(), ['one', 'two']);
+    const settings = await call('PATCH', `${PATH}/byok/settings`, { fallback: true }, other);
+    assert.deepEqual(settings.data, { enabled: true, fallback: true, classifier: 'service', budgets: 'fee' });
+    assert.deepEqual(await explain(), ['one', 'two', 'the service']);
+    const order = { kind: 'upstream', before: [two['id']], after: [one['id']] };
+    await call('PUT', `${PATH}/byok/order`, order, other);
+    assert.deepEqual(await explain(), ['two', 'the service', 'one']);
+    await refused('invalid_request', 'PUT', `${PATH}/byok/order`, { kind: 'upstream', before: [two['id']] }, other);
+    await refused('not_found', 'GET', `${PATH}/byok/explain?model=no/such&api=messages`, undefined, other);
+  });
+
+  test('prices of one’s own', async () => {
+    const path = `${PATH}/model-prices/sim/small`;
+    await refused('not_found', 'GET', path);
+    const price = { input: '0.5', output: '1.25', service_tiers: { flex: '0.5' } };
+    assert.deepEqual((await call('PUT', path, price)).data, { model: 'sim/small', price });
+    assert.deepEqual((await call('GET', `${PATH}/model-prices`)).data, [{ model: 'sim/small', price }]);
+    await refused('invalid_request', 'PUT', path, { input: 0.5 });
+    await refused('invalid_request', 'PUT', path, { input: '1', output: '1', from: '2030-01-01' });
+    await refused('not_found', 'PUT', `${PATH}/model-prices/no/such`, price);
+    assert.deepEqual((await call('DELETE', path)).data, { removed: true });
+    await refused('not_found', 'DELETE', path);
+  });
+
+  test('byok_encryption_unconfigured: a secret that was moved to another organization opens nothing', async () => {
+    const [moved, target] = [await create(), await create({}, stranger)];
+    const client = new pg.Client({ connectionString: tollgate.postgresUrl });
+    await client.connect();
+    try {
+      await client.query(
+        'UPDATE own_keys SET secret_sealed = (SELECT secret_sealed FROM own_keys WHERE id = $1) WHERE id = $2',
+        [moved['id'], target['id']],
+      );
+      const path = `${CREDENTIALS}/${String(target['id'])}/verify`;
+      await refused('byok_encryption_unconfigured', 'POST', path, undefined, stranger);
+      const { rows } = await client.query<{ everything: string }>(
+        `SELECT (SELECT string_agg(t::text, '') FROM own_keys t) || (SELECT string_agg(t::text, '') FROM audit_log t)
+           AS everything`,
+      );
+      assert.doesNotMatch(rows[0]?.everything ?? '', /planted-mark|706c616e7465642d6d61726b/);
+    } finally {
+      await client.end();
+    }
+    assert.doesNotMatch(tollgate.output(), /planted-mark/);
+  });
+});

@@ -1,0 +1,289 @@
+// Own provider keys, by tables: which kinds there are, which keys are tried for a request and in which order, and what
+// is shown of a secret.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { Model } from '../../src/domain/models/catalog.ts';
+import type { Provider } from '../../src/domain/models/provider.ts';
+import { type KeyCaller, orderAttempts } from '../../src/domain/own-keys/attempt-order.ts';
+import { BYOK_DEFAULTS } from '../../src/domain/own-keys/byok-settings.ts';
+import { explainKeyUse } from '../../src/domain/own-keys/explain-key-use.ts';
+import { allKinds, isKeyProblem, openKinds, ownProvider } from '../../src/domain/own-keys/key-kinds.ts';
+import { labelOf, type OwnKey, presentState } from '../../src/domain/own-keys/own-key.ts';
+
+const NOW = 1_000_000;
+const CALLER: KeyCaller = { apiKeyId: 'k1', teamId: 't1', userId: 'u1' };
+
+let made = 0;
+function key(fields: Partial<OwnKey> = {}): OwnKey {
+  made += 1;
+  return {
+    id: `id-${String(made).padStart(4, '0')}`,
+    organizationId: 'o',
+    kind: 'openai',
+    name: `key ${made}`,
+    label: null,
+    fingerprint: '00000000',
+    place: 'before',
+    position: made,
+    fallback: 'inherit',
+    models: null,
+    teams: null,
+    apiKeys: null,
+    users: null,
+    settings: {},
+    baseUrl: null,
+    modelMap: {},
+    state: 'active',
+    stateReason: null,
+    stateUntilMs: null,
+    verifiedAtMs: null,
+    lastUsedAtMs: null,
+    expiresAtMs: null,
+    rotatedAtMs: null,
+    previousUntilMs: null,
+    createdAtMs: 0,
+    ...fields,
+  };
+}
+
+function order(keys: readonly OwnKey[], { fallback = false, offer = 'an offer' as string | null, isOpen = true } = {}) {
+  const candidates = keys.map((one) => ({ key: one, offer, isOpen }));
+  const found = orderAttempts(candidates, { modelId: 'a/model', caller: CALLER, fallback, nowMs: NOW });
+  return {
+    before: found.before.map((attempt) => attempt.key.name),
+    service: found.usesService,
+    after: found.after.map((attempt) => attempt.key.name),
+    concerns: found.concerns,
+    notTried: Object.fromEntries(found.notTried.map(({ key: { name }, why }) => [name, why])),
+  };
+}
+
+describe('the order of attempts', () => {
+  test('own keys before by position, the service, own keys after by position', () => {
+    const keys = [
+      key({ name: 'late', position: 9, fallback: 'on' }),
+      key({ name: 'behind', place: 'after', position: 0, fallback: 'on' }),
+      key({ name: 'early', position: 2, fallback: 'on' }),
+    ];
+    const expected = { before: ['early', 'late'], service: true, after: ['behind'], concerns: true, notTried: {} };
+    assert.deepEqual(order(keys), expected);
+  });
+
+  test('no more than three own attempts', () => {
+    const keys = [1, 2, 3, 4].map((position) => key({ name: `${position}`, position }));
+    assert.deepEqual(order(keys).before, ['1', '2', '3']);
+    assert.deepEqual(order(keys).notTried, { 4: 'too_many_before' });
+  });
+
+  /** Whether the service may serve, with this key beside what the organization has set. */
+  const rows: readonly [words: string, fields: Partial<OwnKey>, fallback: boolean, service: boolean][] = [
+    ['by default it may not', {}, false, false],
+    ['the organization allows it', {}, true, true],
+    ['the key forbids what the organization allows', { fallback: 'off' }, true, false],
+    ['the key allows what the organization does not', { fallback: 'on' }, false, true],
+    ['an invalid key forbids it all the same', { state: 'invalid' }, false, false],
+    ['a key that cools down too', { state: 'cooling_down', stateUntilMs: NOW + 1 }, false, false],
+    ['an expired key too', { expiresAtMs: NOW }, false, false],
+    ['a key placed after too', { place: 'after' }, false, false],
+    ['a key that is turned off does not', { state: 'disabled' }, false, true],
+    ['nor one for other models', { models: ['another/model'] }, false, true],
+    ['nor one for other teams', { teams: ['t2'] }, false, true],
+    ['nor one for other inference keys', { apiKeys: ['k2'] }, false, true],
+    ['nor one for other people', { users: ['u2'] }, false, true],
+    ['one for this model, team, key and person does', ofThisCaller(), false, false],
+  ];
+  for (const [words, fields, fallback, service] of rows)
+    test(`the service: ${words}`, () => assert.equal(order([key(fields)], { fallback }).service, service));
+
+  test('one key that forbids the service is enough', () => {
+    assert.equal(order([key({ fallback: 'on' }), key({ fallback: 'off' })]).service, false);
+  });
+
+  test('a kind that the platform has closed leaves the key unusable, and does not make the service serve unasked', () => {
+    const found = order([key({ name: 'closed' })], { isOpen: false });
+    assert.deepEqual(found.notTried, { closed: 'kind_not_allowed' });
+    assert.deepEqual([found.service, found.concerns], [false, true]);
+  });
+
+  test('a model that the kind does not serve is none of its business', () => {
+    const found = order([key({ name: 'other' })], { offer: null });
+    assert.deepEqual(found, {
+      before: [],
+      service: true,
+      after: [],
+      concerns: false,
+      notTried: { other: 'model_not_served' },
+    });
+  });
+
+  test('a caller without a team or a person is in no list of them', () => {
+    const candidates = [{ key: key({ teams: ['t1'] }), offer: 'an offer', isOpen: true }];
+    const caller = { apiKeyId: 'k1', teamId: null, userId: null };
+    const found = orderAttempts(candidates, { modelId: 'a/model', caller, fallback: false, nowMs: NOW });
+    assert.equal(found.notTried[0]?.why, 'other_callers');
+  });
+});
+
+function ofThisCaller(): Partial<OwnKey> {
+  return { models: ['a/model'], teams: ['t1'], apiKeys: ['k1'], users: ['u1'] };
+}
+
+const OPENAI: Provider = {
+  id: 'openai',
+  baseUrl: 'https://openai.gateway.test',
+  apiKey: 'sk-of-the-operator',
+  auth: 'bearer',
+  onDisconnect: 'cancel',
+  storedObjects: 'shared',
+};
+const MODEL: Model = {
+  id: 'a/model',
+  displayName: 'A model',
+  kind: 'text',
+  aliases: [],
+  contextLength: null,
+  maxOutputTokens: null,
+  maxCompletionTokensCap: null,
+  attachmentTokensMax: null,
+  tokenizer: 'o200k_base',
+  active: true,
+  createdAtMs: 0,
+  servedBy: [{ provider: OPENAI, providerModel: 'theirs', apis: ['chat_completions', 'responses'], price: null }],
+};
+const CATALOG = { models: [MODEL] };
+
+describe('kinds of own keys', () => {
+  test('are configured providers, hosted presets and custom; a configured one stands for its preset', () => {
+    const names = allKinds(CATALOG).map(({ name }) => name);
+    assert.equal(new Set(names).size, names.length);
+    for (const name of ['openai', 'anthropic', 'azure', 'custom']) assert.ok(names.includes(name), name);
+    for (const name of ['ollama', 'vllm']) assert.ok(!names.includes(name), `${name} is a server of the operator`);
+  });
+
+  test('are those that the platform opens, and none before it does', () => {
+    assert.deepEqual(openKinds(CATALOG, BYOK_DEFAULTS), []);
+    const opened = openKinds(CATALOG, { ...BYOK_DEFAULTS, enabled: true, kinds: ['openai', 'custom'] });
+    assert.deepEqual(
+      opened.map(({ name }) => name),
+      ['openai'],
+    );
+  });
+
+  test('a configured provider is called where it is, with neither its key nor its stored objects', () => {
+    const own = ownProvider(CATALOG, 'openai', { settings: {}, baseUrl: null });
+    assert.ok(!isKeyProblem(own));
+    assert.equal(own.provider.baseUrl, OPENAI.baseUrl);
+    assert.equal(own.provider.apiKey, '');
+    assert.equal(own.provider.storedObjects, undefined);
+    assert.equal(own.isGuarded, false);
+  });
+
+  test('what a customer says is part of one name in the address, and every connection to it is checked', () => {
+    const own = ownProvider(CATALOG, 'azure', { settings: { resource: 'acme-eu' }, baseUrl: null });
+    assert.ok(!isKeyProblem(own));
+    assert.equal(own.provider.baseUrl, 'https://acme-eu.openai.azure.com/openai/v1');
+    assert.equal(own.isGuarded, true);
+  });
+
+  const refused: readonly [kind: string, settings: Record<string, string>, baseUrl: string | null, field: string][] = [
+    ['azure', {}, null, 'settings'],
+    ['azure', { resource: 'evil.test:443/' }, null, 'settings.resource'],
+    ['azure', { resource: '127.0.0.1' }, null, 'settings.resource'],
+    ['azure', { resource: 'a', other: 'b' }, null, 'settings'],
+    ['vllm', { address: 'a' }, null, 'settings'],
+    ['vllm', {}, null, 'kind'],
+    ['nobody', {}, null, 'kind'],
+    ['__proto__', {}, null, 'kind'],
+    ['openai', {}, 'https://elsewhere.test', 'base_url'],
+    ['custom', {}, null, 'base_url'],
+    ['custom', {}, 'http://plain.test', 'base_url'],
+    ['custom', {}, 'https://user@host.test', 'base_url'],
+    ['custom', {}, 'https://host.test/v1?query', 'base_url'],
+    ['custom', {}, 'https://host.test/v1#part', 'base_url'],
+    ['custom', {}, 'https://host.test/a/../b', 'base_url'],
+    ['custom', {}, 'https://host.test/a/%2e%2E/b', 'base_url'],
+    ['custom', {}, 'https://host.test/\\evil.test', 'base_url'],
+    ['custom', {}, 'https://höst.test/', 'base_url'],
+    ['custom', { auth: 'none' }, 'https://host.test', 'settings'],
+  ];
+  for (const [kind, settings, baseUrl, field] of refused) {
+    test(`refused: ${kind} ${JSON.stringify(settings)} ${baseUrl}`, () => {
+      const found = ownProvider(CATALOG, kind, { settings, baseUrl });
+      assert.ok(isKeyProblem(found), JSON.stringify(found));
+      assert.equal(found.field, field);
+    });
+  }
+
+  test('a custom host is called below the address that was given', () => {
+    const own = ownProvider(CATALOG, 'custom', { settings: { auth: 'x-api-key' }, baseUrl: 'https://llm.test/api/' });
+    assert.ok(!isKeyProblem(own));
+    assert.deepEqual(
+      [own.provider.baseUrl, own.provider.auth, own.isGuarded],
+      ['https://llm.test/api', 'x-api-key', true],
+    );
+  });
+});
+
+describe('who would serve a request', () => {
+  const settings = { ...BYOK_DEFAULTS, enabled: true, customBaseUrl: true };
+  const params = {
+    settings,
+    catalog: CATALOG,
+    model: MODEL,
+    api: 'chat_completions',
+    ownPrice: null,
+    caller: CALLER,
+    nowMs: NOW,
+  } as const;
+
+  test('an own key by the model of its provider, the service behind it where that is allowed', () => {
+    const found = explainKeyUse({ ...params, keys: [key({ fallback: 'on' })] });
+    const shown = found.attempts.map(({ source, providerModel }) => [source, providerModel]);
+    assert.deepEqual(shown, [
+      ['own', 'theirs'],
+      ['service', 'theirs'],
+    ]);
+  });
+
+  test('a custom host by the model that it is said to have', () => {
+    const custom = { kind: 'custom', baseUrl: 'https://llm.test', modelMap: { 'a/model': 'our-deployment' } };
+    const found = explainKeyUse({ ...params, keys: [key(custom), key({ ...custom, modelMap: {} })] });
+    assert.deepEqual(
+      found.attempts.map(({ providerModel }) => providerModel),
+      ['our-deployment'],
+    );
+    assert.deepEqual(
+      found.notTried.map(({ why }) => why),
+      ['model_not_served'],
+    );
+  });
+
+  test('nobody, where own keys are for it, none is usable and the service may not', () => {
+    const found = explainKeyUse({ ...params, keys: [key({ state: 'invalid' })] });
+    assert.deepEqual([found.attempts, found.refusal], [[], 'byok_key_unavailable']);
+    const off = { ...settings, enabled: false };
+    assert.equal(explainKeyUse({ ...params, settings: off, keys: [key()] }).refusal, 'byok_key_unavailable');
+  });
+
+  test('the service alone, on an API that the key does not serve', () => {
+    const messages = { ...MODEL.servedBy[0], provider: { ...OPENAI, id: 'other' }, apis: ['messages'] } as const;
+    const model = { ...MODEL, servedBy: [...MODEL.servedBy, messages] } as Model;
+    const found = explainKeyUse({ ...params, catalog: { models: [model] }, model, api: 'messages', keys: [key()] });
+    assert.deepEqual(
+      found.attempts.map(({ source, provider }) => [source, provider]),
+      [['service', 'other']],
+    );
+  });
+});
+
+test('a cooldown that is over leaves the key active', () => {
+  assert.equal(presentState({ state: 'cooling_down', stateUntilMs: NOW + 1 }, NOW), 'cooling_down');
+  assert.equal(presentState({ state: 'cooling_down', stateUntilMs: NOW }, NOW), 'active');
+  assert.equal(presentState({ state: 'invalid', stateUntilMs: NOW }, NOW), 'invalid');
+});
+
+test('of a short secret nothing is shown', () => {
+  assert.equal(labelOf('0123456789012345678'), null);
+  assert.equal(labelOf('01234567890123456789'), '…6789');
+});

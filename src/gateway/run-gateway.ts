@@ -17,6 +17,7 @@ import { SavedResponses } from '../generation/catalog/saved-responses.ts';
 import { GenerationMetrics } from '../generation/execution/generation-metrics.ts';
 import { RecordJournal } from '../generation/execution/record-journal.ts';
 import { RefusedRequests } from '../generation/execution/refused-requests.ts';
+import { GuardrailMetrics } from '../generation/guardrails/guardrail-metrics.ts';
 import { Authenticator, type FindPrincipal } from '../generation/identity/authenticate.ts';
 import type { DataPlane } from '../generation/plane.ts';
 import { OpenRelays } from '../generation/reply/open-relays.ts';
@@ -249,14 +250,15 @@ function createPlane(
   );
   const journal = new RecordJournal(records, onRecordFault);
   const canRecord = (): boolean => records.healthy;
+  const screened = new GuardrailMetrics(metrics);
   const plane: DataPlane = {
     authenticator,
     catalog: () => catalog.serving,
     intake: { buffers, scanner, bodyLimitBytes: config.bodyLimitBytes },
     admission: { leases, workers, counts: new OrganizationQueues(COUNTS), clock },
     savedResponses,
-    refusedRequests: new RefusedRequests({ journal, clock, canRecord, metrics }),
-    metering: { journal, clock, metrics: new GenerationMetrics(metrics), savedResponses },
+    refusedRequests: new RefusedRequests({ journal, clock, canRecord, metrics, guardrails: screened }),
+    metering: { journal, clock, metrics: new GenerationMetrics(metrics), guardrails: screened, savedResponses },
     relay,
     router,
     clock,

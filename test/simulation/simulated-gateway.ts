@@ -10,6 +10,7 @@ import type { SavedResponses } from '../../src/generation/catalog/saved-response
 import { type AdmittedRequest, Execution, type Metering } from '../../src/generation/execution/execution.ts';
 import { GenerationMetrics } from '../../src/generation/execution/generation-metrics.ts';
 import { RecordJournal } from '../../src/generation/execution/record-journal.ts';
+import { GuardrailMetrics } from '../../src/generation/guardrails/guardrail-metrics.ts';
 import { createExecutionIdSource } from '../../src/platform/execution-id.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import { registerEpoch } from '../../src/storage/postgres/ledger/wallets.ts';
@@ -25,6 +26,7 @@ const MACHINE = 'machine-1';
 
 /** Counters that nobody reads; making them anew for each process would cost more than a process. */
 const metrics = new GenerationMetrics(new MetricsRegistry());
+const guardrails = new GuardrailMetrics(new MetricsRegistry());
 const leaseMetrics = {
   counter: () => ({ labels: () => ({ increment: () => undefined }) }),
 } as unknown as MetricsRegistry;
@@ -110,7 +112,7 @@ export class SimulatedGateway {
     const journal = new RecordJournal(records, onRecordFault, (run) => void setImmediate(run));
     this.records = records;
     this.leases = leases;
-    this.metering = { journal, clock, metrics, savedResponses: NO_SAVED_RESPONSES };
+    this.metering = { journal, clock, metrics, guardrails, savedResponses: NO_SAVED_RESPONSES };
     this.nextId = createExecutionIdSource(clock, (bytes) => {
       for (let index = 0; index < bytes.length; index += 1) bytes[index] = world.random.below(256);
     });

@@ -20,6 +20,7 @@ import { prepareCatalog } from '../../src/generation/catalog/serving-catalog.ts'
 import { GenerationMetrics } from '../../src/generation/execution/generation-metrics.ts';
 import { RecordJournal } from '../../src/generation/execution/record-journal.ts';
 import { RefusedRequests } from '../../src/generation/execution/refused-requests.ts';
+import { GuardrailMetrics } from '../../src/generation/guardrails/guardrail-metrics.ts';
 import { Authenticator } from '../../src/generation/identity/authenticate.ts';
 import type { DataPlane } from '../../src/generation/plane.ts';
 import { OpenRelays } from '../../src/generation/reply/open-relays.ts';
@@ -237,6 +238,7 @@ export class PlaneInProcess {
       this.refusedRecords += records;
     });
     const canRecord = (): boolean => true;
+    const screened = new GuardrailMetrics(metrics);
     const find = async (credential: string): Promise<Principal | null> => {
       await gates.credential.pass();
       return options.principals.get(credential) ?? null;
@@ -247,8 +249,8 @@ export class PlaneInProcess {
       intake: { buffers: this.buffers, scanner: this.scanner, bodyLimitBytes: 1 << 25 },
       admission: { leases: this.leases, workers, counts: new OrganizationQueues(COUNTS), clock },
       savedResponses,
-      metering: { journal, clock, metrics: new GenerationMetrics(metrics), savedResponses },
-      refusedRequests: new RefusedRequests({ journal: refusals, clock, canRecord, metrics }),
+      metering: { journal, clock, metrics: new GenerationMetrics(metrics), guardrails: screened, savedResponses },
+      refusedRequests: new RefusedRequests({ journal: refusals, clock, canRecord, metrics, guardrails: screened }),
       relay,
       router,
       clock,

@@ -240,9 +240,13 @@ export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
     family: 'request',
     isCodePublished: true,
     retryable: false,
-    summary: ({ guardrail: { policy, rule } }) =>
-      `The guardrail ${quoteShort(policy)} of your organization blocked this request (rule ${quoteShort(rule)}).`,
-    advice: 'Remove what the rule does not allow, or ask an administrator of the organization.',
+    summary: ({ guardrail: { policy, rule, stage } }) =>
+      `The guardrail ${quoteShort(policy)} of your organization blocked ` +
+      `${stage === 'output' ? 'the reply to ' : ''}this request (rule ${quoteShort(rule)}).`,
+    advice: ({ guardrail: { stage } }) =>
+      stage === 'output'
+        ? 'Ask for something else, or ask an administrator of the organization.'
+        : 'Remove what the rule does not allow, or ask an administrator of the organization.',
   },
   guardrail_unavailable: {
     status: 503,

@@ -14,6 +14,7 @@ import type { ExecutionStart } from '../../records/execution-record.ts';
 import type { Admission } from '../admission/admission.ts';
 import type { SavedResponses } from '../catalog/saved-responses.ts';
 import type { Deployment } from '../catalog/serving-catalog.ts';
+import type { GuardrailMetrics } from '../guardrails/guardrail-metrics.ts';
 import type { Screening } from '../guardrails/screening.ts';
 import type { GenerationMetrics } from './generation-metrics.ts';
 import { NO_USAGE, type ObservedEnd } from './observed-end.ts';
@@ -24,6 +25,7 @@ export interface Metering {
   readonly journal: RecordJournal;
   readonly clock: Clock;
   readonly metrics: GenerationMetrics;
+  readonly guardrails: GuardrailMetrics;
   readonly savedResponses: SavedResponses;
 }
 
@@ -202,6 +204,7 @@ export class Execution implements RecordOwner {
     if (seen.responseId !== null) this.rememberResponse(seen.responseId, seen);
     if (isUnpriced) metrics.countUnpriced();
     metrics.ended(this.request.api, seen, settlement, end.latencyMs, end.ttftMs);
+    if (end.screening != null) this.metering.guardrails.ended(end.screening, this.request.model);
     const { firstCallAtMs, callAtMs, firstByteAtMs } = this;
     if (firstCallAtMs !== null) metrics.observeOverhead(this.request.api, firstCallAtMs - this.wholeAtMs);
     if (callAtMs !== null && firstByteAtMs !== null)

@@ -10,6 +10,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { CounterCell, MetricsRegistry } from '../../platform/metrics.ts';
 import { RateMeter } from '../../platform/rate-meter.ts';
 import type { ExecutionEnd, ExecutionStart } from '../../records/execution-record.ts';
+import type { GuardrailMetrics } from '../guardrails/guardrail-metrics.ts';
 import type { Screening } from '../guardrails/screening.ts';
 import type { RecordJournal } from './record-journal.ts';
 
@@ -39,6 +40,7 @@ export interface RefusedRequestsParts {
   /** False while the spool takes no records. */
   readonly canRecord: () => boolean;
   readonly metrics: MetricsRegistry;
+  readonly guardrails: GuardrailMetrics;
 }
 
 /** A refused request is free for its sender, so the records of each organization are limited. */
@@ -63,7 +65,9 @@ export class RefusedRequests {
 
   /** It is not recorded, but counted, where the organization has too many, or the spool takes none. */
   record(request: RefusedRequest): void {
-    const { principal, refusal } = request;
+    const { principal, refusal, screening } = request;
+    const report = screening?.report ?? null;
+    if (report !== null) this.parts.guardrails.ended(report, request.model ?? '');
     const { journal, clock } = this.parts;
     const nowMs = clock.monotonicMs();
     if (!this.parts.canRecord() || this.recorded.waitMs(principal.organizationId, nowMs) > 0) {
@@ -109,8 +113,8 @@ export class RefusedRequests {
       latencyMs: Math.max(0, Math.round(nowMs - request.receivedAtMs)),
       ttftMs: null,
       responseBytes: 0,
-      guardrail: request.screening?.rule ?? null,
-      screening: request.screening?.report ?? null,
+      guardrail: screening?.rule ?? null,
+      screening: report,
     };
     // No request waits for this record; when it cannot be written, the journal's own alarm reports it.
     journal.append(start, end, null);

@@ -1,0 +1,46 @@
+// Counts what guardrails did, by names from closed sets: never a value.
+
+import type { ScreeningReport, StageReport } from '../../domain/guardrails/screening-report.ts';
+import type { MetricsRegistry } from '../../platform/metrics.ts';
+
+export class GuardrailMetrics {
+  private readonly requests;
+  private readonly findings;
+  private readonly notScanned;
+  private readonly unrestored;
+
+  constructor(registry: MetricsRegistry) {
+    this.requests = registry.counter(
+      'tollgate_guardrail_requests_total',
+      'Requests and replies that guardrails screened, by stage and by the strongest that was done',
+      ['stage', 'action'],
+    );
+    this.findings = registry.counter('tollgate_guardrail_findings_total', 'What guardrails found, by entity', [
+      'entity',
+    ]);
+    this.notScanned = registry.counter(
+      'tollgate_guardrail_not_scanned_total',
+      'Requests and replies of which guardrails could not see all, by reason',
+      ['reason'],
+    );
+    this.unrestored = registry.counter(
+      'tollgate_guardrail_unrestored_total',
+      'Shapes of placeholders in replies that their requests had not made, by model',
+      ['model'],
+    );
+  }
+
+  /** `report`: of a request that is over. */
+  ended({ input, output }: ScreeningReport, model: string): void {
+    if (input !== undefined) this.count('input', input);
+    if (output !== undefined) this.count('output', output);
+    const unrestored = output?.unrestored ?? 0;
+    if (unrestored > 0) this.unrestored.labels(model).increment(unrestored);
+  }
+
+  private count(stage: string, { action, findings = [], not_scanned: missed = [] }: StageReport): void {
+    this.requests.labels(stage, action).increment();
+    for (const { entity, count } of findings) this.findings.labels(entity).increment(count);
+    for (const reason of missed) this.notScanned.labels(reason).increment();
+  }
+}

@@ -12,10 +12,10 @@ const COMPILED_MAX = 32;
 export default function screenText(input: ScreenTextInput): ScreenedWhole | null {
   const compiled = compiledOf(input);
   if (compiled === null) return null;
-  const { stage, places, parts, scopes, values } = input;
+  const { stage, places, parts, scopes, values, verdicts } = input;
   const body = Buffer.from(input.body.buffer, input.body.byteOffset, input.body.byteLength);
   const restorable = values === null ? null : new RestorableValues(values);
-  return screenWhole(compiled, { stage, body, places, parts }, { scopes, values: restorable });
+  return screenWhole(compiled, { stage, body, places, parts }, { scopes, values: restorable, verdicts });
 }
 
 function compiledOf({ key, policies, api }: ScreenTextInput): CompiledPolicy | null {

@@ -17,6 +17,7 @@ import { SavedResponses } from '../generation/catalog/saved-responses.ts';
 import { GenerationMetrics } from '../generation/execution/generation-metrics.ts';
 import { RecordJournal } from '../generation/execution/record-journal.ts';
 import { RefusedRequests } from '../generation/execution/refused-requests.ts';
+import { ExternalDetectors } from '../generation/guardrails/external-detectors.ts';
 import { GuardrailMetrics } from '../generation/guardrails/guardrail-metrics.ts';
 import { Authenticator, type FindPrincipal } from '../generation/identity/authenticate.ts';
 import type { DataPlane } from '../generation/plane.ts';
@@ -266,6 +267,7 @@ function createPlane(
     executionIdHeader: `X-${config.brand}-Execution-Id`,
     routedModelHeader: `X-${config.brand}-Routed-Model`,
     policiesInForce: () => guardrails.inForce,
+    externalDetectors: new ExternalDetectors({ clock, log, metrics, allowPrivate: config.webhookAllowPrivate }),
     guardrailHeaders: { action: `X-${config.brand}-Guardrail`, count: `X-${config.brand}-Guardrail-Count` },
     tagHeader: `x-${config.brand.toLowerCase()}-tag`,
   };

@@ -6,6 +6,7 @@ import type { SavedResponses } from './catalog/saved-responses.ts';
 import type { ServingCatalog } from './catalog/serving-catalog.ts';
 import type { Metering } from './execution/execution.ts';
 import type { RefusedRequests } from './execution/refused-requests.ts';
+import type { ExternalDetectors } from './guardrails/external-detectors.ts';
 import type { PoliciesInForce } from './guardrails/policies-in-force.ts';
 import type { GuardrailHeaders } from './guardrails/screening.ts';
 import type { Authenticator } from './identity/authenticate.ts';
@@ -27,6 +28,7 @@ export interface DataPlane {
   readonly canRecord: () => boolean;
   readonly router: Router;
   /** null: nobody has a guardrail. */
+  readonly externalDetectors: ExternalDetectors;
   readonly policiesInForce: () => PoliciesInForce | null;
   readonly guardrailHeaders: GuardrailHeaders;
   readonly executionIdHeader: string;

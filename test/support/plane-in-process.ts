@@ -20,6 +20,7 @@ import { prepareCatalog } from '../../src/generation/catalog/serving-catalog.ts'
 import { GenerationMetrics } from '../../src/generation/execution/generation-metrics.ts';
 import { RecordJournal } from '../../src/generation/execution/record-journal.ts';
 import { RefusedRequests } from '../../src/generation/execution/refused-requests.ts';
+import { ExternalDetectors } from '../../src/generation/guardrails/external-detectors.ts';
 import { GuardrailMetrics } from '../../src/generation/guardrails/guardrail-metrics.ts';
 import { Authenticator } from '../../src/generation/identity/authenticate.ts';
 import type { DataPlane } from '../../src/generation/plane.ts';
@@ -256,6 +257,7 @@ export class PlaneInProcess {
       clock,
       canRecord,
       policiesInForce: () => null,
+      externalDetectors: new ExternalDetectors({ clock, log: silentLog, metrics, allowPrivate: false }),
       guardrailHeaders: { action: 'X-Service-Guardrail', count: 'X-Service-Guardrail-Count' },
       executionIdHeader: 'X-Service-Execution-Id',
       routedModelHeader: 'X-Service-Routed-Model',

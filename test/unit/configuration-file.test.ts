@@ -134,7 +134,7 @@ describe('a right file', () => {
   });
 
   test('a file without any section is an error; a section may be empty', () => {
-    const empty = 'the file is empty: it has none of providers, models, routing_policies, organizations';
+    const empty = 'the file is empty: it has none of providers, models, routing_policies, guardrails, organizations';
     for (const text of ['', '# nothing\n', '{}']) assert.deepEqual(errorsOf(text), [`tollgate.yaml:1: ${empty}`]);
     const nothing = { providers: [], models: [], routingPolicies: [], guardrails: [], organizations: [] };
     assert.deepEqual(parse('models: []'), { sections: ['models'], ...nothing });

@@ -88,6 +88,17 @@ export function stageOf(compiled: CompiledPolicy, stage: Stage): CompiledStage |
   return stage === 'input' ? compiled.input : compiled.output;
 }
 
+/** Whether the policy of a rule lets a value through. */
+export function isAllowedValue(
+  { allowedValues, allowedEmailDomains }: CompiledRule,
+  entity: string,
+  value: string,
+): boolean {
+  const lower = value.toLowerCase();
+  if (allowedValues.has(lower)) return true;
+  return entity === 'email' && allowedEmailDomains.has(lower.slice(lower.lastIndexOf('@') + 1));
+}
+
 function compileStage(policies: readonly Policy[], api: ApiName, stage: Stage): CompiledStage | null {
   const rules = policies.flatMap((policy) => {
     const allowed = {

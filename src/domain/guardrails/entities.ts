@@ -62,3 +62,8 @@ export function normalizedValue(entity: string, text: string): string {
   const joined = ignoresSeparators ? text.replaceAll(/[^0-9A-Za-z]/g, '') : text;
   return ignoresCase ? joined.toLowerCase() : joined;
 }
+
+/** False: an external detector calls it so. */
+export function isBuiltIn(entity: string): boolean {
+  return Object.hasOwn(ENTITIES, entity) || entity === OWN_ENTITIES.words || entity === OWN_ENTITIES.pattern;
+}

@@ -8,6 +8,7 @@ import {
   type CompiledPatterns,
   type CompiledPolicy,
   type CompiledRule,
+  isAllowedValue,
   placeOf,
   stageOf,
 } from './compile-policy.ts';
@@ -104,9 +105,8 @@ function findPatterns(
 }
 
 /** The policy of the rule lets the value of the last hit through. */
-function isAllowed({ allowedValues, allowedEmailDomains }: CompiledRule, entity: string, bytes: Uint8Array): boolean {
+function isAllowed(compiled: CompiledRule, entity: string, bytes: Uint8Array): boolean {
+  const { allowedValues, allowedEmailDomains } = compiled;
   if (allowedValues.size === 0 && allowedEmailDomains.size === 0) return false;
-  const value = textOf(bytes, hit.start, hit.end).toLowerCase();
-  if (allowedValues.has(value)) return true;
-  return entity === 'email' && allowedEmailDomains.has(value.slice(value.lastIndexOf('@') + 1));
+  return isAllowedValue(compiled, entity, textOf(bytes, hit.start, hit.end));
 }

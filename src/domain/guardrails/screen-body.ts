@@ -2,8 +2,9 @@
 // bytes of the body have to be written instead. Nothing of the body is changed here.
 
 import { Buffer } from 'node:buffer';
-import type { CompiledPolicy } from './compile-policy.ts';
+import { type CompiledPolicy, stageOf } from './compile-policy.ts';
 import { DecodedText, escapeText } from './decoded-text.ts';
+import type { ExternalTexts } from './external-texts.ts';
 import { type Finding, resolveOverlaps } from './finding.ts';
 import { JsonWalk, type TextVisitor } from './json-walk.ts';
 import type { FoundPlaceholder, Placeholders, RestorableValues } from './placeholders.ts';
@@ -26,6 +27,8 @@ export interface BodyRules {
   readonly placeholders: Placeholders | null;
   /** Of a reply: what its request's placeholders stand for. */
   readonly values: RestorableValues | null;
+  /** Where external detectors are asked. */
+  readonly external?: ExternalTexts | null;
 }
 
 export interface ScreenedBytes {
@@ -176,6 +179,7 @@ export class BodyScreen implements TextVisitor {
     const findings: Finding[] = [];
     const { compiled, stage } = this.rules;
     if (!scanText(compiled, stage, bytes, start, end, findings)) this.tally.miss('too_large');
+    this.rules.external?.visit(stageOf(compiled, stage)?.externals ?? [], bytes, start, end, findings);
     return findings.length === 0 ? findings : resolveOverlaps(findings);
   }
 

@@ -1,6 +1,7 @@
 // What the worker task screen-text is given.
 
 import type { ApiName } from '../models/apis.ts';
+import type { ExternalVerdicts } from './external-texts.ts';
 import type { CloakScopes } from './placeholders.ts';
 import type { Policy, Stage } from './policy.ts';
 import type { TextPart } from './screen-whole.ts';
@@ -18,4 +19,5 @@ export interface ScreenTextInput {
   readonly body: Uint8Array;
   readonly scopes: CloakScopes | null;
   readonly values: readonly (readonly [string, string])[] | null;
+  readonly verdicts: ExternalVerdicts | null;
 }

@@ -1,7 +1,8 @@
 // Screens a request or a reply that is there whole: the same work on the event loop and in a worker thread.
 
 import type { Buffer } from 'node:buffer';
-import type { CompiledPolicy } from './compile-policy.ts';
+import { type CompiledPolicy, stageOf } from './compile-policy.ts';
+import { ExternalTexts, type ExternalVerdicts } from './external-texts.ts';
 import { type CloakScopes, Placeholders, type RestorableValues } from './placeholders.ts';
 import type { Stage } from './policy.ts';
 import { BodyScreen, type TextEdit } from './screen-body.ts';
@@ -27,6 +28,8 @@ export interface WholeBody {
 export interface Cloaking {
   readonly scopes: CloakScopes | null;
   readonly values: RestorableValues | null;
+  /** What external detectors said of the texts; left out: they are still to be asked. */
+  readonly verdicts?: ExternalVerdicts | null;
 }
 
 /** Plain data. */
@@ -37,12 +40,20 @@ export interface ScreenedWhole {
   readonly blocked: BlockedBy | null;
   /** The request's placeholders that its reply is to be rid of, with their values. */
   readonly restorable: readonly (readonly [string, string])[];
+  /** Those that external detectors are to be asked about; left out: none is. */
+  readonly texts?: readonly string[];
 }
 
-export function screenWhole(compiled: CompiledPolicy, whole: WholeBody, { scopes, values }: Cloaking): ScreenedWhole {
+export function screenWhole(
+  compiled: CompiledPolicy,
+  whole: WholeBody,
+  { scopes, values, verdicts = null }: Cloaking,
+): ScreenedWhole {
   const { stage, body, places, parts } = whole;
   const placeholders = scopes === null ? null : new Placeholders(scopes);
-  const screen = new BodyScreen({ compiled, stage, placeholders, values });
+  const asks = (stageOf(compiled, stage)?.externals.length ?? 0) > 0;
+  const external = asks ? new ExternalTexts(verdicts) : null;
+  const screen = new BodyScreen({ compiled, stage, placeholders, values, external });
   const { request, reply } = placeNodes(places);
   if (parts === null) screen.json(body, 0, body.length, stage === 'input' ? request : reply);
   else
@@ -51,7 +62,14 @@ export function screenWhole(compiled: CompiledPolicy, whole: WholeBody, { scopes
       if (member?.node.kind !== KIND.opaque) screen.plain(body, start, end);
     }
   const { edits, tally } = screen.result();
-  return { edits, report: tally.report(), blocked: tally.blocked, restorable: placeholders?.entries() ?? [] };
+  if (external?.isIncomplete === true) tally.miss('external');
+  return {
+    edits,
+    report: tally.report(),
+    blocked: tally.blocked,
+    restorable: placeholders?.entries() ?? [],
+    ...(external === null || verdicts !== null ? {} : { texts: external.collected }),
+  };
 }
 
 /** A text of this that could not be scanned whole counts as not screened. */

@@ -1,5 +1,6 @@
 // Counts what guardrails did, by names from closed sets: never a value.
 
+import { isBuiltIn } from '../../domain/guardrails/entities.ts';
 import type { ScreeningReport, StageReport } from '../../domain/guardrails/screening-report.ts';
 import type { MetricsRegistry } from '../../platform/metrics.ts';
 
@@ -40,7 +41,12 @@ export class GuardrailMetrics {
 
   private count(stage: string, { action, findings = [], not_scanned: missed = [] }: StageReport): void {
     this.requests.labels(stage, action).increment();
-    for (const { entity, count } of findings) this.findings.labels(entity).increment(count);
+    for (const { entity, count } of findings) this.findings.labels(labelOf(entity)).increment(count);
     for (const reason of missed) this.notScanned.labels(reason).increment();
   }
+}
+
+/** External detectors name what they like, which would be a series each. */
+function labelOf(entity: string): string {
+  return isBuiltIn(entity) ? entity : 'external';
 }

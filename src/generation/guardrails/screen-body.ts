@@ -45,7 +45,7 @@ export function screenBody(
 async function inWorker(
   { key, policies, api }: CompiledPolicy,
   { stage, body, places, parts }: WholeBody,
-  { scopes, values }: Cloaking,
+  { scopes, values, verdicts = null }: Cloaking,
   workers: ScreeningWorkers,
 ): Promise<ScreenedWhole> {
   const copy = new Uint8Array(body);
@@ -59,6 +59,7 @@ async function inWorker(
     body: copy,
     scopes,
     values: values?.entries() ?? null,
+    verdicts,
   };
   const deadlineMs = DEADLINE_MS + Math.ceil((copy.byteLength / 1_048_576) * DEADLINE_MS_PER_MEGABYTE);
   const options = { bytes: copy.byteLength, deadlineMs, transfer: [copy.buffer] };

@@ -17,7 +17,7 @@ import { scanMultipart } from '../request/multipart-scan.ts';
 import { refuseScan } from '../request/read-request.ts';
 import type { ScannedBody } from '../request/scanned-body.ts';
 import type { PoliciesInForce } from './policies-in-force.ts';
-import { screenBody } from './screen-body.ts';
+import { type AskedWhole, screenAndAsk } from './screen-and-ask.ts';
 import { Screening } from './screening.ts';
 
 /** The request as it goes on; where nothing had to be written otherwise, the same. */
@@ -42,7 +42,7 @@ export function screenRequest(
     parts: received.form?.texts ?? null,
   };
   const cloaking = { scopes: scopesOf(compiled, policies, request), values: null };
-  const screened = screenBody(compiled, whole, cloaking, plane.relay.workers);
+  const screened = screenAndAsk(plane, compiled, whole, cloaking, principal.organizationId);
   if (!(screened instanceof Promise)) return goOn(plane, request, read, screened);
   return withSocketsRead(screened).then((found) =>
     request.exchange.closed ? read : goOn(plane, request, read, found),
@@ -61,17 +61,13 @@ function withoutPolicies(
   return read;
 }
 
-function goOn(
-  plane: DataPlane,
-  request: OpenRequest,
-  read: ReadRequest,
-  screened: ScreenedWhole,
-): ReadRequest | Refusal {
+function goOn(plane: DataPlane, request: OpenRequest, read: ReadRequest, screened: AskedWhole): ReadRequest | Refusal {
   const { screening } = request;
   if (screening === null) throw new Error('a request is screened without its rules');
   screening.onInput(withAttachments(screened, request));
   request.exchange.screeningHeaders = screening.headers();
   if (screened.blocked !== null) return screening.refusalOf(screened.blocked, 'input');
+  if (screened.isRefused === true) return { kind: 'guardrail_unavailable' };
   if (isUnscreened(screened.report) && screening.onFailure === 'refuse') return { kind: 'guardrail_unavailable' };
   if (screened.edits.length === 0) return read;
   return rewrite(plane, request, screened.edits);

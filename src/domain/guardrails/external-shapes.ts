@@ -1,0 +1,107 @@
+// The three ways in which external detectors are asked, and what their answers say: our own webhook, Presidio's
+// analyzer, and OpenAI's moderation. Texts go out as they are and answers count characters; here they become bytes.
+
+import type { External } from './policy.ts';
+
+/** What an external detector found in one text. Byte offsets in the text's UTF-8. */
+export interface ExternalHit {
+  readonly entity: string;
+  readonly start: number;
+  readonly end: number;
+  readonly score: number;
+}
+
+/** How many texts one request may have. */
+export const TEXTS_PER_REQUEST: Readonly<Record<External['shape'], number>> = {
+  webhook: 256,
+  presidio: 1,
+  moderation: 32,
+};
+const ENTITY_LENGTH_MAX = 64;
+
+export function externalRequest({ shape, model, language }: External, texts: readonly string[]): object {
+  switch (shape) {
+    case 'webhook':
+      return { texts };
+    case 'presidio':
+      return { text: texts[0] ?? '', language };
+    case 'moderation':
+      return { input: texts, ...(model === null ? {} : { model }) };
+  }
+}
+
+/** For each of the texts. Throws where the answer has another form. */
+export function externalHits({ shape }: External, texts: readonly string[], answer: unknown): ExternalHit[][] {
+  switch (shape) {
+    case 'webhook':
+      return webhookHits(texts, answer);
+    case 'presidio':
+      return [listOf(answer).map((found) => hitOf(texts[0] ?? '', found, 'entity_type'))];
+    case 'moderation':
+      return moderationHits(texts, answer);
+  }
+}
+
+function webhookHits(texts: readonly string[], answer: unknown): ExternalHit[][] {
+  const hits: ExternalHit[][] = texts.map(() => []);
+  for (const found of listOf(recordOf(answer)['findings'])) {
+    const index = recordOf(found)['text'];
+    const text = typeof index === 'number' ? texts[index] : undefined;
+    if (text === undefined) throw new Error('a finding names no text');
+    hits[index as number]?.push(hitOf(text, found, 'entity'));
+  }
+  return hits;
+}
+
+/** A moderation says nothing of where: the text as a whole is the finding. */
+function moderationHits(texts: readonly string[], answer: unknown): ExternalHit[][] {
+  const results = listOf(recordOf(answer)['results']);
+  if (results.length !== texts.length) throw new Error('there is not one result for each text');
+  return results.map((result, index) => {
+    const { categories = {}, category_scores: scores = {} } = recordOf(result);
+    const end = Buffer.byteLength(texts[index] ?? '');
+    return Object.entries(recordOf(categories)).flatMap(([entity, isFound]) => {
+      const score = recordOf(scores)[entity];
+      return isFound === true
+        ? [{ entity: nameOf(entity), start: 0, end, score: typeof score === 'number' ? score : 1 }]
+        : [];
+    });
+  });
+}
+
+function hitOf(text: string, found: unknown, entityField: string): ExternalHit {
+  const { start, end, score = 1, [entityField]: entity } = recordOf(found);
+  if (typeof start !== 'number' || typeof end !== 'number' || typeof score !== 'number' || typeof entity !== 'string')
+    throw new Error('a finding lacks its entity, start, end or score');
+  const from = byteOffset(text, start);
+  const to = byteOffset(text, end);
+  if (from >= to) throw new Error('a finding has no length');
+  return { entity: nameOf(entity), start: from, end: to, score };
+}
+
+/** Names come into records and answers. */
+function nameOf(entity: string): string {
+  return entity.replaceAll(/[^\w ./:-]/g, '_').slice(0, ENTITY_LENGTH_MAX);
+}
+
+/** Of the character that has so many before it, counted as code points. */
+function byteOffset(text: string, codePoints: number): number {
+  let left = codePoints;
+  let units = 0;
+  while (left > 0 && units < text.length) {
+    units += (text.codePointAt(units) ?? 0) > 0xffff ? 2 : 1;
+    left -= 1;
+  }
+  return Buffer.byteLength(text.slice(0, units));
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  if (!Array.isArray(value)) throw new Error('the answer has no list of findings');
+  return value;
+}
+
+function recordOf(value: unknown): Readonly<Record<string, unknown>> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new Error('the answer has another form');
+  return value as Readonly<Record<string, unknown>>;
+}

@@ -1,0 +1,232 @@
+// External detectors of guardrails: what they are asked, what becomes of their answers, and what happens without one.
+
+import assert from 'node:assert/strict';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, beforeEach, describe, test } from 'node:test';
+import { compilePolicy } from '../../src/domain/guardrails/compile-policy.ts';
+import type { External, Policy, Rule } from '../../src/domain/guardrails/policy.ts';
+import { ExternalDetectors } from '../../src/generation/guardrails/external-detectors.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { MetricsRegistry } from '../../src/platform/metrics.ts';
+import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
+import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { policyOf, ruleOf } from '../support/guardrail-policies.ts';
+import { httpCall } from '../support/http-call.ts';
+import { silentLog } from '../support/silent-log.ts';
+import { KEYS, testConfiguration } from '../support/test-configuration.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+
+interface Asked {
+  readonly body: Json;
+  readonly authorization: string | undefined;
+}
+
+const asked: Asked[] = [];
+let answer: (body: Json) => { readonly status?: number; readonly body: unknown } | 'silence' = () => ({ body: [] });
+let detector: Server;
+let url = '';
+before(async () => {
+  detector = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const body = JSON.parse(Buffer.concat(chunks).toString()) as Json;
+      asked.push({ body, authorization: request.headers.authorization });
+      const said = answer(body);
+      if (said === 'silence') return;
+      response.writeHead(said.status ?? 200, { 'content-type': 'application/json' });
+      response.end(JSON.stringify(said.body));
+    });
+  });
+  await new Promise<void>((resolve) => detector.listen(0, '127.0.0.1', resolve));
+  url = `http://127.0.0.1:${(detector.address() as AddressInfo).port}/analyze`;
+});
+after(() => {
+  detector?.closeAllConnections();
+  detector?.close();
+});
+beforeEach(() => {
+  asked.length = 0;
+});
+
+const detectors = (allowPrivate = false) =>
+  new ExternalDetectors({ clock: systemClock, log: silentLog, metrics: new MetricsRegistry(), allowPrivate });
+
+function externalOf(external: Partial<External>): External {
+  return {
+    name: 'ner',
+    shape: 'webhook',
+    url,
+    secret: null,
+    deadlineMs: 5_000,
+    onFailure: 'refuse',
+    model: null,
+    language: 'en',
+    ...external,
+  };
+}
+
+function compiledFor(external: External, rule: Partial<Rule> = {}, policy: Partial<Policy> = {}) {
+  const found = { name: 'ner', entities: null, minScore: 0.5 };
+  const rules = [ruleOf({ stages: ['input'], external: found, ...rule })];
+  const compiled = compilePolicy([policyOf(rules, { externals: [external], ...policy })], 'messages');
+  const stage = compiled?.input ?? null;
+  assert.ok(compiled !== null && stage !== null);
+  return { compiled, stage };
+}
+
+function ask(external: External, texts: readonly string[], by = detectors(), policy: Partial<Policy> = {}) {
+  const { compiled, stage } = compiledFor(external, {}, policy);
+  return by.ask(compiled, stage, 'acme', texts);
+}
+
+describe('the shapes', () => {
+  test('webhook: all texts in one request, with its secret; characters become bytes', async () => {
+    answer = () => ({ body: { findings: [{ text: 1, start: 2, end: 5, entity: 'PERSON', score: 0.9 }] } });
+    const { verdicts } = await ask(externalOf({ secret: 'sk-test' }), ['nothing', '\u{1f600} Zoë', 'more']);
+    assert.deepEqual(asked, [
+      { body: { texts: ['nothing', '\u{1f600} Zoë', 'more'] }, authorization: 'Bearer sk-test' },
+    ]);
+    assert.deepEqual(verdicts.get('\u{1f600} Zoë'), [[{ entity: 'PERSON', start: 5, end: 9, score: 0.9 }]]);
+    assert.deepEqual(verdicts.get('more'), [[]]);
+  });
+
+  test('presidio: a request for each text', async () => {
+    answer = ({ text }) => ({
+      body: String(text).startsWith('Ann') ? [{ entity_type: 'PERSON', start: 0, end: 3, score: 0.85 }] : [],
+    });
+    const { verdicts } = await ask(externalOf({ shape: 'presidio' }), ['Ann is here', 'nobody is']);
+    assert.deepEqual(
+      asked.map(({ body }) => body).toSorted((one, other) => String(one['text']).localeCompare(String(other['text']))),
+      [
+        { text: 'Ann is here', language: 'en' },
+        { text: 'nobody is', language: 'en' },
+      ],
+    );
+    assert.deepEqual(verdicts.get('Ann is here'), [[{ entity: 'PERSON', start: 0, end: 3, score: 0.85 }]]);
+  });
+
+  test('moderation: the text as a whole is the finding', async () => {
+    answer = () => ({
+      body: {
+        results: [{ categories: { violence: true, hate: false }, category_scores: { violence: 0.8, hate: 0.1 } }],
+      },
+    });
+    const { verdicts } = await ask(externalOf({ shape: 'moderation', model: 'omni' }), ['I will…']);
+    assert.deepEqual(asked[0]?.body, { input: ['I will…'], model: 'omni' });
+    assert.deepEqual(verdicts.get('I will…'), [[{ entity: 'violence', start: 0, end: 9, score: 0.8 }]]);
+  });
+});
+
+describe('without an answer', () => {
+  test('an error, a late one, and one of another form', async () => {
+    for (const [said, deadlineMs] of [
+      [{ status: 500, body: {} }, 5_000],
+      ['silence', 50],
+      [{ body: { findings: [{ text: 7 }] } }, 5_000],
+      [{ body: 'no' }, 5_000],
+    ] as const) {
+      answer = () => said;
+      const { isRefused, isMissed } = await ask(externalOf({ deadlineMs }), ['a text']);
+      assert.deepEqual([isRefused, isMissed], [true, true]);
+    }
+    answer = () => ({ status: 500, body: {} });
+    const { isRefused, isMissed } = await ask(externalOf({ onFailure: 'pass' }), ['a text']);
+    assert.deepEqual([isRefused, isMissed], [false, true]);
+  });
+
+  test('after five failures it is not asked for a while', async () => {
+    answer = () => ({ status: 500, body: {} });
+    const by = detectors();
+    for (let run = 0; run < 7; run += 1) await ask(externalOf({}), [`text ${run}`], by);
+    assert.equal(asked.length, 5);
+  });
+
+  test('an organization’s detector at a private address is not called', async () => {
+    answer = () => ({ body: { findings: [] } });
+    const organization = { organizationId: '00000000-0000-7000-8000-00000000000a' };
+    assert.equal((await ask(externalOf({}), ['a text'], detectors(), organization)).isRefused, true);
+    assert.equal(asked.length, 0);
+    assert.equal((await ask(externalOf({}), ['a text'], detectors(true), organization)).isRefused, false);
+  });
+});
+
+test('a text that was asked about is not asked about again', async () => {
+  answer = () => ({ body: { findings: [] } });
+  const by = detectors();
+  await ask(externalOf({}), ['first'], by);
+  await ask(externalOf({}), ['first', 'second'], by);
+  await ask(externalOf({}), ['first', 'second'], by);
+  assert.deepEqual(
+    asked.map(({ body }) => body['texts']),
+    [['first'], ['second']],
+  );
+});
+
+describe('in an installation', () => {
+  let upstream: FakeUpstream;
+  let tollgate: Tollgate;
+  const sent: string[] = [];
+  before(async () => {
+    upstream = await startFakeUpstream(({ body }) => {
+      sent.push(body.toString());
+      return {
+        body: JSON.stringify({ choices: [], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }),
+      };
+    });
+    const guardrails = `guardrails:
+  - name: names
+    rules:
+      - { id: people, external: ner, entities: [PERSON], min_score: 0.7, stage: input, action: mask }
+      - { id: cards, detect: [card], stage: input, action: block }
+    external: { ner: { shape: presidio, url: "${url}", on_failure: refuse } }
+`;
+    tollgate = await startTollgate({
+      clickhouse: 'away',
+      configurationYaml:
+        guardrails +
+        testConfiguration({ upstreamUrl: upstream.url }).replace(
+          '  - slug: acme\n',
+          '  - slug: acme\n    guardrails: { policy: names }\n',
+        ),
+    });
+  });
+  after(async () => {
+    await tollgate?.stop();
+    await upstream?.close();
+  });
+
+  const generate = (content: string) =>
+    httpCall(`${tollgate.url}/v1/chat/completions`, {
+      headers: { authorization: `Bearer ${KEYS.acme}` },
+      body: JSON.stringify({ model: 'sim/small', messages: [{ role: 'user', content }], max_tokens: 5 }),
+    });
+
+  test('what it finds with enough certainty is masked, and only that', async () => {
+    answer = ({ text }) => ({
+      body: [
+        { entity_type: 'PERSON', start: String(text).indexOf('Zoë'), end: String(text).indexOf('Zoë') + 3, score: 0.9 },
+        { entity_type: 'PERSON', start: 0, end: 2, score: 0.3 },
+        { entity_type: 'PLACE', start: 0, end: 2, score: 0.9 },
+      ].filter(({ start }) => start >= 0),
+    });
+    const { status, headers } = await generate('is "Zoë" here?');
+    assert.equal(status, 200);
+    assert.equal(headers['x-service-guardrail'], 'masked');
+    assert.ok(sent.at(-1)?.includes('is \\"[PERSON]\\" here?'), sent.at(-1));
+  });
+
+  test('a request that is blocked already is shown to nobody', async () => {
+    assert.equal((await generate('4111 1111 1111 1111')).status, 400);
+    assert.equal(asked.length, 0);
+  });
+
+  test('without an answer the request is refused', async () => {
+    answer = () => ({ status: 500, body: {} });
+    const { status, body } = await generate('another text');
+    assert.equal(status, 503);
+    assert.ok(body.toString().includes('guardrail_unavailable'));
+  });
+});

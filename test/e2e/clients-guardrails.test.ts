@@ -205,7 +205,7 @@ describe('a loop of tools with cloaked values', () => {
     }
     assert.equal(text, EXPECTED);
     expectSamePrefix();
-    const [, assistant] = bodies[2]?.['messages'] as { content: Json[] }[];
+    const [, assistant] = (bodies[2]?.['messages'] ?? []) as { content: Json[] }[];
     const placeholder = PLACEHOLDER.exec(JSON.stringify(bodies[0]))?.[0] ?? '';
     assert.deepEqual(assistant?.content[0], {
       type: 'thinking',

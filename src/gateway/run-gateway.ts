@@ -45,25 +45,20 @@ import { createPostgres, type Postgres } from '../storage/postgres/pool.ts';
 import { readSpoolEnds } from '../storage/spool/spool-directory.ts';
 import { SpoolWriter } from '../storage/spool/spool-writer.ts';
 import { ProviderCalls } from '../upstream/providers.ts';
-import { createBillingStore } from './billing-store.ts';
-import { createCatalogStore } from './catalog-store.ts';
 import { CoarseClock } from './coarse-clock.ts';
 import { createRoutePreview } from './create-route-preview.ts';
 import { createRouter } from './create-router.ts';
+import { createStores } from './create-stores.ts';
 import { savedResponsesIn } from './find-saved-response.ts';
 import { followChanges } from './follow-changes.ts';
-import { createGuardrailStore } from './guardrail-store.ts';
 import { HeldCatalog } from './held-catalog.ts';
 import { HeldGuardrails } from './held-guardrails.ts';
-import { createIdentityStore } from './identity-store.ts';
 import { registerLeaseMetrics } from './lease-metrics.ts';
 import { createLeaseStore, createLeaseTime } from './lease-store.ts';
-import { createOwnKeysStore } from './own-keys-store.ts';
 import { PostingFence } from './posting-fence.ts';
 import { prepareFirstRequest } from './prepare-first-request.ts';
 import { type AskedStore, RefusalLog } from './refusal-log.ts';
 import { RefusedKeys } from './refused-keys.ts';
-import { createRoutingStore } from './routing-store.ts';
 import { watchEventLoop } from './watch-event-loop.ts';
 
 export interface GatewayParts {
@@ -341,19 +336,6 @@ function createServer(
   });
   watchEventLoop(metrics);
   return server;
-}
-
-/** What the control plane reads and changes. */
-function createStores(held: Held, { masterKey }: CompleteConfig, clock: Clock) {
-  const { controlPostgres: postgres } = held;
-  return {
-    identity: createIdentityStore(postgres, { masterKey }),
-    billing: createBillingStore(postgres, { masterKey }),
-    ownKeys: createOwnKeysStore(held, { masterKey, clock }),
-    routing: createRoutingStore(postgres),
-    guardrails: createGuardrailStore(postgres, { masterKey }),
-    catalogStore: createCatalogStore(postgres, { masterKey }),
-  };
 }
 
 /** Reasons why this process cannot admit requests. */

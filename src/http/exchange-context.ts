@@ -1,8 +1,9 @@
 // What an exchange needs of the server that made it.
 
 import type { Refusal } from '../domain/refusals/refusal.ts';
-import type { RenderContext } from '../domain/refusals/render.ts';
+import { type RenderContext, type RenderedRefusal, renderRefusal } from '../domain/refusals/render.ts';
 import type { CrossOrigin } from './cross-origin.ts';
+import type { Endpoint } from './endpoint.ts';
 import type { BodyContext } from './request-body.ts';
 import type { RequestHead } from './request-head.ts';
 
@@ -22,4 +23,16 @@ export interface ExchangeContext extends BodyContext {
   sourceOf(address: ArrayBuffer, forwardedFor: string | null): string;
   onRefusal(kind: Refusal['kind']): void;
   onFault(fault: unknown, request: RequestHead): void;
+}
+
+/** A refusal as its route writes it. */
+export function renderOn(
+  route: Endpoint,
+  context: ExchangeContext,
+  requestId: string,
+  refusal: Refusal,
+): RenderedRefusal {
+  const { envelope, admissionForm = 'flat' } = route;
+  const { publicUrl } = context.renderContext;
+  return renderRefusal(refusal, envelope, { requestId, publicUrl, admissionForm });
 }

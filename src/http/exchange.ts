@@ -12,14 +12,14 @@
 
 import type { Principal } from '../domain/identity/principal.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
-import { type RenderedRefusal, renderRefusal } from '../domain/refusals/render.ts';
+import type { RenderedRefusal } from '../domain/refusals/render.ts';
 import { statusLine } from '../domain/refusals/status-line.ts';
 import { StoreBusy } from '../platform/store-busy.ts';
 import type { Endpoint } from './endpoint.ts';
-import type { ExchangeContext } from './exchange-context.ts';
+import { type ExchangeContext, renderOn } from './exchange-context.ts';
 import type { HttpRequest, HttpResponse } from './native-server.ts';
 import type { RefusalWatch } from './refusal-watch.ts';
-import { type BodyOwner, RequestBody } from './request-body.ts';
+import { BODY_TIMEOUT_MS, type BodyOwner, RequestBody } from './request-body.ts';
 import { RequestHead } from './request-head.ts';
 import { type Answer, answerText, mayStandInHeader, withHeader } from './response-headers.ts';
 
@@ -241,7 +241,7 @@ export class Exchange extends RequestHead implements BodyOwner {
     if (body !== undefined && body.length > 0) this.write(Buffer.from(body));
     this.response.writeHeader('\r\n0\r\nx-complete', 'true\r\n');
     this.close();
-    this.body.drop(LEFT_OPEN_TIMEOUT_MS, () => this.response.close());
+    this.body.drop(BODY_TIMEOUT_MS.leftOpen, () => this.response.close());
   }
 
   /**
@@ -310,7 +310,7 @@ export class Exchange extends RequestHead implements BodyOwner {
    */
   private answerBeforeBody(answer: Answer): void {
     this.close();
-    this.body.drop(ANSWERED_BODY_TIMEOUT_MS, () => this.response.close());
+    this.body.drop(BODY_TIMEOUT_MS.answered, () => this.response.close());
     this.status = answer.status;
     const headers = this.withCrossOrigin(answer.headers);
     const { text, bodyBytes } = answerText({ ...answer, headers }, this.method === 'head');
@@ -325,7 +325,7 @@ export class Exchange extends RequestHead implements BodyOwner {
    */
   private answerBehindBody(answer: Answer): void {
     this.isAnswerChosen = true;
-    this.body.drop(UNTRUSTED_BODY_TIMEOUT_MS, (isWhole) => {
+    this.body.drop(BODY_TIMEOUT_MS.untrusted, (isWhole) => {
       if (this.isChunked && !isWhole) this.answerBeforeBody(answer);
       else this.response.cork(() => this.answerWhole(answer, true));
     });
@@ -339,7 +339,7 @@ export class Exchange extends RequestHead implements BodyOwner {
   /** Renders a refusal in this route's envelope; the one way a refusal leaves the product. */
   refuse(refusal: Refusal, ownHeaders: HeaderList = this.executionIdHeader): void {
     if (this.closed || this.isAnswerChosen) return;
-    const rendered = this.render(refusal);
+    const rendered = this.renderRefusal(refusal);
     this.context.onRefusal(refusal.kind);
     // Also a refusal that cannot be recorded is answered.
     this.tell(() => this.refusalWatch?.onRefused(refusal));
@@ -348,15 +348,9 @@ export class Exchange extends RequestHead implements BodyOwner {
     this.answer(rendered.status, headers, rendered.body, rendered.closesConnection);
   }
 
-  /** What a stream that has begun says of a refusal. */
-  refusalBody(refusal: Refusal): string {
-    return this.render(refusal).body;
-  }
-
-  private render(refusal: Refusal): RenderedRefusal {
-    const { envelope, admissionForm = 'flat' } = this.route;
-    const { publicUrl } = this.context.renderContext;
-    return renderRefusal(refusal, envelope, { requestId: this.id, publicUrl, admissionForm });
+  /** As its route writes it; also for what a stream that has begun says of it. */
+  renderRefusal(refusal: Refusal): RenderedRefusal {
+    return renderOn(this.route, this.context, this.id, refusal);
   }
 
   private get executionIdHeader(): HeaderList {
@@ -402,11 +396,5 @@ export class Exchange extends RequestHead implements BodyOwner {
   }
 }
 
-/** How long a body may continue behind its answer: a client on a slow line reads its answer only then. */
-const ANSWERED_BODY_TIMEOUT_MS = 30_000;
-/** How long an answer waits for a body: less than the time after which uWebSockets.js closes one that stands still. */
-const UNTRUSTED_BODY_TIMEOUT_MS = 5_000;
-/** How long a connection that is over is left to its client to close. */
-const LEFT_OPEN_TIMEOUT_MS = 5_000;
 const NONE = (): boolean => false;
 const JSON_HEADERS: HeaderList = ['content-type', 'application/json'];

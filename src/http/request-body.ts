@@ -31,6 +31,15 @@ export interface BodyOwner {
   onBodyLate(): void;
 }
 
+export const BODY_TIMEOUT_MS = {
+  /** How long a body may continue behind its answer: a client on a slow line reads its answer only then. */
+  answered: 30_000,
+  /** How long an answer waits for a body: less than the time after which uWebSockets.js closes one that stands still. */
+  untrusted: 5_000,
+  /** How long a connection that is over is left to its client to close. */
+  leftOpen: 5_000,
+} as const;
+
 /** What a body needs of the server. */
 export interface BodyContext {
   /** The time for a whole body from its first packet. */

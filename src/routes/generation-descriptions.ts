@@ -4,6 +4,7 @@
 import { z } from 'zod';
 import type { HeaderSchemas, OperationDescription } from '../control-plane/operation.ts';
 import { LEVELS_MAX, LEVELS_MIN, OPTIONS_MAX } from '../domain/evaluation/check-questions.ts';
+import { DONE } from '../domain/guardrails/screening-report.ts';
 import { HUMAN_TEXTS_MAX, OPENER_CHARACTERS_MIN } from '../domain/routing/conversation/conversation-reader.ts';
 import { SESSION_HEADERS } from '../domain/routing/conversation/session.ts';
 import { ANSWERS_BILLED_MAX } from '../generation/dialects/images.ts';
@@ -13,7 +14,7 @@ import { CLIENT_REQUEST_ID_LENGTH_MAX } from '../records/field-types.ts';
 import * as answers from './generation-answers.ts';
 
 /** The headers whose names have the installation's brand in them. */
-type BrandHeaders = Pick<DataPlane, 'executionIdHeader' | 'routedModelHeader' | 'tagHeader'>;
+type BrandHeaders = Pick<DataPlane, 'executionIdHeader' | 'routedModelHeader' | 'tagHeader' | 'guardrailHeaders'>;
 export type Described = Pick<OperationDescription, 'id' | 'summary' | 'body' | 'answer'> &
   Partial<Omit<OperationDescription, 'answerHeaders'>>;
 
@@ -104,13 +105,24 @@ function labelHeaders({ tagHeader }: BrandHeaders): HeaderSchemas {
   };
 }
 
-function answerHeaders({ executionIdHeader, routedModelHeader }: BrandHeaders, isRouted: boolean): HeaderSchemas {
+function answerHeaders(
+  { executionIdHeader, routedModelHeader, guardrailHeaders }: BrandHeaders,
+  isRouted: boolean,
+): HeaderSchemas {
   const executionId = z.uuid().optional().meta({
     description: 'The id under which the request is recorded, if its sender is known; also of one that is refused.',
   });
-  if (!isRouted) return { [executionIdHeader]: executionId };
+  const all = {
+    [executionIdHeader]: executionId,
+    [guardrailHeaders.action]: z
+      .enum(['none', ...Object.values(DONE)])
+      .optional()
+      .meta({ description: 'The strongest that guardrails did. Absent: no rule is for the request.' }),
+    [guardrailHeaders.count]: z.int().optional().meta({ description: 'How many findings there were.' }),
+  };
+  if (!isRouted) return all;
   const routedModel = z.string().optional().meta({ description: 'The model that the virtual model chose.' });
-  return { [executionIdHeader]: executionId, [routedModelHeader]: routedModel };
+  return { ...all, [routedModelHeader]: routedModel };
 }
 
 /** With what all generations have in common. */

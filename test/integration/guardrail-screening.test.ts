@@ -241,8 +241,8 @@ describe('cloaking', () => {
       const placeholder = PLACEHOLDER.exec(body)?.[0] ?? 'none';
       const args = JSON.stringify({ to: placeholder });
       return stream(
-        ...[...`To ${placeholder}!`].map((content) => chunk({ content })),
-        ...[...args].map((piece) => chunk({ tool_calls: [{ index: 0, function: { arguments: piece } }] })),
+        ...Array.from(`To ${placeholder}!`, (content) => chunk({ content })),
+        ...Array.from(args, (piece) => chunk({ tool_calls: [{ index: 0, function: { arguments: piece } }] })),
         'data: {"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}\n\n',
         `data: ${JSON.stringify({ choices: [], usage: CHAT_USAGE })}\n\n`,
         'data: [DONE]\n\n',
@@ -299,7 +299,7 @@ describe('a reply that is blocked', () => {
       body: chat('tell', { stream: true }),
       reply: cut(chunk({ content: 'It is ' }), chunk({ content: half[0] }), chunk({ content: `${half[1]} now` })),
       ending:
-        /data: \{"error":\{"message":"[^"]+","type":"invalid_request_error","code":"guardrail_blocked"[^\n]+\n\n$/,
+        /data: \{"error":\{"message":"[^\n]+","type":"invalid_request_error","code":"guardrail_blocked"[^\n]+\n\n$/,
     },
     {
       path: '/v1/messages',
@@ -366,8 +366,8 @@ describe('afterwards', () => {
     const shown = await httpCall(`${tollgate.url}/v1/generation?id=${String(id)}`, {
       headers: { authorization: `Bearer ${KEYS.acme}` },
     });
-    const { guardrail } = JSON.parse(shown.body.toString()) as { guardrail: Json };
-    assert.deepEqual((guardrail['input'] as Json)['action'], 'blocked');
+    const { data } = JSON.parse(shown.body.toString()) as { data: { guardrail: { input: Json } } };
+    assert.equal(data.guardrail.input['action'], 'blocked');
   });
 
   test('a value that was found is in no log, spool, table or metric', async () => {

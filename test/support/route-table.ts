@@ -11,6 +11,7 @@ export const NOTHING_BEHIND = {
     executionIdHeader: 'X-Service-Execution-Id',
     routedModelHeader: 'X-Service-Routed-Model',
     tagHeader: 'x-service-tag',
+    guardrailHeaders: { action: 'X-Service-Guardrail', count: 'X-Service-Guardrail-Count' },
   },
   dialectRefusals: new Set(),
   webhookTargets: {},

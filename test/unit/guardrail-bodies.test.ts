@@ -75,7 +75,7 @@ function spelt(value: unknown, bits: readonly boolean[]): string {
   let at = 0;
   return JSON.stringify(value).replace(/"(?:[^"\\]|\\.)*"/g, (string) => {
     const text = JSON.parse(string) as string;
-    const characters = [...text].map((character) => {
+    const characters = Array.from(text, (character) => {
       at += 1;
       const plain = JSON.stringify(character).slice(1, -1);
       if (bits[at % Math.max(1, bits.length)] !== true) return plain === '/' ? '\\/' : plain;

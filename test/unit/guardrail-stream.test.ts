@@ -103,7 +103,7 @@ interface Lane {
 /** Cuts no character in two: a provider's events do not. */
 function piecesOf(text: string, random: () => number): string[] {
   const pieces: string[] = [];
-  const characters = [...text];
+  const characters = Array.from(text);
   while (characters.length > 0) pieces.push(characters.splice(0, 1 + Math.floor(random() * random() * 12)).join(''));
   return pieces;
 }

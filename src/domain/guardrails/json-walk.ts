@@ -75,6 +75,8 @@ export class JsonWalk {
         return this.string(node, at);
       case OPEN_BRACE:
         return node.kind === KIND.opaque ? this.skipNested(at) : this.object(node, at);
+      case undefined:
+        return MALFORMED;
       case OPEN_BRACKET:
         return node.kind === KIND.opaque ? this.skipNested(at) : this.list(node, at);
       default:

@@ -98,7 +98,7 @@ export class StageTally {
   }
 }
 
-export function blockedBy(rule: Rule, entity: string): BlockedBy {
+function blockedBy(rule: Rule, entity: string): BlockedBy {
   return { policy: rule.policy, rule: rule.id, entity };
 }
 

@@ -22,8 +22,8 @@ export interface IndexPlace {
 }
 
 /**
- * `ends`: a string here ends the lanes of the objects around it. `null`, `[]`: what repeats the text token by token, and
- * is written instead where the text was changed.
+ * `ends`: a string here ends the lanes of the objects around it. `null`, `[]`: what repeats the text token by token,
+ * and is written instead where the text was changed.
  */
 export type Place = TextClass | LanePlace | IndexPlace | 'ends' | 'null' | '[]' | { readonly shape: string };
 

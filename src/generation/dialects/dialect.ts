@@ -192,8 +192,8 @@ export interface Dialect {
    */
   readonly isWholeWithoutEnd?: (end: Buffer) => boolean;
   /**
-   * The event by which a stream that has begun tells that it failed, so that clients neither take it for complete nor ask
-   * again; `refusal`: as the route writes it, `beginning`: of the stream. Absent: the refusal as the data of an event.
+   * The event by which a stream that has begun tells that it failed, so that clients neither take it for complete nor
+   * ask again; `refusal`: as the route writes it, `beginning`: of the stream. Absent: the refusal as an event's data.
    */
   readonly failedEvent?: (refusal: string, beginning: Buffer) => string;
   /** Where more than a stream's end is to be watched: instead of `watchStreamEnd`, for whole replies too. */

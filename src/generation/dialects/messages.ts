@@ -132,6 +132,9 @@ const MESSAGES_TEXTS: TextPlaces = {
         content_block_start: 'block_start',
         content_block_delta: 'block_delta',
         content_block_stop: 'block_stop',
+        message_delta: 'over',
+        message_stop: 'over',
+        error: 'over',
       },
     },
     block_start: { members: { type: 'opaque', index: { index: 0 }, content_block: { shape: 'first_piece' } } },
@@ -155,6 +158,7 @@ const MESSAGES_TEXTS: TextPlaces = {
         citation: 'fragile',
       },
     },
+    over: { members: { type: 'opaque', usage: 'opaque', context_management: 'opaque' }, ends: true },
     block_stop: { members: { type: 'opaque', index: { index: 0 } }, ends: true },
   },
 };

@@ -81,6 +81,13 @@ const ENDS: Readonly<Record<string, string>> = {
   'response.reasoning_summary_part.done': 'reasoning_done',
 };
 
+const OVER: Readonly<Record<string, string>> = {
+  'response.completed': 'over',
+  'response.incomplete': 'over',
+  'response.failed': 'over',
+  error: 'over',
+};
+
 export const RESPONSES_TEXTS: TextPlaces = {
   request: 'request',
   reply: 'reply',
@@ -165,8 +172,9 @@ export const RESPONSES_TEXTS: TextPlaces = {
     },
     event: {
       members: { ...REPEATED, response: { shape: 'reply' } },
-      byType: { ...DELTAS, ...ENDS },
+      byType: { ...DELTAS, ...ENDS, ...OVER },
     },
+    over: { members: { ...REPEATED, response: { shape: 'reply' } }, ends: true },
     text_delta: deltaOf('text', 'text'),
     refusal_delta: deltaOf('refusal', 'text'),
     arguments_delta: deltaOf('arguments', 'arguments'),

@@ -157,7 +157,7 @@ export class ScreenReply extends ReplyStage {
 
   /** Nothing that was held goes out. What ends the stream is the dialect's own way to say that it failed. */
   private endStream({ tally, endedBy }: StreamScreen): void {
-    const { screening, dialect, exchange, reply, abortCall } = this.parts;
+    const { screening, dialect, exchange, reply } = this.parts;
     this.report(tally);
     const blocked = endedBy === 'finding' ? tally.blocked : null;
     const refusal: Refusal =
@@ -166,22 +166,22 @@ export class ScreenReply extends ReplyStage {
     reply.blocked = refusal;
     // What follows shows the client the end.
     reply.progress = 'ended';
-    const body = exchange.refusalBody(refusal);
+    const body = exchange.renderRefusal(refusal).body;
     const event = dialect.failedEvent?.(body, reply.bytes.beginning()) ?? `data: ${body}\n\n`;
-    abortCall();
+    this.parts.abortCall();
     this.next.onReplyData(Buffer.from(event));
     this.next.onReplyEnd();
   }
 
   /** Nothing of the reply has been sent. */
   private refuse(refusal: Refusal): void {
-    const { reply, exchange, screening, abortCall, refuseInstead } = this.parts;
+    const { reply, exchange, screening } = this.parts;
     this.mode = 'over';
     this.chunks = [];
     reply.blocked = refusal;
     exchange.screeningHeaders = screening.headers();
-    abortCall();
-    refuseInstead(refusal);
+    this.parts.abortCall();
+    this.parts.refuseInstead(refusal);
     this.next.onReplyEnd();
   }
 

@@ -34,6 +34,7 @@ export function screenRequest(
   if ('unavailable' in compiled) return withoutPolicies(plane, request, read, compiled.unavailable);
   const screening = new Screening(compiled, plane.guardrailHeaders);
   request.screening = screening;
+  request.exchange.screeningHeaders = screening.headers();
   if (stageOf(compiled, 'input') === null) return read;
   const whole = {
     stage: 'input' as const,

@@ -4,7 +4,7 @@
 import { type CompiledPolicy, stageOf } from '../../domain/guardrails/compile-policy.ts';
 import { RestorableValues } from '../../domain/guardrails/placeholders.ts';
 import type { OnFailure, Stage } from '../../domain/guardrails/policy.ts';
-import type { ScreenedWhole } from '../../domain/guardrails/screen-whole.ts';
+import { isUnscreened, type ScreenedWhole } from '../../domain/guardrails/screen-whole.ts';
 import {
   type BlockedBy,
   type Done,
@@ -73,14 +73,11 @@ export class Screening {
     return findings.find(({ action }) => action !== 'flag')?.rule ?? findings[0]?.rule ?? null;
   }
 
-  /** As far as the stages have run until now. None where none has: what was not screened does not say `none`. */
+  /** As far as the stages have run until now. None where nothing could be screened: that does not say `none`. */
   headers(): HeaderList {
     const ran = [this.input, this.output].filter((stage) => stage !== null);
-    if (
-      ran.length === 0 ||
-      ran.every(({ action, not_scanned: missed }) => action === 'none' && missed?.includes('timeout') === true)
-    )
-      return NO_HEADERS;
+    const isUnseen = ran.length > 0 && ran.every(isUnscreened);
+    if (this.compiled === null || isUnseen) return NO_HEADERS;
     const strongest = ran.reduce((found, { action }) => Math.max(found, STRENGTH.indexOf(action)), 0);
     const count = ran.reduce((sum, stage) => sum + findingsIn(stage), 0);
     return [this.names.action, STRENGTH[strongest] ?? 'none', this.names.count, String(count)];

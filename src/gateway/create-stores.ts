@@ -1,0 +1,25 @@
+// What the control plane reads and changes: storage, given to it as functions.
+
+import type { CompleteConfig } from '../config.ts';
+import type { Clock } from '../platform/clock.ts';
+import type { Postgres } from '../storage/postgres/pool.ts';
+import { createBillingStore } from './billing-store.ts';
+import { createCatalogStore } from './catalog-store.ts';
+import { createGuardrailStore } from './guardrail-store.ts';
+import { createIdentityStore } from './identity-store.ts';
+import { createOwnKeysStore } from './own-keys-store.ts';
+import { createRoutingStore } from './routing-store.ts';
+
+type Held = Parameters<typeof createOwnKeysStore>[0] & { readonly controlPostgres: Postgres };
+
+export function createStores(held: Held, { masterKey }: CompleteConfig, clock: Clock) {
+  const { controlPostgres: postgres } = held;
+  return {
+    identity: createIdentityStore(postgres, { masterKey }),
+    billing: createBillingStore(postgres, { masterKey }),
+    ownKeys: createOwnKeysStore(held, { masterKey, clock }),
+    routing: createRoutingStore(postgres),
+    guardrails: createGuardrailStore(postgres, { masterKey }),
+    catalogStore: createCatalogStore(postgres, { masterKey }),
+  };
+}

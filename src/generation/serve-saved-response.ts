@@ -1,8 +1,11 @@
 // The operations on saved responses: authenticate, find whose response it is and who keeps it, pass the call through
 // (spec 4.2).
 
+import type { ScopedPrincipal } from '../domain/identity/principal.ts';
+import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { providerCredential } from '../upstream/credential.ts';
+import { Screening } from './guardrails/screening.ts';
 import type { DataPlane } from './plane.ts';
 import { passThrough } from './reply/pass-through.ts';
 
@@ -34,7 +37,18 @@ export function serveSavedResponse(
     if (typeof saved === 'string') return exchange.refuse({ kind: 'response_not_found' });
     const provider = plane.catalog().providers.get(saved.provider);
     if (provider === undefined) return exchange.refuse({ kind: 'response_not_found' });
+    const screening = savedScreening(plane, principal);
+    if (screening !== null && 'kind' in screening) return exchange.refuse(screening);
+    if (screening !== null) exchange.screeningHeaders = screening.headers();
     const path = `/v1/responses/${responseId}${operation}`;
-    passThrough({ exchange, provider, credential: providerCredential(provider), path }, plane.relay);
+    passThrough({ exchange, provider, credential: providerCredential(provider), path, screening }, plane.relay);
   };
+}
+
+/** A reply that is fetched later passes the rules for replies as one that comes at once. null: there are none. */
+function savedScreening(plane: DataPlane, principal: ScopedPrincipal): Screening | Refusal | null {
+  const compiled = plane.policiesInForce()?.of(principal, 'responses') ?? null;
+  if (compiled === null) return null;
+  if (!('unavailable' in compiled)) return new Screening(compiled, plane.guardrailHeaders);
+  return compiled.unavailable === 'refuse' ? { kind: 'guardrail_unavailable' } : null;
 }

@@ -38,6 +38,13 @@ export const UNLIMITED = {
   openMax: null,
 } as const;
 const PLAIN = { ...UNLIMITED, delayMsMax: 3 } as const;
+/** Of the organization with most clients: all that it sends and gets is screened, and goes on as it came. */
+const GUARDRAILS = `guardrails:
+  - name: watched
+    rules:
+      - { id: never, detect: [iban, card], stage: both, action: mask }
+      - { id: rivers, words: [river], stage: output, action: flag }
+`;
 const CLIENTS = { acme: 35, thin: 4, budgeted: 4, unbilled: 3, rated: 2, wordy: 2, crowded: 6 } as const;
 const CLIENTS_TOTAL = Object.values(CLIENTS).reduce((sum, count) => sum + count, 0);
 
@@ -57,7 +64,11 @@ export function createKillWorld(requests: number): KillWorld {
   return {
     organizations: [acme, ...limited],
     configuration: (upstreamUrl) =>
-      testConfiguration({ upstreamUrl }) +
+      GUARDRAILS +
+      testConfiguration({ upstreamUrl }).replace(
+        '  - slug: acme\n',
+        '  - slug: acme\n    guardrails: { policy: watched }\n',
+      ) +
       limited
         .map((organization) => {
           const { slug, creditPico } = organization;

@@ -131,6 +131,13 @@ export function isolationConfiguration(urlOf: (provider: ProviderId) => string):
         fallback_tier: 'strong',
       },
     ],
+    // It finds nothing: what is screened is to be the same bytes.
+    guardrails: [
+      {
+        name: 'watched',
+        rules: [{ id: 'never', words: ['qqzznever'], detect: ['iban'], stage: 'input', action: 'mask' }],
+      },
+    ],
     organizations: [
       ...Array.from({ length: TENANTS }, (_, index) => organization(index + 1)),
       ...Array.from({ length: COLD_TENANTS }, (_, index) => organization(FIRST_COLD_TENANT + index)),
@@ -148,6 +155,7 @@ function organization(tenant: number): object {
     slug: slugOf(tenant),
     ...billing,
     auto_routing: { policy: 'default' },
+    ...(tenant % 2 === 0 ? { guardrails: { policy: 'watched' } } : {}),
     users: [{ email, role: 'owner' }],
     keys: secrets.map((secret, index) => ({ name: `key ${index}`, user: email, secret })),
   };

@@ -56,6 +56,8 @@ const CHAT_TEXTS: TextPlaces = {
     request: {
       members: {
         model: 'opaque',
+        // Numbers as long as that of a card.
+        seed: 'opaque',
         messages: { shape: 'message' },
         tools: { shape: 'tool' },
         functions: { shape: 'function' },

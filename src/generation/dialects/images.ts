@@ -32,6 +32,7 @@ const IMAGE_TEXTS: TextPlaces = {
         image: { shape: 'given' },
         mask: { shape: 'given' },
         n: 'opaque',
+        seed: 'opaque',
         size: 'opaque',
         quality: 'opaque',
         background: 'opaque',

@@ -48,7 +48,7 @@ export class Capture extends ReplyStage {
     const { reply } = this;
     if (reply.state === 'waiting') reply.state = 'relaying';
     reply.status = status;
-    reply.isStream = replyHeader(headers, 'content-type')?.startsWith('text/event-stream') ?? false;
+    reply.isStream = isEventStream(headers);
     if (status < 300) this.watchReply();
     this.next.onReplyStart(status, headers);
   }
@@ -88,4 +88,8 @@ export class Capture extends ReplyStage {
     if (progress === 'open' && this.params.dialect.isWholeWithoutEnd?.(bytes.end()) !== true) return true;
     return !endsWithWholeEvent(bytes.end());
   }
+}
+
+export function isEventStream(headers: ReplyHeaders): boolean {
+  return replyHeader(headers, 'content-type')?.startsWith('text/event-stream') ?? false;
 }

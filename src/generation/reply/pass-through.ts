@@ -11,6 +11,11 @@ import { type ForwardedHeaders, forwardedHeaders } from '../../upstream/header-p
 import type { ReplyHeaders } from '../../upstream/http1/reply-head.ts';
 import type { Providers } from '../../upstream/providers.ts';
 import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
+import { responses } from '../dialects/responses.ts';
+import type { ScreeningWorkers } from '../guardrails/screen-body.ts';
+import { ScreenReply } from '../guardrails/screen-reply.ts';
+import type { Screening } from '../guardrails/screening.ts';
+import { CapturedReply, isEventStream } from './capture.ts';
 import { ClientWriter, type WriterOwner } from './client-writer.ts';
 import { isFailure, type ReportFailedCall } from './failed-call.ts';
 import type { OpenRelay, OpenRelays } from './open-relays.ts';
@@ -22,6 +27,8 @@ export interface PassThroughParams {
   readonly credential: Credential;
   /** On the provider. */
   readonly path: string;
+  /** null: no guardrail looks at what it answers. */
+  readonly screening: Screening | null;
 }
 
 export interface PassThroughContext {
@@ -29,6 +36,7 @@ export interface PassThroughContext {
   /** The coarse clock looks through them for those out of time. */
   readonly open: OpenRelays;
   readonly providers: Providers;
+  readonly workers: ScreeningWorkers;
   readonly reportFailedCall: ReportFailedCall;
 }
 
@@ -42,15 +50,18 @@ export function passThrough(params: PassThroughParams, context: PassThroughConte
 
 /** Keeps what the next read of the provider's socket would overwrite, and reports a call that failed. */
 class CopyChunks extends ReplyStage {
+  private readonly reply: CapturedReply;
   private readonly report: (cause: string, status: number | null) => void;
 
-  constructor(next: ReplyHandler, report: (cause: string, status: number | null) => void) {
+  constructor(next: ReplyHandler, reply: CapturedReply, report: (cause: string, status: number | null) => void) {
     super(next);
+    this.reply = reply;
     this.report = report;
   }
 
   override onReplyStart(status: number, headers: ReplyHeaders): void {
     if (isFailure(status)) this.report('status', status);
+    this.reply.isStream = isEventStream(headers);
     this.next.onReplyStart(status, headers);
   }
 
@@ -104,10 +115,29 @@ class PassThrough implements OpenRelay, ClientWatch, WriterOwner {
     const report = (cause: string, status: number | null): void =>
       context.reportFailedCall({ execution_id: null, provider: provider.id, model: null, cause, status, attempt: 1 });
     try {
-      this.call = context.providers.call(provider, request, new CopyChunks(this.writer, report));
+      const reply = new CapturedReply();
+      const chunks = new CopyChunks(this.screened(reply) ?? this.writer, reply, report);
+      this.call = context.providers.call(provider, request, chunks);
     } catch (fault) {
       this.onOwnFault(fault);
     }
+  }
+
+  private screened(reply: CapturedReply): ReplyHandler | null {
+    const { exchange, context } = this;
+    const { screening } = this.params;
+    if (screening?.compiled == null || !screening.looksAtReply) return null;
+    return new ScreenReply(this.writer, {
+      screening,
+      compiled: screening.compiled,
+      reply,
+      dialect: responses,
+      exchange,
+      workers: context.workers,
+      abortCall: () => this.call?.abort(),
+      refuseInstead: (refusal) => this.writer.refuseInstead(refusal),
+      onOwnFault: (fault) => this.onOwnFault(fault),
+    });
   }
 
   checkTime(nowMs: number): void {

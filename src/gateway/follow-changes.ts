@@ -1,5 +1,5 @@
-// Keeps a gateway process in step with the database: changes of the catalog and of guardrails, revoked keys and revoked leases are pushed and
-// arrive within a second.
+// Keeps a gateway process in step with the database: changes of the catalog and of guardrails, revoked keys and
+// revoked leases are pushed and arrive within a second.
 
 import type { QuotaLeases } from '../generation/admission/quota-leases.ts';
 import type { Authenticator } from '../generation/identity/authenticate.ts';

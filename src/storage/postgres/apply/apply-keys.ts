@@ -1,6 +1,6 @@
 // Upserts the inference keys that an organization pays for. A key is identified by its name; another secret under the
-// same name makes another key, which replaces the old one with the same limits, models and guardrails. A revoked key stays revoked,
-// whatever the file says.
+// same name makes another key, which replaces the old one with the same limits, models and guardrails. A revoked key
+// stays revoked, whatever the file says.
 
 import type { ConfiguredKey } from '../../../domain/configuration/configuration.ts';
 import { generateKey } from '../../../domain/identity/generate-credential.ts';

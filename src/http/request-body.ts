@@ -34,7 +34,7 @@ export interface BodyOwner {
 export const BODY_TIMEOUT_MS = {
   /** How long a body may continue behind its answer: a client on a slow line reads its answer only then. */
   answered: 30_000,
-  /** How long an answer waits for a body: less than the time after which uWebSockets.js closes one that stands still. */
+  /** How long an answer waits for a body: uWebSockets.js closes one that stands still a little later. */
   untrusted: 5_000,
   /** How long a connection that is over is left to its client to close. */
   leftOpen: 5_000,

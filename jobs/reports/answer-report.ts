@@ -8,6 +8,7 @@ import { type ReportQuery, reportQuerySchema } from '../../src/domain/reports/re
 import type { ClickHouseReader } from '../../src/storage/clickhouse/clickhouse.ts';
 import { exportFocus } from '../../src/storage/clickhouse/reports/export-focus.ts';
 import { exportRequestsCsv } from '../../src/storage/clickhouse/reports/export-requests.ts';
+import { guardrailReport } from '../../src/storage/clickhouse/reports/guardrails.ts';
 import { listRequests } from '../../src/storage/clickhouse/reports/list-requests.ts';
 import type { ReportFilters, ReportParams, ReportScope } from '../../src/storage/clickhouse/reports/report-params.ts';
 import { routingReport } from '../../src/storage/clickhouse/reports/routing-report.ts';
@@ -85,6 +86,10 @@ export async function answerReport(
       const recentCorrections = audience === 'me' || audience === 'organization';
       const found = await source.semaphore.run(() => routingReport(source.client, { ...params, recentCorrections }));
       return json({ ...windowShown(asked), ...found });
+    }
+    case 'guardrails': {
+      const { rows, ...found } = await source.semaphore.run(() => guardrailReport(source.client, params));
+      return json({ data: { ...windowShown(asked), ...found, rows: await nameRows(rows) } });
     }
     case 'focus':
       return csv(

@@ -40,7 +40,7 @@ export async function followChanges(followed: Followed): Promise<Listener> {
     channels: {
       [CHANGES_CHANNEL]: (payload) => {
         const change = readChange(payload);
-        // The notification comes from another version of the program, so anything that is remembered may be out of date.
+        // The notification comes from another version of the program: any remembered credential may be out of date.
         if (change === null) authenticator.forgetAll();
         else if ('guardrailsOf' in change) guardrails.changed(change.guardrailsOf);
         else if ('id' in change) authenticator.forget(change.id);

@@ -42,11 +42,13 @@ export function reportRows({ reports, identity }: RouteParts): ControlPlaneRow[]
     ...rowsOf(ORGANIZATION_ADMIN, ORGANIZATION, {
       ...pathsBelow('/v1/admin/active-org/usage'),
       focus: '/v1/admin/active-org/usage/export/focus',
+      guardrails: '/v1/admin/active-org/guardrails/report',
     }),
     ...rowsOf(PLATFORM_ADMIN, PLATFORM, {
       ...pathsBelow('/v1/admin/usage'),
       routing: '/v1/admin/analytics/routing',
       focus: '/v1/admin/usage/export/focus',
+      guardrails: '/v1/admin/guardrails/report',
     }),
   ];
 }

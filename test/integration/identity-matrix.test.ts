@@ -150,6 +150,8 @@ const EXPECTED: Readonly<Record<string, Expectation>> = {
   'DELETE /v1/admin/active-org/guardrails/policies/:policyName': { gate: 'admins', ok: 404 },
   'POST /v1/admin/active-org/guardrails/test': { ...admins, body: () => ({ text: 'a' }) },
   'GET /v1/admin/active-org/guardrails/assignments': admins,
+  'GET /v1/admin/active-org/guardrails/report': admins,
+  'GET /v1/admin/guardrails/report': platform,
   'PUT /v1/admin/active-org/guardrails/assignments': { ...admins, body: () => ({}) },
   // Of names that nobody has: what happens to those that exist is in the contract tests.
   'GET /v1/admin/providers': platform,

@@ -89,6 +89,15 @@ CREATE TABLE IF NOT EXISTS request_facts_local ON CLUSTER '{cluster}'
     truncated Bool DEFAULT false COMMENT 'The reply ended at its output limit',
     -- 0005
     guardrail LowCardinality(Nullable(String)) COMMENT 'Rule that acted; null: none',
+    -- 0006
+    screened_stages Array(LowCardinality(String)) COMMENT 'Stages that guardrails ran on',
+    screened_missed Array(LowCardinality(String)) COMMENT 'Why something was not scanned',
+    finding_stages Array(LowCardinality(String)),
+    finding_policies Array(LowCardinality(String)),
+    finding_rules Array(LowCardinality(String)),
+    finding_entities Array(LowCardinality(String)),
+    finding_actions Array(LowCardinality(String)),
+    finding_counts Array(UInt32),
 
     INDEX admitted_at_range admitted_at TYPE minmax
 )

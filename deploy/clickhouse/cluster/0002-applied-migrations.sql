@@ -16,4 +16,5 @@ INSERT INTO applied_migrations (number, name, checksum) VALUES
     (2, '0002-model-route', 'f685bd182e01b84683d9c49cbd0f3b1a02009adcaf7bfc08e83892f69a0b798c'),
     (3, '0003-truncated', '7683f5efc1200ef37debeec626b87b2a1625c7404335ef89e43013dfbe31d932'),
     (4, '0004-merge-past-months', 'b3e653fcd899315fe779ec38735d9613d0321a9475563d510da16cacb32b3695'),
-    (5, '0005-guardrail', '9fe33f1bc9fbc041446cf6b01c8f13c306ea70f3d22bece227b1ec4df90abdcc');
+    (5, '0005-guardrail', '9fe33f1bc9fbc041446cf6b01c8f13c306ea70f3d22bece227b1ec4df90abdcc'),
+    (6, '0006-guardrail-findings', 'd4c9a348ceb39972ab8910091a745d6695e6f95885ccd8e7440811e83f7ff716');

@@ -170,3 +170,33 @@ export const routingAnswer = z
       .meta({ description: 'null for teams, for the member view of an organization, and for the platform.' }),
   })
   .meta({ id: 'RoutingReport' });
+
+export const guardrailAnswer = z.object({
+  data: z
+    .object({
+      start_date: dateOrMoment,
+      end_date: dateOrMoment,
+      granularity: z.enum(['hour', 'day']),
+      time_zone: z.string(),
+      screened: count.meta({ description: 'Requests that guardrails ran on.' }),
+      blocked: count,
+      not_scanned: z.array(z.object({ reason: z.string(), requests: count })),
+      rows: z
+        .array(
+          z.object({
+            policy: z.string(),
+            rule: z.string(),
+            entity: z.string(),
+            stage: z.enum(['input', 'output']),
+            action: z.enum(['block', 'mask', 'cloak', 'flag']),
+            model: z.string(),
+            api_key_id: z.uuid(),
+            api_key: z.string().nullable(),
+            requests: count,
+            findings: count,
+          }),
+        )
+        .meta({ description: 'The most frequent first, at most 1,000. Empty model: blocked before one was chosen.' }),
+    })
+    .meta({ id: 'GuardrailReport', description: 'Names and counts; no value, and nothing that was derived from one.' }),
+});

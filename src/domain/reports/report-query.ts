@@ -135,6 +135,7 @@ const FIELDS = {
   daily: { ...windowFields, ...timeZoneField, ...commonFilters, ...listingFilters, ...formatField },
   requests: { ...windowFields, ...timeZoneField, ...commonFilters, ...listingFilters, ...pageFields, ...formatField },
   routing: { ...windowFields, ...timeZoneField, ...granularityField, ...commonFilters },
+  guardrails: { ...windowFields, ...timeZoneField, ...commonFilters },
   // FOCUS exports have UTC days.
   focus: { ...windowFields, ...commonFilters },
 } as const satisfies Readonly<Record<Report, z.ZodRawShape>>;

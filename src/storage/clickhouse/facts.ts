@@ -6,6 +6,7 @@ import { FIELD_ROWS, USAGE_ROWS } from '../../records/fields.ts';
 import { type ClickHouseClient, selectRows } from './clickhouse.ts';
 import { dollars, picoOf } from './decimal-text.ts';
 import { ROUTE_COLUMNS } from './route-columns.ts';
+import { SCREENING_COLUMNS } from './screening-columns.ts';
 
 /**
  * A terminal record as a fact. A corrected execution is inserted again with a higher version, and only the highest
@@ -36,10 +37,10 @@ const VALUES: Readonly<Record<Kind, (value: unknown) => unknown>> = {
   duration: (value) => (value == null ? null : Math.round(value as number)),
   amount: (value) => (value == null ? null : dollars(value as string)),
   details: () => null,
-  screening: () => null,
-  // Usage and route have columns of their own below.
+  // Usage, route and screening have columns of their own below.
   usage: () => null,
   route: () => null,
+  screening: () => null,
 };
 
 function ofKinds<const Some extends Kind>(
@@ -60,6 +61,7 @@ const COLUMNS: readonly Column[] = [
     clickhouse === undefined ? [] : [[clickhouse, (fact) => fact.usage?.[count] ?? null]],
   ),
   ...ROUTE_COLUMNS,
+  ...SCREENING_COLUMNS,
 ];
 const COLUMN_NAMES = COLUMNS.map(([name]) => name).join(', ');
 

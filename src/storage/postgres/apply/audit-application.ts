@@ -43,7 +43,8 @@ const SNAPSHOT = `
                         FROM usage_limits WHERE usage_limits.organization_id = organization.id AND team_id IS NULL
                           AND user_id IS NULL AND api_key_id IS NULL AND set_by = 'platform'),
            'guardrails', (SELECT jsonb_agg(jsonb_strip_nulls(jsonb_build_object('policy', policy.name,
-             'team', team.slug, 'key', key.name, 'set_by', a.set_by)) ORDER BY policy.name, team.slug, key.name, a.set_by)
+             'team', team.slug, 'key', key.name, 'set_by', a.set_by))
+             ORDER BY policy.name, team.slug, key.name, a.set_by)
                             FROM guardrail_assignments a JOIN guardrail_policies policy ON policy.id = a.policy_id
                             LEFT JOIN teams team ON team.id = a.team_id LEFT JOIN api_keys key ON key.id = a.api_key_id
                            WHERE a.organization_id = organization.id),

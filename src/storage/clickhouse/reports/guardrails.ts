@@ -1,0 +1,65 @@
+// Reports what guardrails found and did (spec 7.7): by rule and entity, by who sent it and by model; and of how many
+// requests not everything could be looked at. Names and counts alone are in the facts.
+
+import type { ClickHouseReader } from '../clickhouse.ts';
+import { checkedConditions, conditionParameters, type ReportParams } from './report-params.ts';
+import { REPORT_SETTINGS, selectReport } from './select-report.ts';
+
+export interface GuardrailRow {
+  readonly policy: string;
+  readonly rule: string;
+  readonly entity: string;
+  readonly stage: string;
+  readonly action: string;
+  readonly model: string;
+  readonly api_key_id: string;
+  readonly requests: number;
+  readonly findings: number;
+}
+
+export interface GuardrailReport {
+  /** Requests that guardrails ran on, and of those the ones that they refused or cut. */
+  readonly screened: number;
+  readonly blocked: number;
+  readonly not_scanned: readonly { readonly reason: string; readonly requests: number }[];
+  readonly rows: readonly GuardrailRow[];
+}
+
+/** The most frequent ones. */
+const ROWS_MAX = 1_000;
+
+/** Blocked requests are refused ones, so these count here. */
+export async function guardrailReport(client: ClickHouseReader, asked: ReportParams): Promise<GuardrailReport> {
+  const params = { ...asked, showsRefused: true as const };
+  const where = `notEmpty(screened_stages) AND ${checkedConditions(params)}`;
+  const parameters = conditionParameters(params);
+  const [totals] = await selectReport<{ screened: number; blocked: number }>(
+    client,
+    `SELECT count() AS screened, countIf(has(finding_actions, 'block')) AS blocked
+     FROM request_facts FINAL WHERE ${where} ${REPORT_SETTINGS}`,
+    parameters,
+  );
+  const missed = await selectReport<{ reason: string; requests: number }>(
+    client,
+    `SELECT toString(arrayJoin(screened_missed)) AS reason, count() AS requests
+     FROM request_facts FINAL WHERE ${where} GROUP BY reason ORDER BY requests DESC, reason ${REPORT_SETTINGS}`,
+    parameters,
+  );
+  const rows = await selectReport<GuardrailRow>(
+    client,
+    `SELECT found.1 AS policy, found.2 AS rule, found.3 AS entity, found.4 AS stage, found.5 AS action,
+            model, api_key_id, count() AS requests, sum(found.6) AS findings
+     FROM (
+       SELECT toString(model) AS model, toString(api_key_id) AS api_key_id,
+         arrayJoin(arrayMap((p, r, e, s, a, c) -> (toString(p), toString(r), toString(e), toString(s), toString(a), c),
+           finding_policies, finding_rules, finding_entities, finding_stages, finding_actions, finding_counts)) AS found
+       FROM request_facts FINAL
+       WHERE notEmpty(finding_rules) AND ${where}
+     )
+     GROUP BY policy, rule, entity, stage, action, model, api_key_id
+     ORDER BY findings DESC, policy, rule, entity, stage, action, model, api_key_id LIMIT ${ROWS_MAX}
+     ${REPORT_SETTINGS}`,
+    parameters,
+  );
+  return { screened: totals?.screened ?? 0, blocked: totals?.blocked ?? 0, not_scanned: missed, rows };
+}

@@ -48,6 +48,11 @@ async function respond(clientRequestId: string): Promise<{ executionId: string; 
   return { executionId: String(answer.headers['x-service-execution-id']), responseId: id };
 }
 
+async function countOf(label: string): Promise<[status: number, executions: number]> {
+  const { status, body } = await call(`/v1/generations?client_request_id=${label}`);
+  return [status, (JSON.parse(body) as { data: unknown[] }).data.length];
+}
+
 const onEveryProcess = (path: string) => Promise.all(Array.from({ length: CONNECTIONS }, () => call(path)));
 
 describe('while jobs posts nothing', () => {
@@ -85,6 +90,16 @@ describe('while jobs posts nothing', () => {
     assert.equal((JSON.parse(listed.body) as { data: unknown[] }).data.length, 1, listed.body);
     for (const path of [`/v1/generation?id=${NEVER_ISSUED}`, '/v1/responses/resp_of_nobody'])
       assert.equal((await call(path)).status, 404);
+  });
+
+  test('a list of a label is never a part of it: what was answered last is waited for as well', async () => {
+    await respond('several');
+    assert.deepEqual(await countOf('several'), [200, 1]);
+    pauseJobs();
+    await respond('several');
+    await unposted('/v1/generations?client_request_id=several');
+    resumeJobs();
+    assert.deepEqual(await countOf('several'), [200, 2]);
   });
 
   test('a saved response is there on the process that relayed it, and 503 on the others', async () => {

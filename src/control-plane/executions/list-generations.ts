@@ -1,5 +1,5 @@
 // GET /v1/generations?client_request_id=: the executions that carried a correlation value; always an array (spec 4.5).
-// An empty one is given only when everything that was recorded before is posted.
+// It is given only when everything that was recorded before is posted, so that the latest execution is never missing.
 
 import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { Exchange } from '../../http/exchange.ts';
@@ -35,11 +35,8 @@ export function listGenerations(
     }
     const { organizationId, walletId } = principal;
     const params = { clientRequestId, organizationId, walletId };
-    let found = await findGenerations(params);
-    if (found.length === 0) {
-      if (!(await postingPassed(POSTING_WAIT_MS))) return exchange.refuse({ kind: 'not_posted_yet' });
-      found = await findGenerations(params);
-    }
+    if (!(await postingPassed(POSTING_WAIT_MS))) return exchange.refuse({ kind: 'not_posted_yet' });
+    const found = await findGenerations(params);
     exchange.answerJson(200, `{"data":[${found.map(renderGeneration).join(',')}]}`);
   };
 }

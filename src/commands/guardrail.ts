@@ -20,12 +20,12 @@ import { findScope, SCOPE_OPTIONS } from './scope.ts';
 export const guardrailCommand: Command = {
   usage: [
     'tollgate guardrail list [--organization SLUG]',
-    'tollgate guardrail assign --organization SLUG [--team SLUG | --key NAME|ID] --policies NAME,NAME',
+    'tollgate guardrail assign --organization SLUG [--team SLUG | --key NAME|ID] --policies NAME,NAME|none',
     'tollgate guardrail test --policy NAME --text TEXT [--organization SLUG]',
     'tollgate guardrail remove --policy NAME',
   ],
   summary:
-    'Lists guardrail policies and who is screened by them, or assigns what the platform sets ("" for none). test shows ' +
+    'Lists guardrail policies and who is screened by them, or assigns what the platform sets. test shows ' +
     'what a policy would find in a text, and calls nobody. Policies are made by a configuration file or over HTTP.',
   run,
 };
@@ -79,9 +79,8 @@ function describe({ onUnavailable, platform, organization }: GuardrailAssignment
 }
 
 async function assign(values: Values, { environment, print }: CommandContext): Promise<number> {
-  const policies = requireOption(values.policies, 'policies')
-    .split(',')
-    .filter((name) => name !== '');
+  const named = requireOption(values.policies, 'policies');
+  const policies = named === 'none' ? [] : named.split(',');
   await withDatabase(environment, async (postgres) => {
     const { scope, words } = await findScope(postgres, values);
     const of =

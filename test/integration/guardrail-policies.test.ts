@@ -262,6 +262,6 @@ test('by command: policies are listed, tried, assigned and removed', async () =>
   ]);
   await follows('the organization is screened', KEYS.other, CARD, 400);
   assert.match((await run('remove', '--policy', 'no-cards')).join(), /^1,.*is screened by it/);
-  await run('assign', '--organization', 'other', '--policies', '');
+  await run('assign', '--organization', 'other', '--policies', 'none');
   await follows('it is not any more', KEYS.other, CARD, 200);
 });

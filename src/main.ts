@@ -27,6 +27,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   credit: async () => (await import('./commands/credit.ts')).creditCommand,
   wallet: async () => (await import('./commands/wallet.ts')).walletCommand,
   routing: async () => (await import('./commands/routing.ts')).routingCommand,
+  guardrail: async () => (await import('./commands/guardrail.ts')).guardrailCommand,
   reconcile: async () => (await import('./commands/reconcile.ts')).reconcileCommand,
   epoch: async () => (await import('./commands/epoch.ts')).epochCommand,
   backup: async () => (await import('./commands/backup.ts')).backupCommand,

@@ -243,3 +243,25 @@ test('the secret of an external detector is shown nowhere', async () => {
   const read = await acme.as('GET', '/guardrails/policies/names');
   assert.ok(!JSON.stringify([put, audit, read]).includes(secret));
 });
+
+test('by command: policies are listed, tried, assigned and removed', async () => {
+  const run = async (...args: readonly string[]): Promise<readonly string[]> => {
+    const { exitCode, output } = await tollgate.run(['guardrail', ...args]);
+    return [String(exitCode), ...output.trim().split('\n')];
+  };
+  assert.deepEqual(await run('list'), [
+    '0',
+    'no-cards\tversion 1\tplatform\tenforce',
+    'watch\tversion 1\tplatform\tobserve',
+  ]);
+  assert.deepEqual(await run('test', '--policy', 'no-cards', '--text', CARD), ['0', 'cards\tcard\tblock\t9-28']);
+  assert.deepEqual(await run('assign', '--organization', 'other', '--policies', 'no-cards'), [
+    '0',
+    'on_unavailable\trefuse',
+    'no-cards\torganization\tplatform',
+  ]);
+  await follows('the organization is screened', KEYS.other, CARD, 400);
+  assert.match((await run('remove', '--policy', 'no-cards')).join(), /^1,.*is screened by it/);
+  await run('assign', '--organization', 'other', '--policies', '');
+  await follows('it is not any more', KEYS.other, CARD, 200);
+});

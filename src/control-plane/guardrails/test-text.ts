@@ -2,11 +2,9 @@
 
 import { z } from 'zod';
 import { slugSchema } from '../../domain/configuration/name-schemas.ts';
-import { compilePolicy } from '../../domain/guardrails/compile-policy.ts';
-import { type Finding, resolveOverlaps } from '../../domain/guardrails/finding.ts';
+import { findInText, TRIED_TEXT_BYTES_MAX } from '../../domain/guardrails/find-in-text.ts';
 import { ACTIONS, type Policy } from '../../domain/guardrails/policy.ts';
 import { guardrailDefinition, guardrailPolicyOf } from '../../domain/guardrails/policy-definition.ts';
-import { scanText } from '../../domain/guardrails/scan-text.ts';
 import { API_NAMES } from '../../domain/models/apis.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { isRefused, type Refused } from '../../domain/refusals/refused.ts';
@@ -16,15 +14,17 @@ import { type Operation, type OperationInput, operation } from '../operation.ts'
 import type { GuardrailStore } from './guardrail-store.ts';
 import type { PolicyOwner } from './policies.ts';
 
-/** As long as a text may be that patterns run over on the event loop. */
-const TEXT_BYTES_MAX = 4_096;
-
 /** The policies in force for an organization as a whole. */
 export type PoliciesOf = (organizationId: string) => readonly Policy[];
 
 const body = z
   .strictObject({
-    text: z.string().refine((text) => Buffer.byteLength(text) <= TEXT_BYTES_MAX, 'must be at most 4096 bytes'),
+    text: z
+      .string()
+      .refine(
+        (text) => Buffer.byteLength(text) <= TRIED_TEXT_BYTES_MAX,
+        `must be at most ${TRIED_TEXT_BYTES_MAX} bytes`,
+      ),
     policy: slugSchema.optional().meta({ description: 'Only this one; left out: all that are in force.' }),
     definition: guardrailDefinition.optional().meta({ description: 'A draft, which is not stored.' }),
     stage: z.enum(['input', 'output']).optional().meta({ description: 'Left out: input.' }),
@@ -53,7 +53,11 @@ export function testText(store: GuardrailStore, policiesOf: PoliciesOf, owner: P
     answer: answerOf(shown),
     run: async (input): Promise<{ data: z.output<typeof shown> } | Refusal> => {
       const policies = await choosePolicies(store, policiesOf, owner, input);
-      return shownOrRefused(policies, (chosen) => find(chosen as readonly Policy[], input.body));
+      const { text, stage = 'input', api = 'chat_completions' } = input.body;
+      return shownOrRefused(policies, (chosen) => {
+        const { findings, notAsked } = findInText(chosen as readonly Policy[], { text, stage, api });
+        return { findings: [...findings], not_asked: [...notAsked] };
+      });
     },
   });
 }
@@ -73,31 +77,4 @@ async function choosePolicies(
   if (isRefused(found)) return found;
   const { version } = found;
   return [guardrailPolicyOf({ id: name, name, version, organizationId }, found.definition, new Map())];
-}
-
-function find(policies: readonly Policy[], { text, stage = 'input', api = 'chat_completions' }: z.output<typeof body>) {
-  const compiled = compilePolicy(policies, api);
-  const bytes = Buffer.from(text);
-  const findings: Finding[] = [];
-  if (compiled !== null) scanText(compiled, stage, bytes, 0, bytes.length, findings);
-  const characters = (at: number) => codePoints(bytes, at);
-  return {
-    findings: resolveOverlaps(findings).map(({ rule, entity, start, end }) => ({
-      policy: rule.policy,
-      version: rule.version,
-      rule: rule.id,
-      entity,
-      action: rule.action,
-      start: characters(start),
-      end: characters(end),
-    })),
-    not_asked: (stage === 'input' ? (compiled?.input?.externals ?? []) : []).map(({ external }) => external.name),
-  };
-}
-
-/** How many characters begin before a byte. */
-function codePoints(bytes: Uint8Array, at: number): number {
-  let count = 0;
-  for (let index = 0; index < at; index += 1) if (((bytes[index] as number) & 0xc0) !== 0x80) count += 1;
-  return count;
 }

@@ -1,0 +1,127 @@
+// `tollgate guardrail`: lists and removes the platform's guardrail policies, assigns them, and tries one on a text.
+
+import { findInText, TRIED_TEXT_BYTES_MAX } from '../domain/guardrails/find-in-text.ts';
+import { guardrailPolicyOf } from '../domain/guardrails/policy-definition.ts';
+import type { AssignedGuardrails, GuardrailAssignments } from '../domain/guardrails/stored-policy.ts';
+import { getAssignments, setAssignments } from '../storage/postgres/guardrails/assignments.ts';
+import { getPolicy, listPolicies, removePolicy } from '../storage/postgres/guardrails/policies.ts';
+import {
+  type Command,
+  type CommandContext,
+  expectPositionals,
+  parseArguments,
+  requireOption,
+  UsageFault,
+} from './command.ts';
+import { withDatabase } from './database.ts';
+import { commandActor, expectDone, findOrganization } from './identity.ts';
+import { findScope, SCOPE_OPTIONS } from './scope.ts';
+
+export const guardrailCommand: Command = {
+  usage: [
+    'tollgate guardrail list [--organization SLUG]',
+    'tollgate guardrail assign --organization SLUG [--team SLUG | --key NAME|ID] --policies NAME,NAME',
+    'tollgate guardrail test --policy NAME --text TEXT [--organization SLUG]',
+    'tollgate guardrail remove --policy NAME',
+  ],
+  summary:
+    'Lists guardrail policies and who is screened by them, or assigns what the platform sets ("" for none). test shows ' +
+    'what a policy would find in a text, and calls nobody. Policies are made by a configuration file or over HTTP.',
+  run,
+};
+
+const OPTIONS = {
+  ...SCOPE_OPTIONS,
+  policy: { type: 'string' },
+  policies: { type: 'string' },
+  text: { type: 'string' },
+} as const;
+
+type Values = { readonly [option in keyof typeof OPTIONS]?: string | undefined };
+
+async function run(args: readonly string[], context: CommandContext): Promise<number> {
+  const { values, positionals } = parseArguments(args, OPTIONS);
+  const [action = ''] = expectPositionals(positionals, ['list, assign, test or remove']);
+  switch (action) {
+    case 'list':
+      return list(values, context);
+    case 'assign':
+      return assign(values, context);
+    case 'test':
+      return test(values, context);
+    case 'remove':
+      return remove(values, context);
+    default:
+      throw new UsageFault(`unknown action "${action}"`);
+  }
+}
+
+async function list({ organization }: Values, { environment, print }: CommandContext): Promise<number> {
+  await withDatabase(environment, async (postgres) => {
+    const id = organization === undefined ? null : (await findOrganization(postgres, organization)).id;
+    for (const { name, version, setBy, definition } of expectDone(await listPolicies(postgres, id), 'policies')) {
+      const notes = [definition.mode ?? 'enforce', ...(definition.floor === true ? ['floor'] : [])];
+      print([name, `version ${version}`, setBy, ...notes].join('\t'));
+    }
+    if (id === null) return;
+    for (const line of describe(expectDone(await getAssignments(postgres, id), 'assignments'))) print(line);
+  });
+  return 0;
+}
+
+function describe({ onUnavailable, platform, organization }: GuardrailAssignments): string[] {
+  const lines = (setBy: string, { policies, teams, keys }: AssignedGuardrails) => [
+    ...policies.map((name) => [name, 'organization', setBy].join('\t')),
+    ...Object.entries(teams).flatMap(([team, names]) => names.map((name) => [name, `team ${team}`, setBy].join('\t'))),
+    ...Object.entries(keys).flatMap(([key, names]) => names.map((name) => [name, `key ${key}`, setBy].join('\t'))),
+  ];
+  return [`on_unavailable\t${onUnavailable}`, ...lines('platform', platform), ...lines('organization', organization)];
+}
+
+async function assign(values: Values, { environment, print }: CommandContext): Promise<number> {
+  const policies = requireOption(values.policies, 'policies')
+    .split(',')
+    .filter((name) => name !== '');
+  await withDatabase(environment, async (postgres) => {
+    const { scope, words } = await findScope(postgres, values);
+    const of =
+      scope.kind === 'organization'
+        ? { policies }
+        : scope.kind === 'team'
+          ? { teams: { [values.team ?? '']: policies } }
+          : { keys: { [scope.keyId]: policies } };
+    const params = { setBy: 'platform' as const, ...of };
+    const found = await setAssignments(postgres, commandActor(environment), scope.organizationId, params);
+    for (const line of describe(expectDone(found, words))) print(line);
+  });
+  return 0;
+}
+
+async function test(values: Values, { environment, print }: CommandContext): Promise<number> {
+  const name = requireOption(values.policy, 'policy');
+  const text = requireOption(values.text, 'text');
+  if (Buffer.byteLength(text) > TRIED_TEXT_BYTES_MAX)
+    throw new UsageFault(`--text: must be at most ${TRIED_TEXT_BYTES_MAX} bytes`);
+  await withDatabase(environment, async (postgres) => {
+    const { organization } = values;
+    const organizationId = organization === undefined ? null : (await findOrganization(postgres, organization)).id;
+    const found = expectDone(await getPolicy(postgres, { organizationId, name }), `guardrail policy "${name}"`);
+    const named = { id: name, name, version: found.version, organizationId };
+    const policy = guardrailPolicyOf(named, found.definition, new Map());
+    const tried = findInText([policy], { text, stage: 'input', api: 'chat_completions' });
+    for (const { rule, entity, action, start, end } of tried.findings)
+      print([rule, entity, action, `${start}-${end}`].join('\t'));
+    for (const detector of tried.notAsked) print(`not asked\t${detector}`);
+  });
+  return 0;
+}
+
+async function remove(values: Values, { environment, print }: CommandContext): Promise<number> {
+  const name = requireOption(values.policy, 'policy');
+  const what = `guardrail policy "${name}"`;
+  await withDatabase(environment, async (postgres) =>
+    expectDone(await removePolicy(postgres, commandActor(environment), { organizationId: null, name }), what),
+  );
+  print(`${what} is removed`);
+  return 0;
+}

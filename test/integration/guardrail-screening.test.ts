@@ -268,6 +268,20 @@ describe('cloaking', () => {
   });
 });
 
+describe('what is too big for the event loop', () => {
+  test('is screened by a worker, on both sides', async () => {
+    const filler = 'lorem ipsum "dolor" \n'.repeat(8_000);
+    answer = (body) =>
+      json({ choices: [{ index: 0, message: { content: `${filler}${/TGE\d{12}/.exec(body)?.[0] ?? ''}` } }] });
+    const got = await ask('/v1/chat/completions', chat(`${filler}plantedfalcon ${MAIL}`));
+    assert.deepEqual(headersOf(got), ['masked', '2']);
+    const { choices } = JSON.parse(got.body.toString()) as { choices: { message: { content: string } }[] };
+    assert.ok(choices[0]?.message.content === `${filler}${MAIL}`);
+    const sent = JSON.parse(upstream.requests.at(-1)?.body.toString() ?? '') as { messages: { content: string }[] };
+    assert.match(sent.messages[0]?.content.slice(filler.length) ?? '', /^\[internal\] TGE\d{12}$/);
+  });
+});
+
 describe('a reply that is blocked', () => {
   test('whole: the client gets 400, and the reply is charged', async () => {
     answer = () => json({ choices: [{ index: 0, message: { content: `It is ${SECRET}` } }], usage: CHAT_USAGE });

@@ -134,6 +134,7 @@ export async function runGateway(parts: GatewayParts): Promise<GatewayInService>
       () => providers.trim(),
       () => plane.relay.cooldowns.forgetEnded(clock.monotonicMs()),
       () => leases.tick(),
+      () => catalog.lookForTokens(),
       updateLeaseMetrics,
     ]),
     new CoarseClock(SLOW_INTERVAL_MS, log, [() => buffers.trim()]),
@@ -227,7 +228,7 @@ function createPlane(
     workers,
     clock,
     open: new OpenRelays(),
-    cooldowns: new Cooldowns(),
+    cooldowns: new Cooldowns(clock),
     providers,
     reportFailedCall: (call) => log.warn(call, 'a call to a provider failed'),
   };

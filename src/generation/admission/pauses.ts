@@ -83,6 +83,15 @@ export class Pauses {
     if (paused !== undefined) paused.forAllUntilMs = 0;
   }
 
+  /** The subject has served a request of this organization: its own pause ends as well. */
+  end(subject: string, organizationId: string): void {
+    this.ownUntilMs.delete(ownKeyOf(subject, organizationId));
+    const paused = this.bySubject.get(subject);
+    if (paused === undefined) return;
+    paused.forAllUntilMs = 0;
+    if (paused.organizationId === organizationId) paused.untilMs = 0;
+  }
+
   /** Called from the coarse clock. */
   forgetEnded(nowMs: number): void {
     for (const [key, untilMs] of this.ownUntilMs) if (untilMs <= nowMs) this.ownUntilMs.delete(key);

@@ -6,7 +6,7 @@
 //     +-------------------------- an answer --------------------+
 
 import { BoundedMap } from '../../platform/bounded-map.ts';
-import { Pauses } from './pauses.ts';
+import { Pauses, type PresentPause } from './pauses.ts';
 
 export interface BreakerRules {
   /** After this many failures, with no answer between, the organization stops calling for a while. */
@@ -85,6 +85,11 @@ export class Breaker {
     row.pausedUntilMs = nowMs + forMs;
     row.failedAtMs = [];
     this.pauses.begin(subject, organizationId, forMs, nowMs);
+  }
+
+  /** The pauses that are not over. */
+  list(nowMs: number): readonly PresentPause[] {
+    return this.pauses.list(nowMs);
   }
 
   /** Called from the coarse clock. */

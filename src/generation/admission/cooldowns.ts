@@ -7,7 +7,7 @@ import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { type Clock, systemClock } from '../../platform/clock.ts';
 import type { Deployment } from '../catalog/serving-catalog.ts';
 import { Breaker } from './breaker.ts';
-import { Pauses } from './pauses.ts';
+import { Pauses, type PresentPause } from './pauses.ts';
 
 /** A longer Retry-After is cut to this: it may be a mistake, and one request finds out. */
 const COOLDOWN_MAX_MS = 600_000;
@@ -19,6 +19,14 @@ const PROBE_EVERY_MS = 2_000;
 /** An address that cannot be reached, or answers with 5xx, and with nothing else between. */
 const ADDRESS_FAILS = { failuresMax: 3, withinMs: 10_000, pauseMs: 2_000, pauseMsMax: 30_000 };
 const SERVER_FAILED = 500;
+
+/** A provider's model, or a whole address. */
+export interface PausedModel extends Omit<PresentPause, 'subject'> {
+  /** null: every provider at `origin`. */
+  readonly providerId: string | null;
+  readonly origin: string | null;
+  readonly model: string | null;
+}
 
 export class Cooldowns {
   private readonly clock: Clock;
@@ -92,6 +100,18 @@ export class Cooldowns {
       return false;
     });
     return open.length > 0 ? open : { kind: 'upstream_cooldown', retryAfterMs: shortestMs };
+  }
+
+  /** The pauses that are not over, of providers' models and of whole addresses. */
+  list(nowMs: number): readonly PausedModel[] {
+    const models = this.pauses.list(nowMs).map(({ subject, ...pause }) => {
+      const [providerId = '', model = ''] = subject.split('\0');
+      return { ...pause, providerId, origin: null, model };
+    });
+    const addresses = this.addresses.list(nowMs).map(({ subject, ...pause }) => {
+      return { ...pause, providerId: null, origin: subject, model: null };
+    });
+    return [...models, ...addresses];
   }
 
   /** Called from the coarse clock. */

@@ -18,6 +18,12 @@ interface Paused {
   probeFromMs: number;
 }
 
+export interface PresentPause {
+  readonly subject: string;
+  readonly leftMs: number;
+  readonly isForAll: boolean;
+}
+
 export class Pauses {
   private readonly forAllMsMax: number;
   private readonly probeEveryMs: number;
@@ -98,6 +104,14 @@ export class Pauses {
     for (const [subject, { untilMs, forAllUntilMs }] of this.bySubject) {
       if (untilMs <= nowMs && forAllUntilMs <= nowMs) this.bySubject.delete(subject);
     }
+  }
+
+  /** The pauses that are not over: of each subject the longest of an organization's own, or that for all. */
+  list(nowMs: number): readonly PresentPause[] {
+    return [...this.bySubject].flatMap(([subject, { untilMs, forAllUntilMs }]) => [
+      ...(untilMs > nowMs ? [{ subject, leftMs: untilMs - nowMs, isForAll: false }] : []),
+      ...(forAllUntilMs > nowMs ? [{ subject, leftMs: forAllUntilMs - nowMs, isForAll: true }] : []),
+    ]);
   }
 
   /** Counts ended pauses too, until they are forgotten. */

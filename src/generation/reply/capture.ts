@@ -21,6 +21,8 @@ export class CapturedReply {
   /** The provider's status; 0 before the head. */
   status = 0;
   isStream = false;
+  /** How it is compressed, against our wish: nothing in it can be read. null: it is not. */
+  encoding: string | null = null;
   readonly bytes = new CaptureBuffer();
   watch: ReplyWatch | null = null;
   /** null: the provider keeps nothing of the reply. */
@@ -45,8 +47,11 @@ export class Capture extends ReplyStage {
     const { reply } = this;
     if (reply.state === 'waiting') reply.state = 'relaying';
     reply.status = status;
-    reply.isStream = replyHeader(headers, 'content-type')?.startsWith('text/event-stream') ?? false;
-    if (status < 300) this.watchReply();
+    reply.encoding = encodingOf(headers);
+    // The bytes of a compressed stream are no events.
+    const isEvents = replyHeader(headers, 'content-type')?.startsWith('text/event-stream') ?? false;
+    reply.isStream = isEvents && reply.encoding === null;
+    if (status < 300 && reply.encoding === null) this.watchReply();
     this.next.onReplyStart(status, headers);
   }
 
@@ -85,4 +90,13 @@ export class Capture extends ReplyStage {
     if (progress === 'open' && this.params.dialect.isWholeWithoutEnd?.(bytes.end()) !== true) return true;
     return !endsWithWholeEvent(bytes.end());
   }
+}
+
+const ENCODING = /^[a-z0-9-]{1,20}$/;
+
+/** A name that is none is called `unknown`, since it goes into the record. */
+function encodingOf(headers: ReplyHeaders): string | null {
+  const encoding = replyHeader(headers, 'content-encoding')?.trim().toLowerCase() ?? '';
+  if (encoding === '' || encoding === 'identity') return null;
+  return ENCODING.test(encoding) ? encoding : 'unknown';
 }

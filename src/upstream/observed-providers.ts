@@ -1,6 +1,7 @@
 // What this process has seen of each provider: its last success, its last failure and how, how fast it answers.
 
 import type { ProviderFailure, ProviderHealth } from '../domain/models/provider-health.ts';
+import { BoundedMap } from '../platform/bounded-map.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { UpstreamFault } from './call-connection.ts';
 
@@ -14,6 +15,8 @@ const FAULTS: Readonly<Record<UpstreamFault, ProviderFailure | null>> = {
   first_byte_timeout: 'timeout',
   cut: 'cut',
 };
+/** A limit for safety, since catalogs have few; beyond it the oldest is forgotten. */
+const PROVIDERS_MAX = 10_000;
 /** The share of the newest latency in the mean. */
 const NEWEST_SHARE = 0.2;
 
@@ -27,7 +30,7 @@ interface Seen {
 
 export class ObservedProviders {
   private readonly clock: Clock;
-  private readonly byId = new Map<string, Seen>();
+  private readonly byId = new BoundedMap<string, Seen>(PROVIDERS_MAX);
   private readonly changed = new Set<string>();
 
   constructor(clock: Clock) {

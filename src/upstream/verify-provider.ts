@@ -33,7 +33,8 @@ export function verifyProvider(
   through: Providers,
   credential: Credential = providerCredential(provider),
 ): Promise<Verification> {
-  if (provider.requests?.isVerifiedByToken === true) return Promise.resolve(verifyByToken(provider));
+  const ofToken = verificationOfToken(provider);
+  if (ofToken !== null) return Promise.resolve(ofToken);
   const { promise, resolve } = Promise.withResolvers<Verification>();
   const answer = new Answer(provider, resolve);
   const timer = setTimeout(() => answer.beLate(), VERIFICATION_MS);
@@ -60,12 +61,12 @@ export function verifyProvider(
   return promise.finally(() => clearTimeout(timer));
 }
 
-/** There is nothing to ask the provider: who gives tokens has accepted the account. */
-function verifyByToken(provider: Provider): Verification {
-  const isGood = provider.apiKey !== '' && isCallable(provider, systemClock.nowMs());
-  return isGood
-    ? { result: 'good', status: null, reason: 'has a token that was obtained for it' }
-    : { result: 'unverified', status: null, reason: 'has no valid token: see the log of jobs' };
+/** null: it has to be asked. Without a token there is nothing to ask with. */
+function verificationOfToken(provider: Provider): Verification | null {
+  if (!isCallable(provider, systemClock.nowMs()))
+    return { result: 'unverified', status: null, reason: 'takes a token, which jobs obtains; there is no valid one' };
+  if (provider.requests?.isVerifiedByToken !== true) return null;
+  return { result: 'good', status: null, reason: 'has a token that was obtained for it' };
 }
 
 class Answer implements ReplyHandler {

@@ -1,7 +1,7 @@
 // The shape of a provider, in the configuration file and in requests, and how it becomes plain data.
 
 import { z } from 'zod';
-import type { ProviderAuth, ProviderTimeouts } from '../models/provider.ts';
+import { NO_TOKEN, type ProviderAuth, type ProviderTimeouts } from '../models/provider.ts';
 import { basedOn } from './catalog-schema.ts';
 import type { ConfiguredProvider, ProviderChange } from './configuration.ts';
 import { expandPreset } from './expand-preset.ts';
@@ -148,7 +148,7 @@ function readProvider(id: string, found: ProviderFields): ProviderChange {
     id,
     baseUrl: provider.base_url,
     apiKey: found.api_key ?? null,
-    ...(found.token === undefined ? {} : { tokenSecret: secretOf(found.token) }),
+    ...(found.token === undefined ? {} : { tokenSecret: secretOf(found.token), token: NO_TOKEN }),
     auth: provider.auth ?? 'bearer',
     onDisconnect: provider.on_disconnect ?? 'cancel',
     requests: requestsOf(provider),

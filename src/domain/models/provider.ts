@@ -34,6 +34,9 @@ export interface ProviderToken {
   readonly overdueFromMs: number;
 }
 
+/** As a configuration has it: a token is obtained later. */
+export const NO_TOKEN: ProviderToken = { validUntilMs: 0, overdueFromMs: 0 };
+
 /** Whether it can be called at all: one that takes a token has one that is still valid. */
 export function isCallable({ token }: Provider, nowMs: number): boolean {
   return token === undefined || nowMs < token.validUntilMs;

@@ -5,7 +5,7 @@ import { type RequestFields, readRequestSettings } from '../../../domain/configu
 import type { ApiName, ModelKind } from '../../../domain/models/apis.ts';
 import type { Catalog, Model, ServedBy, StreamUsage } from '../../../domain/models/catalog.ts';
 import type { Price } from '../../../domain/models/price.ts';
-import type { Provider, ProviderTimeouts } from '../../../domain/models/provider.ts';
+import { NO_TOKEN, type Provider, type ProviderTimeouts } from '../../../domain/models/provider.ts';
 import { type PicoUsd, picoUsd } from '../../../domain/money/pico-usd.ts';
 import type { RoutingTable } from '../../../domain/routing/routing-table.ts';
 import type { Postgres } from '../pool.ts';
@@ -144,8 +144,7 @@ function tokenOf(
   { id, token_sealed: sealed, obtained_at_ms: sinceMs, expires_at_ms: untilMs }: ProviderRow,
   box: SecretBox,
 ): Pick<Provider, 'apiKey' | 'token'> {
-  if (sealed === null || sinceMs === null || untilMs === null)
-    return { apiKey: '', token: { validUntilMs: 0, overdueFromMs: 0 } };
+  if (sealed === null || sinceMs === null || untilMs === null) return { apiKey: '', token: NO_TOKEN };
   const overdueFromMs = untilMs - (untilMs - sinceMs) * OVERDUE_SHARE;
   return { apiKey: box.open(sealed, tokenSecretName(id)), token: { validUntilMs: untilMs, overdueFromMs } };
 }

@@ -119,7 +119,7 @@ module.exports = {
       name: 'jobs-stand-on-storage',
       severity: 'error',
       from: { path: '^jobs/' },
-      to: { path: '^(src|workers)/', pathNot: '^src/(domain|records|storage|platform)/|^src/config\\.ts$' },
+      to: { path: '^(src|workers)/', pathNot: '^src/(domain|records|storage|upstream|platform)/|^src/config\\.ts$' },
     },
     {
       name: 'simulator-stands-alone',

@@ -12,6 +12,7 @@ import { findOwnerNames } from '../src/storage/postgres/identity/owner-names.ts'
 import { refuseNewerSchema } from '../src/storage/postgres/migrate.ts';
 import { createPostgres } from '../src/storage/postgres/pool.ts';
 import { makeDirectoryDurably } from '../src/storage/spool/durable-file.ts';
+import type { ProxySettings } from '../src/upstream/proxy-of.ts';
 import { ClickHouseLink } from './clickhouse-link.ts';
 import { nameOwners } from './reports/name-owners.ts';
 import { ReportServer } from './reports/report-server.ts';
@@ -22,6 +23,7 @@ import { JOBS, startSchedule } from './scheduling/schedule.ts';
 import { createWatchedGauges } from './scheduling/watch-jobs.ts';
 import { closeUnspooledEpochs } from './shipping/close-unspooled-epochs.ts';
 import { createShipper } from './shipping/ship-spool.ts';
+import { TokenRenewer } from './tokens/renew-tokens.ts';
 import { WebhookDeliverer } from './webhooks/deliver-webhooks.ts';
 
 export interface JobsParts {
@@ -37,6 +39,7 @@ export interface JobsParts {
     readonly delegationKey: Buffer;
     readonly reportsListen: ReportsAddress;
     readonly brand: string;
+    readonly proxies: ProxySettings;
   };
   readonly log: Log;
   readonly clock: Clock;
@@ -48,7 +51,7 @@ const STOP_LIMIT_MS = 5_000;
 const REPORTS_STOP_LIMIT_MS = 2_000;
 /**
  * One connection for posting, one for the cursors of facts, one for the names in reports, the
- * others for scheduled jobs and webhooks.
+ * others for scheduled jobs, webhooks and tokens.
  */
 const CONNECTIONS_MAX = 7;
 /** These settings stay in force in the embedded engine, which shares its threads with the inserts of facts. */
@@ -70,12 +73,8 @@ export async function runJobs({
   makeDirectoryDurably(spoolDirectory);
   const postgres = createPostgres({ url: config.databaseUrl, log, max: CONNECTIONS_MAX });
   await refuseNewerSchema(postgres);
-  const location =
-    config.clickhouseUrl === null
-      ? { directory: join(config.dataDirectory, 'clickhouse') }
-      : { url: config.clickhouseUrl };
   const link = new ClickHouseLink({
-    location,
+    location: locationOf(config),
     migrationsDirectory: MIGRATIONS_DIRECTORY,
     postgres,
     databaseUrl: config.databaseUrl,
@@ -108,9 +107,12 @@ export async function runJobs({
   };
   const schedule = startSchedule(context, hostname());
   const requested = new RequestedJobs(context, hostname(), JOBS);
+  const { masterKey, proxies } = config;
   const targets = { allowHttp: config.webhookAllowHttp, allowPrivate: config.webhookAllowPrivate };
-  const webhooks = new WebhookDeliverer({ postgres, masterKey: config.masterKey, targets, log, clock, metrics });
+  const webhooks = new WebhookDeliverer({ postgres, masterKey, targets, log, clock, metrics });
   webhooks.start();
+  const tokens = new TokenRenewer({ postgres, masterKey, proxies, log, clock, metrics });
+  tokens.start();
   const watching = watchJobs(context, metrics);
   const closing = closeUnspooledNowAndThen(context, spoolDirectory);
   return {
@@ -121,11 +123,16 @@ export async function runJobs({
       await schedule.stop();
       await requested.stop();
       await webhooks.stop();
+      await tokens.stop();
       await shipper.stop(Math.min(limitMs, STOP_LIMIT_MS));
       await link.close();
       await postgres.close();
     },
   };
+}
+
+function locationOf({ clickhouseUrl, dataDirectory }: JobsParts['config']) {
+  return clickhouseUrl === null ? { directory: join(dataDirectory, 'clickhouse') } : { url: clickhouseUrl };
 }
 
 function watchJobs({ postgres, gauges, log }: JobContext, metrics: MetricsRegistry): NodeJS.Timeout {

@@ -8,9 +8,13 @@ import { createCatalogStore } from './catalog-store.ts';
 import { createGuardrailStore } from './guardrail-store.ts';
 import { createIdentityStore } from './identity-store.ts';
 import { createOwnKeysStore } from './own-keys-store.ts';
+import type { ProviderHealthExchange } from './provider-health-exchange.ts';
 import { createRoutingStore } from './routing-store.ts';
 
-type Held = Parameters<typeof createOwnKeysStore>[0] & { readonly controlPostgres: Postgres };
+type Held = Parameters<typeof createOwnKeysStore>[0] & {
+  readonly controlPostgres: Postgres;
+  readonly health: ProviderHealthExchange;
+};
 
 export function createStores(held: Held, { masterKey }: CompleteConfig, clock: Clock) {
   const { controlPostgres: postgres } = held;
@@ -21,5 +25,6 @@ export function createStores(held: Held, { masterKey }: CompleteConfig, clock: C
     routing: createRoutingStore(postgres),
     guardrails: createGuardrailStore(postgres, { masterKey }),
     catalogStore: createCatalogStore(postgres, { masterKey }),
+    healthOf: (providerId: string) => held.health.healthOf(providerId),
   };
 }

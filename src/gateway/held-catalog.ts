@@ -8,6 +8,8 @@ import type { Clock } from '../platform/clock.ts';
 import { loadCatalog } from '../storage/postgres/catalog/catalog-store.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 
+/** How often a token that should have been renewed is looked for, in case its notification was lost. */
+const TOKEN_WAIT_MS = 10_000;
 /** A clock that is set forward is noticed as late as that. */
 const WAIT_MS_MAX = 60_000;
 
@@ -21,6 +23,7 @@ export class HeldCatalog {
   private stored: Catalog;
   private untilMs: number;
   private timer: NodeJS.Timeout | null = null;
+  private tokensFromMs = 0;
 
   static async load(postgres: Postgres, masterKey: Buffer, clock: Clock): Promise<HeldCatalog> {
     return new HeldCatalog(postgres, masterKey, clock, await loadCatalog(postgres, masterKey));
@@ -36,6 +39,18 @@ export class HeldCatalog {
     this.serving = prepareCatalog(catalog);
     this.untilMs = untilMs;
     this.awaitNextPrice();
+  }
+
+  /** Called from the coarse clock. */
+  async lookForTokens(): Promise<void> {
+    const nowMs = this.clock.nowMs();
+    if (nowMs < this.tokensFromMs) return;
+    const isOverdue = [...this.serving.providers.values()].some(
+      ({ token }) => token !== undefined && nowMs >= token.overdueFromMs,
+    );
+    if (!isOverdue) return;
+    this.tokensFromMs = nowMs + TOKEN_WAIT_MS;
+    await this.reload();
   }
 
   /** Loads the catalog again. Requests under way keep their snapshot. */

@@ -44,6 +44,7 @@ import { refuseNewerSchema } from '../storage/postgres/migrate.ts';
 import { createPostgres, type Postgres } from '../storage/postgres/pool.ts';
 import { readSpoolEnds } from '../storage/spool/spool-directory.ts';
 import { SpoolWriter } from '../storage/spool/spool-writer.ts';
+import { ObservedProviders } from '../upstream/observed-providers.ts';
 import { ProviderCalls } from '../upstream/providers.ts';
 import { CoarseClock } from './coarse-clock.ts';
 import { createRoutePreview } from './create-route-preview.ts';
@@ -57,6 +58,7 @@ import { registerLeaseMetrics } from './lease-metrics.ts';
 import { createLeaseStore, createLeaseTime } from './lease-store.ts';
 import { PostingFence } from './posting-fence.ts';
 import { prepareFirstRequest } from './prepare-first-request.ts';
+import { ProviderHealthExchange } from './provider-health-exchange.ts';
 import { type AskedStore, RefusalLog } from './refusal-log.ts';
 import { RefusedKeys } from './refused-keys.ts';
 import { watchEventLoop } from './watch-event-loop.ts';
@@ -83,6 +85,7 @@ const SPOOL_RESERVE_FILE_BYTES = 16_777_216;
 const COUNT_QUEUE_BYTES_MAX = 67_108_864;
 const COARSE_INTERVAL_MS = 1_000;
 const SLOW_INTERVAL_MS = 60_000;
+const HEALTH_INTERVAL_MS = 3_000;
 
 /** The resources of this process, in the order in which they were opened. */
 interface Held {
@@ -97,6 +100,8 @@ interface Held {
   readonly workers: WorkerPool;
   readonly buffers: BufferPool;
   readonly providers: ProviderCalls;
+  readonly cooldowns: Cooldowns;
+  readonly health: ProviderHealthExchange;
   readonly refusedKeys: RefusedKeys;
   readonly refusalLog: RefusalLog;
   readonly postingFence: PostingFence;
@@ -136,8 +141,10 @@ export async function runGateway(parts: GatewayParts): Promise<GatewayInService>
       () => providers.trim(),
       () => plane.relay.cooldowns.forgetEnded(clock.monotonicMs()),
       () => leases.tick(),
+      () => catalog.lookForTokens(),
       updateLeaseMetrics,
     ]),
+    new CoarseClock(HEALTH_INTERVAL_MS, log, [() => held.health.exchange()]),
     new CoarseClock(SLOW_INTERVAL_MS, log, [() => buffers.trim()]),
   ];
   await prepareFirstRequest({ ...held, connections: POSTGRES_CONNECTIONS_MAX, log });
@@ -165,6 +172,9 @@ async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held
   const refusalLog = new RefusalLog(log, clock);
   const failureOf = (store: AskedStore) => (fault: unknown) => refusalLog.storeFailed(store, fault);
   const controlPostgres = createPostgres({ ...connections, max: CONTROL_PLANE_CONNECTIONS_MAX });
+  const catalog = await HeldCatalog.load(postgres, config.masterKey, clock);
+  const observed = new ObservedProviders(clock);
+  const cooldowns = new Cooldowns(clock);
   const postingFence = new PostingFence({
     epoch,
     readSpoolEnds: () => readSpoolEnds(directory),
@@ -192,7 +202,7 @@ async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held
       (fault) => log.error({ err: fault }, 'fault in a quota lease'),
       failureOf('leases'),
     ),
-    catalog: await HeldCatalog.load(postgres, config.masterKey, clock),
+    catalog,
     guardrails: await HeldGuardrails.load({
       load: () => loadGuardrailTable(postgres, config.masterKey),
       masterKey: config.masterKey,
@@ -205,7 +215,10 @@ async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held
       onKeyRefused: (provider, status) => refusedKeys.add(provider, status),
       client: config.upstreamClient,
       proxies: config.proxies,
+      observed,
     }),
+    cooldowns,
+    health: new ProviderHealthExchange({ postgres: controlPostgres, epoch, clock, log, observed, cooldowns, catalog }),
     refusedKeys,
     refusalLog,
     postingFence,
@@ -235,7 +248,7 @@ function createPlane(
     workers,
     clock,
     open: new OpenRelays(),
-    cooldowns: new Cooldowns(),
+    cooldowns: held.cooldowns,
     providers,
     reportFailedCall: (call) => log.warn(call, 'a call to a provider failed'),
   };

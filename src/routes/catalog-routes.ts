@@ -9,11 +9,11 @@ const PROVIDERS_PATH = '/v1/admin/providers';
 const MODELS_PATH = '/v1/admin/models';
 const PRICES_PATH = '/v1/admin/prices';
 
-export function catalogRows({ catalogStore }: RouteParts): ControlPlaneRow[] {
+export function catalogRows({ catalogStore, healthOf }: RouteParts): ControlPlaneRow[] {
   const provider = `${PROVIDERS_PATH}/:providerName`;
   return [
-    row('GET', PROVIDERS_PATH, PLATFORM_ADMIN, providers.listProviders(catalogStore)),
-    row('GET', provider, PLATFORM_ADMIN, providers.getProvider(catalogStore)),
+    row('GET', PROVIDERS_PATH, PLATFORM_ADMIN, providers.listProviders(catalogStore, healthOf)),
+    row('GET', provider, PLATFORM_ADMIN, providers.getProvider(catalogStore, healthOf)),
     row('PUT', provider, PLATFORM_ADMIN, providers.putProvider(catalogStore)),
     row('DELETE', provider, PLATFORM_ADMIN, providers.removeProvider(catalogStore)),
     row('GET', MODELS_PATH, PLATFORM_ADMIN, models.listModels(catalogStore)),

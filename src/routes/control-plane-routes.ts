@@ -103,7 +103,12 @@ function readingRoutes(parts: RouteParts): DescribedRoute[] {
       listGenerations(parts.findGenerations, (limitMs) => parts.lookup.postingPassed(limitMs)),
     ),
     reading('/v1/models', 'inference', LIST_MODELS, listModels(parts.catalog, parts.virtualModel)),
-    reading('/v1/models/providers', 'inference', LIST_MODEL_PROVIDERS, listModelProviders(parts.catalog)),
+    reading(
+      '/v1/models/providers',
+      'inference',
+      LIST_MODEL_PROVIDERS,
+      listModelProviders(parts.catalog, parts.healthOf),
+    ),
     // An id has slashes.
     {
       ...reading('/v1/models/:id', 'inference', GET_MODEL, getModel(parts.catalog, parts.virtualModel)),

@@ -3,6 +3,7 @@
 import type { BillingStore } from '../control-plane/billing/billing-store.ts';
 import type { WebhookTargets } from '../control-plane/billing/webhooks.ts';
 import type { CatalogStore } from '../control-plane/catalog/catalog-store.ts';
+import type { HealthOf } from '../control-plane/catalog/health-fields.ts';
 import type { ChangeMeter } from '../control-plane/change-meter.ts';
 import type { GenerationLookup } from '../control-plane/executions/get-generation.ts';
 import type { FindGenerations } from '../control-plane/executions/list-generations.ts';
@@ -33,6 +34,7 @@ export interface RouteParts {
   readonly guardrails: GuardrailStore;
   readonly guardrailsInForce: PoliciesOf;
   readonly catalogStore: CatalogStore;
+  readonly healthOf: HealthOf;
   readonly previewRoute: PreviewRoute;
   readonly reports: ReportForwarder;
   readonly webhookTargets: WebhookTargets;

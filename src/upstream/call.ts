@@ -25,6 +25,8 @@ export interface CallObserver {
   readonly wordings: readonly KeyRefusalWording[] | null;
   onFault(fault: UpstreamFault): void;
   onKeyRefused(status: number): void;
+  /** A reply has begun, so long after its request began to be sent. */
+  onReply?(status: number, afterMs: number): void;
 }
 
 const UNOBSERVED: CallObserver = { wordings: [], onFault: () => undefined, onKeyRefused: () => undefined };
@@ -79,6 +81,7 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
   private handler: ReplyHandler;
   /** null: the reply has begun, so the request cannot be needed again. */
   private request: UpstreamRequest | null;
+  private beganAtMs = 0;
   private mayResend = true;
   private done = false;
   private discardedBytes = 0;
@@ -102,6 +105,7 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
       return;
     }
     const nowMs = origin.clock.monotonicMs();
+    this.beganAtMs = nowMs;
     this.connection = origin.connect(nowMs, onNewConnection);
     this.connection.begin(request, head, this, nowMs);
   }
@@ -109,6 +113,7 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
   onHead({ status, headers }: Pick<ReplyHead, 'status' | 'headers'>): void {
     this.request = null;
     const { wordings } = this.observer;
+    this.observer.onReply?.(status, this.origin.clock.monotonicMs() - this.beganAtMs);
     if (wordings !== null && mayRefuseKey(status)) this.handler = new KeyRefusal(this.handler, this, wordings);
     this.handler.onReplyStart(status, headers);
   }

@@ -9,8 +9,9 @@ import { type CallObserver, type ProviderOrigin, startCall, type UpstreamCall } 
 import type { UpstreamFault } from './call-connection.ts';
 import type { Credential } from './credential.ts';
 import type { ForwardedHeaders } from './header-policy.ts';
-import { NameLookups } from './http1/name-lookups.ts';
+import { NameLookups, type Resolve } from './http1/name-lookups.ts';
 import type { OutgoingBody, UpstreamRequest } from './http1/request-head.ts';
+import type { ObservedProviders } from './observed-providers.ts';
 import { UPSTREAM_TIMEOUTS, UpstreamOrigin, type UpstreamTimeouts } from './origin.ts';
 import { NO_PROXIES, type ProxySettings, proxyOf } from './proxy-of.ts';
 import type { ReplyHandler } from './reply-handler.ts';
@@ -48,6 +49,10 @@ export interface ProviderCallOptions {
   readonly onKeyRefused?: (provider: Provider, status: number) => void;
   readonly client?: UpstreamClient;
   readonly proxies?: ProxySettings;
+  /** How the name of a provider is looked up; absent: as the system does. */
+  readonly resolve?: Resolve;
+  /** Is told how calls went. */
+  readonly observed?: ObservedProviders;
 }
 
 export class ProviderCalls implements Providers {
@@ -61,17 +66,25 @@ export class ProviderCalls implements Providers {
   private readonly onKeyRefused: (provider: Provider, status: number) => void;
   private readonly client: UpstreamClient;
   private readonly proxies: ProxySettings;
+  private readonly observed: ObservedProviders | null;
 
   constructor(
     metrics: MetricsRegistry,
     clock: Clock,
-    { onKeyRefused = () => undefined, client = 'own', proxies = NO_PROXIES }: ProviderCallOptions = {},
+    {
+      onKeyRefused = () => undefined,
+      client = 'own',
+      proxies = NO_PROXIES,
+      resolve,
+      observed,
+    }: ProviderCallOptions = {},
   ) {
     this.clock = clock;
     this.onKeyRefused = onKeyRefused;
     this.client = client;
     this.proxies = proxies;
-    this.names = new NameLookups(clock);
+    this.observed = observed ?? null;
+    this.names = new NameLookups(clock, resolve);
     this.faults = metrics.counter('tollgate_upstream_errors_total', 'Calls to providers that failed, by kind', [
       'provider',
       'kind',
@@ -94,7 +107,7 @@ export class ProviderCalls implements Providers {
         body,
       },
       handler,
-      keyRefusals === undefined ? observer : { ...observer, wordings: null },
+      keyRefusals === undefined ? observer : { ...observer, wordings: null, onReply: () => undefined },
     );
   }
 
@@ -109,15 +122,27 @@ export class ProviderCalls implements Providers {
       callee = {
         origin: this.sharedOrigin(address.origin, provider),
         address,
-        observer: {
-          wordings: provider.requests?.errors ?? [],
-          onFault: (fault: UpstreamFault): void => this.faults.labels(provider.id, fault).increment(),
-          onKeyRefused: (status: number): void => this.onKeyRefused(provider, status),
-        },
+        observer: this.observerOf(provider),
       };
       this.callees.set(provider, callee);
     }
     return callee;
+  }
+
+  private observerOf(provider: Provider): CallObserver {
+    const { observed } = this;
+    return {
+      wordings: provider.requests?.errors ?? [],
+      onFault: (fault: UpstreamFault): void => {
+        this.faults.labels(provider.id, fault).increment();
+        observed?.faulted(provider.id, fault);
+      },
+      onKeyRefused: (status: number): void => {
+        this.onKeyRefused(provider, status);
+        observed?.keyRefused(provider.id, status);
+      },
+      onReply: (status: number, afterMs: number): void => observed?.replied(provider.id, status, afterMs),
+    };
   }
 
   private sharedOrigin(address: string, provider: Provider): ProviderOrigin {

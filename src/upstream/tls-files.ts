@@ -1,7 +1,7 @@
 // Reads the files of a provider's TLS settings: whom it trusts, and the certificate by which it knows this gateway.
 
 import { readFileSync } from 'node:fs';
-import { rootCertificates } from 'node:tls';
+import { getCACertificates } from 'node:tls';
 import type { TlsSettings } from '../domain/models/provider.ts';
 
 /** As Node's TLS takes them. */
@@ -27,7 +27,7 @@ export function readTlsFiles(providerId: string, { ca, cert, key }: TlsSettings)
   };
   const [authority, certificate, privateKey] = [read(ca), read(cert), read(key)];
   return {
-    ...(authority === null ? {} : { ca: [...rootCertificates, authority] }),
+    ...(authority === null ? {} : { ca: [...getCACertificates('default'), authority] }),
     ...(certificate === null || privateKey === null ? {} : { cert: certificate, key: privateKey }),
   };
 }

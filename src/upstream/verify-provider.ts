@@ -1,7 +1,8 @@
 // Asks a provider whether it accepts a key: one free GET, through the transport and with the settings of its calls.
 
 import { Buffer } from 'node:buffer';
-import type { Provider } from '../domain/models/provider.ts';
+import { isCallable, type Provider } from '../domain/models/provider.ts';
+import { systemClock } from '../platform/clock.ts';
 import type { UpstreamCall } from './call.ts';
 import type { UpstreamFault } from './call-connection.ts';
 import { type Credential, providerCredential } from './credential.ts';
@@ -32,6 +33,8 @@ export function verifyProvider(
   through: Providers,
   credential: Credential = providerCredential(provider),
 ): Promise<Verification> {
+  const ofToken = verificationOfToken(provider);
+  if (ofToken !== null) return Promise.resolve(ofToken);
   const { promise, resolve } = Promise.withResolvers<Verification>();
   const answer = new Answer(provider, resolve);
   const timer = setTimeout(() => answer.beLate(), VERIFICATION_MS);
@@ -56,6 +59,14 @@ export function verifyProvider(
     resolve(unreachable(`cannot be called: ${(error as Error).message}`));
   }
   return promise.finally(() => clearTimeout(timer));
+}
+
+/** null: it has to be asked. Without a token there is nothing to ask with. */
+function verificationOfToken(provider: Provider): Verification | null {
+  if (!isCallable(provider, systemClock.nowMs()))
+    return { result: 'unverified', status: null, reason: 'takes a token, which jobs obtains; there is no valid one' };
+  if (provider.requests?.isVerifiedByToken !== true) return null;
+  return { result: 'good', status: null, reason: 'has a token that was obtained for it' };
 }
 
 class Answer implements ReplyHandler {
@@ -101,7 +112,7 @@ class Answer implements ReplyHandler {
 
   onReplyFault(fault: UpstreamFault, error?: Error): void {
     if (this.status !== 0) this.judge();
-    else this.tell(unreachable(reasonOf(fault, error)));
+    else this.tell(unreachable(reasonOfFault(fault, error)));
   }
 
   beLate(): void {
@@ -163,7 +174,8 @@ const UNTRUSTED = new Set([
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
 ]);
 
-function reasonOf(fault: UpstreamFault, error: Error | undefined): string {
+/** In plain words, to go on from "the provider". */
+export function reasonOfFault(fault: UpstreamFault, error: Error | undefined): string {
   const code = codeOf(error);
   if (UNTRUSTED.has(code)) return `has a certificate of an authority that is not trusted (${code}): see tls.ca`;
   const known = REASONS[code];

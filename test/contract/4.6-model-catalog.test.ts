@@ -9,6 +9,7 @@ import type { ScopedPrincipal } from '../../src/domain/identity/principal.ts';
 import type { Catalog, Model, ServedBy } from '../../src/domain/models/catalog.ts';
 import type { Price } from '../../src/domain/models/price.ts';
 import type { Provider } from '../../src/domain/models/provider.ts';
+import { UNKNOWN_HEALTH } from '../../src/domain/models/provider-health.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import type { RoutingPolicy } from '../../src/domain/routing/routing-policy.ts';
 import { NO_ROUTING, type RoutingTable } from '../../src/domain/routing/routing-table.ts';
@@ -95,7 +96,10 @@ describe('the model catalog', () => {
     const [models, one, providers] = [
       listModels(() => catalog, virtualModelOf('Service')),
       getModel(() => catalog, virtualModelOf('Service')),
-      listModelProviders(() => catalog),
+      listModelProviders(
+        () => catalog,
+        () => UNKNOWN_HEALTH,
+      ),
     ];
     const caller = () => ({ allowedModels, organizationId: ROUTED }) as ScopedPrincipal;
     front = await startHttpFront([
@@ -274,10 +278,14 @@ describe('the model catalog', () => {
 
   test('names the providers that serve something, each with what it serves', async () => {
     catalog = catalogOf(TEXT, RETIRED, IMAGE, JUDGE);
-    assert.deepEqual((await list('/v1/models/providers')).data, [
-      { id: 'east', models: ['acme/text', 'acme/image'] },
-      { id: 'west', models: ['acme/text', 'acme/judge-latest'] },
-    ]);
+    const { data } = await list('/v1/models/providers');
+    assert.deepEqual(
+      data.map(({ id, models }) => ({ id, models })),
+      [
+        { id: 'east', models: ['acme/text', 'acme/image'] },
+        { id: 'west', models: ['acme/text', 'acme/judge-latest'] },
+      ],
+    );
   });
 
   test('shows a caller what it may use, and nothing else', async () => {
@@ -344,7 +352,8 @@ describe('the model catalog', () => {
       (await list('/v1/models')).data.map(({ id }) => id),
       ['acme/image'],
     );
-    assert.deepEqual((await list('/v1/models/providers')).data, [{ id: 'east', models: ['acme/image'] }]);
+    const [only, ...others] = (await list('/v1/models/providers')).data;
+    assert.deepEqual([only?.id, only?.['models'], others], ['east', ['acme/image'], []]);
   });
 
   test("fits OpenAI's own description, in both forms", {

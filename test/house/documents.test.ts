@@ -9,6 +9,7 @@ import type { Command } from '../../src/commands/command.ts';
 import { parseConfigurationFile } from '../../src/domain/configuration/parse-configuration-file.ts';
 import { PRESETS } from '../../src/domain/configuration/presets.ts';
 import { REFUSAL_RULES } from '../../src/domain/refusals/refusal-rules.ts';
+import { SERVICE_ACCOUNT_KEY } from '../support/google-account-key.ts';
 import { ROOT, sourcesIn } from './sources.ts';
 
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
@@ -58,6 +59,13 @@ describe('documents', () => {
       OPENAI_API_KEY: 'sk-test',
       AZURE_OPENAI_API_KEY: 'sk-test',
       ACME_KEY: 'sk-test',
+      AZURE_CLIENT_SECRET: 'secret',
+      AWS_SECRET_ACCESS_KEY: 'secret',
+      GOOGLE_CREDENTIALS: JSON.stringify({
+        type: 'service_account',
+        client_email: 'gateway@acme-1.test',
+        private_key: SERVICE_ACCOUNT_KEY,
+      }),
       WEBHOOK_SECRET: `whsec_${Buffer.alloc(32, 7).toString('base64')}`,
     };
     for (const { path, example } of examples) {

@@ -157,6 +157,7 @@ providers:
       dropHeaders: ['x-stainless-os'],
       apis: { chat_completions: template, images: template, embeddings: template },
       verifyPath: '/openai/models',
+      isVerifiedByToken: false,
       http: 1,
       errors: [{ status: 400, in: 'word', text: 'NO_TENANT' }],
     });

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
-import { after, before, describe, test } from 'node:test';
+import { after, before, beforeEach, describe, test } from 'node:test';
 import { fillModel, oddBody } from '../support/body-splices.ts';
 import { type FakeUpstream, type ReceivedRequest, type Script, startFakeUpstream } from '../support/fake-upstream.ts';
 import { findFreePort } from '../support/free-port.ts';
@@ -30,6 +30,8 @@ interface Case {
 }
 
 const CASES = {
+  answers: { first: [GOOD] },
+  fails: { first: [refused(500)] },
   refuses500: { first: [refused(500)] },
   refuses502: { first: [refused(502)] },
   refuses503: { first: [refused(503, ['retry-after', '2']), GOOD] },
@@ -59,6 +61,7 @@ const MODELS: readonly OfferedModel[] = [
       { provider: 'second', model: `${name}-2` },
     ],
   })),
+  { id: 'test/alone', deployments: [{ provider: 'first', model: 'answers-at-the-first' }] },
   {
     id: 'test/gone',
     deployments: [
@@ -119,13 +122,16 @@ describe('failover and cooldown', () => {
     await Promise.all([first?.close(), second?.close(), early?.close()]);
   });
 
-  const ask = (name: CaseName | 'gone', route: (typeof ROUTES)[number] = ROUTES[0]): Promise<HttpAnswer> =>
+  const ask = (name: CaseName | 'gone' | 'alone', route: (typeof ROUTES)[number] = ROUTES[0]): Promise<HttpAnswer> =>
     send(route.path, JSON.stringify({ model: `test/${name}`, ...route.fields }), 'application/json');
   const send = (path: string, body: string | Buffer, contentType: string): Promise<HttpAnswer> =>
     httpCall(`${tollgate.url}${path}`, {
       headers: { authorization: `Bearer ${KEYS.acme}`, 'content-type': contentType },
       body,
     });
+  // So that no test begins with an address that has failed in the one before.
+  beforeEach(async () => assert.equal((await ask('alone')).status, 200));
+
   const callsOf = (upstream: FakeUpstream, name: string): number =>
     upstream.requests.filter(({ body }) => caseOf(body) === name).length;
 
@@ -156,6 +162,17 @@ describe('failover and cooldown', () => {
       assert.equal(callsOf(second, 'gone'), ROUTES.length);
     },
   );
+
+  test('three failures in a row: the address is passed over without an attempt, for every model of it', async () => {
+    const answered = callsOf(first, 'answers');
+    for (const _ of ROUTES) await assertProvider(await ask('fails'), 'second');
+    await assertProvider(await ask('fails'), 'second');
+    await assertProvider(await ask('answers'), 'second');
+    assert.deepEqual([callsOf(first, 'fails'), callsOf(first, 'answers')], [ROUTES.length, answered]);
+    // Where there is no other one it is tried all the same, and its answer ends the pause.
+    assert.equal((await ask('alone')).status, 200);
+    await assertProvider(await ask('answers'), 'first');
+  });
 
   for (const name of ['refuses500', 'refuses502', 'refuses504', 'refuses529', 'refusesWithoutTime'] as const) {
     test(`${name}: the next one serves, and the first is asked again the next time`, async () => {

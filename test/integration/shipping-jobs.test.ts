@@ -18,6 +18,7 @@ import { closeDeadEpoch } from '../../src/storage/postgres/ledger/epochs.ts';
 import { postExecutions } from '../../src/storage/postgres/ledger/post-executions.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { listEpochs } from '../../src/storage/spool/spool-directory.ts';
+import { NO_PROXIES } from '../../src/upstream/proxy-of.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
 import { admittedRecord, executionStart, terminalRecord } from '../support/execution-records.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
@@ -32,6 +33,7 @@ const SETTINGS = {
   factsRetentionDays: null,
   delegationKey: Buffer.alloc(32, 2),
   reportsListen: { host: '127.0.0.1', port: 0 },
+  proxies: NO_PROXIES,
   brand: 'Service',
 };
 

@@ -110,6 +110,24 @@ describe('a key is verified', () => {
 
       test('and no refusal of it counts as one of a request', () => assert.deepEqual(refused, []));
 
+      test('with a token: without a valid one nobody is asked, and where there is nothing to ask it is the proof', async () => {
+        const before = upstream.requests.length;
+        const valid = { validUntilMs: systemClock.nowMs() + 60_000, overdueFromMs: 0 };
+        const byToken = readRequestSettings({ verify: 'token' });
+        const found = [
+          await verifyProvider(provider({ token: { validUntilMs: 0, overdueFromMs: 0 } }), calls),
+          await verifyProvider(provider({ token: valid, requests: byToken }), calls),
+        ];
+        assert.deepEqual(
+          found.map(({ result }) => result),
+          ['unverified', 'good'],
+        );
+        assert.equal(upstream.requests.length, before);
+        script = json(200, {});
+        assert.equal((await verifyProvider(provider({ token: valid }), calls)).result, 'good');
+        assert.equal(upstream.requests.length, before + 1);
+      });
+
       test('nobody listens: the reason says so', async () => {
         const nowhere = await verifyProvider(provider({ baseUrl: `http://127.0.0.1:${await findFreePort()}` }), calls);
         assert.deepEqual([nowhere.result, nowhere.status], ['unreachable', null]);

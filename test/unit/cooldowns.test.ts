@@ -2,13 +2,23 @@
 // has one.
 
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { beforeEach, describe, test } from 'node:test';
+import type { ProviderToken } from '../../src/domain/models/provider.ts';
 import { Cooldowns } from '../../src/generation/admission/cooldowns.ts';
 import type { Deployment } from '../../src/generation/catalog/serving-catalog.ts';
 import { NO_CREDENTIAL } from '../../src/upstream/credential.ts';
+import { HeldClock } from '../support/upstream-calls.ts';
 
-const deployment = (id: string, providerModel: string): Deployment => ({
-  provider: { id, baseUrl: 'http://127.0.0.1', apiKey: 'k', auth: 'bearer', onDisconnect: 'cancel' },
+const deployment = (id: string, providerModel: string, token?: ProviderToken): Deployment => ({
+  provider: {
+    ...(token === undefined ? {} : { token }),
+    id,
+    baseUrl: 'http://127.0.0.1',
+    apiKey: 'k',
+    auth: 'bearer',
+    onDisconnect: 'cancel',
+  },
+  origin: `http://${id}.test`,
   providerModel,
   modelJson: Buffer.from('""'),
   modelText: Buffer.from(''),
@@ -110,7 +120,7 @@ describe('a cooldown is for', () => {
       ['third', 'fourth', 'fifth'].map((name) => waits(cooldowns, name, 4)),
       [59, 0, 59],
     );
-    cooldowns.served(first);
+    cooldowns.called(first, 'third', 200);
     assert.deepEqual(waiting(4), [59, 0, 56]);
     assert.equal(waits(cooldowns, 'fifth', 4), 0);
   });
@@ -137,5 +147,107 @@ describe('a cooldown is for', () => {
     for (let count = 0; count < 11_000; count += 1)
       cooldowns.begin(deployment('a', `m${count}`), `o${count}`, '60', at(0));
     assert.equal(cooldowns.size, 10_000);
+  });
+});
+
+describe('addresses that fail', () => {
+  const clock = new HeldClock();
+  const REGIONS = [deployment('eu', 'm'), deployment('us', 'm')] as const;
+  const [eu, us] = REGIONS;
+  let cooldowns: Cooldowns;
+  const open = (organization = 'acme') => {
+    const found = cooldowns.filter(REGIONS, organization, clock.timeMs);
+    return 'kind' in found ? found.kind : found.map(({ provider }) => provider.id).join(' ');
+  };
+  const fail = (times: number, status: number | null, organization = 'acme', of: Deployment = eu) => {
+    for (let count = 0; count < times; count += 1) cooldowns.called(of, organization, status);
+  };
+  beforeEach(() => {
+    clock.timeMs = 1_000;
+    cooldowns = new Cooldowns(clock);
+  });
+
+  for (const status of [null, 500, 503, 529]) {
+    test(`three with ${status ?? 'no connection'}: passed over for two seconds`, () => {
+      fail(2, status);
+      assert.equal(open(), 'eu us');
+      fail(1, status);
+      assert.equal(open(), 'us');
+      clock.timeMs += 1_999;
+      assert.equal(open(), 'us');
+      clock.timeMs += 1;
+      assert.equal(open(), 'eu us');
+    });
+  }
+
+  test('a failure right after the pause doubles it, up to thirty seconds; an answer ends the row', () => {
+    fail(3, null);
+    for (const seconds of [2, 4, 8, 16, 30, 30]) {
+      clock.timeMs += seconds * 1_000 - 1;
+      assert.equal(open(), 'us', `${seconds}`);
+      clock.timeMs += 1;
+      assert.equal(open(), 'eu us', `${seconds}`);
+      fail(5, 500);
+    }
+    clock.timeMs += 30_000;
+    fail(1, 404);
+    fail(2, 500);
+    assert.equal(open(), 'eu us');
+  });
+
+  test('a failure long after a pause begins to count anew', () => {
+    fail(3, null);
+    clock.timeMs += 60_000;
+    fail(2, null);
+    assert.equal(open(), 'eu us');
+  });
+
+  test('three with an answer between, or within more than ten seconds, pause nothing', () => {
+    fail(2, 500);
+    fail(1, 200);
+    fail(2, 500);
+    assert.equal(open(), 'eu us');
+    clock.timeMs += 10_001;
+    fail(2, 500);
+    assert.equal(open(), 'eu us');
+  });
+
+  for (const status of [200, 400, 401, 404, 429]) {
+    test(`${status} is an answer of the address`, () => {
+      fail(20, status);
+      assert.equal(open(), 'eu us');
+    });
+  }
+
+  test('one organization pauses it for itself alone; a second one for all, until it answers', () => {
+    fail(3, 500);
+    assert.deepEqual([open('acme'), open('other')], ['us', 'eu us']);
+    fail(3, 500, 'other');
+    assert.deepEqual([open('other'), open('third')], ['us', 'us']);
+    fail(1, 200, 'other');
+    assert.equal(open('third'), 'eu us');
+  });
+
+  test('it is the address that is passed over, and all of its models with it', () => {
+    fail(3, 500, 'acme', deployment('eu', 'another'));
+    assert.equal(open(), 'us');
+  });
+
+  test('where all fail all are tried, and where the others are in cooldown it is tried as well', () => {
+    fail(3, null);
+    fail(3, null, 'acme', us);
+    assert.equal(open(), 'eu us');
+    cooldowns.begin(us, 'acme', '5', { monotonicMs: clock.timeMs, wallClockMs: 0 });
+    assert.equal(open(), 'eu');
+  });
+
+  test('a provider without a valid token is passed over; where there is no other, that is a refusal', () => {
+    const late = deployment('late', 'm', { validUntilMs: 5_000, overdueFromMs: 4_000 });
+    const none = deployment('none', 'm', { validUntilMs: 0, overdueFromMs: 0 });
+    clock.timeMs = 4_999;
+    assert.deepEqual(cooldowns.filter([none, late, us], 'acme', 0), [late, us]);
+    clock.timeMs = 5_000;
+    assert.deepEqual(cooldowns.filter([none, late, us], 'acme', 0), [us]);
+    assert.deepEqual(cooldowns.filter([none, late], 'acme', 0), { kind: 'provider_unavailable' });
   });
 });

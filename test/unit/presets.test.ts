@@ -7,6 +7,7 @@ import { PRESET_NAMES, PRESETS, type Preset } from '../../src/domain/configurati
 import { configuredProvider } from '../../src/domain/configuration/provider-schema.ts';
 import { readRequestSettings } from '../../src/domain/configuration/request-settings.ts';
 import { ProviderAddress } from '../../src/upstream/request-target.ts';
+import { SERVICE_ACCOUNT_KEY } from '../support/google-account-key.ts';
 
 const PATHS: Readonly<Record<string, string>> = {
   chat_completions: '/v1/chat/completions',
@@ -23,6 +24,8 @@ const WITH: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   azure: { resource: 'acme-eu' },
   'azure-classic': { resource: 'acme-eu' },
   'azure-anthropic': { resource: 'acme-eu' },
+  vertex: { project: 'acme-1', region: 'europe-west4' },
+  'vertex-anthropic': { project: 'acme-1' },
   bedrock: { region: 'eu-west-1' },
   'bedrock-mantle': { region: 'eu-west-1' },
 };
@@ -72,6 +75,25 @@ const EXPECTED: Readonly<
       chat_completions: 'https://generativelanguage.googleapis.com/v1beta/openai/chat/completions',
       images: 'https://generativelanguage.googleapis.com/v1beta/openai/images/generations',
       embeddings: 'https://generativelanguage.googleapis.com/v1beta/openai/embeddings',
+    },
+  ],
+  vertex: [
+    'bearer',
+    {
+      chat_completions:
+        'https://europe-west4-aiplatform.googleapis.com/v1/projects/acme-1/locations/europe-west4/endpoints/openapi' +
+        '/chat/completions',
+    },
+  ],
+  'vertex-anthropic': [
+    'bearer',
+    {
+      messages:
+        'https://aiplatform.googleapis.com/v1/projects/acme-1/locations/global/publishers/anthropic/models' +
+        '/m-1:rawPredict',
+      count_tokens:
+        'https://aiplatform.googleapis.com/v1/projects/acme-1/locations/global/publishers/anthropic/models' +
+        '/count-tokens:rawPredict',
     },
   ],
   bedrock: [
@@ -174,9 +196,21 @@ function localAddresses(port: number): Readonly<Record<string, string>> {
   );
 }
 
+const TOKEN = {
+  kind: 'google',
+  credentials: { type: 'service_account', client_email: 'gateway@acme-1.test', private_key: SERVICE_ACCOUNT_KEY },
+};
+
 function read(fields: Readonly<Record<string, unknown>>): ConfiguredProvider {
-  const key = fields['auth'] === 'none' || PRESETS[fields['preset'] as keyof typeof PRESETS]?.keyVariable === null;
-  return configuredProvider.parse({ id: 'p', ...(key ? {} : { api_key: 'sk-1' }), ...fields });
+  const preset: Preset | undefined = PRESETS[fields['preset'] as keyof typeof PRESETS];
+  const takesToken = preset?.token !== undefined || fields['token'] !== undefined;
+  const isKeyless = fields['auth'] === 'none' || preset?.keyVariable === null;
+  return configuredProvider.parse({
+    id: 'p',
+    ...(takesToken || isKeyless ? {} : { api_key: 'sk-1' }),
+    ...fields,
+    ...(takesToken ? { token: TOKEN } : {}),
+  });
 }
 
 describe('presets of providers', () => {

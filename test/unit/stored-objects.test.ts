@@ -26,6 +26,7 @@ const deploymentOf = (id: string, storedObjects?: 'shared'): Deployment => ({
     onDisconnect: 'cancel',
     ...(storedObjects === undefined ? {} : { storedObjects }),
   },
+  origin: 'http://127.0.0.1',
   providerModel: 'm',
   modelJson: Buffer.from('"m"'),
   modelText: Buffer.from('m'),

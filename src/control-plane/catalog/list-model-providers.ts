@@ -1,18 +1,31 @@
-// GET /v1/models/providers: the providers of the catalog, each with the models that it serves (spec 4.6).
+// GET /v1/models/providers: the providers of the catalog, each with the models that it serves (spec 4.6) and how it is
+// doing.
 
 import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { Catalog } from '../../domain/models/catalog.ts';
 import type { Exchange } from '../../http/exchange.ts';
+import { type Clock, systemClock } from '../../platform/clock.ts';
 import { callableModels } from './callable-models.ts';
+import { type HealthOf, showPublicHealth } from './health-fields.ts';
 import { oncePerCatalog } from './once-per-catalog.ts';
 
-export function listModelProviders(catalog: () => Catalog): (exchange: Exchange, principal: ScopedPrincipal) => void {
-  const body = oncePerCatalog(catalog, renderProviders);
-  return (exchange, { allowedModels }) => exchange.answerJson(200, body(allowedModels));
+export function listModelProviders(
+  catalog: () => Catalog,
+  healthOf: HealthOf,
+  clock: Clock = systemClock,
+): (exchange: Exchange, principal: ScopedPrincipal) => void {
+  const list = oncePerCatalog(catalog, listProviders);
+  return (exchange, { allowedModels }) => {
+    const nowMs = clock.nowMs();
+    const data = list(allowedModels).map(({ id, models }) => {
+      return { id, models, health: showPublicHealth(healthOf(id), nowMs) };
+    });
+    exchange.answerJson(200, JSON.stringify({ object: 'list', data }));
+  };
 }
 
 /** In the order of the catalog. Models are listed by id, without aliases. */
-function renderProviders(catalog: Catalog): string {
+function listProviders(catalog: Catalog): readonly { readonly id: string; readonly models: readonly string[] }[] {
   const modelsByProvider = new Map<string, Set<string>>();
   for (const model of callableModels(catalog)) {
     for (const { provider } of model.servedBy) {
@@ -20,8 +33,5 @@ function renderProviders(catalog: Catalog): string {
       modelsByProvider.set(provider.id, models.add(model.id));
     }
   }
-  return JSON.stringify({
-    object: 'list',
-    data: [...modelsByProvider].map(([id, models]) => ({ id, models: [...models] })),
-  });
+  return [...modelsByProvider].map(([id, models]) => ({ id, models: [...models] }));
 }

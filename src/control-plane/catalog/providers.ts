@@ -1,29 +1,40 @@
 // The providers of the catalog, for platform administrators.
 
 import { z } from 'zod';
+import type { CatalogState } from '../../domain/configuration/difference.ts';
 import { requestedProvider } from '../../domain/configuration/provider-schema.ts';
+import { systemClock } from '../../platform/clock.ts';
 import { answerOf, shownOrRefused } from '../identity/outcome.ts';
 import { actorOf, idOf } from '../identity/tenancy.ts';
 import { type Operation, operation } from '../operation.ts';
 import { changedProvider, showChangedProvider, shownProvider, showProvider } from './catalog-fields.ts';
 import type { CatalogStore } from './catalog-store.ts';
+import { type HealthOf, showWholeHealth, wholeHealth } from './health-fields.ts';
 
-export function listProviders(store: CatalogStore): Operation {
+const healthyProvider = shownProvider.extend({ health: wholeHealth }).meta({ id: 'CatalogProviderInService' });
+
+function showHealthy(state: CatalogState, healthOf: HealthOf): z.output<typeof healthyProvider> {
+  return { ...showProvider(state), health: showWholeHealth(healthOf(state.id), systemClock.nowMs()) };
+}
+
+export function listProviders(store: CatalogStore, healthOf: HealthOf): Operation {
   return operation({
     id: 'listCatalogProviders',
-    summary: 'Lists the providers, without their keys.',
-    answer: z.object({ data: z.array(shownProvider) }),
-    run: async () => ({ data: (await store.list('provider')).map(showProvider) }),
+    summary: 'Lists the providers, without their keys, and how each is doing.',
+    answer: z.object({ data: z.array(healthyProvider) }),
+    run: async () => ({ data: (await store.list('provider')).map((state) => showHealthy(state, healthOf)) }),
   });
 }
 
-export function getProvider(store: CatalogStore): Operation {
+export function getProvider(store: CatalogStore, healthOf: HealthOf): Operation {
   return operation({
     id: 'getCatalogProvider',
-    summary: 'Shows a provider, without its key.',
-    answer: answerOf(shownProvider),
+    summary: 'Shows a provider, without its key, and how it is doing.',
+    answer: answerOf(healthyProvider),
     run: async ({ ids }) =>
-      shownOrRefused(await store.get({ kind: 'provider', id: idOf(ids, 'providerName') }), showProvider),
+      shownOrRefused(await store.get({ kind: 'provider', id: idOf(ids, 'providerName') }), (state) =>
+        showHealthy(state, healthOf),
+      ),
   });
 }
 

@@ -3,6 +3,7 @@
 
 import { z } from 'zod';
 import { CLIENT_REQUEST_ID_LENGTH_MAX } from '../../records/field-types.ts';
+import { publicHealth } from '../catalog/health-fields.ts';
 import type { OperationDescription } from '../operation.ts';
 import { model, modelList } from './model-schemas.ts';
 import { generationMembers } from './record-schemas.ts';
@@ -63,9 +64,12 @@ export const GET_MODEL = reading(
 );
 export const LIST_MODEL_PROVIDERS = reading(
   'listModelProviders',
-  'Lists the providers in the catalog and what each serves.',
+  'Lists the providers in the catalog, what each serves and how it is doing.',
   null,
-  z.object({ object: z.literal('list'), data: z.array(z.object({ id: z.string(), models: z.array(z.string()) })) }),
+  z.object({
+    object: z.literal('list'),
+    data: z.array(z.object({ id: z.string(), models: z.array(z.string()), health: publicHealth })),
+  }),
 );
 export const GET_HEALTH = reading(
   'getHealth',

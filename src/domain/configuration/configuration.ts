@@ -26,6 +26,8 @@ export interface Configuration {
 export interface ConfiguredProvider extends Omit<Provider, 'requests'> {
   /** null: they are the usual ones. */
   readonly requests: RequestFields | null;
+  /** What tokens are obtained with, as JSON; null: it is not said. Absent: the provider takes a key. */
+  readonly tokenSecret?: string | null;
 }
 
 /** `apiKey` null: the key that is stored stays. */

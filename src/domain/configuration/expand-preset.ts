@@ -45,5 +45,6 @@ function fill(text: string, values: Readonly<Record<string, string>>): string {
 function fillAll(value: unknown, values: Readonly<Record<string, string>>): unknown {
   if (typeof value === 'string') return fill(value, values);
   if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map((inner: unknown) => fillAll(inner, values));
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, fillAll(inner, values)]));
 }

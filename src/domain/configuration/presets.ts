@@ -20,8 +20,10 @@ interface Derived {
 export interface Preset {
   /** The APIs that this provider has. */
   readonly serves: readonly ApiName[];
-  /** The environment variable that its own tools read the key from; null: it needs none. */
+  /** The environment variable that its own tools read the key from; null: it needs none, or takes a token. */
   readonly keyVariable: string | null;
+  /** The kind of token that it takes in the place of a key. */
+  readonly token?: 'google';
   readonly parameters?: Readonly<Record<string, Parameter>>;
   readonly derived?: Readonly<Record<string, Derived>>;
   /** The provider, without its id and key. */
@@ -32,6 +34,17 @@ const BEHIND_BASE = { path: '/{path}' };
 /** Where a provider has OpenAI's APIs and Anthropic's under two addresses. */
 const OPENAI_PREFIXED = { path: '/openai/v1/{path}' };
 const ANTHROPIC_PREFIXED = { path: '/anthropic/v1/{path}' };
+/** The addresses of Google's regions; two of them are not one place. */
+const VERTEX_HOST = {
+  from: 'region',
+  is: {
+    global: 'aiplatform.googleapis.com',
+    us: 'aiplatform.us.rep.googleapis.com',
+    eu: 'aiplatform.eu.rep.googleapis.com',
+  },
+  otherwise: '{region}-aiplatform.googleapis.com',
+};
+const VERTEX_ANTHROPIC_VERSION = 'vertex-2023-10-16';
 const AZURE_DEPLOYMENT = { path: '/openai/deployments/{model}/{path}' };
 
 function local(port: number, serves: readonly ApiName[]): Preset {
@@ -87,6 +100,42 @@ export const PRESETS = {
       base_url: 'https://generativelanguage.googleapis.com/v1beta/openai',
       apis: { chat_completions: BEHIND_BASE, images: BEHIND_BASE, embeddings: BEHIND_BASE },
       verify: { path: '/models' },
+    },
+  },
+  vertex: {
+    serves: ['chat_completions'],
+    keyVariable: null,
+    token: 'google',
+    parameters: { project: {}, region: { default: 'global' } },
+    derived: { host: VERTEX_HOST },
+    provider: {
+      base_url: 'https://{host}/v1/projects/{project}/locations/{region}/endpoints/openapi',
+      apis: { chat_completions: BEHIND_BASE },
+      verify: 'token',
+    },
+  },
+  'vertex-anthropic': {
+    serves: ['messages', 'count_tokens'],
+    keyVariable: null,
+    token: 'google',
+    parameters: { project: {}, region: { default: 'global' } },
+    derived: { host: VERTEX_HOST },
+    provider: {
+      base_url: 'https://{host}/v1/projects/{project}/locations/{region}/publishers/anthropic/models',
+      drop_headers: ['anthropic-version'],
+      apis: {
+        messages: {
+          path: '/{model}:rawPredict',
+          path_stream: '/{model}:streamRawPredict',
+          model_in: 'path',
+          instead_of_model: { anthropic_version: VERTEX_ANTHROPIC_VERSION },
+        },
+        count_tokens: {
+          path: '/count-tokens:rawPredict',
+          instead_of_model: { model: '{model}', anthropic_version: VERTEX_ANTHROPIC_VERSION },
+        },
+      },
+      verify: 'token',
     },
   },
   bedrock: {

@@ -1,12 +1,13 @@
 // The shape of a provider, in the configuration file and in requests, and how it becomes plain data.
 
 import { z } from 'zod';
-import type { ProviderAuth, ProviderTimeouts } from '../models/provider.ts';
+import { NO_TOKEN, type ProviderAuth, type ProviderTimeouts } from '../models/provider.ts';
 import { basedOn } from './catalog-schema.ts';
 import type { ConfiguredProvider, ProviderChange } from './configuration.ts';
 import { expandPreset } from './expand-preset.ts';
 import { slugSchema as slug } from './name-schemas.ts';
 import { keyHeaderSchema, type RequestFields, requestFields, requestProblems } from './request-settings.ts';
+import { givenToken, SECRET_MEMBER } from './token-schema.ts';
 
 /** An API key is sent as part of a header. */
 const headerValue = z.string().regex(/^[\x21-\x7e]{1,4096}$/, 'must be visible ASCII characters without spaces');
@@ -71,6 +72,7 @@ const providerFields = {
   ...presettable,
   with: z.record(z.string(), z.string()).optional(),
   api_key: headerValue.optional(),
+  token: givenToken.optional(),
 };
 const providerRules = z.strictObject(providerFields);
 type ProviderFields = z.output<typeof providerRules>;
@@ -84,7 +86,9 @@ interface FieldProblem {
 
 /** The provider with its preset written out, or what is wrong. What it says itself goes before its preset. */
 function writeOut(found: ProviderFields): WrittenOut | FieldProblem {
-  const { preset: name, with: values, api_key: _, ...own } = found;
+  const { preset: name, with: values, api_key: _, token, ...said } = found;
+  // A token is sent as such, whatever header a preset has for keys.
+  const own = token === undefined ? said : { ...said, auth: said.auth ?? 'bearer', token: token.settings };
   if (name === undefined) {
     if (values !== undefined) return { path: ['with'], message: 'is for a preset, and there is none' };
     return own.base_url === undefined
@@ -115,7 +119,10 @@ function problemsOf(found: ProviderFields, keyIs: MayBeNeeded): readonly FieldPr
   const provider = writeOut(found);
   if (isProblem(provider)) return [provider];
   const isKeyless = provider.auth === 'none';
-  const key = found.api_key;
+  const { api_key: key, token } = found;
+  // One that is wrong in itself was not read.
+  if (token !== undefined && !('settings' in token)) return [];
+  if (token !== undefined) return [...tokenProblems(token, { isKeyless, key, keyIs }), ...requestProblems(provider)];
   return [
     ...(isKeyless && key !== undefined ? [{ path: ['api_key'], message: 'is not sent with auth: none' }] : []),
     ...(keyIs === 'needs a key' && !isKeyless && key === undefined
@@ -125,18 +132,33 @@ function problemsOf(found: ProviderFields, keyIs: MayBeNeeded): readonly FieldPr
   ];
 }
 
+function tokenProblems(
+  { settings: { kind }, secret }: NonNullable<ProviderFields['token']>,
+  { isKeyless, key, keyIs }: { isKeyless: boolean; key: string | undefined; keyIs: MayBeNeeded },
+): readonly FieldProblem[] {
+  if (isKeyless) return [{ path: ['token'], message: 'is not sent with auth: none' }];
+  if (key !== undefined) return [{ path: ['api_key'], message: 'is not sent beside a token' }];
+  const isMissing = keyIs === 'needs a key' && secret === null;
+  return isMissing ? [{ path: ['token', SECRET_MEMBER[kind]], message: 'is missing' }] : [];
+}
+
 function readProvider(id: string, found: ProviderFields): ProviderChange {
   const provider = writeOut(found) as WrittenOut;
   return {
     id,
     baseUrl: provider.base_url,
     apiKey: found.api_key ?? null,
+    ...(found.token === undefined ? {} : { tokenSecret: secretOf(found.token), token: NO_TOKEN }),
     auth: provider.auth ?? 'bearer',
     onDisconnect: provider.on_disconnect ?? 'cancel',
     requests: requestsOf(provider),
     ...(provider.stored_objects === undefined ? {} : { storedObjects: provider.stored_objects }),
     ...(provider.timeouts === undefined ? {} : { timeouts: provider.timeouts }),
   };
+}
+
+function secretOf({ secret }: NonNullable<ProviderFields['token']>): string | null {
+  return secret === null ? null : JSON.stringify(secret);
 }
 
 /** What is said of requests, without what is not; null: nothing. */

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { API_NAMES, type ApiName } from '../models/apis.ts';
 import type { ApiSettings, RequestSettings, TlsSettings } from '../models/provider.ts';
 import { PRESET_NAMES } from './presets.ts';
+import { shownToken } from './token-schema.ts';
 
 const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}$/;
 /** The HTTP client says these; a second one would frame the request twice, or send it elsewhere. */
@@ -89,7 +90,10 @@ export const requestFields = {
   drop_headers: z.array(headerName(FRAMING_HEADERS, 'never goes to a provider')).optional(),
   apis: z.partialRecord(z.enum(API_NAMES), apiSettings).optional(),
   errors: z.array(wording).optional(),
-  verify: z.strictObject({ path: pathTemplate }).optional(),
+  verify: z
+    .union([z.strictObject({ path: pathTemplate }), z.literal('token')], 'must be { path: ... }, or token')
+    .optional(),
+  token: shownToken.optional(),
   proxy: proxyAddress.optional(),
   http: z.literal([1, 2], 'must be 1 or 2').optional(),
   tls: z.strictObject({ ca: filePath.optional(), cert: filePath.optional(), key: filePath.optional() }).optional(),
@@ -138,7 +142,8 @@ export function readRequestSettings(found: RequestFields): RequestSettings {
     query: found.query ?? {},
     dropHeaders: found.drop_headers ?? [],
     apis: Object.fromEntries(apis),
-    verifyPath: found.verify?.path ?? null,
+    verifyPath: typeof found.verify === 'object' ? found.verify.path : null,
+    isVerifiedByToken: found.verify === 'token',
     ...(found.proxy === undefined ? {} : { proxy: found.proxy }),
     http: found.http ?? 1,
     ...(found.tls === undefined ? {} : { tls: tlsOf(found.tls) }),

@@ -9,6 +9,8 @@ export interface Provider {
   /** The credential in clear, held in memory only; never logged. Empty where there is none. */
   readonly apiKey: string;
   readonly auth: ProviderAuth;
+  /** `apiKey` is a token that is valid for a while. Absent: it is a key that lasts. */
+  readonly token?: ProviderToken;
   /**
    * What happens to the provider call when the client disconnects: it is cancelled, or read on (within bounds) for its
    * usage.
@@ -23,6 +25,21 @@ export interface Provider {
   readonly timeouts?: ProviderTimeouts;
   /** Absent: requests to it are the usual ones. */
   readonly requests?: RequestSettings;
+}
+
+export interface ProviderToken {
+  /** 0: there is none. */
+  readonly validUntilMs: number;
+  /** From then on the next one is overdue. */
+  readonly overdueFromMs: number;
+}
+
+/** As a configuration has it: a token is obtained later. */
+export const NO_TOKEN: ProviderToken = { validUntilMs: 0, overdueFromMs: 0 };
+
+/** Whether it can be called at all: one that takes a token has one that is still valid. */
+export function isCallable({ token }: Provider, nowMs: number): boolean {
+  return token === undefined || nowMs < token.validUntilMs;
 }
 
 /**
@@ -54,6 +71,8 @@ export interface RequestSettings {
   readonly apis: Readonly<Partial<Record<ApiName, ApiSettings>>>;
   /** Behind the whole base URL: a GET that proves the key and costs nothing; null: the usual list of models. */
   readonly verifyPath: string | null;
+  /** There is no such GET: that a token was obtained has to do. */
+  readonly isVerifiedByToken: boolean;
   /** The address of a proxy, or `none`; absent: what the environment says. */
   readonly proxy?: string;
   /** The version of HTTP; 2 only where it is said. */

@@ -1,9 +1,13 @@
-// Which deployments are in cooldown after a provider's 429, for which organizations and until when. Each process learns
-// this from the refusals that it relays itself.
+// Which deployments an organization may call now: not those in cooldown after a provider's 429, not those at an address
+// that fails (breaker.ts), and not those whose provider has no valid token. Each process learns this from the replies
+// that it relays itself.
 
+import { isCallable } from '../../domain/models/provider.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
+import { type Clock, systemClock } from '../../platform/clock.ts';
 import type { Deployment } from '../catalog/serving-catalog.ts';
-import { Pauses } from './pauses.ts';
+import { Breaker } from './breaker.ts';
+import { Pauses, type PresentPause } from './pauses.ts';
 
 /** A longer Retry-After is cut to this: it may be a mistake, and one request finds out. */
 const COOLDOWN_MAX_MS = 600_000;
@@ -12,7 +16,21 @@ const COOLDOWN_FOR_ALL_MAX_MS = 60_000;
 /** How often another organization is let through meanwhile, to find out whether it is refused as well. */
 const PROBE_EVERY_MS = 2_000;
 
+/** An address that cannot be reached, or answers with 5xx, and with nothing else between. */
+const ADDRESS_FAILS = { failuresMax: 3, withinMs: 10_000, pauseMs: 2_000, pauseMsMax: 30_000 };
+const SERVER_FAILED = 500;
+
+/** A provider's model, or a whole address. */
+export interface PausedModel extends Omit<PresentPause, 'subject'> {
+  /** null: every provider at `origin`. */
+  readonly providerId: string | null;
+  readonly origin: string | null;
+  readonly model: string | null;
+}
+
 export class Cooldowns {
+  private readonly clock: Clock;
+  private readonly addresses = new Breaker(ADDRESS_FAILS);
   private readonly pauses = new Pauses(COOLDOWN_FOR_ALL_MAX_MS, PROBE_EVERY_MS);
 
   /**
@@ -31,16 +49,48 @@ export class Cooldowns {
     this.pauses.begin(subjectOf(deployment), organizationId, Math.min(waitMs, COOLDOWN_MAX_MS), now.monotonicMs);
   }
 
-  /** The deployment has served a request: organizations that were not refused themselves may call it again. */
-  served(deployment: Deployment): void {
-    if (this.pauses.size > 0) this.pauses.lift(subjectOf(deployment));
+  constructor(clock: Clock = systemClock) {
+    this.clock = clock;
+  }
+
+  /** A reply of the deployment has begun. `status` null: it could not be reached. */
+  called(deployment: Deployment, organizationId: string, status: number | null): void {
+    if (status === null || status >= SERVER_FAILED)
+      this.addresses.failed(deployment.origin, organizationId, this.clock.monotonicMs());
+    else this.addresses.answered(deployment.origin, organizationId);
+    // Organizations that were not refused themselves may call it again.
+    if (status !== null && status < 300 && this.pauses.size > 0) this.pauses.lift(subjectOf(deployment));
   }
 
   /**
-   * The deployments that the organization may call now, in their order; when there is none, a refusal with the shortest
-   * wait.
+   * The deployments that the organization may call now, in their order; when there is none, a refusal. What has nowhere
+   * else to go is called at an address that fails: a breaker spares attempts where there is another, and never makes a
+   * request fail.
    */
-  filter(deployments: readonly Deployment[], organizationId: string, nowMs: number): readonly Deployment[] | Refusal {
+  filter<T extends Deployment>(
+    deployments: readonly T[],
+    organizationId: string,
+    nowMs: number,
+  ): readonly T[] | Refusal {
+    const callable = this.withToken(deployments);
+    if (callable.length === 0) return { kind: 'provider_unavailable' };
+    const cool = this.withoutCooldown(callable, organizationId, nowMs);
+    if ('kind' in cool || cool.length === 1) return cool;
+    const reached = cool.filter(({ origin }) => this.addresses.leftMs(origin, organizationId, nowMs) <= 0);
+    return reached.length > 0 ? reached : cool;
+  }
+
+  private withToken<T extends Deployment>(deployments: readonly T[]): readonly T[] {
+    if (deployments.every(({ provider }) => provider.token === undefined)) return deployments;
+    const nowMs = this.clock.nowMs();
+    return deployments.filter(({ provider }) => isCallable(provider, nowMs));
+  }
+
+  private withoutCooldown<T extends Deployment>(
+    deployments: readonly T[],
+    organizationId: string,
+    nowMs: number,
+  ): readonly T[] | Refusal {
     if (this.pauses.size === 0) return deployments;
     let shortestMs = Number.POSITIVE_INFINITY;
     const open = deployments.filter((deployment) => {
@@ -52,9 +102,22 @@ export class Cooldowns {
     return open.length > 0 ? open : { kind: 'upstream_cooldown', retryAfterMs: shortestMs };
   }
 
+  /** The pauses that are not over, of providers' models and of whole addresses. */
+  list(nowMs: number): readonly PausedModel[] {
+    const models = this.pauses.list(nowMs).map(({ subject, ...pause }) => {
+      const [providerId = '', model = ''] = subject.split('\0');
+      return { ...pause, providerId, origin: null, model };
+    });
+    const addresses = this.addresses.list(nowMs).map(({ subject, ...pause }) => {
+      return { ...pause, providerId: null, origin: subject, model: null };
+    });
+    return [...models, ...addresses];
+  }
+
   /** Called from the coarse clock. */
   forgetEnded(nowMs: number): void {
     this.pauses.forgetEnded(nowMs);
+    this.addresses.forgetEnded(nowMs);
   }
 
   get size(): number {

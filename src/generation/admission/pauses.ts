@@ -18,6 +18,12 @@ interface Paused {
   probeFromMs: number;
 }
 
+export interface PresentPause {
+  readonly subject: string;
+  readonly leftMs: number;
+  readonly isForAll: boolean;
+}
+
 export class Pauses {
   private readonly forAllMsMax: number;
   private readonly probeEveryMs: number;
@@ -83,12 +89,29 @@ export class Pauses {
     if (paused !== undefined) paused.forAllUntilMs = 0;
   }
 
+  /** The subject has served a request of this organization: its own pause ends as well. */
+  end(subject: string, organizationId: string): void {
+    this.ownUntilMs.delete(ownKeyOf(subject, organizationId));
+    const paused = this.bySubject.get(subject);
+    if (paused === undefined) return;
+    paused.forAllUntilMs = 0;
+    if (paused.organizationId === organizationId) paused.untilMs = 0;
+  }
+
   /** Called from the coarse clock. */
   forgetEnded(nowMs: number): void {
     for (const [key, untilMs] of this.ownUntilMs) if (untilMs <= nowMs) this.ownUntilMs.delete(key);
     for (const [subject, { untilMs, forAllUntilMs }] of this.bySubject) {
       if (untilMs <= nowMs && forAllUntilMs <= nowMs) this.bySubject.delete(subject);
     }
+  }
+
+  /** The pauses that are not over: of each subject the longest of an organization's own, or that for all. */
+  list(nowMs: number): readonly PresentPause[] {
+    return [...this.bySubject].flatMap(([subject, { untilMs, forAllUntilMs }]) => [
+      ...(untilMs > nowMs ? [{ subject, leftMs: untilMs - nowMs, isForAll: false }] : []),
+      ...(forAllUntilMs > nowMs ? [{ subject, leftMs: forAllUntilMs - nowMs, isForAll: true }] : []),
+    ]);
   }
 
   /** Counts ended pauses too, until they are forgotten. */

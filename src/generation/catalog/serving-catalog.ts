@@ -12,6 +12,8 @@ import { type WorstPrice, worstOf } from './worst-price.ts';
 /** One provider's deployment of a model on one API, ready to be called. */
 export interface Deployment {
   readonly provider: Provider;
+  /** Of the provider's address. */
+  readonly origin: string;
   readonly providerModel: string;
   /** The JSON string, quotes included, that replaces the client's `model` value. */
   readonly modelJson: Buffer;
@@ -95,6 +97,7 @@ function prepareModel(model: Model): ServedModel {
 function prepareDeployment({ provider, providerModel, price, streamUsage, via }: ServedBy, api: ApiName): Deployment {
   return {
     provider,
+    origin: new URL(provider.baseUrl).origin,
     providerModel,
     modelJson: jsonModelId(providerModel),
     insteadOfModel: membersInsteadOfModel(provider.requests?.apis[api]?.insteadOfModel, providerModel),

@@ -15,7 +15,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import type { MetricsRegistry } from '../../platform/metrics.ts';
 import { postRequest } from '../../platform/post-request.ts';
-import { Breaker } from '../routing/breaker.ts';
+import { Breaker } from '../admission/breaker.ts';
 
 const REMEMBERED_BYTES_MAX = 16_777_216;
 /** Of a verdict without hits: its key, and what a map has for an entry. */
@@ -41,11 +41,18 @@ export interface ExternalAnswer {
   readonly isRefused: boolean;
 }
 
+const DETECTOR_FAILS = {
+  failuresMax: 5,
+  withinMs: Number.POSITIVE_INFINITY,
+  pauseMs: 10_000,
+  pauseMsMax: 10_000,
+} as const;
+
 type Hits = readonly ExternalHit[];
 
 export class ExternalDetectors {
   private readonly parts: ExternalParts;
-  private readonly breaker = new Breaker();
+  private readonly breaker = new Breaker(DETECTOR_FAILS);
   private readonly key = randomBytes(32);
   /** The oldest is first. */
   private readonly remembered = new Map<string, Hits>();

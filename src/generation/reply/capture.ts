@@ -22,6 +22,8 @@ export class CapturedReply {
   /** The provider's status; 0 before the head. */
   status = 0;
   isStream = false;
+  /** How it is compressed, against our wish: nothing in it can be read. null: it is not. */
+  encoding: string | null = null;
   readonly bytes = new CaptureBuffer();
   watch: ReplyWatch | null = null;
   /** null: the provider keeps nothing of the reply. */
@@ -48,8 +50,10 @@ export class Capture extends ReplyStage {
     const { reply } = this;
     if (reply.state === 'waiting') reply.state = 'relaying';
     reply.status = status;
-    reply.isStream = isEventStream(headers);
-    if (status < 300) this.watchReply();
+    reply.encoding = encodingOf(headers);
+    // The bytes of a compressed stream are no events.
+    reply.isStream = isEventStream(headers) && reply.encoding === null;
+    if (status < 300 && reply.encoding === null) this.watchReply();
     this.next.onReplyStart(status, headers);
   }
 
@@ -92,4 +96,13 @@ export class Capture extends ReplyStage {
 
 export function isEventStream(headers: ReplyHeaders): boolean {
   return replyHeader(headers, 'content-type')?.startsWith('text/event-stream') ?? false;
+}
+
+const ENCODING = /^[a-z0-9-]{1,20}$/;
+
+/** A name that is none is called `unknown`, since it goes into the record. */
+function encodingOf(headers: ReplyHeaders): string | null {
+  const encoding = replyHeader(headers, 'content-encoding')?.trim().toLowerCase() ?? '';
+  if (encoding === '' || encoding === 'identity') return null;
+  return ENCODING.test(encoding) ? encoding : 'unknown';
 }

@@ -65,6 +65,7 @@ export class Failover extends ReplyStage {
     const { params, context } = this.parts;
     const { deployment } = this;
     if (isFailure(status)) this.report('status', status);
+    context.cooldowns.called(deployment, params.organizationId, status);
     beginCooldown(status, headers, { deployment, organizationId: params.organizationId }, context);
     if (FAILOVER_STATUSES.has(status) && this.moveOn()) {
       // A provider does not bill what it refused. The rest of the refusal is read, so that the connection is kept.
@@ -72,7 +73,6 @@ export class Failover extends ReplyStage {
       this.attempt();
       return;
     }
-    if (status < 300) context.cooldowns.served(deployment);
     this.next.onReplyStart(status, headers);
   }
 
@@ -87,7 +87,10 @@ export class Failover extends ReplyStage {
 
   override onReplyFault(fault: UpstreamFault): void {
     // Any other fault may come behind a reply that is complete: the relay tells.
-    if (fault === 'connect_failed') this.report(fault, null);
+    if (fault === 'connect_failed') {
+      this.report(fault, null);
+      this.parts.context.cooldowns.called(this.deployment, this.parts.params.organizationId, null);
+    }
     try {
       if (fault === 'connect_failed' && this.moveOn()) this.attempt();
       else this.next.onReplyFault(fault);

@@ -40,7 +40,8 @@ function settleReply(end: ReplyEnd, parts: SettleParts, owner: ExecutionOwner): 
   const { reply, params, workers } = parts;
   const { dialect, exchange } = params;
   const how = end !== 'clean' && end !== 'client_left' ? 'cut' : exchange.closed ? 'client_left' : 'clean';
-  const report = reply.status >= 300 ? NO_USAGE : reportOf(how, parts);
+  const report =
+    reply.status >= 300 ? NO_USAGE : reply.encoding === null ? reportOf(how, parts) : unreadable(reply.encoding);
   const outcome = outcomeOfReply({
     providerStatus: reply.status,
     how,
@@ -50,11 +51,17 @@ function settleReply(end: ReplyEnd, parts: SettleParts, owner: ExecutionOwner): 
     isBlocked: reply.blocked !== null,
   });
   if (OUTCOME_MATRIX[outcome].chargeRule === 'nothing') record(outcome, NO_USAGE, how, parts, owner);
-  else if (report.usage !== null || !isCountable(dialect.api)) record(outcome, report, how, parts, owner);
+  else if (report.usage !== null || reply.encoding !== null || !isCountable(dialect.api))
+    record(outcome, report, how, parts, owner);
   else
     countUsage(countParams(dialect.api, parts), workers, report)
       .then((measured) => record(outcome, measured, how, parts, owner))
       .catch((fault: unknown) => owner.onUnrecorded(fault));
+}
+
+/** What cannot be read is relayed and not charged: that is an alarm. */
+function unreadable(encoding: string): MeasuredUsage {
+  return { ...NO_USAGE, distrust: `usage_unreadable: the reply is compressed (${encoding})` };
 }
 
 function reportOf(how: HowItEnded, { reply, params: { dialect, read, execution } }: SettleParts): MeasuredUsage {

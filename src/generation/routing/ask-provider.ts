@@ -90,6 +90,8 @@ class WholeReply implements ReplyHandler {
   onReplyStart(status: number, headers: ReplyHeaders): void {
     this.status = status;
     if (isFailure(status)) this.report('status');
+    const { deployment, organizationId } = this.params;
+    this.through.cooldowns.called(deployment, organizationId, status);
     beginCooldown(status, headers, this.params, this.through);
   }
 
@@ -121,6 +123,8 @@ class WholeReply implements ReplyHandler {
 
   onReplyFault(fault: UpstreamFault): void {
     this.report(fault);
+    if (fault === 'connect_failed')
+      this.through.cooldowns.called(this.params.deployment, this.params.organizationId, null);
     this.end('error');
   }
 

@@ -13,11 +13,11 @@ import type { ClassifierCall } from '../../domain/routing/model-route.ts';
 import type { RoutingPolicy } from '../../domain/routing/routing-policy.ts';
 import { rateUsage } from '../../domain/settlement/rate-usage.ts';
 import { NO_COUNTS } from '../../domain/usage/usage.ts';
+import { Breaker } from '../admission/breaker.ts';
 import type { ClassifierDeployment, ServingCatalog } from '../catalog/serving-catalog.ts';
 import { chatCompletions } from '../dialects/chat-completions.ts';
 import { systemone } from '../dialects/systemone.ts';
 import { askProvider, type ProviderPath } from './ask-provider.ts';
-import { Breaker } from './breaker.ts';
 
 /**
  * `answered`, or why there is no answer. `refused`: the provider refused this request (4xx). `uncallable`: no provider
@@ -67,9 +67,17 @@ type ClassifierReply =
   | 'error'
   | 'refused';
 
+/** Five in a row, however far apart: every turn would wait for its deadline. */
+const CLASSIFIER_FAILS = {
+  failuresMax: 5,
+  withinMs: Number.POSITIVE_INFINITY,
+  pauseMs: 10_000,
+  pauseMsMax: 10_000,
+};
+
 export class Classifier {
   private readonly parts: ClassifierParts;
-  private readonly breaker = new Breaker();
+  private readonly breaker = new Breaker(CLASSIFIER_FAILS);
 
   constructor(parts: ClassifierParts) {
     this.parts = parts;

@@ -71,8 +71,12 @@ export class UndiciOrigin implements ProviderOrigin, ExchangeOwner {
   }
 
   private takeFree(nowMs: number, onNewConnection: boolean): Lendable {
-    const kept = onNewConnection ? undefined : this.free.pop();
-    if (kept !== undefined) return kept;
+    while (!onNewConnection) {
+      const kept = this.free.pop();
+      if (kept === undefined) break;
+      if (nowMs - kept.sinceMs < LENT_MS_MAX) return kept;
+      this.end(kept.dispatcher);
+    }
     return this.made(
       new Client(this.origin, { ...LIMITS, allowH2: false, connect: this.connectOptions(), pipelining: 1 }),
       nowMs,
@@ -100,7 +104,15 @@ export class UndiciOrigin implements ProviderOrigin, ExchangeOwner {
         connectTimeout: this.timeouts.connectMs,
         requestTls: this.tls(),
       });
-    return new ProxyAgent({ ...options, uri: proxy, proxyTunnel: true, requestTls: { ...this.tls(), allowH2 } });
+    // Its name is looked up as those of providers are.
+    const proxyTls = { lookup: this.params.names.lookup, timeout: this.timeouts.connectMs };
+    return new ProxyAgent({
+      ...options,
+      uri: proxy,
+      proxyTunnel: true,
+      proxyTls,
+      requestTls: { ...this.tls(), allowH2 },
+    });
   }
 
   private connectOptions(): object {

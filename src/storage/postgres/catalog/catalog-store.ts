@@ -5,12 +5,13 @@ import { type RequestFields, readRequestSettings } from '../../../domain/configu
 import type { ApiName, ModelKind } from '../../../domain/models/apis.ts';
 import type { Catalog, Model, ServedBy, StreamUsage } from '../../../domain/models/catalog.ts';
 import type { Price } from '../../../domain/models/price.ts';
-import type { Provider, ProviderTimeouts } from '../../../domain/models/provider.ts';
+import { NO_TOKEN, type Provider, type ProviderTimeouts } from '../../../domain/models/provider.ts';
 import { type PicoUsd, picoUsd } from '../../../domain/money/pico-usd.ts';
 import type { RoutingTable } from '../../../domain/routing/routing-table.ts';
 import type { Postgres } from '../pool.ts';
 import { loadRoutingTable } from '../routing/policies.ts';
 import { createSecretBox, type SecretBox } from '../secret-box.ts';
+import { MADE_FROM, tokenSecretName } from './provider-tokens.ts';
 
 interface ProviderRow {
   readonly id: string;
@@ -21,6 +22,10 @@ interface ProviderRow {
   readonly timeouts: ProviderTimeouts | null;
   readonly stored_objects: 'shared' | null;
   readonly requests: RequestFields | null;
+  /** The present token of a provider that takes one; null: there is none. */
+  readonly token_sealed: Buffer | null;
+  readonly obtained_at_ms: number | null;
+  readonly expires_at_ms: number | null;
 }
 
 interface DeploymentRow {
@@ -82,7 +87,10 @@ export async function loadCatalog(postgres: Postgres, masterKey: Buffer): Promis
     await client.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY');
     const version = await client.query<{ version: string }>('SELECT version FROM catalog_version');
     const providers = await client.query<ProviderRow>(
-      'SELECT id, base_url, api_key_sealed, auth, on_disconnect, timeouts, stored_objects, requests FROM providers',
+      `SELECT p.id, base_url, api_key_sealed, auth, on_disconnect, timeouts, stored_objects, requests, t.token_sealed,
+              (extract(epoch FROM t.obtained_at) * 1000)::double precision AS obtained_at_ms,
+              (extract(epoch FROM t.expires_at) * 1000)::double precision AS expires_at_ms
+         FROM providers p LEFT JOIN provider_tokens t ON t.provider_id = p.id AND t.made_from = ${MADE_FROM}`,
     );
     const models = await client.query<ModelRow>(MODELS);
     const providersById = new Map(providers.rows.map((row) => [row.id, toProvider(row, box)]));
@@ -117,13 +125,28 @@ function toProvider(row: ProviderRow, box: SecretBox): Provider {
   return {
     id: row.id,
     baseUrl: row.base_url,
-    apiKey: box.open(row.api_key_sealed, providerSecretName(row.id)),
+    ...(row.requests?.token === undefined
+      ? { apiKey: box.open(row.api_key_sealed, providerSecretName(row.id)) }
+      : tokenOf(row, box)),
     auth: row.auth,
     onDisconnect: row.on_disconnect,
     ...(row.stored_objects === null ? {} : { storedObjects: row.stored_objects }),
     ...(row.timeouts === null ? {} : { timeouts: row.timeouts }),
     ...(row.requests === null ? {} : { requests: readRequestSettings(row.requests) }),
   };
+}
+
+/** Of the token's life, that is left when it has not been renewed in time. */
+const OVERDUE_SHARE = 0.1;
+
+/** The secret that tokens are obtained with is opened by jobs alone. */
+function tokenOf(
+  { id, token_sealed: sealed, obtained_at_ms: sinceMs, expires_at_ms: untilMs }: ProviderRow,
+  box: SecretBox,
+): Pick<Provider, 'apiKey' | 'token'> {
+  if (sealed === null || sinceMs === null || untilMs === null) return { apiKey: '', token: NO_TOKEN };
+  const overdueFromMs = untilMs - (untilMs - sinceMs) * OVERDUE_SHARE;
+  return { apiKey: box.open(sealed, tokenSecretName(id)), token: { validUntilMs: untilMs, overdueFromMs } };
 }
 
 /** The name to which a provider's sealed key is bound. */

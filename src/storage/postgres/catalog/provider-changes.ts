@@ -1,5 +1,6 @@
 // Writes and removes providers. Each function runs inside changeCatalog (change-catalog.ts).
 
+import { isDeepStrictEqual } from 'node:util';
 import type { ProviderChange } from '../../../domain/configuration/configuration.ts';
 import type { Provider } from '../../../domain/models/provider.ts';
 import type { Refused } from '../../../domain/refusals/refused.ts';
@@ -14,12 +15,12 @@ export async function putProvider(
   provider: ProviderChange,
 ): Promise<Refused | null> {
   const { rows } = await client.query<StoredProvider>(
-    'SELECT base_url, api_key_sealed, auth FROM providers WHERE id = $1',
+    "SELECT base_url, api_key_sealed, auth, requests->'token' AS token FROM providers WHERE id = $1",
     [provider.id],
   );
   const stored = rows[0];
   const problem = keptKeyProblem(provider, stored);
-  if (problem !== null) return invalid('apiKey', problem);
+  if (problem !== null) return invalid(provider.requests?.token === undefined ? 'apiKey' : 'token', problem);
   await client.query(
     `INSERT INTO providers AS p (id, base_url, api_key_sealed, auth, on_disconnect, timeouts, stored_objects, requests)
       VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
@@ -45,19 +46,33 @@ interface StoredProvider extends Record<string, unknown> {
   readonly base_url: string;
   readonly api_key_sealed: Buffer;
   readonly auth: Provider['auth'];
+  /** null: it takes a key. */
+  readonly token: object | null;
 }
 
-/** A stored key goes to the address that it was given for: whoever may change the address does not get to read it. */
-function keptKeyProblem({ auth, apiKey, baseUrl }: ProviderChange, stored: StoredProvider | undefined): string | null {
-  if (apiKey !== null || auth === 'none') return null;
+/**
+ * A stored key goes to the address that it was given for, and the secret of a token to that of its settings: whoever
+ * may change them does not get to read it.
+ */
+function keptKeyProblem(provider: ProviderChange, stored: StoredProvider | undefined): string | null {
+  const { auth, baseUrl, requests } = provider;
+  if (secretOf(provider) !== null || auth === 'none') return null;
   if (stored === undefined || stored.auth === 'none') return 'is needed: none is stored';
+  if (!isDeepStrictEqual(requests?.token ?? null, stored.token))
+    return `is needed: the stored one is for ${stored.token === null ? 'no token' : 'another account'}`;
   const isSameAddress = new URL(baseUrl).origin === new URL(stored.base_url).origin;
   return isSameAddress ? null : 'is needed: the stored one is for another address';
 }
 
+/** The key, or what tokens are obtained with, which is stored in its place. null: the stored one stays. */
+function secretOf({ apiKey, tokenSecret }: ProviderChange): string | null {
+  return tokenSecret === undefined ? apiKey : tokenSecret;
+}
+
 /** Sealing the same key again gives other bytes, so an unchanged key keeps its sealed form. */
-function sealKey(box: SecretBox, { id, auth, apiKey }: ProviderChange, stored: Buffer | null): Buffer {
-  const key = auth === 'none' ? '' : apiKey;
+function sealKey(box: SecretBox, provider: ProviderChange, stored: Buffer | null): Buffer {
+  const { id, auth } = provider;
+  const key = auth === 'none' ? '' : secretOf(provider);
   if (stored !== null && (key === null || opensTo(box, stored, id, key))) return stored;
   return box.seal(key ?? '', providerSecretName(id));
 }

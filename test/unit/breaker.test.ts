@@ -3,16 +3,18 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Breaker } from '../../src/generation/routing/breaker.ts';
+import { Breaker } from '../../src/generation/admission/breaker.ts';
 
 const PAUSE_MS = 10_000;
+/** As the classifier has them. */
+const RULES = { failuresMax: 5, withinMs: Number.POSITIVE_INFINITY, pauseMs: PAUSE_MS, pauseMsMax: PAUSE_MS };
 
 function fail(breaker: Breaker, organization: string, times: number, nowMs: number): void {
   for (let failure = 0; failure < times; failure += 1) breaker.failed('judge', organization, nowMs);
 }
 
 test('opens for an organization after five failures of its own in a row, for one classifier alone', () => {
-  const breaker = new Breaker();
+  const breaker = new Breaker(RULES);
   fail(breaker, 'acme', 4, 0);
   assert.ok(breaker.admits('judge', 'acme', 0));
   breaker.answered('judge', 'acme');
@@ -25,7 +27,7 @@ test('opens for an organization after five failures of its own in a row, for one
 });
 
 test('stays closed for everybody else, however often one organization’s questions fail', () => {
-  const breaker = new Breaker();
+  const breaker = new Breaker(RULES);
   for (let round = 0; round < 20; round += 1) fail(breaker, 'acme', 5, round * 1_000);
   assert.ok(breaker.admits('judge', 'other', 20_000));
   // Failures of others that are fewer than a row do not open it for all either.
@@ -36,7 +38,7 @@ test('stays closed for everybody else, however often one organization’s questi
 test(
   'opens for all when a second organization’s row is full while the first one waits, and closes with ' + 'the pause',
   () => {
-    const breaker = new Breaker();
+    const breaker = new Breaker(RULES);
     fail(breaker, 'acme', 5, 0);
     fail(breaker, 'other', 5, 3_000);
     assert.ok(!breaker.admits('judge', 'third', 3_000 + PAUSE_MS - 1));
@@ -45,14 +47,14 @@ test(
 );
 
 test('opens for each alone where the second fails after the first has waited', () => {
-  const breaker = new Breaker();
+  const breaker = new Breaker(RULES);
   fail(breaker, 'acme', 5, 0);
   fail(breaker, 'other', 5, PAUSE_MS);
   assert.ok(breaker.admits('judge', 'third', PAUSE_MS));
 });
 
 test('after a pause one caller of the organization finds out, and its others wait for it', () => {
-  const breaker = new Breaker();
+  const breaker = new Breaker(RULES);
   fail(breaker, 'acme', 5, 0);
   assert.ok(breaker.admits('judge', 'acme', PAUSE_MS));
   assert.ok(!breaker.admits('judge', 'acme', PAUSE_MS));

@@ -1,0 +1,130 @@
+// Obtains the tokens of providers that take one in the place of a key, and the next one ahead of each one's end. One
+// process of an installation is at a token at a time; gateways hear of it and never wait for one.
+
+import type { TokenSecret } from '../../src/domain/configuration/token-schema.ts';
+import type { Clock } from '../../src/platform/clock.ts';
+import type { Log } from '../../src/platform/log.ts';
+import type { Counter, MetricsRegistry } from '../../src/platform/metrics.ts';
+import { providerSecretName } from '../../src/storage/postgres/catalog/catalog-store.ts';
+import {
+  claimDueTokens,
+  type DueToken,
+  keepToken,
+  tokenFailed,
+  tokenSecretName,
+} from '../../src/storage/postgres/catalog/provider-tokens.ts';
+import type { Postgres } from '../../src/storage/postgres/pool.ts';
+import { createSecretBox, type SecretBox } from '../../src/storage/postgres/secret-box.ts';
+import type { ProxySettings } from '../../src/upstream/proxy-of.ts';
+import { readTlsFiles } from '../../src/upstream/tls-files.ts';
+import { obtainToken, type TokenAnswer } from '../../src/upstream/tokens/obtain-token.ts';
+import { formPoster } from '../../src/upstream/tokens/post-form.ts';
+import { Backoff } from '../shipping/backoff.ts';
+import { StoppableSleep } from '../shipping/stoppable-sleep.ts';
+
+const POLL_MS = 1_000;
+/** Of a token's life, after which it is renewed. */
+const RENEWED_AT = 0.8;
+const RETRY_SECONDS = 5;
+const RETRY_SECONDS_MAX = 300;
+
+export interface TokenRenewerParts {
+  readonly postgres: Postgres;
+  readonly masterKey: Buffer;
+  readonly proxies: ProxySettings;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly metrics: MetricsRegistry;
+}
+
+export class TokenRenewer {
+  readonly #parts: TokenRenewerParts;
+  readonly #box: SecretBox;
+  readonly #renewals: Counter<readonly ['provider', 'result']>;
+  readonly #sleep = new StoppableSleep();
+  readonly #underWay = new Set<Promise<void>>();
+  #stopping = false;
+  #loop: Promise<void> | null = null;
+
+  constructor(parts: TokenRenewerParts) {
+    this.#parts = parts;
+    this.#box = createSecretBox(parts.masterKey);
+    this.#renewals = parts.metrics.counter(
+      'tollgate_provider_token_renewals_total',
+      'Tokens of providers that were to be obtained, by result; `failed` rising is an alarm.',
+      ['provider', 'result'],
+    );
+  }
+
+  start(): void {
+    this.#loop ??= this.#run();
+  }
+
+  /** Waits for attempts under way, which are bounded. */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    this.#sleep.stop();
+    await this.#loop;
+    await Promise.all(this.#underWay);
+  }
+
+  async #run(): Promise<void> {
+    const backoff = new Backoff({ name: 'looking for tokens that are due', log: this.#parts.log });
+    while (!this.#stopping) {
+      let waitMs = POLL_MS;
+      try {
+        for (const due of await claimDueTokens(this.#parts.postgres)) {
+          const attempt = this.#attempt(due).finally(() => this.#underWay.delete(attempt));
+          this.#underWay.add(attempt);
+        }
+        backoff.succeeded();
+      } catch (error) {
+        waitMs = backoff.failed(error);
+      }
+      if (!this.#stopping) await this.#sleep.forMs(waitMs);
+    }
+  }
+
+  async #attempt(due: DueToken): Promise<void> {
+    const { log, postgres } = this.#parts;
+    const provider = due.providerId;
+    try {
+      const answer = await this.#obtain(due);
+      this.#renewals.labels(provider, answer.ok ? 'obtained' : 'failed').increment();
+      if (!answer.ok) {
+        await this.#fail(due, answer.reason);
+        return;
+      }
+      const { token, lifeSeconds } = answer;
+      const sealed = this.#box.seal(token, tokenSecretName(provider));
+      await keepToken(postgres, due, { sealed, lifeSeconds, renewAfterSeconds: lifeSeconds * RENEWED_AT });
+      if (due.failures > 0) log.info({ provider, failures: due.failures }, 'a token of a provider was obtained again');
+    } catch (error) {
+      // The claim expires, and it is tried again.
+      log.warn({ err: error, provider }, 'how an attempt to obtain a token went could not be recorded');
+    }
+  }
+
+  async #obtain({ providerId, settings, secretSealed, proxy, tls }: DueToken): Promise<TokenAnswer> {
+    let secret: TokenSecret;
+    try {
+      secret = JSON.parse(this.#box.open(secretSealed, providerSecretName(providerId))) as TokenSecret;
+    } catch (error) {
+      // A message of JSON.parse would quote the secret.
+      return { ok: false, reason: error instanceof SyntaxError ? 'the stored secret is damaged' : String(error) };
+    }
+    const post = formPoster({ proxy, proxies: this.#parts.proxies, tls: readTlsFiles(providerId, tls ?? {}) });
+    return obtainToken({ settings, secret, clock: this.#parts.clock, post });
+  }
+
+  async #fail(due: DueToken, failure: string): Promise<void> {
+    const { log, postgres } = this.#parts;
+    const retryAfterSeconds = Math.min(RETRY_SECONDS_MAX, RETRY_SECONDS * 2 ** due.failures);
+    const leftSeconds = Math.round(await tokenFailed(postgres, due, { failure, retryAfterSeconds }));
+    if (due.failures > 0) return;
+    log.error(
+      { provider: due.providerId, reason: failure, present_token_seconds: leftSeconds },
+      'a token for a provider could not be obtained; the present one serves until its end, if there is one',
+    );
+  }
+}

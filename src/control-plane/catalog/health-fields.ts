@@ -1,0 +1,94 @@
+// How the health of a provider is shown: to clients without what is the operator's matter, to platform administrators
+// whole.
+
+import { z } from 'zod';
+import { type ProviderFailure, type ProviderHealth, statusOf } from '../../domain/models/provider-health.ts';
+
+/** How all gateway processes together find a provider; they tell each other every few seconds. */
+export type HealthOf = (providerId: string) => ProviderHealth;
+
+const PUBLIC_FAILURES = [
+  'connect',
+  'no_reply',
+  'timeout',
+  'cut',
+  'rate_limited',
+  'server_error',
+  'unavailable',
+] as const;
+const FAILURES = ['connect', 'no_reply', 'timeout', 'cut', 'rate_limited', 'server_error', 'key_refused'] as const;
+
+const status = z.enum(['ok', 'failing', 'unknown']).meta({
+  description: 'By what came last of its calls, a success or a failure. A request that is wrong in itself is neither.',
+});
+const common = {
+  status,
+  last_success_at: z.iso.datetime().nullable(),
+  last_failure_at: z.iso.datetime().nullable(),
+  latency_ms: z.int().nullable().meta({ description: 'From the call to the first byte of the reply, of late.' }),
+};
+
+export const publicHealth = z
+  .object({
+    ...common,
+    last_failure: z.enum(PUBLIC_FAILURES).nullable(),
+    paused_until: z.iso.datetime().nullable().meta({
+      description: 'Until then all requests pass over it, or over some of its models.',
+    }),
+  })
+  .meta({ id: 'ProviderHealth', description: 'Of a few seconds ago, over all gateway processes.' });
+
+export const wholeHealth = z
+  .object({
+    ...common,
+    last_failure: z.enum(FAILURES).nullable(),
+    last_failure_status: z.int().nullable().meta({ description: 'Of its reply; null: there was none.' }),
+    pauses: z.array(
+      z.object({
+        model: z.string().nullable().meta({ description: 'By its name at the provider; null: the whole address.' }),
+        until: z.iso.datetime(),
+        for_all: z.boolean().meta({ description: 'False: for the organizations that met the trouble.' }),
+      }),
+    ),
+  })
+  .meta({ id: 'CatalogProviderHealth', description: 'Of a few seconds ago, over all gateway processes.' });
+
+export function showPublicHealth(health: ProviderHealth, nowMs: number): z.output<typeof publicHealth> {
+  const forAll = health.pauses.filter(({ isForAll, untilMs }) => isForAll && untilMs > nowMs);
+  const untilMs = forAll.length === 0 ? null : Math.max(...forAll.map((pause) => pause.untilMs));
+  return { ...showCommon(health), last_failure: publicFailure(health.lastFailure), paused_until: timeOf(untilMs) };
+}
+
+/** That the service's key is refused is the operator's matter. */
+function publicFailure(failure: ProviderFailure | null): (typeof PUBLIC_FAILURES)[number] | null {
+  return failure === 'key_refused' ? 'unavailable' : failure;
+}
+
+export function showWholeHealth(health: ProviderHealth, nowMs: number): z.output<typeof wholeHealth> {
+  return {
+    ...showCommon(health),
+    last_failure: health.lastFailure,
+    last_failure_status: health.lastFailureStatus,
+    pauses: health.pauses
+      .filter(({ untilMs }) => untilMs > nowMs)
+      .map(({ model, untilMs, isForAll }) => ({
+        model,
+        until: new Date(untilMs).toISOString(),
+        for_all: isForAll,
+      })),
+  };
+}
+
+function showCommon(health: ProviderHealth) {
+  const { lastSuccessAtMs, lastFailureAtMs, latencyMs } = health;
+  return {
+    status: statusOf(health),
+    last_success_at: timeOf(lastSuccessAtMs),
+    last_failure_at: timeOf(lastFailureAtMs),
+    latency_ms: latencyMs === null ? null : Math.round(latencyMs),
+  };
+}
+
+function timeOf(atMs: number | null): string | null {
+  return atMs === null ? null : new Date(atMs).toISOString();
+}

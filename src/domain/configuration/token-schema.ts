@@ -1,0 +1,169 @@
+// What a provider's configuration says in the place of a key: an account with which tokens are obtained that are valid
+// for some hours. Its secret is kept apart, sealed as a key is.
+
+import { createPrivateKey } from 'node:crypto';
+import { z } from 'zod';
+
+const visible = z.string().regex(/^[\x21-\x7e]{1,1000}$/, 'must be visible ASCII characters without spaces');
+const GOOGLE_SCOPE = 'https://www.googleapis.com/auth/cloud-platform';
+const ENTRA_SCOPE = 'https://cognitiveservices.azure.com/.default';
+const ENTRA_AUTHORITY = 'https://login.microsoftonline.com';
+const GOOGLE_TOKEN_ADDRESS = 'https://oauth2.googleapis.com/token';
+
+/** Secrets go over it: encrypted, unless it is on this machine. */
+function isTokenAddress(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, hostname, username, search, hash } = new URL(text);
+  const isLocal = hostname === 'localhost' || hostname === '127.0.0.1' || hostname === '[::1]';
+  return (protocol === 'https:' || (protocol === 'http:' && isLocal)) && username + search + hash === '';
+}
+
+const address = z
+  .string()
+  .refine(isTokenAddress, 'must be an https:// address')
+  .transform((text) => text.replace(/\/+$/, ''));
+const segment = z.string().regex(/^[A-Za-z0-9._-]{1,200}$/, 'must be letters, digits, ".", "_" or "-"');
+
+const shown = {
+  google: { account: visible, scope: visible.default(GOOGLE_SCOPE) },
+  entra: {
+    tenant: segment,
+    client_id: visible,
+    scope: visible.default(ENTRA_SCOPE),
+    authority: address.default(ENTRA_AUTHORITY),
+  },
+  aws: { access_key_id: visible, region: segment },
+};
+
+/** As it is stored and shown: without the secret. */
+export const shownToken = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.literal('google'), ...shown.google }),
+  z.strictObject({ kind: z.literal('entra'), ...shown.entra }),
+  z.strictObject({ kind: z.literal('aws'), ...shown.aws }),
+]);
+
+/** What is public of the account that tokens are obtained with. */
+export type TokenFields = z.output<typeof shownToken>;
+
+/** The secrets, in the form in which they are sealed, as JSON. */
+export type TokenSecret =
+  | {
+      readonly kind: 'google';
+      readonly client_email: string;
+      readonly private_key: string;
+      readonly private_key_id?: string;
+      readonly token_uri: string;
+    }
+  | { readonly kind: 'entra'; readonly client_secret: string }
+  | { readonly kind: 'aws'; readonly secret_access_key: string; readonly session_token?: string };
+
+export interface GivenToken {
+  readonly settings: TokenFields;
+  /** null: the stored one stays. */
+  readonly secret: TokenSecret | null;
+}
+
+const serviceAccount = z.object({
+  type: z.literal('service_account'),
+  client_email: visible,
+  private_key: z.string().refine(isPrivateKey),
+  private_key_id: visible.optional(),
+  token_uri: z.string().refine(isTokenAddress).default(GOOGLE_TOKEN_ADDRESS),
+});
+
+function isPrivateKey(pem: string): boolean {
+  try {
+    return createPrivateKey(pem).asymmetricKeyType === 'rsa';
+  } catch {
+    return false;
+  }
+}
+
+const credentials = z.union([z.string(), z.record(z.string(), z.unknown())]).transform((given, context) => {
+  const { data } = serviceAccount.safeParse(typeof given === 'string' ? parseJson(given) : given);
+  if (data !== undefined) return data;
+  // The text itself is a secret, so nothing of it is in the message.
+  context.issues.push({
+    code: 'custom',
+    message: "must be the JSON of a service account's key, with its RSA private_key",
+    input: null,
+  });
+  return z.NEVER;
+});
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+const givenGoogle = z
+  .strictObject({
+    kind: z.literal('google'),
+    ...shown.google,
+    account: visible.optional(),
+    credentials: credentials.optional(),
+  })
+  .transform(({ credentials: key, account, ...others }, context): GivenToken => {
+    const name = key?.client_email ?? account;
+    const isOther = key !== undefined && account !== undefined && account !== key.client_email;
+    if (name === undefined || isOther) {
+      const message = isOther ? 'is not the account of credentials' : 'is missing';
+      context.issues.push({ code: 'custom', path: [isOther ? 'account' : 'credentials'], message, input: null });
+      return z.NEVER;
+    }
+    const secret = key === undefined ? null : secretOfGoogle(key);
+    return { settings: { ...others, account: name }, secret };
+  });
+
+function secretOfGoogle(key: z.output<typeof serviceAccount>): TokenSecret {
+  const { client_email, private_key, private_key_id, token_uri } = key;
+  return {
+    kind: 'google',
+    client_email,
+    private_key,
+    ...(private_key_id === undefined ? {} : { private_key_id }),
+    token_uri,
+  };
+}
+
+const givenEntra = z
+  .strictObject({ kind: z.literal('entra'), ...shown.entra, client_secret: visible.optional() })
+  .transform(
+    ({ client_secret, ...settings }): GivenToken => ({
+      settings,
+      secret: client_secret === undefined ? null : { kind: 'entra', client_secret },
+    }),
+  );
+
+const givenAws = z
+  .strictObject({
+    kind: z.literal('aws'),
+    ...shown.aws,
+    secret_access_key: visible.optional(),
+    session_token: z
+      .string()
+      .regex(/^[\x21-\x7e]{1,4096}$/)
+      .optional(),
+  })
+  .transform(
+    ({ secret_access_key, session_token, ...settings }): GivenToken => ({
+      settings,
+      secret:
+        secret_access_key === undefined
+          ? null
+          : { kind: 'aws', secret_access_key, ...(session_token === undefined ? {} : { session_token }) },
+    }),
+  );
+
+/** As a file or a request says it, with its secret or without. */
+export const givenToken = z.discriminatedUnion('kind', [givenGoogle, givenEntra, givenAws]);
+
+/** Which member of `token` is the secret, for a message. */
+export const SECRET_MEMBER = {
+  google: 'credentials',
+  entra: 'client_secret',
+  aws: 'secret_access_key',
+} as const satisfies Record<TokenFields['kind'], string>;

@@ -1,0 +1,75 @@
+// POSTs a form to where tokens are obtained, by undici, with the proxies and authorities that calls to providers have.
+
+import { systemClock } from '../../platform/clock.ts';
+import { NameLookups } from '../http1/name-lookups.ts';
+import { UPSTREAM_TIMEOUTS } from '../origin.ts';
+import { type ProxySettings, proxyOf } from '../proxy-of.ts';
+import type { TlsOptions } from '../tls-files.ts';
+import { UndiciOrigin } from '../undici/undici-origin.ts';
+import { reasonOfFault } from '../verify-provider.ts';
+import type { FormAnswer, PostForm } from './obtain-token.ts';
+
+const ANSWER_MS_MAX = 10_000;
+const ANSWER_BYTES_MAX = 65_536;
+
+export interface FormParams {
+  /** What the provider's configuration says; undefined: nothing. */
+  readonly proxy: string | undefined;
+  readonly proxies: ProxySettings;
+  readonly tls: TlsOptions;
+}
+
+/** Once an hour or so, so no connection is kept. */
+export function formPoster({ proxy, proxies, tls }: FormParams): PostForm {
+  return async (url, form) => {
+    const { origin, pathname } = new URL(url);
+    const connections = new UndiciOrigin({
+      origin,
+      timeouts: UPSTREAM_TIMEOUTS,
+      proxy: proxyOf(origin, proxy, proxies),
+      http: 1,
+      tls: tls.ca === undefined ? {} : { ca: tls.ca },
+      names: new NameLookups(systemClock),
+    });
+    try {
+      return await post(connections, pathname, form);
+    } finally {
+      await connections.close();
+    }
+  };
+}
+
+function post(connections: UndiciOrigin, path: string, form: Readonly<Record<string, string>>): Promise<FormAnswer> {
+  const { promise, resolve } = Promise.withResolvers<FormAnswer>();
+  const chunks: Buffer[] = [];
+  let status = 0;
+  let bytes = 0;
+  const end = (): void => resolve({ status, body: Buffer.concat(chunks).toString('utf8') });
+  const call = connections.call(
+    {
+      method: 'POST',
+      path,
+      headers: ['content-type', 'application/x-www-form-urlencoded', 'accept', 'application/json'],
+      body: Buffer.from(new URLSearchParams(form).toString()),
+    },
+    {
+      onReplyStart: (found) => {
+        status = found;
+      },
+      onReplyData: (chunk) => {
+        bytes += chunk.length;
+        if (bytes <= ANSWER_BYTES_MAX) chunks.push(Buffer.from(chunk));
+      },
+      onReplyPause: () => undefined,
+      onReplyEnd: end,
+      onKeyRefused: end,
+      onReplyFault: (fault, error) => resolve({ status: null, reason: reasonOfFault(fault, error) }),
+    },
+    { wordings: null, onFault: () => undefined, onKeyRefused: () => undefined },
+  );
+  const timer = setTimeout(() => {
+    call.abort();
+    resolve({ status: null, reason: `did not answer within ${ANSWER_MS_MAX / 1000} seconds` });
+  }, ANSWER_MS_MAX);
+  return promise.finally(() => clearTimeout(timer));
+}

@@ -19,8 +19,8 @@ export type ScreeningWorkers = Pick<WorkerPool<'screen-text'>, 'run'>;
 const INLINE_BYTES_MAX = 65_536;
 /** Patterns are slower, and their authors are not ours. */
 const INLINE_PATTERN_BYTES_MAX = 4_096;
-/** A megabyte takes some milliseconds; the rest is for a thread to start on a busy machine. */
-const DEADLINE_MS = 2_000;
+/** A megabyte takes some milliseconds. The rest is for a thread to start, and load the detectors, on a busy machine. */
+const DEADLINE_MS = 5_000;
 const DEADLINE_MS_PER_MEGABYTE = 250;
 
 const NOT_IN_TIME: ScreenedWhole = {

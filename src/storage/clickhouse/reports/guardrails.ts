@@ -31,18 +31,18 @@ const ROWS_MAX = 1_000;
 /** Blocked requests are refused ones, so these count here. */
 export async function guardrailReport(client: ClickHouseReader, asked: ReportParams): Promise<GuardrailReport> {
   const params = { ...asked, showsRefused: true as const };
-  const where = `notEmpty(screened_stages) AND ${checkedConditions(params)}`;
   const parameters = conditionParameters(params);
   const [totals] = await selectReport<{ screened: number; blocked: number }>(
     client,
     `SELECT count() AS screened, countIf(has(finding_actions, 'block')) AS blocked
-     FROM request_facts FINAL WHERE ${where} ${REPORT_SETTINGS}`,
+     FROM request_facts FINAL WHERE notEmpty(screened_stages) AND ${checkedConditions(params)} ${REPORT_SETTINGS}`,
     parameters,
   );
   const missed = await selectReport<{ reason: string; requests: number }>(
     client,
     `SELECT toString(arrayJoin(screened_missed)) AS reason, count() AS requests
-     FROM request_facts FINAL WHERE ${where} GROUP BY reason ORDER BY requests DESC, reason ${REPORT_SETTINGS}`,
+     FROM request_facts FINAL WHERE notEmpty(screened_stages) AND ${checkedConditions(params)}
+     GROUP BY reason ORDER BY requests DESC, reason ${REPORT_SETTINGS}`,
     parameters,
   );
   const rows = await selectReport<GuardrailRow>(
@@ -54,7 +54,7 @@ export async function guardrailReport(client: ClickHouseReader, asked: ReportPar
          arrayJoin(arrayMap((p, r, e, s, a, c) -> (toString(p), toString(r), toString(e), toString(s), toString(a), c),
            finding_policies, finding_rules, finding_entities, finding_stages, finding_actions, finding_counts)) AS found
        FROM request_facts FINAL
-       WHERE notEmpty(finding_rules) AND ${where}
+       WHERE notEmpty(finding_rules) AND ${checkedConditions(params)}
      )
      GROUP BY policy, rule, entity, stage, action, model, api_key_id
      ORDER BY findings DESC, policy, rule, entity, stage, action, model, api_key_id LIMIT ${ROWS_MAX}

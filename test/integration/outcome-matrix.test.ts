@@ -207,9 +207,11 @@ const LEFT_BY_CLIENT: ReadonlySet<Outcome> = new Set([
   'aborted_mid_stream',
   'process_killed',
 ]);
+/** What screened keys are answered is whole before the client gets it, so no other outcome is made with them. */
+const FREE_SCREENED_KEY = `tg-test-free-screened-${'g'.repeat(23)}`;
 const ORGANIZATIONS = [
-  { name: 'billed', key: KEYS.acme, isBilled: true },
-  { name: 'not billed', key: KEYS.free, isBilled: false },
+  { name: 'billed', key: KEYS.acme, screenedKey: KEYS.acmeSecond, isBilled: true },
+  { name: 'not billed', key: KEYS.free, screenedKey: FREE_SCREENED_KEY, isBilled: false },
 ] as const;
 const OUTCOMES = Object.keys(OUTCOME_MATRIX) as Outcome[];
 
@@ -303,12 +305,13 @@ describe('every cell of the outcome matrix', { timeout: 300_000 }, () => {
   }
 
   for (const dialect of DIALECTS) {
-    for (const { name, key, isBilled } of ORGANIZATIONS) {
+    for (const { name, key, screenedKey, isBilled } of ORGANIZATIONS) {
       describe(`${dialect.name}, ${name}`, () => {
         for (const outcome of OUTCOMES.filter((one) => one !== 'process_killed')) {
-          test(outcome, async () =>
-            assertCell(await readCell(await produce(dialect, outcome, key)), dialect, { outcome, isBilled }),
-          );
+          test(outcome, async () => {
+            const label = await produce(dialect, outcome, outcome === 'output_blocked' ? screenedKey : key);
+            assertCell(await readCell(label), dialect, { outcome, isBilled });
+          });
         }
       });
     }
@@ -384,9 +387,15 @@ function configuration(upstreamUrl: string, nobodysPort: number): string {
   const guardrails = `guardrails:
   - { name: lemonade, rules: [{ id: words, words: [${BLOCKED_WORD}], stage: output, action: block }] }
 `;
-  return `${guardrails}${yaml
-    .replace('models:\n', `${provider}models:\n${elsewhere(yaml)}`)
-    .replace(/( {2}- slug: (?:acme|free)\n)/g, '$1    guardrails: { policy: lemonade }\n')}`;
+  const screened = 'guardrails: { add: [lemonade] }';
+  const freeScreened = `, { name: screened, user: f@free.test, secret: ${FREE_SCREENED_KEY}, ${screened} }`;
+  return (
+    guardrails +
+    yaml
+      .replace('models:\n', `${provider}models:\n${elsewhere(yaml)}`)
+      .replace(`secret: ${KEYS.acmeSecond}`, `secret: ${KEYS.acmeSecond}, ${screened}`)
+      .replace(`secret: ${KEYS.free} }`, `secret: ${KEYS.free} }${freeScreened}`)
+  );
 }
 
 interface Sent {

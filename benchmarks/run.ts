@@ -19,6 +19,7 @@ import { cpuPerRequest } from './measures/cpu-per-request.ts';
 import { jobsCpu } from './measures/jobs-cpu.ts';
 import { type Measure, type Row, type Run, residentBytes, targetOf } from './measures/measure.ts';
 import { openStreams } from './measures/open-streams.ts';
+import { providerTransports } from './measures/provider-transports.ts';
 import { reportsBeside } from './measures/reports-beside.ts';
 import { stalls } from './measures/stalls.ts';
 import { streamEvents } from './measures/stream-events.ts';
@@ -35,6 +36,7 @@ const MEASURES: readonly Measure[] = [
   autoRouting,
   reportsBeside,
   tlsProvider,
+  providerTransports,
   bystander,
 ];
 const PEERS = ['nginx', 'bare', 'front', 'portkey'];

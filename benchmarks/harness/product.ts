@@ -47,6 +47,15 @@ export interface Product extends Proxy {
   metrics(): Promise<string>;
 }
 
+/** How providers are called, and what the proxy is called for it. */
+export interface Transport {
+  readonly name: string;
+  readonly client: 'own' | 'undici';
+  readonly http: 1 | 2;
+}
+
+const OWN_CLIENT: Transport = { name: 'tollgate', client: 'own', http: 1 };
+
 /**
  * null: this checkout has no command yet. NODE_OPTIONS reach every process of the installation, for profiling.
  * `prepare` is given its data directory first. `certificate`: the file of the one that the stub shows over TLS; null:
@@ -56,6 +65,7 @@ export async function startProduct(
   stubPort: number,
   prepare: (dataDirectory: string) => Promise<void> = async () => {},
   certificate: string | null = null,
+  transport: Transport = OWN_CLIENT,
 ): Promise<Product | null> {
   if (!existsSync(COMMAND)) return null;
   const directory = mkdtempSync(join(tmpdir(), 'tollgate-bench-'));
@@ -63,7 +73,10 @@ export async function startProduct(
   const file = join(directory, 'tollgate.yaml');
   writeFileSync(
     file,
-    configuration(certificate === null ? `http://127.0.0.1:${stubPort}` : `https://localhost:${stubPort}`),
+    configuration(
+      certificate === null ? `http://127.0.0.1:${stubPort}` : `https://localhost:${stubPort}`,
+      transport.http,
+    ),
   );
   await prepare(dataDirectory);
   const [port, adminPort] = [await freePort(), await freePort()];
@@ -82,6 +95,7 @@ export async function startProduct(
       LOG_LEVEL: process.env.LOG_LEVEL ?? 'warn',
       BENCH_KEY: (CLIENT_HEADERS.authorization ?? '').replace('Bearer ', ''),
       ADMIN_TOKEN,
+      ...(transport.client === 'undici' ? { UPSTREAM_CLIENT: 'undici' } : {}),
       ...(certificate === null ? {} : { NODE_EXTRA_CA_CERTS: certificate }),
     },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -110,7 +124,7 @@ export async function startProduct(
   const jobsPid = pidOf('jobs');
   pinToCore(gatewayPid, PROXY_CORE);
   return {
-    name: 'tollgate',
+    name: transport.name,
     port,
     pids: [gatewayPid],
     gatewayPid,
@@ -136,11 +150,11 @@ export async function startProduct(
  * One provider and model per reply of the stub; the provider's own model id differs in length, so each request is
  * spliced.
  */
-function configuration(stubOrigin: string): string {
+function configuration(stubOrigin: string, http: 1 | 2): string {
   const providers = STUB_REPLIES.map(
     (reply) =>
       `  - { id: ${idOf(reply)}, base_url: "${stubOrigin}/${reply}", api_key: sk-stub-0123456789, ` +
-      `auth: bearer, on_disconnect: cancel }\n`,
+      `auth: bearer, on_disconnect: cancel${http === 2 ? ', http: 2' : ''} }\n`,
   );
   const models = STUB_REPLIES.map(
     (reply) => `  - id: ${modelOf(reply)}

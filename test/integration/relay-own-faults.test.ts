@@ -13,9 +13,11 @@ import { WorkerPool } from '../../src/platform/worker-pool.ts';
 import { RecordBatch } from '../../src/records/record-batch.ts';
 import { ReplyReader } from '../../src/upstream/http1/reply-reader.ts';
 import { ProviderCalls } from '../../src/upstream/providers.ts';
+import { UndiciExchange } from '../../src/upstream/undici/exchange.ts';
 import { type FakeUpstream, type Script, type ScriptedReply, startFakeUpstream } from '../support/fake-upstream.ts';
 import { PlaneInProcess } from '../support/plane-in-process.ts';
 import { principalOf } from '../support/principals.ts';
+import { UPSTREAM_CLIENT } from '../support/upstream-client.ts';
 import { waitFor } from '../support/waiting.ts';
 
 const JSON_TYPE = ['content-type', 'application/json'] as const;
@@ -31,6 +33,10 @@ const UNFINISHED_STREAM: ScriptedReply = {
   framing: 'chunked',
   fault: { kind: 'stall', afterBytes: EVENT.length },
 };
+
+/** What a request is handed to, of the client that calls providers. */
+const CONNECTION: { begin(...handed: unknown[]): void } =
+  UPSTREAM_CLIENT === 'undici' ? (UndiciExchange.prototype as object as typeof CONNECTION) : ReplyReader.prototype;
 
 interface PlantedFault {
   readonly name: string;
@@ -73,7 +79,7 @@ const FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'while the request is handed to a connection',
-    plant: throwing(ReplyReader.prototype, 'begin'),
+    plant: throwing(CONNECTION, 'begin'),
     answered: 500,
     recorded: 500,
   },
@@ -193,13 +199,13 @@ describe('a fault of ours in a relay', () => {
     assert.equal(await ask(), 200);
     takeEnds();
     reply = { instead: 'close' };
-    // oxlint-disable-next-line typescript/unbound-method -- called with its reader below
-    const { begin } = ReplyReader.prototype;
+    // oxlint-disable-next-line typescript/unbound-method -- called with its owner below
+    const { begin } = CONNECTION;
     let begun = 0;
-    context.mock.method(ReplyReader.prototype, 'begin', function (this: ReplyReader) {
+    context.mock.method(CONNECTION, 'begin', function (this: typeof CONNECTION, ...handed: unknown[]) {
       begun += 1;
       if (begun === 2) throw new Error('the second time');
-      begin.call(this);
+      begin.apply(this, handed);
     });
     assert.equal(await ask(), 502);
     assert.equal(begun, 2);

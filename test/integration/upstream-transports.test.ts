@@ -91,6 +91,7 @@ function callProvider(
   to: Provider,
   act: string,
   onCall: (call: UpstreamCall) => void = () => undefined,
+  onData: () => void = () => undefined,
 ): { readonly call: UpstreamCall; readonly told: Promise<Told> } {
   const told = Promise.withResolvers<Told>();
   let status: number | null = null;
@@ -118,6 +119,7 @@ function callProvider(
       },
       onReplyData: (chunk) => {
         body += chunk.toString('latin1');
+        onData();
       },
       onReplyPause: () => undefined,
       onReplyEnd: () => end('end'),
@@ -251,6 +253,30 @@ describe('a call over', () => {
         const expected = Array.from({ length: 200 }, (_, index) => `piece ${index} ${'x'.repeat(4_000)};`).join('');
         assert.equal(end, 'end');
         assert.equal(body, expected);
+      });
+
+      test('tells nothing from within being resumed', async () => {
+        let isResuming = false;
+        let toldWithin = 0;
+        const resume = (call: UpstreamCall): void => {
+          isResuming = true;
+          call.resume();
+          isResuming = false;
+        };
+        const { told } = callProvider(
+          calls,
+          to,
+          'pieces',
+          (call) => {
+            call.pause();
+            setTimeout(resume, 50, call);
+          },
+          () => {
+            if (isResuming) toldWithin += 1;
+          },
+        );
+        assert.equal((await told).end, 'end');
+        assert.equal(toldWithin, 0);
       });
 
       test('tells a reply that is cut', async () => {

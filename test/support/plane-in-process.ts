@@ -46,6 +46,7 @@ import { ProviderCalls } from '../../src/upstream/providers.ts';
 import { findFreePort } from './free-port.ts';
 import { silentLog } from './silent-log.ts';
 import { recordsOf } from './spool-records.ts';
+import { UPSTREAM_CLIENT } from './upstream-client.ts';
 
 /** A look-up that a test can make wait. */
 export class Gate {
@@ -186,8 +187,7 @@ export class PlaneInProcess {
     };
     this.leases = new QuotaLeases(this.leaseStore(), time, (fault) => this.faults.push(fault));
     this.workers = new WorkerPool({ threads: 1, queueBytesMax: 1 << 26, log: silentLog, metrics });
-    const client = process.env['UPSTREAM_CLIENT'] === 'undici' ? 'undici' : 'own';
-    this.providers = new ProviderCalls(metrics, clock, { client });
+    this.providers = new ProviderCalls(metrics, clock, { client: UPSTREAM_CLIENT });
     const { providers } = this;
     const workers = {
       run: async (...task: Parameters<WorkerPool['run']>) => {

@@ -28,6 +28,8 @@ export interface ProviderDoubles {
   readonly url: string;
   /** The address of a proxy behind which the hosts of all presets are doubles. */
   readonly proxyUrl: string;
+  /** Where the hosts of all presets listen, over TLS. */
+  readonly tlsPort: number;
   readonly exchanges: readonly DoubleExchange[];
   /** The ends of calls that an API served, in their order. */
   readonly ends: readonly CallEnd[];
@@ -79,7 +81,9 @@ export async function startProviderDoubles(): Promise<ProviderDoubles> {
   const usual = await startDouble();
   const locals: Awaited<ReturnType<typeof startDouble>>[] = [];
   const tls = createTlsServer({ cert: readFileSync(PROVIDERS_CERTIFICATE), key: readFileSync(KEY) }, (socket) => {
+    open.add(socket);
     socket.on('error', () => undefined);
+    socket.on('close', () => open.delete(socket));
     usual.server.emit('connection', socket);
   });
   const proxy = createServer((_, response) => response.writeHead(405).end());
@@ -89,10 +93,11 @@ export async function startProviderDoubles(): Promise<ProviderDoubles> {
     socket.on('close', () => open.delete(socket));
     socket.write('HTTP/1.1 200 Connected\r\n\r\n', () => tls.emit('connection', socket));
   });
-  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+  for (const server of [proxy, tls]) await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     url: usual.url,
     proxyUrl: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
+    tlsPort: (tls.address() as AddressInfo).port,
     exchanges,
     ends,
     async addressAs(name) {
@@ -103,6 +108,7 @@ export async function startProviderDoubles(): Promise<ProviderDoubles> {
     async stop() {
       for (const socket of open) socket.destroy();
       const servers = [usual.server, ...locals.map(({ server }) => server), proxy];
+      await new Promise((resolve) => tls.close(resolve));
       await Promise.all(
         servers.map((server) => {
           server.closeAllConnections();

@@ -91,7 +91,11 @@ export const openrouterChat = both(
         audio_tokens: 0,
         video_tokens: 0,
       },
-      cost_details: { upstream_inference_cost: nanoUsdOf(counts) / 1e9 },
+      cost_details: {
+        upstream_inference_cost: nanoUsdOf(counts) / 1e9,
+        upstream_inference_prompt_cost: nanoUsdOf({ ...counts, completion: 0 }) / 1e9,
+        upstream_inference_completions_cost: nanoUsdOf({ ...counts, prompt: 0 }) / 1e9,
+      },
       completion_tokens_details: { reasoning_tokens: counts.reasoning, image_tokens: 0, audio_tokens: 0 },
     })),
   ),
@@ -112,6 +116,8 @@ export const mistralChat: Dress = (document) => {
   };
   return { ...rest, usage: written, choices };
 };
+
+export const mistralEmbeddings: Dress = (document) => ({ id: 'embd-sim', ...document });
 
 const groqUsage = (counts: Counts): Json => ({
   queue_time: 0.041876985,

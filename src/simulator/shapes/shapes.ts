@@ -10,6 +10,7 @@ import {
   llamacppChat,
   lmstudioChat,
   mistralChat,
+  mistralEmbeddings,
   openrouterChat,
   perplexityChat,
   placelessMessages,
@@ -163,7 +164,7 @@ export const SHAPES: Readonly<Record<string, ProviderShape>> = {
     below: { '/v1': [CHAT, 'embeddings', 'models'] },
     refusals: [refusal(401, { detail: 'Invalid API Key' })],
     error: mistralError,
-    dress: { chat_completions: mistralChat },
+    dress: { chat_completions: mistralChat, embeddings: mistralEmbeddings },
     tellsUsageUnasked: true,
   },
   groq: {

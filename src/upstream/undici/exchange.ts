@@ -134,8 +134,16 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
     if (!this.isPaused) return;
     this.isPaused = false;
     this.waitingSinceMs = this.owner.clock.monotonicMs();
-    this.controller?.resume();
+    queueMicrotask(this.resumeLater);
   }
+
+  /**
+   * undici hands over what it has from within `resume`, which the client's socket calls while it tells that it has
+   * room: to write to it from there would lose its next word of room.
+   */
+  private readonly resumeLater = (): void => {
+    if (!this.isPaused) this.controller?.resume();
+  };
 
   endWithin(listener: ExchangeListener, withinMs: number): void {
     if (this.listener === listener) this.endByMs = Math.min(this.endByMs, this.owner.clock.monotonicMs() + withinMs);

@@ -66,7 +66,9 @@ export function digitGroupsAt(bytes: Uint8Array, at: number, end: number): Digit
     const goesOn = digits <= DIGITS_MAX && SEPARATORS[separator] === 1 && DIGIT[byteAt(bytes, place + 1, end)] === 1;
     read.separators[groups] = goesOn ? separator : 0;
     groups += 1;
-    if (!goesOn) break;
+    // No number is written with two single digits in a row, which a hostile text has everywhere.
+    const isCounting = groups > 1 && read.lengths[groups - 1] === 1 && read.lengths[groups - 2] === 1;
+    if (!goesOn || isCounting) break;
     place += 1;
   }
   read.groups = groups;

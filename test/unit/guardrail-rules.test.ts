@@ -1,0 +1,141 @@
+// What rules make of detectors: keys by their issuers' forms, words, patterns, what a policy lets through, which of
+// overlapping findings count, and how many a text may have.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { compilePolicy } from '../../src/domain/guardrails/compile-policy.ts';
+import { KEY_FORMS } from '../../src/domain/guardrails/detectors/key-forms.ts';
+import { patternProblem } from '../../src/domain/guardrails/detectors/patterns.ts';
+import { FINDINGS_MAX, type Finding, resolveOverlaps } from '../../src/domain/guardrails/finding.ts';
+import { guardrailDefinition, guardrailPolicyOf } from '../../src/domain/guardrails/policy-definition.ts';
+import { scanText } from '../../src/domain/guardrails/scan-text.ts';
+import { seededRandom } from '../support/byte-splits.ts';
+import { compiledOf, findingsIn, foundIn, policyOf, ruleOf } from '../support/guardrail-policies.ts';
+
+describe('keys of every issuer', () => {
+  const keys = compiledOf(ruleOf({ detect: ['api_key'] }));
+  const random = seededRandom(7);
+  const made = KEY_FORMS.map((form) => {
+    const text = form.parts
+      .map(({ literal, characters, min }) => {
+        if (literal !== null) return literal.toString();
+        const members = [...characters.keys()].filter((byte) => characters[byte] === 1);
+        return Buffer.from(
+          Array.from({ length: min }, () => members[Math.floor(random() * members.length)] ?? 0),
+        ).toString();
+      })
+      .join('');
+    const whole = form.issuer === 'telegram' ? `123456789${text}` : text;
+    return { ...form, whole };
+  });
+
+  test('are found in quotes, assignments and sentences', () => {
+    for (const { issuer, whole } of made) {
+      for (const text of [`"${whole}"`, `KEY=${whole}\n`, `it is ${whole}, you see`])
+        assert.deepEqual(foundIn(keys, text), [['api_key', whole]], `${issuer}: ${text}`);
+    }
+  });
+
+  test('are none when they are within a word, too short, or made of one character', () => {
+    for (const { issuer, whole, parts } of made) {
+      const isShort = parts.at(-1)?.literal === null && (parts.at(-1)?.min ?? 0) > 1;
+      assert.deepEqual(foundIn(keys, `x${whole}`), [], `${issuer} within a word`);
+      if (isShort) assert.deepEqual(foundIn(keys, `"${whole.slice(0, -1)}"`), [], `${issuer} too short`);
+      const same = parts
+        .map(
+          ({ literal, characters, min }) =>
+            literal?.toString() ?? String.fromCharCode(characters.lastIndexOf(1)).repeat(min),
+        )
+        .join('');
+      if (!same.includes('T3BlbkFJ')) assert.deepEqual(foundIn(keys, `"${same}"`), [], `${issuer} of one character`);
+    }
+  });
+});
+
+test('words are found whole, in upper or lower case, the longest first', () => {
+  // Scripts without spaces have no other end of a word; so one that ends in such a letter is found in longer ones.
+
+  const words = compiledOf(ruleOf({ words: ['Falcon', 'Falcon Heavy', 'Zoë', '東京'] }));
+  assert.deepEqual(
+    foundIn(words, 'a FALCON, falcons, falcon heavy; zoë Zoëy 東京タワー').map(([, value]) => value),
+    ['FALCON', 'falcon heavy', 'zoë', 'Zoë', '東京'],
+  );
+});
+
+test('patterns are RE2’s, no longer than they say, with the byte before as their context', () => {
+  const patterns = compiledOf(ruleOf({ patterns: [{ regex: '\\bACME-[0-9]+', maxLength: 11 }] }));
+  assert.deepEqual(
+    foundIn(patterns, 'ACME-123456 ACME-1234567 xACME-1 ACME-7').map(([, value]) => value),
+    ['ACME-123456', 'ACME-7'],
+  );
+  for (const regex of ['(a)\\1', '(?=a)', '^a', 'a$', 'a*', '(']) assert.notEqual(patternProblem(regex), null, regex);
+  assert.equal(patternProblem('(a+)+b'), null);
+});
+
+test('a pattern that would explode elsewhere takes linear time here', () => {
+  const patterns = compiledOf(ruleOf({ patterns: [{ regex: '(a+)+b', maxLength: 256 }] }));
+  assert.deepEqual(foundIn(patterns, 'a'.repeat(20_000)), []);
+});
+
+test('a policy lets its values and domains through, and no other policy’s', () => {
+  const rule = ruleOf({ detect: ['email'] });
+  const lenient = { allowedValues: ['help@acme.test'], allowedEmailDomains: ['partner.test'] };
+  const compiled = compilePolicy([policyOf([rule], lenient)], 'messages');
+  const text = 'Help@acme.test a@partner.test b@acme.test';
+  assert.ok(compiled !== null);
+  assert.deepEqual(foundIn(compiled, text), [['email', 'b@acme.test']]);
+  const both = compilePolicy([policyOf([rule], lenient), policyOf([ruleOf({ detect: ['email'] })])], 'messages');
+  assert.ok(both !== null);
+  assert.equal(foundIn(both, text).length, 3);
+});
+
+test('of overlapping findings the stronger counts, then the longer, then the leftmost', () => {
+  const finding = (action: 'block' | 'mask' | 'flag', start: number, end: number): Finding => ({
+    rule: ruleOf({ action }),
+    entity: 'words',
+    start,
+    end,
+    isOpen: false,
+  });
+  const places = (...findings: readonly Finding[]) =>
+    resolveOverlaps(findings).map(({ rule, start, end }) => [rule.action, start, end]);
+  assert.deepEqual(places(finding('mask', 0, 20), finding('block', 5, 8)), [['block', 5, 8]]);
+  assert.deepEqual(places(finding('mask', 0, 5), finding('mask', 3, 20)), [['mask', 3, 20]]);
+  assert.deepEqual(places(finding('mask', 3, 8), finding('mask', 0, 5)), [['mask', 0, 5]]);
+  assert.deepEqual(places(finding('flag', 0, 5), finding('mask', 4, 6), finding('flag', 6, 9)), [
+    ['mask', 4, 6],
+    ['flag', 6, 9],
+  ]);
+});
+
+test('the strongest of the rules that look for an entity counts; of a policy that observes, none acts', () => {
+  const definition = guardrailDefinition.parse({
+    mode: 'observe',
+    rules: [{ id: 'cards', detect: ['card'], stage: 'input', action: 'block' }],
+  });
+  const observing = guardrailPolicyOf({ id: 'o', name: 'o', version: 1, organizationId: null }, definition, new Map());
+  const masking = policyOf([ruleOf({ id: 'masks', detect: ['card'] })]);
+  const both = compilePolicy([observing, masking], 'messages');
+  assert.ok(both !== null);
+  const actions = (policy: typeof both) =>
+    findingsIn(policy, '4111111111111111').map(({ rule }) => [rule.id, rule.action]);
+  assert.deepEqual(actions(both), [['masks', 'mask']]);
+  const alone = compilePolicy([observing], 'messages');
+  assert.ok(alone !== null);
+  assert.deepEqual(actions(alone), [['cards', 'flag']]);
+});
+
+test('rules are for their APIs and stages', () => {
+  const rules = [ruleOf({ detect: ['card'], apis: new Set(['messages'] as const), stages: ['output'] })];
+  assert.equal(compilePolicy([policyOf(rules)], 'responses'), null);
+  const compiled = compilePolicy([policyOf(rules)], 'messages');
+  assert.equal(compiled?.input, null);
+  assert.notEqual(compiled?.output, null);
+});
+
+test('a text with more findings than there may be counts as not screened', () => {
+  const emails = compiledOf(ruleOf({ detect: ['email'] }));
+  const bytes = Buffer.from('a@b.co '.repeat(FINDINGS_MAX + 1));
+  assert.equal(scanText(emails, 'input', bytes, 0, bytes.length, []), false);
+  assert.equal(scanText(emails, 'input', bytes, 0, 7 * FINDINGS_MAX, []), true);
+});

@@ -70,6 +70,13 @@ test('patterns are RE2’s, no longer than they say, with the byte before as the
   );
   for (const regex of ['(a)\\1', '(?=a)', '^a', 'a$', 'a*', '(']) assert.notEqual(patternProblem(regex), null, regex);
   assert.equal(patternProblem('(a+)+b'), null);
+  assert.match(patternProblem('.{1,900}a') ?? '', /too large/);
+  const pattern = (index: number) => ({ regex: `.{1,60}${index}`, max_length: 70 });
+  const rules = (count: number) => [
+    { id: 'a', patterns: Array.from({ length: count }, (_, index) => pattern(index)), stage: 'both', action: 'mask' },
+  ];
+  assert.equal(guardrailDefinition.safeParse({ rules: rules(2) }).success, true);
+  assert.equal(guardrailDefinition.safeParse({ rules: rules(20) }).success, false);
 });
 
 test('a pattern that would explode elsewhere takes linear time here', () => {

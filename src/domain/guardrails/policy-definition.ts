@@ -4,7 +4,7 @@
 import { z } from 'zod';
 import { slugSchema } from '../configuration/name-schemas.ts';
 import { API_NAMES } from '../models/apis.ts';
-import { patternProblem } from './detectors/patterns.ts';
+import { patternProblem, patternSize } from './detectors/patterns.ts';
 import { WORD_BYTES_MIN } from './detectors/words.ts';
 import { ENTITY_NAMES } from './entities.ts';
 import { externalDefinition } from './external-definition.ts';
@@ -14,6 +14,8 @@ const RULES_MAX = 64;
 const PATTERNS_MAX = 64;
 const PATTERN_CHARACTERS_MAX = 1_024;
 const PATTERN_LENGTH_MAX = 256;
+/** Of all patterns of a policy together; a number of ten digits with a prefix has about 15. */
+const PATTERN_INSTRUCTIONS_MAX = 1_000;
 const WORDS_MAX = 1_000;
 const WORD_CHARACTERS_MAX = 128;
 const ALLOWED_MAX = 1_000;
@@ -107,6 +109,12 @@ export const guardrailDefinition = z
     }
     const patterns = value.rules.reduce((sum, { patterns: found = [] }) => sum + found.length, 0);
     if (patterns > PATTERNS_MAX) add(['rules'], `must have at most ${PATTERNS_MAX} patterns`);
+    const size = value.rules
+      .flatMap(({ patterns: found = [] }) => found)
+      .slice(0, PATTERNS_MAX)
+      .reduce((sum, { regex }) => sum + patternSize(regex), 0);
+    if (size > PATTERN_INSTRUCTIONS_MAX)
+      add(['rules'], 'has patterns that are too large together: they repeat too much');
   });
 
 /** Stored as it was written, without defaults and without the secrets of external detectors. */

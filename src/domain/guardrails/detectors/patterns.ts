@@ -13,6 +13,9 @@ const OP_RUNE_ANY_NOT_NL = 11;
 /** Of an empty-width instruction: `\b` and `\B`. The others are of lines and texts. */
 const WORD_BOUNDARIES = 0x30;
 
+/** Linear time still grows with the pattern: 16 of `.{1,900}a` took eight seconds over 4 KB. */
+const INSTRUCTIONS_MAX = 256;
+
 interface Instruction {
   readonly op: number;
   readonly runes: Int32Array;
@@ -26,10 +29,20 @@ export interface PatternMatch {
   readonly end: number;
 }
 
+/** What a pattern costs in the worst text: the instructions that it compiles to. 0: it does not compile. */
+export function patternSize(regex: string): number {
+  try {
+    return RE2JS.compile(regex).programSize();
+  } catch {
+    return 0;
+  }
+}
+
 /** null: the pattern can be used; otherwise what is wrong with it. */
 export function patternProblem(regex: string): string | null {
   try {
     const compiled = RE2JS.compile(regex);
+    if (compiled.programSize() > INSTRUCTIONS_MAX) return 'is too large: it repeats too much';
     if (compiled.test('')) return 'must not match an empty text';
     const isAnchored = instructionsOf(compiled).some(
       ({ op, arg }) => op === OP_EMPTY_WIDTH && (arg & ~WORD_BOUNDARIES) !== 0,

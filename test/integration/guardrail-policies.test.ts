@@ -121,6 +121,18 @@ describe('policies of an organization', () => {
     await acme.as('PUT', '/guardrails/policies/low', { floor: true, rules: [rule('cards', 'card')] }, 400);
   });
 
+  test('one of the name of a platform’s policy does not take its place where the platform assigns', async () => {
+    await acme.as('PUT', '/guardrails/policies/no-cards', { rules: [rule('ips', 'ip')] });
+    const path = `/organizations/${acme.id}/guardrails/assignments`;
+    await admin('PUT', path, { policies: ['no-cards', 'watch'] });
+    assert.equal(await statusOf(KEYS.acme, CARD), 400);
+    await admin('PUT', path, { policies: ['watch'] });
+    await follows('nothing blocks', KEYS.acme, CARD, 200);
+    await admin('PUT', path, { policies: ['no-cards', 'watch'] });
+    await follows('the platform’s blocks', KEYS.acme, CARD, 400);
+    await acme.as('DELETE', '/guardrails/policies/no-cards');
+  });
+
   test('another organization does not see them', async () => {
     const other = await Tenant.adopt(tollgate.url, await organizationIdOf(tollgate.url, ADMIN_TOKEN, 'other'));
     await other.as('GET', '/guardrails/policies/own', undefined, 404);

@@ -110,11 +110,13 @@ interface AssignedScope {
 export async function resolveNames(
   client: PostgresClient,
   organizationId: string,
-  { policies, teams = {}, keys = {}, except }: AssignParams,
+  { setBy, policies, teams = {}, keys = {}, except }: AssignParams,
 ): Promise<Resolved | Refused> {
   const scopes: AssignedScope[] = [];
   const add = async (field: string, names: readonly string[], scope: Omit<AssignedScope, 'policyIds'>) => {
-    const policyIds = await policyIdsOf(client, organizationId, field, names);
+    // The platform means its own: an organization must not be able to put another one of the name in its place.
+    const owner = setBy === 'platform' ? null : organizationId;
+    const policyIds = await policyIdsOf(client, owner, field, names);
     if (isRefused(policyIds)) return policyIds;
     scopes.push({ ...scope, policyIds });
     return null;
@@ -159,7 +161,7 @@ async function resolveExcepted(
 
 async function policyIdsOf(
   client: PostgresClient,
-  organizationId: string,
+  organizationId: string | null,
   field: string,
   names: readonly string[],
 ): Promise<string[] | Refused> {

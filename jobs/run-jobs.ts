@@ -5,10 +5,12 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import type { ReportsAddress } from '../src/config.ts';
 import type { Clock } from '../src/platform/clock.ts';
+import { type EgressAllowance, EgressGuard } from '../src/platform/egress-guard.ts';
 import type { Log } from '../src/platform/log.ts';
 import type { MetricsRegistry } from '../src/platform/metrics.ts';
 import { SERVER_READ_SETTINGS } from '../src/storage/clickhouse/clickhouse.ts';
 import { findOwnerNames } from '../src/storage/postgres/identity/owner-names.ts';
+import { openInstallationSecrets } from '../src/storage/postgres/installation-secrets.ts';
 import { refuseNewerSchema } from '../src/storage/postgres/migrate.ts';
 import { createPostgres } from '../src/storage/postgres/pool.ts';
 import { makeDirectoryDurably } from '../src/storage/spool/durable-file.ts';
@@ -33,10 +35,13 @@ export interface JobsParts {
     /** null: the embedded ClickHouse of `dataDirectory`. */
     readonly clickhouseUrl: string | null;
     readonly masterKey: Buffer;
+    readonly previousMasterKeys: readonly Buffer[];
     readonly webhookAllowHttp: boolean;
     readonly webhookAllowPrivate: boolean;
+    readonly egressAllow: readonly EgressAllowance[];
     readonly factsRetentionDays: number | null;
-    readonly delegationKey: Buffer;
+    /** null: the installation's own. */
+    readonly delegationKey: Buffer | null;
     readonly reportsListen: ReportsAddress;
     readonly brand: string;
     readonly proxies: ProxySettings;
@@ -73,6 +78,7 @@ export async function runJobs({
   makeDirectoryDurably(spoolDirectory);
   const postgres = createPostgres({ url: config.databaseUrl, log, max: CONNECTIONS_MAX });
   await refuseNewerSchema(postgres);
+  const { box, delegationKey } = await openInstallationSecrets(postgres, config);
   const link = new ClickHouseLink({
     location: locationOf(config),
     migrationsDirectory: MIGRATIONS_DIRECTORY,
@@ -85,7 +91,7 @@ export async function runJobs({
   shipper.start();
   const reports = new ReportServer({
     address: config.reportsListen,
-    delegationKey: config.delegationKey,
+    delegationKey: config.delegationKey ?? delegationKey,
     issuer: config.brand,
     ownerNames: nameOwners((organizationId, ids) => findOwnerNames(postgres, organizationId, ids), log),
     clickhouse: () => link.opened,
@@ -103,15 +109,15 @@ export async function runJobs({
     log,
     clock,
     gauges,
+    box,
     factsRetentionDays: config.factsRetentionDays,
   };
   const schedule = startSchedule(context, hostname());
   const requested = new RequestedJobs(context, hostname(), JOBS);
-  const { masterKey, proxies } = config;
-  const targets = { allowHttp: config.webhookAllowHttp, allowPrivate: config.webhookAllowPrivate };
-  const webhooks = new WebhookDeliverer({ postgres, masterKey, targets, log, clock, metrics });
+  const { proxies } = config;
+  const webhooks = createWebhooks(config, { postgres, box, log, clock, metrics });
   webhooks.start();
-  const tokens = new TokenRenewer({ postgres, masterKey, proxies, log, clock, metrics });
+  const tokens = new TokenRenewer({ postgres, box, proxies, log, clock, metrics });
   tokens.start();
   const watching = watchJobs(context, metrics);
   const closing = closeUnspooledNowAndThen(context, spoolDirectory);
@@ -133,6 +139,14 @@ export async function runJobs({
 
 function locationOf({ clickhouseUrl, dataDirectory }: JobsParts['config']) {
   return clickhouseUrl === null ? { directory: join(dataDirectory, 'clickhouse') } : { url: clickhouseUrl };
+}
+
+function createWebhooks(
+  { webhookAllowHttp, webhookAllowPrivate, egressAllow }: JobsParts['config'],
+  parts: Omit<ConstructorParameters<typeof WebhookDeliverer>[0], 'targets'>,
+): WebhookDeliverer {
+  const guard = new EgressGuard({ anyPort: true, allowPrivate: webhookAllowPrivate, allowed: egressAllow });
+  return new WebhookDeliverer({ ...parts, targets: { allowHttp: webhookAllowHttp, guard } });
 }
 
 function watchJobs({ postgres, gauges, log }: JobContext, metrics: MetricsRegistry): NodeJS.Timeout {

@@ -1,10 +1,11 @@
 // The settings: read once from the environment, checked and frozen. No other file reads the environment.
 
-import { isIPv4, isIPv6 } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { API_NAMES, APIS, type ApiName } from './domain/models/apis.ts';
+import type { EgressAllowance } from './platform/egress-guard.ts';
+import { isNetwork, readAllowance } from './platform/networks.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -18,6 +19,9 @@ export const DIALECT_ROUTES: readonly ApiName[] = API_NAMES.filter((api) => APIS
 
 /** An address where reports are served and requested. */
 export type ReportsAddress = { readonly socketPath: string } | { readonly host: string; readonly port: number };
+
+/** A file, or what a command of a key store prints: a master key, and below it those before it, a line each. */
+export type MasterKeySource = { readonly file: string } | { readonly command: string };
 
 export interface Config {
   readonly host: string;
@@ -38,6 +42,10 @@ export interface Config {
   /** The URL at which clients reach the gateway, without a trailing slash. */
   readonly publicUrl: string;
   readonly masterKey: Buffer | null;
+  /** What is stored under these still opens. */
+  readonly previousMasterKeys: readonly Buffer[];
+  /** Where `masterKey` is read from at a start; null: nowhere. */
+  readonly masterKeySource: MasterKeySource | null;
   readonly adminToken: string | null;
   readonly delegationKey: Buffer | null;
   readonly bodyLimitBytes: number;
@@ -65,6 +73,8 @@ export interface Config {
   readonly webhookAllowHttp: boolean;
   /** Whether webhooks may be sent to loopback, private and link-local addresses. */
   readonly webhookAllowPrivate: boolean;
+  /** What customers may name as the address of a provider or a webhook beside public addresses on port 443. */
+  readonly egressAllow: readonly EgressAllowance[];
   /** Where the jobs process serves reports; null: on a socket of this installation. */
   readonly reportsListen: ReportsAddress | null;
   /** Where gateways request them; null: where the jobs process of this installation serves them. */
@@ -83,7 +93,6 @@ export interface Config {
 export interface CompleteConfig extends Config {
   readonly databaseUrl: string;
   readonly masterKey: Buffer;
-  readonly delegationKey: Buffer;
   readonly reportsListen: ReportsAddress;
   readonly reportsUrl: ReportsAddress;
 }
@@ -164,15 +173,6 @@ export function reportsAddressText(address: ReportsAddress, prefix: '' | 'http:/
   return `${prefix}${address.host.includes(':') ? `[${address.host}]` : address.host}:${address.port}`;
 }
 
-/** An IP address, or a network as `10.0.0.0/8`. */
-function isNetwork(entry: string): boolean {
-  const [address = '', prefix, ...more] = entry.split('/');
-  const bits = isIPv4(address) ? 32 : isIPv6(address) ? 128 : -1;
-  return (
-    more.length === 0 && bits > 0 && (prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits))
-  );
-}
-
 /** While a body grows, its old and its new buffer both exist; and the last eighth is reserved for small bodies. */
 function bodyMemoryMin(bodyLimitBytes = BODY_LIMIT_BYTES): number {
   return bodyLimitBytes * 2;
@@ -189,6 +189,12 @@ function isOrigin(text: string): boolean {
   return /^https?:[^*]+$/.test(text) && URL.canParse(text) && new URL(text).origin === text;
 }
 
+const MASTER_KEY = 'must be 32 bytes in base64 (44 characters; `openssl rand -base64 32` makes one)';
+
+export function isMasterKey(text: string): boolean {
+  return /^[A-Za-z0-9+/]{43}=$/.test(text) && Buffer.from(text, 'base64').length === MASTER_KEY_BYTES;
+}
+
 const SETTINGS = z.object({
   HOST: text(HOST_NAME, 'must be an IP address or a host name'),
   PORT: wholeNumber(1, 65_535),
@@ -203,13 +209,14 @@ const SETTINGS = z.object({
   // The brand becomes part of header names and, in lower case, of model ids.
   BRAND: text(/^[A-Za-z][A-Za-z0-9-]{0,31}$/, 'must be 1 to 32 letters, digits or hyphens, the first a letter'),
   PUBLIC_URL: address(['http:', 'https:']),
-  MASTER_KEY: z
+  MASTER_KEY: z.string().refine(isMasterKey, MASTER_KEY).optional(),
+  MASTER_KEY_PREVIOUS: z
     .string()
-    .refine(
-      (value) => /^[A-Za-z0-9+/]{43}=$/.test(value) && Buffer.from(value, 'base64').length === MASTER_KEY_BYTES,
-      'must be 32 bytes in base64 (44 characters; `openssl rand -base64 32` makes one)',
-    )
+    .transform((value) => value.split(',').map((key) => key.trim()))
+    .refine((keys) => keys.every(isMasterKey), `each of them ${MASTER_KEY}, with commas between`)
     .optional(),
+  MASTER_KEY_FILE: text(/^[^\0]+$/, 'must be a file path'),
+  MASTER_KEY_COMMAND: text(/^[^\0]+$/, 'must be a command of the shell'),
   ADMIN_TOKEN: text(/^[\x21-\x7e]{16,512}$/, 'must be 16 to 512 visible ASCII characters'),
   DELEGATION_KEY: text(/^[\x21-\x7e]{32,512}$/, 'must be 32 to 512 visible ASCII characters'),
   BODY_LIMIT_BYTES: wholeNumber(1024, GIBIBYTE),
@@ -242,6 +249,14 @@ const SETTINGS = z.object({
   CHANGES_PER_MINUTE: wholeNumber(1, 1_000_000),
   WEBHOOK_ALLOW_HTTP: flag(),
   WEBHOOK_ALLOW_PRIVATE: flag(),
+  EGRESS_ALLOW: z
+    .string()
+    .transform((value) => value.split(',').map((entry) => readAllowance(entry.trim())))
+    .refine(
+      (list): list is EgressAllowance[] => list.every((entry) => entry !== null),
+      'must be networks with a port, such as 10.2.0.0/16:8000 or [fd00::/8]:8000, or :8443, with commas between',
+    )
+    .optional(),
   REPORTS_LISTEN: reportsAddress('', 'must be HOST:PORT, such as 0.0.0.0:8082, or unix:/path'),
   REPORTS_URL: reportsAddress('http://', 'must be http://HOST:PORT or unix:/path'),
   FACTS_RETENTION_DAYS: wholeNumber(7, 36_500),
@@ -257,6 +272,9 @@ const SECRET_SETTINGS: ReadonlySet<string> = new Set([
   'DATABASE_URL',
   'CLICKHOUSE_URL',
   'MASTER_KEY',
+  'MASTER_KEY_PREVIOUS',
+  // A command may have a password in it.
+  'MASTER_KEY_COMMAND',
   'ADMIN_TOKEN',
   'DELEGATION_KEY',
   // They may have a user and a password.
@@ -269,6 +287,13 @@ const KNOWN_IN_SMALL_LETTERS: ReadonlySet<string> = new Set(['HTTPS_PROXY', 'HTT
 
 function lowerCase(name: string, environment: Environment): string | undefined {
   return KNOWN_IN_SMALL_LETTERS.has(name) ? environment[name.toLowerCase()] : undefined;
+}
+
+type Settings = z.output<typeof SETTINGS>;
+
+function masterKeySource({ MASTER_KEY_FILE: file, MASTER_KEY_COMMAND: command }: Settings): MasterKeySource | null {
+  if (file !== undefined) return { file: resolve(file) };
+  return command === undefined ? null : { command };
 }
 
 /** Reads the settings; throws one ConfigFault that names every wrong one. An empty value counts as not set. */
@@ -301,6 +326,8 @@ export function readConfig(environment: Environment, workingDirectory: string = 
     brand: settings.BRAND ?? 'Service',
     publicUrl: settings.PUBLIC_URL?.replace(/\/+$/, '') ?? localUrl(host, port),
     masterKey: settings.MASTER_KEY === undefined ? null : Buffer.from(settings.MASTER_KEY, 'base64'),
+    previousMasterKeys: (settings.MASTER_KEY_PREVIOUS ?? []).map((key) => Buffer.from(key, 'base64')),
+    masterKeySource: masterKeySource(settings),
     adminToken: settings.ADMIN_TOKEN ?? null,
     delegationKey: settings.DELEGATION_KEY === undefined ? null : Buffer.from(settings.DELEGATION_KEY, 'utf8'),
     bodyLimitBytes: settings.BODY_LIMIT_BYTES ?? BODY_LIMIT_BYTES,
@@ -321,6 +348,7 @@ export function readConfig(environment: Environment, workingDirectory: string = 
     changesPerMinute: settings.CHANGES_PER_MINUTE ?? 60,
     webhookAllowHttp: settings.WEBHOOK_ALLOW_HTTP ?? false,
     webhookAllowPrivate: settings.WEBHOOK_ALLOW_PRIVATE ?? false,
+    egressAllow: settings.EGRESS_ALLOW ?? [],
     reportsListen: settings.REPORTS_LISTEN ?? null,
     reportsUrl: settings.REPORTS_URL ?? settings.REPORTS_LISTEN ?? null,
     factsRetentionDays: settings.FACTS_RETENTION_DAYS ?? null,
@@ -342,9 +370,12 @@ function describeIssues(issues: readonly z.core.$ZodIssue[], given: Environment)
   return [...lines.values()];
 }
 
-function crossChecks(settings: z.infer<typeof SETTINGS>): string[] {
+function crossChecks(settings: Settings): string[] {
   const lines: string[] = [];
-  if (settings.DATABASE_URL !== undefined && settings.MASTER_KEY === undefined) {
+  const sources = [settings.MASTER_KEY, settings.MASTER_KEY_FILE, settings.MASTER_KEY_COMMAND];
+  const given = sources.filter((setting) => setting !== undefined).length;
+  if (given > 1) lines.push('MASTER_KEY: only one of MASTER_KEY, MASTER_KEY_FILE and MASTER_KEY_COMMAND can be given');
+  if (settings.DATABASE_URL !== undefined && given === 0) {
     lines.push(
       'MASTER_KEY: must be given when DATABASE_URL is: every machine on one database needs the same 32 ' +
         'bytes in base64 (`openssl rand -base64 32` makes them)',

@@ -4,6 +4,7 @@ import type { Clock } from '../../src/platform/clock.ts';
 import type { Log } from '../../src/platform/log.ts';
 import type { ClickHouseClient } from '../../src/storage/clickhouse/clickhouse.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
+import type { SecretBox } from '../../src/storage/postgres/secret-box.ts';
 import type { JobGauges } from './job-gauges.ts';
 
 export interface JobContext {
@@ -13,6 +14,8 @@ export interface JobContext {
   readonly log: Log;
   readonly clock: Clock;
   readonly gauges: JobGauges;
+  /** Seals and opens what is stored encrypted. */
+  readonly box: SecretBox;
   /** null: facts are kept for ever. */
   readonly factsRetentionDays: number | null;
 }

@@ -15,6 +15,7 @@ import { forgetOldSavedResponses } from '../tasks/forget-saved-responses.ts';
 import { forgetOldWebhookDeliveries } from '../tasks/forget-webhook-deliveries.ts';
 import { resolvePendingExecutions } from '../tasks/resolve-pending.ts';
 import { revokeFrozenWallets } from '../tasks/revoke-frozen.ts';
+import { rewrapStoredSecrets } from '../tasks/rewrap-secrets.ts';
 import type { JobContext, JobResult } from './job.ts';
 
 export interface Job {
@@ -29,6 +30,7 @@ export interface Job {
 export const JOBS: readonly Job[] = [
   { name: 'resolve-pending', cron: '* * * * *', run: resolvePendingExecutions, lock: 'cluster' },
   { name: 'revoke-frozen', cron: '* * * * *', run: revokeFrozenWallets, lock: 'cluster' },
+  { name: 'rewrap-secrets', cron: '2-59/5 * * * *', run: rewrapStoredSecrets, lock: 'cluster' },
   { name: 'check-pending', cron: '1-59/5 * * * *', run: checkPending, lock: 'cluster' },
   { name: 'check-ledger', cron: '*/5 * * * *', run: checkLedger, lock: 'cluster' },
   {

@@ -14,7 +14,7 @@ import {
   tokenSecretName,
 } from '../../src/storage/postgres/catalog/provider-tokens.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
-import { createSecretBox, type SecretBox } from '../../src/storage/postgres/secret-box.ts';
+import type { SecretBox } from '../../src/storage/postgres/secret-box.ts';
 import type { ProxySettings } from '../../src/upstream/proxy-of.ts';
 import { readTlsFiles } from '../../src/upstream/tls-files.ts';
 import { obtainToken, type TokenAnswer } from '../../src/upstream/tokens/obtain-token.ts';
@@ -30,7 +30,7 @@ const RETRY_SECONDS_MAX = 300;
 
 export interface TokenRenewerParts {
   readonly postgres: Postgres;
-  readonly masterKey: Buffer;
+  readonly box: SecretBox;
   readonly proxies: ProxySettings;
   readonly log: Log;
   readonly clock: Clock;
@@ -39,7 +39,6 @@ export interface TokenRenewerParts {
 
 export class TokenRenewer {
   readonly #parts: TokenRenewerParts;
-  readonly #box: SecretBox;
   readonly #renewals: Counter<readonly ['provider', 'result']>;
   readonly #sleep = new StoppableSleep();
   readonly #underWay = new Set<Promise<void>>();
@@ -48,7 +47,6 @@ export class TokenRenewer {
 
   constructor(parts: TokenRenewerParts) {
     this.#parts = parts;
-    this.#box = createSecretBox(parts.masterKey);
     this.#renewals = parts.metrics.counter(
       'tollgate_provider_token_renewals_total',
       'Tokens of providers that were to be obtained, by result; `failed` rising is an alarm.',
@@ -96,7 +94,7 @@ export class TokenRenewer {
         return;
       }
       const { token, lifeSeconds } = answer;
-      const sealed = this.#box.seal(token, tokenSecretName(provider));
+      const sealed = this.#parts.box.seal(token, tokenSecretName(provider));
       await keepToken(postgres, due, { sealed, lifeSeconds, renewAfterSeconds: lifeSeconds * RENEWED_AT });
       if (due.failures > 0) log.info({ provider, failures: due.failures }, 'a token of a provider was obtained again');
     } catch (error) {
@@ -108,7 +106,7 @@ export class TokenRenewer {
   async #obtain({ providerId, settings, secretSealed, proxy, tls }: DueToken): Promise<TokenAnswer> {
     let secret: TokenSecret;
     try {
-      secret = JSON.parse(this.#box.open(secretSealed, providerSecretName(providerId))) as TokenSecret;
+      secret = JSON.parse(this.#parts.box.open(secretSealed, providerSecretName(providerId))) as TokenSecret;
     } catch (error) {
       // A message of JSON.parse would quote the secret.
       return { ok: false, reason: error instanceof SyntaxError ? 'the stored secret is damaged' : String(error) };

@@ -8,7 +8,7 @@ import type { Log } from '../../src/platform/log.ts';
 import type { CounterCell, MetricsRegistry } from '../../src/platform/metrics.ts';
 import { renderGeneration } from '../../src/records/generation.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
-import { createSecretBox, type SecretBox } from '../../src/storage/postgres/secret-box.ts';
+import type { SecretBox } from '../../src/storage/postgres/secret-box.ts';
 import {
   type ClaimedDelivery,
   claimDeliveries,
@@ -32,7 +32,7 @@ const CLAIM_SECONDS = 60;
 
 export interface DelivererOptions {
   readonly postgres: Postgres;
-  readonly masterKey: Buffer;
+  readonly box: SecretBox;
   readonly targets: WebhookTargets;
   readonly log: Log;
   readonly clock: Clock;
@@ -41,7 +41,6 @@ export interface DelivererOptions {
 
 export class WebhookDeliverer {
   readonly #options: DelivererOptions;
-  readonly #box: SecretBox;
   readonly #sleep = new StoppableSleep();
   readonly #underWay = new Set<Promise<void>>();
   /** The number of attempts under way, by organization. */
@@ -53,7 +52,6 @@ export class WebhookDeliverer {
 
   constructor(options: DelivererOptions) {
     this.#options = options;
-    this.#box = createSecretBox(options.masterKey);
     const attempts = options.metrics.counter(
       'tollgate_webhook_attempts_total',
       'Attempts to deliver a webhook message, by result.',
@@ -145,7 +143,7 @@ export class WebhookDeliverer {
   }: ClaimedDelivery): Promise<string | null> {
     let secret: string;
     try {
-      secret = this.#box.open(secretSealed, sealedFor(organizationId));
+      secret = this.#options.box.open(secretSealed, sealedFor(organizationId));
     } catch (error) {
       return error instanceof Error ? error.message : String(error);
     }

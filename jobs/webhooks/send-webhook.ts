@@ -1,11 +1,13 @@
 // One attempt to deliver a message to an address that a customer chose.
 
 import { webhookUrlProblem } from '../../src/domain/webhooks/webhook-url.ts';
+import type { EgressGuard } from '../../src/platform/egress-guard.ts';
 import { postRequest } from '../../src/platform/post-request.ts';
 
 export interface WebhookTargets {
   readonly allowHttp: boolean;
-  readonly allowPrivate: boolean;
+  /** By which addresses are called. */
+  readonly guard: EgressGuard;
 }
 
 export interface WebhookMessage {
@@ -28,7 +30,7 @@ export async function sendWebhook(message: WebhookMessage, targets: WebhookTarge
       headers: { ...headers, 'user-agent': 'tollgate-webhooks' },
       body: Buffer.from(body),
       signal: AbortSignal.timeout(ANSWER_LIMIT_MS),
-      allowPrivate: targets.allowPrivate,
+      guard: targets.guard,
       // Only the status of the answer matters.
       answerBytesMax: 0,
     });

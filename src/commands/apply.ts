@@ -26,10 +26,10 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   const dryRun = values['dry-run'];
   // Other mistakes are named also where no installation runs.
   readConfigurationFile(resolve(file), environment, 'later');
-  const { configuration, applied } = await withDatabase(environment, async (postgres, config) => {
+  const { configuration, applied } = await withDatabase(environment, async (postgres, _, secrets) => {
     const configuration = readConfigurationFile(resolve(file), environment, await readStoredNames(postgres));
     const options = { dryRun, prune: values.prune };
-    return { configuration, applied: await applyOrExplain(postgres, configuration, config, options) };
+    return { configuration, applied: await applyOrExplain(postgres, configuration, await secrets(), options) };
   });
   const { generatedKeys, differences, warnings } = applied;
   if (dryRun || values.prune) for (const line of differences.flatMap(describeDifference)) print(line);

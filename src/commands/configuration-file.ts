@@ -13,6 +13,7 @@ import {
   type ApplyOptions,
   applyConfiguration,
 } from '../storage/postgres/apply/apply-configuration.ts';
+import type { InstallationSecrets } from '../storage/postgres/installation-secrets.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 
@@ -40,7 +41,7 @@ export function readConfigurationFile(
 export async function applyOrExplain(
   postgres: Postgres,
   configuration: Configuration,
-  secrets: { readonly masterKey: Buffer },
+  secrets: Pick<InstallationSecrets, 'box' | 'pepper'>,
   options: ApplyOptions = {},
 ): Promise<AppliedConfiguration> {
   try {

@@ -2,6 +2,7 @@
 
 import { type CompleteConfig, type Environment, readConfig } from '../config.ts';
 import { createLog } from '../platform/log.ts';
+import { type InstallationSecrets, openInstallationSecrets } from '../storage/postgres/installation-secrets.ts';
 import { refuseNewerSchema } from '../storage/postgres/migrate.ts';
 import { createPostgres, type Postgres } from '../storage/postgres/pool.ts';
 import { completeConfig } from '../supervisor/complete-config.ts';
@@ -11,7 +12,7 @@ import { StartFault } from '../supervisor/start-fault.ts';
 
 export async function withDatabase<T>(
   environment: Environment,
-  work: (postgres: Postgres, config: CompleteConfig) => Promise<T>,
+  work: (postgres: Postgres, config: CompleteConfig, secrets: () => Promise<InstallationSecrets>) => Promise<T>,
 ): Promise<T> {
   const settings = readConfig(environment);
   // The embedded database runs only while its installation does.
@@ -30,7 +31,7 @@ export async function withDatabase<T>(
   const postgres = createPostgres({ url: config.databaseUrl, log, max: 1 });
   try {
     await refuseNewerSchema(postgres);
-    return await work(postgres, config);
+    return await work(postgres, config, () => openInstallationSecrets(postgres, config));
   } catch (error) {
     if (isUnreachable(error))
       throw new StartFault(`the database cannot be reached: ${error.message}`, { cause: error });

@@ -81,7 +81,7 @@ async function create(
   if (payer !== 'organization' && payer !== 'user')
     throw new UsageFault(`--payer: must be organization or user, got "${payer}"`);
   const allowedModels = readModels(values.models);
-  const made = await withDatabase(environment, async (postgres, config) => {
+  const made = await withDatabase(environment, async (postgres, _, secrets) => {
     const tenant = await findOrganization(postgres, organization);
     const team = values.team === undefined ? null : await findTeam(postgres, tenant, values.team);
     const user = values.user === undefined ? null : await findMember(postgres, tenant, values.user);
@@ -95,7 +95,7 @@ async function create(
       expiresAtMs,
     } as const;
     return expectDone(
-      await createKey(postgres, config, commandActor(environment), params),
+      await createKey(postgres, await secrets(), commandActor(environment), params),
       `key "${name}" of "${organization}"`,
     );
   });
@@ -137,13 +137,13 @@ async function rotate(
   const overlap = values.overlap ?? '0';
   if (!/^\d{1,7}$/.test(overlap))
     throw new UsageFault(`--overlap: must be a whole number of seconds, got "${overlap}"`);
-  const rotated = await withDatabase(environment, async (postgres, config) => {
+  const rotated = await withDatabase(environment, async (postgres, _, secrets) => {
     const tenant = await findOrganization(postgres, organization);
     const { id: keyId } = await findKey(postgres, tenant, name);
     const params = { overlapSeconds: Number(overlap) };
     const result = await rotateKey(
       postgres,
-      config,
+      await secrets(),
       commandActor(environment),
       { organizationId: tenant.id, keyId },
       params,

@@ -47,13 +47,13 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   if (!/^[1-9]\d{0,2}$/.test(days) || Number(days) > DAYS_MAX)
     throw new UsageFault(`--days: must be a whole number from 1 to ${DAYS_MAX}, got "${days}"`);
   const definition = readDraft(resolve(requireOption(values.policy, 'policy')));
-  const report = await withDatabase(environment, async (postgres, { masterKey }) => {
+  const report = await withDatabase(environment, async (postgres, _, secrets) => {
     const organizationId =
       values.organization === undefined ? null : (await findOrganization(postgres, values.organization)).id;
     const refused = await refuseDraft(postgres, definition, organizationId);
     if (refused !== null)
       throw new StartFault(`the draft cannot be used: ${refused.field ?? ''} ${refused.reason ?? ''}`);
-    const { byName } = catalogAt(await loadCatalog(postgres, masterKey), systemClock.nowMs()).catalog;
+    const { byName } = catalogAt(await loadCatalog(postgres, (await secrets()).box), systemClock.nowMs()).catalog;
     const allowed = await listAllowedModels(postgres);
     const draft = {
       policy: policyOf('draft', 0, definition),

@@ -10,6 +10,7 @@ import { createLog, type Log } from '../platform/log.ts';
 import { readStoredNames } from '../storage/postgres/apply/stored-names.ts';
 import { embeddedPostgresUrl } from '../storage/postgres/embedded/embedded-postgres.ts';
 import { refuseCopiedDirectory } from '../storage/postgres/embedded/home.ts';
+import { openInstallationSecrets } from '../storage/postgres/installation-secrets.ts';
 import { migratePostgres } from '../storage/postgres/migrate.ts';
 import { createPostgres, type Postgres } from '../storage/postgres/pool.ts';
 import { forgetAddresses, recordAddresses } from '../supervisor/addresses.ts';
@@ -73,6 +74,8 @@ async function start(args: readonly string[], context: CommandContext): Promise<
     forgetAddresses(config.dataDirectory);
     const secrets = loadSecrets(config, { create: true });
     if (secrets === null) throw new StartFault('MASTER_KEY: must be given when DATABASE_URL is');
+    if (!isDemo && config.databaseUrl !== null)
+      refuseWeakSecrets(context.environment, { ...config, masterKey: secrets.masterKey });
     // The gateways of a killed supervisor keep the port for a moment.
     await new ProcessJournal(config.dataDirectory).waitForPredecessors(log);
     claim = await claimServingPort(config, isDemo);
@@ -139,6 +142,7 @@ function planOf(installation: Installation, print: (text: string) => void): Supe
   const isEmbedded = config.databaseUrl === null;
   let databaseUrl = config.databaseUrl;
   let applied: Applied | null = null;
+  const presentSecrets = secretsNow(installation);
   return {
     dataDirectory: config.dataDirectory,
     gatewayProcesses: config.gatewayProcesses,
@@ -151,7 +155,7 @@ function planOf(installation: Installation, print: (text: string) => void): Supe
     simulatedProvider: installation.configurationFile === null ? { module: SIMULATED_PROVIDER_MODULE, args: [] } : null,
     jobs: { module: MAIN_MODULE, args: ['jobs', '--supervised'] },
     gateway: { module: MAIN_MODULE, args: ['gateway', '--supervised'] },
-    environment: () => childEnvironment(installation, databaseUrl),
+    environment: () => childEnvironment({ ...installation, secrets: presentSecrets() }, databaseUrl),
     print,
     async prepare({ simulatedProviderUrl }) {
       databaseUrl ??= embeddedPostgresUrl(config.dataDirectory);
@@ -164,6 +168,27 @@ function planOf(installation: Installation, print: (text: string) => void): Supe
       print(renderBanner({ ...addresses, moved, key: applied?.key ?? null, model: applied?.model ?? null }));
     },
   };
+}
+
+/** How long what was read from a file or a command is given to further processes. */
+const SECRETS_AGE_MS_MAX = 5_000;
+
+/** The secrets that a process starts with: processes that are rolled get another master key than those before them. */
+function secretsNow({ config, secrets, log }: Installation): () => Secrets {
+  let present = { secrets, atMs: systemClock.monotonicMs() };
+  return () => {
+    const nowMs = systemClock.monotonicMs();
+    if (nowMs - present.atMs > SECRETS_AGE_MS_MAX) present = { secrets: readAgain(), atMs: nowMs };
+    return present.secrets;
+  };
+  function readAgain(): Secrets {
+    try {
+      return loadSecrets(config, { create: false }) ?? present.secrets;
+    } catch (error) {
+      log.error({ err: error }, 'the master key could not be read again: processes start with the one before');
+      return present.secrets;
+    }
+  }
 }
 
 /**
@@ -185,7 +210,9 @@ function childEnvironment(
     DATA_DIR: config.dataDirectory,
     DATABASE_URL: databaseUrl ?? '',
     MASTER_KEY: secrets.masterKey.toString('base64'),
-    DELEGATION_KEY: secrets.delegationKey.toString('utf8'),
+    MASTER_KEY_PREVIOUS: secrets.previousMasterKeys.map((key) => key.toString('base64')).join(','),
+    MASTER_KEY_FILE: '',
+    MASTER_KEY_COMMAND: '',
     ADMIN_TOKEN: secrets.adminToken ?? '',
     REPORTS_LISTEN: reportsAddressText(reportsListen, ''),
     REPORTS_URL: reportsAddressText(reportsUrl, 'http://'),
@@ -219,7 +246,8 @@ async function prepareDatabase(
     if (configurationFile === null) return await applyDemo(postgres, installation, simulatedProviderUrl ?? '');
     const stored = await readStoredNames(postgres);
     const configuration = readConfigurationFile(configurationFile, environment, stored);
-    const { generatedKeys, warnings } = await applyOrExplain(postgres, configuration, secrets);
+    const opened = await openInstallationSecrets(postgres, secrets);
+    const { generatedKeys, warnings } = await applyOrExplain(postgres, configuration, opened);
     if (warnings.length > 0) print(renderWarnings(warnings));
     if (generatedKeys.length > 0) print(renderGeneratedKeys(generatedKeys));
     return { key: generatedKeys[0] ?? null, model: findTriable(configuration) };
@@ -243,7 +271,8 @@ async function applyDemo(
     ...organization,
     keys: (organization.keys ?? []).map((key) => ({ ...key, secret: key.secret ?? secret })),
   }));
-  await applyOrExplain(postgres, { ...configuration, organizations }, secrets);
+  const opened = await openInstallationSecrets(postgres, secrets);
+  await applyOrExplain(postgres, { ...configuration, organizations }, opened);
   const [demo] = organizations;
   return {
     key: demo === undefined ? null : { organization: demo.slug, name: demo.keys[0]?.name ?? '', secret },

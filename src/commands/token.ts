@@ -52,13 +52,13 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   const days = values.days ?? '30';
   if (!/^\d{1,3}$/.test(days) || Number(days) < 1 || Number(days) > 365)
     throw new UsageFault(`--days: must be from 1 to 365, got "${days}"`);
-  const made = await withDatabase(environment, async (postgres, config) => {
+  const made = await withDatabase(environment, async (postgres, _, secrets) => {
     const { userId } = expectDone(await findUserByEmail(postgres, email), `user "${email}"`);
     const organizationId =
       values.organization === undefined ? null : (await findOrganization(postgres, values.organization)).id;
     const params = { userId, name, lifetimeSeconds: Number(days) * SECONDS_PER_DAY, organizationId };
     return expectDone(
-      await createToken(postgres, config, actor, params),
+      await createToken(postgres, await secrets(), actor, params),
       `organization "${values.organization}" for "${email}"`,
     );
   });

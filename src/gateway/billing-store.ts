@@ -6,7 +6,7 @@ import { freezeWallet, listWallets, readWallet } from '../storage/postgres/ledge
 import { readCurrentLimits } from '../storage/postgres/limits/current-limits.ts';
 import { listLimitsOfPerson } from '../storage/postgres/limits/person-limits.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
-import { createSecretBox } from '../storage/postgres/secret-box.ts';
+import type { SecretBox } from '../storage/postgres/secret-box.ts';
 import {
   getWebhook,
   redeliverWebhooks,
@@ -15,8 +15,7 @@ import {
   setWebhook,
 } from '../storage/postgres/webhooks/webhooks.ts';
 
-export function createBillingStore(postgres: Postgres, secrets: { readonly masterKey: Buffer }): BillingStore {
-  const box = createSecretBox(secrets.masterKey);
+export function createBillingStore(postgres: Postgres, { box }: { readonly box: SecretBox }): BillingStore {
   return {
     readWallet: (walletId) => readWallet(postgres, walletId),
     listWallets: (params) => listWallets(postgres, params),

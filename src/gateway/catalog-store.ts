@@ -10,8 +10,9 @@ import {
 } from '../storage/postgres/catalog/catalog-operations.ts';
 import { readCatalogStates, readPrices } from '../storage/postgres/catalog/catalog-states.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
+import type { SecretBox } from '../storage/postgres/secret-box.ts';
 
-export function createCatalogStore(postgres: Postgres, secrets: { readonly masterKey: Buffer }): CatalogStore {
+export function createCatalogStore(postgres: Postgres, secrets: { readonly box: SecretBox }): CatalogStore {
   return {
     list: (kind) => readCatalogStates(postgres, kind),
     get: (target) => getFromCatalog(postgres, target),

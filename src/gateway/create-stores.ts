@@ -1,7 +1,7 @@
 // What the control plane reads and changes: storage, given to it as functions.
 
-import type { CompleteConfig } from '../config.ts';
 import type { Clock } from '../platform/clock.ts';
+import type { InstallationSecrets } from '../storage/postgres/installation-secrets.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 import { createBillingStore } from './billing-store.ts';
 import { createCatalogStore } from './catalog-store.ts';
@@ -13,18 +13,19 @@ import { createRoutingStore } from './routing-store.ts';
 
 type Held = Parameters<typeof createOwnKeysStore>[0] & {
   readonly controlPostgres: Postgres;
+  readonly secrets: InstallationSecrets;
   readonly health: ProviderHealthExchange;
 };
 
-export function createStores(held: Held, { masterKey }: CompleteConfig, clock: Clock) {
-  const { controlPostgres: postgres } = held;
+export function createStores(held: Held, clock: Clock) {
+  const { controlPostgres: postgres, secrets } = held;
   return {
-    identity: createIdentityStore(postgres, { masterKey }),
-    billing: createBillingStore(postgres, { masterKey }),
-    ownKeys: createOwnKeysStore(held, { masterKey, clock }),
+    identity: createIdentityStore(postgres, secrets),
+    billing: createBillingStore(postgres, secrets),
+    ownKeys: createOwnKeysStore(held, secrets, clock),
     routing: createRoutingStore(postgres),
-    guardrails: createGuardrailStore(postgres, { masterKey }),
-    catalogStore: createCatalogStore(postgres, { masterKey }),
+    guardrails: createGuardrailStore(postgres, secrets),
+    catalogStore: createCatalogStore(postgres, secrets),
     healthOf: (providerId: string) => held.health.healthOf(providerId),
   };
 }

@@ -4,13 +4,9 @@ import type { GuardrailStore } from '../control-plane/guardrails/guardrail-store
 import { getAssignments, setAssignments } from '../storage/postgres/guardrails/assignments.ts';
 import { getPolicy, listPolicies, putPolicy, removePolicy } from '../storage/postgres/guardrails/policies.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
-import { createSecretBox } from '../storage/postgres/secret-box.ts';
+import type { SecretBox } from '../storage/postgres/secret-box.ts';
 
-export function createGuardrailStore(
-  postgres: Postgres,
-  { masterKey }: { readonly masterKey: Buffer },
-): GuardrailStore {
-  const box = createSecretBox(masterKey);
+export function createGuardrailStore(postgres: Postgres, { box }: { readonly box: SecretBox }): GuardrailStore {
   return {
     listPolicies: (organizationId) => listPolicies(postgres, organizationId),
     getPolicy: (reference) => getPolicy(postgres, reference),

@@ -7,6 +7,7 @@ import { prepareCatalog, type ServingCatalog } from '../generation/catalog/servi
 import type { Clock } from '../platform/clock.ts';
 import { loadCatalog } from '../storage/postgres/catalog/catalog-store.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
+import type { SecretBox } from '../storage/postgres/secret-box.ts';
 
 /** How often a token that should have been renewed is looked for, in case its notification was lost. */
 const TOKEN_WAIT_MS = 10_000;
@@ -17,7 +18,7 @@ export class HeldCatalog {
   present: Catalog;
   serving: ServingCatalog;
   private readonly postgres: Postgres;
-  private readonly masterKey: Buffer;
+  private readonly box: SecretBox;
   private readonly clock: Clock;
   /** As it is stored, with all prices. */
   private stored: Catalog;
@@ -25,13 +26,13 @@ export class HeldCatalog {
   private timer: NodeJS.Timeout | null = null;
   private tokensFromMs = 0;
 
-  static async load(postgres: Postgres, masterKey: Buffer, clock: Clock): Promise<HeldCatalog> {
-    return new HeldCatalog(postgres, masterKey, clock, await loadCatalog(postgres, masterKey));
+  static async load(postgres: Postgres, box: SecretBox, clock: Clock): Promise<HeldCatalog> {
+    return new HeldCatalog(postgres, box, clock, await loadCatalog(postgres, box));
   }
 
-  private constructor(postgres: Postgres, masterKey: Buffer, clock: Clock, stored: Catalog) {
+  private constructor(postgres: Postgres, box: SecretBox, clock: Clock, stored: Catalog) {
     this.postgres = postgres;
-    this.masterKey = masterKey;
+    this.box = box;
     this.clock = clock;
     this.stored = stored;
     const { catalog, untilMs } = catalogAt(stored, clock.nowMs());
@@ -55,7 +56,7 @@ export class HeldCatalog {
 
   /** Loads the catalog again. Requests under way keep their snapshot. */
   async reload(): Promise<void> {
-    const stored = await loadCatalog(this.postgres, this.masterKey);
+    const stored = await loadCatalog(this.postgres, this.box);
     // Two reloads may end in reverse order.
     if (stored.version < this.stored.version) return;
     this.stored = stored;

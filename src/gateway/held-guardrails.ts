@@ -20,7 +20,8 @@ const CLOAK_KEY_BYTES = 32;
 
 interface Parts {
   readonly load: () => Promise<GuardrailTable>;
-  readonly masterKey: Buffer;
+  /** From which the keys of placeholders are derived: it outlives a master key. */
+  readonly pepper: Buffer;
   readonly log: Log;
 }
 
@@ -89,7 +90,7 @@ export class HeldGuardrails implements PoliciesInForce {
     const known = this.cloakKeys.get(organizationId);
     if (known !== undefined) return known;
     const key = new Uint8Array(
-      hkdfSync('sha256', this.parts.masterKey, organizationId, 'tollgate guardrail placeholders', CLOAK_KEY_BYTES),
+      hkdfSync('sha256', this.parts.pepper, organizationId, 'tollgate guardrail placeholders', CLOAK_KEY_BYTES),
     );
     this.cloakKeys.set(organizationId, key);
     return key;

@@ -2,7 +2,14 @@
 
 import type { IdentityStore } from '../control-plane/identity/identity-store.ts';
 import { listAudit } from '../storage/postgres/identity/audit.ts';
-import { createKey, getKey, listKeys, revokeKey, updateKey } from '../storage/postgres/identity/keys.ts';
+import {
+  createKey,
+  getKey,
+  type KeySecrets,
+  listKeys,
+  revokeKey,
+  updateKey,
+} from '../storage/postgres/identity/keys.ts';
 import { listLimits, replaceLimits } from '../storage/postgres/identity/limits.ts';
 import { addMember, listMembers, removeMember, setMemberRole } from '../storage/postgres/identity/members.ts';
 import { getModelAccess, setModelAccess } from '../storage/postgres/identity/model-access.ts';
@@ -23,7 +30,7 @@ import { createTeam, deleteTeam, getTeam, listTeams, updateTeam } from '../stora
 import { createToken, listTokens, revokeToken, setActiveOrganization } from '../storage/postgres/identity/tokens.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 
-export function createIdentityStore(postgres: Postgres, secrets: { readonly masterKey: Buffer }): IdentityStore {
+export function createIdentityStore(postgres: Postgres, secrets: KeySecrets): IdentityStore {
   return {
     listOrganizations: (params) => listOrganizations(postgres, params),
     listOrganizationsOfUser: (params) => listOrganizationsOfUser(postgres, params),

@@ -1,8 +1,8 @@
 // Provides the operations on organizations' own provider keys to the control plane: those of storage, and the question
 // to a provider whether it accepts a key.
 
+import { randomUUID } from 'node:crypto';
 import type { OwnKeysStore } from '../control-plane/own-keys/own-keys-store.ts';
-import { derivePepper } from '../domain/identity/key-hash.ts';
 import type { Catalog } from '../domain/models/catalog.ts';
 import { explainKeyUse } from '../domain/own-keys/explain-key-use.ts';
 import type { KeyVerdict } from '../domain/own-keys/key-changes.ts';
@@ -14,6 +14,7 @@ import {
   createOwnKey,
   getOwnKey,
   listOwnKeys,
+  type OwnKeySecrets,
   openOwnKey,
   recordVerdict,
   removeOwnKey,
@@ -22,7 +23,6 @@ import {
 } from '../storage/postgres/own-keys/own-keys.ts';
 import { getOwnPrice, listOwnPrices, putOwnPrice, removeOwnPrice } from '../storage/postgres/own-keys/own-prices.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
-import { createSecretBox } from '../storage/postgres/secret-box.ts';
 import type { Providers } from '../upstream/providers.ts';
 import { type Verification, verifyProvider } from '../upstream/verify-provider.ts';
 
@@ -34,9 +34,9 @@ interface OwnKeysParts {
 
 export function createOwnKeysStore(
   { controlPostgres: postgres, catalog, providers }: OwnKeysParts,
-  { masterKey, clock }: { readonly masterKey: Buffer; readonly clock: Clock },
+  secrets: OwnKeySecrets,
+  clock: Clock,
 ): OwnKeysStore {
-  const secrets = { box: createSecretBox(masterKey), pepper: derivePepper(masterKey) };
   return {
     nowMs: () => clock.nowMs(),
     catalog: () => catalog.present,
@@ -51,8 +51,10 @@ export function createOwnKeysStore(
     rotateKey: (actor, reference, rotated) => rotateOwnKey(postgres, secrets, actor, reference, rotated),
     openKey: (reference) => openOwnKey(postgres, secrets, reference),
     recordVerdict: (actor, reference, found) => recordVerdict(postgres, actor, reference, found),
-    async verify({ provider }, secret) {
-      return verdictOf(await verifyProvider({ ...provider, apiKey: secret }, providers));
+    async verify({ provider, isGuarded }, secret) {
+      // Its connection is nobody else's.
+      const own = { keyId: `verification ${randomUUID()}`, isGuarded };
+      return verdictOf(await verifyProvider({ ...provider, apiKey: secret, own }, providers));
     },
     setOrder: (actor, organizationId, order) => setKeyOrder(postgres, actor, organizationId, order),
     async explain({ organizationId, model: name, api, caller }) {

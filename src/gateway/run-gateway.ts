@@ -7,7 +7,7 @@ import type { CompleteConfig } from '../config.ts';
 import { ChangeMeter } from '../control-plane/change-meter.ts';
 import { ReportForwarder } from '../control-plane/reports/forward-report.ts';
 import { createBootstrapCheck } from '../domain/identity/bootstrap-administrator.ts';
-import { derivePepper, hashCredential } from '../domain/identity/key-hash.ts';
+import { hashCredential } from '../domain/identity/key-hash.ts';
 import { virtualModelOf } from '../domain/routing/virtual-model.ts';
 import { COUNTS } from '../generation/admission/admit.ts';
 import { Cooldowns } from '../generation/admission/cooldowns.ts';
@@ -36,6 +36,7 @@ import { WorkerPool } from '../platform/worker-pool.ts';
 import { createRoutes } from '../routes/routes.ts';
 import { findPrincipalByCredentialHash } from '../storage/postgres/catalog/credentials.ts';
 import { loadGuardrailTable } from '../storage/postgres/guardrails/guardrail-table.ts';
+import { type InstallationSecrets, openInstallationSecrets } from '../storage/postgres/installation-secrets.ts';
 import { findGeneration, listGenerationsByClientRequestId } from '../storage/postgres/ledger/generations.ts';
 import { listOpenSpools, notifyAboutSpools } from '../storage/postgres/ledger/open-spools.ts';
 import { registerEpoch } from '../storage/postgres/ledger/wallets.ts';
@@ -47,6 +48,7 @@ import { SpoolWriter } from '../storage/spool/spool-writer.ts';
 import { ObservedProviders } from '../upstream/observed-providers.ts';
 import { ProviderCalls } from '../upstream/providers.ts';
 import { CoarseClock } from './coarse-clock.ts';
+import { createEgressGuard } from './create-egress-guard.ts';
 import { createRoutePreview } from './create-route-preview.ts';
 import { createRouter } from './create-router.ts';
 import { createStores } from './create-stores.ts';
@@ -91,6 +93,8 @@ const HEALTH_INTERVAL_MS = 3_000;
 interface Held {
   readonly postgres: Postgres;
   readonly controlPostgres: Postgres;
+  readonly secrets: InstallationSecrets;
+  readonly delegationKey: Buffer;
   readonly epoch: number;
   readonly records: SpoolWriter;
   readonly leases: QuotaLeases;
@@ -166,13 +170,14 @@ async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held
   const connections = { url: config.databaseUrl, log, statementTimeoutMs: POSTGRES_STATEMENT_TIMEOUT_MS };
   const postgres = createPostgres({ ...connections, max: POSTGRES_CONNECTIONS_MAX });
   await refuseNewerSchema(postgres);
+  const secrets = await openInstallationSecrets(postgres, config);
   const epoch = await registerEpoch(postgres, { machine: hostname(), pid: process.pid, kind: 'gateway' });
   const directory = join(config.dataDirectory, 'spool');
   const refusedKeys = new RefusedKeys({ metrics, log, clock });
   const refusalLog = new RefusalLog(log, clock);
   const failureOf = (store: AskedStore) => (fault: unknown) => refusalLog.storeFailed(store, fault);
   const controlPostgres = createPostgres({ ...connections, max: CONTROL_PLANE_CONNECTIONS_MAX });
-  const catalog = await HeldCatalog.load(postgres, config.masterKey, clock);
+  const catalog = await HeldCatalog.load(postgres, secrets.box, clock);
   const observed = new ObservedProviders(clock);
   const cooldowns = new Cooldowns(clock);
   const postingFence = new PostingFence({
@@ -185,6 +190,8 @@ async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held
   return {
     postgres,
     controlPostgres,
+    secrets,
+    delegationKey: config.delegationKey ?? secrets.delegationKey,
     epoch,
     records: SpoolWriter.open({
       directory,
@@ -204,11 +211,11 @@ async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held
     ),
     catalog,
     guardrails: await HeldGuardrails.load({
-      load: () => loadGuardrailTable(postgres, config.masterKey),
-      masterKey: config.masterKey,
+      load: () => loadGuardrailTable(postgres, secrets.box),
+      pepper: secrets.pepper,
       log,
     }),
-    authenticator: new Authenticator(findPrincipalIn(postgres, config), clock, failureOf('identity')),
+    authenticator: new Authenticator(findPrincipalIn(postgres, secrets, config), clock, failureOf('identity')),
     workers: new WorkerPool({ threads: config.workerThreads, queueBytesMax: COUNT_QUEUE_BYTES_MAX, log, metrics }),
     buffers: new BufferPool({ lentBytesMax: config.bodyMemoryBytes }),
     providers: new ProviderCalls(metrics, clock, {
@@ -216,6 +223,7 @@ async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held
       client: config.upstreamClient,
       proxies: config.proxies,
       observed,
+      egress: createEgressGuard(config, log),
     }),
     cooldowns,
     health: new ProviderHealthExchange({ postgres: controlPostgres, epoch, clock, log, observed, cooldowns, catalog }),
@@ -227,8 +235,11 @@ async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held
 }
 
 /** The bootstrap administrator is known without the identity store. */
-function findPrincipalIn(postgres: Postgres, { masterKey, adminToken }: CompleteConfig): FindPrincipal {
-  const pepper = derivePepper(masterKey);
+function findPrincipalIn(
+  postgres: Postgres,
+  { pepper }: InstallationSecrets,
+  { adminToken }: CompleteConfig,
+): FindPrincipal {
   const findBootstrap = createBootstrapCheck(pepper, adminToken);
   return async (credential) => {
     const hash = hashCredential(pepper, credential);
@@ -287,8 +298,8 @@ function createServer(
   held: Held,
   { plane, previewer }: ReturnType<typeof createPlane>,
 ): Server {
-  const { controlPostgres: postgres, catalog, authenticator } = held;
-  const reports = new ReportForwarder({ address: config.reportsUrl, delegationKey: config.delegationKey, clock, log });
+  const { controlPostgres: postgres, catalog, authenticator, delegationKey } = held;
+  const reports = new ReportForwarder({ address: config.reportsUrl, delegationKey, clock, log });
   const connectionsRefused = metrics.counter(
     'tollgate_connections_refused_total',
     'Connections closed as they came, by the cap that was reached',
@@ -309,7 +320,7 @@ function createServer(
         isDraining: () => server.draining,
       },
       findGenerations: (params) => listGenerationsByClientRequestId(postgres, params),
-      ...createStores(held, config, clock),
+      ...createStores(held, clock),
       webhookTargets: { allowHttp: config.webhookAllowHttp, allowPrivate: config.webhookAllowPrivate },
       guardrailsInForce: (organizationId) => held.guardrails.policiesOf(organizationId),
       reports,

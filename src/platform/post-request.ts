@@ -4,8 +4,10 @@
 import { lookup as lookupHost } from 'node:dns';
 import { request as httpRequest, type RequestOptions } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { isIP } from 'node:net';
-import { isPublicAddress } from './public-address.ts';
+import type { LookupFunction } from 'node:net';
+import type { EgressGuard } from './egress-guard.ts';
+
+const DEFAULT_PORTS = { 'https:': 443, 'http:': 80 } as const;
 
 export interface PostedRequest {
   readonly url: string;
@@ -13,7 +15,8 @@ export interface PostedRequest {
   readonly body: Buffer;
   /** Ends the attempt, whatever it has come to. */
   readonly signal: AbortSignal;
-  readonly allowPrivate: boolean;
+  /** By which addresses are called. */
+  readonly guard: EgressGuard;
   /** Of an answer that is longer the request fails; 0: only the status matters. */
   readonly answerBytesMax: number;
 }
@@ -24,18 +27,19 @@ export interface PostAnswer {
 }
 
 export function postRequest(posted: PostedRequest): Promise<PostAnswer> {
-  const { url, headers, body, signal, allowPrivate, answerBytesMax } = posted;
-  const { protocol, hostname } = new URL(url);
-  const host = hostname.replace(/^\[|\]$/g, '');
+  const { url, headers, body, signal, guard, answerBytesMax } = posted;
+  const { protocol, hostname, port: given } = new URL(url);
+  const port = given === '' ? DEFAULT_PORTS[protocol === 'https:' ? 'https:' : 'http:'] : Number(given);
   // An IP address is called directly; only a host name goes through `lookup`.
-  if (!allowPrivate && isIP(host) !== 0 && !isPublicAddress(host)) return Promise.reject(new Error(notPublic(host)));
+  const refusal = guard.refusalOfHost(hostname.replace(/^\[|\]$/g, ''), port);
+  if (refusal !== null) return Promise.reject(refusal);
   const options: RequestOptions = {
     method: 'POST',
     // Every attempt opens a new connection: a kept one could outlive the meaning of its host name.
     agent: false,
     headers: { ...headers, 'content-type': 'application/json', 'content-length': body.length },
     signal,
-    lookup: allowPrivate ? undefined : lookupPublic,
+    lookup: guard.lookup(lookupHost as LookupFunction, port),
   };
   return new Promise((resolve, reject) => {
     const request = (protocol === 'https:' ? httpsRequest : httpRequest)(url, options, (response) => {
@@ -54,23 +58,8 @@ export function postRequest(posted: PostedRequest): Promise<PostAnswer> {
       response.on('end', () => resolve({ status, body: Buffer.concat(chunks) }));
       response.on('error', reject);
     });
+    request.on('socket', (socket) => guard.watch(socket, port));
     request.on('error', reject);
     request.end(body);
   });
-}
-
-/** Calls exactly the addresses that were checked, so a name that changes a moment later has no effect. */
-const lookupPublic: NonNullable<RequestOptions['lookup']> = (hostname, options, callback) => {
-  lookupHost(hostname, { ...options, all: true }, (error, addresses) => {
-    if (error !== null) return callback(error, '', 0);
-    const blocked = addresses.find(({ address }) => !isPublicAddress(address));
-    const [first] = addresses;
-    if (blocked !== undefined || first === undefined) return callback(new Error(notPublic(hostname)), '', 0);
-    if (options.all === true) return callback(null, addresses);
-    callback(null, first.address, first.family);
-  });
-};
-
-function notPublic(host: string): string {
-  return `${host} is a loopback, private or reserved address`;
 }

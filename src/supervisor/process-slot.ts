@@ -98,6 +98,19 @@ export class ProcessSlot {
     return true;
   }
 
+  /** Ends the process in its own time and starts another one: for processes that have no second one beside them. */
+  async restart(drainLimitMs: number): Promise<void> {
+    const present = this.#life;
+    if (this.#stopping || present === null) return;
+    this.#life = null;
+    await present.drain(drainLimitMs);
+    if (!this.#isStopping() && this.#life === null) this.#adopt(this.#fork());
+  }
+
+  #isStopping(): boolean {
+    return this.#stopping;
+  }
+
   /**
    * Replaces a process that hangs: the kernel would go on handing connections to it, and its leases stay with it. To be
    * called in even steps.

@@ -1,49 +1,85 @@
 // The installation's own secrets: given by the environment, or made once and stored in the data directory, readable by
 // its owner only.
 
-import { hkdfSync, randomBytes } from 'node:crypto';
+import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { linkSync, readFileSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import type { Config } from '../config.ts';
-import { MASTER_KEY_BYTES } from '../config.ts';
+import { type Config, isMasterKey, MASTER_KEY_BYTES, type MasterKeySource } from '../config.ts';
 import { writeSynced } from '../storage/spool/durable-file.ts';
+import { StartFault } from './start-fault.ts';
 
 export interface Secrets {
   readonly masterKey: Buffer;
-  readonly delegationKey: Buffer;
+  /** What is stored under these still opens; the oldest is last. */
+  readonly previousMasterKeys: readonly Buffer[];
   /** null: no bootstrap administrator (a shared database without ADMIN_TOKEN). */
   readonly adminToken: string | null;
 }
 
-const SECRETS_FILE = z.object({ master_key: z.base64(), admin_token: z.string().min(16) });
+const SECRETS_FILE = z.object({
+  master_key: z.base64(),
+  previous_master_keys: z.array(z.base64()).optional(),
+  admin_token: z.string().min(16),
+});
+const COMMAND_LIMIT_MS = 30_000;
+const MASTER_KEYS_BYTES_MAX = 65_536;
 
 /**
  * Uses the secrets of the settings. Without a shared database the others come from DATA_DIR/secrets.json, which is made
  * if `create` allows it.
  */
 export function loadSecrets(config: Config, options: { create: boolean }): Secrets | null {
+  const given = givenMasterKeys(config);
   const kept =
-    config.databaseUrl === null && (config.masterKey === null || config.adminToken === null)
+    config.databaseUrl === null && (given === null || config.adminToken === null)
       ? keepSecrets(config.dataDirectory, options)
       : null;
-  const masterKey = config.masterKey ?? (kept === null ? null : Buffer.from(kept.master_key, 'base64'));
-  if (masterKey === null) return null;
+  const keys = given ?? (kept === null ? null : keptMasterKeys(kept));
+  const [masterKey, ...before] = keys ?? [];
+  if (masterKey === undefined) return null;
   return {
     masterKey,
-    // Every machine of an installation must have the same key, and all of them share the master key already.
-    delegationKey: config.delegationKey ?? deriveDelegationKey(masterKey),
+    previousMasterKeys: [...before, ...config.previousMasterKeys],
     adminToken: config.adminToken ?? kept?.admin_token ?? null,
   };
 }
 
-/** Derived from the text form, so that it can be passed on as DELEGATION_KEY. */
-function deriveDelegationKey(masterKey: Buffer): Buffer {
-  const derived = Buffer.from(hkdfSync('sha256', masterKey, '', 'tollgate delegation key', 32));
-  return Buffer.from(derived.toString('base64url'), 'utf8');
+/** Of the settings: the present one first. null: none is given. */
+function givenMasterKeys({ masterKey, masterKeySource }: Config): readonly Buffer[] | null {
+  if (masterKey !== null) return [masterKey];
+  return masterKeySource === null ? null : readMasterKeys(masterKeySource);
 }
 
-function keepSecrets(dataDirectory: string, { create }: { create: boolean }): z.infer<typeof SECRETS_FILE> | null {
+function keptMasterKeys({ master_key: present, previous_master_keys: before = [] }: Kept): readonly Buffer[] {
+  return [present, ...before].map((key) => Buffer.from(key, 'base64'));
+}
+
+function readMasterKeys(source: MasterKeySource): readonly Buffer[] {
+  const setting = 'file' in source ? 'MASTER_KEY_FILE' : 'MASTER_KEY_COMMAND';
+  let text: string;
+  try {
+    text = 'file' in source ? readFileSync(source.file, 'utf8') : printedBy(source.command);
+  } catch (error) {
+    // What a command says when it fails, and the command itself, may hold secrets.
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'it failed';
+    throw new StartFault(`${setting}: no master key could be read (${code})`);
+  }
+  const keys = text.split('\n').flatMap((line) => (line.trim() === '' ? [] : [line.trim()]));
+  if (keys.length === 0 || !keys.every(isMasterKey))
+    throw new StartFault(`${setting}: must give 32 bytes in base64, and below them keys from before, a line each`);
+  return keys.map((key) => Buffer.from(key, 'base64'));
+}
+
+function printedBy(command: string): string {
+  const options = { timeout: COMMAND_LIMIT_MS, maxBuffer: MASTER_KEYS_BYTES_MAX, encoding: 'utf8' } as const;
+  return execFileSync('/bin/sh', ['-c', command], { ...options, stdio: ['ignore', 'pipe', 'inherit'] });
+}
+
+type Kept = z.infer<typeof SECRETS_FILE>;
+
+function keepSecrets(dataDirectory: string, { create }: { create: boolean }): Kept | null {
   const path = join(dataDirectory, 'secrets.json');
   const known = readKept(path);
   if (known !== null || !create) return known;
@@ -55,7 +91,7 @@ function keepSecrets(dataDirectory: string, { create }: { create: boolean }): z.
   return readKept(path);
 }
 
-function readKept(path: string): z.infer<typeof SECRETS_FILE> | null {
+function readKept(path: string): Kept | null {
   let text: string;
   try {
     text = readFileSync(path, 'utf8');
@@ -65,7 +101,7 @@ function readKept(path: string): z.infer<typeof SECRETS_FILE> | null {
   }
   const parsed = SECRETS_FILE.safeParse(parseJson(text));
   // New secrets would make everything unreadable that was encrypted or hashed with the old ones.
-  if (!parsed.success || Buffer.from(parsed.data.master_key, 'base64').length !== MASTER_KEY_BYTES) {
+  if (!parsed.success || !keptMasterKeys(parsed.data).every(({ length }) => length === MASTER_KEY_BYTES)) {
     throw new Error(
       `${path} is damaged: restore it from a backup (without its master key existing keys cannot be checked)`,
     );

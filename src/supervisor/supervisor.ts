@@ -5,7 +5,7 @@
 //   start:  postgres -> simulated provider -> prepare (migrations, configuration) -> jobs + gateways -> announce
 //   stop:   gateways (finish what is in flight) -> jobs (ships what they wrote) -> simulated provider -> postgres
 
-import { fork } from 'node:child_process';
+import { type ChildProcess, fork } from 'node:child_process';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
 import { MetricsRegistry, type MetricsSnapshot } from '../platform/metrics.ts';
@@ -87,6 +87,8 @@ export class Supervisor {
   #state: 'starting' | 'serving' | 'stopping' = 'starting';
   #isPreparing = false;
   #rolling = false;
+  /** With which the present jobs process was started. */
+  #jobsEnvironment = '';
   #watch: NodeJS.Timeout | null = null;
   #stopWanted: Promise<void>;
   #wantStop: () => void = () => undefined;
@@ -191,13 +193,7 @@ export class Supervisor {
       name,
       log: this.#log,
       clock: this.#clock,
-      fork: () =>
-        fork(plan.module, typeof plan.args === 'function' ? plan.args() : plan.args, {
-          env: { ...(role === 'gateway' ? GATEWAY_ENVIRONMENT : {}), ...this.#plan.environment() } as NodeJS.ProcessEnv,
-          execArgv: [...process.execArgv, ...(role === 'gateway' ? GATEWAY_OPTIONS : [])],
-          // stdout is for the supervisor's own output, so the output of processes goes to stderr.
-          stdio: ['ignore', 2, 2, 'ipc'],
-        }),
+      fork: () => this.#fork(role, plan.module, typeof plan.args === 'function' ? plan.args() : plan.args),
       onChange: () => {
         this.#restarts.labels(role).increment(slot.restarts - restarts);
         restarts = slot.restarts;
@@ -212,6 +208,17 @@ export class Supervisor {
     if (report === null && !this.#isStopping())
       throw new StartFault(`${name} does not start; the log lines above say why`);
     return report?.url ?? null;
+  }
+
+  #fork(role: ProcessRole, module: string, args: readonly string[]): ChildProcess {
+    const environment = this.#plan.environment();
+    if (role === 'jobs') this.#jobsEnvironment = JSON.stringify(environment);
+    return fork(module, args, {
+      env: { ...(role === 'gateway' ? GATEWAY_ENVIRONMENT : {}), ...environment } as NodeJS.ProcessEnv,
+      execArgv: [...process.execArgv, ...(role === 'gateway' ? GATEWAY_OPTIONS : [])],
+      // stdout is for the supervisor's own output, so the output of processes goes to stderr.
+      stdio: ['ignore', 2, 2, 'ipc'],
+    });
   }
 
   #recordProcesses(): void {
@@ -268,7 +275,15 @@ export class Supervisor {
       );
       break;
     }
+    await this.#restartOutdatedJobs();
     this.#rolling = false;
+  }
+
+  /** jobs has no successor beside it: it stays, unless it was started with settings that are others by now. */
+  async #restartOutdatedJobs(): Promise<void> {
+    const present = JSON.stringify(this.#plan.environment());
+    if (present === this.#jobsEnvironment) return;
+    for (const slot of this.#slots.filter(({ role }) => role === 'jobs')) await slot.restart(JOBS_DRAIN_LIMIT_MS);
   }
 
   #isStopping(): boolean {

@@ -3,6 +3,7 @@
 
 import type { ProviderTimeouts } from '../domain/models/provider.ts';
 import { type Clock, systemClock } from '../platform/clock.ts';
+import type { EgressGuard } from '../platform/egress-guard.ts';
 import { type CallObserver, type ProviderOrigin, startCall, type UpstreamCall } from './call.ts';
 import { Connection, type ConnectionOwner } from './http1/connection.ts';
 import { NameLookups } from './http1/name-lookups.ts';
@@ -45,6 +46,7 @@ export class UpstreamOrigin implements ConnectionOwner, ProviderOrigin {
     clock: Clock = systemClock,
     names = new NameLookups(clock),
     tls: TlsOptions = {},
+    guard: EgressGuard | null = null,
   ) {
     this.origin = origin;
     this.timeouts = timeouts;
@@ -52,7 +54,15 @@ export class UpstreamOrigin implements ConnectionOwner, ProviderOrigin {
     const url = new URL(origin);
     const isTls = url.protocol === 'https:';
     const port = url.port === '' ? (isTls ? 443 : 80) : Number(url.port);
-    this.peer = { isTls, host: url.hostname.replace(/^\[|\]$/g, ''), port, lookup: names.lookup, tls, session: null };
+    this.peer = {
+      isTls,
+      host: url.hostname.replace(/^\[|\]$/g, ''),
+      port,
+      lookup: names.lookup,
+      tls,
+      guard,
+      session: null,
+    };
     this.host = url.host;
   }
 

@@ -4,7 +4,9 @@
 import type { Buffer } from 'node:buffer';
 import type { Provider } from '../domain/models/provider.ts';
 import type { Clock } from '../platform/clock.ts';
+import { EgressGuard } from '../platform/egress-guard.ts';
 import type { Counter, MetricsRegistry } from '../platform/metrics.ts';
+import { resolveByDns } from '../platform/resolve-name.ts';
 import { type CallObserver, type ProviderOrigin, startCall, type UpstreamCall } from './call.ts';
 import type { UpstreamFault } from './call-connection.ts';
 import type { Credential } from './credential.ts';
@@ -17,7 +19,7 @@ import { NO_PROXIES, type ProxySettings, proxyOf } from './proxy-of.ts';
 import type { ReplyHandler } from './reply-handler.ts';
 import { ProviderAddress, type RequestTarget } from './request-target.ts';
 import { readTlsFiles } from './tls-files.ts';
-import { UndiciOrigin, type UndiciParams } from './undici/undici-origin.ts';
+import { UndiciOrigin } from './undici/undici-origin.ts';
 
 export interface ProviderRequest extends RequestTarget {
   readonly method: UpstreamRequest['method'];
@@ -36,7 +38,9 @@ export interface Providers {
 }
 
 interface Callee {
-  readonly origin: ProviderOrigin;
+  readonly provider: Provider;
+  /** Of its origin, which may be another object later where it is an own key's. */
+  readonly key: string;
   readonly address: ProviderAddress;
   readonly observer: CallObserver;
 }
@@ -53,16 +57,33 @@ export interface ProviderCallOptions {
   readonly resolve?: Resolve;
   /** Is told how calls went. */
   readonly observed?: ObservedProviders;
+  /** The rules for addresses that customers name; without them none is called. */
+  readonly egress?: EgressGuard;
+  /** Looks up names that customers choose. */
+  readonly resolveCustomerName?: Resolve;
+}
+
+/** Whoever has no rules calls no address that a customer named. */
+const NOWHERE = new EgressGuard({ anyPort: false, allowPrivate: false, allowed: [] });
+/** An own key that was not used for so long has no connections any more. */
+const OWN_IDLE_MS_MAX = 600_000;
+
+interface UsedOrigin {
+  readonly origin: ProviderOrigin;
+  /** null: it stays as long as this process. */
+  usedAtMs: number | null;
 }
 
 export class ProviderCalls implements Providers {
-  /** By origin and timeouts. */
-  private readonly origins = new Map<string, ProviderOrigin>();
+  /** By origin, timeouts and own key. */
+  private readonly origins = new Map<string, UsedOrigin>();
   /** By the catalog's own object, so that a request parses nothing; a changed catalog has new ones. */
   private readonly callees = new WeakMap<Provider, Callee>();
   private readonly faults: Counter<readonly ['provider', 'kind']>;
   private readonly clock: Clock;
   private readonly names: NameLookups;
+  private readonly customerNames: NameLookups;
+  private readonly egress: EgressGuard;
   private readonly onKeyRefused: (provider: Provider, status: number) => void;
   private readonly client: UpstreamClient;
   private readonly proxies: ProxySettings;
@@ -77,6 +98,8 @@ export class ProviderCalls implements Providers {
       proxies = NO_PROXIES,
       resolve,
       observed,
+      egress = NOWHERE,
+      resolveCustomerName = resolveByDns(),
     }: ProviderCallOptions = {},
   ) {
     this.clock = clock;
@@ -85,6 +108,8 @@ export class ProviderCalls implements Providers {
     this.proxies = proxies;
     this.observed = observed ?? null;
     this.names = new NameLookups(clock, resolve);
+    this.customerNames = new NameLookups(clock, resolveCustomerName);
+    this.egress = egress;
     this.faults = metrics.counter('tollgate_upstream_errors_total', 'Calls to providers that failed, by kind', [
       'provider',
       'kind',
@@ -95,7 +120,9 @@ export class ProviderCalls implements Providers {
   }
 
   call(provider: Provider, request: ProviderRequest, handler: ReplyHandler): UpstreamCall {
-    const { origin, address, observer } = this.calleeOf(provider);
+    const callee = this.calleeOf(provider);
+    const { address, observer } = callee;
+    const origin = this.originOf(callee);
     const { method, credential, headers, body, keyRefusals } = request;
     return startCall(
       origin,
@@ -112,7 +139,7 @@ export class ProviderCalls implements Providers {
   }
 
   timeoutsOf(provider: Provider): UpstreamTimeouts {
-    return this.calleeOf(provider).origin.timeouts;
+    return { ...UPSTREAM_TIMEOUTS, ...provider.timeouts };
   }
 
   private calleeOf(provider: Provider): Callee {
@@ -120,7 +147,8 @@ export class ProviderCalls implements Providers {
     if (callee === undefined) {
       const address = new ProviderAddress(provider);
       callee = {
-        origin: this.sharedOrigin(address.origin, provider),
+        provider,
+        key: keyOf(address.origin, provider, this.proxies),
         address,
         observer: this.observerOf(provider),
       };
@@ -130,54 +158,71 @@ export class ProviderCalls implements Providers {
   }
 
   private observerOf(provider: Provider): CallObserver {
-    const { observed } = this;
+    // What an organization's own key meets says nothing of the operator's account.
+    const health = provider.own === undefined ? this.observed : null;
     return {
       wordings: provider.requests?.errors ?? [],
       onFault: (fault: UpstreamFault): void => {
         this.faults.labels(provider.id, fault).increment();
-        observed?.faulted(provider.id, fault);
+        health?.faulted(provider.id, fault);
       },
       onKeyRefused: (status: number): void => {
         this.onKeyRefused(provider, status);
-        observed?.keyRefused(provider.id, status);
+        health?.keyRefused(provider.id, status);
       },
-      onReply: (status: number, afterMs: number): void => observed?.replied(provider.id, status, afterMs),
+      onReply: (status: number, afterMs: number): void => health?.replied(provider.id, status, afterMs),
     };
   }
 
-  private sharedOrigin(address: string, provider: Provider): ProviderOrigin {
-    const timeouts = { ...UPSTREAM_TIMEOUTS, ...provider.timeouts };
-    const { proxy: ownProxy, http = 1, tls } = provider.requests ?? {};
-    const proxy = proxyOf(address, ownProxy, this.proxies);
-    const { connectMs, firstByteMs, idleMs, totalMs } = timeouts;
-    const key = JSON.stringify([address, connectMs, firstByteMs, idleMs, totalMs, proxy, http, tls]);
-    let origin = this.origins.get(key);
-    if (origin === undefined) {
-      origin = this.makeOrigin({ origin: address, timeouts, proxy, http, tls: readTlsFiles(provider.id, tls ?? {}) });
-      this.origins.set(key, origin);
+  private originOf({ provider, key, address }: Callee): ProviderOrigin {
+    let used = this.origins.get(key);
+    if (used === undefined) {
+      used = { origin: this.makeOrigin(address.origin, provider), usedAtMs: null };
+      this.origins.set(key, used);
     }
-    return origin;
+    if (provider.own !== undefined) used.usedAtMs = this.clock.monotonicMs();
+    return used.origin;
   }
 
   /** Our own client speaks HTTP/1.1 to providers that are called directly; all else is undici's. */
-  private makeOrigin(params: Omit<UndiciParams, 'clock' | 'names'>): ProviderOrigin {
+  private makeOrigin(origin: string, provider: Provider): ProviderOrigin {
     const { clock, names } = this;
-    return this.client === 'own' && params.proxy === null && params.http === 1
-      ? new UpstreamOrigin(params.origin, params.timeouts, clock, names, params.tls)
-      : new UndiciOrigin({ ...params, clock, names });
+    const { proxy: ownProxy, http = 1, tls: files } = provider.requests ?? {};
+    const timeouts = { ...UPSTREAM_TIMEOUTS, ...provider.timeouts };
+    const tls = readTlsFiles(provider.id, files ?? {});
+    if (provider.own?.isGuarded === true)
+      return new UpstreamOrigin(origin, timeouts, clock, this.customerNames, tls, this.egress);
+    const proxy = proxyOf(origin, ownProxy, this.proxies);
+    return this.client === 'own' && proxy === null && http === 1
+      ? new UpstreamOrigin(origin, timeouts, clock, names, tls)
+      : new UndiciOrigin({ origin, timeouts, proxy, http, tls, clock, names });
   }
 
   private openCalls(): number {
     let open = 0;
-    for (const origin of this.origins.values()) open += origin.openCalls;
+    for (const { origin } of this.origins.values()) open += origin.openCalls;
     return open;
   }
 
   trim(): void {
-    for (const origin of this.origins.values()) origin.trim();
+    const nowMs = this.clock.monotonicMs();
+    for (const [key, { origin, usedAtMs }] of this.origins) {
+      origin.trim();
+      if (usedAtMs === null || nowMs - usedAtMs < OWN_IDLE_MS_MAX || origin.openCalls > 0) continue;
+      this.origins.delete(key);
+      void origin.close();
+    }
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.origins.values()].map((origin) => origin.close()));
+    await Promise.all([...this.origins.values()].map(({ origin }) => origin.close()));
   }
+}
+
+function keyOf(address: string, provider: Provider, proxies: ProxySettings): string {
+  const { proxy: ownProxy, http = 1, tls } = provider.requests ?? {};
+  const { connectMs, firstByteMs, idleMs, totalMs } = { ...UPSTREAM_TIMEOUTS, ...provider.timeouts };
+  const proxy = proxyOf(address, ownProxy, proxies);
+  const times = [connectMs, firstByteMs, idleMs, totalMs];
+  return JSON.stringify([address, ...times, proxy, http, tls, provider.own]);
 }

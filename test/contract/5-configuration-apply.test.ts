@@ -18,6 +18,7 @@ import { providerCommand } from '../../src/commands/provider.ts';
 import { loadCatalog } from '../../src/storage/postgres/catalog/catalog-store.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { getPolicy, setOrganizationRouting } from '../../src/storage/postgres/routing/policies.ts';
+import { secretsOf } from '../support/installation-secrets.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 
 const masterKey = randomBytes(32);
@@ -81,7 +82,7 @@ const limits = async (): Promise<readonly string[]> => run(limitCommand, 'list',
 const organizationId = async (): Promise<string> =>
   (await postgres.query<{ id: string }>("SELECT id FROM organizations WHERE slug = 'acme'")).rows[0]?.id ?? '';
 const modelIds = async (): Promise<readonly string[]> =>
-  (await loadCatalog(postgres, masterKey)).models.filter(({ active }) => active).map(({ id }) => id);
+  (await loadCatalog(postgres, secretsOf(masterKey).box)).models.filter(({ active }) => active).map(({ id }) => id);
 const OPERATOR = { kind: 'cli', userId: null, label: 'test' } as const;
 
 /** Every row that a file or a command can write. */
@@ -259,7 +260,7 @@ describe('--prune', () => {
     await apply(less);
     assert.deepEqual(await modelIds(), ['sim/large', 'sim/other', 'judge']);
     await apply(less, '--prune');
-    const catalog = await loadCatalog(postgres, masterKey);
+    const catalog = await loadCatalog(postgres, secretsOf(masterKey).box);
     assert.deepEqual(
       [catalog.models.map(({ id }) => id), [...catalog.routing.policies.keys()]],
       [['sim/large', 'judge'], ['default']],
@@ -285,7 +286,7 @@ describe('--prune', () => {
   test('an alias can move from a model that is removed to one that is new', async () => {
     await apply(FILE);
     await apply(FILE.replaceAll('id: sim/large', 'id: sim/larger'), '--prune');
-    assert.equal((await loadCatalog(postgres, masterKey)).byName.get('sim/latest')?.id, 'sim/larger');
+    assert.equal((await loadCatalog(postgres, secretsOf(masterKey).box)).byName.get('sim/latest')?.id, 'sim/larger');
   });
 });
 

@@ -100,7 +100,7 @@ describe('documents', () => {
   test('every `tollgate` command and action that is named exists', async () => {
     for (const { path, text } of PRESENT) {
       for (const [, name = '', actions = ''] of text.matchAll(
-        /(?:`|npx )tollgate ([a-z]+)(?: ([a-z|\\]+)(?![.\w]))?/g,
+        /(?:`|npx )tollgate ([a-z-]+)(?: ([a-z|\\]+)(?![.\w]))?/g,
       )) {
         assert.ok(existsSync(join(ROOT, 'src/commands', `${name}.ts`)), `${path}: tollgate ${name}`);
         const usage = (await commandNamed(name)).usage.join('\n').replaceAll('|', ' ');
@@ -236,7 +236,7 @@ function anchorsOf(text: string): Set<string> {
 
 async function commandNamed(name: string): Promise<Command> {
   const module = (await import(`../../src/commands/${name}.ts`)) as Readonly<Record<string, Command>>;
-  const command = module[`${name}Command`];
+  const command = module[`${name.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())}Command`];
   assert.ok(command !== undefined, `src/commands/${name}.ts has no ${name}Command`);
   return command;
 }

@@ -12,10 +12,11 @@ import { createOrganization } from '../../src/storage/postgres/identity/organiza
 import { createTeam } from '../../src/storage/postgres/identity/teams.ts';
 import { createToken } from '../../src/storage/postgres/identity/tokens.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
+import { secretsOf } from '../support/installation-secrets.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 import { done } from '../support/refused.ts';
 
-const secrets = { masterKey: randomBytes(32) };
+const secrets = secretsOf(randomBytes(32));
 const OPERATOR: Actor = { kind: 'cli', userId: null, label: 'test' };
 
 describe('counts', () => {

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import type { Actor } from '../../src/domain/identity/actor.ts';
-import { derivePepper, hashCredential } from '../../src/domain/identity/key-hash.ts';
+import { hashCredential } from '../../src/domain/identity/key-hash.ts';
 import { followChanges } from '../../src/gateway/follow-changes.ts';
 import type { HeldCatalog } from '../../src/gateway/held-catalog.ts';
 import type { HeldGuardrails } from '../../src/gateway/held-guardrails.ts';
@@ -29,11 +29,12 @@ import { createTeam, updateTeam } from '../../src/storage/postgres/identity/team
 import { createToken, revokeToken, setActiveOrganization } from '../../src/storage/postgres/identity/tokens.ts';
 import type { Listener } from '../../src/storage/postgres/listen.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
+import { secretsOf } from '../support/installation-secrets.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 import { done } from '../support/refused.ts';
 
-const secrets = { masterKey: randomBytes(32) };
-const pepper = derivePepper(secrets.masterKey);
+const secrets = secretsOf(randomBytes(32));
+const { pepper } = secrets;
 const OPERATOR: Actor = { kind: 'cli', userId: null, label: 'test' };
 const LIMITS = { setBy: 'organization', limits: [{ kind: 'requests_per_minute', limit: 5n }] } as const;
 

@@ -6,7 +6,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import type { UsageLimit } from '../../src/domain/configuration/configuration.ts';
 import type { Actor } from '../../src/domain/identity/actor.ts';
-import { derivePepper, hashCredential } from '../../src/domain/identity/key-hash.ts';
+import { hashCredential } from '../../src/domain/identity/key-hash.ts';
 import type { MemberScope } from '../../src/domain/identity/member.ts';
 import type { Organization } from '../../src/domain/identity/organization.ts';
 import type { Principal } from '../../src/domain/identity/principal.ts';
@@ -40,11 +40,12 @@ import {
   setActiveOrganization,
 } from '../../src/storage/postgres/identity/tokens.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
+import { secretsOf } from '../support/installation-secrets.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 import { done, refusal } from '../support/refused.ts';
 
-const secrets = { masterKey: randomBytes(32) };
-const pepper = derivePepper(secrets.masterKey);
+const secrets = secretsOf(randomBytes(32));
+const { pepper } = secrets;
 const OPERATOR: Actor = { kind: 'cli', userId: null, label: 'test' };
 let server: TestPostgres;
 let postgres: Postgres;

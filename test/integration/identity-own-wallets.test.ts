@@ -7,7 +7,7 @@ import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import { parseConfigurationFile } from '../../src/domain/configuration/parse-configuration-file.ts';
 import type { Actor } from '../../src/domain/identity/actor.ts';
 import type { KeyWithSecret } from '../../src/domain/identity/api-key.ts';
-import { derivePepper, hashCredential } from '../../src/domain/identity/key-hash.ts';
+import { hashCredential } from '../../src/domain/identity/key-hash.ts';
 import { applyConfiguration } from '../../src/storage/postgres/apply/apply-configuration.ts';
 import { findPrincipalByCredentialHash } from '../../src/storage/postgres/catalog/credentials.ts';
 import { listAudit } from '../../src/storage/postgres/identity/audit.ts';
@@ -26,10 +26,11 @@ import { addPlatformAdministrator } from '../../src/storage/postgres/identity/pl
 import { rotateKey } from '../../src/storage/postgres/identity/rotate-key.ts';
 import { createTeam } from '../../src/storage/postgres/identity/teams.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
+import { secretsOf } from '../support/installation-secrets.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 import { done, refusal } from '../support/refused.ts';
 
-const secrets = { masterKey: randomBytes(32) };
+const secrets = secretsOf(randomBytes(32));
 const OPERATOR: Actor = { kind: 'cli', userId: null, label: 'test' };
 const BOOTSTRAP: Actor = { kind: 'bootstrap', userId: null, label: 'ADMIN_TOKEN' };
 const personOf = (userId: string): Actor => ({ kind: 'token', userId, label: 'person' });
@@ -104,8 +105,7 @@ const wallets = async (): Promise<number> =>
 const auditLength = async (organizationId: string): Promise<number> =>
   done(await listAudit(postgres, { organizationId, limit: 200 })).items.length;
 const walletOf = async (secret: string): Promise<string | null> =>
-  (await findPrincipalByCredentialHash(postgres, hashCredential(derivePepper(secrets.masterKey), secret)))?.walletId ??
-  null;
+  (await findPrincipalByCredentialHash(postgres, hashCredential(secrets.pepper, secret)))?.walletId ?? null;
 
 describe('a key that its user pays for', () => {
   test('is made by that user or the operator; by nobody else, and then nothing is made', async () => {

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import type { Configuration } from '../../src/domain/configuration/configuration.ts';
 import { parseConfigurationFile } from '../../src/domain/configuration/parse-configuration-file.ts';
-import { derivePepper, hashCredential } from '../../src/domain/identity/key-hash.ts';
+import { hashCredential } from '../../src/domain/identity/key-hash.ts';
 import type { Organization } from '../../src/domain/identity/organization.ts';
 import type { Principal } from '../../src/domain/identity/principal.ts';
 import { isRefused } from '../../src/domain/refusals/refused.ts';
@@ -22,11 +22,12 @@ import { rotateKey } from '../../src/storage/postgres/identity/rotate-key.ts';
 import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-invariants.ts';
 import { createListener, type Listener } from '../../src/storage/postgres/listen.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
+import { secretsOf } from '../support/installation-secrets.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 import { waitFor } from '../support/waiting.ts';
 
-const masterKey = randomBytes(32);
-const pepper = derivePepper(masterKey);
+const secrets = secretsOf(randomBytes(32));
+const { pepper } = secrets;
 let server: TestPostgres;
 let postgres: Postgres;
 let url: string;
@@ -75,7 +76,7 @@ function read(text: string): Configuration {
   return parsed.configuration;
 }
 
-const apply = (text: string): Promise<AppliedConfiguration> => applyConfiguration(postgres, read(text), { masterKey });
+const apply = (text: string): Promise<AppliedConfiguration> => applyConfiguration(postgres, read(text), secrets);
 const principalOf = (secret: string): Promise<Principal | null> =>
   findPrincipalByCredentialHash(postgres, hashCredential(pepper, secret));
 
@@ -107,7 +108,7 @@ async function dump(): Promise<unknown> {
 describe('applying a file', () => {
   test('the catalog is what the file says', async () => {
     const { catalogVersion } = await apply(FILE);
-    const catalog = await loadCatalog(postgres, masterKey);
+    const catalog = await loadCatalog(postgres, secrets.box);
     assert.equal(catalog.version, catalogVersion);
     assert.deepEqual([...catalog.byName.keys()], ['sim/large', 'sim/large[1m]', 'sim/latest']);
     const [large, image] = catalog.models;
@@ -147,7 +148,7 @@ providers:
     await apply(
       `${provider}\nmodels: [{ id: m, served_by: [{ provider: azure, model: m1, apis: [chat_completions] }] }]`,
     );
-    const { models } = await loadCatalog(postgres, masterKey);
+    const { models } = await loadCatalog(postgres, secrets.box);
     const loaded = models[0]?.servedBy[0]?.provider;
     assert.equal(loaded?.auth, 'api-key');
     assert.deepEqual(loaded.requests, {
@@ -169,13 +170,13 @@ providers:
       `SELECT string_agg(encode(api_key_sealed, 'escape'), ' ') AS text FROM providers`,
     );
     assert.doesNotMatch(rows[0]?.text ?? 'sim-key', /sim-key|other-key/);
-    await assert.rejects(loadCatalog(postgres, randomBytes(32)), /another MASTER_KEY/);
+    await assert.rejects(loadCatalog(postgres, secretsOf(randomBytes(32)).box), /another MASTER_KEY/);
     // A sealed key moved to another provider's row does not open there.
     await postgres.query(
       `UPDATE providers SET api_key_sealed = (SELECT api_key_sealed FROM providers WHERE id = 'sim')
         WHERE id = 'other'`,
     );
-    await assert.rejects(loadCatalog(postgres, masterKey), /sealed secret of provider other is damaged/);
+    await assert.rejects(loadCatalog(postgres, secrets.box), /sealed secret of provider other is damaged/);
   });
 
   test('applied twice is applied once: same rows, no new key, no second credit, nothing told', async () => {
@@ -241,7 +242,7 @@ providers:
           .replace(/ {2}- \{ id: sim\/image.*\n/, ''),
       );
       assert.equal(changed.catalogVersion, 2);
-      const { models } = await loadCatalog(postgres, masterKey);
+      const { models } = await loadCatalog(postgres, secrets.box);
       assert.deepEqual(
         models.map(({ id }) => id),
         ['sim/large', 'sim/image'],
@@ -257,11 +258,11 @@ providers:
 
   test('what a deployment does about usage can change, and its price stays the same version', async () => {
     await apply(FILE);
-    const versionOf = async () => (await loadCatalog(postgres, masterKey)).models[0]?.servedBy[0]?.price?.version;
+    const versionOf = async () => (await loadCatalog(postgres, secrets.box)).models[0]?.servedBy[0]?.price?.version;
     const price = await versionOf();
     const { catalogVersion } = await apply(FILE.replace(', stream_usage: request', ''));
     assert.equal(catalogVersion, 2);
-    assert.equal((await loadCatalog(postgres, masterKey)).models[0]?.servedBy[1]?.streamUsage, undefined);
+    assert.equal((await loadCatalog(postgres, secrets.box)).models[0]?.servedBy[1]?.streamUsage, undefined);
     assert.equal(await versionOf(), price);
   });
 
@@ -273,14 +274,14 @@ providers:
       `${providers}models:\n  - { id: sim/large, ${deployment} }\n  - { id: sim/new, aliases: ` +
         `[sim/latest], ${deployment} }\n`,
     );
-    assert.equal((await loadCatalog(postgres, masterKey)).byName.get('sim/latest')?.id, 'sim/new');
+    assert.equal((await loadCatalog(postgres, secrets.box)).byName.get('sim/latest')?.id, 'sim/new');
     await assert.rejects(apply(`${providers}models:\n  - { id: sim/third, aliases: [sim/latest], ${deployment} }\n`), {
       name: 'ConfigurationConflict',
     });
     await assert.rejects(apply(`${providers}models:\n  - { id: sim/latest, ${deployment} }\n`), {
       name: 'ConfigurationConflict',
     });
-    assert.equal((await loadCatalog(postgres, masterKey)).byName.get('sim/latest')?.id, 'sim/new');
+    assert.equal((await loadCatalog(postgres, secrets.box)).byName.get('sim/latest')?.id, 'sim/new');
   });
 
   test('routing policies get a version for each change', async () => {
@@ -426,7 +427,7 @@ describe('beside what is administered', () => {
     const key = await findKeyByNameOrId(postgres, { organizationId: organization.id, key: 'ci' });
     assert.ok(!isRefused(key));
     const name = { organizationId: organization.id, keyId: key.id };
-    const rotated = await rotateKey(postgres, { masterKey }, { kind: 'cli', userId: null, label: 'test' }, name, {
+    const rotated = await rotateKey(postgres, secrets, { kind: 'cli', userId: null, label: 'test' }, name, {
       overlapSeconds: 0,
     });
     assert.ok(!isRefused(rotated));
@@ -486,7 +487,7 @@ describe('limits of a file', () => {
       const none = FILE.replace(/limits: .*/, 'limits: []');
       await apply(none);
       assert.deepEqual(await shown(), [...platforms, organizations]);
-      await applyConfiguration(postgres, read(none), { masterKey }, { prune: true });
+      await applyConfiguration(postgres, read(none), secrets, { prune: true });
       assert.deepEqual(await shown(), [organizations]);
       await apply(FILE);
       assert.deepEqual(await shown(), [...platforms, organizations]);

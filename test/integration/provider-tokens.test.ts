@@ -18,10 +18,11 @@ import { createListener } from '../../src/storage/postgres/listen.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { NO_PROXIES } from '../../src/upstream/proxy-of.ts';
 import { type FakeUpstream, type Script, startFakeUpstream } from '../support/fake-upstream.ts';
+import { secretsOf } from '../support/installation-secrets.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 import { waitFor } from '../support/waiting.ts';
 
-const masterKey = randomBytes(32);
+const { box } = secretsOf(randomBytes(32));
 const ACTOR = { kind: 'cli', userId: null, label: 'test' } as const;
 let server: TestPostgres;
 let endpoint: FakeUpstream;
@@ -60,7 +61,7 @@ afterEach(async () => {
 
 function keepRenewing(log: Log = silentLog): void {
   metrics = new MetricsRegistry();
-  const renewer = new TokenRenewer({ postgres, masterKey, proxies: NO_PROXIES, log, clock: systemClock, metrics });
+  const renewer = new TokenRenewer({ postgres, box, proxies: NO_PROXIES, log, clock: systemClock, metrics });
   renewer.start();
   running.push(renewer);
 }
@@ -75,7 +76,7 @@ async function put(secret: string | undefined, settings: object = {}, version = 
   };
   if (secret !== undefined) Object.assign(fields.token, { client_secret: secret });
   const provider = requestedProvider.parse(fields).provider('p');
-  const done = await publishProvider(postgres, { masterKey }, ACTOR, { provider, version });
+  const done = await publishProvider(postgres, { box }, ACTOR, { provider, version });
   return isRefused(done) ? JSON.stringify(done) : null;
 }
 
@@ -98,7 +99,7 @@ async function serve(): Promise<void> {
 }
 
 async function present(): Promise<Provider> {
-  const { models } = await loadCatalog(postgres, masterKey);
+  const { models } = await loadCatalog(postgres, box);
   return models[0]?.servedBy[0]?.provider ?? assert.fail('no provider');
 }
 
@@ -215,6 +216,6 @@ describe('a token of a provider', () => {
       assert.match((await put(undefined, settings, await version())) ?? '', /the stored one is for another account/);
     const asKey = requestedProvider.parse({ base_url: 'https://api.acme.test' }).provider('p');
     const change = { provider: asKey, version: await version() };
-    assert.ok(isRefused(await publishProvider(postgres, { masterKey }, ACTOR, change)));
+    assert.ok(isRefused(await publishProvider(postgres, { box }, ACTOR, change)));
   });
 });

@@ -27,6 +27,7 @@ import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-i
 import { postExecutions } from '../../src/storage/postgres/ledger/post-executions.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { admittedRecord } from '../support/execution-records.ts';
+import { secretsOf } from '../support/installation-secrets.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 import * as shipping from '../support/shipping.ts';
 
@@ -59,6 +60,7 @@ describe('reconciliation', () => {
       clock: systemClock,
       gauges: createJobGauges(metrics),
       factsRetentionDays: null,
+      box: secretsOf(Buffer.alloc(32, 1)).box,
     };
     payer = await shipping.createPayer(postgres);
   });

@@ -16,6 +16,7 @@ import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-i
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { listEpochs, listQuarantine } from '../../src/storage/spool/spool-directory.ts';
 import { howMany } from '../support/at-length.ts';
+import { secretsOf } from '../support/installation-secrets.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 import * as shipping from '../support/shipping.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
@@ -138,6 +139,7 @@ async function assertFactsEqual(run: Run, postgres: Postgres): Promise<void> {
       clock: systemClock,
       gauges: createJobGauges(new MetricsRegistry()),
       factsRetentionDays: null,
+      box: secretsOf(Buffer.alloc(32, 1)).box,
     };
     const result = await compareFacts(job, { hours: 2, settlingMs: 0 });
     assert.deepEqual(result, { differing: [], repaired: 0, stillDiffering: [], drift: 0 });

@@ -21,6 +21,7 @@ import { listEpochs } from '../../src/storage/spool/spool-directory.ts';
 import { NO_PROXIES } from '../../src/upstream/proxy-of.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
 import { admittedRecord, executionStart, terminalRecord } from '../support/execution-records.ts';
+import { secretsOf } from '../support/installation-secrets.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 import * as shipping from '../support/shipping.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
@@ -28,8 +29,10 @@ import { waitFor } from '../support/waiting.ts';
 
 const SETTINGS = {
   masterKey: Buffer.alloc(32, 1),
+  previousMasterKeys: [],
   webhookAllowHttp: false,
   webhookAllowPrivate: false,
+  egressAllow: [],
   factsRetentionDays: null,
   delegationKey: Buffer.alloc(32, 2),
   reportsListen: { host: '127.0.0.1', port: 0 },
@@ -128,6 +131,7 @@ describe('scheduled jobs', () => {
       clock: systemClock,
       gauges: createJobGauges(new MetricsRegistry()),
       factsRetentionDays: null,
+      box: secretsOf(Buffer.alloc(32, 1)).box,
     };
   });
 

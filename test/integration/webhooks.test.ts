@@ -11,12 +11,12 @@ import { isRefused } from '../../src/domain/refusals/refused.ts';
 import { signWebhook, webhookSecretProblem } from '../../src/domain/webhooks/webhook-signature.ts';
 import { webhookUrlProblem } from '../../src/domain/webhooks/webhook-url.ts';
 import { systemClock } from '../../src/platform/clock.ts';
+import { EgressGuard } from '../../src/platform/egress-guard.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import type { ExecutionRecord } from '../../src/records/execution-record.ts';
 import { closeDeadEpoch, resolvePending } from '../../src/storage/postgres/ledger/epochs.ts';
 import { postExecutions } from '../../src/storage/postgres/ledger/post-executions.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
-import { createSecretBox } from '../../src/storage/postgres/secret-box.ts';
 import {
   claimDeliveries,
   countDeliveries,
@@ -30,6 +30,7 @@ import {
   setWebhook,
 } from '../../src/storage/postgres/webhooks/webhooks.ts';
 import { admittedRecord, executionStart, terminalRecord } from '../support/execution-records.ts';
+import { secretsOf } from '../support/installation-secrets.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 import { done } from '../support/refused.ts';
 import * as shipping from '../support/shipping.ts';
@@ -38,10 +39,11 @@ import { startWebhookReceiver, verifySignature, type WebhookReceiver } from '../
 
 const OPERATOR: Actor = { kind: 'cli', userId: null, label: 'test' };
 const MASTER_KEY = Buffer.alloc(32, 3);
-const LOOPBACK = { allowHttp: true, allowPrivate: true };
+const guardOf = (allowPrivate: boolean) => new EgressGuard({ anyPort: true, allowPrivate, allowed: [] });
+const LOOPBACK = { allowHttp: true, guard: guardOf(true) };
 
 describe('webhooks', () => {
-  const box = createSecretBox(MASTER_KEY);
+  const box = secretsOf(MASTER_KEY).box;
   let server: TestPostgres;
   let postgres: Postgres;
   let receiver: WebhookReceiver;
@@ -79,7 +81,7 @@ describe('webhooks', () => {
   function deliver(targets = LOOPBACK): void {
     deliverer = new WebhookDeliverer({
       postgres,
-      masterKey: MASTER_KEY,
+      box: secretsOf(MASTER_KEY).box,
       targets,
       log: silentLog,
       clock: systemClock,
@@ -275,7 +277,7 @@ describe('webhooks', () => {
     await set();
     const records = Array.from({ length: 60 }, () => billed());
     await post(...records);
-    const parts = { postgres, masterKey: MASTER_KEY, targets: LOOPBACK, log: silentLog, clock: systemClock };
+    const parts = { postgres, box: secretsOf(MASTER_KEY).box, targets: LOOPBACK, log: silentLog, clock: systemClock };
     const deliverers = Array.from(
       { length: 3 },
       () => new WebhookDeliverer({ ...parts, metrics: new MetricsRegistry() }),
@@ -322,7 +324,7 @@ describe('webhooks', () => {
     await post(billed());
     deliverer = new WebhookDeliverer({
       postgres,
-      masterKey: Buffer.alloc(32, 4),
+      box: secretsOf(Buffer.alloc(32, 4)).box,
       targets: LOOPBACK,
       log: silentLog,
       clock: systemClock,
@@ -352,7 +354,7 @@ describe('webhooks', () => {
 
 describe('where webhooks may go', () => {
   const message = { headers: {}, body: '{}' };
-  const INTERNET = { allowHttp: true, allowPrivate: false };
+  const INTERNET = { allowHttp: true, guard: guardOf(false) };
 
   test('no loopback, private, link-local or reserved address, by number or by name', async () => {
     const hosts = [
@@ -387,7 +389,8 @@ describe('where webhooks may go', () => {
 
   test('http only where the installation allows it', async () => {
     assert.match(
-      (await sendWebhook({ url: 'http://93.184.216.34/', ...message }, { allowHttp: false, allowPrivate: true })) ?? '',
+      (await sendWebhook({ url: 'http://93.184.216.34/', ...message }, { allowHttp: false, guard: guardOf(true) })) ??
+        '',
       /must be an https/,
     );
     for (const url of [

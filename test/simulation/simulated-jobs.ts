@@ -7,6 +7,7 @@ import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import type { ClickHouseClient } from '../../src/storage/clickhouse/clickhouse.ts';
 import { insertFacts } from '../../src/storage/clickhouse/facts.ts';
 import { makeDirectoryDurably } from '../../src/storage/spool/durable-file.ts';
+import { secretsOf } from '../support/installation-secrets.ts';
 import { SPOOL_DIRECTORY } from './simulated-gateway.ts';
 import { logOf } from './simulated-log.ts';
 import type { SimulatedNetwork } from './simulated-network.ts';
@@ -110,6 +111,7 @@ export function startJobs(parts: JobsParts): SimulatedProcess {
         clock,
         gauges: undefined as never,
         factsRetentionDays: null,
+        box: secretsOf(Buffer.alloc(32, 1)).box,
       };
       setInterval(
         () =>

@@ -15,6 +15,7 @@ import { findGeneration } from '../../src/storage/postgres/ledger/generations.ts
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
 import { httpCall } from './http-call.ts';
 import { startHttpFront } from './http-front.ts';
+import { secretsOf } from './installation-secrets.ts';
 import { principalOf } from './principals.ts';
 import { NOTHING_BEHIND } from './route-table.ts';
 
@@ -73,8 +74,8 @@ export async function startBillingFront(
     ...NOTHING_BEHIND,
     authenticator: new Authenticator(async (credential) => principals[credential] ?? null, systemClock),
     changeMeter: new ChangeMeter(systemClock, 1_000_000),
-    billing: createBillingStore(postgres, { masterKey: MASTER_KEY }),
-    identity: createIdentityStore(postgres, { masterKey: MASTER_KEY }),
+    billing: createBillingStore(postgres, secretsOf(MASTER_KEY)),
+    identity: createIdentityStore(postgres, secretsOf(MASTER_KEY)),
     webhookTargets: PUBLIC_TARGETS,
     lookup: {
       findGeneration: (params: Parameters<typeof findGeneration>[1]) => findGeneration(postgres, params),

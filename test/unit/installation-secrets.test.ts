@@ -36,17 +36,6 @@ describe('secrets', () => {
     assert.ok(!existsSync(join(directory, 'secrets.json')));
   });
 
-  test('the delegation key follows from the master key, so that machines agree', () => {
-    const derive = (masterKey: Buffer) =>
-      loadSecrets(readConfig({ DATABASE_URL: 'postgres://db/x', MASTER_KEY: masterKey.toString('base64') }), {
-        create: false,
-      })?.delegationKey;
-    assert.deepEqual(derive(KEY), derive(KEY));
-    assert.notDeepEqual(derive(KEY), derive(Buffer.alloc(32, 8)));
-    // It is handed to processes as DELEGATION_KEY, so it must be one.
-    assert.deepEqual(readConfig({ DELEGATION_KEY: derive(KEY)?.toString('utf8') }).delegationKey, derive(KEY));
-  });
-
   test('damaged ones are an error, not a reason to make others', (context) => {
     const directory = temporaryDirectory(context);
     const file = join(directory, 'secrets.json');

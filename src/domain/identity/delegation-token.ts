@@ -1,7 +1,7 @@
 // The short-lived token that proves to the jobs process that a gateway authorized a request: HMAC-SHA-256 under
 // DELEGATION_KEY over the delegation, the request's method, path and query, and its expiry.
 
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import { type ReportDelegation, reportDelegationSchema } from '../reports/report-delegation.ts';
 
 /** The request that a token authorizes, as it goes over the wire. */
@@ -13,6 +13,12 @@ export interface DelegatedRequest {
 
 const VERSION = 'v1';
 const TOKEN = /^v1\.([1-9][0-9]{0,14})\.([A-Za-z0-9_-]{1,1000})\.([A-Za-z0-9_-]{43})$/;
+
+/** Of an installation that was given none. It is text, so that it can be given to another as DELEGATION_KEY. */
+export function deriveDelegationKey(masterKey: Buffer): Buffer {
+  const derived = Buffer.from(hkdfSync('sha256', masterKey, '', 'tollgate delegation key', 32));
+  return Buffer.from(derived.toString('base64url'), 'utf8');
+}
 
 /** null: DELEGATION_KEY is not set. */
 export function mintDelegationToken(

@@ -25,6 +25,12 @@ export interface Provider {
   readonly timeouts?: ProviderTimeouts;
   /** Absent: requests to it are the usual ones. */
   readonly requests?: RequestSettings;
+  /** The key is an organization's own, and its calls share no connection with others. Absent: the operator's. */
+  readonly own?: {
+    readonly keyId: string;
+    /** The organization has a say in the address: it is called by the rules of egress, directly, by our own client. */
+    readonly isGuarded: boolean;
+  };
 }
 
 export interface ProviderToken {

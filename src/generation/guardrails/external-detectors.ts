@@ -12,6 +12,7 @@ import {
 } from '../../domain/guardrails/external-shapes.ts';
 import type { ExternalVerdicts } from '../../domain/guardrails/external-texts.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { EgressGuard } from '../../platform/egress-guard.ts';
 import type { Log } from '../../platform/log.ts';
 import type { MetricsRegistry } from '../../platform/metrics.ts';
 import { postRequest } from '../../platform/post-request.ts';
@@ -50,7 +51,11 @@ const DETECTOR_FAILS = {
 
 type Hits = readonly ExternalHit[];
 
+const PLATFORM_EGRESS = new EgressGuard({ anyPort: true, allowPrivate: true, allowed: [] });
+
 export class ExternalDetectors {
+  /** For organizations' own policies. */
+  private readonly egress: EgressGuard;
   private readonly parts: ExternalParts;
   private readonly breaker = new Breaker(DETECTOR_FAILS);
   private readonly key = randomBytes(32);
@@ -61,6 +66,7 @@ export class ExternalDetectors {
 
   constructor(parts: ExternalParts) {
     this.parts = parts;
+    this.egress = new EgressGuard({ anyPort: true, allowPrivate: parts.allowPrivate, allowed: [] });
     this.asked = parts.metrics.counter(
       'tollgate_guardrail_external_total',
       'Questions to external detectors of guardrails, by result',
@@ -146,7 +152,7 @@ export class ExternalDetectors {
           body: Buffer.from(JSON.stringify(externalRequest(external, batch))),
           signal,
           // The platform's own policies may name a machine beside it.
-          allowPrivate: organizationId === null || this.parts.allowPrivate,
+          guard: organizationId === null ? PLATFORM_EGRESS : this.egress,
           answerBytesMax: ANSWER_BYTES_MAX,
         });
         if (status < 200 || status > 299) throw new Error(`answered ${status}`);

@@ -1,58 +1,134 @@
 // Encrypts secrets that must be read again but never be stored in clear (provider keys, webhook secrets): AES-256-GCM
-// under a key derived from MASTER_KEY.
+// with a data key for each record, which is wrapped under a key derived from MASTER_KEY.
 
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
 
-export interface SecretBox {
-  /**
-   * `bindTo` names the owner. The box opens only for the same name, so a sealed secret cannot be moved to another row.
-   */
-  seal(secret: string, bindTo: string): Buffer;
-  /** Throws when it was sealed with another master key or for another owner, or was changed. */
-  open(sealed: Buffer, bindTo: string): string;
+/** What seals is the current key; what was sealed under a previous one still opens. */
+export interface MasterKeys {
+  readonly current: Buffer;
+  readonly previous: readonly Buffer[];
 }
 
-//  format 1:  1 byte format | 8 bytes key id | 12 bytes nonce | 16 bytes tag | ciphertext
-const FORMAT = 1;
+export interface SecretBox {
+  /**
+   * `bindTo` names the record and its owner. The box opens only for the same name, so a sealed secret cannot be moved
+   * to another row.
+   */
+  seal(secret: string, bindTo: string): Buffer;
+  /** Throws when it was sealed under a master key that is not known, for another record, or was changed. */
+  open(sealed: Buffer, bindTo: string): string;
+  /** The same secret under the current master key; null: it is already. Throws as `open` does. */
+  rewrap(sealed: Buffer, bindTo: string): Buffer | null;
+  /** The id of the current master key. */
+  readonly keyId: string;
+}
+
+//  format 2:  1 byte format | 8 bytes key id | 12 nonce, 16 tag, 32 wrapped data key | 12 nonce, 16 tag, ciphertext
+//  format 1:  1 byte format | 8 bytes key id | 12 bytes nonce | 16 bytes tag | ciphertext, under the master key itself
+//
+// Both parts of format 2 are bound to the record. The key id is bound to the wrapped key only, so that a secret moves
+// to another master key by wrapping 32 bytes again.
+const FORMAT = 2;
+const FORMAT_WITHOUT_DATA_KEY = 1;
 const KEY_ID_BYTES = 8;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
+const DATA_KEY_BYTES = 32;
 const HEAD_BYTES = 1 + KEY_ID_BYTES;
+const WRAPPED_BYTES = NONCE_BYTES + TAG_BYTES + DATA_KEY_BYTES;
+const CONTENT_MARK = Buffer.of(FORMAT);
 
-export function createSecretBox(masterKey: Buffer): SecretBox {
-  const key = Buffer.from(hkdfSync('sha256', masterKey, '', 'tollgate provider key encryption', 32));
-  const keyId = createHash('sha256').update('tollgate key id').update(key).digest().subarray(0, KEY_ID_BYTES);
-  return {
-    seal(secret, bindTo) {
-      const head = Buffer.concat([Buffer.of(FORMAT), keyId]);
-      const nonce = randomBytes(NONCE_BYTES);
-      const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
-      cipher.setAAD(Buffer.concat([head, Buffer.from(bindTo, 'utf8')]));
-      const ciphertext = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final()]);
-      return Buffer.concat([head, nonce, cipher.getAuthTag(), ciphertext]);
-    },
-    open(sealed, bindTo) {
-      const head = sealed.subarray(0, HEAD_BYTES);
-      if (sealed.length < HEAD_BYTES + NONCE_BYTES + TAG_BYTES || head[0] !== FORMAT)
-        throw new Error(`the sealed secret of ${bindTo} is damaged`);
-      if (!head.subarray(1).equals(keyId))
-        throw new Error(
-          `the secret of ${bindTo} was encrypted with another MASTER_KEY; start with that one, or apply the ` +
-            `configuration again`,
-        );
-      const nonce = sealed.subarray(HEAD_BYTES, HEAD_BYTES + NONCE_BYTES);
-      const tag = sealed.subarray(HEAD_BYTES + NONCE_BYTES, HEAD_BYTES + NONCE_BYTES + TAG_BYTES);
-      const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
-      decipher.setAAD(Buffer.concat([head, Buffer.from(bindTo, 'utf8')]));
-      decipher.setAuthTag(tag);
-      try {
-        return Buffer.concat([
-          decipher.update(sealed.subarray(HEAD_BYTES + NONCE_BYTES + TAG_BYTES)),
-          decipher.final(),
-        ]).toString('utf8');
-      } catch (error) {
-        throw new Error(`the sealed secret of ${bindTo} is damaged`, { cause: error });
-      }
-    },
+interface WrappingKey {
+  readonly id: Buffer;
+  readonly key: Buffer;
+}
+
+export function createSecretBox({ current, previous }: MasterKeys): SecretBox {
+  const sealing = wrappingKey(current);
+  const opening = new Map([current, ...previous].map(wrappingKey).map((key) => [key.id.toString('hex'), key]));
+  const keyOf = (sealed: Buffer, bindTo: string): WrappingKey => {
+    const isKnown = sealed[0] === FORMAT || sealed[0] === FORMAT_WITHOUT_DATA_KEY;
+    const bytesMin = HEAD_BYTES + NONCE_BYTES + TAG_BYTES + (sealed[0] === FORMAT ? WRAPPED_BYTES : 0);
+    if (!isKnown || sealed.length < bytesMin) throw new Error(`the sealed secret of ${bindTo} is damaged`);
+    const found = opening.get(keyIdOf(sealed));
+    if (found !== undefined) return found;
+    throw new Error(
+      `the secret of ${bindTo} was encrypted with another MASTER_KEY; start with that one, or with that one as ` +
+        `MASTER_KEY_PREVIOUS, or apply the configuration again`,
+    );
   };
+  const seal = (secret: string, bindTo: string): Buffer => {
+    const dataKey = randomBytes(DATA_KEY_BYTES);
+    const content = encrypt(dataKey, Buffer.from(secret, 'utf8'), contentData(bindTo));
+    return Buffer.concat([wrap(sealing, dataKey, bindTo), content]);
+  };
+  const open = (sealed: Buffer, bindTo: string): string => {
+    const master = keyOf(sealed, bindTo);
+    try {
+      const isPlain = sealed[0] === FORMAT_WITHOUT_DATA_KEY;
+      const opened = isPlain
+        ? decrypt(master.key, sealed.subarray(HEAD_BYTES), wrappedData(sealed, bindTo))
+        : decrypt(unwrap(master, sealed, bindTo), sealed.subarray(HEAD_BYTES + WRAPPED_BYTES), contentData(bindTo));
+      return opened.toString('utf8');
+    } catch (error) {
+      throw new Error(`the sealed secret of ${bindTo} is damaged`, { cause: error });
+    }
+  };
+  return {
+    seal,
+    open,
+    rewrap(sealed, bindTo) {
+      const master = keyOf(sealed, bindTo);
+      // Whatever is passed on was opened: what is damaged is found here, and not when it is needed.
+      const secret = open(sealed, bindTo);
+      if (sealed[0] === FORMAT_WITHOUT_DATA_KEY) return seal(secret, bindTo);
+      if (master.id.equals(sealing.id)) return null;
+      const wrapped = wrap(sealing, unwrap(master, sealed, bindTo), bindTo);
+      return Buffer.concat([wrapped, sealed.subarray(HEAD_BYTES + WRAPPED_BYTES)]);
+    },
+    keyId: sealing.id.toString('hex'),
+  };
+}
+
+/** Of the master key that a secret was sealed under. */
+export function keyIdOf(sealed: Buffer): string {
+  return sealed.subarray(1, HEAD_BYTES).toString('hex');
+}
+
+function wrappingKey(masterKey: Buffer): WrappingKey {
+  const key = Buffer.from(hkdfSync('sha256', masterKey, '', 'tollgate provider key encryption', 32));
+  return { key, id: createHash('sha256').update('tollgate key id').update(key).digest().subarray(0, KEY_ID_BYTES) };
+}
+
+function wrap({ id, key }: WrappingKey, dataKey: Buffer, bindTo: string): Buffer {
+  const head = Buffer.concat([Buffer.of(FORMAT), id]);
+  return Buffer.concat([head, encrypt(key, dataKey, wrappedData(head, bindTo))]);
+}
+
+function unwrap({ key }: WrappingKey, sealed: Buffer, bindTo: string): Buffer {
+  return decrypt(key, sealed.subarray(HEAD_BYTES, HEAD_BYTES + WRAPPED_BYTES), wrappedData(sealed, bindTo));
+}
+
+/** The data that a wrapped key is bound to. */
+function wrappedData(sealed: Buffer, bindTo: string): Buffer {
+  return Buffer.concat([sealed.subarray(0, HEAD_BYTES), Buffer.from(bindTo, 'utf8')]);
+}
+
+function contentData(bindTo: string): Buffer {
+  return Buffer.concat([CONTENT_MARK, Buffer.from(bindTo, 'utf8')]);
+}
+
+function encrypt(key: Buffer, plain: Buffer, boundTo: Buffer): Buffer {
+  const nonce = randomBytes(NONCE_BYTES);
+  const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
+  cipher.setAAD(boundTo);
+  const ciphertext = Buffer.concat([cipher.update(plain), cipher.final()]);
+  return Buffer.concat([nonce, cipher.getAuthTag(), ciphertext]);
+}
+
+function decrypt(key: Buffer, sealed: Buffer, boundTo: Buffer): Buffer {
+  const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES });
+  decipher.setAAD(boundTo);
+  decipher.setAuthTag(sealed.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
+  return Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES + TAG_BYTES)), decipher.final()]);
 }

@@ -1,8 +1,9 @@
 // Opens the socket of a connection to a provider: plain, or TLS with the provider's certificate checked.
 
 import type { Buffer } from 'node:buffer';
-import { isIP, type LookupFunction, type OnReadOpts, connect as openPlain, type Socket } from 'node:net';
+import { isIP, type LookupFunction, type OnReadOpts, connect as openPlain, Socket } from 'node:net';
 import { connect as openTls } from 'node:tls';
+import type { EgressGuard } from '../../platform/egress-guard.ts';
 import type { TlsOptions } from '../tls-files.ts';
 
 /** Where connections go to. */
@@ -13,6 +14,8 @@ export interface Peer {
   readonly port: number;
   readonly lookup: LookupFunction;
   readonly tls: TlsOptions;
+  /** Where a customer named the address; null: the operator did. */
+  readonly guard: EgressGuard | null;
   /** The last TLS session, with which the next connection saves a round trip. */
   session: Buffer | null;
 }
@@ -24,7 +27,21 @@ export interface SocketOwner {
   readonly onSession: (session: Buffer) => void;
 }
 
-export function openSocket(
+export function openSocket(peer: Peer, owner: SocketOwner): Socket {
+  const { guard, host, port, lookup } = peer;
+  if (guard === null) return open(peer, owner);
+  const refusal = guard.refusalOfHost(host, port);
+  // It is told like any other failure to connect: never before this returns.
+  if (refusal !== null) return new Socket().destroy(refusal);
+  const onConnected = (): void => {
+    if (!socket.destroyed) owner.onConnected();
+  };
+  const socket = open({ ...peer, lookup: guard.lookup(lookup, port) }, { ...owner, onConnected });
+  guard.watch(socket, port);
+  return socket;
+}
+
+function open(
   { isTls, host, port, lookup, tls, session }: Peer,
   { onread, onConnected, onSession }: SocketOwner,
 ): Socket {

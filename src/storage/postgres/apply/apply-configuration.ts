@@ -4,7 +4,6 @@
 
 import type { Configuration } from '../../../domain/configuration/configuration.ts';
 import { type CatalogKind, type Difference, findDifferences } from '../../../domain/configuration/difference.ts';
-import { derivePepper } from '../../../domain/identity/key-hash.ts';
 import type { Refused } from '../../../domain/refusals/refused.ts';
 import { REMOVE } from '../catalog/catalog-operations.ts';
 import { readCatalogStates } from '../catalog/catalog-states.ts';
@@ -14,10 +13,10 @@ import { putModels, releaseAliases } from '../catalog/model-changes.ts';
 import { putProvider } from '../catalog/provider-changes.ts';
 import { notifyPrincipalsChanged } from '../changes.ts';
 import { OWNER_FLOOR_SQLSTATE } from '../identity/change.ts';
+import type { InstallationSecrets } from '../installation-secrets.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { transactionOrRollback } from '../rollback.ts';
 import { putPolicyVersion, refuseUse } from '../routing/policies.ts';
-import { createSecretBox } from '../secret-box.ts';
 import { type Application, ConfigurationConflict, type GeneratedKey } from './application.ts';
 import { applyGuardrails, readGuardrailStates, removeOtherGuardrails } from './apply-guardrails.ts';
 import { applyOrganization } from './apply-organization.ts';
@@ -47,11 +46,9 @@ export interface ApplyOptions {
 export async function applyConfiguration(
   postgres: Postgres,
   configuration: Configuration,
-  secrets: { readonly masterKey: Buffer },
+  { box, pepper }: Pick<InstallationSecrets, 'box' | 'pepper'>,
   { prune = false, dryRun = false }: ApplyOptions = {},
 ): Promise<AppliedConfiguration> {
-  const box = createSecretBox(secrets.masterKey);
-  const pepper = derivePepper(secrets.masterKey);
   return transactionOrRollback(postgres, async (client, rollBack) => {
     const application = { client, box, pepper, prune, changedIds: [], generatedKeys: [] };
     const applied = await applyIn(application, configuration);

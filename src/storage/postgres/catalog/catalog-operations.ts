@@ -12,7 +12,7 @@ import { conflict, contradicts, NOT_FOUND } from '../identity/change.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { transactionOrRollback } from '../rollback.ts';
 import { getPolicy, putPolicy, removePolicy } from '../routing/policies.ts';
-import { createSecretBox } from '../secret-box.ts';
+import type { SecretBox } from '../secret-box.ts';
 import { readCatalogState } from './catalog-states.ts';
 import { readWarnings } from './catalog-warnings.ts';
 import { changeCatalog } from './change-catalog.ts';
@@ -49,12 +49,12 @@ export async function removeFromCatalog(
 
 export async function publishProvider(
   postgres: Postgres,
-  { masterKey }: { readonly masterKey: Buffer },
+  { box }: { readonly box: SecretBox },
   actor: Actor,
   { provider, version }: { readonly provider: ProviderChange } & Based,
 ): Promise<CatalogEntry | Refused> {
   const target = { kind: 'provider', id: provider.id } as const;
-  const put: Change = (client) => putProvider(client, createSecretBox(masterKey), provider);
+  const put: Change = (client) => putProvider(client, box, provider);
   return changeOnce(postgres, actor, basedOn(target, version, put), (client) => readEntry(client, target));
 }
 

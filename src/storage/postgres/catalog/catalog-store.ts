@@ -10,7 +10,7 @@ import { type PicoUsd, picoUsd } from '../../../domain/money/pico-usd.ts';
 import type { RoutingTable } from '../../../domain/routing/routing-table.ts';
 import type { Postgres } from '../pool.ts';
 import { loadRoutingTable } from '../routing/policies.ts';
-import { createSecretBox, type SecretBox } from '../secret-box.ts';
+import type { SecretBox } from '../secret-box.ts';
 import { MADE_FROM, tokenSecretName } from './provider-tokens.ts';
 
 interface ProviderRow {
@@ -81,8 +81,7 @@ const MODELS = `
     FROM models m ORDER BY m.position`;
 
 /** The result contains provider keys in clear; it must stay in memory and never be logged. */
-export async function loadCatalog(postgres: Postgres, masterKey: Buffer): Promise<Catalog> {
-  const box = createSecretBox(masterKey);
+export async function loadCatalog(postgres: Postgres, box: SecretBox): Promise<Catalog> {
   return postgres.transaction(async (client) => {
     await client.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY');
     const version = await client.query<{ version: string }>('SELECT version FROM catalog_version');

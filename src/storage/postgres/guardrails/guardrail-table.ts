@@ -4,15 +4,15 @@ import type { GuardrailTable, OrganizationGuardrails } from '../../../domain/gua
 import type { Policy } from '../../../domain/guardrails/policy.ts';
 import { guardrailPolicyOf } from '../../../domain/guardrails/policy-definition.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
-import { createSecretBox } from '../secret-box.ts';
+import type { SecretBox } from '../secret-box.ts';
 import { type PolicyRow, PRESENT_POLICIES, sealedFor } from './policies.ts';
 
-export async function loadGuardrailTable(postgres: Postgres, masterKey: Buffer): Promise<GuardrailTable> {
+export async function loadGuardrailTable(postgres: Postgres, box: SecretBox): Promise<GuardrailTable> {
   return postgres.transaction(async (client) => {
     await client.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY');
     const { rows } = await client.query<PolicyRow>(`${PRESENT_POLICIES} ORDER BY p.name`);
     if (rows.length === 0) return NONE;
-    const secrets = await readSecrets(client, masterKey);
+    const secrets = await readSecrets(client, box);
     const policies = rows.map((row): [PolicyRow, Policy] => {
       const { id, name, version, organization_id: organizationId, definition } = row;
       return [row, guardrailPolicyOf({ id, name, version, organizationId }, definition, secrets.get(id) ?? new Map())];
@@ -29,8 +29,7 @@ export async function loadGuardrailTable(postgres: Postgres, masterKey: Buffer):
 
 const NONE: GuardrailTable = { policies: new Map(), floor: [], organizations: new Map() };
 
-async function readSecrets(client: PostgresClient, masterKey: Buffer): Promise<Map<string, Map<string, string>>> {
-  const box = createSecretBox(masterKey);
+async function readSecrets(client: PostgresClient, box: SecretBox): Promise<Map<string, Map<string, string>>> {
   const { rows } = await client.query<{ policy_id: string; detector: string; secret_sealed: Buffer }>(
     'SELECT policy_id, detector, secret_sealed FROM guardrail_secrets',
   );

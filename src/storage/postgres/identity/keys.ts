@@ -4,12 +4,13 @@
 import type { Actor } from '../../../domain/identity/actor.ts';
 import type { CreateKeyParams, Key, KeyChange, KeyReference, KeyWithSecret } from '../../../domain/identity/api-key.ts';
 import { generateKey } from '../../../domain/identity/generate-credential.ts';
-import { derivePepper, hashCredential, keyPrefix } from '../../../domain/identity/key-hash.ts';
+import { hashCredential, keyPrefix } from '../../../domain/identity/key-hash.ts';
 import { type ModelLists, replaceModels } from '../../../domain/identity/model-access.ts';
 import { areUuids, labelProblem } from '../../../domain/identity/names.ts';
 import type { Page, PageParams } from '../../../domain/lists/page.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import { notifyPrincipalsChanged } from '../changes.ts';
+import type { InstallationSecrets } from '../installation-secrets.ts';
 import { ensureWallet } from '../ledger/payer-wallets.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { change, conflict, invalid, NOT_FOUND, refuseProblems } from './change.ts';
@@ -22,9 +23,7 @@ import { refuseCount } from './refuse-count.ts';
 
 const EVERY_MODEL: ModelLists = { platform: null, organization: null };
 
-export interface KeySecrets {
-  readonly masterKey: Buffer;
-}
+export type KeySecrets = Pick<InstallationSecrets, 'pepper'>;
 
 /**
  * `not_found`: the organization does not exist, or the team or user in it; `field` says which. `permission_denied`: the
@@ -33,7 +32,7 @@ export interface KeySecrets {
  */
 export async function createKey(
   postgres: Postgres,
-  { masterKey }: KeySecrets,
+  { pepper }: KeySecrets,
   actor: Actor,
   params: CreateKeyParams,
 ): Promise<KeyWithSecret | Refused> {
@@ -51,7 +50,7 @@ export async function createKey(
   if (payer === 'user' && userId === null) return invalid('payer', 'a key of no user cannot be paid by its user');
   if (!areUuids(organizationId, ...[teamId, userId].filter((id) => id !== null))) return NOT_FOUND;
   const secret = generateKey();
-  const hash = hashCredential(derivePepper(masterKey), secret);
+  const hash = hashCredential(pepper, secret);
   return change(postgres, 'name', async (client) => {
     const refused = await refuseCharging(client, actor, { payer, userId });
     if (refused !== null) return refused;

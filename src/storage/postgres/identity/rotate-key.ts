@@ -3,7 +3,7 @@
 import type { Actor } from '../../../domain/identity/actor.ts';
 import type { KeyReference, KeyWithSecret } from '../../../domain/identity/api-key.ts';
 import { generateKey } from '../../../domain/identity/generate-credential.ts';
-import { derivePepper, hashCredential, keyPrefix } from '../../../domain/identity/key-hash.ts';
+import { hashCredential, keyPrefix } from '../../../domain/identity/key-hash.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import type { Postgres } from '../pool.ts';
 import { change, invalid } from './change.ts';
@@ -18,7 +18,7 @@ const OVERLAP_SECONDS_MAX = 30 * 24 * 3600;
  */
 export async function rotateKey(
   postgres: Postgres,
-  { masterKey }: KeySecrets,
+  { pepper }: KeySecrets,
   actor: Actor,
   reference: KeyReference,
   { overlapSeconds }: { overlapSeconds: number },
@@ -27,7 +27,7 @@ export async function rotateKey(
     return invalid('overlapSeconds', `must be a whole number from 0 to ${OVERLAP_SECONDS_MAX}`);
   }
   const secret = generateKey();
-  const hash = hashCredential(derivePepper(masterKey), secret);
+  const hash = hashCredential(pepper, secret);
   return change(postgres, 'name', async (client) => {
     const before = await lockKeyToChange(client, actor, reference);
     if (isRefused(before)) return before;

@@ -10,11 +10,12 @@ import type {
 import type { Actor } from '../../../domain/identity/actor.ts';
 import type { AuditAction } from '../../../domain/identity/audit-entry.ts';
 import { generateToken } from '../../../domain/identity/generate-credential.ts';
-import { derivePepper, hashCredential, keyPrefix } from '../../../domain/identity/key-hash.ts';
+import { hashCredential, keyPrefix } from '../../../domain/identity/key-hash.ts';
 import { areUuids, emailProblem, labelProblem } from '../../../domain/identity/names.ts';
 import type { Page, PageParams } from '../../../domain/lists/page.ts';
 import type { Refused } from '../../../domain/refusals/refused.ts';
 import { notifyPrincipalsChanged } from '../changes.ts';
+import type { InstallationSecrets } from '../installation-secrets.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
 import { change, invalid, NOT_FOUND, refuseProblems } from './change.ts';
@@ -41,7 +42,7 @@ const COLUMNS = `${PAGE_COLUMNS}, t.user_id, t.name, t.token_prefix, t.active_or
 /** `not_found`: there is no such user, or the user may not work in the organization. */
 export async function createToken(
   postgres: Postgres,
-  { masterKey }: { readonly masterKey: Buffer },
+  { pepper }: Pick<InstallationSecrets, 'pepper'>,
   actor: Actor,
   { userId, name, lifetimeSeconds, organizationId = null }: CreateTokenParams,
 ): Promise<TokenWithSecret | Refused> {
@@ -56,7 +57,7 @@ export async function createToken(
   }
   if (!areUuids(userId, ...(organizationId === null ? [] : [organizationId]))) return NOT_FOUND;
   const secret = generateToken();
-  const hash = hashCredential(derivePepper(masterKey), secret);
+  const hash = hashCredential(pepper, secret);
   return change(postgres, 'name', async (client) => {
     const user = await client.query('SELECT FROM users WHERE id = $1 FOR KEY SHARE', [userId]);
     if (user.rowCount === 0) return { ...NOT_FOUND, field: 'userId' };

@@ -79,3 +79,8 @@ export function ownKeySecretName(
 ): string {
   return `own key ${organizationId} ${kind} ${id} ${generation}`;
 }
+
+/** The same of the secret before a rotation, under the generation of the present one. */
+export function previousSecretName(key: Pick<OwnKey, 'organizationId' | 'kind' | 'id'>, generation: number): string {
+  return `${ownKeySecretName(key, generation)} previous`;
+}

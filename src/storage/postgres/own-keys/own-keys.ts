@@ -15,7 +15,7 @@ import type { Postgres, PostgresClient } from '../pool.ts';
 import type { SecretBox } from '../secret-box.ts';
 import { lockOrganization, readByokSettings, refuseDisabled } from './byok-settings.ts';
 import { auditOwnKey } from './own-key-audit.ts';
-import { OWN_KEY_COLUMNS, type OwnKeyRow, ownKeySecretName, toOwnKey } from './own-key-rows.ts';
+import { OWN_KEY_COLUMNS, type OwnKeyRow, ownKeySecretName, previousSecretName, toOwnKey } from './own-key-rows.ts';
 
 /** What keys are sealed and recognized with. */
 export interface OwnKeySecrets {
@@ -311,10 +311,6 @@ function resealed(box: SecretBox, key: OwnKey, stored: Sealed, generation: numbe
     return 'unreadable';
   }
   return box.seal(secret, previousSecretName(key, generation));
-}
-
-function previousSecretName(key: Pick<OwnKey, 'organizationId' | 'kind' | 'id'>, generation: number): string {
-  return `${ownKeySecretName(key, generation)} previous`;
 }
 
 /** For a verification; `byok_encryption_unconfigured`: it was sealed under a master key that is not known here. */

@@ -1,0 +1,40 @@
+// `tollgate master-key`: shows under which master keys the stored secrets are, so that one can be given up.
+
+import { masterKeysOf } from '../storage/postgres/installation-secrets.ts';
+import { countSealedSecrets } from '../storage/postgres/sealed-secrets.ts';
+import { createSecretBox } from '../storage/postgres/secret-box.ts';
+import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './command.ts';
+import { withDatabase } from './database.ts';
+
+export const masterKeyCommand: Command = {
+  usage: ['tollgate master-key status'],
+  summary:
+    'Counts the stored secrets by the master key that they are encrypted under: the present one, one of ' +
+    'MASTER_KEY_PREVIOUS, or one that is not given. Exit code 0 where all are under the present one.',
+  run,
+};
+
+async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
+  const { positionals } = parseArguments(args, {});
+  const [action = ''] = expectPositionals(positionals, ['status']);
+  if (action !== 'status') throw new UsageFault(`unknown action "${action}"`);
+  return withDatabase(environment, async (postgres, config) => {
+    const keys = masterKeysOf(config);
+    const idOf = (current: Buffer): string => createSecretBox({ current, previous: [] }).keyId;
+    const names = new Map([
+      ...keys.previous.map((key) => [idOf(key), 'previous'] as const),
+      [idOf(keys.current), 'present'] as const,
+    ]);
+    const counts = await countSealedSecrets(postgres);
+    for (const { words, keyId, count } of counts)
+      print([keyId, names.get(keyId) ?? 'not given', String(count), words].join('\t'));
+    const others = counts.filter(({ keyId }) => names.get(keyId) !== 'present');
+    print(
+      others.length === 0
+        ? 'every secret is under the present master key: MASTER_KEY_PREVIOUS is not needed'
+        : 'not all are under the present master key: jobs move them every five minutes ("tollgate reconcile ' +
+            'rewrap-secrets" does it now)',
+    );
+    return others.length === 0 ? 0 : 1;
+  });
+}

@@ -1,0 +1,149 @@
+// Decides whether a connection may go to an address that a customer named, at three moments: before it is opened where
+// the host is an address, when the host's name is looked up, and once more when the socket is connected, before its
+// first byte. Names may mean something else a moment later, so exactly the addresses that were checked are dialled.
+
+import type { LookupAddress } from 'node:dns';
+import { BlockList, isIP, type LookupFunction, type Socket } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import { isPublicAddress } from './public-address.ts';
+
+/** What the operator opens beside the public internet (EGRESS_ALLOW). */
+export interface EgressAllowance {
+  /** An address or a network; null: every public address. */
+  readonly network: string | null;
+  readonly port: number;
+}
+
+export interface EgressRules {
+  /** Whether public addresses may be called on any port; else only on 443. */
+  readonly anyPort: boolean;
+  /** Whether private addresses may be called, too. The metadata services of clouds never are. */
+  readonly allowPrivate: boolean;
+  readonly allowed: readonly EgressAllowance[];
+}
+
+const HTTPS_PORT = 443;
+/** Where machines of clouds tell their own credentials and are told what to run. */
+const METADATA: readonly (readonly [address: string, prefix: number, family: 'ipv4' | 'ipv6'])[] = [
+  ['169.254.169.254', 32, 'ipv4'],
+  ['169.254.170.2', 32, 'ipv4'],
+  ['169.254.170.23', 32, 'ipv4'],
+  ['100.100.100.200', 32, 'ipv4'],
+  ['168.63.129.16', 32, 'ipv4'],
+  ['fd00:ec2::254', 128, 'ipv6'],
+  ['fd00:ec2::23', 128, 'ipv6'],
+  ['fd20:ce::254', 128, 'ipv6'],
+];
+/** The addresses of this machine are looked up again when they are older. */
+const OWN_ADDRESSES_MS = 60_000;
+
+/** Why a connection was not made. Nothing in it is the customer's. */
+export class EgressRefused extends Error {
+  override readonly name = 'EgressRefused';
+  readonly code = 'EGRESS_REFUSED';
+
+  constructor() {
+    super('it is a loopback, private or reserved address, or on a port that is not open to customers');
+  }
+}
+
+export class EgressGuard {
+  private readonly rules: EgressRules;
+  private readonly metadata = new BlockList();
+  private readonly allowed: readonly { readonly list: BlockList | null; readonly port: number }[];
+  /** The prefixes of its own by which this site reaches IPv4 over IPv6: private addresses are behind them. */
+  private readonly translated = new BlockList();
+  private own = new Set<string>();
+  private ownAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(rules: EgressRules) {
+    this.rules = rules;
+    for (const [address, prefix, family] of METADATA) this.metadata.addSubnet(address, prefix, family);
+    this.allowed = rules.allowed.map(({ network, port }) => ({
+      port,
+      list: network === null ? null : listOf(network),
+    }));
+  }
+
+  /** False for what is no IP address, too. */
+  allows(address: string, port: number): boolean {
+    const family = familyOf(address);
+    if (family === null || this.metadata.check(address, family) || isMappedMetadata(this.metadata, address))
+      return false;
+    if (this.allowed.some((entry) => entry.port === port && entry.list?.check(address, family) === true)) return true;
+    if (this.rules.allowPrivate) return true;
+    const isOpenPort = this.rules.anyPort || port === HTTPS_PORT || this.hasPort(port);
+    if (!isOpenPort || !isPublicAddress(address) || this.translated.check(address, family)) return false;
+    return !this.isOwn(address);
+  }
+
+  /** The `lookup` of a socket: all answers must be allowed, since any of them may be dialled. */
+  lookup(inner: LookupFunction, port: number): LookupFunction {
+    return (host, options, callback) => {
+      inner(host, { ...options, all: true }, (error, found) => {
+        const addresses = found as unknown as readonly LookupAddress[];
+        if (error !== null) return callback(error, '', 0);
+        const [first] = addresses;
+        if (first === undefined || !addresses.every(({ address }) => this.allows(address, port)))
+          return callback(new EgressRefused(), '', 0);
+        if (options.all === true) return callback(null, [...addresses]);
+        callback(null, first.address, first.family);
+      });
+    };
+  }
+
+  /** null: the host is a name, or an address that may be called. */
+  refusalOfHost(host: string, port: number): EgressRefused | null {
+    return isIP(host) === 0 || this.allows(host, port) ? null : new EgressRefused();
+  }
+
+  /** Destroys a socket that is connected to what is not allowed. It must be called before anything is written. */
+  watch(socket: Socket, port: number): void {
+    // In front of the listener by which TLS sends its first byte.
+    socket.prependOnceListener('connect', () => {
+      if (!this.allows(socket.remoteAddress ?? '', port)) socket.destroy(new EgressRefused());
+    });
+  }
+
+  /**
+   * What the site's resolver says that an IPv4-only name (RFC 7050) has as IPv6 addresses: it tells the prefix of a
+   * translator, behind which are addresses that must not be called.
+   */
+  learnTranslation(addresses: readonly string[]): void {
+    for (const address of addresses) if (isIP(address) === 6) this.translated.addSubnet(address, 96, 'ipv6');
+  }
+
+  private hasPort(port: number): boolean {
+    return this.allowed.some((entry) => entry.list === null && entry.port === port);
+  }
+
+  private isOwn(address: string): boolean {
+    const nowMs = performance.now();
+    if (nowMs - this.ownAtMs > OWN_ADDRESSES_MS) {
+      this.own = new Set(
+        Object.values(networkInterfaces()).flatMap((found) => (found ?? []).map((one) => one.address)),
+      );
+      this.ownAtMs = nowMs;
+    }
+    return this.own.has(address);
+  }
+}
+
+function familyOf(address: string): 'ipv4' | 'ipv6' | null {
+  const family = isIP(address);
+  return family === 0 ? null : family === 4 ? 'ipv4' : 'ipv6';
+}
+
+/** An IPv4 address in the clothes of IPv6 (::ffff:a.b.c.d) is that address. */
+function isMappedMetadata(metadata: BlockList, address: string): boolean {
+  const inner = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
+  return inner !== undefined && isIP(inner) === 4 && metadata.check(inner, 'ipv4');
+}
+
+function listOf(network: string): BlockList {
+  const list = new BlockList();
+  const [address = '', prefix] = network.split('/');
+  const family = isIP(address) === 6 ? 'ipv6' : 'ipv4';
+  list.addSubnet(address, prefix === undefined ? (family === 'ipv4' ? 32 : 128) : Number(prefix), family);
+  return list;
+}

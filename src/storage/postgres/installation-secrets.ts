@@ -1,0 +1,73 @@
+// The secrets that a process works with beside the master key. They were derived from the installation's first master
+// key once, and are stored encrypted since: so another master key can take that one's place.
+
+import { deriveDelegationKey } from '../../domain/identity/delegation-token.ts';
+import { derivePepper } from '../../domain/identity/key-hash.ts';
+import type { PostgresClient } from './pool.ts';
+import { createSecretBox, type MasterKeys, type SecretBox } from './secret-box.ts';
+
+export interface InstallationSecrets {
+  readonly box: SecretBox;
+  /** Under it credentials are hashed. */
+  readonly pepper: Buffer;
+  /** Signs what gateways ask of jobs, where no DELEGATION_KEY is given. */
+  readonly delegationKey: Buffer;
+}
+
+/** The names of the settings are those of the configuration, which has more. */
+export interface ConfiguredMasterKeys {
+  readonly masterKey: Buffer;
+  readonly previousMasterKeys: readonly Buffer[];
+}
+
+export function masterKeysOf({ masterKey, previousMasterKeys }: ConfiguredMasterKeys): MasterKeys {
+  return { current: masterKey, previous: previousMasterKeys };
+}
+
+/** Throws where they are stored under a master key that is not among these. */
+export async function openInstallationSecrets(
+  postgres: PostgresClient,
+  configured: ConfiguredMasterKeys,
+): Promise<InstallationSecrets> {
+  const keys = masterKeysOf(configured);
+  const box = createSecretBox(keys);
+  const stored = (await readStored(postgres)) ?? (await storeFirst(postgres, box, keys));
+  const open = (name: Name): Buffer =>
+    Buffer.from(box.open(sealedOf(stored, name), installationSecretName(name)), 'base64');
+  return { box, pepper: open('pepper'), delegationKey: open('delegation_key') };
+}
+
+type Name = 'pepper' | 'delegation_key';
+type Stored = ReadonlyMap<Name, Buffer>;
+
+function sealedOf(stored: Stored, name: Name): Buffer {
+  const sealed = stored.get(name);
+  if (sealed === undefined) throw new Error(`the secret "${name}" of the installation is missing`);
+  return sealed;
+}
+
+/** The name to which a sealed secret of the installation is bound. */
+export function installationSecretName(name: string): string {
+  return `installation ${name}`;
+}
+
+async function readStored(postgres: PostgresClient): Promise<Stored | null> {
+  const { rows } = await postgres.query<{ name: Name; sealed: Buffer }>(
+    'SELECT name, sealed FROM installation_secrets',
+  );
+  return rows.length === 0 ? null : new Map(rows.map(({ name, sealed }) => [name, sealed]));
+}
+
+/** What was derived so far; of several master keys the oldest is the one that it was derived from. */
+async function storeFirst(postgres: PostgresClient, box: SecretBox, keys: MasterKeys): Promise<Stored> {
+  const first = keys.previous.at(-1) ?? keys.current;
+  const seal = (name: Name, secret: Buffer): Buffer =>
+    box.seal(secret.toString('base64'), installationSecretName(name));
+  // Machines that start at once derive the same values, and the first of them stores them.
+  await postgres.query(
+    `INSERT INTO installation_secrets (name, sealed) VALUES ('pepper', $1), ('delegation_key', $2)
+     ON CONFLICT (name) DO NOTHING`,
+    [seal('pepper', derivePepper(first)), seal('delegation_key', deriveDelegationKey(first))],
+  );
+  return (await readStored(postgres)) ?? new Map();
+}

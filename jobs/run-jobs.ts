@@ -3,7 +3,7 @@
 
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import type { ReportsAddress } from '../src/config.ts';
+import type { Config, ReportsAddress } from '../src/config.ts';
 import type { Clock } from '../src/platform/clock.ts';
 import { type EgressAllowance, EgressGuard } from '../src/platform/egress-guard.ts';
 import type { Log } from '../src/platform/log.ts';
@@ -14,6 +14,7 @@ import { openInstallationSecrets } from '../src/storage/postgres/installation-se
 import { refuseNewerSchema } from '../src/storage/postgres/migrate.ts';
 import { createPostgres } from '../src/storage/postgres/pool.ts';
 import { makeDirectoryDurably } from '../src/storage/spool/durable-file.ts';
+import { ProviderCalls } from '../src/upstream/providers.ts';
 import type { ProxySettings } from '../src/upstream/proxy-of.ts';
 import { ClickHouseLink } from './clickhouse-link.ts';
 import { nameOwners } from './reports/name-owners.ts';
@@ -39,6 +40,7 @@ export interface JobsParts {
     readonly webhookAllowHttp: boolean;
     readonly webhookAllowPrivate: boolean;
     readonly egressAllow: readonly EgressAllowance[];
+    readonly upstreamClient: Config['upstreamClient'];
     readonly factsRetentionDays: number | null;
     /** null: the installation's own. */
     readonly delegationKey: Buffer | null;
@@ -65,6 +67,7 @@ const REPORT_STATEMENTS = {
   server: { atOnce: 8, settings: SERVER_READ_SETTINGS },
 } as const;
 const WATCH_INTERVAL_MS = 15_000;
+const TRIM_INTERVAL_MS = 1_000;
 const UNSPOOLED_INTERVAL_MS = 30_000;
 
 /** Resolves once shipping has started. ClickHouse may still be away then. */
@@ -102,14 +105,15 @@ export async function runJobs({
   });
   await reports.start();
   await link.tried;
-  const gauges = createJobGauges(metrics);
+  const providers = createProviders(config, clock, metrics);
   const context: JobContext = {
     postgres,
     clickhouse: () => link.client(),
     log,
     clock,
-    gauges,
+    gauges: createJobGauges(metrics),
     box,
+    providers,
     factsRetentionDays: config.factsRetentionDays,
   };
   const schedule = startSchedule(context, hostname());
@@ -130,6 +134,7 @@ export async function runJobs({
       await requested.stop();
       await webhooks.stop();
       await tokens.stop();
+      await providers.close();
       await shipper.stop(Math.min(limitMs, STOP_LIMIT_MS));
       await link.close();
       await postgres.close();
@@ -139,6 +144,18 @@ export async function runJobs({
 
 function locationOf({ clickhouseUrl, dataDirectory }: JobsParts['config']) {
   return clickhouseUrl === null ? { directory: join(dataDirectory, 'clickhouse') } : { url: clickhouseUrl };
+}
+
+function createProviders(
+  { egressAllow, upstreamClient: client, proxies }: JobsParts['config'],
+  clock: Clock,
+  metrics: MetricsRegistry,
+): ProviderCalls {
+  const egress = new EgressGuard({ anyPort: false, allowPrivate: false, allowed: egressAllow });
+  const providers = new ProviderCalls(metrics, clock, { client, proxies, egress });
+  // Without it there are no timeouts.
+  setInterval(() => providers.trim(), TRIM_INTERVAL_MS).unref();
+  return providers;
 }
 
 function createWebhooks(

@@ -26,6 +26,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   access: async () => (await import('./commands/access.ts')).accessCommand,
   credit: async () => (await import('./commands/credit.ts')).creditCommand,
   wallet: async () => (await import('./commands/wallet.ts')).walletCommand,
+  'own-key': async () => (await import('./commands/own-key.ts')).ownKeyCommand,
   'master-key': async () => (await import('./commands/master-key.ts')).masterKeyCommand,
   routing: async () => (await import('./commands/routing.ts')).routingCommand,
   guardrail: async () => (await import('./commands/guardrail.ts')).guardrailCommand,

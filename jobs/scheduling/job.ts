@@ -5,6 +5,7 @@ import type { Log } from '../../src/platform/log.ts';
 import type { ClickHouseClient } from '../../src/storage/clickhouse/clickhouse.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
 import type { SecretBox } from '../../src/storage/postgres/secret-box.ts';
+import type { Providers } from '../../src/upstream/providers.ts';
 import type { JobGauges } from './job-gauges.ts';
 
 export interface JobContext {
@@ -16,6 +17,8 @@ export interface JobContext {
   readonly gauges: JobGauges;
   /** Seals and opens what is stored encrypted. */
   readonly box: SecretBox;
+  /** Calls providers, to ask about keys. */
+  readonly providers: Providers;
   /** null: facts are kept for ever. */
   readonly factsRetentionDays: number | null;
 }

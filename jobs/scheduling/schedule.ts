@@ -4,6 +4,7 @@
 import { createTask, type ScheduledTask } from 'node-cron';
 import { claimJobRun, finishJobRun } from '../../src/storage/postgres/job-runs.ts';
 import { checkLedger } from '../tasks/check-ledger.ts';
+import { checkOwnKeys } from '../tasks/check-own-keys.ts';
 import { checkPending } from '../tasks/check-pending.ts';
 import { compareFacts, rebuildFacts } from '../tasks/compare-facts.ts';
 import { dropOldFacts } from '../tasks/drop-old-facts.ts';
@@ -31,6 +32,7 @@ export const JOBS: readonly Job[] = [
   { name: 'resolve-pending', cron: '* * * * *', run: resolvePendingExecutions, lock: 'cluster' },
   { name: 'revoke-frozen', cron: '* * * * *', run: revokeFrozenWallets, lock: 'cluster' },
   { name: 'rewrap-secrets', cron: '2-59/5 * * * *', run: rewrapStoredSecrets, lock: 'cluster' },
+  { name: 'check-own-keys', cron: '* * * * *', run: checkOwnKeys, lock: 'cluster' },
   { name: 'check-pending', cron: '1-59/5 * * * *', run: checkPending, lock: 'cluster' },
   { name: 'check-ledger', cron: '*/5 * * * *', run: checkLedger, lock: 'cluster' },
   {

@@ -1,11 +1,9 @@
 // Provides the operations on organizations' own provider keys to the control plane: those of storage, and the question
 // to a provider whether it accepts a key.
 
-import { randomUUID } from 'node:crypto';
 import type { OwnKeysStore } from '../control-plane/own-keys/own-keys-store.ts';
 import type { Catalog } from '../domain/models/catalog.ts';
 import { explainKeyUse } from '../domain/own-keys/explain-key-use.ts';
-import type { KeyVerdict } from '../domain/own-keys/key-changes.ts';
 import { isRefused } from '../domain/refusals/refused.ts';
 import type { Clock } from '../platform/clock.ts';
 import { getByokSettings, setByokChoices, setByokGrant } from '../storage/postgres/own-keys/byok-settings.ts';
@@ -24,7 +22,7 @@ import {
 import { getOwnPrice, listOwnPrices, putOwnPrice, removeOwnPrice } from '../storage/postgres/own-keys/own-prices.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 import type { Providers } from '../upstream/providers.ts';
-import { type Verification, verifyProvider } from '../upstream/verify-provider.ts';
+import { verifyOwnKey } from '../upstream/verify-own-key.ts';
 
 interface OwnKeysParts {
   readonly controlPostgres: Postgres;
@@ -51,11 +49,7 @@ export function createOwnKeysStore(
     rotateKey: (actor, reference, rotated) => rotateOwnKey(postgres, secrets, actor, reference, rotated),
     openKey: (reference) => openOwnKey(postgres, secrets, reference),
     recordVerdict: (actor, reference, found) => recordVerdict(postgres, actor, reference, found),
-    async verify({ provider, isGuarded }, secret) {
-      // Its connection is nobody else's.
-      const own = { keyId: `verification ${randomUUID()}`, isGuarded };
-      return verdictOf(await verifyProvider({ ...provider, apiKey: secret, own }, providers));
-    },
+    verify: (own, secret) => verifyOwnKey(own, secret, providers),
     setOrder: (actor, organizationId, order) => setKeyOrder(postgres, actor, organizationId, order),
     async explain({ organizationId, model: name, api, caller }) {
       const settings = await getByokSettings(postgres, organizationId);
@@ -73,18 +67,4 @@ export function createOwnKeysStore(
     putPrice: (actor, price) => putOwnPrice(postgres, actor, price),
     removePrice: (actor, price) => removeOwnPrice(postgres, actor, price),
   };
-}
-
-/** null: the provider does not answer. */
-function verdictOf({ result, reason }: Verification): KeyVerdict | null {
-  switch (result) {
-    case 'good':
-      return { state: 'active', reason: null };
-    case 'unverified':
-      return { state: 'unverified', reason: `the provider ${reason}` };
-    case 'rejected':
-      return { state: 'invalid', reason: `the provider ${reason}` };
-    case 'unreachable':
-      return null;
-  }
 }

@@ -6,8 +6,6 @@ import { join } from 'node:path';
 import type { CompleteConfig } from '../config.ts';
 import { ChangeMeter } from '../control-plane/change-meter.ts';
 import { ReportForwarder } from '../control-plane/reports/forward-report.ts';
-import { createBootstrapCheck } from '../domain/identity/bootstrap-administrator.ts';
-import { hashCredential } from '../domain/identity/key-hash.ts';
 import { virtualModelOf } from '../domain/routing/virtual-model.ts';
 import { COUNTS } from '../generation/admission/admit.ts';
 import { Cooldowns } from '../generation/admission/cooldowns.ts';
@@ -19,7 +17,7 @@ import { RecordJournal } from '../generation/execution/record-journal.ts';
 import { RefusedRequests } from '../generation/execution/refused-requests.ts';
 import { ExternalDetectors } from '../generation/guardrails/external-detectors.ts';
 import { GuardrailMetrics } from '../generation/guardrails/guardrail-metrics.ts';
-import { Authenticator, type FindPrincipal } from '../generation/identity/authenticate.ts';
+import { Authenticator } from '../generation/identity/authenticate.ts';
 import type { DataPlane } from '../generation/plane.ts';
 import { OpenRelays } from '../generation/reply/open-relays.ts';
 import type { RelayContext } from '../generation/reply/relay-params.ts';
@@ -34,7 +32,6 @@ import type { Log } from '../platform/log.ts';
 import type { MetricsRegistry } from '../platform/metrics.ts';
 import { WorkerPool } from '../platform/worker-pool.ts';
 import { createRoutes } from '../routes/routes.ts';
-import { findPrincipalByCredentialHash } from '../storage/postgres/catalog/credentials.ts';
 import { loadGuardrailTable } from '../storage/postgres/guardrails/guardrail-table.ts';
 import { type InstallationSecrets, openInstallationSecrets } from '../storage/postgres/installation-secrets.ts';
 import { findGeneration, listGenerationsByClientRequestId } from '../storage/postgres/ledger/generations.ts';
@@ -52,6 +49,7 @@ import { createEgressGuard } from './create-egress-guard.ts';
 import { createRoutePreview } from './create-route-preview.ts';
 import { createRouter } from './create-router.ts';
 import { createStores } from './create-stores.ts';
+import { findPrincipalIn } from './find-principal.ts';
 import { savedResponsesIn } from './find-saved-response.ts';
 import { followChanges } from './follow-changes.ts';
 import { HeldCatalog } from './held-catalog.ts';
@@ -231,19 +229,6 @@ async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held
     refusalLog,
     postingFence,
     savedResponses: new SavedResponses(savedResponsesIn(postgres, postingFence), failureOf('saved_responses')),
-  };
-}
-
-/** The bootstrap administrator is known without the identity store. */
-function findPrincipalIn(
-  postgres: Postgres,
-  { pepper }: InstallationSecrets,
-  { adminToken }: CompleteConfig,
-): FindPrincipal {
-  const findBootstrap = createBootstrapCheck(pepper, adminToken);
-  return async (credential) => {
-    const hash = hashCredential(pepper, credential);
-    return findBootstrap(hash) ?? findPrincipalByCredentialHash(postgres, hash);
   };
 }
 

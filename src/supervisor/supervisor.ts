@@ -64,6 +64,8 @@ const POSTGRES_STOP_LIMIT_MS = 60_000;
  * to 0.993 in five runs.
  */
 const GATEWAY_OPTIONS = ['--max-inlined-bytecode-size-cumulative=2000'];
+/** Keys lie in the memory of these processes: no signal opens them to a debugger. */
+const PROCESS_OPTIONS = ['--disable-sigusr1'];
 /** The spool is synced in libuv's threads (4 by default), which name look-ups share. */
 const GATEWAY_ENVIRONMENT = { UV_THREADPOOL_SIZE: '8' };
 
@@ -215,7 +217,7 @@ export class Supervisor {
     if (role === 'jobs') this.#jobsEnvironment = JSON.stringify(environment);
     return fork(module, args, {
       env: { ...(role === 'gateway' ? GATEWAY_ENVIRONMENT : {}), ...environment } as NodeJS.ProcessEnv,
-      execArgv: [...process.execArgv, ...(role === 'gateway' ? GATEWAY_OPTIONS : [])],
+      execArgv: [...process.execArgv, ...PROCESS_OPTIONS, ...(role === 'gateway' ? GATEWAY_OPTIONS : [])],
       // stdout is for the supervisor's own output, so the output of processes goes to stderr.
       stdio: ['ignore', 2, 2, 'ipc'],
     });

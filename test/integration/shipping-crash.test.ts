@@ -15,6 +15,7 @@ import { createClickHouse, selectRows } from '../../src/storage/clickhouse/click
 import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-invariants.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { listEpochs, listQuarantine } from '../../src/storage/spool/spool-directory.ts';
+import { ProviderCalls } from '../../src/upstream/providers.ts';
 import { howMany } from '../support/at-length.ts';
 import { secretsOf } from '../support/installation-secrets.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
@@ -140,6 +141,7 @@ async function assertFactsEqual(run: Run, postgres: Postgres): Promise<void> {
       gauges: createJobGauges(new MetricsRegistry()),
       factsRetentionDays: null,
       box: secretsOf(Buffer.alloc(32, 1)).box,
+      providers: new ProviderCalls(new MetricsRegistry(), systemClock),
     };
     const result = await compareFacts(job, { hours: 2, settlingMs: 0 });
     assert.deepEqual(result, { differing: [], repaired: 0, stillDiffering: [], drift: 0 });

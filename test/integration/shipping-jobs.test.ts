@@ -18,6 +18,7 @@ import { closeDeadEpoch } from '../../src/storage/postgres/ledger/epochs.ts';
 import { postExecutions } from '../../src/storage/postgres/ledger/post-executions.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { listEpochs } from '../../src/storage/spool/spool-directory.ts';
+import { ProviderCalls } from '../../src/upstream/providers.ts';
 import { NO_PROXIES } from '../../src/upstream/proxy-of.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
 import { admittedRecord, executionStart, terminalRecord } from '../support/execution-records.ts';
@@ -33,6 +34,7 @@ const SETTINGS = {
   webhookAllowHttp: false,
   webhookAllowPrivate: false,
   egressAllow: [],
+  upstreamClient: 'own' as const,
   factsRetentionDays: null,
   delegationKey: Buffer.alloc(32, 2),
   reportsListen: { host: '127.0.0.1', port: 0 },
@@ -132,6 +134,7 @@ describe('scheduled jobs', () => {
       gauges: createJobGauges(new MetricsRegistry()),
       factsRetentionDays: null,
       box: secretsOf(Buffer.alloc(32, 1)).box,
+      providers: new ProviderCalls(new MetricsRegistry(), systemClock),
     };
   });
 

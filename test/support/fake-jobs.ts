@@ -17,6 +17,7 @@ const config = {
   webhookAllowHttp: false,
   webhookAllowPrivate: false,
   egressAllow: [],
+  upstreamClient: 'own' as const,
   factsRetentionDays: null,
   delegationKey: Buffer.alloc(32, 2),
   reportsListen: { socketPath: join(dataDirectory, 'reports.sock') },

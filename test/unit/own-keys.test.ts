@@ -179,6 +179,20 @@ describe('kinds of own keys', () => {
     assert.equal(own.isGuarded, false);
   });
 
+  test('a provider that would serve without a key of its own is none: it would serve on the operator’s account', () => {
+    const of = (fields: object) => ({
+      models: [
+        { ...MODEL, servedBy: [{ ...MODEL.servedBy[0], provider: { ...OPENAI, id: 'inner', ...fields } }] } as Model,
+      ],
+    });
+    const requests = { tls: { cert: '/etc/cert.pem', key: '/etc/key.pem' } };
+    for (const fields of [{ auth: 'none' }, { requests }]) {
+      assert.ok(!allKinds(of(fields)).some(({ name }) => name === 'inner'), JSON.stringify(fields));
+      assert.ok(isKeyProblem(ownProvider(of(fields), 'inner', { settings: {}, baseUrl: null })));
+    }
+    assert.ok(!isKeyProblem(ownProvider(of({}), 'inner', { settings: {}, baseUrl: null })));
+  });
+
   test('what a customer says is part of one name in the address, and every connection to it is checked', () => {
     const own = ownProvider(CATALOG, 'azure', { settings: { resource: 'acme-eu' }, baseUrl: null });
     assert.ok(!isKeyProblem(own));

@@ -2,10 +2,9 @@
 // are tried, who would serve a request; and what the platform grants.
 
 import { z } from 'zod';
+import { feeSchema } from '../../domain/configuration/own-key-schema.ts';
 import { API_NAMES } from '../../domain/models/apis.ts';
 import { formatUsdString } from '../../domain/money/format.ts';
-import { parseUsd } from '../../domain/money/parse-usd.ts';
-import type { PicoUsd } from '../../domain/money/pico-usd.ts';
 import type { ByokFee, ByokGrant, ByokSettings } from '../../domain/own-keys/byok-settings.ts';
 import type { ExplainedKeyUse } from '../../domain/own-keys/explain-key-use.ts';
 import { allKinds, openKinds } from '../../domain/own-keys/key-kinds.ts';
@@ -176,14 +175,7 @@ export function explainByok(store: OwnKeysStore): Operation {
   });
 }
 
-const PERCENT = /^(?:100(?:\.0{1,2})?|[0-9]{1,2}(?:\.[0-9]{1,2})?)$/;
-const feeField = z.union(
-  [
-    z.strictObject({ percent: z.string().regex(PERCENT) }),
-    z.strictObject({ per_request: z.string().refine((text) => parseUsd(text) !== null) }),
-  ],
-  'must be { percent: "2.5" }, with at most two decimals, or { per_request: "0.001" } in USD, or null',
-);
+const shownFee = z.union([z.object({ percent: z.string() }), z.object({ per_request: z.string() })]);
 
 const grantFields = {
   enabled: z.boolean(),
@@ -193,7 +185,7 @@ const grantFields = {
     .nullable()
     .meta({ description: 'Which kinds of keys the organization may have; null: every one.' }),
   custom_base_url: z.boolean().meta({ description: 'Whether kind custom may be among them.' }),
-  fee: feeField.nullable().meta({ description: 'What is charged for a request on an own key; null: nothing.' }),
+  fee: shownFee.nullable().meta({ description: 'What is charged for a request on an own key; null: nothing.' }),
   credentials_max: z.int().min(0).max(1_000),
 };
 const shownGrant = z.object(grantFields).meta({ id: 'ByokGrant' });
@@ -208,17 +200,10 @@ function showGrant(grant: ByokGrant): z.output<typeof shownGrant> {
   };
 }
 
-function showFee(fee: ByokFee | null): z.output<typeof feeField> | null {
+function showFee(fee: ByokFee | null): z.output<typeof shownFee> | null {
   if (fee === null) return null;
   if (fee.kind === 'per_request') return { per_request: formatUsdString(fee.amount) };
   return { percent: (fee.basisPoints / 100).toFixed(2) };
-}
-
-function readFee(fee: z.output<typeof feeField> | null): ByokFee | null {
-  if (fee === null) return null;
-  if ('per_request' in fee) return { kind: 'per_request', amount: parseUsd(fee.per_request) as PicoUsd };
-  const [whole = '0', cents = ''] = fee.percent.split('.');
-  return { kind: 'percent', basisPoints: Number(whole) * 100 + Number(cents.padEnd(2, '0')) };
 }
 
 export function getByokGrant(store: OwnKeysStore): Operation {
@@ -238,7 +223,7 @@ export function setByokGrant(store: OwnKeysStore): Operation {
       enabled: grantFields.enabled.exactOptional(),
       kinds: grantFields.kinds.exactOptional(),
       custom_base_url: grantFields.custom_base_url.exactOptional(),
-      fee: grantFields.fee.exactOptional(),
+      fee: feeSchema.nullable().exactOptional(),
       credentials_max: grantFields.credentials_max.exactOptional(),
     }),
     answer: answerOf(shownGrant),
@@ -250,7 +235,7 @@ export function setByokGrant(store: OwnKeysStore): Operation {
       const grant = {
         ...same,
         ...(custom_base_url === undefined ? {} : { customBaseUrl: custom_base_url }),
-        ...(fee === undefined ? {} : { fee: readFee(fee) }),
+        ...(fee === undefined ? {} : { fee }),
         ...(credentials_max === undefined ? {} : { credentialsMax: credentials_max }),
         organizationId: NAMED.organizationId(input),
       };

@@ -17,6 +17,7 @@ import {
   type SectionName,
 } from './configuration.ts';
 import { labelSchema as label, modelNameSchema as modelName, slugSchema as slug } from './name-schemas.ts';
+import { byokSchema, ownKeySchema, ownPricesSchema } from './own-key-schema.ts';
 import { usdSchema as usd } from './price-schema.ts';
 import { configuredProvider } from './provider-schema.ts';
 
@@ -100,6 +101,9 @@ const organization = z
       })
       .optional(),
     webhook: webhook.optional(),
+    byok: byokSchema.optional(),
+    provider_credentials: z.array(ownKeySchema).optional(),
+    model_prices: ownPricesSchema.optional(),
   })
   .check((context) => {
     if (context.value.billing === 'none' && context.value.opening_credit !== undefined) {
@@ -130,6 +134,9 @@ const organization = z
         })) ?? null,
       webhook: found.webhook ?? null,
       guardrails: assignmentsOf(found.guardrails, found.teams, found.keys ?? []),
+      byok: found.byok ?? null,
+      ownKeys: found.provider_credentials ?? null,
+      ownPrices: found.model_prices ?? null,
     }),
   );
 

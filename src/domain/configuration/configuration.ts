@@ -6,6 +6,8 @@ import type { Model, ServedBy } from '../models/catalog.ts';
 import type { Price } from '../models/price.ts';
 import type { Provider } from '../models/provider.ts';
 import type { PicoUsd } from '../money/pico-usd.ts';
+import type { ByokSettings } from '../own-keys/byok-settings.ts';
+import type { KeyAddress, KeyFallback, KeyPlace } from '../own-keys/own-key.ts';
 import type { PolicyDefinition } from '../routing/policy-definition.ts';
 import type { RequestFields } from './request-settings.ts';
 
@@ -84,6 +86,25 @@ export interface ConfiguredOrganization {
   readonly keys: readonly ConfiguredKey[] | null;
   readonly webhook: ConfiguredWebhook | null;
   readonly guardrails: ConfiguredAssignments | null;
+  /** What is granted and chosen for own provider keys; only what the file says. */
+  readonly byok: Partial<ByokSettings> | null;
+  readonly ownKeys: readonly ConfiguredOwnKey[] | null;
+  /** What models cost the organization at its own providers, by public id. */
+  readonly ownPrices: Readonly<Record<string, PriceWords>> | null;
+}
+
+/** A price in the words of the file, found good. */
+export type PriceWords = Readonly<Record<string, unknown>>;
+
+/** An organization's own provider key. It is stored without asking its provider. */
+export interface ConfiguredOwnKey extends KeyAddress {
+  readonly kind: string;
+  readonly name: string;
+  readonly secret: string;
+  readonly place: KeyPlace;
+  readonly fallback: KeyFallback;
+  readonly models: readonly string[] | null;
+  readonly modelMap: Readonly<Record<string, string>>;
 }
 
 /** The address that is notified when a charge of the organization is final. */

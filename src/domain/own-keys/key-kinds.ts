@@ -66,12 +66,21 @@ function configuredProviders({ models }: Pick<Catalog, 'models'>): ReadonlyMap<s
   const found = new Map<string, ProviderInUse>();
   for (const { servedBy } of models) {
     for (const { provider, apis, via } of servedBy) {
+      if (!provesKeys(provider)) continue;
       const known = new Set(found.get(provider.id)?.apis);
       for (const api of via === undefined ? apis : []) known.add(api);
       found.set(provider.id, { id: provider.id, provider, apis: API_NAMES.filter((api) => known.has(api)) });
     }
   }
   return found;
+}
+
+/**
+ * A provider that asks for no key, or that knows the gateway by its certificate, would serve whoever has a key of any
+ * kind, on the operator's account.
+ */
+function provesKeys({ auth, requests }: Provider): boolean {
+  return auth !== 'none' && requests?.tls?.cert === undefined;
 }
 
 export interface KeyProblem {
@@ -104,9 +113,11 @@ export function ownProvider(
   if (bad !== undefined) return { field: `settings.${bad[0]}`, reason: 'must be letters, digits and inner hyphens' };
   const configured = configuredProviders(catalog).get(kind);
   if (configured !== undefined && Object.keys(settings).length === 0) {
-    // What the operator's account has stored there is none of this key's, and the other way round.
-    const { storedObjects: _, ...provider } = configured.provider;
-    return { provider: { ...provider, apiKey: '' }, apis: configured.apis, isGuarded: false };
+    // Only where it is and how it is called: nothing by which it knows the operator's account.
+    const { id, baseUrl: address, auth, onDisconnect, timeouts, requests } = configured.provider;
+    const called = { ...(timeouts === undefined ? {} : { timeouts }), ...(requests === undefined ? {} : { requests }) };
+    const provider = { id, baseUrl: address, apiKey: '', auth, onDisconnect, ...called };
+    return { provider, apis: configured.apis, isGuarded: false };
   }
   return presetProvider(kind, settings);
 }

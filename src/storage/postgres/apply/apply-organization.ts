@@ -8,6 +8,7 @@ import { applyWebhook } from '../webhooks/webhooks.ts';
 import type { Application } from './application.ts';
 import { applyAssignments } from './apply-guardrails.ts';
 import { applyKeys } from './apply-keys.ts';
+import { applyOwnKeys } from './apply-own-keys.ts';
 
 /**
  * An opening credit is posted once in an organization's life, whatever the file says later; more credit is a deposit.
@@ -47,6 +48,7 @@ export async function applyOrganization(
   if (organization.guardrails !== null) await applyAssignments(application, id, organization.guardrails);
   if (organization.webhook !== null)
     await applyWebhook(application.client, application.box, { organizationId: id, ...organization.webhook });
+  await applyOwnKeys(application, id, organization);
   return id;
 }
 

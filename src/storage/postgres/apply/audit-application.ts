@@ -50,6 +50,14 @@ const SNAPSHOT = `
                            WHERE a.organization_id = organization.id),
            'on_unavailable', (SELECT on_unavailable FROM guardrail_settings s
              WHERE s.organization_id = organization.id),
+           'byok', (SELECT to_jsonb(settings) - 'organization_id' FROM byok_settings settings
+             WHERE settings.organization_id = organization.id),
+           'provider_credentials', (SELECT jsonb_agg(jsonb_build_object('kind', kind, 'name', name, 'fingerprint',
+             fingerprint, 'place', place, 'fallback', fallback, 'models', models, 'settings', settings, 'base_url',
+               base_url, 'model_map', model_map) ORDER BY name)
+                        FROM own_keys WHERE own_keys.organization_id = organization.id AND removed_at IS NULL),
+           'model_prices', (SELECT jsonb_object_agg(model_id, price) FROM own_model_prices
+             WHERE own_model_prices.organization_id = organization.id),
            'webhook', (SELECT jsonb_build_object('url', url, 'active', active) FROM webhooks
              WHERE webhooks.organization_id = organization.id)
          )::text AS state

@@ -95,17 +95,28 @@ async function setSettings(
     const refused = await lockOrganization(client, organizationId);
     if (refused !== null) return refused;
     const before = await readByokSettings(client, organizationId);
-    const after = { ...before, ...withoutUndefined(changed) };
-    const problem = grantProblem(after);
-    if (problem !== null) return invalid('fee', problem);
-    if (show(before) === show(after)) return after;
-    await writeSettings(client, organizationId, after);
+    const after = await writeChanged(client, organizationId, changed);
+    if (isRefused(after) || show(before) === show(after)) return after;
     const target = { kind: 'byok', id: organizationId } as const;
     const shown = { before: JSON.parse(show(before)) as object, after: JSON.parse(show(after)) as object };
     await recordAudit(client, actor, { organizationId, action, target, ...shown });
     await notifyOwnKeysChanged(client, organizationId);
     return after;
   });
+}
+
+/** Writes what is said and keeps the rest; within the transaction of a change. */
+export async function writeChanged(
+  client: PostgresClient,
+  organizationId: string,
+  changed: Partial<ByokSettings>,
+): Promise<ByokSettings | Refused> {
+  const before = await readByokSettings(client, organizationId);
+  const after = { ...before, ...withoutUndefined(changed) };
+  const problem = grantProblem(after);
+  if (problem !== null) return invalid('fee', problem);
+  if (show(before) !== show(after)) await writeSettings(client, organizationId, after);
+  return after;
 }
 
 /** Changes of an organization's keys and settings happen one after another. */

@@ -26,7 +26,7 @@ export interface OwnKeySecrets {
 
 const FINGERPRINT_DIGITS = 8;
 
-function fingerprintOf(pepper: Buffer, secret: string): string {
+export function fingerprintOf(pepper: Buffer, secret: string): string {
   return createHmac('sha256', pepper).update('own key\0').update(secret).digest('hex').slice(0, FINGERPRINT_DIGITS);
 }
 
@@ -58,52 +58,56 @@ export async function createOwnKey(
   actor: Actor,
   made: NewOwnKey,
 ): Promise<OwnKey | Refused> {
-  const { organizationId, secret } = made;
+  const { organizationId } = made;
   if (!areUuids(organizationId)) return NOT_FOUND;
   return changeKeys(postgres, organizationId, async (client) => {
     const refused = (await refuseNew(client, made)) ?? (await refuseNames(client, organizationId, made));
     if (refused !== null) return refused;
-    const hadNone = (await client.query('SELECT FROM own_keys WHERE organization_id = $1 LIMIT 1', [organizationId]))
-      .rowCount;
-    // Known beforehand, since the sealed secret is bound to it.
-    const id = randomUUID();
-    const { rows } = await client.query<OwnKeyRow>(
-      `INSERT INTO own_keys AS t (id, organization_id, kind, name, label, fingerprint, place, position, fallback,
-         models, teams, api_keys, users, settings, base_url, model_map, secret_sealed, state, state_reason, checked_at,
-         verified_at, expires_at)
-       VALUES ($1, $2, $3, $4, $5, $6, $7,
-         (SELECT coalesce(max(position), 0) + 1 FROM own_keys WHERE organization_id = $2), $8, $9, $10, $11, $12, $13,
-         $14, $15, $16, $17, $18, now(), CASE WHEN $17 = 'active' THEN now() END,
-         to_timestamp($19::double precision / 1000))
-       RETURNING ${OWN_KEY_COLUMNS}`,
-      [
-        id,
-        organizationId,
-        made.kind,
-        made.name,
-        labelOf(secret),
-        fingerprintOf(secrets.pepper, secret),
-        made.place,
-        made.fallback,
-        made.models,
-        made.teams,
-        made.apiKeys,
-        made.users,
-        JSON.stringify(made.settings),
-        made.baseUrl,
-        JSON.stringify(made.modelMap),
-        secrets.box.seal(secret, ownKeySecretName({ organizationId, kind: made.kind, id }, 1)),
-        made.verdict.state,
-        made.verdict.reason,
-        made.expiresAtMs,
-      ],
-    );
-    const key = toOwnKey(rows[0] as OwnKeyRow);
+    const key = await insertOwnKey(client, secrets, made);
     await auditOwnKey(client, actor, 'own_key.create', null, key);
-    // From now on its requests look for own keys.
-    if (hadNone === 0) await notifyPrincipalsChanged(client, [organizationId]);
     return key;
   });
+}
+
+/** Within the transaction of a change. From the first key on its organization's requests look for own keys. */
+export async function insertOwnKey(client: PostgresClient, secrets: OwnKeySecrets, made: NewOwnKey): Promise<OwnKey> {
+  const { organizationId, secret } = made;
+  const found = await client.query('SELECT FROM own_keys WHERE organization_id = $1 LIMIT 1', [organizationId]);
+  // Known beforehand, since the sealed secret is bound to it.
+  const id = randomUUID();
+  const { rows } = await client.query<OwnKeyRow>(
+    `INSERT INTO own_keys AS t (id, organization_id, kind, name, label, fingerprint, place, position, fallback,
+       models, teams, api_keys, users, settings, base_url, model_map, secret_sealed, state, state_reason, checked_at,
+       verified_at, expires_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7,
+       (SELECT coalesce(max(position), 0) + 1 FROM own_keys WHERE organization_id = $2), $8, $9, $10, $11, $12, $13,
+       $14, $15, $16, $17, $18, now(), CASE WHEN $17 = 'active' THEN now() END,
+       to_timestamp($19::double precision / 1000))
+     RETURNING ${OWN_KEY_COLUMNS}`,
+    [
+      id,
+      organizationId,
+      made.kind,
+      made.name,
+      labelOf(secret),
+      fingerprintOf(secrets.pepper, secret),
+      made.place,
+      made.fallback,
+      made.models,
+      made.teams,
+      made.apiKeys,
+      made.users,
+      JSON.stringify(made.settings),
+      made.baseUrl,
+      JSON.stringify(made.modelMap),
+      secrets.box.seal(secret, ownKeySecretName({ organizationId, kind: made.kind, id }, 1)),
+      made.verdict.state,
+      made.verdict.reason,
+      made.expiresAtMs,
+    ],
+  );
+  if (found.rowCount === 0) await notifyPrincipalsChanged(client, [organizationId]);
+  return toOwnKey(rows[0] as OwnKeyRow);
 }
 
 /** `before` and `after` a change each is what a reader sees; the notification drops what processes remember. */
@@ -230,14 +234,18 @@ export async function removeOwnKey(
   return changeKeys(postgres, organizationId, async (client) => {
     const before = await getOwnKey(client, { organizationId, keyId });
     if (isRefused(before)) return before;
-    await client.query(
-      `UPDATE own_keys SET secret_sealed = NULL, previous_sealed = NULL, previous_until = NULL, removed_at = now(),
-        suspected_at = NULL WHERE organization_id = $1 AND id = $2`,
-      [organizationId, keyId],
-    );
+    await eraseOwnKey(client, keyId);
     await auditOwnKey(client, actor, 'own_key.remove', before, null);
     return { removed: true };
   });
+}
+
+export async function eraseOwnKey(client: PostgresClient, keyId: string): Promise<void> {
+  await client.query(
+    `UPDATE own_keys SET secret_sealed = NULL, previous_sealed = NULL, previous_until = NULL, removed_at = now(),
+      suspected_at = NULL WHERE id = $1`,
+    [keyId],
+  );
 }
 
 export interface RotatedSecret {
@@ -250,10 +258,10 @@ export interface RotatedSecret {
 /** The new secret is used at once. */
 export async function rotateOwnKey(
   postgres: Postgres,
-  { box, pepper }: OwnKeySecrets,
+  secrets: OwnKeySecrets,
   actor: Actor,
   { organizationId, keyId }: OwnKeyReference,
-  { secret, overlapSeconds, verdict }: RotatedSecret,
+  rotated: RotatedSecret,
 ): Promise<OwnKey | Refused> {
   if (!areUuids(organizationId, keyId)) return NOT_FOUND;
   return changeKeys(postgres, organizationId, async (client) => {
@@ -261,32 +269,42 @@ export async function rotateOwnKey(
     if (isRefused(before)) return before;
     const disabled = refuseDisabled(await readByokSettings(client, organizationId));
     if (disabled !== null) return disabled;
-    const stored = await readSealed(client, keyId);
-    const generation = stored.generation + 1;
-    const kept = overlapSeconds === 0 ? null : resealed(box, before, stored, generation);
-    if (kept === 'unreadable') return { refused: 'byok_encryption_unconfigured' };
-    await client.query(
-      `UPDATE own_keys SET secret_sealed = $3, generation = $4, previous_sealed = $5,
-         previous_until = CASE WHEN $5::bytea IS NULL THEN NULL ELSE now() + make_interval(secs => $6) END,
-         label = $7, fingerprint = $8, rotated_at = now(), checked_at = now(), suspected_at = NULL,
-         verified_at = CASE WHEN $9 = 'active' THEN now() ELSE verified_at END,
-         state = CASE WHEN state = 'disabled' THEN state ELSE $9 END, state_reason = $10, state_until = NULL
-       WHERE organization_id = $1 AND id = $2`,
-      [
-        organizationId,
-        keyId,
-        box.seal(secret, ownKeySecretName(before, generation)),
-        generation,
-        kept,
-        overlapSeconds,
-        labelOf(secret),
-        fingerprintOf(pepper, secret),
-        verdict.state,
-        verdict.reason,
-      ],
-    );
+    if (!(await replaceSecret(client, secrets, before, rotated))) return { refused: 'byok_encryption_unconfigured' };
     return readChanged(client, actor, 'own_key.rotate', before);
   });
+}
+
+/** Within the transaction of a change. False: the present secret is to be kept for a while, and cannot be opened. */
+export async function replaceSecret(
+  client: PostgresClient,
+  { box, pepper }: OwnKeySecrets,
+  key: OwnKey,
+  { secret, overlapSeconds, verdict }: RotatedSecret,
+): Promise<boolean> {
+  const stored = await readSealed(client, key.id);
+  const generation = stored.generation + 1;
+  const kept = overlapSeconds === 0 ? null : resealed(box, key, stored, generation);
+  if (kept === 'unreadable') return false;
+  await client.query(
+    `UPDATE own_keys SET secret_sealed = $2, generation = $3, previous_sealed = $4,
+       previous_until = CASE WHEN $4::bytea IS NULL THEN NULL ELSE now() + make_interval(secs => $5) END,
+       label = $6, fingerprint = $7, rotated_at = now(), checked_at = now(), suspected_at = NULL,
+       verified_at = CASE WHEN $8 = 'active' THEN now() ELSE verified_at END,
+       state = CASE WHEN state = 'disabled' THEN state ELSE $8 END, state_reason = $9, state_until = NULL
+     WHERE id = $1`,
+    [
+      key.id,
+      box.seal(secret, ownKeySecretName(key, generation)),
+      generation,
+      kept,
+      overlapSeconds,
+      labelOf(secret),
+      fingerprintOf(pepper, secret),
+      verdict.state,
+      verdict.reason,
+    ],
+  );
+  return true;
 }
 
 interface Sealed {

@@ -56,20 +56,33 @@ export async function putOwnPrice(
     if ((await refuseUnknownModels(client, [model])) !== null) return NOT_FOUND;
     const present = await listOwnPrices(client, organizationId);
     if (present.length >= PRICES_MAX) return invalid('model', `is one too many: ${PRICES_MAX} models have prices`);
-    const { rows } = await client.query<{ kind: ModelKind }>('SELECT kind FROM models WHERE id = $1', [model]);
-    const { terms, ...rates } = readPrice(rows[0]?.kind ?? 'text', fields);
-    const words = { ...writeRates(rates), ...(terms === undefined ? {} : writeTerms(terms)) };
-    await client.query(
-      `INSERT INTO own_model_prices (organization_id, model_id, price) VALUES ($1, $2, $3)
-       ON CONFLICT (organization_id, model_id) DO UPDATE SET price = excluded.price, version = excluded.version`,
-      [organizationId, model, JSON.stringify(words)],
-    );
+    await storeOwnPrice(client, { organizationId, model, fields });
     const before = present.find((price) => price.model === model)?.words;
+    const after = (await getOwnPrice(client, organizationId, model))?.words;
     const target = { kind: 'own_model_price', id: model } as const;
-    await recordAudit(client, actor, { organizationId, action: 'own_model_price.put', target, before, after: words });
+    await recordAudit(client, actor, { organizationId, action: 'own_model_price.put', target, before, after });
     await notifyOwnKeysChanged(client, organizationId);
     return (await getOwnPrice(client, organizationId, model)) ?? NOT_FOUND;
   });
+}
+
+/** Within the transaction of a change; a price that is the same stays. False: there is no such model. */
+export async function storeOwnPrice(
+  client: PostgresClient,
+  { organizationId, model, fields }: { organizationId: string; model: string; fields: PriceFields },
+): Promise<boolean> {
+  const { rows } = await client.query<{ kind: ModelKind }>('SELECT kind FROM models WHERE id = $1', [model]);
+  const kind = rows[0]?.kind;
+  if (kind === undefined) return false;
+  const { terms, ...rates } = readPrice(kind, fields);
+  const words = { ...writeRates(rates), ...(terms === undefined ? {} : writeTerms(terms)) };
+  await client.query(
+    `INSERT INTO own_model_prices AS p (organization_id, model_id, price) VALUES ($1, $2, $3)
+     ON CONFLICT (organization_id, model_id) DO UPDATE SET price = excluded.price, version = excluded.version
+       WHERE p.price <> excluded.price`,
+    [organizationId, model, JSON.stringify(words)],
+  );
+  return true;
 }
 
 export async function getOwnPrice(

@@ -1,0 +1,210 @@
+// `tollgate own-key`: organizations' own provider keys. A secret is read from a variable of the environment or from the
+// standard input, never from an argument, which every user of the machine could see.
+
+import { readFileSync } from 'node:fs';
+import type { Environment } from '../config.ts';
+import { ownKeySchema } from '../domain/configuration/own-key-schema.ts';
+import type { KeyVerdict } from '../domain/own-keys/key-changes.ts';
+import { isKeyProblem, isOpen, ownProvider } from '../domain/own-keys/key-kinds.ts';
+import type { OwnKey } from '../domain/own-keys/own-key.ts';
+import { systemClock } from '../platform/clock.ts';
+import { EgressGuard } from '../platform/egress-guard.ts';
+import { MetricsRegistry } from '../platform/metrics.ts';
+import { loadCatalog } from '../storage/postgres/catalog/catalog-store.ts';
+import type { InstallationSecrets } from '../storage/postgres/installation-secrets.ts';
+import { readByokSettings } from '../storage/postgres/own-keys/byok-settings.ts';
+import {
+  createOwnKey,
+  listOwnKeys,
+  removeOwnKey,
+  rotateOwnKey,
+  updateOwnKey,
+} from '../storage/postgres/own-keys/own-keys.ts';
+import type { Postgres } from '../storage/postgres/pool.ts';
+import { StartFault } from '../supervisor/start-fault.ts';
+import { ProviderCalls } from '../upstream/providers.ts';
+import { verifyOwnKey } from '../upstream/verify-own-key.ts';
+import {
+  type Command,
+  type CommandContext,
+  expectPositionals,
+  parseArguments,
+  requireOption,
+  UsageFault,
+} from './command.ts';
+import { withDatabase } from './database.ts';
+import { commandActor, expectDone, findOrganization } from './identity.ts';
+
+export const ownKeyCommand: Command = {
+  usage: [
+    'tollgate own-key create --organization SLUG --kind KIND --name NAME [--secret-from VARIABLE] ' +
+      '[--settings NAME=VALUE,...] [--base-url URL] [--place before|after] [--fallback inherit|on|off] ' +
+      '[--models ID,ID] [--no-verify]',
+    'tollgate own-key rotate --organization SLUG --name NAME [--secret-from VARIABLE] [--overlap SECONDS] ' +
+      '[--no-verify]',
+    'tollgate own-key enable|disable|remove --organization SLUG --name NAME',
+    'tollgate own-key list --organization SLUG',
+  ],
+  summary:
+    'Stores an organization’s own provider key, gives one another secret, turns one on or off, removes one, or lists ' +
+    'them. The secret is read from the named variable of the environment, else from the standard input.',
+  run,
+};
+
+const OPTIONS = {
+  organization: { type: 'string' },
+  kind: { type: 'string' },
+  name: { type: 'string' },
+  'secret-from': { type: 'string' },
+  settings: { type: 'string' },
+  'base-url': { type: 'string' },
+  place: { type: 'string' },
+  fallback: { type: 'string' },
+  models: { type: 'string' },
+  overlap: { type: 'string' },
+  'no-verify': { type: 'boolean', default: false },
+} as const;
+
+type Values = ReturnType<typeof parseArguments<typeof OPTIONS>>['values'];
+interface Work {
+  readonly postgres: Postgres;
+  readonly secrets: InstallationSecrets;
+  readonly organizationId: string;
+  readonly environment: Environment;
+  readonly values: Values;
+  readonly verify: (own: Parameters<typeof verifyOwnKey>[0], secret: string) => Promise<KeyVerdict | null>;
+}
+
+async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
+  const { values, positionals } = parseArguments(args, OPTIONS);
+  const [action = ''] = expectPositionals(positionals, ['create, rotate, enable, disable, remove or list']);
+  const perform = Object.hasOwn(ACTIONS, action) ? ACTIONS[action] : undefined;
+  if (perform === undefined) throw new UsageFault(`unknown action "${action}"`);
+  const slug = requireOption(values.organization, 'organization');
+  const lines = await withDatabase(environment, async (postgres, config, openSecrets) => {
+    const { id: organizationId } = await findOrganization(postgres, slug);
+    const egress = new EgressGuard({ anyPort: false, allowPrivate: false, allowed: config.egressAllow });
+    const { upstreamClient: client, proxies } = config;
+    const calls = new ProviderCalls(new MetricsRegistry(), systemClock, { client, proxies, egress });
+    const verify: Work['verify'] = (own, secret) => verifyOwnKey(own, secret, calls);
+    try {
+      const secrets = await openSecrets();
+      return await perform({ postgres, secrets, organizationId, environment, values, verify });
+    } finally {
+      await calls.close();
+    }
+  });
+  for (const line of lines) print(line);
+  return 0;
+}
+
+const ACTIONS: Readonly<Record<string, (work: Work) => Promise<readonly string[]>>> = {
+  create,
+  rotate,
+  enable: (work) => turn(work, true),
+  disable: (work) => turn(work, false),
+  remove,
+  list: async ({ postgres, organizationId }) => (await listOwnKeys(postgres, organizationId)).map(lineOf),
+};
+
+function lineOf({ id, kind, name, label, fingerprint, place, state, stateReason }: OwnKey): string {
+  return [id, kind, name, label ?? '', fingerprint, place, state, stateReason ?? ''].join('\t');
+}
+
+async function create(work: Work): Promise<readonly string[]> {
+  const { postgres, secrets, organizationId, environment, values } = work;
+  const name = requireOption(values.name, 'name');
+  const read = ownKeySchema.safeParse({
+    kind: requireOption(values.kind, 'kind'),
+    name,
+    secret: readSecret(values, environment),
+    ...(values.place === undefined ? {} : { place: values.place }),
+    ...(values.fallback === undefined ? {} : { fallback: values.fallback }),
+    ...(values.models === undefined ? {} : { models: values.models.split(',') }),
+    ...(values.settings === undefined ? {} : { settings: readSettings(values.settings) }),
+    ...(values['base-url'] === undefined ? {} : { base_url: values['base-url'] }),
+  });
+  const issue = read.error?.issues[0];
+  if (issue !== undefined || !read.success)
+    throw new UsageFault(`--${issue?.path.join('.').replace('_', '-') ?? 'kind'}: ${issue?.message ?? 'is wrong'}`);
+  const key = read.data;
+  const verdict = await verdictOf(work, key, key.secret);
+  const everybody = { teams: null, apiKeys: null, users: null, expiresAtMs: null };
+  const made = await createOwnKey(postgres, secrets, commandActor(environment), {
+    ...key,
+    ...everybody,
+    organizationId,
+    verdict,
+  });
+  return [lineOf(expectDone(made, `own key "${name}"`))];
+}
+
+async function rotate(work: Work): Promise<readonly string[]> {
+  const { postgres, secrets, environment, values } = work;
+  const key = await findKey(work);
+  const overlap = values.overlap ?? '0';
+  if (!/^\d{1,7}$/.test(overlap))
+    throw new UsageFault(`--overlap: must be a whole number of seconds, got "${overlap}"`);
+  const secret = readSecret(values, environment);
+  const verdict = await verdictOf(work, key, secret);
+  const rotated = { secret, overlapSeconds: Number(overlap), verdict };
+  const done = await rotateOwnKey(postgres, secrets, commandActor(environment), referenceOf(key), rotated);
+  return [lineOf(expectDone(done, `own key "${key.name}"`))];
+}
+
+async function turn(work: Work, isEnabled: boolean): Promise<readonly string[]> {
+  const key = await findKey(work);
+  const actor = commandActor(work.environment);
+  return [lineOf(expectDone(await updateOwnKey(work.postgres, actor, referenceOf(key), { isEnabled }), key.name))];
+}
+
+async function remove(work: Work): Promise<readonly string[]> {
+  const key = await findKey(work);
+  expectDone(await removeOwnKey(work.postgres, commandActor(work.environment), referenceOf(key)), key.name);
+  return [`own key "${key.name}" is removed`];
+}
+
+async function findKey({ postgres, organizationId, values }: Work): Promise<OwnKey> {
+  const name = requireOption(values.name, 'name');
+  const found = (await listOwnKeys(postgres, organizationId)).find((key) => key.name === name);
+  if (found === undefined) throw new StartFault(`there is no own key "${name}"`);
+  return found;
+}
+
+function referenceOf({ id, organizationId }: OwnKey): { readonly organizationId: string; readonly keyId: string } {
+  return { organizationId, keyId: id };
+}
+
+/** Nothing is sent to a provider for which the organization may not have a key. */
+async function verdictOf(
+  { postgres, secrets, organizationId, values, verify }: Work,
+  key: Pick<OwnKey, 'kind' | 'settings' | 'baseUrl'>,
+  secret: string,
+): Promise<KeyVerdict> {
+  const catalog = await loadCatalog(postgres, secrets.box);
+  const own = ownProvider(catalog, key.kind, key);
+  if (isKeyProblem(own)) throw new StartFault(`${own.field} ${own.reason}`);
+  const settings = await readByokSettings(postgres, organizationId);
+  if (values['no-verify'] || !settings.enabled || !isOpen(key.kind, settings))
+    return { state: 'unverified', reason: null };
+  const verdict = await verify(own, secret);
+  if (verdict === null || verdict.state === 'invalid')
+    throw new StartFault(
+      `${verdict?.reason ?? 'the provider does not answer'}; --no-verify stores the key all the same`,
+    );
+  return verdict;
+}
+
+function readSecret({ 'secret-from': variable }: Values, environment: Environment): string {
+  const secret = variable === undefined ? readFileSync(0, 'utf8').trim() : environment[variable];
+  if (secret === undefined || secret === '')
+    throw new UsageFault(`--secret-from: there is no secret in ${variable ?? 'the standard input'}`);
+  return secret;
+}
+
+function readSettings(text: string): Readonly<Record<string, string>> {
+  const pairs = text.split(',').map((pair) => pair.split('='));
+  if (pairs.some((pair) => pair.length !== 2))
+    throw new UsageFault(`--settings: must be NAME=VALUE with commas between, got "${text}"`);
+  return Object.fromEntries(pairs as [string, string][]);
+}

@@ -17,9 +17,13 @@ import { readClientRequestId, readTags } from './execution/client-labels.ts';
 import type { Screening } from './guardrails/screening.ts';
 import type { DataPlane } from './plane.ts';
 import { readRequest, withHeaders } from './request/read-request.ts';
-import type { ReceivedFrom, ReceivedRequest } from './request/receive.ts';
+import type { ReceivedFrom, ReceivedRequest, RequestReceiver } from './request/receive.ts';
 
-export class OpenRequest implements RefusalWatch {
+/** Goes on with a request that is whole, and releases it. It must not throw. */
+export type ServeWhole = (request: OpenRequest, received: ReceivedFrom<ScopedPrincipal>) => Promise<void>;
+
+export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipal> {
+  readonly plane: DataPlane;
   readonly dialect: Dialect;
   readonly exchange: Exchange;
   /** Monotonic. */
@@ -38,24 +42,37 @@ export class OpenRequest implements RefusalWatch {
   screening: Screening | null = null;
   /** Provisional until the model and the carried tokens are known, then exact. null: nothing is held here. */
   admission: Admission | null = null;
-  private readonly plane: DataPlane;
+  private readonly serveWhole: ServeWhole;
   /** These two are null until it is whole. */
   private taken: ReceivedFrom<ScopedPrincipal> | null = null;
   private snapshot: ServingCatalog | null = null;
 
-  constructor(plane: DataPlane, dialect: Dialect, exchange: Exchange, receivedAtMs: number) {
+  constructor(plane: DataPlane, dialect: Dialect, exchange: Exchange, receivedAtMs: number, serveWhole: ServeWhole) {
     this.plane = plane;
     this.dialect = dialect;
     this.exchange = exchange;
     this.receivedAtMs = receivedAtMs;
     this.wholeAtMs = receivedAtMs;
+    this.serveWhole = serveWhole;
     exchange.refusalWatch = this;
+  }
+
+  onReceived(received: ReceivedFrom<ScopedPrincipal>): void {
+    void this.serveWhole(this, received);
+  }
+
+  onUnreceived(refusal: Refusal): void {
+    this.exchange.refuse(refusal);
+  }
+
+  onFault(fault: unknown): void {
+    this.exchange.fail(fault);
   }
 
   /** Its last byte is here. */
   onWhole(received: ReceivedFrom<ScopedPrincipal>): void {
-    this.wholeAtMs = this.plane.clock.monotonicMs();
     this.taken = received;
+    this.wholeAtMs = this.plane.clock.monotonicMs();
     this.snapshot = this.plane.catalog();
   }
 

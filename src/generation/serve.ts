@@ -8,6 +8,7 @@
 // for, a client that has left meanwhile is let go of when the wait ends: nothing is sent or recorded, and what was held
 // goes back.
 
+import type { ScopedPrincipal } from '../domain/identity/principal.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { withSocketsRead } from '../platform/tick.ts';
 import { admit } from './admission/admit.ts';
@@ -18,31 +19,28 @@ import type { Dialect } from './dialects/dialect.ts';
 import { screenRequest } from './guardrails/screen-request.ts';
 import { OpenRequest } from './open-request.ts';
 import type { DataPlane } from './plane.ts';
-import { receiveRequest } from './request/receive.ts';
+import { type ReceivedFrom, receiveRequest } from './request/receive.ts';
 import { routeRequest } from './routing/route-request.ts';
 import { startRelay } from './start-relay.ts';
 
-export function serveGeneration(plane: DataPlane, dialect: Dialect): (exchange: Exchange) => Promise<void> {
+export function serveGeneration(plane: DataPlane, dialect: Dialect): (exchange: Exchange) => void {
   return (exchange) => serve(plane, dialect, exchange);
 }
 
-async function serve(plane: DataPlane, dialect: Dialect, exchange: Exchange): Promise<void> {
+function serve(plane: DataPlane, dialect: Dialect, exchange: Exchange): void {
   const atMs = plane.clock.monotonicMs();
-  const request = new OpenRequest(plane, dialect, exchange, atMs);
+  const request = new OpenRequest(plane, dialect, exchange, atMs, serveWhole);
   const identified = plane.authenticator.authenticateKey(exchange.authorization, exchange.apiKey, atMs, exchange);
   // A refusal that needs no look-up is answered before a byte of the body is taken in.
   if ('kind' in identified) return exchange.refuse(identified);
-  const receiving = receiveRequest(exchange, identified, plane.intake, dialect.form ?? null);
-  const received = receiving instanceof Promise ? await receiving : receiving;
-  if (received === null) return;
-  if ('kind' in received) {
-    // Whoever sent it may still be being looked up, and it is to be recorded as theirs.
-    if (identified instanceof Promise) await identified;
-    return exchange.refuse(received);
-  }
+  receiveRequest(exchange, identified, plane.intake, dialect.form ?? null, request);
+}
 
-  request.onWhole(received);
+/** What is to be done once the body is whole. */
+async function serveWhole(request: OpenRequest, received: ReceivedFrom<ScopedPrincipal>): Promise<void> {
+  const { plane, dialect, exchange, receivedAtMs: atMs } = request;
   try {
+    request.onWhole(received);
     const sent = request.readControlFields();
     if (request.ends(sent)) return;
 
@@ -89,6 +87,8 @@ async function serve(plane: DataPlane, dialect: Dialect, exchange: Exchange): Pr
     if (request.ends(admission)) return;
 
     startRelay(plane, request, { read, served, deployments, routed, admission });
+  } catch (fault) {
+    exchange.fail(fault);
   } finally {
     request.release();
   }

@@ -4,10 +4,11 @@ import type { Admission } from './admission/admission.ts';
 import type { Deployment, ServedModel } from './catalog/serving-catalog.ts';
 import type { ReadRequest } from './dialects/dialect.ts';
 import { readTags } from './execution/client-labels.ts';
-import { type AdmittedRequest, Execution } from './execution/execution.ts';
+import { type AdmittedRequest, Execution, type ExecutionOwner } from './execution/execution.ts';
 import type { OpenRequest } from './open-request.ts';
 import type { DataPlane } from './plane.ts';
 import { relay } from './reply/relay.ts';
+import type { RelayParams } from './reply/relay-params.ts';
 import type { Routed } from './routing/router.ts';
 
 interface Admitted {
@@ -57,16 +58,30 @@ export function startRelay(plane: DataPlane, request: OpenRequest, admitted: Adm
     screening: request.screening,
     ownHeaders,
   };
-  execution.begin({
-    onRecorded: () => {
-      // From here on the execution's own end says what became of the request.
-      exchange.refusalWatch = null;
-      relay(params, plane.relay);
-    },
-    onUnrecorded: () => {
-      plane.intake.buffers.release(received.pooled);
-      exchange.refuse({ kind: 'billing_unavailable' });
-    },
-  });
+  execution.begin(new RecordedStart(params, plane));
   request.handOver();
+}
+
+/** Goes on when the start is recorded. */
+class RecordedStart implements ExecutionOwner {
+  private readonly params: RelayParams;
+  private readonly plane: DataPlane;
+
+  constructor(params: RelayParams, plane: DataPlane) {
+    this.params = params;
+    this.plane = plane;
+  }
+
+  onRecorded(): void {
+    const { params } = this;
+    // From here on the execution's own end says what became of the request.
+    params.exchange.refusalWatch = null;
+    relay(params, this.plane.relay);
+  }
+
+  onUnrecorded(): void {
+    const { request, exchange } = this.params;
+    this.plane.intake.buffers.release(request.pooled);
+    exchange.refuse({ kind: 'billing_unavailable' });
+  }
 }

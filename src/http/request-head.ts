@@ -6,12 +6,12 @@ import type { HttpRequest } from './native-server.ts';
 
 const METHODS = { GET: 'get', POST: 'post', PUT: 'put', PATCH: 'patch', DELETE: 'delete' } as const;
 
-const SEEN_AUTHORIZATION = 1;
-const SEEN_CONTENT_TYPE = 2;
-const SEEN_HOST = 4;
-const SEEN_CONTENT_LENGTH = 8;
-const SEEN_API_KEY = 16;
-const SEEN_TRANSFER_ENCODING = 32;
+/** Headers that must not be repeated. No two of these names have the same length. */
+const ONCE = ['authorization', 'content-type', 'host', 'content-length', 'x-api-key', 'transfer-encoding'] as const;
+type OnceName = (typeof ONCE)[number];
+/** By their lengths: so a name is compared with one other at most. */
+const ONCE_BY_LENGTH: (OnceName | undefined)[] = [];
+for (const name of ONCE) ONCE_BY_LENGTH[name.length] = name;
 
 export class RequestHead {
   readonly route: Endpoint;
@@ -33,7 +33,7 @@ export class RequestHead {
   apiKey: string | null = null;
   contentType = '';
 
-  /** The headers that must not repeat and have been seen, also with an empty value. */
+  /** Which of `ONCE` have been seen, also with an empty value: one bit for each, by its length. */
   private seen = 0;
   /** One bit for each length of a name, so that most look-ups of absent headers end at once. */
   private nameLengths = 0;
@@ -63,46 +63,44 @@ export class RequestHead {
     RequestHead.reading?.readHeader(name, value);
 
   private readHeader(name: string, value: string): void {
+    const { length } = name;
     this.headers.push(name, value);
-    this.nameLengths |= 1 << name.length;
+    this.nameLengths |= 1 << length;
+    const once = ONCE_BY_LENGTH[length];
+    if (once !== undefined && once === name) this.readOnce(once, value);
+  }
+
+  private readOnce(name: OnceName, value: string): void {
+    const bit = 1 << name.length;
+    if ((this.seen & bit) !== 0) this.repeatedHeader = name;
+    this.seen |= bit;
     switch (name) {
       case 'transfer-encoding':
-        this.seeOnce(SEEN_TRANSFER_ENCODING, name);
         this.transferEncoding = value;
         break;
       case 'content-length':
-        this.seeOnce(SEEN_CONTENT_LENGTH, name);
         this.contentLength = readContentLength(value);
         break;
       case 'authorization':
-        this.seeOnce(SEEN_AUTHORIZATION, name);
         this.authorization = value;
         break;
       case 'content-type':
-        this.seeOnce(SEEN_CONTENT_TYPE, name);
         this.contentType = value;
         break;
       case 'x-api-key':
-        this.seeOnce(SEEN_API_KEY, name);
         this.apiKey = value;
         break;
       case 'host':
-        this.seeOnce(SEEN_HOST, name);
-        break;
-      default:
     }
-  }
-
-  private seeOnce(bit: number, name: string): void {
-    if ((this.seen & bit) !== 0) this.repeatedHeader = name;
-    this.seen |= bit;
   }
 
   /** The body comes in chunks, and nothing else is said of its length. */
   get isChunked(): boolean {
     const { transferEncoding, seen } = this;
     return (
-      transferEncoding !== null && (seen & SEEN_CONTENT_LENGTH) === 0 && transferEncoding.toLowerCase() === 'chunked'
+      transferEncoding !== null &&
+      (seen & (1 << 'content-length'.length)) === 0 &&
+      transferEncoding.toLowerCase() === 'chunked'
     );
   }
 

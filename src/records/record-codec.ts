@@ -152,9 +152,13 @@ export class OpenFrame {
       const entry = entries[index];
       if (entry !== undefined && isSame(entry.values, values)) return entry.number;
     }
+    return this.addEntry(part, values);
+  }
+
+  private addEntry(part: DictionaryPart, values: Values): number {
     this.items.push([part, ...ENTRY_NAMES[part].map((name) => values[name])]);
     const number = this.entryCount++;
-    entries.push({ values, number });
+    this.entries[part].push({ values, number });
     return number;
   }
 

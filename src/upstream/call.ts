@@ -100,14 +100,18 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
     if (request === null) return;
     const head = requestHead(request, origin.host);
     if (head === null) {
-      // For example, a credential with a line break: the provider cannot be called with it.
-      queueMicrotask(() => this.onFault('connect_failed'));
+      this.failSoon();
       return;
     }
     const nowMs = origin.clock.monotonicMs();
     this.beganAtMs = nowMs;
     this.connection = origin.connect(nowMs, onNewConnection);
     this.connection.begin(request, head, this, nowMs);
+  }
+
+  /** For example, a credential with a line break: the provider cannot be called with it. */
+  private failSoon(): void {
+    queueMicrotask(() => this.onFault('connect_failed'));
   }
 
   onHead({ status, headers }: Pick<ReplyHead, 'status' | 'headers'>): void {

@@ -48,17 +48,19 @@ export async function startIntakeFront(
     if (key === REFUSED_KEY) return { kind: 'unauthorized' };
     return new Promise((resolve) => lookUps.push(resolve));
   };
-  const handle = async (exchange: Exchange): Promise<void> => {
+  const handle = (exchange: Exchange): void => {
     const identified = identify(exchange.authorization.replace('Bearer ', ''));
     if ('kind' in identified) return exchange.refuse(identified);
-    const receiving = receiveRequest(exchange, identified, intake, imageEdits.form ?? null);
-    const found = receiving instanceof Promise ? await receiving : receiving;
-    if (found === null) return;
-    if ('kind' in found) return exchange.refuse(found);
-    const digest = digestOf(found.body);
-    received.push(digest);
-    buffers.release(found.pooled);
-    exchange.answerJson(200, JSON.stringify({ digest }));
+    receiveRequest(exchange, identified, intake, imageEdits.form ?? null, {
+      onReceived: ({ body, pooled }) => {
+        const digest = digestOf(body);
+        received.push(digest);
+        buffers.release(pooled);
+        exchange.answerJson(200, JSON.stringify({ digest }));
+      },
+      onUnreceived: (refusal) => exchange.refuse(refusal),
+      onFault: (fault) => exchange.fail(fault),
+    });
   };
   const front = await startHttpFront(
     [{ method: 'POST', path: INTAKE_PATH, envelope: 'openai', handle }],

@@ -74,7 +74,11 @@ export class QuotaLeases {
   /** Holds all that is requested, in this order, or nothing; synchronous where everything is warm. */
   holdAll(requests: readonly HoldRequest[]): readonly Hold[] | Promise<readonly Hold[] | Shortage> {
     const held = this.tryAll(requests);
-    return typeof held === 'number' ? new Promise((resolve) => this.waitAt(held, requests, resolve, 1)) : held;
+    return typeof held === 'number' ? this.holdLater(held, requests) : held;
+  }
+
+  private holdLater(index: number, requests: readonly HoldRequest[]): Promise<readonly Hold[] | Shortage> {
+    return new Promise((resolve) => this.waitAt(index, requests, resolve, 1));
   }
 
   /** The holds, or the index of the first request that memory cannot serve; then nothing is held. */

@@ -43,8 +43,17 @@ export function continueFrom(
   params: ContinuationParams,
 ): Continuation | Refusal | Promise<Continuation | Refusal> {
   const named = readStoredObjects(params.api, params.request, params.deployments, workers);
-  if (named instanceof Promise) return named.then((found) => continueWith(savedResponses, params, found));
-  return continueWith(savedResponses, params, named);
+  return named instanceof Promise
+    ? continueLater(savedResponses, params, named)
+    : continueWith(savedResponses, params, named);
+}
+
+async function continueLater(
+  savedResponses: SavedResponses,
+  params: ContinuationParams,
+  named: Promise<StoredObjects | Refusal>,
+): Promise<Continuation | Refusal> {
+  return continueWith(savedResponses, params, await named);
 }
 
 function continueWith(
@@ -54,15 +63,21 @@ function continueWith(
 ): Continuation | Refusal | Promise<Continuation | Refusal> {
   if ('kind' in named) return named;
   const responseId = bounds.saved?.previousResponseId ?? null;
-  if (named.itemIds.length > 0) {
-    return continueItems(savedResponses, principal, named).then((items) => {
-      if ('kind' in items || responseId === null) return items;
-      return continueResponse(savedResponses, principal, responseId, items);
-    });
-  }
+  if (named.itemIds.length > 0) return continueItemsAndResponse(savedResponses, principal, named, responseId);
   // Only the provider knows how long a conversation that it stores has become.
   const plain: Continuation = { deployments: named.deployments, carriedTokens: named.isOpen ? null : 0 };
   return responseId === null ? plain : continueResponse(savedResponses, principal, responseId, plain);
+}
+
+async function continueItemsAndResponse(
+  savedResponses: SavedResponses,
+  principal: ScopedPrincipal,
+  named: StoredObjects,
+  responseId: string | null,
+): Promise<Continuation | Refusal> {
+  const items = await continueItems(savedResponses, principal, named);
+  if ('kind' in items || responseId === null) return items;
+  return continueResponse(savedResponses, principal, responseId, items);
 }
 
 async function continueItems(

@@ -126,7 +126,11 @@ export class Authenticator {
     if (known !== undefined && known.state === 'good' && nowMs - known.askedAtMs < TIME_TO_LIVE_MS)
       return this.accept(known.principal, sender);
     const answer = this.isAway ? this.answerWhileAway(credential, nowMs, sender) : this.lookUp(credential, sender);
-    return answer instanceof Promise ? answer.then((found) => this.accept(found, sender)) : this.accept(answer, sender);
+    return answer instanceof Promise ? this.acceptLater(answer, sender) : this.accept(answer, sender);
+  }
+
+  private async acceptLater(answer: Promise<Principal | Refusal>, sender: Sender): Promise<Principal | Refusal> {
+    return this.accept(await answer, sender);
   }
 
   /** While the store is away, one look-up at a time tries it again. Remembered principals do not wait for that. */

@@ -183,13 +183,16 @@ export class CaptureBuffer {
     for (const pooled of this.buffers) joinedPool.release(pooled);
     this.buffers = NO_BUFFERS;
     if (this.head === NO_BLOCKS) return;
-    for (const blocks of [this.head, this.tail]) {
-      for (const block of blocks) if (freeBlocks.length < FREE_BLOCKS_MAX) freeBlocks.push(block);
-    }
+    keepForOthers(this.head);
+    keepForOthers(this.tail);
     this.head = NO_BLOCKS;
     this.tail = NO_BLOCKS;
     this.headBytes = 0;
   }
+}
+
+function keepForOthers(blocks: readonly Block[]): void {
+  for (const block of blocks) if (freeBlocks.length < FREE_BLOCKS_MAX) freeBlocks.push(block);
 }
 
 function takeBlock(): Block {

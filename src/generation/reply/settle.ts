@@ -37,7 +37,7 @@ function settleWithoutReply(end: ReplyEnd, { params: { execution } }: SettlePart
 }
 
 function settleReply(end: ReplyEnd, parts: SettleParts, owner: ExecutionOwner): void {
-  const { reply, params, workers } = parts;
+  const { reply, params } = parts;
   const { dialect, exchange } = params;
   const how = end !== 'clean' && end !== 'client_left' ? 'cut' : exchange.closed ? 'client_left' : 'clean';
   const report =
@@ -53,10 +53,20 @@ function settleReply(end: ReplyEnd, parts: SettleParts, owner: ExecutionOwner): 
   if (OUTCOME_MATRIX[outcome].chargeRule === 'nothing') record(outcome, NO_USAGE, how, parts, owner);
   else if (report.usage !== null || reply.encoding !== null || !isCountable(dialect.api))
     record(outcome, report, how, parts, owner);
-  else
-    countUsage(countParams(dialect.api, parts), workers, report)
-      .then((measured) => record(outcome, measured, how, parts, owner))
-      .catch((fault: unknown) => owner.onUnrecorded(fault));
+  else countAndRecord(dialect.api, outcome, report, how, parts, owner);
+}
+
+function countAndRecord(
+  api: CountableApi,
+  outcome: Outcome,
+  report: MeasuredUsage,
+  how: HowItEnded,
+  parts: SettleParts,
+  owner: ExecutionOwner,
+): void {
+  countUsage(countParams(api, parts), parts.workers, report)
+    .then((measured) => record(outcome, measured, how, parts, owner))
+    .catch((fault: unknown) => owner.onUnrecorded(fault));
 }
 
 /** What cannot be read is relayed and not charged: that is an alarm. */
@@ -110,7 +120,8 @@ function record(
       errorCode: refused?.code ?? (status >= 300 ? `provider_${status}` : null),
       measured,
       responseBytes: bytes.totalBytes,
-      ...ids,
+      responseId: ids.responseId,
+      itemIds: ids.itemIds,
     },
     owner,
   );

@@ -1,7 +1,7 @@
 // What a request names and asks for, from its scanned JSON or its form: the same answer for every dialect and body.
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
-import type { Dialect, ReadRequest } from '../dialects/dialect.ts';
+import type { Dialect, ReadRequest, RequestBounds } from '../dialects/dialect.ts';
 import { readString, type ScannedRequest } from './scan/request-scanner.ts';
 import type { ScannedBody } from './scanned-body.ts';
 
@@ -18,14 +18,20 @@ export function readRequest(dialect: Dialect, { body, scanned, form }: ScannedBo
 }
 
 /** The request with what its headers say beside its body. */
-export function withHeaders(
-  { readHeaders }: Dialect,
-  read: ReadRequest,
-  headers: { headerValues(name: string): readonly string[] },
-): ReadRequest {
-  return readHeaders === undefined
-    ? read
-    : { ...read, bounds: readHeaders(read.bounds, (name) => headers.headerValues(name)) };
+export function withHeaders({ readHeaders }: Dialect, read: ReadRequest, headers: RequestHeaders): ReadRequest {
+  return readHeaders === undefined ? read : { ...read, bounds: boundsOf(readHeaders, read, headers) };
+}
+
+interface RequestHeaders {
+  headerValues(name: string): readonly string[];
+}
+
+function boundsOf(
+  readHeaders: NonNullable<Dialect['readHeaders']>,
+  { bounds }: ReadRequest,
+  headers: RequestHeaders,
+): RequestBounds {
+  return readHeaders(bounds, (name) => headers.headerValues(name));
 }
 
 /** null: the body is a JSON object that can be read in one way only. */

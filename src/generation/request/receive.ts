@@ -34,8 +34,14 @@ export interface Sender {
   readonly organizationId: string;
 }
 
-/** null: the client left before its request was complete. The buffer of what is received is the caller's to release. */
-export type Reception<S extends Sender> = ReceivedFrom<S> | Refusal | null;
+/** Who goes on with a request. One of these is called, once; none when the client leaves before. */
+export interface RequestReceiver<S extends Sender> {
+  /** The buffer is the receiver's to release. */
+  onReceived(received: ReceivedFrom<S>): void;
+  /** It is refused before it is whole. By then it is known who asks, if it ever will be. */
+  onUnreceived(refusal: Refusal): void;
+  onFault(fault: unknown): void;
+}
 
 /**
  * Attaches to the exchange at once. `identified`: who asks; a promise of it, or of the refusal, while that is being
@@ -46,13 +52,25 @@ export function receiveRequest<S extends Sender>(
   identified: S | Promise<S | Refusal>,
   intake: Intake,
   forms: FormReader | null,
-): Promise<Reception<S>> | Refusal {
+  receiver: RequestReceiver<S>,
+): void {
   const form = forms !== null && FORM_TYPE.test(exchange.contentType) ? forms : null;
   const refusal = refuseHead(exchange, intake.bodyLimitBytes, form !== null);
-  if (refusal !== null) return refusal;
-  return new Promise((resolve, reject) => {
-    new IncomingRequest(exchange, intake, form, { resolve, reject }).begin(identified);
-  });
+  if (refusal === null) new IncomingRequest(exchange, intake, form, receiver).begin(identified);
+  else refuseOnceKnown(receiver, refusal, identified);
+}
+
+/** Whoever sent it may still be being looked up, and it is to be recorded as theirs. */
+function refuseOnceKnown<S extends Sender>(
+  receiver: RequestReceiver<S>,
+  refusal: Refusal,
+  identified: S | Promise<S | Refusal>,
+): void {
+  if (!(identified instanceof Promise)) return receiver.onUnreceived(refusal);
+  identified.then(
+    () => receiver.onUnreceived(refusal),
+    (fault: unknown) => receiver.onFault(fault),
+  );
 }
 
 /** What a body's first pooled buffer holds at least, where its declared length is not less. */
@@ -66,25 +84,20 @@ const GROWTH = 4;
 /** The owner of a pooled buffer until the credential is identified: all such requests share one part of the pool. */
 const UNKNOWN_OWNER = '';
 
-interface Settle<S extends Sender> {
-  readonly resolve: (reception: Reception<S>) => void;
-  readonly reject: (fault: unknown) => void;
-}
-
 /** A body that is coming in. */
 class IncomingRequest<S extends Sender> implements BodySink, ClientWatch {
   private readonly exchange: Exchange;
   private readonly intake: Intake;
   /** null: the body is JSON. */
   private readonly form: FormReader | null;
-  private readonly settle: Settle<S>;
+  private readonly receiver: RequestReceiver<S>;
+  /** null: that is known. */
+  private identifying: Promise<S | Refusal> | null = null;
   /**
    * null: whose the request is, is still being looked up. What came with the head is kept as it is until then, and the
    * rest stays with the client.
    */
   private sender: S | null = null;
-  /** The client may have left unnoticed while that was looked up. */
-  private isLookedUp = false;
   /** null: nothing has come yet, or it has gone on to the caller. */
   private pooled: PooledBuffer | null = null;
   private scan: Scan | null = null;
@@ -95,26 +108,27 @@ class IncomingRequest<S extends Sender> implements BodySink, ClientWatch {
   /** Refused, or the client left. */
   private isOver = false;
 
-  constructor(exchange: Exchange, intake: Intake, form: FormReader | null, settle: Settle<S>) {
+  constructor(exchange: Exchange, intake: Intake, form: FormReader | null, receiver: RequestReceiver<S>) {
     this.exchange = exchange;
     this.intake = intake;
     this.form = form;
-    this.settle = settle;
+    this.receiver = receiver;
     this.bytesMax = exchange.isChunked ? intake.bodyLimitBytes : exchange.contentLength;
   }
 
   /** Attaches to the exchange. */
   begin(identified: S | Promise<S | Refusal>): void {
     const { exchange } = this;
-    if (identified instanceof Promise) {
-      this.isLookedUp = true;
-      exchange.body.hold();
-      identified.then((found) => this.goOn(found)).catch((fault: unknown) => this.fail(fault));
-    } else {
-      this.sender = identified;
-    }
+    if (identified instanceof Promise) this.awaitSender(identified);
+    else this.sender = identified;
     exchange.watchClient(this);
     exchange.body.receive(this);
+  }
+
+  private awaitSender(identified: Promise<S | Refusal>): void {
+    this.identifying = identified;
+    this.exchange.body.hold();
+    identified.then((found) => this.goOn(found)).catch((fault: unknown) => this.fail(fault));
   }
 
   take(bytes: Uint8Array, isLast: boolean): void {
@@ -173,8 +187,13 @@ class IncomingRequest<S extends Sender> implements BodySink, ClientWatch {
   private finish(): void {
     // The client's end may lie unread: behind the body, where the connection was paused, or in a socket that is not yet
     // read in this tick.
-    if (this.isLookedUp) void socketsRead().then(() => this.tryHandOver());
+    if (this.identifying !== null) void this.handOverLater();
     else this.tryHandOver();
+  }
+
+  private async handOverLater(): Promise<void> {
+    await socketsRead();
+    this.tryHandOver();
   }
 
   private tryHandOver(): void {
@@ -194,7 +213,7 @@ class IncomingRequest<S extends Sender> implements BodySink, ClientWatch {
     const read = form === null ? readJson(body, this.finishScan(body)) : readForm(form, body, exchange.contentType);
     if ('kind' in read) return this.refuse(read);
     this.pooled = null;
-    this.settle.resolve({ ...read, pooled, sender });
+    this.receiver.onReceived({ body, scanned: read.scanned, form: read.form, pooled, sender });
   }
 
   private finishScan(body: Buffer): ScannedRequest {
@@ -205,18 +224,19 @@ class IncomingRequest<S extends Sender> implements BodySink, ClientWatch {
   }
 
   private refuse(refusal: Refusal): void {
+    const { sender, identifying } = this;
     this.giveUp();
-    this.settle.resolve(refusal);
+    if (sender === null && identifying !== null) refuseOnceKnown(this.receiver, refusal, identifying);
+    else this.receiver.onUnreceived(refusal);
   }
 
   private fail(fault: unknown): void {
     this.giveUp();
-    this.settle.reject(fault);
+    this.receiver.onFault(fault);
   }
 
   onClientLeft(): void {
     this.giveUp();
-    this.settle.resolve(null);
   }
 
   private giveUp(): void {

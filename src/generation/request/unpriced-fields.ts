@@ -124,8 +124,17 @@ export function withNamedCosts(
   scanned: ScannedRequest,
   body: Buffer,
 ): RequestBounds {
-  const { hasCostKeys, types, typeCount, asksForHourCache } = scanned;
-  if (!hasCostKeys && typeCount === 0 && !asksForHourCache) return bounds;
+  const { hasCostKeys, typeCount, asksForHourCache } = scanned;
+  return hasCostKeys || typeCount > 0 || asksForHourCache ? nameCosts(bounds, table, scanned, body) : bounds;
+}
+
+function nameCosts(
+  bounds: RequestBounds,
+  table: UnpricedRequests,
+  scanned: ScannedRequest,
+  body: Buffer,
+): RequestBounds {
+  const { types, typeCount, asksForHourCache } = scanned;
   const tools = types.map((type) => readType(type, body));
   const named: NamedCost[] = [];
   const refusal =

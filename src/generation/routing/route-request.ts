@@ -2,7 +2,7 @@
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { admitProvisionally } from '../admission/admit-provisionally.ts';
-import type { ReadRequest } from '../dialects/dialect.ts';
+import type { ReadRequest, RequestBounds } from '../dialects/dialect.ts';
 import type { OpenRequest } from '../open-request.ts';
 import type { DataPlane } from '../plane.ts';
 import type { Routed } from './router.ts';
@@ -14,15 +14,23 @@ export function routeRequest(
   request: OpenRequest,
   { requestedModel, bounds }: ReadRequest,
 ): Promise<Routed | Refusal | null> | Refusal | null {
-  if (requestedModel !== plane.router.virtualModel) return null;
+  return requestedModel === plane.router.virtualModel ? routeVirtualModel(plane, request, bounds) : null;
+}
+
+function routeVirtualModel(
+  plane: DataPlane,
+  request: OpenRequest,
+  bounds: RequestBounds,
+): Promise<Routed | Refusal | null> | Refusal {
+  const { virtualModel } = plane.router;
   const { exchange, principal, catalog } = request;
   const { api } = request.dialect;
   if (!isRoutedApi(api)) {
     // The virtual model is one of the text APIs alone; elsewhere it is a model that the endpoint does not serve.
     const isOn = catalog.routing.policyOf.has(principal.organizationId);
     return isOn
-      ? { kind: 'api_not_supported', model: requestedModel, api }
-      : { kind: 'unknown_model', model: requestedModel };
+      ? { kind: 'api_not_supported', model: virtualModel, api }
+      : { kind: 'unknown_model', model: virtualModel };
   }
   const carriedTokens = request.looksUp || bounds.saved?.conversationId != null ? null : 0;
   return plane.router.route({

@@ -79,7 +79,7 @@ export class Connection implements CallConnection {
   private earlySession: Buffer | null = null;
   /** The write of the request has not called back. */
   private writing = false;
-  /** Where the request's body lies; held until its write has called back. null: in memory of its own. */
+  /** Where lies what is sent; held until its write has called back. null: in memory of its own. */
   private pooled: PooledBuffer | null = null;
   /** A byte has come since the request was sent. */
   private answered = false;
@@ -161,7 +161,10 @@ export class Connection implements CallConnection {
     const pieces = body instanceof Uint8Array ? [body] : body.pieces;
     const gathered = gatherIfShort(head, pieces);
     if (gathered !== null) {
-      socket.write(gathered, this.onWritten);
+      // The body was copied; it is the copy that is sent from.
+      this.releaseBuffer();
+      this.pooled = gathered.pooled;
+      socket.write(gathered.pooled.buffer.subarray(0, gathered.bytes), this.onWritten);
       return;
     }
     // Corked, the head and all pieces are one system call.

@@ -33,7 +33,10 @@ export function replyHeader(headers: ReplyHeaders, name: string): string | undef
 
 const KEEP_ALIVE_TIMEOUT = /(?:^|,)[\t ]*timeout=(\d{1,6})/i;
 /** RFC 9112 4: the space after the code may be missing where the reason is. */
-const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)[ \r]/;
+const STATUS_LINE = /^HTTP\/1\.[01] [1-9]\d\d[ \r]/;
+const MINOR_VERSION_AT = 'HTTP/1.'.length;
+const STATUS_AT = 'HTTP/1.1 '.length;
+const ZERO = 0x30;
 /** Lines without control characters, where no CR or LF stands but in a CRLF at their ends. */
 const LINES = /^(?:[\t\x20-\x7e\x80-\xff]*\r\n)*$/;
 /** The same where all characters are ASCII, as nearly always. */
@@ -86,8 +89,7 @@ export function readReplyHead(bytes: Buffer, start: number, end: number): ReplyH
   const text = bytes.toString('latin1', start, end);
   const isAscii = ASCII_LINES.test(text);
   if (!isAscii && !LINES.test(text)) return 'a control character in the head';
-  const statusLine = STATUS_LINE.exec(text);
-  if (statusLine === null) return 'no HTTP/1.1 status line';
+  if (!STATUS_LINE.test(text)) return 'no HTTP/1.1 status line';
   // Each CR is the beginning of a line's end, and one character is looked for much faster than two.
   let lineEnd = text.indexOf('\r');
   const headers: string[] = [];
@@ -103,7 +105,12 @@ export function readReplyHead(bytes: Buffer, start: number, end: number): ReplyH
     if (fault !== null) return fault;
     headers.push(name, isAscii ? value : readUtf8(value));
   }
-  return frame(Number(statusLine[2]), headers, fields, statusLine[1] === '1');
+  const status = 100 * digitAt(text, STATUS_AT) + 10 * digitAt(text, STATUS_AT + 1) + digitAt(text, STATUS_AT + 2);
+  return frame(status, headers, fields, digitAt(text, MINOR_VERSION_AT) === 1);
+}
+
+function digitAt(text: string, at: number): number {
+  return text.charCodeAt(at) - ZERO;
 }
 
 /** Names in lower case by how they were written: there are few in all traffic. Bounded. */
@@ -120,9 +127,14 @@ function lowerCaseName(written: string): string | null {
   if (lowerCaseNames.size >= NAMES_MAX || written.length > NAME_LENGTH_MAX) return written.toLowerCase();
   // V8 makes a slice refer to the string it was cut from: to keep the slice would keep the whole head.
   const copy = Buffer.from(written, 'latin1').toString('latin1');
-  const name = copy.toLowerCase();
+  const name = asPropertyName(copy.toLowerCase());
   lowerCaseNames.set(copy, name);
   return name;
+}
+
+/** The same text as V8 keeps it for the name of a property: it is told from others by its address alone. */
+function asPropertyName(text: string): string {
+  return Object.keys({ [text]: null })[0] ?? text;
 }
 
 /** Blanks of HTTP are spaces and tabs; `trim` takes more for blanks. */

@@ -5,7 +5,19 @@
  * The first header's value with the other header lines behind it. `lines`: the lines so far; null: this is the first.
  */
 export function withHeader(lines: string | null, name: string, value: string): string {
-  return lines === null ? value : `${lines}\r\n${name}: ${value}`;
+  return lines === null ? value : lines + lineStart(name) + value;
+}
+
+/** What stands between two values, by the second one's name: there are few names in all responses. Bounded. */
+const lineStarts = new Map<string, string>();
+const LINE_STARTS_MAX = 1_000;
+
+function lineStart(name: string): string {
+  const known = lineStarts.get(name);
+  if (known !== undefined) return known;
+  const start = `\r\n${name}: `;
+  if (lineStarts.size < LINE_STARTS_MAX) lineStarts.set(name, start);
+  return start;
 }
 
 /** Whether a value contains nothing that would end its line. */

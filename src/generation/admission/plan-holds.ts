@@ -92,13 +92,13 @@ function boundPrice(params: AdmissionParams, tokenBounds: TokenBounds | null, me
   const unbillable =
     bounds.refusalIfBilled ?? refuseBackground(bounds) ?? refuseNamed(params) ?? refuseHourCache(params);
   if (unbillable !== null) return unbillable;
-  if (!isPriced(params)) return UNPRICED_MODEL;
+  const price = tokenBounds === null ? null : worstPrice(params, tokenBounds);
+  if (price === null && !isPriced(params)) return UNPRICED_MODEL;
   const unbounded = bounds.calls === undefined ? null : unboundedTool(bounds, worstRates(params));
   if (unbounded !== null) return unboundedCalls(unbounded);
   if (tokenBounds === null) return { kind: 'not_safely_billable', ...missingBound(params) };
   const lifted = refuseLiftedCeilings(params, measure, tokenBounds);
   if (lifted !== null) return lifted;
-  const price = worstPrice(params, tokenBounds);
   return price ?? UNPRICED_MODEL;
 }
 

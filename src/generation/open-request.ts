@@ -94,7 +94,8 @@ export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipa
   /** Whether the request ends with what a step found: its client has left, or it is refused. */
   ends<T extends object | null>(found: T | Refusal): found is Refusal {
     if (this.exchange.closed) return true;
-    if (found === null || !('kind' in found)) return false;
+    // Of objects of so many kinds V8 reads a property several times faster than it looks whether it is there.
+    if (found === null || (found as Partial<Refusal>).kind === undefined) return false;
     this.exchange.refuse(found as Refusal);
     return true;
   }

@@ -89,14 +89,50 @@ const startMembers = membersOf(OPTIONAL_START_NAMES);
 const endMembers = membersOf(OPTIONAL_END_NAMES);
 const sameOf = (names: readonly FieldName[]): ((one: Values, other: Values) => boolean) =>
   compile('one, other', names.map((name) => `one.${name} === other.${name}`).join(' && '));
-const haveSame: Readonly<Record<DictionaryPart, (one: Values, other: Values) => boolean>> = {
-  caller: sameOf(ENTRY_NAMES.caller),
-  deployment: sameOf(ENTRY_NAMES.deployment),
-  ending: sameOf(ENTRY_NAMES.ending),
-};
 
 function isAbsent(value: unknown): boolean {
   return value == null || value === false || (Array.isArray(value) && value.length === 0);
+}
+
+/** What entries of one part have, and when two are the same. */
+interface EntryKind {
+  readonly itemOf: (values: Values) => unknown[];
+  readonly isSame: (one: Values, other: Values) => boolean;
+}
+
+function entryKind(part: DictionaryPart): EntryKind {
+  const values = ENTRY_NAMES[part].map((name) => `values.${name}`);
+  return { itemOf: compile('values', `['${part}', ${values.join(', ')}]`), isSame: sameOf(ENTRY_NAMES[part]) };
+}
+
+const CALLER = entryKind('caller');
+const DEPLOYMENT = entryKind('deployment');
+const ENDING = entryKind('ending');
+
+/** The entries of one part that a frame has so far. */
+class Dictionary {
+  private readonly kind: EntryKind;
+  private readonly entries: { readonly values: Values; readonly number: number }[] = [];
+
+  constructor(kind: EntryKind) {
+    this.kind = kind;
+  }
+
+  /** null: it has no entry with these values. The latest is the likeliest. */
+  numberOf(values: Values): number | null {
+    const { entries, kind } = this;
+    for (let index = entries.length - 1; index >= 0; index--) {
+      const entry = entries[index];
+      if (entry !== undefined && kind.isSame(entry.values, values)) return entry.number;
+    }
+    return null;
+  }
+
+  /** The entry as it lies in the frame. */
+  add(values: Values, number: number): unknown[] {
+    this.entries.push({ values, number });
+    return this.kind.itemOf(values);
+  }
 }
 
 /**
@@ -107,11 +143,9 @@ export class OpenFrame {
   records = 0;
   private readonly originMs: number;
   private readonly items: unknown[];
-  private readonly entries: Readonly<Record<DictionaryPart, { values: Values; number: number }[]>> = {
-    caller: [],
-    deployment: [],
-    ending: [],
-  };
+  private readonly callers = new Dictionary(CALLER);
+  private readonly deployments = new Dictionary(DEPLOYMENT);
+  private readonly endings = new Dictionary(ENDING);
   private entryCount = 0;
 
   /** `originMs`: near the instants of its records. */
@@ -127,9 +161,9 @@ export class OpenFrame {
     const { originMs } = this;
     const startValues = start as unknown as Values;
     const endValues = (end ?? NOTHING) as Values;
-    const caller = this.refer('caller', startValues);
-    const deployment = this.refer('deployment', startValues);
-    const ending = end === null ? -1 : this.refer('ending', endValues);
+    const caller = this.refer(this.callers, startValues);
+    const deployment = this.refer(this.deployments, startValues);
+    const ending = end === null ? -1 : this.refer(this.endings, endValues);
     const item = (end === null ? admittedItem : terminalItem)(
       originMs,
       caller,
@@ -144,22 +178,12 @@ export class OpenFrame {
     this.records += 1;
   }
 
-  /** The number of the entry with these values, which is added if it is new. The latest is the likeliest. */
-  private refer(part: DictionaryPart, values: Values): number {
-    const entries = this.entries[part];
-    const isSame = haveSame[part];
-    for (let index = entries.length - 1; index >= 0; index--) {
-      const entry = entries[index];
-      if (entry !== undefined && isSame(entry.values, values)) return entry.number;
-    }
-    return this.addEntry(part, values);
-  }
-
-  private addEntry(part: DictionaryPart, values: Values): number {
-    this.items.push([part, ...ENTRY_NAMES[part].map((name) => values[name])]);
-    const number = this.entryCount++;
-    this.entries[part].push({ values, number });
-    return number;
+  /** The number of the entry with these values, which is added if it is new. */
+  private refer(dictionary: Dictionary, values: Values): number {
+    const known = dictionary.numberOf(values);
+    if (known !== null) return known;
+    this.items.push(dictionary.add(values, this.entryCount));
+    return this.entryCount++;
   }
 
   json(): string {

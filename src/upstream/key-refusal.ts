@@ -25,6 +25,7 @@ export function mayRefuseKey(status: number): boolean {
 }
 
 export class KeyRefusal extends ReplyStage {
+  protected readonly next: ReplyHandler;
   private readonly call: ExaminedCall;
   private readonly wordings: readonly KeyRefusalWording[];
   private status = 0;
@@ -36,7 +37,8 @@ export class KeyRefusal extends ReplyStage {
 
   /** `wordings`: of this provider, beside those that are known of every provider. */
   constructor(next: ReplyHandler, call: ExaminedCall, wordings: readonly KeyRefusalWording[] = []) {
-    super(next);
+    super();
+    this.next = next;
     this.call = call;
     this.wordings = wordings;
   }

@@ -120,9 +120,7 @@ test('a provider that closes inside its last event: what came goes out after the
 class Passed extends ReplyStage {
   readonly chunks: Buffer[] = [];
   bytes = 0;
-  constructor() {
-    super(null as never);
-  }
+  protected readonly next = null as never;
   override onReplyData(chunk: Buffer): void {
     this.chunks.push(chunk);
     this.bytes += chunk.length;

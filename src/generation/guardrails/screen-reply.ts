@@ -40,6 +40,7 @@ const WHOLE_BYTES_MAX = 8_388_608;
 type Mode = 'passing' | 'whole' | 'stream' | 'over';
 
 export class ScreenReply extends ReplyStage {
+  protected readonly next: ReplyHandler;
   /** A reply that is here whole is being screened by a worker. */
   isScreening = false;
   private readonly parts: ScreenReplyParts;
@@ -51,7 +52,8 @@ export class ScreenReply extends ReplyStage {
   private stream: StreamScreen | null = null;
 
   constructor(next: ReplyHandler, parts: ScreenReplyParts) {
-    super(next);
+    super();
+    this.next = next;
     this.parts = parts;
   }
 

@@ -35,12 +35,14 @@ export class CapturedReply {
 }
 
 export class Capture extends ReplyStage {
+  protected readonly next: ReplyHandler;
   private readonly reply: CapturedReply;
   private readonly params: RelayParams;
   private readonly clock: Clock;
 
   constructor(next: ReplyHandler, reply: CapturedReply, params: RelayParams, clock: Clock) {
-    super(next);
+    super();
+    this.next = next;
     this.reply = reply;
     this.params = params;
     this.clock = clock;

@@ -100,11 +100,13 @@ export interface CoalesceParts {
 
 /** The stage: it decides when a stream's pieces go on to be written. Every other reply is written at each pause. */
 export class Coalesce extends ReplyStage implements CoalescedStream {
+  protected readonly next: ReplyHandler;
   private readonly parts: CoalesceParts;
   private coalescer: WriteCoalescer | null = null;
 
   constructor(next: ReplyHandler, parts: CoalesceParts) {
-    super(next);
+    super();
+    this.next = next;
     this.parts = parts;
   }
 

@@ -20,6 +20,7 @@ export interface FailoverParts {
 }
 
 export class Failover extends ReplyStage {
+  protected readonly next: ReplyHandler;
   /** The present attempt; null before the first. */
   call: UpstreamCall | null = null;
   private readonly parts: FailoverParts;
@@ -27,7 +28,8 @@ export class Failover extends ReplyStage {
   private reportedIndex = -1;
 
   constructor(next: ReplyHandler, parts: FailoverParts) {
-    super(next);
+    super();
+    this.next = next;
     this.parts = parts;
   }
 

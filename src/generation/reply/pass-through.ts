@@ -50,11 +50,13 @@ export function passThrough(params: PassThroughParams, context: PassThroughConte
 
 /** Keeps what the next read of the provider's socket would overwrite, and reports a call that failed. */
 class CopyChunks extends ReplyStage {
+  protected readonly next: ReplyHandler;
   private readonly reply: CapturedReply;
   private readonly report: (cause: string, status: number | null) => void;
 
   constructor(next: ReplyHandler, reply: CapturedReply, report: (cause: string, status: number | null) => void) {
-    super(next);
+    super();
+    this.next = next;
     this.reply = reply;
     this.report = report;
   }

@@ -24,12 +24,14 @@ function transformsOf(reply: CapturedReply, request: OutgoingRequest): readonly 
 const NONE: readonly StreamTransform[] = [];
 
 export class Transform extends ReplyStage {
+  protected readonly next: ReplyHandler;
   private readonly reply: CapturedReply;
   private readonly request: OutgoingRequest;
   private transforms = NONE;
 
   constructor(next: ReplyHandler, reply: CapturedReply, request: OutgoingRequest) {
-    super(next);
+    super();
+    this.next = next;
     this.reply = reply;
     this.request = request;
   }

@@ -19,6 +19,7 @@ export interface EndRecorder {
 const TAIL_BYTES_MAX = 1_048_576;
 
 export class WithholdEnd extends ReplyStage {
+  protected readonly next: ReplyHandler;
   private readonly reply: CapturedReply;
   private readonly recorder: EndRecorder;
   private tail: Buffer[] = [];
@@ -28,7 +29,8 @@ export class WithholdEnd extends ReplyStage {
   private keyStatus = 0;
 
   constructor(next: ReplyHandler, reply: CapturedReply, recorder: EndRecorder) {
-    super(next);
+    super();
+    this.next = next;
     this.reply = reply;
     this.recorder = recorder;
   }

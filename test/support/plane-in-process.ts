@@ -18,7 +18,7 @@ import { QuotaLeases } from '../../src/generation/admission/quota-leases.ts';
 import { type SavedResponseAnswer, SavedResponses } from '../../src/generation/catalog/saved-responses.ts';
 import { prepareCatalog } from '../../src/generation/catalog/serving-catalog.ts';
 import { GenerationMetrics } from '../../src/generation/execution/generation-metrics.ts';
-import { RecordJournal } from '../../src/generation/execution/record-journal.ts';
+import { RecordJournal, type RecordSink } from '../../src/generation/execution/record-journal.ts';
 import { RefusedRequests } from '../../src/generation/execution/refused-requests.ts';
 import { ExternalDetectors } from '../../src/generation/guardrails/external-detectors.ts';
 import { GuardrailMetrics } from '../../src/generation/guardrails/guardrail-metrics.ts';
@@ -134,6 +134,8 @@ export interface PlaneOptions {
   readonly amounts?: ReadonlyMap<string, bigint>;
   readonly turns?: TurnStore;
   readonly models?: readonly Model[];
+  /** Where records go instead of `records` and `ends`. */
+  readonly spool?: RecordSink;
 }
 
 /** Stores remember nothing, and leases are granted from what the test says. */
@@ -164,7 +166,8 @@ export class PlaneInProcess {
   url = '';
   port = 0;
   private readonly metrics = new MetricsRegistry();
-  private readonly server: Server;
+  readonly routes: ReturnType<typeof generationRoutes>;
+  readonly server: Server;
   private readonly workers: WorkerPool;
   private readonly providers: ProviderCalls;
 
@@ -227,17 +230,21 @@ export class PlaneInProcess {
       metrics: routingMetrics,
     });
     const catalog = prepareCatalog(catalogOf(options));
-    const journalOf = (written: (batch: RecordBatch) => void): RecordJournal =>
-      new RecordJournal({ takeBatch: () => new RecordBatch(), appendBatch: written }, (fault) =>
-        this.faults.push(fault),
-      );
-    const journal = journalOf((batch) => {
+    const journalOf = (sink: RecordSink): RecordJournal => new RecordJournal(sink, (fault) => this.faults.push(fault));
+    const sinkOf = (written: (batch: RecordBatch) => void): RecordSink => ({
+      takeBatch: () => new RecordBatch(),
+      appendBatch: written,
+    });
+    const counted = sinkOf((batch) => {
       this.records += batch.records;
       this.ends.push(...recordsOf(batch).filter((record) => record.type === 'terminal'));
     });
-    const refusals = journalOf(({ records }) => {
-      this.refusedRecords += records;
-    });
+    const journal = journalOf(options.spool ?? counted);
+    const refusals = journalOf(
+      sinkOf(({ records }) => {
+        this.refusedRecords += records;
+      }),
+    );
     const canRecord = (): boolean => true;
     const screened = new GuardrailMetrics(metrics);
     const find = async (credential: string): Promise<Principal | null> => {
@@ -263,8 +270,9 @@ export class PlaneInProcess {
       routedModelHeader: 'X-Service-Routed-Model',
       tagHeader: 'x-service-tag',
     };
+    this.routes = generationRoutes({ plane, dialectRefusals: new Set() } as unknown as RouteParts);
     this.server = new Server({
-      routes: generationRoutes({ plane, dialectRefusals: new Set() } as unknown as RouteParts),
+      routes: this.routes,
       renderContext: { publicUrl: 'https://gate.test' },
       nextRequestId: createExecutionIdSource(clock),
       onRefusal: (kind) => this.refusals.push(kind),

@@ -67,10 +67,7 @@ function refuseOnceKnown<S extends Sender>(
   identified: S | Promise<S | Refusal>,
 ): void {
   if (!(identified instanceof Promise)) return receiver.onUnreceived(refusal);
-  identified.then(
-    () => receiver.onUnreceived(refusal),
-    (fault: unknown) => receiver.onFault(fault),
-  );
+  identified.then(() => receiver.onUnreceived(refusal)).catch((fault: unknown) => receiver.onFault(fault));
 }
 
 /** What a body's first pooled buffer holds at least, where its declared length is not less. */

@@ -1,6 +1,6 @@
-// What a warm request of 1 KB costs in our own code, from its head to the end of its reply: the whole data plane in this
-// process, over no socket and without the system. So a busy machine moves the figure little, and a change to the path
-// shows that is lost in the noise of a whole run. Microseconds of CPU a request, and bytes that it leaves to the
+// What a warm request of 1 KB costs in our own code, from its head to the end of its reply: the whole data plane in
+// this process, over no socket and without the system. So a busy machine moves the figure little, and a change to the
+// path shows that is lost in the noise of a whole run. Microseconds of CPU a request, and bytes that it leaves to the
 // collector. As many requests as are given come in one tick.
 
 import { syncBuiltinESMExports } from 'node:module';

@@ -46,7 +46,10 @@ function decide(
   return decisions.get(name) ?? decideAnew(name, decisions, names, prefixes, refused);
 }
 
-/** A function of its own: V8 makes an object for what a function within another one uses, however the other one ends. */
+/**
+ * A function of its own: what a function within another one uses of it, V8 puts into an object whenever the other one
+ * is called.
+ */
 function decideAnew(
   name: string,
   decisions: Map<string, boolean>,

@@ -2,7 +2,8 @@
 // connection turns out dead before a byte of the reply, the call sends its request once more by itself, on a new one.
 //
 // To send the same bytes again is safe: the dead connection's socket is destroyed by then, and each connection holds
-// the pooled buffer of the body for itself until its own write has called back. Nothing in it is changed in between.
+// what it sends from, the pooled buffer of the body or of a copy, until its own write has called back. The relay holds
+// the body's as long as the call can be made again. Nothing in it is changed in between.
 
 import type { Buffer } from 'node:buffer';
 import type { KeyRefusalWording, ProviderTimeouts } from '../domain/models/provider.ts';

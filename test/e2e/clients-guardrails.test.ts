@@ -55,7 +55,11 @@ function chatReply(placeholder: string, isLast: boolean): ScriptedReply {
   const call = (fields: Json): Json => chunk({ tool_calls: [{ index: 0, ...fields }] });
   const args = piecesOf(JSON.stringify({ who: placeholder }));
   const events = isLast
-    ? [...piecesOf(`It is ${placeholder}, "really".`).map((content) => chunk({ content })), chunk({}, 'stop')]
+    ? [
+        chunk({ role: 'assistant', content: '' }),
+        ...piecesOf(`It is ${placeholder}, "really".`).map((content) => chunk({ content })),
+        chunk({}, 'stop'),
+      ]
     : [
         chunk({ role: 'assistant', content: 'Asking' }),
         call({ id: 'call_1', type: 'function', function: { name: 'lookup', arguments: '' } }),

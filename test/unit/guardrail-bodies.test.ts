@@ -11,6 +11,7 @@ import type { Rule } from '../../src/domain/guardrails/policy.ts';
 import { type Cloaking, type ScreenedWhole, screenWhole } from '../../src/domain/guardrails/screen-whole.ts';
 import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
 import type { Dialect } from '../../src/generation/dialects/dialect.ts';
+import { embeddings } from '../../src/generation/dialects/embeddings.ts';
 import { messages } from '../../src/generation/dialects/messages.ts';
 import { responses } from '../../src/generation/dialects/responses.ts';
 import { applyEdits } from '../../src/generation/request/edits.ts';
@@ -192,6 +193,18 @@ describe('a screened body', () => {
     assert.equal(passed.text, body);
     assert.deepEqual([passed.found.report.action, passed.found.report.unrewritten], ['flagged', 1]);
     assert.notEqual(screened(messages, 'input', body, compiled(rules, 'refuse')).found.blocked, null);
+  });
+
+  test('tokens are a text that cannot be read, and count as not screened', () => {
+    const report = (input: unknown) =>
+      screened(embeddings, 'input', JSON.stringify({ model: 'm', input, dimensions: 256 }), MASK).found.report;
+    for (const tokens of [
+      [1, 2],
+      [[1], [2]],
+    ])
+      assert.deepEqual(report(tokens).not_scanned, ['tokens']);
+    assert.deepEqual(report(['a text', 'Falcon']).not_scanned, undefined);
+    assert.equal(report(['a text', 'Falcon']).action, 'masked');
   });
 
   test('an object that names two types is read as either', () => {

@@ -12,6 +12,8 @@ export interface TextVisitor {
   /** A number that is long enough to hold something. */
   onNumber(node: PlaceNode, start: number, end: number): void;
   onIndex(node: PlaceNode, value: number): void;
+  /** A number that stands for a piece of text. */
+  onToken(): void;
   /** A string that ends lanes. */
   onEnds(): void;
   /** A value that repeats texts token by token. */
@@ -184,6 +186,7 @@ export class JsonWalk {
     while (next < end && isScalarByte(bytes[next] as number)) next += 1;
     if (next === at) return MALFORMED;
     if (node.kind === KIND.index) this.visitor.onIndex(node, Number(bytes.toString('latin1', at, next)));
+    else if (node.kind === KIND.tokens && (bytes[at] as number) <= 0x39) this.visitor.onToken();
     else if (next - at >= NUMBER_BYTES_MIN && node.string.kind < KIND.opaque)
       this.visitor.onNumber(node.string, at, next);
     return next;

@@ -136,6 +136,10 @@ export class BodyScreen implements TextVisitor {
 
   onIndex(_node: PlaceNode, _value: number): void {}
 
+  onToken(): void {
+    this.tally.miss('tokens');
+  }
+
   onEnds(): void {}
 
   onOpen(_node: PlaceNode): void {

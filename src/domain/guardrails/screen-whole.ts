@@ -74,5 +74,7 @@ export function screenWhole(
 
 /** A text of this that could not be scanned whole counts as not screened. */
 export function isUnscreened({ not_scanned = [] }: StageReport): boolean {
-  return not_scanned.some((reason) => reason === 'malformed' || reason === 'too_large' || reason === 'timeout');
+  return not_scanned.some(
+    (reason) => reason === 'malformed' || reason === 'tokens' || reason === 'too_large' || reason === 'timeout',
+  );
 }

@@ -11,6 +11,7 @@ export const NOT_SCANNED = [
   'too_large',
   'timeout',
   'malformed',
+  'tokens',
   'external',
   'reply_encoding',
   'image_reply',

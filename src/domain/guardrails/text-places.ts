@@ -6,9 +6,10 @@
 /**
  * `text`: screened and rewritten; the names in objects below it, too. `fragile`: screened, never rewritten. `opaque`:
  * not looked at. `arguments`: a string that holds JSON. `url`: opaque where it is a `data:` address with base64, else
- * fragile. `echo`: the request again, in a reply: values come back there, and nothing is screened twice.
+ * fragile. `text_or_tokens`: numbers there are a text that nobody here can read. `echo`: the request again, in a reply:
+ * values come back there, and nothing is screened twice.
  */
-export type TextClass = 'text' | 'fragile' | 'opaque' | 'arguments' | 'url' | 'echo';
+export type TextClass = 'text' | 'fragile' | 'opaque' | 'arguments' | 'url' | 'echo' | 'text_or_tokens';
 
 /** A piece of a text that grows from event to event: its lane is told by this name and the indexes around it. */
 export interface LanePlace {
@@ -85,6 +86,7 @@ export const KIND = {
   ends: 7,
   repeats: 8,
   shape: 9,
+  tokens: 10,
 } as const;
 export type KindCode = (typeof KIND)[keyof typeof KIND];
 
@@ -129,9 +131,9 @@ interface OwnOfLeaf {
 function leaf(kind: KindCode, { lane, index = 0, instead = '' }: OwnOfLeaf = {}): PlaceNode {
   const node = { kind, lane: lane ?? null, index, instead, members: [], byType: null, ends: false, isWatched: false };
   const whole = node as unknown as PlaceNode;
-  whole.otherwise = kind === KIND.arguments || kind === KIND.url ? TEXT_NODE : whole;
+  whole.otherwise = kind === KIND.arguments || kind === KIND.url || kind === KIND.tokens ? TEXT_NODE : whole;
   whole.names = whole.otherwise;
-  whole.string = whole;
+  whole.string = kind === KIND.tokens ? TEXT_NODE : whole;
   return whole;
 }
 
@@ -144,6 +146,7 @@ const LEAVES: Readonly<Record<TextClass, PlaceNode>> = {
   arguments: leaf(KIND.arguments),
   url: leaf(KIND.url),
   echo: leaf(KIND.echo),
+  text_or_tokens: leaf(KIND.tokens),
 };
 
 const compiled = new WeakMap<TextPlaces, PlaceNodes>();

@@ -3,6 +3,7 @@
 
 import type { QuotaLeases } from '../generation/admission/quota-leases.ts';
 import type { Authenticator } from '../generation/identity/authenticate.ts';
+import type { HeldOwnKeys } from '../generation/own-keys/held-own-keys.ts';
 import type { Log } from '../platform/log.ts';
 import { CHANGES_CHANNEL, readChange } from '../storage/postgres/changes.ts';
 import { SPOOLS_ASKED_CHANNEL, SPOOLS_TOLD_CHANNEL } from '../storage/postgres/ledger/open-spools.ts';
@@ -18,6 +19,7 @@ export interface Followed {
   readonly catalog: HeldCatalog;
   readonly guardrails: HeldGuardrails;
   readonly authenticator: Authenticator;
+  readonly ownKeys: HeldOwnKeys;
   readonly leases: QuotaLeases;
   readonly postingFence: PostingFence;
   /** This process's. */
@@ -26,7 +28,7 @@ export interface Followed {
 
 /** Resolves once it listens. */
 export async function followChanges(followed: Followed): Promise<Listener> {
-  const { url, log, catalog, guardrails, authenticator, leases, postingFence, epoch } = followed;
+  const { url, log, catalog, guardrails, authenticator, ownKeys, leases, postingFence, epoch } = followed;
   const reload = () => {
     catalog
       .reload()
@@ -41,7 +43,10 @@ export async function followChanges(followed: Followed): Promise<Listener> {
       [CHANGES_CHANNEL]: (payload) => {
         const change = readChange(payload);
         // The notification comes from another version of the program: any remembered credential may be out of date.
-        if (change === null) authenticator.forgetAll();
+        if (change === null) {
+          authenticator.forgetAll();
+          ownKeys.forgetAll();
+        } else if ('ownKeysOf' in change) ownKeys.forget(change.ownKeysOf);
         else if ('guardrailsOf' in change) guardrails.changed(change.guardrailsOf);
         else if ('id' in change) authenticator.forget(change.id);
         else if ('catalog' in change) reload();
@@ -57,6 +62,7 @@ export async function followChanges(followed: Followed): Promise<Listener> {
     // up.
     onReconnect: () => {
       authenticator.markAllUncertain();
+      ownKeys.forgetAll();
       reload();
       guardrails.changed(null);
       leases.revokeAll();

@@ -7,7 +7,7 @@ import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
 
 /** What a gateway asks Postgres for on behalf of a request. */
-export type AskedStore = 'identity' | 'leases' | 'saved_responses';
+export type AskedStore = 'identity' | 'leases' | 'saved_responses' | 'own_keys';
 
 const INTERVAL_MS = 1_000;
 /** These are about a provider or a fault, which have lines of their own, or about an end that was asked for. */

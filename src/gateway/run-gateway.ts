@@ -18,6 +18,7 @@ import { RefusedRequests } from '../generation/execution/refused-requests.ts';
 import { ExternalDetectors } from '../generation/guardrails/external-detectors.ts';
 import { GuardrailMetrics } from '../generation/guardrails/guardrail-metrics.ts';
 import { Authenticator } from '../generation/identity/authenticate.ts';
+import { HeldOwnKeys } from '../generation/own-keys/held-own-keys.ts';
 import type { DataPlane } from '../generation/plane.ts';
 import { OpenRelays } from '../generation/reply/open-relays.ts';
 import type { RelayContext } from '../generation/reply/relay-params.ts';
@@ -56,11 +57,13 @@ import { HeldCatalog } from './held-catalog.ts';
 import { HeldGuardrails } from './held-guardrails.ts';
 import { registerLeaseMetrics } from './lease-metrics.ts';
 import { createLeaseStore, createLeaseTime } from './lease-store.ts';
+import { ownKeysIn, suspecting } from './own-keys-in-use.ts';
 import { PostingFence } from './posting-fence.ts';
 import { prepareFirstRequest } from './prepare-first-request.ts';
 import { ProviderHealthExchange } from './provider-health-exchange.ts';
 import { type AskedStore, RefusalLog } from './refusal-log.ts';
 import { RefusedKeys } from './refused-keys.ts';
+import { registerGauges } from './register-gauges.ts';
 import { watchEventLoop } from './watch-event-loop.ts';
 
 export interface GatewayParts {
@@ -108,6 +111,7 @@ interface Held {
   readonly refusalLog: RefusalLog;
   readonly postingFence: PostingFence;
   readonly savedResponses: SavedResponses;
+  readonly ownKeys: HeldOwnKeys;
 }
 
 interface GatewayInService {
@@ -123,7 +127,7 @@ export async function runGateway(parts: GatewayParts): Promise<GatewayInService>
   const { leases, catalog, authenticator, providers, buffers } = held;
   const { plane, previewer } = createPlane(parts, held);
   const server = createServer(parts, held, { plane, previewer });
-  registerGauges(parts.metrics, held, plane);
+  registerGauges(parts.metrics, held.records, plane.relay);
   const updateLeaseMetrics = registerLeaseMetrics(parts.metrics, leases);
   const changes = await followChanges({
     url: config.databaseUrl,
@@ -131,6 +135,7 @@ export async function runGateway(parts: GatewayParts): Promise<GatewayInService>
     catalog,
     guardrails: held.guardrails,
     authenticator,
+    ownKeys: held.ownKeys,
     leases,
     postingFence: held.postingFence,
     epoch: held.epoch,
@@ -142,6 +147,7 @@ export async function runGateway(parts: GatewayParts): Promise<GatewayInService>
       () => held.records.check(),
       () => providers.trim(),
       () => plane.relay.cooldowns.forgetEnded(clock.monotonicMs()),
+      () => held.ownKeys.forgetIdle(clock.monotonicMs()),
       () => leases.tick(),
       () => catalog.lookForTokens(),
       updateLeaseMetrics,
@@ -229,6 +235,7 @@ async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held
     refusalLog,
     postingFence,
     savedResponses: new SavedResponses(savedResponsesIn(postgres, postingFence), failureOf('saved_responses')),
+    ownKeys: new HeldOwnKeys(ownKeysIn(postgres, secrets.box, log), clock, failureOf('own_keys')),
   };
 }
 
@@ -245,6 +252,8 @@ function createPlane(
     clock,
     open: new OpenRelays(),
     cooldowns: held.cooldowns,
+    keyPauses: held.ownKeys.pauses,
+    onOwnKeyRefused: suspecting(held.controlPostgres, log),
     providers,
     reportFailedCall: (call) => log.warn(call, 'a call to a provider failed'),
   };
@@ -262,6 +271,7 @@ function createPlane(
     intake: { buffers, scanner, bodyLimitBytes: config.bodyLimitBytes },
     admission: { leases, workers, counts: new OrganizationQueues(COUNTS), clock },
     savedResponses,
+    ownKeys: held.ownKeys,
     refusedRequests: new RefusedRequests({ journal, clock, canRecord, metrics, guardrails: screened }),
     metering: { journal, clock, metrics: new GenerationMetrics(metrics), guardrails: screened, savedResponses },
     relay,
@@ -350,20 +360,6 @@ function createServer(
 /** Reasons why this process cannot admit requests. */
 function listNotReady({ records }: Held): readonly string[] {
   return records.healthy ? [] : ['spool'];
-}
-
-/** Gauges that must return to their base value when the process is idle. */
-function registerGauges(metrics: MetricsRegistry, { records }: Held, { relay }: DataPlane): void {
-  metrics.gauge(
-    'tollgate_spool_blocked',
-    'Processes that admit nothing because of their spool; above zero is an alarm.',
-    {
-      read: () => (records.healthy ? 0 : 1),
-    },
-  );
-  metrics.gauge('tollgate_relays_open', 'Requests handed to the relay whose end is not complete', {
-    read: () => relay.open.size,
-  });
 }
 
 /**

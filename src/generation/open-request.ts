@@ -15,6 +15,8 @@ import { referencesIn } from './catalog/stored-objects.ts';
 import type { Dialect, ReadRequest } from './dialects/dialect.ts';
 import { readClientRequestId, readTags } from './execution/client-labels.ts';
 import type { Screening } from './guardrails/screening.ts';
+import { catalogWithOwnKeys } from './own-keys/catalog-with-own-keys.ts';
+import type { OrganizationKeys } from './own-keys/organization-keys.ts';
 import type { DataPlane } from './plane.ts';
 import { readRequest, withHeaders } from './request/read-request.ts';
 import type { ReceivedFrom, ReceivedRequest, RequestReceiver } from './request/receive.ts';
@@ -74,6 +76,21 @@ export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipa
     this.taken = received;
     this.wholeAtMs = this.plane.clock.monotonicMs();
     this.snapshot = this.plane.catalog();
+  }
+
+  /** From here on the catalog is that of a caller with own provider keys. null: it is; else why it cannot be. */
+  useOwnKeys(): Refusal | null | Promise<Refusal | null> {
+    const keys = this.plane.ownKeys.find(this.principal.organizationId);
+    return keys instanceof Promise ? keys.then((found) => this.keepOwnKeys(found)) : this.keepOwnKeys(keys);
+  }
+
+  private keepOwnKeys(keys: OrganizationKeys | 'unavailable'): Refusal | null {
+    if (keys === 'unavailable') return { kind: 'byok_key_unavailable' };
+    const { principal, plane, dialect, receivedAtMs } = this;
+    const pauses = plane.relay.keyPauses;
+    const at = { nowMs: plane.clock.nowMs(), monotonicMs: receivedAtMs };
+    this.snapshot = catalogWithOwnKeys(this.catalog, { keys, pauses, principal, api: dialect.api, ...at });
+    return null;
   }
 
   get received(): ReceivedFrom<ScopedPrincipal> {

@@ -10,6 +10,7 @@ import type { ExternalDetectors } from './guardrails/external-detectors.ts';
 import type { PoliciesInForce } from './guardrails/policies-in-force.ts';
 import type { GuardrailHeaders } from './guardrails/screening.ts';
 import type { Authenticator } from './identity/authenticate.ts';
+import type { HeldOwnKeys } from './own-keys/held-own-keys.ts';
 import type { RelayContext } from './reply/relay-params.ts';
 import type { Intake } from './request/receive.ts';
 import type { Router } from './routing/router.ts';
@@ -20,6 +21,8 @@ export interface DataPlane {
   readonly intake: Intake;
   readonly admission: AdmissionParts;
   readonly savedResponses: SavedResponses;
+  /** Of organizations that have provider keys of their own. */
+  readonly ownKeys: HeldOwnKeys;
   readonly metering: Metering;
   readonly refusedRequests: RefusedRequests;
   readonly relay: RelayContext;

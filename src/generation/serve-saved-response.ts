@@ -5,9 +5,10 @@ import type { ScopedPrincipal } from '../domain/identity/principal.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { providerCredential } from '../upstream/credential.ts';
+import type { SavedResponse } from './catalog/saved-responses.ts';
 import { Screening } from './guardrails/screening.ts';
 import type { DataPlane } from './plane.ts';
-import { passThrough } from './reply/pass-through.ts';
+import { type PassThroughParams, passThrough } from './reply/pass-through.ts';
 
 /** Ids of providers are words; nothing else goes into an upstream path. */
 const RESPONSE_ID = /^[A-Za-z0-9_.-]{1,512}$/;
@@ -35,13 +36,13 @@ export function serveSavedResponse(
     if (saved === 'unposted') return exchange.refuse({ kind: 'not_posted_yet' });
     // Foreign and absent look the same.
     if (typeof saved === 'string') return exchange.refuse({ kind: 'response_not_found' });
-    const provider = plane.catalog().providers.get(saved.provider);
-    if (provider === undefined) return exchange.refuse({ kind: 'response_not_found' });
+    const keeper = saved.ownKeyId === null ? keeperOf(plane, saved) : await ownKeeperOf(plane, principal, saved);
+    if (exchange.closed) return;
+    if ('kind' in keeper) return exchange.refuse(keeper);
     const screening = savedScreening(plane, principal);
     if (screening !== null && 'kind' in screening) return exchange.refuse(screening);
     if (screening !== null) exchange.screeningHeaders = screening.headers();
-    const path = `/v1/responses/${responseId}${operation}`;
-    passThrough({ exchange, provider, credential: providerCredential(provider), path, screening }, plane.relay);
+    passThrough({ exchange, ...keeper, path: `/v1/responses/${responseId}${operation}`, screening }, plane.relay);
   };
 }
 
@@ -51,4 +52,27 @@ function savedScreening(plane: DataPlane, principal: ScopedPrincipal): Screening
   if (compiled === null) return null;
   if (!('unavailable' in compiled)) return new Screening(compiled, plane.guardrailHeaders);
   return compiled.unavailable === 'refuse' ? { kind: 'guardrail_unavailable' } : null;
+}
+
+type Keeper = Pick<PassThroughParams, 'provider' | 'credential'>;
+
+function keeperOf(plane: DataPlane, saved: SavedResponse): Keeper | Refusal {
+  const provider = plane.catalog().providers.get(saved.provider);
+  return provider === undefined
+    ? { kind: 'response_not_found' }
+    : { provider, credential: providerCredential(provider) };
+}
+
+/** With the own key that the response was made with, and no other. */
+async function ownKeeperOf(
+  plane: DataPlane,
+  { organizationId }: ScopedPrincipal,
+  { ownKeyId, model: name }: SavedResponse,
+): Promise<Keeper | Refusal> {
+  const { models, byName } = plane.catalog();
+  const model = byName.get(name)?.model;
+  const keys = await plane.ownKeys.find(organizationId);
+  if (keys === 'unavailable' || ownKeyId === null || model === undefined) return { kind: 'byok_key_unavailable' };
+  const found = keys.deploymentOf(ownKeyId, { models, model, api: 'responses', nowMs: plane.clock.nowMs() });
+  return found ?? { kind: 'byok_key_unavailable' };
 }

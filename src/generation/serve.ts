@@ -18,6 +18,7 @@ import { resolveModel } from './catalog/resolve-model.ts';
 import type { Dialect } from './dialects/dialect.ts';
 import { screenRequest } from './guardrails/screen-request.ts';
 import { OpenRequest } from './open-request.ts';
+import { ownKeysAlone } from './own-keys/own-keys-alone.ts';
 import type { DataPlane } from './plane.ts';
 import { type ReceivedFrom, receiveRequest } from './request/receive.ts';
 import { routeRequest } from './routing/route-request.ts';
@@ -48,6 +49,10 @@ async function serveWhole(request: OpenRequest, received: ReceivedFrom<ScopedPri
     const screening = screenRequest(plane, request, sent);
     const read = screening instanceof Promise ? await screening : screening;
     if (request.ends(read)) return;
+
+    const owning = request.principal.hasOwnKeys ? request.useOwnKeys() : null;
+    const unowned = owning instanceof Promise ? await owning : owning;
+    if (request.ends(unowned)) return;
 
     const routing = routeRequest(plane, request, read);
     const routed = routing instanceof Promise ? await routing : routing;
@@ -83,10 +88,15 @@ async function serveWhole(request: OpenRequest, received: ReceivedFrom<ScopedPri
     if (!plane.canRecord()) return exchange.refuse({ kind: 'billing_unavailable' });
     request.releaseAdmission();
     const admitting = admit(request.admissionOf(served, continued.carriedTokens), plane.admission);
-    const admission = request.keep(admitting instanceof Promise ? await withSocketsRead(admitting) : admitting);
+    let admission = request.keep(admitting instanceof Promise ? await withSocketsRead(admitting) : admitting);
+    const alone = ownKeysAlone(served, deployments, admission);
+    if (alone !== null)
+      admission = request.keep(
+        await admit(request.admissionOf(alone.served, continued.carriedTokens), plane.admission),
+      );
     if (request.ends(admission)) return;
 
-    startRelay(plane, request, { read, served, deployments, routed, admission });
+    startRelay(plane, request, { read, served, deployments, serviceRefusal: null, routed, admission, ...alone });
   } catch (fault) {
     exchange.fail(fault);
   } finally {

@@ -1,5 +1,6 @@
 // The last step before a provider: what is admitted is recorded, and once the record is in the spool the relay begins.
 
+import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { Admission } from './admission/admission.ts';
 import type { Deployment, ServedModel } from './catalog/serving-catalog.ts';
 import type { ReadRequest } from './dialects/dialect.ts';
@@ -16,13 +17,15 @@ interface Admitted {
   readonly served: ServedModel;
   /** At least one, first to last. */
   readonly deployments: readonly Deployment[];
+  /** Why the service's deployments are not among them though they might serve; null: they are, or never were to. */
+  readonly serviceRefusal: Refusal | null;
   /** null: the client named its model. */
   readonly routed: Routed | null;
   readonly admission: Admission;
 }
 
 export function startRelay(plane: DataPlane, request: OpenRequest, admitted: Admitted): void {
-  const { read, served, deployments, routed, admission } = admitted;
+  const { read, served, deployments, serviceRefusal, routed, admission } = admitted;
   const { dialect, exchange, received, principal, headers } = request;
   const start: AdmittedRequest = {
     id: exchange.id,
@@ -54,6 +57,7 @@ export function startRelay(plane: DataPlane, request: OpenRequest, admitted: Adm
     read,
     execution,
     deployments,
+    serviceRefusal,
     tokenizer,
     screening: request.screening,
     ownHeaders,

@@ -22,6 +22,7 @@ export type Kind =
   | 'usage'
   | 'details'
   | 'screening'
+  | 'failures'
   | 'route';
 
 /** Members that say nothing are absent. */
@@ -38,6 +39,14 @@ export interface RecordedDetails {
   readonly reported_cost_usd?: string;
   /** Of tools that the provider ran; null: the reply does not say how many. */
   readonly calls?: Readonly<Record<string, number | null>>;
+}
+
+/** Why an organization's own key could not serve a request. */
+export interface RecordedKeyFailure {
+  readonly credential_id: string;
+  readonly reason: string;
+  /** Of the provider's answer; null: there was none. */
+  readonly status: number | null;
 }
 
 export interface ValueType<Value> {
@@ -70,6 +79,7 @@ export const amount = type<string>('amount');
 export const usage = type<Usage>('usage');
 export const details = type<RecordedDetails>('details');
 export const screening = type<ScreeningReport>('screening');
+export const failures = type<readonly RecordedKeyFailure[]>('failures');
 export const route = type<ModelRoute>('route');
 
 export function nullable<Value>(of: ValueType<Value>): ValueType<Value | null> {

@@ -13,6 +13,7 @@ import {
   bytes,
   details,
   duration,
+  failures,
   flag,
   instant,
   nullable,
@@ -159,6 +160,17 @@ export const FIELDS = {
   guardrail: optionalEnd(nullable(text), { postgres: 'guardrail', clickhouse: 'guardrail', listed: 'guardrail' }),
   /** What guardrails did at each stage, in names and counts (spec 7.7). */
   screening: optionalEnd(nullable(screening), { postgres: 'screening', generation: 'guardrail' }),
+  /** The organization's own key that served, or was tried last; null: the service's. */
+  credentialId: optionalStart(nullable(uuid), {
+    postgres: 'credential_id',
+    clickhouse: 'credential_id',
+    listed: 'credential_id',
+    generation: 'credential_id',
+  }),
+  /** Own keys that could not serve it. */
+  ownFailures: optionalEnd(nullable(failures), { postgres: 'own_failures', generation: 'own_failures' }),
+  /** What the platform charged for the use of an own key, which is all that was charged. */
+  fee: optionalEnd(nullable(amount), { postgres: 'fee', clickhouse: 'fee', generation: 'fee' }),
   /** Pools of budgets (grant ids) from which the execution is held. */
   budgets: optionalStart(uuids, { postgres: 'budgets' }),
   /** What was used of each of `budgets`, at most the hold. */

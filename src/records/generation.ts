@@ -63,6 +63,7 @@ export function renderGeneration(generation: Generation): string {
     // What is not billed costs its customer nothing, and that is known, as of what was cancelled.
     else if (field === 'charge' && generation.billingStatus === 'not_billed') members.push(`"${shownAs}":0`);
     if (field === 'charge') members.push('"currency":"USD"');
+    if (field === 'credentialId') members.push(`"credential_source":"${value === null ? 'service' : 'own'}"`);
   }
   return `{${members.join(',')}}`;
 }

@@ -12,6 +12,7 @@ import type { CallConnection, ExchangeListener, UpstreamFault } from './call-con
 import type { ReplyHead } from './http1/reply-head.ts';
 import { requestHead, type UpstreamRequest } from './http1/request-head.ts';
 import { type ExaminedCall, KeyRefusal, mayRefuseKey } from './key-refusal.ts';
+import type { Complaint } from './refused-key.ts';
 import type { ReplyHandler } from './reply-handler.ts';
 
 /**
@@ -24,6 +25,8 @@ export interface CallObserver {
    * refusal is a reply like any other.
    */
   readonly wordings: readonly KeyRefusalWording[] | null;
+  /** The key is an organization's own. */
+  readonly isOwnKey?: boolean;
   onFault(fault: UpstreamFault): void;
   onKeyRefused(status: number): void;
   /** A reply has begun, so long after its request began to be sent. */
@@ -117,9 +120,10 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
 
   onHead({ status, headers }: Pick<ReplyHead, 'status' | 'headers'>): void {
     this.request = null;
-    const { wordings } = this.observer;
+    const { wordings, isOwnKey = false } = this.observer;
     this.observer.onReply?.(status, this.origin.clock.monotonicMs() - this.beganAtMs);
-    if (wordings !== null && mayRefuseKey(status)) this.handler = new KeyRefusal(this.handler, this, wordings);
+    if (wordings !== null && mayRefuseKey(status, isOwnKey))
+      this.handler = new KeyRefusal(this.handler, this, { wordings, isOwnKey });
     this.handler.onReplyStart(status, headers);
   }
 
@@ -161,11 +165,11 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
     }
   }
 
-  refuseKey(status: number): void {
+  refuseKey(status: number, complaint: Complaint): void {
     const handler = this.handler;
     this.observer.onKeyRefused(status);
     this.discard();
-    handler.onKeyRefused(status);
+    handler.onKeyRefused(status, complaint);
   }
 
   fail(fault: UpstreamFault): void {

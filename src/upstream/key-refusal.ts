@@ -1,11 +1,12 @@
 // The stage between a call and its handler that finds out whether a reply refuses the credential of the call. A 401 or
-// 402 does; a 400 or 403 is held back until enough of it is here to tell, and passed on in whole where it does not.
+// 402 does; a 400 or 403 is held back until enough of it is here to tell, and passed on in whole where it does not. Of
+// an organization's own key it also matters why, and a 404 or 429 can be about it.
 
 import { Buffer } from 'node:buffer';
 import type { KeyRefusalWording } from '../domain/models/provider.ts';
 import type { UpstreamFault } from './call-connection.ts';
 import type { ReplyHeaders } from './http1/reply-head.ts';
-import { EXAMINED_BYTES_MAX, refusesKey } from './refused-key.ts';
+import { type Complaint, EXAMINED_BYTES_MAX, keyRefusalOf } from './refused-key.ts';
 import { type ReplyHandler, ReplyStage } from './reply-handler.ts';
 
 /** The longest that the decision waits for the rest of a reply. */
@@ -15,19 +16,27 @@ const EXAMINING_MS = 2_000;
 export interface ExaminedCall {
   /** False once the handler has aborted or discarded the call. */
   readonly isHeard: boolean;
-  refuseKey(status: number): void;
+  refuseKey(status: number, complaint: Complaint): void;
   /** Ends the call as if its connection had failed. */
   fail(fault: UpstreamFault): void;
 }
 
-export function mayRefuseKey(status: number): boolean {
-  return status === 400 || (status >= 401 && status <= 403);
+export function mayRefuseKey(status: number, isOwnKey: boolean): boolean {
+  return (status >= 400 && status <= 403) || (isOwnKey && (status === 404 || status === 429));
+}
+
+export interface KeyRefusalParams {
+  /** How this provider says that it refuses a key, beside the wordings that are known of every provider. */
+  readonly wordings?: readonly KeyRefusalWording[];
+  /** The key is an organization's own. */
+  readonly isOwnKey?: boolean;
 }
 
 export class KeyRefusal extends ReplyStage {
   protected readonly next: ReplyHandler;
   private readonly call: ExaminedCall;
   private readonly wordings: readonly KeyRefusalWording[];
+  private readonly isOwnKey: boolean;
   private status = 0;
   private headers: ReplyHeaders = [];
   private chunks: Buffer[] = [];
@@ -35,18 +44,18 @@ export class KeyRefusal extends ReplyStage {
   private isDecided = false;
   private timer: NodeJS.Timeout | null = null;
 
-  /** `wordings`: of this provider, beside those that are known of every provider. */
-  constructor(next: ReplyHandler, call: ExaminedCall, wordings: readonly KeyRefusalWording[] = []) {
+  constructor(next: ReplyHandler, call: ExaminedCall, { wordings = [], isOwnKey = false }: KeyRefusalParams = {}) {
     super();
     this.next = next;
     this.call = call;
     this.wordings = wordings;
+    this.isOwnKey = isOwnKey;
   }
 
   override onReplyStart(status: number, headers: ReplyHeaders): void {
     this.status = status;
     this.headers = headers;
-    if (status === 401 || status === 402) this.decide();
+    if (status === 402 || (status === 401 && !this.isOwnKey)) this.decide();
     else this.timer = setTimeout(() => this.decideLate(), EXAMINING_MS).unref();
   }
 
@@ -93,8 +102,9 @@ export class KeyRefusal extends ReplyStage {
     if (this.timer !== null) clearTimeout(this.timer);
     const body = Buffer.concat(this.chunks);
     this.chunks = [];
-    if (refusesKey(this.status, body, this.wordings)) {
-      this.call.refuseKey(this.status);
+    const complaint = keyRefusalOf(this.status, body, this.wordings);
+    if (complaint !== null) {
+      this.call.refuseKey(this.status, complaint);
       return;
     }
     this.next.onReplyStart(this.status, this.headers);

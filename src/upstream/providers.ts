@@ -158,19 +158,21 @@ export class ProviderCalls implements Providers {
   }
 
   private observerOf(provider: Provider): CallObserver {
-    // What an organization's own key meets says nothing of the operator's account.
-    const health = provider.own === undefined ? this.observed : null;
+    const isOwnKey = provider.own !== undefined;
+    // What becomes of an organization's own key is no concern of the operator's, and says nothing of the provider.
+    const observed = isOwnKey ? undefined : this.observed;
     return {
       wordings: provider.requests?.errors ?? [],
+      isOwnKey,
       onFault: (fault: UpstreamFault): void => {
         this.faults.labels(provider.id, fault).increment();
-        health?.faulted(provider.id, fault);
+        observed?.faulted(provider.id, fault);
       },
       onKeyRefused: (status: number): void => {
-        this.onKeyRefused(provider, status);
-        health?.keyRefused(provider.id, status);
+        if (!isOwnKey) this.onKeyRefused(provider, status);
+        observed?.keyRefused(provider.id, status);
       },
-      onReply: (status: number, afterMs: number): void => health?.replied(provider.id, status, afterMs),
+      onReply: (status: number, afterMs: number): void => observed?.replied(provider.id, status, afterMs),
     };
   }
 

@@ -12,7 +12,7 @@ export const EXAMINED_BYTES_MAX = 16_384;
 export type Complaint = 'key' | 'billing' | 'scope';
 
 interface KnownWording extends Omit<KeyRefusalWording, 'status'> {
-  readonly status: 400 | 401 | 403;
+  readonly status: 400 | 401 | 403 | 404 | 429;
   /** Absent: the key. */
   readonly means?: Complaint;
 }
@@ -51,6 +51,9 @@ const WORDINGS: readonly KnownWording[] = [
   { status: 403, in: 'message', text: 'You have insufficient permissions for this operation', means: 'scope' },
   { status: 403, in: 'message', text: 'Project `', means: 'scope' },
   { status: 403, in: 'word', text: 'invalid_api_key' },
+  // OpenAI and those that speak like it: the account has spent what it may. Azure: the account has no such deployment.
+  { status: 429, in: 'word', text: 'insufficient_quota', means: 'billing' },
+  { status: 404, in: 'word', text: 'DeploymentNotFound', means: 'scope' },
   // Azure: the resource is closed to the network of this gateway.
   { status: 403, in: 'message', text: 'Public access is disabled', means: 'scope' },
   { status: 403, in: 'message', text: 'Access denied due to Virtual Network/Firewall rules', means: 'scope' },
@@ -69,15 +72,18 @@ const WORDINGS: readonly KnownWording[] = [
   { status: 403, in: 'message', text: 'The API key' },
 ];
 
-/** `body` must be complete. `own`: further wordings of this provider. */
-export function refusesKey(status: number, body: Buffer, own: readonly KeyRefusalWording[] = []): boolean {
-  if (status === 401 || status === 402) return true;
-  return complaintOf(status, body, own) !== null;
+/** Why the key of a call is refused; null: it is not. `body` must be complete. `own`: wordings of this provider. */
+export function keyRefusalOf(status: number, body: Buffer, own: readonly KeyRefusalWording[] = []): Complaint | null {
+  if (status === 402) return 'billing';
+  return complaintOf(status, body, own) ?? (status === 401 ? 'key' : null);
 }
 
-/** What the text of a 400, 401 or 403 says of the key of its call; null: nothing known. `body` must be complete. */
+/** Statuses whose text may say something of the key; a 404 or 429 does so of the operator's key to nobody. */
+const SPEAKING: ReadonlySet<number> = new Set([400, 401, 403, 404, 429]);
+
+/** What the text of a reply says of the key of its call; null: nothing known. `body` must be complete. */
 export function complaintOf(status: number, body: Buffer, own: readonly KeyRefusalWording[] = []): Complaint | null {
-  if ((status !== 400 && status !== 401 && status !== 403) || body.length > EXAMINED_BYTES_MAX) return null;
+  if (!SPEAKING.has(status) || body.length > EXAMINED_BYTES_MAX) return null;
   const { words, messages } = readTexts(body);
   const found = [...WORDINGS, ...own].find((wording) => {
     if (wording.status !== status) return false;

@@ -3,6 +3,7 @@
 import type { Buffer } from 'node:buffer';
 import type { UpstreamFault } from './call-connection.ts';
 import type { ReplyHeaders } from './http1/reply-head.ts';
+import type { Complaint } from './refused-key.ts';
 
 /** Receives one reply. After `onReplyEnd`, `onKeyRefused` or `onReplyFault` nothing more is called. */
 export interface ReplyHandler {
@@ -12,8 +13,8 @@ export interface ReplyHandler {
   /** Everything from one read of the socket was passed on, and the reply continues. */
   onReplyPause(): void;
   onReplyEnd(): void;
-  /** The provider does not accept the credential of the call. Called instead of `onReplyStart`. */
-  onKeyRefused(status: number): void;
+  /** The provider does not accept the credential of the call, and why. Called instead of `onReplyStart`. */
+  onKeyRefused(status: number, complaint: Complaint): void;
   /** The reply broke off, or there was none. `error`: what the system or the other side said of it, if anything. */
   onReplyFault(fault: UpstreamFault, error?: Error): void;
 }
@@ -41,8 +42,8 @@ export abstract class ReplyStage implements ReplyHandler {
     this.next.onReplyEnd();
   }
 
-  onKeyRefused(status: number): void {
-    this.next.onKeyRefused(status);
+  onKeyRefused(status: number, complaint: Complaint): void {
+    this.next.onKeyRefused(status, complaint);
   }
 
   onReplyFault(fault: UpstreamFault, error?: Error): void {

@@ -13,6 +13,9 @@ const UNKNOWN: Generation = {
   outputTokens: null,
   usageDetails: null,
   screening: null,
+  credentialId: null,
+  ownFailures: null,
+  fee: null,
   billingStatus: 'pending',
   charge: null,
   ratedCost: null,
@@ -20,7 +23,7 @@ const UNKNOWN: Generation = {
   virtualModel: null,
 };
 
-const NAMES = ['id', 'model', 'streamed', 'billing_status', 'currency', 'authorized_amount'];
+const NAMES = ['id', 'model', 'streamed', 'billing_status', 'currency', 'credential_source', 'authorized_amount'];
 
 const ROWS: readonly (readonly [title: string, Partial<Generation>, members: readonly string[], cost?: number])[] = [
   ['pending: the cost is not known', {}, NAMES],
@@ -33,6 +36,7 @@ const ROWS: readonly (readonly [title: string, Partial<Generation>, members: rea
     [...NAMES.slice(0, -1), 'total_cost', 'rated_cost'],
     0,
   ],
+  ['served by an own key', { credentialId: UNKNOWN.id, fee: '7' }, [...NAMES, 'credential_id', 'fee']],
   ['routed', { virtualModel: 'service/auto' }, [...NAMES, 'routed_model']],
 ];
 

@@ -251,6 +251,8 @@ describe('GET /v1/usage/me/requests', () => {
       api_key_id: annsKey,
       api_key: 'ci',
       guardrail: null,
+      credential_source: 'service',
+      credential_id: null,
       model_route: null,
     });
     assert.deepEqual(

@@ -12,6 +12,7 @@ import type { HeldGuardrails } from '../../src/gateway/held-guardrails.ts';
 import type { PostingFence } from '../../src/gateway/posting-fence.ts';
 import type { QuotaLeases } from '../../src/generation/admission/quota-leases.ts';
 import { Authenticator } from '../../src/generation/identity/authenticate.ts';
+import type { HeldOwnKeys } from '../../src/generation/own-keys/held-own-keys.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { findPrincipalByCredentialHash } from '../../src/storage/postgres/catalog/credentials.ts';
 import { notifyCatalogChanged, notifyPrincipalsChanged } from '../../src/storage/postgres/changes.ts';
@@ -81,6 +82,7 @@ describe('what a change makes gateways ask again', () => {
       catalog,
       guardrails: { changed: () => undefined } as unknown as HeldGuardrails,
       authenticator,
+      ownKeys: { forget: () => undefined, forgetAll: () => undefined } as unknown as HeldOwnKeys,
       leases: {} as QuotaLeases,
       postingFence: {} as PostingFence,
       epoch: 1,

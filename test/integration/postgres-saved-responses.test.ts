@@ -64,6 +64,7 @@ describe('posting', () => {
       await post(0, 100, [first, second]);
       assert.deepEqual(await findSavedResponse(postgres, { ...owner, responseId: 'resp_1' }), {
         provider: 'sim',
+        ownKeyId: null,
         model: 'sim/large',
         providerModel: 'large-2026',
         inputTokens: 10,
@@ -71,6 +72,7 @@ describe('posting', () => {
       });
       assert.deepEqual(await findSavedResponse(postgres, { ...owner, responseId: 'resp_2' }), {
         provider: 'other',
+        ownKeyId: null,
         model: 'other/small',
         providerModel: 'small-1',
         inputTokens: null,
@@ -167,7 +169,7 @@ describe('items', () => {
     itemIds: readonly string[],
     asked: { organizationId: string; walletId: string | null } = owner,
   ): Promise<unknown> => Object.fromEntries(await findSavedItems(postgres, { ...asked, itemIds }));
-  const of = (responseId: string, provider = 'sim') => ({ provider, responseId, outputTokens: 20 });
+  const of = (responseId: string, provider = 'sim') => ({ provider, ownKeyId: null, responseId, outputTokens: 20 });
 
   test('are found with their response, by their organization and payer alone, and forgotten with it', async () => {
     const records = [

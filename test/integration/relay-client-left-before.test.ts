@@ -140,7 +140,7 @@ describe('a client that leaves while something is looked up', () => {
       Array.from({ length: 2 * ROUNDS }, (_, round) => [`wallet-of-near-the-edge-${round}`, 1_000_000n]),
     );
     plane = await PlaneInProcess.start({ providerUrl: upstream.url, principals, amounts });
-    plane.savedResponse = { provider: 'upstream', model: 'sim/small', inputTokens: 1, outputTokens: 1 };
+    plane.savedResponse = { provider: 'upstream', ownKeyId: null, model: 'sim/small', inputTokens: 1, outputTokens: 1 };
     // Known from here on, without a lease: nothing is leased for a saved response.
     for (const key of [...principals.keys()].filter((name) => !name.includes('cold'))) {
       assert.equal((await callRoute(`${plane.url}${RESPONSES}/not-an-id!`, { method: 'GET', key })).status, 404);

@@ -192,7 +192,13 @@ class Generator {
     return {
       model: id,
       tier,
-      reason: this.pick(['unavailable', 'not_permitted', 'no_price', 'context_too_small'] as const),
+      reason: this.pick([
+        'unavailable',
+        'not_permitted',
+        'no_price',
+        'credential_unavailable',
+        'context_too_small',
+      ] as const),
     };
   }
 

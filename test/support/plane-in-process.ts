@@ -6,8 +6,10 @@ import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import type { Principal } from '../../src/domain/identity/principal.ts';
 import type { Catalog, Model } from '../../src/domain/models/catalog.ts';
+import type { Price } from '../../src/domain/models/price.ts';
 import type { Provider } from '../../src/domain/models/provider.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
+import { BYOK_DEFAULTS } from '../../src/domain/own-keys/byok-settings.ts';
 import type { LeaseAnswer, Quota } from '../../src/domain/quotas/lease.ts';
 import type { RoutingPolicy } from '../../src/domain/routing/routing-policy.ts';
 import { COUNTS } from '../../src/generation/admission/admit.ts';
@@ -23,6 +25,7 @@ import { RefusedRequests } from '../../src/generation/execution/refused-requests
 import { ExternalDetectors } from '../../src/generation/guardrails/external-detectors.ts';
 import { GuardrailMetrics } from '../../src/generation/guardrails/guardrail-metrics.ts';
 import { Authenticator } from '../../src/generation/identity/authenticate.ts';
+import { HeldOwnKeys } from '../../src/generation/own-keys/held-own-keys.ts';
 import type { DataPlane } from '../../src/generation/plane.ts';
 import { OpenRelays } from '../../src/generation/reply/open-relays.ts';
 import type { RelayContext } from '../../src/generation/reply/relay-params.ts';
@@ -207,12 +210,16 @@ export class PlaneInProcess {
       findItems: async () => new Map(),
       postingPassed: async () => true,
     });
+    const noKeys = { settings: BYOK_DEFAULTS, keys: [], prices: new Map<string, Price>() };
+    const ownKeys = new HeldOwnKeys(async () => noKeys, clock);
     const relay: RelayContext = {
       buffers: this.buffers,
       workers,
       clock,
       open: this.relays,
       cooldowns: new Cooldowns(),
+      keyPauses: ownKeys.pauses,
+      onOwnKeyRefused: () => undefined,
       providers,
       reportFailedCall: () => undefined,
     };
@@ -257,6 +264,7 @@ export class PlaneInProcess {
       intake: { buffers: this.buffers, scanner: this.scanner, bodyLimitBytes: 1 << 25 },
       admission: { leases: this.leases, workers, counts: new OrganizationQueues(COUNTS), clock },
       savedResponses,
+      ownKeys,
       metering: { journal, clock, metrics: new GenerationMetrics(metrics), guardrails: screened, savedResponses },
       refusedRequests: new RefusedRequests({ journal: refusals, clock, canRecord, metrics, guardrails: screened }),
       relay,

@@ -15,6 +15,7 @@ export function principalOf(organizationId: string, more: Partial<Principal> = {
     teamPermissions: new Map(),
     platformAdmin: false,
     allowedModels: null,
+    hasOwnKeys: false,
     limits: [],
     expiresAtMs: null,
     ...more,

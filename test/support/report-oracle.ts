@@ -610,6 +610,8 @@ export function expectedEntry(fact: RequestFact): RequestEntry {
     client_request_id: fact.clientRequestId,
     api_key_id: fact.apiKeyId,
     guardrail: fact.guardrail ?? null,
+    credential_source: fact.credentialId != null ? 'own' : fact.outcome === 'refused' ? null : 'service',
+    credential_id: fact.credentialId ?? null,
     model_route:
       route === null
         ? null

@@ -40,6 +40,7 @@ const VALUES: Readonly<Record<Kind, fc.Arbitrary<unknown>>> = {
   usage: fc.record(Object.fromEntries(USAGE_ROWS.map(([name]) => [name, count]))),
   details: fc.record({ service_tier: anyText, cache_write_1h_tokens: fc.nat() }),
   screening: fc.record({ input: fc.record({ action: fc.constant('none') }) }),
+  failures: fc.array(fc.record({ credential_id: fc.uuid(), reason: anyText, status: fc.option(fc.nat()) })),
   route,
 };
 

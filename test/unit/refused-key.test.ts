@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { refusesKey } from '../../src/upstream/refused-key.ts';
+import { keyRefusalOf } from '../../src/upstream/refused-key.ts';
 
 const google = (code: number, message: string, reason: string): object => ({
   error: {
@@ -118,19 +118,19 @@ const OTHERS: Readonly<Record<string, readonly [number, unknown]>> = {
 
 describe('a refused key', () => {
   for (const [name, [status, body]] of Object.entries(REFUSED)) {
-    test(name, () => assert.equal(refusesKey(status, Buffer.from(JSON.stringify(body))), true));
+    test(name, () => assert.notEqual(keyRefusalOf(status, Buffer.from(JSON.stringify(body))), null));
   }
 });
 
 describe('no refused key', () => {
   for (const [name, [status, body]] of Object.entries(OTHERS)) {
-    test(name, () => assert.equal(refusesKey(status, Buffer.from(JSON.stringify(body))), false));
+    test(name, () => assert.equal(keyRefusalOf(status, Buffer.from(JSON.stringify(body))), null));
   }
 
   test('what is no JSON, or too long to be a complaint', () => {
     for (const body of ['', 'API key not valid', '{"error":{"message":"API key not valid"', '<html>'])
-      assert.equal(refusesKey(400, Buffer.from(body)), false);
+      assert.equal(keyRefusalOf(400, Buffer.from(body)), null);
     const long = { error: { message: 'API key not valid', more: 'x'.repeat(16_384) } };
-    assert.equal(refusesKey(400, Buffer.from(JSON.stringify(long))), false);
+    assert.equal(keyRefusalOf(400, Buffer.from(JSON.stringify(long))), null);
   });
 });

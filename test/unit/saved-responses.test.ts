@@ -12,7 +12,7 @@ import {
 } from '../../src/generation/catalog/saved-responses.ts';
 
 const OWNER = { organizationId: 'acme', walletId: 'wallet' };
-const SAVED: SavedResponse = { provider: 'sim', model: 'sim/large', inputTokens: 1, outputTokens: 2 };
+const SAVED: SavedResponse = { provider: 'sim', ownKeyId: null, model: 'sim/large', inputTokens: 1, outputTokens: 2 };
 
 /** Saved responses before a store that gives these answers, the last of them from then on; `asked` counts. */
 function before(
@@ -106,7 +106,7 @@ test(
 );
 
 describe('items of responses', () => {
-  const ITEM: SavedItem = { provider: 'sim', responseId: 'resp_1', outputTokens: 2 };
+  const ITEM: SavedItem = { provider: 'sim', ownKeyId: null, responseId: 'resp_1', outputTokens: 2 };
 
   /** Before a store that has these, the last of them from then on; `asked`: for which ids. */
   function beforeItems(answers: readonly (readonly string[])[]) {

@@ -98,6 +98,9 @@ CREATE TABLE IF NOT EXISTS request_facts_local ON CLUSTER '{cluster}'
     finding_entities Array(LowCardinality(String)),
     finding_actions Array(LowCardinality(String)),
     finding_counts Array(UInt32),
+    -- 0007
+    credential_id Nullable(UUID) COMMENT 'Own key that served; null: the service''s',
+    fee Nullable(Decimal(38, 12)) COMMENT 'What the platform charged for an own key',
 
     INDEX admitted_at_range admitted_at TYPE minmax
 )

@@ -17,4 +17,5 @@ INSERT INTO applied_migrations (number, name, checksum) VALUES
     (3, '0003-truncated', '7683f5efc1200ef37debeec626b87b2a1625c7404335ef89e43013dfbe31d932'),
     (4, '0004-merge-past-months', 'b3e653fcd899315fe779ec38735d9613d0321a9475563d510da16cacb32b3695'),
     (5, '0005-guardrail', '9fe33f1bc9fbc041446cf6b01c8f13c306ea70f3d22bece227b1ec4df90abdcc'),
-    (6, '0006-guardrail-findings', 'd4c9a348ceb39972ab8910091a745d6695e6f95885ccd8e7440811e83f7ff716');
+    (6, '0006-guardrail-findings', 'd4c9a348ceb39972ab8910091a745d6695e6f95885ccd8e7440811e83f7ff716'),
+    (7, '0007-own-keys', '1739cd54bd42906b2077674dd686d93da836cce3c386ce2c948a16f261bfda37');

@@ -36,6 +36,9 @@ const SCHEMAS: Readonly<Record<Kind, z.ZodType>> = {
   screening: z.object({ input: screenedStage(), output: screenedStage() }).meta({
     description: 'What guardrails did at each stage. A stage without a rule, or that was not reached, is absent.',
   }),
+  failures: z
+    .array(z.object({ credential_id: z.uuid(), reason: z.string(), status: z.int().nullable() }))
+    .meta({ description: 'Own keys of the organization that could not serve the request, in their order.' }),
   route: z.unknown(),
 };
 
@@ -67,6 +70,10 @@ const ROUTED_MODEL = z.string().optional().meta({
   description: 'The model that served, where `model` is the virtual one.',
 });
 
+const CREDENTIAL_SOURCE = z.enum(['service', 'own']).meta({
+  description: 'Whose key the provider was called with: the service’s, or the organization’s own.',
+});
+
 /** The generation record: money is exact JSON numbers, and what is not known is left out. */
 export function generationMembers(): Record<string, z.ZodType> {
   const types = new Map<string, ValueType<unknown>>(FIELD_ROWS.map(([name, { type }]) => [name, type]));
@@ -77,6 +84,7 @@ export function generationMembers(): Record<string, z.ZodType> {
     const isAlwaysKnown = type?.isNullable === false && field !== 'model';
     const member: [string, z.ZodType] = [shownAs, isAlwaysKnown ? schema : schema.optional()];
     if (field === 'model') return [member, ['routed_model', ROUTED_MODEL]];
+    if (field === 'credentialId') return [['credential_source', CREDENTIAL_SOURCE], member];
     return field === 'charge' ? [member, ['currency', z.string().optional()]] : [member];
   });
   return Object.fromEntries(members);
@@ -91,9 +99,12 @@ export function listedMembers(route: z.ZodType, computed: Record<string, z.ZodTy
     if (type.kind === 'usage') return [...countMembers(), ...Object.entries(computed)];
     if (places.listed === undefined) return [];
     const schema = type.kind === 'route' ? route : schemaOf(type);
+    const source: [string, z.ZodType][] =
+      field === 'credentialId' ? [['credential_source', CREDENTIAL_SOURCE.nullable()]] : [];
     const owner = ownerOf(places.listed);
     const member = type.isNullable || NULL_IN_LISTINGS.has(field) ? schema.nullable() : schema;
     return [
+      ...source,
       [places.listed, member],
       ...(owner === null ? [] : [[owner, z.string().nullable()] as [string, z.ZodType]]),
     ];

@@ -19,6 +19,7 @@ const BOOTSTRAP_ADMINISTRATOR: Principal = {
   teamPermissions: new Map(),
   platformAdmin: true,
   allowedModels: null,
+  hasOwnKeys: false,
   limits: [],
   expiresAtMs: null,
 };

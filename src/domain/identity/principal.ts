@@ -39,6 +39,8 @@ export interface Principal {
   readonly platformAdmin: boolean;
   /** Public ids of the models that the organization, the team and the key all allow; null: every model. */
   readonly allowedModels: ReadonlySet<string> | null;
+  /** Its organization has, or once had, provider keys of its own: who serves is decided with them. */
+  readonly hasOwnKeys: boolean;
   /** All limits that apply to a key's requests; empty for tokens, which cannot generate (permitInference). */
   readonly limits: readonly PrincipalLimit[];
   /** Epoch milliseconds after which the credential is refused; null for never. */

@@ -47,7 +47,7 @@ export const BYOK_DEFAULTS: ByokSettings = {
   budgets: 'fee',
 };
 
-const BASIS_POINTS = 10_000n;
+export const BASIS_POINTS = 10_000n;
 
 /** Rounded down to the pico-dollar. */
 export function feeOf(fee: ByokFee | null, ratedCost: PicoUsd): PicoUsd {

@@ -12,13 +12,15 @@ export type PickedBy = (typeof PICKED_BY)[number];
 /**
  * Why a candidate was passed over. `unavailable`: it is not in the catalog, or inactive. `not_permitted`: the caller
  * may not use it. `no_price`: the caller is billed and it has no price, or none for a service tier, a speed or a tool
- * that the request names. `context_too_small`: the conversation, by its estimated size, does not fit.
- * `signed_reasoning`: the history contains another model's reasoning.
+ * that the request names. `credential_unavailable`: the caller's organization has provider keys of its own for it, none
+ * can be used, and the service may not step in. `context_too_small`: the conversation, by its estimated size, does not
+ * fit. `signed_reasoning`: the history contains another model's reasoning.
  */
 export const REJECTION_REASONS = [
   'unavailable',
   'not_permitted',
   'no_price',
+  'credential_unavailable',
   'context_too_small',
   'signed_reasoning',
 ] as const;
@@ -42,6 +44,11 @@ export interface CandidateParams {
   readonly isBilled: boolean;
   /** Whether the model has a price for all that the request names. Absent: it names nothing, or none has. */
   readonly canPrice?: ((model: Model) => boolean) | undefined;
+  /**
+   * Whether own keys of the caller's organization serve the model, or are for it and refuse; null: none is for it.
+   * Absent: it has none.
+   */
+  readonly ownKeysFor?: ((model: Model) => 'serve' | 'refuse' | null) | undefined;
   /** Size of the conversation in tokens, usually an estimate. */
   readonly conversationTokens: number;
   /** The request's own output limit. */
@@ -193,9 +200,16 @@ function judge(candidate: RoutingCandidate, params: CandidateParams): Judged {
   const model = params.modelNamed(candidate.id);
   const rejection =
     rejectUncallable(model, params.allowedModels) ??
-    (model !== null && params.isBilled && !isPriced(model, params) ? 'no_price' : null) ??
+    (model === null ? null : rejectByCost(model, params)) ??
     (model !== null && !isLargeEnough(model, params) ? 'context_too_small' : null);
   return { candidate, model, rejection };
+}
+
+/** What an own key's provider charges is no concern of the wallet. */
+function rejectByCost(model: Model, params: CandidateParams): RejectionReason | null {
+  const own = params.ownKeysFor?.(model) ?? null;
+  if (own !== null) return own === 'refuse' ? 'credential_unavailable' : null;
+  return params.isBilled && !isPriced(model, params) ? 'no_price' : null;
 }
 
 function rejectUncallable(model: Model | null, allowedModels: ReadonlySet<string> | null): RejectionReason | null {

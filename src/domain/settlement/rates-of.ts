@@ -26,7 +26,7 @@ export interface RatesFound {
   readonly factor: Factor | null;
 }
 
-const NO_TERMS: PriceTerms = {
+export const NO_TERMS: PriceTerms = {
   rates: {},
   tiers: [],
   serviceTiers: {},

@@ -30,16 +30,20 @@ export class Admission {
    * ends in.
    */
   readonly budgets: readonly string[];
-  private readonly price: PicoUsd;
+  private readonly budgetPrice: PicoUsd;
   private readonly holds: readonly Hold[];
   private readonly leases: QuotaLeases;
   private released = false;
 
-  constructor({ tokenBounds, walletId, billed, price }: HoldPlan, holds: readonly Hold[], leases: QuotaLeases) {
+  constructor(
+    { tokenBounds, walletId, billed, price, budgetPrice }: HoldPlan,
+    holds: readonly Hold[],
+    leases: QuotaLeases,
+  ) {
     this.tokenBounds = tokenBounds;
     this.walletId = walletId;
     this.hold = billed ? price : null;
-    this.price = price;
+    this.budgetPrice = budgetPrice;
     this.holds = holds;
     this.leases = leases;
     this.budgets = holds.length > 1 || !billed ? budgetsOf(holds) : NO_BUDGETS;
@@ -48,7 +52,7 @@ export class Admission {
   /** What each budget has spent of an execution that cost this much: never more than was held. */
   budgetUse(cost: PicoUsd | null): PicoUsd {
     const spent = cost ?? ZERO_PICO_USD;
-    return spent < this.price ? spent : this.price;
+    return spent < this.budgetPrice ? spent : this.budgetPrice;
   }
 
   /**

@@ -17,12 +17,16 @@ export async function admitProvisionally(
 ): Promise<Refusal | null> {
   if (!plane.canRecord()) return { kind: 'billing_unavailable' };
   const { principal, catalog, dialect } = request;
-  const candidates = models.map((model): AdmissionParams | Refusal => {
+  const candidates = models.flatMap((model): readonly (AdmissionParams | Refusal)[] => {
     const resolved = resolveModel(catalog, dialect.api, model, principal.allowedModels);
-    if ('kind' in resolved) return resolved;
+    if ('kind' in resolved) return [resolved];
     const { cooldowns } = plane.relay;
     const deployments = cooldowns.filter(resolved.deployments, principal.organizationId, request.receivedAtMs);
-    return 'kind' in deployments ? deployments : request.admissionOf(resolved.served, carriedTokens);
+    if ('kind' in deployments) return [deployments];
+    const { served } = resolved;
+    return (served.ownOnly === undefined ? [served] : [served, served.ownOnly]).map((one) =>
+      request.admissionOf(one, carriedTokens),
+    );
   });
   const admission = request.keep(await admitFirst(candidates, plane.admission));
   return 'kind' in admission ? admission : null;

@@ -126,15 +126,16 @@ export class Cooldowns {
 }
 
 /**
- * What a cooldown pauses. A provider limits the account that a credential belongs to: an organization's own credential,
- * once there are such, becomes part of this. Ids may not contain a NUL, so the parts cannot be taken for others.
+ * What a cooldown pauses. A provider limits the account that a credential belongs to, so an organization's own key is
+ * part of this. Ids may not contain a NUL, so the parts cannot be taken for others.
  */
-function subjectOf(deployment: Deployment): string {
-  return `${deployment.provider.id}\0${deployment.providerModel}`;
+function subjectOf({ provider, providerModel }: Deployment): string {
+  const account = `${provider.id}\0${providerModel}`;
+  return provider.own === undefined ? account : `${account}\0${provider.own.keyId}`;
 }
 
 /** RFC 9110, 10.2.3: delay-seconds or an HTTP date. In milliseconds from now; null when it is neither. */
-function readRetryAfter(value: string, wallClockMs: number): number | null {
+export function readRetryAfter(value: string, wallClockMs: number): number | null {
   const text = value.trim();
   if (/^\d{1,9}(\.\d+)?$/.test(text)) return Number(text) * 1_000;
   const date = Date.parse(text);

@@ -3,9 +3,10 @@
 
 import type { Principal, PrincipalLimit } from '../../domain/identity/principal.ts';
 import { type PicoUsd, picoUsd, ZERO_PICO_USD } from '../../domain/money/pico-usd.ts';
+import { flatFee } from '../../domain/own-keys/fee-price.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { pricedDeployments } from '../catalog/priced-deployments.ts';
-import type { ServedModel } from '../catalog/serving-catalog.ts';
+import { type Deployment, type ServedModel, walletPrice } from '../catalog/serving-catalog.ts';
 import { type WorstPrice, worstOf } from '../catalog/worst-price.ts';
 import type { Dialect, RequestBounds } from '../dialects/dialect.ts';
 import type { ScannedBody } from '../request/scanned-body.ts';
@@ -36,6 +37,8 @@ export interface HoldPlan {
   readonly walletId: string | null;
   /** The most it can cost; 0 where that is not known and nobody is billed. */
   readonly price: PicoUsd;
+  /** The most that budgets count of it: the price, but for own keys whose use they count in full. */
+  readonly budgetPrice: PicoUsd;
   /** How the request could be made cheaper, where that is not by its output limit. */
   readonly cheaper: string | undefined;
   /** Whether the wallet holds the price. */
@@ -55,13 +58,15 @@ export function planHolds(params: AdmissionParams, measure: BodyMeasure): HoldPl
   const billed = principal.billed && dialect.charged;
   const price = billed ? boundPrice(params, tokenBounds, measure) : (worstPrice(params, tokenBounds) ?? ZERO_PICO_USD);
   if (typeof price === 'object') return price;
+  const budgetPrice = countsOwnUse(params) ? ratedPrice(params, tokenBounds, price) : price;
+  if (typeof budgetPrice === 'object') return budgetPrice;
   const limits = principal.limits.length === 0 ? principal.limits : limitsOf(principal, served);
-  const underLimits = limits.length === 0 ? NO_REQUESTS : requestsUnder(limits, params, tokenBounds, price);
+  const underLimits = limits.length === 0 ? NO_REQUESTS : requestsUnder(limits, params, tokenBounds, budgetPrice);
   if ('kind' in underLimits) return underLimits;
   const ofWallet: HoldRequest | null =
-    billed && walletId !== null ? { quota: { kind: 'credit', key: walletId }, amount: price } : null;
+    billed && walletId !== null && price > 0n ? { quota: { kind: 'credit', key: walletId }, amount: price } : null;
   const requests = ofWallet === null ? underLimits : underLimits.length === 0 ? [ofWallet] : [...underLimits, ofWallet];
-  return { tokenBounds, walletId, price, cheaper: dialect.cheaper, billed, limits, requests };
+  return { tokenBounds, walletId, price, budgetPrice, cheaper: dialect.cheaper, billed, limits, requests };
 }
 
 const NO_REQUESTS: readonly HoldRequest[] = [];
@@ -70,12 +75,12 @@ function requestsUnder(
   limits: readonly PrincipalLimit[],
   params: AdmissionParams,
   tokenBounds: TokenBounds | null,
-  price: PicoUsd,
+  budgetPrice: PicoUsd,
 ): readonly HoldRequest[] | Refusal {
   const requests: HoldRequest[] = [];
   for (const kind of LIMIT_KINDS) {
     for (const limit of limits) {
-      const amount = limit.kind === kind ? amountUnder(limit, params, tokenBounds, price) : 0n;
+      const amount = limit.kind === kind ? amountUnder(limit, params, tokenBounds, budgetPrice) : 0n;
       if (typeof amount === 'object') return amount;
       if (amount > 0n) requests.push({ quota: { kind, key: limit.id }, amount });
     }
@@ -89,6 +94,8 @@ const LIMIT_KINDS = ['concurrent_requests', 'requests_per_minute', 'tokens_per_m
 function boundPrice(params: AdmissionParams, tokenBounds: TokenBounds | null, measure: BodyMeasure): PicoUsd | Refusal {
   const { principal, bounds } = params;
   if (principal.walletId === null) return { kind: 'principal_provisioning' };
+  const flat = flatPrice(params);
+  if (flat !== null) return flat;
   const unbillable =
     bounds.refusalIfBilled ?? refuseBackground(bounds) ?? refuseNamed(params) ?? refuseHourCache(params);
   if (unbillable !== null) return unbillable;
@@ -100,6 +107,39 @@ function boundPrice(params: AdmissionParams, tokenBounds: TokenBounds | null, me
   const lifted = refuseLiftedCeilings(params, measure, tokenBounds);
   if (lifted !== null) return lifted;
   return price ?? UNPRICED_MODEL;
+}
+
+function deploymentsOf({ dialect, served }: AdmissionParams): readonly Deployment[] {
+  return served.deployments.get(dialect.api) ?? [];
+}
+
+/** What it costs whatever it uses: own keys alone serve it, and no fee depends on the use. null: the use decides. */
+function flatPrice(params: AdmissionParams): PicoUsd | null {
+  let highest = ZERO_PICO_USD;
+  const deployments = deploymentsOf(params);
+  for (const { ownKey } of deployments) {
+    const fee = ownKey === undefined ? null : flatFee(ownKey.fee);
+    if (fee === null) return null;
+    if (fee > highest) highest = fee;
+  }
+  return deployments.length === 0 ? null : highest;
+}
+
+/** Budgets count all that own keys use, and not what the platform charges for it. */
+function countsOwnUse(params: AdmissionParams): boolean {
+  const { principal } = params;
+  if (!principal.limits.some(({ kind }) => kind === 'budget')) return false;
+  return deploymentsOf(params).some(({ ownKey }) => ownKey?.budgets === 'all');
+}
+
+/** The most that the usage can be rated at, whoever serves and whoever pays. */
+function ratedPrice(params: AdmissionParams, tokenBounds: TokenBounds | null, price: PicoUsd): PicoUsd | Refusal {
+  const { dialect, bounds } = params;
+  const worst = worstOf(deploymentsOf(params).map((deployment) => deployment.price));
+  const rated = worst === null || tokenBounds === null ? null : worstCasePrice(dialect, bounds, tokenBounds, worst);
+  // What has no bound or no price cannot be counted against a budget that counts everything.
+  if (rated === null) return { kind: 'traffic_token_bound_required', ...missingBound(params) };
+  return rated > price ? picoUsd(rated) : price;
 }
 
 const UNPRICED_MODEL: Refusal = {
@@ -186,22 +226,25 @@ function refuseHourCache(params: AdmissionParams): Refusal | null {
   return worstRates(params)?.inputWithHourCache == null ? HOUR_CACHE_UNPRICED : null;
 }
 
-function refuseNamed({ dialect, served, bounds: { named } }: AdmissionParams): Refusal | null {
+function refuseNamed(params: AdmissionParams): Refusal | null {
+  const { named } = params.bounds;
   if (named === undefined) return null;
-  const able = pricedDeployments(served.deployments.get(dialect.api) ?? [], named);
+  const able = pricedDeployments(deploymentsOf(params), named);
   return 'kind' in able ? able : null;
 }
 
 /** Of the deployments that may serve the request; null: one of them has no price. */
-function worstRates({ dialect, served, bounds: { named } }: AdmissionParams): WorstPrice | null {
+function worstRates(params: AdmissionParams): WorstPrice | null {
+  const { dialect, served, bounds } = params;
+  const { named } = bounds;
   if (named === undefined) return served.worstPrice.get(dialect.api) ?? null;
-  const able = pricedDeployments(served.deployments.get(dialect.api) ?? [], named);
+  const able = pricedDeployments(deploymentsOf(params), named);
   return 'kind' in able
     ? null
-    : worstOf(
-        able.map(({ price }) => price),
-        { details: named.details, wantsAudio: named.items.some(({ kind }) => kind === 'audio') },
-      );
+    : worstOf(able.map(walletPrice), {
+        details: named.details,
+        wantsAudio: named.items.some(({ kind }) => kind === 'audio'),
+      });
 }
 
 /** null where the catalog has no price or the request no bound. */
@@ -222,7 +265,7 @@ function amountUnder(
   limit: PrincipalLimit,
   params: AdmissionParams,
   tokenBounds: TokenBounds | null,
-  price: PicoUsd,
+  budgetPrice: PicoUsd,
 ): bigint | Refusal {
   switch (limit.kind) {
     case 'concurrent_requests':
@@ -231,7 +274,7 @@ function amountUnder(
     case 'tokens_per_minute':
       return tokensUnder(limit, params, tokenBounds);
     case 'budget':
-      return price;
+      return budgetPrice;
   }
 }
 

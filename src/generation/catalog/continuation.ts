@@ -7,7 +7,7 @@ import type { ApiName } from '../../domain/models/apis.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { RequestBounds } from '../dialects/dialect.ts';
 import type { ScannedBody } from '../request/scanned-body.ts';
-import type { SavedItem, SavedResponses } from './saved-responses.ts';
+import type { KeptBy, SavedItem, SavedResponses } from './saved-responses.ts';
 import type { Deployment } from './serving-catalog.ts';
 import {
   deploymentsForUnknownItems,
@@ -88,14 +88,30 @@ async function continueItems(
   const items = await savedResponses.findItems(principal, itemIds).catch(() => 'unavailable' as const);
   if (items === 'unavailable' || items === 'busy') return { kind: 'billing_unavailable' };
   if (items === 'unposted') return { kind: 'not_posted_yet' };
-  const provider = items === 'unknown' ? undefined : items[0]?.provider;
-  // All items must be stored at the same provider.
-  if (items === 'unknown' || items.some((item) => item.provider !== provider)) {
+  const first = items === 'unknown' ? undefined : items[0];
+  // All items must be stored in the same account.
+  if (items === 'unknown' || first === undefined || !items.every((item) => isSameAccount(item, first))) {
     const shared = deploymentsForUnknownItems(deployments);
     return 'kind' in shared ? shared : { deployments: shared, carriedTokens: null };
   }
-  const keeping = deployments.filter((deployment) => deployment.provider.id === provider);
-  return { deployments: keeping.length > 0 ? keeping : deployments, carriedTokens: carriedBy(items, itemIds) };
+  const keeping = keepingOf(deployments, first);
+  return 'kind' in keeping ? keeping : { deployments: keeping, carriedTokens: carriedBy(items, itemIds) };
+}
+
+function isSameAccount(one: KeptBy, other: KeptBy): boolean {
+  return one.provider === other.provider && one.ownKeyId === other.ownKeyId;
+}
+
+/**
+ * The deployments in whose account the object is. One that an own key made is nowhere else; one of the operator's is
+ * sought wherever the operator still serves the model.
+ */
+function keepingOf(deployments: readonly Deployment[], kept: KeptBy): readonly Deployment[] | Refusal {
+  const ofSource = deployments.filter(({ ownKey }) => (ownKey?.keyId ?? null) === kept.ownKeyId);
+  if (ofSource.length === 0) return { kind: 'byok_key_unavailable' };
+  if (kept.ownKeyId !== null) return ofSource;
+  const keeping = ofSource.filter(({ provider }) => provider.id === kept.provider);
+  return keeping.length > 0 ? keeping : ofSource;
 }
 
 /**
@@ -124,11 +140,12 @@ async function continueResponse(
     const shared = deployments.filter(isShared);
     return shared.length > 0 ? { deployments: shared, carriedTokens: null } : { kind: 'response_not_found' };
   }
-  const keeping = deployments.filter((deployment) => deployment.provider.id === saved.provider);
+  const keeping = keepingOf(deployments, saved);
+  if ('kind' in keeping) return keeping;
   const { inputTokens, outputTokens } = saved;
   const carriedTokens =
     inputTokens === null || outputTokens === null || alsoCarried === null
       ? null
       : inputTokens + outputTokens + alsoCarried;
-  return { deployments: keeping.length > 0 ? keeping : deployments, carriedTokens };
+  return { deployments: keeping, carriedTokens };
 }

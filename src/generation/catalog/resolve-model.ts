@@ -23,6 +23,8 @@ export function resolveModel(
   const served = catalog.byName.get(requestedModel);
   if (served === undefined || !isAllowed(served.model.id, allowedModels))
     return { kind: 'unknown_model', model: requestedModel };
+  const refusal = served.refusals?.get(api);
+  if (refusal !== undefined) return refusal;
   const deployments = served.deployments.get(api);
   return deployments === undefined
     ? { kind: 'api_not_supported', model: requestedModel, api }

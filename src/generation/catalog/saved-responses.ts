@@ -6,8 +6,14 @@ import { withDeadline } from '../../platform/deadline.ts';
 import { socketsRead } from '../../platform/tick.ts';
 import { OrganizationQueues } from '../admission/organization-queues.ts';
 
-export interface SavedResponse {
+/** Where a response is stored. */
+export interface KeptBy {
   readonly provider: string;
+  /** The organization's own key in whose account it is; null: in the operator's. */
+  readonly ownKeyId: string | null;
+}
+
+export interface SavedResponse extends KeptBy {
   /** Public id of the model that produced it. */
   readonly model: string;
   /** Input tokens that a continuation adds; null: not reported. */
@@ -16,8 +22,7 @@ export interface SavedResponse {
 }
 
 /** An item of a response, to which a later request may refer. */
-export interface SavedItem {
-  readonly provider: string;
+export interface SavedItem extends KeptBy {
   readonly responseId: string;
   /** Output tokens of the whole response; null: not reported. */
   readonly outputTokens: number | null;

@@ -5,6 +5,9 @@ import type { ApiName } from '../../domain/models/apis.ts';
 import type { Catalog, Model, ServedBy } from '../../domain/models/catalog.ts';
 import { type Price, priceOn } from '../../domain/models/price.ts';
 import type { Provider } from '../../domain/models/provider.ts';
+import type { ByokFee, ByokSettings } from '../../domain/own-keys/byok-settings.ts';
+import { feePrice } from '../../domain/own-keys/fee-price.ts';
+import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { RoutingTable } from '../../domain/routing/routing-table.ts';
 import { type Credential, providerCredential } from '../../upstream/credential.ts';
 import { type WorstPrice, worstOf } from './worst-price.ts';
@@ -29,6 +32,28 @@ export interface Deployment {
   readonly asksForUsage: boolean;
   /** Whose key the provider is called with. */
   readonly credential: Credential;
+  /** The key is the organization's own, whose provider bills it. Absent: the operator's. */
+  readonly ownKey?: OwnKeyUse;
+}
+
+/** What is known of an own key where it serves. */
+export interface OwnKeyUse {
+  readonly keyId: string;
+  readonly organizationId: string;
+  /** What the platform charges for it; null: nothing. */
+  readonly fee: ByokFee | null;
+  readonly budgets: ByokSettings['budgets'];
+  /** The secret before a rotation: it is tried where the present one is refused. */
+  readonly isPrevious: boolean;
+}
+
+export function isOwn({ ownKey }: Deployment): boolean {
+  return ownKey !== undefined;
+}
+
+/** What a request on the deployment costs the wallet: its price, or the fee for an own key. null: it has no price. */
+export function walletPrice({ price, ownKey }: Deployment): Price | null {
+  return ownKey === undefined ? price : feePrice(ownKey.fee, price);
 }
 
 /** A model as it is served on each API. */
@@ -43,6 +68,10 @@ export interface ServedModel {
   readonly worstPrice: ReadonlyMap<ApiName, WorstPrice | null>;
   /** The deployments of an evaluation model that routing may ask, including those that clients cannot call. */
   readonly classifiers: readonly ClassifierDeployment[];
+  /** Why nobody may serve the model on an API to the caller, who has keys of its own. Absent: somebody may. */
+  readonly refusals?: ReadonlyMap<ApiName, Refusal>;
+  /** The same by the caller's own keys alone. Absent: nobody else serves, or no own key does. */
+  readonly ownOnly?: ServedModel;
 }
 
 export interface ClassifierDeployment extends Deployment {
@@ -52,10 +81,12 @@ export interface ClassifierDeployment extends Deployment {
 export interface ServingCatalog {
   readonly version: number;
   readonly models: readonly Model[];
-  readonly byName: ReadonlyMap<string, ServedModel>;
+  readonly byName: Pick<ReadonlyMap<string, ServedModel>, 'get'>;
   /** The providers that serve at least one model, by id. */
   readonly providers: ReadonlyMap<string, Provider>;
   readonly routing: RoutingTable;
+  /** Whether the caller's own keys serve a model, by its public id, or refuse; null: none is for it. Absent: no key. */
+  readonly ownKeysFor?: (modelId: string, api: ApiName) => 'serve' | 'refuse' | null;
 }
 
 /** Prepares a catalog snapshot for serving. Deployments keep the administrator's order. */
@@ -94,7 +125,19 @@ function prepareModel(model: Model): ServedModel {
   return { model, deployments, worstPrice, classifiers };
 }
 
-function prepareDeployment({ provider, providerModel, price, streamUsage, via }: ServedBy, api: ApiName): Deployment {
+/** The model as other deployments serve it on an API. */
+export function withDeployments(served: ServedModel, api: ApiName, deployments: readonly Deployment[]): ServedModel {
+  return {
+    ...served,
+    deployments: new Map([...served.deployments, [api, deployments]]),
+    worstPrice: new Map([...served.worstPrice, [api, worstOf(deployments.map(walletPrice))]]),
+  };
+}
+
+export function prepareDeployment(
+  { provider, providerModel, price, streamUsage, via }: ServedBy,
+  api: ApiName,
+): Deployment {
   return {
     provider,
     origin: new URL(provider.baseUrl).origin,

@@ -94,8 +94,9 @@ export function deploymentsForUnknownItems(deployments: readonly Deployment[]): 
   return shared.length > 0 ? shared : { kind: 'invalid_field', field: 'input', reason: UNKNOWN_ITEM };
 }
 
+/** In the account behind an own key there is nobody else's. */
 export function isShared({ provider }: Deployment): boolean {
-  return provider.storedObjects === 'shared';
+  return provider.storedObjects === 'shared' || provider.own !== undefined;
 }
 
 function namingField(api: string, { scanned }: ScannedBody): string | null {

@@ -11,6 +11,7 @@ import type { ModelRoute } from '../../domain/routing/model-route.ts';
 import { assert } from '../../platform/assert.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { ExecutionStart } from '../../records/execution-record.ts';
+import type { RecordedKeyFailure } from '../../records/field-types.ts';
 import type { Admission } from '../admission/admission.ts';
 import type { SavedResponses } from '../catalog/saved-responses.ts';
 import type { Deployment } from '../catalog/serving-catalog.ts';
@@ -89,6 +90,7 @@ export class Execution implements RecordOwner {
   private state: State = { name: 'created' };
   private readonly request: AdmittedRequest;
   private deployment: Deployment;
+  private readonly ownFailures: RecordedKeyFailure[] = [];
   /** null: not yet made for the present deployment. */
   private startRecord: ExecutionStart | null = null;
   private readonly metering: Metering;
@@ -147,16 +149,22 @@ export class Execution implements RecordOwner {
     this.startRecord = null;
   }
 
+  /** An own key could not serve. */
+  onOwnKeyFailed(failure: RecordedKeyFailure): void {
+    this.ownFailures.push(failure);
+  }
+
   /** Rates, records and releases. Once: post-or-void (ARCHITECTURE, invariants). Still open where it throws. */
   end(seen: ObservedEnd, owner: ExecutionOwner): void {
     assert(this.state.name === 'open', 'an execution ends once');
-    const { metering, admission, baseline, deployment } = this;
+    const { metering, admission, baseline, deployment, ownFailures } = this;
     const { clock } = metering;
     const rated = rateEnd(seen, {
       admission,
       baseline,
-      price: deployment.price,
       screening: this.screening,
+      deployment,
+      ownFailures,
       endedAtMs: clock.nowMs(),
       latencyMs: this.sinceReceived(clock.monotonicMs()),
       ttftMs: this.firstByteAtMs === null ? null : this.sinceReceived(this.firstByteAtMs),
@@ -251,6 +259,7 @@ export class Execution implements RecordOwner {
       clientRequestId: request.clientRequestId,
       route: request.route,
       budgets: admission.budgets,
+      credentialId: deployment.ownKey?.keyId ?? null,
     };
   }
 
@@ -261,10 +270,14 @@ export class Execution implements RecordOwner {
   private rememberResponse(responseId: string, { measured: { usage }, itemIds = [] }: ObservedEnd): void {
     const { savedResponses } = this.metering;
     const owner = { organizationId: this.request.principal.organizationId, walletId: this.admission.walletId };
-    const [provider, outputTokens] = [this.deployment.provider.id, usage?.outputTokens ?? null];
-    const inputTokens = usage?.inputTokens ?? null;
-    savedResponses.remember(owner, responseId, { provider, model: this.request.model, inputTokens, outputTokens });
-    const item = { provider, responseId, outputTokens };
+    const {
+      provider: { id: provider },
+      ownKey,
+    } = this.deployment;
+    const keptBy = { provider, ownKeyId: ownKey?.keyId ?? null };
+    const [inputTokens, outputTokens] = [usage?.inputTokens ?? null, usage?.outputTokens ?? null];
+    savedResponses.remember(owner, responseId, { ...keptBy, model: this.request.model, inputTokens, outputTokens });
+    const item = { ...keptBy, responseId, outputTokens };
     for (const itemId of itemIds) savedResponses.rememberItem(owner, itemId, item);
   }
 }

@@ -6,10 +6,12 @@ import type { PicoUsd } from '../../domain/money/pico-usd.ts';
 import { type Baseline, baselineCost } from '../../domain/routing/baseline-cost.ts';
 import { costCeiling, unpricedDetail, unpricedPart } from '../../domain/settlement/rate-usage.ts';
 import { type Settlement, settle } from '../../domain/settlement/settle.ts';
+import { settleOwnKey } from '../../domain/settlement/settle-own-key.ts';
 import type { Usage } from '../../domain/usage/usage.ts';
 import type { ExecutionEnd } from '../../records/execution-record.ts';
-import type { RecordedDetails } from '../../records/field-types.ts';
+import type { RecordedDetails, RecordedKeyFailure } from '../../records/field-types.ts';
 import { type Admission, type AdmissionUse, tokensUsed } from '../admission/admission.ts';
+import type { Deployment } from '../catalog/serving-catalog.ts';
 import type { Screening } from '../guardrails/screening.ts';
 import type { MeasuredUsage, ObservedEnd } from './observed-end.ts';
 
@@ -23,7 +25,10 @@ export interface RatedEnd {
 
 export interface RateEndParams {
   readonly admission: Admission;
-  readonly price: Price | null;
+  /** Who served at last. */
+  readonly deployment: Deployment;
+  /** What became of the organization's own keys before. */
+  readonly ownFailures: readonly RecordedKeyFailure[];
   /** What the cost of a routed request is compared with. */
   readonly baseline: Baseline;
   readonly screening: Screening | null;
@@ -33,24 +38,17 @@ export interface RateEndParams {
 }
 
 export function rateEnd(seen: ObservedEnd, params: RateEndParams): RatedEnd {
-  const { admission, price, baseline } = params;
-  const { usage, source, claimed, distrust, truncated, counted = usage } = seen.measured;
+  const { admission, deployment, baseline } = params;
+  const { price, ownKey } = deployment;
+  const { usage, source, distrust, truncated, counted = usage } = seen.measured;
   const recorded = usage === null ? null : detailsOf(usage);
   const { hold } = admission;
-  const unpriced = unpricedOf(seen.measured, price, hold);
-  const settlement = settle({
-    outcome: seen.outcome,
-    usage,
-    usageSource: source,
-    claimedUsage: claimed,
-    isUnpriced: unpriced !== null,
-    chargeMax: usage?.details?.reportedCost === undefined || price === null ? null : costCeiling(usage, price),
-    price,
-    billed: hold !== null,
-    authorizedAmount: hold,
-  });
-  const budgetUse = admission.budgetUse(settlement.charge ?? settlement.ratedCost);
-  const baselined = baseline === null ? null : baselineOf(baseline, seen.measured, { price, settlement, hold });
+  const unpriced = ownKey === undefined ? unpricedOf(seen.measured, price, hold) : null;
+  const settlement = settlementOf(seen, deployment, { hold, isUnpriced: unpriced !== null });
+  const budgetUse = admission.budgetUse(countedByBudgets(settlement, deployment));
+  // Savings compare what the organization pays here, and its own provider's bill is none of that (spec 2.4).
+  const compared = ownKey === undefined ? baseline : null;
+  const baselined = compared === null ? null : baselineOf(compared, seen.measured, { price, settlement, hold });
   const charge = textOf(settlement.charge);
   const end: ExecutionEnd = {
     outcome: seen.outcome,
@@ -74,9 +72,36 @@ export function rateEnd(seen: ObservedEnd, params: RateEndParams): RatedEnd {
     usageDetails: recorded,
     guardrail: params.screening?.rule ?? null,
     screening: params.screening?.report ?? null,
+    ownFailures: params.ownFailures.length === 0 ? null : params.ownFailures,
+    fee: ownKey === undefined || ownKey.fee === null ? null : charge,
   };
   const use = { charge: settlement.charge ?? 0n, budgetUse, tokens: tokensUsed(seen.outcome, usage) };
   return { end, settlement, use, isUnpriced: unpriced !== null };
+}
+
+function settlementOf(
+  { outcome, measured }: ObservedEnd,
+  { price, ownKey }: Deployment,
+  { hold, isUnpriced }: { readonly hold: PicoUsd | null; readonly isUnpriced: boolean },
+): Settlement {
+  const { usage, source, claimed } = measured;
+  if (ownKey !== undefined) return settleOwnKey({ outcome, usage, price, fee: ownKey.fee, authorizedAmount: hold });
+  return settle({
+    outcome,
+    usage,
+    usageSource: source,
+    claimedUsage: claimed,
+    isUnpriced,
+    chargeMax: usage?.details?.reportedCost === undefined || price === null ? null : costCeiling(usage, price),
+    price,
+    billed: hold !== null,
+    authorizedAmount: hold,
+  });
+}
+
+function countedByBudgets({ charge, ratedCost }: Settlement, { ownKey }: Deployment): PicoUsd | null {
+  if (ownKey === undefined) return charge ?? ratedCost;
+  return ownKey.budgets === 'all' ? ratedCost : charge;
 }
 
 /** What is recorded instead of an end that could not be recorded: no client saw it, and nobody pays. */
@@ -105,6 +130,7 @@ export function lostEnd(end: ExecutionEnd, hold: PicoUsd | null, price: Price | 
     baselineCost: null,
     budgetUse: null,
     usageDetails: null,
+    fee: null,
   };
 }
 

@@ -22,6 +22,8 @@ export interface WriterOwner {
   /** The response is complete, cut or refused. May be told more than once. */
   onOver(): void;
   onOwnFault(fault: unknown): void;
+  /** What the client is told where the provider does not accept the key. */
+  readonly keyRefusal: Refusal;
 }
 
 export class ClientWriter implements ReplyHandler {
@@ -101,7 +103,7 @@ export class ClientWriter implements ReplyHandler {
   }
 
   onKeyRefused(): void {
-    this.exchange.refuse({ kind: 'provider_unavailable' }, this.ownHeaders);
+    this.exchange.refuse(this.owner.keyRefusal, this.ownHeaders);
     this.owner.onOver();
   }
 

@@ -1,14 +1,17 @@
 // Makes one reply of the attempts at several deployments: the next one is called where a provider cannot be reached,
-// refuses, or does not accept its key, as long as nothing of a reply was relayed. Cooldowns begin and end here.
+// refuses, or does not accept its key, as long as nothing of a reply was relayed. Cooldowns, and pauses of own keys,
+// begin and end here.
 
+import { OWN_REPLIES, type OwnReplyMeaning } from '../../domain/own-keys/own-reply.ts';
 import type { UpstreamCall } from '../../upstream/call.ts';
 import type { UpstreamFault } from '../../upstream/call-connection.ts';
-import type { ReplyHeaders } from '../../upstream/http1/reply-head.ts';
+import { type ReplyHeaders, replyHeader } from '../../upstream/http1/reply-head.ts';
+import type { Complaint } from '../../upstream/refused-key.ts';
 import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
 import type { Deployment } from '../catalog/serving-catalog.ts';
 import type { OutgoingRequest } from '../request/outgoing-request.ts';
 import { failedCall, isFailure } from './failed-call.ts';
-import { beginCooldown, FAILOVER_STATUSES } from './provider-refusals.ts';
+import { beginCooldown, FAILOVER_STATUSES, pauseOwnKey } from './provider-refusals.ts';
 import type { RelayContext, RelayParams } from './relay-params.ts';
 
 export interface FailoverParts {
@@ -68,13 +71,16 @@ export class Failover extends ReplyStage {
     const { deployment } = this;
     if (isFailure(status)) this.report('status', status);
     context.cooldowns.called(deployment, params.organizationId, status);
-    beginCooldown(status, headers, { deployment, organizationId: params.organizationId }, context);
+    if (deployment.ownKey === undefined)
+      beginCooldown(status, headers, { deployment, organizationId: params.organizationId }, context);
+    else if (isFailure(status)) this.noteOwnKey(status, null, replyHeader(headers, 'retry-after') ?? null);
     if (FAILOVER_STATUSES.has(status) && this.moveOn()) {
       // A provider does not bill what it refused. The rest of the refusal is read, so that the connection is kept.
       this.call?.discard();
       this.attempt();
       return;
     }
+    if (status < 300) this.served();
     this.next.onReplyStart(status, headers);
   }
 
@@ -89,23 +95,29 @@ export class Failover extends ReplyStage {
 
   override onReplyFault(fault: UpstreamFault): void {
     // Any other fault may come behind a reply that is complete: the relay tells.
-    if (fault === 'connect_failed') {
+    const isUnreached = fault === 'connect_failed';
+    const isOwn = isUnreached && this.deployment.ownKey !== undefined;
+    if (isUnreached) {
       this.report(fault, null);
       this.parts.context.cooldowns.called(this.deployment, this.parts.params.organizationId, null);
     }
+    if (isOwn) this.noteOwnKey(null, null, null);
     try {
-      if (fault === 'connect_failed' && this.moveOn()) this.attempt();
+      if (isUnreached && this.moveOn()) this.attempt();
+      // An own key whose provider is not there cannot serve (spec 5.6).
+      else if (isOwn) this.next.onKeyRefused(0, 'key');
       else this.next.onReplyFault(fault);
     } catch (thrown) {
       this.parts.onOwnFault(thrown);
     }
   }
 
-  override onKeyRefused(status: number): void {
+  override onKeyRefused(status: number, complaint: Complaint): void {
     this.report('key_refused', status);
+    const meaning = this.deployment.ownKey === undefined ? null : this.noteOwnKey(status, complaint, null);
     try {
-      if (this.moveOn()) this.attempt();
-      else this.next.onKeyRefused(status);
+      if (this.moveOn(meaning === 'key')) this.attempt();
+      else this.next.onKeyRefused(status, complaint);
     } catch (fault) {
       this.parts.onOwnFault(fault);
     }
@@ -120,11 +132,35 @@ export class Failover extends ReplyStage {
     context.reportFailedCall(failedCall(this.deployment, cause, facts));
   }
 
-  /** Goes on to the next deployment; false where there is none, or the client has left. */
-  private moveOn(): boolean {
+  private served(): void {
+    const { ownKey, providerModel } = this.deployment;
+    if (ownKey === undefined || ownKey.isPrevious) return;
+    this.parts.context.keyPauses.served({ keyId: ownKey.keyId, providerModel });
+  }
+
+  /** An own key could not serve. */
+  private noteOwnKey(status: number | null, complaint: Complaint | null, retryAfter: string | null): OwnReplyMeaning {
+    const { params, context } = this.parts;
+    const { deployment } = this;
+    const meaning = pauseOwnKey(deployment, { status, complaint, retryAfter }, context);
+    const { ownKey } = deployment;
+    if (ownKey === undefined) return meaning;
+    const { reason } = OWN_REPLIES[meaning];
+    params.execution.onOwnKeyFailed({ credential_id: ownKey.keyId, reason, status });
+    if (meaning === 'key' && !ownKey.isPrevious) context.onOwnKeyRefused(ownKey);
+    return meaning;
+  }
+
+  /**
+   * Goes on to the next deployment; false where there is none, or the client has left. The secret before a rotation is
+   * tried only where the present one is refused.
+   */
+  private moveOn(isSecretRefused = false): boolean {
     const { deployments, exchange, execution } = this.parts.params;
-    if (this.index + 1 >= deployments.length || exchange.closed) return false;
-    this.index += 1;
+    let next = this.index + 1;
+    if (!isSecretRefused && deployments[next]?.ownKey?.isPrevious === true) next += 1;
+    if (next >= deployments.length || exchange.closed) return false;
+    this.index = next;
     execution.moveTo(this.deployment);
     return true;
   }

@@ -2,6 +2,7 @@
 
 import { Buffer } from 'node:buffer';
 import type { Provider } from '../../domain/models/provider.ts';
+import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { type ClientWatch, type Exchange, NO_HEADERS } from '../../http/exchange.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { UpstreamCall } from '../../upstream/call.ts';
@@ -10,6 +11,7 @@ import type { Credential } from '../../upstream/credential.ts';
 import { type ForwardedHeaders, forwardedHeaders } from '../../upstream/header-policy.ts';
 import type { ReplyHeaders } from '../../upstream/http1/reply-head.ts';
 import type { Providers } from '../../upstream/providers.ts';
+import type { Complaint } from '../../upstream/refused-key.ts';
 import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
 import { responses } from '../dialects/responses.ts';
 import type { ScreeningWorkers } from '../guardrails/screen-body.ts';
@@ -19,10 +21,12 @@ import { CapturedReply, isEventStream } from './capture.ts';
 import { ClientWriter, type WriterOwner } from './client-writer.ts';
 import { isFailure, type ReportFailedCall } from './failed-call.ts';
 import type { OpenRelay, OpenRelays } from './open-relays.ts';
+import { keyRefusal } from './provider-refusals.ts';
 import { overdue } from './time-limits.ts';
 
 export interface PassThroughParams {
   readonly exchange: Exchange;
+  /** With the operator's key, or with an organization's own. */
   readonly provider: Provider;
   readonly credential: Credential;
   /** On the provider. */
@@ -76,9 +80,9 @@ class CopyChunks extends ReplyStage {
     this.next.onReplyFault(fault);
   }
 
-  override onKeyRefused(status: number): void {
+  override onKeyRefused(status: number, complaint: Complaint): void {
     this.report('key_refused', status);
-    this.next.onKeyRefused(status);
+    this.next.onKeyRefused(status, complaint);
   }
 }
 
@@ -174,6 +178,10 @@ class PassThrough implements OpenRelay, ClientWatch, WriterOwner {
     if (this.isOver) return;
     this.isOver = true;
     this.context.open.remove(this);
+  }
+
+  get keyRefusal(): Refusal {
+    return keyRefusal(this.params.provider);
   }
 
   onOwnFault(fault: unknown): void {

@@ -1,5 +1,6 @@
 // What a relay is asked, and what it works with.
 
+import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import type { BufferPool } from '../../platform/buffer-pool.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -7,10 +8,11 @@ import type { WorkerPool } from '../../platform/worker-pool.ts';
 import type { ForwardedHeaders } from '../../upstream/header-policy.ts';
 import type { Providers } from '../../upstream/providers.ts';
 import type { Cooldowns } from '../admission/cooldowns.ts';
-import type { Deployment } from '../catalog/serving-catalog.ts';
+import type { Deployment, OwnKeyUse } from '../catalog/serving-catalog.ts';
 import type { Dialect, ReadRequest } from '../dialects/dialect.ts';
 import type { Execution } from '../execution/execution.ts';
 import type { Screening } from '../guardrails/screening.ts';
+import type { KeyPauses } from '../own-keys/key-pauses.ts';
 import type { ReceivedRequest } from '../request/receive.ts';
 import type { ReportFailedCall } from './failed-call.ts';
 import type { OpenRelays } from './open-relays.ts';
@@ -22,6 +24,9 @@ export interface RelayContext {
   /** Relays that have not ended; the coarse clock looks through them for those out of time. */
   readonly open: OpenRelays;
   readonly cooldowns: Cooldowns;
+  readonly keyPauses: KeyPauses;
+  /** The store is told of an own key that its provider does not accept, so that it is asked about it. */
+  readonly onOwnKeyRefused: (key: OwnKeyUse) => void;
   readonly providers: Providers;
   readonly reportFailedCall: ReportFailedCall;
 }
@@ -41,6 +46,11 @@ export interface RelayParams {
   readonly tokenizer: string;
   /** null: no guardrail is for it. */
   readonly screening: Screening | null;
+  /**
+   * Why the service's own deployments do not stand behind those of own keys, which may serve all the same; null: they
+   * do, or were never to.
+   */
+  readonly serviceRefusal: Refusal | null;
   /** Headers of ours on the response, names and values alternating. */
   readonly ownHeaders: readonly string[];
 }

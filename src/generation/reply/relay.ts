@@ -8,6 +8,7 @@
 //
 // The terminal record is written before the bytes that show the client the end.
 
+import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { ClientWatch } from '../../http/exchange.ts';
 import type { ReplyHandler } from '../../upstream/reply-handler.ts';
 import type { ExecutionOwner } from '../execution/execution.ts';
@@ -18,6 +19,7 @@ import { ClientWriter, type WriterOwner } from './client-writer.ts';
 import { Coalesce } from './coalesce.ts';
 import { Failover } from './failover.ts';
 import type { OpenRelay } from './open-relays.ts';
+import { keyRefusal } from './provider-refusals.ts';
 import type { RelayContext, RelayParams } from './relay-params.ts';
 import { settle } from './settle.ts';
 import { DRAIN_TIMEOUT_MS, overdue } from './time-limits.ts';
@@ -93,7 +95,8 @@ class Relay implements OpenRelay, ClientWatch, WriterOwner, EndRecorder, Executi
     reply.state = 'settling';
     try {
       if (end !== 'clean' && end !== 'client_left') this.failover.report(end, null);
-      settle(end, { reply, params: this.params, request: this.request.body, workers: this.context.workers }, this);
+      const { params, request, context, keyRefusal } = this;
+      settle(end, { reply, params, request: request.body, workers: context.workers, keyRefusal }, this);
     } catch (fault) {
       this.onOwnFault(fault);
     }
@@ -107,6 +110,12 @@ class Relay implements OpenRelay, ClientWatch, WriterOwner, EndRecorder, Executi
 
   onUnrecorded(fault: unknown): void {
     this.onOwnFault(fault);
+  }
+
+  /** What the client is told where no key was accepted. */
+  get keyRefusal(): Refusal {
+    const { provider } = this.failover.deployment;
+    return (provider.own === undefined ? null : this.params.serviceRefusal) ?? keyRefusal(provider);
   }
 
   pause(): void {

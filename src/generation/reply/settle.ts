@@ -3,6 +3,7 @@
 import type { Buffer } from 'node:buffer';
 import { type CountableApi, isCountable } from '../../domain/models/apis.ts';
 import { describeRefusal } from '../../domain/refusals/description.ts';
+import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Outcome } from '../../domain/settlement/outcome.ts';
 import { OUTCOME_MATRIX } from '../../domain/settlement/outcome-matrix.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
@@ -21,6 +22,8 @@ export interface SettleParts {
   /** The body of the request, as the provider got it. */
   readonly request: Buffer;
   readonly workers: WorkerPool;
+  /** What the client is told where no key was accepted. */
+  readonly keyRefusal: Refusal;
 }
 
 /** The owner hears once the end is recorded, which is after a count of tokens where the provider reported none. */
@@ -29,10 +32,12 @@ export function settle(end: ReplyEnd, parts: SettleParts, owner: ExecutionOwner)
   else settleReply(end, parts, owner);
 }
 
-function settleWithoutReply(end: ReplyEnd, { params: { execution } }: SettleParts, owner: ExecutionOwner): void {
+function settleWithoutReply(end: ReplyEnd, parts: SettleParts, owner: ExecutionOwner): void {
+  const { execution } = parts.params;
   const outcome = outcomeWithoutReply(end);
-  const status = outcome === 'aborted_before_first_byte' ? null : 502;
-  const errorCode = end === 'key_refused' ? 'provider_key_refused' : end;
+  const told = end === 'key_refused' ? describeRefusal(parts.keyRefusal) : { status: 502, code: end };
+  const status = outcome === 'aborted_before_first_byte' ? null : told.status;
+  const errorCode = told.code === 'provider_unavailable' ? 'provider_key_refused' : told.code;
   execution.end({ outcome, status, errorCode, measured: NO_USAGE, responseBytes: 0, responseId: null }, owner);
 }
 

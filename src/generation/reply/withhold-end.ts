@@ -3,6 +3,7 @@
 
 import type { Buffer } from 'node:buffer';
 import type { UpstreamFault } from '../../upstream/call-connection.ts';
+import type { Complaint } from '../../upstream/refused-key.ts';
 import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
 import type { CapturedReply } from './capture.ts';
 
@@ -27,6 +28,7 @@ export class WithholdEnd extends ReplyStage {
   /** null: the reply goes on. */
   private end: ReplyEnd | null = null;
   private keyStatus = 0;
+  private complaint: Complaint = 'key';
 
   constructor(next: ReplyHandler, reply: CapturedReply, recorder: EndRecorder) {
     super();
@@ -69,8 +71,9 @@ export class WithholdEnd extends ReplyStage {
     this.endWith(fault);
   }
 
-  override onKeyRefused(status: number): void {
+  override onKeyRefused(status: number, complaint: Complaint): void {
     this.keyStatus = status;
+    this.complaint = complaint;
     this.endWith('key_refused');
   }
 
@@ -93,7 +96,7 @@ export class WithholdEnd extends ReplyStage {
 
   private passEnd(end: ReplyEnd): void {
     if (end === 'clean') this.next.onReplyEnd();
-    else if (end === 'key_refused') this.next.onKeyRefused(this.keyStatus);
+    else if (end === 'key_refused') this.next.onKeyRefused(this.keyStatus, this.complaint);
     else this.next.onReplyFault(end === 'client_left' ? 'cut' : end);
   }
 }

@@ -106,6 +106,7 @@ export function candidateParams(
     allowedModels: principal.allowedModels,
     isBilled: principal.billed,
     canPrice: principal.billed ? canPrice(policy, api, bounds, catalog) : undefined,
+    ownKeysFor: catalog.ownKeysFor === undefined ? undefined : (model) => catalog.ownKeysFor?.(model.id, api) ?? null,
     conversationTokens: estimateTokens(body.length, prepared?.textBytes ?? body.length, previous),
     outputTokensMax: bounds.outputTokensMax,
   };

@@ -37,6 +37,7 @@ const VALUES: Readonly<Record<Kind, (value: unknown) => unknown>> = {
   duration: (value) => (value == null ? null : Math.round(value as number)),
   amount: (value) => (value == null ? null : dollars(value as string)),
   details: () => null,
+  failures: () => null,
   // Usage, route and screening have columns of their own below.
   usage: () => null,
   route: () => null,

@@ -55,6 +55,8 @@ export type RequestEntry = ListedFields &
     /** Dollars; null: unknown. */
     readonly cost: string | null;
     readonly currency: 'USD';
+    /** null: no provider was called. */
+    readonly credential_source: 'service' | 'own' | null;
   };
 
 export type EntryRow = Readonly<Record<string, unknown>>;
@@ -86,12 +88,17 @@ function entryValuesOf([field, { type, places }]: (typeof FIELD_ROWS)[number]): 
   if (listed === undefined) return [];
   if (type.kind === 'route')
     return [{ name: listed, select: ROUTE_SELECT, value: (row) => (row['routed'] === true ? entryRoute(row) : null) }];
+  if (field === 'credentialId') return [entryValue('credential_source', CREDENTIAL_SOURCE), entryValue(listed, ID)];
   if (type.kind === 'uuid') return [entryValue(listed, `toString(${clickhouse})`)];
   if (type.kind === 'instant')
     return [entryValue(listed, `toUnixTimestamp64Milli(${clickhouse})`, (ms) => new Date(ms as number).toISOString())];
   if (EMPTY_IS_NULL.has(field)) return [entryValue(listed, clickhouse, (text) => (text === '' ? null : text))];
   return [entryValue(listed, clickhouse)];
 }
+
+/** Nobody was called with any key where a request was refused before. */
+const CREDENTIAL_SOURCE = `multiIf(credential_id IS NOT NULL, 'own', provider = '', NULL, 'service')`;
+const ID = 'toString(credential_id)';
 
 /** Of requests that were refused before they were known. */
 const EMPTY_IS_NULL: ReadonlySet<FieldName> = new Set(['model', 'requestedModel', 'provider']);

@@ -13,6 +13,7 @@ interface CredentialRow {
   readonly wallet_id: string | null;
   readonly expires_at_ms: number | null;
   readonly organization_models: readonly string[] | null;
+  readonly has_own_keys: boolean;
 }
 
 interface KeyRow extends CredentialRow {
@@ -34,6 +35,7 @@ const FIND_KEY = {
     SELECT k.id, k.organization_id, k.team_id, k.user_id, o.billing, coalesce(k.wallet_id, w.id) AS wallet_id,
            (extract(epoch FROM least(k.expires_at, found.valid_until)) * 1000)::double precision AS expires_at_ms,
            o.allowed_models AS organization_models, t.allowed_models AS team_models, k.allowed_models AS key_models,
+           EXISTS (SELECT FROM own_keys WHERE own_keys.organization_id = o.id) AS has_own_keys,
            (SELECT jsonb_agg(jsonb_build_object('id', l.id, 'scope', l.scope, 'setBy', l.set_by, 'kind', l.kind,
              'window', l.time_window,
                                                 'amount', l.amount::text, 'model', l.model) ORDER BY l.id)
@@ -60,7 +62,7 @@ const FIND_TOKEN = {
   name: 'find_principal_by_token_hash',
   text: `
     SELECT a.id, o.id AS organization_id, a.user_id, o.billing, w.id AS wallet_id,
-      o.allowed_models AS organization_models,
+      o.allowed_models AS organization_models, false AS has_own_keys,
            (extract(epoch FROM a.expires_at) * 1000)::double precision AS expires_at_ms,
            m.role AS organization_role, p.user_id IS NOT NULL AS platform_admin,
            (SELECT jsonb_object_agg(tm.team_id, tm.role) FROM memberships tm
@@ -127,6 +129,7 @@ function commonOf(row: CredentialRow) {
     userId: row.user_id,
     walletId: billed ? row.wallet_id : null,
     billed,
+    hasOwnKeys: row.has_own_keys,
     expiresAtMs: row.expires_at_ms,
   };
 }

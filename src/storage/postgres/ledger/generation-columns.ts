@@ -34,6 +34,7 @@ const SQL: Readonly<Record<Exclude<Kind, 'usage'>, ColumnSql>> = {
   amount: { type: 'numeric', write: SAME, read: (column) => `${column}::text` },
   details: { type: 'jsonb', write: SAME, read: SAME },
   screening: { type: 'jsonb', write: SAME, read: SAME },
+  failures: { type: 'jsonb', write: SAME, read: SAME },
   // The route is stored with the cost at the baseline model. Multiplied, not divided, since a product keeps every
   // digit.
   route: {

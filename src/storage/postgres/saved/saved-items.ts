@@ -5,6 +5,8 @@ import type { PostgresClient } from '../pool.ts';
 
 export interface SavedItem {
   readonly provider: string;
+  /** The organization's own key in whose account it is; null: in the operator's. */
+  readonly ownKeyId: string | null;
   readonly responseId: string;
   /** Output tokens of the whole response; null where they are unknown. */
   readonly outputTokens: number | null;
@@ -13,6 +15,7 @@ export interface SavedItem {
 interface SavedItemRow {
   readonly item_id: string;
   readonly provider: string;
+  readonly own_key_id: string | null;
   readonly response_id: string;
   readonly output_tokens: string | null;
 }
@@ -23,20 +26,20 @@ export const ITEMS_MAX = 64;
 
 /** Part of the statement that posts executions; it uses the same parameter as SAVE_RESPONSES. */
 export const SAVE_ITEMS = `
-    INSERT INTO saved_items AS stored (organization_id, item_id, wallet_id, provider, response_id, execution_id,
-      output_tokens, created_at)
+    INSERT INTO saved_items AS stored (organization_id, item_id, wallet_id, provider, own_key_id, response_id,
+      execution_id, output_tokens, created_at)
     SELECT DISTINCT ON ("organizationId", item_id)
-           "organizationId", item_id, "walletId", "provider", "responseId", "id", "outputTokens",
+           "organizationId", item_id, "walletId", "provider", "ownKeyId", "responseId", "id", "outputTokens",
              to_timestamp("endedAtMs" / 1000)
       FROM json_to_recordset($6::json) AS record (
-             "organizationId" uuid, "responseId" text, "walletId" uuid, "provider" text, "id" uuid, "itemIds" text[],
-               "outputTokens" bigint,
+             "organizationId" uuid, "responseId" text, "walletId" uuid, "provider" text, "ownKeyId" uuid, "id" uuid,
+               "itemIds" text[], "outputTokens" bigint,
              "endedAtMs" double precision), unnest("itemIds") AS item_id
      WHERE ("id" IN (SELECT id FROM settled)) IS TRUE
      ORDER BY "organizationId", item_id, "id" DESC
     ON CONFLICT (organization_id, item_id) DO UPDATE SET
-      wallet_id = excluded.wallet_id, provider = excluded.provider, response_id = excluded.response_id,
-        execution_id = excluded.execution_id,
+      wallet_id = excluded.wallet_id, provider = excluded.provider, own_key_id = excluded.own_key_id,
+        response_id = excluded.response_id, execution_id = excluded.execution_id,
       output_tokens = excluded.output_tokens, created_at = excluded.created_at
       WHERE stored.execution_id < excluded.execution_id`;
 
@@ -54,7 +57,7 @@ export async function findSavedItems(
   const { rows } = await postgres.query<SavedItemRow>(
     {
       name: 'find_saved_items',
-      text: `SELECT item_id, provider, response_id, output_tokens FROM saved_items
+      text: `SELECT item_id, provider, own_key_id, response_id, output_tokens FROM saved_items
               WHERE organization_id = $1 AND item_id = ANY ($2::text[]) AND wallet_id IS NOT DISTINCT FROM $3`,
     },
     [organizationId, itemIds.filter((itemId) => ITEM_ID.test(itemId)), walletId],
@@ -64,6 +67,7 @@ export async function findSavedItems(
       row.item_id,
       {
         provider: row.provider,
+        ownKeyId: row.own_key_id,
         responseId: row.response_id,
         outputTokens: row.output_tokens === null ? null : Number(row.output_tokens),
       },

@@ -7,6 +7,8 @@ import { ITEM_ID, ITEMS_MAX } from './saved-items.ts';
 
 export interface SavedResponse {
   readonly provider: string;
+  /** The organization's own key in whose account it is; null: in the operator's. */
+  readonly ownKeyId: string | null;
   /** The public id of the model that served. */
   readonly model: string;
   readonly providerModel: string;
@@ -17,6 +19,7 @@ export interface SavedResponse {
 
 interface SavedResponseRow {
   readonly provider: string;
+  readonly own_key_id: string | null;
   readonly model: string;
   readonly provider_model: string;
   readonly input_tokens: string | null;
@@ -35,14 +38,14 @@ const RESPONSE_ID = /^[\x21-\x7e]{1,256}$/;
  */
 export const SAVE_RESPONSES = `
     INSERT INTO saved_responses AS stored
-      (organization_id, response_id, wallet_id, provider, model, provider_model, execution_id, input_tokens,
-        output_tokens, created_at)
+      (organization_id, response_id, wallet_id, provider, own_key_id, model, provider_model, execution_id,
+        input_tokens, output_tokens, created_at)
     SELECT DISTINCT ON ("organizationId", "responseId")
-           "organizationId", "responseId", "walletId", "provider", "model", "providerModel", "id", "inputTokens",
-             "outputTokens",
+           "organizationId", "responseId", "walletId", "provider", "ownKeyId", "model", "providerModel", "id",
+             "inputTokens", "outputTokens",
            to_timestamp("endedAtMs" / 1000)
       FROM json_to_recordset($6::json) AS record (
-             "organizationId" uuid, "responseId" text, "walletId" uuid, "provider" text, "model" text,
+             "organizationId" uuid, "responseId" text, "walletId" uuid, "provider" text, "ownKeyId" uuid, "model" text,
                "providerModel" text, "id" uuid,
              "inputTokens" bigint, "outputTokens" bigint, "endedAtMs" double precision)
      -- Only executions that this posting settles. "IS TRUE" keeps Postgres from joining two lists of the batch,
@@ -50,8 +53,8 @@ export const SAVE_RESPONSES = `
      WHERE ("id" IN (SELECT id FROM settled)) IS TRUE
      ORDER BY "organizationId", "responseId", "id" DESC
     ON CONFLICT (organization_id, response_id) DO UPDATE SET
-      wallet_id = excluded.wallet_id, provider = excluded.provider, model = excluded.model,
-        provider_model = excluded.provider_model,
+      wallet_id = excluded.wallet_id, provider = excluded.provider, own_key_id = excluded.own_key_id,
+        model = excluded.model, provider_model = excluded.provider_model,
       execution_id = excluded.execution_id, input_tokens = excluded.input_tokens,
         output_tokens = excluded.output_tokens,
       created_at = excluded.created_at
@@ -72,6 +75,7 @@ export function savedAsJson(terminals: readonly TerminalRecord[]): string {
 function toColumns(record: TerminalRecord): Record<string, unknown> {
   const { organizationId, responseId, walletId, provider, model, providerModel, id, usage, endedAtMs } = record;
   const itemIds = (record.itemIds ?? []).filter((itemId) => ITEM_ID.test(itemId)).slice(0, ITEMS_MAX);
+  const ownKeyId = record.credentialId ?? null;
   const inputTokens = usage?.inputTokens ?? null;
   const outputTokens = usage?.outputTokens ?? null;
   return {
@@ -79,6 +83,7 @@ function toColumns(record: TerminalRecord): Record<string, unknown> {
     responseId,
     walletId,
     provider,
+    ownKeyId,
     model,
     providerModel,
     id,
@@ -100,7 +105,7 @@ export async function findSavedResponse(
   const { rows } = await postgres.query<SavedResponseRow>(
     {
       name: 'find_saved_response',
-      text: `SELECT provider, model, provider_model, input_tokens, output_tokens FROM saved_responses
+      text: `SELECT provider, own_key_id, model, provider_model, input_tokens, output_tokens FROM saved_responses
               WHERE organization_id = $1 AND response_id = $2 AND wallet_id IS NOT DISTINCT FROM $3`,
     },
     [wanted.organizationId, wanted.responseId, wanted.walletId],
@@ -109,6 +114,7 @@ export async function findSavedResponse(
   if (row === undefined) return null;
   return {
     provider: row.provider,
+    ownKeyId: row.own_key_id,
     model: row.model,
     providerModel: row.provider_model,
     inputTokens: row.input_tokens === null ? null : Number(row.input_tokens),

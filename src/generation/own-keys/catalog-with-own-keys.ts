@@ -1,0 +1,92 @@
+// The catalog as it is served to a caller whose organization has provider keys of its own: each model's deployments are
+// those of its keys and, where it lets the service step in, those of the service. Whatever reads a catalog afterwards
+// (routing, admission, relay) needs to know nothing of it.
+
+import type { Principal } from '../../domain/identity/principal.ts';
+import type { ApiName } from '../../domain/models/apis.ts';
+import type { AttemptOrder } from '../../domain/own-keys/attempt-order.ts';
+import type { Refusal } from '../../domain/refusals/refusal.ts';
+import {
+  type ClassifierDeployment,
+  type Deployment,
+  isOwn,
+  type ServedModel,
+  type ServingCatalog,
+  withDeployments,
+} from '../catalog/serving-catalog.ts';
+import type { KeyPauses } from './key-pauses.ts';
+import type { OrganizationKeys } from './organization-keys.ts';
+
+const EVALUATION = 'systemone';
+
+export interface OwnKeysView {
+  readonly keys: OrganizationKeys;
+  readonly pauses: KeyPauses;
+  readonly principal: Pick<Principal, 'apiKeyId' | 'teamId' | 'userId'>;
+  /** Of the request. */
+  readonly api: ApiName;
+  readonly nowMs: number;
+  readonly monotonicMs: number;
+}
+
+export function catalogWithOwnKeys(catalog: ServingCatalog, view: OwnKeysView): ServingCatalog {
+  if (view.keys.isEmpty) return catalog;
+  const seen = new Map<ServedModel, ServedModel>();
+  const get = (name: string): ServedModel | undefined => {
+    const served = catalog.byName.get(name);
+    if (served === undefined) return undefined;
+    let own = seen.get(served);
+    if (own === undefined) {
+      own = servedWithOwnKeys(catalog, served, view);
+      seen.set(served, own);
+    }
+    return own;
+  };
+  const ownKeysFor = (modelId: string, api: ApiName): 'serve' | 'refuse' | null => {
+    const served = get(modelId);
+    if (served?.refusals?.has(api) === true) return 'refuse';
+    return served?.deployments.get(api)?.some(isOwn) === true ? 'serve' : null;
+  };
+  return { ...catalog, byName: { get }, ownKeysFor };
+}
+
+function servedWithOwnKeys(catalog: ServingCatalog, served: ServedModel, view: OwnKeysView): ServedModel {
+  const { keys, pauses, api, principal, nowMs, monotonicMs } = view;
+  const { model } = served;
+  const caller = { apiKeyId: principal.apiKeyId, teamId: principal.teamId, userId: principal.userId };
+  const asked = { models: catalog.models, model, caller, nowMs };
+  const order = keys.order({ ...asked, api });
+  const isOwnClassifier = keys.settings.classifier === 'own' && served.classifiers.length > 0;
+  const base = isOwnClassifier
+    ? { ...served, classifiers: ownClassifiers(keys.order({ ...asked, api: EVALUATION })) }
+    : served;
+  if (!order.concerns) return base;
+  const attempts = (list: typeof order.before): Deployment[] => list.flatMap(({ offer }) => offer);
+  const own = [...attempts(order.before), ...attempts(order.after)];
+  const paused = own.flatMap((deployment) => pauses.find(useOf(deployment), monotonicMs) ?? []);
+  const isFree = (deployment: Deployment): boolean => pauses.find(useOf(deployment), monotonicMs) === null;
+  const service = order.usesService ? (base.deployments.get(api) ?? []) : [];
+  const able = [...attempts(order.before).filter(isFree), ...service, ...attempts(order.after).filter(isFree)];
+  const withOwn = withDeployments(base, api, able);
+  if (able.length === 0) {
+    const allRate = own.length > 0 && paused.length === own.length && paused.every(({ meaning }) => meaning === 'rate');
+    const refusal: Refusal = allRate
+      ? { kind: 'upstream_cooldown', retryAfterMs: Math.min(...paused.map(({ leftMs }) => leftMs)) }
+      : { kind: 'byok_key_unavailable' };
+    return { ...withOwn, refusals: new Map([[api, refusal]]) };
+  }
+  const alone = able.filter(isOwn);
+  return alone.length === 0 || alone.length === able.length
+    ? withOwn
+    : { ...withOwn, ownOnly: withDeployments(base, api, alone) };
+}
+
+/** The service pays for none of its own: where no key serves the classifier, nobody is asked. */
+function ownClassifiers({ before, after }: AttemptOrder<readonly Deployment[]>): readonly ClassifierDeployment[] {
+  return [...before, ...after].flatMap(({ offer }) => offer.map((deployment) => ({ ...deployment, via: EVALUATION })));
+}
+
+/** An own key's deployment. */
+function useOf({ ownKey, providerModel }: Deployment): { readonly keyId: string; readonly providerModel: string } {
+  return { keyId: ownKey?.keyId ?? '', providerModel };
+}

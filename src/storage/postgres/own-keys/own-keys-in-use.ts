@@ -1,0 +1,78 @@
+// Reads an organization's own provider keys for the data plane: all that can be used, with their secrets as they are
+// stored, sealed.
+
+import type { Price } from '../../../domain/models/price.ts';
+import type { ByokSettings } from '../../../domain/own-keys/byok-settings.ts';
+import type { OwnKey } from '../../../domain/own-keys/own-key.ts';
+import type { Postgres, PostgresClient } from '../pool.ts';
+import type { SecretBox } from '../secret-box.ts';
+import { readByokSettings } from './byok-settings.ts';
+import { OWN_KEY_COLUMNS, type OwnKeyRow, ownKeySecretName, previousSecretName, toOwnKey } from './own-key-rows.ts';
+import { listOwnPrices } from './own-prices.ts';
+
+interface OwnKeyInUse {
+  readonly key: OwnKey;
+  /** null: it cannot be opened: it was sealed under another master key, or for another row. */
+  openSecret(): string | null;
+  /** The secret before a rotation, as long as it may be tried; null: there is none. */
+  openPreviousSecret(): string | null;
+}
+
+interface OwnKeysInUse {
+  readonly settings: ByokSettings;
+  readonly keys: readonly OwnKeyInUse[];
+  /** By public id of the model. */
+  readonly prices: ReadonlyMap<string, Price>;
+}
+
+interface SealedRow extends OwnKeyRow {
+  readonly secret_sealed: Buffer;
+  readonly previous_sealed: Buffer | null;
+}
+
+const IN_USE = {
+  name: 'own_keys_in_use',
+  text: `SELECT ${OWN_KEY_COLUMNS}, t.secret_sealed,
+      CASE WHEN t.previous_until > now() THEN t.previous_sealed END AS previous_sealed
+    FROM own_keys t WHERE t.organization_id = $1 AND t.removed_at IS NULL`,
+};
+
+export async function readOwnKeysInUse(
+  postgres: PostgresClient,
+  { box, onUnreadable }: { readonly box: SecretBox; readonly onUnreadable: (keyId: string, fault: unknown) => void },
+  organizationId: string,
+): Promise<OwnKeysInUse> {
+  const { rows } = await postgres.query<SealedRow>(IN_USE, [organizationId]);
+  const open = (key: OwnKey, sealed: Buffer | null, bindTo: string): string | null => {
+    if (sealed === null) return null;
+    try {
+      return box.open(sealed, bindTo);
+    } catch (fault) {
+      onUnreadable(key.id, fault);
+      return null;
+    }
+  };
+  const keys = rows.map((row): OwnKeyInUse => {
+    const key = toOwnKey(row);
+    return {
+      key,
+      openSecret: () => open(key, row.secret_sealed, ownKeySecretName(key, row.generation)),
+      openPreviousSecret: () => open(key, row.previous_sealed, previousSecretName(key, row.generation)),
+    };
+  });
+  const prices = await listOwnPrices(postgres, organizationId);
+  return {
+    settings: await readByokSettings(postgres, organizationId),
+    keys,
+    prices: new Map(prices.map(({ model, price }) => [model, price])),
+  };
+}
+
+/** A provider did not accept a key in a request: jobs ask it. */
+export async function suspectOwnKey(postgres: Postgres, keyId: string): Promise<void> {
+  await postgres.query(
+    `UPDATE own_keys SET suspected_at = now()
+      WHERE id = $1 AND removed_at IS NULL AND suspected_at IS NULL AND state IN ('active', 'unverified')`,
+    [keyId],
+  );
+}

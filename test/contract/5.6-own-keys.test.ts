@@ -38,7 +38,10 @@ const DIALECTS = {
       usage: { input_tokens: 10, output_tokens: 4 },
     },
     events: [
-      /** What the gateway explains is of the store: nothing tells when it has heard of a change. It is given time. */
+      JSON.stringify({
+        type: 'response.completed',
+        response: { id: 'resp_1', status: 'completed', output: [], usage: { input_tokens: 10, output_tokens: 4 } },
+      }),
     ],
   },
   messages: {

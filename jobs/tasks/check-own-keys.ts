@@ -7,15 +7,19 @@ import { isKeyProblem, ownProvider } from '../../src/domain/own-keys/key-kinds.t
 import { isRefused } from '../../src/domain/refusals/refused.ts';
 import { loadCatalog } from '../../src/storage/postgres/catalog/catalog-store.ts';
 import { listKeysToCheck, recordNoVerdict } from '../../src/storage/postgres/own-keys/keys-to-check.ts';
+import { recordLastUses } from '../../src/storage/postgres/own-keys/own-key-usage.ts';
 import { openOwnKey, recordVerdict } from '../../src/storage/postgres/own-keys/own-keys.ts';
 import { verifyOwnKey } from '../../src/upstream/verify-own-key.ts';
 import type { JobContext, JobResult } from '../scheduling/job.ts';
 
 const KEYS_MAX = 200;
+/** Longer than posting is behind nearly always; what is posted later shows with the next use. */
+const LAST_MINUTES = 15;
 /** Providers are asked one after the other in each of these, so that one that does not answer holds up few. */
 const AT_ONCE = 8;
 
 export async function checkOwnKeys(context: JobContext): Promise<JobResult> {
+  await recordLastUses(context.postgres, LAST_MINUTES);
   const waiting = [...(await listKeysToCheck(context.postgres, KEYS_MAX))];
   if (waiting.length === 0) return { checked: 0 };
   const catalog = await loadCatalog(context.postgres, context.box);

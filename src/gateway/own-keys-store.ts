@@ -8,6 +8,7 @@ import { isRefused } from '../domain/refusals/refused.ts';
 import type { Clock } from '../platform/clock.ts';
 import { getByokSettings, setByokChoices, setByokGrant } from '../storage/postgres/own-keys/byok-settings.ts';
 import { setKeyOrder } from '../storage/postgres/own-keys/key-order.ts';
+import { readOwnKeyUsage } from '../storage/postgres/own-keys/own-key-usage.ts';
 import {
   createOwnKey,
   getOwnKey,
@@ -62,6 +63,7 @@ export function createOwnKeysStore(
       const nowMs = clock.nowMs();
       return explainKeyUse({ keys, settings, catalog: present, model, api, ownPrice, caller, nowMs });
     },
+    readUsage: (params) => readOwnKeyUsage(postgres, params),
     listPrices: (organizationId) => listOwnPrices(postgres, organizationId),
     getPrice: (organizationId, model) => getOwnPrice(postgres, organizationId, model),
     putPrice: (actor, price) => putOwnPrice(postgres, actor, price),

@@ -1,6 +1,7 @@
 // The rows of the route table about organizations' own provider keys (spec 7.4), which have an envelope of their own.
 
 import * as byok from '../control-plane/own-keys/byok.ts';
+import { getByokUsage } from '../control-plane/own-keys/byok-usage.ts';
 import * as prices from '../control-plane/own-keys/model-prices.ts';
 import * as credentials from '../control-plane/own-keys/provider-credentials.ts';
 import {
@@ -43,6 +44,7 @@ function byokRows({ ownKeys }: RouteParts): ControlPlaneRow[] {
     row('PATCH', `${path}/settings`, admin, byok.setByokSettings(ownKeys)),
     row('GET', `${path}/order`, admin, byok.getByokOrder(ownKeys)),
     row('PUT', `${path}/order`, admin, byok.setByokOrder(ownKeys)),
+    row('GET', `${path}/usage`, admin, getByokUsage(ownKeys)),
     row('GET', `${path}/explain`, admin, byok.explainByok(ownKeys)),
     row('GET', grant, PLATFORM_ADMIN, byok.getByokGrant(ownKeys)),
     row('PATCH', grant, PLATFORM_ADMIN, byok.setByokGrant(ownKeys)),

@@ -291,6 +291,7 @@ const EXPECTED: Readonly<Record<string, Expectation>> = {
   'GET /v1/admin/active-org/byok/order': admins,
   // Of a kind that has no keys.
   'PUT /v1/admin/active-org/byok/order': { ...admins, body: () => ({ kind: 'groq', before: [] }) },
+  'GET /v1/admin/active-org/byok/usage': admins,
   // Without its query.
   'GET /v1/admin/active-org/byok/explain': { gate: 'admins', ok: 400 },
   'GET /v1/admin/organizations/:organizationId/byok': ofPlatform,

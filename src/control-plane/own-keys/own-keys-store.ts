@@ -16,6 +16,7 @@ import type {
 } from '../../domain/own-keys/key-changes.ts';
 import type { OwnProvider } from '../../domain/own-keys/key-kinds.ts';
 import type { OwnKey } from '../../domain/own-keys/own-key.ts';
+import type { OwnKeyUsage } from '../../domain/own-keys/own-key-usage.ts';
 import type { OwnModelPrice } from '../../domain/own-keys/own-model-price.ts';
 import type { Answer } from '../identity/identity-store.ts';
 
@@ -58,6 +59,9 @@ export interface OwnKeysStore {
   verify(own: OwnProvider, secret: string): Promise<KeyVerdict | null>;
   setOrder(actor: Actor, organizationId: string, order: KeyOrder): Answer<readonly OwnKey[]>;
   explain(params: ExplainParams): Answer<ExplainedKeyUse>;
+  readUsage(
+    params: OfOrganization & { readonly fromMs: number; readonly untilMs: number },
+  ): Answer<readonly OwnKeyUsage[]>;
 
   listPrices(organizationId: string): Promise<readonly OwnModelPrice[]>;
   getPrice(organizationId: string, model: string): Promise<OwnModelPrice | null>;

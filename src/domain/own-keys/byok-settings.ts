@@ -1,5 +1,6 @@
 // What the platform lets an organization do with its own provider keys, and what the organization has set itself.
 
+import type { Price } from '../models/price.ts';
 import type { PicoUsd } from '../money/pico-usd.ts';
 
 /**
@@ -53,6 +54,14 @@ export const BASIS_POINTS = 10_000n;
 export function feeOf(fee: ByokFee | null, ratedCost: PicoUsd): PicoUsd {
   if (fee === null) return 0n as PicoUsd;
   return fee.kind === 'per_request' ? fee.amount : (((ratedCost * BigInt(fee.basisPoints)) / BASIS_POINTS) as PicoUsd);
+}
+
+/**
+ * The organization's own price of a model, where requests are rated by it. It is the organization's own word: while the
+ * platform's fee is a share of what requests are rated at, the catalog's price rates them.
+ */
+export function ratingPrice(fee: ByokFee | null, ownPrice: Price | null): Price | null {
+  return fee?.kind === 'percent' ? null : ownPrice;
 }
 
 /** The usage that a custom host reports is its customer's own word, so a share of it would be whatever they like. */

@@ -4,7 +4,7 @@
 import type { ApiName } from '../../domain/models/apis.ts';
 import type { Model } from '../../domain/models/catalog.ts';
 import { type AttemptOrder, type KeyCaller, orderAttempts } from '../../domain/own-keys/attempt-order.ts';
-import type { ByokSettings } from '../../domain/own-keys/byok-settings.ts';
+import { type ByokSettings, ratingPrice } from '../../domain/own-keys/byok-settings.ts';
 import { isKeyProblem, isOpen, type OwnProvider, ownProvider } from '../../domain/own-keys/key-kinds.ts';
 import type { OwnKey } from '../../domain/own-keys/own-key.ts';
 import { findOffer, type OwnOffer } from '../../domain/own-keys/own-offer.ts';
@@ -88,7 +88,8 @@ export class OrganizationKeys {
       this.providers.set(sealed, provider);
     }
     if (provider === null) return null;
-    return findOffer(sealed.key, { model, api, apis: provider.apis, ownPrice: this.set.prices.get(model.id) ?? null });
+    const ownPrice = ratingPrice(this.settings.fee, this.set.prices.get(model.id) ?? null);
+    return findOffer(sealed.key, { model, api, apis: provider.apis, ownPrice });
   }
 
   /** None where the secret cannot be opened; with the secret before a rotation, while that may be tried, two. */

@@ -1,0 +1,71 @@
+// What an organization's own provider keys were used for, key by key.
+
+import { z } from 'zod';
+import { formatUsdString } from '../../domain/money/format.ts';
+import type { OwnKeyUsage } from '../../domain/own-keys/own-key-usage.ts';
+import { showMomentOrNull, shownId, shownMoment } from '../identity/fields.ts';
+import { shownOrRefused } from '../identity/outcome.ts';
+import { ACTIVE } from '../identity/tenancy.ts';
+import { type Operation, operation } from '../operation.ts';
+import type { OwnKeysStore } from './own-keys-store.ts';
+
+const DAY_MS = 86_400_000;
+const DAYS_DEFAULT = 30;
+const DAYS_MAX = 366;
+
+const shown = z
+  .object({
+    credential_id: shownId,
+    credential_name: z.string(),
+    kind: z.string(),
+    requests: z.int(),
+    tokens_prompt: z.int(),
+    tokens_completion: z.int(),
+    rated_cost: z.string().meta({ description: 'Dollars: what the usage is rated at, which its provider charges.' }),
+    fee: z.string().meta({ description: 'Dollars: what the platform charged.' }),
+    last_used_at: shownMoment.nullable(),
+  })
+  .meta({ id: 'ByokUsage' });
+
+function show(usage: OwnKeyUsage): z.output<typeof shown> {
+  return {
+    credential_id: usage.keyId,
+    credential_name: usage.name,
+    kind: usage.kind,
+    requests: usage.requests,
+    tokens_prompt: usage.inputTokens,
+    tokens_completion: usage.outputTokens,
+    rated_cost: formatUsdString(usage.ratedCost),
+    fee: formatUsdString(usage.charged),
+    last_used_at: showMomentOrNull(usage.lastUsedAtMs),
+  };
+}
+
+const day = z.iso.date('must be a date, such as 2026-11-24').optional();
+
+export function getByokUsage(store: OwnKeysStore): Operation {
+  return operation({
+    id: 'getByokUsage',
+    summary: 'Says what each of the organization’s own provider keys was used for; the last 30 days unless it says.',
+    query: z.object({
+      start_date: day.meta({ description: 'The first day, in UTC.' }),
+      end_date: day.meta({ description: 'The last day, in UTC.' }),
+    }),
+    answer: z.object({ data: z.array(shown) }),
+    run: async (input) => {
+      const { start_date: start, end_date: end } = input.query;
+      const untilMs = end === undefined ? store.nowMs() : Date.parse(end) + DAY_MS;
+      const fromMs = start === undefined ? untilMs - DAYS_DEFAULT * DAY_MS : Date.parse(start);
+      if (fromMs >= untilMs)
+        return { kind: 'invalid_field', field: 'start_date', reason: 'it must not be after end_date' };
+      if (untilMs - fromMs > DAYS_MAX * DAY_MS)
+        return {
+          kind: 'invalid_field',
+          field: 'start_date',
+          reason: `it must be at most ${DAYS_MAX} days before the end`,
+        };
+      const params = { organizationId: ACTIVE.organizationId(input), fromMs, untilMs };
+      return shownOrRefused(await store.readUsage(params), (usage) => usage.map(show));
+    },
+  });
+}

@@ -44,7 +44,7 @@ export function writeChangedText(path: string, before: string, changed: string):
   writeWhole(path, changed);
 }
 
-function writeWhole(named: string, text: string): void {
+export function writeWhole(named: string, text: string): void {
   // Where the name is a link, what it leads to is written.
   const path = existsSync(named) ? realpathSync(named) : named;
   const partial = join(dirname(path), `.${basename(path)}.partial-${process.pid}`);
@@ -57,11 +57,17 @@ function writeWhole(named: string, text: string): void {
   }
 }
 
-/** Whatever the environment has: a variable that is not set is no mistake of the file. */
+/**
+ * What is wrong with a file whatever the environment has: a variable may be a word or an address, and one that is not
+ * set is no mistake of the file.
+ */
 export function mistakesOf(text: string): readonly string[] {
-  const anything = new Proxy<Record<string, string>>({}, { get: () => 'x', has: () => true });
-  const parsed = parseConfigurationFile(text, anything, USUAL_FILE, 'later');
-  return parsed.ok ? [] : parsed.errors;
+  const [ofWords = [], ofAddresses = []] = ['x', 'http://x.test'].map((value) => {
+    const environment = new Proxy<Record<string, string>>({}, { get: () => value, has: () => true });
+    const parsed = parseConfigurationFile(text, environment, USUAL_FILE, 'later');
+    return parsed.ok ? [] : parsed.errors;
+  });
+  return ofWords.filter((mistake) => ofAddresses.includes(mistake));
 }
 
 function withoutLine(mistake: string): string {

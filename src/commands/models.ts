@@ -2,7 +2,6 @@
 // limits from what its provider says.
 
 import type { Environment } from '../config.ts';
-import { PRESETS, type Preset } from '../domain/configuration/presets.ts';
 import type { ConfigurationText } from '../domain/configuration-text/configuration-text.ts';
 import { deploymentLines, modelLines } from '../domain/configuration-text/entry-text.ts';
 import {
@@ -253,10 +252,4 @@ function missingOf({ model, deployment }: PlannedModel): readonly string[] {
       ? ['max_output_tokens and max_completion_tokens_cap are not known: write them, or give --max-output']
       : []),
   ];
-}
-
-/** The variable that a preset's key is read from; null: it needs none. */
-export function keyVariableOf(preset: keyof typeof PRESETS): string | null {
-  const { keyVariable }: Preset = PRESETS[preset];
-  return keyVariable;
 }

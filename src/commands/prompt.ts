@@ -14,7 +14,7 @@ export function openPrompt(): Prompt | null {
   return process.stdin.isTTY && process.stdout.isTTY ? promptOn(process.stdin, process.stdout) : null;
 }
 
-function promptOn(input: Readable, output: Writable): Prompt {
+export function promptOn(input: Readable, output: Writable): Prompt {
   const lines = createInterface({ input, output });
   return {
     async ask(question, usual) {

@@ -8,6 +8,7 @@ import { providerCredential } from './credential.ts';
 import { type ReplyHeaders, replyHeader } from './http1/reply-head.ts';
 import type { Providers } from './providers.ts';
 import type { ReplyHandler } from './reply-handler.ts';
+import { ASKING_HEADERS } from './verify-provider.ts';
 
 export interface OfferedModel {
   readonly id: string;
@@ -48,7 +49,7 @@ export function listModels(provider: Provider, through: Providers): Promise<Mode
         providerModel: '',
         streamed: false,
         credential: providerCredential(provider),
-        headers: ['accept', 'application/json', ...versionHeaders(provider)],
+        headers: ASKING_HEADERS,
         body: null,
         keyRefusals: 'as_reply',
       },
@@ -65,11 +66,6 @@ function withListPath(provider: Provider): Provider {
   const path = requests?.verifyPath ?? null;
   if (requests === undefined || path === null || path.endsWith(USUAL_PATH)) return provider;
   return { ...provider, requests: { ...requests, verifyPath: USUAL_PATH } };
-}
-
-/** Without it Anthropic refuses every request. */
-function versionHeaders({ auth }: Provider): readonly string[] {
-  return auth === 'x-api-key' ? ['anthropic-version', '2023-06-01'] : [];
 }
 
 class Reading implements ReplyHandler {

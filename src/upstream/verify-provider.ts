@@ -26,6 +26,8 @@ export interface Verification {
 }
 
 const VERIFICATION_MS = 5_000;
+/** Anthropic refuses every request without a version, whatever its key; the others do not look at it. */
+export const ASKING_HEADERS = ['accept', 'application/json', 'anthropic-version', '2023-06-01'];
 
 /** `credential`: the key to be verified, the operator's own if absent. Never rejects. */
 export function verifyProvider(
@@ -49,7 +51,7 @@ export function verifyProvider(
         providerModel: '',
         streamed: false,
         credential,
-        headers: ['accept', 'application/json'],
+        headers: ASKING_HEADERS,
         body: null,
         keyRefusals: 'as_reply',
       },

@@ -104,6 +104,8 @@ describe('a key is verified', () => {
         const [last, usual] = [upstream.requests.at(-1), upstream.requests.at(-2)];
         assert.deepEqual([usual?.method, usual?.path, usual?.body.length], ['GET', '/v1/models', 0]);
         assert.equal(usual?.header('authorization'), 'Bearer sk-secret');
+        // Anthropic answers 400 without it, whatever the key.
+        assert.equal(usual?.header('anthropic-version'), '2023-06-01');
         assert.deepEqual([last?.method, last?.path], ['GET', '/api/v1/key?api-version=1']);
         assert.equal(last?.header('api-key'), 'sk-secret');
       });

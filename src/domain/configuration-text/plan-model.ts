@@ -46,7 +46,6 @@ export function isForText(model: string): boolean {
 /** Without a preset a provider is taken for one that speaks the API that nearly all do. */
 const USUAL_APIS: readonly ApiName[] = ['chat_completions', 'embeddings'];
 const FREE: readonly PriceWords[] = [{ input: '0', output: '0' }];
-const FREE_EMBEDDING: readonly PriceWords[] = [{ input: '0' }];
 
 export function planModel(params: ModelParams): PlannedModel {
   const { id, provider, providerModel, listed, limits, nowMs } = params;
@@ -55,7 +54,8 @@ export function planModel(params: ModelParams): PlannedModel {
   const written = listed === null ? null : writeListedPrices(listed, nowMs);
   const kind = kindOf(providerModel, serves, written?.kind ?? null);
   const apis = apisOf(provider.preset, providerModel, serves).filter((api) => APIS[api].kind === kind);
-  const prices = written?.prices ?? (isFree ? (kind === 'embedding' ? FREE_EMBEDDING : FREE) : []);
+  const ofTokens = written?.prices ?? (isFree ? FREE : []);
+  const prices = kind === 'text' ? ofTokens : ofTokens.map(({ output: _, ...ofInput }) => ofInput);
   const deployment: DeploymentText = {
     provider: provider.id,
     providerModel,
@@ -102,8 +102,8 @@ export function isKeyless(preset: PresetName | null): boolean {
 
 function kindOf(model: string, serves: readonly ApiName[], listed: ModelKind | null): ModelKind {
   if (serves.every((api) => api === 'systemone')) return 'evaluation';
-  if (listed !== null) return listed;
-  return /embed/i.test(model) ? 'embedding' : 'text';
+  if (serves.includes('embeddings') && /embed/i.test(model)) return 'embedding';
+  return listed ?? 'text';
 }
 
 /** Where a provider has several companies' models, an API is not for all of them. */

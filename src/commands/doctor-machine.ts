@@ -1,0 +1,136 @@
+// What `tollgate doctor` looks at on this machine: ports, the data directory, its disk, open files, databases.
+
+import { accessSync, constants, existsSync, readFileSync, statfsSync } from 'node:fs';
+import { dirname } from 'node:path';
+import type { Config } from '../config.ts';
+import { systemClock } from '../platform/clock.ts';
+import { createLog } from '../platform/log.ts';
+import { createPostgres } from '../storage/postgres/pool.ts';
+import { findInstallationHolder } from '../supervisor/installation-lock.ts';
+import { logToStderr } from '../supervisor/log-destination.ts';
+import { claimPort } from '../supervisor/ports.ts';
+import { type Finding, note, ok, wrong } from './finding.ts';
+
+export async function examineMachine(config: Config): Promise<readonly Finding[]> {
+  const holder = findInstallationHolder(config.dataDirectory);
+  return [
+    ...examineDirectory(config),
+    ...examineOpenFiles(config),
+    ...(holder === null
+      ? await examinePorts(config)
+      : [ok(`an installation runs on ${config.dataDirectory} as process ${holder.pid}, so its ports are taken`)]),
+    ...(await examinePostgres(config)),
+    ...(await examineClickHouse(config)),
+  ];
+}
+
+const GIGABYTE = 1_000_000_000;
+/** The embedded databases take some hundred megabytes before the first request. */
+const FREE_BYTES_WANTED = 2 * GIGABYTE;
+
+function examineDirectory({ dataDirectory, spoolReserveBytes }: Config): readonly Finding[] {
+  const place = nearestExisting(dataDirectory);
+  try {
+    accessSync(place, constants.W_OK | constants.X_OK);
+    const { bavail, bsize } = statfsSync(place);
+    const free = bavail * bsize;
+    const text = `${(free / GIGABYTE).toFixed(1)} GB are free on the disk of ${dataDirectory} (DATA_DIR)`;
+    if (free < spoolReserveBytes) return [wrong(`${text}: below SPOOL_RESERVE_BYTES nothing is admitted`)];
+    return [free < FREE_BYTES_WANTED ? note(`${text}: that is little for its databases`) : ok(`${text}, writable`)];
+  } catch (error) {
+    return [wrong(`DATA_DIR ${dataDirectory} cannot be written by this user: ${(error as Error).message}`)];
+  }
+}
+
+function nearestExisting(path: string): string {
+  return existsSync(path) || dirname(path) === path ? path : nearestExisting(dirname(path));
+}
+
+/** Each client takes one file, and so does each call to a provider. */
+const FILES_OF_A_PROCESS = 200;
+
+function examineOpenFiles({ connectionsMax }: Config): readonly Finding[] {
+  const limit = openFilesMax();
+  if (limit === null) return [];
+  const wanted = 2 * connectionsMax + FILES_OF_A_PROCESS;
+  const text = `a process may open ${limit} files`;
+  if (limit >= wanted) return [ok(text)];
+  if (limit < 1_024) return [wrong(`${text}, which is too few to serve: raise it (ulimit -n, LimitNOFILE)`)];
+  return [note(`${text}; ${connectionsMax} clients at once can need ${wanted}: raise it (ulimit -n, LimitNOFILE)`)];
+}
+
+/** null: this system does not say. */
+function openFilesMax(): number | null {
+  try {
+    const line = /^Max open files\s+(\d+)\s+(\d+|unlimited)/m.exec(readFileSync('/proc/self/limits', 'utf8'));
+    return line === null ? null : Number(line[1]);
+  } catch {
+    return null;
+  }
+}
+
+async function examinePorts({ host, port, adminHost, adminPort, given }: Config): Promise<readonly Finding[]> {
+  const mayMove = !given.has('ADMIN_PORT');
+  return [
+    await examinePort('PORT', host, port),
+    ...(mayMove ? [] : [await examinePort('ADMIN_PORT', adminHost, adminPort)]),
+  ];
+}
+
+async function examinePort(setting: string, host: string, port: number): Promise<Finding> {
+  try {
+    const claim = await claimPort(host, port);
+    claim?.release();
+    return claim === null
+      ? wrong(`${setting}: port ${port} on ${host} is in use by another program: give another one, or stop it`)
+      : ok(`port ${port} on ${host} is free (${setting})`);
+  } catch (error) {
+    return wrong(`${setting}: nothing can listen on ${host} port ${port}: ${(error as Error).message}`);
+  }
+}
+
+async function examinePostgres({ databaseUrl }: Config): Promise<readonly Finding[]> {
+  if (databaseUrl === null) return [];
+  const log = createLog({ level: 'silent', process: 'command', destination: logToStderr() });
+  try {
+    const postgres = createPostgres({ url: databaseUrl, log, max: 1 });
+    try {
+      const { rows } = await postgres.query('SHOW server_version', []);
+      const version = String(Object.values(rows[0] ?? {})[0]);
+      return [
+        Number.parseInt(version, 10) >= POSTGRES_OLDEST
+          ? ok(`Postgres ${version} answers (DATABASE_URL)`)
+          : wrong(`DATABASE_URL: its Postgres is ${version}, and has to be ${POSTGRES_OLDEST} or newer`),
+      ];
+    } finally {
+      await postgres.close();
+    }
+  } catch (error) {
+    return [wrong(`DATABASE_URL: the database cannot be reached: ${messageOf(error)}`)];
+  }
+}
+
+const POSTGRES_OLDEST = 15;
+
+async function examineClickHouse({ clickhouseUrl }: Config): Promise<readonly Finding[]> {
+  if (clickhouseUrl === null) return [];
+  const { createClickHouse } = await import('../storage/clickhouse/clickhouse.ts');
+  try {
+    const client = await createClickHouse({ url: clickhouseUrl }, systemClock);
+    try {
+      const answer = await client.query({ query: 'SELECT version() AS version', format: 'JSONEachRow' });
+      const [row] = await answer.json<{ version: string }>();
+      return [ok(`ClickHouse ${row?.version} answers (CLICKHOUSE_URL)`)];
+    } finally {
+      await client.close();
+    }
+  } catch (error) {
+    return [wrong(`CLICKHOUSE_URL: ClickHouse cannot be asked: ${messageOf(error)}`)];
+  }
+}
+
+/** Where several addresses of a name were tried, the reason is in the first. */
+function messageOf(error: unknown): string {
+  const [first = error] = error instanceof AggregateError ? (error.errors as unknown[]) : [];
+  return first instanceof Error ? first.message || String((first as NodeJS.ErrnoException).code) : String(first);
+}

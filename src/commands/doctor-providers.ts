@@ -1,0 +1,167 @@
+// What `tollgate doctor` finds at the providers: whether each can be reached and takes its key, has the models that the
+// file says it has, and what its clock says of ours.
+
+import type { Config, Environment } from '../config.ts';
+import type { ConfigurationText } from '../domain/configuration-text/configuration-text.ts';
+import { nearestNames } from '../domain/list-prices/nearest-names.ts';
+import type { Provider } from '../domain/models/provider.ts';
+import { systemClock } from '../platform/clock.ts';
+import { listModels, type ModelList, type OfferedModel } from '../upstream/list-models.ts';
+import type { Providers } from '../upstream/providers.ts';
+import { proxyOf } from '../upstream/proxy-of.ts';
+import { verifyProvider } from '../upstream/verify-provider.ts';
+import { callableProvider, withProviders } from './call-providers.ts';
+import { type FileProvider, listOf, providersOf } from './configuration-text.ts';
+import { type Finding, note, ok, wrong } from './finding.ts';
+
+interface Deployment {
+  readonly model: string;
+  readonly provider: string;
+  readonly providerModel: string;
+  readonly isPriced: boolean;
+}
+
+interface Examined {
+  readonly findings: readonly Finding[];
+  /** What the provider's clock is ahead of ours; null: it does not say. */
+  readonly skewMs: number | null;
+}
+
+export async function examineProviders(
+  file: ConfigurationText,
+  config: Config,
+  environment: Environment,
+): Promise<readonly Finding[]> {
+  const deployments = deploymentsOf(file);
+  const providers = providersOf(file);
+  const examined = await withProviders(environment, (through) =>
+    Promise.all(
+      providers.map(async (provider): Promise<Examined> => {
+        const callable = callableProvider(provider.entry, environment);
+        // What is wrong with its entry is among the mistakes of the file.
+        if (!callable.ok)
+          return { findings: [note(`provider "${provider.id}" is not called: it ${callable.reason}`)], skewMs: null };
+        const own = deployments.filter((deployment) => deployment.provider === provider.id);
+        return examineProvider({ provider, callable: callable.provider, own, through, config });
+      }),
+    ),
+  );
+  return [
+    ...examined.flatMap(({ findings }) => findings),
+    ...examineClock(examined.flatMap(({ skewMs }) => (skewMs === null ? [] : [skewMs]))),
+    ...examinePrices(deployments, billedBy(file)),
+  ];
+}
+
+interface ProviderParams {
+  readonly provider: FileProvider;
+  readonly callable: Provider;
+  readonly own: readonly Deployment[];
+  readonly through: Providers;
+  readonly config: Config;
+}
+
+async function examineProvider({ provider, callable, own, through, config }: ProviderParams): Promise<Examined> {
+  const route = routeOf(callable, config);
+  const { result, reason } = await verifyProvider(callable, through);
+  const name = `provider "${provider.id}" (${callable.baseUrl}${route})`;
+  if (result === 'unreachable' || result === 'rejected')
+    return { findings: [wrong(`${name} ${reason}${adviceOf(result, route, provider)}`)], skewMs: null };
+  const sentMs = systemClock.nowMs();
+  const list = await listModels(callable, through);
+  const skewMs = list.clockMs === null ? null : list.clockMs - (sentMs + systemClock.nowMs()) / 2;
+  const key = result === 'good' ? ok(`${name} ${reason}`) : note(`${name} ${reason}`);
+  return { findings: [key, ...examineModels(provider, list, own)], skewMs };
+}
+
+function adviceOf(result: 'unreachable' | 'rejected', route: string, { entry }: FileProvider): string {
+  if (result === 'unreachable') return route === '' ? '' : ': is the proxy right (HTTPS_PROXY, NO_PROXY, proxy)?';
+  const key = (entry as { api_key?: unknown }).api_key;
+  const variable = typeof key === 'string' ? /^\$\{(\w+)\}$/.exec(key)?.[1] : undefined;
+  return variable === undefined ? ': see its api_key' : `: see ${variable} in the environment`;
+}
+
+/** Through which proxy it is called, without the proxy's password. */
+function routeOf({ baseUrl, requests }: Provider, { proxies }: Config): string {
+  const proxy = proxyOf(new URL(baseUrl).origin, requests?.proxy, proxies);
+  if (proxy === null) return '';
+  const { protocol, host } = new URL(proxy);
+  return `, through the proxy ${protocol}//${host}`;
+}
+
+/** Azure lists the models of a resource and not its deployments. */
+const LISTS_NO_DEPLOYMENTS = new Set(['azure', 'azure-classic', 'azure-anthropic']);
+
+function examineModels(
+  { id, preset }: FileProvider,
+  { models, reason }: ModelList,
+  own: readonly Deployment[],
+): Finding[] {
+  if (own.length === 0) return [note(`provider "${id}" serves no model of the file`)];
+  if (preset !== null && LISTS_NO_DEPLOYMENTS.has(preset)) return [];
+  if (models === null) return [note(`provider "${id}" ${reason}, so that nobody knows whether it has the models`)];
+  const missing = own.filter(({ providerModel }) => !isListed(providerModel, models));
+  if (missing.length === 0)
+    return [ok(`provider "${id}" lists ${own.length === 1 ? 'the model' : `all ${own.length} models`} of the file`)];
+  return missing.map(({ model, providerModel }) => {
+    const near = nearestNames(
+      providerModel,
+      models.map((one) => one.id),
+    );
+    const hint = near.length === 0 ? '' : `; names like it: ${near.join(', ')}`;
+    return wrong(`model "${model}": provider "${id}" does not list "${providerModel}" for this key${hint}`);
+  });
+}
+
+/** Some take a name without its date and list it with one, or the other way round. */
+function isListed(name: string, models: readonly OfferedModel[]): boolean {
+  const plain = withoutDate(name);
+  return models.some(({ id }) => id === name || withoutDate(id) === plain);
+}
+
+function withoutDate(name: string): string {
+  return name.replace(/-(?:latest|20\d{6}|20\d\d-\d\d-\d\d)$/, '').replace(/:latest$/, '');
+}
+
+/** Tokens of providers and signatures of webhooks are refused at about five minutes. */
+const SKEW_MS_MAX = 60_000;
+
+/** Where one provider agrees with us, the others are wrong. */
+function examineClock(skews: readonly number[]): Finding[] {
+  const [least] = skews.toSorted((one, other) => Math.abs(one) - Math.abs(other));
+  if (least === undefined) return [];
+  const seconds = Math.round(Math.abs(least) / 1_000);
+  if (Math.abs(least) <= SKEW_MS_MAX) return [ok('the clock of this machine agrees with the providers')];
+  return [
+    wrong(`the clock of this machine is ${seconds} seconds ${least > 0 ? 'behind' : 'ahead of'} that of the providers`),
+  ];
+}
+
+function deploymentsOf(file: ConfigurationText): readonly Deployment[] {
+  return listOf(file.values['models']).flatMap((model) =>
+    listOf(model['served_by']).map((deployment) => ({
+      model: String(model['id']),
+      provider: String(deployment['provider']),
+      providerModel: String(deployment['model']),
+      isPriced: deployment['price'] !== undefined || deployment['via'] !== undefined,
+    })),
+  );
+}
+
+function billedBy(file: ConfigurationText): readonly string[] {
+  return listOf(file.values['organizations'])
+    .filter((organization) => organization['billing'] === 'prepaid')
+    .map((organization) => String(organization['slug']));
+}
+
+function examinePrices(deployments: readonly Deployment[], billed: readonly string[]): Finding[] {
+  return deployments
+    .filter(({ isPriced }) => !isPriced)
+    .map(({ model, provider }) => {
+      const text = `model "${model}" has no price at provider "${provider}"`;
+      const [first] = billed;
+      return first === undefined
+        ? note(`${text}: only organizations that are not billed can use it there`)
+        : wrong(`${text}: requests of billed organizations ("${first}") are not served there`);
+    });
+}

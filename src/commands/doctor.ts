@@ -1,0 +1,83 @@
+// `tollgate doctor`: looks at what an installation needs, calls each provider once, and says in plain words what is
+// wrong.
+
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { type Config, ConfigFault, type Environment, readConfig } from '../config.ts';
+import { StartFault } from '../supervisor/start-fault.ts';
+import { type Command, type CommandContext, expectPositionals, parseArguments } from './command.ts';
+import { readConfigurationFile } from './configuration-file.ts';
+import { openConfigurationText, USUAL_FILE } from './configuration-text.ts';
+import { examineMachine } from './doctor-machine.ts';
+import { examineProviders } from './doctor-providers.ts';
+import type { Finding } from './finding.ts';
+
+export const doctorCommand: Command = {
+  usage: ['tollgate doctor [--config FILE]'],
+  summary:
+    'Calls each provider of the configuration file once with its key, which costs nothing, and looks at this ' +
+    'machine: ports, data directory, disk, open files, databases, clock. Says what is wrong. Exit code 0: nothing.',
+  run,
+};
+
+async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
+  const { values, positionals } = parseArguments(args, { config: { type: 'string' } });
+  expectPositionals(positionals, []);
+  let wrong = 0;
+  const show = (findings: readonly Finding[]): void => {
+    for (const { kind, text } of findings) {
+      if (kind === 'wrong') wrong += 1;
+      print(`${kind === 'wrong' ? 'WRONG' : kind.padEnd(5)}  ${text.replaceAll('\n', '\n       ')}`);
+    }
+  };
+  const config = readSettings(environment, show);
+  if (config !== null) {
+    show(await examineMachine(config));
+    const path = pathOf(values.config, config);
+    if (path === null) {
+      show([{ kind: 'note', text: `no configuration file: name one by --config ("tollgate init" writes one)` }]);
+    } else {
+      show(examineFile(path, environment));
+      const file = openOrShow(path);
+      if (file !== null) show(await examineProviders(file, config, environment));
+    }
+  }
+  print(wrong === 0 ? 'nothing is wrong' : `${wrong} ${wrong === 1 ? 'thing is' : 'things are'} wrong`);
+  return wrong === 0 ? 0 : 1;
+}
+
+function readSettings(environment: Environment, show: (findings: readonly Finding[]) => void): Config | null {
+  try {
+    return readConfig(environment);
+  } catch (error) {
+    if (!(error instanceof ConfigFault)) throw error;
+    show(error.lines.map((line): Finding => ({ kind: 'wrong', text: `setting ${line}` })));
+    return null;
+  }
+}
+
+function pathOf(named: string | undefined, config: Config): string | null {
+  if (named !== undefined) return resolve(named);
+  return config.configurationFile ?? (existsSync(USUAL_FILE) ? resolve(USUAL_FILE) : null);
+}
+
+/** What the file has in mistakes, variables that are not set included. */
+function examineFile(path: string, environment: Environment): Finding[] {
+  try {
+    readConfigurationFile(path, environment, 'later');
+    return [{ kind: 'ok', text: `${path} is a configuration` }];
+  } catch (error) {
+    if (!(error instanceof StartFault)) throw error;
+    return [{ kind: 'wrong', text: error.message }];
+  }
+}
+
+/** null: it cannot be read, which has been said already. */
+function openOrShow(path: string): ReturnType<typeof openConfigurationText> | null {
+  try {
+    return openConfigurationText(path);
+  } catch (error) {
+    if (error instanceof StartFault) return null;
+    throw error;
+  }
+}

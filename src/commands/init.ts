@@ -1,0 +1,240 @@
+// `tollgate init`: writes a configuration file that runs as it is, for the providers that somebody has.
+
+import { existsSync } from 'node:fs';
+import { relative, resolve } from 'node:path';
+import type { Environment } from '../config.ts';
+import { expandPreset } from '../domain/configuration/expand-preset.ts';
+import { slugSchema } from '../domain/configuration/name-schemas.ts';
+import type { PresetName } from '../domain/configuration/presets.ts';
+import type { ModelText, ProviderText } from '../domain/configuration-text/entry-text.ts';
+import { isForText, isKeyless, planModel } from '../domain/configuration-text/plan-model.ts';
+import { wholeFileText } from '../domain/configuration-text/whole-file.ts';
+import { systemClock } from '../platform/clock.ts';
+import { StartFault } from '../supervisor/start-fault.ts';
+import { listModels, type ModelList } from '../upstream/list-models.ts';
+import { callableProvider, withProviders } from './call-providers.ts';
+import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './command.ts';
+import { mistakesOf, USUAL_FILE, writeWhole } from './configuration-text.ts';
+import { askProviders, type ChosenProvider, checkModels, keyVariable, readProviderOption } from './init-choices.ts';
+import { VENDORS } from './models.ts';
+import { loadPriceList, PRICE_LIST_TEXT, type PriceList } from './price-list.ts';
+import { openPrompt, type Prompt } from './prompt.ts';
+import { USUAL_MODELS } from './usual-models.ts';
+
+export const initCommand: Command = {
+  usage: [
+    'tollgate init [--provider PRESET[,NAME=VALUE]]... [--model PRESET/NAME]... [--file FILE] ' +
+      '[--organization SLUG] [--offline] [--yes] [--force]',
+  ],
+  summary:
+    'Asks which providers you have and writes a configuration file (tollgate.yaml) that runs: models with prices and ' +
+    'limits, an organization with a key. With --provider nobody is asked, nor with --yes, which takes those whose ' +
+    'key the environment has. Providers are asked for the limits of their models, unless --offline. --force ' +
+    'overwrites the file.',
+  run: (args, context) => initialize(args, context, openPrompt),
+};
+
+const OPTIONS = {
+  provider: { type: 'string', multiple: true, default: [] as string[] },
+  model: { type: 'string', multiple: true, default: [] as string[] },
+  file: { type: 'string', default: USUAL_FILE },
+  organization: { type: 'string', default: 'main' },
+  offline: { type: 'boolean', default: false },
+  yes: { type: 'boolean', default: false },
+  force: { type: 'boolean', default: false },
+} as const;
+
+/** `open` gives the terminal to ask at; null: there is none. */
+export async function initialize(
+  args: readonly string[],
+  { environment, print }: CommandContext,
+  open: () => Prompt | null,
+): Promise<number> {
+  const { values, positionals } = parseArguments(args, OPTIONS);
+  expectPositionals(positionals, []);
+  const path = resolve(values.file);
+  if (existsSync(path) && !values.force)
+    throw new StartFault(`${path} exists already: --force overwrites it, "tollgate models add" adds to it`);
+  if (!slugSchema.safeParse(values.organization).success)
+    throw new UsageFault('--organization: must be lower-case letters, digits, hyphens or underscores');
+  const chosen = await choose(values, environment, open);
+  const list = await loadPriceList();
+  const providers = providersOf(chosen);
+  const offered = await askAll(providers, { environment, print, isOffline: values.offline });
+  const models = providers.flatMap((provider) => modelsOf(provider, { list, offered: offered.get(provider), print }));
+  if (models.length === 0) throw new StartFault('no model is left to write: name some by --model PRESET/NAME');
+  const text = wholeFileText({
+    intro: [
+      'Configuration of Tollgate, written by "tollgate init". docs/configuration.md explains every part of it.',
+      `Prices are those of ${PRICE_LIST_TEXT}; "tollgate prices diff" compares them with newer ones.`,
+    ],
+    providers: providers.map(({ text: provider }) => provider),
+    models: merged(models),
+    organization: values.organization,
+  });
+  const mistakes = mistakesOf(text);
+  if (mistakes.length > 0) throw new StartFault(['what was chosen makes no configuration:', ...mistakes].join('\n'));
+  writeWhole(path, text);
+  print(`written: ${path}, with ${models.length} model${models.length === 1 ? '' : 's'}`);
+  for (const line of nextSteps(providers, relative(process.cwd(), path) || path, environment)) print(line);
+  return 0;
+}
+
+async function choose(
+  { provider, model, yes }: { readonly provider: string[]; readonly model: string[]; readonly yes: boolean },
+  environment: Environment,
+  open: () => Prompt | null,
+): Promise<readonly ChosenProvider[]> {
+  if (provider.length > 0) {
+    const chosen = provider.map((one) => readProviderOption(one, model));
+    checkModels(
+      model,
+      chosen.map(({ preset }) => preset),
+    );
+    return chosen;
+  }
+  if (yes) return ofEnvironment(environment, model);
+  const prompt = open();
+  if (prompt === null)
+    throw new UsageFault('--provider is missing, and there is no terminal to ask at: --provider openai, for example');
+  try {
+    return await askProviders(prompt, environment);
+  } finally {
+    prompt.close();
+  }
+}
+
+/** Those whose key the environment has, and which need nothing else. */
+function ofEnvironment(environment: Environment, models: readonly string[]): readonly ChosenProvider[] {
+  const presets = (Object.keys(USUAL_MODELS) as PresetName[]).filter(
+    (preset) => (environment[keyVariable(preset) ?? ''] ?? '') !== '' && expandPreset(preset, {}).ok,
+  );
+  if (presets.length === 0)
+    throw new UsageFault(
+      '--yes: the environment has the key of no provider (OPENAI_API_KEY, ...): name one by --provider',
+    );
+  checkModels(models, presets);
+  return presets.map((preset) => readProviderOption(preset, models));
+}
+
+interface InitProvider extends ChosenProvider {
+  readonly text: ProviderText;
+}
+
+/** Two of one preset have ids of their own. */
+function providersOf(chosen: readonly ChosenProvider[]): readonly InitProvider[] {
+  return chosen.map((provider, at) => {
+    const { preset, with: values } = provider;
+    const before = chosen.slice(0, at).filter((other) => other.preset === preset).length;
+    const variable = keyVariable(preset);
+    const fields = {
+      preset,
+      ...(Object.keys(values).length === 0 ? {} : { with: values }),
+      ...(variable === null ? {} : { api_key: `\${${variable}}` }),
+    };
+    return { ...provider, text: { id: before === 0 ? preset : `${preset}-${before + 1}`, fields } };
+  });
+}
+
+interface Asking {
+  readonly environment: Environment;
+  readonly print: (text: string) => void;
+  readonly isOffline: boolean;
+}
+
+/** What each provider says of its models, as far as its key is there. */
+async function askAll(
+  providers: readonly InitProvider[],
+  { environment, print, isOffline }: Asking,
+): Promise<ReadonlyMap<InitProvider, ModelList>> {
+  if (isOffline) return new Map();
+  return withProviders(environment, async (through) => {
+    const answers = await Promise.all(
+      providers.map(async (provider) => {
+        const { id, fields } = provider.text;
+        const callable = callableProvider({ id, ...fields }, environment);
+        if (!callable.ok) return [];
+        const answer = await listModels(callable.provider, through);
+        if (answer.models === null) print(`warning: ${id} ${answer.reason}`);
+        return [[provider, answer] as const];
+      }),
+    );
+    return new Map(answers.flat());
+  });
+}
+
+/** Of a server of one's own so many models are taken where none is named. */
+const OWN_MODELS_MAX = 5;
+
+function modelsOf(
+  { preset, models: named, text: { id: provider } }: InitProvider,
+  {
+    list,
+    offered,
+    print,
+  }: { readonly list: PriceList; readonly offered: ModelList | undefined; readonly print: (text: string) => void },
+): readonly ModelText[] {
+  const ids = offered?.models?.map(({ id }) => id) ?? null;
+  const names = named ?? ids?.slice(0, OWN_MODELS_MAX) ?? [];
+  if (names.length === 0)
+    throw new StartFault(
+      `${preset}: its models have names of your own, and it cannot be asked for them: name them by ` +
+        `--model ${preset}/NAME`,
+    );
+  const ofProvider = list.provider({ preset, baseUrl: null });
+  return names.flatMap((name) => {
+    const listed = ofProvider?.find(name) ?? null;
+    if (ids !== null && !ids.includes(name)) print(`warning: ${provider} does not list ${name} for this key`);
+    if (listed === null && ofProvider !== null && ids?.includes(name) !== true) {
+      const near = ofProvider.nearest(name);
+      print(
+        `warning: ${name} is on no list of prices${near.length === 0 ? '' : `; names like it: ${near.join(', ')}`}`,
+      );
+    }
+    if (!isForText(name)) {
+      print(`warning: ${name} is left out, since it is no model for text`);
+      return [];
+    }
+    const found = offered?.models?.find((model) => model.id === name);
+    const limits = { contextLength: found?.contextLength ?? null, maxOutputTokens: found?.maxOutputTokens ?? null };
+    const vendor = VENDORS[preset] ?? preset;
+    // OpenRouter's names have their vendor in front already.
+    const id = preset === 'openrouter' ? name : `${vendor}/${name}`;
+    const plan = planModel({
+      id,
+      provider: { id: provider, preset },
+      providerModel: name,
+      listed,
+      limits,
+      source: PRICE_LIST_TEXT,
+      nowMs: systemClock.nowMs(),
+    });
+    return [plan.model];
+  });
+}
+
+/** A model of two providers is one, with both. */
+function merged(models: readonly ModelText[]): readonly ModelText[] {
+  const byId = new Map<string, ModelText>();
+  for (const model of models) {
+    const present = byId.get(model.id);
+    byId.set(
+      model.id,
+      present === undefined ? model : { ...present, deployments: [...present.deployments, ...model.deployments] },
+    );
+  }
+  return [...byId.values()];
+}
+
+function nextSteps(providers: readonly InitProvider[], file: string, environment: Environment): readonly string[] {
+  const variables = new Set(providers.flatMap(({ preset }) => keyVariable(preset) ?? []));
+  const missing = [...variables].filter((name) => (environment[name] ?? '') === '');
+  const exports = missing.map((name) => `  export ${name}=...`);
+  const hasOwn = providers.some(({ preset }) => isKeyless(preset));
+  return [
+    'next:',
+    ...exports,
+    `  tollgate doctor --config ${file}    # calls each provider once${hasOwn ? ', your own servers too' : ''}`,
+    `  tollgate start --config ${file}`,
+  ];
+}

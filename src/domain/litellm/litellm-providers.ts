@@ -1,0 +1,246 @@
+// Which provider a deployment of LiteLLM's file is at, in the words of our file.
+
+import { expandPreset } from '../configuration/expand-preset.ts';
+import { PRESETS, type Preset, type PresetName } from '../configuration/presets.ts';
+import { type Field, isReference, textOf, withReference } from './litellm-file.ts';
+
+export interface ImportedProvider {
+  /** What its id is made from. */
+  readonly name: string;
+  readonly preset: PresetName | null;
+  readonly baseUrl: string | null;
+  /** Whose prices are listed for it; null: it is found by its address. */
+  readonly pricedAs: PresetName | null;
+  /** In the words of the file, without `id`. */
+  readonly fields: Readonly<Record<string, unknown>>;
+  readonly providerModel: string;
+  /** The names of the parameters that are in it. */
+  readonly taken: readonly string[];
+  /** What the reader has to know. */
+  readonly notes: readonly string[];
+}
+
+export type FoundProvider = ImportedProvider | { readonly why: string };
+
+const PREFIXES: Readonly<Record<string, PresetName>> = {
+  openai: 'openai',
+  anthropic: 'anthropic',
+  azure: 'azure',
+  gemini: 'gemini',
+  bedrock: 'bedrock',
+  openrouter: 'openrouter',
+  mistral: 'mistral',
+  groq: 'groq',
+  xai: 'xai',
+  deepseek: 'deepseek',
+  together_ai: 'together',
+  fireworks_ai: 'fireworks',
+  cerebras: 'cerebras',
+  cohere: 'cohere',
+  cohere_chat: 'cohere',
+  perplexity: 'perplexity',
+  ollama: 'ollama',
+  ollama_chat: 'ollama',
+  lm_studio: 'lmstudio',
+  hosted_vllm: 'vllm',
+  vllm: 'vllm',
+};
+/** LiteLLM knows these models without a prefix. */
+const BARE: readonly (readonly [RegExp, string])[] = [
+  [/^(gpt-|chatgpt-|o\d|text-embedding-|dall-e|ft:)/, 'openai'],
+  [/^claude-/, 'anthropic'],
+  [/^command-/, 'cohere_chat'],
+];
+/** What is no API of ours at whatever address. */
+const ELSEWHERE =
+  /^(vertex_ai|sagemaker|text-completion-|auto_router|huggingface|replicate|watsonx|azure_ai|databricks)/;
+
+export function findProvider(params: Field, keys: KeyVariables): FoundProvider {
+  const whole = textOf(params, 'model');
+  if (whole === null) return { why: 'it names no model' };
+  const named = textOf(params, 'custom_llm_provider');
+  const slash = whole.indexOf('/');
+  const bare = BARE.find(([pattern]) => pattern.test(whole))?.[1];
+  const hasPrefix = slash > 0 && (named === null || whole.startsWith(`${named}/`));
+  const prefix = named ?? (hasPrefix ? whole.slice(0, slash) : (bare ?? ''));
+  const model = hasPrefix ? whole.slice(slash + 1) : whole;
+  if (whole.includes('*')) return { why: 'wildcards: each model has an entry of its own ("tollgate models add")' };
+  if (model === '') return { why: 'it names no model' };
+  const elsewhere = ELSEWHERE.exec(prefix)?.[0];
+  if (elsewhere !== undefined) return { why: whyNot(elsewhere) };
+  const preset = PREFIXES[prefix] ?? null;
+  const base = textOf(params, 'api_base') ?? textOf(params, 'base_url');
+  if (preset === 'azure') return azure({ params, keys }, model, base);
+  if (preset === 'bedrock') return bedrock({ params, keys }, model);
+  if (base !== null && (preset === null || preset === 'openai'))
+    return writtenOut({ params, keys }, { prefix, model, base });
+  if (preset === null)
+    return {
+      why: prefix === '' ? 'its model has no provider in front' : `"${prefix}" is no known provider: give its api_base`,
+    };
+  return ofPreset({ params, keys }, { name: preset, model, base });
+}
+
+function whyNot(prefix: string): string {
+  if (prefix === 'vertex_ai') return 'write its provider by hand, as docs/providers.md says';
+  if (prefix === 'auto_router') return 'a routing policy chooses among models: docs/routing.md';
+  return `the API of ${prefix.replace(/-$/, '')} is none that is relayed`;
+}
+
+interface Entry {
+  readonly params: Field;
+  readonly keys: KeyVariables;
+}
+
+function ofPreset(
+  entry: Entry,
+  { name, model, base }: { readonly name: PresetName; readonly model: string; readonly base: string | null },
+): ImportedProvider {
+  const preset: Preset = PRESETS[name];
+  const isKeyless = preset.provider['auth'] === 'none';
+  const key = isKeyless ? { fields: {}, notes: [] } : keyOf(entry, preset.keyVariable ?? 'API_KEY', 'needed');
+  return {
+    name,
+    preset: name,
+    pricedAs: name,
+    baseUrl: base === null ? null : withReference(base),
+    fields: {
+      preset: name,
+      ...(base === null ? {} : { base_url: withReference(trimmed(base)) }),
+      ...key.fields,
+    },
+    providerModel: model,
+    taken: ['model', 'custom_llm_provider', 'api_base', 'base_url', 'api_key', 'api_version'],
+    notes: key.notes,
+  };
+}
+
+/** The variables that keys go into which stand in the file: each has its own. */
+export class KeyVariables {
+  private readonly variables = new Map<string, string>();
+
+  variableOf(usual: string, key: string): string {
+    const known = `${usual}=${key}`;
+    const present = this.variables.get(known);
+    if (present !== undefined) return present;
+    const others = [...this.variables.keys()].filter((other) => other.startsWith(`${usual}=`)).length;
+    const variable = others === 0 ? usual : `${usual}_${others + 1}`;
+    this.variables.set(known, variable);
+    return variable;
+  }
+}
+
+/** Any address that speaks chat completions. */
+function writtenOut(
+  entry: Entry,
+  { prefix, model, base }: { readonly prefix: string; readonly model: string; readonly base: string },
+): ImportedProvider {
+  const host = URL.canParse(base) ? new URL(base).hostname : '';
+  const name = prefix === 'openai' || prefix === '' ? nameOfHost(host) : prefix;
+  const key = keyOf(entry, `${variablePart(name)}_API_KEY`, 'optional');
+  const address = withReference(trimmed(base));
+  return {
+    name,
+    preset: null,
+    pricedAs: null,
+    baseUrl: address,
+    fields: { base_url: address, ...key.fields },
+    providerModel: model,
+    taken: ['model', 'custom_llm_provider', 'api_base', 'base_url', 'api_key'],
+    notes: key.notes,
+  };
+}
+
+const AZURE_RESOURCE = /^https:\/\/([a-z0-9-]+)\.openai\.azure\.com\/?$/i;
+/** Versions of the API without dates need no deployment in the path. */
+const DATED = /^\d{4}-\d{2}-\d{2}/;
+
+function azure(entry: Entry, model: string, base: string | null): FoundProvider {
+  if (base === null) return { why: 'its api_base is missing' };
+  const version = textOf(entry.params, 'api_version');
+  const isClassic = version === null ? isReference(base) : DATED.test(version) || isReference(version);
+  const name = isClassic ? 'azure-classic' : 'azure';
+  const key = keyOf(entry, 'AZURE_API_KEY', 'needed');
+  const resource = AZURE_RESOURCE.exec(base)?.[1]?.toLowerCase();
+  const versionText = version === null ? null : withReference(version);
+  const common = {
+    name: resource === undefined ? 'azure' : `azure-${resource}`,
+    providerModel: model,
+    pricedAs: name,
+    taken: ['model', 'custom_llm_provider', 'api_base', 'base_url', 'api_version', 'api_key'],
+    notes: key.notes,
+  } as const;
+  if (resource !== undefined) {
+    const values = { resource, ...(isClassic && versionText !== null ? { api_version: versionText } : {}) };
+    return { ...common, preset: name, baseUrl: null, fields: { preset: name, with: values, ...key.fields } };
+  }
+  // Its address is not that of a resource, so the preset is written out around it.
+  const expanded = expandPreset(name, { resource: 'x' });
+  const { base_url: usual, query, ...fields } = (expanded.ok ? expanded.provider : {}) as Record<string, unknown>;
+  const path = new URL(String(usual)).pathname.replace(/^\/$/, '');
+  const ownQuery = query !== undefined && versionText !== null ? { 'api-version': versionText } : query;
+  return {
+    ...common,
+    preset: null,
+    baseUrl: withReference(base),
+    fields: {
+      base_url: withReference(trimmed(base)) + path,
+      ...fields,
+      ...(ownQuery === undefined ? {} : { query: ownQuery }),
+      ...key.fields,
+    },
+    notes: key.notes,
+  };
+}
+
+const BEDROCK_ROUTE = /^(?:converse|converse_like|invoke|openai)\//;
+const REGION = /^([a-z]{2}(?:-[a-z]+)+-\d)\//;
+
+function bedrock(entry: Entry, model: string): FoundProvider {
+  const plain = model.replace(BEDROCK_ROUTE, '');
+  const [, inPath] = REGION.exec(plain) ?? [];
+  const region = inPath ?? withReference(textOf(entry.params, 'aws_region_name') ?? 'os.environ/AWS_REGION_NAME');
+  const key = keyOf(entry, 'AWS_BEARER_TOKEN_BEDROCK', 'needed');
+  return {
+    name: inPath === undefined ? 'bedrock' : `bedrock-${inPath}`,
+    preset: 'bedrock',
+    pricedAs: 'bedrock',
+    baseUrl: null,
+    fields: { preset: 'bedrock', with: { region }, ...key.fields },
+    providerModel: plain.replace(REGION, ''),
+    taken: ['model', 'custom_llm_provider', 'api_key', 'aws_region_name'],
+    notes: key.notes,
+  };
+}
+
+/** A secret that stands in the file is not copied into another one. */
+function keyOf(
+  { params, keys }: Entry,
+  usual: string,
+  key: 'needed' | 'optional',
+): { readonly fields: Readonly<Record<string, string>>; readonly notes: readonly string[] } {
+  const written = textOf(params, 'api_key');
+  if (written !== null && isReference(written)) return { fields: { api_key: withReference(written) }, notes: [] };
+  if (written !== null) {
+    const variable = keys.variableOf(usual, written);
+    return { fields: { api_key: `\${${variable}}` }, notes: [`its key stands in the file: put it into ${variable}`] };
+  }
+  return key === 'needed'
+    ? { fields: { api_key: `\${${usual}}` }, notes: [] }
+    : { fields: { auth: 'none' }, notes: [] };
+}
+
+function trimmed(address: string): string {
+  return address.replace(/\/+$/, '');
+}
+
+/** llm.acme.test is "acme", an address is "local". */
+function nameOfHost(host: string): string {
+  if (host === '' || /^[\d.:[\]]+$/.test(host) || host === 'localhost') return 'local';
+  return host.split('.').at(-2) ?? host;
+}
+
+function variablePart(name: string): string {
+  const part = name.toUpperCase().replaceAll(/[^A-Z0-9]+/g, '_');
+  return /^[A-Z_]/.test(part) ? part : `P_${part}`;
+}

@@ -1,0 +1,360 @@
+// `tollgate import litellm`: each row of the mapping on files of the shapes that LiteLLM's own examples have. With
+// LITELLM_CONFIGS a whole directory of real ones is imported too.
+
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { mistakesOf } from '../../src/commands/configuration-text.ts';
+import { importCommand } from '../../src/commands/import.ts';
+import { ConfigurationText } from '../../src/domain/configuration-text/configuration-text.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+
+const DIRECTORY = process.env['LITELLM_CONFIGS'];
+
+interface Result {
+  readonly code: number;
+  readonly printed: string;
+  readonly text: string;
+  readonly providers: readonly Readonly<Record<string, unknown>>[];
+  readonly models: readonly Readonly<Record<string, unknown>>[];
+}
+
+async function importText(context: TestContext, litellm: string, ...options: readonly string[]): Promise<Result> {
+  const directory = temporaryDirectory(context);
+  const [config, out] = [join(directory, 'config.yaml'), join(directory, 'tollgate.yaml')];
+  writeFileSync(config, litellm);
+  const lines: string[] = [];
+  const print = (text: string): void => void lines.push(text);
+  const code = await importCommand.run(['litellm', config, '--out', out, ...options], { environment: {}, print });
+  const text = readFileSync(out, 'utf8');
+  assert.deepEqual(mistakesOf(text), [], text);
+  const opened = ConfigurationText.open(text, 'tollgate.yaml');
+  assert.ok(opened.ok);
+  const { providers = [], models = [] } = opened.file.values as { providers?: []; models?: [] };
+  return { code, printed: lines.join('\n'), text, providers, models };
+}
+
+/** A file with one entry, whose parameters are given as lines. */
+function entry(name: string, params: readonly string[], info: readonly string[] = []): string {
+  return [
+    'model_list:',
+    `  - model_name: ${name}`,
+    '    litellm_params:',
+    ...params.map((line) => `      ${line}`),
+    ...(info.length === 0 ? [] : ['    model_info:', ...info.map((line) => `      ${line}`)]),
+    '',
+  ].join('\n');
+}
+
+const PROVIDERS: Readonly<Record<string, readonly [params: readonly string[], provider: object, model: string]>> = {
+  'a prefix with a preset': [
+    ['model: groq/llama-x', 'api_key: os.environ/GK'],
+    { id: 'groq', preset: 'groq', api_key: '${GK}' },
+    'llama-x',
+  ],
+  'a name that LiteLLM knows without a prefix': [
+    ['model: gpt-5'],
+    { id: 'openai', preset: 'openai', api_key: '${OPENAI_API_KEY}' },
+    'gpt-5',
+  ],
+  'another name of a preset': [
+    ['model: together_ai/meta/llama'],
+    { id: 'together', preset: 'together', api_key: '${TOGETHER_API_KEY}' },
+    'meta/llama',
+  ],
+  'a provider beside the model': [
+    ['model: some/model', 'custom_llm_provider: fireworks_ai'],
+    { id: 'fireworks', preset: 'fireworks', api_key: '${FIREWORKS_API_KEY}' },
+    'some/model',
+  ],
+  'an address that speaks what OpenAI speaks': [
+    ['model: openai/m', 'api_base: https://llm.acme.test/v1/', 'api_key: os.environ/K'],
+    { id: 'acme', base_url: 'https://llm.acme.test/v1', api_key: '${K}' },
+    'm',
+  ],
+  'an address in the environment, and no key': [
+    ['model: openai/m', 'api_base: os.environ/BASE'],
+    { id: 'local', base_url: '${BASE}', auth: 'none' },
+    'm',
+  ],
+  'a provider that is not known, with its address': [
+    ['model: siliconflow/org/m', 'api_base: https://api.siliconflow.test/v1', 'api_key: os.environ/K'],
+    { id: 'siliconflow', base_url: 'https://api.siliconflow.test/v1', api_key: '${K}' },
+    'org/m',
+  ],
+  'Azure with a dated version': [
+    [
+      'model: azure/d',
+      'api_base: https://Acme-1.openai.azure.com/',
+      'api_version: "2024-06-01"',
+      'api_key: os.environ/K',
+    ],
+    {
+      id: 'azure-acme-1',
+      preset: 'azure-classic',
+      with: { resource: 'acme-1', api_version: '2024-06-01' },
+      api_key: '${K}',
+    },
+    'd',
+  ],
+  'Azure without a version': [
+    ['model: azure/d', 'api_base: https://acme.openai.azure.com', 'api_key: os.environ/K'],
+    { id: 'azure-acme', preset: 'azure', with: { resource: 'acme' }, api_key: '${K}' },
+    'd',
+  ],
+  'Azure at an address in the environment': [
+    ['model: azure/d', 'api_base: os.environ/AZURE_API_BASE', 'api_version: os.environ/V', 'api_key: os.environ/K'],
+    {
+      id: 'azure',
+      base_url: '${AZURE_API_BASE}',
+      auth: { header: 'api-key' },
+      apis: {
+        chat_completions: { path: '/openai/deployments/{model}/{path}' },
+        images: { path: '/openai/deployments/{model}/{path}' },
+        embeddings: { path: '/openai/deployments/{model}/{path}' },
+      },
+      verify: { path: '/openai/models' },
+      query: { 'api-version': '${V}' },
+      api_key: '${K}',
+    },
+    'd',
+  ],
+  'Bedrock with its region beside it': [
+    ['model: bedrock/converse/anthropic.claude-x', 'aws_region_name: eu-west-1'],
+    { id: 'bedrock', preset: 'bedrock', with: { region: 'eu-west-1' }, api_key: '${AWS_BEARER_TOKEN_BEDROCK}' },
+    'anthropic.claude-x',
+  ],
+  'Bedrock with its region in the name': [
+    ['model: bedrock/us-east-1/openai.gpt-oss'],
+    {
+      id: 'bedrock-us-east-1',
+      preset: 'bedrock',
+      with: { region: 'us-east-1' },
+      api_key: '${AWS_BEARER_TOKEN_BEDROCK}',
+    },
+    'openai.gpt-oss',
+  ],
+  'a server of one’s own': [
+    ['model: ollama_chat/llama3', 'api_base: http://gpu:11434'],
+    { id: 'ollama', preset: 'ollama', base_url: 'http://gpu:11434' },
+    'llama3',
+  ],
+  'a timeout and headers': [
+    ['model: mistral/m', 'timeout: 2.5', 'extra_headers: { X-Team: a, x-trace: os.environ/T, Authorization: no }'],
+    {
+      id: 'mistral',
+      preset: 'mistral',
+      api_key: '${MISTRAL_API_KEY}',
+      headers: { 'x-team': 'a', 'x-trace': '${T}' },
+      timeouts: { total_ms: 2500 },
+    },
+    'm',
+  ],
+};
+
+describe('a deployment of LiteLLM’s becomes a provider and a model', () => {
+  for (const [name, [params, provider, model]] of Object.entries(PROVIDERS))
+    test(name, async (context) => {
+      const { providers, models } = await importText(context, entry('public', params));
+      assert.deepEqual(providers, [provider]);
+      assert.deepEqual(
+        models.map(({ id, served_by: servedBy }) => [id, (servedBy as { model: string }[])[0]?.model]),
+        [['public', model]],
+      );
+    });
+
+  test('a credential by its name is one provider for all that name it', async (context) => {
+    const { providers, models } = await importText(
+      context,
+      [
+        'model_list:',
+        ...['a', 'b'].flatMap((name) => [
+          `  - model_name: ${name}`,
+          `    litellm_params: { model: openai/${name}, litellm_credential_name: My Cred }`,
+        ]),
+        'credential_list:',
+        '  - credential_name: My Cred',
+        '    credential_values: { api_key: os.environ/K, api_base: "https://llm.acme.test" }',
+      ].join('\n'),
+    );
+    assert.deepEqual(providers, [{ id: 'my-cred', base_url: 'https://llm.acme.test', api_key: '${K}' }]);
+    assert.equal(models.length, 2);
+  });
+
+  test('costs are taken over to the digit, and go before the listed ones', async (context) => {
+    const costs = [
+      'model: openai/gpt-5',
+      'input_cost_per_token: 0.00000125',
+      'output_cost_per_token: 1e-05',
+      'cache_read_input_token_cost: 1.25e-7',
+      'input_cost_per_token_above_200k_tokens: 0.0000025',
+      'input_cost_per_token_priority: 2.5e-06',
+      'output_cost_per_token_flex: 0.000005',
+      'input_cost_per_audio_token: 0.0000001234567',
+      'input_cost_per_request: 0.0025',
+      'input_cost_per_second: 0.1',
+    ];
+    const { models, printed, text } = await importText(context, entry('m', costs));
+    const [{ price }] = models[0]?.['served_by'] as [{ price: Record<string, unknown> }];
+    const { calls: _, ...rest } = price;
+    assert.deepEqual(rest, {
+      input: '1.25',
+      cached_input: '0.125',
+      output: '10',
+      input_audio: '0.123457',
+      request: '0.0025',
+      tiers: [{ from_input: 200_001, input: '2.5' }],
+      service_tiers: { priority: { input: '2.5' }, flex: { output: '5' } },
+    });
+    assert.match(text, /# Prices: config\.yaml, and genai-prices /);
+    assert.match(printed, /config\.yaml:11: .* input_cost_per_audio_token: rounded up to 0\.123457 per million tokens/);
+    assert.match(printed, /config\.yaml:13: .* input_cost_per_second: /);
+  });
+
+  test('the price of a deployment is that of its base_model; limits and kinds are taken over', async (context) => {
+    const azure = ['model: azure/my-name', 'api_base: https://acme.openai.azure.com', 'api_key: os.environ/K'];
+    const chat = await importText(
+      context,
+      entry('m', azure, ['base_model: azure/gpt-5', 'max_input_tokens: 1000', 'max_output_tokens: 100']),
+    );
+    const [model] = chat.models;
+    assert.deepEqual([model?.['context_length'], model?.['max_output_tokens']], [1000, 100]);
+    assert.match(JSON.stringify(model), /"price":\{"input":"1\.25"/);
+    const vectors = await importText(
+      context,
+      entry('v', azure, ['mode: embedding', 'base_model: text-embedding-3-small']),
+    );
+    assert.equal(vectors.models[0]?.['kind'], 'embedding');
+    assert.deepEqual((vectors.models[0]?.['served_by'] as { apis: string[] }[])[0]?.apis, ['embeddings']);
+  });
+
+  test('several deployments of one name are one model, in their order; one twice is said; aliases follow', async (context) => {
+    const { models, providers, printed } = await importText(
+      context,
+      `model_list:
+  - { model_name: m, litellm_params: { model: gpt-5, api_key: sk-first, order: 2 } }
+  - { model_name: m, litellm_params: { model: gpt-5, api_key: sk-second, order: 1 } }
+  - { model_name: m, litellm_params: { model: gpt-5, api_key: sk-first, order: 3 } }
+router_settings:
+  model_group_alias: { "other": "m", hidden: { model: m, hidden: true }, wrong: nobody, m: m }
+`,
+    );
+    assert.deepEqual(
+      providers.map(({ api_key: key }) => key),
+      ['${OPENAI_API_KEY}', '${OPENAI_API_KEY_2}'],
+    );
+    assert.deepEqual(models[0]?.['aliases'], ['other', 'hidden']);
+    assert.deepEqual(
+      (models[0]?.['served_by'] as { provider: string }[]).map(({ provider }) => provider),
+      ['openai-2', 'openai'],
+    );
+    assert.match(printed, /config\.yaml:4: model_list\[2\] m: is the same deployment once more/);
+    assert.match(printed, /model_group_alias wrong: there is no imported model "nobody"/);
+    assert.match(printed, /model_group_alias m: a model has this name/);
+    assert.ok(!JSON.stringify({ models, providers, printed }).includes('sk-'));
+  });
+});
+
+const NOT_TAKEN = `model_list:
+  - model_name: "*"
+    litellm_params: { model: "openai/*" }
+  - model_name: picture
+    litellm_params: { model: dall-e-3 }
+  - model_name: vertex
+    litellm_params: { model: vertex_ai/gemini-x, vertex_project: p }
+  - model_name: nobody
+    litellm_params: { model: unknown/x }
+  - model_name: bare
+    litellm_params: { model: something }
+  - litellm_params: { model: gpt-5 }
+  - model_name: "two words"
+    litellm_params: { model: gpt-5 }
+  - model_name: voice
+    litellm_params: { model: gpt-5 }
+    model_info: { mode: realtime }
+  - model_name: kept
+    litellm_params: { model: claude-x, rpm: 5, weight: 2, temperature: 0, mock_response: hi }
+litellm_settings: { drop_params: true, callbacks: [otel], fallbacks: [{ a: [b] }], new_thing: 1 }
+general_settings: { master_key: sk-1234, database_url: "postgresql://u:secret@h/d" }
+guardrails: [{ guardrail_name: g }]
+environment_variables: { REDIS_PASSWORD: hidden }
+`;
+
+test('what is not taken over is listed line by line, with the reason and without secrets', async (context) => {
+  const { printed, models, text } = await importText(context, NOT_TAKEN);
+  assert.deepEqual(
+    models.map(({ id }) => id),
+    ['kept'],
+  );
+  for (const [line, expected] of [
+    [2, /\*: wildcards/],
+    [4, /picture: is no model for text/],
+    [6, /vertex: /],
+    [8, /nobody: "unknown" is no known provider/],
+    [10, /bare: its model has no provider in front/],
+    [12, /it has no model_name/],
+    [13, /two words: its name is none/],
+    [15, /voice: models of mode realtime are not served/],
+    [18, /kept: is served on \/v1\/messages alone/],
+    [19, /kept rpm: limits are of/],
+    [19, /kept weight: /],
+    [19, /kept temperature: /],
+    [19, /kept mock_response: there are no mocked replies/],
+    [20, /litellm_settings\.drop_params: /],
+    [20, /litellm_settings\.callbacks: /],
+    [20, /litellm_settings\.fallbacks: /],
+    [20, /litellm_settings\.new_thing: there is nothing like it/],
+    [21, /general_settings\.master_key: ADMIN_TOKEN/],
+    [21, /general_settings\.database_url: DATABASE_URL/],
+    [22, /guardrails: /],
+    [23, /environment_variables: /],
+  ] as const)
+    assert.ok(
+      printed.split('\n').some((found) => found.startsWith(`config.yaml:${line}: `) && expected.test(found)),
+      `line ${line} ${expected}\n${printed}`,
+    );
+  for (const secret of ['sk-1234', 'secret', 'hidden']) assert.ok(!(printed + text).includes(secret));
+});
+
+describe('what cannot be imported', () => {
+  for (const [name, text, expected] of [
+    ['an empty file', '', /must be a mapping with a model_list/],
+    ['YAML that is broken', 'model_list: [', /config\.yaml:1: /],
+    ['a list', '- a', /must be a mapping/],
+    ['our own file', 'providers: []', /has no model_list/],
+  ] as const)
+    test(name, async (context) => {
+      await assert.rejects(importText(context, text), expected);
+    });
+
+  test('a file that is there is not overwritten unless it is said', async (context) => {
+    const path = join(temporaryDirectory(context), 'config.yaml');
+    writeFileSync(path, entry('m', ['model: gpt-5']));
+    const run = (...args: string[]) =>
+      importCommand.run(['litellm', path, ...args], { environment: {}, print: () => undefined });
+    await assert.rejects(run('--out', path), /exists already: --force overwrites it/);
+    assert.equal(await run('--out', path, '--force'), 0);
+    await assert.rejects(importCommand.run(['portkey', path], { environment: {}, print: () => undefined }), /portkey/);
+  });
+
+  test('without --out the file is printed, with what is not taken over as comments', async (context) => {
+    const path = join(temporaryDirectory(context), 'config.yaml');
+    writeFileSync(path, NOT_TAKEN);
+    const lines: string[] = [];
+    await importCommand.run(['litellm', path], { environment: {}, print: (text) => void lines.push(text) });
+    assert.deepEqual(mistakesOf(lines.join('\n')), []);
+    assert.match(lines.join('\n'), /\n# Not taken over:\n# config\.yaml:2: /);
+  });
+});
+
+test('a directory of real files (LITELLM_CONFIGS)', {
+  skip: DIRECTORY === undefined ? 'LITELLM_CONFIGS names no directory of LiteLLM files' : false,
+}, async (context) => {
+  const files = readdirSync(DIRECTORY as string).filter((name) => /\.ya?ml$/.test(name));
+  assert.ok(files.length > 0 && existsSync(DIRECTORY as string));
+  for (const name of files) {
+    const { models, printed } = await importText(context, readFileSync(join(DIRECTORY as string, name), 'utf8'));
+    context.diagnostic(`${name}: ${models.length} models, ${printed.split('\n').length - 2} lines not taken over`);
+  }
+});

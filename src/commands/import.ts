@@ -47,7 +47,7 @@ async function run(args: readonly string[], { print }: CommandContext): Promise<
   writeWhole(out, text);
   for (const line of lines) print(line);
   print(
-    `${models} model${models === 1 ? '' : 's'} written to ${out}; ${lines.length} lines above say what is not taken over`,
+    `${models} model${models === 1 ? '' : 's'} written to ${out}; not taken over: ${lines.length} lines, listed above`,
   );
   print(`next: tollgate doctor --config ${out}`);
   return 0;

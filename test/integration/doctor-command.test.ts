@@ -199,7 +199,7 @@ describe('tollgate doctor', () => {
     assert.match(wrong.join('\n'), /^WRONG {2}setting PORT: .*\nWRONG {2}setting BRAND: /);
   });
 
-  test('the machine: a port that is taken, a directory that cannot be, databases that do not answer', async (context) => {
+  test('the machine: ports that are taken, a directory that cannot be, databases that are away', async (context) => {
     script = listing(['gpt-one']);
     const server = createServer().listen(0, '127.0.0.1');
     await new Promise((resolve) => server.once('listening', resolve));

@@ -20,6 +20,17 @@ interface Result {
   readonly models: readonly Readonly<Record<string, unknown>>[];
 }
 
+interface Served {
+  readonly provider: string;
+  readonly model: string;
+  readonly apis: readonly string[];
+  readonly price: Readonly<Record<string, unknown>>;
+}
+
+function servedBy(model: Readonly<Record<string, unknown>> | undefined): readonly Served[] {
+  return (model?.['served_by'] ?? []) as readonly Served[];
+}
+
 async function importText(context: TestContext, litellm: string, ...options: readonly string[]): Promise<Result> {
   const directory = temporaryDirectory(context);
   const [config, out] = [join(directory, 'config.yaml'), join(directory, 'tollgate.yaml')];
@@ -159,7 +170,7 @@ describe('a deployment of LiteLLM’s becomes a provider and a model', () => {
       const { providers, models } = await importText(context, entry('public', params));
       assert.deepEqual(providers, [provider]);
       assert.deepEqual(
-        models.map(({ id, served_by: servedBy }) => [id, (servedBy as { model: string }[])[0]?.model]),
+        models.map((found) => [found['id'], servedBy(found)[0]?.model]),
         [['public', model]],
       );
     });
@@ -196,8 +207,7 @@ describe('a deployment of LiteLLM’s becomes a provider and a model', () => {
       'input_cost_per_second: 0.1',
     ];
     const { models, printed, text } = await importText(context, entry('m', costs));
-    const [{ price }] = models[0]?.['served_by'] as [{ price: Record<string, unknown> }];
-    const { calls: _, ...rest } = price;
+    const { calls: _, ...rest } = servedBy(models[0])[0]?.price ?? {};
     assert.deepEqual(rest, {
       input: '1.25',
       cached_input: '0.125',
@@ -226,10 +236,10 @@ describe('a deployment of LiteLLM’s becomes a provider and a model', () => {
       entry('v', azure, ['mode: embedding', 'base_model: text-embedding-3-small']),
     );
     assert.equal(vectors.models[0]?.['kind'], 'embedding');
-    assert.deepEqual((vectors.models[0]?.['served_by'] as { apis: string[] }[])[0]?.apis, ['embeddings']);
+    assert.deepEqual(servedBy(vectors.models[0])[0]?.apis, ['embeddings']);
   });
 
-  test('several deployments of one name are one model, in their order; one twice is said; aliases follow', async (context) => {
+  test('several deployments of one name are one model, in their order; aliases follow', async (context) => {
     const { models, providers, printed } = await importText(
       context,
       `model_list:
@@ -246,7 +256,7 @@ router_settings:
     );
     assert.deepEqual(models[0]?.['aliases'], ['other', 'hidden']);
     assert.deepEqual(
-      (models[0]?.['served_by'] as { provider: string }[]).map(({ provider }) => provider),
+      servedBy(models[0]).map(({ provider }) => provider),
       ['openai-2', 'openai'],
     );
     assert.match(printed, /config\.yaml:4: model_list\[2\] m: is the same deployment once more/);

@@ -228,7 +228,7 @@ describe('commands on prices', () => {
     assert.equal(written.code, 0);
     assert.match(
       written.text,
-      /# Prices: genai-prices 0\.1\.8 of 2026-09-23, by Ann\.\n {8}price: \{ input: "2", cached_input: "0\.20", output: /,
+      /# Prices: genai-prices 0\.1\.8 of 2026-09-23, by Ann\.\n {8}price: \{ input: "2", cached_input: "0\.20", /,
     );
     assert.match(written.text, / {3}# keep me\n/);
     assert.deepEqual(mistakesOf(written.text), []);

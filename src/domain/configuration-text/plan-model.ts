@@ -55,7 +55,7 @@ export function planModel(params: ModelParams): PlannedModel {
   const kind = kindOf(providerModel, serves, written?.kind ?? null);
   const apis = apisOf(provider.preset, providerModel, serves).filter((api) => APIS[api].kind === kind);
   const ofTokens = written?.prices ?? (isFree ? FREE : []);
-  const prices = kind === 'text' ? ofTokens : ofTokens.map(({ output: _, ...ofInput }) => ofInput);
+  const prices = kind === 'text' ? ofTokens : ofTokens.map(withoutOutput);
   const deployment: DeploymentText = {
     provider: provider.id,
     providerModel,
@@ -81,6 +81,12 @@ export function planModel(params: ModelParams): PlannedModel {
       ...(apis.length === 0 ? [`provider "${provider.id}" has no API for a model of kind ${kind}`] : []),
     ],
   };
+}
+
+/** Vectors and typed answers are not paid for by the token. */
+function withoutOutput(price: PriceWords): PriceWords {
+  const { output: _, ...ofInput } = price;
+  return ofInput;
 }
 
 function sourceText({ listed, source, providerModel }: ModelParams, isPriced: boolean, isFree: boolean): string {

@@ -51,14 +51,10 @@ export function fieldOf(parent: Field | undefined, name: string): Field | undefi
 
 /** Text that is not empty, a number or a boolean as it is written. */
 export function textOf(parent: Field | undefined, name: string): string | null {
-  const value = fieldOf(parent, name)?.value;
-  return typeof value === 'string'
-    ? value.trim() === ''
-      ? null
-      : value.trim()
-    : value === undefined
-      ? null
-      : String(value);
+  const field = fieldOf(parent, name);
+  if (field === undefined) return null;
+  const text = typeof field.value === 'string' ? field.value.trim() : field.text;
+  return text === '' ? null : text;
 }
 
 const REFERENCE = /^os\.environ\/([A-Za-z_][A-Za-z0-9_]*)$/;

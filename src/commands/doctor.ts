@@ -15,7 +15,7 @@ import type { Finding } from './finding.ts';
 export const doctorCommand: Command = {
   usage: ['tollgate doctor [--config FILE]'],
   summary:
-    'Calls each provider of the configuration file once with its key, which costs nothing, and looks at this ' +
+    'Asks each provider of the configuration file with its key, which costs nothing, and looks at this ' +
     'machine: ports, data directory, disk, open files, databases, clock. Says what is wrong. Exit code 0: nothing.',
   run,
 };

@@ -234,7 +234,7 @@ function nextSteps(providers: readonly InitProvider[], file: string, environment
   return [
     'next:',
     ...exports,
-    `  tollgate doctor --config ${file}    # calls each provider once${hasOwn ? ', your own servers too' : ''}`,
+    `  tollgate doctor --config ${file}    # asks each provider${hasOwn ? ', your own servers too' : ''}`,
     `  tollgate start --config ${file}`,
   ];
 }

@@ -285,6 +285,8 @@ const NOT_TAKEN = `model_list:
     model_info: { mode: realtime }
   - model_name: kept
     litellm_params: { model: claude-x, rpm: 5, weight: 2, temperature: 0, mock_response: hi }
+  - model_name: variant
+    litellm_params: { model: "openrouter/some/model:free" }
 litellm_settings: { drop_params: true, callbacks: [otel], fallbacks: [{ a: [b] }], new_thing: 1 }
 general_settings: { master_key: sk-1234, database_url: "postgresql://u:pw-4711@h/d" }
 guardrails: [{ guardrail_name: g }]
@@ -295,7 +297,7 @@ test('what is not taken over is listed line by line, with the reason and without
   const { printed, models, text } = await importText(context, NOT_TAKEN);
   assert.deepEqual(
     models.map(({ id }) => id),
-    ['kept'],
+    ['kept', 'variant'],
   );
   for (const [line, expected] of [
     [2, /\*: wildcards/],
@@ -311,14 +313,15 @@ test('what is not taken over is listed line by line, with the reason and without
     [19, /kept weight: /],
     [19, /kept temperature: /],
     [19, /kept mock_response: there are no mocked replies/],
-    [20, /litellm_settings\.drop_params: /],
-    [20, /litellm_settings\.callbacks: /],
-    [20, /litellm_settings\.fallbacks: /],
-    [20, /litellm_settings\.new_thing: there is nothing like it/],
-    [21, /general_settings\.master_key: ADMIN_TOKEN/],
-    [21, /general_settings\.database_url: DATABASE_URL/],
-    [22, /guardrails: /],
-    [23, /environment_variables: /],
+    [21, /variant: "some\/model:free" is a variant/],
+    [22, /litellm_settings\.drop_params: /],
+    [22, /litellm_settings\.callbacks: /],
+    [22, /litellm_settings\.fallbacks: /],
+    [22, /litellm_settings\.new_thing: there is nothing like it/],
+    [23, /general_settings\.master_key: ADMIN_TOKEN/],
+    [23, /general_settings\.database_url: DATABASE_URL/],
+    [24, /guardrails: /],
+    [25, /environment_variables: /],
   ] as const)
     assert.ok(
       printed.split('\n').some((found) => found.startsWith(`config.yaml:${line}: `) && expected.test(found)),

@@ -36,7 +36,7 @@ export function importLitellm(text: string, params: ImportParams): Imported {
   const reading = new Import(file.root, params);
   const imported = {
     intro: [
-      `Imported from LiteLLM's ${params.fileName} by "tollgate import litellm", which listed what it did not take over.`,
+      `Imported from LiteLLM's ${params.fileName} by "tollgate import litellm", which listed what it left out.`,
       'See what it would change: tollgate apply FILE --dry-run. Try its keys: tollgate doctor --config FILE.',
     ],
     providers: reading.providers.list,

@@ -111,8 +111,16 @@ function ofPreset(
     },
     providerModel: model,
     taken: ['model', 'custom_llm_provider', 'api_base', 'base_url', 'api_key', 'api_version'],
-    notes: key.notes,
+    notes: [...key.notes, ...variantNotes(name, model)],
   };
+}
+
+/** OpenRouter's `:free`, `:nitro` and `~vendor/model-latest`. */
+const VARIANT = /:(?:free|nitro|floor|online|thinking|extended|exacto)$|^~/;
+
+function variantNotes(name: PresetName, model: string): readonly string[] {
+  if (name !== 'openrouter' || !VARIANT.test(model)) return [];
+  return [`"${model}" is a variant that OpenRouter chooses by: it may cost otherwise tomorrow, so look at its price`];
 }
 
 /** The variables that keys go into which stand in the file: each has its own. */

@@ -12,7 +12,7 @@ import { claimPort } from '../supervisor/ports.ts';
 import { type Finding, note, ok, wrong } from './finding.ts';
 
 export async function examineMachine(config: Config): Promise<readonly Finding[]> {
-  const holder = findInstallationHolder(config.dataDirectory);
+  const holder = holderOf(config);
   return [
     ...examineDirectory(config),
     ...examineOpenFiles(config),
@@ -22,6 +22,15 @@ export async function examineMachine(config: Config): Promise<readonly Finding[]
     ...(await examinePostgres(config)),
     ...(await examineClickHouse(config)),
   ];
+}
+
+/** Of a directory that cannot be read nothing runs; what is wrong with it is found below. */
+function holderOf({ dataDirectory }: Config): ReturnType<typeof findInstallationHolder> {
+  try {
+    return findInstallationHolder(dataDirectory);
+  } catch {
+    return null;
+  }
 }
 
 const GIGABYTE = 1_000_000_000;

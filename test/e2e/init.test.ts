@@ -5,19 +5,19 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { ONE_TOKEN_REPLY, startFakeUpstream } from '../support/fake-upstream.ts';
 import { runCommand, startTollgate } from '../support/gateway.ts';
-import { startSimulatedProvider } from '../support/simulated-provider.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 test('tollgate init, start, a request, apply --dry-run, doctor', async (context) => {
-  const provider = await startSimulatedProvider();
-  context.after(() => provider.stop());
+  const models = { data: [{ id: 'own-model', max_context_length: 32_000 }] };
+  const provider = await startFakeUpstream(({ path }) =>
+    path === '/v1/models' ? { body: JSON.stringify(models) } : ONE_TOKEN_REPLY,
+  );
+  context.after(() => provider.close());
   const file = join(temporaryDirectory(context), 'tollgate.yaml');
   const address = provider.url.replace('http://', '');
-  const written = await runCommand(
-    ['init', '--provider', `lmstudio,address=${address}`, '--model', 'lmstudio/sim-small', '--file', file],
-    process.env,
-  );
+  const written = await runCommand(['init', '--provider', `lmstudio,address=${address}`, '--file', file], process.env);
   assert.equal(written.exitCode, 0, written.output);
 
   const tollgate = await startTollgate({ configurationYaml: readFileSync(file, 'utf8'), clickhouse: 'away' });
@@ -27,7 +27,7 @@ test('tollgate init, start, a request, apply --dry-run, doctor', async (context)
   const reply = await fetch(`${tollgate.url}/v1/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ model: 'lmstudio/sim-small', messages: [{ role: 'user', content: 'Hello' }] }),
+    body: JSON.stringify({ model: 'lmstudio/own-model', messages: [{ role: 'user', content: 'Hello' }] }),
   });
   assert.equal(reply.status, 200, await reply.text());
 
@@ -39,7 +39,7 @@ test('tollgate init, start, a request, apply --dry-run, doctor', async (context)
   assert.equal(exitCode, 1, output);
   assert.match(output, /an installation runs on .* as process \d+/);
   assert.match(output, /Postgres \d\S* answers \(DATABASE_URL\)/);
-  assert.match(output, /provider "lmstudio" \(.*\) accepts the key/);
+  assert.match(output, /provider "lmstudio" lists the model of the file/);
   const wrong = output.split('\n').filter((line) => line.startsWith('WRONG'));
   assert.equal(wrong.length, 1, output);
   assert.match(wrong[0] ?? '', /CLICKHOUSE_URL/);

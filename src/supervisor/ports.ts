@@ -12,7 +12,10 @@ export interface PortClaim {
 export async function claimPort(host: string, port: number): Promise<PortClaim | null> {
   const claim = await listen({ path: `\0tollgate-port-${port}` });
   if (claim === 'taken') return null;
-  const probe = await listen({ host, port, exclusive: true });
+  const probe = await listen({ host, port, exclusive: true }).catch((error: unknown) => {
+    claim?.close();
+    throw error;
+  });
   if (probe === 'taken') {
     claim?.close();
     return null;

@@ -43,6 +43,7 @@ const ROWS: readonly Row[] = [
   ['aborted_mid_stream', 'counted', COST, COST, 0n, null, 'final'],
   ['cut_mid_stream', 'counted', COST, COST, 0n, null, 'final'],
   ['usage_then_cut', 'reported', COST, COST, 0n, null, 'final'],
+  ['output_blocked', 'reported', COST, COST, 0n, null, 'final'],
   ['process_killed', 'counted', 0n, null, 0n, null, 'cancelled'],
 ];
 

@@ -301,6 +301,7 @@ describe('keys', () => {
       teamPermissions: new Map(),
       platformAdmin: false,
       allowedModels: new Set(['m/a']),
+      hasOwnKeys: false,
       limits: [],
       expiresAtMs: 1_900_000_000_123,
     });

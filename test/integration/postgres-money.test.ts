@@ -158,6 +158,10 @@ describe('posting', () => {
       charge: '700',
       ratedCost: '700',
       authorizedAmount: '1000',
+      screening: null,
+      credentialId: null,
+      ownFailures: null,
+      fee: null,
     });
     assert.equal((await findGeneration(postgres, { id: second.id, ...owner }))?.billingStatus, 'pending');
     assert.equal(

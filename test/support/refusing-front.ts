@@ -17,6 +17,10 @@ const OF_OTHER_ROUTES: ReadonlySet<RefusalKind> = new Set([
   'websocket_not_supported',
   'conflict',
   'owner_floor',
+  'byok_disabled',
+  'byok_kind_not_allowed',
+  'key_rejected',
+  'byok_encryption_unconfigured',
 ]);
 
 export const GENERATION_REFUSALS: readonly Refusal[] = EVERY_REFUSAL.filter(({ kind }) => !OF_OTHER_ROUTES.has(kind));

@@ -4,13 +4,23 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { compilePolicy } from '../../src/domain/guardrails/compile-policy.ts';
+import { DETECTORS } from '../../src/domain/guardrails/detectors/detectors.ts';
 import { KEY_FORMS } from '../../src/domain/guardrails/detectors/key-forms.ts';
 import { patternProblem } from '../../src/domain/guardrails/detectors/patterns.ts';
+import { ENTITY_NAMES } from '../../src/domain/guardrails/entities.ts';
 import { FINDINGS_MAX, type Finding, resolveOverlaps } from '../../src/domain/guardrails/finding.ts';
 import { guardrailDefinition, guardrailPolicyOf } from '../../src/domain/guardrails/policy-definition.ts';
 import { scanText } from '../../src/domain/guardrails/scan-text.ts';
 import { seededRandom } from '../support/byte-splits.ts';
 import { compiledOf, findingsIn, foundIn, policyOf, ruleOf } from '../support/guardrail-policies.ts';
+
+test('every entity that a rule can name has a detector', () => {
+  const found = new Set<string>(DETECTORS.map(({ entity }) => entity));
+  assert.deepEqual(
+    ENTITY_NAMES.filter((entity) => !found.has(entity)),
+    [],
+  );
+});
 
 describe('keys of every issuer', () => {
   const keys = compiledOf(ruleOf({ detect: ['api_key'] }));

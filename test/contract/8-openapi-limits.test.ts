@@ -82,7 +82,8 @@ describe('a generation in the OpenAPI document', () => {
       assert.equal(names.includes('anthropic-version'), path.startsWith('/v1/messages'));
       const own = namesOf(at(path, 'responses', '200', 'headers'));
       const routedModel = ROUTED.includes(path) ? ['X-Service-Routed-Model'] : [];
-      assert.deepEqual(own, ['X-Service-Execution-Id', ...routedModel]);
+      const guardrail = ['X-Service-Guardrail', 'X-Service-Guardrail-Count'];
+      assert.deepEqual(own, ['X-Service-Execution-Id', ...guardrail, ...routedModel]);
       const refused = namesOf(at(path, 'responses', '429', 'headers'));
       const ids = ['X-Request-Id', 'Request-Id'];
       assert.deepEqual(refused, ['X-Should-Retry', ...ids, 'Retry-After', 'Retry-After-Ms', ...own]);

@@ -103,8 +103,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a frame refers to what only an earlier one has',
     file: 'src/records/record-codec.ts',
-    find: 'private readonly entries: Readonly<Record<DictionaryPart, { values: Values; number: number }[]>> = {',
-    replace: 'private readonly entries = globalThis.sharedDictionary ??= {',
+    find: 'private readonly callers = new Dictionary(CALLER);',
+    replace: 'private readonly callers = (globalThis.sharedDictionary ??= new Dictionary(CALLER));',
   },
   {
     name: 'the second record that shares something refers to something else',

@@ -29,6 +29,10 @@ const AS_PLAIN_TEXT = { disallowedSpecial: new Set<string>() };
 
 export default async function countTokens(input: CountTokensInput): Promise<CountTokensOutput> {
   const count = await loadEncoding(input.encoding);
+  if (input.begun !== undefined) {
+    Atomics.store(input.begun, 0, 1);
+    Atomics.notify(input.begun, 0);
+  }
   return {
     inputTokens: input.count.input === false ? null : attempt(() => countRequest(input, count)),
     outputTokens: input.count.output ? attempt(() => countResponse(input, count)) : null,

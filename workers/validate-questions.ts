@@ -7,8 +7,11 @@ import type { ValidateQuestionsInput } from '../src/domain/evaluation/validate-q
 import type { Refusal } from '../src/domain/refusals/refusal.ts';
 import { loadEncoding } from './count-tokens.ts';
 
-export default async function validateQuestions({ body, context }: ValidateQuestionsInput): Promise<Refusal | null> {
-  if (context === null) return checkQuestionsBody(body);
-  const count = await loadEncoding(context.encoding);
+export default async function validateQuestions(input: ValidateQuestionsInput): Promise<Refusal | null> {
+  const { body, context, begun } = input;
+  const count = context === null ? null : await loadEncoding(context.encoding);
+  Atomics.store(begun, 0, 1);
+  Atomics.notify(begun, 0);
+  if (context === null || count === null) return checkQuestionsBody(body);
   return checkQuestionsBody(body, (request) => refuseTooLong(request, context.length, count));
 }

@@ -44,7 +44,7 @@ export interface AtAnchor {
 }
 
 export interface CompiledStage {
-  /** By `anchorIndex`: 0, or the index in `atAnchor` of the detectors that look closer there. */
+  /** By `pairOf`: 0, or the index in `atAnchor` of the detectors that look closer there. */
   readonly anchors: Uint8Array;
   readonly atAnchor: readonly AtAnchor[];
   readonly detectors: readonly CompiledDetector[];
@@ -157,29 +157,15 @@ function atAnchorOf(found: readonly CompiledDetector[]): AtAnchor {
   };
 }
 
-const ANCHORS = 128 * 128;
-
-/**
- * Where a byte stands in the table of anchors. All that is no ASCII shares the place of NUL, so that the table stays in
- * the processor's first cache; detectors look at all bytes anyway.
- */
-export function placeOf(byte: number): number {
-  return byte & ((byte >> 7) - 1);
-}
-
-/** Of a byte pair. */
-export function anchorIndex(before: number, byte: number): number {
-  return (placeOf(before) << 7) | placeOf(byte);
-}
+const PAIRS = 256 * 256;
 
 /** Pairs with the same detectors share an entry of `atAnchor`. */
 function anchorsOf(detectors: readonly CompiledDetector[]): Pick<CompiledStage, 'anchors' | 'atAnchor'> {
   const indexes = new Map<number, number[]>();
   detectors.forEach(({ detector }, index) => {
-    const places = detector.anchors.map((pair) => anchorIndex(pair >> 8, pair & 0xff));
-    for (const pair of new Set(places)) indexes.set(pair, [...(indexes.get(pair) ?? []), index]);
+    for (const pair of new Set(detector.anchors)) indexes.set(pair, [...(indexes.get(pair) ?? []), index]);
   });
-  const anchors = new Uint8Array(ANCHORS);
+  const anchors = new Uint8Array(PAIRS);
   const atAnchor: AtAnchor[] = [{ detectors: [], numbers: null }];
   const known = new Map<string, number>();
   for (const [pair, found] of indexes) {

@@ -25,6 +25,7 @@ export const ENTITIES = {
   url_password: { letter: 'U', ...EXACT },
   wallet_key: { letter: 'W', ...EXACT },
   wallet_address: { letter: 'A', ...EXACT },
+  seed_phrase: { letter: 'M', ignoresCase: true, ignoresSeparators: false },
   ip: { letter: 'I', ignoresCase: true, ignoresSeparators: false },
   br_cpf: { letter: 'N', ...NUMBER },
   de_tax_id: { letter: 'N', ...NUMBER },

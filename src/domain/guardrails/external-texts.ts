@@ -37,7 +37,8 @@ export class ExternalTexts {
     else this.addFindings(externals, this.verdicts.get(text) ?? [], text, start, findings);
   }
 
-  private collect(text: string): void {
+  /** One that is there whole. */
+  collect(text: string): void {
     // One without a letter or digit says nothing.
     if (!/[\p{L}\p{N}]/u.test(text)) return;
     if (this.texts.size >= TEXTS_MAX && !this.texts.has(text)) this.isIncomplete = true;

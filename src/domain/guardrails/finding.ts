@@ -16,7 +16,7 @@ export interface Finding {
   readonly isOpen: boolean;
 }
 
-/** No text has more findings than this; the scan stops there, and the text counts as not screened. */
+/** No body has more findings than this; the scan stops there, and the body counts as not screened. */
 export const FINDINGS_MAX = 10_000;
 
 export function strengthOf(action: Action): number {
@@ -33,21 +33,35 @@ function byPrecedence(one: Finding, other: Finding): number {
 }
 
 /** Whether what begins inside of a finding is a part of it: a key is replaced as a whole, whatever it looks like. */
-function isWhole({ entity, rule }: Finding): boolean {
+export function isWhole({ entity, rule }: Finding): boolean {
   return (entity === 'jwt' || entity === 'private_key') && rule.action !== 'flag';
+}
+
+/** Without what begins where a whole one does, or inside of it; in the order of the text. */
+export function withoutParts(findings: readonly Finding[]): readonly Finding[] {
+  if (findings.length < 2) return findings;
+  let wholeEnd = -1;
+  return findings
+    .toSorted((one, other) => one.start - other.start || wholeFirst(one, other) || other.end - one.end)
+    .filter((finding) => {
+      if (finding.start < wholeEnd) return false;
+      if (isWhole(finding)) wholeEnd = finding.end;
+      return true;
+    });
+}
+
+/** A stream decides a key at its beginning, before it knows what else would begin there and be longer. */
+function wholeFirst(one: Finding, other: Finding): number {
+  return Number(isWhole(other)) - Number(isWhole(one));
 }
 
 /** The findings that count, in the order of the text and without overlaps. */
 export function resolveOverlaps(findings: readonly Finding[]): Finding[] {
   if (findings.length < 2) return [...findings];
-  const byStart = findings.toSorted((one, other) => one.start - other.start || other.end - one.end);
   const kept: Finding[] = [];
   let cluster: Finding[] = [];
   let clusterEnd = -1;
-  let wholeEnd = -1;
-  for (const finding of byStart) {
-    if (finding.start < wholeEnd) continue;
-    if (isWhole(finding)) wholeEnd = finding.end;
+  for (const finding of withoutParts(findings)) {
     if (finding.start >= clusterEnd && cluster.length > 0) {
       addStrongest(cluster, kept);
       cluster = [];

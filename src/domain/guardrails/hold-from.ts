@@ -1,19 +1,19 @@
 // Says how much of a stream's text has to wait: the longest suffix that an active detector could still extend.
 
-import { type CompiledPolicy, stageOf } from './compile-policy.ts';
+import { type CompiledPolicy, type CompiledStage, stageOf } from './compile-policy.ts';
 import type { Tail } from './detectors/detector.ts';
 import { DETECTORS } from './detectors/detectors.ts';
-import type { Finding } from './finding.ts';
+import { type Finding, isWhole, withoutParts } from './finding.ts';
 import type { Stage } from './policy.ts';
 
 /** No text of a stream waits with more bytes than this. */
 export const HOLD_BYTES_MAX = 512;
 
 /**
- * The first byte of bytes[start, end) that has to wait; `end`: none. Scanning resumes there, and reads the byte before
- * as context. `findings` are those of the same bytes: one that goes on beyond the place is held as a whole, with those
- * that overlap it, since what comes next can still outweigh it. An open finding is decided and not held:
- * what follows it is asked of `tailOf`.
+ * The first byte of bytes[start, end) that has to wait; `end`: none. Scanning resumes there, with what is
+ * before as context. `findings` are those of the same bytes: one that goes on beyond the place is held as a whole, with
+ * those that overlap it, since what comes next can still outweigh it. An open finding is decided and not held: what
+ * follows it is asked of `tailOf`.
  */
 export function holdFrom(
   compiled: CompiledPolicy,
@@ -26,16 +26,18 @@ export function holdFrom(
   const rules = stageOf(compiled, stage);
   if (rules === null) return end;
   const limit = Math.max(start, end - HOLD_BYTES_MAX);
-  let from = end;
-  for (const { detector } of rules.detectors) from = Math.min(from, detector.hold(bytes, limit, end));
-  if (rules.patterns !== null) from = Math.min(from, rules.patterns.set.hold(bytes, limit, end));
-  // What begins inside of an open finding belongs to it.
-  const open = findings.find((finding) => finding.isOpen);
-  if (open !== undefined && from >= open.start) return open.end;
+  let from = earliestHold(rules, bytes, limit, end);
+  // What begins inside of a whole finding belongs to it, and need not wait for its own end.
+  const counted = withoutParts(findings);
+  for (const finding of counted) {
+    if (!isWhole(finding) || from < finding.start) continue;
+    if (finding.isOpen) return finding.end;
+    if (from > finding.start && from < finding.end) from = earliestHold(rules, bytes, finding.end, end);
+  }
   // Moving back to one finding may uncover another that overlaps it.
   for (let moved = true; moved; ) {
     moved = false;
-    for (const finding of findings) {
+    for (const finding of counted) {
       const decidedFrom = finding.start - lookBehindOf(finding.entity);
       if (finding.isOpen || decidedFrom >= from || finding.end <= from) continue;
       from = Math.max(limit, decidedFrom);
@@ -43,6 +45,12 @@ export function holdFrom(
     }
   }
   return from;
+}
+
+function earliestHold({ detectors, patterns }: CompiledStage, bytes: Uint8Array, start: number, end: number): number {
+  let from = end;
+  for (const { detector } of detectors) from = Math.min(from, detector.hold(bytes, start, end));
+  return patterns === null ? from : Math.min(from, patterns.set.hold(bytes, start, end));
 }
 
 /** What of bytes[from, end) still belongs to an open finding. */

@@ -68,7 +68,6 @@ const rule = z
       add('detect', 'is needed, or words, patterns or external: the rule finds nothing');
     if (external === undefined && (value.entities !== undefined || value.min_score !== undefined))
       add('external', 'is needed: entities and min_score are of external detectors');
-    if (external !== undefined && stage !== 'input') add('stage', 'must be input: external detectors screen requests');
     if (action !== 'mask' && value.label !== undefined) add('label', 'is for action: mask');
     if (action !== 'cloak' && (value.form ?? value.scope ?? value.restore) !== undefined)
       add('action', 'must be cloak: form, scope and restore are of placeholders');
@@ -99,13 +98,15 @@ export const guardrailDefinition = z
     if (twice !== -1) add(['rules', twice, 'id'], `another rule has the id "${ids[twice] ?? ''}"`);
     const externals = Object.keys(value.external ?? {});
     if (externals.length > EXTERNALS_MAX) add(['external'], `must be at most ${EXTERNALS_MAX}`);
-    for (const [index, { external, action }] of value.rules.entries()) {
+    for (const [index, { external, action, stage }] of value.rules.entries()) {
       if (external === undefined) continue;
-      const shape = value.external?.[external]?.shape;
+      const { shape, output } = value.external?.[external] ?? {};
       if (shape === undefined)
         add(['rules', index, 'external'], `must be one of this policy: there is no "${external}"`);
       if (shape === 'moderation' && action !== 'block' && action !== 'flag')
         add(['rules', index, 'action'], 'must be block or flag: a moderation says nothing of where');
+      if (output === 'after' && stage !== 'input' && action !== 'flag')
+        add(['rules', index, 'action'], 'must be flag: the detector is asked behind the reply (output: after)');
     }
     const patterns = value.rules.reduce((sum, { patterns: found = [] }) => sum + found.length, 0);
     if (patterns > PATTERNS_MAX) add(['rules'], `must have at most ${PATTERNS_MAX} patterns`);
@@ -147,6 +148,7 @@ export function guardrailPolicyOf(
       secret: secrets.get(name) ?? null,
       deadlineMs: found.deadline_ms ?? EXTERNAL_DEADLINE_MS_DEFAULT,
       onFailure: found.on_failure ?? onFailure,
+      output: found.output ?? 'whole',
       model: found.model ?? null,
       language: found.language ?? 'en',
     })),

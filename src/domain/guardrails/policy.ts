@@ -60,6 +60,8 @@ export interface External {
   readonly secret: string | null;
   readonly deadlineMs: number;
   readonly onFailure: OnFailure;
+  /** Of a stream: it is kept until the detector has answered, or the detector is asked behind it and only flags. */
+  readonly output: 'whole' | 'after';
   /** Of the moderation shape: which model to ask; of the Presidio shape: the texts' language. */
   readonly model: string | null;
   readonly language: string;

@@ -3,17 +3,16 @@
 
 import {
   type AtAnchor,
-  anchorIndex,
   type CompiledDetector,
   type CompiledPatterns,
   type CompiledPolicy,
   type CompiledRule,
   isAllowedValue,
-  placeOf,
   stageOf,
 } from './compile-policy.ts';
-import { type Hit, textOf } from './detectors/detector.ts';
-import { digitGroupsAt, forgetDigitGroups } from './detectors/digit-groups.ts';
+import { DIGIT, runEnd } from './detectors/characters.ts';
+import { type Hit, pairOf, textOf } from './detectors/detector.ts';
+import { DIGITS_MAX, forgetDigitGroups } from './detectors/digit-groups.ts';
 import { OWN_ENTITIES } from './entities.ts';
 import { FINDINGS_MAX, type Finding } from './finding.ts';
 import type { Stage } from './policy.ts';
@@ -22,9 +21,10 @@ const BLANK = 0x20;
 const hit: Hit = { start: 0, end: 0, isOpen: false };
 
 /**
- * Appends what is found in bytes[start, end), overlaps included: `resolveOverlaps` says which count. The byte before
- * `start` is read as the text's context. False: the text has more findings than FINDINGS_MAX and counts as not
- * screened.
+ * Appends what is found in bytes[start, end), overlaps included: `resolveOverlaps` says which count. `textStart`: where
+ * what is there of the text begins, if before `start`. What lies between has been scanned: it decides findings, and
+ * none of them begins there. A stream keeps CONTEXT_BYTES of it, or all that it has. The byte before `textStart` is
+ * read as well. False: the text has more findings than FINDINGS_MAX and counts as not screened.
  */
 export function scanText(
   compiled: CompiledPolicy,
@@ -33,6 +33,7 @@ export function scanText(
   start: number,
   end: number,
   findings: Finding[],
+  textStart = start,
 ): boolean {
   const rules = stageOf(compiled, stage);
   if (rules === null) return true;
@@ -41,24 +42,38 @@ export function scanText(
   const { anchors, atAnchor } = rules;
   for (let at = nextAnchor(anchors, bytes, start, end); at < end; at = nextAnchor(anchors, bytes, at + 1, end)) {
     const before = at > 0 ? (bytes[at - 1] as number) : BLANK;
-    const entry = anchors[anchorIndex(before, bytes[at] as number)] as number;
+    const entry = anchors[pairOf(before, bytes[at] as number)] as number;
     const { detectors, numbers } = atAnchor[entry] as AtAnchor;
-    if (detectors.length > 0) detectAt(detectors, bytes, at, start, end, findings);
+    if (detectors.length > 0) detectAt(detectors, bytes, at, textStart, start, end, findings);
     if (numbers !== null) {
-      const digits = digitGroupsAt(bytes, at, end).lengths[0] as number;
-      detectAt(numbers[digits] as readonly CompiledDetector[], bytes, at, start, end, findings);
+      // Most are dates, versions and counts, whose first group is no number's.
+      const digits = runEnd(DIGIT, bytes, at, end, DIGITS_MAX + 1) - at;
+      detectAt(numbers[digits] as readonly CompiledDetector[], bytes, at, textStart, start, end, findings);
     }
     if (findings.length > FINDINGS_MAX) return false;
   }
   return true;
 }
 
-/** The hot loop: the first place from `from` on whose byte and the one before may be an anchor; `end`: none. */
+/**
+ * The hot loop: the first place from `from` on whose byte and the one before are an anchor; `end`: none. Four at a time
+ * take two thirds of the time of one.
+ */
 function nextAnchor(anchors: Uint8Array, bytes: Uint8Array, from: number, end: number): number {
-  let before = from > 0 ? placeOf(bytes[from - 1] as number) : BLANK;
-  for (let at = from; at < end; at += 1) {
-    const byte = placeOf(bytes[at] as number);
-    if (anchors[(before << 7) | byte] !== 0) return at;
+  let before = from > 0 ? (bytes[from - 1] as number) : BLANK;
+  let at = from;
+  for (; at + 4 <= end; at += 4) {
+    const one = bytes[at] as number;
+    const two = bytes[at + 1] as number;
+    const three = bytes[at + 2] as number;
+    const four = bytes[at + 3] as number;
+    const first = (anchors[(before << 8) | one] as number) | (anchors[(one << 8) | two] as number);
+    if ((first | (anchors[(two << 8) | three] as number) | (anchors[(three << 8) | four] as number)) !== 0) break;
+    before = four;
+  }
+  for (; at < end; at += 1) {
+    const byte = bytes[at] as number;
+    if (anchors[(before << 8) | byte] !== 0) return at;
     before = byte;
   }
   return end;
@@ -68,12 +83,13 @@ function detectAt(
   detectors: readonly CompiledDetector[],
   bytes: Uint8Array,
   at: number,
+  textStart: number,
   start: number,
   end: number,
   findings: Finding[],
 ): void {
   for (const { detector, rules } of detectors) {
-    if (!detector.find(bytes, at, start, end, hit)) continue;
+    if (!detector.find(bytes, at, textStart, end, hit) || hit.start < start) continue;
     const rule = rules.find((one) => !isAllowed(one, detector.entity, bytes));
     if (rule === undefined) continue;
     const { start: from, end: to } = hit;

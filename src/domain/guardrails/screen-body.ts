@@ -5,7 +5,7 @@ import { Buffer } from 'node:buffer';
 import { type CompiledPolicy, stageOf } from './compile-policy.ts';
 import { DecodedText, escapeText } from './decoded-text.ts';
 import type { ExternalTexts } from './external-texts.ts';
-import { type Finding, resolveOverlaps } from './finding.ts';
+import { FINDINGS_MAX, type Finding, resolveOverlaps } from './finding.ts';
 import { JsonWalk, type TextVisitor } from './json-walk.ts';
 import type { FoundPlaceholder, Placeholders, RestorableValues } from './placeholders.ts';
 import type { Action, Stage } from './policy.ts';
@@ -29,6 +29,8 @@ export interface BodyRules {
   readonly values: RestorableValues | null;
   /** Where external detectors are asked. */
   readonly external?: ExternalTexts | null;
+  /** Of one body; left out: FINDINGS_MAX. */
+  readonly findingsMax?: number;
 }
 
 export interface ScreenedBytes {
@@ -55,6 +57,9 @@ const innerText = new DecodedText();
 export class BodyScreen implements TextVisitor {
   readonly tally = new StageTally();
   protected readonly rules: BodyRules;
+  /** The body has more findings than it may: the rest of it is not scanned. */
+  isOver = false;
+  private found = 0;
   private readonly walk = new JsonWalk(this);
   private body: Buffer = Buffer.alloc(0);
   private readonly edits: TextEdit[] = [];
@@ -76,8 +81,10 @@ export class BodyScreen implements TextVisitor {
   /** False: it is no JSON. */
   json(body: Buffer, start: number, end: number, node: PlaceNode): boolean {
     this.body = body;
+    this.found = 0;
+    this.isOver = false;
     const isWhole = this.walk.walk(body, start, end, node);
-    for (const [from, to] of this.ambiguous.splice(0)) this.walk.walk(body, from, to, TEXT_NODE);
+    for (const [from, to] of outermost(this.ambiguous.splice(0))) this.walk.walk(body, from, to, TEXT_NODE);
     if (!isWhole) this.tally.miss('malformed');
     return isWhole;
   }
@@ -180,9 +187,15 @@ export class BodyScreen implements TextVisitor {
   }
 
   private find(bytes: Buffer, start: number, end: number): Finding[] {
+    if (this.isOver) return NO_FINDINGS;
     const findings: Finding[] = [];
-    const { compiled, stage } = this.rules;
-    if (!scanText(compiled, stage, bytes, start, end, findings)) this.tally.miss('too_large');
+    const { compiled, stage, findingsMax = FINDINGS_MAX } = this.rules;
+    const isWhole = scanText(compiled, stage, bytes, start, end, findings);
+    this.found += findings.length;
+    if (!isWhole || this.found > findingsMax) {
+      this.isOver = true;
+      this.tally.miss('too_large');
+    }
     this.rules.external?.visit(stageOf(compiled, stage)?.externals ?? [], bytes, start, end, findings);
     return findings.length === 0 ? findings : resolveOverlaps(findings);
   }
@@ -195,10 +208,13 @@ export class BodyScreen implements TextVisitor {
     const restored: FoundPlaceholder[] = [];
     if (values !== null && (isFree || isEcho)) values.find(bytes, start, end, restored);
     for (const finding of findings) this.takeFinding(finding, source, isFree, isName);
+    // Both are in the order of the text, and neither overlap among themselves.
+    let next = 0;
     for (const { start: from, end: to, value } of restored) {
+      while (next < findings.length && (findings[next] as Finding).end <= from) next += 1;
+      const finding = findings[next];
       if (value === null) this.tally.unrestored += 1;
-      else if (!findings.some((finding) => finding.start < to && finding.end > from))
-        this.edit(source, from, to, value);
+      else if (finding === undefined || finding.start >= to) this.edit(source, from, to, value);
     }
   }
 
@@ -262,6 +278,19 @@ export class BodyScreen implements TextVisitor {
 
 const NO_FINDINGS: Finding[] = [];
 const NO_EDITS: readonly TextEdit[] = [];
+
+/**
+ * Without those that lie within another: an object is read once more as text with all that it holds, however many of
+ * its own objects name two types. They come in the order of their ends.
+ */
+function outermost(ranges: readonly (readonly [number, number])[]): readonly (readonly [number, number])[] {
+  let start = Number.POSITIVE_INFINITY;
+  return ranges.toReversed().filter(([from]) => {
+    const isOuter = from < start;
+    if (isOuter) start = from;
+    return isOuter;
+  });
+}
 
 /** Sorted; of two that overlap, the first. */
 export function withoutOverlaps(edits: readonly TextEdit[]): readonly TextEdit[] {

@@ -1,17 +1,13 @@
 // What the worker task screen-text is given.
 
-import type { ApiName } from '../models/apis.ts';
+import type { PlainPolicies } from './compiled-by-key.ts';
 import type { ExternalVerdicts } from './external-texts.ts';
 import type { CloakScopes } from './placeholders.ts';
-import type { Policy, Stage } from './policy.ts';
+import type { Stage } from './policy.ts';
 import type { TextPart } from './screen-whole.ts';
 import type { TextPlaces } from './text-places.ts';
 
-export interface ScreenTextInput {
-  /** Of the compiled policy. */
-  readonly key: string;
-  readonly policies: readonly Policy[];
-  readonly api: ApiName;
+export interface ScreenTextInput extends PlainPolicies {
   readonly stage: Stage;
   readonly places: TextPlaces;
   readonly parts: readonly TextPart[] | null;
@@ -20,4 +16,6 @@ export interface ScreenTextInput {
   readonly scopes: CloakScopes | null;
   readonly values: readonly (readonly [string, string])[] | null;
   readonly verdicts: ExternalVerdicts | null;
+  /** Set once the task runs: its deadline counts from then on. */
+  readonly begun: Int32Array<SharedArrayBuffer>;
 }

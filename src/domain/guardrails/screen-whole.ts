@@ -3,6 +3,7 @@
 import type { Buffer } from 'node:buffer';
 import { type CompiledPolicy, stageOf } from './compile-policy.ts';
 import { ExternalTexts, type ExternalVerdicts } from './external-texts.ts';
+import { FINDINGS_MAX } from './finding.ts';
 import { type CloakScopes, Placeholders, type RestorableValues } from './placeholders.ts';
 import type { Stage } from './policy.ts';
 import { BodyScreen, type TextEdit } from './screen-body.ts';
@@ -44,32 +45,49 @@ export interface ScreenedWhole {
   readonly texts?: readonly string[];
 }
 
-export function screenWhole(
+/** As `screenWhole`, on the event loop: null where the body has more findings than can be replaced in its time. */
+export function screenFewFindings(
+  compiled: CompiledPolicy,
+  whole: WholeBody,
+  cloaking: Cloaking,
+  findingsMax: number,
+): ScreenedWhole | null {
+  const screened = screen(compiled, whole, cloaking, findingsMax);
+  return screened.isOver ? null : screened.whole;
+}
+
+export function screenWhole(compiled: CompiledPolicy, whole: WholeBody, cloaking: Cloaking): ScreenedWhole {
+  return screen(compiled, whole, cloaking, FINDINGS_MAX).whole;
+}
+
+function screen(
   compiled: CompiledPolicy,
   whole: WholeBody,
   { scopes, values, verdicts = null }: Cloaking,
-): ScreenedWhole {
+  findingsMax: number,
+): { readonly whole: ScreenedWhole; readonly isOver: boolean } {
   const { stage, body, places, parts } = whole;
   const placeholders = scopes === null ? null : new Placeholders(scopes);
   const asks = (stageOf(compiled, stage)?.externals.length ?? 0) > 0;
   const external = asks ? new ExternalTexts(verdicts) : null;
-  const screen = new BodyScreen({ compiled, stage, placeholders, values, external });
+  const bodyScreen = new BodyScreen({ compiled, stage, placeholders, values, external, findingsMax });
   const { request, reply } = placeNodes(places);
-  if (parts === null) screen.json(body, 0, body.length, stage === 'input' ? request : reply);
+  if (parts === null) bodyScreen.json(body, 0, body.length, stage === 'input' ? request : reply);
   else
     for (const { name, start, end } of parts) {
       const [member] = request.members[name.length]?.filter((candidate) => candidate.name === name) ?? [];
-      if (member?.node.kind !== KIND.opaque) screen.plain(body, start, end);
+      if (member?.node.kind !== KIND.opaque) bodyScreen.plain(body, start, end);
     }
-  const { edits, tally } = screen.result();
+  const { edits, tally } = bodyScreen.result();
   if (external?.isIncomplete === true) tally.miss('external');
-  return {
+  const found: ScreenedWhole = {
     edits,
     report: tally.report(),
     blocked: tally.blocked,
     restorable: placeholders?.entries() ?? [],
     ...(external === null || verdicts !== null ? {} : { texts: external.collected }),
   };
+  return { whole: found, isOver: bodyScreen.isOver };
 }
 
 /** A text of this that could not be scanned whole counts as not screened. */

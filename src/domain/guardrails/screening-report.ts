@@ -62,18 +62,35 @@ export class StageTally {
   strongest: Action | null = null;
   unrewritten = 0;
   unrestored = 0;
-  private readonly counts = new Map<string, { readonly finding: Finding; readonly action: Action; count: number }>();
+  private readonly counts = new Map<string, FindingCount & { count: number }>();
   private readonly notScanned = new Set<NotScanned>();
 
   /** `action`: what is done about it, which is not always what its rule says. */
   add(finding: Finding, action: Action): void {
     const { rule, entity } = finding;
-    const name = `${rule.policy}\n${rule.version}\n${rule.id}\n${entity}\n${action}`;
-    const known = this.counts.get(name);
-    if (known === undefined) this.counts.set(name, { finding, action, count: 1 });
-    else known.count += 1;
-    if (this.strongest === null || strengthOf(action) > strengthOf(this.strongest)) this.strongest = action;
+    this.count({ policy: rule.policy, version: rule.version, rule: rule.id, entity, action, count: 1 });
     if (action === 'block') this.blocked ??= blockedBy(rule, entity);
+  }
+
+  /** What somebody else has counted of the same stage. */
+  addReport(
+    { findings = [], unrewritten = 0, unrestored = 0, not_scanned = [] }: StageReport,
+    blocked: BlockedBy | null,
+  ): void {
+    for (const found of findings) this.count(found);
+    this.unrewritten += unrewritten;
+    this.unrestored += unrestored;
+    for (const reason of not_scanned) this.miss(reason);
+    this.blocked ??= blocked;
+  }
+
+  private count(found: FindingCount): void {
+    const { policy, version, rule, entity, action, count } = found;
+    const name = `${policy}\n${version}\n${rule}\n${entity}\n${action}`;
+    const known = this.counts.get(name);
+    if (known === undefined) this.counts.set(name, { ...found });
+    else known.count += count;
+    if (this.strongest === null || strengthOf(action) > strengthOf(this.strongest)) this.strongest = action;
   }
 
   miss(reason: NotScanned): void {
@@ -81,14 +98,7 @@ export class StageTally {
   }
 
   report(): StageReport {
-    const findings = [...this.counts.values()].map(({ finding: { rule, entity }, action, count }) => ({
-      policy: rule.policy,
-      version: rule.version,
-      rule: rule.id,
-      entity,
-      action,
-      count,
-    }));
+    const findings = [...this.counts.values()].map((found) => ({ ...found }));
     return {
       action: this.strongest === null ? 'none' : DONE[this.strongest],
       ...(findings.length === 0 ? {} : { findings }),

@@ -22,7 +22,8 @@ const REMEMBERED_BYTES_MAX = 16_777_216;
 /** Of a verdict without hits: its key, and what a map has for an entry. */
 const ENTRY_BYTES = 150;
 const HIT_BYTES = 100;
-const ANSWER_BYTES_MAX = 4_194_304;
+/** Read on the event loop. */
+const ANSWER_BYTES_MAX = 1_048_576;
 /** Requests to one detector for one body that are under way together. */
 const CALLS_MAX = 8;
 

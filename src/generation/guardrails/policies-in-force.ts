@@ -14,6 +14,8 @@ export interface PoliciesUnavailable {
 export interface PoliciesInForce {
   /** null: no rule is for these requests. */
   of(principal: ScopedPrincipal, api: ApiName): CompiledPolicy | PoliciesUnavailable | null;
+  /** Of an organization as a whole: without those of teams and keys. */
+  ofOrganization(organizationId: string, api: ApiName): CompiledPolicy | PoliciesUnavailable | null;
   /** With which the placeholders of an organization are derived. */
   cloakKeyOf(organizationId: string): Uint8Array;
 }

@@ -1,11 +1,11 @@
-// Screens a request by the rules that are here, and then by external detectors: they are asked about its texts, unless
-// it is blocked already, and the request is screened once more with what they said.
+// Screens a request or a whole reply by the rules that are here, and then by external detectors: they are asked about
+// its texts, unless it is blocked already, and it is screened once more with what they said.
 
-import { type CompiledPolicy, stageOf } from '../../domain/guardrails/compile-policy.ts';
+import type { CompiledPolicy } from '../../domain/guardrails/compile-policy.ts';
 import type { Cloaking, ScreenedWhole, WholeBody } from '../../domain/guardrails/screen-whole.ts';
 import type { StageReport } from '../../domain/guardrails/screening-report.ts';
-import type { DataPlane } from '../plane.ts';
-import { screenBody } from './screen-body.ts';
+import type { ExternalAnswer } from './external-detectors.ts';
+import { type ScreeningWorkers, screenBody } from './screen-body.ts';
 
 export interface AskedWhole extends ScreenedWhole {
   /** A detector whose failure refuses requests has failed. */
@@ -14,25 +14,26 @@ export interface AskedWhole extends ScreenedWhole {
 
 type Screened = AskedWhole | Promise<AskedWhole>;
 
+/** `ask`: the external detectors of the stage. */
+export interface ScreenedBy {
+  readonly workers: ScreeningWorkers;
+  readonly ask: (texts: readonly string[]) => Promise<ExternalAnswer>;
+}
+
 export function screenAndAsk(
-  plane: Pick<DataPlane, 'relay' | 'externalDetectors'>,
+  { workers, ask }: ScreenedBy,
   compiled: CompiledPolicy,
   whole: WholeBody,
   cloaking: Cloaking,
-  organizationId: string,
 ): Screened {
-  const { workers } = plane.relay;
-  const goOn = (screened: ScreenedWhole): Screened => {
-    const { texts = [], blocked } = screened;
-    if (texts.length === 0 || blocked !== null) return screened;
-    return ask(screened, texts);
-  };
-  const ask = async (screened: ScreenedWhole, texts: readonly string[]): Promise<AskedWhole> => {
-    const stage = stageOf(compiled, whole.stage);
-    if (stage === null) return screened;
-    const { verdicts, isMissed, isRefused } = await plane.externalDetectors.ask(compiled, stage, organizationId, texts);
+  const askAbout = async (texts: readonly string[]): Promise<AskedWhole> => {
+    const { verdicts, isMissed, isRefused } = await ask(texts);
     const again = await screenBody(compiled, whole, { ...cloaking, verdicts }, workers);
     return isMissed ? { ...again, report: withMissed(again.report), isRefused } : again;
+  };
+  const goOn = (screened: ScreenedWhole): Screened => {
+    const { texts = [], blocked } = screened;
+    return texts.length === 0 || blocked !== null ? screened : askAbout(texts);
   };
   const screened = screenBody(compiled, whole, cloaking, workers);
   return screened instanceof Promise ? screened.then(goOn) : goOn(screened);

@@ -3,25 +3,35 @@
 
 import { Buffer } from 'node:buffer';
 import { type CompiledPolicy, stageOf } from '../../domain/guardrails/compile-policy.ts';
+import type { RestorableValues } from '../../domain/guardrails/placeholders.ts';
+import type { Stage } from '../../domain/guardrails/policy.ts';
+import type { TextEdit } from '../../domain/guardrails/screen-body.ts';
+import type { LargeEvent, ScreenEventInput } from '../../domain/guardrails/screen-event-task.ts';
 import type { ScreenTextInput } from '../../domain/guardrails/screen-text-task.ts';
 import {
   type Cloaking,
   type ScreenedWhole,
-  screenWhole,
+  screenFewFindings,
   type WholeBody,
 } from '../../domain/guardrails/screen-whole.ts';
-import type { WorkerPool } from '../../platform/worker-pool.ts';
+import type { TextPlaces } from '../../domain/guardrails/text-places.ts';
+import { begunFlag, type WorkerPool } from '../../platform/worker-pool.ts';
+import type { EventBytes } from './event-lines.ts';
 
 /** The part of the worker pool that is needed here. */
-export type ScreeningWorkers = Pick<WorkerPool<'screen-text'>, 'run'>;
+export type ScreeningWorkers = Pick<WorkerPool<'screen-event' | 'screen-text'>, 'run'>;
 
 /** Screened in 0.2 ms; a hand-over to a worker costs the event loop 40 to 70 µs. */
 const INLINE_BYTES_MAX = 65_536;
 /** Patterns are slower, and their authors are not ours. */
 const INLINE_PATTERN_BYTES_MAX = 4_096;
-/** A megabyte takes some milliseconds. The rest is for a thread to start, and load the detectors, on a busy machine. */
-const DEADLINE_MS = 5_000;
-const DEADLINE_MS_PER_MEGABYTE = 250;
+/** To replace one takes some five microseconds. */
+const INLINE_FINDINGS_MAX = 500;
+/** A megabyte takes some milliseconds, the worst one found 160. A thread that takes three times that is killed. */
+const WORK_MS = 250;
+const WORK_MS_PER_MEGABYTE = 250;
+/** For a thread to become free, or to start and load the detectors on a busy machine. */
+const WAIT_MS = 5_000;
 
 const NOT_IN_TIME: ScreenedWhole = {
   edits: [],
@@ -30,16 +40,20 @@ const NOT_IN_TIME: ScreenedWhole = {
   restorable: [],
 };
 
+/** How much of a stage's texts is screened on the event loop. */
+export function inlineBytesMax(compiled: CompiledPolicy, stage: Stage): number {
+  return stageOf(compiled, stage)?.patterns != null ? INLINE_PATTERN_BYTES_MAX : INLINE_BYTES_MAX;
+}
+
 export function screenBody(
   compiled: CompiledPolicy,
   whole: WholeBody,
   cloaking: Cloaking,
   workers: ScreeningWorkers,
 ): ScreenedWhole | Promise<ScreenedWhole> {
-  const inline = stageOf(compiled, whole.stage)?.patterns != null ? INLINE_PATTERN_BYTES_MAX : INLINE_BYTES_MAX;
-  return whole.body.length <= inline
-    ? screenWhole(compiled, whole, cloaking)
-    : inWorker(compiled, whole, cloaking, workers);
+  const isSmall = whole.body.length <= inlineBytesMax(compiled, whole.stage);
+  const screened = isSmall ? screenFewFindings(compiled, whole, cloaking, INLINE_FINDINGS_MAX) : null;
+  return screened ?? inWorker(compiled, whole, cloaking, workers);
 }
 
 async function inWorker(
@@ -49,6 +63,7 @@ async function inWorker(
   workers: ScreeningWorkers,
 ): Promise<ScreenedWhole> {
   const copy = new Uint8Array(body);
+  const options = withinDeadline(copy);
   const input: ScreenTextInput = {
     key,
     policies,
@@ -60,21 +75,50 @@ async function inWorker(
     scopes,
     values: values?.entries() ?? null,
     verdicts,
+    begun: options.work.begun,
   };
-  const deadlineMs = DEADLINE_MS + Math.ceil((copy.byteLength / 1_048_576) * DEADLINE_MS_PER_MEGABYTE);
-  const options = { bytes: copy.byteLength, deadlineMs, transfer: [copy.buffer] };
   const screened = await workers.run<ScreenedWhole | null>('screen-text', input, options);
-  return screened.ok && screened.value !== null ? buffersOf(screened.value) : NOT_IN_TIME;
+  if (!screened.ok || screened.value === null) return NOT_IN_TIME;
+  return { ...screened.value, edits: buffersOf(screened.value.edits) };
+}
+
+/** How a thread is given bytes to screen. */
+function withinDeadline({ buffer, byteLength: bytes }: Uint8Array<ArrayBuffer>) {
+  const workMs = WORK_MS + Math.ceil((bytes / 1_048_576) * WORK_MS_PER_MEGABYTE);
+  const work = { begun: begunFlag(), deadlineMs: workMs };
+  return { bytes, deadlineMs: WAIT_MS + workMs, work, transfer: [buffer] };
+}
+
+/** An event of a stream that is too big for the event loop. null: it could not be screened in time. */
+export async function screenEventInWorker(
+  { key, policies, api }: CompiledPolicy,
+  { bytes, dataStart, dataEnd }: EventBytes,
+  { places, values }: { readonly places: TextPlaces; readonly values: RestorableValues | null },
+  workers: ScreeningWorkers,
+): Promise<LargeEvent | null> {
+  const copy = new Uint8Array(bytes);
+  const options = withinDeadline(copy);
+  const { begun } = options.work;
+  const input: ScreenEventInput = {
+    key,
+    policies,
+    api,
+    places,
+    bytes: copy,
+    dataStart,
+    dataEnd,
+    values: values?.entries() ?? null,
+    begun,
+  };
+  const screened = await workers.run<LargeEvent | null>('screen-event', input, options);
+  if (!screened.ok || screened.value === null) return null;
+  const { event, ...counted } = screened.value;
+  return { ...counted, event: { ...event, edits: buffersOf(event.edits), repeats: buffersOf(event.repeats) } };
 }
 
 /** Buffers come from a thread as plain bytes. */
-function buffersOf(screened: ScreenedWhole): ScreenedWhole {
-  const edits = screened.edits.map(({ start, end, replacement }) => ({
-    start,
-    end,
-    replacement: bufferOf(replacement),
-  }));
-  return { ...screened, edits };
+function buffersOf(edits: readonly TextEdit[]): TextEdit[] {
+  return edits.map(({ start, end, replacement }) => ({ start, end, replacement: bufferOf(replacement) }));
 }
 
 function bufferOf(bytes: Uint8Array): Buffer {

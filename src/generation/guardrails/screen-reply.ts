@@ -3,7 +3,7 @@
 
 import { Buffer } from 'node:buffer';
 import type { CompiledPolicy } from '../../domain/guardrails/compile-policy.ts';
-import { isUnscreened, type ScreenedWhole } from '../../domain/guardrails/screen-whole.ts';
+import { isUnscreened } from '../../domain/guardrails/screen-whole.ts';
 import type { NotScanned, StageTally } from '../../domain/guardrails/screening-report.ts';
 import { placeNodes } from '../../domain/guardrails/text-places.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
@@ -15,7 +15,9 @@ import type { Dialect } from '../dialects/dialect.ts';
 import type { CapturedReply } from '../reply/capture.ts';
 import { withoutLength } from '../reply/transform.ts';
 import { applyEdits } from '../request/edits.ts';
-import { type ScreeningWorkers, screenBody } from './screen-body.ts';
+import type { EventBytes } from './event-lines.ts';
+import { type AskedWhole, screenAndAsk } from './screen-and-ask.ts';
+import { type ScreeningWorkers, screenEventInWorker } from './screen-body.ts';
 import type { Screening } from './screening.ts';
 import { StreamScreen } from './stream-screen.ts';
 
@@ -35,13 +37,14 @@ export interface ScreenReplyParts {
 
 /** A longer reply is not kept until its end. */
 const WHOLE_BYTES_MAX = 8_388_608;
+const NOTHING: readonly Buffer[] = [];
 
 /** `passing`: as it comes; `whole`: kept until it is here; `stream`: event by event; `over`: what comes is dropped. */
 type Mode = 'passing' | 'whole' | 'stream' | 'over';
 
 export class ScreenReply extends ReplyStage {
   protected readonly next: ReplyHandler;
-  /** A reply that is here whole is being screened by a worker. */
+  /** A reply that is here whole, or an event of a stream, is being screened by a worker. */
   isScreening = false;
   private readonly parts: ScreenReplyParts;
   private mode: Mode = 'passing';
@@ -50,6 +53,13 @@ export class ScreenReply extends ReplyStage {
   private chunks: Buffer[] = [];
   private bytes = 0;
   private stream: StreamScreen | null = null;
+  /** A stream that is kept until external detectors have been asked about it. */
+  private isHolding = false;
+  private held: Buffer[] = [];
+  private heldBytes = 0;
+  private hasAsked = false;
+  /** How a stream has ended while one of its events is being screened; what came of it until then is in `chunks`. */
+  private ended: { readonly fault: UpstreamFault | null } | null = null;
 
   constructor(next: ReplyHandler, parts: ScreenReplyParts) {
     super();
@@ -66,6 +76,7 @@ export class ScreenReply extends ReplyStage {
       this.mode = 'stream';
       const rules = { compiled, stage: 'output' as const, placeholders: null, values: screening.values };
       this.stream = new StreamScreen(rules, placeNodes(dialect.texts).event);
+      this.isHolding = compiled.output?.externals.some(({ external }) => external.output === 'whole') ?? false;
       if (dialect.unit === 'images') this.stream.tally.miss('image_reply');
       this.next.onReplyStart(status, withoutLength(headers));
     } else {
@@ -100,8 +111,97 @@ export class ScreenReply extends ReplyStage {
   private takeOfStream(chunk: Buffer): void {
     const { stream } = this;
     if (stream === null) return;
-    for (const piece of stream.feed(chunk)) this.next.onReplyData(piece);
+    if (this.isScreening) return this.keep(stream, chunk);
+    this.pass(stream, stream.feed(chunk));
+  }
+
+  private pass(stream: StreamScreen, pieces: readonly Buffer[]): void {
+    for (const piece of pieces) this.passOrHold(stream, piece);
     if (stream.endedBy !== null) this.endStream(stream);
+    else if (stream.large !== null) this.screenLarge(stream, stream.large);
+  }
+
+  private passOrHold(stream: StreamScreen, piece: Buffer): void {
+    if (!this.isHolding) return this.next.onReplyData(piece);
+    this.held.push(piece);
+    this.heldBytes += piece.length;
+    if (this.heldBytes <= WHOLE_BYTES_MAX) return;
+    // It goes on as it comes, or not at all.
+    stream.tally.miss('too_large');
+    if (this.parts.screening.onFailure === 'refuse') stream.endedBy = 'unscreened';
+    else this.passHeld();
+  }
+
+  private passHeld(): void {
+    const { held } = this;
+    this.held = [];
+    this.isHolding = false;
+    for (const piece of held) this.next.onReplyData(piece);
+  }
+
+  /** The stream is over, or what shows its end is here: external detectors are asked about its texts. */
+  private askOfStream(stream: StreamScreen): void {
+    const { screening } = this.parts;
+    this.isScreening = true;
+    this.hasAsked = true;
+    screening
+      .askOfReply(stream.texts)
+      .then((answer) => {
+        if (this.mode === 'stream') stream.takeVerdicts(answer);
+        this.onLargeScreened(stream, NOTHING);
+      })
+      .catch((fault: unknown) => this.parts.onOwnFault(fault));
+  }
+
+  private asksOf({ texts, endedBy }: StreamScreen): boolean {
+    return !this.hasAsked && endedBy === null && texts.length > 0;
+  }
+
+  /** What comes behind an event that is being screened. */
+  private keep(stream: StreamScreen, chunk: Buffer): void {
+    this.chunks.push(Buffer.from(chunk));
+    this.bytes += chunk.length;
+    if (this.bytes <= WHOLE_BYTES_MAX) return;
+    stream.tally.miss('too_large');
+    stream.endedBy = 'unscreened';
+    this.endStream(stream);
+  }
+
+  private screenLarge(stream: StreamScreen, event: EventBytes): void {
+    const { compiled, dialect, workers } = this.parts;
+    this.isScreening = true;
+    screenEventInWorker(compiled, event, { places: dialect.texts, values: stream.values }, workers)
+      .then((screened) => stream.takeLarge(screened))
+      .then((pieces) => this.onLargeScreened(stream, pieces))
+      .catch((fault: unknown) => this.parts.onOwnFault(fault));
+  }
+
+  private onLargeScreened(stream: StreamScreen, pieces: readonly Buffer[]): void {
+    this.isScreening = false;
+    // The client may have left, and the memory of the reply have gone to another one.
+    if (this.mode !== 'stream') return;
+    this.pass(stream, pieces);
+    while (!this.isScreening && this.mode === 'stream' && this.chunks.length > 0) {
+      const chunk = this.chunks.shift() as Buffer;
+      this.bytes -= chunk.length;
+      this.takeOfStream(chunk);
+    }
+    if (this.isScreening || this.mode !== 'stream') return;
+    if (this.hasAsked) this.passHeld();
+    if (this.ended === null) this.onReplyPause();
+    else this.endOf(stream, this.ended.fault);
+  }
+
+  private endOf(stream: StreamScreen, fault: UpstreamFault | null): void {
+    this.ended = { fault };
+    if (this.isScreening) return;
+    this.pass(stream, stream.end(fault === null));
+    if (this.isScreening || this.mode !== 'stream') return;
+    if (this.asksOf(stream)) return this.askOfStream(stream);
+    this.passHeld();
+    this.report(stream.tally);
+    if (fault === null) this.next.onReplyEnd();
+    else this.next.onReplyFault(fault);
   }
 
   private onTooLarge(): void {
@@ -119,31 +219,30 @@ export class ScreenReply extends ReplyStage {
   }
 
   override onReplyPause(): void {
+    if (this.isScreening) return;
+    // The record may be written now, with what was found: the connection can stay open behind the end of a stream.
+    if (this.mode === 'stream' && this.parts.reply.progress === 'ended' && this.stream !== null) {
+      this.pass(this.stream, this.stream.endAll());
+      if (this.isScreening || this.mode !== 'stream') return;
+      if (this.asksOf(this.stream)) return this.askOfStream(this.stream);
+      this.passHeld();
+      this.report(this.stream.tally);
+    }
     if (this.mode === 'passing' || this.mode === 'stream') this.next.onReplyPause();
   }
 
   override onReplyEnd(): void {
     if (this.mode === 'over') return;
     if (this.mode === 'whole') return this.screenWhole();
-    const { stream } = this;
-    if (stream !== null) {
-      for (const piece of stream.end(true)) this.next.onReplyData(piece);
-      if (stream.endedBy !== null) return this.endStream(stream);
-      this.report(stream.tally);
-    }
-    this.next.onReplyEnd();
+    if (this.stream !== null) this.endOf(this.stream, null);
+    else this.next.onReplyEnd();
   }
 
   override onReplyFault(fault: UpstreamFault): void {
     if (this.mode === 'over') return;
-    const { stream } = this;
     if (this.mode === 'whole') this.next.onReplyStart(this.status, this.headers);
-    if (stream !== null) {
-      for (const piece of stream.end(false)) this.next.onReplyData(piece);
-      if (stream.endedBy !== null) return this.endStream(stream);
-      this.report(stream.tally);
-    }
-    this.next.onReplyFault(fault);
+    if (this.stream !== null) this.endOf(this.stream, fault);
+    else this.next.onReplyFault(fault);
   }
 
   /** The client has left: what was found until now is recorded. */
@@ -165,6 +264,8 @@ export class ScreenReply extends ReplyStage {
     const refusal: Refusal =
       blocked === null ? { kind: 'guardrail_unavailable' } : screening.refusalOf(blocked, 'output');
     this.mode = 'over';
+    this.chunks = [];
+    this.held = [];
     reply.blocked = refusal;
     // What follows shows the client the end.
     reply.progress = 'ended';
@@ -192,24 +293,26 @@ export class ScreenReply extends ReplyStage {
     const { chunks } = this;
     const body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
     const whole = { stage: 'output' as const, body, places: dialect.texts, parts: null };
-    const screened = screenBody(compiled, whole, { scopes: null, values: screening.values }, workers);
+    const by = { workers, ask: (texts: readonly string[]) => screening.askOfReply(texts) };
+    const screened = screenAndAsk(by, compiled, whole, { scopes: null, values: screening.values });
     if (!(screened instanceof Promise)) return this.finish(body, screened);
     this.isScreening = true;
     screened.then((found) => this.onScreened(body, found)).catch((fault: unknown) => this.parts.onOwnFault(fault));
   }
 
-  private onScreened(body: Buffer, screened: ScreenedWhole): void {
+  private onScreened(body: Buffer, screened: AskedWhole): void {
     this.isScreening = false;
     // The client may have left, and the memory of the reply have gone to another one.
     if (this.mode === 'whole') this.finish(body, screened);
   }
 
-  private finish(body: Buffer, { edits, report, blocked }: ScreenedWhole): void {
+  private finish(body: Buffer, { edits, report, blocked, isRefused }: AskedWhole): void {
     const { screening, exchange, dialect } = this.parts;
     const missed = dialect.unit === 'images' ? (['image_reply'] as const) : [];
     const not_scanned = [...(report.not_scanned ?? []), ...missed];
     screening.onOutput(not_scanned.length === 0 ? report : { ...report, not_scanned }, blocked);
     if (blocked !== null) return this.refuse(screening.refusalOf(blocked, 'output'));
+    if (isRefused === true) return this.refuse({ kind: 'guardrail_unavailable' });
     if (isUnscreened(report) && screening.onFailure === 'refuse') return this.refuse({ kind: 'guardrail_unavailable' });
     exchange.screeningHeaders = screening.headers();
     this.mode = 'over';

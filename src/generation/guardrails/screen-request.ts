@@ -32,10 +32,14 @@ export function screenRequest(
   const compiled = policies.of(principal, dialect.api);
   if (compiled === null) return read;
   if ('unavailable' in compiled) return withoutPolicies(plane, request, read, compiled.unavailable);
-  const screening = new Screening(compiled, plane.guardrailHeaders);
+  const screening = new Screening(compiled, plane.guardrailHeaders, {
+    detectors: plane.externalDetectors,
+    organizationId: principal.organizationId,
+  });
   request.screening = screening;
   request.exchange.screeningHeaders = screening.headers();
-  if (stageOf(compiled, 'input') === null) return read;
+  const stage = stageOf(compiled, 'input');
+  if (stage === null) return read;
   const whole = {
     stage: 'input' as const,
     body: received.body,
@@ -43,7 +47,11 @@ export function screenRequest(
     parts: received.form?.texts ?? null,
   };
   const cloaking = { scopes: scopesOf(compiled, policies, request), values: null };
-  const screened = screenAndAsk(plane, compiled, whole, cloaking, principal.organizationId);
+  const by = {
+    workers: plane.relay.workers,
+    ask: (texts: readonly string[]) => plane.externalDetectors.ask(compiled, stage, principal.organizationId, texts),
+  };
+  const screened = screenAndAsk(by, compiled, whole, cloaking);
   if (!(screened instanceof Promise)) return goOn(plane, request, read, screened);
   return withSocketsRead(screened).then((found) =>
     request.exchange.closed ? read : goOn(plane, request, read, found),

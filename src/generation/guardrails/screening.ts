@@ -14,11 +14,18 @@ import {
 } from '../../domain/guardrails/screening-report.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { HeaderList } from '../../http/exchange.ts';
+import type { ExternalAnswer, ExternalDetectors } from './external-detectors.ts';
 
 /** Names of the headers that every screened response carries (spec 7.7). */
 export interface GuardrailHeaders {
   readonly action: string;
   readonly count: string;
+}
+
+/** Who is asked about replies, and for whom. */
+export interface ScreeningExternal {
+  readonly detectors: ExternalDetectors;
+  readonly organizationId: string;
 }
 
 const STRENGTH: readonly Done[] = ['none', 'flagged', 'cloaked', 'masked', 'blocked'];
@@ -32,9 +39,19 @@ export class Screening {
   private output: StageReport | null = null;
   private blockedBy: BlockedBy | null = null;
 
-  constructor(compiled: CompiledPolicy | null, names: GuardrailHeaders) {
+  private readonly external: ScreeningExternal | null;
+
+  constructor(compiled: CompiledPolicy | null, names: GuardrailHeaders, external: ScreeningExternal | null = null) {
     this.compiled = compiled;
     this.names = names;
+    this.external = external;
+  }
+
+  /** What external detectors say of texts of the reply. */
+  askOfReply(texts: readonly string[]): Promise<ExternalAnswer> {
+    const { compiled, external } = this;
+    if (compiled?.output == null || external === null) throw new Error('nobody is to be asked about the reply');
+    return external.detectors.ask(compiled, compiled.output, external.organizationId, texts);
   }
 
   get onFailure(): OnFailure {

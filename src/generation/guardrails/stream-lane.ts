@@ -8,6 +8,8 @@
 import { Buffer } from 'node:buffer';
 import type { CompiledPolicy } from '../../domain/guardrails/compile-policy.ts';
 import { DecodedText, escapeText } from '../../domain/guardrails/decoded-text.ts';
+import { CONTEXT_BYTES } from '../../domain/guardrails/detectors/detector.ts';
+import type { ExternalTexts } from '../../domain/guardrails/external-texts.ts';
 import { type Finding, resolveOverlaps } from '../../domain/guardrails/finding.ts';
 import { holdFrom, tailOf } from '../../domain/guardrails/hold-from.ts';
 import type { FoundPlaceholder, RestorableValues } from '../../domain/guardrails/placeholders.ts';
@@ -23,6 +25,8 @@ export interface LaneEdit {
 
 export interface LaneRules {
   readonly compiled: CompiledPolicy;
+  /** The texts that external detectors are asked about; null: none. */
+  readonly external: ExternalTexts | null;
   /** null: the request has made no placeholders. */
   readonly values: RestorableValues | null;
   /** What stands for a finding; null: it stays. May end the stream. */
@@ -33,8 +37,6 @@ export interface LaneRules {
 }
 
 const FIRST_BYTES = 512;
-/** Some detectors read what lies before a finding. */
-const CONTEXT_BYTES = 64;
 const inner = new DecodedText();
 
 export class StreamLane {
@@ -47,6 +49,8 @@ export class StreamLane {
   edits: LaneEdit[] = [];
   /** Events of its neighbours since its own last one. */
   idleEvents = 0;
+  /** All of it, where external detectors are to be asked about it; null: they are not. */
+  readonly whole: Buffer[] | null;
   private readonly rules: LaneRules;
   private readonly isRewritable: boolean;
   /** null: not known before its first character. */
@@ -63,6 +67,7 @@ export class StreamLane {
 
   constructor(rules: LaneRules, as: 'text' | 'fragile' | 'arguments', indexes: readonly [number, number]) {
     this.rules = rules;
+    this.whole = rules.external === null ? null : [];
     this.isRewritable = as !== 'fragile';
     this.isJson = as === 'arguments' ? null : false;
     this.indexes = indexes;
@@ -70,6 +75,7 @@ export class StreamLane {
 
   append(source: Buffer, start: number, end: number): void {
     this.idleEvents = 0;
+    this.whole?.push(Buffer.from(source.subarray(start, end)));
     const kept = this.end - this.base;
     if (kept + end - start > this.bytes.length) {
       const larger = Buffer.allocUnsafeSlow((kept + end - start) * 2);
@@ -107,7 +113,7 @@ export class StreamLane {
   private scan(text: Buffer, from: number, to: number, isLast: boolean): number {
     const { compiled, values } = this.rules;
     const found: Finding[] = [];
-    if (!scanText(compiled, 'output', text, from, to, found)) this.rules.onTooMany();
+    if (!scanText(compiled, 'output', text, from, to, found, 0)) this.rules.onTooMany();
     const findings = resolveOverlaps(found);
     const placeholders: FoundPlaceholder[] = [];
     let reached = isLast ? to : holdFrom(compiled, 'output', text, from, to, found);

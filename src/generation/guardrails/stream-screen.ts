@@ -4,17 +4,22 @@
 
 import { Buffer } from 'node:buffer';
 import { DecodedText, escapeText } from '../../domain/guardrails/decoded-text.ts';
-import type { Finding } from '../../domain/guardrails/finding.ts';
+import { EventScreen, type Piece, type ScreenedEvent } from '../../domain/guardrails/event-screen.ts';
+import { ExternalTexts } from '../../domain/guardrails/external-texts.ts';
+import { type Finding, resolveOverlaps } from '../../domain/guardrails/finding.ts';
 import type { BodyRules, TextEdit } from '../../domain/guardrails/screen-body.ts';
 import { withoutOverlaps } from '../../domain/guardrails/screen-body.ts';
+import type { LargeEvent } from '../../domain/guardrails/screen-event-task.ts';
 import type { PlaceNode } from '../../domain/guardrails/text-places.ts';
+import { socketsRead } from '../../platform/tick.ts';
 import { type EventBytes, EventLines, eventOf } from './event-lines.ts';
-import { EventScreen, type Piece } from './event-screen.ts';
+import type { ExternalAnswer } from './external-detectors.ts';
+import { inlineBytesMax } from './screen-body.ts';
 import { type LaneEdit, type LaneRules, StreamLane } from './stream-lane.ts';
 
-/** Of events that wait. */
+/** Of events that wait, without large ones. */
 const QUEUE_BYTES_MAX = 65_536;
-/** Of one event, which may repeat a whole reply. */
+/** Of one event, which may repeat a whole reply, and of large ones that wait. */
 const EVENT_BYTES_MAX = 8_388_608;
 /** A text whose neighbours go on without it for so many events is not waited for. */
 const IDLE_EVENTS_MAX = 8;
@@ -42,6 +47,7 @@ const decoded = new DecodedText();
 export class StreamScreen implements LaneRules {
   readonly compiled: BodyRules['compiled'];
   readonly values: BodyRules['values'];
+  readonly external: ExternalTexts | null;
   /** What has ended it; null: it goes on. */
   endedBy: StreamEndedBy = null;
   private readonly screen: EventScreen;
@@ -50,12 +56,23 @@ export class StreamScreen implements LaneRules {
   private readonly lanes = new Map<string, StreamLane>();
   private queue: QueuedEvent[] = [];
   private queuedBytes = 0;
+  private largeBytes = 0;
+  /** Behind a large event, and the large one first. */
+  private unread: EventBytes[] = [];
+  private readonly inlineBytesMax: number;
 
   constructor(rules: BodyRules, node: PlaceNode) {
     this.compiled = rules.compiled;
     this.values = rules.values;
-    this.screen = new EventScreen(rules);
+    this.external = (rules.compiled.output?.externals.length ?? 0) > 0 ? new ExternalTexts(null) : null;
+    this.screen = new EventScreen({ ...rules, external: this.external });
     this.node = node;
+    this.inlineBytesMax = inlineBytesMax(rules.compiled, 'output');
+  }
+
+  /** The event that has to be screened elsewhere before the stream goes on; null: there is none. */
+  get large(): EventBytes | null {
+    return this.unread[0] ?? null;
   }
 
   get tally(): EventScreen['tally'] {
@@ -64,22 +81,66 @@ export class StreamScreen implements LaneRules {
 
   /** What may go on to the client by now. */
   feed(chunk: Buffer): Buffer[] {
-    for (const event of this.lines.take(chunk)) {
+    return this.takeAll(this.lines.take(chunk));
+  }
+
+  /** What may go on once the large event has been screened. null: it could not be, in time. */
+  async takeLarge(screened: LargeEvent | null): Promise<Buffer[]> {
+    const [event, ...behind] = this.unread;
+    if (event === undefined) throw new Error('no event waits for its screening');
+    if (screened !== null) {
+      this.tally.addReport(screened.report, screened.blocked);
+      for (const text of screened.texts) this.external?.collect(text);
+      if (screened.isIncomplete) this.tally.miss('external');
+      await this.queueLarge(event, screened.event);
+    } else {
+      this.tally.miss('timeout');
+      if (this.compiled.onFailure === 'refuse') this.endedBy = 'unscreened';
+      this.queueEvent(event, NO_TEXTS);
+    }
+    this.unread = [];
+    return this.endedBy !== null || this.isBlocked() ? NOTHING : this.takeAll(behind);
+  }
+
+  private takeAll(events: readonly EventBytes[]): Buffer[] {
+    for (const [index, event] of events.entries()) {
+      if (this.isLarge(event)) {
+        this.unread = events.slice(index);
+        return this.passed();
+      }
       this.take(event);
-      if (this.tally.blocked !== null) this.endedBy = 'finding';
-      if (this.endedBy !== null) return NOTHING;
+      if (this.isBlocked() || this.endedBy !== null) return NOTHING;
     }
     const pieces = this.passed();
-    if (this.queuedBytes <= QUEUE_BYTES_MAX && this.lines.restBytes <= EVENT_BYTES_MAX) return pieces;
+    const isFull = this.queuedBytes > QUEUE_BYTES_MAX || this.largeBytes > EVENT_BYTES_MAX;
+    if (!isFull && this.lines.restBytes <= EVENT_BYTES_MAX) return pieces;
     this.overflow();
     return [...pieces, ...this.passed()];
   }
 
-  /** All that is left: the stream is over. `isWhole`: no event of it is missing its end. */
+  private isLarge({ bytes, dataStart }: EventBytes): boolean {
+    return dataStart !== -1 && bytes.length > this.inlineBytesMax;
+  }
+
+  private isBlocked(): boolean {
+    if (this.tally.blocked !== null) this.endedBy = 'finding';
+    return this.endedBy === 'finding';
+  }
+
+  /**
+   * All that is left: the stream is over. `isWhole`: no event of it is missing its end. Where a large event comes of
+   * it, this is to be called again behind that.
+   */
   end(isWhole: boolean): Buffer[] {
     const rest = this.lines.takeRest();
     // A last event without its blank line is one all the same; where the stream broke off, nobody can read it.
-    if (isWhole && rest.length > 0) this.take(eventOf(rest));
+    const last = isWhole && rest.length > 0 ? [eventOf(rest)] : [];
+    const pieces = this.takeAll(last);
+    return this.large === null && this.endedBy === null ? [...pieces, ...this.endAll()] : pieces;
+  }
+
+  /** Ends all texts. */
+  endAll(): Buffer[] {
     this.endLanes(() => true);
     if (this.tally.blocked !== null) this.endedBy = 'finding';
     return this.passed();
@@ -102,18 +163,51 @@ export class StreamScreen implements LaneRules {
 
   private take(event: EventBytes): void {
     const { bytes, dataStart, dataEnd } = event;
-    this.queuedBytes += bytes.length;
     if (dataStart === -1) {
-      this.queue.push({ event, pieces: NO_PIECES, edits: NO_EDITS, repeats: NO_EDITS });
+      this.queueEvent(event, NO_TEXTS);
       if (event.isDone) this.endLanes(() => true);
       return;
     }
-    const { isWhole, pieces, edits, repeats, ends } = this.screen.event(bytes, dataStart, dataEnd, this.node);
-    if (!isWhole && this.compiled.onFailure === 'refuse') this.endedBy = 'unscreened';
-    const queued = pieces.map((piece) => this.appendPiece(piece, bytes));
-    this.queue.push({ event, pieces: queued, edits, repeats });
-    const grown = new Set(queued.map(({ lane }) => lane));
+    const screened = this.screen.event(bytes, dataStart, dataEnd, this.node);
+    const grown = this.queueEvent(event, screened);
     for (const lane of grown) lane.advance(false);
+    this.afterEvent(screened, grown);
+  }
+
+  /** Its texts that grow are screened a slice at a time, with the event loop free in between. */
+  private async queueLarge(event: EventBytes, screened: ScreenedEvent): Promise<void> {
+    const grown = new Set<StreamLane>();
+    const pieces: QueuedPiece[] = [];
+    for (const piece of screened.pieces) {
+      const lane = this.laneOf(piece);
+      const start = lane.end;
+      const text = textOfPiece(piece, event.bytes);
+      for (let at = 0; at < text.length; at += this.inlineBytesMax) {
+        lane.append(text, at, Math.min(text.length, at + this.inlineBytesMax));
+        lane.advance(false);
+        await socketsRead();
+      }
+      grown.add(lane);
+      pieces.push({ piece, lane, start, end: lane.end });
+    }
+    this.push({ event, pieces, edits: screened.edits, repeats: screened.repeats });
+    this.afterEvent(screened, grown);
+  }
+
+  private queueEvent(event: EventBytes, { pieces, edits, repeats }: ScreenedEvent): ReadonlySet<StreamLane> {
+    const queued = pieces.map((piece) => this.appendPiece(piece, event.bytes));
+    this.push({ event, pieces: queued, edits, repeats });
+    return new Set(queued.map(({ lane }) => lane));
+  }
+
+  private push(queued: QueuedEvent): void {
+    if (this.isLarge(queued.event)) this.largeBytes += queued.event.bytes.length;
+    else this.queuedBytes += queued.event.bytes.length;
+    this.queue.push(queued);
+  }
+
+  private afterEvent({ isWhole, ends }: ScreenedEvent, grown: ReadonlySet<StreamLane>): void {
+    if (!isWhole && this.compiled.onFailure === 'refuse') this.endedBy = 'unscreened';
     for (const [outer, within] of ends)
       this.endLanes(
         ({ indexes }) => (outer === -1 || indexes[0] === outer) && (within === -1 || indexes[1] === within),
@@ -149,7 +243,30 @@ export class StreamScreen implements LaneRules {
       if (!isEnded(lane)) continue;
       lane.advance(true);
       this.lanes.delete(key);
+      if (lane.whole === null || this.external === null) continue;
+      const text = Buffer.concat(lane.whole);
+      this.external.visit([], text, 0, text.length, []);
     }
+  }
+
+  /** What external detectors are to be asked about once all is there. */
+  get texts(): readonly string[] {
+    return this.external?.collected ?? [];
+  }
+
+  /** What they have found cannot be rewritten any more: it is told, or ends the stream. */
+  takeVerdicts({ verdicts, isMissed, isRefused }: ExternalAnswer): void {
+    const said = new ExternalTexts(verdicts);
+    const externals = this.compiled.output?.externals ?? [];
+    for (const text of this.texts) {
+      const bytes = Buffer.from(text);
+      const findings: Finding[] = [];
+      said.visit(externals, bytes, 0, bytes.length, findings);
+      for (const finding of resolveOverlaps(findings)) this.tally.add(finding, this.screen.actionFor(finding, false));
+    }
+    if (isMissed || this.external?.isIncomplete === true) this.tally.miss('external');
+    if (this.isBlocked() || !isRefused || !externals.some(({ external }) => external.output === 'whole')) return;
+    this.endedBy = 'unscreened';
   }
 
   /** Of one choice a text that pauses while another one goes on: its held end would hold back the other. */
@@ -176,7 +293,8 @@ export class StreamScreen implements LaneRules {
     for (const queued of this.queue) {
       if (queued.pieces.some(({ lane, end }) => end > lane.decided)) break;
       count += 1;
-      this.queuedBytes -= queued.event.bytes.length;
+      if (this.isLarge(queued.event)) this.largeBytes -= queued.event.bytes.length;
+      else this.queuedBytes -= queued.event.bytes.length;
       addBytes(pieces, written(queued));
       for (const { lane, end } of queued.pieces) lane.forgetEdits(end);
     }
@@ -186,8 +304,14 @@ export class StreamScreen implements LaneRules {
 }
 
 const NOTHING: Buffer[] = [];
-const NO_PIECES: readonly QueuedPiece[] = [];
-const NO_EDITS: readonly TextEdit[] = [];
+const NO_TEXTS: ScreenedEvent = { isWhole: true, pieces: [], edits: [], repeats: [], ends: [] };
+
+/** Memory of its own where it had to be decoded. */
+function textOfPiece({ start, end, isEscaped }: Piece, bytes: Buffer): Buffer {
+  if (!isEscaped) return bytes.subarray(start, end);
+  decoded.decode(bytes, start, end);
+  return Buffer.from(decoded.bytes.subarray(0, decoded.length));
+}
 
 /** Pieces that lie behind each other in memory become one. */
 function addBytes(pieces: Buffer[], bytes: Buffer): void {

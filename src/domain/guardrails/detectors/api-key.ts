@@ -7,34 +7,35 @@ import { KEY_FORMS, type KeyForm, type KeyPart } from './key-forms.ts';
 /** Of the characters after the prefix: `xxxx…`, `0123…` and words have less. */
 const ENTROPY_BITS_MIN = 3;
 
-const formsByPair = new Map<number, KeyForm[]>();
+/** By the pair of its anchor. */
+const formsByPair: (readonly KeyForm[] | undefined)[] = Array.from({ length: 65_536 });
 for (const form of KEY_FORMS) {
   const prefix = (form.parts[0] as KeyPart).literal as Buffer;
   const pair = pairOf(prefix[form.anchorAt] as number, prefix[form.anchorAt + 1] as number);
-  formsByPair.set(pair, [...(formsByPair.get(pair) ?? []), form]);
+  formsByPair[pair] = [...(formsByPair[pair] ?? []), form];
 }
 
 function findApiKey(bytes: Uint8Array, at: number, start: number, end: number, hit: Hit): boolean {
-  const forms = formsByPair.get(pairOf(bytes[at - 1] as number, bytes[at] as number));
+  const forms = formsByPair[pairOf(bytes[at - 1] as number, bytes[at] as number)];
   if (forms === undefined) return false;
   for (const form of forms) {
     const from = at - 1 - form.anchorAt;
     if (from < start) continue;
+    const keyStart = form.issuer === 'telegram' ? startOfTelegram(bytes, from, start) : startOfKey(bytes, from);
+    if (keyStart === -1) continue;
     const keyEnd = endOfForm(bytes, from, end, form);
     if (keyEnd === -1) continue;
-    if (form.issuer === 'telegram') {
-      const tokenStart = startOfTelegram(bytes, from, start);
-      if (tokenStart === -1) continue;
-      hit.start = tokenStart;
-    } else {
-      if (from > 0 && WORD[bytes[from - 1] as number] === 1) continue;
-      hit.start = from;
-    }
+    hit.start = keyStart;
     hit.end = keyEnd;
     hit.isOpen = false;
     return true;
   }
   return false;
+}
+
+/** -1: it goes on before. */
+function startOfKey(bytes: Uint8Array, from: number): number {
+  return from > 0 && WORD[bytes[from - 1] as number] === 1 ? -1 : from;
 }
 
 /** -1: it is not of this form. */
@@ -75,29 +76,32 @@ function isDigit(byte: number): boolean {
   return byte >= 0x30 && byte <= 0x39;
 }
 
+/** How often each byte occurs; all 0 between two keys. */
 const counts = new Uint16Array(256);
+const LONGEST = Math.max(...KEY_FORMS.map(({ longest }) => longest)) + 1;
+/** What a byte that occurs so often takes from the entropy. */
+const COUNT_BITS = Float64Array.from({ length: LONGEST }, (_, count) => (count === 0 ? 0 : count * Math.log2(count)));
 const EXAMPLE = Buffer.from('EXAMPLE');
 
 /** Too little entropy, or it says itself that it is an example, as AWS's do. */
 function isPlaceholder(bytes: Uint8Array, from: number, to: number): boolean {
   if (endOfLiteral(bytes, Math.max(from, to - EXAMPLE.length), to, EXAMPLE) !== -1) return true;
-  counts.fill(0);
   for (let place = from; place < to; place += 1) {
     const byte = bytes[place] as number;
     counts[byte] = (counts[byte] as number) + 1;
   }
-  let bits = 0;
-  for (const count of counts) if (count > 0) bits -= (count / (to - from)) * Math.log2(count / (to - from));
-  return bits < ENTROPY_BITS_MIN;
+  let repeated = 0;
+  for (let place = from; place < to; place += 1) {
+    const byte = bytes[place] as number;
+    repeated += COUNT_BITS[counts[byte] as number] as number;
+    counts[byte] = 0;
+  }
+  return Math.log2(to - from) - repeated / (to - from) < ENTROPY_BITS_MIN;
 }
 
 export const apiKey: Detector = {
   entity: 'api_key',
-  anchors: [...formsByPair.keys()],
+  anchors: formsByPair.flatMap((forms, pair) => (forms === undefined ? [] : [pair])),
   find: findApiKey,
-  hold: holdByClass(
-    classOf('A-Za-z0-9_.+/=:~\u002d'),
-    classOf('A-Za-z0-9'),
-    Math.max(...KEY_FORMS.map(({ longest }) => longest)) + 1,
-  ),
+  hold: holdByClass(classOf('A-Za-z0-9_.+/=:~\u002d'), classOf('A-Za-z0-9'), LONGEST),
 };

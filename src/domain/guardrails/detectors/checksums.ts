@@ -16,11 +16,15 @@ export function weightedSum(digits: ArrayLike<number>, weights: readonly number[
   return weights.reduce((sum, weight, index) => sum + weight * (digits[index] ?? 0), 0);
 }
 
-/** ISO 7064 MOD 97-10 of letters and digits, letters counting from 10; read from `from`, then from the beginning. */
-export function mod97(text: string, from: number): number {
+/**
+ * ISO 7064 MOD 97-10 of `count` letters and digits, letters counting from 10; read from `from`, then from the
+ * beginning.
+ */
+export function mod97(codes: ArrayLike<number>, count: number, from: number): number {
   let rest = 0;
-  for (let index = 0; index < text.length; index += 1) {
-    const code = text.charCodeAt((from + index) % text.length);
+  for (let index = 0; index < count; index += 1) {
+    const place = from + index;
+    const code = codes[place < count ? place : place - count] as number;
     rest = code <= 0x39 ? (rest * 10 + code - 0x30) % 97 : (rest * 100 + code - 0x37) % 97;
   }
   return rest;

@@ -1,10 +1,13 @@
 // What a built-in detector is: the byte pairs at which it looks closer, how it decides, and what of a stream's end it
 // could still extend.
 //
-// A detector has no memory: whether there is a finding depends on its own bytes, the one before and the one after. So a
-// text found in pieces has the same findings as the whole.
+// A detector has no memory: whether there is a finding depends on its own bytes, the one after, and at most
+// CONTEXT_BYTES before its anchor. So a text found in pieces has the same findings as the whole.
 
 import type { EntityName, OWN_ENTITIES } from '../entities.ts';
+
+/** What detectors may read before an anchor: more than the longest local part of an address, and what stands before. */
+export const CONTEXT_BYTES = 96;
 
 /** Where the last find() found something; reused, so that a scan allocates for findings only. */
 export interface Hit {
@@ -17,8 +20,8 @@ export interface Hit {
 export interface Detector {
   readonly entity: EntityName | typeof OWN_ENTITIES.words;
   /**
-   * How many bytes before a finding decide it, beyond the one that scanning sees: a password is one because of the URL
-   * before it. Left out: none.
+   * How many bytes before a finding its anchor can be: a password is one because of the URL before it. Left out: the
+   * anchor is within.
    */
   readonly lookBehind?: number;
   /**
@@ -29,8 +32,8 @@ export interface Detector {
   /** Byte pairs, as `pairOf` makes them. */
   readonly anchors: readonly number[];
   /**
-   * Whether something is found at an anchor, whose second byte is at `at`. Reads bytes[start - 1, end) only, and of
-   * those a bounded number around `at`.
+   * Whether something is found at an anchor, whose second byte is at `at`, in a text that begins at `start`. Reads
+   * bytes[start - 1, end) only, and of those CONTEXT_BYTES before `at` and a bounded number behind it.
    */
   readonly find: (bytes: Uint8Array, at: number, start: number, end: number, hit: Hit) => boolean;
   /** The first byte of a suffix of bytes[start, end) that could still become a finding; `end`: there is none. */

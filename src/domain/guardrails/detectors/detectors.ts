@@ -11,6 +11,7 @@ import { nationalCodes } from './national-codes.ts';
 import { nationalNumbers } from './national-numbers.ts';
 import { internationalPhone, northAmericanPhone } from './phone.ts';
 import { privateKey } from './private-key.ts';
+import { seedPhrase } from './seed-phrase.ts';
 import { urlPassword } from './url-password.ts';
 import { usSsn } from './us-ssn.ts';
 import { walletAddress, walletKey } from './wallet.ts';
@@ -28,6 +29,7 @@ export const DETECTORS: readonly Detector[] = [
   urlPassword,
   walletKey,
   walletAddress,
+  seedPhrase,
   ip,
   ...nationalNumbers,
   ...nationalCodes,

@@ -47,8 +47,6 @@ function startOfLocal(bytes: Uint8Array, at: number, start: number): number {
     }
     from -= 1;
   }
-  // It has begun in what is no part of the text any more.
-  if (from === start && start > 0 && LOCAL_FIRST[bytes[start - 1] as number] === 1) return at;
   while (from < at && LOCAL_FIRST[bytes[from] as number] !== 1) from += 1;
   return from;
 }

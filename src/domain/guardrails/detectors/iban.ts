@@ -32,7 +32,7 @@ function findIban(bytes: Uint8Array, at: number, start: number, end: number, hit
   if (length === undefined) return false;
   const ibanEnd = readCharacters(bytes, from, end, length);
   if (ibanEnd === -1 || ALNUM[byteAt(bytes, ibanEnd, end)] === 1) return false;
-  if (mod97(letters.toString('latin1', 0, length), 4) !== 1) return false;
+  if (mod97(letters, length, 4) !== 1) return false;
   hit.start = from;
   hit.end = ibanEnd;
   hit.isOpen = false;

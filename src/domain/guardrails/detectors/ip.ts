@@ -19,7 +19,11 @@ function findIp(bytes: Uint8Array, at: number, _start: number, end: number, hit:
   if (before === DOT || before === COLON) return false;
   // A group of at most four digits, and a dot or colon behind it: most words are neither.
   const groupEnd = runEnd(FIRST, bytes, at, end, GROUP_BYTES_MAX);
-  if (groupEnd === at || SEPARATOR[byteAt(bytes, groupEnd, end)] !== 1) return false;
+  const separator = byteAt(bytes, groupEnd, end);
+  if (groupEnd === at || SEPARATOR[separator] !== 1) return false;
+  // Of version 6 only 2000::/3 is public, whose first group has four digits.
+  const isGlobal = groupEnd - at === GROUP_BYTES_MAX && (bytes[at] === 0x32 || bytes[at] === 0x33);
+  if (separator === COLON && !isGlobal) return false;
   let to = runEnd(ADDRESS, bytes, at, end, BYTES_MAX + 1);
   while (to > at && (bytes[to - 1] === DOT || bytes[to - 1] === COLON)) to -= 1;
   if (to - at < 7 || to - at > BYTES_MAX || CONTINUES[byteAt(bytes, to, end)] === 1) return false;

@@ -11,6 +11,8 @@ interface CodeForm {
   readonly first: string;
   /** Where its digits begin: how many bytes after its beginning the anchor is. */
   readonly digitsAt: readonly number[];
+  /** What may stand between its beginning and its digits. */
+  readonly before: string;
   readonly digitsMin: number;
   /** The whole, as it is written. */
   readonly written: RegExp;
@@ -20,7 +22,6 @@ interface CodeForm {
 
 /** The longest of them as it is written. */
 const LONGEST = 20;
-const BEFORE_DIGITS = classOf('A-Za-z ');
 const CODE = classOf('0-9A-Za-z +\u002d');
 
 const FORMS: readonly CodeForm[] = [
@@ -28,6 +29,7 @@ const FORMS: readonly CodeForm[] = [
     entity: 'es_nif',
     first: '0-9',
     digitsAt: [0],
+    before: '',
     digitsMin: 7,
     written: /^\d{7,8}-?[A-Z]/i,
     isValid: (code) => isSpanish(code.slice(0, -1), code.slice(-1)),
@@ -36,6 +38,7 @@ const FORMS: readonly CodeForm[] = [
     entity: 'es_nie',
     first: 'XYZxyz',
     digitsAt: [1],
+    before: 'XYZxyz',
     digitsMin: 7,
     written: /^[XYZ]\d{7}-?[A-Z]/i,
     isValid: (code) => isSpanish(`${'XYZ'.indexOf(code.charAt(0))}${code.slice(1, -1)}`, code.slice(-1)),
@@ -44,6 +47,7 @@ const FORMS: readonly CodeForm[] = [
     entity: 'fi_hetu',
     first: '0-3',
     digitsAt: [0],
+    before: '',
     digitsMin: 6,
     written: /^\d{6}[-+ABCDEFYXWVU]\d{3}[0-9A-Y]/i,
     isValid: isHetu,
@@ -52,6 +56,7 @@ const FORMS: readonly CodeForm[] = [
     entity: 'it_fiscal_code',
     first: 'A-Za-z',
     digitsAt: [6],
+    before: 'A-Za-z',
     digitsMin: 1,
     written: /^[A-Z]{6}[0-9LMNPQRSTUV]{2}[ABCDEHLMPRST][0-9LMNPQRSTUV]{2}[A-Z][0-9LMNPQRSTUV]{3}[A-Z]/i,
     isValid: isFiscalCode,
@@ -60,6 +65,7 @@ const FORMS: readonly CodeForm[] = [
     entity: 'uk_nino',
     first: 'A-Za-z',
     digitsAt: [2, 3],
+    before: 'A-Za-z ',
     digitsMin: 2,
     written: /^[A-Z]{2} ?\d{2} ?\d{2} ?\d{2} ?[A-D]/i,
     isValid: (code) => /^(?!BG|GB|KN|NK|NT|TN|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z]/.test(code),
@@ -79,12 +85,19 @@ function isHetu(code: string): boolean {
   ];
   const sign = code.charAt(6);
   const century = sign === '+' ? 1800 : '-YXWVU'.includes(sign) ? 1900 : 2000;
-  const date = new Date(Date.UTC(century + year, month - 1, day));
-  if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return false;
+  if (day < 1 || day > daysIn(century + year, month)) return false;
   const order = Number(code.slice(7, 10));
   const rest = Number(code.slice(0, 6) + code.slice(7, 10)) % 31;
   return order >= 2 && order <= 899 && '0123456789ABCDEFHJKLMNPRSTUVWXY'[rest] === code.charAt(10);
 }
+
+/** 0: there is no such month. */
+function daysIn(year: number, month: number): number {
+  const isLeap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
+  return month === 2 && isLeap ? 29 : (DAYS[month] ?? 0);
+}
+
+const DAYS = [0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] as const;
 
 const ODD_VALUES = [1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23];
 
@@ -98,8 +111,9 @@ function isFiscalCode(code: string): boolean {
   return String.fromCharCode(0x41 + (sum % 26)) === code.charAt(15);
 }
 
-function detectorOf({ entity, first, digitsAt, digitsMin, written, isValid }: CodeForm): Detector {
+function detectorOf({ entity, first, digitsAt, before, digitsMin, written, isValid }: CodeForm): Detector {
   const firsts = classOf(first);
+  const befores = classOf(before);
   const findFrom = (bytes: Uint8Array, at: number, end: number, hit: Hit): boolean => {
     const to = runEnd(CODE, bytes, at, end, LONGEST);
     if (to - at < 8) return false;
@@ -118,6 +132,7 @@ function detectorOf({ entity, first, digitsAt, digitsMin, written, isValid }: Co
     for (const count of digitsAt) {
       const from = at - count;
       if (from < start || firsts[bytes[from] as number] !== 1) continue;
+      if (runEnd(befores, bytes, from, at, count) !== at) continue;
       if ((from === 0 || WORD[bytes[from - 1] as number] !== 1) && findFrom(bytes, from, end, hit)) return true;
     }
     return false;
@@ -126,8 +141,7 @@ function detectorOf({ entity, first, digitsAt, digitsMin, written, isValid }: Co
   const hold = holdByClass(CODE, firsts, LONGEST);
   if (digitsAt[0] === 0)
     return { entity, firstDigits: [digitsMin, digitsMin + 1], anchors: NUMBER_ANCHORS, find, hold };
-  const befores = bytesIn(BEFORE_DIGITS);
-  const anchors = bytesIn(DIGIT).flatMap((byte) => befores.map((before) => pairOf(before, byte)));
+  const anchors = bytesIn(DIGIT).flatMap((byte) => bytesIn(befores).map((before) => pairOf(before, byte)));
   return { entity, anchors, find, hold };
 }
 

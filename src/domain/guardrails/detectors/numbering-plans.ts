@@ -5,46 +5,47 @@ import plans from 'libphonenumber-js/max/metadata';
 
 type NumberType = readonly [pattern: string, lengths?: readonly number[]] | 0 | undefined;
 
-/** One country's plan: the form of its numbers, and of each type of them. */
-interface Plan {
-  readonly general: RegExp;
-  readonly types: readonly RegExp[];
+/** The plans of all countries that share a calling code. */
+interface Plans {
+  /** Lengths that their numbers can have, by length. */
+  readonly lengths: readonly boolean[];
+  /** Their numbers, of any type. */
+  readonly numbers: RegExp;
 }
 
 const GENERAL_PATTERN = 2;
+const LENGTHS = 3;
 const TYPES = 11;
 const CALLING_CODE_DIGITS_MAX = 3;
+const ZERO = 0x30;
 
-/** By calling code; made when first asked for. */
-const known = new Map<string, readonly Plan[]>();
+/** By calling code; null: nobody has it. Made when first asked for. */
+const known: (Plans | null | undefined)[] = [];
 
-/** `digits`: the calling code and the national number, without a prefix. */
-export function isNumberInPlan(digits: string): boolean {
-  for (let length = 1; length <= CALLING_CODE_DIGITS_MAX; length += 1) {
-    const plansOfCode = plansOf(digits.slice(0, length));
+/** `digits`: the calling code and the national number, without a prefix, as ASCII; `count` of them. */
+export function isNumberInPlan(digits: Buffer, count: number): boolean {
+  let code = 0;
+  for (let length = 1; length <= CALLING_CODE_DIGITS_MAX && length < count; length += 1) {
+    code = code * 10 + (digits[length - 1] as number) - ZERO;
+    const plans = plansOf(code);
     // No calling code is the beginning of another.
-    if (plansOfCode.length > 0) return isInAnyPlan(plansOfCode, digits.slice(length));
+    if (plans !== null) return isInPlans(plans, digits, length, count);
   }
   return false;
 }
 
 /** The zero that is dialled within a country is often written behind its code, too. */
-function isInAnyPlan(found: readonly Plan[], national: string): boolean {
-  return (
-    found.some((plan) => isInPlan(plan, national)) ||
-    (national.startsWith('0') && found.some((plan) => isInPlan(plan, national.slice(1))))
-  );
+function isInPlans({ lengths, numbers }: Plans, digits: Buffer, from: number, to: number): boolean {
+  const isIn = (start: number) => lengths[to - start] === true && numbers.test(digits.toString('latin1', start, to));
+  return isIn(from) || (digits[from] === ZERO && isIn(from + 1));
 }
 
-function isInPlan({ general, types }: Plan, national: string): boolean {
-  return general.test(national) && (types.length === 0 || types.some((type) => type.test(national)));
-}
-
-function plansOf(code: string): readonly Plan[] {
-  const found = known.get(code);
+function plansOf(code: number): Plans | null {
+  const found = known[code];
   if (found !== undefined) return found;
-  const made = tablesOf(code).map(planOf);
-  known.set(code, made);
+  const tables = tablesOf(String(code));
+  const made = tables.length === 0 ? null : combined(tables);
+  known[code] = made;
   return made;
 }
 
@@ -64,14 +65,18 @@ function tablesOf(code: string): readonly unknown[][] {
   return (countries[code] ?? []).flatMap((country) => (byCountry[country] === undefined ? [] : [byCountry[country]]));
 }
 
-function planOf(table: readonly unknown[]): Plan {
-  const types = (table[TYPES] ?? []) as readonly NumberType[];
-  return {
-    general: whole(String(table[GENERAL_PATTERN])),
-    types: types.flatMap((type) => (Array.isArray(type) && type[0] !== '' ? [whole(type[0] as string)] : [])),
-  };
+/** One expression for all of them: North America alone has 25 countries with up to ten types each. */
+function combined(tables: readonly (readonly unknown[])[]): Plans {
+  const lengths: boolean[] = [];
+  for (const length of tables.flatMap((table) => table[LENGTHS] as readonly number[])) lengths[length] = true;
+  return { lengths, numbers: new RegExp(`^(?:${tables.map(patternOf).join('|')})$`) };
 }
 
-function whole(pattern: string): RegExp {
-  return new RegExp(`^(?:${pattern})$`);
+/** A number has the country's general form, and that of one of its types. */
+function patternOf(table: readonly unknown[]): string {
+  const general = String(table[GENERAL_PATTERN]);
+  const types = ((table[TYPES] ?? []) as readonly NumberType[]).flatMap((type) =>
+    Array.isArray(type) && type[0] !== '' ? [type[0] as string] : [],
+  );
+  return types.length === 0 ? `(?:${general})` : `(?=(?:${general})$)(?:${types.join('|')})`;
 }

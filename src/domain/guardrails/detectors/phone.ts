@@ -32,7 +32,7 @@ function findInternational(bytes: Uint8Array, at: number, start: number, end: nu
     const groupEnd = groupEnds[group] as number;
     const count = groupDigits[group] as number;
     if (count < DIGITS_MIN) return false;
-    if (!isEndOfNumber(bytes, groupEnd, end) || !isNumberInPlan(digits.toString('latin1', 0, count))) continue;
+    if (!isEndOfNumber(bytes, groupEnd, end) || !isNumberInPlan(digits, count)) continue;
     hit.start = at - 1;
     hit.end = groupEnd;
     hit.isOpen = false;
@@ -107,7 +107,9 @@ function findWithBrackets(bytes: Uint8Array, at: number, end: number, hit: Hit):
 
 function isNorthAmerican(from: number, to: number, hit: Hit): boolean {
   digits[0] = ONE;
-  if (!isNumberInPlan(digits.toString('latin1', 0, 11))) return false;
+  // Neither area nor exchange begins with 0 or 1.
+  if ((digits[1] as number) <= ONE || (digits[4] as number) <= ONE) return false;
+  if (!isNumberInPlan(digits, 11)) return false;
   hit.start = from;
   hit.end = to;
   hit.isOpen = false;

@@ -54,14 +54,16 @@ function endOfFirstLine(bytes: Uint8Array, from: number, end: number): number {
   return -1;
 }
 
-/** Up to the end line and with it, or to what stands in no key. */
+/** Up to the end line and with it, or to what stands in no key, or to the beginning of another. */
 function tailOf(bytes: Uint8Array, from: number, end: number): Tail {
   let to = from;
   while (to < end && BODY[bytes[to] as number] === 1) {
     if (bytes[to] === DASH) {
       const matched = matchedBytes(bytes, to, end, END);
       if (matched === END.length) return endLine(bytes, to, end);
-      if (to + matched === end) return { to, isOpen: true };
+      const begun = matchedBytes(bytes, to, end, BEGIN);
+      if (begun === BEGIN.length) return { to, isOpen: false };
+      if (to + Math.max(matched, begun) === end) return { to, isOpen: true };
     }
     to += 1;
   }

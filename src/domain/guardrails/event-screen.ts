@@ -2,8 +2,8 @@
 // pieces goes to the lanes of those texts.
 
 import { Buffer } from 'node:buffer';
-import { BodyScreen, type TextEdit } from '../../domain/guardrails/screen-body.ts';
-import { KIND, type PlaceNode } from '../../domain/guardrails/text-places.ts';
+import { BodyScreen, type TextEdit } from './screen-body.ts';
+import { KIND, type PlaceNode } from './text-places.ts';
 
 /** A piece of a lane's text, without its quotes. */
 export interface Piece {

@@ -1,0 +1,27 @@
+// What the worker task screen-event is given, and what it answers.
+
+import type { PlainPolicies } from './compiled-by-key.ts';
+import type { ScreenedEvent } from './event-screen.ts';
+import type { BlockedBy, StageReport } from './screening-report.ts';
+import type { TextPlaces } from './text-places.ts';
+
+export interface ScreenEventInput extends PlainPolicies {
+  readonly places: TextPlaces;
+  /** A copy of the event, whose memory goes over to the thread; and where its data is. */
+  readonly bytes: Uint8Array;
+  readonly dataStart: number;
+  readonly dataEnd: number;
+  readonly values: readonly (readonly [string, string])[] | null;
+  /** Set once the task runs: its deadline counts from then on. */
+  readonly begun: Int32Array<SharedArrayBuffer>;
+}
+
+/** Plain data. */
+export interface LargeEvent {
+  readonly event: ScreenedEvent;
+  readonly report: StageReport;
+  readonly blocked: BlockedBy | null;
+  /** Those that external detectors are to be asked about; whether some are too long for that. */
+  readonly texts: readonly string[];
+  readonly isIncomplete: boolean;
+}

@@ -1,0 +1,23 @@
+// Worker task: screens one event of a stream that is too big for the event loop.
+
+import { compiledOf } from '../src/domain/guardrails/compiled-by-key.ts';
+import { EventScreen } from '../src/domain/guardrails/event-screen.ts';
+import { ExternalTexts } from '../src/domain/guardrails/external-texts.ts';
+import { RestorableValues } from '../src/domain/guardrails/placeholders.ts';
+import type { LargeEvent, ScreenEventInput } from '../src/domain/guardrails/screen-event-task.ts';
+import { placeNodes } from '../src/domain/guardrails/text-places.ts';
+
+export default function screenEvent(input: ScreenEventInput): LargeEvent | null {
+  Atomics.store(input.begun, 0, 1);
+  Atomics.notify(input.begun, 0);
+  const compiled = compiledOf(input);
+  if (compiled === null) return null;
+  const { places, dataStart, dataEnd } = input;
+  const bytes = Buffer.from(input.bytes.buffer, input.bytes.byteOffset, input.bytes.byteLength);
+  const values = input.values === null ? null : new RestorableValues(input.values);
+  const external = (compiled.output?.externals.length ?? 0) > 0 ? new ExternalTexts(null) : null;
+  const screen = new EventScreen({ compiled, stage: 'output', placeholders: null, values, external });
+  const event = screen.event(bytes, dataStart, dataEnd, placeNodes(places).event);
+  const { collected: texts = [], isIncomplete = false } = external ?? {};
+  return { event, report: screen.tally.report(), blocked: screen.tally.blocked, texts, isIncomplete };
+}

@@ -3,6 +3,7 @@
 import { ADMISSION_RULES } from './admission-rules.ts';
 import { BYOK_RULES } from './byok-rules.ts';
 import { GATEWAY_RULES } from './gateway-rules.ts';
+import { MEDIA_RULES } from './media-rules.ts';
 import { quoteShort } from './quote-short.ts';
 import type { Refusal, RefusalKind } from './refusal.ts';
 import { RETRY_LATER, type RefusalRule, type RefusalRules, SECOND_MS } from './refusal-rule.ts';
@@ -232,6 +233,8 @@ export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
     summary: ({ model, api }) => `The model ${quoteShort(model)} is not served on this endpoint (${api}).`,
     advice: 'Use another model, or an endpoint that serves this one.',
   },
+
+  ...MEDIA_RULES,
 
   ...ADMISSION_RULES,
 

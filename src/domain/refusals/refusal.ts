@@ -64,6 +64,12 @@ export type Refusal =
   | ({ readonly kind: 'too_many_changes' } & Later)
   | { readonly kind: 'unknown_model'; readonly model: string }
   | { readonly kind: 'api_not_supported'; readonly model: string; readonly api: string }
+  // Uploaded files (spec 4.7).
+  | { readonly kind: 'media_not_available' }
+  | { readonly kind: 'file_too_large'; readonly limitBytes: number }
+  | { readonly kind: 'media_quota_exceeded'; readonly limitBytes: number }
+  | { readonly kind: 'range_not_satisfiable'; readonly bytes: number }
+  | ({ readonly kind: 'media_storage_unavailable' } & Later)
   // Admission: credit (spec 7.4).
   | {
       readonly kind: 'insufficient_credit';

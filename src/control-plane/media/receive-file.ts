@@ -1,0 +1,190 @@
+// Reads the form of an upload and writes its one file to where files are received, hashing it and finding its type on
+// the way.
+
+import { createHash } from 'node:crypto';
+import type { Readable } from 'node:stream';
+import { Busboy, type BusboyInstance } from '@fastify/busboy';
+import type { ReceivedFile } from '../../domain/media/media-object.ts';
+import type { StagedFile } from '../../domain/media/object-store.ts';
+import { SNIFFED_BYTES, sniffType } from '../../domain/media/sniff-type.ts';
+import type { Refusal } from '../../domain/refusals/refusal.ts';
+import { inStorage } from './media.ts';
+import type { UploadBody } from './upload-body.ts';
+
+export const FILE_FIELD = 'file';
+
+/** Other fields of the form are read and dropped: OpenAI's client sends a `purpose`. */
+const LIMITS = { files: 2, fields: 32, parts: 40, fieldSize: 65_536, headerPairs: 32, headerSize: 8_192 };
+const PLAIN_ENCODINGS: readonly string[] = ['7bit', '8bit', 'binary'];
+
+export interface FileRoom {
+  readonly bytesMax: number;
+  /** What an upload is refused for that has more. */
+  readonly beyond: Refusal;
+}
+
+type Outcome = ReceivedFile | Refusal | 'left';
+
+/** Rejects with StorageFailed where the file cannot be written. */
+export function receiveFile(
+  body: UploadBody,
+  contentType: string,
+  staged: StagedFile,
+  room: FileRoom,
+): Promise<Outcome> {
+  return new FormReading(body, contentType, staged, room).run();
+}
+
+class FormReading {
+  private readonly body: UploadBody;
+  private readonly staged: StagedFile;
+  private readonly room: FileRoom;
+  private readonly form: BusboyInstance | null;
+  private file: Promise<ReceivedFile | Refusal> | null = null;
+  /** Why no more of the body is read. */
+  private over: { readonly refusal: Refusal } | { readonly fault: unknown } | null = null;
+  private wake: (() => void) | null = null;
+  private isFinished = false;
+
+  constructor(body: UploadBody, contentType: string, staged: StagedFile, room: FileRoom) {
+    this.body = body;
+    this.staged = staged;
+    this.room = room;
+    this.form = this.open(contentType);
+  }
+
+  private open(contentType: string): BusboyInstance | null {
+    try {
+      const form = new Busboy({ headers: { 'content-type': contentType }, limits: LIMITS });
+      form.on('file', (name, stream, _filename, encoding) => this.takeFile(name, stream, encoding));
+      form.on('field', (name) => {
+        if (name === FILE_FIELD) this.refuse(`its part "${FILE_FIELD}" is no file: it has no filename`);
+      });
+      for (const limit of ['filesLimit', 'fieldsLimit', 'partsLimit'] as const)
+        form.on(limit, () => this.refuse('it has too many parts'));
+      form.on('error', (error: Error) => this.refuse(describe(error)));
+      form.on('finish', () => {
+        this.isFinished = true;
+        this.awaken();
+      });
+      return form;
+    } catch (error) {
+      this.refuse(describe(error as Error));
+      return null;
+    }
+  }
+
+  async run(): Promise<Outcome> {
+    while (this.over === null) {
+      const piece = await this.body.next();
+      if (piece === 'left') return this.leave();
+      if (piece === 'ended') {
+        await this.end();
+        break;
+      }
+      if (piece !== 'stopped') await this.write(piece);
+    }
+    const found = this.over === null ? await this.result() : null;
+    if (found !== null) return found;
+    await this.abandonFile();
+    if (this.over === null) return 'left';
+    if ('fault' in this.over) throw this.over.fault;
+    return this.over.refusal;
+  }
+
+  private async result(): Promise<Outcome | null> {
+    if (this.file === null) return invalidForm(`it has no file in a part named "${FILE_FIELD}"`);
+    const file = await this.file.catch(() => null);
+    // A fault of the file has become the reason why nothing more is read.
+    return this.over === null ? file : null;
+  }
+
+  private async leave(): Promise<'left'> {
+    this.form?.destroy();
+    await this.abandonFile();
+    return 'left';
+  }
+
+  /** The file is not written to any more once this resolves. */
+  private async abandonFile(): Promise<void> {
+    this.stream?.destroy();
+    await this.file?.catch(() => null);
+  }
+
+  private stream: Readable | null = null;
+
+  private takeFile(name: string, stream: Readable, encoding: string): void {
+    // A stream whose form ends too early emits an error, of which the form tells as well.
+    stream.on('error', () => undefined);
+    if (name !== FILE_FIELD) this.refuse(`it has a file in another part than "${FILE_FIELD}"`);
+    else if (this.file !== null) this.refuse(`it has more than one file`);
+    else if (!PLAIN_ENCODINGS.includes(encoding)) this.refuse('its file is encoded once more');
+    else {
+      this.stream = stream;
+      this.file = this.keep(stream);
+      this.file.then(
+        (kept) => ('kind' in kept ? this.stop({ refusal: kept }) : undefined),
+        (fault: unknown) => this.stop({ fault }),
+      );
+      return;
+    }
+    stream.resume();
+  }
+
+  private async keep(stream: Readable): Promise<ReceivedFile | Refusal> {
+    const hash = createHash('sha256');
+    const head = Buffer.alloc(SNIFFED_BYTES);
+    let bytes = 0;
+    for await (const piece of stream as AsyncIterable<Buffer>) {
+      if (bytes + piece.length > this.room.bytesMax) return this.room.beyond;
+      if (bytes < SNIFFED_BYTES) piece.copy(head, bytes);
+      bytes += piece.length;
+      hash.update(piece);
+      await inStorage(this.staged.write(piece));
+    }
+    const isWhole = bytes <= SNIFFED_BYTES;
+    return { sha256: hash.digest(), bytes, contentType: sniffType(head.subarray(0, bytes), isWhole) };
+  }
+
+  private refuse(reason: string): void {
+    this.stop({ refusal: invalidForm(reason) });
+  }
+
+  private stop(over: NonNullable<FormReading['over']>): void {
+    this.over ??= over;
+    this.body.stop();
+    this.awaken();
+  }
+
+  private awaken(): void {
+    this.wake?.();
+  }
+
+  /** Resolves when the form has taken the piece, or nothing more is read. */
+  private write(piece: Buffer): Promise<void> {
+    return new Promise((resolve) => {
+      this.wake = resolve;
+      this.form?.write(piece, () => resolve());
+    });
+  }
+
+  private async end(): Promise<void> {
+    if (this.over !== null || this.form === null) return;
+    await new Promise<void>((resolve) => {
+      this.wake = resolve;
+      this.form?.end();
+      if (this.isFinished) resolve();
+    });
+  }
+}
+
+/** The reasons that the reader of forms has for an error, in the words of the rest of the service. */
+function describe({ message }: Error): string {
+  if (/boundary not found/i.test(message)) return 'its Content-Type names no boundary';
+  if (/unexpected end|terminated early/i.test(message)) return 'it ends before its closing boundary';
+  return 'it is not well formed';
+}
+
+function invalidForm(reason: string): Refusal {
+  return { kind: 'invalid_form', reason };
+}

@@ -1,0 +1,116 @@
+// Serves an upload (spec 4.7): a part of the organization's quota is reserved, the file is received, and it is kept
+// with its row, or nothing of it is.
+
+import { randomUUID } from 'node:crypto';
+import type { Principal } from '../../domain/identity/principal.ts';
+import type { Refusal } from '../../domain/refusals/refusal.ts';
+import type { Exchange } from '../../http/exchange.ts';
+import { assert } from '../../platform/assert.ts';
+import type { Authorize } from '../operation.ts';
+import { inStorage, type KeptUpload, type Media, StorageFailed, type Upload } from './media.ts';
+import { receiveFile } from './receive-file.ts';
+import { UploadBody } from './upload-body.ts';
+
+/** What a form may have around its file. */
+const FORM_BYTES_MAX = 262_144;
+const FORM_TYPE = /^[ \t]*multipart\/form-data[ \t]*(;|$)/i;
+
+type Outcome = KeptUpload | Refusal | 'left';
+
+/** `media` null: the installation keeps no files. */
+export async function uploadMedia(media: Media | null, exchange: Exchange, authorize: Authorize): Promise<void> {
+  const body = new UploadBody(exchange);
+  const principal = await authorize();
+  if ('kind' in principal) return exchange.refuse(principal);
+  if (media === null) return exchange.refuse({ kind: 'media_not_available' });
+  const refusal = refuseHead(exchange, media);
+  if (refusal !== null) return exchange.refuse(refusal);
+  const upload = uploadOf(principal);
+  const work = (): Promise<Outcome> => serve(media, exchange, body, upload);
+  answer(media, exchange, await media.uploads.run(work, OVERLOADED, upload.organizationId));
+}
+
+const OVERLOADED: Refusal = { kind: 'overloaded' };
+
+function uploadOf({ organizationId, apiKeyId }: Principal): Upload {
+  assert(organizationId !== null, 'the route table lets nobody without an active organization here');
+  return { id: randomUUID(), organizationId, apiKeyId };
+}
+
+function refuseHead(exchange: Exchange, { limits }: Media): Refusal | null {
+  const { contentType, contentLength } = exchange;
+  const encoding = exchange.header('content-encoding');
+  if (!FORM_TYPE.test(contentType) || (encoding !== null && encoding !== 'identity'))
+    return { kind: 'unsupported_media_type', expected: 'multipart/form-data' };
+  if (exchange.header('content-length') !== null && contentLength === -1) return { kind: 'length_required' };
+  return contentLength > limits.fileBytesMax + FORM_BYTES_MAX
+    ? { kind: 'file_too_large', limitBytes: limits.fileBytesMax }
+    : null;
+}
+
+function answer(media: Media, exchange: Exchange, outcome: Outcome): void {
+  const { metrics } = media;
+  if (outcome === 'left') return metrics.uploadEnded('left');
+  if ('kind' in outcome) {
+    metrics.uploadEnded(outcome.kind === 'media_storage_unavailable' ? 'failed' : 'refused');
+    return exchange.refuse(outcome);
+  }
+  const { object, isDeduped } = outcome;
+  metrics.uploadEnded(isDeduped ? 'deduped' : 'kept');
+  const shown = {
+    id: object.id,
+    mime: object.contentType,
+    bytes: object.bytes,
+    deduped: isDeduped,
+    url: media.urlOf(object),
+  };
+  exchange.answerJson(200, JSON.stringify(shown));
+}
+
+async function serve(media: Media, exchange: Exchange, body: UploadBody, upload: Upload): Promise<Outcome> {
+  if (body.hasLeft) return 'left';
+  const { store, limits } = media;
+  const asked =
+    exchange.contentLength > 0 ? Math.min(exchange.contentLength, limits.fileBytesMax) : limits.fileBytesMax;
+  const granted = await store.reserve(upload, asked);
+  if (granted === null) return { kind: 'media_quota_exceeded', limitBytes: limits.organizationBytesMax };
+  const beyond: Refusal =
+    granted < asked
+      ? { kind: 'media_quota_exceeded', limitBytes: limits.organizationBytesMax }
+      : { kind: 'file_too_large', limitBytes: limits.fileBytesMax };
+  try {
+    return await receiveAndKeep(media, exchange, body, upload, { bytesMax: granted, beyond });
+  } catch (fault) {
+    if (!(fault instanceof StorageFailed)) throw fault;
+    media.log.error({ err: fault.cause, media_id: upload.id }, 'a file could not be kept');
+    return { kind: 'media_storage_unavailable' };
+  } finally {
+    await store.release(upload);
+  }
+}
+
+async function receiveAndKeep(
+  media: Media,
+  exchange: Exchange,
+  body: UploadBody,
+  upload: Upload,
+  room: Parameters<typeof receiveFile>[3],
+): Promise<Outcome> {
+  const { store, objects, metrics } = media;
+  const staged = await inStorage(objects.stage(upload.id));
+  try {
+    const file = await receiveFile(body, exchange.contentType, staged, room);
+    if (file === 'left' || 'kind' in file) return file;
+    metrics.receivedBytes.increment(file.bytes);
+    await inStorage(staged.finish());
+    const duplicate = await store.finishDuplicate(upload, file);
+    if (duplicate !== null) return duplicate;
+    await inStorage(objects.keep(staged, file));
+    const kept = await store.finish(upload, file);
+    // Somebody uploaded the same bytes meanwhile. What cannot be removed now is removed by the sweep.
+    if (kept?.isDeduped === true) await objects.remove(upload.id).catch(() => undefined);
+    return kept ?? { kind: 'request_timeout' };
+  } finally {
+    await staged.discard();
+  }
+}

@@ -1,0 +1,86 @@
+// Opens where uploaded files are kept, once it is sure that it is where this installation keeps them.
+
+import { randomUUID } from 'node:crypto';
+import { existsSync, linkSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { BucketConfig, ObjectStore } from '../../domain/media/object-store.ts';
+import { type MediaHome, registerMediaHome } from '../postgres/media/media-home.ts';
+import type { PostgresClient } from '../postgres/pool.ts';
+import { makeDirectoryDurably, syncDirectory, writeSynced } from '../spool/durable-file.ts';
+import { DiskObjects } from './disk-objects.ts';
+import { BucketRefusal, S3Objects } from './s3-objects.ts';
+
+class ForeignMediaHome extends Error {
+  override readonly name = 'ForeignMediaHome';
+}
+
+interface OpenParams {
+  readonly postgres: PostgresClient;
+  readonly storage: 'disk' | BucketConfig;
+  readonly dataDirectory: string;
+  readonly log: { warn(fields: object, message: string): void };
+}
+
+/** Throws ForeignMediaHome where the installation's files lie elsewhere. */
+export async function openObjects({ postgres, storage, dataDirectory, log }: OpenParams): Promise<ObjectStore> {
+  const directory = mediaDirectory(dataDirectory);
+  const here = homeOf(storage, directory);
+  const home = await registerMediaHome(postgres, here);
+  if (home.kind !== here.kind || home.place !== here.place) throw new ForeignMediaHome(wordsOn(home));
+  return storage === 'disk' ? new DiskObjects(directory) : openBucket(storage, directory, log);
+}
+
+export function homeOf(storage: 'disk' | BucketConfig, directory: string): MediaHome {
+  return storage === 'disk' ? { kind: 'disk', place: readMark(directory) } : { kind: 's3', place: storage.url };
+}
+
+function wordsOn({ kind, place }: MediaHome): string {
+  const where =
+    kind === 's3' ? `in ${place}` : 'in the DATA_DIR of another machine, or of this one before it was moved';
+  return (
+    `MEDIA: the uploaded files of this installation lie ${where}. Once they are copied to where the settings say, ` +
+    '"tollgate media home" makes that their place'
+  );
+}
+
+/** A service that cannot be reached now keeps nobody from generating; one that refuses us is set up wrongly. */
+async function openBucket(bucket: BucketConfig, directory: string, log: OpenParams['log']): Promise<ObjectStore> {
+  const objects = new S3Objects(bucket, join(directory, 'staged'));
+  try {
+    await objects.check();
+  } catch (error) {
+    if (!(error instanceof BucketRefusal)) {
+      log.warn({ err: error }, 'the bucket of uploaded files cannot be reached; it is tried again with each file');
+      return objects;
+    }
+    throw new Error(`MEDIA_BUCKET_URL: the bucket cannot be used: ${error.message}`, { cause: error });
+  }
+  return objects;
+}
+
+export function mediaDirectory(dataDirectory: string): string {
+  return join(dataDirectory, 'media');
+}
+
+/** What tells this directory from every other; a copy or a shared volume has the same. */
+function readMark(directory: string): string {
+  const path = join(directory, 'mark');
+  makeDirectoryDurably(directory);
+  if (!existsSync(path)) writeMark(directory, path);
+  return readFileSync(path, 'utf8').trim();
+}
+
+/** Processes that start at once agree on the first one's. */
+function writeMark(directory: string, path: string): void {
+  const mark = randomUUID();
+  const own = `${path}.${mark}`;
+  writeSynced(own, `${mark}\n`);
+  try {
+    linkSync(own, path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  } finally {
+    rmSync(own);
+  }
+  syncDirectory(directory);
+}

@@ -1,0 +1,64 @@
+// What the database knows of objects that nobody can ask for: uploads whose process died, rows that were deleted,
+// objects that never got a row.
+
+import type { PostgresClient } from '../pool.ts';
+
+/** Gives back what uploads had reserved that no process works on any more. Returns how many. */
+export async function expireReservations(postgres: PostgresClient): Promise<number> {
+  const { rows } = await postgres.query<{ expired: number }>(
+    `WITH gone AS (
+       DELETE FROM media_reservations WHERE expires_at < now() RETURNING organization_id, bytes
+     ), sums AS (
+       SELECT organization_id, sum(bytes) AS bytes, count(*) AS uploads FROM gone GROUP BY organization_id
+     ), given AS (
+       UPDATE media_quotas q SET reserved_bytes = q.reserved_bytes - sums.bytes
+         FROM sums WHERE q.organization_id = sums.organization_id RETURNING sums.uploads
+     )
+     SELECT coalesce(sum(uploads), 0)::integer AS expired FROM given`,
+  );
+  return rows[0]?.expired ?? 0;
+}
+
+/** Ids of deleted objects whose bytes may still be there, oldest first. */
+export async function listRemovals(postgres: PostgresClient, max: number): Promise<readonly string[]> {
+  const { rows } = await postgres.query<{ id: string }>('SELECT id FROM media_removals ORDER BY since LIMIT $1', [max]);
+  return rows.map(({ id }) => id);
+}
+
+export async function forgetRemovals(postgres: PostgresClient, ids: readonly string[]): Promise<void> {
+  await postgres.query('DELETE FROM media_removals WHERE id = ANY($1::uuid[])', [ids]);
+}
+
+/** Which of these objects are nobody's: what has neither a row nor a reservation can get none any more. */
+export async function listUnowned(postgres: PostgresClient, ids: readonly string[]): Promise<readonly string[]> {
+  const { rows } = await postgres.query<{ id: string }>(
+    `SELECT id FROM unnest($1::uuid[]) AS found (id)
+      WHERE NOT EXISTS (SELECT FROM media_objects o WHERE o.id = found.id)
+        AND NOT EXISTS (SELECT FROM media_reservations r WHERE r.id = found.id)`,
+    [ids],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** Ids of objects, in order, after this one and made before this time. */
+export async function listObjectIds(
+  postgres: PostgresClient,
+  { after, before, max }: { readonly after: string; readonly before: Date; readonly max: number },
+): Promise<readonly string[]> {
+  const { rows } = await postgres.query<{ id: string }>(
+    'SELECT id FROM media_objects WHERE id > $1 AND created_at < $2 ORDER BY id LIMIT $3',
+    [after, before, max],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** Notes what organizations have today, also of those that upload nothing today. */
+export async function recordStored(postgres: PostgresClient): Promise<void> {
+  await postgres.query(
+    `INSERT INTO media_usage AS u (organization_id, day, stored_bytes_max)
+     SELECT organization_id, (now() AT TIME ZONE 'UTC')::date, stored_bytes
+       FROM media_quotas WHERE stored_bytes > 0 ORDER BY organization_id
+     ON CONFLICT (organization_id, day) DO UPDATE
+       SET stored_bytes_max = greatest(u.stored_bytes_max, excluded.stored_bytes_max)`,
+  );
+}

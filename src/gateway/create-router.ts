@@ -6,7 +6,7 @@ import type { SavedResponses } from '../generation/catalog/saved-responses.ts';
 import type { RelayContext } from '../generation/reply/relay-params.ts';
 import type { RequestScanner } from '../generation/request/scan/request-scanner.ts';
 import { Classifier } from '../generation/routing/classifier.ts';
-import { RoutePreviewer } from '../generation/routing/preview-route.ts';
+import { RoutePreviewer, type ScreenPreviewed } from '../generation/routing/preview-route.ts';
 import { Router, type RouterParts } from '../generation/routing/router.ts';
 import { RoutingMetrics } from '../generation/routing/routing-metrics.ts';
 import { SharedTurns } from '../generation/routing/shared-turns.ts';
@@ -24,10 +24,16 @@ export interface RoutingParts {
   readonly registry: MetricsRegistry;
 }
 
+interface RoutedBy {
+  readonly relay: RelayContext;
+  readonly scanner: RequestScanner;
+  readonly screen: ScreenPreviewed;
+}
+
 /** The router and its dry run, which share all of their parts. */
 export function createRouter(
   { brand, postgres, savedResponses, log, registry }: RoutingParts,
-  { relay, scanner }: { readonly relay: RelayContext; readonly scanner: RequestScanner },
+  { relay, scanner, screen }: RoutedBy,
 ): { readonly router: Router; readonly previewer: RoutePreviewer } {
   const { clock, workers } = relay;
   const metrics = new RoutingMetrics(registry);
@@ -43,7 +49,7 @@ export function createRouter(
     savedResponses,
     metrics,
   };
-  return { router: new Router(parts), previewer: new RoutePreviewer(parts, scanner) };
+  return { router: new Router(parts), previewer: new RoutePreviewer(parts, scanner, screen) };
 }
 
 function turnStoreIn(postgres: Postgres): TurnStore {

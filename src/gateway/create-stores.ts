@@ -7,6 +7,7 @@ import { createBillingStore } from './billing-store.ts';
 import { createCatalogStore } from './catalog-store.ts';
 import { createGuardrailStore } from './guardrail-store.ts';
 import { createIdentityStore } from './identity-store.ts';
+import { createMediaRows } from './media-rows.ts';
 import { createOwnKeysStore } from './own-keys-store.ts';
 import type { ProviderHealthExchange } from './provider-health-exchange.ts';
 import { createRoutingStore } from './routing-store.ts';
@@ -25,6 +26,7 @@ export function createStores(held: Held, clock: Clock) {
     ownKeys: createOwnKeysStore(held, secrets, clock),
     routing: createRoutingStore(postgres),
     guardrails: createGuardrailStore(postgres, secrets),
+    mediaRows: createMediaRows(postgres, clock),
     catalogStore: createCatalogStore(postgres, secrets),
     healthOf: (providerId: string) => held.health.healthOf(providerId),
   };

@@ -8,9 +8,11 @@ import type { Log } from '../platform/log.ts';
 import { CHANGES_CHANNEL, readChange } from '../storage/postgres/changes.ts';
 import { SPOOLS_ASKED_CHANNEL, SPOOLS_TOLD_CHANNEL } from '../storage/postgres/ledger/open-spools.ts';
 import { createListener, type Listener } from '../storage/postgres/listen.ts';
+import { OWN_KEYS_DUE_CHANNEL } from '../storage/postgres/own-keys/keys-to-check.ts';
 import type { HeldCatalog } from './held-catalog.ts';
 import type { HeldGuardrails } from './held-guardrails.ts';
 import { readRevocation } from './lease-store.ts';
+import type { OwnKeyChecks } from './own-key-checks.ts';
 import type { PostingFence } from './posting-fence.ts';
 
 export interface Followed {
@@ -20,6 +22,7 @@ export interface Followed {
   readonly guardrails: HeldGuardrails;
   readonly authenticator: Authenticator;
   readonly ownKeys: HeldOwnKeys;
+  readonly ownKeyChecks: Pick<OwnKeyChecks, 'start'>;
   readonly leases: QuotaLeases;
   readonly postingFence: PostingFence;
   /** This process's. */
@@ -28,7 +31,7 @@ export interface Followed {
 
 /** Resolves once it listens. */
 export async function followChanges(followed: Followed): Promise<Listener> {
-  const { url, log, catalog, guardrails, authenticator, ownKeys, leases, postingFence, epoch } = followed;
+  const { url, log, catalog, guardrails, authenticator, ownKeys, ownKeyChecks, leases, postingFence, epoch } = followed;
   const reload = () => {
     catalog
       .reload()
@@ -55,6 +58,7 @@ export async function followChanges(followed: Followed): Promise<Listener> {
         const { key, byEpoch } = readRevocation(payload);
         if (byEpoch !== epoch) leases.revoke(key);
       },
+      [OWN_KEYS_DUE_CHANNEL]: () => ownKeyChecks.start(),
       [SPOOLS_ASKED_CHANNEL]: (payload) => postingFence.answer(payload),
       [SPOOLS_TOLD_CHANNEL]: (payload) => postingFence.hear(payload),
     },

@@ -2,7 +2,7 @@
 // an assignment changes. A change that is known and could not be loaded is not guessed at: the organizations that it
 // concerns get what they chose for that case.
 
-import { hkdfSync } from 'node:crypto';
+import { deriveCloakKey } from '../domain/guardrails/cloak-key.ts';
 import { type CompiledPolicy, compilePolicy } from '../domain/guardrails/compile-policy.ts';
 import { type GuardrailTable, policiesOf } from '../domain/guardrails/guardrail-table.ts';
 import type { OnFailure, Policy } from '../domain/guardrails/policy.ts';
@@ -12,11 +12,10 @@ import type { PoliciesInForce, PoliciesUnavailable } from '../generation/guardra
 import { BoundedMap } from '../platform/bounded-map.ts';
 import type { Log } from '../platform/log.ts';
 
-/** A compiled policy has up to 0.2 MB. */
+/** A compiled policy has up to 0.3 MB. */
 const COMPILED_MAX = 256;
 const CLOAK_KEYS_MAX = 10_000;
 const RETRY_MS = 1_000;
-const CLOAK_KEY_BYTES = 32;
 
 interface Parts {
   readonly load: () => Promise<GuardrailTable>;
@@ -56,8 +55,7 @@ export class HeldGuardrails implements PoliciesInForce {
 
   of(principal: ScopedPrincipal, api: ApiName): CompiledPolicy | PoliciesUnavailable | null {
     const { organizationId } = principal;
-    if (this.stale.size > 0 && (this.stale.has(null) || this.stale.has(organizationId)))
-      return { unavailable: this.choiceOf(organizationId) };
+    if (this.isStale(organizationId)) return { unavailable: this.choiceOf(organizationId) };
     const known = this.ofPrincipals.get(principal);
     const found = known?.get(api);
     if (found !== undefined) return found;
@@ -67,9 +65,18 @@ export class HeldGuardrails implements PoliciesInForce {
     return compiled;
   }
 
+  ofOrganization(organizationId: string, api: ApiName): CompiledPolicy | PoliciesUnavailable | null {
+    if (this.isStale(organizationId)) return { unavailable: this.choiceOf(organizationId) };
+    return this.compile(this.policiesOf(organizationId), api);
+  }
+
   /** Of an organization as a whole. */
   policiesOf(organizationId: string): readonly Policy[] {
     return policiesOf(this.table, { organizationId, teamId: null, apiKeyId: '' });
+  }
+
+  private isStale(organizationId: string): boolean {
+    return this.stale.size > 0 && (this.stale.has(null) || this.stale.has(organizationId));
   }
 
   private choiceOf(organizationId: string): OnFailure {
@@ -89,9 +96,7 @@ export class HeldGuardrails implements PoliciesInForce {
   cloakKeyOf(organizationId: string): Uint8Array {
     const known = this.cloakKeys.get(organizationId);
     if (known !== undefined) return known;
-    const key = new Uint8Array(
-      hkdfSync('sha256', this.parts.pepper, organizationId, 'tollgate guardrail placeholders', CLOAK_KEY_BYTES),
-    );
+    const key = deriveCloakKey(this.parts.pepper, organizationId);
     this.cloakKeys.set(organizationId, key);
     return key;
   }

@@ -22,17 +22,16 @@ import {
 } from '../storage/postgres/own-keys/own-keys.ts';
 import { getOwnPrice, listOwnPrices, putOwnPrice, removeOwnPrice } from '../storage/postgres/own-keys/own-prices.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
-import type { Providers } from '../upstream/providers.ts';
-import { verifyOwnKey } from '../upstream/verify-own-key.ts';
+import type { OwnKeyVerifier } from '../upstream/own-key-verifier.ts';
 
 interface OwnKeysParts {
   readonly controlPostgres: Postgres;
   readonly catalog: { readonly present: Catalog };
-  readonly providers: Providers;
+  readonly ownKeyVerifier: OwnKeyVerifier;
 }
 
 export function createOwnKeysStore(
-  { controlPostgres: postgres, catalog, providers }: OwnKeysParts,
+  { controlPostgres: postgres, catalog, ownKeyVerifier: verifier }: OwnKeysParts,
   secrets: OwnKeySecrets,
   clock: Clock,
 ): OwnKeysStore {
@@ -50,7 +49,7 @@ export function createOwnKeysStore(
     rotateKey: (actor, reference, rotated) => rotateOwnKey(postgres, secrets, actor, reference, rotated),
     openKey: (reference) => openOwnKey(postgres, secrets, reference),
     recordVerdict: (actor, reference, found) => recordVerdict(postgres, actor, reference, found),
-    verify: (own, secret) => verifyOwnKey(own, secret, providers),
+    verify: (own, secret) => verifier.verify(own, secret),
     setOrder: (actor, organizationId, order) => setKeyOrder(postgres, actor, organizationId, order),
     async explain({ organizationId, model: name, api, caller }) {
       const settings = await getByokSettings(postgres, organizationId);

@@ -1,6 +1,9 @@
 // Gauges of a gateway process that must return to their base value when it is idle.
 
+import type { ReportForwarder } from '../control-plane/reports/forward-report.ts';
 import type { RelayContext } from '../generation/reply/relay-params.ts';
+import type { Server } from '../http/server.ts';
+import type { BufferPool } from '../platform/buffer-pool.ts';
 import type { MetricsRegistry } from '../platform/metrics.ts';
 import type { SpoolWriter } from '../storage/spool/spool-writer.ts';
 
@@ -14,5 +17,25 @@ export function registerGauges(metrics: MetricsRegistry, records: SpoolWriter, r
   );
   metrics.gauge('tollgate_relays_open', 'Requests handed to the relay whose end is not complete', {
     read: () => relay.open.size,
+  });
+}
+
+interface ServingParts {
+  readonly server: Server;
+  readonly reports: ReportForwarder;
+  readonly buffers: BufferPool;
+}
+
+export function registerServerGauges(metrics: MetricsRegistry, { server, reports, buffers }: ServingParts): void {
+  metrics.gauge('tollgate_inflight', 'Exchanges whose response is not complete', { read: () => server.openExchanges });
+  metrics.gauge('tollgate_connections_open', 'Connections of clients', { read: () => server.openConnections });
+  metrics.gauge('tollgate_bodies_arriving', 'Request bodies on their way, also those dropped behind an early refusal', {
+    read: () => server.arrivingBodies,
+  });
+  metrics.gauge('tollgate_body_bytes_lent', 'Bytes of the buffers that request bodies lie in', {
+    read: () => buffers.lentBytes,
+  });
+  metrics.gauge('tollgate_reports_open', 'Reports that this process waits for or streams', {
+    read: () => reports.open,
   });
 }

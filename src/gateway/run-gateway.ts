@@ -17,6 +17,7 @@ import { RecordJournal } from '../generation/execution/record-journal.ts';
 import { RefusedRequests } from '../generation/execution/refused-requests.ts';
 import { ExternalDetectors } from '../generation/guardrails/external-detectors.ts';
 import { GuardrailMetrics } from '../generation/guardrails/guardrail-metrics.ts';
+import { screenPreview } from '../generation/guardrails/screen-preview.ts';
 import { Authenticator } from '../generation/identity/authenticate.ts';
 import { HeldOwnKeys } from '../generation/own-keys/held-own-keys.ts';
 import type { DataPlane } from '../generation/plane.ts';
@@ -44,9 +45,11 @@ import { createPostgres, type Postgres } from '../storage/postgres/pool.ts';
 import { readSpoolEnds } from '../storage/spool/spool-directory.ts';
 import { SpoolWriter } from '../storage/spool/spool-writer.ts';
 import { ObservedProviders } from '../upstream/observed-providers.ts';
+import { OwnKeyVerifier } from '../upstream/own-key-verifier.ts';
 import { ProviderCalls } from '../upstream/providers.ts';
 import { CoarseClock } from './coarse-clock.ts';
 import { createEgressGuard } from './create-egress-guard.ts';
+import { createMedia, type HeldMedia } from './create-media.ts';
 import { createRoutePreview } from './create-route-preview.ts';
 import { createRouter } from './create-router.ts';
 import { createStores } from './create-stores.ts';
@@ -57,13 +60,14 @@ import { HeldCatalog } from './held-catalog.ts';
 import { HeldGuardrails } from './held-guardrails.ts';
 import { registerLeaseMetrics } from './lease-metrics.ts';
 import { createLeaseStore, createLeaseTime } from './lease-store.ts';
-import { ownKeysIn, suspecting } from './own-keys-in-use.ts';
+import { OwnKeyChecks } from './own-key-checks.ts';
+import { ownKeysIn } from './own-keys-in-use.ts';
 import { PostingFence } from './posting-fence.ts';
 import { prepareFirstRequest } from './prepare-first-request.ts';
 import { ProviderHealthExchange } from './provider-health-exchange.ts';
 import { type AskedStore, RefusalLog } from './refusal-log.ts';
 import { RefusedKeys } from './refused-keys.ts';
-import { registerGauges } from './register-gauges.ts';
+import { registerGauges, registerServerGauges } from './register-gauges.ts';
 import { watchEventLoop } from './watch-event-loop.ts';
 
 export interface GatewayParts {
@@ -112,6 +116,9 @@ interface Held {
   readonly postingFence: PostingFence;
   readonly savedResponses: SavedResponses;
   readonly ownKeys: HeldOwnKeys;
+  readonly ownKeyVerifier: OwnKeyVerifier;
+  readonly ownKeyChecks: OwnKeyChecks;
+  readonly media: HeldMedia | null;
 }
 
 interface GatewayInService {
@@ -124,22 +131,12 @@ interface GatewayInService {
 export async function runGateway(parts: GatewayParts): Promise<GatewayInService> {
   const { config, log, clock } = parts;
   const held = await open(parts);
-  const { leases, catalog, authenticator, providers, buffers } = held;
+  const { leases, catalog, providers, buffers } = held;
   const { plane, previewer } = createPlane(parts, held);
   const server = createServer(parts, held, { plane, previewer });
   registerGauges(parts.metrics, held.records, plane.relay);
   const updateLeaseMetrics = registerLeaseMetrics(parts.metrics, leases);
-  const changes = await followChanges({
-    url: config.databaseUrl,
-    log,
-    catalog,
-    guardrails: held.guardrails,
-    authenticator,
-    ownKeys: held.ownKeys,
-    leases,
-    postingFence: held.postingFence,
-    epoch: held.epoch,
-  });
+  const changes = await followChanges({ ...held, url: config.databaseUrl, log });
   const clocks = [
     new CoarseClock(COARSE_INTERVAL_MS, log, [
       () => plane.relay.open.checkTime(clock.monotonicMs()),
@@ -152,7 +149,7 @@ export async function runGateway(parts: GatewayParts): Promise<GatewayInService>
       () => catalog.lookForTokens(),
       updateLeaseMetrics,
     ]),
-    new CoarseClock(HEALTH_INTERVAL_MS, log, [() => held.health.exchange()]),
+    new CoarseClock(HEALTH_INTERVAL_MS, log, [() => held.health.exchange(), () => held.media?.flush()]),
     new CoarseClock(SLOW_INTERVAL_MS, log, [() => buffers.trim()]),
   ];
   await prepareFirstRequest({ ...held, connections: POSTGRES_CONNECTIONS_MAX, log });
@@ -184,6 +181,8 @@ async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held
   const catalog = await HeldCatalog.load(postgres, secrets.box, clock);
   const observed = new ObservedProviders(clock);
   const cooldowns = new Cooldowns(clock);
+  const providers = createProviders({ config, log, clock, metrics }, observed, refusedKeys);
+  const ownKeyVerifier = new OwnKeyVerifier(providers, clock);
   const postingFence = new PostingFence({
     epoch,
     readSpoolEnds: () => readSpoolEnds(directory),
@@ -222,13 +221,7 @@ async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held
     authenticator: new Authenticator(findPrincipalIn(postgres, secrets, config), clock, failureOf('identity')),
     workers: new WorkerPool({ threads: config.workerThreads, queueBytesMax: COUNT_QUEUE_BYTES_MAX, log, metrics }),
     buffers: new BufferPool({ lentBytesMax: config.bodyMemoryBytes }),
-    providers: new ProviderCalls(metrics, clock, {
-      onKeyRefused: (provider, status) => refusedKeys.add(provider, status),
-      client: config.upstreamClient,
-      proxies: config.proxies,
-      observed,
-      egress: createEgressGuard(config, log),
-    }),
+    providers,
     cooldowns,
     health: new ProviderHealthExchange({ postgres: controlPostgres, epoch, clock, log, observed, cooldowns, catalog }),
     refusedKeys,
@@ -236,7 +229,24 @@ async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held
     postingFence,
     savedResponses: new SavedResponses(savedResponsesIn(postgres, postingFence), failureOf('saved_responses')),
     ownKeys: new HeldOwnKeys(ownKeysIn(postgres, secrets.box, log), clock, failureOf('own_keys')),
+    ownKeyVerifier,
+    ownKeyChecks: new OwnKeyChecks({ postgres: controlPostgres, ...secrets, catalog, verifier: ownKeyVerifier, log }),
+    media: await createMedia({ config, log, metrics, postgres: controlPostgres, ...secrets }),
   };
+}
+
+function createProviders(
+  { config, log, clock, metrics }: GatewayParts,
+  observed: ObservedProviders,
+  refusedKeys: RefusedKeys,
+): ProviderCalls {
+  return new ProviderCalls(metrics, clock, {
+    onKeyRefused: (provider, status) => refusedKeys.add(provider, status),
+    client: config.upstreamClient,
+    proxies: config.proxies,
+    observed,
+    egress: createEgressGuard(config, log),
+  });
 }
 
 function createPlane(
@@ -253,14 +263,19 @@ function createPlane(
     open: new OpenRelays(),
     cooldowns: held.cooldowns,
     keyPauses: held.ownKeys.pauses,
-    onOwnKeyRefused: suspecting(held.controlPostgres, log),
+    onOwnKeyRefused: (key) => held.ownKeyChecks.refused(key),
     providers,
     reportFailedCall: (call) => log.warn(call, 'a call to a provider failed'),
   };
   const scanner = new RequestScanner();
+  const screening = {
+    relay,
+    externalDetectors: new ExternalDetectors({ clock, log, metrics, allowPrivate: config.webhookAllowPrivate }),
+    policiesInForce: () => guardrails.inForce,
+  };
   const { router, previewer } = createRouter(
     { brand: config.brand, postgres, savedResponses, log, registry: metrics },
-    { relay, scanner },
+    { relay, scanner, screen: (request) => screenPreview(screening, request) },
   );
   const journal = new RecordJournal(records, onRecordFault);
   const canRecord = (): boolean => records.healthy;
@@ -274,14 +289,12 @@ function createPlane(
     ownKeys: held.ownKeys,
     refusedRequests: new RefusedRequests({ journal, clock, canRecord, metrics, guardrails: screened }),
     metering: { journal, clock, metrics: new GenerationMetrics(metrics), guardrails: screened, savedResponses },
-    relay,
+    ...screening,
     router,
     clock,
     canRecord,
     executionIdHeader: `X-${config.brand}-Execution-Id`,
     routedModelHeader: `X-${config.brand}-Routed-Model`,
-    policiesInForce: () => guardrails.inForce,
-    externalDetectors: new ExternalDetectors({ clock, log, metrics, allowPrivate: config.webhookAllowPrivate }),
     guardrailHeaders: { action: `X-${config.brand}-Guardrail`, count: `X-${config.brand}-Guardrail-Count` },
     tagHeader: `x-${config.brand.toLowerCase()}-tag`,
   };
@@ -316,6 +329,7 @@ function createServer(
       },
       findGenerations: (params) => listGenerationsByClientRequestId(postgres, params),
       ...createStores(held, clock),
+      media: held.media,
       webhookTargets: { allowHttp: config.webhookAllowHttp, allowPrivate: config.webhookAllowPrivate },
       guardrailsInForce: (organizationId) => held.guardrails.policiesOf(organizationId),
       reports,
@@ -342,17 +356,7 @@ function createServer(
     onFault: (fault, request) =>
       log.error({ err: fault, method: request.method, path: request.route.path }, 'fault while serving a request'),
   });
-  metrics.gauge('tollgate_inflight', 'Exchanges whose response is not complete', { read: () => server.openExchanges });
-  metrics.gauge('tollgate_connections_open', 'Connections of clients', { read: () => server.openConnections });
-  metrics.gauge('tollgate_bodies_arriving', 'Request bodies on their way, also those dropped behind an early refusal', {
-    read: () => server.arrivingBodies,
-  });
-  metrics.gauge('tollgate_body_bytes_lent', 'Bytes of the buffers that request bodies lie in', {
-    read: () => held.buffers.lentBytes,
-  });
-  metrics.gauge('tollgate_reports_open', 'Reports that this process waits for or streams', {
-    read: () => reports.open,
-  });
+  registerServerGauges(metrics, { server, reports, buffers: held.buffers });
   watchEventLoop(metrics);
   return server;
 }
@@ -367,17 +371,19 @@ function listNotReady({ records }: Held): readonly string[] {
  * closed.
  */
 async function close(
-  { leases, guardrails, workers, records, providers, postgres, controlPostgres }: Held,
+  { ownKeyChecks, leases, guardrails, workers, records, providers, media, postgres, controlPostgres }: Held,
   changes: Listener,
   log: Log,
 ): Promise<void> {
   const closings = [
+    () => Promise.resolve(ownKeyChecks.stop()),
     () => leases.returnAll(),
     () => changes.close(),
     () => Promise.resolve(guardrails.close()),
     () => workers.close(),
     () => records.close(),
     () => providers.close(),
+    () => media?.flush(),
     () => controlPostgres.close(),
     () => postgres.close(),
   ];

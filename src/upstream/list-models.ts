@@ -34,6 +34,9 @@ const USUAL_PATH = '/models';
 
 /** Never rejects. */
 export function listModels(provider: Provider, through: Providers): Promise<ModelList> {
+  // Vertex AI: where there is no list to verify a key by, there is none to read.
+  if (provider.requests?.isVerifiedByToken === true)
+    return Promise.resolve({ models: null, clockMs: null, reason: 'has no list of its models' });
   const { promise, resolve } = Promise.withResolvers<ModelList>();
   const reading = new Reading(resolve);
   const timer = setTimeout(() => reading.beLate(), LISTING_MS);

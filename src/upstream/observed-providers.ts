@@ -5,7 +5,7 @@ import { BoundedMap } from '../platform/bounded-map.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { UpstreamFault } from './call-connection.ts';
 
-export type ObservedProvider = Omit<ProviderHealth, 'pauses'>;
+export type ObservedProvider = Omit<ProviderHealth, 'pauses' | 'token'>;
 
 const FAULTS: Readonly<Record<UpstreamFault, ProviderFailure | null>> = {
   connect_failed: 'connect',

@@ -56,6 +56,7 @@ export const shownKey = z
     id: shownId,
     kind: z.string(),
     ...keyFields,
+    name: z.string(),
     label: z.string().nullable().meta({ description: 'The end of a long secret.' }),
     fingerprint: z.string().meta({ description: 'Equal for equal secrets.' }),
     position: z.int(),

@@ -2,9 +2,11 @@
 // stored, unless the request says otherwise.
 
 import { z } from 'zod';
+import type { ByokFee } from '../../domain/own-keys/byok-settings.ts';
 import type { KeyVerdict, OwnKeyChange, OwnKeyReference } from '../../domain/own-keys/key-changes.ts';
 import { isKeyProblem, isOpen, type OwnProvider, ownProvider } from '../../domain/own-keys/key-kinds.ts';
 import type { KeyAddress, OwnKey } from '../../domain/own-keys/own-key.ts';
+import { unratedInMap } from '../../domain/own-keys/own-offer.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { isRefused } from '../../domain/refusals/refused.ts';
 import { answerOf, shownOrRefused } from '../identity/outcome.ts';
@@ -74,6 +76,8 @@ export function createProviderCredential(store: OwnKeysStore): Operation {
         baseUrl: body.base_url,
       });
       if ('kind' in own) return own;
+      const unrated = refuseUnrated(store, own.fee, { kind: body.kind, modelMap: body.model_map });
+      if (unrated !== null) return unrated;
       const verdict = body.verify ? await verdictOf(store, own.found, body.secret) : UNASKED;
       if ('kind' in verdict) return verdict;
       const wanted = {
@@ -105,14 +109,26 @@ async function allowedProvider(
   store: OwnKeysStore,
   organizationId: string,
   { kind, ...address }: KeyAddress & { readonly kind: string },
-): Promise<{ readonly found: OwnProvider } | Refusal> {
+): Promise<{ readonly found: OwnProvider; readonly fee: ByokFee | null } | Refusal> {
   const settings = await store.getSettings(organizationId);
   if (isRefused(settings)) return { kind: 'not_found' };
   if (!settings.enabled) return { kind: 'byok_disabled' };
   const found = ownProvider(store.catalog(), kind, address);
   if (isKeyProblem(found) && found.field === 'kind') return refuseField(found);
   if (!isOpen(kind, settings)) return { kind: 'byok_kind_not_allowed' };
-  return isKeyProblem(found) ? refuseField(found) : { found };
+  return isKeyProblem(found) ? refuseField(found) : { found, fee: settings.fee };
+}
+
+/** A fee that is a share of a price needs one: of the model that is named at the provider, whatever it is named for. */
+function refuseUnrated(
+  store: OwnKeysStore,
+  fee: ByokFee | null,
+  key: Pick<OwnKey, 'kind' | 'modelMap'>,
+): Refusal | null {
+  const name = unratedInMap(key, store.catalog().models, fee);
+  if (name === null) return null;
+  const reason = `it names "${name}", which has no price in the catalog that the platform's fee could be a share of`;
+  return { kind: 'invalid_field', field: 'model_map', reason };
 }
 
 function refuseField({ field, reason }: { field: string; reason: string }): Refusal {
@@ -138,12 +154,27 @@ export function updateProviderCredential(store: OwnKeysStore): Operation {
       'given for.',
     body: changed,
     answer: answerOf(shownKey),
-    run: async (input) =>
-      shownOrRefused(
-        await store.updateKey(actorOf(input.principal), referenceOf(input), changeOf(input.body)),
-        showIn(store),
-      ),
+    run: async (input) => {
+      const reference = referenceOf(input);
+      const changed = changeOf(input.body);
+      const unrated =
+        changed.modelMap === undefined ? null : await refuseChangedMap(store, reference, changed.modelMap);
+      if (unrated !== null) return unrated;
+      return shownOrRefused(await store.updateKey(actorOf(input.principal), reference, changed), showIn(store));
+    },
   });
+}
+
+async function refuseChangedMap(
+  store: OwnKeysStore,
+  reference: OwnKeyReference,
+  modelMap: OwnKey['modelMap'],
+): Promise<Refusal | null> {
+  const [key, settings] = [await store.getKey(reference), await store.getSettings(reference.organizationId)];
+  // What is not there the change itself finds.
+  return isRefused(key) || isRefused(settings)
+    ? null
+    : refuseUnrated(store, settings.fee, { kind: key.kind, modelMap });
 }
 
 function changeOf(body: z.output<typeof changed>): OwnKeyChange {

@@ -22,6 +22,7 @@ export type NotTried =
   | 'other_models'
   | 'other_callers'
   | 'model_not_served'
+  | 'mapped_model_without_price'
   | 'expired'
   | 'too_many_before'
   | Extract<KeyState, 'invalid' | 'disabled' | 'cooling_down'>;
@@ -30,6 +31,8 @@ export type NotTried =
 export interface KeyCandidate<Offer> {
   readonly key: OwnKey;
   readonly offer: Offer | null;
+  /** What the platform's fee is a share of is known. If not, the key stands, and cannot be used. */
+  readonly hasFeeBasis: boolean;
   /** The platform has its kind open to the organization. If not, the key stands, and cannot be used. */
   readonly isOpen: boolean;
 }
@@ -65,7 +68,7 @@ export function orderAttempts<Offer>(
   const after: OwnAttempt<Offer>[] = [];
   const notTried: { key: OwnKey; why: NotTried }[] = [];
   let [usesService, concerns] = [true, false];
-  for (const { key, offer, isOpen } of inOrder(candidates)) {
+  for (const { key, offer, hasFeeBasis, isOpen } of inOrder(candidates)) {
     const why = whyNotFor(key, offer, params);
     if (why !== null || offer === null) {
       notTried.push({ key, why: why ?? 'model_not_served' });
@@ -73,7 +76,7 @@ export function orderAttempts<Offer>(
     }
     concerns = true;
     if (!allowsService(key, params.fallback)) usesService = false;
-    const unusable = isOpen ? whyUnusable(key, params.nowMs) : 'kind_not_allowed';
+    const unusable = unusableFor({ hasFeeBasis, isOpen }) ?? whyUnusable(key, params.nowMs);
     if (unusable !== null) notTried.push({ key, why: unusable });
     else if (before.length + after.length >= OWN_ATTEMPTS_MAX) notTried.push({ key, why: 'too_many_before' });
     else (key.place === 'before' ? before : after).push({ key, offer });
@@ -106,6 +109,11 @@ function isFor({ teams, apiKeys, users }: KeyAudience, { teamId, apiKeyId, userI
 
 function allowsService({ fallback }: OwnKey, inherited: boolean): boolean {
   return fallback === 'inherit' ? inherited : fallback === 'on';
+}
+
+function unusableFor({ hasFeeBasis, isOpen }: { hasFeeBasis: boolean; isOpen: boolean }): NotTried | null {
+  if (!isOpen) return 'kind_not_allowed';
+  return hasFeeBasis ? null : 'mapped_model_without_price';
 }
 
 function whyUnusable(key: OwnKey, nowMs: number): NotTried | null {

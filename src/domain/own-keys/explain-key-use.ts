@@ -37,7 +37,10 @@ export interface ExplainedKeyUse {
 
 export function explainKeyUse(params: KeyUseParams): ExplainedKeyUse {
   const { keys, settings, model, api, caller, nowMs } = params;
-  const candidates = keys.map((key) => ({ key, offer: offerOf(key, params), isOpen: isUsable(key, settings) }));
+  const candidates = keys.map((key) => {
+    const offer = offerOf(key, params);
+    return { key, offer, hasFeeBasis: offer?.hasFeeBasis ?? true, isOpen: isUsable(key, settings) };
+  });
   const order = orderAttempts(candidates, { modelId: model.id, caller, fallback: settings.fallback, nowMs });
   const own = ({ key, offer }: { key: OwnKey; offer: OwnOffer }): ExplainedAttempt => ({
     source: 'own',
@@ -64,7 +67,9 @@ function isUsable({ kind }: OwnKey, settings: ByokSettings): boolean {
   return settings.enabled && isOpen(kind, settings);
 }
 
-function offerOf(key: OwnKey, { catalog, model, api, ownPrice }: KeyUseParams): OwnOffer | null {
+function offerOf(key: OwnKey, { catalog, model, api, ownPrice, settings }: KeyUseParams): OwnOffer | null {
   const found = ownProvider(catalog, key.kind, key);
-  return isKeyProblem(found) ? null : findOffer(key, { model, api, apis: found.apis, ownPrice });
+  return isKeyProblem(found)
+    ? null
+    : findOffer(key, { ...catalog, model, api, apis: found.apis, ownPrice, fee: settings.fee });
 }

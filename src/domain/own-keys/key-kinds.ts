@@ -5,7 +5,7 @@ import { PRESET_NAMES, PRESETS, type Preset, type PresetName } from '../configur
 import { configuredProvider } from '../configuration/provider-schema.ts';
 import { readRequestSettings } from '../configuration/request-settings.ts';
 import { API_NAMES, type ApiName } from '../models/apis.ts';
-import type { Catalog } from '../models/catalog.ts';
+import type { Catalog, Model } from '../models/catalog.ts';
 import type { Provider } from '../models/provider.ts';
 import type { ByokGrant } from './byok-settings.ts';
 import type { KeyAddress } from './own-key.ts';
@@ -61,8 +61,20 @@ interface ProviderInUse {
   readonly apis: readonly ApiName[];
 }
 
+/** By a catalog's own list of models: every key of an organization asks for the same. */
+const providersOf = new WeakMap<readonly Model[], ReadonlyMap<string, ProviderInUse>>();
+
 /** The providers that serve a model, with the APIs that they serve it on. */
 function configuredProviders({ models }: Pick<Catalog, 'models'>): ReadonlyMap<string, ProviderInUse> {
+  let known = providersOf.get(models);
+  if (known === undefined) {
+    known = findProviders(models);
+    providersOf.set(models, known);
+  }
+  return known;
+}
+
+function findProviders(models: readonly Model[]): ReadonlyMap<string, ProviderInUse> {
   const found = new Map<string, ProviderInUse>();
   for (const { servedBy } of models) {
     for (const { provider, apis, via } of servedBy) {

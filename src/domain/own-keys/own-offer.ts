@@ -3,20 +3,34 @@
 import { APIS, type ApiName } from '../models/apis.ts';
 import type { Model, ServedBy } from '../models/catalog.ts';
 import type { Price } from '../models/price.ts';
+import type { ByokFee } from './byok-settings.ts';
 import type { OwnKey } from './own-key.ts';
 
 export interface OwnOffer {
   readonly providerModel: string;
+  /** Of the model that is named there, while the fee is a share of it; else as far as anybody here knows. */
   readonly price: Price | null;
+  /** False: the fee is a share of a price, and `model_map` names a model whose price nobody here knows. */
+  readonly hasFeeBasis: boolean;
   readonly asksForUsage: boolean;
 }
 
-/**
- * null: the key does not serve the model on this API. `apis`: of its kind. `ownPrice`: what its provider charges it.
- */
+export interface OfferedFor {
+  /** All of the catalog, and the one that is asked for. */
+  readonly models: readonly Model[];
+  readonly model: Model;
+  readonly api: ApiName;
+  /** Of the key's kind. */
+  readonly apis: readonly ApiName[];
+  /** What its provider charges it. */
+  readonly ownPrice: Price | null;
+  readonly fee: ByokFee | null;
+}
+
+/** null: the key does not serve the model on this API. */
 export function findOffer(
   { kind, modelMap }: Pick<OwnKey, 'kind' | 'modelMap'>,
-  { model, api, apis, ownPrice }: { model: Model; api: ApiName; apis: readonly ApiName[]; ownPrice: Price | null },
+  { models, model, api, apis, ownPrice, fee }: OfferedFor,
 ): OwnOffer | null {
   const serving = model.servedBy.filter((entry) => entry.via === undefined && entry.apis.includes(api));
   const served = serving.find((entry) => isOfKind(entry, kind));
@@ -24,11 +38,35 @@ export function findOffer(
   const canMap = apis.includes(api) && APIS[api].kind === model.kind;
   const providerModel = served === undefined && !canMap ? undefined : (mapped ?? served?.providerModel);
   if (providerModel === undefined) return null;
+  const isOther = fee?.kind === 'percent' && providerModel !== served?.providerModel;
+  const price = isOther
+    ? catalogPrice(models, kind, providerModel)
+    : (ownPrice ?? served?.price ?? serving[0]?.price ?? null);
   return {
     providerModel,
-    price: ownPrice ?? served?.price ?? serving[0]?.price ?? null,
+    price,
+    hasFeeBasis: !isOther || price !== null,
     asksForUsage: served?.streamUsage === 'request' && api === 'chat_completions',
   };
+}
+
+/** What the catalog says that a kind's own model costs; null: nothing. */
+function catalogPrice(models: readonly Model[], kind: string, providerModel: string): Price | null {
+  for (const { servedBy } of models) {
+    const found = servedBy.find((entry) => entry.providerModel === providerModel && isOfKind(entry, kind));
+    if (found?.price != null) return found.price;
+  }
+  return null;
+}
+
+/** The model that a key's map names without a price of which the fee could be a share; null: there is none. */
+export function unratedInMap(
+  { kind, modelMap }: Pick<OwnKey, 'kind' | 'modelMap'>,
+  models: readonly Model[],
+  fee: ByokFee | null,
+): string | null {
+  if (fee?.kind !== 'percent') return null;
+  return Object.values(modelMap).find((name) => catalogPrice(models, kind, name) === null) ?? null;
 }
 
 /** A kind is a configured provider, or every configured provider of a preset. */

@@ -14,7 +14,7 @@ import {
   type ServingCatalog,
   withDeployments,
 } from '../catalog/serving-catalog.ts';
-import type { KeyPauses } from './key-pauses.ts';
+import type { KeyPauses, PausedKey } from './key-pauses.ts';
 import type { OrganizationKeys } from './organization-keys.ts';
 
 const EVALUATION = 'systemone';
@@ -63,8 +63,9 @@ function servedWithOwnKeys(catalog: ServingCatalog, served: ServedModel, view: O
   if (!order.concerns) return base;
   const attempts = (list: typeof order.before): Deployment[] => list.flatMap(({ offer }) => offer);
   const own = [...attempts(order.before), ...attempts(order.after)];
-  const paused = own.flatMap((deployment) => pauses.find(useOf(deployment), monotonicMs) ?? []);
-  const isFree = (deployment: Deployment): boolean => pauses.find(useOf(deployment), monotonicMs) === null;
+  const pauseOf = (deployment: Deployment): PausedKey | null => findPause(pauses, deployment, monotonicMs);
+  const paused = own.flatMap((deployment) => pauseOf(deployment) ?? []);
+  const isFree = (deployment: Deployment): boolean => pauseOf(deployment) === null;
   const service = order.usesService ? (base.deployments.get(api) ?? []) : [];
   const able = [...attempts(order.before).filter(isFree), ...service, ...attempts(order.after).filter(isFree)];
   const withOwn = withDeployments(base, api, able);
@@ -86,7 +87,8 @@ function ownClassifiers({ before, after }: AttemptOrder<readonly Deployment[]>):
   return [...before, ...after].flatMap(({ offer }) => offer.map((deployment) => ({ ...deployment, via: EVALUATION })));
 }
 
-/** An own key's deployment. */
-function useOf({ ownKey, providerModel }: Deployment): { readonly keyId: string; readonly providerModel: string } {
-  return { keyId: ownKey?.keyId ?? '', providerModel };
+/** The secret before a rotation serves on while the present one is refused; what pauses their account, pauses both. */
+function findPause(pauses: KeyPauses, { ownKey, providerModel }: Deployment, nowMs: number): PausedKey | null {
+  const pause = ownKey === undefined ? null : pauses.find({ ...ownKey, providerModel }, nowMs);
+  return ownKey?.isPrevious === true && pause?.meaning === 'key' ? null : pause;
 }

@@ -13,6 +13,8 @@ import type { FindOwnKeys } from './own-key-set.ts';
 const TIME_TO_LIVE_MS = 60_000;
 /** While the store is away no key can be changed in it: known ones serve this long. */
 const AWAY_TIME_TO_LIVE_MS = 900_000;
+/** Meanwhile it is asked this often, so that not every request waits for it. */
+const ASK_AGAIN_MS = 5_000;
 const IDLE_MS = 900_000;
 const STORE_DEADLINE_MS = 2_000;
 const ORGANIZATIONS_MAX = 10_000;
@@ -20,6 +22,8 @@ const ORGANIZATIONS_MAX = 10_000;
 interface Held {
   readonly keys: OrganizationKeys;
   readonly readAtMs: number;
+  /** Until then they serve without being read again. */
+  freshUntilMs: number;
   usedAtMs: number;
 }
 
@@ -48,7 +52,7 @@ export class HeldOwnKeys {
   find(organizationId: string): OrganizationKeys | Promise<OrganizationKeys | 'unavailable'> {
     const nowMs = this.clock.monotonicMs();
     const held = this.held.get(organizationId);
-    if (held !== undefined && nowMs - held.readAtMs < TIME_TO_LIVE_MS) {
+    if (held !== undefined && nowMs < held.freshUntilMs) {
       held.usedAtMs = nowMs;
       return held.keys;
     }
@@ -64,13 +68,17 @@ export class HeldOwnKeys {
       const set = await withDeadline(this.findOwnKeys(organizationId), STORE_DEADLINE_MS);
       const keys = new OrganizationKeys(organizationId, set);
       const nowMs = this.clock.monotonicMs();
-      if (!isOutdated()) this.held.set(organizationId, { keys, readAtMs: nowMs, usedAtMs: nowMs });
+      const freshUntilMs = nowMs + TIME_TO_LIVE_MS;
+      if (!isOutdated()) this.held.set(organizationId, { keys, readAtMs: nowMs, freshUntilMs, usedAtMs: nowMs });
       return keys;
     } catch (fault) {
       this.onStoreFault(fault);
       const held = this.held.get(organizationId);
-      const isKnown = held !== undefined && this.clock.monotonicMs() - held.readAtMs < AWAY_TIME_TO_LIVE_MS;
-      return isKnown ? held.keys : 'unavailable';
+      const nowMs = this.clock.monotonicMs();
+      if (held === undefined || nowMs - held.readAtMs >= AWAY_TIME_TO_LIVE_MS) return 'unavailable';
+      held.freshUntilMs = nowMs + ASK_AGAIN_MS;
+      held.usedAtMs = nowMs;
+      return held.keys;
     } finally {
       if (!isOutdated()) this.reading.delete(organizationId);
       // Whoever left meanwhile is known to have left before anybody is called for them.
@@ -80,7 +88,7 @@ export class HeldOwnKeys {
 
   /** They were changed: what providers said of them before need not hold any more. */
   forget(organizationId: string): void {
-    for (const keyId of this.held.get(organizationId)?.keys.keyIds ?? []) this.pauses.forget(keyId);
+    this.pauses.forget(organizationId);
     this.held.delete(organizationId);
     const reading = this.reading.get(organizationId);
     if (reading !== undefined) reading.isOutdated = true;
@@ -91,6 +99,7 @@ export class HeldOwnKeys {
   forgetAll(): void {
     for (const organizationId of this.reading.keys()) this.forget(organizationId);
     for (const [organizationId] of this.held) this.held.delete(organizationId);
+    this.pauses.forgetAll();
   }
 
   /** Called from the coarse clock. */

@@ -17,7 +17,10 @@ interface Pause {
 
 /** What a reply was an answer to. */
 export interface KeyUse {
+  readonly organizationId: string;
   readonly keyId: string;
+  /** Of the secret: an answer to the one before a rotation says nothing about the one after it. */
+  readonly fingerprint: string;
   readonly providerModel: string;
 }
 
@@ -33,7 +36,7 @@ export class KeyPauses {
   begin(use: KeyUse, meaning: OwnReplyMeaning, retryAfterMs: number | null, nowMs: number): number {
     const { pauses } = OWN_REPLIES[meaning];
     if (pauses !== 'key' && pauses !== 'key_and_model') return 0;
-    const subject = pauses === 'key' ? use.keyId : subjectOf(use);
+    const subject = pauses === 'key' ? keyOf(use) : subjectOf(use);
     const before = this.pauses.get(subject);
     // Requests that were sent before the first of them was refused say nothing new.
     if (before !== undefined && before.untilMs > nowMs && before.meaning === meaning) return before.untilMs - nowMs;
@@ -47,7 +50,7 @@ export class KeyPauses {
   /** The longer of the two pauses that concern a use; null: neither. */
   find(use: KeyUse, nowMs: number): PausedKey | null {
     if (this.pauses.size === 0) return null;
-    const found = [this.pauses.get(use.keyId), this.pauses.get(subjectOf(use))].flatMap((pause) =>
+    const found = [this.pauses.get(keyOf(use)), this.pauses.get(subjectOf(use))].flatMap((pause) =>
       pause === undefined || pause.untilMs <= nowMs ? [] : [{ meaning: pause.meaning, leftMs: pause.untilMs - nowMs }],
     );
     return found.toSorted((one, other) => other.leftMs - one.leftMs)[0] ?? null;
@@ -56,14 +59,18 @@ export class KeyPauses {
   /** The key has served a request: what comes next is the first in a row. */
   served(use: KeyUse): void {
     if (this.pauses.size === 0) return;
-    this.pauses.delete(use.keyId);
+    this.pauses.delete(keyOf(use));
     this.pauses.delete(subjectOf(use));
   }
 
-  /** The key was changed: its next request finds out anew. */
-  forget(keyId: string): void {
-    for (const [subject] of this.pauses)
-      if (subject === keyId || subject.startsWith(`${keyId}\0`)) this.pauses.delete(subject);
+  /** Keys of the organization were changed: its next requests find out anew. */
+  forget(organizationId: string): void {
+    for (const [subject] of this.pauses) if (subject.startsWith(`${organizationId}\0`)) this.pauses.delete(subject);
+  }
+
+  /** Any key may have been changed. */
+  forgetAll(): void {
+    this.pauses.clear();
   }
 
   /** Called from the coarse clock. */
@@ -72,7 +79,11 @@ export class KeyPauses {
   }
 }
 
-/** An id has no NUL in it, so the pair cannot be taken for another. */
-function subjectOf({ keyId, providerModel }: KeyUse): string {
-  return `${keyId}\0${providerModel}`;
+/** Ids and names have no NUL in them, so that no subject can be taken for another. */
+function keyOf({ organizationId, keyId, fingerprint }: KeyUse): string {
+  return `${organizationId}\0${keyId}\0${fingerprint}`;
+}
+
+function subjectOf(use: KeyUse): string {
+  return `${keyOf(use)}\0${use.providerModel}`;
 }

@@ -3,7 +3,13 @@
 
 import type { ApiName } from '../../domain/models/apis.ts';
 import type { Model } from '../../domain/models/catalog.ts';
-import { type AttemptOrder, type KeyCaller, orderAttempts } from '../../domain/own-keys/attempt-order.ts';
+import {
+  type AttemptOrder,
+  type KeyCaller,
+  type KeyCandidate,
+  type OwnAttempt,
+  orderAttempts,
+} from '../../domain/own-keys/attempt-order.ts';
 import { type ByokSettings, ratingPrice } from '../../domain/own-keys/byok-settings.ts';
 import { isKeyProblem, isOpen, type OwnProvider, ownProvider } from '../../domain/own-keys/key-kinds.ts';
 import type { OwnKey } from '../../domain/own-keys/own-key.ts';
@@ -21,6 +27,11 @@ export interface OfferParams {
   readonly nowMs: number;
 }
 
+interface SealedOffer {
+  readonly sealed: SealedOwnKey;
+  readonly offer: OwnOffer;
+}
+
 export class OrganizationKeys {
   readonly settings: ByokSettings;
   private readonly organizationId: string;
@@ -28,6 +39,8 @@ export class OrganizationKeys {
   /** Of the catalog that the deployments below were made for; another one has other objects. */
   private models: readonly Model[] = [];
   private readonly providers = new Map<SealedOwnKey, OwnProvider | null>();
+  /** By model and API. */
+  private readonly candidates = new Map<string, readonly KeyCandidate<SealedOffer>[]>();
   private readonly deployments = new Map<string, readonly Deployment[]>();
 
   constructor(organizationId: string, set: OwnKeySet) {
@@ -40,23 +53,33 @@ export class OrganizationKeys {
     return this.set.keys.length === 0;
   }
 
-  get keyIds(): readonly string[] {
-    return this.set.keys.map(({ key }) => key.id);
-  }
-
   order(params: OfferParams): AttemptOrder<readonly Deployment[]> {
     this.follow(params.models);
-    const { settings, set } = this;
-    const candidates = set.keys.map((sealed) => {
-      const offer = this.offerOf(sealed, params);
-      return {
-        key: sealed.key,
-        offer: offer === null ? null : this.deploymentsOf(sealed, offer, params),
-        isOpen: settings.enabled && isOpen(sealed.key.kind, settings),
-      };
-    });
     const { model, caller, nowMs } = params;
-    return orderAttempts(candidates, { modelId: model.id, caller, fallback: settings.fallback, nowMs });
+    const { fallback } = this.settings;
+    const found = orderAttempts(this.candidatesOf(params), { modelId: model.id, caller, fallback, nowMs });
+    // Only of those that are tried a secret is opened.
+    const open = ({ key, offer: { sealed, offer } }: OwnAttempt<SealedOffer>): OwnAttempt<readonly Deployment[]> => {
+      return { key, offer: this.deploymentsOf(sealed, offer, params) };
+    };
+    return { ...found, before: found.before.map(open), after: found.after.map(open) };
+  }
+
+  /** What every key offers for a model on an API, whoever asks: an organization may have a thousand keys. */
+  private candidatesOf(params: OfferParams): readonly KeyCandidate<SealedOffer>[] {
+    const name = `${params.model.id}\0${params.api}`;
+    let made = this.candidates.get(name);
+    if (made === undefined) {
+      made = this.set.keys.map((sealed) => {
+        const { key } = sealed;
+        const offer = this.offerOf(sealed, params);
+        const isOfKind = this.settings.enabled && isOpen(key.kind, this.settings);
+        const hasFeeBasis = offer?.hasFeeBasis ?? true;
+        return { key, offer: offer === null ? null : { sealed, offer }, hasFeeBasis, isOpen: isOfKind };
+      });
+      this.candidates.set(name, made);
+    }
+    return made;
   }
 
   /** Of the key with which a saved response was made; null: it is gone, or cannot be used any more. */
@@ -65,7 +88,7 @@ export class OrganizationKeys {
     const sealed = this.set.keys.find(({ key }) => key.id === keyId);
     if (sealed === undefined || !this.isUsable(sealed.key, params.nowMs)) return null;
     const offer = this.offerOf(sealed, params);
-    return offer === null ? null : (this.deploymentsOf(sealed, offer, params)[0] ?? null);
+    return offer?.hasFeeBasis !== true ? null : (this.deploymentsOf(sealed, offer, params)[0] ?? null);
   }
 
   private isUsable({ kind, state, expiresAtMs }: OwnKey, nowMs: number): boolean {
@@ -77,6 +100,7 @@ export class OrganizationKeys {
     if (models === this.models) return;
     this.models = models;
     this.providers.clear();
+    this.candidates.clear();
     this.deployments.clear();
   }
 
@@ -89,11 +113,24 @@ export class OrganizationKeys {
     }
     if (provider === null) return null;
     const ownPrice = ratingPrice(this.settings.fee, this.set.prices.get(model.id) ?? null);
-    return findOffer(sealed.key, { model, api, apis: provider.apis, ownPrice });
+    return findOffer(sealed.key, { models, model, api, apis: provider.apis, ownPrice, fee: this.settings.fee });
   }
 
   /** None where the secret cannot be opened; with the secret before a rotation, while that may be tried, two. */
   private deploymentsOf(
+    sealed: SealedOwnKey,
+    offer: OwnOffer,
+    params: Pick<OfferParams, 'model' | 'api' | 'nowMs'>,
+  ): readonly Deployment[] {
+    const made = this.madeDeployments(sealed, offer, params);
+    const { previousUntilMs } = sealed.key;
+    // The keys are held for longer than an overlap may last.
+    return previousUntilMs !== null && previousUntilMs <= params.nowMs
+      ? made.filter(({ ownKey }) => ownKey?.isPrevious !== true)
+      : made;
+  }
+
+  private madeDeployments(
     sealed: SealedOwnKey,
     offer: OwnOffer,
     { model, api }: Pick<OfferParams, 'model' | 'api'>,
@@ -115,7 +152,7 @@ export class OrganizationKeys {
     { providerModel, price, asksForUsage }: OwnOffer,
     { secret, isPrevious, api }: { secret: string; isPrevious: boolean; api: ApiName },
   ): Deployment {
-    const { id: keyId } = sealed.key;
+    const { id: keyId, fingerprint } = sealed.key;
     const { provider, isGuarded } = this.providers.get(sealed) as OwnProvider;
     const { organizationId, settings } = this;
     const prepared = prepareDeployment(
@@ -129,6 +166,6 @@ export class OrganizationKeys {
       api,
     );
     const { fee, budgets } = settings;
-    return { ...prepared, ownKey: { keyId, organizationId, fee, budgets, isPrevious } };
+    return { ...prepared, ownKey: { keyId, organizationId, fingerprint, fee, budgets, isPrevious } };
   }
 }

@@ -17,7 +17,11 @@ export interface SecretBox {
   seal(secret: string, bindTo: string): Buffer;
   /** Throws when it was sealed under a master key that is not known, for another record, or was changed. */
   open(sealed: Buffer, bindTo: string): string;
-  /** The same secret under the current master key; null: it is already. Throws as `open` does. */
+  /**
+   * The same secret under the current master key; null: it is already. Only its data key is opened, so the secret does
+   * not come into the memory of whoever moves it, and what is damaged in it is found when it is opened. Throws as
+   * `open` does otherwise.
+   */
   rewrap(sealed: Buffer, bindTo: string): Buffer | null;
   /** The id of the current master key. */
   readonly keyId: string;
@@ -57,37 +61,51 @@ export function createSecretBox({ current, previous }: MasterKeys): SecretBox {
         `MASTER_KEY_PREVIOUS, or apply the configuration again`,
     );
   };
-  const seal = (secret: string, bindTo: string): Buffer => {
+  const sealBytes = (secret: Buffer, bindTo: string): Buffer => {
     const dataKey = randomBytes(DATA_KEY_BYTES);
-    const content = encrypt(dataKey, Buffer.from(secret, 'utf8'), contentData(bindTo));
+    const content = encrypt(dataKey, secret, contentData(bindTo));
     return Buffer.concat([wrap(sealing, dataKey, bindTo), content]);
   };
+  const seal = (secret: string, bindTo: string): Buffer => sealBytes(Buffer.from(secret, 'utf8'), bindTo);
   const open = (sealed: Buffer, bindTo: string): string => {
     const master = keyOf(sealed, bindTo);
-    try {
+    return undamaged(bindTo, () => {
       const isPlain = sealed[0] === FORMAT_WITHOUT_DATA_KEY;
       const opened = isPlain
         ? decrypt(master.key, sealed.subarray(HEAD_BYTES), wrappedData(sealed, bindTo))
         : decrypt(unwrap(master, sealed, bindTo), sealed.subarray(HEAD_BYTES + WRAPPED_BYTES), contentData(bindTo));
       return opened.toString('utf8');
-    } catch (error) {
-      throw new Error(`the sealed secret of ${bindTo} is damaged`, { cause: error });
-    }
+    });
   };
   return {
     seal,
     open,
     rewrap(sealed, bindTo) {
       const master = keyOf(sealed, bindTo);
-      // Whatever is passed on was opened: what is damaged is found here, and not when it is needed.
-      const secret = open(sealed, bindTo);
-      if (sealed[0] === FORMAT_WITHOUT_DATA_KEY) return seal(secret, bindTo);
+      if (sealed[0] === FORMAT_WITHOUT_DATA_KEY) {
+        const secret = undamaged(bindTo, () =>
+          decrypt(master.key, sealed.subarray(HEAD_BYTES), wrappedData(sealed, bindTo)),
+        );
+        const moved = sealBytes(secret, bindTo);
+        secret.fill(0);
+        return moved;
+      }
       if (master.id.equals(sealing.id)) return null;
-      const wrapped = wrap(sealing, unwrap(master, sealed, bindTo), bindTo);
+      const dataKey = undamaged(bindTo, () => unwrap(master, sealed, bindTo));
+      const wrapped = wrap(sealing, dataKey, bindTo);
+      dataKey.fill(0);
       return Buffer.concat([wrapped, sealed.subarray(HEAD_BYTES + WRAPPED_BYTES)]);
     },
     keyId: sealing.id.toString('hex'),
   };
+}
+
+function undamaged<T>(bindTo: string, open: () => T): T {
+  try {
+    return open();
+  } catch (error) {
+    throw new Error(`the sealed secret of ${bindTo} is damaged`, { cause: error });
+  }
 }
 
 /** Of the master key that a secret was sealed under. */
@@ -130,5 +148,8 @@ function decrypt(key: Buffer, sealed: Buffer, boundTo: Buffer): Buffer {
   const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES });
   decipher.setAAD(boundTo);
   decipher.setAuthTag(sealed.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
-  return Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES + TAG_BYTES)), decipher.final()]);
+  // In this mode the end adds no bytes, so there is no second copy of what was opened.
+  const plain = decipher.update(sealed.subarray(NONCE_BYTES + TAG_BYTES));
+  decipher.final();
+  return plain;
 }

@@ -20,7 +20,7 @@ import type { CallConnection, ExchangeListener, UpstreamFault } from '../call-co
 import { openSocket, type Peer } from './open-socket.ts';
 import { ReplyReader } from './reply-reader.ts';
 import type { UpstreamRequest } from './request-head.ts';
-import { gatherIfShort, sendSoon, TICKS_FOR_A_LOOK } from './sending.ts';
+import { gather, sendSoon, TICKS_FOR_A_LOOK } from './sending.ts';
 
 export interface ConnectionTimeouts {
   readonly connectMs: number;
@@ -55,7 +55,7 @@ const WRITE_WAIT_MS = 2_000;
 /** Probes of the system, for a peer that vanished without a word. */
 const TCP_KEEP_ALIVE_DELAY_MS = 60_000;
 
-const NOTHING = Buffer.alloc(0);
+const NO_PIECES: readonly Uint8Array[] = [];
 
 /** All connections share this read buffer: what one read brings is dealt with before the next read. */
 const READ_BUFFER = Buffer.allocUnsafeSlow(65_536);
@@ -79,8 +79,10 @@ export class Connection implements CallConnection {
   private earlySession: Buffer | null = null;
   /** The write of the request has not called back. */
   private writing = false;
-  /** Where lies what is sent; held until its write has called back. null: in memory of its own. */
+  /** Where the request's body lies; held until its write has called back. null: in memory of its own. */
   private pooled: PooledBuffer | null = null;
+  /** Where the request's head lies, with what was copied behind it; held as long. */
+  private gathered: PooledBuffer | null = null;
   /** A byte has come since the request was sent. */
   private answered = false;
   /** Nothing more is to be read until `resume`. */
@@ -153,41 +155,44 @@ export class Connection implements CallConnection {
     this.head = '';
     this.sent = true;
     this.writing = true;
-    const { body } = request;
-    if (body === null) {
-      socket.write(head, 'latin1', this.onWritten);
-      return;
-    }
-    const pieces = body instanceof Uint8Array ? [body] : body.pieces;
-    const gathered = gatherIfShort(head, pieces);
-    if (gathered !== null) {
+    const pieces = piecesOf(request.body);
+    const gathered = gather(head, pieces);
+    this.gathered = gathered.pooled;
+    const beginning = gathered.pooled.buffer.subarray(0, gathered.bytes);
+    if (gathered.pieces === pieces.length) {
       // The body was copied; it is the copy that is sent from.
-      this.releaseBuffer();
-      this.pooled = gathered.pooled;
-      socket.write(gathered.pooled.buffer.subarray(0, gathered.bytes), this.onWritten);
+      this.releaseBody();
+      socket.write(beginning, this.onWritten);
       return;
     }
-    // Corked, the head and all pieces are one system call.
+    // Corked, all pieces are one system call.
     socket.cork();
-    socket.write(head, 'latin1');
+    socket.write(beginning);
     const last = pieces.length - 1;
-    for (let index = 0; index < last; index++) socket.write(pieces[index] as Buffer);
-    socket.write(pieces[last] ?? NOTHING, this.onWritten);
+    for (let index = gathered.pieces; index < last; index++) socket.write(pieces[index] as Buffer);
+    socket.write(pieces[last] as Buffer, this.onWritten);
     socket.uncork();
   }
 
   /** Neither Node nor the system reads the request's memory any more, whether it went out or not. */
   private readonly onWritten = (): void => {
     this.writing = false;
-    this.releaseBuffer();
+    this.releaseBody();
+    this.releaseGathered();
     // The reply ended before its request was written: only now may the connection carry another one.
     if (this.listener === null && !this.closed) this.becomeFree();
   };
 
-  private releaseBuffer(): void {
+  private releaseBody(): void {
     const { pooled } = this;
     this.pooled = null;
     pooled?.pool.release(pooled);
+  }
+
+  private releaseGathered(): void {
+    const { gathered } = this;
+    this.gathered = null;
+    gathered?.pool.release(gathered);
   }
 
   private readonly onRead = (length: number): boolean => {
@@ -353,8 +358,14 @@ export class Connection implements CallConnection {
     if (this.closed) return;
     this.closed = true;
     this.request = null;
-    if (!this.writing) this.releaseBuffer();
+    if (!this.writing) this.releaseBody();
     this.socket.destroy();
     this.owner.onClosed(this);
   }
+}
+
+/** What a body is sent from, in order. */
+function piecesOf(body: UpstreamRequest['body']): readonly Uint8Array[] {
+  if (body === null) return NO_PIECES;
+  return body instanceof Uint8Array ? [body] : body.pieces;
 }

@@ -16,32 +16,39 @@ let sending: Sender[] = [];
 /** After two counted ticks every socket has been polled, so a connection that became free before them was read. */
 export const TICKS_FOR_A_LOOK = 2;
 
-/** A copy of so much costs less than a write of several pieces (1.8 against 2.6 µs at 1 KB, 5.6 against 4.8 at 16). */
+/** A copy of so much costs less than one more piece of a write (1.8 against 2.6 µs for a whole request of 1 KB). */
 const GATHERED_BYTES_MAX = 8_192;
 
 /** A write is nearly always taken at once, so that a few buffers serve all connections. */
 const gatheredPool = new BufferPool({ freeBytesMax: 1_048_576 });
 
-/** A request in one piece. */
+/** A request's head and as much of its body as is short, in one piece. */
 export interface Gathered {
   /** Whoever sends it releases this once nobody reads it any more. */
   readonly pooled: PooledBuffer;
   readonly bytes: number;
+  /** How many pieces of the body are in it: nearly always all of a short body, else all before the long rest. */
+  readonly pieces: number;
 }
 
-/** The head and all pieces in one; null: they are too long to be copied. */
-export function gatherIfShort(head: string, pieces: readonly Uint8Array[]): Gathered | null {
+/** Puts the head and the first pieces together as long as they are short. */
+export function gather(head: string, pieces: readonly Uint8Array[]): Gathered {
   let bytes = head.length;
-  for (const piece of pieces) bytes += piece.length;
-  if (bytes > GATHERED_BYTES_MAX) return null;
+  let count = 0;
+  for (const { length } of pieces) {
+    if (bytes + length > GATHERED_BYTES_MAX) break;
+    bytes += length;
+    count += 1;
+  }
   const pooled = gatheredPool.acquire(bytes);
   const { buffer } = pooled;
   let at = buffer.write(head, 0, 'latin1');
-  for (const piece of pieces) {
+  for (let index = 0; index < count; index++) {
+    const piece = pieces[index] as Uint8Array;
     buffer.set(piece, at);
     at += piece.length;
   }
-  return { pooled, bytes };
+  return { pooled, bytes, pieces: count };
 }
 
 /** Lets the connection send at the end of the next tick. */

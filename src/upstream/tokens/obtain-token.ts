@@ -4,6 +4,7 @@ import type { TokenFields, TokenSecret } from '../../domain/configuration/token-
 import type { Clock } from '../../platform/clock.ts';
 import { BEDROCK_TOKEN_SECONDS, makeBedrockToken } from './bedrock-token.ts';
 import { makeGoogleAssertion } from './google-assertion.ts';
+import { meaningOf } from './refusal-meanings.ts';
 
 export type TokenAnswer =
   | { readonly ok: true; readonly token: string; readonly lifeSeconds: number }
@@ -37,13 +38,13 @@ export async function obtainToken({ settings, secret, clock, post }: ObtainParam
       nowMs,
     });
     const form = { grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer', assertion };
-    return readAnswer(await post(secret.token_uri, form));
+    return readAnswer(await post(secret.token_uri, form), assertion);
   }
   if (settings.kind === 'entra' && secret.kind === 'entra') {
     const { authority, tenant, client_id, scope } = settings;
     const { client_secret } = secret;
     const form = { grant_type: 'client_credentials', client_id, client_secret, scope };
-    return readAnswer(await post(`${authority}/${tenant}/oauth2/v2.0/token`, form));
+    return readAnswer(await post(`${authority}/${tenant}/oauth2/v2.0/token`, form), client_secret);
   }
   if (settings.kind === 'aws' && secret.kind === 'aws') {
     const token = makeBedrockToken({
@@ -60,26 +61,31 @@ export async function obtainToken({ settings, secret, clock, post }: ObtainParam
 
 const TOKEN = /^[\x21-\x7e]{1,16384}$/;
 const REASON_LENGTH_MAX = 300;
+/** Whatever the other side says: one that is good for longer is renewed all the same. */
+const LIFE_SECONDS_MAX = 86_400;
 
-/** RFC 6749 5.1 and 5.2. */
-function readAnswer(answer: FormAnswer): TokenAnswer {
+/** RFC 6749 5.1 and 5.2. `sent`: the secret, which nothing quotes. */
+function readAnswer(answer: FormAnswer, sent: string): TokenAnswer {
   if (answer.status === null) return { ok: false, reason: answer.reason };
   const { status, body } = answer;
   const fields = parse(body);
-  if (status !== 200) return { ok: false, reason: `answered ${status}${complaint(fields)}` };
+  if (status !== 200) return { ok: false, reason: `answered ${status}${complaint(fields, sent)}` };
   const { access_token: token, expires_in: life } = fields;
-  const lifeSeconds = Number(life);
+  // Some write it as text.
+  const lifeSeconds = typeof life === 'number' || typeof life === 'string' ? Number(life) : Number.NaN;
   if (typeof token !== 'string' || !TOKEN.test(token)) return { ok: false, reason: 'answered without a token' };
   if (!Number.isFinite(lifeSeconds) || lifeSeconds < 1)
     return { ok: false, reason: 'answered with a token that does not say how long it is valid' };
-  return { ok: true, token, lifeSeconds };
+  return { ok: true, token, lifeSeconds: Math.min(lifeSeconds, LIFE_SECONDS_MAX) };
 }
 
-/** In the words of the other side, which are about the account and never its secret. */
-function complaint({ error, error_description: description }: Readonly<Record<string, unknown>>): string {
-  const said = [error, description].filter((text) => typeof text === 'string');
-  const text = said.join(': ').replace(/\s+/g, ' ').slice(0, REASON_LENGTH_MAX);
-  return text === '' ? '' : `, ${text}`;
+/** In the words of the other side, which are about the account, and what they mean where that is known. */
+function complaint({ error, error_description: description }: Readonly<Record<string, unknown>>, sent: string): string {
+  const said = [error, description].filter((text) => typeof text === 'string').join(': ');
+  if (said.includes(sent)) return ', with what was sent, which is a secret';
+  const text = said.replace(/[\s\p{Cc}]+/gu, ' ').slice(0, REASON_LENGTH_MAX);
+  const meaning = meaningOf(text);
+  return (text === '' ? '' : `, ${text}`) + (meaning === null ? '' : ` (${meaning})`);
 }
 
 function parse(text: string): Readonly<Record<string, unknown>> {

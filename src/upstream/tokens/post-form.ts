@@ -59,6 +59,7 @@ function post(connections: UndiciOrigin, path: string, form: Readonly<Record<str
       onReplyData: (chunk) => {
         bytes += chunk.length;
         if (bytes <= ANSWER_BYTES_MAX) chunks.push(Buffer.from(chunk));
+        else giveUp('answered with more than a token can be');
       },
       onReplyPause: () => undefined,
       onReplyEnd: end,
@@ -67,9 +68,10 @@ function post(connections: UndiciOrigin, path: string, form: Readonly<Record<str
     },
     { wordings: null, onFault: () => undefined, onKeyRefused: () => undefined },
   );
-  const timer = setTimeout(() => {
+  const giveUp = (reason: string): void => {
     call.abort();
-    resolve({ status: null, reason: `did not answer within ${ANSWER_MS_MAX / 1000} seconds` });
-  }, ANSWER_MS_MAX);
+    resolve({ status: null, reason });
+  };
+  const timer = setTimeout(giveUp, ANSWER_MS_MAX, `did not answer within ${ANSWER_MS_MAX / 1000} seconds`);
   return promise.finally(() => clearTimeout(timer));
 }

@@ -9,6 +9,7 @@ import type { UpstreamRequest } from '../http1/request-head.ts';
 import { LENT_MS_MAX, type UpstreamTimeouts } from '../origin.ts';
 import type { ReplyHandler } from '../reply-handler.ts';
 import type { TlsOptions } from '../tls-files.ts';
+import { cancelStreams } from './cancel-streams.ts';
 import { type ExchangeOwner, UndiciExchange } from './exchange.ts';
 
 export interface UndiciParams {
@@ -56,6 +57,7 @@ export class UndiciOrigin implements ProviderOrigin, ExchangeOwner {
     this.host = new URL(params.origin).host;
     this.clock = params.clock ?? systemClock;
     this.timeouts = params.timeouts;
+    if (params.http === 2) cancelStreams();
   }
 
   call(request: UpstreamRequest, handler: ReplyHandler, observer?: CallObserver): UpstreamCall {

@@ -4,9 +4,11 @@
 import type { ConfiguredOrganization, ConfiguredOwnKey } from '../../../domain/configuration/configuration.ts';
 import { priceSchema } from '../../../domain/configuration/price-schema.ts';
 import type { OwnKey } from '../../../domain/own-keys/own-key.ts';
+import { unratedInMap } from '../../../domain/own-keys/own-offer.ts';
 import { isRefused } from '../../../domain/refusals/refused.ts';
+import { readCatalog } from '../catalog/catalog-store.ts';
 import { notifyOwnKeysChanged } from '../changes.ts';
-import { writeChanged } from '../own-keys/byok-settings.ts';
+import { readByokSettings, writeChanged } from '../own-keys/byok-settings.ts';
 import { eraseOwnKey, fingerprintOf, insertOwnKey, listOwnKeys, replaceSecret } from '../own-keys/own-keys.ts';
 import { storeOwnPrice } from '../own-keys/own-prices.ts';
 import { type Application, ConfigurationConflict } from './application.ts';
@@ -23,6 +25,7 @@ export async function applyOwnKeys(application: Application, organizationId: str
       throw new ConfigurationConflict(`organization "${said.slug}": byok: the fee ${written.reason ?? 'is wrong'}`);
   }
   const present = await listOwnKeys(client, organizationId);
+  await refuseUnrated(application, organizationId, said);
   for (const wanted of ownKeys ?? []) await applyKey(application, organizationId, { wanted, present });
   if (application.prune && ownKeys !== null)
     for (const { id, name } of present) if (!ownKeys.some((key) => key.name === name)) await eraseOwnKey(client, id);
@@ -30,6 +33,26 @@ export async function applyOwnKeys(application: Application, organizationId: str
     if (!(await storeOwnPrice(client, { organizationId, model, fields: priceSchema.parse(words) })))
       throw new ConfigurationConflict(`organization "${said.slug}": model_prices: there is no model "${model}"`);
   await notifyOwnKeysChanged(client, organizationId);
+}
+
+/** A fee that is a share of a price needs one, of whatever model the file names at the provider. */
+async function refuseUnrated(
+  { client, box }: Application,
+  organizationId: string,
+  { slug, ownKeys }: Said,
+): Promise<void> {
+  const mapped = (ownKeys ?? []).filter(({ modelMap }) => Object.keys(modelMap).length > 0);
+  const { fee } = await readByokSettings(client, organizationId);
+  if (mapped.length === 0 || fee?.kind !== 'percent') return;
+  const { models } = await readCatalog(client, box);
+  const problems = mapped.flatMap((key) => {
+    const name = unratedInMap(key, models, fee);
+    return name === null
+      ? []
+      : `organization "${slug}": provider_credentials "${key.name}": model_map names "${name}", which has no price ` +
+          'in the catalog that the fee could be a share of';
+  });
+  if (problems.length > 0) throw new ConfigurationConflict(problems.join('\n'));
 }
 
 async function applyKey(

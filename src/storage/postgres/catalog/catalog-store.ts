@@ -8,7 +8,7 @@ import type { Price } from '../../../domain/models/price.ts';
 import { NO_TOKEN, type Provider, type ProviderTimeouts } from '../../../domain/models/provider.ts';
 import { type PicoUsd, picoUsd } from '../../../domain/money/pico-usd.ts';
 import type { RoutingTable } from '../../../domain/routing/routing-table.ts';
-import type { Postgres } from '../pool.ts';
+import type { Postgres, PostgresClient } from '../pool.ts';
 import { loadRoutingTable } from '../routing/policies.ts';
 import type { SecretBox } from '../secret-box.ts';
 import { MADE_FROM, tokenSecretName } from './provider-tokens.ts';
@@ -84,21 +84,26 @@ const MODELS = `
 export async function loadCatalog(postgres: Postgres, box: SecretBox): Promise<Catalog> {
   return postgres.transaction(async (client) => {
     await client.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY');
-    const version = await client.query<{ version: string }>('SELECT version FROM catalog_version');
-    const providers = await client.query<ProviderRow>(
-      `SELECT p.id, base_url, api_key_sealed, auth, on_disconnect, timeouts, stored_objects, requests, t.token_sealed,
-              (extract(epoch FROM t.obtained_at) * 1000)::double precision AS obtained_at_ms,
-              (extract(epoch FROM t.expires_at) * 1000)::double precision AS expires_at_ms
-         FROM providers p LEFT JOIN provider_tokens t ON t.provider_id = p.id AND t.made_from = ${MADE_FROM}`,
-    );
-    const models = await client.query<ModelRow>(MODELS);
-    const providersById = new Map(providers.rows.map((row) => [row.id, toProvider(row, box)]));
-    return makeCatalog(
-      Number(version.rows[0]?.version),
-      models.rows.map((row) => toModel(row, providersById)),
-      await loadRoutingTable(client),
-    );
+    return readCatalog(client, box);
   });
+}
+
+/** As a transaction that changes it sees it. */
+export async function readCatalog(client: PostgresClient, box: SecretBox): Promise<Catalog> {
+  const version = await client.query<{ version: string }>('SELECT version FROM catalog_version');
+  const providers = await client.query<ProviderRow>(
+    `SELECT p.id, base_url, api_key_sealed, auth, on_disconnect, timeouts, stored_objects, requests, t.token_sealed,
+            (extract(epoch FROM t.obtained_at) * 1000)::double precision AS obtained_at_ms,
+            (extract(epoch FROM t.expires_at) * 1000)::double precision AS expires_at_ms
+       FROM providers p LEFT JOIN provider_tokens t ON t.provider_id = p.id AND t.made_from = ${MADE_FROM}`,
+  );
+  const models = await client.query<ModelRow>(MODELS);
+  const providersById = new Map(providers.rows.map((row) => [row.id, toProvider(row, box)]));
+  return makeCatalog(
+    Number(version.rows[0]?.version),
+    models.rows.map((row) => toModel(row, providersById)),
+    await loadRoutingTable(client),
+  );
 }
 
 function makeCatalog(version: number, models: readonly Model[], routing: RoutingTable): Catalog {

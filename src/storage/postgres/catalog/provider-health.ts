@@ -1,9 +1,16 @@
 // What gateways have seen of providers: one row for each process and provider, written by it and put together here.
 
-import type { ProviderFailure, ProviderHealth, ProviderPause } from '../../../domain/models/provider-health.ts';
+import {
+  type ProviderFailure,
+  type ProviderHealth,
+  type ProviderPause,
+  type TokenHealth,
+  UNKNOWN_HEALTH,
+} from '../../../domain/models/provider-health.ts';
 import type { PostgresClient } from '../pool.ts';
+import { readTokenHealth } from './provider-tokens.ts';
 
-export interface ObservedRow extends ProviderHealth {
+export interface ObservedRow extends Omit<ProviderHealth, 'token'> {
   readonly providerId: string;
 }
 
@@ -70,11 +77,17 @@ const MERGED = `
 
 export async function readProviderHealth(client: PostgresClient): Promise<ReadonlyMap<string, ProviderHealth>> {
   const { rows } = await client.query<HealthRow>(MERGED);
-  return new Map(rows.map((row) => [row.provider_id, healthOf(row)]));
+  const tokens = await readTokenHealth(client);
+  const ofTokens = [...tokens].map(([id, token]) => [id, { ...UNKNOWN_HEALTH, token }] as const);
+  return new Map([
+    ...ofTokens,
+    ...rows.map((row) => [row.provider_id, healthOf(row, tokens.get(row.provider_id) ?? null)] as const),
+  ]);
 }
 
-function healthOf(row: HealthRow): ProviderHealth {
+function healthOf(row: HealthRow, token: TokenHealth | null): ProviderHealth {
   return {
+    token,
     lastSuccessAtMs: row.success_ms,
     lastFailureAtMs: row.failure_ms,
     lastFailure: row.last_failure,

@@ -2,6 +2,7 @@
 
 import type { TokenFields } from '../../../domain/configuration/token-schema.ts';
 import type { TlsSettings } from '../../../domain/models/provider.ts';
+import type { TokenHealth } from '../../../domain/models/provider-health.ts';
 import { notifyCatalogChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 
@@ -87,4 +88,40 @@ export async function tokenFailed(
     [providerId, madeFrom, failures + 1, failure, retryAfterSeconds],
   );
   return rows[0]?.left ?? 0;
+}
+
+interface TokenRow extends Record<string, unknown> {
+  readonly provider_id: string;
+  readonly expires_ms: number | null;
+  readonly obtained_ms: number | null;
+  readonly failure: string | null;
+  readonly next_ms: number | null;
+}
+
+/** Of every provider that takes one: what is known of its present account and secret. */
+export async function readTokenHealth(client: PostgresClient): Promise<ReadonlyMap<string, TokenHealth>> {
+  const { rows } = await client.query<TokenRow>(
+    `SELECT p.id AS provider_id,
+            CASE WHEN t.made_from = ${MADE_FROM} THEN ${milliseconds('t.expires_at')} END AS expires_ms,
+            CASE WHEN t.made_from = ${MADE_FROM} THEN ${milliseconds('t.obtained_at')} END AS obtained_ms,
+            CASE WHEN t.tried_from = ${MADE_FROM} THEN t.failure END AS failure,
+            CASE WHEN t.tried_from = ${MADE_FROM} THEN ${milliseconds('t.next_attempt_at')} END AS next_ms
+       FROM providers p LEFT JOIN provider_tokens t ON t.provider_id = p.id
+      WHERE p.requests ? 'token'`,
+  );
+  return new Map(
+    rows.map((row) => [
+      row.provider_id,
+      {
+        expiresAtMs: row.expires_ms,
+        obtainedAtMs: row.obtained_ms,
+        failure: row.failure,
+        nextAttemptAtMs: row.next_ms,
+      },
+    ]),
+  );
+}
+
+function milliseconds(column: string): string {
+  return `(extract(epoch FROM ${column}) * 1000)::double precision`;
 }

@@ -2,20 +2,54 @@
 // that are known to be invalid, which recover by themselves when their provider accepts them again.
 
 import type { OwnKeyReference } from '../../../domain/own-keys/key-changes.ts';
-import type { Postgres } from '../pool.ts';
+import type { PostgresClient } from '../pool.ts';
 
-export async function listKeysToCheck(postgres: Postgres, max: number): Promise<readonly OwnKeyReference[]> {
+/** Gateways listen to it: keys are due. */
+export const OWN_KEYS_DUE_CHANNEL = 'tollgate_own_keys_due';
+
+/**
+ * Claimed keys are due again after the half minute, whoever claimed them may have died. It also bounds what a provider
+ * is asked that accepts a key in the question and refuses it in requests.
+ */
+const DUE = `removed_at IS NULL AND state <> 'disabled'
+  AND (suspected_at IS NOT NULL AND (checked_at IS NULL OR checked_at < now() - interval '30 seconds')
+    OR state = 'invalid' AND checked_at < now() - interval '1 hour')`;
+
+/** Tells the gateways of keys that are due, and how many they are. */
+export async function announceKeysDue(postgres: PostgresClient): Promise<number> {
+  const { rows } = await postgres.query<{ count: number }>(
+    `WITH due AS MATERIALIZED (SELECT count(*)::integer AS count FROM own_keys WHERE ${DUE})
+     SELECT count, CASE WHEN count > 0 THEN pg_notify($1, '') END FROM due`,
+    [OWN_KEYS_DUE_CHANNEL],
+  );
+  return rows[0]?.count ?? 0;
+}
+
+/**
+ * Keys that nobody else is asking about. The first of each organization come before anybody's second, and no
+ * organization has more than its share: one whose providers do not answer would hold up the keys of all others.
+ */
+export async function claimKeysToCheck(
+  postgres: PostgresClient,
+  { max, shareMax }: { readonly max: number; readonly shareMax: number },
+): Promise<readonly OwnKeyReference[]> {
   const { rows } = await postgres.query<{ id: string; organization_id: string }>(
-    `SELECT id, organization_id FROM own_keys
-      WHERE removed_at IS NULL AND state <> 'disabled'
-        AND (suspected_at IS NOT NULL OR (state = 'invalid' AND checked_at < now() - interval '1 hour'))
-      ORDER BY checked_at NULLS FIRST LIMIT $1`,
-    [max],
+    `WITH first AS MATERIALIZED (
+       SELECT id
+         FROM (SELECT id, checked_at,
+                      row_number() OVER (PARTITION BY organization_id ORDER BY checked_at NULLS FIRST, id) AS place
+                 FROM own_keys WHERE ${DUE}) AS due
+        WHERE place <= $2 ORDER BY place, checked_at NULLS FIRST LIMIT $1),
+     claimed AS MATERIALIZED (
+       SELECT id FROM own_keys WHERE id IN (SELECT id FROM first) AND ${DUE} FOR UPDATE SKIP LOCKED)
+     UPDATE own_keys AS t SET checked_at = now() FROM claimed WHERE t.id = claimed.id
+     RETURNING t.id, t.organization_id`,
+    [max, shareMax],
   );
   return rows.map(({ id, organization_id: organizationId }) => ({ organizationId, keyId: id }));
 }
 
 /** The provider was asked and has said nothing about the key: the key stays as it is. */
-export async function recordNoVerdict(postgres: Postgres, { keyId }: OwnKeyReference): Promise<void> {
+export async function recordNoVerdict(postgres: PostgresClient, { keyId }: OwnKeyReference): Promise<void> {
   await postgres.query('UPDATE own_keys SET checked_at = now(), suspected_at = NULL WHERE id = $1', [keyId]);
 }

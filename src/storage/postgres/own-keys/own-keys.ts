@@ -8,11 +8,13 @@ import type { KeyVerdict, NewOwnKey, OwnKeyChange, OwnKeyReference } from '../..
 import { isOpen } from '../../../domain/own-keys/key-kinds.ts';
 import { type KeyAudience, labelOf, type OwnKey } from '../../../domain/own-keys/own-key.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
+import { credentialEvent } from '../../../domain/webhooks/credential-event.ts';
 import { notifyOwnKeysChanged, notifyPrincipalsChanged } from '../changes.ts';
 import { change, invalid, NOT_FOUND } from '../identity/change.ts';
 import { refuseUnknownModels } from '../identity/model-access.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import type { SecretBox } from '../secret-box.ts';
+import { announceCredential } from '../webhooks/webhook-deliveries.ts';
 import { lockOrganization, readByokSettings, refuseDisabled } from './byok-settings.ts';
 import { auditOwnKey } from './own-key-audit.ts';
 import { OWN_KEY_COLUMNS, type OwnKeyRow, ownKeySecretName, previousSecretName, toOwnKey } from './own-key-rows.ts';
@@ -344,7 +346,9 @@ export async function openOwnKey(
     const secret = box.open(stored.secret_sealed, ownKeySecretName(key, stored.generation));
     return { key, secret, generation: stored.generation };
   } catch {
-    return { refused: 'byok_encryption_unconfigured' };
+    // Since it was found it may have been removed, and with it the ciphertext.
+    const present = await getOwnKey(postgres, reference);
+    return isRefused(present) ? present : { refused: 'byok_encryption_unconfigured' };
   }
 }
 
@@ -369,7 +373,7 @@ export async function recordVerdict(
   });
 }
 
-/** The key as it is now, audited if it is another. */
+/** The key as it is now: audited if it is another, and told to the organization's webhook where it matters. */
 async function readChanged(
   client: PostgresClient,
   actor: Actor,
@@ -379,5 +383,7 @@ async function readChanged(
   const after = await getOwnKey(client, { organizationId: before.organizationId, keyId: before.id });
   if (isRefused(after)) return after;
   await auditOwnKey(client, actor, action, before, after);
+  const event = credentialEvent(before, after);
+  if (event !== null) await announceCredential(client, before.organizationId, event);
   return after;
 }

@@ -55,7 +55,8 @@ export async function putOwnPrice(
     if (refused !== null) return refused;
     if ((await refuseUnknownModels(client, [model])) !== null) return NOT_FOUND;
     const present = await listOwnPrices(client, organizationId);
-    if (present.length >= PRICES_MAX) return invalid('model', `is one too many: ${PRICES_MAX} models have prices`);
+    if (present.length >= PRICES_MAX && !present.some((price) => price.model === model))
+      return invalid('model', `is one too many: ${PRICES_MAX} models have prices`);
     await storeOwnPrice(client, { organizationId, model, fields });
     const before = present.find((price) => price.model === model)?.words;
     const after = (await getOwnPrice(client, organizationId, model))?.words;

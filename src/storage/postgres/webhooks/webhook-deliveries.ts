@@ -2,6 +2,7 @@
 // (post-executions.ts, epochs.ts) inserts rows in the transaction that makes the charge final, so at least one attempt
 // follows however often a process dies.
 
+import type { CredentialEvent } from '../../../domain/webhooks/credential-event.ts';
 import type { Generation } from '../../../records/generation.ts';
 import { GENERATION_COLUMNS, type GenerationRow, toGeneration } from '../ledger/generations.ts';
 import type { PostgresClient } from '../pool.ts';
@@ -20,7 +21,21 @@ const ANNOUNCE = `
 export const ANNOUNCE_SETTLED = ANNOUNCE.replaceAll('ended', 'settled');
 export const ANNOUNCE_RESOLVED = ANNOUNCE.replaceAll('ended', 'resolved');
 
+/** Within the transaction that changes an own key, so that the message and the state are both there or neither. */
+export async function announceCredential(
+  client: PostgresClient,
+  organizationId: string,
+  { type, data }: CredentialEvent,
+): Promise<void> {
+  await client.query(
+    `INSERT INTO webhook_deliveries (execution_id, organization_id, event, data)
+     SELECT gen_random_uuid(), organization_id, $2, $3 FROM webhooks WHERE organization_id = $1 AND active`,
+    [organizationId, type, JSON.stringify(data)],
+  );
+}
+
 export interface ClaimedDelivery {
+  /** The message's id: of an execution's it is the execution's. */
   readonly executionId: string;
   readonly organizationId: string;
   readonly settledAtMs: number;
@@ -28,13 +43,17 @@ export interface ClaimedDelivery {
   readonly attempt: number;
   readonly url: string;
   readonly secretSealed: Buffer;
-  readonly generation: Generation;
+  /** What happened: an execution has come to its end, or an event, with its data in JSON. */
+  readonly told: { readonly generation: Generation } | { readonly event: string; readonly data: string };
 }
 
 interface ClaimedRow extends GenerationRow {
+  readonly execution_id: string;
   readonly organization_id: string;
   readonly settled_ms: number;
   readonly attempts: number;
+  readonly event: string;
+  readonly data: string | null;
   readonly url: string;
   readonly secret_sealed: Buffer;
 }
@@ -59,12 +78,14 @@ const CLAIM = {
       UPDATE webhook_deliveries d SET attempts = attempts + 1,
         next_attempt_at = clock_timestamp() + make_interval(secs => $3)
         FROM due WHERE d.execution_id = due.execution_id
-      RETURNING d.execution_id, d.organization_id, d.settled_at, d.attempts
+      RETURNING d.execution_id, d.organization_id, d.settled_at, d.attempts, d.event, d.data
     )
-    SELECT ${GENERATION_COLUMNS}, claimed.organization_id, claimed.attempts, w.url, w.secret_sealed,
+    SELECT ${GENERATION_COLUMNS}, claimed.execution_id, claimed.organization_id, claimed.attempts, claimed.event,
+           claimed.data, w.url, w.secret_sealed,
            (extract(epoch FROM claimed.settled_at) * 1000)::double precision AS settled_ms
-      FROM claimed JOIN webhooks w ON w.organization_id = claimed.organization_id JOIN generations g
-        ON g.id = claimed.execution_id`,
+      FROM claimed JOIN webhooks w ON w.organization_id = claimed.organization_id LEFT JOIN generations g
+        ON g.id = claimed.execution_id
+     WHERE g.id IS NOT NULL OR claimed.data IS NOT NULL`,
 };
 
 export interface ClaimParams {
@@ -82,13 +103,13 @@ export async function claimDeliveries(
 ): Promise<ClaimedDelivery[]> {
   const { rows } = await postgres.query<ClaimedRow>(CLAIM, [perWebhook, max, forSeconds, except]);
   return rows.map((row) => ({
-    executionId: row.id,
+    executionId: row.execution_id,
     organizationId: row.organization_id,
     settledAtMs: Math.floor(row.settled_ms),
     attempt: row.attempts,
     url: row.url,
     secretSealed: row.secret_sealed,
-    generation: toGeneration(row),
+    told: row.data === null ? { generation: toGeneration(row) } : { event: row.event, data: row.data },
   }));
 }
 

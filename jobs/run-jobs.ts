@@ -9,17 +9,17 @@ import { type EgressAllowance, EgressGuard } from '../src/platform/egress-guard.
 import type { Log } from '../src/platform/log.ts';
 import type { MetricsRegistry } from '../src/platform/metrics.ts';
 import { SERVER_READ_SETTINGS } from '../src/storage/clickhouse/clickhouse.ts';
+import { openObjects } from '../src/storage/media/open-objects.ts';
 import { findOwnerNames } from '../src/storage/postgres/identity/owner-names.ts';
 import { openInstallationSecrets } from '../src/storage/postgres/installation-secrets.ts';
 import { refuseNewerSchema } from '../src/storage/postgres/migrate.ts';
-import { createPostgres } from '../src/storage/postgres/pool.ts';
+import { createPostgres, type Postgres } from '../src/storage/postgres/pool.ts';
 import { makeDirectoryDurably } from '../src/storage/spool/durable-file.ts';
-import { ProviderCalls } from '../src/upstream/providers.ts';
 import type { ProxySettings } from '../src/upstream/proxy-of.ts';
 import { ClickHouseLink } from './clickhouse-link.ts';
 import { nameOwners } from './reports/name-owners.ts';
 import { ReportServer } from './reports/report-server.ts';
-import type { JobContext } from './scheduling/job.ts';
+import type { JobContext, MediaOfJobs } from './scheduling/job.ts';
 import { createJobGauges } from './scheduling/job-gauges.ts';
 import { RequestedJobs } from './scheduling/run-requested-jobs.ts';
 import { JOBS, startSchedule } from './scheduling/schedule.ts';
@@ -40,8 +40,8 @@ export interface JobsParts {
     readonly webhookAllowHttp: boolean;
     readonly webhookAllowPrivate: boolean;
     readonly egressAllow: readonly EgressAllowance[];
-    readonly upstreamClient: Config['upstreamClient'];
     readonly factsRetentionDays: number | null;
+    readonly media: Config['media'];
     /** null: the installation's own. */
     readonly delegationKey: Buffer | null;
     readonly reportsListen: ReportsAddress;
@@ -67,7 +67,6 @@ const REPORT_STATEMENTS = {
   server: { atOnce: 8, settings: SERVER_READ_SETTINGS },
 } as const;
 const WATCH_INTERVAL_MS = 15_000;
-const TRIM_INTERVAL_MS = 1_000;
 const UNSPOOLED_INTERVAL_MS = 30_000;
 
 /** Resolves once shipping has started. ClickHouse may still be away then. */
@@ -105,7 +104,6 @@ export async function runJobs({
   });
   await reports.start();
   await link.tried;
-  const providers = createProviders(config, clock, metrics);
   const context: JobContext = {
     postgres,
     clickhouse: () => link.client(),
@@ -113,15 +111,14 @@ export async function runJobs({
     clock,
     gauges: createJobGauges(metrics),
     box,
-    providers,
     factsRetentionDays: config.factsRetentionDays,
+    media: await openMedia(config, postgres, log),
   };
   const schedule = startSchedule(context, hostname());
   const requested = new RequestedJobs(context, hostname(), JOBS);
-  const { proxies } = config;
   const webhooks = createWebhooks(config, { postgres, box, log, clock, metrics });
   webhooks.start();
-  const tokens = new TokenRenewer({ postgres, box, proxies, log, clock, metrics });
+  const tokens = new TokenRenewer({ postgres, box, proxies: config.proxies, log, clock, metrics });
   tokens.start();
   const watching = watchJobs(context, metrics);
   const closing = closeUnspooledNowAndThen(context, spoolDirectory);
@@ -134,7 +131,6 @@ export async function runJobs({
       await requested.stop();
       await webhooks.stop();
       await tokens.stop();
-      await providers.close();
       await shipper.stop(Math.min(limitMs, STOP_LIMIT_MS));
       await link.close();
       await postgres.close();
@@ -146,16 +142,14 @@ function locationOf({ clickhouseUrl, dataDirectory }: JobsParts['config']) {
   return clickhouseUrl === null ? { directory: join(dataDirectory, 'clickhouse') } : { url: clickhouseUrl };
 }
 
-function createProviders(
-  { egressAllow, upstreamClient: client, proxies }: JobsParts['config'],
-  clock: Clock,
-  metrics: MetricsRegistry,
-): ProviderCalls {
-  const egress = new EgressGuard({ anyPort: false, allowPrivate: false, allowed: egressAllow });
-  const providers = new ProviderCalls(metrics, clock, { client, proxies, egress });
-  // Without it there are no timeouts.
-  setInterval(() => providers.trim(), TRIM_INTERVAL_MS).unref();
-  return providers;
+async function openMedia(
+  { media, dataDirectory }: JobsParts['config'],
+  postgres: Postgres,
+  log: Log,
+): Promise<MediaOfJobs | null> {
+  if (media === null) return null;
+  const objects = await openObjects({ postgres, storage: media.storage, dataDirectory, log });
+  return { objects, retentionDays: media.retentionDays };
 }
 
 function createWebhooks(

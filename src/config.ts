@@ -4,8 +4,10 @@ import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { API_NAMES, APIS, type ApiName } from './domain/models/apis.ts';
+import { type MediaConfig, mediaConfigOf, mediaProblems } from './media-settings.ts';
 import type { EgressAllowance } from './platform/egress-guard.ts';
 import { isNetwork, readAllowance } from './platform/networks.ts';
+import { address, flag, listOf, text, wholeNumber } from './setting-fields.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -81,6 +83,8 @@ export interface Config {
   readonly reportsUrl: ReportsAddress | null;
   /** Whole months of facts are dropped when they ended this long ago; null: never. */
   readonly factsRetentionDays: number | null;
+  /** null: nothing is uploaded and nothing served. */
+  readonly media: MediaConfig | null;
   readonly dialectRefusals: ReadonlySet<ApiName>;
   readonly logLevel: (typeof LOG_LEVELS)[number];
   /** The absolute path of the configuration file; null: none was named. */
@@ -105,47 +109,6 @@ export class ConfigFault extends Error {
     super(lines.join('\n'));
     this.lines = lines;
   }
-}
-
-/** A setting that must be a whole number; `mustBe` tells the operator so. */
-function wholeNumber(min: number, max: number) {
-  const mustBe = `must be an integer from ${min} to ${max}`;
-  return z
-    .string()
-    .regex(/^\d{1,15}$/, mustBe)
-    .transform(Number)
-    .refine((value) => value >= min && value <= max, mustBe)
-    .optional();
-}
-
-function text(pattern: RegExp, mustBe: string) {
-  return z.string().regex(pattern, mustBe).optional();
-}
-
-function address(protocols: readonly string[]) {
-  return z
-    .string()
-    .refine(
-      (value) => URL.canParse(value) && protocols.includes(new URL(value).protocol),
-      `must be a URL starting with ${protocols.map((protocol) => `${protocol}//`).join(' or ')}`,
-    )
-    .optional();
-}
-
-function flag() {
-  return z
-    .enum(['true', 'false'], 'must be true or false')
-    .transform((value) => value === 'true')
-    .optional();
-}
-
-function listOf<T extends string>(names: readonly T[], mustBe: string) {
-  const isName = (text: string): text is T => (names as readonly string[]).includes(text);
-  return z
-    .string()
-    .transform((value) => (value === 'all' ? [...names] : value.split(',').map((name) => name.trim())))
-    .refine((list): list is T[] => list.every(isName), mustBe)
-    .optional();
 }
 
 /** `unix:/path`, or a host and port behind `prefix`. */
@@ -260,12 +223,22 @@ const SETTINGS = z.object({
   REPORTS_LISTEN: reportsAddress('', 'must be HOST:PORT, such as 0.0.0.0:8082, or unix:/path'),
   REPORTS_URL: reportsAddress('http://', 'must be http://HOST:PORT or unix:/path'),
   FACTS_RETENTION_DAYS: wholeNumber(7, 36_500),
+  MEDIA: z.enum(['off', 'disk', 's3'], 'must be off, disk or s3').optional(),
+  MEDIA_BUCKET_URL: address(['http:', 'https:']),
+  MEDIA_BUCKET_REGION: text(/^[a-z0-9-]{1,64}$/, 'must be the name of a region'),
+  MEDIA_BUCKET_KEY_ID: text(/^[\x21-\x7e]{1,256}$/, 'must be visible ASCII characters'),
+  MEDIA_BUCKET_SECRET: text(/^[\x21-\x7e]{1,512}$/, 'must be visible ASCII characters'),
+  MEDIA_RETRIEVAL: z.enum(['bytes', 'url'], 'must be bytes or url').optional(),
+  MEDIA_PUBLIC_URL: address(['http:', 'https:']),
+  MEDIA_FILE_BYTES_MAX: wholeNumber(1, 5 * GIBIBYTE),
+  MEDIA_RETENTION_DAYS: wholeNumber(1, 36_500),
+  MEDIA_ORGANIZATION_BYTES_MAX: wholeNumber(1, 999_999_999_999_999),
   DIALECT_REFUSALS: listOf(DIALECT_ROUTES, `must be "all" or some of ${DIALECT_ROUTES.join(',')}, with commas between`),
   LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`).optional(),
   TOLLGATE_CONFIG: text(/^[^\0]+$/, 'must be a file path'),
 });
 
-const SETTING_NAMES: readonly string[] = Object.keys(SETTINGS.shape);
+export const SETTING_NAMES: readonly string[] = Object.keys(SETTINGS.shape);
 
 /** The values of these settings are never repeated, not even to the operator who mistyped them. */
 const SECRET_SETTINGS: ReadonlySet<string> = new Set([
@@ -280,6 +253,7 @@ const SECRET_SETTINGS: ReadonlySet<string> = new Set([
   // They may have a user and a password.
   'HTTPS_PROXY',
   'HTTP_PROXY',
+  'MEDIA_BUCKET_SECRET',
 ]);
 
 /** Settings that are not Tollgate's own, and that many systems have in small letters. */
@@ -352,6 +326,7 @@ export function readConfig(environment: Environment, workingDirectory: string = 
     reportsListen: settings.REPORTS_LISTEN ?? null,
     reportsUrl: settings.REPORTS_URL ?? settings.REPORTS_LISTEN ?? null,
     factsRetentionDays: settings.FACTS_RETENTION_DAYS ?? null,
+    media: mediaConfigOf(settings),
     dialectRefusals: new Set(settings.DIALECT_REFUSALS ?? []),
     logLevel: settings.LOG_LEVEL ?? 'info',
     configurationFile:
@@ -389,7 +364,7 @@ function crossChecks(settings: Settings): string[] {
   }
   if (settings.PORT !== undefined && settings.PORT === settings.ADMIN_PORT)
     lines.push(`ADMIN_PORT: must differ from PORT, got "${settings.PORT}" for both`);
-  return lines;
+  return [...lines, ...mediaProblems(settings)];
 }
 
 /** The URL to show for a listening host and port; a wildcard host is reached through loopback. */

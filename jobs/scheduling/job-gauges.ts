@@ -5,6 +5,7 @@ import type { GaugeCell, MetricsRegistry } from '../../src/platform/metrics.ts';
 export interface JobGauges {
   readonly ledgerDrift: GaugeCell;
   readonly factsDrift: GaugeCell;
+  readonly mediaDrift: GaugeCell;
 }
 
 export function createJobGauges(metrics: MetricsRegistry): JobGauges {
@@ -20,6 +21,13 @@ export function createJobGauges(metrics: MetricsRegistry): JobGauges {
       .gauge(
         'tollgate_facts_drift',
         'Hours whose facts differed from the ledger after repair; above zero is an alarm.',
+        { merge: 'max' },
+      )
+      .labels(),
+    mediaDrift: metrics
+      .gauge(
+        'tollgate_media_drift',
+        'Uploaded files whose bytes were missing when they were last looked for; above zero is an alarm.',
         { merge: 'max' },
       )
       .labels(),

@@ -1,11 +1,11 @@
 // The input and the result of a scheduled job.
 
+import type { ObjectStore } from '../../src/domain/media/object-store.ts';
 import type { Clock } from '../../src/platform/clock.ts';
 import type { Log } from '../../src/platform/log.ts';
 import type { ClickHouseClient } from '../../src/storage/clickhouse/clickhouse.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
 import type { SecretBox } from '../../src/storage/postgres/secret-box.ts';
-import type { Providers } from '../../src/upstream/providers.ts';
 import type { JobGauges } from './job-gauges.ts';
 
 export interface JobContext {
@@ -17,10 +17,16 @@ export interface JobContext {
   readonly gauges: JobGauges;
   /** Seals and opens what is stored encrypted. */
   readonly box: SecretBox;
-  /** Calls providers, to ask about keys. */
-  readonly providers: Providers;
   /** null: facts are kept for ever. */
   readonly factsRetentionDays: number | null;
+  /** null: this installation keeps no uploaded files. */
+  readonly media: MediaOfJobs | null;
+}
+
+export interface MediaOfJobs {
+  readonly objects: ObjectStore;
+  /** null: files are kept for ever. */
+  readonly retentionDays: number | null;
 }
 
 /** Stored with the run. `drift` counts the differences that were found; above zero is an alarm. */

@@ -15,8 +15,10 @@ import { forgetOldRoutingTurns } from '../tasks/forget-routing-turns.ts';
 import { forgetOldSavedResponses } from '../tasks/forget-saved-responses.ts';
 import { forgetOldWebhookDeliveries } from '../tasks/forget-webhook-deliveries.ts';
 import { resolvePendingExecutions } from '../tasks/resolve-pending.ts';
+import { retireMedia } from '../tasks/retire-media.ts';
 import { revokeFrozenWallets } from '../tasks/revoke-frozen.ts';
 import { rewrapStoredSecrets } from '../tasks/rewrap-secrets.ts';
+import { sweepMedia } from '../tasks/sweep-media.ts';
 import type { JobContext, JobResult } from './job.ts';
 
 export interface Job {
@@ -54,6 +56,8 @@ export const JOBS: readonly Job[] = [
   { name: 'forget-webhook-deliveries', cron: '7 5 * * *', run: forgetOldWebhookDeliveries, lock: 'cluster' },
   { name: 'forget-routing-turns', cron: '37 4 * * *', run: forgetOldRoutingTurns, lock: 'cluster' },
   { name: 'drop-old-facts', cron: '13 5 * * *', run: dropOldFacts, lock: 'cluster' },
+  { name: 'retire-media', cron: '* * * * *', run: retireMedia, lock: 'cluster' },
+  { name: 'sweep-media', cron: '23 * * * *', run: sweepMedia, lock: 'cluster' },
   { name: 'forget-past-limit-pools', cron: '53 4 * * *', run: forgetPastLimitPools, lock: 'cluster' },
 ];
 

@@ -27,6 +27,8 @@ const POLL_MS = 1_000;
 const RENEWED_AT = 0.8;
 const RETRY_SECONDS = 5;
 const RETRY_SECONDS_MAX = 300;
+/** Each new token makes every gateway read its catalog again, however short its life is. */
+const RENEWED_AFTER_SECONDS_MIN = 5;
 
 export interface TokenRenewerParts {
   readonly postgres: Postgres;
@@ -95,7 +97,8 @@ export class TokenRenewer {
       }
       const { token, lifeSeconds } = answer;
       const sealed = this.#parts.box.seal(token, tokenSecretName(provider));
-      await keepToken(postgres, due, { sealed, lifeSeconds, renewAfterSeconds: lifeSeconds * RENEWED_AT });
+      const renewAfterSeconds = Math.max(lifeSeconds * RENEWED_AT, RENEWED_AFTER_SECONDS_MIN);
+      await keepToken(postgres, due, { sealed, lifeSeconds, renewAfterSeconds });
       if (due.failures > 0) log.info({ provider, failures: due.failures }, 'a token of a provider was obtained again');
     } catch (error) {
       // The claim expires, and it is tried again.

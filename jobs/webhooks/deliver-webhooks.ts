@@ -139,7 +139,7 @@ export class WebhookDeliverer {
     settledAtMs,
     url,
     secretSealed,
-    generation,
+    told,
   }: ClaimedDelivery): Promise<string | null> {
     let secret: string;
     try {
@@ -148,7 +148,9 @@ export class WebhookDeliverer {
       return error instanceof Error ? error.message : String(error);
     }
     const timestamp = new Date(settledAtMs).toISOString();
-    const body = `{"type":"generation.settled","timestamp":"${timestamp}","data":${renderGeneration(generation)}}`;
+    const [type, data] =
+      'generation' in told ? ['generation.settled', renderGeneration(told.generation)] : [told.event, told.data];
+    const body = `{"type":"${type}","timestamp":"${timestamp}","data":${data}}`;
     const timestampSeconds = Math.floor(this.#options.clock.nowMs() / 1000);
     const headers = signWebhook(secret, { id: `msg_${executionId}`, timestampSeconds, body });
     return sendWebhook({ url, headers, body }, this.#options.targets);

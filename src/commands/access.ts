@@ -6,7 +6,7 @@ import { getModelAccess, setModelAccess } from '../storage/postgres/identity/mod
 import {
   type Command,
   type CommandContext,
-  expectPositionals,
+  expectAction,
   parseArguments,
   requireOption,
   UsageFault,
@@ -31,8 +31,7 @@ const OPTIONS = { ...SCOPE_OPTIONS, models: { type: 'string' } } as const;
 
 async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
   const { values, positionals } = parseArguments(args, OPTIONS);
-  const [action = ''] = expectPositionals(positionals, ['set, clear or show']);
-  if (!['set', 'clear', 'show'].includes(action)) throw new UsageFault(`unknown action "${action}"`);
+  const action = expectAction(positionals, ['set', 'clear', 'show']);
   requireOption(values.organization, 'organization');
   if (action !== 'set' && values.models !== undefined)
     throw new UsageFault(`--models: goes with set, not with ${action}`);

@@ -7,14 +7,7 @@ import {
   removePlatformAdministrator,
 } from '../storage/postgres/identity/platform-administrators.ts';
 import { findUserByEmail } from '../storage/postgres/identity/tokens.ts';
-import {
-  type Command,
-  type CommandContext,
-  expectPositionals,
-  parseArguments,
-  requireOption,
-  UsageFault,
-} from './command.ts';
+import { type Command, type CommandContext, expectAction, parseArguments, requireOption } from './command.ts';
 import { withDatabase } from './database.ts';
 import { commandActor, expectDone, listAll } from './identity.ts';
 
@@ -26,8 +19,7 @@ export const administratorCommand: Command = {
 
 async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
   const { values, positionals } = parseArguments(args, { user: { type: 'string' } });
-  const [action = ''] = expectPositionals(positionals, ['add, remove or list']);
-  if (!['add', 'remove', 'list'].includes(action)) throw new UsageFault(`unknown action "${action}"`);
+  const action = expectAction(positionals, ['add', 'remove', 'list']);
   const email = action === 'list' ? '' : requireOption(values.user, 'user');
   const what = `platform administrator "${email}"`;
   const actor = commandActor(environment);

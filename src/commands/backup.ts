@@ -33,7 +33,12 @@ export interface BackupManifest {
 }
 
 /** Beside the database and the spool. The key of the demo is in no database, and its users go on with it. */
-export const KEPT_FILES: readonly string[] = ['secrets.json', DEMO_KEY_FILE];
+const KEPT_FILES: readonly string[] = ['secrets.json', DEMO_KEY_FILE, 'media', 'media/mark', 'media/objects'];
+
+/** By its path in the data directory; of uploaded files those that are whole. */
+export function isKeptFile(path: string): boolean {
+  return KEPT_FILES.includes(path) || path.startsWith('media/objects/');
+}
 
 /** Written last: without it a directory is no backup. */
 export const MANIFEST_FILE = 'backup.json';
@@ -90,7 +95,7 @@ async function copyInstallation(dataDirectory: string, databaseUrl: string, part
   } finally {
     hold.release();
   }
-  copyDirectory(dataDirectory, partial, (path) => KEPT_FILES.includes(path));
+  copyDirectory(dataDirectory, partial, isKeptFile);
   const manifest: BackupManifest = {
     format: 1,
     madeAt: new Date(systemClock.nowMs()).toISOString(),

@@ -1,13 +1,17 @@
 // Calls the providers of a configuration file from the command line, through the same client, proxies and certificates
-// as a gateway.
+// as a gateway, and with tokens that are obtained for the moment as jobs obtains them for a gateway.
 
 import { type Environment, readConfig } from '../config.ts';
 import { configuredProvider } from '../domain/configuration/provider-schema.ts';
 import { readRequestSettings } from '../domain/configuration/request-settings.ts';
+import type { TokenFields, TokenSecret } from '../domain/configuration/token-schema.ts';
 import type { Provider } from '../domain/models/provider.ts';
 import { systemClock } from '../platform/clock.ts';
 import { MetricsRegistry } from '../platform/metrics.ts';
 import { ProviderCalls, type Providers } from '../upstream/providers.ts';
+import { readTlsFiles } from '../upstream/tls-files.ts';
+import { obtainToken } from '../upstream/tokens/obtain-token.ts';
+import { formPoster } from '../upstream/tokens/post-form.ts';
 
 /** Calls `use` with what calls providers, and closes all connections afterwards. */
 export async function withProviders<Result>(
@@ -25,22 +29,51 @@ export async function withProviders<Result>(
 
 export type CallableProvider =
   | { readonly ok: true; readonly provider: Provider }
-  /** In words that go on from "provider ID": a variable that is not set, or what else is wrong with its entry. */
-  | { readonly ok: false; readonly reason: string };
+  /**
+   * In words that go on from "provider ID": a variable that is not set, what else is wrong with its entry, or why there
+   * is no token for it.
+   */
+  | { readonly ok: false; readonly lacks: 'entry' | 'token'; readonly reason: string };
 
-/** The provider of an entry as the file has it, with what the environment says. */
-export function callableProvider(entry: unknown, environment: Environment): CallableProvider {
+/** The provider of an entry as the file has it, with what the environment says and its token. Never rejects. */
+export async function callableProvider(entry: unknown, environment: Environment): Promise<CallableProvider> {
   const missing = new Set<string>();
   const filled = fillIn(entry, environment, missing);
   const [name] = missing;
-  if (name !== undefined) return { ok: false, reason: `needs ${name}, which the environment does not have` };
+  if (name !== undefined)
+    return { ok: false, lacks: 'entry', reason: `needs ${name}, which the environment does not have` };
   const parsed = configuredProvider.safeParse(filled);
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
-    return { ok: false, reason: `has a mistake in the file: ${issue?.path.join('.')} ${issue?.message}` };
+    const reason = `has a mistake in the file: ${issue?.path.join('.')} ${issue?.message}`;
+    return { ok: false, lacks: 'entry', reason };
   }
-  const { requests, ...plain } = parsed.data;
-  return { ok: true, provider: requests === null ? plain : { ...plain, requests: readRequestSettings(requests) } };
+  const { requests, tokenSecret, ...plain } = parsed.data;
+  const provider = requests === null ? plain : { ...plain, requests: readRequestSettings(requests) };
+  const settings = requests?.token;
+  if (settings === undefined || tokenSecret == null) return { ok: true, provider };
+  return withToken(provider, settings, tokenSecret, environment);
+}
+
+async function withToken(
+  provider: Provider,
+  settings: TokenFields,
+  secret: string,
+  environment: Environment,
+): Promise<CallableProvider> {
+  const { proxy, tls = {} } = provider.requests ?? {};
+  const answer = await obtainToken({
+    settings,
+    secret: JSON.parse(secret) as TokenSecret,
+    clock: systemClock,
+    post: formPoster({ proxy, proxies: readConfig(environment).proxies, tls: readTlsFiles(provider.id, tls) }),
+  });
+  if (!answer.ok) return { ok: false, lacks: 'token', reason: `gets no token: who gives it ${answer.reason}` };
+  const validUntilMs = systemClock.nowMs() + answer.lifeSeconds * 1_000;
+  return {
+    ok: true,
+    provider: { ...provider, apiKey: answer.token, token: { validUntilMs, overdueFromMs: validUntilMs } },
+  };
 }
 
 const REFERENCE = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g;

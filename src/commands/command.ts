@@ -63,6 +63,23 @@ export function expectPositionals(positionals: readonly string[], names: readonl
   return positionals;
 }
 
+/** The only positional argument, which is one of these names. */
+export function expectAction<const Name extends string>(positionals: readonly string[], names: readonly Name[]): Name {
+  const words = names.length > 1 ? `${names.slice(0, -1).join(', ')} or ${names.at(-1)}` : `${names[0]}`;
+  const [given = ''] = expectPositionals(positionals, [words]);
+  const found = names.find((name) => name === given);
+  if (found === undefined) throw new UsageFault(`unknown action "${given}"`);
+  return found;
+}
+
+/** What the only positional argument names. */
+export function chooseAction<Action>(
+  positionals: readonly string[],
+  actions: Readonly<Record<string, Action>>,
+): Action {
+  return actions[expectAction(positionals, Object.keys(actions))] as Action;
+}
+
 export function requireOption(value: string | undefined, name: string): string {
   if (value === undefined) throw new UsageFault(`--${name} is missing`);
   return value;

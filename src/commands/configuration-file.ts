@@ -6,6 +6,7 @@ import { basename } from 'node:path';
 import type { Environment } from '../config.ts';
 import type { StoredNames } from '../domain/configuration/check-references.ts';
 import type { Configuration } from '../domain/configuration/configuration.ts';
+import { namesIn } from '../domain/configuration/interpolation.ts';
 import { parseConfigurationFile } from '../domain/configuration/parse-configuration-file.ts';
 import { ConfigurationConflict, type GeneratedKey } from '../storage/postgres/apply/application.ts';
 import {
@@ -16,6 +17,18 @@ import {
 import type { InstallationSecrets } from '../storage/postgres/installation-secrets.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
+
+/** Of every process, whatever a file makes of them. */
+const SYSTEM_VARIABLES = new Set([
+  'PATH',
+  'HOME',
+  'USER',
+  'TMPDIR',
+  'TZ',
+  'LANG',
+  'NODE_OPTIONS',
+  'NODE_EXTRA_CA_CERTS',
+]);
 
 /** Throws one StartFault that has a line for every mistake in the file. `stored`: see parseConfigurationFile. */
 export function readConfigurationFile(
@@ -35,6 +48,22 @@ export function readConfigurationFile(
   const parsed = parseConfigurationFile(text, environment, basename(path), stored);
   if (!parsed.ok) throw new StartFault([`${path} cannot be used:`, ...parsed.errors].join('\n'));
   return parsed.configuration;
+}
+
+/**
+ * Without the variables that only the file names, which is read by the command alone: what is in them is stored sealed,
+ * and no other process needs it.
+ */
+export function withoutNamedIn(path: string, environment: Environment, kept: readonly string[]): Environment {
+  let names: readonly string[];
+  try {
+    names = namesIn(readFileSync(path, 'utf8'));
+  } catch {
+    // It was there at the start, and whoever has taken it away meanwhile does not stop a process from starting again.
+    return environment;
+  }
+  const left = new Set(names.filter((name) => !kept.includes(name) && !SYSTEM_VARIABLES.has(name)));
+  return Object.fromEntries(Object.entries(environment).filter(([name]) => !left.has(name)));
 }
 
 /** A contradiction with an earlier application is for the operator to resolve, so it is reported without a stack. */

@@ -7,7 +7,7 @@ import { postDeposit } from '../storage/postgres/ledger/credits.ts';
 import {
   type Command,
   type CommandContext,
-  expectPositionals,
+  expectAction,
   parseArguments,
   requireOption,
   UsageFault,
@@ -32,8 +32,7 @@ const OPTIONS = {
 
 async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
   const { values, positionals } = parseArguments(args, OPTIONS);
-  const [action] = expectPositionals(positionals, ['add']);
-  if (action !== 'add') throw new UsageFault(`unknown action "${action}"`);
+  expectAction(positionals, ['add']);
   const slug = requireOption(values.organization, 'organization');
   const reference = requireOption(values.reference, 'reference');
   const amountText = requireOption(values.amount, 'amount');

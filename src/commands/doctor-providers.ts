@@ -2,6 +2,7 @@
 // file says it has, and what its clock says of ours.
 
 import type { Config, Environment } from '../config.ts';
+import { SECRET_MEMBER } from '../domain/configuration/token-schema.ts';
 import type { ConfigurationText } from '../domain/configuration-text/configuration-text.ts';
 import { nearestNames } from '../domain/list-prices/nearest-names.ts';
 import type { Provider } from '../domain/models/provider.ts';
@@ -10,7 +11,7 @@ import { listModels, type ModelList, type OfferedModel } from '../upstream/list-
 import type { Providers } from '../upstream/providers.ts';
 import { proxyOf } from '../upstream/proxy-of.ts';
 import { verifyProvider } from '../upstream/verify-provider.ts';
-import { callableProvider, withProviders } from './call-providers.ts';
+import { type CallableProvider, callableProvider, withProviders } from './call-providers.ts';
 import { type FileProvider, listOf, providersOf } from './configuration-text.ts';
 import { type Finding, note, ok, wrong } from './finding.ts';
 
@@ -37,10 +38,8 @@ export async function examineProviders(
   const examined = await withProviders(environment, (through) =>
     Promise.all(
       providers.map(async (provider): Promise<Examined> => {
-        const callable = callableProvider(provider.entry, environment);
-        // What is wrong with its entry is among the mistakes of the file.
-        if (!callable.ok)
-          return { findings: [note(`provider "${provider.id}" is not called: it ${callable.reason}`)], skewMs: null };
+        const callable = await callableProvider(provider.entry, environment);
+        if (!callable.ok) return { findings: [notCallable(provider, callable)], skewMs: null };
         const own = deployments.filter((deployment) => deployment.provider === provider.id);
         return examineProvider({ provider, callable: callable.provider, own, through, config });
       }),
@@ -51,6 +50,16 @@ export async function examineProviders(
     ...examineClock(examined.flatMap(({ skewMs }) => (skewMs === null ? [] : [skewMs]))),
     ...examinePrices(deployments, billedBy(file)),
   ];
+}
+
+/** What is wrong with its entry is among the mistakes of the file. */
+function notCallable(
+  { id, entry }: FileProvider,
+  { lacks, reason }: Extract<CallableProvider, { readonly ok: false }>,
+): Finding {
+  if (lacks === 'entry') return note(`provider "${id}" is not called: it ${reason}`);
+  const variable = variableOf(tokenOf(entry)?.secret);
+  return wrong(`provider "${id}" ${reason}${variable === null ? '' : `: see ${variable} in the environment`}`);
 }
 
 interface ProviderParams {
@@ -76,9 +85,27 @@ async function examineProvider({ provider, callable, own, through, config }: Pro
 
 function adviceOf(result: 'unreachable' | 'rejected', route: string, { entry }: FileProvider): string {
   if (result === 'unreachable') return route === '' ? '' : ': is the proxy right (HTTPS_PROXY, NO_PROXY, proxy)?';
-  const key = (entry as { api_key?: unknown }).api_key;
-  const variable = typeof key === 'string' ? /^\$\{(\w+)\}$/.exec(key)?.[1] : undefined;
-  return variable === undefined ? ': see its api_key' : `: see ${variable} in the environment`;
+  const token = tokenOf(entry);
+  if (token !== null && token.kind !== 'aws')
+    return ': it was asked with a token, so the account has no role there that lets it, or scope is wrong';
+  const variable = variableOf(token === null ? (entry as { api_key?: unknown }).api_key : token.secret);
+  const where = token === null ? 'its api_key' : 'access_key_id and secret_access_key of its token';
+  const place = variable === null ? where : `${variable} in the environment`;
+  // What AWS takes is signed for a time.
+  return `: see ${place}${token === null ? '' : ', and the clock of this machine'}`;
+}
+
+/** The name of the variable that a text of the file is; null: it is none. */
+function variableOf(text: unknown): string | null {
+  return typeof text === 'string' ? (/^\$\{(\w+)\}$/.exec(text)?.[1] ?? null) : null;
+}
+
+/** null: it has a key. */
+function tokenOf(entry: unknown): { readonly kind: string; readonly secret: unknown } | null {
+  const { token } = entry as { readonly token?: Readonly<Record<string, unknown>> };
+  const kind = token?.['kind'];
+  if (token === undefined || (kind !== 'google' && kind !== 'entra' && kind !== 'aws')) return null;
+  return { kind, secret: token[SECRET_MEMBER[kind]] };
 }
 
 /** Through which proxy it is called, without the proxy's password. */

@@ -2,14 +2,7 @@
 
 import { isEmbeddedInUse, readFactsHome, releaseFactsHome } from '../storage/postgres/ledger/facts-home.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
-import {
-  type Command,
-  type CommandContext,
-  expectPositionals,
-  parseArguments,
-  requireOption,
-  UsageFault,
-} from './command.ts';
+import { type Command, type CommandContext, expectAction, parseArguments, requireOption } from './command.ts';
 import { withDatabase } from './database.ts';
 
 export const factsCommand: Command = {
@@ -22,8 +15,7 @@ export const factsCommand: Command = {
 
 async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
   const { values, positionals } = parseArguments(args, { machine: { type: 'string' } });
-  const [action = ''] = expectPositionals(positionals, ['show or release']);
-  if (action !== 'show' && action !== 'release') throw new UsageFault(`unknown action "${action}"`);
+  const action = expectAction(positionals, ['show', 'release']);
   await withDatabase(environment, async (postgres) => {
     const home = await readFactsHome(postgres);
     if (home === null) return print('no jobs process has registered a ClickHouse yet');

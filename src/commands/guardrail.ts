@@ -8,7 +8,7 @@ import { getPolicy, listPolicies, removePolicy } from '../storage/postgres/guard
 import {
   type Command,
   type CommandContext,
-  expectPositionals,
+  chooseAction,
   parseArguments,
   requireOption,
   UsageFault,
@@ -41,19 +41,7 @@ type Values = { readonly [option in keyof typeof OPTIONS]?: string | undefined }
 
 async function run(args: readonly string[], context: CommandContext): Promise<number> {
   const { values, positionals } = parseArguments(args, OPTIONS);
-  const [action = ''] = expectPositionals(positionals, ['list, assign, test or remove']);
-  switch (action) {
-    case 'list':
-      return list(values, context);
-    case 'assign':
-      return assign(values, context);
-    case 'test':
-      return test(values, context);
-    case 'remove':
-      return remove(values, context);
-    default:
-      throw new UsageFault(`unknown action "${action}"`);
-  }
+  return chooseAction(positionals, { list, assign, test, remove })(values, context);
 }
 
 async function list({ organization }: Values, { environment, print }: CommandContext): Promise<number> {

@@ -113,9 +113,18 @@ function namesIn(text: string): readonly string[] {
   return text.split(/[\s,]+/).filter((name) => name !== '');
 }
 
+/** What holds the key, or what tokens are obtained with; null: it needs none. */
 export function keyVariable(name: PresetName): string | null {
   const preset: Preset = PRESETS[name];
-  return preset.keyVariable;
+  return preset.token === undefined ? preset.keyVariable : ACCOUNT_VARIABLE;
+}
+
+/** The JSON of a service account's key. */
+const ACCOUNT_VARIABLE = 'GOOGLE_CREDENTIALS';
+
+export function takesToken(name: PresetName): boolean {
+  const preset: Preset = PRESETS[name];
+  return preset.token !== undefined;
 }
 
 /** What a preset cannot do without. */

@@ -15,7 +15,14 @@ import { listModels, type ModelList } from '../upstream/list-models.ts';
 import { callableProvider, withProviders } from './call-providers.ts';
 import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './command.ts';
 import { mistakesOf, USUAL_FILE, writeWhole } from './configuration-text.ts';
-import { askProviders, type ChosenProvider, checkModels, keyVariable, readProviderOption } from './init-choices.ts';
+import {
+  askProviders,
+  type ChosenProvider,
+  checkModels,
+  keyVariable,
+  readProviderOption,
+  takesToken,
+} from './init-choices.ts';
 import { VENDORS } from './models.ts';
 import { loadPriceList, PRICE_LIST_TEXT, type PriceList } from './price-list.ts';
 import { openPrompt, type Prompt } from './prompt.ts';
@@ -126,14 +133,21 @@ function providersOf(chosen: readonly ChosenProvider[]): readonly InitProvider[]
   return chosen.map((provider, at) => {
     const { preset, with: values } = provider;
     const before = chosen.slice(0, at).filter((other) => other.preset === preset).length;
-    const variable = keyVariable(preset);
     const fields = {
       preset,
       ...(Object.keys(values).length === 0 ? {} : { with: values }),
-      ...(variable === null ? {} : { api_key: `\${${variable}}` }),
+      ...credentialFields(preset),
     };
     return { ...provider, text: { id: before === 0 ? preset : `${preset}-${before + 1}`, fields } };
   });
+}
+
+function credentialFields(preset: PresetName): Readonly<Record<string, unknown>> {
+  const variable = keyVariable(preset);
+  if (variable === null) return {};
+  return takesToken(preset)
+    ? { token: { kind: 'google', credentials: `\${${variable}}` } }
+    : { api_key: `\${${variable}}` };
 }
 
 interface Asking {
@@ -152,8 +166,11 @@ async function askAll(
     const answers = await Promise.all(
       providers.map(async (provider) => {
         const { id, fields } = provider.text;
-        const callable = callableProvider({ id, ...fields }, environment);
-        if (!callable.ok) return [];
+        const callable = await callableProvider({ id, ...fields }, environment);
+        if (!callable.ok) {
+          if (callable.lacks === 'token') print(`warning: ${id} ${callable.reason}`);
+          return [];
+        }
         const answer = await listModels(callable.provider, through);
         if (answer.models === null) print(`warning: ${id} ${answer.reason}`);
         return [[provider, answer] as const];

@@ -7,7 +7,7 @@ import { parseModels } from './access.ts';
 import {
   type Command,
   type CommandContext,
-  expectPositionals,
+  expectAction,
   parseArguments,
   requireOption,
   UsageFault,
@@ -53,22 +53,11 @@ interface Named {
 
 async function run(args: readonly string[], context: CommandContext): Promise<number> {
   const { values, positionals } = parseArguments(args, OPTIONS);
-  const [action = ''] = expectPositionals(positionals, ['create, update, rotate, revoke or list']);
-  if (!['create', 'update', 'rotate', 'revoke', 'list'].includes(action))
-    throw new UsageFault(`unknown action "${action}"`);
+  const action = expectAction(positionals, ['create', 'update', 'rotate', 'revoke', 'list']);
   const organization = requireOption(values.organization, 'organization');
   if (action === 'list') return list(values, organization, context);
   const named = { organization, name: requireOption(values.name, 'name') };
-  switch (action) {
-    case 'create':
-      return create(values, named, context);
-    case 'update':
-      return update(values, named, context);
-    case 'rotate':
-      return rotate(values, named, context);
-    default:
-      return revoke(named, context);
-  }
+  return { create, update, rotate, revoke }[action](values, named, context);
 }
 
 async function create(
@@ -154,7 +143,11 @@ async function rotate(
   return 0;
 }
 
-async function revoke({ organization, name }: Named, { environment, print }: CommandContext): Promise<number> {
+async function revoke(
+  _: Values,
+  { organization, name }: Named,
+  { environment, print }: CommandContext,
+): Promise<number> {
   const what = `key "${name}" of "${organization}"`;
   await withDatabase(environment, async (postgres) => {
     const tenant = await findOrganization(postgres, organization);

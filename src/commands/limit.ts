@@ -10,7 +10,7 @@ import { changeLimits, listLimits, listLimitsBelow } from '../storage/postgres/i
 import {
   type Command,
   type CommandContext,
-  expectPositionals,
+  chooseAction,
   parseArguments,
   requireOption,
   UsageFault,
@@ -60,18 +60,9 @@ type Name = (
 
 async function run(args: readonly string[], context: CommandContext): Promise<number> {
   const { values, positionals } = parseArguments(args, OPTIONS);
-  const [action = ''] = expectPositionals(positionals, ['set, remove or list']);
+  const perform = chooseAction(positionals, { set, remove, list });
   requireOption(values.organization, 'organization');
-  switch (action) {
-    case 'set':
-      return set(values, context);
-    case 'remove':
-      return remove(values, context);
-    case 'list':
-      return list(values, context);
-    default:
-      throw new UsageFault(`unknown action "${action}"`);
-  }
+  return perform(values, context);
 }
 
 async function set(values: Values, { environment, print }: CommandContext): Promise<number> {

@@ -3,7 +3,7 @@
 import { masterKeysOf } from '../storage/postgres/installation-secrets.ts';
 import { countSealedSecrets } from '../storage/postgres/sealed-secrets.ts';
 import { createSecretBox } from '../storage/postgres/secret-box.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './command.ts';
+import { type Command, type CommandContext, expectAction, parseArguments } from './command.ts';
 import { withDatabase } from './database.ts';
 
 export const masterKeyCommand: Command = {
@@ -16,8 +16,7 @@ export const masterKeyCommand: Command = {
 
 async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
   const { positionals } = parseArguments(args, {});
-  const [action = ''] = expectPositionals(positionals, ['status']);
-  if (action !== 'status') throw new UsageFault(`unknown action "${action}"`);
+  expectAction(positionals, ['status']);
   return withDatabase(environment, async (postgres, config) => {
     const keys = masterKeysOf(config);
     const idOf = (current: Buffer): string => createSecretBox({ current, previous: [] }).keyId;

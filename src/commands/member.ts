@@ -14,7 +14,7 @@ import type { Postgres } from '../storage/postgres/pool.ts';
 import {
   type Command,
   type CommandContext,
-  expectPositionals,
+  expectAction,
   parseArguments,
   requireOption,
   UsageFault,
@@ -58,8 +58,7 @@ export async function runMember(
   positionals: readonly string[],
   context: CommandContext,
 ): Promise<number> {
-  const [action = ''] = expectPositionals(positionals, ['add, role, remove or list']);
-  if (!['add', 'role', 'remove', 'list'].includes(action)) throw new UsageFault(`unknown action "${action}"`);
+  const action = expectAction(positionals, ['add', 'role', 'remove', 'list']);
   const organization = requireOption(values.organization, 'organization');
   const email = action === 'list' ? '' : requireOption(values.user, 'user');
   const role = action === 'role' ? requireOption(values.role, 'role') : (values.role ?? 'member');
@@ -73,7 +72,7 @@ export async function runMember(
         return add(postgres, scope, { email, role }, context);
       case 'role':
         return setRole(postgres, scope, { email, role }, context);
-      default:
+      case 'remove':
         return remove(postgres, scope, email, context);
     }
   });

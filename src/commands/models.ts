@@ -147,7 +147,7 @@ async function askProvider(
   environment: Environment,
   print: (text: string) => void,
 ): Promise<readonly OfferedModel[] | null> {
-  const callable = callableProvider(entry, environment);
+  const callable = await callableProvider(entry, environment);
   if (!callable.ok) {
     print(`provider "${id}" is not asked for the model's limits: it ${callable.reason}`);
     return null;

@@ -9,7 +9,7 @@ import {
 import {
   type Command,
   type CommandContext,
-  expectPositionals,
+  chooseAction,
   parseArguments,
   requireOption,
   UsageFault,
@@ -41,17 +41,7 @@ type Values = { readonly [option in keyof typeof OPTIONS]?: string | undefined }
 
 async function run(args: readonly string[], context: CommandContext): Promise<number> {
   const { values, positionals } = parseArguments(args, OPTIONS);
-  const [action = ''] = expectPositionals(positionals, ['create, update or list']);
-  switch (action) {
-    case 'create':
-      return create(values, context);
-    case 'update':
-      return update(values, context);
-    case 'list':
-      return list(context);
-    default:
-      throw new UsageFault(`unknown action "${action}"`);
-  }
+  return chooseAction(positionals, { create, update, list })(values, context);
 }
 
 async function create(values: Values, { environment, print }: CommandContext): Promise<number> {
@@ -92,7 +82,7 @@ async function update(values: Values, { environment, print }: CommandContext): P
   return 0;
 }
 
-async function list({ environment, print }: CommandContext): Promise<number> {
+async function list(_: Values, { environment, print }: CommandContext): Promise<number> {
   await withDatabase(environment, async (postgres) => {
     const all = listAll((params) => listOrganizations(postgres, params), 'organizations');
     for await (const organization of all) printOrganization(organization, print);

@@ -22,12 +22,12 @@ import {
 } from '../storage/postgres/own-keys/own-keys.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
+import { OwnKeyVerifier } from '../upstream/own-key-verifier.ts';
 import { ProviderCalls } from '../upstream/providers.ts';
-import { verifyOwnKey } from '../upstream/verify-own-key.ts';
 import {
   type Command,
   type CommandContext,
-  expectPositionals,
+  chooseAction,
   parseArguments,
   requireOption,
   UsageFault,
@@ -72,24 +72,22 @@ interface Work {
   readonly organizationId: string;
   readonly environment: Environment;
   readonly values: Values;
-  readonly verify: (own: Parameters<typeof verifyOwnKey>[0], secret: string) => Promise<KeyVerdict | null>;
+  readonly verifier: OwnKeyVerifier;
 }
 
 async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
   const { values, positionals } = parseArguments(args, OPTIONS);
-  const [action = ''] = expectPositionals(positionals, ['create, rotate, enable, disable, remove or list']);
-  const perform = Object.hasOwn(ACTIONS, action) ? ACTIONS[action] : undefined;
-  if (perform === undefined) throw new UsageFault(`unknown action "${action}"`);
+  const perform = chooseAction(positionals, ACTIONS);
   const slug = requireOption(values.organization, 'organization');
   const lines = await withDatabase(environment, async (postgres, config, openSecrets) => {
     const { id: organizationId } = await findOrganization(postgres, slug);
     const egress = new EgressGuard({ anyPort: false, allowPrivate: false, allowed: config.egressAllow });
     const { upstreamClient: client, proxies } = config;
     const calls = new ProviderCalls(new MetricsRegistry(), systemClock, { client, proxies, egress });
-    const verify: Work['verify'] = (own, secret) => verifyOwnKey(own, secret, calls);
+    const verifier = new OwnKeyVerifier(calls, systemClock);
     try {
       const secrets = await openSecrets();
-      return await perform({ postgres, secrets, organizationId, environment, values, verify });
+      return await perform({ postgres, secrets, organizationId, environment, values, verifier });
     } finally {
       await calls.close();
     }
@@ -177,7 +175,7 @@ function referenceOf({ id, organizationId }: OwnKey): { readonly organizationId:
 
 /** Nothing is sent to a provider for which the organization may not have a key. */
 async function verdictOf(
-  { postgres, secrets, organizationId, values, verify }: Work,
+  { postgres, secrets, organizationId, values, verifier }: Work,
   key: Pick<OwnKey, 'kind' | 'settings' | 'baseUrl'>,
   secret: string,
 ): Promise<KeyVerdict> {
@@ -187,7 +185,7 @@ async function verdictOf(
   const settings = await readByokSettings(postgres, organizationId);
   if (values['no-verify'] || !settings.enabled || !isOpen(key.kind, settings))
     return { state: 'unverified', reason: null };
-  const verdict = await verify(own, secret);
+  const verdict = await verifier.verify(own, secret);
   if (verdict === null || verdict.state === 'invalid')
     throw new StartFault(
       `${verdict?.reason ?? 'the provider does not answer'}; --no-verify stores the key all the same`,

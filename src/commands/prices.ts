@@ -7,7 +7,7 @@ import type { ListedModel } from '../domain/list-prices/listed-model.ts';
 import { writeListedPrices } from '../domain/list-prices/listed-price.ts';
 import { MODEL_KIND_NAMES, type ModelKind } from '../domain/models/apis.ts';
 import { systemClock } from '../platform/clock.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './command.ts';
+import { type Command, type CommandContext, expectAction, parseArguments } from './command.ts';
 import {
   configurationPath,
   type FileProvider,
@@ -33,8 +33,7 @@ async function run(args: readonly string[], { environment, print }: CommandConte
     write: { type: 'boolean', default: false },
     file: { type: 'string' },
   });
-  const [action = ''] = expectPositionals(positionals, ['diff']);
-  if (action !== 'diff') throw new UsageFault(`unknown action "${action}"`);
+  expectAction(positionals, ['diff']);
   const path = configurationPath(values.file, environment);
   let file = openConfigurationText(path);
   const { text: before } = file;

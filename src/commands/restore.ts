@@ -16,7 +16,7 @@ import { createPostgres } from '../storage/postgres/pool.ts';
 import { disownSpools } from '../storage/spool/spool-directory.ts';
 import { logToStderr } from '../supervisor/log-destination.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
-import { KEPT_FILES, MANIFEST_FILE } from './backup.ts';
+import { isKeptFile, MANIFEST_FILE } from './backup.ts';
 import { type Command, type CommandContext, expectPositionals, parseArguments } from './command.ts';
 
 export const restoreCommand: Command = {
@@ -44,11 +44,7 @@ async function run(args: readonly string[], { environment, print }: CommandConte
     makePrivateDirectory(home.dataDirectory, home.user);
     giveTo(home, home.dataDirectory);
     await settle(dataDirectory, manifest.machine);
-    copyDirectory(
-      backup,
-      dataDirectory,
-      (path) => KEPT_FILES.includes(path) || path === 'spool' || path.startsWith('spool/'),
-    );
+    copyDirectory(backup, dataDirectory, (path) => isKeptFile(path) || path === 'spool' || path.startsWith('spool/'));
     disownSpools(join(dataDirectory, 'spool'));
   } catch (error) {
     // The next try finds an empty directory again.

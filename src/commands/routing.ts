@@ -16,7 +16,7 @@ import { StartFault } from '../supervisor/start-fault.ts';
 import {
   type Command,
   type CommandContext,
-  expectPositionals,
+  expectAction,
   parseArguments,
   requireOption,
   UsageFault,
@@ -41,8 +41,7 @@ async function run(args: readonly string[], { environment, print }: CommandConte
     days: { type: 'string' },
     organization: { type: 'string' },
   });
-  const [action] = expectPositionals(positionals, ['replay']);
-  if (action !== 'replay') throw new UsageFault(`unknown action "${action ?? ''}"`);
+  expectAction(positionals, ['replay']);
   const days = requireOption(values.days, 'days');
   if (!/^[1-9]\d{0,2}$/.test(days) || Number(days) > DAYS_MAX)
     throw new UsageFault(`--days: must be a whole number from 1 to ${DAYS_MAX}, got "${days}"`);

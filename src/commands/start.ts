@@ -3,7 +3,7 @@
 import { accessSync, constants, existsSync, mkdirSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Config, type Environment, localUrl, readConfig, reportsAddressText } from '../config.ts';
+import { type Config, type Environment, localUrl, readConfig, reportsAddressText, SETTING_NAMES } from '../config.ts';
 import type { Configuration } from '../domain/configuration/configuration.ts';
 import { systemClock } from '../platform/clock.ts';
 import { createLog, type Log } from '../platform/log.ts';
@@ -26,7 +26,13 @@ import { loadSecrets, type Secrets } from '../supervisor/secrets.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 import { Supervisor, type SupervisorPlan } from '../supervisor/supervisor.ts';
 import { type Command, type CommandContext, expectPositionals, parseArguments } from './command.ts';
-import { applyOrExplain, readConfigurationFile, renderGeneratedKeys, renderWarnings } from './configuration-file.ts';
+import {
+  applyOrExplain,
+  readConfigurationFile,
+  renderGeneratedKeys,
+  renderWarnings,
+  withoutNamedIn,
+} from './configuration-file.ts';
 
 export const startCommand: Command = {
   usage: ['tollgate start [--config FILE]'],
@@ -202,7 +208,7 @@ function childEnvironment(
   const { reportsListen, reportsUrl } = reportsAddresses(config);
   const isDemo = configurationFile === null;
   return {
-    ...environment,
+    ...(configurationFile === null ? environment : withoutNamedIn(configurationFile, environment, SETTING_NAMES)),
     HOST: config.host,
     PORT: String(port),
     GATEWAY_PROCESSES: String(config.gatewayProcesses),
@@ -217,6 +223,8 @@ function childEnvironment(
     REPORTS_LISTEN: reportsAddressText(reportsListen, ''),
     REPORTS_URL: reportsAddressText(reportsUrl, 'http://'),
     LOG_LEVEL: config.logLevel,
+    // By default it depends on whose the database is, which a process cannot tell.
+    MEDIA: config.media === null ? 'off' : config.media.storage === 'disk' ? 'disk' : 's3',
     // Whoever tries the demo reads refusals in the words of their own client.
     ...(isDemo && !config.given.has('DIALECT_REFUSALS') ? { DIALECT_REFUSALS: 'all' } : {}),
   };

@@ -4,7 +4,7 @@ import { createToken, findUserByEmail, listTokens, revokeToken } from '../storag
 import {
   type Command,
   type CommandContext,
-  expectPositionals,
+  expectAction,
   parseArguments,
   requireOption,
   UsageFault,
@@ -35,7 +35,7 @@ const SECONDS_PER_DAY = 86_400;
 
 async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
   const { values, positionals } = parseArguments(args, OPTIONS);
-  const [action] = expectPositionals(positionals, ['create, revoke or list']);
+  const action = expectAction(positionals, ['create', 'revoke', 'list']);
   const actor = commandActor(environment);
   if (action === 'revoke') {
     const tokenId = requireOption(values.id, 'id');
@@ -45,7 +45,6 @@ async function run(args: readonly string[], { environment, print }: CommandConte
     print(`token ${tokenId} is revoked`);
     return 0;
   }
-  if (action !== 'create' && action !== 'list') throw new UsageFault(`unknown action "${action}"`);
   const email = requireOption(values.user, 'user');
   if (action === 'list') return list(email, { environment, print });
   const name = requireOption(values.name, 'name');

@@ -6,14 +6,7 @@ import { listMembers } from '../storage/postgres/identity/members.ts';
 import { freezeWallet, listWallets } from '../storage/postgres/ledger/payer-wallets.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
-import {
-  type Command,
-  type CommandContext,
-  expectPositionals,
-  parseArguments,
-  requireOption,
-  UsageFault,
-} from './command.ts';
+import { type Command, type CommandContext, expectAction, parseArguments, requireOption } from './command.ts';
 import { withDatabase } from './database.ts';
 import { commandActor, expectDone, findOrganization, listAll } from './identity.ts';
 
@@ -28,12 +21,9 @@ export const walletCommand: Command = {
   run,
 };
 
-const ACTIONS = ['list', 'freeze', 'unfreeze'];
-
 async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
   const { values, positionals } = parseArguments(args, { organization: { type: 'string' }, user: { type: 'string' } });
-  const [action = ''] = expectPositionals(positionals, ['list, freeze or unfreeze']);
-  if (!ACTIONS.includes(action)) throw new UsageFault(`unknown action "${action}"`);
+  const action = expectAction(positionals, ['list', 'freeze', 'unfreeze']);
   const slug = requireOption(values.organization, 'organization');
   await withDatabase(environment, async (postgres) => {
     const { id: organizationId } = await findOrganization(postgres, slug);

@@ -21,7 +21,7 @@ export interface OperationDescription {
   readonly headers?: HeaderSchemas;
   readonly query: z.ZodObject | null;
   readonly body: z.ZodType | null;
-  /** The body as multipart/form-data, where it may come as that too. */
+  /** The body as multipart/form-data, where it may come as that too, or only as that where `body` is null. */
   readonly form?: z.ZodType;
   /** null: the answer is not JSON. */
   readonly answer: z.ZodType | null;
@@ -29,6 +29,10 @@ export interface OperationDescription {
   readonly events?: z.ZodType;
   /** The answer may be CSV. */
   readonly isCsv?: true;
+  /** It is about uploaded files, which an installation may not have. */
+  readonly isOfMedia?: true;
+  /** The answer may be the bytes of a file, or a part of them. */
+  readonly isBytes?: true;
   /** The route's own headers of an answer, by name. */
   readonly answerHeaders?: HeaderSchemas;
   /** null: the route refuses every request. */

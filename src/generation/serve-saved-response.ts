@@ -50,7 +50,8 @@ export function serveSavedResponse(
 function savedScreening(plane: DataPlane, principal: ScopedPrincipal): Screening | Refusal | null {
   const compiled = plane.policiesInForce()?.of(principal, 'responses') ?? null;
   if (compiled === null) return null;
-  if (!('unavailable' in compiled)) return new Screening(compiled, plane.guardrailHeaders);
+  const external = { detectors: plane.externalDetectors, organizationId: principal.organizationId };
+  if (!('unavailable' in compiled)) return new Screening(compiled, plane.guardrailHeaders, external);
   return compiled.unavailable === 'refuse' ? { kind: 'guardrail_unavailable' } : null;
 }
 

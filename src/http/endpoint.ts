@@ -8,6 +8,8 @@ export interface Endpoint {
   readonly anyMethod?: true;
   /** uWebSockets.js pattern: literal segments, `:name`, and at its end `*`. */
   readonly path: string;
+  /** HEAD is served by the same handler, which answers it without a body. */
+  readonly answersHead?: true;
   /** The one parameter, at the end of the path, is the rest of it, slashes and all. */
   readonly takesRest?: true;
   /** How refusals on this endpoint are written (spec 7). */

@@ -15,6 +15,7 @@ import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { RenderedRefusal } from '../domain/refusals/render.ts';
 import { statusLine } from '../domain/refusals/status-line.ts';
 import { StoreBusy } from '../platform/store-busy.ts';
+import type { ClientWatch } from './client-watch.ts';
 import type { Endpoint } from './endpoint.ts';
 import { type ExchangeContext, renderOn } from './exchange-context.ts';
 import type { HttpRequest, HttpResponse } from './native-server.ts';
@@ -22,11 +23,6 @@ import type { RefusalWatch } from './refusal-watch.ts';
 import { BODY_TIMEOUT_MS, type BodyOwner, RequestBody } from './request-body.ts';
 import { RequestHead } from './request-head.ts';
 import { type Answer, answerText, mayStandInHeader, withHeader } from './response-headers.ts';
-
-/** Whoever is told that the client left before its response was complete. */
-export interface ClientWatch {
-  onClientLeft(): void;
-}
 
 /** Header names and values, alternating; names in lower case. */
 export type HeaderList = readonly string[];
@@ -153,10 +149,7 @@ export class Exchange extends RequestHead implements BodyOwner {
     return this.response.write(chunk);
   }
 
-  /**
-   * Writes body bytes of a response whose whole length is declared; false asks the caller to wait for `onWritable`. The
-   * last byte ends it, or else `end`.
-   */
+  /** As `write`, of a response whose whole length is declared. The last byte ends it, or else `end`. */
   writeOfTotal(chunk: Uint8Array, totalBytes: number): boolean {
     if (this.isLastOfConnection) return this.writeLastOfTotal(chunk, totalBytes);
     const offset = this.response.getWriteOffset();
@@ -208,6 +201,8 @@ export class Exchange extends RequestHead implements BodyOwner {
           return false;
         }
       }
+      // Behind a handler of writable events uWebSockets.js sends what it has kept only at the next write.
+      this.cork(NOTHING_MORE);
       const listener = this.writableListener;
       this.writableListener = null;
       listener?.();
@@ -261,8 +256,11 @@ export class Exchange extends RequestHead implements BodyOwner {
 
   /** Answers with a complete response of ours. The client can read it also while it still sends its body. */
   answer(status: number, headers: HeaderList, body: string, closeConnection = false): void {
+    this.send({ status, headers, body }, closeConnection);
+  }
+
+  send(answer: Answer, closeConnection = false): void {
     if (this.closed || this.isAnswerChosen) return;
-    const answer: Answer = { status, headers, body };
     // Not from within the handler: once it is answered, uWebSockets.js would go on to read what follows in the same
     // packet as a next request. While the answer is pending, a "next request" makes it close the connection without
     // calling a handler.
@@ -286,15 +284,16 @@ export class Exchange extends RequestHead implements BodyOwner {
     else this.response.cork(() => this.answerWhole(answer, closeConnection));
   }
 
-  private answerWhole({ status, headers, body }: Answer, closeConnection: boolean): void {
+  private answerWhole({ status, headers, body, unsentBytes }: Answer, closeConnection: boolean): void {
     this.begin(status, headers);
-    const bytes = Buffer.byteLength(body);
+    const bytes = unsentBytes ?? Buffer.byteLength(body);
     const close = closeConnection || this.context.closing(this.principal !== null);
     this.close();
     // uWebSockets.js would send the body of an answer to HEAD too, and the client would read it as the beginning of its
     // next response. Its own way to report a length without a body waits for the body all the same.
-    if (this.method === 'head') {
+    if (this.method === 'head' || unsentBytes !== undefined) {
       if (close) this.response.end('', true);
+      else if (unsentBytes === null) this.response.endWithoutBody();
       else this.response.writeHeader('content-length', String(bytes)).endWithoutBody();
       return;
     }
@@ -397,4 +396,5 @@ export class Exchange extends RequestHead implements BodyOwner {
 }
 
 const NONE = (): boolean => false;
+const NOTHING_MORE = (): void => undefined;
 const JSON_HEADERS: HeaderList = ['content-type', 'application/json'];

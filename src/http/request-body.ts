@@ -101,9 +101,10 @@ export class RequestBody {
     if (this.sink === null && this.state === 'unseen') this.receive(LEFT_ALONE);
   }
 
-  /** Until `letCome`, what did not come with the head stays with the client and in its socket. */
+  /** Until `letCome`, what did not come yet stays with the client and in its socket, as far as `pause` can do that. */
   hold(): void {
     this.isHeld = true;
+    if (this.state === 'arriving') this.pause();
   }
 
   letCome(): void {
@@ -132,7 +133,11 @@ export class RequestBody {
 
   private awaitMore(leavesRest: boolean): void {
     if (this.state !== 'arriving') this.become('arriving', this.context.bodyTimeoutMs);
-    if (!leavesRest || this.isPaused) return;
+    if (leavesRest) this.pause();
+  }
+
+  private pause(): void {
+    if (this.isPaused) return;
     this.isPaused = true;
     this.source.pause();
   }

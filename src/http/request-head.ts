@@ -41,7 +41,7 @@ export class RequestHead {
   constructor(request: HttpRequest, route: Endpoint) {
     this.route = route;
     // Each call of uWebSockets.js makes a string, so what the route tells is not asked for.
-    this.method = route.anyMethod === true ? request.getMethod() : METHODS[route.method];
+    this.method = route.anyMethod === true || route.answersHead === true ? request.getMethod() : METHODS[route.method];
     this.path = route.anyMethod === true || route.takesRest === true ? request.getUrl() : route.path;
     // uWebSockets.js has undefined where there is no question mark.
     this.query = request.getQuery() ?? '';

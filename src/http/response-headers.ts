@@ -36,6 +36,8 @@ export interface Answer {
   readonly status: number;
   readonly headers: readonly string[];
   readonly body: string;
+  /** The body is not sent, and would have this length; null: nothing is said of it. */
+  readonly unsentBytes?: number | null;
 }
 
 /**

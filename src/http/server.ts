@@ -124,11 +124,12 @@ export class Server {
     for (const route of routes) {
       const handler = (response: HttpResponse, request: HttpRequest) => this.accept(response, request, route);
       this.app[NATIVE_METHODS[route.method]](patternOf(route), handler);
+      if (route.answersHead === true) this.app.head(patternOf(route), handler);
     }
     for (const path of new Set(routes.map((route) => route.path))) {
       const allowed = routes.filter((route) => route.path === path);
       const envelope = allowed[0]?.envelope ?? 'platform';
-      const refusal: Refusal = { kind: 'method_not_allowed', allow: allowed.map((route) => route.method) };
+      const refusal: Refusal = { kind: 'method_not_allowed', allow: allowed.flatMap(methodsOf) };
       // A POST to an item's path names an endpoint that does not exist, not an item: OpenAI has
       // `/v1/responses/input_tokens`.
       const isItem = /\/:\w+$/.test(path);
@@ -204,6 +205,10 @@ export class Server {
     }
     this.app.close();
   }
+}
+
+function methodsOf({ method, answersHead }: Route): readonly string[] {
+  return answersHead === true ? [method, 'HEAD'] : [method];
 }
 
 function patternOf({ path, takesRest }: Route): string {

@@ -58,7 +58,10 @@ export class EgressGuard {
 
   constructor(rules: EgressRules) {
     this.rules = rules;
-    for (const [address, prefix, family] of METADATA) this.metadata.addSubnet(address, prefix, family);
+    for (const [address, prefix, family] of METADATA) {
+      this.metadata.addSubnet(address, prefix, family);
+      if (family === 'ipv4') for (const wrapped of wrappedIn6(address)) this.metadata.addSubnet(...wrapped, 'ipv6');
+    }
     this.allowed = rules.allowed.map(({ network, port }) => ({
       port,
       list: network === null ? null : listOf(network),
@@ -132,6 +135,17 @@ export class EgressGuard {
 function familyOf(address: string): 'ipv4' | 'ipv6' | null {
   const family = isIP(address);
   return family === 0 ? null : family === 4 ? 'ipv4' : 'ipv6';
+}
+
+/** The addresses and networks of IPv6 behind which a translator or a relay reaches an IPv4 address. */
+function wrappedIn6(address: string): readonly [address: string, prefix: number][] {
+  const [a = 0, b = 0, c = 0, d = 0] = address.split('.').map(Number);
+  const hex = `${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`;
+  return [
+    [`64:ff9b::${hex}`, 128],
+    [`::${hex}`, 128],
+    [`2002:${hex}::`, 48],
+  ];
 }
 
 /** An IPv4 address in the clothes of IPv6 (::ffff:a.b.c.d) is that address. */

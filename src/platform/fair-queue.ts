@@ -1,25 +1,37 @@
 // A bounded queue for a scarce resource such as database connections or worker threads. It limits how much work runs at
 // once, how much waits and for how long, and refuses the rest. Sources take turns, and a full queue is shared between
-// them, so that a flood from one source does not delay the others.
+// them, so that a flood from one source does not delay the others. Where work may take as long as its source likes, a
+// source has at most a part of the places.
 
 interface Waiting {
   readonly begin: () => void;
   readonly refuse: () => void;
 }
 
+export interface FairQueueLimits {
+  readonly underWayMax: number;
+  /** Of these, the most of one source; absent: all. */
+  readonly underWayOfSourceMax?: number;
+  readonly waitingMax: number;
+  readonly waitMsMax: number;
+}
+
 export class FairQueue {
   private readonly underWayMax: number;
   private readonly waitingMax: number;
   private readonly waitMsMax: number;
+  private readonly underWayOfSourceMax: number;
   private underWay = 0;
+  private readonly underWayOf = new Map<string, number>();
   private waitingCount = 0;
   /** The waiting work by source, the source whose turn is next first; within a source in order of arrival. */
   private readonly waiting = new Map<string, Set<Waiting>>();
 
-  constructor(limits: { readonly underWayMax: number; readonly waitingMax: number; readonly waitMsMax: number }) {
+  constructor(limits: FairQueueLimits) {
     this.underWayMax = limits.underWayMax;
     this.waitingMax = limits.waitingMax;
     this.waitMsMax = limits.waitMsMax;
+    this.underWayOfSourceMax = limits.underWayOfSourceMax ?? limits.underWayMax;
   }
 
   /**
@@ -27,7 +39,7 @@ export class FairQueue {
    * takes turns with the other sources.
    */
   run<T, R>(work: () => Promise<T>, refused: R, source = ''): Promise<T | R> {
-    if (this.underWay < this.underWayMax) return this.start(work);
+    if (this.hasPlace(source)) return this.start(work, source);
     if (this.waitingCount >= this.waitingMax && !this.makeRoom(source)) return Promise.resolve(refused);
     return new Promise((resolve) => {
       const refuse = (): void => {
@@ -38,7 +50,7 @@ export class FairQueue {
       const one: Waiting = {
         begin: () => {
           clearTimeout(timer);
-          resolve(this.start(work));
+          resolve(this.start(work, source));
         },
         refuse: () => {
           clearTimeout(timer);
@@ -77,19 +89,28 @@ export class FairQueue {
     if (ones.size === 0) this.waiting.delete(source);
   }
 
-  private async start<T>(work: () => Promise<T>): Promise<T> {
+  private hasPlace(source: string): boolean {
+    return this.underWay < this.underWayMax && (this.underWayOf.get(source) ?? 0) < this.underWayOfSourceMax;
+  }
+
+  private async start<T>(work: () => Promise<T>, source: string): Promise<T> {
     this.underWay += 1;
+    this.underWayOf.set(source, (this.underWayOf.get(source) ?? 0) + 1);
     try {
       return await work();
     } finally {
       this.underWay -= 1;
+      const rest = (this.underWayOf.get(source) ?? 0) - 1;
+      if (rest > 0) this.underWayOf.set(source, rest);
+      else this.underWayOf.delete(source);
       this.beginNext();
     }
   }
 
+  /** One place is free, so one begins at most: the first whose source has not all that it may have. */
   private beginNext(): void {
-    const [next] = this.waiting;
-    if (next === undefined) return;
+    const next = this.nextSource();
+    if (next === null) return;
     const [source, ones] = next;
     const [one] = ones;
     if (one === undefined) return;
@@ -100,5 +121,10 @@ export class FairQueue {
       this.waiting.set(source, ones);
     }
     one.begin();
+  }
+
+  private nextSource(): readonly [string, Set<Waiting>] | null {
+    for (const next of this.waiting) if (this.hasPlace(next[0])) return next;
+    return null;
   }
 }

@@ -20,6 +20,7 @@ export type WorkerTask =
   | 'count-tokens'
   | 'find-stored-objects'
   | 'prepare-conversation'
+  | 'screen-event'
   | 'screen-text'
   | 'validate-questions';
 
@@ -32,8 +33,17 @@ export interface WorkerTaskOptions {
   /** The memory that the task occupies, which counts towards the queue's limit. */
   readonly bytes: number;
   readonly deadlineMs: number;
+  /** For the work alone, without the wait for a thread and its start: `begun` is in the task's input, which sets it. */
+  readonly work?: { readonly begun: BegunFlag; readonly deadlineMs: number };
   /** Buffers whose ownership moves to the thread; the caller must not touch them again. */
   readonly transfer?: readonly ArrayBuffer[];
+}
+
+/** Memory that a task's thread shares with its caller: 1 once the task runs. */
+export type BegunFlag = Int32Array<SharedArrayBuffer>;
+
+export function begunFlag(): BegunFlag {
+  return new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
 }
 
 export interface WorkerPoolOptions {
@@ -125,10 +135,17 @@ export class WorkerPool<Task extends string = WorkerTask> {
     const startMs = this.#clock.monotonicMs();
     this.#hold(options.bytes, 1);
     const deadline = new AbortController();
-    const timer = setTimeout(() => deadline.abort(), options.deadlineMs);
+    let timer = setTimeout(() => deadline.abort(), options.deadlineMs);
+    let isOver = false;
+    onceBegun(options, (workMs) => {
+      if (isOver) return;
+      clearTimeout(timer);
+      timer = setTimeout(() => deadline.abort(), workMs);
+    });
     try {
       return this.#finish(task, await this.#runInThread<T>(task, input, options, deadline.signal));
     } finally {
+      isOver = true;
       clearTimeout(timer);
       this.#hold(-options.bytes, -1);
       this.#seconds.labels(task).observe((this.#clock.monotonicMs() - startMs) / 1000);
@@ -209,4 +226,11 @@ export class WorkerPool<Task extends string = WorkerTask> {
     this.#results.labels(task, result.ok ? 'ok' : result.reason).increment();
     return result;
   }
+}
+
+/** Calls back when the task says that it runs; never, where that does not matter. */
+function onceBegun({ work, deadlineMs }: WorkerTaskOptions, start: (workMs: number) => void): void {
+  if (work === undefined) return;
+  const waiting = Atomics.waitAsync(work.begun, 0, 0, deadlineMs);
+  if (waiting.async) void waiting.value.then((result) => result === 'ok' && start(work.deadlineMs));
 }

@@ -24,6 +24,7 @@ import { billingRows } from './billing-routes.ts';
 import { catalogRows } from './catalog-routes.ts';
 import type { ControlPlaneRow } from './control-plane-row.ts';
 import { guardrailRows } from './guardrail-routes.ts';
+import { mediaRoutes, mediaRows } from './media-routes.ts';
 import { organizationRows } from './organization-routes.ts';
 import { ownKeyRows } from './own-key-routes.ts';
 import { personalRows } from './personal-routes.ts';
@@ -39,10 +40,11 @@ export function controlPlaneRoutes(parts: RouteParts): readonly DescribedRoute[]
     ...organizationRows(parts),
     ...guardrailRows(parts),
     ...ownKeyRows(parts),
+    ...mediaRows(parts),
     ...billingRows(parts),
     ...reportRows(parts),
   ];
-  return [...readingRoutes(parts), ...rows.map((row) => routeOf(row, parts))];
+  return [...readingRoutes(parts), ...mediaRoutes(parts), ...rows.map((row) => routeOf(row, parts))];
 }
 
 function routeOf({ operation, ...row }: ControlPlaneRow, { authenticator, changeMeter }: RouteParts): DescribedRoute {

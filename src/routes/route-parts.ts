@@ -10,6 +10,8 @@ import type { FindGenerations } from '../control-plane/executions/list-generatio
 import type { GuardrailStore } from '../control-plane/guardrails/guardrail-store.ts';
 import type { PoliciesOf } from '../control-plane/guardrails/test-text.ts';
 import type { IdentityStore } from '../control-plane/identity/identity-store.ts';
+import type { MediaRows } from '../control-plane/media/manage-media.ts';
+import type { Media } from '../control-plane/media/media.ts';
 import type { OwnKeysStore } from '../control-plane/own-keys/own-keys-store.ts';
 import type { ReportForwarder } from '../control-plane/reports/forward-report.ts';
 import type { PreviewRoute } from '../control-plane/routing/preview.ts';
@@ -33,6 +35,9 @@ export interface RouteParts {
   readonly routing: RoutingStore;
   readonly guardrails: GuardrailStore;
   readonly guardrailsInForce: PoliciesOf;
+  /** null: the installation keeps no files. */
+  readonly media: Media | null;
+  readonly mediaRows: MediaRows;
   readonly catalogStore: CatalogStore;
   readonly healthOf: HealthOf;
   readonly previewRoute: PreviewRoute;

@@ -2,7 +2,13 @@
 // whole.
 
 import { z } from 'zod';
-import { type ProviderFailure, type ProviderHealth, statusOf } from '../../domain/models/provider-health.ts';
+import {
+  type ProviderFailure,
+  type ProviderHealth,
+  renewalOf,
+  statusOf,
+  type TokenHealth,
+} from '../../domain/models/provider-health.ts';
 
 /** How all gateway processes together find a provider; they tell each other every few seconds. */
 export type HealthOf = (providerId: string) => ProviderHealth;
@@ -28,6 +34,12 @@ const common = {
   latency_ms: z.int().nullable().meta({ description: 'From the call to the first byte of the reply, of late.' }),
 };
 
+const commonOfToken = {
+  expires_at: z.iso.datetime().nullable().meta({ description: 'null: there is no token.' }),
+  renewal: z.enum(['ok', 'failing', 'unknown']).meta({ description: 'How the last attempt to obtain one went.' }),
+};
+const WHOSE_TOKEN = 'Of a provider that takes a token in the place of a key; null: it does not.';
+
 export const publicHealth = z
   .object({
     ...common,
@@ -35,6 +47,7 @@ export const publicHealth = z
     paused_until: z.iso.datetime().nullable().meta({
       description: 'Until then all requests pass over it, or over some of its models.',
     }),
+    token: z.object(commonOfToken).nullable().meta({ description: WHOSE_TOKEN }),
   })
   .meta({ id: 'ProviderHealth', description: 'Of a few seconds ago, over all gateway processes.' });
 
@@ -50,13 +63,27 @@ export const wholeHealth = z
         for_all: z.boolean().meta({ description: 'False: for the organizations that met the trouble.' }),
       }),
     ),
+    token: z
+      .object({
+        ...commonOfToken,
+        obtained_at: z.iso.datetime().nullable(),
+        failure: z.string().nullable().meta({ description: 'Why the last attempt failed; null: it did not.' }),
+        next_attempt_at: z.iso.datetime().nullable(),
+      })
+      .nullable()
+      .meta({ description: WHOSE_TOKEN }),
   })
   .meta({ id: 'CatalogProviderHealth', description: 'Of a few seconds ago, over all gateway processes.' });
 
 export function showPublicHealth(health: ProviderHealth, nowMs: number): z.output<typeof publicHealth> {
   const forAll = health.pauses.filter(({ isForAll, untilMs }) => isForAll && untilMs > nowMs);
   const untilMs = forAll.length === 0 ? null : Math.max(...forAll.map((pause) => pause.untilMs));
-  return { ...showCommon(health), last_failure: publicFailure(health.lastFailure), paused_until: timeOf(untilMs) };
+  return {
+    ...showCommon(health),
+    last_failure: publicFailure(health.lastFailure),
+    paused_until: timeOf(untilMs),
+    token: health.token === null ? null : showCommonOfToken(health.token),
+  };
 }
 
 /** That the service's key is refused is the operator's matter. */
@@ -76,7 +103,21 @@ export function showWholeHealth(health: ProviderHealth, nowMs: number): z.output
         until: new Date(untilMs).toISOString(),
         for_all: isForAll,
       })),
+    token: health.token === null ? null : showWholeToken(health.token),
   };
+}
+
+function showWholeToken(token: TokenHealth) {
+  return {
+    ...showCommonOfToken(token),
+    obtained_at: timeOf(token.obtainedAtMs),
+    failure: token.failure,
+    next_attempt_at: timeOf(token.nextAttemptAtMs),
+  };
+}
+
+function showCommonOfToken(token: TokenHealth) {
+  return { expires_at: timeOf(token.expiresAtMs), renewal: renewalOf(token) };
 }
 
 function showCommon(health: ProviderHealth) {

@@ -112,10 +112,10 @@ function parametersIn(place: 'query' | 'header', fields: z.ZodObject | null, sch
 }
 
 function bodyOf({ description: { body, form } }: DescribedRoute, schemas: DocumentSchemas): Json {
-  if (body === null) return {};
+  if (body === null && form === undefined) return {};
   const content = {
     ...(form === undefined ? {} : { 'multipart/form-data': { schema: schemas.of(form, 'input') } }),
-    'application/json': { schema: schemas.of(body, 'input') },
+    ...(body === null ? {} : { 'application/json': { schema: schemas.of(body, 'input') } }),
   };
   return { requestBody: { required: true, content } };
 }

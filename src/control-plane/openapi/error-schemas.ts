@@ -45,6 +45,12 @@ function typesOf(
 /** What every envelope has beside its error. */
 const ids = { request_id: z.uuid().meta({ description: 'The id of the request; of a generation its execution’s.' }) };
 
+/** Beside the error of a generation that a guardrail blocked. */
+const guardrail = z
+  .object({ policy: z.string(), rule: z.string(), entity: z.string().nullable(), stage: z.string() })
+  .optional()
+  .meta({ description: 'Which rule of the organization’s guardrail blocked the request.' });
+
 const gatewayError = z
   .object({ error: z.enum(rulesOf('gateway').map(({ summary }) => String(summary))), ...ids })
   .meta({ id: 'GatewayError', description: 'Raised before a request reaches its route.' });
@@ -57,6 +63,7 @@ const platformError = z
       .meta({ description: `An opaque correlation identifier, except ${PUBLISHED_CODES.join(', ')}.` }),
     error: z.string().meta({ description: 'What was wrong.' }),
     message: z.string().optional().meta({ description: 'What to do about it.' }),
+    guardrail,
     ...ids,
   })
   .meta({ id: 'PlatformError' });
@@ -68,12 +75,6 @@ const providerKeysError = z
     ...ids,
   })
   .meta({ id: 'ProviderKeysError', description: 'Its code is stable.' });
-
-/** Beside the error of a generation that a guardrail blocked. */
-const guardrail = z
-  .object({ policy: z.string(), rule: z.string(), entity: z.string().nullable(), stage: z.string() })
-  .optional()
-  .meta({ description: 'Which rule of the organization’s guardrail blocked the request.' });
 
 /** `code` as envelopes have it that show only those which the spec publishes. */
 const publishedCode = z.enum(PUBLISHED_CODES).optional();

@@ -15,9 +15,16 @@ const inScope: Where = ({ scope }) => scope !== 'none' && scope !== 'person';
 const permitted: Where = ({ permission, scope }) => permission !== null || scope === 'person';
 /** Generations and saved responses. */
 const relayed: Where = ({ plane }) => plane === 'data';
-const taking: Where = ({ description }) => description.body !== null;
+const taking: Where = ({ description }) => description.body !== null || description.form !== undefined;
+const takingJson: Where = ({ description }) => description.body !== null;
 const generating: Where = (route) => relayed(route) && taking(route);
 const routed: Where = ({ description }) => description.isRouted === true;
+/** The dry run of routing is screened as the request would be. */
+const screened: Where = (route) => generating(route) || route.path === '/v1/admin/routing/preview';
+/** Uploaded files. */
+const ofMedia: Where = ({ description }) => description.isOfMedia === true;
+const uploading: Where = (route) => ofMedia(route) && route.method === 'POST';
+const servingBytes: Where = ({ description }) => description.isBytes === true;
 const takingForm: Where = ({ description }) => description.form !== undefined;
 const evaluating: Where = ({ path }) => path === '/v1/systemone';
 const ofResponses: Where = (route) => relayed(route) && route.path.startsWith('/v1/responses');
@@ -42,20 +49,20 @@ const WHERE: Readonly<Record<RefusalKind, Where>> = {
   transfer_encoding_refused: anywhere,
   repeated_header: anywhere,
   unsendable_header: relayed,
-  body_too_large: taking,
+  body_too_large: takingJson,
   context_length_exceeded: evaluating,
   request_timeout: taking,
   unsupported_media_type: taking,
   // These two are answers where the document has no operation.
   unknown_path: nowhere,
   method_not_allowed: neverServed,
-  not_found: control,
+  not_found: (route) => control(route) || servingBytes(route),
   response_not_found: ofResponses,
   not_posted_yet: postedFirst,
   websocket_not_supported: neverServed,
-  invalid_json: taking,
-  invalid_utf8: taking,
-  body_not_an_object: taking,
+  invalid_json: takingJson,
+  invalid_utf8: takingJson,
+  body_not_an_object: takingJson,
   body_too_deep: generating,
   duplicate_key: generating,
   invalid_form: takingForm,
@@ -67,6 +74,11 @@ const WHERE: Readonly<Record<RefusalKind, Where>> = {
   too_many_changes: changing,
   unknown_model: (route) => generating(route) || route.takesRest === true,
   api_not_supported: generating,
+  media_not_available: ofMedia,
+  file_too_large: uploading,
+  media_quota_exceeded: uploading,
+  range_not_satisfiable: servingBytes,
+  media_storage_unavailable: (route) => uploading(route) || servingBytes(route),
   insufficient_credit: generating,
   billing_frozen: generating,
   not_safely_billable: generating,
@@ -78,8 +90,8 @@ const WHERE: Readonly<Record<RefusalKind, Where>> = {
   upstream_cooldown: generating,
   traffic_token_bound_required: generating,
   traffic_capacity_unavailable: generating,
-  guardrail_blocked: generating,
-  guardrail_unavailable: generating,
+  guardrail_blocked: screened,
+  guardrail_unavailable: screened,
   routing_denied: routed,
   routing_too_large: routed,
   routing_unavailable: routed,
@@ -94,7 +106,7 @@ const WHERE: Readonly<Record<RefusalKind, Where>> = {
   store_busy: guarded,
   provider_unavailable: relayed,
   internal_error: anywhere,
-  overloaded: generating,
+  overloaded: (route) => generating(route) || uploading(route) || servingBytes(route),
   draining: guarded,
 };
 

@@ -23,9 +23,11 @@ const REFUSAL_HEADERS: HeaderSchemas = {
   'Request-Id': z.uuid().meta({ description: 'The same, for the clients that read this one.' }),
 };
 const SOME_NUMBER = z.string().regex(/^\d+$/).optional();
+const RANGE_HEADER: HeaderSchemas = { 'Content-Range': z.string().meta({ description: 'Which part of how much.' }) };
 /** Headers that belong to a status (RFC 9110). */
 const HEADERS_OF_STATUS: Readonly<Record<number, HeaderSchemas>> = {
   401: { 'WWW-Authenticate': z.literal('Bearer') },
+  416: RANGE_HEADER,
   405: { Allow: z.string().meta({ description: 'The methods of the path.' }) },
 };
 /** Of the statuses that time can cure. */
@@ -47,6 +49,7 @@ export class ResponseWriter {
     const responses: Record<string, Json> = {};
     const { status, otherAnswers = {} } = route.description;
     if (status !== null) responses[status] = this.success(route);
+    if (route.description.isBytes === true) Object.assign(responses, this.partsOfBytes(route));
     for (const [other, schema] of Object.entries(otherAnswers))
       responses[other] = { description: phraseOf(Number(other)), content: this.json([schema]) };
     for (const [refused, kinds] of refusalsOf(route)) responses[refused] ??= this.refusal(route, refused, kinds);
@@ -61,13 +64,23 @@ export class ResponseWriter {
     return { responses: Object.fromEntries(this.shared), headers: Object.fromEntries(this.headers) };
   }
 
-  private success({ description: { answer, events, isCsv, answerHeaders = {} } }: DescribedRoute): Json {
+  private success({ description }: DescribedRoute): Json {
+    const { answer, events, isCsv, isBytes, answerHeaders = {} } = description;
     const content = {
       ...(answer === null ? {} : this.json([answer])),
       ...(events === undefined ? {} : { 'text/event-stream': { schema: this.schemas.of(events, 'output') } }),
       ...(isCsv === true ? { 'text/csv': { schema: { type: 'string' } } } : {}),
+      ...(isBytes === true ? BYTES : {}),
     };
     return { description: 'Success.', ...this.headersOf(answerHeaders), content };
+  }
+
+  private partsOfBytes({ description: { answerHeaders = {} } }: DescribedRoute): Json {
+    const part = this.headersOf({ ...answerHeaders, ...RANGE_HEADER });
+    return {
+      206: { description: 'The part that a Range header asks for.', ...part, content: BYTES },
+      304: { description: 'What If-None-Match names is unchanged.', ...this.headersOf(answerHeaders) },
+    };
   }
 
   /** A component where no other route has it differently, else it stands at the route. */
@@ -107,6 +120,9 @@ export class ResponseWriter {
     return { headers: Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }])) };
   }
 }
+
+/** Of whatever type the file is. */
+const BYTES = { '*/*': { schema: { type: 'string', format: 'binary' } } };
 
 function isRelayed({ plane }: DescribedRoute): boolean {
   return plane === 'data';

@@ -20,6 +20,11 @@ export function placeholdersToReferences(text: string): string {
   return text.replace(PLACEHOLDER, '${$1}');
 }
 
+/** The variables that a file's text names. */
+export function namesIn(text: string): readonly string[] {
+  return [...text.matchAll(REFERENCE)].map(([, name = '']) => name);
+}
+
 /** A value whose placeholders are exchanged, and the names of the variables that are not set. */
 export function interpolate(
   value: string,

@@ -12,16 +12,20 @@ import { givenToken, SECRET_MEMBER } from './token-schema.ts';
 /** An API key is sent as part of a header. */
 const headerValue = z.string().regex(/^[\x21-\x7e]{1,4096}$/, 'must be visible ASCII characters without spaces');
 
+/** What documents show as the address of a request, and people paste. */
+const REQUEST_PATH = /\/(?:chat\/completions|v1\/(?:messages|responses|embeddings|images\/generations))$/;
+
 /** Origin and optional path; the dialects' paths are appended, so it ends without a slash. */
-const baseUrl = z.string().transform((text, context): string => {
-  const url = URL.canParse(text) ? new URL(text) : null;
-  if (url !== null && /^https?:$/.test(url.protocol) && url.search === '' && url.hash === '' && url.username === '')
-    return text.replace(/\/+$/, '');
-  context.issues.push({
-    code: 'custom',
-    message: 'must be an http:// or https:// address without query, fragment or credentials',
-    input: text,
-  });
+const baseUrl = z.string().transform((given, context): string => {
+  const text = given.trim().replace(/[/?#]+$/, '');
+  const { protocol, username, password, search, hash } = new URL(URL.canParse(text) ? text : 'none:');
+  const [path] = REQUEST_PATH.exec(text) ?? [];
+  if (/^https?:$/.test(protocol) && username + password + search + hash === '' && path === undefined) return text;
+  const message =
+    path === undefined
+      ? 'must be an http:// or https:// address without query, fragment or credentials'
+      : `must be the address before the paths of requests: leave out ${path.replace(/^\/v1/, '')}`;
+  context.issues.push({ code: 'custom', message, input: given });
   return z.NEVER;
 });
 

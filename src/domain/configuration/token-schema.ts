@@ -13,9 +13,9 @@ const GOOGLE_TOKEN_ADDRESS = 'https://oauth2.googleapis.com/token';
 /** Secrets go over it: encrypted, unless it is on this machine. */
 function isTokenAddress(text: string): boolean {
   if (!URL.canParse(text)) return false;
-  const { protocol, hostname, username, search, hash } = new URL(text);
+  const { protocol, hostname, username, password, search, hash } = new URL(text);
   const isLocal = hostname === 'localhost' || hostname === '127.0.0.1' || hostname === '[::1]';
-  return (protocol === 'https:' || (protocol === 'http:' && isLocal)) && username + search + hash === '';
+  return (protocol === 'https:' || (protocol === 'http:' && isLocal)) && username + password + search + hash === '';
 }
 
 const address = z
@@ -83,9 +83,12 @@ const credentials = z.union([z.string(), z.record(z.string(), z.unknown())]).tra
   const { data } = serviceAccount.safeParse(typeof given === 'string' ? parseJson(given) : given);
   if (data !== undefined) return data;
   // The text itself is a secret, so nothing of it is in the message.
+  const isPath = typeof given === 'string' && /^\s*(?:[./~]|[A-Za-z]:\\)\S{1,300}\s*$|^\S{1,300}\.json\s*$/.test(given);
   context.issues.push({
     code: 'custom',
-    message: "must be the JSON of a service account's key, with its RSA private_key",
+    message:
+      "must be the JSON of a service account's key, with its RSA private_key" +
+      (isPath ? ', and looks like the path of its file: put what is in the file there' : ''),
     input: null,
   });
   return z.NEVER;

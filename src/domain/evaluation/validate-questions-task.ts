@@ -12,4 +12,6 @@ export interface ValidateQuestionsInput {
   readonly body: Uint8Array;
   /** null: the body fits it whatever its tokens are. */
   readonly context: QuestionContext | null;
+  /** Set once the tokenizer is loaded: the deadline of the check runs from then on. */
+  readonly begun: Int32Array<SharedArrayBuffer>;
 }

@@ -21,6 +21,7 @@ export type AuditAction =
   | `own_key.${'create' | 'update' | 'remove' | 'rotate' | 'state'}`
   | `byok.${'grant' | 'settings' | 'order'}`
   | `own_model_price.${'put' | 'remove'}`
+  | 'media.remove'
   | 'epoch.abandon'
   | 'configuration.apply';
 
@@ -40,6 +41,7 @@ export interface AuditTarget {
     | 'own_key'
     | 'byok'
     | 'own_model_price'
+    | 'media'
     | 'epoch';
   readonly id: string;
 }

@@ -7,10 +7,11 @@ import type { ModelText } from '../configuration-text/entry-text.ts';
 import { isForText, planModel } from '../configuration-text/plan-model.ts';
 import { wholeFileText } from '../configuration-text/whole-file.ts';
 import type { ListedModel } from '../list-prices/listed-model.ts';
+import { KeyVariables } from './key-variables.ts';
 import { type Field, fieldOf, readLitellmFile, textOf, withReference } from './litellm-file.ts';
 import { type ImportNote, reasonOf } from './litellm-notes.ts';
 import { importPrice } from './litellm-prices.ts';
-import { findProvider, type ImportedProvider, KeyVariables } from './litellm-providers.ts';
+import { findProvider, type ImportedProvider } from './litellm-providers.ts';
 import { ProviderNames } from './provider-names.ts';
 
 export interface ImportParams {

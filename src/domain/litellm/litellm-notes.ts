@@ -86,8 +86,10 @@ const REASONS: Readonly<Record<string, string>> = {
   port: 'PORT of the environment',
   host: 'HOST of the environment',
   telemetry: 'nothing is sent to anybody',
-  aws_access_key_id: 'a Bedrock API key is read from AWS_BEARER_TOKEN_BEDROCK',
-  aws_secret_access_key: 'a Bedrock API key is read from AWS_BEARER_TOKEN_BEDROCK',
+  aws_access_key_id: 'it takes aws_secret_access_key beside it',
+  aws_secret_access_key: 'it takes aws_access_key_id beside it',
+  aws_profile_name: 'a Bedrock API key is read from AWS_BEARER_TOKEN_BEDROCK, or token has a key of IAM',
+  azure_ad_token: 'token: { kind: entra } obtains one with an application of the tenant',
   aws_role_name: 'a Bedrock API key is read from AWS_BEARER_TOKEN_BEDROCK',
   litellm_session_id: CONVERSION,
 };

@@ -2,6 +2,8 @@
 
 import { expandPreset } from '../configuration/expand-preset.ts';
 import { PRESETS, type Preset, type PresetName } from '../configuration/presets.ts';
+import type { KeyVariables } from './key-variables.ts';
+import { awsAccount, entraAccount, googleAccount } from './litellm-accounts.ts';
 import { type Field, isReference, textOf, withReference } from './litellm-file.ts';
 
 export interface ImportedProvider {
@@ -53,7 +55,7 @@ const BARE: readonly (readonly [RegExp, string])[] = [
 ];
 /** What is no API of ours at whatever address. */
 const ELSEWHERE =
-  /^(vertex_ai|sagemaker|text-completion-|auto_router|huggingface|replicate|watsonx|azure_ai|databricks)/;
+  /^(vertex_ai_|sagemaker|text-completion-|auto_router|huggingface|replicate|watsonx|azure_ai|databricks)/;
 
 export function findProvider(params: Field, keys: KeyVariables): FoundProvider {
   const whole = textOf(params, 'model');
@@ -70,6 +72,7 @@ export function findProvider(params: Field, keys: KeyVariables): FoundProvider {
   if (elsewhere !== undefined) return { why: whyNot(elsewhere) };
   const preset = PREFIXES[prefix] ?? null;
   const base = textOf(params, 'api_base') ?? textOf(params, 'base_url');
+  if (prefix === 'vertex_ai') return vertex({ params, keys }, model);
   if (preset === 'azure') return azure({ params, keys }, model, base);
   if (preset === 'bedrock') return bedrock({ params, keys }, model);
   if (base !== null && (preset === null || preset === 'openai'))
@@ -82,7 +85,6 @@ export function findProvider(params: Field, keys: KeyVariables): FoundProvider {
 }
 
 function whyNot(prefix: string): string {
-  if (prefix === 'vertex_ai') return 'write its provider by hand, as docs/providers.md says';
   if (prefix === 'auto_router') return 'a routing policy chooses among models: docs/routing.md';
   return `the API of ${prefix.replace(/-$/, '')} is none that is relayed`;
 }
@@ -123,21 +125,6 @@ function variantNotes(name: PresetName, model: string): readonly string[] {
   return [`"${model}" is a variant that OpenRouter chooses by: it may cost otherwise tomorrow, so look at its price`];
 }
 
-/** The variables that keys go into which stand in the file: each has its own. */
-export class KeyVariables {
-  private readonly variables = new Map<string, string>();
-
-  variableOf(usual: string, key: string): string {
-    const known = `${usual}=${key}`;
-    const present = this.variables.get(known);
-    if (present !== undefined) return present;
-    const others = [...this.variables.keys()].filter((other) => other.startsWith(`${usual}=`)).length;
-    const variable = others === 0 ? usual : `${usual}_${others + 1}`;
-    this.variables.set(known, variable);
-    return variable;
-  }
-}
-
 /** Any address that speaks chat completions. */
 function writtenOut(
   entry: Entry,
@@ -168,14 +155,15 @@ function azure(entry: Entry, model: string, base: string | null): FoundProvider 
   const version = textOf(entry.params, 'api_version');
   const isClassic = version === null ? isReference(base) : DATED.test(version) || isReference(version);
   const name = isClassic ? 'azure-classic' : 'azure';
-  const key = keyOf(entry, 'AZURE_API_KEY', 'needed');
+  const account = entraAccount(entry);
+  const key = account ?? keyOf(entry, 'AZURE_API_KEY', 'needed');
   const resource = AZURE_RESOURCE.exec(base)?.[1]?.toLowerCase();
   const versionText = version === null ? null : withReference(version);
   const common = {
     name: resource === undefined ? 'azure' : `azure-${resource}`,
     providerModel: model,
     pricedAs: name,
-    taken: ['model', 'custom_llm_provider', 'api_base', 'base_url', 'api_version', 'api_key'],
+    taken: ['model', 'custom_llm_provider', 'api_base', 'base_url', 'api_version', ...(account?.taken ?? ['api_key'])],
     notes: key.notes,
   } as const;
   if (resource !== undefined) {
@@ -184,7 +172,7 @@ function azure(entry: Entry, model: string, base: string | null): FoundProvider 
   }
   // Its address is not that of a resource, so the preset is written out around it.
   const expanded = expandPreset(name, { resource: 'x' });
-  const { base_url: usual, query, ...fields } = (expanded.ok ? expanded.provider : {}) as Record<string, unknown>;
+  const { base_url: usual, query, auth, ...fields } = (expanded.ok ? expanded.provider : {}) as Record<string, unknown>;
   const path = new URL(String(usual)).pathname.replace(/^\/$/, '');
   const ownQuery = query !== undefined && versionText !== null ? { 'api-version': versionText } : query;
   return {
@@ -193,6 +181,8 @@ function azure(entry: Entry, model: string, base: string | null): FoundProvider 
     baseUrl: withReference(base),
     fields: {
       base_url: withReference(trimmed(base)) + path,
+      // A token is a bearer.
+      ...(account === null ? { auth } : {}),
       ...fields,
       ...(ownQuery === undefined ? {} : { query: ownQuery }),
       ...key.fields,
@@ -208,7 +198,8 @@ function bedrock(entry: Entry, model: string): FoundProvider {
   const plain = model.replace(BEDROCK_ROUTE, '');
   const [, inPath] = REGION.exec(plain) ?? [];
   const region = inPath ?? withReference(textOf(entry.params, 'aws_region_name') ?? 'os.environ/AWS_REGION_NAME');
-  const key = keyOf(entry, 'AWS_BEARER_TOKEN_BEDROCK', 'needed');
+  const account = awsAccount(entry, region);
+  const key = account ?? keyOf(entry, 'AWS_BEARER_TOKEN_BEDROCK', 'needed');
   return {
     name: inPath === undefined ? 'bedrock' : `bedrock-${inPath}`,
     preset: 'bedrock',
@@ -216,8 +207,33 @@ function bedrock(entry: Entry, model: string): FoundProvider {
     baseUrl: null,
     fields: { preset: 'bedrock', with: { region }, ...key.fields },
     providerModel: plain.replace(REGION, ''),
-    taken: ['model', 'custom_llm_provider', 'api_key', 'aws_region_name'],
+    taken: ['model', 'custom_llm_provider', 'aws_region_name', ...(account?.taken ?? ['api_key'])],
     notes: key.notes,
+  };
+}
+
+function vertex(entry: Entry, model: string): ImportedProvider {
+  const [project, region] = ['vertex_project', 'vertex_location'].map((name) => textOf(entry.params, name));
+  const account = googleAccount(entry);
+  const isClaude = model.startsWith('claude-');
+  const name = isClaude ? 'vertex-anthropic' : 'vertex';
+  const values = {
+    project: withReference(project ?? 'os.environ/VERTEXAI_PROJECT'),
+    ...(region == null ? {} : { region: withReference(region) }),
+  };
+  return {
+    name,
+    preset: name,
+    pricedAs: name,
+    baseUrl: null,
+    fields: { preset: name, with: values, ...account.fields },
+    // Its publisher stands in front, which for LiteLLM is Google where none does.
+    providerModel: isClaude || model.includes('/') ? model : `google/${model}`,
+    taken: ['model', 'custom_llm_provider', 'vertex_project', 'vertex_location', ...account.taken],
+    notes: [
+      ...account.notes,
+      ...(region == null ? ['no vertex_location: it is called at "global", where LiteLLM takes a region'] : []),
+    ],
   };
 }
 

@@ -20,6 +20,16 @@ export interface ProviderPause {
   readonly isForAll: boolean;
 }
 
+/** Of a provider that takes a token in the place of a key. */
+export interface TokenHealth {
+  /** null: there is no token of its present account. */
+  readonly expiresAtMs: number | null;
+  readonly obtainedAtMs: number | null;
+  /** Why the last attempt has failed, without a secret; null: it has not, or there was none. */
+  readonly failure: string | null;
+  readonly nextAttemptAtMs: number | null;
+}
+
 export interface ProviderHealth {
   /** null: none is known. */
   readonly lastSuccessAtMs: number | null;
@@ -30,6 +40,8 @@ export interface ProviderHealth {
   /** From the call to the first byte of the reply, of late. */
   readonly latencyMs: number | null;
   readonly pauses: readonly ProviderPause[];
+  /** null: it has a key. */
+  readonly token: TokenHealth | null;
 }
 
 export const UNKNOWN_HEALTH: ProviderHealth = {
@@ -39,9 +51,18 @@ export const UNKNOWN_HEALTH: ProviderHealth = {
   lastFailureStatus: null,
   latencyMs: null,
   pauses: [],
+  token: null,
 };
 
 export type ProviderStatus = 'ok' | 'failing' | 'unknown';
+
+export type RenewalStatus = 'ok' | 'failing' | 'unknown';
+
+/** By how the last attempt went. */
+export function renewalOf({ expiresAtMs, failure }: TokenHealth): RenewalStatus {
+  if (failure !== null) return 'failing';
+  return expiresAtMs === null ? 'unknown' : 'ok';
+}
 
 /** By what came last. */
 export function statusOf({ lastSuccessAtMs, lastFailureAtMs }: ProviderHealth): ProviderStatus {

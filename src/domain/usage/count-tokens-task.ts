@@ -16,6 +16,8 @@ export interface CountTokensInput {
    * `at_most`: an upper bound of the request's tokens; every byte that is not in a counted text counts as one token.
    */
   readonly count: { readonly input: boolean | 'at_most'; readonly output: boolean };
+  /** Set once the tokenizer is loaded: the deadline of the count runs from then on. */
+  readonly begun?: Int32Array<SharedArrayBuffer>;
 }
 
 /** null: not asked for, or not countable. Unknown is never 0. */

@@ -56,8 +56,8 @@ export class Cooldowns {
   /** A reply of the deployment has begun. `status` null: it could not be reached. */
   called(deployment: Deployment, organizationId: string, status: number | null): void {
     if (status === null || status >= SERVER_FAILED)
-      this.addresses.failed(deployment.origin, organizationId, this.clock.monotonicMs());
-    else this.addresses.answered(deployment.origin, organizationId);
+      this.addresses.failed(addressOf(deployment), organizationId, this.clock.monotonicMs());
+    else this.addresses.answered(addressOf(deployment), organizationId);
     // Organizations that were not refused themselves may call it again.
     if (status !== null && status < 300 && this.pauses.size > 0) this.pauses.lift(subjectOf(deployment));
   }
@@ -76,7 +76,7 @@ export class Cooldowns {
     if (callable.length === 0) return { kind: 'provider_unavailable' };
     const cool = this.withoutCooldown(callable, organizationId, nowMs);
     if ('kind' in cool || cool.length === 1) return cool;
-    const reached = cool.filter(({ origin }) => this.addresses.leftMs(origin, organizationId, nowMs) <= 0);
+    const reached = cool.filter((one) => this.addresses.leftMs(addressOf(one), organizationId, nowMs) <= 0);
     return reached.length > 0 ? reached : cool;
   }
 
@@ -108,9 +108,11 @@ export class Cooldowns {
       const [providerId = '', model = ''] = subject.split('\0');
       return { ...pause, providerId, origin: null, model };
     });
-    const addresses = this.addresses.list(nowMs).map(({ subject, ...pause }) => {
-      return { ...pause, providerId: null, origin: subject, model: null };
-    });
+    const addresses = this.addresses
+      .list(nowMs)
+      // What an own key meets is its organization's matter.
+      .filter(({ subject }) => !subject.includes('\0'))
+      .map(({ subject, ...pause }) => ({ ...pause, providerId: null, origin: subject, model: null }));
     return [...models, ...addresses];
   }
 
@@ -132,6 +134,14 @@ export class Cooldowns {
 function subjectOf({ provider, providerModel }: Deployment): string {
   const account = `${provider.id}\0${providerModel}`;
   return provider.own === undefined ? account : `${account}\0${provider.own.keyId}`;
+}
+
+/**
+ * Whose failures count together: those of the service's own calls, and those of each own key by itself. What two
+ * organizations meet at an address with keys of their own says nothing to a third, or to the service.
+ */
+function addressOf({ origin, provider }: Deployment): string {
+  return provider.own === undefined ? origin : `${origin}\0${provider.own.keyId}`;
 }
 
 /** RFC 9110, 10.2.3: delay-seconds or an HTTP date. In milliseconds from now; null when it is neither. */

@@ -40,6 +40,8 @@ export interface Deployment {
 export interface OwnKeyUse {
   readonly keyId: string;
   readonly organizationId: string;
+  /** Of the present secret. */
+  readonly fingerprint: string;
   /** What the platform charges for it; null: nothing. */
   readonly fee: ByokFee | null;
   readonly budgets: ByokSettings['budgets'];

@@ -6,7 +6,8 @@ import type { TextPlaces } from '../../domain/guardrails/text-places.ts';
 import type { Model } from '../../domain/models/catalog.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { NO_COUNTS, type Usage } from '../../domain/usage/usage.ts';
-import type { WorkerPool } from '../../platform/worker-pool.ts';
+import { begunFlag, type WorkerPool } from '../../platform/worker-pool.ts';
+import { TOKENIZER_WAIT_MS } from '../count-tokens.ts';
 import type { ScannedRequest } from '../request/scan/request-scanner.ts';
 import { NO_STREAM } from '../sse/stream-end.ts';
 import { documentUsage, skipSpace } from '../sse/usage-window.ts';
@@ -68,11 +69,8 @@ export type QuestionWorkers = Pick<WorkerPool<'validate-questions'>, 'run'>;
  * Text of this size is parsed in 0.02 ms, nothing but brackets in 0.7 ms; a hand-over to a thread costs about as much.
  */
 const INLINE_BYTES_MAX = 16_384;
-/**
- * A megabyte of brackets takes a tenth of a second, and an encoding as long to load; the rest is for a thread to start
- * on a busy machine.
- */
-const DEADLINE_MS = 2_000;
+/** A megabyte of brackets takes a tenth of a second; the rest is for a busy machine. */
+const WORK_MS = 2_000;
 
 /**
  * null when the request may go to a provider. A promise only for a big body, or one that may be too long for its model.
@@ -95,10 +93,12 @@ async function validateInWorker(
   context: QuestionContext | null,
 ): Promise<Refusal | null> {
   const copy = new Uint8Array(body);
-  const input: ValidateQuestionsInput = { body: copy, context };
+  const begun = begunFlag();
+  const input: ValidateQuestionsInput = { body: copy, context, begun };
   const checked = await workers.run<Refusal | null>('validate-questions', input, {
     bytes: copy.byteLength,
-    deadlineMs: DEADLINE_MS,
+    deadlineMs: TOKENIZER_WAIT_MS + WORK_MS,
+    work: { begun, deadlineMs: WORK_MS },
     transfer: [copy.buffer],
   });
   return checked.ok ? checked.value : null;

@@ -3,17 +3,15 @@
 
 import type { Price } from '../../domain/models/price.ts';
 import { checkUsage, NO_USAGE_BOUNDS } from '../../domain/usage/check-usage.ts';
-import type { CountTokensInput, CountTokensOutput } from '../../domain/usage/count-tokens-task.ts';
+import type { CountTokensInput } from '../../domain/usage/count-tokens-task.ts';
 import { NO_COUNTS, type Usage, type UsageDetails } from '../../domain/usage/usage.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
+import { countTokens } from '../count-tokens.ts';
 import type { Dialect, ReplyWatch, RequestBounds } from '../dialects/dialect.ts';
 import { type MeasuredUsage, NO_USAGE } from './observed-end.ts';
 
-/**
- * A tokenizer takes half a second to load, more on a busy machine, and the longest text a few seconds. Past this the
- * bound is used instead of the count.
- */
-const COUNT_DEADLINE_MS = 10_000;
+/** The longest text takes a few seconds. Past this the bound is used instead of the count. */
+const COUNT_MS = 10_000;
 
 /** What is kept of a reply's bytes. */
 export interface RelayedBytes {
@@ -106,32 +104,22 @@ export async function countUsage(
   workers: WorkerPool,
   report: MeasuredUsage,
 ): Promise<MeasuredUsage> {
-  const request = new Uint8Array(params.request);
-  const response = new Uint8Array(params.relayed.beginning());
-  const input: CountTokensInput = {
+  const toCount = {
     api: params.api,
     encoding: params.encoding,
-    request,
-    response,
+    request: new Uint8Array(params.request),
+    response: new Uint8Array(params.relayed.beginning()),
     responseIsStream: params.responseIsStream,
     responseBytesTotal: params.relayed.totalBytes,
     count: { input: report.inputReport === null, output: true },
   };
-  const bytes = request.byteLength + response.byteLength;
-  const transfer = [request.buffer, response.buffer];
-  const counted = await workers.run<CountTokensOutput>('count-tokens', input, {
-    bytes,
-    deadlineMs: COUNT_DEADLINE_MS,
-    transfer,
-  });
+  const counted = await countTokens(toCount, COUNT_MS, workers);
   const usage: Usage = {
-    inputTokens:
-      report.inputReport?.inputTokens ?? (counted.ok ? counted.value.inputTokens : null) ?? params.inputTokensMax,
+    inputTokens: report.inputReport?.inputTokens ?? counted?.inputTokens ?? params.inputTokensMax,
     cachedInputTokens: report.inputReport?.cachedInputTokens ?? null,
     cacheWriteTokens: report.inputReport?.cacheWriteTokens ?? null,
     hourCacheWriteTokens: report.inputReport?.hourCacheWriteTokens ?? null,
-    outputTokens:
-      (counted.ok ? counted.value.outputTokens : null) ?? Math.min(params.outputTokensMax, params.relayed.totalBytes),
+    outputTokens: counted?.outputTokens ?? Math.min(params.outputTokensMax, params.relayed.totalBytes),
     reasoningTokens: null,
     images: null,
     ...(report.details === undefined ? {} : { details: report.details }),

@@ -135,7 +135,7 @@ export class Failover extends ReplyStage {
   private served(): void {
     const { ownKey, providerModel } = this.deployment;
     if (ownKey === undefined || ownKey.isPrevious) return;
-    this.parts.context.keyPauses.served({ keyId: ownKey.keyId, providerModel });
+    this.parts.context.keyPauses.served({ ...ownKey, providerModel });
   }
 
   /** An own key could not serve. */

@@ -3,7 +3,8 @@
 import { Buffer } from 'node:buffer';
 import type { Provider } from '../../domain/models/provider.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
-import { type ClientWatch, type Exchange, NO_HEADERS } from '../../http/exchange.ts';
+import type { ClientWatch } from '../../http/client-watch.ts';
+import { type Exchange, NO_HEADERS } from '../../http/exchange.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { UpstreamCall } from '../../upstream/call.ts';
 import type { UpstreamFault } from '../../upstream/call-connection.ts';

@@ -44,6 +44,6 @@ export function pauseOwnKey(
   const retryAfterMs = retryAfter === null ? null : readRetryAfter(retryAfter, clock.nowMs());
   // A secret that is being replaced is expected to be refused, and pauses nothing.
   if (ownKey !== undefined && !ownKey.isPrevious)
-    keyPauses.begin({ keyId: ownKey.keyId, providerModel }, meaning, retryAfterMs, clock.monotonicMs());
+    keyPauses.begin({ ...ownKey, providerModel }, meaning, retryAfterMs, clock.monotonicMs());
   return meaning;
 }

@@ -9,7 +9,7 @@
 // The terminal record is written before the bytes that show the client the end.
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
-import type { ClientWatch } from '../../http/exchange.ts';
+import type { ClientWatch } from '../../http/client-watch.ts';
 import type { ReplyHandler } from '../../upstream/reply-handler.ts';
 import type { ExecutionOwner } from '../execution/execution.ts';
 import { ScreenReply } from '../guardrails/screen-reply.ts';

@@ -3,7 +3,8 @@
 // known whose request it is.
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
-import type { ClientWatch, Exchange } from '../../http/exchange.ts';
+import type { ClientWatch } from '../../http/client-watch.ts';
+import type { Exchange } from '../../http/exchange.ts';
 import type { BodySink } from '../../http/request-body.ts';
 import type { BufferPool, PooledBuffer } from '../../platform/buffer-pool.ts';
 import { socketsRead } from '../../platform/tick.ts';

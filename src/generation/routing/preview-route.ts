@@ -14,6 +14,7 @@ import { countTokens } from '../dialects/count-tokens.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import { messages } from '../dialects/messages.ts';
 import { responses } from '../dialects/responses.ts';
+import type { PreviewedRequest } from '../guardrails/screen-preview.ts';
 import { refuseScan } from '../request/read-request.ts';
 import type { RequestScanner } from '../request/scan/request-scanner.ts';
 import type { Classification } from './classifier.ts';
@@ -38,19 +39,30 @@ const DIALECTS: Readonly<Record<RoutedApi, Dialect>> = {
   count_tokens: countTokens,
 };
 
+/** What guardrails make of the request. */
+export type ScreenPreviewed = (request: PreviewedRequest) => Promise<Buffer | Refusal>;
+
 export class RoutePreviewer {
   private readonly parts: RouterParts;
   private readonly scanner: RequestScanner;
+  private readonly screen: ScreenPreviewed;
 
-  constructor(parts: RouterParts, scanner: RequestScanner) {
+  constructor(parts: RouterParts, scanner: RequestScanner, screen: ScreenPreviewed) {
     this.parts = parts;
     this.scanner = scanner;
+    this.screen = screen;
   }
 
   /** Routes the request as the first one of its turn, ignoring an earlier decision for that turn. */
-  async preview({ caller, api, body, header, policy, catalog }: PreviewParams): Promise<RoutePreview | Refusal> {
+  async preview(params: PreviewParams): Promise<RoutePreview | Refusal> {
+    const { caller, api, header, policy, catalog } = params;
+    const dialect = DIALECTS[api];
+    const refused = refuseScan(this.scanner.scan(params.body));
+    if (refused !== null) return refused;
+    const body = await this.screen({ organizationId: caller.organizationId, dialect, body: params.body });
+    if ('kind' in body) return body;
     const scanned = this.scanner.scan(body);
-    const bounds = refuseScan(scanned) ?? DIALECTS[api].readBounds(scanned, body);
+    const bounds = refuseScan(scanned) ?? dialect.readBounds(scanned, body);
     if ('kind' in bounds) return bounds;
     const request: RoutingRequest = { principal: caller, api, body, bounds, header, catalog };
     const continued = await findContinuation(request, policy, this.parts.savedResponses);

@@ -2,7 +2,7 @@
 // and fails when none ran or a process is left behind. What the files of a run have in common is made here, once: one
 // Postgres with a migrated database to copy, and the sources without their types.
 //
-//   node test/run.ts [suite or file ...] [--test-name-pattern=PATTERN ...]
+//   node test/run.ts [suite or file ...] [--test-name-pattern=PATTERN ...] [--slowest=COUNT]
 //
 // Without a name: all suites but for their long files (*.long.test.ts). The suite `long` is these, and every file that
 // does more at length (it or a support file that it imports has support/at-length.ts) once more, at length.
@@ -14,6 +14,7 @@ import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { reportCpuTime } from './support/cpu-report.ts';
 import { watchForLeftovers } from './support/process-leftovers.ts';
 import { startSharedPostgres } from './support/shared-postgres.ts';
 
@@ -37,7 +38,10 @@ const TIMEOUT_MS = 900_000;
 process.chdir(ROOT);
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { 'test-name-pattern': { type: 'string', multiple: true, default: [] } },
+  options: {
+    'test-name-pattern': { type: 'string', multiple: true, default: [] },
+    slowest: { type: 'string', default: '12' },
+  },
 });
 if (positionals.includes(LONG_SUITE)) process.env.TOLLGATE_TEST_AT_LENGTH = '1';
 const files = (positionals.length === 0 ? SUITES : positionals).flatMap(findTests);
@@ -85,6 +89,8 @@ report.pipe(process.stdout);
 await new Promise((resolve) => report.on('end', resolve));
 await database?.stop();
 const left = await leftovers.end();
+const cpuReport = reportCpuTime(join(sharedDirectory, 'cpu'), Number(values.slowest), (file) => relative(ROOT, file));
+if (files.length > 1) process.stderr.write(`${cpuReport.join('\n')}\n`);
 rmSync(sharedDirectory, { recursive: true, force: true, maxRetries: 5 });
 if (stop.signal.aborted) fail('it was told to stop');
 if (left.length > 0) fail(`processes were left behind, and are killed now:\n  ${left.join('\n  ')}`);
@@ -116,14 +122,17 @@ function suiteOf(file: string): string {
   return relative(join(ROOT, 'test'), file).split('/')[0] ?? '';
 }
 
-/** Every process of the run inherits this: see shorten-starts.js, and Node's own cache of compiled code. */
+/** Every process of the run inherits this: see the two preloaded files, and Node's own cache of compiled code. */
 function shareStartOfProcesses(directory: string): void {
-  const preload = new URL('support/shorten-starts.js', import.meta.url);
+  const preloads = ['shorten-starts.js', 'note-cpu-time.ts'].map(
+    (name) => `--import=${new URL(`support/${name}`, import.meta.url).href}`,
+  );
   process.env.TOLLGATE_TEST_STRIPPED = join(directory, 'stripped');
   mkdirSync(process.env.TOLLGATE_TEST_STRIPPED);
   process.env.NODE_COMPILE_CACHE = join(directory, 'compiled');
-  process.env.NODE_OPTIONS =
-    `${process.env.NODE_OPTIONS ?? ''} --disable-warning=ExperimentalWarning ` + `--import=${preload.href}`;
+  process.env.NODE_OPTIONS = `${process.env.NODE_OPTIONS ?? ''} --disable-warning=ExperimentalWarning ${preloads.join(' ')}`;
+  process.env.TOLLGATE_TEST_CPU = join(directory, 'cpu');
+  mkdirSync(process.env.TOLLGATE_TEST_CPU);
 }
 
 function fail(why: string): never {

@@ -15,6 +15,8 @@ export interface Agent {
   readonly model: string;
   /** Its tools that run a shell command, whichever it offers. */
   readonly shellTools: Readonly<Record<string, (command: string) => unknown>>;
+  /** After a stream that failed it asks for the same reply once more, whole. */
+  readonly asksAgainUnstreamed?: true;
   /** Answers that are no success and are meant so. */
   isExpectedRefusal(exchange: TappedExchange): boolean;
   /** Writes its settings into the home directory; gives the environment to run it with. */

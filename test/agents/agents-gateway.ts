@@ -15,34 +15,32 @@ export const OPENING_CREDIT_PICO = 1_000n * 10n ** 12n;
  */
 export const PROVIDER_MODEL = 'agent-2026-05-01';
 
-export interface AgentsGateway {
-  readonly provider: SimulatedProvider;
+/** An installation, and what stands between it and agents. */
+export interface AgentsInstallation {
   readonly tollgate: Tollgate;
   readonly tap: WireTap;
   readonly network: ClosedNetwork;
   close(): Promise<void>;
 }
 
+export interface AgentsGateway extends AgentsInstallation {
+  readonly provider: SimulatedProvider;
+}
+
 export async function startAgentsGateway(aliases: readonly string[]): Promise<AgentsGateway> {
   const provider = await startSimulatedProvider();
-  const tollgate = await startTollgate({ configurationYaml: configuration(provider.url, aliases) }).catch(
+  const installation = await startAgentsInstallation(agentsConfiguration(provider.url, aliases)).catch(
     async (fault: unknown) => {
       await provider.stop();
       throw fault;
     },
   );
-  const tap = await startWireTap(tollgate.url);
-  const network = await startClosedNetwork();
   return {
+    ...installation,
     provider,
-    tollgate,
-    tap,
-    network,
     async close() {
-      await tap.close();
-      await network.close();
       try {
-        await tollgate.stop();
+        await installation.close();
       } finally {
         await provider.stop();
       }
@@ -50,8 +48,24 @@ export async function startAgentsGateway(aliases: readonly string[]): Promise<Ag
   };
 }
 
+export async function startAgentsInstallation(configurationYaml: string): Promise<AgentsInstallation> {
+  const tollgate = await startTollgate({ configurationYaml });
+  const tap = await startWireTap(tollgate.url);
+  const network = await startClosedNetwork();
+  return {
+    tollgate,
+    tap,
+    network,
+    async close() {
+      await tap.close();
+      await network.close();
+      await tollgate.stop();
+    },
+  };
+}
+
 /** Like the demo's, at the prices that tests compute their expectations from. */
-function configuration(upstreamUrl: string, aliases: readonly string[]): string {
+export function agentsConfiguration(upstreamUrl: string, aliases: readonly string[]): string {
   return `providers:
   - id: sim
     base_url: ${upstreamUrl}

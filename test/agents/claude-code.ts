@@ -10,6 +10,7 @@ export const claudeCode: Agent = {
   path: '/v1/messages',
   model: 'claude-sonnet-4-5',
   shellTools: { Bash: (command) => ({ command, description: 'look at the note' }) },
+  asksAgainUnstreamed: true,
   isExpectedRefusal: () => false,
   configure: ({ gatewayUrl, key }) => ({
     ANTHROPIC_BASE_URL: gatewayUrl,

@@ -78,7 +78,7 @@ export function leftAfterTheEnd({ complete, clientLeft, path, responseBody }: Ta
 }
 
 /** Names of the tools that a request offers, in any dialect. */
-export function offeredTools({ requestBody }: TappedExchange): string[] {
+export function offeredTools({ requestBody }: Pick<TappedExchange, 'requestBody'>): string[] {
   const { tools = [] } = JSON.parse(requestBody.toString('utf8')) as {
     tools?: { name?: string; function?: { name?: string } }[];
   };

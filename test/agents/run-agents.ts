@@ -1,11 +1,14 @@
 // `npm run test:agents`: runs coding agents, unmodified, against a gateway of its own, and prints for each what worked
 // and what did not. Not part of `npm test`: the agents take a gigabyte, and what they do changes with their versions.
 //
-//   node test/agents/run-agents.ts [agent ...]
+//   node test/agents/run-agents.ts [--guardrails] [agent ...]
+//
+// `--guardrails`: only what they do behind guardrails.
 
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { parseArgs } from 'node:util';
 import { openLedgerView } from '../support/ledger-view.ts';
 import { watchForLeftovers } from '../support/process-leftovers.ts';
 import { decimalOfPico } from '../support/test-configuration.ts';
@@ -14,13 +17,18 @@ import type { Agent } from './agent.ts';
 import { AGENTS_ORGANIZATION, type AgentsGateway, OPENING_CREDIT_PICO, startAgentsGateway } from './agents-gateway.ts';
 import { claudeCode } from './claude-code.ts';
 import { codex } from './codex.ts';
+import { startGuardedGateway } from './guarded-gateway.ts';
+import { runGuardedSession } from './guardrail-steps.ts';
 import { installAgents, wantedVersion } from './install-agents.ts';
 import { opencodeChat, opencodeMessages } from './opencode.ts';
 import { runSession, type StepOutcome } from './session-steps.ts';
 
 const AGENTS: readonly Agent[] = [codex, claudeCode, opencodeChat, opencodeMessages];
 
-const wanted = process.argv.slice(2);
+const { values: options, positionals: wanted } = parseArgs({
+  options: { guardrails: { type: 'boolean', default: false } },
+  allowPositionals: true,
+});
 const agents = AGENTS.filter(({ name }) => wanted.length === 0 || wanted.some((word) => name.startsWith(word)));
 if (agents.length === 0) {
   console.error(`no such agent; there are ${AGENTS.map(({ name }) => name).join(', ')}`);
@@ -33,16 +41,18 @@ async function runAll(): Promise<boolean> {
   await installAgents(agents);
   const leftovers = watchForLeftovers();
   const directory = mkdtempSync(join(tmpdir(), 'tollgate-agents-'));
-  let failures: string[] = [];
+  const failures: string[] = [];
+  const aliases = [...new Set(agents.map(({ model }) => model))].filter((model) => model !== 'sim/agent');
   try {
-    const gateway = await startAgentsGateway(
-      [...new Set(agents.map(({ model }) => model))].filter((model) => model !== 'sim/agent'),
-    );
-    try {
-      failures = await runEach(gateway, directory);
-    } finally {
-      await gateway.close();
+    if (!options.guardrails) {
+      const gateway = await startAgentsGateway(aliases);
+      try {
+        failures.push(...(await runEach(gateway, directory)));
+      } finally {
+        await gateway.close();
+      }
     }
+    failures.push(...(await runGuarded(aliases, directory)));
   } finally {
     const left = await leftovers.end();
     rmSync(directory, { recursive: true, force: true });
@@ -71,12 +81,41 @@ async function runEach(gateway: AgentsGateway, directory: string): Promise<strin
     }
   }
   failures.push(...(await checkLedger(gateway, requests, costPico)));
-  const faults = gateway.tollgate
-    .output()
-    .split('\n')
-    .filter((line) => /^\{"level":"(error|fatal)"/.test(line));
-  if (faults.length > 0) failures.push(`failed: the gateway logged ${faults.length} faults, the first: ${faults[0]}`);
+  failures.push(...findFaults(gateway.tollgate.output()));
   return failures;
+}
+
+async function runGuarded(aliases: readonly string[], directory: string): Promise<string[]> {
+  const failures: string[] = [];
+  const gateway = await startGuardedGateway(aliases);
+  try {
+    console.log(
+      `\n${'behind guardrails'.padEnd(21)} ${'version'.padEnd(9)} ${'step'.padEnd(16)} ${'state'.padEnd(8)} requests  notes`,
+    );
+    for (const [index, agent] of agents.entries()) {
+      const place = join(directory, `guarded-${index}`);
+      mkdirSync(place);
+      for (const outcome of await runGuardedSession(gateway, agent, place)) {
+        const state = outcome.failures.length === 0 ? 'ok' : 'failed';
+        const cells = [agent.name.padEnd(21), wantedVersion(agent.packageName).padEnd(9), outcome.step.padEnd(16)];
+        console.log(
+          [...cells, state.padEnd(8), String(outcome.requests).padEnd(9), outcome.notes.join('; ')].join(' '),
+        );
+        for (const failure of outcome.failures) console.log(`    ${failure}`);
+        if (outcome.failures.length > 0) failures.push(`failed: ${agent.name} behind guardrails, ${outcome.step}`);
+      }
+    }
+    failures.push(...gateway.upstream.violations, ...findFaults(gateway.tollgate.output()));
+  } finally {
+    await gateway.close();
+  }
+  return failures;
+}
+
+/** Of our own, in what the gateway logged. */
+function findFaults(output: string): string[] {
+  const faults = output.split('\n').filter((line) => /^\{"level":"(error|fatal)"/.test(line));
+  return faults.length === 0 ? [] : [`failed: the gateway logged ${faults.length} faults, the first: ${faults[0]}`];
 }
 
 function renderRow(agent: Agent, { step, state, requests, costPico, notes }: StepOutcome): string {

@@ -1,16 +1,16 @@
 // One session with one agent: a prompt, a tool call, a follow-up; each step says what is wrong with it.
 
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Agent } from './agent.ts';
+import { AgentSession } from './agent-session.ts';
 import { AGENTS_KEY, type AgentsGateway } from './agents-gateway.ts';
-import { lastWords, type RunResult, runBounded } from './bounded-process.ts';
+import { lastWords } from './bounded-process.ts';
 import { checkGeneration, leftAfterTheEnd, offeredTools, simulatedText, tellsModel } from './exchange-checks.ts';
-import { commandPath, whyNotRunnable } from './install-agents.ts';
+import { whyNotRunnable } from './install-agents.ts';
 import type { TappedExchange } from './wire-tap.ts';
 
-const STEP_TIMEOUT_MS = 120_000;
 const STEPS = ['prompt', 'tool call', 'follow-up'] as const;
 
 const FIRST_PROMPT = 'Say hello to the gateway.';
@@ -29,8 +29,6 @@ export interface StepOutcome {
 }
 
 interface Turn {
-  readonly result: RunResult;
-  readonly shown: string;
   /**
    * Requests that were answered for the conversation itself: they offer tools, unlike titles and other side business.
    */
@@ -60,31 +58,24 @@ function notRun(step: StepOutcome['step']): StepOutcome {
 }
 
 class Session {
-  readonly env: NodeJS.ProcessEnv;
   readonly #gateway: AgentsGateway;
   readonly #agent: Agent;
-  readonly #project: string;
+  readonly #session: AgentSession;
   readonly #canary = `canary-${randomBytes(8).toString('hex')}`;
   /** What the conversation holds so far, which each later request must tell the model again. */
   readonly #history: string[] = [];
-  #sessionId: string | null = null;
   #tools: readonly string[] = [];
 
   constructor(gateway: AgentsGateway, agent: Agent, directory: string) {
-    const home = join(directory, 'home');
+    const { tap, network } = gateway;
     this.#gateway = gateway;
     this.#agent = agent;
-    this.#project = join(directory, 'project');
-    for (const path of [home, this.#project, join(directory, 'tmp')]) mkdirSync(path);
-    writeFileSync(join(this.#project, 'note.txt'), `${this.#canary}\n`);
-    const own = agent.configure({ home, project: this.#project, gatewayUrl: gateway.tap.url, key: AGENTS_KEY });
-    const machine = {
-      PATH: process.env.PATH,
-      TOLLGATE_TEST_RUN: process.env.TOLLGATE_TEST_RUN,
-      LANG: 'C.UTF-8',
-      TERM: 'dumb',
-    };
-    this.env = { ...machine, ...gateway.network.env, HOME: home, TMPDIR: join(directory, 'tmp'), ...own };
+    this.#session = new AgentSession({ agent, directory, tap, network, key: AGENTS_KEY });
+    writeFileSync(join(this.#session.project, 'note.txt'), `${this.#canary}\n`);
+  }
+
+  get env(): NodeJS.ProcessEnv {
+    return this.#session.env;
   }
 
   async take(step: StepOutcome['step']): Promise<StepOutcome> {
@@ -109,7 +100,7 @@ class Session {
     const directive = `[[sim: tool_call=${name} tool_arguments=${encodeURIComponent(JSON.stringify(wanted))}]]`;
     const { main, outcome } = await this.#ask(TOOL_PROMPT, directive);
     const failures = [...outcome.failures];
-    const seen = join(this.#project, 'seen.txt');
+    const seen = join(this.#session.project, 'seen.txt');
     if (!existsSync(seen) || readFileSync(seen, 'utf8').trim() !== this.#canary)
       failures.push(`the command of the ${name} tool was not run`);
     if (main.length < 2) failures.push(`${main.length} requests, expected one for the call and one with its result`);
@@ -130,28 +121,14 @@ class Session {
 
   /** Runs the agent once and checks what holds for every step. */
   async #ask(words: string, directive = ''): Promise<Turn> {
-    const { tap, provider, network } = this.#gateway;
-    const before = tap.exchanges().length;
+    const { provider, network } = this.#gateway;
     const prompt = directive === '' ? words : `${words} ${directive}`;
-    const args = this.#agent.ask(prompt, this.#sessionId);
-    const result = await runBounded({
-      command: commandPath(this.#agent),
-      args,
-      cwd: this.#project,
-      env: this.env,
-      timeoutMs: STEP_TIMEOUT_MS,
-    });
-    const exchanges = tap.exchanges().slice(before);
-    const generations = exchanges.filter(
-      ({ method, path }) => method === 'POST' && path.split('?')[0] === this.#agent.path,
-    );
+    const { result, output, exchanges, generations } = await this.#session.ask(prompt);
     const failures: string[] = [];
     if (result.code !== 0)
       failures.push(`${result.timedOut ? 'took too long' : `ended with ${result.code}`}: ${lastWords(result)}`);
     if (generations.length === 0)
       return {
-        result,
-        shown: '',
         main: [],
         outcome: {
           ...this.#refuse('no request reached the gateway'),
@@ -167,17 +144,15 @@ class Session {
       costPico += checked.costPico ?? 0n;
     }
     const main = generations.filter((exchange) => offeredTools(exchange).length > 0);
-    const output = this.#agent.readOutput(result.stdout);
     failures.push(...this.#checkConversation(prompt, main, output.text));
     if (output.sessionId === null) failures.push('it named no session');
-    this.#sessionId ??= output.sessionId;
     const notes = this.#describeOthers(exchanges.filter((exchange) => !generations.includes(exchange)));
     const side = generations.length - main.length;
     if (side > 0) notes.push(`${side} side ${side === 1 ? 'request' : 'requests'}`);
     if (generations.some(leftAfterTheEnd)) notes.push('hung up right after the last event');
     const outside = network.takeAttempts();
     if (outside.length > 0) notes.push(`asked for ${outside.join(', ')} (refused)`);
-    return { result, shown: output.text, main, outcome: { failures, notes, requests: generations.length, costPico } };
+    return { main, outcome: { failures, notes, requests: generations.length, costPico } };
   }
 
   /** The answer that the model gave is the one that the user sees, and the model was told all that was said before. */

@@ -4,24 +4,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type Generation, renderGeneration } from '../../src/records/generation.ts';
+import { pendingGeneration } from '../support/pending-generation.ts';
 
-const UNKNOWN: Generation = {
-  id: '01a209f3-5af5-72b0-87d9-fc48d69cc964',
-  model: 'sim/small',
-  streamed: false,
-  inputTokens: null,
-  outputTokens: null,
-  usageDetails: null,
-  screening: null,
-  credentialId: null,
-  ownFailures: null,
-  fee: null,
-  billingStatus: 'pending',
-  charge: null,
-  ratedCost: null,
-  authorizedAmount: '8212500000',
-  virtualModel: null,
-};
+const UNKNOWN = pendingGeneration('01a209f3-5af5-72b0-87d9-fc48d69cc964');
 
 const NAMES = ['id', 'model', 'streamed', 'billing_status', 'currency', 'credential_source', 'authorized_amount'];
 

@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import type { ModelRoute } from '../../src/domain/routing/model-route.ts';
 import { callRoute } from '../support/generation-routes.ts';
+import { httpCall } from '../support/http-call.ts';
 import {
   ROUTING_ADMIN_TOKEN,
   ROUTING_KEYS,
@@ -14,6 +15,7 @@ import {
   startRoutingInstallation,
 } from '../support/routing-installation.ts';
 import { assistant, judged, LIGHT, type Message, STRONG, user } from '../support/routing-messages.ts';
+import { waitFor } from '../support/waiting.ts';
 
 interface Shown {
   readonly outcome: string;
@@ -193,6 +195,38 @@ describe('a preview', () => {
       });
       assert.deepEqual([answer.status, real.status], [400, 400], wrong);
     }
+  });
+
+  test('is screened as the request would be, before the classifier sees it (spec 7.7)', async () => {
+    const policies = `${routing.tollgate.url}/v1/admin/guardrails/policies/previewed`;
+    const rules = [
+      { id: 'people', detect: ['email'], stage: 'input', action: 'cloak' },
+      { id: 'doors', words: ['plantedsesame'], stage: 'input', action: 'block' },
+    ];
+    const headers = { authorization: `Bearer ${ROUTING_ADMIN_TOKEN}`, 'content-type': 'application/json' };
+    const put = await httpCall(policies, { method: 'PUT', headers, body: JSON.stringify({ floor: true, rules }) });
+    assert.equal(put.status, 200, put.body.toString());
+    const asked = routing.judged().length;
+    const text = `Write to planted.person@planted-domain.example. ${LIGHT}`;
+    const shown = await waitFor(
+      'the policy to be in force',
+      () => preview({ body: messages(user(text)) }),
+      ({ human_texts: [told = ''] }) => /^Write to TGE\d{12}\. /.test(told),
+    );
+    assert.equal(shown.model, 'sim/small');
+    const judged = routing.judged().slice(asked);
+    assert.ok(judged.at(-1)?.body.includes('Write to TGE'));
+    assert.ok(!judged.at(-1)?.body.includes('planted.person'));
+    const blocked = await call({ body: messages(user(`plantedsesame ${LIGHT}`)) });
+    assert.equal(blocked.status, 400);
+    assert.deepEqual((JSON.parse(blocked.body) as { guardrail: unknown }).guardrail, {
+      policy: 'previewed',
+      rule: 'doors',
+      entity: 'words',
+      stage: 'input',
+    });
+    assert.equal(routing.judged().length, asked + judged.length, 'nobody was asked');
+    await httpCall(policies, { method: 'DELETE', headers });
   });
 
   test('is the platform’s alone; what it does not know it refuses', async () => {

@@ -29,7 +29,7 @@ describe('X-Client-Request-Id', () => {
       body: '{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}',
     }));
     const configurationYaml = testConfiguration({ upstreamUrl: upstream.url, models: CONTRACT_MODELS });
-    tollgate = await startTollgate({ configurationYaml });
+    tollgate = await startTollgate({ clickhouse: 'away', configurationYaml });
   });
   after(async () => {
     await tollgate?.stop();

@@ -10,30 +10,13 @@ import { createExecutionIdSource } from '../../src/platform/execution-id.ts';
 import type { Generation } from '../../src/records/generation.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
 import { type BillingFront, NOBODY, startBillingFront } from '../support/billing-front.ts';
+import { pendingGeneration } from '../support/pending-generation.ts';
 import { waitFor } from '../support/waiting.ts';
 
 const OLD_MS = 3_600_000;
 const nextId = createExecutionIdSource(systemClock);
 const longAgo: Clock = { ...systemClock, nowMs: () => systemClock.nowMs() - OLD_MS };
 const nextOldId = createExecutionIdSource(longAgo);
-
-const pending = (id: string): Generation => ({
-  id,
-  model: 'sim/small',
-  streamed: false,
-  inputTokens: null,
-  outputTokens: null,
-  usageDetails: null,
-  screening: null,
-  credentialId: null,
-  ownFailures: null,
-  fee: null,
-  billingStatus: 'pending',
-  charge: null,
-  ratedCost: null,
-  authorizedAmount: '10',
-  virtualModel: null,
-});
 
 describe('GET /v1/generation?wait=', () => {
   let front: BillingFront;
@@ -70,21 +53,21 @@ describe('GET /v1/generation?wait=', () => {
 
   test('answers as soon as the charge is final', async () => {
     const id = nextOldId();
-    stored.set(id, pending(id));
+    stored.set(id, pendingGeneration(id));
     const answer = ask(id, '30');
     await waitFor(
       'a few questions',
       () => questions,
       (count) => count >= 5,
     );
-    stored.set(id, { ...pending(id), billingStatus: 'final', charge: '7' });
+    stored.set(id, { ...pendingGeneration(id), billingStatus: 'final', charge: '7' });
     const { status, data } = await answer;
     assert.deepEqual([status, data['billing_status'], data['total_cost']], [200, 'final', 7e-12]);
   });
 
   test('the wait over, it answers with what is known; without one an old execution is answered at once', async () => {
     const id = nextOldId();
-    stored.set(id, pending(id));
+    stored.set(id, pendingGeneration(id));
     assert.equal((await ask(id)).data['billing_status'], 'pending');
     assert.equal(questions, 1);
     const { status, data } = await ask(id, '1');
@@ -109,7 +92,7 @@ describe('GET /v1/generation?wait=', () => {
       () => questions,
       (count) => count === 1,
     );
-    stored.set(id, { ...pending(id), billingStatus: 'cancelled', charge: '0' });
+    stored.set(id, { ...pendingGeneration(id), billingStatus: 'cancelled', charge: '0' });
     post(true);
     assert.equal((await answer).data['billing_status'], 'cancelled');
   });
@@ -124,7 +107,7 @@ describe('GET /v1/generation?wait=', () => {
 
   test('a process that ends lets nobody wait', async () => {
     const id = nextOldId();
-    stored.set(id, pending(id));
+    stored.set(id, pendingGeneration(id));
     draining = true;
     assert.equal((await ask(id, '30')).data['billing_status'], 'pending');
     assert.equal(questions, 1);
@@ -132,7 +115,7 @@ describe('GET /v1/generation?wait=', () => {
 
   test('a client that leaves is not asked for any longer', async () => {
     const id = nextOldId();
-    stored.set(id, pending(id));
+    stored.set(id, pendingGeneration(id));
     const { promise: left, resolve } = Promise.withResolvers<void>();
     const url = new URL(front.url);
     const call = request({

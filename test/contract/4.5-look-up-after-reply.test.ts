@@ -27,6 +27,7 @@ before(async () => {
     }),
   }));
   tollgate = await startTollgate({
+    clickhouse: 'away',
     configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models: CONTRACT_MODELS }),
     gatewayProcesses: 2,
   });

@@ -6,6 +6,7 @@ import { after, before, beforeEach, describe, test } from 'node:test';
 import { z } from 'zod';
 import { ChangeMeter } from '../../src/control-plane/change-meter.ts';
 import type { IdentityStore } from '../../src/control-plane/identity/identity-store.ts';
+import type { MediaRows } from '../../src/control-plane/media/manage-media.ts';
 import type { DescribedRoute } from '../../src/control-plane/openapi/described-route.ts';
 import type { OwnKeysStore } from '../../src/control-plane/own-keys/own-keys-store.ts';
 import type { PreviewParams } from '../../src/control-plane/routing/preview.ts';
@@ -15,6 +16,7 @@ import { Authenticator } from '../../src/generation/identity/authenticate.ts';
 import { type Clock, systemClock } from '../../src/platform/clock.ts';
 import type { RouteParts } from '../../src/routes/route-parts.ts';
 import { createRoutes } from '../../src/routes/routes.ts';
+import { howMany } from '../support/at-length.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { type HttpFront, startHttpFront } from '../support/http-front.ts';
 import { principalOf } from '../support/principals.ts';
@@ -69,6 +71,10 @@ const ownKeys = new Proxy(identity as unknown as OwnKeysStore, {
   get: (store, operation) => OF_THE_PROCESS[String(operation)] ?? Reflect.get(store, operation),
 });
 
+const mediaRows = new Proxy(identity as unknown as MediaRows, {
+  get: (store, operation) => (operation === 'nowMs' ? () => 1 : Reflect.get(store, operation)),
+});
+
 /** Each question comes long after the one before: a store that was away is asked again. */
 let minutes = 0;
 const minuteByMinute: Clock = { nowMs: () => systemClock.nowMs(), monotonicMs: () => (minutes += 60_000) };
@@ -86,6 +92,7 @@ const parts = {
   routing: identity,
   catalogStore: identity,
   guardrails: identity,
+  mediaRows,
   guardrailsInForce: () => null,
   ownKeys,
   previewRoute: async ({ body, ...order }: PreviewParams) => {
@@ -246,7 +253,7 @@ describe('control-plane routes', () => {
         (name) => name !== 'body' && !(isTried && name === 'text'),
       );
       for (const field of fields) {
-        for (const text of STRANGE_TEXTS) {
+        for (const text of STRANGE_TEXTS.filter((_, index) => (index + field.length) % TEXTS_APART === 0)) {
           asked.length = 0;
           const reply = await call(route, { as, body: JSON.stringify({ ...example, [field]: text }) });
           // What is kept of own provider keys depends on what the platform allows: 7.4-provider-keys.test.ts shows it.
@@ -338,6 +345,8 @@ describe('control-plane routes', () => {
   });
 });
 
+/** A field is given one strange text of so many, and another field others. */
+const TEXTS_APART = howMany({ short: 4, long: 1 });
 const STRANGE_TEXTS = [
   "'; DROP TABLE organizations; --",
   '$(reboot) `id` ${7*7} {{7*7}} <script>',

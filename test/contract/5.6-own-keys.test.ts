@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { type FakeUpstream, type Script, startFakeUpstream } from '../support/fake-upstream.ts';
+import { type FakeUpstream, type Script, type ScriptedReply, startFakeUpstream } from '../support/fake-upstream.ts';
 import { findFreePort } from '../support/free-port.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { CONTRACT_MODELS } from '../support/generation-routes.ts';
@@ -73,8 +73,11 @@ const ANSWERS: Readonly<Record<string, Script>> = {
     body: '{"error":{"message":"Slow down"}}',
   },
   failing: { status: 500, body: '{"error":{"message":"We broke"}}' },
+  elsewhere: { status: 302, headers: [['location', 'http://127.0.0.1:9/']], body: '' },
   wrong: { status: 400, body: '{"error":{"message":"Invalid value: max_tokens"}}' },
 };
+/** Those that the matrix below has no row for. */
+const BESIDE = new Set(['elsewhere']);
 /** Whose own answer the client gets where nobody else may serve; to all others byok_key_unavailable. */
 const RELAYED: Readonly<Record<string, number>> = { rate: 429, failing: 500, wrong: 400 };
 /** Where the request itself is at fault nobody else is asked. */
@@ -87,6 +90,15 @@ const REASONS: Readonly<Record<string, string>> = {
   rate: 'rate_limited',
   failing: 'provider_failed',
 };
+
+/** How organizations are billed, and what a request costs each that the service serves. */
+const BILLINGS = {
+  free: { service: 0 },
+  billed: { service: 0.0000525 },
+  percent: { service: 0.0000525 },
+  request: { service: 0.0000525 },
+} as const;
+type BillingName = keyof typeof BILLINGS;
 
 function served({ path, body }: ReceivedRequest): Script {
   const dialect = Object.values(DIALECTS).find((one) => path.startsWith(one.path)) ?? DIALECTS.chat;
@@ -105,6 +117,8 @@ function keyOf(request: ReceivedRequest): string {
 
 function answer(request: ReceivedRequest): Script {
   const behaviour = /^sk-own-(?:\d+-)?([a-z]+)$/.exec(keyOf(request))?.[1] ?? '';
+  const cut = { kind: 'cut', afterBytes: 40 } as const;
+  if (behaviour === 'cut') return { ...(served(request) as ScriptedReply), fault: cut };
   return ANSWERS[behaviour] ?? served(request);
 }
 
@@ -112,6 +126,8 @@ interface Reply {
   readonly status: number;
   readonly text: string;
   readonly id: string;
+  readonly location: string | undefined;
+  readonly isWhole: boolean;
 }
 
 describe('own provider keys at work', () => {
@@ -146,7 +162,7 @@ describe('own provider keys at work', () => {
     await upstream?.close();
   });
 
-  async function addTenant(name: string, billing: 'none' | 'prepaid', fee: Json | null): Promise<void> {
+  async function addTenant(name: string, billing: 'none' | 'prepaid', fee: Json | null, amount = '10'): Promise<void> {
     const tenant = await Tenant.create(tollgate.url, `own-${name}`, billing);
     await ask(tollgate.url, ADMIN_TOKEN, 'PATCH', `/v1/admin/organizations/${tenant.id}/byok`, { enabled: true, fee });
     if (billing === 'prepaid')
@@ -155,7 +171,7 @@ describe('own provider keys at work', () => {
         ADMIN_TOKEN,
         'POST',
         '/v1/billing/deposits',
-        { organization_id: tenant.id, amount: '10', reference: `own-${name}` },
+        { organization_id: tenant.id, amount, reference: `own-${name}` },
         201,
       );
     const { secret } = await tenant.as('POST', '/keys', { name: 'ci' }, 201);
@@ -186,6 +202,15 @@ describe('own provider keys at work', () => {
     }
   }
 
+  /** In the organizations of every way to bill, at once. */
+  async function ofEachBilling(
+    fields: readonly Json[],
+    work: (name: BillingName, ids: readonly string[]) => Promise<void>,
+  ): Promise<void> {
+    const names = Object.keys(BILLINGS) as BillingName[];
+    await Promise.all(names.map((name) => withKeys(name, fields, (ids) => work(name, ids))));
+  }
+
   /** What the gateway explains is of the store, so nothing tells when it has heard of a change: time is given to it. */
   async function followed(name: string): Promise<void> {
     const { tenant } = tenants.get(name) as { tenant: Tenant };
@@ -199,12 +224,17 @@ describe('own provider keys at work', () => {
     const reply = await httpCall(`${tollgate.url}${path}`, {
       method: 'POST',
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ ...body, ...(stream ? { stream: true } : {}), ...more }),
+      body: JSON.stringify({ ...body, ...(stream ? { stream: true } : {}), ...more }).replace(
+        '"hi"',
+        `"hi of ${name}"`,
+      ),
     });
     return {
       status: reply.status,
       text: reply.body.toString(),
       id: String(reply.headers['x-service-execution-id'] ?? ''),
+      location: reply.headers['location'],
+      isWhole: reply.complete,
     };
   }
 
@@ -222,9 +252,11 @@ describe('own provider keys at work', () => {
     ) as Promise<Json>;
   }
 
-  function callsSince(from: number): readonly string[] {
-    // jobs asks about a key that was refused, by a GET of its own.
-    const generations = upstream.requests.slice(from).filter(({ method }) => method === 'POST');
+  /** All, or those of an organization. A gateway asks about a key that was refused, by a GET. */
+  function callsSince(from: number, name?: string): readonly string[] {
+    const generations = upstream.requests
+      .slice(from)
+      .filter(({ method, body }) => method === 'POST' && (name === undefined || body.includes(`"hi of ${name}"`)));
     return generations.map((request) => (keyOf(request) === PROVIDER_KEY ? 'service' : 'own'));
   }
 
@@ -238,24 +270,27 @@ describe('own provider keys at work', () => {
     assert.doesNotMatch(text, /sk-own/);
   }
 
-  for (const behaviour of Object.keys(ANSWERS)) {
+  for (const behaviour of Object.keys(ANSWERS).filter((name) => !BESIDE.has(name))) {
     describe(`a key that is answered so: ${behaviour}`, () => {
       for (const dialect of DIALECT_NAMES) {
         for (const stream of [false, true]) {
           test(`${dialect}${stream ? ', a stream' : ''}: the service does not step in unasked`, () =>
-            withKeys('billed', [{ behaviour }], async ([id]) => {
+            ofEachBilling([{ behaviour }], async (name, [id]) => {
               const from = upstream.requests.length;
-              const reply = await send('billed', dialect, stream);
-              assert.deepEqual(callsSince(from), ['own']);
+              const reply = await send(name, dialect, stream);
+              assert.deepEqual(callsSince(from, name), ['own'], name);
               const relayed = RELAYED[behaviour];
               if (relayed === undefined) assertUnavailable(dialect, reply);
               else
                 assert.deepEqual([reply.status, reply.text], [relayed, (ANSWERS[behaviour] as { body: string }).body]);
-              const found = await record('billed', reply.id);
+              const found = await record(name, reply.id);
               assert.deepEqual(
-                [found['credential_source'], found['credential_id'], found['billing_status'], found['total_cost']],
-                ['own', id, 'not_billed', 0],
+                [found['credential_source'], found['credential_id'], found['total_cost'], found['fee'] ?? 0],
+                ['own', id, 0, 0],
+                name,
               );
+              // Spec 3.1's matrix of outcomes: what a provider refuses or fails costs nothing, not even a fee.
+              assert.equal(found['billing_status'], 'not_billed', name);
               const failures = (found['own_failures'] ?? []) as Json[];
               const reason = REASONS[behaviour];
               assert.deepEqual(
@@ -265,18 +300,24 @@ describe('own provider keys at work', () => {
             }));
 
           test(`${dialect}${stream ? ', a stream' : ''}: the service steps in where it may`, () =>
-            withKeys('billed', [{ behaviour, fallback: 'on' }], async ([id]) => {
+            ofEachBilling([{ behaviour, fallback: 'on' }], async (name, [id]) => {
               const from = upstream.requests.length;
-              const reply = await send('billed', dialect, stream);
-              const found = await record('billed', reply.id);
+              const reply = await send(name, dialect, stream);
+              const found = await record(name, reply.id);
               if (behaviour === OF_THE_REQUEST) {
-                assert.deepEqual([reply.status, callsSince(from)], [400, ['own']]);
+                assert.deepEqual([reply.status, callsSince(from, name)], [400, ['own']]);
                 return;
               }
               assert.equal(reply.status, 200, reply.text);
-              assert.deepEqual(callsSince(from), ['own', 'service']);
+              assert.deepEqual(callsSince(from, name), ['own', 'service']);
               assert.deepEqual([found['credential_source'], found['credential_id']], ['service', undefined]);
-              assert.deepEqual([found['billing_status'], found['total_cost']], ['final', 0.0000525]);
+              // What the service serves is charged as if there were no own keys, and has no fee.
+              const { service } = BILLINGS[name];
+              assert.deepEqual(
+                [found['billing_status'], found['total_cost'], found['fee'] ?? 0],
+                [service === 0 ? 'not_billed' : 'final', service, 0],
+                name,
+              );
               assert.deepEqual(
                 ((found['own_failures'] ?? []) as Json[]).map((failure) => failure['credential_id']),
                 [id],
@@ -324,6 +365,41 @@ describe('own provider keys at work', () => {
         assert.equal(reply.status, 200, reply.text);
       });
     });
+
+    test('a wallet that affords three fees pays three of many requests at once, and nobody is asked for more', async () => {
+      await addTenant('exact', 'prepaid', { per_request: '0.001' }, '0.003');
+      for (const fallback of ['off', 'on'])
+        await withKeys('exact', [{ behaviour: 'good', fallback }], async () => {
+          const from = upstream.requests.length;
+          const replies = await Promise.all(Array.from({ length: 12 }, () => send('exact', 'chat', true)));
+          const statuses = Map.groupBy(replies, ({ status }) => status);
+          // With the second key the wallet is empty.
+          const paid = fallback === 'off' ? 3 : 0;
+          assert.equal(statuses.get(200)?.length ?? 0, paid, [...statuses.keys()].join());
+          assert.equal(statuses.get(402)?.length, 12 - paid);
+          assert.deepEqual(
+            callsSince(from),
+            Array.from({ length: paid }, () => 'own'),
+          );
+          for (const { id } of statuses.get(200) ?? []) assert.equal((await record('exact', id))['total_cost'], 0.001);
+        });
+    });
+
+    test('a stream that breaks off after its first byte is nobody else’s to go on with', () =>
+      withKeys('request', [{ behaviour: 'cut', fallback: 'on' }, { behaviour: 'good' }], async ([id]) => {
+        const from = upstream.requests.length;
+        const cut = await send('request', 'chat', true);
+        assert.deepEqual([cut.status, cut.isWhole, callsSince(from)], [200, false, ['own']]);
+        assert.equal((await record('request', cut.id))['credential_id'], id);
+      }));
+
+    test('a host that sends elsewhere is not followed, and its answer is its own', () =>
+      withKeys('billed', [{ behaviour: 'elsewhere' }], async () => {
+        const from = upstream.requests.length;
+        const reply = await send('billed', 'chat', false);
+        assert.deepEqual([reply.status, callsSince(from)], [302, ['own']]);
+        assert.equal(reply.location, undefined);
+      }));
 
     test('an output without a bound is no matter where only own keys serve', () =>
       withKeys('billed', [{ behaviour: 'good' }], async () => {
@@ -395,7 +471,27 @@ describe('own provider keys at work', () => {
         const from = upstream.requests.length;
         assert.equal((await send('billed', 'chat', false)).status, 200);
         assert.deepEqual(callsSince(from), ['own', 'own']);
+        // Which rests by now, and the secret before serves on.
+        assert.equal((await send('billed', 'messages', false)).status, 200);
+        assert.equal((await send('billed', 'chat', true)).status, 200);
+        assert.deepEqual(callsSince(from), ['own', 'own', 'own', 'own']);
       }));
+
+    test('what two organizations meet with keys of their own at an address keeps no third from it', async () => {
+      await addTenant('bystander', 'prepaid', null);
+      const fail = async (name: string) => {
+        await withKeys(name, [{ behaviour: 'failing' }], async () => {
+          for (let sent = 0; sent < 4; sent += 1) assert.equal((await send(name, 'chat', false)).status, 500);
+        });
+      };
+      await fail('billed');
+      await fail('percent');
+      await withKeys('bystander', [{ behaviour: 'good', fallback: 'on' }], async () => {
+        const from = upstream.requests.length;
+        assert.equal((await send('bystander', 'chat', false)).status, 200);
+        assert.deepEqual(callsSince(from), ['own']);
+      });
+    });
   });
 
   test('a saved response is read and continued with the key that made it, and gone with it', async () => {

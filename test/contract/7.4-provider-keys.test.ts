@@ -2,6 +2,8 @@
 // seven codes, what is stored, what is shown, and that nothing else is.
 
 import assert from 'node:assert/strict';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import pg from 'pg';
 import { type FakeUpstream, ONE_TOKEN_REPLY, type Script, startFakeUpstream } from '../support/fake-upstream.ts';
@@ -35,6 +37,9 @@ function answer(request: ReceivedRequest): Script {
 
 describe('own provider keys', () => {
   let upstream: FakeUpstream;
+  /** Answers anybody, and counts. */
+  let open: Server;
+  let answered = 0;
   let tollgate: Tollgate;
   let tenant: Tenant;
   let stranger: Tenant;
@@ -45,8 +50,27 @@ describe('own provider keys', () => {
     upstream = await startFakeUpstream(answer);
     const yaml = testConfiguration({ upstreamUrl: upstream.url });
     const nowhere = `  - { id: nowhere, base_url: "http://127.0.0.1:${await findFreePort()}", api_key: sk-nobody }\n`;
+    open = createServer((_, response) => {
+      answered += 1;
+      response.setHeader('content-type', 'application/json').end('{"data":[]}');
+    });
+    await new Promise<void>((resolve) => open.listen(0, '127.0.0.1', resolve));
+    const openUrl = `http://127.0.0.1:${(open.address() as AddressInfo).port}`;
+    const opened = `  - { id: open, base_url: "${openUrl}", api_key: sk-nobody }\n`;
+    const served = `  - id: sim/open
+    kind: text
+    context_length: 1000
+    tokenizer: o200k_base
+    served_by: [{ provider: open, model: m, apis: [chat_completions] }]
+  - id: sim/everywhere
+    kind: text
+    context_length: 1000
+    tokenizer: o200k_base
+    served_by: [{ provider: upstream, model: m, apis: [chat_completions, messages, responses] }]\n`;
     tollgate = await startTollgate({
-      configurationYaml: yaml.replace('providers:\n', `providers:\n${nowhere}`),
+      configurationYaml: yaml
+        .replace('providers:\n', `providers:\n${nowhere}${opened}`)
+        .replace('models:\n', `models:\n${served}`),
       env: { ADMIN_TOKEN },
       clickhouse: 'away',
     });
@@ -58,6 +82,8 @@ describe('own provider keys', () => {
   after(async () => {
     await tollgate?.stop();
     await upstream?.close();
+    open?.closeAllConnections();
+    open?.close();
   });
 
   const call = async (method: string, path: string, body?: Json | string, as = tenant) => {
@@ -109,6 +135,27 @@ describe('own provider keys', () => {
     assert.equal(key['state'], 'unverified');
     await refused('key_rejected', 'POST', `${CREDENTIALS}/${String(key['id'])}/verify`);
     assert.equal((await call('GET', `${CREDENTIALS}/${String(key['id'])}`)).data['state'], 'invalid');
+  });
+
+  test('model_map names a model without a price while the fee is a share of one: invalid_request', async () => {
+    const unpriced = { model_map: { 'sim/small': 'dear-model' } };
+    await grant(tenant.id, { fee: { percent: '5' } });
+    await refused('invalid_request', 'POST', CREDENTIALS, wanted(unpriced));
+    const key = await create({ model_map: { 'sim/small': 'sim-large' } });
+    const path = `${CREDENTIALS}/${String(key['id'])}`;
+    await refused('invalid_request', 'PATCH', path, unpriced);
+    await grant(tenant.id, { fee: null });
+    assert.equal((await call('PATCH', path, unpriced)).status, 200);
+  });
+
+  test('a provider that answers a key that nobody has proves nothing', async () => {
+    const key = await create({ kind: 'open' });
+    assert.equal(key['state'], 'unverified');
+    assert.match(String(key['state_reason']), /answers anybody/);
+    const calls = answered;
+    assert.equal((await create({ kind: 'open' }))['state'], 'unverified');
+    // It is asked so once a day.
+    assert.equal(answered, calls + 1);
   });
 
   test('invalid_request: a field, JSON, a name that is taken, what is not in the organization', async () => {
@@ -277,4 +324,48 @@ describe('own provider keys', () => {
     }
     assert.doesNotMatch(tollgate.output(), /planted-mark/);
   });
+
+  /** Of a stored secret: its format in a byte, the id of its master key in eight, then what is encrypted. */
+  const flipped = (place: string): string =>
+    `set_byte(t.secret_sealed, ${place}, get_byte(t.secret_sealed, ${place}) # 1)`;
+  const DAMAGES = {
+    'moved from another organization': 'w.secret_sealed',
+    'with a flipped byte at its end': flipped('length(t.secret_sealed) - 1'),
+    'with a flipped byte in its data key': flipped('40'),
+    'of a master key that nobody has': flipped('3'),
+  };
+  for (const [index, [damage, sealed]] of Object.entries(DAMAGES).entries()) {
+    test(`a secret ${damage}: byok_key_unavailable, and no provider is asked with any key`, async () => {
+      const victim = await Tenant.create(tollgate.url, `damaged-${index}`);
+      await grant(victim.id, { enabled: true });
+      const [whole, damaged] = [await create(), await create({}, victim)];
+      const { secret } = await victim.addKey();
+      const client = new pg.Client({ connectionString: tollgate.postgresUrl });
+      await client.connect();
+      const update = `UPDATE own_keys AS t SET secret_sealed = ${sealed} FROM own_keys AS w WHERE t.id = $1 AND w.id = $2`;
+      try {
+        await client.query(update, [damaged['id'], whole['id']]);
+      } finally {
+        await client.end();
+      }
+      const asked = upstream.requests.length;
+      for (const [path, inForm] of [
+        ['chat/completions', (error: Json) => [error['type'], error['code']]],
+        ['messages', (error: Json) => [error['type'], error['type']]],
+        ['responses', (error: Json) => [error['code'], error['code']]],
+      ] as const) {
+        const content = path === 'responses' ? { input: 'hi' } : { messages: [{ role: 'user', content: 'hi' }] };
+        const body = JSON.stringify({ model: 'sim/everywhere', max_tokens: 50, ...content });
+        const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' };
+        const reply = await httpCall(`${tollgate.url}/v1/${path}`, { method: 'POST', headers, body });
+        const text = reply.body.toString();
+        assert.equal(reply.status, 503, text);
+        const code = 'byok_key_unavailable';
+        assert.deepEqual(inForm((JSON.parse(text) as { error: Json }).error), [code, code], text);
+        assert.doesNotMatch(text, /planted-mark/);
+      }
+      assert.equal(upstream.requests.length, asked);
+      assert.doesNotMatch(tollgate.output(), /planted-mark/);
+    });
+  }
 });

@@ -10,9 +10,10 @@ import Anthropic from '@anthropic-ai/sdk';
 import { type LanguageModel, stepCountIs, streamText, tool } from 'ai';
 import OpenAI from 'openai';
 import { z } from 'zod';
-import { type FakeUpstream, type ScriptedReply, startFakeUpstream } from '../support/fake-upstream.ts';
+import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { KEYS, testConfiguration } from '../support/test-configuration.ts';
+import { chatReply, type LoopReply, messagesReply, SIGNATURE } from '../support/tool-loop-replies.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -20,7 +21,6 @@ const MAIL = 'ada.lovelace@analytical.example';
 const SECRET = 'opensesame';
 const PROMPT = `Ask for the address of ${MAIL} until you know it.`;
 const PLACEHOLDER = /TGE\d{12}/;
-const SIGNATURE = 'c2lnbmVk';
 const TURNS = 3;
 const GUARDRAILS = `guardrails:
   - name: main
@@ -32,89 +32,14 @@ const MODELS = [
   { id: 'sim/small', providerModel: 'small', outputCap: 4_096, apis: ['chat_completions', 'responses', 'messages'] },
 ] as const;
 
-const stream = (events: readonly Json[], names: boolean, end = ''): ScriptedReply => ({
-  headers: [['content-type', 'text/event-stream']],
-  body:
-    events
-      .map((data) => `${names ? `event: ${String(data['type'])}\n` : ''}data: ${JSON.stringify(data)}\n\n`)
-      .join('') + end,
-  framing: 'chunked',
-});
-
-/** In pieces that cut a placeholder everywhere. */
-const piecesOf = (text: string): string[] => text.match(/.{1,3}/gs) ?? [];
-
-function chatReply(placeholder: string, isLast: boolean): ScriptedReply {
-  const chunk = (delta: Json, finish: string | null = null): Json => ({
-    id: 'c',
-    object: 'chat.completion.chunk',
-    created: 1,
-    model: 'small',
-    choices: [{ index: 0, delta, finish_reason: finish }],
-  });
-  const call = (fields: Json): Json => chunk({ tool_calls: [{ index: 0, ...fields }] });
-  const args = piecesOf(JSON.stringify({ who: placeholder }));
-  const events = isLast
-    ? [
-        chunk({ role: 'assistant', content: '' }),
-        ...piecesOf(`It is ${placeholder}, "really".`).map((content) => chunk({ content })),
-        chunk({}, 'stop'),
-      ]
-    : [
-        chunk({ role: 'assistant', content: 'Asking' }),
-        call({ id: 'call_1', type: 'function', function: { name: 'lookup', arguments: '' } }),
-        ...args.map((piece) => call({ function: { arguments: piece } })),
-        chunk({}, 'tool_calls'),
-      ];
-  return stream(events, false, 'data: [DONE]\n\n');
-}
-
-function messagesReply(placeholder: string, isLast: boolean): ScriptedReply {
-  const start = {
-    type: 'message_start',
-    message: {
-      id: 'm',
-      type: 'message',
-      role: 'assistant',
-      model: 'small',
-      content: [],
-      stop_reason: null,
-      stop_sequence: null,
-      usage: { input_tokens: 9, output_tokens: 1 },
-    },
+/** What the provider says in each turn but the last, and then. */
+function replyOf(placeholder: string, isLast: boolean, callId: string): LoopReply {
+  return {
+    thinking: `Who is ${placeholder}?`,
+    says: isLast
+      ? { text: `It is ${placeholder}, "really".` }
+      : { tool: 'lookup', callId, arguments: JSON.stringify({ who: placeholder }) },
   };
-  const block = (index: number, first: Json, deltas: readonly Json[]): Json[] => [
-    { type: 'content_block_start', index, content_block: first },
-    ...deltas.map((delta) => ({ type: 'content_block_delta', index, delta })),
-    { type: 'content_block_stop', index },
-  ];
-  const thinking = block(0, { type: 'thinking', thinking: '', signature: '' }, [
-    ...piecesOf(`Who is ${placeholder}?`).map((text) => ({ type: 'thinking_delta', thinking: text })),
-    { type: 'signature_delta', signature: SIGNATURE },
-  ]);
-  const then = isLast
-    ? block(
-        1,
-        { type: 'text', text: '' },
-        piecesOf(`It is ${placeholder}, "really".`).map((text) => ({ type: 'text_delta', text })),
-      )
-    : block(
-        1,
-        { type: 'tool_use', id: 'toolu_1', name: 'lookup', input: {} },
-        piecesOf(JSON.stringify({ who: placeholder })).map((piece) => ({
-          type: 'input_json_delta',
-          partial_json: piece,
-        })),
-      );
-  const end = [
-    {
-      type: 'message_delta',
-      delta: { stop_reason: isLast ? 'end_turn' : 'tool_use', stop_sequence: null },
-      usage: { output_tokens: 9 },
-    },
-    { type: 'message_stop' },
-  ];
-  return stream([start, ...thinking, ...then, ...end], true);
 }
 
 let upstream: FakeUpstream;
@@ -126,12 +51,14 @@ before(async () => {
   upstream = await startFakeUpstream(({ body, path }) => {
     const text = body.toString();
     const parsed = JSON.parse(text) as Json;
-    if (text.includes('say the word')) return chatReply(SECRET, true);
+    if (text.includes('say the word')) return chatReply({ thinking: null, says: { text: `It is ${SECRET}.` } });
     bodies.push(parsed);
     assert.ok(!text.includes(MAIL), 'the provider has seen the value');
     const placeholder = PLACEHOLDER.exec(text)?.[0] ?? 'no placeholder';
     const isLast = bodies.length >= TURNS;
-    return path.includes('messages') ? messagesReply(placeholder, isLast) : chatReply(placeholder, isLast);
+    return path.includes('messages')
+      ? messagesReply(replyOf(placeholder, isLast, 'toolu_1'))
+      : chatReply({ ...replyOf(placeholder, isLast, 'call_1'), thinking: null });
   });
   const yaml = testConfiguration({ upstreamUrl: upstream.url, models: MODELS });
   tollgate = await startTollgate({

@@ -1,6 +1,7 @@
 // Compares the four accounts of a kill run: what clients saw, the provider's own log, the ledger in Postgres, the facts
 // in ClickHouse. Every disagreement is a sentence; none means that they agree to the digit.
 
+import type { ScreeningReport } from '../../src/domain/guardrails/screening-report.ts';
 import type { CallEnd, CallStart } from '../../src/simulator/call-log.ts';
 import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-invariants.ts';
 import { readPendingExecutions } from '../../src/storage/postgres/ledger/pending-executions.ts';
@@ -29,13 +30,14 @@ export interface GenerationRow {
   /** What the ledger took from the wallet for it, and in how many transfers. */
   readonly posted: string;
   readonly transfers: number;
+  readonly screening: ScreeningReport | null;
 }
 
 export async function readGenerations(ledger: LedgerView): Promise<GenerationRow[]> {
   const rows = await ledger.query(
     `SELECT g.id, o.slug AS organization, g.client_request_id, g.billing_status, g.outcome,
             g.input_tokens::text, g.cached_input_tokens::text, g.output_tokens::text,
-            g.authorized_amount::text, g.rated_cost::text, g.charge::text, g.suspense::text, g.budget_use::text,
+            g.screening, g.authorized_amount::text, g.rated_cost::text, g.charge::text, g.suspense::text, g.budget_use::text,
             coalesce(-sum(e.amount), 0)::text AS posted, count(e.transfer_id)::int AS transfers
      FROM generations g
      JOIN organizations o ON o.id = g.organization_id
@@ -84,6 +86,33 @@ function compareBill(row: GenerationRow, { input, cached, output }: NonNullable<
   return found === expected ? [] : [`execution ${row.id}: expected ${expected}; found ${found}`];
 }
 
+/** Of the arguments of a call we count tokens, where the simulated provider counts pieces of eight characters. */
+const ARGUMENT_TOKENS_MAX = 16;
+
+/**
+ * A blocked reply was produced: it is charged by what the provider reported, or by what had come of it, which is no
+ * more than the provider sent.
+ */
+function compareBlockedBill(
+  row: GenerationRow,
+  served: { readonly input: number; readonly cached: number; readonly output: number },
+): string[] {
+  const [input, cached, output] = [row.input_tokens, row.cached_input_tokens, row.output_tokens].map(Number) as [
+    number,
+    number,
+    number,
+  ];
+  const cost = expectedCostPico({ input, cached, output }).toString();
+  const expected = `rated ${cost}, final, charge ${cost}, posted ${cost} in 1, suspense 0`;
+  const found =
+    `rated ${row.rated_cost}, ${row.billing_status}, charge ${row.charge}, ` +
+    `posted ${row.posted} in ${row.transfers}, suspense ${row.suspense}`;
+  const problems = found === expected ? [] : [`execution ${row.id} was blocked: expected ${expected}; found ${found}`];
+  if (output > served.output + ARGUMENT_TOKENS_MAX || output === 0)
+    problems.push(`execution ${row.id} was blocked after ${output} tokens of ${served.output}`);
+  return problems;
+}
+
 export interface ProviderTotals {
   readonly problems: readonly string[];
   /** What the provider's log says the replies cost that the ledger has as ended. */
@@ -128,7 +157,7 @@ export function compareProviderWithLedger(
     if (!inLedger.has(request))
       problems.push(`the provider was called for request ${request}, which the ledger does not know`);
 
-  const completed = new Set(seen.filter((response) => response.complete).map((response) => response.clientRequestId));
+  const completed = new Set(seen.filter(hasSeenEnd).map((response) => response.clientRequestId));
   const requests = new Set<string>();
   let servedPico = 0n;
   let unpaidReplies = 0;
@@ -148,8 +177,11 @@ export function compareProviderWithLedger(
       const expected = row.authorized_amount === null ? 'not_billed null 0 0' : 'cancelled 0 0 0';
       if (found !== expected)
         problems.push(`execution ${row.id} died with its process: expected ${expected}, found ${found}`);
-      if (completed.has(request)) problems.push(`execution ${row.id} was seen complete and is cancelled`);
+      if (completed.has(request)) problems.push(`execution ${row.id} was seen whole and is cancelled`);
       if (end?.completed === true) unpaidReplies += 1;
+    } else if (row.outcome === 'output_blocked' && end !== undefined) {
+      problems.push(...compareBlockedBill(row, tokensOf(end)));
+      servedPico += BigInt(row.rated_cost ?? 0);
     } else if (row.outcome !== 'completed') {
       problems.push(`execution ${row.id} ended as ${row.outcome}, ${row.billing_status}`);
     } else if (end === undefined) {
@@ -157,12 +189,21 @@ export function compareProviderWithLedger(
     } else {
       // The gateway may have died with all of the reply before the provider knew that it had it: the counts say what
       // was sent.
-      const served = { input: end.promptTokens, cached: end.cachedTokens, output: end.completionTokens };
+      const served = tokensOf(end);
       problems.push(...compareBill(row, served));
       servedPico += expectedCostPico(served);
     }
   }
   return { problems, servedPico, unpaidReplies };
+}
+
+/** The whole reply, or the block in its place. */
+function hasSeenEnd({ complete, guardrails }: SeenResponse): boolean {
+  return complete || guardrails.blocked === 'output';
+}
+
+function tokensOf(end: CallEnd): NonNullable<SeenResponse['usage']> {
+  return { input: end.promptTokens, cached: end.cachedTokens, output: end.completionTokens };
 }
 
 /** Wallet by wallet: what was paid in is what is there and what was charged. */

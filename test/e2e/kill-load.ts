@@ -7,6 +7,13 @@ import { Agent, request as httpRequest } from 'node:http';
 import { seededRandom } from '../support/byte-splits.ts';
 import type { HttpAnswer } from '../support/http-call.ts';
 import { pause } from '../support/waiting.ts';
+import {
+  type CloakAddress,
+  guardedWords,
+  PROJECT_WORDS,
+  readGuardrails,
+  type SeenGuardrails,
+} from './kill-guardrails.ts';
 import type { KillOrganization } from './kill-world.ts';
 
 export interface SeenResponse {
@@ -24,6 +31,7 @@ export interface SeenResponse {
   /** The provider's id, from the body; null when it did not arrive. */
   readonly providerId: string | null;
   readonly usage: { readonly input: number; readonly cached: number; readonly output: number } | null;
+  readonly guardrails: SeenGuardrails;
 }
 
 export interface Load {
@@ -39,7 +47,15 @@ const DEAD_PAUSE_MS = 20;
 const REFUSED_PAUSE_MS = 50;
 const STREAMED_SHARE = 0.5;
 
-export function startLoad(options: { url: string; seed: number; organizations: readonly KillOrganization[] }): Load {
+export interface LoadOptions {
+  readonly url: string;
+  readonly seed: number;
+  readonly organizations: readonly KillOrganization[];
+  /** Of the guarded ones, by slug. */
+  readonly cloaks: ReadonlyMap<string, CloakAddress>;
+}
+
+export function startLoad(options: LoadOptions): Load {
   const seen: SeenResponse[] = [];
   let served = 0;
   let stopping = false;
@@ -53,7 +69,7 @@ export function startLoad(options: { url: string; seed: number; organizations: r
       const response = await send(
         options.url,
         organization,
-        makeRequest(`${options.seed}-${next}`, organization, random),
+        makeRequest(`${options.seed}-${next}`, organization, random, options.cloaks.get(organization.slug)),
         agent,
       );
       seen.push(response);
@@ -83,9 +99,10 @@ export async function askOnce(
   url: string,
   organization: KillOrganization,
   clientRequestId: string,
+  cloak?: CloakAddress,
 ): Promise<SeenResponse> {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-  const request = makeRequest(clientRequestId, organization, () => 0);
+  const request = makeRequest(clientRequestId, organization, () => 0, cloak);
   try {
     return await send(url, organization, request, agent);
   } finally {
@@ -100,11 +117,15 @@ interface NumberedRequest {
   readonly providerBodySha256: string;
 }
 
-/** `id`: of this request alone, in its text and as its client request id. */
+/**
+ * `id`: of this request alone, in its text and as its client request id. `cloak`: of an organization whose policy
+ * changes what the provider is sent.
+ */
 export function makeRequest(
   id: string,
   { delayMsMax }: Pick<KillOrganization, 'delayMsMax'>,
   random: () => number,
+  cloak?: CloakAddress,
 ): NumberedRequest {
   const streamed = random() < STREAMED_SHARE;
   const tokens = 1 + Math.floor(random() * 60);
@@ -112,18 +133,23 @@ export function makeRequest(
   const delayMs = Math.max(0, Math.ceil((random() * 2 - 1) * delayMsMax));
   const content =
     `Kill run, request ${id}. [[sim: ` + `tokens=${tokens} delay_ms=${delayMs} cached=${Math.floor(random() * 4)}]]`;
-  const bodyFor = (model: string): string =>
+  const words = cloak === undefined ? null : guardedWords(id, random);
+  const bodyFor = (model: string, said: string): string =>
     JSON.stringify({
       model,
-      messages: [{ role: 'user', content }],
+      messages: [{ role: 'user', content: content + said }],
       max_tokens: 100,
+      ...(words === null ? {} : { tools: [{ type: 'function', function: { name: 'note' } }] }),
       ...(streamed ? { stream: true, stream_options: { include_usage: true } } : {}),
     });
+  const said = words?.textFor(words.address, PROJECT_WORDS.written) ?? '';
+  const forwarded =
+    words === null || cloak === undefined ? '' : words.textFor(cloak(words.address), PROJECT_WORDS.masked);
   return {
     id,
     streamed,
-    body: bodyFor('sim/small'),
-    providerBodySha256: createHash('sha256').update(bodyFor('sim-small')).digest('hex'),
+    body: bodyFor('sim/small', said),
+    providerBodySha256: createHash('sha256').update(bodyFor('sim-small', forwarded)).digest('hex'),
   };
 }
 
@@ -150,6 +176,7 @@ export async function send(
       complete: false,
       providerId: null,
       usage: null,
+      guardrails: readGuardrails('', request.id),
     };
   const id = answer.headers['x-service-execution-id'];
   const { status } = answer;
@@ -160,6 +187,7 @@ export async function send(
     status,
     ...said,
     ...readAnswer(answer, request.streamed),
+    guardrails: readGuardrails(answer.body.toString('utf8'), request.id),
   };
 }
 
@@ -190,7 +218,8 @@ function post(url: string, headers: Readonly<Record<string, string>>, body: stri
 function refusalOf({ status, body }: HttpAnswer): string | null {
   if (status === 200) return null;
   try {
-    return String((JSON.parse(body.toString()) as { error: unknown }).error);
+    const { error } = JSON.parse(body.toString()) as { error: string | { code: string } };
+    return typeof error === 'string' ? error : error.code;
   } catch {
     return null;
   }

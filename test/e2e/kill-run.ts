@@ -1,7 +1,8 @@
 // A kill run: load over organizations rich and poor, and gateways, jobs and Postgres killed at moments drawn from a
 // seed; afterwards all accounts must agree to the digit and no limit was passed. By hand: `node test/e2e/kill-run.ts
-// --requests 200000 --kills 200 --seed 1 --victims gateway,jobs,postgres`.
+// --requests 200000 --kills 200 --seed 1 --victims gateway,jobs,postgres [--guardrails]`.
 
+import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -21,6 +22,8 @@ import {
   readFacts,
   readGenerations,
 } from './kill-accounts.ts';
+import { compareGuardrails } from './kill-guardrail-accounts.ts';
+import { type CloakAddress, readCloaks } from './kill-guardrails.ts';
 import { checkBudgets, checkLent, checkNothingLent, checkRates, checkRefusalsSeen } from './kill-limits.ts';
 import { askOnce, type Load, type SeenResponse, startLoad } from './kill-load.ts';
 import { findVictim, planKills, VICTIMS, type Victim } from './kill-victims.ts';
@@ -36,6 +39,8 @@ export interface KillOptions {
   readonly kills: number;
   readonly seed: number;
   readonly victims: readonly Victim[];
+  /** Of some organizations a policy changes what passes. */
+  readonly guardrails?: boolean;
   readonly print?: (line: string) => void;
 }
 
@@ -65,7 +70,8 @@ export interface KillReport {
 
 export async function runKills(options: KillOptions): Promise<KillReport> {
   const startedMs = performance.now();
-  const world = createKillWorld(options.requests);
+  const world = createKillWorld(options.requests, options.guardrails);
+  const masterKey = randomBytes(32);
   const provider = await startSimulatedProvider();
   let tollgate: Tollgate | null = null;
   let ledger: LedgerView | null = null;
@@ -74,16 +80,18 @@ export async function runKills(options: KillOptions): Promise<KillReport> {
       ownPostgres: true,
       configurationYaml: world.configuration(provider.url),
       gatewayProcesses: GATEWAY_PROCESSES,
+      env: { MASTER_KEY: masterKey.toString('base64') },
     });
+    const cloaks = await readCloaksOnce(tollgate, masterKey, world);
     const loadStartedMs = performance.now();
-    const load = startLoad({ url: tollgate.url, seed: options.seed, organizations: world.organizations });
+    const load = startLoad({ url: tollgate.url, seed: options.seed, organizations: world.organizations, cloaks });
     const kills = await killAtRandom(tollgate, load, options);
     await waitUntilServed(load, options.requests);
     await load.stop();
     const loadMs = performance.now() - loadStartedMs;
     ledger = openLedgerView(tollgate.postgresUrl);
     await settle(tollgate, ledger, provider);
-    const rest = await spendTheRest(tollgate, ledger, world);
+    const rest = await spendTheRest(tollgate, ledger, world, cloaks);
     const lent = await rollAndLookForLeases(tollgate, ledger);
     await settle(tollgate, ledger, provider);
     const seen = [...load.seen, ...rest.seen];
@@ -123,6 +131,15 @@ export async function runKills(options: KillOptions): Promise<KillReport> {
     await ledger?.close();
     await tollgate?.stop();
     await provider.stop();
+  }
+}
+
+async function readCloaksOnce(tollgate: Tollgate, masterKey: Buffer, { organizations }: KillWorld) {
+  const ledger = openLedgerView(tollgate.postgresUrl);
+  try {
+    return await readCloaks(ledger, masterKey, organizations);
+  } finally {
+    await ledger.close();
   }
 }
 
@@ -209,13 +226,14 @@ async function spendTheRest(
   tollgate: Tollgate,
   ledger: LedgerView,
   world: KillWorld,
+  cloaks: ReadonlyMap<string, CloakAddress>,
 ): Promise<{ seen: readonly SeenResponse[]; problems: string[] }> {
   const seen: SeenResponse[] = [];
   const thin = world.organizations.find(({ slug }) => slug === 'thin');
   if (thin === undefined) return { seen, problems: [] };
   let answer: SeenResponse;
   do {
-    answer = await askOnce(tollgate.url, thin, `rest-${seen.length}`);
+    answer = await askOnce(tollgate.url, thin, `rest-${seen.length}`, cloaks.get(thin.slug));
     seen.push(answer);
   } while (answer.status === 200);
   if (answer.refusal !== 'insufficient_credit')
@@ -274,6 +292,7 @@ async function checkEverything({ tollgate, ledger, provider, world, seen }: Ende
     ...(await checkBudgets(ledger, world.organizations, generations)),
     ...checkRates(world.organizations, seen, calls),
     ...checkRefusalsSeen(seen),
+    ...compareGuardrails(world.organizations, seen, generations),
     ...(await checkBooks(tollgate.postgresUrl)),
     ...(await checkDead(ledger)),
     ...(reconciled.exitCode === 0 ? [] : [`tollgate reconcile: ${reconciled.output}`]),
@@ -299,7 +318,8 @@ function summarize(seen: readonly SeenResponse[]) {
   return {
     requests: seen.length,
     complete: seen.filter((response) => response.complete).length,
-    cut: seen.filter((response) => response.status === 200 && !response.complete).length,
+    cut: seen.filter(({ status, complete, guardrails }) => status === 200 && !complete && guardrails.blocked === null)
+      .length,
     answers: countBy(seen, ({ status, refusal }) =>
       status === null ? 'no answer' : refusal === null ? String(status) : `${status} ${refusal}`,
     ),
@@ -331,6 +351,7 @@ if (import.meta.main) {
       kills: { type: 'string', default: '200' },
       seed: { type: 'string', default: '1' },
       victims: { type: 'string', default: VICTIMS.join(',') },
+      guardrails: { type: 'boolean', default: false },
     },
   });
   const report = await runKills({
@@ -338,6 +359,7 @@ if (import.meta.main) {
     kills: Number(values.kills),
     seed: Number(values.seed),
     victims: readVictims(values.victims),
+    guardrails: values.guardrails,
     print: (line) => process.stdout.write(`${line}\n`),
   });
   process.stdout.write(

@@ -3,6 +3,7 @@
 
 import { limitedKey, renderOrganization } from '../support/limited-organizations.ts';
 import { decimalOfPico, KEYS, OPENING_CREDIT_PICO, testConfiguration } from '../support/test-configuration.ts';
+import { CHANGING_GUARDRAIL, CHANGING_POLICY } from './kill-guardrails.ts';
 
 export interface KillOrganization {
   readonly slug: string;
@@ -16,6 +17,8 @@ export interface KillOrganization {
   readonly openMax: number | null;
   /** Pause of the provider between two tokens, at most. */
   readonly delayMsMax: number;
+  /** Its policy changes what passes (kill-guardrails.ts). */
+  readonly isGuarded: boolean;
 }
 
 export interface KillWorld {
@@ -29,18 +32,20 @@ const REQUEST_PICO = 330_000_000n;
 const AFFORDED_PERCENT = 40n;
 const RICH_PICO = 1_000n * 10n ** 12n;
 
-/** Rich, and without a limit. */
+/** Rich, and without a limit or a policy that changes anything. */
 export const UNLIMITED = {
   creditPico: RICH_PICO,
   budgetPico: null,
   requestsPerMinute: null,
   tokensPerMinute: null,
   openMax: null,
+  isGuarded: false,
 } as const;
 const PLAIN = { ...UNLIMITED, delayMsMax: 3 } as const;
 /** Of the organization with most clients: all that it sends and gets is screened, and goes on as it came. */
+const WATCHING_POLICY = 'watched';
 const GUARDRAILS = `guardrails:
-  - name: watched
+${CHANGING_GUARDRAIL}  - name: ${WATCHING_POLICY}
     rules:
       - { id: never, detect: [iban, card], stage: both, action: mask }
       - { id: rivers, words: [river], stage: output, action: flag }
@@ -48,35 +53,48 @@ const GUARDRAILS = `guardrails:
 const CLIENTS = { acme: 35, thin: 4, budgeted: 4, unbilled: 3, rated: 2, wordy: 2, crowded: 6 } as const;
 const CLIENTS_TOTAL = Object.values(CLIENTS).reduce((sum, count) => sum + count, 0);
 
-/** `requests`: how many the run will make. */
-export function createKillWorld(requests: number): KillWorld {
+/**
+ * `requests`: how many the run will make. `isGuarded`: the policy of some changes what passes, instead of watching it.
+ */
+export function createKillWorld(requests: number, isGuarded = false): KillWorld {
   const affordable = (slug: keyof typeof CLIENTS): bigint =>
     (REQUEST_PICO * BigInt(requests) * BigInt(CLIENTS[slug]) * AFFORDED_PERCENT) / (100n * BigInt(CLIENTS_TOTAL));
   const limited: readonly KillOrganization[] = [
-    { ...PLAIN, ...named('thin'), creditPico: affordable('thin') },
-    { ...PLAIN, ...named('budgeted'), budgetPico: affordable('budgeted') },
+    { ...PLAIN, ...named('thin'), isGuarded, creditPico: affordable('thin') },
+    { ...PLAIN, ...named('budgeted'), isGuarded, budgetPico: affordable('budgeted') },
     { ...PLAIN, ...named('unbilled'), creditPico: null, budgetPico: affordable('unbilled') },
     { ...PLAIN, ...named('rated'), requestsPerMinute: Math.min(40, requests / 100) },
-    { ...PLAIN, ...named('wordy'), tokensPerMinute: Math.min(4_000, requests) },
+    { ...PLAIN, ...named('wordy'), tokensPerMinute: Math.min(4_000, requests / 2) },
     { ...PLAIN, ...named('crowded'), openMax: 4, delayMsMax: 25 },
   ];
-  const acme: KillOrganization = { ...PLAIN, ...named('acme'), key: KEYS.acme, creditPico: OPENING_CREDIT_PICO };
+  const acme: KillOrganization = {
+    ...PLAIN,
+    ...named('acme'),
+    key: KEYS.acme,
+    isGuarded,
+    creditPico: OPENING_CREDIT_PICO,
+  };
+  const policyOf = (organization: KillOrganization): string | null =>
+    organization.isGuarded ? CHANGING_POLICY : organization === acme ? WATCHING_POLICY : null;
+  const assign = (yaml: string, organization: KillOrganization): string => {
+    const policy = policyOf(organization);
+    const line = `  - slug: ${organization.slug}\n`;
+    return policy === null ? yaml : yaml.replace(line, `${line}    guardrails: { policy: ${policy} }\n`);
+  };
   return {
     organizations: [acme, ...limited],
     configuration: (upstreamUrl) =>
       GUARDRAILS +
-      testConfiguration({ upstreamUrl }).replace(
-        '  - slug: acme\n',
-        '  - slug: acme\n    guardrails: { policy: watched }\n',
-      ) +
+      assign(testConfiguration({ upstreamUrl }), acme) +
       limited
         .map((organization) => {
           const { slug, creditPico } = organization;
-          return renderOrganization({
+          const yaml = renderOrganization({
             slug,
             credit: creditPico === null ? null : decimalOfPico(creditPico),
             limits: limitsOf(organization),
           });
+          return assign(yaml, organization);
         })
         .join(''),
   };

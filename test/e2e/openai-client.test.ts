@@ -6,8 +6,12 @@ import { after, before, describe, test } from 'node:test';
 import { parse } from 'lossless-json';
 import OpenAI from 'openai';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
-import { lookupGeneration, readGeneration, settledGeneration } from '../support/generation-lookup.ts';
-import { httpCall } from '../support/http-call.ts';
+import {
+  askForGenerations,
+  lookupGeneration,
+  readGeneration,
+  settledGeneration,
+} from '../support/generation-lookup.ts';
 import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
 import { type SimulatedProvider, startSimulatedProvider } from '../support/simulated-provider.ts';
 import {
@@ -30,6 +34,7 @@ describe('the openai client', () => {
   before(async () => {
     provider = await startSimulatedProvider();
     tollgate = await startTollgate({
+      clickhouse: 'away',
       configurationYaml: testConfiguration({ upstreamUrl: provider.url }),
       gatewayProcesses: 2,
     });
@@ -214,12 +219,11 @@ describe('the openai client', () => {
         .withResponse();
       ids.push(executionId(response));
     }
-    const headers = { authorization: `Bearer ${KEYS.acme}` };
     for (const id of ids) await settledGeneration(tollgate.url, KEYS.acme, id);
-    const answer = await httpCall(`${tollgate.url}/v1/generations?client_request_id=${label}`, { headers });
+    const answer = await askForGenerations(tollgate.url, KEYS.acme, `generations?client_request_id=${label}`);
     const { data } = parse(answer.body.toString('utf8')) as { data: Record<string, unknown>[] };
     assert.deepEqual(data.map((entry) => readGeneration(entry).id).sort(), ids.sort());
-    const none = await httpCall(`${tollgate.url}/v1/generations?client_request_id=nobody`, { headers });
+    const none = await askForGenerations(tollgate.url, KEYS.acme, 'generations?client_request_id=nobody');
     assert.deepEqual(JSON.parse(none.body.toString('utf8')), { data: [] });
   });
 

@@ -62,6 +62,7 @@ describe('the route table', () => {
   test('is open to nobody in particular only where that is meant', () => {
     assert.deepEqual(table.filter((route) => route.plane === 'process').map(nameOf), [
       'GET /v1/responses',
+      'GET /v1/media/:id/public/:signature',
       'GET /healthz',
       'GET /readyz',
       'GET /openapi.json',

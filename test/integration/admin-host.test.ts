@@ -13,6 +13,7 @@ test('the admin address is on ADMIN_HOST alone', async (context) => {
   const upstream = await startFakeUpstream(() => ({ body: '{}' }));
   context.after(() => upstream.close());
   const tollgate = await startTollgate({
+    clickhouse: 'away',
     configurationYaml: testConfiguration({ upstreamUrl: upstream.url }),
     env: { ADMIN_HOST: HOST },
   });

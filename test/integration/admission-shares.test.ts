@@ -29,7 +29,10 @@ before(async () => {
     providerUrl: upstream.url,
     principals: new Map(['many', 'one'].map((name) => [name, principalOf(name)])),
     amounts: new Map(['wallet-of-many', 'wallet-of-one'].map((wallet) => [wallet, NEAR_THE_EDGE])),
+    // They wait until this test has seen that they do, which takes as long as the machine takes for twenty requests.
+    countWaitMsMax: 300_000,
   });
+  await plane.loadTokenizer();
 });
 after(async () => {
   await plane?.stop();

@@ -181,7 +181,7 @@ describe('the generated facts', () => {
 
 describe('the routing report', () => {
   test('is what the facts say, figure by figure', { timeout: SLOWEST_MS }, async () => {
-    await holds(howMany({ short: 6, long: 60 }), async (question) => {
+    await holds(howMany({ short: 3, long: 60 }), async (question) => {
       const asked = { ...question, recentCorrections: question.window.granularity === 'day' };
       assertFigures(await routingReport(clickhouse.client, asked), expectedReport(latest, asked), 'report');
     });
@@ -238,7 +238,7 @@ describe('the routing report', () => {
 
 describe('usage', () => {
   test('the summary and the days are what the facts say', { timeout: SLOWEST_MS }, async () => {
-    await holds(howMany({ short: 5, long: 40 }), async (question) => {
+    await holds(howMany({ short: 3, long: 40 }), async (question) => {
       assert.deepEqual(await usageSummary(clickhouse.client, question), expectedSummary(latest, question));
       assert.deepEqual(await usageDaily(clickhouse.client, question), expectedDays(latest, question));
     });
@@ -252,7 +252,7 @@ describe('usage', () => {
   ];
 
   test('by organization, team, user, key and model, alone and together', { timeout: SLOWEST_MS }, async () => {
-    await holds(howMany({ short: 2, long: 20 }), async (question) => {
+    await holds(howMany({ short: 1, long: 20 }), async (question) => {
       for (const groupBy of GROUPINGS) {
         const asked = { ...question, groupBy };
         const summary = await usageSummary(clickhouse.client, asked);
@@ -324,7 +324,7 @@ describe('listings', () => {
     timeout: SLOWEST_MS,
   }, async () => {
     const expected = new Map(latest.map((fact) => [fact.id, fact]));
-    await holds(howMany({ short: 3, long: 20 }), async (question) => {
+    await holds(howMany({ short: 2, long: 20 }), async (question) => {
       const found = matching(latest, { ...question, showsRefused: true });
       const limit = Math.max(1, Math.ceil(found.length / 3.5));
       const entries = await listAll(question, limit);

@@ -23,6 +23,7 @@ describe('control-plane requests that stand still', () => {
   before(async () => {
     upstream = await startFakeUpstream(() => ONE_TOKEN_REPLY);
     tollgate = await startTollgate({
+      clickhouse: 'away',
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url }),
       env: { ADMIN_TOKEN },
     });

@@ -11,6 +11,7 @@ import { type FakeUpstream, type Script, startFakeUpstream } from '../support/fa
 import { findFreePort } from '../support/free-port.ts';
 import { startRawProvider } from '../support/raw-provider.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { startVertexDouble } from '../support/vertex-double.ts';
 
 const SECRETS = {
   MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),
@@ -23,6 +24,11 @@ function listing(ids: readonly string[], headers: readonly (readonly [string, st
     body: JSON.stringify({ data: ids.map((id) => ({ id })) }),
   };
 }
+
+const refusedToken = (status: number, error: string, description: string): Script => ({
+  status,
+  body: JSON.stringify({ error, error_description: description }),
+});
 
 const refusing = (status: number, message: string): Script => ({
   status,
@@ -44,9 +50,11 @@ organizations: [{ slug: acme, billing: ${billing} }]
 describe('tollgate doctor', () => {
   let upstream: FakeUpstream;
   let script: Script = listing([]);
+  /** Where tokens are obtained; null: as everywhere. */
+  let tokenScript: Script | null = null;
   let port = 0;
   before(async () => {
-    upstream = await startFakeUpstream(() => script);
+    upstream = await startFakeUpstream(({ path }) => (path.endsWith('/token') ? (tokenScript ?? script) : script));
     port = await findFreePort();
   });
   after(() => upstream.close());
@@ -120,6 +128,60 @@ describe('tollgate doctor', () => {
     );
     script = listing(['gpt-one-20260801']);
     assert.equal((await examine(context, file(upstream.url))).code, 0);
+  });
+
+  test('a token: obtained for the moment, and what is wrong with its account is said', async (context) => {
+    const google = await startVertexDouble();
+    context.after(() => google.upstream.close());
+    const key = JSON.parse(google.credentials) as Record<string, string>;
+    const vertex = file(google.baseUrls.vertex)
+      .replace(
+        'api_key: "${ONE_KEY}"',
+        'preset: vertex, with: { project: acme-1 }, token: { kind: google, credentials: "${ACCOUNT}" }',
+      )
+      .replace('gpt-one', 'google/gemini-x');
+    const { printed, code } = await examine(context, vertex, { ACCOUNT: google.credentials });
+    assert.equal(code, 0, printed);
+    assert.match(printed, /^ok {5}provider "one" \(.*\) has a token that was obtained for it$/m);
+    await onlyWrong(
+      context,
+      vertex,
+      /provider "one" gets no token: .*Invalid JWT Signature.* one of this account\): see ACCOUNT in the environment$/,
+      { ACCOUNT: JSON.stringify({ ...key, client_email: 'other@acme.test' }) },
+    );
+    await onlyWrong(context, vertex, /looks like the path of its file/, { ACCOUNT: '/keys/account.json' });
+    const entra = (secret: string): string =>
+      file(upstream.url).replace(
+        'api_key: "${ONE_KEY}"',
+        `token: { kind: entra, tenant: t, client_id: app, client_secret: ${secret}, authority: "${upstream.url}" }`,
+      );
+    for (const [answered, expected] of [
+      [
+        refusedToken(400, 'invalid_grant', 'Token must be a short-lived token'),
+        /the clock of this machine may be wrong/,
+      ],
+      [refusedToken(401, 'invalid_client', 'AADSTS7000215: x'), /its value is needed, not its id\): see ONE_KEY in/],
+      [{ instead: 'close' }, /gets no token: who gives it ended the connection without an answer/],
+      [listing(['x'.repeat(100_000)]), /gets no token: who gives it answered with more than a token can be/],
+    ] as const) {
+      script = answered;
+      await onlyWrong(context, entra('"${ONE_KEY}"'), expected);
+    }
+    tokenScript = { body: '{"access_token":"t-1","expires_in":60}' };
+    context.after(() => (tokenScript = null));
+    script = refusing(401, 'no');
+    await onlyWrong(
+      context,
+      entra('"${ONE_KEY}"'),
+      /does not accept the key: it was asked with a token, so the account/,
+    );
+    script = listing(['gpt-one']);
+    assert.equal((await examine(context, entra('"${ONE_KEY}"'))).code, 0);
+    assert.equal(upstream.requests.at(-1)?.header('authorization'), 'Bearer t-1');
+    const aws = '{ kind: aws, region: eu-west-1, access_key_id: AKIA1, secret_access_key: "${ONE_KEY}" }';
+    const bedrock = file(upstream.url).replace('api_key: "${ONE_KEY}"', `token: ${aws}`);
+    script = refusing(401, 'no');
+    await onlyWrong(context, bedrock, /does not accept the key: see ONE_KEY in .*, and the clock of this machine$/);
   });
 
   test('the price: missing is wrong where somebody is billed', async (context) => {

@@ -17,6 +17,7 @@ import {
   releaseFactsHome,
 } from '../../src/storage/postgres/ledger/facts-home.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
+import { AT_LENGTH_ONLY } from '../support/at-length.ts';
 import { openTestClickHouse } from '../support/clickhouse.ts';
 import { startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 import { silentLog } from '../support/silent-log.ts';
@@ -88,7 +89,7 @@ test('the id lies in the ClickHouse', async () => {
   }
 });
 
-describe('jobs processes with embedded ClickHouses on one Postgres', { timeout: 180_000 }, () => {
+describe('jobs processes with embedded ClickHouses on one Postgres', { timeout: 180_000, ...AT_LENGTH_ONLY }, () => {
   const root = mkdtempSync(join(tmpdir(), 'tollgate-test-'));
   const running = new Set<ChildProcess>();
   let url: string;

@@ -124,6 +124,15 @@ describe('the frame guard', () => {
     }
   });
 
+  test('a request line that is cut behind a body in chunks: one answer at most, and nothing of it is served', async () => {
+    const attacks = FRAMING_ATTACKS.filter(({ name }) => /^a chunked body .*then a request$/.test(name));
+    assert.equal(attacks.length, 2);
+    for (const attack of attacks) {
+      const version = attack.bytes.lastIndexOf('HTTP/1.1');
+      for (let at = version; at < version + 10; at += 1) await withstand(attack, { kind: 'two', at });
+    }
+  });
+
   test('two requests on one connection, one after the other, are two', async () => {
     const before = upstream.requests.length;
     const first = await exchangeRaw(port, Buffer.from(intendedPost()), { kind: 'whole' }, serveAnother);

@@ -24,6 +24,7 @@ describe('a gateway whose Postgres does not answer', () => {
   before(async () => {
     upstream = await startFakeUpstream(() => ({ body: COMPLETION }));
     tollgate = await startTollgate({
+      clickhouse: 'away',
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models: CONTRACT_MODELS }),
     });
   });

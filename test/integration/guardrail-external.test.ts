@@ -9,12 +9,13 @@ import type { External, Policy, Rule } from '../../src/domain/guardrails/policy.
 import { ExternalDetectors } from '../../src/generation/guardrails/external-detectors.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
-import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
+import { type FakeUpstream, type ScriptedReply, startFakeUpstream } from '../support/fake-upstream.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { policyOf, ruleOf } from '../support/guardrail-policies.ts';
-import { httpCall } from '../support/http-call.ts';
+import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { silentLog } from '../support/silent-log.ts';
 import { KEYS, testConfiguration } from '../support/test-configuration.ts';
+import { waitFor } from '../support/waiting.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -62,6 +63,7 @@ function externalOf(external: Partial<External>): External {
     secret: null,
     deadlineMs: 5_000,
     onFailure: 'refuse',
+    output: 'whole',
     model: null,
     language: 'en',
     ...external,
@@ -169,9 +171,12 @@ describe('in an installation', () => {
   let upstream: FakeUpstream;
   let tollgate: Tollgate;
   const sent: string[] = [];
+  /** What the provider says instead of nothing. */
+  let said: ScriptedReply | null = null;
   before(async () => {
     upstream = await startFakeUpstream(({ body }) => {
       sent.push(body.toString());
+      if (said !== null) return said;
       return {
         body: JSON.stringify({ choices: [], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }),
       };
@@ -182,15 +187,23 @@ describe('in an installation', () => {
       - { id: people, external: ner, entities: [PERSON], min_score: 0.7, stage: input, action: mask }
       - { id: cards, detect: [card], stage: input, action: block }
     external: { ner: { shape: presidio, url: "${url}", on_failure: refuse } }
+  - name: spoken
+    rules:
+      - { id: named, external: all, entities: [PERSON], stage: output, action: mask }
+      - { id: told, external: all, entities: [SECRET], stage: output, action: block }
+    external: { all: { shape: presidio, url: "${url}" } }
+  - name: behind
+    rules: [{ id: noted, external: later, stage: output, action: flag }]
+    external: { later: { shape: presidio, url: "${url}", output: after } }
 `;
     tollgate = await startTollgate({
       clickhouse: 'away',
       configurationYaml:
         guardrails +
-        testConfiguration({ upstreamUrl: upstream.url }).replace(
-          '  - slug: acme\n',
-          '  - slug: acme\n    guardrails: { policy: names }\n',
-        ),
+        testConfiguration({ upstreamUrl: upstream.url })
+          .replace('  - slug: acme\n', '  - slug: acme\n    guardrails: { policy: names }\n')
+          .replace('  - slug: other\n', '  - slug: other\n    guardrails: { policy: spoken }\n')
+          .replace('  - slug: free\n', '  - slug: free\n    guardrails: { policy: behind }\n'),
     });
   });
   after(async () => {
@@ -198,11 +211,96 @@ describe('in an installation', () => {
     await upstream?.close();
   });
 
-  const generate = (content: string) =>
+  const generate = (content: string, { key = KEYS.acme as string, stream = false } = {}) =>
     httpCall(`${tollgate.url}/v1/chat/completions`, {
-      headers: { authorization: `Bearer ${KEYS.acme}` },
-      body: JSON.stringify({ model: 'sim/small', messages: [{ role: 'user', content }], max_tokens: 5 }),
+      headers: { authorization: `Bearer ${key}` },
+      body: JSON.stringify({ model: 'sim/small', messages: [{ role: 'user', content }], max_tokens: 5, stream }),
     });
+
+  const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
+  const plain = (content: string): ScriptedReply => ({
+    headers: [['content-type', 'application/json']],
+    body: JSON.stringify({ choices: [{ index: 0, message: { role: 'assistant', content } }], usage }),
+  });
+  const streamed = (...pieces: readonly string[]): ScriptedReply => ({
+    headers: [['content-type', 'text/event-stream']],
+    body: `${pieces
+      .map((content) => `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content } }] })}\n\n`)
+      .join('')}data: ${JSON.stringify({ choices: [], usage })}\n\ndata: [DONE]\n\n`,
+    framing: 'chunked',
+  });
+  const finds = (word: string, entity: string) => {
+    answer = ({ text }) => {
+      const start = String(text).indexOf(word);
+      return { body: start === -1 ? [] : [{ entity_type: entity, start, end: start + word.length, score: 0.9 }] };
+    };
+  };
+  const outputOf = async (answered: HttpAnswer) => {
+    const found = await waitFor(
+      'the record of the reply',
+      () =>
+        httpCall(`${tollgate.url}/v1/generation?id=${String(answered.headers['x-service-execution-id'])}`, {
+          headers: { authorization: `Bearer ${KEYS.free}` },
+        }),
+      ({ status }) => status === 200,
+    );
+    const { data } = JSON.parse(found.body.toString()) as { data: { guardrail: { output: unknown } } };
+    return data.guardrail.output;
+  };
+
+  test('a plain reply is kept until it was asked about: masked, blocked, refused without an answer', async () => {
+    const key = KEYS.other;
+    said = plain('it is "Zoë", they say');
+    finds('Zoë', 'PERSON');
+    const masked = await generate('who?', { key });
+    assert.ok(masked.body.includes('it is \\"[PERSON]\\", they say'), masked.body.toString());
+    assert.equal(masked.headers['x-service-guardrail'], 'masked');
+    said = plain('the door opens');
+    finds('door', 'SECRET');
+    const blocked = await generate('what?', { key });
+    assert.equal(blocked.status, 400);
+    assert.ok(blocked.body.includes('"rule":"told"') && !blocked.body.includes('door'));
+    said = plain('nobody answers');
+    answer = () => ({ status: 500, body: {} });
+    assert.equal((await generate('what?', { key })).status, 503);
+  });
+
+  test('a stream is kept until it was asked about, as one text', async () => {
+    const key = KEYS.other;
+    said = streamed('all is ', 'well to', 'day');
+    finds('door', 'SECRET');
+    const passed = await generate('what?', { key, stream: true });
+    assert.equal(passed.body.toString(), said.body);
+    assert.deepEqual(asked.at(-1)?.body['text'], 'all is well today');
+    said = streamed('the do', 'or opens');
+    const blocked = await generate('what?', { key, stream: true });
+    assert.match(blocked.body.toString(), /^data: \{"error":.*"code":"guardrail_blocked".*\}\n\n$/);
+    assert.ok(!blocked.body.includes('opens') && !blocked.body.includes('DONE'));
+    said = streamed('nobody ', 'answers');
+    answer = () => ({ status: 500, body: {} });
+    const refused = await generate('what?', { key, stream: true });
+    assert.match(refused.body.toString(), /^data: \{"error":.*"code":"guardrail_unavailable"/);
+  });
+
+  test('asked behind a stream, it flags', async () => {
+    said = streamed('the do', 'or opens');
+    finds('door', 'SECRET');
+    const passed = await generate('what?', { key: KEYS.free, stream: true });
+    assert.equal(passed.body.toString(), said.body);
+    assert.deepEqual(await outputOf(passed), {
+      action: 'flagged',
+      findings: [{ policy: 'behind', version: 1, rule: 'noted', entity: 'SECRET', action: 'flag', count: 1 }],
+    });
+    said = null;
+  });
+
+  test('an answer with more findings than there may be is none', async () => {
+    const many = Array.from({ length: 10_001 }, () => ({ entity_type: 'PERSON', start: -1, end: 1e9, score: 1 }));
+    answer = () => ({ body: many });
+    assert.equal((await generate('a text of its own')).status, 503);
+    answer = () => ({ body: many.slice(0, 100) });
+    assert.ok((await generate('another one')).status === 200 && sent.at(-1)?.includes('"[PERSON]"'), sent.at(-1));
+  });
 
   test('what it finds with enough certainty is masked, and only that', async () => {
     answer = ({ text }) => ({

@@ -373,6 +373,58 @@ describe('a reply that is blocked', () => {
   }
 });
 
+describe('events of a stream that are too big for the event loop', () => {
+  const filler = 'a word, '.repeat(12_000);
+  const textIn = ({ body }: HttpAnswer): string =>
+    [...body.toString().matchAll(/^data: (\{.*\})$/gm)]
+      .map(
+        ([, data = '']) =>
+          (JSON.parse(data) as { choices: { delta: { content: string } }[] }).choices[0]?.delta.content,
+      )
+      .join('');
+
+  test('what they say is replaced, in their place among the others', async () => {
+    const done = 'data: [DONE]\n\n';
+    answer = () =>
+      stream(
+        chunk({ content: 'It is planted' }),
+        chunk({ content: `falcon. ${filler}plantedfalcon; ${filler}planted` }),
+        chunk({ content: 'falcon, and ' }),
+        chunk({ content: `${filler}"plantedfalcon"` }),
+        chunk({ content: ' end' }),
+        done,
+      );
+    const got = await ask('/v1/chat/completions', chat('tell', { stream: true }));
+    const one = '[internal]';
+    assert.ok(got.complete);
+    assert.equal(textIn(got), `It is ${one}. ${filler}${one}; ${filler}${one}, and ${filler}"${one}" end`);
+    assert.ok(got.body.toString().endsWith(done));
+    const record = await recordOf(got.label);
+    const { output } = record['screening'] as { output: { action: string; findings: { count: number }[] } };
+    assert.deepEqual([output.action, output.findings.map(({ count }) => count)], ['masked', [4]]);
+  });
+
+  test('a block in one ends the stream, and nothing of it goes out', async () => {
+    answer = () =>
+      stream(chunk({ content: 'It is ' }), chunk({ content: `${filler}${SECRET} and` }), chunk({ content: '!' }));
+    const got = await ask('/v1/chat/completions', chat('tell', { stream: true }));
+    const text = got.body.toString();
+    assert.ok(got.complete);
+    assert.match(text, /"code":"guardrail_blocked"/);
+    assert.ok(!text.includes(SECRET) && !text.includes('a word'), text.slice(0, 500));
+    assert.equal((await recordOf(got.label))['outcome'], 'output_blocked');
+  });
+
+  test('the last one may lack its blank line', async () => {
+    const output = [{ type: 'message', content: [{ type: 'output_text', text: `${filler}plantedfalcon` }] }];
+    const response = { id: 'resp_1', status: 'completed', output, usage: { input_tokens: 5, output_tokens: 1 } };
+    answer = () => stream(messagesEvent({ type: 'response.completed', response }).trimEnd());
+    const body = { model: 'sim/small', input: 'tell', max_output_tokens: 50, stream: true };
+    const got = await ask('/v1/responses', body);
+    assert.ok(got.body.includes(`${filler}[internal]"`), got.body.toString().slice(-300));
+  });
+});
+
 describe('afterwards', () => {
   test('GET /v1/generation says what each stage did', async () => {
     const got = await ask('/v1/chat/completions', chat(`the ${SECRET}`));

@@ -208,6 +208,7 @@ describe('a provider that reports nonsense', { timeout: 300_000 }, () => {
       ({ body }) => replies.get(/case-\d+-/.exec(body.toString())?.[0] ?? '') ?? { instead: 'close' },
     );
     tollgate = await startTollgate({
+      clickhouse: 'away',
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models: MODELS }),
     });
     ledger = openLedgerView(tollgate.postgresUrl);

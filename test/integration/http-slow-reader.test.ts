@@ -1,4 +1,5 @@
-// Whoever writes a reply of a declared length to a slow client hears when the client has taken the last of it.
+// Clients that read slowly: they get all that was written without waiting for more to be written, and whoever writes a
+// reply of a declared length hears when the client has taken the last of it.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -55,4 +56,46 @@ test('the last bytes that did not fit the socket are told when they are taken', 
   client.end();
   await closed;
   await front.stop();
+});
+
+test('what was accepted of a stream goes out as the client takes it, though nothing more is written', async (context) => {
+  let hasRoomAtOnce = true;
+  let told = 0;
+  let stream: Exchange | null = null;
+  const front = await startHttpFront([
+    {
+      method: 'GET',
+      path: '/stream',
+      envelope: 'platform',
+      handle: (opened) => {
+        stream = opened;
+        opened.cork(() => {
+          opened.begin(200, []);
+          hasRoomAtOnce = opened.write(REPLY);
+        });
+        opened.onWritable(() => (told += 1));
+      },
+    },
+  ]);
+  const client = connect(front.port, '127.0.0.1');
+  context.after(() => {
+    client.destroy();
+    return front.stop();
+  });
+  client.pause();
+  client.write('GET /stream HTTP/1.1\r\nhost: x\r\n\r\n');
+  await waitFor(
+    'the stream to begin',
+    () => stream,
+    (opened) => opened !== null,
+  );
+  assert.equal(hasRoomAtOnce, false);
+  let received = 0;
+  client.on('data', (chunk) => (received += chunk.length)).resume();
+  await waitFor(
+    'all that was written',
+    () => received,
+    (bytes) => bytes > REPLY.length,
+  );
+  assert.equal(told, 1);
 });

@@ -83,6 +83,7 @@ describe('what a change makes gateways ask again', () => {
       guardrails: { changed: () => undefined } as unknown as HeldGuardrails,
       authenticator,
       ownKeys: { forget: () => undefined, forgetAll: () => undefined } as unknown as HeldOwnKeys,
+      ownKeyChecks: { start: () => undefined },
       leases: {} as QuotaLeases,
       postingFence: {} as PostingFence,
       epoch: 1,

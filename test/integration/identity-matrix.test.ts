@@ -77,6 +77,8 @@ const READ = { ok: 200 } as const;
 /** Inference takes inference keys, whatever else a person may do. */
 const inference = { gate: 'keys', ok: 400, body: () => ({}) } as const;
 const saved = { gate: 'keys', ok: 404 } as const;
+const upload = { gate: 'inference', ok: 415, body: () => ({}) } as const;
+const file = { gate: 'inference', ok: 404 } as const;
 /** Who may call may read their own. */
 const ofPayer = { gate: 'inference', ...READ } as const;
 const admins = { gate: 'admins', ...READ } as const;
@@ -106,6 +108,20 @@ const EXPECTED: Readonly<Record<string, Expectation>> = {
   'GET /v1/models/providers': { gate: 'inference', ...READ },
   // None of the ids here is a model's: those that are have their test in contract/4.6-model-catalog.test.ts.
   'GET /v1/models/:id': { gate: 'inference', ok: 404 },
+  // The body is no form, and none of the ids here is a file's: contract/4.7-media.test.ts has those that are.
+  'POST /v1/media/upload': upload,
+  'POST /v1/files': upload,
+  'GET /v1/media/:id': file,
+  'GET /v1/media/:id/metadata': file,
+  'GET /v1/media/:id/public/:signature': { gate: 'open', ok: 404 },
+  'GET /v1/files/:id': file,
+  'GET /v1/files/:id/metadata': file,
+  'GET /v1/admin/active-org/media': admins,
+  'GET /v1/admin/active-org/media/usage': admins,
+  'DELETE /v1/admin/active-org/media/:mediaId': { gate: 'admins', ok: 404 },
+  'GET /v1/admin/organizations/:organizationId/media': ofPlatform,
+  'GET /v1/admin/organizations/:organizationId/media/usage': ofPlatform,
+  'DELETE /v1/admin/organizations/:organizationId/media/:mediaId': { gate: 'platform', ok: 404 },
   'GET /healthz': { gate: 'open', ...READ },
   'GET /readyz': { gate: 'open', ...READ },
   'GET /openapi.json': { gate: 'open', ...READ },
@@ -470,7 +486,7 @@ interface Cell {
 const table = routeTable();
 
 /** What is not one's own is tried on one route of so many, another one for each caller and object. */
-const ROUTES_APART = howMany({ short: 3, long: 1 });
+const ROUTES_APART = howMany({ short: 6, long: 1 });
 
 function isTried(route: number, caller: Caller, object: ObjectName): boolean {
   return object === 'own' || (route + CALLERS.indexOf(caller) + OBJECTS.indexOf(object)) % ROUTES_APART === 0;
@@ -486,7 +502,7 @@ describe('identity: every caller on every route', () => {
     upstream = await startFakeUpstream(() => ONE_TOKEN_REPLY);
     tollgate = await startTollgate({
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url }),
-      env: { ADMIN_TOKEN },
+      env: { ADMIN_TOKEN, MEDIA: 'disk' },
     });
     world = await makeWorld(tollgate);
   });

@@ -17,7 +17,7 @@ import { pause, waitFor } from '../support/waiting.ts';
 const GATEWAYS = 4;
 /** Each stays with the process that accepted it; so many leave no process out, by all odds. */
 const CONNECTIONS = 24;
-const KEYS_REVOKED = howMany({ short: 8, long: 32 });
+const KEYS_REVOKED = howMany({ short: 4, long: 32 });
 const KEYS_AT_ONCE = 4;
 const CONFIGURATION = testConfiguration({ upstreamUrl: 'http://127.0.0.1:9' });
 /**

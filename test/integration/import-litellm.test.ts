@@ -146,6 +146,57 @@ const PROVIDERS: Readonly<Record<string, readonly [params: readonly string[], pr
     },
     'openai.gpt-oss',
   ],
+  'Vertex AI with the key of an account in the environment': [
+    ['model: vertex_ai/gemini-x', 'vertex_project: acme-1', 'vertex_location: eu', 'vertex_credentials: os.environ/GC'],
+    {
+      id: 'vertex',
+      preset: 'vertex',
+      with: { project: 'acme-1', region: 'eu' },
+      token: { kind: 'google', credentials: '${GC}' },
+    },
+    'google/gemini-x',
+  ],
+  'Claude on Vertex AI, with the path of a key': [
+    ['model: vertex_ai/claude-x', 'vertex_project: os.environ/VP', 'vertex_credentials: /keys/account.json'],
+    {
+      id: 'vertex-anthropic',
+      preset: 'vertex-anthropic',
+      with: { project: '${VP}' },
+      token: { kind: 'google', credentials: '${GOOGLE_CREDENTIALS}' },
+    },
+    'claude-x',
+  ],
+  'Azure with an application of Entra': [
+    [
+      'model: azure/d',
+      'api_base: https://acme.openai.azure.com',
+      'tenant_id: os.environ/TENANT',
+      'client_id: app-1',
+      'client_secret: entra~secret',
+    ],
+    {
+      id: 'azure-acme',
+      preset: 'azure',
+      with: { resource: 'acme' },
+      token: { kind: 'entra', tenant: '${TENANT}', client_id: 'app-1', client_secret: '${AZURE_CLIENT_SECRET}' },
+    },
+    'd',
+  ],
+  'Bedrock with a key of IAM': [
+    [
+      'model: bedrock/openai.gpt-oss',
+      'aws_region_name: eu-west-1',
+      'aws_access_key_id: os.environ/ID',
+      'aws_secret_access_key: os.environ/SECRET',
+    ],
+    {
+      id: 'bedrock',
+      preset: 'bedrock',
+      with: { region: 'eu-west-1' },
+      token: { kind: 'aws', region: 'eu-west-1', access_key_id: '${ID}', secret_access_key: '${SECRET}' },
+    },
+    'openai.gpt-oss',
+  ],
   'a server of one’s own': [
     ['model: ollama_chat/llama3', 'api_base: http://gpu:11434'],
     { id: 'ollama', preset: 'ollama', base_url: 'http://gpu:11434' },
@@ -167,7 +218,8 @@ const PROVIDERS: Readonly<Record<string, readonly [params: readonly string[], pr
 describe('a deployment of LiteLLM’s becomes a provider and a model', () => {
   for (const [name, [params, provider, model]] of Object.entries(PROVIDERS))
     test(name, async (context) => {
-      const { providers, models } = await importText(context, entry('public', params));
+      const { providers, models, text } = await importText(context, entry('public', params));
+      assert.ok(!text.includes('entra~secret'));
       assert.deepEqual(providers, [provider]);
       assert.deepEqual(
         models.map((found) => [found['id'], servedBy(found)[0]?.model]),
@@ -272,7 +324,7 @@ const NOT_TAKEN = `model_list:
   - model_name: picture
     litellm_params: { model: dall-e-3 }
   - model_name: vertex
-    litellm_params: { model: vertex_ai/gemini-x, vertex_project: p }
+    litellm_params: { model: vertex_ai_beta/gemini-x, vertex_project: p }
   - model_name: nobody
     litellm_params: { model: unknown/x }
   - model_name: bare

@@ -15,14 +15,17 @@ import { parseConfigurationFile } from '../../src/domain/configuration/parse-con
 import { PRESET_NAMES, PRESETS, type Preset, type PresetName } from '../../src/domain/configuration/presets.ts';
 import { writeListedPrices } from '../../src/domain/list-prices/listed-price.ts';
 import { startFakeUpstream } from '../support/fake-upstream.ts';
+import { SERVICE_ACCOUNT_KEY } from '../support/google-account-key.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
-const KEYS: Readonly<Record<string, string>> = Object.fromEntries(
-  PRESET_NAMES.flatMap((name) => {
+const ACCOUNT = { type: 'service_account', client_email: 'g@acme-1.test', private_key: SERVICE_ACCOUNT_KEY };
+const KEYS: Readonly<Record<string, string>> = Object.fromEntries([
+  ['GOOGLE_CREDENTIALS', JSON.stringify(ACCOUNT)],
+  ...PRESET_NAMES.flatMap((name) => {
     const { keyVariable }: Preset = PRESETS[name];
     return keyVariable === null ? [] : [[keyVariable, 'sk-secret']];
   }),
-);
+]);
 /** What presets need that nobody can guess. */
 const NEEDED: Readonly<Partial<Record<PresetName, string>>> = {
   azure: ',resource=acme',
@@ -30,6 +33,8 @@ const NEEDED: Readonly<Partial<Record<PresetName, string>>> = {
   'azure-anthropic': ',resource=acme',
   bedrock: ',region=eu-west-1',
   'bedrock-mantle': ',region=eu-west-1',
+  vertex: ',project=acme-1',
+  'vertex-anthropic': ',project=acme-1',
 };
 
 interface Written {
@@ -56,7 +61,7 @@ async function init(
 }
 
 describe('tollgate init', () => {
-  for (const preset of PRESET_NAMES.filter((name) => !('token' in PRESETS[name])))
+  for (const preset of PRESET_NAMES)
     test(`--provider ${preset}: the file runs, with an organization and its key`, async (context) => {
       const named = USUAL_MODELS[preset] === undefined ? ['--model', `${preset}/some-model`] : [];
       const provider = `${preset}${NEEDED[preset] ?? ''}`;

@@ -1,16 +1,23 @@
-// Own provider keys by a configuration file and on the command line, and how jobs keeps their states: on one
-// installation, beside a provider that accepts a key or does not, as the test says.
+// Own provider keys by a configuration file and on the command line, and how their states are kept: on one installation
+// of two gateways, beside a provider that accepts a key or does not, as the test says.
 
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import pg from 'pg';
+import type { OwnKeyReference } from '../../src/domain/own-keys/key-changes.ts';
+import { claimKeysToCheck } from '../../src/storage/postgres/own-keys/keys-to-check.ts';
+import { createPostgres } from '../../src/storage/postgres/pool.ts';
+import { transactionOrRollback } from '../../src/storage/postgres/rollback.ts';
 import { type FakeUpstream, ONE_TOKEN_REPLY, startFakeUpstream } from '../support/fake-upstream.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { httpCall } from '../support/http-call.ts';
 import { ADMIN_TOKEN, Tenant } from '../support/identity-world.ts';
+import { silentLog } from '../support/postgres.ts';
 import { testConfiguration } from '../support/test-configuration.ts';
 import { waitFor } from '../support/waiting.ts';
+import { startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -27,6 +34,7 @@ const fileOf = (fields: string, key: string) => `organizations:
     model_prices:
       sim/small: { input: "0.5", output: "2" }
 `;
+const mapped = (model: string) => KEY.replace('models:', `model_map: { sim/small: ${model} }, models:`);
 const KEY = `{ kind: upstream, name: ours, secret: "\${OWN_SECRET}", models: [sim/small] }`;
 
 describe('own provider keys', () => {
@@ -34,9 +42,11 @@ describe('own provider keys', () => {
   let tollgate: Tollgate;
   let database: pg.Client;
   let tenant: Tenant;
+  let receiver: WebhookReceiver;
   const refused = new Set<string>();
 
   before(async () => {
+    receiver = await startWebhookReceiver();
     upstream = await startFakeUpstream((request) =>
       refused.has((request.header('authorization') ?? '').slice('Bearer '.length))
         ? { status: 401, body: '{"error":{"message":"Incorrect API key"}}' }
@@ -44,8 +54,15 @@ describe('own provider keys', () => {
     );
     tollgate = await startTollgate({
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url }),
-      env: { ADMIN_TOKEN, OWN_SECRET: SECRET, OTHER_SECRET: OTHER },
+      env: {
+        ADMIN_TOKEN,
+        OWN_SECRET: SECRET,
+        OTHER_SECRET: OTHER,
+        WEBHOOK_ALLOW_HTTP: 'true',
+        WEBHOOK_ALLOW_PRIVATE: 'true',
+      },
       clickhouse: 'away',
+      gatewayProcesses: 2,
     });
     database = new pg.Client({ connectionString: tollgate.postgresUrl });
     await database.connect();
@@ -53,6 +70,7 @@ describe('own provider keys', () => {
   after(async () => {
     await database?.end();
     await tollgate?.stop();
+    await receiver?.close();
     await upstream?.close();
   });
 
@@ -100,6 +118,7 @@ describe('own provider keys', () => {
       [fileOf('custom_base_url: true, fee: { percent: "1" }', KEY), /fee/],
       [fileOf('fee: { percent: "101" }', KEY), /percent/],
       [fileOf('fallback: perhaps', KEY), /fallback/],
+      [fileOf('fee: { percent: "1" }', mapped('dear-model')), /filed.*ours.*"dear-model", which has no price/],
       [fileOf('fallback: true', KEY.replace('ours', 'two')).replace('sim/small: {', 'no/such: {'), /no\/such/],
     ] as const) {
       const done = await apply(text);
@@ -107,6 +126,43 @@ describe('own provider keys', () => {
       assert.match(done.output, says);
     }
     assert.deepEqual(await keys(), before);
+    for (const text of [
+      fileOf('fee: { percent: "1" }', mapped('sim-large')),
+      fileOf('fee: { per_request: "0.001" }', mapped('dear-model')),
+    ])
+      assert.equal((await apply(text, '--dry-run')).exitCode, 0);
+  });
+
+  test('the first key of each organization is asked about before any second one, and no more than a share', async () => {
+    const postgres = createPostgres({ url: tollgate.postgresUrl, log: silentLog, max: 1 });
+    try {
+      const claimed = await transactionOrRollback<(readonly OwnKeyReference[])[]>(
+        postgres,
+        async (client, rollBack) => {
+          // Those of the many were never asked about; they would all come first.
+          await client.query(
+            `INSERT INTO own_keys (organization_id, kind, name, fingerprint, place, position, fallback, secret_sealed,
+             state, suspected_at, checked_at)
+           SELECT o.id, 'custom', 'to check ' || n, '00000000', 'before', n, 'inherit', 'x', 'unverified', now(),
+                  CASE o.slug WHEN 'poor' THEN now() - interval '1 minute' END
+             FROM organizations o, generate_series(1, CASE o.slug WHEN 'poor' THEN 1 ELSE 300 END) n
+            WHERE o.slug IN ('acme', 'poor')`,
+          );
+          const claims = [];
+          for (const max of [2, 8, 8]) claims.push(await claimKeysToCheck(client, { max, shareMax: 4 }));
+          return rollBack(claims);
+        },
+      );
+      const organizations = claimed.map((keys) => new Set(keys.map(({ organizationId }) => organizationId)).size);
+      assert.deepEqual(organizations, [2, 1, 1]);
+      assert.deepEqual(
+        claimed.map((keys) => keys.length),
+        [2, 4, 4],
+      );
+      assert.equal(new Set(claimed.flat().map(({ keyId }) => keyId)).size, 10, 'what is claimed is claimed once');
+    } finally {
+      await postgres.close();
+    }
   });
 
   test('the command line: verified unless told otherwise, the secret from the environment only', async () => {
@@ -126,19 +182,53 @@ describe('own provider keys', () => {
     refused.delete(OTHER);
   });
 
-  test('jobs asks about a key that was refused: invalid, until its provider accepts it again', async () => {
+  test('the command line: what the platform lets an organization do', async () => {
+    const byok = async (action: string, ...options: readonly string[]) => {
+      const done = await tollgate.run(['byok', action, '--organization', 'filed', ...options]);
+      return { ...done, shown: Object.fromEntries(done.output.split('\n').map((line) => line.split('\t'))) as Json };
+    };
+    const before = await byok('show');
+    assert.deepEqual(
+      [before.shown['enabled'], before.shown['kinds'], before.shown['fee']],
+      ['yes', 'upstream', 'none'],
+    );
+    const set = ['--kinds', 'upstream,openai', '--fee-percent', '2.5', '--credentials-max', '7'];
+    const changed = await byok('set', ...set);
+    assert.deepEqual(
+      [changed.exitCode, changed.shown['kinds'], changed.shown['fee'], changed.shown['credentials']],
+      [0, 'upstream,openai', '2.50 %', 'at most 7'],
+    );
+    for (const wrong of [
+      ['--kinds', 'nobody'],
+      ['--fee-percent', '101'],
+      ['--custom-base-url', 'yes'],
+    ])
+      assert.notEqual((await byok('set', ...wrong)).exitCode, 0, wrong.join(' '));
+    assert.equal((await byok('set', '--kinds', 'upstream', '--no-fee', '--enabled', 'yes')).exitCode, 0);
+    assert.equal((await byok('show')).shown['fee'], 'none');
+  });
+
+  /** How often the provider was asked about the key that the file names now. */
+  const asked = () =>
+    upstream.requests.filter(
+      (request) => request.path === '/v1/models' && request.header('authorization') === `Bearer ${OTHER}`,
+    ).length;
+
+  test('one gateway asks about a key that was refused: invalid, until its provider accepts it again', async () => {
     const check = async (because: string) => {
       await database.query(`UPDATE own_keys SET ${because} WHERE name = 'ours' AND removed_at IS NULL`);
       assert.equal((await tollgate.run(['reconcile', 'check-own-keys'])).exitCode, 0);
     };
-    await check('suspected_at = now()');
+    await tenant.as('PUT', '/webhook', { url: receiver.url });
+    const before = asked();
+    await check('suspected_at = now(), checked_at = NULL');
     await waitFor(
       'the key to be accepted',
       () => stateOf('ours'),
       (state) => state === 'active',
     );
     refused.add(OTHER);
-    await check('suspected_at = now()');
+    await check('suspected_at = now(), checked_at = NULL');
     await waitFor(
       'the key to be invalid',
       () => stateOf('ours'),
@@ -152,6 +242,60 @@ describe('own provider keys', () => {
       (state) => state === 'active',
     );
     assert.doesNotMatch(tollgate.output(), /planted-mark/);
+
+    // The webhook hears of both, once each.
+    const told = await waitFor(
+      'the webhook to hear of it',
+      async () => receiver.messages.map(({ body }) => JSON.parse(body) as { type: string; data: Json }),
+      (messages) => messages.length >= 2,
+    );
+    const [key] = await keys();
+    assert.deepEqual(
+      told.map(({ type, data }) => [type, data['credential_id'], data['kind'], data['name'], data['state']]),
+      [
+        ['credential.invalid', key?.['id'], 'upstream', 'ours', 'invalid'],
+        ['credential.recovered', key?.['id'], 'upstream', 'ours', 'active'],
+      ],
+    );
+    assert.doesNotMatch(JSON.stringify(receiver.messages), /planted-mark|0002/);
+    assert.equal(asked() - before, 3);
+  });
+
+  test('a gateway that finds a key refused has it asked about at once, but not twice in half a minute', async () => {
+    const { secret } = await tenant.addKey();
+    const generate = async () => {
+      const headers = { authorization: `Bearer ${secret}` };
+      const body = '{"model":"sim/small","messages":[{"role":"user","content":"hi"}],"max_tokens":1}';
+      const reply = await httpCall(`${tollgate.url}/v1/chat/completions`, { headers, body });
+      return [reply.status, /byok_key_unavailable/.test(reply.body.toString())];
+    };
+    const before = asked();
+    const [key] = await keys();
+    await database.query('UPDATE own_keys SET checked_at = NULL WHERE id = $1', [key?.['id']]);
+    refused.add(OTHER);
+    assert.deepEqual(await generate(), [503, true]);
+    await waitFor(
+      'the key to be invalid',
+      () => stateOf('ours'),
+      (state) => state === 'invalid',
+    );
+    assert.equal(asked(), before + 1);
+    refused.delete(OTHER);
+    const verified = await tenant.as('POST', `/provider-credentials/${String(key?.['id'])}/verify`);
+    assert.equal(verified['state'], 'active');
+    refused.add(OTHER);
+    await waitFor(
+      'the key to be used again, and refused',
+      async () => {
+        assert.deepEqual(await generate(), [503, true]);
+        const { rows } = await database.query('SELECT FROM own_keys WHERE suspected_at IS NOT NULL');
+        return rows.length;
+      },
+      (count) => count === 1,
+    );
+    assert.equal((await tollgate.run(['reconcile', 'check-own-keys'])).exitCode, 0);
+    assert.equal(asked(), before + 2);
+    refused.delete(OTHER);
   });
 
   test('--prune removes what the file does not list, with its secret', async () => {

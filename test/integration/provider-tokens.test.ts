@@ -5,14 +5,17 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import { TokenRenewer } from '../../jobs/tokens/renew-tokens.ts';
+import { showPublicHealth, showWholeHealth } from '../../src/control-plane/catalog/health-fields.ts';
 import { requestedProvider } from '../../src/domain/configuration/provider-schema.ts';
 import { isCallable, type Provider } from '../../src/domain/models/provider.ts';
+import { UNKNOWN_HEALTH } from '../../src/domain/models/provider-health.ts';
 import { isRefused } from '../../src/domain/refusals/refused.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { createLog, type Log } from '../../src/platform/log.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import { publishModel, publishProvider } from '../../src/storage/postgres/catalog/catalog-operations.ts';
 import { loadCatalog } from '../../src/storage/postgres/catalog/catalog-store.ts';
+import { readProviderHealth } from '../../src/storage/postgres/catalog/provider-health.ts';
 import { CHANGES_CHANNEL } from '../../src/storage/postgres/changes.ts';
 import { createListener } from '../../src/storage/postgres/listen.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
@@ -192,6 +195,26 @@ describe('a token of a provider', () => {
     const lines = logged.split('\n').filter((line) => line.includes('could not be obtained'));
     assert.equal(lines.length, 1, logged);
     assert.doesNotMatch(logged, /entra-secret|the-only-one/);
+  });
+
+  test('its end and how the last attempt went are in the health of its provider, without a secret', async () => {
+    const health = async () => (await readProviderHealth(postgres)).get('p')?.token ?? assert.fail('no token');
+    answer = (_, secret) => (secret === 'good-secret' ? token('t-1', 3_600) : refusal);
+    await put('good-secret');
+    assert.deepEqual(await health(), { expiresAtMs: null, obtainedAtMs: null, failure: null, nextAttemptAtMs: null });
+    keepRenewing();
+    const good = await waitFor('a token', health, ({ expiresAtMs }) => expiresAtMs !== null);
+    assert.equal(good.failure, null);
+    assert.ok(Math.abs((good.expiresAtMs ?? 0) - (good.obtainedAtMs ?? 0) - 3_600_000) < 1_000);
+    assert.ok(Math.abs((good.nextAttemptAtMs ?? 0) - (good.obtainedAtMs ?? 0) - 2_880_000) < 1_000);
+    await put('wrong-secret', {}, await version());
+    const bad = await waitFor('a failure', health, ({ failure }) => failure !== null);
+    assert.match(bad.failure ?? '', /^answered 401, invalid_client: AADSTS7000215: no\. \(client_secret is wrong/);
+    assert.deepEqual([bad.expiresAtMs, bad.obtainedAtMs], [null, null]);
+    const shown = JSON.stringify([showWholeHealth({ ...UNKNOWN_HEALTH, token: bad }, Date.now()), bad]);
+    assert.ok(!shown.includes('wrong-secret'));
+    const { token: toClients } = showPublicHealth({ ...UNKNOWN_HEALTH, token: bad }, Date.now());
+    assert.deepEqual(toClients, { expires_at: null, renewal: 'failing' });
   });
 
   test('is not that of another account or secret, however valid', async () => {

@@ -52,7 +52,10 @@ describe('prices with terms', () => {
     const yaml = testConfiguration({ upstreamUrl: upstream.url, models });
     const [small = '', other = ''] = yaml.split('model: "other"');
     const reported = `${small}model: "other"${other.replace(PLAIN, PLAIN.replace('}', ', cost: reported }'))}`;
-    tollgate = await startTollgate({ configurationYaml: reported.replace(`${PLAIN}\n`, (found) => found + second) });
+    tollgate = await startTollgate({
+      clickhouse: 'away',
+      configurationYaml: reported.replace(`${PLAIN}\n`, (found) => found + second),
+    });
     ledger = openLedgerView(tollgate.postgresUrl);
   });
   after(async () => {

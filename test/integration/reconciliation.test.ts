@@ -26,7 +26,6 @@ import { closeDeadEpoch } from '../../src/storage/postgres/ledger/epochs.ts';
 import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-invariants.ts';
 import { postExecutions } from '../../src/storage/postgres/ledger/post-executions.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
-import { ProviderCalls } from '../../src/upstream/providers.ts';
 import { admittedRecord } from '../support/execution-records.ts';
 import { secretsOf } from '../support/installation-secrets.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
@@ -61,8 +60,8 @@ describe('reconciliation', () => {
       clock: systemClock,
       gauges: createJobGauges(metrics),
       factsRetentionDays: null,
+      media: null,
       box: secretsOf(Buffer.alloc(32, 1)).box,
-      providers: new ProviderCalls(new MetricsRegistry(), systemClock),
     };
     payer = await shipping.createPayer(postgres);
   });

@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { after, before, describe, test } from 'node:test';
+import { howMany } from '../support/at-length.ts';
 import { seededRandom } from '../support/byte-splits.ts';
 import { type FakeUpstream, type ScriptedReply, startFakeUpstream } from '../support/fake-upstream.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
@@ -13,7 +14,7 @@ import { KEYS, testConfiguration } from '../support/test-configuration.ts';
 import { pause } from '../support/waiting.ts';
 
 const SEED = Number(process.env.TEST_SEED ?? 20_261_122);
-const REQUESTS = 160;
+const REQUESTS = howMany({ short: 80, long: 160 });
 const AT_ONCE = 40;
 
 type Client = 'prompt' | 'slow' | 'leaves';

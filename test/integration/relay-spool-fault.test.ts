@@ -94,6 +94,7 @@ describe('a disk that takes no more of the spool', () => {
   before(async () => {
     provider = await startRawProvider(beginReply);
     tollgate = await startTollgate({
+      clickhouse: 'away',
       configurationYaml: testConfiguration({
         upstreamUrl: `http://127.0.0.1:${provider.port}`,
         models: CASES.map((_, index) => ({

@@ -15,7 +15,6 @@ import { createClickHouse, selectRows } from '../../src/storage/clickhouse/click
 import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-invariants.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { listEpochs, listQuarantine } from '../../src/storage/spool/spool-directory.ts';
-import { ProviderCalls } from '../../src/upstream/providers.ts';
 import { howMany } from '../support/at-length.ts';
 import { secretsOf } from '../support/installation-secrets.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
@@ -23,8 +22,8 @@ import * as shipping from '../support/shipping.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { pause, waitFor } from '../support/waiting.ts';
 
-const GATEWAY_KILLS = howMany({ short: 6, long: 16 });
-const JOBS_KILLS = howMany({ short: 5, long: 12 });
+const GATEWAY_KILLS = howMany({ short: 3, long: 16 });
+const JOBS_KILLS = howMany({ short: 3, long: 12 });
 const SUPPORT = join(import.meta.dirname, '../support');
 
 let server: TestPostgres;
@@ -140,8 +139,8 @@ async function assertFactsEqual(run: Run, postgres: Postgres): Promise<void> {
       clock: systemClock,
       gauges: createJobGauges(new MetricsRegistry()),
       factsRetentionDays: null,
+      media: null,
       box: secretsOf(Buffer.alloc(32, 1)).box,
-      providers: new ProviderCalls(new MetricsRegistry(), systemClock),
     };
     const result = await compareFacts(job, { hours: 2, settlingMs: 0 });
     assert.deepEqual(result, { differing: [], repaired: 0, stillDiffering: [], drift: 0 });

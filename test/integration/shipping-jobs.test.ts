@@ -18,29 +18,16 @@ import { closeDeadEpoch } from '../../src/storage/postgres/ledger/epochs.ts';
 import { postExecutions } from '../../src/storage/postgres/ledger/post-executions.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { listEpochs } from '../../src/storage/spool/spool-directory.ts';
-import { ProviderCalls } from '../../src/upstream/providers.ts';
-import { NO_PROXIES } from '../../src/upstream/proxy-of.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
 import { admittedRecord, executionStart, terminalRecord } from '../support/execution-records.ts';
 import { secretsOf } from '../support/installation-secrets.ts';
+import { JOBS_SETTINGS } from '../support/jobs-settings.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 import * as shipping from '../support/shipping.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { waitFor } from '../support/waiting.ts';
 
-const SETTINGS = {
-  masterKey: Buffer.alloc(32, 1),
-  previousMasterKeys: [],
-  webhookAllowHttp: false,
-  webhookAllowPrivate: false,
-  egressAllow: [],
-  upstreamClient: 'own' as const,
-  factsRetentionDays: null,
-  delegationKey: Buffer.alloc(32, 2),
-  reportsListen: { host: '127.0.0.1', port: 0 },
-  proxies: NO_PROXIES,
-  brand: 'Service',
-};
+const SETTINGS = { ...JOBS_SETTINGS, reportsListen: { host: '127.0.0.1', port: 0 } };
 
 let server: TestPostgres;
 before(async () => {
@@ -133,8 +120,8 @@ describe('scheduled jobs', () => {
       clock: systemClock,
       gauges: createJobGauges(new MetricsRegistry()),
       factsRetentionDays: null,
+      media: null,
       box: secretsOf(Buffer.alloc(32, 1)).box,
-      providers: new ProviderCalls(new MetricsRegistry(), systemClock),
     };
   });
 

@@ -17,6 +17,8 @@ import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { waitFor } from '../support/waiting.ts';
 
 const COMMAND = fileURLToPath(new URL('../../bin/tollgate.js', import.meta.url));
+/** Of an installation that is asked for none: nobody listens there. */
+const WITHOUT_REPORTS = { CLICKHOUSE_URL: 'http://127.0.0.1:9' };
 const ENVIRONMENT = { ...RUN_ENVIRONMENT, PATH: process.env.PATH, HOME: process.env.HOME };
 
 interface Installation {
@@ -164,7 +166,7 @@ describe('installation', () => {
       /^tollgate: this installation is already running as process \d+ on \S+\.tollgate; stop that one, or give another DATA_DIR[^\n]*\n$/,
     );
 
-    const other = await start(context, installationDirectory(context));
+    const other = await start(context, installationDirectory(context), { env: WITHOUT_REPORTS });
     assert.notEqual(other.url, first.url);
     assert.notEqual(other.adminUrl, first.adminUrl);
     assert.equal(await ask(other, keyOf(other)), 200);
@@ -197,7 +199,7 @@ describe('installation', () => {
     );
     assert.equal(await first.end('SIGTERM'), 0);
 
-    const second = await start(context, directory);
+    const second = await start(context, directory, { env: WITHOUT_REPORTS });
     assert.equal(keyOf(second), key);
     assert.equal(await findGeneration(second, key, id), 200);
     assert.equal(await second.end('SIGTERM'), 0);
@@ -211,7 +213,7 @@ describe('installation', () => {
     context.after(() => provider.stop());
     const upstream = provider.url;
     const file = join(directory, 'tollgate.yaml');
-    const withFile = { args: ['--config', file], env: { PORT: String(await findFreePort()) } };
+    const withFile = { args: ['--config', file], env: { ...WITHOUT_REPORTS, PORT: String(await findFreePort()) } };
     writeFileSync(file, configuration(upstream, ['one/m']));
     const installation = await start(context, directory, withFile);
     const key = /shown only now: (tg-[\w-]+)/.exec(installation.printed())?.[1] ?? '';

@@ -19,6 +19,7 @@ describe('the embedded Postgres ends', { timeout: 180_000 }, () => {
   before(async () => {
     upstream = await startFakeUpstream(() => ONE_TOKEN_REPLY);
     tollgate = await startTollgate({
+      clickhouse: 'away',
       ownPostgres: true,
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url }),
     });

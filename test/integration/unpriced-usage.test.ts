@@ -65,7 +65,7 @@ describe('what has no price', () => {
     const yaml = testConfiguration({ upstreamUrl: upstream.url, models: MODELS });
     const [before_, rest] = yaml.split('model: "sim-cached"') as [string, string];
     const priced = rest.replace('cache_write: "1.5"', 'cache_write: "1.5", cache_write_1h: "2.5"');
-    tollgate = await startTollgate({ configurationYaml: `${before_}model: "sim-cached"${priced}` });
+    tollgate = await startTollgate({ clickhouse: 'away', configurationYaml: `${before_}model: "sim-cached"${priced}` });
     ledger = openLedgerView(tollgate.postgresUrl);
   });
   beforeEach(() => {

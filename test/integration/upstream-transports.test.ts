@@ -109,7 +109,7 @@ function callProvider(
       streamed: false,
       credential: providerCredential(to),
       headers: ['content-type', 'application/json'],
-      body: { pieces: [Buffer.from('{"model":'), Buffer.from('"m"}')], pooled: null },
+      body: { pieces: [Buffer.from('{"model":'), Buffer.from(act === 'large' ? LARGE : '"m"}')], pooled: null },
     },
     {
       onReplyStart: (found, all) => {
@@ -129,6 +129,9 @@ function callProvider(
   );
   return { call, told: told.promise };
 }
+
+/** The end of a body; a few of them are more than is sent over HTTP/2 before the provider says that it may go on. */
+const LARGE = `"${'m'.repeat(16_384)}"}`;
 
 const TLS = { ca: CERTIFICATE, cert: CERTIFICATE, key: KEY };
 
@@ -313,6 +316,13 @@ describe('a call over', () => {
           'nothing is told',
         );
         // What comes after it is not hurt.
+        assert.equal((await callProvider(calls, to, '').told).end, 'end');
+      });
+
+      test('is given up while its request is being sent, and nothing stands still', async () => {
+        const given = Array.from({ length: 8 }, () => callProvider(calls, to, 'large').call);
+        await waitFor('a request to go out', () => given.some(({ sent }) => sent), Boolean);
+        for (const call of given) call.abort();
         assert.equal((await callProvider(calls, to, '').told).end, 'end');
       });
 

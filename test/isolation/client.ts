@@ -2,7 +2,9 @@
 // leave where it says, and check every byte of what comes back.
 
 import { connect, type Socket } from 'node:net';
+import { checkBlockedReply, checkGuardedRefusal } from './guarded.ts';
 import { findMarks } from './marks.ts';
+import type { OwnKeys } from './own-keys.ts';
 import type { Exchange, SentReply } from './plan.ts';
 import type { Watch } from './watch.ts';
 
@@ -17,12 +19,14 @@ export type ClientEnd = 'whole' | 'cut' | 'left' | 'lost' | 'timeout';
 export class Clients {
   private readonly port: number;
   private readonly watch: Watch;
+  private readonly ownKeys: OwnKeys | null;
   private readonly idle: ClientConnection[] = [];
   private readonly open = new Set<ClientConnection>();
 
-  constructor(port: number, watch: Watch) {
+  constructor(port: number, watch: Watch, ownKeys: OwnKeys | null) {
     this.port = port;
     this.watch = watch;
+    this.ownKeys = ownKeys;
   }
 
   /** Sends one exchange, or two at once on one connection, and resolves when nothing more of them is to come. */
@@ -38,7 +42,7 @@ export class Clients {
     for (let connection = this.idle.pop(); connection !== undefined; connection = this.idle.pop()) {
       if (!connection.isClosed) return connection;
     }
-    const connection = new ClientConnection(this.port, this.watch, () => this.open.delete(connection));
+    const connection = new ClientConnection(this.port, this.watch, () => this.open.delete(connection), this.ownKeys);
     this.open.add(connection);
     return connection;
   }
@@ -66,6 +70,8 @@ export class ClientConnection {
   isClosed = false;
   private readonly socket: Socket;
   private readonly watch: Watch;
+  /** null: nobody who has any sends over it. */
+  private readonly ownKeys: OwnKeys | null;
   private held: Buffer = EMPTY;
   private waiting: Exchange[] = [];
   private reading: Reading | null = null;
@@ -76,8 +82,9 @@ export class ClientConnection {
   private closesAfter = false;
   private hasPaused = false;
 
-  constructor(port: number, watch: Watch, onClosed: () => void) {
+  constructor(port: number, watch: Watch, onClosed: () => void, ownKeys: OwnKeys | null = null) {
     this.watch = watch;
+    this.ownKeys = ownKeys;
     this.socket = connect({ port, host: '127.0.0.1', noDelay: true });
     this.socket.on('error', () => undefined);
     this.socket.on('data', (bytes) => this.read(bytes));
@@ -282,7 +289,7 @@ export class ClientConnection {
   private take(reading: Reading, bytes: Buffer): void {
     const { exchange, expected } = reading;
     this.watch.checkedBytes += bytes.length;
-    if (expected === null) {
+    if (expected === null || expected.isBlocked) {
       if (reading.refusal.length < REFUSAL_BYTES_MAX) reading.refusal += bytes.toString('latin1');
     } else if (!reading.broken) {
       const end = reading.at + bytes.length;
@@ -322,7 +329,14 @@ export class ClientConnection {
             'foreign mark',
             `client of exchange ${exchange.index}: a refusal has ${JSON.stringify(mark)}`,
           );
+        else if (mark.kind === 'k')
+          watch.violation('wrong credential', `client of exchange ${exchange.index}: a refusal has its own key`);
       }
+      this.ownKeys?.checkRefusal(exchange, status, reading.refusal);
+      checkGuardedRefusal(exchange, status, reading.refusal, watch);
+    } else if (expected.isBlocked) {
+      watch.count(watch.faults, 'policy ends the stream');
+      checkBlockedReply(exchange, reading.refusal, expected.content, watch);
     } else if (!reading.broken && (at !== expected.content.length || !expected.whole)) {
       watch.violation(
         'false end',

@@ -6,12 +6,13 @@ import { GAUGES } from '../support/gateway-gauges.ts';
 import { httpCall } from '../support/http-call.ts';
 import { readMetrics } from '../support/metric-values.ts';
 import { waitFor } from '../support/waiting.ts';
+import { askAgain } from './ask-again.ts';
 import { ClientConnection } from './client.ts';
 import type { Load } from './load.ts';
 import { findMarks, markOf } from './marks.ts';
 import { buildExchange, type Exchange } from './plan.ts';
 import type { Watch } from './watch.ts';
-import { TENANTS, warmKey } from './world.ts';
+import { warmKey } from './world.ts';
 
 const LOOKED_UP = 5;
 /** Numbers of these exchanges begin here. */
@@ -24,6 +25,8 @@ export interface FinalParts {
   readonly adminUrl: string;
   readonly load: Load;
   readonly watch: Watch;
+  /** Those who took part. */
+  readonly tenants: readonly number[];
 }
 
 export async function checkQuiet({ adminUrl, watch }: Pick<FinalParts, 'adminUrl' | 'watch'>): Promise<void> {
@@ -39,10 +42,9 @@ export async function checkQuiet({ adminUrl, watch }: Pick<FinalParts, 'adminUrl
 }
 
 export async function checkLookUps(parts: FinalParts): Promise<void> {
-  const tenants = Array.from({ length: TENANTS }, (_, index) => index + 1);
   // Each of them waits in turn for the database or for the reports; nothing of one hangs on another.
   await Promise.all(
-    tenants.flatMap((tenant) => [
+    parts.tenants.flatMap((tenant) => [
       checkGenerations(parts, tenant),
       checkListing(parts, tenant),
       checkForeignResponses(parts, tenant),
@@ -50,14 +52,13 @@ export async function checkLookUps(parts: FinalParts): Promise<void> {
   );
 }
 
-function other(tenant: number): number {
-  return (tenant % TENANTS) + 1;
+function other({ tenants }: FinalParts, tenant: number): number {
+  return tenants[(tenants.indexOf(tenant) + 1) % tenants.length] ?? 0;
 }
 
 async function get({ url }: FinalParts, path: string, tenant: number): Promise<{ status: number; text: string }> {
-  const { status, body } = await httpCall(url + path, {
-    headers: { authorization: `Bearer ${warmKey(tenant, false)}` },
-  });
+  const headers = { authorization: `Bearer ${warmKey(tenant, false)}` };
+  const { status, body } = await askAgain(() => httpCall(url + path, { headers }));
   return { status, text: body.toString('latin1') };
 }
 
@@ -73,11 +74,14 @@ async function checkGenerations(parts: FinalParts, tenant: number): Promise<void
     ).catch(() => null);
     if (own === null)
       watch.violation('left over', `tenant ${tenant} does not find its execution ${executionId} (exchange ${index})`);
-    const foreign = await get(parts, byLabel, other(tenant));
+    const foreign = await get(parts, byLabel, other(parts, tenant));
     if (UUID.test(foreign.text))
-      watch.violation('foreign mark', `tenant ${other(tenant)} finds by ${byLabel}: ${foreign.text.slice(0, 200)}`);
+      watch.violation(
+        'foreign mark',
+        `tenant ${other(parts, tenant)} finds by ${byLabel}: ${foreign.text.slice(0, 200)}`,
+      );
     UUID.lastIndex = 0;
-    const [ownById, foreignById] = [await get(parts, byId, tenant), await get(parts, byId, other(tenant))];
+    const [ownById, foreignById] = [await get(parts, byId, tenant), await get(parts, byId, other(parts, tenant))];
     if (ownById.status !== 200 || foreignById.status !== 404)
       watch.violation('foreign mark', `${byId}: ${ownById.status} to its own, ${foreignById.status} to another`);
   }
@@ -98,9 +102,10 @@ async function checkListing(parts: FinalParts, tenant: number): Promise<void> {
 }
 
 /** Another tenant's response is neither read nor continued, and no provider is asked. */
-async function checkForeignResponses({ url, load, watch }: FinalParts, tenant: number): Promise<void> {
+async function checkForeignResponses(parts: FinalParts, tenant: number): Promise<void> {
+  const { url, load, watch } = parts;
   const random = new SeededRandom(tenant);
-  const savedId = load.saved.get(other(tenant))?.at(-1);
+  const savedId = load.saved.get(other(parts, tenant))?.at(-1);
   if (savedId === undefined) return;
   const ask = async (kind: 'saved' | 'continued', place: number): Promise<void> => {
     const exchange: Exchange = buildExchange(
@@ -118,7 +123,7 @@ async function checkForeignResponses({ url, load, watch }: FinalParts, tenant: n
       },
       random,
     );
-    exchange.forbidden = `it names a response of tenant ${other(tenant)}`;
+    exchange.forbidden = `it names a response of tenant ${other(parts, tenant)}`;
     load.open.set(exchange.index, exchange);
     const connection = new ClientConnection(Number(new URL(url).port), watch, () => undefined);
     watch.count(watch.answers, `foreign response ${await connection.run([exchange])}`);

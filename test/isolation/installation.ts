@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { findFreePort } from '../support/free-port.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { httpCall } from '../support/http-call.ts';
+import { ADMIN_TOKEN } from '../support/identity-world.ts';
 import { waitFor } from '../support/waiting.ts';
 
 const CERTIFICATE = fileURLToPath(new URL('../support/tls/localhost-certificate.pem', import.meta.url));
@@ -24,7 +25,7 @@ export function startInstallation(configurationYaml: string, gatewayProcesses: n
   return startTollgate({
     configurationYaml,
     gatewayProcesses,
-    env: { NODE_EXTRA_CA_CERTS: CERTIFICATE, NODE_OPTIONS: INSTALLATION_NODE_OPTIONS, MASTER_KEY },
+    env: { NODE_EXTRA_CA_CERTS: CERTIFICATE, NODE_OPTIONS: INSTALLATION_NODE_OPTIONS, MASTER_KEY, ADMIN_TOKEN },
   });
 }
 

@@ -5,13 +5,16 @@
 import type { Tollgate } from '../support/gateway.ts';
 import { ColdSupply } from './cold-supply.ts';
 import { checkLookUps, checkQuiet } from './final-checks.ts';
+import { SeenPlaceholders } from './guarded.ts';
 import { MASTER_KEY, startInstallation } from './installation.ts';
 import { Load } from './load.ts';
 import { LOOK_UPS, type LookUp, LookUps } from './look-ups.ts';
+import { OwnKeys, ownKeysConfiguration } from './own-keys.ts';
 import type { Exchange } from './plan.ts';
+import { guardrailPolicies, guardrailsOf } from './planted.ts';
 import { Providers } from './providers.ts';
 import { Watch } from './watch.ts';
-import { isolationConfiguration } from './world.ts';
+import { GUARDED_TENANTS, isolationConfiguration, OWN_TENANTS, TENANTS } from './world.ts';
 
 export interface IsolationOptions {
   readonly seed: number;
@@ -24,6 +27,10 @@ export interface IsolationOptions {
   readonly lookUpsEvery: number;
   /** Instead: rounds without a break, until so many clients have left in look-ups of each of these kinds. */
   readonly densely?: { readonly lookUps: readonly LookUp[]; readonly leavers: number };
+  /** Most exchanges are of organizations with own provider keys; between two changes of a key are so many. */
+  readonly ownKeys?: { readonly changeEvery: number };
+  /** Most exchanges are of organizations whose policies change what passes. */
+  readonly isGuarded?: boolean;
   /** Exchanges between two rolling restarts of the gateways; 0: none. */
   readonly rollEvery: number;
   /** The address of one gateway that is attacked instead of the installation's own. */
@@ -33,6 +40,7 @@ export interface IsolationOptions {
   readonly onProgress?: { readonly everyMs: number; readonly tell: (watch: Watch) => void };
 }
 
+const PLAIN_TENANTS = Array.from({ length: TENANTS }, (_, index) => index + 1);
 /** Of a round beside a load, and of one of many. */
 const CLIENTS = { beside: 6, densely: 60 } as const;
 
@@ -53,9 +61,14 @@ export class Isolation {
     });
     await providers.listen();
     const tollgate = await startInstallation(
-      isolationConfiguration((id) => providers.urls.get(id) ?? ''),
+      isolationConfiguration((id) => providers.urls.get(id) ?? '', {
+        ownKeysOf: ownKeysConfiguration,
+        policies: guardrailPolicies(),
+        guardrailsOf,
+      }),
       gatewayProcesses,
     );
+    providers.ownKeys = new OwnKeys(tollgate.url, () => present.watch);
     return new Isolation(tollgate, providers, present);
   }
 
@@ -82,6 +95,7 @@ export class Isolation {
       supply: this.supply,
     });
     Object.assign(present, { watch, open: load.open, lookUps });
+    providers.placeholders = new SeenPlaceholders();
     const { onProgress } = options;
     const timer = onProgress === undefined ? null : setInterval(() => onProgress.tell(watch), onProgress.everyMs);
     const isOver = (): boolean => options.endsAtFirst === true && watch.violationCount > 0;
@@ -90,11 +104,20 @@ export class Isolation {
       const beside = this.workBeside(options, lookUps, watch, () => end.reached || isOver()).finally(() => {
         if (options.densely !== undefined) end.reached = true;
       });
-      await load.run({ ...options, port, stopEarly: () => isOver() || (options.densely !== undefined && end.reached) });
+      const ownTenants = options.ownKeys === undefined ? [] : OWN_TENANTS;
+      const isGuarded = options.isGuarded === true;
+      await load.run({
+        ...options,
+        port,
+        ownTenants,
+        isGuarded,
+        stopEarly: () => isOver() || (options.densely !== undefined && end.reached),
+      });
       end.reached = true;
       await beside;
       await checkQuiet({ adminUrl, watch });
-      if (!isOver()) await checkLookUps({ url, adminUrl, load, watch });
+      const tenants = [...PLAIN_TENANTS, ...ownTenants, ...(isGuarded ? GUARDED_TENANTS : [])];
+      if (!isOver()) await checkLookUps({ url, adminUrl, load, watch, tenants });
     } finally {
       if (timer !== null) clearInterval(timer);
       await lookUps.close();
@@ -104,18 +127,22 @@ export class Isolation {
 
   /** Look-ups that wait and rolling restarts, beside the load. */
   private async workBeside(
-    { lookUpsEvery, densely, rollEvery, instead }: IsolationOptions,
+    { lookUpsEvery, densely, rollEvery, instead, ownKeys }: IsolationOptions,
     lookUps: LookUps,
     watch: Watch,
     isOver: () => boolean,
   ): Promise<void> {
     let nextLookUps = 0;
     let nextRoll = rollEvery;
+    let nextChange = ownKeys?.changeEvery ?? Number.POSITIVE_INFINITY;
     while (!isOver()) {
       if (densely === undefined && watch.exchanges >= nextLookUps) {
         nextLookUps = watch.exchanges + lookUpsEvery;
         for (const lookUp of LOOK_UPS)
           if (!isOver() && lookUps.canRun(lookUp)) await lookUps.run(lookUp, CLIENTS.beside);
+      } else if (watch.exchanges >= nextChange) {
+        nextChange = watch.exchanges + (ownKeys?.changeEvery ?? 0);
+        await this.providers.ownKeys?.change();
       } else if (instead === undefined && rollEvery > 0 && watch.exchanges >= nextRoll) {
         nextRoll = watch.exchanges + rollEvery;
         watch.count(watch.faults, 'gateways roll');

@@ -18,6 +18,30 @@ describe('isolation of tenants, at length', () => {
     await isolation?.stop();
   });
 
+  test('own provider keys: no credential, connection or pause is another organization’s', () =>
+    assertIsolated(isolation, {
+      seed: 1,
+      from: 1,
+      exchanges: 4_000,
+      atOnce: 16,
+      isLight: false,
+      lookUpsEvery: 1_000,
+      ownKeys: { changeEvery: 40 },
+      rollEvery: 1_200,
+    }));
+
+  test('guardrails: no value, placeholder or policy is another organization’s', () =>
+    assertIsolated(isolation, {
+      seed: 1,
+      from: 1,
+      exchanges: 4_000,
+      atOnce: 16,
+      isLight: false,
+      lookUpsEvery: 1_000,
+      isGuarded: true,
+      rollEvery: 1_200,
+    }));
+
   for (const seed of SEEDS) {
     test(`seed ${seed}: nobody sees a foreign mark`, () =>
       assertIsolated(isolation, {

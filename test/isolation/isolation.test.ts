@@ -21,6 +21,8 @@ const OPTIONS: Omit<IsolationOptions, 'seed'> = {
   lookUpsEvery: howMany({ short: 120, long: 200 }),
   rollEvery: howMany({ short: 150, long: 500 }),
 };
+/** Of the runs in which most organizations have own provider keys. */
+const OWN_KEYS = { changeEvery: howMany({ short: 12, long: 40 }) };
 /** Of those with a planted fault at the most: they end at the first that is found. */
 const PLANTED_EXCHANGES = 6_000;
 
@@ -37,7 +39,25 @@ describe('isolation of tenants', () => {
 
   test(`seed ${SEED}: nobody sees a foreign mark`, () => assertIsolated(isolation, { ...OPTIONS, seed: SEED }));
 
-  for (const { name, found, isQuick } of PLANTED_FAULTS) {
+  test(`seed ${SEED}, own provider keys: no credential, connection or pause is another organization's`, () =>
+    assertIsolated(isolation, {
+      ...OPTIONS,
+      seed: SEED,
+      exchanges: howMany({ short: 240, long: 2_000 }),
+      lookUpsEvery: Number.POSITIVE_INFINITY,
+      ownKeys: OWN_KEYS,
+    }));
+
+  test(`seed ${SEED}, guardrails: no value, placeholder or policy is another organization's`, () =>
+    assertIsolated(isolation, {
+      ...OPTIONS,
+      seed: SEED,
+      exchanges: howMany({ short: 240, long: 2_000 }),
+      lookUpsEvery: Number.POSITIVE_INFINITY,
+      isGuarded: true,
+    }));
+
+  for (const { name, found, isQuick, ofOwnKeys, ofGuardrails } of PLANTED_FAULTS) {
     test(`found when planted: ${name}`, isQuick === true ? {} : AT_LENGTH_ONLY, async () => {
       const gateway = await startLoneGateway(isolation.tollgate, name);
       try {
@@ -48,6 +68,8 @@ describe('isolation of tenants', () => {
           rollEvery: 0,
           instead: gateway,
           endsAtFirst: true,
+          ...(ofOwnKeys === true ? { ownKeys: OWN_KEYS } : {}),
+          ...(ofGuardrails === true ? { isGuarded: true } : {}),
         });
         assert.ok(watch.countOf(found) > 0, watch.report());
       } finally {

@@ -1,7 +1,7 @@
 // Runs planned exchanges, many at once, against one gateway address, and keeps those whose bytes may still be seen.
 
 import { Clients } from './client.ts';
-import { type Exchange, planExchange } from './plan.ts';
+import { type Exchange, type PlanParams, planExchange } from './plan.ts';
 import type { Providers } from './providers.ts';
 import type { Watch } from './watch.ts';
 
@@ -22,6 +22,8 @@ export interface LoadOptions {
   readonly atOnce: number;
   readonly port: number;
   readonly isLight: boolean;
+  readonly ownTenants: readonly number[];
+  readonly isGuarded: boolean;
   /** Ends the run before its time. */
   readonly stopEarly?: () => boolean;
 }
@@ -45,14 +47,15 @@ export class Load {
     this.providers = providers;
   }
 
-  async run({ seed, from, exchanges, atOnce, port, isLight, stopEarly }: LoadOptions): Promise<void> {
-    const clients = new Clients(port, this.watch);
+  async run(options: LoadOptions): Promise<void> {
+    const { from, exchanges, atOnce, port, stopEarly } = options;
+    const clients = new Clients(port, this.watch, this.providers.ownKeys);
     let next = from;
     const work = async (): Promise<void> => {
       while (next < from + exchanges && stopEarly?.() !== true) {
-        const exchange = this.plan(seed, next++, isLight);
+        const exchange = this.plan({ ...options, index: next++ });
         const behind =
-          exchange.client === 'pipelines' && next < from + exchanges ? [this.plan(seed, next++, isLight)] : [];
+          exchange.client === 'pipelines' && next < from + exchanges ? [this.plan({ ...options, index: next++ })] : [];
         await this.runOne(clients, [exchange, ...behind]);
       }
     };
@@ -61,9 +64,9 @@ export class Load {
     clients.close();
   }
 
-  private plan(seed: number, index: number, isLight: boolean): Exchange {
-    const exchange = planExchange({ seed, index, isLight }, this.saved);
-    this.open.set(index, exchange);
+  private plan(params: PlanParams): Exchange {
+    const exchange = planExchange(params, this.saved);
+    this.open.set(exchange.index, exchange);
     return exchange;
   }
 

@@ -3,9 +3,9 @@
 
 /**
  * Who may see a mark. `p`: the client's, may go along to a provider. `c`: the client's own (credential, labels), for
- * the gateway alone. `r`: a provider's, in its reply.
+ * the gateway alone. `r`: a provider's, in its reply. `k`: in an organization's own provider key, for that provider.
  */
-export type MarkKind = 'p' | 'c' | 'r';
+export type MarkKind = 'p' | 'c' | 'r' | 'k';
 
 export interface FoundMark {
   readonly tenant: number;
@@ -15,7 +15,7 @@ export interface FoundMark {
 }
 
 const MARK_BYTES = 16;
-const PATTERN = /mk(\d\d)([pcr])(\d{11})/g;
+const PATTERN = /mk(\d\d)([pcrk])(\d{11})/g;
 
 /** It may stand in JSON, in a header, in a URL, in a tag and in a form. */
 export function markOf(tenant: number, kind: MarkKind, exchange: number): string {

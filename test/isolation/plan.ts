@@ -4,7 +4,8 @@
 import { SeededRandom } from '../simulation/seeded-random.ts';
 import { writeForm } from '../support/multipart-forms.ts';
 import { filled, markOf } from './marks.ts';
-import { MODELS, TENANTS, warmKey } from './world.ts';
+import { type GuardedEnd, type Planted, plantedIn } from './planted.ts';
+import { GUARDED_TENANTS, hasOwnKeys, hasPolicy, MODELS, TENANTS, warmKey } from './world.ts';
 
 /** What a provider does with a call. A stalled one reads on when some dozens of other exchanges are over. */
 export const PROVIDER_STEPS = [
@@ -61,6 +62,8 @@ export interface SentReply {
   readonly content: Buffer;
   /** The provider has sent all of it, and well. */
   whole: boolean;
+  /** Its client is to get the beginning alone, or nothing. */
+  readonly isBlocked: boolean;
 }
 
 /** One request of one tenant; lives until nobody can see a byte of it any more. */
@@ -74,6 +77,8 @@ export interface Exchange {
   readonly body: Buffer;
   /** Where the model's value stands in the body; null: it has none. */
   readonly modelAt: { readonly start: number; readonly end: number } | null;
+  /** What guardrails are about; null: nothing. */
+  readonly planted: Planted | null;
   /** Public names it may be served as: the one it names, or those of the tiers. */
   readonly models: readonly string[];
   readonly isStream: boolean;
@@ -83,7 +88,7 @@ export interface Exchange {
   readonly reply: { readonly bytes: number; readonly framing: 'length' | 'chunked' | 'close'; readonly pieces: number };
   /** By the order of the calls that were answered. */
   readonly replies: SentReply[];
-  /** Providers that were called, in order. */
+  /** Providers that were called, in order, each with whose credential. */
   readonly calledProviders: string[];
   /** A kept connection was closed on it, so it may come once more. */
   retries: number;
@@ -146,13 +151,38 @@ function weighted<T>(random: SeededRandom, table: readonly (readonly [number, re
   return random.pick(table[0]?.[1] ?? []);
 }
 
-/** `isLight`: with few large bodies and half of the faults, so that a million can be run. */
-export function planExchange(
-  { seed, index, isLight }: { seed: number; index: number; isLight: boolean },
-  saved: SavedIds,
-): Exchange {
+/** Of the exchanges of a run whose tenants have own provider keys, or policies: so many are of tenants without. */
+const PLAIN = 0.2;
+const BLOCKED_REQUESTS = 0.06;
+const BLOCKED_REPLIES = 0.1;
+
+export interface PlanParams {
+  readonly seed: number;
+  readonly index: number;
+  /** With few large bodies and half of the faults, so that a million can be run. */
+  readonly isLight: boolean;
+  /** Those with own provider keys that take part. */
+  readonly ownTenants: readonly number[];
+  /** Those with guardrail policies take part, and everybody has planted what the policies are about. */
+  readonly isGuarded: boolean;
+}
+
+/** Nothing is drawn where nobody is guarded: a seed stays what it was. */
+function drawTenant({ ownTenants, isGuarded }: PlanParams, random: SeededRandom): number {
+  const plain = random.whole(1, TENANTS);
+  const others = isGuarded ? [...GUARDED_TENANTS, ...ownTenants] : ownTenants;
+  return others.length === 0 || random.chance(PLAIN) ? plain : random.pick(others);
+}
+
+function drawGuardedEnd(random: SeededRandom): GuardedEnd {
+  if (random.chance(BLOCKED_REQUESTS)) return 'blocks the request';
+  return random.chance(BLOCKED_REPLIES) ? 'blocks the reply' : 'passes';
+}
+
+export function planExchange(params: PlanParams, saved: SavedIds): Exchange {
+  const { seed, index, isLight, isGuarded } = params;
   const random = new SeededRandom(seed * 100_000_007 + index);
-  const tenant = random.whole(1, TENANTS);
+  const tenant = drawTenant(params, random);
   const drawnKind = weighted(random, KINDS);
   const known = saved.get(tenant) ?? [];
   const kind = (drawnKind === 'saved' || drawnKind === 'continued') && known.length === 0 ? 'responses' : drawnKind;
@@ -174,6 +204,7 @@ export function planExchange(
       client,
       isStream: random.chance(0.4),
       savedId: known.length === 0 ? '' : random.pick(known),
+      ...(isGuarded && kind !== 'saved' ? { guarded: drawGuardedEnd(random) } : {}),
       reply: {
         bytes: replyBytes,
         framing: random.pick(['length', 'length', 'chunked', 'close'] as const),
@@ -201,21 +232,23 @@ export interface ExchangeParts {
   /** An id of a response; empty: none. */
   readonly savedId: string;
   readonly reply: Exchange['reply'];
+  readonly guarded?: GuardedEnd;
 }
 
 export function buildExchange(parts: ExchangeParts, random: SeededRandom): Exchange {
   const { index, tenant, kind } = parts;
   const mark = markOf(tenant, 'p', index);
-  const models = modelsOf(kind, parts.providerSteps, random);
+  const models = modelsOf(parts, random);
   const named = kind === 'auto' ? 'service/auto' : (models[0] ?? '');
   const isStream = parts.isStream && STREAMED.has(kind);
   const isForm = kind === 'edit' && random.chance(0.7);
+  const planted = parts.guarded === undefined || isForm ? null : plantedIn(tenant, index, parts.guarded);
   const body =
     kind === 'saved'
       ? EMPTY
       : isForm
         ? formBody(named, mark, parts.bytes, random)
-        : jsonBody({ ...parts, isStream }, named, mark, random);
+        : jsonBody({ ...parts, isStream }, { model: named, mark, planted: planted?.text ?? '' }, random);
   const value = isForm ? named : JSON.stringify(named);
   const start =
     kind === 'saved'
@@ -231,6 +264,7 @@ export function buildExchange(parts: ExchangeParts, random: SeededRandom): Excha
     head: requestHead(parts, { mark, isForm, bodyBytes: body.length }, random),
     body,
     modelAt: kind === 'saved' ? null : { start, end: start + value.length },
+    planted,
     models,
     isStream,
     isForm,
@@ -240,21 +274,24 @@ export function buildExchange(parts: ExchangeParts, random: SeededRandom): Excha
     replies: [],
     calledProviders: [],
     retries: 0,
-    forbidden: null,
-    unclassifiable: null,
+    ...(planted?.end === 'blocks the request' && hasPolicy(tenant)
+      ? BLOCKED
+      : { forbidden: null, unclassifiable: null }),
     countedAs: null,
     executionId: '',
   };
 }
 
 const EMPTY = Buffer.alloc(0);
+const BLOCKED = { forbidden: 'its request was to be blocked', unclassifiable: 'its request was to be blocked' };
 const STREAMED: ReadonlySet<ExchangeKind> = new Set(['chat', 'responses', 'messages', 'auto', 'continued']);
 
-function modelsOf(kind: ExchangeKind, steps: readonly ProviderStep[], random: SeededRandom): readonly string[] {
+function modelsOf({ kind, tenant, providerSteps }: ExchangeParts, random: SeededRandom): readonly string[] {
   if (kind === 'auto') return ['iso/light', 'iso/strong'];
   if (kind === 'image' || kind === 'edit') return ['iso/image'];
   if (kind === 'systemone') return ['iso/eval'];
-  if (steps.includes('asks for a pause')) return ['iso/cool'];
+  // What pauses an own key pauses it for nobody else, so that may be any model.
+  if (providerSteps.includes('asks for a pause') && !hasOwnKeys(tenant)) return ['iso/cool'];
   const texts = MODELS.filter(
     ({ id, kind: of }) => of === 'text' && !OWN_MODELS.has(id) && (id !== 'iso/ask' || kind === 'chat'),
   );
@@ -269,8 +306,7 @@ const OWN_MODELS: ReadonlySet<string> = new Set(['iso/cool', 'iso/light', 'iso/s
  */
 function jsonBody(
   { kind, bytes, isStream, savedId }: ExchangeParts,
-  model: string,
-  mark: string,
+  { model, mark, planted }: { model: string; mark: string; planted: string },
   random: SeededRandom,
 ): Buffer {
   const content = {
@@ -300,8 +336,8 @@ function jsonBody(
     random.chance(0.6) ? `{${withModel},${first},${content}${fields}}` : `{${first},${content}${fields},${withModel}}`
   ).split('#');
   return Buffer.concat([
-    Buffer.from(before),
-    filled(mark, Math.max(16, bytes - before.length - behind.length)),
+    Buffer.from(before + planted),
+    filled(mark, Math.max(16, bytes - before.length - planted.length - behind.length)),
     Buffer.from(behind),
   ]);
 }

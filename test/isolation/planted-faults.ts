@@ -11,6 +11,10 @@ export interface PlantedFault {
   readonly found: ViolationKind;
   /** Found soon enough for every run of the tests; of each kind of finding, one is. */
   readonly isQuick?: true;
+  /** It shows between organizations with own provider keys. */
+  readonly ofOwnKeys?: true;
+  /** It shows between organizations with guardrail policies. */
+  readonly ofGuardrails?: true;
 }
 
 export const PLANTED_FAULTS: readonly PlantedFault[] = [
@@ -61,5 +65,78 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     ],
     found: 'stray call',
     isQuick: true,
+  },
+  {
+    name: 'own keys for one address share their connections',
+    edits: [{ file: 'src/upstream/providers.ts', find: 'http, tls, provider.own]);', replace: 'http, tls]);' }],
+    found: 'shared connection',
+    isQuick: true,
+    ofOwnKeys: true,
+  },
+  {
+    name: 'an own key is paused for every organization',
+    edits: [
+      {
+        file: 'src/generation/own-keys/key-pauses.ts',
+        find: 'return `${organizationId}\\0${keyId}\\0${fingerprint}`;',
+        replace: 'return "";',
+      },
+    ],
+    found: 'foreign pause',
+    ofOwnKeys: true,
+  },
+  {
+    name: 'a request is served with the keys of the organization that was looked up before',
+    edits: [
+      {
+        file: 'src/generation/own-keys/held-own-keys.ts',
+        find: '    const nowMs = this.clock.monotonicMs();\n    const held = this.held.get(organizationId);',
+        replace: '    const nowMs = this.clock.monotonicMs();\n    const held = [...this.held].at(-1)?.[1];',
+      },
+    ],
+    found: 'wrong credential',
+    ofOwnKeys: true,
+  },
+  {
+    name: 'the values of one request are restored in the replies to all',
+    edits: [
+      {
+        file: 'src/domain/guardrails/placeholders.ts',
+        find: '    this.values = new Map(entries);',
+        replace:
+          '    const all = Reflect.get(globalThis, "everybodysValues") ?? new Map();\n' +
+          '    Reflect.set(globalThis, "everybodysValues", all);\n' +
+          '    for (const [placeholder, value] of entries) all.set(placeholder, value);\n' +
+          '    this.values = all;',
+      },
+    ],
+    found: 'foreign mark',
+    isQuick: true,
+    ofGuardrails: true,
+  },
+  {
+    name: 'all organizations derive their placeholders from one key',
+    edits: [
+      {
+        file: 'src/gateway/held-guardrails.ts',
+        find: 'this.parts.pepper, organizationId)',
+        replace: 'this.parts.pepper, "")',
+      },
+    ],
+    found: 'shared placeholder',
+    isQuick: true,
+    ofGuardrails: true,
+  },
+  {
+    name: 'the policies of one organization are in force for all',
+    edits: [
+      {
+        file: 'src/gateway/held-guardrails.ts',
+        find: "const key = [api, ...policies.map(({ id, version }) => `${id}@${version}`)].join(' ');",
+        replace: 'const key = api;',
+      },
+    ],
+    found: 'foreign mark',
+    ofGuardrails: true,
   },
 ];

@@ -5,11 +5,13 @@ import { readFileSync } from 'node:fs';
 import { type AddressInfo, createServer as createPlainServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { fileURLToPath } from 'node:url';
+import { cutAtHoles, onwardOf, SeenPlaceholders } from './guarded.ts';
 import { findExchange, findMarks } from './marks.ts';
+import { type OwnKeys, ownTraits, readCredential, type ShownCredential } from './own-keys.ts';
 import type { Exchange, ProviderStep } from './plan.ts';
 import { type RenderedReply, renderRefusal, renderReply } from './replies.ts';
 import type { Watch } from './watch.ts';
-import { MODELS, PROVIDERS, type ProviderId, providerKeyOf } from './world.ts';
+import { hasOwnKeys, MODELS, PROVIDERS, type ProviderId } from './world.ts';
 
 const HEAD_BYTES_MAX = 16_384;
 /** So much of a body tells which exchange it is of, where the head does not. */
@@ -28,7 +30,23 @@ export interface ProviderParts {
   classifierWaits?(exchange: Exchange): Promise<void> | null;
 }
 
+/** Steps after which an own key, or its provider, is not used for a while, or that end a request otherwise. */
+const UNSTEADY: ReadonlySet<ProviderStep> = new Set([
+  'refuses the whole request',
+  'refuses before it has read the body',
+  'sends the head of a 503 and stalls',
+  'sends a whole 503 and stalls',
+  'refuses and closes',
+  'asks for a pause',
+  'does not know its credential',
+  'resets without an answer',
+]);
+
 export class Providers {
+  /** null until the installation serves. */
+  ownKeys: OwnKeys | null = null;
+  /** Of the run that is under way. */
+  placeholders = new SeenPlaceholders();
   readonly urls = new Map<ProviderId, string>();
   readonly parts: ProviderParts;
   private readonly servers: Server[] = [];
@@ -86,6 +104,8 @@ interface Call {
   readonly step: ProviderStep;
   readonly asksForUsage: boolean;
   readonly parts: readonly Buffer[];
+  /** Those of them that are placeholders: what comes is kept there. */
+  readonly holes: readonly Buffer[];
   readonly bodyBytes: number;
   /** Bytes of the body that have come. */
   at: number;
@@ -101,6 +121,8 @@ class ProviderConnection {
   private held: Buffer = EMPTY;
   private call: Call | null = null;
   private calls = 0;
+  /** Whose credential it has carried. */
+  private owner: string | null = null;
 
   constructor(all: Providers, id: ProviderId, socket: Socket) {
     this.all = all;
@@ -142,6 +164,9 @@ class ProviderConnection {
     const head = held.toString('latin1', 0, end + 2);
     const bodyBytes = Number(/\r\ncontent-length: (\d+)\r\n/i.exec(head)?.[1] ?? 0);
     const bodyStart = end + 4;
+    const shown = readCredential(head, id);
+    this.checkOwner(shown);
+    if (head.startsWith('GET ') && findExchange(head) === null) return this.answerVerification(shown, bodyStart);
     if (id === 'judge') return this.readClassifierCall(head, bodyStart, bodyBytes);
     const nameInHead = findExchange(head.slice(head.indexOf('?')));
     if (nameInHead === null && held.length < bodyStart + Math.min(bodyBytes, NAMING_BYTES)) return false;
@@ -151,7 +176,7 @@ class ProviderConnection {
       this.giveUp(`a request of no exchange that is open (${index}): ${head.slice(0, 200)}`);
       return false;
     }
-    const call = this.open(exchange, head, bodyBytes);
+    const call = this.open(exchange, { head, bodyBytes, shown });
     this.call = call;
     this.held = EMPTY;
     this.answerHead(call);
@@ -160,13 +185,40 @@ class ProviderConnection {
     return true;
   }
 
-  private open(exchange: Exchange, head: string, bodyBytes: number): Call {
+  /** Connections belong to one owner of credentials, and to one alone. */
+  private checkOwner(shown: ShownCredential): void {
+    const owner = shown.owner === 'organization' ? `tenant ${shown.tenant}` : shown.owner;
+    if (this.owner !== null && this.owner !== owner)
+      this.watch.violation('shared connection', `${this.id}: with a credential of ${owner} after ${this.owner}`);
+    this.owner = owner;
+  }
+
+  /** What is asked about a key is not asked for an exchange. */
+  private answerVerification(shown: ShownCredential, bodyStart: number): boolean {
+    const { watch, socket } = this;
+    this.held = this.held.subarray(bodyStart);
+    watch.calls += 1;
+    watch.count(watch.faults, 'own key verified');
+    const isGood = this.all.ownKeys?.accepts(shown) === true;
+    const [status, answer] = isGood ? [200, '{"data":[]}'] : [401, '{"error":{"message":"Incorrect API key"}}'];
+    const head = `HTTP/1.1 ${status} Known\r\ncontent-type: application/json\r\n`;
+    socket.write(`${head}content-length: ${answer.length}\r\n\r\n${answer}`);
+    return true;
+  }
+
+  private open(
+    exchange: Exchange,
+    { head, bodyBytes, shown }: { head: string; bodyBytes: number; shown: ShownCredential },
+  ): Call {
     const { watch, id } = this;
     watch.calls += 1;
+    this.all.ownKeys?.checkCall(exchange, shown, id);
+    this.all.ownKeys?.checkOrder(exchange, id);
     this.checkHead(exchange, head);
     if (exchange.countedAs !== null) watch.count(watch.lookUps, exchange.countedAs);
-    const earlier = exchange.calledProviders.filter((provider) => provider === id).length;
-    exchange.calledProviders.push(id);
+    const called = `${id} ${JSON.stringify(shown)}`;
+    const earlier = exchange.calledProviders.filter((one) => one === called).length;
+    exchange.calledProviders.push(called);
     if (exchange.forbidden !== null)
       watch.violation(
         'stray call',
@@ -177,31 +229,34 @@ class ProviderConnection {
         'stray call',
         `${id}: exchange ${exchange.index} of tenant ${exchange.tenant} came ${earlier + 1} times`,
       );
-    const planned = exchange.providerSteps[exchange.calledProviders.length - 1] ?? 'serves';
-    const step = planned === 'closes a kept connection' && this.calls === 0 ? 'serves' : planned;
+    const step = this.stepOf(exchange, shown);
     if (step !== 'serves') watch.count(watch.faults, `provider ${step}`);
     this.calls += 1;
-    const { parts, asksForUsage } = this.expectedBody(exchange, bodyBytes);
+    if (exchange.planted !== null) exchange.planted.stranger = this.all.placeholders.strangerTo(exchange.tenant);
+    const { parts, holes, asksForUsage } = this.expectedBody(exchange, bodyBytes);
     const expectedBytes = parts.reduce((sum, part) => sum + part.length, 0);
     if (expectedBytes !== bodyBytes)
       watch.violation(
         'wrong bytes',
         `${id}: exchange ${exchange.index}: a body of ${bodyBytes} bytes, not ${expectedBytes}`,
       );
-    return { exchange, step, asksForUsage, parts, bodyBytes, at: 0, broken: false, answered: false };
+    return { exchange, step, asksForUsage, parts, holes, bodyBytes, at: 0, broken: false, answered: false };
+  }
+
+  private stepOf({ tenant, providerSteps, calledProviders, models }: Exchange, shown: ShownCredential): ProviderStep {
+    const planned = providerSteps[calledProviders.length - 1] ?? 'serves';
+    if (planned === 'closes a kept connection' && this.calls === 0) return 'serves';
+    // The account of the service is paused for that one model alone.
+    if (planned === 'asks for a pause' && shown.owner === 'service' && !models.includes('iso/cool')) return 'serves';
+    return hasOwnKeys(tenant) && ownTraits(tenant).isSteady && UNSTEADY.has(planned) ? 'serves' : planned;
   }
 
   private checkHead(exchange: Exchange, head: string): void {
     const { watch, id } = this;
     watch.checkedBytes += head.length;
-    const auth = PROVIDERS.find((provider) => provider.id === id)?.auth ?? '';
-    const credential =
-      auth === 'bearer'
-        ? `\r\nauthorization: Bearer ${providerKeyOf(id)}\r\n`
-        : `\r\nx-api-key: ${providerKeyOf(id)}\r\n`;
-    const count = head.split(/\r\n(?:authorization|x-api-key):/i).length - 1;
-    if (count !== 1 || !head.includes(credential)) watch.violation('wrong credential', `${id}: ${head.slice(0, 400)}`);
-    for (const mark of findMarks(head)) {
+    // The mark of an own key stands in its credential, which is looked at by itself, and nowhere else.
+    const rest = head.replace(/\r\n(?:authorization: Bearer|x-api-key:) sk-own-[^\r]*/, '');
+    for (const mark of findMarks(rest)) {
       // The path names a response of the same tenant's.
       const isOwn =
         mark.tenant === exchange.tenant &&
@@ -220,29 +275,39 @@ class ProviderConnection {
     }
   }
 
-  private expectedBody(
-    { body, modelAt, models, isForm, isStream, kind }: Exchange,
-    bodyBytes: number,
-  ): { parts: Buffer[]; asksForUsage: boolean } {
-    if (modelAt === null) return { parts: [body], asksForUsage: false };
+  private expectedBody(exchange: Exchange, bodyBytes: number): Pick<Call, 'parts' | 'holes' | 'asksForUsage'> {
+    const { models, isForm, isStream, kind } = exchange;
+    const onward = onwardOf(exchange);
+    const nothing = { parts: [exchange.body], holes: [], asksForUsage: false };
+    if (onward === null) return nothing;
+    const { body, modelAt } = onward;
     const candidates = MODELS.filter(({ id }) => models.includes(id)).flatMap(({ deployments, asksForUsage }) =>
       deployments
         .filter(({ provider }) => provider === this.id)
         .map(({ model }) => {
-          const before = body.subarray(0, modelAt.start);
-          const behind = body.subarray(modelAt.end);
+          const before = cutAtHoles(body.subarray(0, modelAt.start), 0, onward.holes);
+          const behind = cutAtHoles(body.subarray(modelAt.end), modelAt.end, onward.holes);
+          const last = behind.parts.at(-1) ?? EMPTY;
           const own = Buffer.from(isForm ? model : JSON.stringify(model));
           const asks = asksForUsage && isStream && kind === 'chat';
           return {
             parts: asks
-              ? [before, own, behind.subarray(0, -1), ASKED_USAGE, behind.subarray(-1)]
-              : [before, own, behind],
+              ? [
+                  ...before.parts,
+                  own,
+                  ...behind.parts.slice(0, -1),
+                  last.subarray(0, -1),
+                  ASKED_USAGE,
+                  last.subarray(-1),
+                ]
+              : [...before.parts, own, ...behind.parts],
+            holes: [...before.cut, ...behind.cut],
             asksForUsage: asks,
           };
         }),
     );
     const fits = candidates.find(({ parts }) => parts.reduce((sum, part) => sum + part.length, 0) === bodyBytes);
-    return fits ?? candidates[0] ?? { parts: [body], asksForUsage: false };
+    return fits ?? candidates[0] ?? nothing;
   }
 
   /** Returns what lies behind the body. */
@@ -257,6 +322,7 @@ class ProviderConnection {
     }
     if (call.at < call.bodyBytes) return EMPTY;
     this.call = null;
+    if (!call.broken) this.all.placeholders.take(call.exchange, call.holes, this.watch);
     if (!call.answered) this.answerBody(call);
     return bytes.subarray(own.length);
   }
@@ -269,7 +335,8 @@ class ProviderConnection {
     for (const part of call.parts) {
       const from = Math.max(call.at, partStart);
       const to = Math.min(call.at + bytes.length, partStart + part.length);
-      if (from < to && part.compare(bytes, from - call.at, to - call.at, from - partStart, to - partStart) !== 0) {
+      if (from < to && call.holes.includes(part)) bytes.copy(part, from - partStart, from - call.at, to - call.at);
+      else if (from < to && part.compare(bytes, from - call.at, to - call.at, from - partStart, to - partStart) !== 0) {
         call.broken = true;
         const { exchange } = call;
         const where =
@@ -443,10 +510,11 @@ class ProviderConnection {
     } else {
       if (exchange.unclassifiable !== null)
         watch.violation('stray call', `judge: exchange ${exchange.index}: ${exchange.unclassifiable}`);
-      if (findMarks(head).length > 0 || !head.includes(providerKeyOf('judge')))
-        watch.violation('wrong credential', `judge: ${head}`);
+      this.checkClassifierCredential(exchange, head);
+      const shown = exchange.planted?.hidden.find((value) => body.includes(value));
+      if (shown !== undefined) watch.violation('wrong bytes', `judge: exchange ${exchange.index} shows ${shown}`);
       for (const { tenant, exchange: of, kind } of findMarks(body)) {
-        if (tenant !== exchange.tenant || of !== exchange.index || kind !== 'p')
+        if (tenant !== exchange.tenant || (of !== exchange.index && of !== 0) || kind !== 'p')
           watch.violation('foreign mark', `judge: exchange ${exchange.index} has tenant ${tenant}, exchange ${of}`);
       }
     }
@@ -460,6 +528,15 @@ class ProviderConnection {
     if (waits === null) send();
     else void waits.then(send);
     return true;
+  }
+
+  /** Whose key asks the classifier, its organization has chosen; the key has a mark, and nothing else in the head. */
+  private checkClassifierCredential({ tenant }: Exchange, head: string): void {
+    const shown = readCredential(head, 'judge');
+    const isOwn = hasOwnKeys(tenant) && ownTraits(tenant).isOwnClassifier;
+    const isRight = isOwn ? shown.owner === 'organization' && shown.tenant === tenant : shown.owner === 'service';
+    if (!isRight || findMarks(head).length > (isOwn ? 1 : 0))
+      this.watch.violation('wrong credential', `judge: tenant ${tenant}: ${head}`);
   }
 
   private giveUp(why: string): void {

@@ -1,6 +1,7 @@
 // What a provider answers to an exchange: head and body on the wire, and what its client is to get of it. All of it is
 // filled with the exchange's mark.
 
+import { blocksReply, replyEvents, replyText } from './guarded.ts';
 import { filled } from './marks.ts';
 import type { Exchange, SentReply } from './plan.ts';
 
@@ -40,7 +41,7 @@ export function renderRefusal(exchange: Exchange, status: number, extraHeaders =
 
 /** The head names the reply by its place, so that its client knows what to expect. */
 function register(exchange: Exchange, status: number, content: Buffer): SentReply {
-  const sent = { status, content, whole: false };
+  const sent = { status, content, whole: false, isBlocked: status === 200 && blocksReply(exchange) };
   exchange.replies.push(sent);
   return sent;
 }
@@ -80,22 +81,24 @@ function frame(
 const CRLF = Buffer.from('\r\n');
 const LAST_CHUNK = Buffer.from('0\r\n\r\n');
 
-function renderDocument({ kind, replyMark, reply }: Exchange): { wire: Buffer; content: Buffer } {
+function renderDocument(exchange: Exchange): { wire: Buffer; content: Buffer } {
+  const { kind, replyMark, reply } = exchange;
   const filling = filled(replyMark, Math.max(16, reply.bytes)).toString('latin1');
   const text = {
     image: `{"created":1,"data":[{"b64_json":"${filling}"}],${USAGE}}`,
     count: `{"input_tokens":3,"of":"${filling}"}`,
     systemone: `{"answers":{"q":{"type":"choice","choice":"yes","confidence":0.9,"of":"${filling}"}},${USAGE}}`,
   };
-  const whole = `{"id":"resp_${replyMark}","choices":[{"index":0,"message":{"role":"assistant","content":"${filling}"},"finish_reason":"stop"}],${USAGE}}`;
-  const body = Buffer.from(
-    (text as Partial<Record<string, string>>)[kind === 'edit' ? 'image' : kind] ?? whole,
-    'latin1',
-  );
-  return { wire: body, content: body };
+  const whole = (planted: string): string =>
+    `{"id":"resp_${replyMark}","choices":[{"index":0,"message":{"role":"assistant","content":"${planted}${filling}"},"finish_reason":"stop"}],${USAGE}}`;
+  const other = (text as Partial<Record<string, string>>)[kind === 'edit' ? 'image' : kind];
+  const { written, arrives } = replyText(exchange);
+  const wire = Buffer.from(other ?? whole(written), 'latin1');
+  return { wire, content: written === arrives ? wire : Buffer.from(other ?? whole(arrives), 'latin1') };
 }
 
-function renderStream({ kind, replyMark, reply }: Exchange, asksForUsage: boolean): { wire: Buffer; content: Buffer } {
+function renderStream(exchange: Exchange, asksForUsage: boolean): { wire: Buffer; content: Buffer } {
+  const { kind, replyMark, reply } = exchange;
   const count = Math.max(1, Math.ceil(reply.bytes / EVENT_BYTES));
   const filling = filled(replyMark, Math.min(EVENT_BYTES, Math.max(16, reply.bytes))).toString('latin1');
   const dialect =
@@ -103,7 +106,7 @@ function renderStream({ kind, replyMark, reply }: Exchange, asksForUsage: boolea
   const { start, delta, usage, end } = {
     chat: {
       start: '',
-      delta: `data: {"id":"${replyMark}","choices":[{"index":0,"delta":{"content":"${filling}"}}]}\n\n`,
+      delta: `data: {"id":"${replyMark}","choices":[{"index":0,"delta":{"content":"#"}}]}\n\n`,
       usage: `data: {"id":"${replyMark}","choices":[],${USAGE}}\n\n`,
       end: 'data: [DONE]\n\n',
     },
@@ -113,7 +116,7 @@ function renderStream({ kind, replyMark, reply }: Exchange, asksForUsage: boolea
         `{"type":"message_start","message":{"id":"${replyMark}","usage":{"input_tokens":3,"output_tokens":1}}}\n\n`,
       delta:
         `event: content_block_delta\ndata: ` +
-        `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"${filling}"}}\n\n`,
+        `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"#"}}\n\n`,
       usage:
         'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn"},' +
         '"usage":{"output_tokens":2}}\n\n',
@@ -121,14 +124,19 @@ function renderStream({ kind, replyMark, reply }: Exchange, asksForUsage: boolea
     },
     responses: {
       start: `event: response.created\ndata: {"type":"response.created","response":{"id":"resp_${replyMark}"}}\n\n`,
-      delta: `event: response.output_text.delta\ndata: {"type":"response.output_text.delta","delta":"${filling}"}\n\n`,
+      delta: `event: response.output_text.delta\ndata: {"type":"response.output_text.delta","delta":"#"}\n\n`,
       usage: '',
       end:
         `event: response.completed\ndata: ` +
         `{"type":"response.completed","response":{"id":"resp_${replyMark}","status":"completed",${USAGE}}}\n\n`,
     },
   }[dialect];
-  const before = start + delta.repeat(count);
-  const wire = Buffer.from(before + usage + end, 'latin1');
-  return { wire, content: asksForUsage && dialect === 'chat' ? Buffer.from(before + end, 'latin1') : wire };
+  const saying = (text: string): string => delta.replace('#', text);
+  const planted = replyEvents(exchange);
+  const rest = saying(filling).repeat(count);
+  const wire = start + planted.map(({ written }) => saying(written)).join('') + rest + usage + end;
+  // What the gateway alone has asked for does not go on.
+  const usageForClient = asksForUsage && dialect === 'chat' ? '' : usage;
+  const content = start + planted.map(({ arrives }) => saying(arrives)).join('') + rest + usageForClient + end;
+  return { wire: Buffer.from(wire, 'latin1'), content: Buffer.from(content, 'latin1') };
 }

@@ -2,11 +2,16 @@
 // mark. README.md here explains it.
 //
 //   node test/isolation/run.ts --exchanges 1000000 --seed 1 --light [--from N] [--at-once 24]
-//     [--gateways 2] [--look-ups-every 2000] [--progress 10]
+//     [--gateways 2] [--look-ups-every 2000] [--progress 10] [--own-keys] [--guardrails]
 //   node test/isolation/run.ts --leavers 10000 [--look-ups credential,lease,continuation,turn,route] [--at-once 6]
 //
 // `--leavers`: rounds of look-ups that wait, 60 clients each, until so many have left in each of these kinds; the load
 // goes on beside them for as long. Leases end sooner: each round of theirs needs a wallet of its own, and 32 are there.
+//
+// `--own-keys`: most exchanges are of two dozen organizations that all have keys of their own for the same providers;
+// after so many exchanges (`--change-every`) one of the keys is rotated or removed.
+//
+// `--guardrails`: most exchanges are of a dozen organizations whose policies cloak, mask and block.
 //
 // `--light`: few large bodies and half of the faults, for long runs. `--from`: the number of the first exchange, where
 // a run is repeated in part.
@@ -28,6 +33,9 @@ const { values } = parseArgs({
     'look-ups-every': { type: 'string', default: '2000' },
     progress: { type: 'string', default: '10' },
     light: { type: 'boolean', default: false },
+    'own-keys': { type: 'boolean', default: false },
+    guardrails: { type: 'boolean', default: false },
+    'change-every': { type: 'string', default: '200' },
   },
 });
 
@@ -51,6 +59,8 @@ const watch = await isolation.run({
   isLight: values.light,
   lookUpsEvery: Number(values['look-ups-every']),
   ...(leavers === undefined ? {} : { densely: { lookUps, leavers: Number(leavers) } }),
+  ...(values['own-keys'] ? { ownKeys: { changeEvery: Number(values['change-every']) } } : {}),
+  isGuarded: values.guardrails,
   rollEvery: Number(values['roll-every']),
   onProgress: {
     everyMs: Number(values.progress) * 1_000,

@@ -9,8 +9,14 @@ export type ViolationKind =
   | 'stray call'
   /** Bytes that are not those that were sent, and no other tenant's either. */
   | 'wrong bytes'
-  /** Another provider's credential, or a client's. */
+  /** Another provider's credential, another organization's, or a client's. */
   | 'wrong credential'
+  /** One connection to a provider carried credentials of two owners. */
+  | 'shared connection'
+  /** One placeholder stands for values of two organizations. */
+  | 'shared placeholder'
+  /** An organization is refused for what happened to the key of another, or of the service. */
+  | 'foreign pause'
   /** A reply that was cut looks whole. */
   | 'false end'
   /** Something that should have ended has not. */

@@ -9,6 +9,30 @@ export const TENANTS = 6;
 export const COLD_TENANTS = 32;
 export const FIRST_COLD_TENANT = 40;
 
+/** Each has own provider keys for every provider (own-keys.ts). */
+const FIRST_OWN_TENANT = 10;
+const OWN_TENANTS_COUNT = 24;
+export const OWN_TENANTS: readonly number[] = Array.from(
+  { length: OWN_TENANTS_COUNT },
+  (_, index) => FIRST_OWN_TENANT + index,
+);
+
+export function hasOwnKeys(tenant: number): boolean {
+  return tenant >= FIRST_OWN_TENANT && tenant < FIRST_OWN_TENANT + OWN_TENANTS_COUNT;
+}
+
+/** Each has a guardrail policy that changes what passes (planted.ts). */
+const FIRST_GUARDED_TENANT = 80;
+const GUARDED_TENANTS_COUNT = 12;
+export const GUARDED_TENANTS: readonly number[] = Array.from(
+  { length: GUARDED_TENANTS_COUNT },
+  (_, index) => FIRST_GUARDED_TENANT + index,
+);
+
+export function hasPolicy(tenant: number): boolean {
+  return tenant >= FIRST_GUARDED_TENANT && tenant < FIRST_GUARDED_TENANT + GUARDED_TENANTS_COUNT;
+}
+
 export const PROVIDERS = [
   { id: 'plain-a', isTls: false, auth: 'bearer', onDisconnect: 'cancel' },
   { id: 'plain-b', isTls: false, auth: 'x-api-key', onDisconnect: 'drain' },
@@ -84,8 +108,20 @@ export function slugOf(tenant: number): string {
   return `tenant-${tenant}`;
 }
 
+/** What the configuration says of the tenants that have more than a key. */
+export interface TenantConfiguration {
+  /** Of its own provider keys. */
+  readonly ownKeysOf: (tenant: number) => object;
+  readonly policies: readonly object[];
+  /** Which of the policies it has. */
+  readonly guardrailsOf: (tenant: number) => object;
+}
+
 /** `urlOf`: where a provider listens. YAML reads JSON. */
-export function isolationConfiguration(urlOf: (provider: ProviderId) => string): string {
+export function isolationConfiguration(
+  urlOf: (provider: ProviderId) => string,
+  { ownKeysOf, policies, guardrailsOf }: TenantConfiguration,
+): string {
   const price = { text: { input: '0.01', output: '0.01' }, image: { image: '0.0001' }, evaluation: { input: '0.01' } };
   const apis = {
     text: ['chat_completions', 'responses', 'messages', 'count_tokens'],
@@ -137,9 +173,12 @@ export function isolationConfiguration(urlOf: (provider: ProviderId) => string):
         name: 'watched',
         rules: [{ id: 'never', words: ['qqzznever'], detect: ['iban'], stage: 'input', action: 'mask' }],
       },
+      ...policies,
     ],
     organizations: [
       ...Array.from({ length: TENANTS }, (_, index) => organization(index + 1)),
+      ...OWN_TENANTS.map((tenant) => ({ ...organization(tenant), ...ownKeysOf(tenant) })),
+      ...GUARDED_TENANTS.map((tenant) => ({ ...organization(tenant), ...guardrailsOf(tenant) })),
       ...Array.from({ length: COLD_TENANTS }, (_, index) => organization(FIRST_COLD_TENANT + index)),
     ],
   });
@@ -147,7 +186,7 @@ export function isolationConfiguration(urlOf: (provider: ProviderId) => string):
 
 function organization(tenant: number): object {
   const email = `owner@tenant-${tenant}.test`;
-  const isCold = tenant >= FIRST_COLD_TENANT;
+  const isCold = tenant >= FIRST_COLD_TENANT && tenant < FIRST_COLD_TENANT + COLD_TENANTS;
   const secrets = [warmKey(tenant, false), ...(isCold ? [] : [warmKey(tenant, true)])];
   // The last tenant is not billed: it leases nothing.
   const billing = tenant === TENANTS ? { billing: 'none' } : { billing: 'prepaid', opening_credit: '1000000.00' };

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 const COMMAND = fileURLToPath(new URL('./run.ts', import.meta.url));
 
 /** So many seeds, from 1 on, are in every run of the tests. */
-export const FIRST_SEEDS = 100;
+export const FIRST_SEEDS = 50;
 
 export function runSeeds(args: readonly string[]): Promise<{ readonly code: number | null; readonly output: string }> {
   return new Promise((resolve, reject) => {

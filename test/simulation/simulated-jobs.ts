@@ -3,12 +3,10 @@
 
 import { createShipper } from '../../jobs/shipping/ship-spool.ts';
 import { resolvePendingExecutions } from '../../jobs/tasks/resolve-pending.ts';
-import { systemClock } from '../../src/platform/clock.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import type { ClickHouseClient } from '../../src/storage/clickhouse/clickhouse.ts';
 import { insertFacts } from '../../src/storage/clickhouse/facts.ts';
 import { makeDirectoryDurably } from '../../src/storage/spool/durable-file.ts';
-import { ProviderCalls } from '../../src/upstream/providers.ts';
 import { secretsOf } from '../support/installation-secrets.ts';
 import { SPOOL_DIRECTORY } from './simulated-gateway.ts';
 import { logOf } from './simulated-log.ts';
@@ -113,8 +111,8 @@ export function startJobs(parts: JobsParts): SimulatedProcess {
         clock,
         gauges: undefined as never,
         factsRetentionDays: null,
+        media: null,
         box: secretsOf(Buffer.alloc(32, 1)).box,
-        providers: new ProviderCalls(new MetricsRegistry(), systemClock),
       };
       setInterval(
         () =>

@@ -1,7 +1,7 @@
 // Looks a generation up over HTTP as a client would, and reads its numbers without rounding them.
 
 import { isLosslessNumber, parse } from 'lossless-json';
-import { httpCall } from './http-call.ts';
+import { type HttpAnswer, httpCall } from './http-call.ts';
 import { waitFor } from './waiting.ts';
 
 /** A generation record with every number as the digits that stood in the body; absent and null fields are null. */
@@ -29,9 +29,22 @@ export async function settledGeneration(url: string, key: string, id: string): P
   return record;
 }
 
+/**
+ * Asks as a client should: a 503 says to come again, since what was answered is not all posted yet. On a busy machine
+ * jobs may need longer for that than a look-up waits.
+ */
+export function askForGenerations(url: string, key: string, query: string): Promise<HttpAnswer> {
+  return waitFor(
+    `an answer to ${query}`,
+    () => httpCall(`${url}/v1/${query}`, { headers: { authorization: `Bearer ${key}` } }),
+    ({ status }) => status !== 503,
+    120_000,
+  );
+}
+
 /** null: not found. */
 export async function lookupGeneration(url: string, key: string, id: string): Promise<GenerationView | null> {
-  const answer = await httpCall(`${url}/v1/generation?id=${id}`, { headers: { authorization: `Bearer ${key}` } });
+  const answer = await askForGenerations(url, key, `generation?id=${id}`);
   if (answer.status === 404) return null;
   if (answer.status !== 200) throw new Error(`lookup answered ${answer.status}: ${answer.body.toString('utf8')}`);
   const { data } = parse(answer.body.toString('utf8')) as { data: Record<string, unknown> };

@@ -29,7 +29,12 @@ export async function ask(
 
 /** The id of an organization, asked for with a credential of the platform. */
 export async function organizationIdOf(url: string, credential: string, slug: string): Promise<string> {
-  const organizations = (await ask(url, credential, 'GET', '/v1/admin/organizations')) as unknown as readonly Json[];
+  const organizations = (await ask(
+    url,
+    credential,
+    'GET',
+    '/v1/admin/organizations?limit=100',
+  )) as unknown as readonly Json[];
   return String(organizations.find((organization) => organization['slug'] === slug)?.['id']);
 }
 

@@ -12,6 +12,7 @@ import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import { BYOK_DEFAULTS } from '../../src/domain/own-keys/byok-settings.ts';
 import type { LeaseAnswer, Quota } from '../../src/domain/quotas/lease.ts';
 import type { RoutingPolicy } from '../../src/domain/routing/routing-policy.ts';
+import type { CountTokensInput } from '../../src/domain/usage/count-tokens-task.ts';
 import { COUNTS } from '../../src/generation/admission/admit.ts';
 import { Cooldowns } from '../../src/generation/admission/cooldowns.ts';
 import type { LeaseStore } from '../../src/generation/admission/lease-store.ts';
@@ -137,6 +138,8 @@ export interface PlaneOptions {
   readonly amounts?: ReadonlyMap<string, bigint>;
   readonly turns?: TurnStore;
   readonly models?: readonly Model[];
+  /** How long an exact count may wait for the one before it; as in a gateway by default. */
+  readonly countWaitMsMax?: number;
   /** Where records go instead of `records` and `ends`. */
   readonly spool?: RecordSink;
 }
@@ -262,7 +265,12 @@ export class PlaneInProcess {
       authenticator: new Authenticator(find, clock),
       catalog: () => catalog,
       intake: { buffers: this.buffers, scanner: this.scanner, bodyLimitBytes: 1 << 25 },
-      admission: { leases: this.leases, workers, counts: new OrganizationQueues(COUNTS), clock },
+      admission: {
+        leases: this.leases,
+        workers,
+        counts: new OrganizationQueues({ ...COUNTS, waitMsMax: options.countWaitMsMax ?? COUNTS.waitMsMax }),
+        clock,
+      },
       savedResponses,
       ownKeys,
       metering: { journal, clock, metrics: new GenerationMetrics(metrics), guardrails: screened, savedResponses },
@@ -341,6 +349,25 @@ export class PlaneInProcess {
       buffers: this.buffers.lent,
       held: Number(this.held),
     };
+  }
+
+  /**
+   * As a process that has counted before. A first count loads the tokenizer, which on a busy machine takes longer than
+   * a request may wait for its count.
+   */
+  async loadTokenizer(): Promise<void> {
+    const request = Buffer.from('{"messages":[]}');
+    const input = {
+      api: 'chat_completions',
+      encoding: 'o200k_base',
+      request,
+      response: new Uint8Array(0),
+      responseIsStream: false,
+      responseBytesTotal: 0,
+      count: { input: 'at_most', output: false },
+    } satisfies CountTokensInput;
+    const { ok } = await this.workers.run('count-tokens', input, { bytes: request.length, deadlineMs: 300_000 });
+    if (!ok) throw new Error('the tokenizer was not loaded');
   }
 
   async stop(): Promise<void> {

@@ -21,6 +21,11 @@ const OF_OTHER_ROUTES: ReadonlySet<RefusalKind> = new Set([
   'byok_kind_not_allowed',
   'key_rejected',
   'byok_encryption_unconfigured',
+  'media_not_available',
+  'file_too_large',
+  'media_quota_exceeded',
+  'range_not_satisfiable',
+  'media_storage_unavailable',
 ]);
 
 export const GENERATION_REFUSALS: readonly Refusal[] = EVERY_REFUSAL.filter(({ kind }) => !OF_OTHER_ROUTES.has(kind));

@@ -10,7 +10,7 @@ import { OpenRelays } from '../../src/generation/reply/open-relays.ts';
 import { relay } from '../../src/generation/reply/relay.ts';
 import type { RelayContext, RelayParams } from '../../src/generation/reply/relay-params.ts';
 import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
-import type { ClientWatch } from '../../src/http/exchange.ts';
+import type { ClientWatch } from '../../src/http/client-watch.ts';
 import type { ReplyHandler } from '../../src/upstream/reply-handler.ts';
 
 const scanner = new RequestScanner();

@@ -4,7 +4,14 @@ import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { type Command, expectPositionals, parseArguments, UsageFault } from '../../src/commands/command.ts';
+import {
+  type Command,
+  chooseAction,
+  expectAction,
+  expectPositionals,
+  parseArguments,
+  UsageFault,
+} from '../../src/commands/command.ts';
 
 const DIRECTORY = new URL('../../src/commands/', import.meta.url);
 
@@ -47,6 +54,23 @@ describe('arguments', () => {
 
   test('an argument without a name that is empty is missing, as of a variable that is not set', () => {
     assert.throws(() => expectPositionals([''], ['FILE']), { message: 'FILE is missing' });
+  });
+
+  test('an action is one of those that a command has', () => {
+    const actions = { add: 1, remove: 2, list: 3 };
+    assert.equal(chooseAction(['remove'], actions), 2);
+    assert.equal(expectAction(['add'], ['add']), 'add');
+    assert.throws(() => expectAction([], ['add']), { message: 'add is missing' });
+    for (const [given, complaint] of [
+      [[], 'add, remove or list is missing'],
+      [[''], 'add, remove or list is missing'],
+      [['toString'], 'unknown action "toString"'],
+      [['add', 'x'], 'unexpected argument "x"'],
+    ] as const)
+      assert.throws(
+        () => chooseAction(given, actions),
+        (error: unknown) => error instanceof UsageFault && error.message === complaint,
+      );
   });
 
   test('that are right are read', () => {

@@ -77,6 +77,13 @@ describe('settings', () => {
         reportsListen: null,
         reportsUrl: null,
         factsRetentionDays: null,
+        media: {
+          storage: 'disk',
+          retrieval: 'bytes',
+          publicUrl: null,
+          retentionDays: null,
+          limits: { fileBytesMax: 26_214_400, organizationBytesMax: 10_737_418_240 },
+        },
         dialectRefusals: new Set(),
         logLevel: 'info',
         configurationFile: null,
@@ -92,6 +99,26 @@ describe('settings', () => {
     assert.deepEqual(refusedLines({ WEBHOOK_ALLOW_HTTP: 'yes', SPOOL_RESERVE_BYTES: '-1' }), [
       'SPOOL_RESERVE_BYTES: must be an integer from 0 to 1099511627776, got "-1"',
       'WEBHOOK_ALLOW_HTTP: must be true or false, got "yes"',
+    ]);
+  });
+
+  test('uploaded files have a place by themselves only where the database is this machine’s own', () => {
+    const elsewhere = { DATABASE_URL: 'postgres://db.test/x', MASTER_KEY: Buffer.alloc(32, 7).toString('base64') };
+    assert.equal(readConfig(elsewhere).media, null);
+    assert.equal(readConfig({ ...elsewhere, MEDIA: 'disk' }).media?.storage, 'disk');
+    assert.equal(readConfig({ MEDIA: 'off' }).media, null);
+    assert.deepEqual(refusedLines({ MEDIA: 'tape' }), ['MEDIA: must be off, disk or s3, got "tape"']);
+    assert.equal(refusedLines({ MEDIA: 's3' }).length, 3);
+    assert.deepEqual(refusedLines({ MEDIA_RETRIEVAL: 'url' }).length, 1);
+    const bucket = { MEDIA_BUCKET_URL: 'https://s3.test/b/p/', MEDIA_BUCKET_KEY_ID: 'k', MEDIA_BUCKET_SECRET: 's' };
+    assert.deepEqual(readConfig({ MEDIA: 's3', ...bucket }).media?.storage, {
+      url: 'https://s3.test/b/p',
+      region: 'us-east-1',
+      keyId: 'k',
+      secret: 's',
+    });
+    assert.deepEqual(refusedLines({ MEDIA_FILE_BYTES_MAX: '1000', MEDIA_ORGANIZATION_BYTES_MAX: '999' }), [
+      'MEDIA_FILE_BYTES_MAX: must be at most MEDIA_ORGANIZATION_BYTES_MAX, 999, got "1000"',
     ]);
   });
 

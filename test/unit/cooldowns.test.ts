@@ -251,3 +251,36 @@ describe('addresses that fail', () => {
     assert.deepEqual(cooldowns.filter([none, late], 'acme', 0), { kind: 'provider_unavailable' });
   });
 });
+
+describe('an address that fails for own keys', () => {
+  const ofKey = (keyId: string): Deployment => {
+    return { ...first, provider: { ...first.provider, own: { keyId, isGuarded: false } } };
+  };
+  const failing = (keys: readonly (readonly [organizationId: string, deployment: Deployment])[]): Cooldowns => {
+    const cooldowns = new Cooldowns(new HeldClock());
+    for (const [organizationId, deployment] of keys)
+      for (let times = 0; times < 3; times += 1) cooldowns.called(deployment, organizationId, 500);
+    return cooldowns;
+  };
+
+  test('is passed over for that key alone: not for another organization’s, nor for the service', () => {
+    const cooldowns = failing([
+      ['acme', ofKey('k1')],
+      ['other', ofKey('k2')],
+    ]);
+    assert.deepEqual(cooldowns.filter([ofKey('k1'), second], 'acme', 1_000), [second]);
+    assert.deepEqual(cooldowns.filter([ofKey('k3'), second], 'third', 1_000), [ofKey('k3'), second]);
+    assert.deepEqual(cooldowns.filter([first, second], 'third', 1_000), [first, second]);
+    // What an organization's key meets is not shown to the operator.
+    assert.deepEqual(cooldowns.list(1_000), []);
+  });
+
+  test('of the service is not passed over for own keys', () => {
+    const cooldowns = failing([
+      ['acme', first],
+      ['other', first],
+    ]);
+    assert.deepEqual(cooldowns.filter([first, second], 'third', 1_000), [second]);
+    assert.deepEqual(cooldowns.filter([ofKey('k3'), second], 'third', 1_000), [ofKey('k3'), second]);
+  });
+});

@@ -11,6 +11,7 @@ import {
   R50K_TOKEN_SPLIT_REGEX,
 } from 'gpt-tokenizer/encodingParams/constants';
 import { cutLongRuns, RUN_CHARACTERS_MAX } from '../../src/domain/usage/long-runs.ts';
+import { begunFlag } from '../../src/platform/worker-pool.ts';
 import countTokens, {
   type CountTokensInput,
   type CountTokensOutput,
@@ -50,6 +51,21 @@ async function countResponse(
   };
   return (await countTokens(input)).outputTokens;
 }
+
+test('a count says that it begins, after its tokenizer is loaded', async () => {
+  const begun = begunFlag();
+  const { inputTokens } = await countTokens({
+    api: 'chat_completions',
+    encoding: 'r50k_base',
+    request: encoder.encode('{"messages":[]}'),
+    response: NOTHING,
+    responseIsStream: false,
+    responseBytesTotal: 0,
+    count: { input: true, output: false },
+    begun,
+  });
+  assert.deepEqual([inputTokens !== null, Atomics.load(begun, 0)], [true, 1]);
+});
 
 describe('encodings', () => {
   const vectors: readonly (readonly [string, string, number])[] = [

@@ -83,6 +83,25 @@ describe('fair queue', () => {
     }
   });
 
+  test('where a source has at most a part of the places, the others are left for the rest', async () => {
+    const queue = new FairQueue({ underWayMax: 3, underWayOfSourceMax: 2, waitingMax: 10, waitMsMax: 60_000 });
+    const works = new Works();
+    const sources = ['slow', 'slow', 'slow', 'slow', 'one', 'one', 'other'];
+    const answers = sources.map((source, id) => queue.run(works.make(id), 'refused', source));
+    assert.deepEqual(works.begun, [0, 1, 4]);
+    works.end(4);
+    await answers[4];
+    assert.deepEqual(works.begun, [0, 1, 4, 5]);
+    works.end(0);
+    await answers[0];
+    assert.deepEqual(works.begun, [0, 1, 4, 5, 2]);
+    for (const id of [5, 6, 1, 2, 3]) {
+      works.end(id);
+      await answers[id];
+    }
+    assert.deepEqual(works.begun, [0, 1, 4, 5, 2, 6, 3]);
+  });
+
   test('work that throws before it waits for anything gives its place back', async () => {
     const queue = new FairQueue({ underWayMax: 1, waitingMax: 1, waitMsMax: 60_000 });
     const faulty = (): Promise<number> => {

@@ -5,13 +5,14 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { CompiledPolicy } from '../../src/domain/guardrails/compile-policy.ts';
-import type { Tail } from '../../src/domain/guardrails/detectors/detector.ts';
+import { CONTEXT_BYTES, type Tail } from '../../src/domain/guardrails/detectors/detector.ts';
 import { ENTITY_NAMES } from '../../src/domain/guardrails/entities.ts';
 import { type Finding, resolveOverlaps } from '../../src/domain/guardrails/finding.ts';
 import { HOLD_BYTES_MAX, holdFrom, tailOf } from '../../src/domain/guardrails/hold-from.ts';
 import { scanText } from '../../src/domain/guardrails/scan-text.ts';
 import { howMany } from '../support/at-length.ts';
 import { compiledOf, findingsIn, ruleOf } from '../support/guardrail-policies.ts';
+import { HOSTILE_TEXTS, hostileText } from '../support/hostile-texts.ts';
 
 const KEY_LINE = 'MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQDA1b2c3d4e5f6g';
 const PRIVATE_KEY = `-----BEGIN PRIVATE KEY-----\n${`${KEY_LINE}\n`.repeat(12)}-----END PRIVATE KEY-----`;
@@ -51,6 +52,9 @@ const PIECES = [
   '5HueCGU8rMjxEXxiPuD5BDku4MkFqeZyd4dZ1jvhTVqvbTLvyTJ',
   '1BoatSLRHtKNngkdXEeobR76b53LETtpyT',
   'bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4',
+  `${'abandon '.repeat(11)}about`,
+  'zoo zoo zoo zoo zoo zoo zoo zoo zoo zoo zoo wrong vote',
+  'abandon ability able ',
   '8.8.8.8',
   '2001:4860:4860::8888',
   '44051401458',
@@ -119,7 +123,7 @@ function foundInPieces(
       open = null;
     }
     const findings: Finding[] = [];
-    assert.ok(scanText(compiled, 'output', bytes, from, end, findings));
+    assert.ok(scanText(compiled, 'output', bytes, from, end, findings, Math.max(0, from - CONTEXT_BYTES)));
     const resolved = resolveOverlaps(findings);
     let held = isLast ? end : holdFrom(compiled, 'output', bytes, from, end, findings);
     heldMax = Math.max(heldMax, end - held);
@@ -145,20 +149,27 @@ function cutsOf(length: number, lengths: readonly number[]): number[] {
   return cuts.length === 0 ? [0] : cuts;
 }
 
-/**
- * One difference is known and open: of what stands before an `@` and is no address, because of what stands before it, a
- * stream may take the end for one once its beginning has left (docs/guardrails.md). It shows in one text of some ten
- * thousand, so the texts are the same in every run.
- */
-const SEED = Number(process.env['TEST_SEED'] ?? 1);
+/** The same in every run, so that a rare difference fails for who looks for one; TEST_SEED gives other texts. */
+const SEED = Number(process.env['TEST_SEED'] ?? 20_261_125);
+
+/** Each was found otherwise in pieces, once in ten thousand texts. */
+const ONCE_WRONG = [
+  `${TOKEN}-+joe.doe@example.com-`,
+  `+${TOKEN}-----BEGIN PRIVATE KEY-----\n5HueCGU8rMjxEXxiPuD5BDku4MkFqeZyd4dZ1jvhTVqvbTLvyTJ`,
+  `${HEADER}.44051401458joe.doe@example.com=`,
+];
 
 const TEXT = fc.array(fc.constantFrom(...PIECES), { minLength: 1, maxLength: 14 }).map((pieces) => pieces.join(''));
+const HOSTILE = fc
+  .tuple(fc.constantFrom(...HOSTILE_TEXTS), fc.nat(500))
+  .map(([name, bytes]) => hostileText(name, bytes).toString());
 const NOISE = fc.string({ unit: fc.constantFrom(...'aA1 4@.-+:/(é_eyJBEGIN\n"'.split('')), maxLength: 200 });
 
-describe('a stream', () => {
+describe(`a stream (TEST_SEED=${SEED})`, () => {
   for (const [name, texts] of [
     ['values and near misses', TEXT],
     ['noise', NOISE],
+    ['hostile texts', HOSTILE],
   ] as const) {
     test(`${name}: the findings of the whole text`, () => {
       fc.assert(
@@ -173,7 +184,11 @@ describe('a stream', () => {
             assert.ok(heldMax <= HOLD_BYTES_MAX);
           },
         ),
-        { seed: SEED, numRuns: howMany({ short: 2_000, long: 10_000 }) },
+        {
+          seed: SEED,
+          examples: ONCE_WRONG.map((text) => [text, [1]]),
+          numRuns: howMany({ short: 2_000, long: 200_000 }),
+        },
       );
     });
     test(`${name}: cut at every byte`, () => {
@@ -183,7 +198,7 @@ describe('a stream', () => {
           const whole = placesOf(resolveOverlaps(findingsIn(ALL, bytes)));
           assert.deepEqual(foundInPieces(ALL, bytes, cutsOf(bytes.length, [1])).found, whole);
         }),
-        { seed: SEED, numRuns: howMany({ short: 300, long: 2_000 }) },
+        { seed: SEED, numRuns: howMany({ short: 300, long: 20_000 }) },
       );
     });
   }

@@ -185,6 +185,38 @@ describe('oracles', () => {
   });
 });
 
+/** Of the reference implementation's vectors (github.com/trezor/python-mnemonic), by count of words. */
+const SEED_PHRASES = [
+  `${'abandon '.repeat(11)}about`,
+  'legal winner thank year wave sausage worth useful legal winner thank yellow',
+  'letter advice cage absurd amount doctor acoustic avoid letter advice cage above',
+  `${'zoo '.repeat(11)}wrong`,
+  `${'abandon '.repeat(17)}agent`,
+  `${'abandon '.repeat(23)}art`,
+  `${'legal winner thank year wave sausage worth useful '.repeat(2)}legal winner thank year wave sausage worth title`,
+  `${'zoo '.repeat(23)}vote`,
+  'ozone drill grab fiber curtain grace pudding thank cruise elder eight picnic',
+  'hamster diagram private dutch cause delay private meat slide toddler razor book happy fancy gospel tennis maple ' +
+    'dilemma loan word shrug inflict delay length',
+];
+
+test('BIP-39’s vectors, in what stands around them; with two words changed, or too many, they are none', () => {
+  const rows = SEED_PHRASES.flatMap((phrase) => {
+    const words = phrase.split(' ');
+    return [
+      [`The phrase: ${phrase}.`, 1],
+      [`my seed phrase is ${phrase}`, 1],
+      [`word ${phrase} end`, 1],
+      [`\n${words.join('\n')}\n`, 1],
+      [words.join(', ').toUpperCase(), 1],
+      [`it is ${[...words.slice(0, -1), 'abandonment'].join(' ')}`, 0],
+      [`it is ${words.slice(1).join(' ')} horse`, 0],
+      [`${'abandon ability '.repeat(12)}${phrase}`, 0],
+    ] as const;
+  });
+  assert.deepEqual(figuresOf('seed_phrase', rows), KEPT['bip39']?.['seed_phrase']);
+});
+
 /** What is checked by digits, checksums or exact forms: none of it is in code and prose by accident. */
 const VALIDATED: readonly EntityName[] = [
   'card',
@@ -195,6 +227,7 @@ const VALIDATED: readonly EntityName[] = [
   'jwt',
   'private_key',
   'wallet_key',
+  'seed_phrase',
 ];
 /** Packages whose sources and documents have few numbers and keys that are meant to be found. */
 const CLEAN = [

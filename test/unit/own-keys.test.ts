@@ -3,13 +3,17 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Model } from '../../src/domain/models/catalog.ts';
+import type { Model, ServedBy } from '../../src/domain/models/catalog.ts';
+import type { Price } from '../../src/domain/models/price.ts';
 import type { Provider } from '../../src/domain/models/provider.ts';
 import { type KeyCaller, orderAttempts } from '../../src/domain/own-keys/attempt-order.ts';
 import { BYOK_DEFAULTS } from '../../src/domain/own-keys/byok-settings.ts';
 import { explainKeyUse } from '../../src/domain/own-keys/explain-key-use.ts';
 import { allKinds, isKeyProblem, openKinds, ownProvider } from '../../src/domain/own-keys/key-kinds.ts';
 import { labelOf, type OwnKey, presentState } from '../../src/domain/own-keys/own-key.ts';
+import { findOffer, unratedInMap } from '../../src/domain/own-keys/own-offer.ts';
+import { KeyPauses } from '../../src/generation/own-keys/key-pauses.ts';
+import { OrganizationKeys } from '../../src/generation/own-keys/organization-keys.ts';
 
 const NOW = 1_000_000;
 const CALLER: KeyCaller = { apiKeyId: 'k1', teamId: 't1', userId: 'u1' };
@@ -47,8 +51,11 @@ function key(fields: Partial<OwnKey> = {}): OwnKey {
   };
 }
 
-function order(keys: readonly OwnKey[], { fallback = false, offer = 'an offer' as string | null, isOpen = true } = {}) {
-  const candidates = keys.map((one) => ({ key: one, offer, isOpen }));
+function order(
+  keys: readonly OwnKey[],
+  { fallback = false, offer = 'an offer' as string | null, isOpen = true, hasFeeBasis = true } = {},
+) {
+  const candidates = keys.map((one) => ({ key: one, offer, hasFeeBasis, isOpen }));
   const found = orderAttempts(candidates, { modelId: 'a/model', caller: CALLER, fallback, nowMs: NOW });
   return {
     before: found.before.map((attempt) => attempt.key.name),
@@ -118,7 +125,7 @@ describe('the order of attempts', () => {
   });
 
   test('a caller without a team or a person is in no list of them', () => {
-    const candidates = [{ key: key({ teams: ['t1'] }), offer: 'an offer', isOpen: true }];
+    const candidates = [{ key: key({ teams: ['t1'] }), offer: 'an offer', hasFeeBasis: true, isOpen: true }];
     const caller = { apiKeyId: 'k1', teamId: null, userId: null };
     const found = orderAttempts(candidates, { modelId: 'a/model', caller, fallback: false, nowMs: NOW });
     assert.equal(found.notTried[0]?.why, 'other_callers');
@@ -151,6 +158,7 @@ const MODEL: Model = {
   createdAtMs: 0,
   servedBy: [{ provider: OPENAI, providerModel: 'theirs', apis: ['chat_completions', 'responses'], price: null }],
 };
+const DEARER = { version: 'dearer', input: 9n, output: 9n } as unknown as Price;
 const CATALOG = { models: [MODEL] };
 
 describe('kinds of own keys', () => {
@@ -280,6 +288,40 @@ describe('who would serve a request', () => {
     assert.equal(explainKeyUse({ ...params, settings: off, keys: [key()] }).refusal, 'byok_key_unavailable');
   });
 
+  describe('a model_map while the fee is a share of the price', () => {
+    const percent = { ...settings, customBaseUrl: false, fee: { kind: 'percent', basisPoints: 1_000 } } as const;
+    const price = { ...MODEL.servedBy[0], providerModel: 'dearer' } as ServedBy;
+    const dearer = { ...MODEL, id: 'a/dearer', servedBy: [{ ...price, price: DEARER }] } as Model;
+    const models = [MODEL, dearer];
+    const mapped = (name: string) => key({ modelMap: { 'a/model': name } });
+
+    test('is rated by the model that it names', () => {
+      const offer = findOffer(mapped('dearer'), {
+        models,
+        model: MODEL,
+        api: 'chat_completions',
+        apis: ['chat_completions'],
+        ownPrice: null,
+        fee: percent.fee,
+      });
+      assert.equal(offer?.price, DEARER);
+    });
+
+    test('to a model without a known price makes the key unusable, and not the service serve', () => {
+      const found = explainKeyUse({ ...params, settings: percent, catalog: { models }, keys: [mapped('unknown')] });
+      assert.deepEqual([found.attempts, found.refusal], [[], 'byok_key_unavailable']);
+      assert.equal(found.notTried[0]?.why, 'mapped_model_without_price');
+      assert.equal(unratedInMap(mapped('unknown'), models, percent.fee), 'unknown');
+      assert.equal(unratedInMap(mapped('dearer'), models, percent.fee), null);
+      assert.equal(unratedInMap(mapped('unknown'), models, null), null);
+    });
+
+    test('to the catalog’s own name changes nothing', () => {
+      const found = explainKeyUse({ ...params, settings: percent, catalog: { models }, keys: [mapped('theirs')] });
+      assert.equal(found.attempts.length, 1);
+    });
+  });
+
   test('the service alone, on an API that the key does not serve', () => {
     const messages = { ...MODEL.servedBy[0], provider: { ...OPENAI, id: 'other' }, apis: ['messages'] } as const;
     const model = { ...MODEL, servedBy: [...MODEL.servedBy, messages] } as Model;
@@ -288,6 +330,60 @@ describe('who would serve a request', () => {
       found.attempts.map(({ source, provider }) => [source, provider]),
       [['service', 'other']],
     );
+  });
+});
+
+test('the secret before a rotation is not used beyond its overlap, however long the keys are held', () => {
+  const sealed = {
+    key: key({ previousUntilMs: NOW + 5_000 }),
+    openSecret: () => 'sk-new',
+    openPreviousSecret: () => 'sk-before',
+  };
+  const settings = { ...BYOK_DEFAULTS, enabled: true };
+  const keys = new OrganizationKeys('o', { settings, keys: [sealed], prices: new Map() });
+  const secretsAt = (nowMs: number) => {
+    const order = keys.order({ models: [MODEL], model: MODEL, api: 'chat_completions', caller: CALLER, nowMs });
+    return order.before.flatMap(({ offer }) => offer.map(({ provider }) => provider.apiKey));
+  };
+  assert.deepEqual(secretsAt(NOW), ['sk-new', 'sk-before']);
+  assert.deepEqual(secretsAt(NOW + 5_000), ['sk-new']);
+});
+
+test('of many keys only the secrets of those that are tried are opened, and each once', () => {
+  let opened = 0;
+  const many = Array.from({ length: 1_000 }, () => ({
+    key: key(),
+    openSecret: () => `sk-${(opened += 1)}`,
+    openPreviousSecret: () => null,
+  }));
+  const settings = { ...BYOK_DEFAULTS, enabled: true };
+  const keys = new OrganizationKeys('o', { settings, keys: many, prices: new Map() });
+  const asked = { models: [MODEL], model: MODEL, api: 'chat_completions', caller: CALLER, nowMs: NOW } as const;
+  for (let times = 0; times < 3; times += 1) assert.equal(keys.order(asked).before.length, 3);
+  assert.equal(opened, 3);
+});
+
+describe('pauses of own keys', () => {
+  const use = { organizationId: 'o', keyId: 'k', fingerprint: '00000001', providerModel: 'm' };
+
+  test('what the secret before a rotation was answered pauses the new one not at all', () => {
+    const pauses = new KeyPauses();
+    // On its way while the key was rotated.
+    pauses.begin(use, 'key', null, NOW);
+    pauses.begin(use, 'quota', null, NOW);
+    assert.notEqual(pauses.find(use, NOW + 1), null);
+    assert.equal(pauses.find({ ...use, fingerprint: '00000002' }, NOW + 1), null);
+  });
+
+  test('end with any change of the organization’s keys, whether they are held or not, and with no other’s', () => {
+    const pauses = new KeyPauses();
+    for (const organizationId of ['o', 'other']) {
+      pauses.begin({ ...use, organizationId }, 'quota', null, NOW);
+      pauses.begin({ ...use, organizationId }, 'rate', null, NOW);
+    }
+    pauses.forget('o');
+    assert.equal(pauses.find(use, NOW + 1), null);
+    assert.equal(pauses.find({ ...use, organizationId: 'other' }, NOW + 1)?.meaning, 'quota');
   });
 });
 

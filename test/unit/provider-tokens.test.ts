@@ -80,6 +80,7 @@ describe('token of a provider', () => {
     'no secret': [{ ...AWS, secret_access_key: undefined }, {}, /is missing/],
     'no JSON': [{ ...GOOGLE, credentials: 'private' }, {}, /JSON of a service account/],
     'another kind of credentials': [{ ...GOOGLE, credentials: { type: 'external_account' } }, {}, /JSON of a service/],
+    'the path of a key': [{ ...GOOGLE, credentials: '/keys/account.json' }, {}, /looks like the path of its file/],
     'a private key that is none': [
       { ...GOOGLE, credentials: { ...CREDENTIALS, private_key: 'private' } },
       {},
@@ -91,6 +92,7 @@ describe('token of a provider', () => {
       /JSON of a service/,
     ],
     'an authority that is not encrypted': [{ ...ENTRA, authority: 'http://login.test' }, {}, /https/],
+    'an authority with a password': [{ ...ENTRA, authority: 'https://:pw@login.test' }, {}, /https/],
     'a tenant that is a path': [{ ...ENTRA, tenant: 'a/b' }, {}, /must be letters/],
     'another account than that of its key': [{ ...GOOGLE, account: 'other@acme.test' }, {}, /is not the account/],
     'an unknown kind': [{ kind: 'oidc' }, {}, /./],
@@ -195,6 +197,13 @@ describe('obtaining a token', () => {
     });
   });
 
+  test('one that says it is valid for ever is renewed all the same', async () => {
+    for (const life of ['1e300', '"Infinity"', '9007199254740993']) {
+      const found = await obtain(ENTRA, { status: 200, body: `{"access_token":"a","expires_in":${life}}` });
+      assert.ok(!found.ok || found.lifeSeconds === 86_400, JSON.stringify(found));
+    }
+  });
+
   test('aws: without a call', async () => {
     const before = posted.length;
     const found = await obtain(AWS, { status: null, reason: 'nobody is called' });
@@ -205,7 +214,19 @@ describe('obtaining a token', () => {
   const FAILURES: Readonly<Record<string, readonly [FormAnswer, string]>> = {
     'a refusal': [
       { status: 400, body: '{"error":"invalid_grant","error_description":"Invalid JWT\\n Signature."}' },
-      'answered 400, invalid_grant: Invalid JWT Signature.',
+      'answered 400, invalid_grant: Invalid JWT Signature. (the private key is not, or no longer, one of this account)',
+    ],
+    'a refusal that is not known': [
+      { status: 400, body: '{"error":"x","error_description":"a\\u0000b\\u001bc"}' },
+      'answered 400, x: a b c',
+    ],
+    'a refusal that quotes the secret': [
+      { status: 400, body: '{"error":"x","error_description":"no such client_secret=entra~secret"}' },
+      'answered 400, with what was sent, which is a secret',
+    ],
+    'a client_secret that has expired': [
+      { status: 401, body: '{"error":"invalid_client","error_description":"AADSTS7000222: The keys are expired."}' },
+      'answered 401, invalid_client: AADSTS7000222: The keys are expired. (client_secret has expired)',
     ],
     'a page': [{ status: 502, body: '<html>' }, 'answered 502'],
     'no token': [{ status: 200, body: '{}' }, 'answered without a token'],
@@ -215,6 +236,10 @@ describe('obtaining a token', () => {
     ],
     'no end of it': [
       { status: 200, body: '{"access_token":"a"}' },
+      'answered with a token that does not say how long it is valid',
+    ],
+    'an end that is no number': [
+      { status: 200, body: '{"access_token":"a","expires_in":true}' },
       'answered with a token that does not say how long it is valid',
     ],
     'no answer': [{ status: null, reason: 'does not listen at its address' }, 'does not listen at its address'],

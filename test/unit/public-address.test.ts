@@ -3,7 +3,10 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import ipaddr from 'ipaddr.js';
+import { EgressGuard } from '../../src/platform/egress-guard.ts';
 import { isPublicAddress } from '../../src/platform/public-address.ts';
+import { SeededRandom } from '../simulation/seeded-random.ts';
 
 const PUBLIC = [
   '93.184.216.34',
@@ -91,4 +94,52 @@ describe('public addresses', () => {
       for (const address of addresses) assert.equal(isPublicAddress(address), false, address);
     });
   }
+});
+
+describe('beside ipaddr.js', () => {
+  /** Where we are stricter, on purpose: what it calls an address of everybody's. */
+  const stricter = (address: string): boolean =>
+    NOT_PUBLIC['AS112 and AMT']?.includes(address) === true ||
+    address === '168.63.129.16' ||
+    // All of IPv6 that is not allocated, with the wrapped forms in it.
+    (address.includes(':') && !/^[23][0-9a-f]{3}:/i.test(address));
+  const isAnybodys = (address: string): boolean => ipaddr.parse(address).range() === 'unicast';
+
+  test('of many addresses none is public that it knows as special, and none else is refused', () => {
+    const random = new SeededRandom(1);
+    const group = (): string => random.whole(0, 65_535).toString(16);
+    const of4 = (): string => Array.from({ length: 4 }, () => random.whole(0, 255)).join('.');
+    const of6 = (first: string): string => [first, ...Array.from({ length: 7 }, group)].join(':');
+    const drawn = Array.from({ length: 100_000 }, (_, index) => (index % 2 === 0 ? of4() : of6(group())));
+    const allFirst = Array.from({ length: 65_536 }, (_, first) => of6(first.toString(16)));
+    const near = ['2001:', '2001:db8:', '2002:', '2620:4f:8000:', '3fff:', '3fff:fff:'].flatMap((prefix) =>
+      Array.from(
+        { length: 500 },
+        () => prefix + Array.from({ length: 8 - prefix.split(':').length + 1 }, group).join(':'),
+      ),
+    );
+    for (const address of [...drawn, ...allFirst, ...near, ...PUBLIC, ...Object.values(NOT_PUBLIC).flat()]) {
+      if (!ipaddr.isValid(address) || address.includes('%') || !/^[0-9.]+$|:/.test(address)) continue;
+      if (isPublicAddress(address)) assert.equal(isAnybodys(address), true, address);
+      else if (!/^\d+(\.\d+){0,2}$/.test(address)) assert.ok(!isAnybodys(address) || stricter(address), address);
+    }
+  });
+});
+
+test('a metadata service is called in no spelling, even where private addresses may be', () => {
+  const guard = new EgressGuard({ anyPort: true, allowPrivate: true, allowed: [] });
+  for (const address of [
+    '169.254.169.254',
+    '::ffff:169.254.169.254',
+    '::ffff:a9fe:a9fe',
+    '0:0:0:0:0:ffff:a9fe:a9fe',
+    '64:ff9b::a9fe:a9fe',
+    '64:ff9b::169.254.169.254',
+    '2002:a9fe:a9fe::1',
+    '::a9fe:a9fe',
+    'fd00:ec2::254',
+    'fd00:ec2:0:0:0:0:0:254',
+  ])
+    assert.equal(guard.allows(address, 80), false, address);
+  assert.equal(guard.allows('10.0.0.1', 80), true);
 });

@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { configuredProvider } from '../../src/domain/configuration/provider-schema.ts';
 import { readRequestSettings } from '../../src/domain/configuration/request-settings.ts';
 import { HeaderLines } from '../../src/upstream/http1/request-head.ts';
 import { ProviderAddress, type RequestTarget } from '../../src/upstream/request-target.ts';
@@ -123,4 +124,38 @@ describe('headers of the client', () => {
     const keyed = address('https://llm.test', {}, 'openai-beta');
     assert.deepEqual(keyed.headersOf(sent), ['accept', '*/*', 'anthropic-version', '2023-06-01']);
   });
+});
+
+describe('a base URL as people paste it', () => {
+  const pasted = (text: string) => configuredProvider.safeParse({ id: 'p', base_url: text, api_key: 'k' });
+  for (const text of [
+    'https://a.test',
+    'https://a.test/',
+    'https://a.test/v1',
+    'https://a.test/v1//',
+    ' https://a.test/v1/ ',
+    'https://a.test/v1?',
+    'https://a.test/v1/#',
+    'HTTPS://A.test/v1',
+  ])
+    test(`"${text}" goes to /v1 once`, () => {
+      const { data } = pasted(text);
+      const { origin } = address(data?.baseUrl ?? '');
+      assert.deepEqual([origin, address(data?.baseUrl ?? '').pathOf(CHAT)], ['https://a.test', CHAT.path]);
+    });
+
+  for (const [text, expected] of [
+    ['https://a.test/v1/chat/completions', /leave out \/chat\/completions/],
+    ['https://a.test/v1/messages/', /leave out \/messages/],
+    ['https://:secret@a.test', /without query, fragment or credentials/],
+    ['https://user@a.test', /without query, fragment or credentials/],
+    ['https://a.test/v1?key=1', /without query/],
+    ['a.test/v1', /must be an http/],
+    ['ftp://a.test', /must be an http/],
+    ['https://a b.test', /must be an http/],
+    ['', /must be an http/],
+  ] as const)
+    test(`"${text}" is a mistake that is named`, () => {
+      assert.match(pasted(text).error?.issues[0]?.message ?? '', expected);
+    });
 });

@@ -1,25 +1,14 @@
 // Stored secrets: what opens them, what does not, and how they move to another master key.
 
 import assert from 'node:assert/strict';
-import { createCipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { createSecretBox, keyIdOf } from '../../src/storage/postgres/secret-box.ts';
+import { firstFormat } from '../support/first-format-secret.ts';
 
 const [ONE, TWO] = [randomBytes(32), randomBytes(32)];
 const SECRET = 'sk-planted-mark';
 const NAME = 'own key of-acme openai id 1';
-
-/** As versions before the data keys wrote it. */
-function firstFormat(masterKey: Buffer, secret: string, bindTo: string): Buffer {
-  const key = Buffer.from(hkdfSync('sha256', masterKey, '', 'tollgate provider key encryption', 32));
-  const keyId = createHash('sha256').update('tollgate key id').update(key).digest().subarray(0, 8);
-  const head = Buffer.concat([Buffer.of(1), keyId]);
-  const nonce = randomBytes(12);
-  const cipher = createCipheriv('aes-256-gcm', key, nonce);
-  cipher.setAAD(Buffer.concat([head, Buffer.from(bindTo)]));
-  const ciphertext = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final()]);
-  return Buffer.concat([head, nonce, cipher.getAuthTag(), ciphertext]);
-}
 
 describe('a sealed secret', () => {
   const box = createSecretBox({ current: ONE, previous: [] });
@@ -96,9 +85,21 @@ describe('another master key', () => {
     assert.equal(both.rewrap(moved, NAME), null);
   });
 
-  test('is not put over what is damaged', () => {
+  test('is not put over a data key that is damaged', () => {
+    const sealed = before.seal(SECRET, NAME);
+    sealed[68] = (sealed[68] ?? 0) ^ 1;
+    assert.throws(() => both.rewrap(sealed, NAME), /is damaged/);
+    assert.throws(() => both.rewrap(before.seal(SECRET, NAME), `${NAME}x`), /is damaged/);
+    const first = firstFormat(ONE, SECRET, NAME);
+    first[first.length - 1] = (first.at(-1) ?? 0) ^ 1;
+    assert.throws(() => both.rewrap(first, NAME), /is damaged/);
+  });
+
+  test('moves a secret without opening it: what is damaged in it stays so', () => {
     const sealed = before.seal(SECRET, NAME);
     sealed[sealed.length - 1] = (sealed.at(-1) ?? 0) ^ 1;
-    assert.throws(() => both.rewrap(sealed, NAME), /is damaged/);
+    const moved = both.rewrap(sealed, NAME);
+    assert.ok(moved !== null);
+    assert.throws(() => after.open(moved, NAME), /is damaged/);
   });
 });

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { createLog } from '../../src/platform/log.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
-import { WorkerPool } from '../../src/platform/worker-pool.ts';
+import { begunFlag, WorkerPool } from '../../src/platform/worker-pool.ts';
 
 const directory = new URL('../support/worker-tasks/', import.meta.url);
 const GENEROUS = { bytes: 1, deadlineMs: 60_000 };
@@ -74,6 +74,19 @@ describe('WorkerPool', () => {
       { ok: false, reason: 'deadline' },
       { ok: false, reason: 'deadline' },
     ]);
+  });
+
+  test('counts the deadline of the work from when the task runs', async (context) => {
+    const { pool } = startPool(context);
+    const begun = begunFlag();
+    const work = { begun, deadlineMs: 100 };
+    assert.deepEqual(await pool.run('spin', begun, { ...GENEROUS, work }), { ok: false, reason: 'deadline' });
+    assert.equal(begun[0], 1);
+    const other = { begun: begunFlag(), deadlineMs: 100 };
+    assert.deepEqual(await pool.run('echo', 'no word of it', { ...GENEROUS, work: other }), {
+      ok: true,
+      value: 'no word of it',
+    });
   });
 
   test('turns away what does not fit its bytes, and takes more when they are free', async (context) => {

@@ -1,13 +1,12 @@
-// A short race of conversations over four processes (spec 4.11): one model and one question to the classifier for each
+// A race of conversations over four processes (spec 4.11): one model and one question to the classifier for each
 // human turn. The long one is routing-race-run.ts by hand.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { howMany } from '../support/at-length.ts';
 import { runRace } from './routing-race-run.ts';
 
 const SEED = Number(process.env.TEST_SEED ?? 1);
-const CONVERSATIONS = howMany({ short: 50, long: 200 });
+const CONVERSATIONS = 200;
 
 test(`${CONVERSATIONS} conversations over four processes have one model a turn (TEST_SEED=${SEED})`, async () => {
   const report = await runRace({ seed: SEED, conversations: CONVERSATIONS });

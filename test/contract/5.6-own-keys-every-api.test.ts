@@ -1,0 +1,317 @@
+// Spec 5.6 on every route beside the three dialects: images, embeddings, typed questions, token counts, stored
+// responses and the classifier of auto routing. Who is called with which key, what the client is told where the key
+// cannot serve, what is charged.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import pg from 'pg';
+import { type FakeUpstream, type Script, startFakeUpstream } from '../support/fake-upstream.ts';
+import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { callRoute } from '../support/generation-routes.ts';
+import { httpCall } from '../support/http-call.ts';
+import { ADMIN_TOKEN, organizationIdOf, Tenant } from '../support/identity-world.ts';
+import type { ReceivedRequest } from '../support/request-reader.ts';
+import { PROVIDER_KEY } from '../support/test-configuration.ts';
+import { waitFor } from '../support/waiting.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+
+const TEXT = '[chat_completions, responses, messages, count_tokens]';
+const FEE = 'fee: { per_request: "0.001" }';
+/** What each organization's key is answered, and what is said of its use. */
+const ORGANIZATIONS = {
+  good: { secret: 'sk-own-good', byok: FEE, key: '' },
+  refused: { secret: 'sk-own-refused', byok: '', key: '' },
+  stepping: { secret: 'sk-own-stepping-refused', byok: 'fallback: true', key: '' },
+  owning: { secret: 'sk-own-owning', byok: 'classifier: own', key: '' },
+  judgeless: { secret: 'sk-own-judgeless', byok: 'classifier: own', key: 'models: [sim/small, sim/large],' },
+} as const;
+type Slug = keyof typeof ORGANIZATIONS;
+const LATE = 'late';
+const keyOf = (slug: string): string => `tg-own-apis-${slug}-${'k'.repeat(24)}`;
+
+function configurationOf(upstreamUrl: string): string {
+  const model = (id: string, kind: string, apis: string, price: string) =>
+    `  - { id: sim/${id}, kind: ${kind}, context_length: 100000, ` +
+    `${kind === 'text' ? 'max_completion_tokens_cap: 1000, ' : ''}` +
+    `served_by: [{ provider: upstream, model: ${id}-1, apis: ${apis}, price: ${price} }] }`;
+  const organization = (slug: string, more: string) => `  - slug: ${slug}
+    billing: prepaid
+    opening_credit: "10.00"
+    auto_routing: { policy: default }
+    users: [{ email: owner@${slug}.test, role: owner }]
+    keys: [{ name: only, user: owner@${slug}.test, secret: ${keyOf(slug)} }]${more}`;
+  return `providers:
+  - { id: upstream, base_url: "${upstreamUrl}", api_key: ${PROVIDER_KEY} }
+models:
+${model('small', 'text', TEXT, '{ input: "1", output: "10" }')}
+${model('large', 'text', TEXT, '{ input: "2", output: "20" }')}
+${model('image', 'image', '[images]', '{ image: "0.04" }')}
+${model('embedding', 'embedding', '[embeddings]', '{ input: "0.04" }')}
+${model('judge', 'evaluation', '[systemone]', '{ input: "0.04" }')}
+routing_policies:
+  - name: default
+    classifier: { model: sim/judge, timeout_ms: 5000, confidence_floor: 0.6 }
+    tiers:
+      - { name: light, description: "Easy.", models: [{ id: sim/small }] }
+      - { name: strong, description: "Hard.", models: [{ id: sim/large }] }
+    fallback_tier: strong
+organizations:
+${Object.entries(ORGANIZATIONS)
+  .map(([slug, { secret, byok, key }]) =>
+    organization(
+      slug,
+      `
+    byok: { enabled: true${byok === '' ? '' : `, ${byok}`} }
+    provider_credentials: [{ kind: upstream, name: ours, ${key} secret: ${secret} }]`,
+    ),
+  )
+  .join('\n')}
+${organization(LATE, '\n    byok: { enabled: true }')}
+`;
+}
+
+const JSON_HEADERS = [['content-type', 'application/json']] as [string, string][];
+const REPLIES: readonly (readonly [path: string, reply: Json])[] = [
+  ['/v1/messages/count_tokens', { input_tokens: 7 }],
+  ['/v1/messages', { type: 'message', content: [], usage: { input_tokens: 10, output_tokens: 4 } }],
+  ['/v1/images', { created: 1, data: [{ b64_json: 'AA==' }], usage: { input_tokens: 10, output_tokens: 4 } }],
+  ['/v1/embeddings', { object: 'list', data: [], usage: { prompt_tokens: 10, total_tokens: 10 } }],
+  [
+    '/v1/systemone',
+    {
+      model: 'judge-1',
+      answers: { tier: { type: 'choice', choice: 'light', confidence: 0.9, probabilities: { light: 0.9 } } },
+      usage: { input_tokens: 10 },
+    },
+  ],
+  ['/v1/chat', { choices: [{ message: { content: 'ok' } }], usage: { prompt_tokens: 10, completion_tokens: 4 } }],
+];
+let responses = 0;
+
+function answer(request: ReceivedRequest): Script {
+  const { path, method } = request;
+  if (request.header('authorization')?.endsWith('refused') === true)
+    return {
+      status: 401,
+      headers: JSON_HEADERS,
+      body: '{"error":{"message":"Incorrect API key provided: sk-own-***"}}',
+    };
+  if (path.startsWith('/v1/responses')) {
+    responses += method === 'POST' && path === '/v1/responses' ? 1 : 0;
+    const usage = { input_tokens: 10, output_tokens: 4 };
+    const made = { id: `resp_made${responses}`, object: 'response', status: 'completed', output: [], usage };
+    const reply = path.endsWith('/input_items') ? { object: 'list', data: [] } : made;
+    return { headers: JSON_HEADERS, body: JSON.stringify(reply) };
+  }
+  const found = REPLIES.find(([prefix]) => path.startsWith(prefix));
+  return { headers: JSON_HEADERS, body: JSON.stringify(found?.[1] ?? { data: [] }) };
+}
+
+const CHAT = { messages: [{ role: 'user', content: 'hi' }], max_tokens: 50 };
+const QUESTIONS = { q: { type: 'choice', instructions: 'Is it?', criteria: { yes: null, no: null } } };
+/** Of each route: a request, what it costs as fee, and where its refusal has the code. */
+const ROUTES = [
+  {
+    path: '/v1/images/generations',
+    body: { model: 'sim/image', prompt: 'a cat' },
+    isCharged: true,
+    codeIn: ({ error }: Json) => (error as Json)['code'],
+  },
+  {
+    path: '/v1/images/edits',
+    body: { model: 'sim/image', prompt: 'a cat', images: [] },
+    isCharged: true,
+    codeIn: ({ error }: Json) => (error as Json)['code'],
+  },
+  {
+    path: '/v1/embeddings',
+    body: { model: 'sim/embedding', input: 'a text' },
+    isCharged: true,
+    codeIn: ({ error }: Json) => (error as Json)['code'],
+  },
+  {
+    path: '/v1/systemone',
+    body: { model: 'sim/judge', state: 's', questions: QUESTIONS },
+    isCharged: true,
+    codeIn: ({ detail }: Json) => /own key/.exec(JSON.stringify(detail))?.[0] && 'byok_key_unavailable',
+  },
+  {
+    path: '/v1/messages/count_tokens',
+    body: { model: 'sim/small', messages: CHAT.messages },
+    isCharged: false,
+    codeIn: ({ error }: Json) => (error as Json)['type'],
+  },
+] as const;
+
+describe('own provider keys beside the three dialects', () => {
+  let upstream: FakeUpstream;
+  let tollgate: Tollgate;
+  let database: pg.Client;
+
+  before(async () => {
+    upstream = await startFakeUpstream(answer);
+    tollgate = await startTollgate({
+      configurationYaml: configurationOf(upstream.url),
+      env: { ADMIN_TOKEN },
+      clickhouse: 'away',
+    });
+    database = new pg.Client({ connectionString: tollgate.postgresUrl });
+    await database.connect();
+  });
+  after(async () => {
+    await database?.end();
+    await tollgate?.stop();
+    await upstream?.close();
+  });
+
+  async function send(slug: string, path: string, body: Json | null, method = 'POST') {
+    const from = upstream.requests.length;
+    const call = { method, key: keyOf(slug), ...(body === null ? {} : { body: JSON.stringify(body) }) };
+    const reply = await callRoute(`${tollgate.url}${path}`, call);
+    // A gateway asks about a key that was refused, by a GET of its own.
+    const calls = upstream.requests.slice(from).filter((request) => !request.path.startsWith('/v1/models'));
+    return { ...reply, id: String(reply.headers['x-service-execution-id'] ?? ''), calls: calls.map(shown) };
+  }
+
+  /** Which key a call had, and where it went. */
+  function shown(request: ReceivedRequest): string {
+    const { path } = request;
+    const key = (request.header('authorization') ?? '').replace('Bearer ', '');
+    const whose =
+      key === PROVIDER_KEY ? 'service' : Object.entries(ORGANIZATIONS).find(([, one]) => one.secret === key);
+    return `${typeof whose === 'string' ? whose : (whose?.[0] ?? key)} ${path}`;
+  }
+
+  async function record(slug: string, id: string): Promise<Json> {
+    const read = async () => {
+      const headers = { authorization: `Bearer ${keyOf(slug)}` };
+      const found = await httpCall(`${tollgate.url}/v1/generation?id=${id}`, { headers });
+      return found.status === 200 ? (JSON.parse(found.body.toString()) as { data: Json }).data : null;
+    };
+    const isOver = (found: Json | null): found is Json => found !== null && found['billing_status'] !== 'pending';
+    return (await waitFor(`the record of ${id}`, read, isOver)) as Json;
+  }
+
+  for (const { path, body, isCharged, codeIn } of ROUTES) {
+    test(`${path}: served with the own key alone, at the platform's fee or nothing`, async () => {
+      const reply = await send('good', path, body);
+      assert.equal(reply.status, 200, reply.body);
+      assert.deepEqual(reply.calls, [`good ${path}`]);
+      const found = await record('good', reply.id);
+      assert.equal(found['credential_source'], 'own');
+      assert.deepEqual([found['total_cost'], found['fee']], isCharged ? [0.001, 0.001] : [0, undefined]);
+    });
+
+    test(`${path}: a key that is refused is byok_key_unavailable, and nobody else is asked`, async () => {
+      const reply = await send('refused', path, body);
+      assert.equal(reply.status, 503, reply.body);
+      assert.equal(codeIn(JSON.parse(reply.body) as Json), 'byok_key_unavailable', reply.body);
+      assert.doesNotMatch(reply.body, /sk-own/);
+      assert.ok(reply.calls.length <= 1, reply.calls.join());
+      assert.ok(!reply.calls.some((call) => call.startsWith('service')), reply.calls.join());
+    });
+
+    test(`${path}: the service steps in where it may`, async () => {
+      const reply = await send('stepping', path, body);
+      assert.equal(reply.status, 200, reply.body);
+      assert.equal(reply.calls.at(-1), `service ${path}`);
+      assert.equal((await record('stepping', reply.id))['credential_source'], 'service');
+    });
+  }
+
+  describe('stored responses', () => {
+    const made = async (slug: string): Promise<string> => {
+      const reply = await send(slug, '/v1/responses', { model: 'sim/small', input: 'hi', max_output_tokens: 50 });
+      assert.equal(reply.status, 200, reply.body);
+      return (JSON.parse(reply.body) as { id: string }).id;
+    };
+    const operations = (id: string) =>
+      [
+        ['GET', `/v1/responses/${id}`],
+        ['GET', `/v1/responses/${id}/input_items`],
+        ['POST', `/v1/responses/${id}/cancel`],
+      ] as const;
+
+    test('are read, listed, cancelled and continued with the key that made them', async () => {
+      const id = await made('good');
+      for (const [method, path] of operations(id)) {
+        const reply = await send('good', path, null, method);
+        assert.equal(reply.status, 200, reply.body);
+        assert.deepEqual(reply.calls, [`good ${path}`]);
+      }
+      const continued = { model: 'sim/small', input: 'on', max_output_tokens: 50, previous_response_id: id };
+      assert.deepEqual((await send('good', '/v1/responses', continued)).calls, ['good /v1/responses']);
+    });
+
+    test('are nobody else’s: absent to another organization, with or without own keys', async () => {
+      const id = await made('good');
+      for (const slug of ['owning', LATE]) {
+        for (const [method, path] of operations(id)) {
+          const reply = await send(slug, path, null, method);
+          assert.deepEqual([reply.status, reply.calls], [404, []], reply.body);
+        }
+        const continued = { model: 'sim/small', input: 'on', max_output_tokens: 50, previous_response_id: id };
+        const reply = await send(slug, '/v1/responses', continued);
+        assert.deepEqual([reply.status, reply.calls], [404, []], reply.body);
+      }
+    });
+
+    test('those of the service stay there once the organization has a key', async () => {
+      const id = await made(LATE);
+      const organizationId = await organizationIdOf(tollgate.url, ADMIN_TOKEN, LATE);
+      const tenant = await Tenant.adopt(tollgate.url, organizationId);
+      const wanted = { kind: 'upstream', name: 'ours', secret: 'sk-own-late', verify: false };
+      const key = await tenant.as('POST', '/provider-credentials', wanted, 201);
+      const isFollowed = async () => (await send(LATE, '/v1/responses', { model: 'sim/small', input: 'hi' })).calls;
+      await waitFor('the key to be used', isFollowed, ([call]) => call === 'sk-own-late /v1/responses');
+      const read = await send(LATE, `/v1/responses/${id}`, null, 'GET');
+      assert.deepEqual([read.status, read.calls], [200, [`service /v1/responses/${id}`]]);
+      const continued = { model: 'sim/small', input: 'on', max_output_tokens: 50, previous_response_id: id };
+      const reply = await send(LATE, '/v1/responses', continued);
+      assert.deepEqual([reply.status, reply.calls], [503, []], reply.body);
+      // Once it may, the service goes on with what it stores.
+      await tenant.as('PATCH', `/provider-credentials/${String(key['id'])}`, { fallback: 'on' });
+      const serves = async () => (await send(LATE, '/v1/responses', continued)).calls;
+      await waitFor('the service to go on', serves, (calls) => calls.join() === 'service /v1/responses');
+    });
+  });
+
+  describe('auto routing', () => {
+    /** Each asks about a turn of its own. */
+    const ask = async (slug: Slug) => {
+      const messages = [{ role: 'user', content: `what is it, ${slug} ${crypto.randomUUID()}?` }];
+      const reply = await send(slug, '/v1/chat/completions', { model: 'service/auto', max_tokens: 50, messages });
+      await record(slug, reply.id);
+      const routes = await database.query<{ model_route: Json }>('SELECT model_route FROM generations WHERE id = $1', [
+        reply.id,
+      ]);
+      return { ...reply, route: routes.rows[0]?.model_route };
+    };
+
+    test('the service’s key asks the classifier, the own key serves the model', async () => {
+      const reply = await ask('good');
+      assert.equal(reply.status, 200, reply.body);
+      assert.deepEqual(reply.calls, ['service /v1/systemone', 'good /v1/chat/completions']);
+    });
+
+    test('with classifier: own the own key asks as well', async () => {
+      const reply = await ask('owning');
+      assert.equal(reply.status, 200, reply.body);
+      assert.deepEqual(reply.calls, ['owning /v1/systemone', 'owning /v1/chat/completions']);
+    });
+
+    test('with classifier: own and no key for it nobody is asked', async () => {
+      const reply = await ask('judgeless');
+      assert.equal(reply.status, 200, reply.body);
+      assert.deepEqual(reply.calls, ['judgeless /v1/chat/completions']);
+      assert.equal(reply.route?.['reason'], 'classifier_failed');
+    });
+
+    test('an own classifier whose key is refused has failed, and the service’s is not asked', async () => {
+      const reply = await ask('refused');
+      assert.equal(reply.status, 503, reply.body);
+      assert.ok(!reply.calls.includes('service /v1/chat/completions'), reply.calls.join());
+    });
+  });
+});

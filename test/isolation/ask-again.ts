@@ -1,0 +1,14 @@
+// Asks a gateway again whose connection was reset: one that is being replaced may reset a connection whose request it
+// never read, and the next process answers.
+
+const ATTEMPTS_MAX = 5;
+
+export async function askAgain<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await ask();
+    } catch (fault) {
+      if ((fault as NodeJS.ErrnoException).code !== 'ECONNRESET' || attempt === ATTEMPTS_MAX) throw fault;
+    }
+  }
+}

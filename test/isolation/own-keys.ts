@@ -1,0 +1,212 @@
+// The own provider keys of a run: organizations that all have keys for the same hosts, each with its mark in it. Says
+// which credential a call may carry, which organization a connection belongs to, and changes keys under load.
+
+import { ADMIN_TOKEN, organizationIdOf, Tenant } from '../support/identity-world.ts';
+import { askAgain } from './ask-again.ts';
+import { findMarks, markOf } from './marks.ts';
+import type { Exchange } from './plan.ts';
+import type { Watch } from './watch.ts';
+import { hasOwnKeys, MODELS, OWN_TENANTS, PROVIDERS, type ProviderId, providerKeyOf } from './world.ts';
+
+/** What an organization with own keys is like in a run. */
+interface OwnTraits {
+  readonly fallback: boolean;
+  /** Its keys are never refused, paused or cut off, so nothing that happens to others' keys may show in its answers. */
+  readonly isSteady: boolean;
+  /** Its own key asks the classifier. */
+  readonly isOwnClassifier: boolean;
+}
+
+export function ownTraits(tenant: number): OwnTraits {
+  return { fallback: tenant % 2 === 0, isSteady: tenant % 4 < 2, isOwnClassifier: tenant % 3 === 0 };
+}
+
+/** Every provider; only who asks the classifier itself has a key for that one. */
+function kindsOf(tenant: number): readonly ProviderId[] {
+  return PROVIDERS.map(({ id }) => id).filter((id) => id !== 'judge' || ownTraits(tenant).isOwnClassifier);
+}
+
+/** No more than a process forgets a lost notification for would excuse: changes are pushed. */
+const HEARD_MS = 15_000;
+const OVERLAP_SECONDS = 5;
+/** The only keys that are removed: every model has another deployment, so the service is never asked for unasked. */
+const REMOVED_KIND: ProviderId = 'plain-a';
+const GENERATIONS_MAX = 1_000_000;
+
+function secretOf(tenant: number, kind: ProviderId, generation: number): string {
+  const place = PROVIDERS.findIndex(({ id }) => id === kind);
+  return `sk-own-${markOf(tenant, 'k', place * GENERATIONS_MAX + generation)}-of-${kind}`;
+}
+
+/** What the configuration file says of a tenant. */
+export function ownKeysConfiguration(tenant: number): object {
+  const { fallback, isOwnClassifier } = ownTraits(tenant);
+  const fee = tenant % 3 === 1 ? { fee: { per_request: '0.000001' } } : {};
+  return {
+    byok: { enabled: true, fallback, classifier: isOwnClassifier ? 'own' : 'service', ...fee },
+    provider_credentials: kindsOf(tenant).map((kind) => ({ kind, name: kind, secret: secretOf(tenant, kind, 0) })),
+  };
+}
+
+/** A credential that a provider was shown: the service's, or an organization's. */
+export type ShownCredential =
+  | { readonly owner: 'service' }
+  | { readonly owner: 'organization'; readonly tenant: number; readonly kind: ProviderId; readonly generation: number }
+  | { readonly owner: 'nobody' };
+
+export function readCredential(head: string, id: ProviderId): ShownCredential {
+  const auth = PROVIDERS.find((provider) => provider.id === id)?.auth ?? '';
+  const name = auth === 'bearer' ? 'authorization: Bearer ' : 'x-api-key: ';
+  const count = head.split(/\r\n(?:authorization|x-api-key):/i).length - 1;
+  const secret = new RegExp(`\\r\\n${name}([^\\r]*)\\r\\n`).exec(head)?.[1] ?? '';
+  if (count !== 1) return { owner: 'nobody' };
+  if (secret === providerKeyOf(id)) return { owner: 'service' };
+  const [mark] = findMarks(secret);
+  if (mark === undefined || mark.kind !== 'k') return { owner: 'nobody' };
+  const generation = mark.exchange % GENERATIONS_MAX;
+  return secret === secretOf(mark.tenant, id, generation)
+    ? { owner: 'organization', tenant: mark.tenant, kind: id, generation }
+    : { owner: 'nobody' };
+}
+
+/** An organization's key for one kind. */
+interface KeptKey {
+  id: string;
+  generation: number;
+  /** The first that may still be seen, and until when those before the present one may. */
+  readonly endedAtMs: Map<number, number>;
+}
+
+export class OwnKeys {
+  private readonly url: string;
+  private readonly watch: () => Watch;
+  private readonly kept = new Map<string, KeptKey>();
+  private readonly tenants = new Map<number, Tenant>();
+  private changes = 0;
+
+  constructor(url: string, watch: () => Watch) {
+    this.url = url;
+    this.watch = watch;
+  }
+
+  private keptKey(tenant: number, kind: ProviderId): KeptKey {
+    const name = `${tenant} ${kind}`;
+    let key = this.kept.get(name);
+    if (key === undefined) {
+      key = { id: '', generation: 0, endedAtMs: new Map() };
+      this.kept.set(name, key);
+    }
+    return key;
+  }
+
+  /** Whether a provider would accept the credential, as one that answers truly. */
+  accepts(shown: ShownCredential): boolean {
+    return shown.owner === 'organization' && !this.isStale(shown);
+  }
+
+  private isStale({ tenant, kind, generation }: Extract<ShownCredential, { owner: 'organization' }>): boolean {
+    const endedAtMs = this.keptKey(tenant, kind).endedAtMs.get(generation);
+    return endedAtMs !== undefined && performance.now() > endedAtMs + HEARD_MS;
+  }
+
+  /** A call for an exchange of this tenant carries this credential. */
+  checkCall({ index, tenant, kind }: Exchange, shown: ShownCredential, id: ProviderId): void {
+    const wrong = (what: string): void =>
+      this.watch().violation('wrong credential', `${id}: exchange ${index} of tenant ${tenant} (${kind}): ${what}`);
+    if (shown.owner === 'nobody') return wrong('no credential that anybody has');
+    if (shown.owner === 'organization') {
+      if (shown.tenant !== tenant) wrong(`with the key of tenant ${shown.tenant}`);
+      else if (this.isStale(shown)) wrong(`with its key ${shown.generation}, which was replaced or removed`);
+      return;
+    }
+    if (!hasOwnKeys(tenant)) return;
+    const { fallback, isSteady } = ownTraits(tenant);
+    if (!fallback) wrong('with the key of the service, which may not step in');
+    else if (isSteady) wrong('with the key of the service, though its own keys serve');
+  }
+
+  /** The first of a steady organization's keys is asked first: nothing that others met there may put it off. */
+  checkOrder({ index, tenant, kind, models, calledProviders }: Exchange, id: ProviderId): void {
+    const isKept = kind === 'saved' || kind === 'continued' || models.length !== 1;
+    if (isKept || calledProviders.length > 0 || !hasOwnKeys(tenant) || !ownTraits(tenant).isSteady) return;
+    const serving = new Set(
+      MODELS.find((model) => model.id === models[0])?.deployments.map(({ provider }) => provider),
+    );
+    // One that was removed and made anew comes last.
+    const first = PROVIDERS.find((provider) => serving.has(provider.id) && provider.id !== REMOVED_KIND)?.id;
+    if (id !== REMOVED_KIND && id !== first)
+      this.watch().violation('foreign pause', `exchange ${index} of tenant ${tenant}: ${id} is called before ${first}`);
+  }
+
+  /** What the gateway itself answered to an exchange: nobody else's trouble may be in it. */
+  checkRefusal({ index, tenant, kind, models }: Exchange, status: number, refusal: string): void {
+    const code = /upstream_cooldown|byok_key_unavailable/.exec(refusal)?.[0];
+    if (code === undefined) return;
+    const isOwn = hasOwnKeys(tenant);
+    // A response is kept by the key that made it, which may be gone.
+    const isOfItsOwn = isOwn
+      ? !ownTraits(tenant).isSteady || kind === 'saved' || kind === 'continued'
+      : code === 'upstream_cooldown' && models.includes('iso/cool');
+    if (!isOfItsOwn)
+      this.watch().violation('foreign pause', `exchange ${index} of tenant ${tenant} (${kind}): ${status} ${code}`);
+  }
+
+  /** Replaces or removes one of the keys, in turn. */
+  async change(): Promise<void> {
+    const place = this.changes;
+    this.changes += 1;
+    const tenant = OWN_TENANTS[(place * 7) % OWN_TENANTS.length] ?? 0;
+    const isRemoval = place % 3 === 2;
+    const kinds = kindsOf(tenant);
+    const kind = isRemoval ? REMOVED_KIND : (kinds[place % kinds.length] ?? REMOVED_KIND);
+    const watch = this.watch();
+    watch.count(watch.faults, isRemoval ? 'own key removed and made anew' : 'own key rotated');
+    const as = await this.tenantOf(tenant);
+    const key = this.keptKey(tenant, kind);
+    if (key.id === '') await this.findIds(as, tenant);
+    if (isRemoval) await this.removeAndMake(as, { tenant, kind, key });
+    else await this.rotate(as, { tenant, kind, key });
+  }
+
+  private async tenantOf(tenant: number): Promise<Tenant> {
+    let as = this.tenants.get(tenant);
+    if (as === undefined) {
+      as = await Tenant.adopt(this.url, await organizationIdOf(this.url, ADMIN_TOKEN, `tenant-${tenant}`));
+      this.tenants.set(tenant, as);
+    }
+    return as;
+  }
+
+  private async findIds(as: Tenant, tenant: number): Promise<void> {
+    const listed = (await ask(as, 'GET', '/provider-credentials')) as unknown as readonly {
+      id: string;
+      kind: string;
+    }[];
+    for (const { id, kind } of listed) this.keptKey(tenant, kind as ProviderId).id = id;
+  }
+
+  private async rotate(as: Tenant, { tenant, kind, key }: ChangedKey): Promise<void> {
+    const before = key.generation;
+    key.generation += 1;
+    const overlap = before % 2 === 0 ? 0 : OVERLAP_SECONDS;
+    const rotated = { secret: secretOf(tenant, kind, key.generation), overlap_seconds: overlap };
+    await ask(as, 'POST', `/provider-credentials/${key.id}/rotate`, rotated);
+    key.endedAtMs.set(before, performance.now() + overlap * 1_000);
+  }
+
+  private async removeAndMake(as: Tenant, { tenant, kind, key }: ChangedKey): Promise<void> {
+    await ask(as, 'DELETE', `/provider-credentials/${key.id}`);
+    key.endedAtMs.set(key.generation, performance.now());
+    key.generation += 1;
+    const made = { kind, name: `${kind} ${key.generation}`, secret: secretOf(tenant, kind, key.generation) };
+    key.id = String((await ask(as, 'POST', '/provider-credentials', made, 201))['id']);
+  }
+}
+
+interface ChangedKey {
+  readonly tenant: number;
+  readonly kind: ProviderId;
+  readonly key: KeptKey;
+}
+
+const ask = (as: Tenant, ...call: Parameters<Tenant['as']>): ReturnType<Tenant['as']> => askAgain(() => as.as(...call));

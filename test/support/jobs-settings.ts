@@ -1,0 +1,17 @@
+// What a jobs process of a test is told beside its databases.
+
+import { NO_PROXIES } from '../../src/upstream/proxy-of.ts';
+
+export const JOBS_SETTINGS = {
+  masterKey: Buffer.alloc(32, 1),
+  previousMasterKeys: [],
+  webhookAllowHttp: false,
+  webhookAllowPrivate: false,
+  egressAllow: [],
+  upstreamClient: 'own' as const,
+  factsRetentionDays: null,
+  media: null,
+  delegationKey: Buffer.alloc(32, 2),
+  proxies: NO_PROXIES,
+  brand: 'Service',
+};

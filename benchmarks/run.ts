@@ -19,6 +19,7 @@ import { cpuPerRequest } from './measures/cpu-per-request.ts';
 import { jobsCpu } from './measures/jobs-cpu.ts';
 import { type Measure, type Row, type Run, residentBytes, targetOf } from './measures/measure.ts';
 import { openStreams } from './measures/open-streams.ts';
+import { ownKeysBeside } from './measures/own-keys-beside.ts';
 import { providerTransports } from './measures/provider-transports.ts';
 import { reportsBeside } from './measures/reports-beside.ts';
 import { stalls } from './measures/stalls.ts';
@@ -38,6 +39,7 @@ const MEASURES: readonly Measure[] = [
   tlsProvider,
   providerTransports,
   bystander,
+  ownKeysBeside,
 ];
 const PEERS = ['nginx', 'bare', 'front', 'portkey'];
 const STUB = fileURLToPath(new URL('./stub/provider-stub.ts', import.meta.url));

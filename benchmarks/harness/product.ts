@@ -52,6 +52,8 @@ export interface Transport {
   readonly name: string;
   readonly client: 'own' | 'undici';
   readonly http: 1 | 2;
+  /** In the words of the configuration file: others beside the one that is measured. */
+  readonly otherOrganizations?: string;
 }
 
 const OWN_CLIENT: Transport = { name: 'tollgate', client: 'own', http: 1 };
@@ -76,6 +78,7 @@ export async function startProduct(
     configuration(
       certificate === null ? `http://127.0.0.1:${stubPort}` : `https://localhost:${stubPort}`,
       transport.http,
+      transport.otherOrganizations ?? '',
     ),
   );
   await prepare(dataDirectory);
@@ -150,7 +153,7 @@ export async function startProduct(
  * One provider and model per reply of the stub; the provider's own model id differs in length, so each request is
  * spliced.
  */
-function configuration(stubOrigin: string, http: 1 | 2): string {
+function configuration(stubOrigin: string, http: 1 | 2, otherOrganizations: string): string {
   const providers = STUB_REPLIES.map(
     (reply) =>
       `  - { id: ${idOf(reply)}, base_url: "${stubOrigin}/${reply}", api_key: sk-stub-0123456789, ` +
@@ -189,7 +192,7 @@ organizations:
     opening_credit: "100000000.00"
     users: [{ email: bench@bench.test, role: owner }]
     keys: [{ name: bench, user: bench@bench.test, secret: "\${BENCH_KEY}" }]
-`;
+${otherOrganizations}`;
 }
 
 function idOf(reply: string): string {

@@ -10,6 +10,7 @@ import type { Finding } from '../../src/domain/guardrails/finding.ts';
 import { holdFrom } from '../../src/domain/guardrails/hold-from.ts';
 import type { Rule } from '../../src/domain/guardrails/policy.ts';
 import { scanText } from '../../src/domain/guardrails/scan-text.ts';
+import { HOSTILE_TEXTS, hostileText } from '../../test/support/hostile-texts.ts';
 import { measureNs } from './measure-ns.ts';
 
 const TWELVE = [
@@ -72,24 +73,6 @@ function textOf(directory: string, ending: string, bytes: number): Buffer {
 const MEGABYTE = 1_048_576;
 const prose = textOf('docs', '.md', MEGABYTE);
 const code = textOf('src', '.ts', MEGABYTE);
-const HOSTILE: Readonly<Record<string, string>> = {
-  'runs of a': 'a',
-  'runs of digits': '7',
-  'runs of @': '@',
-  'a@ over and over': 'a@',
-  'a@a. over and over': 'a@a.',
-  'digits and spaces': '1 ',
-  'groups of four': '4111 ',
-  'plus and digits': '+1 2',
-  'keys that end early': 'sk-proj-a ',
-  'eyJ over and over': 'eyJ',
-  dashes: '-',
-  'slashes and colons': 'a://',
-  backslashes: '\\',
-  'words of Base58': 'K5Lx ',
-  emails: 'a@b.co ',
-};
-
 function scan(compiled: CompiledPolicy, bytes: Buffer): number {
   const findings: Finding[] = [];
   scanText(compiled, 'input', bytes, 0, bytes.length, findings);
@@ -114,13 +97,7 @@ for (const [name, text] of [
   print(`4 KB of ${name}, every detector`, everything, text.subarray(0, 4_096));
   print(`4 KB of ${name}, 12 detectors, 40 patterns`, patterns, text.subarray(0, 4_096));
 }
-for (const [name, part] of Object.entries(HOSTILE)) {
-  print(
-    `1 MB of ${name}`,
-    everything,
-    Buffer.from(part.repeat(Math.ceil(MEGABYTE / part.length))).subarray(0, MEGABYTE),
-  );
-}
+for (const name of HOSTILE_TEXTS) print(`1 MB of ${name}`, everything, hostileText(name, MEGABYTE));
 
 /** A thousand deltas of a stream, four bytes each: scanned with what waits, and what waits anew. */
 measureNs('1,000 deltas of 4 bytes, 12 detectors', () => {

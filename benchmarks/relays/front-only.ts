@@ -2,7 +2,8 @@
 // no splice, no metering. Run: node benchmarks/relays/front-only.ts <upstream origin> [port]. It prints the port it
 // listens on and ends when its parent does.
 
-import type { ClientWatch, Exchange } from '../../src/http/exchange.ts';
+import type { ClientWatch } from '../../src/http/client-watch.ts';
+import type { Exchange } from '../../src/http/exchange.ts';
 import type { BodySink } from '../../src/http/request-body.ts';
 import { Server } from '../../src/http/server.ts';
 import { BufferPool, type PooledBuffer } from '../../src/platform/buffer-pool.ts';

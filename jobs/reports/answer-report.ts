@@ -2,9 +2,9 @@
 
 import { readQuery } from '../../src/domain/refusals/read-query.ts';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
-import { type FindOwnerNames, type NameRows, namingRows } from '../../src/domain/reports/owners.ts';
+import { type FindOwnerNames, isDimension, type NameRows, namingRows } from '../../src/domain/reports/owners.ts';
 import type { DelegatedScope, ReportDelegation } from '../../src/domain/reports/report-delegation.ts';
-import { type ReportQuery, reportQuerySchema } from '../../src/domain/reports/report-query.ts';
+import { type ReportQuery, reportQuerySchema, SERIES_GROUPS_DEFAULT } from '../../src/domain/reports/report-query.ts';
 import type { ClickHouseReader } from '../../src/storage/clickhouse/clickhouse.ts';
 import { exportFocus } from '../../src/storage/clickhouse/reports/export-focus.ts';
 import { exportRequestsCsv } from '../../src/storage/clickhouse/reports/export-requests.ts';
@@ -13,9 +13,10 @@ import { listRequests } from '../../src/storage/clickhouse/reports/list-requests
 import type { ReportFilters, ReportParams, ReportScope } from '../../src/storage/clickhouse/reports/report-params.ts';
 import { routingReport } from '../../src/storage/clickhouse/reports/routing-report.ts';
 import { GROUPS_MAX, usageDaily, usageSummary } from '../../src/storage/clickhouse/reports/usage.ts';
+import { usageSeries } from '../../src/storage/clickhouse/reports/usage-series.ts';
 import { openCursor, signCursor } from './page-cursor.ts';
 import { type AskedWindow, readWindow } from './read-window.ts';
-import { daysCsv, groupsCsv } from './usage-csv.ts';
+import { daysCsv, groupsCsv, seriesCsv } from './usage-csv.ts';
 
 const PAGE_ENTRIES_DEFAULT = 50;
 
@@ -87,6 +88,8 @@ export async function answerReport(
       const found = await source.semaphore.run(() => routingReport(source.client, { ...params, recentCorrections }));
       return json({ ...windowShown(asked), ...found });
     }
+    case 'series':
+      return answerSeries(source, whole, format);
     case 'guardrails': {
       const { rows, ...found } = await source.semaphore.run(() => guardrailReport(source.client, params));
       return json({ data: { ...windowShown(asked), ...found, rows: await nameRows(rows) } });
@@ -111,7 +114,7 @@ async function answerUsage(
   { query, params, asked, scope, nameRows }: CheckedRequest,
   format: 'json' | 'csv',
 ): Promise<ReportAnswer | Refusal> {
-  const groupBy = query.group_by ?? [];
+  const groupBy = (query.group_by ?? []).filter(isDimension);
   const found = await semaphore.run(() => usageSummary(client, { ...params, groupBy }));
   if (found === null) return TOO_MANY_GROUPS;
   const { currency, groups: unnamed, ...usage } = found;
@@ -136,11 +139,31 @@ async function answerDaily(
   { query, params, asked, nameRows }: CheckedRequest,
   format: 'json' | 'csv',
 ): Promise<ReportAnswer | Refusal> {
-  const groupBy = query.group_by ?? [];
+  const groupBy = (query.group_by ?? []).filter(isDimension);
   const days = await semaphore.run(() => usageDaily(client, { ...params, groupBy }));
   if (days === null) return TOO_MANY_GROUPS;
   const named = await nameRows(days);
   return format === 'csv' ? csv('daily', asked, daysCsv(groupBy, named)) : json({ data: named });
+}
+
+const TOO_MANY_POINTS: Refusal = {
+  kind: 'invalid_field',
+  field: 'granularity',
+  reason: 'it makes too many buckets here; ask for days, for a shorter window or for a smaller top',
+};
+
+async function answerSeries(
+  { client, semaphore }: ReportSource,
+  { query, params, asked, nameRows }: CheckedRequest,
+  format: 'json' | 'csv',
+): Promise<ReportAnswer | Refusal> {
+  const [groupBy = null] = query.group_by ?? [];
+  const top = query.top ?? SERIES_GROUPS_DEFAULT;
+  const found = await semaphore.run(() => usageSeries(client, { ...params, groupBy, top }));
+  if (found === null) return TOO_MANY_POINTS;
+  const named = { ...found, groups: await nameRows(found.groups) };
+  if (format === 'csv') return csv('series', asked, seriesCsv(groupBy, named));
+  return json({ data: { currency: 'USD', ...windowShown(asked), group_by: groupBy, ...named } });
 }
 
 async function answerRequests(

@@ -1,8 +1,9 @@
 // The summary and the days of usage as CSV: the rows of their groups, in the listings' own names.
 
-import type { Dimension, Named } from '../../src/domain/reports/owners.ts';
+import { type Dimension, isDimension, type Named, type SeriesDimension } from '../../src/domain/reports/owners.ts';
 import { type CsvValue, csvLine } from '../../src/storage/clickhouse/reports/csv.ts';
 import type { UsageDay, UsageGroup } from '../../src/storage/clickhouse/reports/usage.ts';
+import type { UsageSeries } from '../../src/storage/clickhouse/reports/usage-series.ts';
 
 /** By model where nothing else is asked for. */
 export function groupsCsv(
@@ -19,6 +20,23 @@ export function daysCsv(groupBy: readonly Dimension[], days: readonly Named<Usag
   const [requests, ...others] = COUNTS;
   const columns = ['date', ...keyColumns(groupBy), requests, 'errors', ...others];
   return [columns, ...days.map((day) => valuesOf(columns, day))].map(csvLine).join('');
+}
+
+/** A row for each bucket of each series: of the groups and what remains of them, or of all requests. */
+export function seriesCsv(groupBy: SeriesDimension | null, found: UsageSeries): string {
+  const keys = groupBy === null ? [] : [...seriesKeyColumns(groupBy), 'is_remainder'];
+  const columns = ['bucket', ...keys, 'requests', 'errors', 'tokens_prompt', 'tokens_completion', 'cost', ...QUANTILES];
+  const { totals, groups, remainder } = found;
+  const shown = groupBy === null ? [totals] : [...groups, ...(remainder === null ? [] : [remainder])];
+  const rows = shown.flatMap(({ series, ...group }) =>
+    series.map((point) => valuesOf(columns, { ...group, is_remainder: 'groups' in group, ...point })),
+  );
+  return [columns, ...rows].map(csvLine).join('');
+}
+const QUANTILES = ['p50_latency_ms', 'p95_latency_ms', 'p50_ttft_ms', 'p95_ttft_ms'] as const;
+
+function seriesKeyColumns(groupBy: SeriesDimension): string[] {
+  return isDimension(groupBy) ? keyColumns([groupBy]) : [groupBy];
 }
 
 const COUNTS = ['requests', 'tokens_prompt', 'tokens_completion', 'cost'] as const;

@@ -47,6 +47,7 @@ export function reportRows({ reports, identity }: RouteParts): ControlPlaneRow[]
     ...rowsOf(PLATFORM_ADMIN, PLATFORM, {
       ...pathsBelow('/v1/admin/usage'),
       routing: '/v1/admin/analytics/routing',
+      series: '/v1/admin/analytics/series',
       focus: '/v1/admin/usage/export/focus',
       guardrails: '/v1/admin/guardrails/report',
     }),
@@ -58,5 +59,10 @@ function pathsBelow(path: string) {
 }
 
 function summingUp(path: string) {
-  return { usage: path, daily: `${path}/daily`, routing: `${path}/analytics/routing` };
+  return {
+    usage: path,
+    daily: `${path}/daily`,
+    routing: `${path}/analytics/routing`,
+    series: `${path}/analytics/series`,
+  };
 }

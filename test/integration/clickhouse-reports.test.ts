@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
-import { DIMENSIONS, type Dimension, namingRows, OWNERS } from '../../src/domain/reports/owners.ts';
+import { DIMENSIONS, type Dimension, namingRows, OWNERS, SERIES_DIMENSIONS } from '../../src/domain/reports/owners.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { createClickHouse } from '../../src/storage/clickhouse/clickhouse.ts';
 import { picoOf } from '../../src/storage/clickhouse/decimal-text.ts';
@@ -21,6 +21,7 @@ import type { RequestEntry } from '../../src/storage/clickhouse/reports/request-
 import { routingReport } from '../../src/storage/clickhouse/reports/routing-report.ts';
 import { ReportStoreAway } from '../../src/storage/clickhouse/reports/select-report.ts';
 import { GROUPS_MAX, usageDaily, usageSummary } from '../../src/storage/clickhouse/reports/usage.ts';
+import { usageSeries } from '../../src/storage/clickhouse/reports/usage-series.ts';
 import { assertFigures } from '../support/assert-figures.ts';
 import { howMany } from '../support/at-length.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
@@ -35,6 +36,7 @@ import {
   latestVersions,
   matching,
 } from '../support/report-oracle.ts';
+import { expectedSeries } from '../support/series-oracle.ts';
 
 const FACTS = howMany({ short: 13_000, long: 20_000 });
 const SEED = 20_261_120;
@@ -278,6 +280,44 @@ describe('usage', () => {
     const asked = { ...ALL, groupBy: ['api_key'] } as const;
     assert.equal(await usageSummary(client, asked), null);
     assert.equal(await usageDaily(client, asked), null);
+  });
+});
+
+describe('the series of usage', () => {
+  test('are what the facts say, in all and by each dimension, with the rest summed up', {
+    timeout: SLOWEST_MS,
+  }, async () => {
+    let asked = 0;
+    await holds(howMany({ short: 3, long: 40 }), async (question) => {
+      for (const groupBy of [null, ...SERIES_DIMENSIONS]) {
+        const params = { ...question, groupBy, top: [3, 1, 25][asked++ % 3] ?? 3 };
+        // Long windows by hour are more points than an answer has.
+        const found = await usageSeries(clickhouse.client, params);
+        if (found !== null) assertFigures(found, expectedSeries(latest, params), groupBy ?? 'all');
+      }
+    });
+  });
+
+  test('have days of 23 and of 25 hours, and hours that come twice, where clocks change', async () => {
+    for (const [timeZone, date, hours, buckets, name] of [
+      ['Europe/Berlin', Date.UTC(2026, 9, 24, 22), 25, 25, '2026-10-25T02:00:00+01:00'],
+      ['America/New_York', Date.UTC(2026, 10, 1, 4), 25, 25, '2026-11-01T01:00:00-05:00'],
+      // From 02:45 to 03:45: two hours are shorter.
+      ['Pacific/Chatham', Date.UTC(2026, 8, 26, 11, 15), 23, 24, '2026-09-27T03:45:00+13:45'],
+    ] as const) {
+      const window = { fromMs: date, untilMs: date + hours * HOUR_MS, granularity: 'hour' as const, timeZone };
+      const params = { ...ALL, window, groupBy: 'model' as const, top: 3 };
+      const found = await usageSeries(clickhouse.client, params);
+      assertFigures(found, expectedSeries(latest, params), timeZone);
+      assert.equal(found?.buckets.length, buckets);
+      assert.ok(found?.buckets.includes(name), found?.buckets.join(' '));
+      const day = { ...params, window: { ...window, granularity: 'day' as const } };
+      const days = await usageSeries(clickhouse.client, day);
+      assert.equal(days?.buckets.length, 1);
+      assertFigures(days, expectedSeries(latest, day), timeZone);
+      const [ofDay] = (await usageDaily(clickhouse.client, { ...ALL, window: day.window })) ?? [];
+      assert.equal(ofDay?.requests, found?.totals.requests);
+    }
   });
 });
 

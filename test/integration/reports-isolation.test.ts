@@ -11,11 +11,15 @@ import {
   DIMENSIONS,
   type Dimension,
   type FindOwnerNames,
+  isDimension,
   OWNERS,
   type OwnerNames,
+  SERIES_DIMENSIONS,
+  type SeriesDimension,
 } from '../../src/domain/reports/owners.ts';
 import { insertFacts, type RequestFact } from '../../src/storage/clickhouse/facts.ts';
 import type { ReportFilters, ReportScope } from '../../src/storage/clickhouse/reports/report-params.ts';
+import { assertFigures } from '../support/assert-figures.ts';
 import { howMany } from '../support/at-length.ts';
 import { NOBODY, OWNER, PLATFORM } from '../support/billing-front.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
@@ -23,6 +27,7 @@ import { GENERATED_DAYS, GENERATED_WINDOW, generateFacts } from '../support/fact
 import { refusalBody } from '../support/refusal-body.ts';
 import { expectedDays, expectedReport, expectedSummary, latestVersions, matching } from '../support/report-oracle.ts';
 import { type Json, type ReportsFront, startReportsFront } from '../support/reports-front.ts';
+import { expectedSeries } from '../support/series-oracle.ts';
 
 const NOW = Date.UTC(2026, 10, 19, 4);
 /** For cost exports, which ask once a day. */
@@ -252,7 +257,8 @@ function whose({ scope, key }: Exclude<Sees, string>): Json {
   });
 }
 
-async function assertGroups(caller: Caller, { path, groupBy }: Place, seen: RequestFact[], query: string) {
+async function assertGroups(caller: Caller, place: Place, seen: RequestFact[], query: string) {
+  const { path, groupBy } = place;
   const counted = seen.filter(({ outcome }) => outcome !== 'refused');
   for (const dimensions of [...groupBy.map((dimension) => [dimension]), groupBy]) {
     const where = `${caller} at ${path} by ${dimensions.join()}`;
@@ -270,10 +276,50 @@ async function assertGroups(caller: Caller, { path, groupBy }: Place, seen: Requ
     assert.deepEqual(namesIn(await get(`${path}/daily`, 'csv')), names, where);
   }
   for (const dimension of DIMENSIONS.filter((other) => !groupBy.includes(other))) {
-    const answer = await front.get(caller, `${path}?group_by=${dimension}`);
-    assert.equal(answer.status, 400, `${path} by ${dimension}`);
+    for (const at of [path, seriesOf(place)]) {
+      const answer = await front.get(caller, `${at}?group_by=${dimension}`);
+      assert.equal(answer.status, 400, `${at} by ${dimension}`);
+    }
+  }
+  for (const dimension of SERIES_DIMENSIONS) {
+    const isShown = isDimension(dimension) ? groupBy.includes(dimension) : dimension !== 'tag' || groupBy.length > 3;
+    if (isShown) await assertSeries(caller, place, counted, dimension, query);
+    else assert.equal((await front.get(caller, `${seriesOf(place)}?group_by=${dimension}`)).status, 400, dimension);
   }
 }
+
+/** The series of each group, and the names of what is the caller's and of nothing else. */
+async function assertSeries(
+  caller: Caller,
+  place: Place,
+  counted: RequestFact[],
+  dimension: SeriesDimension,
+  query: string,
+): Promise<void> {
+  const where = `${caller} at ${seriesOf(place)} by ${dimension}`;
+  const ask = async (format: string) =>
+    (
+      await front.get(
+        caller,
+        `${seriesOf(place)}?${GENERATED_DAYS}&${query}&group_by=${dimension}&top=25&format=${format}`,
+      )
+    ).body.toString();
+  const question = { scope: { organizationId: null }, filters: {}, window: GENERATED_WINDOW };
+  const expected = expectedSeries(counted, { ...question, groupBy: dimension, top: 25 });
+  const { data } = JSON.parse(await ask('json')) as { data: Json };
+  assertFigures(data['groups'], expected.groups.map(named), where);
+  const shown = isDimension(dimension) ? expected.groups.map((group) => group[OWNER_MEMBERS[dimension]]) : [];
+  const names = [...new Set(shown.filter((id) => typeof id === 'string').map((id) => `name of ${id}`))];
+  assert.deepEqual(namesIn(await ask('csv')), dimension === 'model' ? [] : names.toSorted(byText), where);
+}
+
+const OWNER_MEMBERS = {
+  model: 'model',
+  organization: 'organization_id',
+  team: 'team_id',
+  user: 'user_id',
+  api_key: 'api_key_id',
+} as const satisfies Record<Dimension, string>;
 
 const OWNER_IDS: Readonly<Record<Dimension, (fact: RequestFact) => string | null>> = {
   model: () => null,
@@ -283,6 +329,11 @@ const OWNER_IDS: Readonly<Record<Dimension, (fact: RequestFact) => string | null
   api_key: ({ apiKeyId }) => apiKeyId,
 };
 const everyOwner = (fact: RequestFact) => DIMENSIONS.map((dimension) => OWNER_IDS[dimension](fact));
+
+/** The series stands beside the routing report. */
+function seriesOf({ routing }: Place): string {
+  return routing.replace('/routing', '/series');
+}
 
 async function assertSees(caller: Caller, place: Place, seen: RequestFact[], query: string): Promise<void> {
   const { path, routing, focus, sees } = place;
@@ -311,6 +362,11 @@ async function assertSees(caller: Caller, place: Place, seen: RequestFact[], que
     report.by_model.map(({ model, requests }) => [model, requests]),
     where,
   );
+
+  const usage = { ...question, groupBy: 'model', top: 3 } as const;
+  const series = await front.json(caller, `${seriesOf(place)}?${GENERATED_DAYS}&group_by=model&top=3&${query}`);
+  const { buckets, totals: all, groups, remainder } = series['data'] as Json;
+  assertFigures({ buckets, totals: all, groups, remainder }, expectedSeries(seen, usage), where);
 
   const listing = place.lists?.(caller) ?? sees(caller);
   if (typeof listing === 'string') {
@@ -349,9 +405,11 @@ function byText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-async function assertRefused(caller: Caller, { path, routing, focus }: Place, words: string): Promise<void> {
+async function assertRefused(caller: Caller, place: Place, words: string): Promise<void> {
+  const { path, routing, focus } = place;
   for (const at of [
     path,
+    seriesOf(place),
     `${path}/daily`,
     `${path}/requests`,
     `${path}/requests?format=csv`,

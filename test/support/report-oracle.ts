@@ -76,27 +76,27 @@ const NO_ERRORS: ReadonlySet<string> = new Set([
 ]);
 
 /** The client got a refusal, or the provider or we failed it; a client that left is none. */
-function isError(fact: RequestFact): boolean {
+export function isError(fact: RequestFact): boolean {
   return (fact.status !== null && fact.status >= 400) || !NO_ERRORS.has(fact.outcome);
 }
 
 /** The charge of who is billed; the price of what was used of who is not. */
-function spendOf(fact: RequestFact): bigint | null {
+export function spendOf(fact: RequestFact): bigint | null {
   const amount = fact.walletId === null ? fact.ratedCost : fact.charge;
   return amount === null ? null : BigInt(amount);
 }
 
-function sumOf<Item>(items: readonly Item[], amountOf: (item: Item) => bigint | null): bigint {
+export function sumOf<Item>(items: readonly Item[], amountOf: (item: Item) => bigint | null): bigint {
   let sum = 0n;
   for (const item of items) sum += amountOf(item) ?? 0n;
   return sum;
 }
 
-function countWhere<Item>(items: readonly Item[], isCounted: (item: Item) => boolean): number {
+export function countWhere<Item>(items: readonly Item[], isCounted: (item: Item) => boolean): number {
   return items.filter(isCounted).length;
 }
 
-function usd(pico: bigint): string {
+export function usd(pico: bigint): string {
   const sign = pico < 0n ? '-' : '';
   const digits = (pico < 0n ? -pico : pico).toString().padStart(13, '0');
   return sign + `${digits.slice(0, -12)}.${digits.slice(-12)}`.replace(/\.?0+$/, '');
@@ -107,7 +107,7 @@ function over(part: number, whole: number): number | null {
 }
 
 /** The smallest value that at least this share of the values does not exceed. */
-function quantile(values: readonly (number | null)[], level: number): number | null {
+export function quantile(values: readonly (number | null)[], level: number): number | null {
   const known = values.filter((value) => value !== null).sort((a, b) => a - b);
   return known[Math.ceil(known.length * level) - 1] ?? null;
 }
@@ -168,11 +168,11 @@ function metricsOf(facts: readonly RequestFact[], whole: number): Metrics {
 }
 
 /** Facts have whole milliseconds. */
-function latencyOf({ latencyMs }: RequestFact): number | null {
+export function latencyOf({ latencyMs }: RequestFact): number | null {
   return latencyMs === null ? null : Math.round(latencyMs);
 }
 
-function grouped<Item>(items: readonly Item[], nameOf: (item: Item) => string): [string, Item[]][] {
+export function grouped<Item>(items: readonly Item[], nameOf: (item: Item) => string): [string, Item[]][] {
   const groups = new Map<string, Item[]>();
   for (const item of items) {
     const name = nameOf(item);
@@ -452,7 +452,7 @@ const STEP_MS = 900_000;
  * Names of buckets by instants: the wall as it stands when the hour or day begins, found by going back quarter by
  * quarter of an hour.
  */
-class ExpectedBuckets {
+export class ExpectedBuckets {
   static readonly #made = new Map<string, ExpectedBuckets>();
   readonly #starts = new Map<string, string>();
   readonly #keys = new Map<number, string>();
@@ -507,7 +507,7 @@ function seriesOf(facts: readonly RequestFact[], { window }: RoutingParams): Rou
     .sort((a, b) => Date.parse(a.bucket) - Date.parse(b.bucket) || compare(a.tier, b.tier));
 }
 
-function usageOf(facts: readonly RequestFact[]): Omit<UsageSummary, 'currency' | 'by_model' | 'groups'> {
+export function usageOf(facts: readonly RequestFact[]): Omit<UsageSummary, 'currency' | 'by_model' | 'groups'> {
   return {
     requests: facts.length,
     tokens_prompt: facts.reduce((sum, fact) => sum + tokensOf(fact).prompt, 0),

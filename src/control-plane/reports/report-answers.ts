@@ -2,8 +2,8 @@
 // null: not known.
 
 import { z } from 'zod';
-import { OWNERS } from '../../domain/reports/owners.ts';
-import { REPORTED_CORRECTIONS_MAX, REPORTED_MODELS_MAX } from '../../domain/reports/report-query.ts';
+import { OWNERS, SERIES_DIMENSIONS } from '../../domain/reports/owners.ts';
+import { REPORTED_CORRECTIONS_MAX, REPORTED_MODELS_MAX, SERIES_GROUPS_MAX } from '../../domain/reports/report-query.ts';
 import { ROUTE_REASONS } from '../../domain/routing/decide-route.ts';
 import { PICKED_BY, REJECTION_REASONS } from '../../domain/routing/route-candidates.ts';
 import { listedMembers } from '../openapi/record-schemas.ts';
@@ -52,6 +52,50 @@ export const dailyAnswer = z.object({
       .object({ date: z.iso.date(), ...groupKey, errors: count, ...usage })
       .meta({ id: 'UsageDay', description: 'A day with requests, or a group of them, in the time zone asked for.' }),
   ),
+});
+
+const figures = {
+  requests: count,
+  errors: count,
+  tokens_prompt: count,
+  tokens_completion: count,
+  cost: usd,
+  p50_latency_ms: milliseconds,
+  p95_latency_ms: milliseconds,
+  p50_ttft_ms: milliseconds,
+  p95_ttft_ms: milliseconds,
+};
+const seriesFigures = {
+  ...figures,
+  series: z.array(z.object({ bucket: moment, ...figures }).meta({ id: 'UsagePoint' })),
+};
+const seriesKey = z
+  .object({ ...groupKey, provider: z.string(), tag: z.string().nullable(), status: count.nullable() })
+  .partial().shape;
+
+export const seriesAnswer = z.object({
+  data: z
+    .object({
+      currency: z.literal('USD'),
+      start_date: dateOrMoment,
+      end_date: dateOrMoment,
+      granularity: z.enum(['hour', 'day']),
+      time_zone: z.string(),
+      group_by: z.enum(SERIES_DIMENSIONS).nullable(),
+      buckets: z.array(moment).meta({ description: 'Starts of all hours or days of the window, first to last.' }),
+      totals: z
+        .object(seriesFigures)
+        .meta({ description: 'Each request once. A bucket without requests has no point.' }),
+      groups: z
+        .array(z.object({ ...seriesKey, ...seriesFigures }).meta({ id: 'UsageGroupSeries' }))
+        .max(SERIES_GROUPS_MAX)
+        .meta({ description: 'The first by cost. null: requests that have no such user, team, tag or status.' }),
+      remainder: z
+        .object({ groups: count, ...seriesFigures })
+        .nullable()
+        .meta({ description: 'Requests of all other groups, each once; null: there are no others.' }),
+    })
+    .meta({ id: 'UsageSeries' }),
 });
 
 const modelRoute = z

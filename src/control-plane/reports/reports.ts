@@ -11,7 +11,14 @@ import type { IdentityStore } from '../identity/identity-store.ts';
 import { ACTIVE, idOf } from '../identity/tenancy.ts';
 import { type Operation, readIds } from '../operation.ts';
 import type { ReportForwarder } from './forward-report.ts';
-import { dailyAnswer, guardrailAnswer, requestsAnswer, routingAnswer, usageAnswer } from './report-answers.ts';
+import {
+  dailyAnswer,
+  guardrailAnswer,
+  requestsAnswer,
+  routingAnswer,
+  seriesAnswer,
+  usageAnswer,
+} from './report-answers.ts';
 
 interface ReportWords {
   /** The beginning of the operationId. */
@@ -27,6 +34,7 @@ const WORDS: Readonly<Record<Report, ReportWords>> = {
   daily: { id: 'getDailyUsage', summary: 'Sums up by day the usage', answer: dailyAnswer },
   requests: { id: 'listRequests', summary: 'Lists the recorded requests', answer: requestsAnswer },
   routing: { id: 'getRoutingReport', summary: 'Reports on auto routing for the requests', answer: routingAnswer },
+  series: { id: 'getUsageSeries', summary: 'Sums up by hour or day, and by group, the usage', answer: seriesAnswer },
   guardrails: { id: 'getGuardrailReport', summary: 'Reports what guardrails found', answer: guardrailAnswer },
   focus: { id: 'exportCosts', summary: 'Exports the costs by day as CSV in the columns of FOCUS 1.2', answer: null },
 };

@@ -8,6 +8,14 @@ export type Owner = (typeof OWNERS)[number];
 export const DIMENSIONS = ['model', ...OWNERS] as const;
 export type Dimension = (typeof DIMENSIONS)[number];
 
+/** By what a series of usage can be grouped: by one of them. A request with several tags is in the group of each. */
+export const SERIES_DIMENSIONS = [...DIMENSIONS, 'provider', 'tag', 'status'] as const;
+export type SeriesDimension = (typeof SERIES_DIMENSIONS)[number];
+
+export function isDimension(name: string): name is Dimension {
+  return DIMENSIONS.some((dimension) => dimension === name);
+}
+
 /** The ids of owners in a row, in its names on the wire; null: it has none. */
 export type OwnerIds = { readonly [Name in Owner as `${Name}_id`]?: string | null };
 

@@ -3,7 +3,7 @@
 
 import { z } from 'zod';
 
-export const REPORTS = ['usage', 'daily', 'requests', 'routing', 'focus', 'guardrails'] as const;
+export const REPORTS = ['usage', 'daily', 'requests', 'routing', 'series', 'focus', 'guardrails'] as const;
 export type Report = (typeof REPORTS)[number];
 
 /**

@@ -4,7 +4,7 @@
 import { z } from 'zod';
 import { modelNameSchema, slugSchema } from '../configuration/name-schemas.ts';
 import { ROUTE_REASONS } from '../routing/decide-route.ts';
-import { DIMENSIONS, type Dimension } from './owners.ts';
+import { DIMENSIONS, type Dimension, SERIES_DIMENSIONS, type SeriesDimension } from './owners.ts';
 import type { Audience, Report } from './report-delegation.ts';
 import { STATUS_FILTER } from './status-filter.ts';
 
@@ -14,6 +14,9 @@ export const WINDOW_DAYS_MAX = 92;
 export const HOURLY_DAYS_MAX = 3;
 export const WINDOW_DAYS_DEFAULT = 30;
 const PAGE_ENTRIES_MAX = 100;
+/** Groups of a series that are shown one by one; the rest is summed up. */
+export const SERIES_GROUPS_MAX = 25;
+export const SERIES_GROUPS_DEFAULT = 10;
 /** Of the routing report's `by_model`; the rest is summed up (spec 2.5). */
 export const REPORTED_MODELS_MAX = 25;
 /** Of the routing report's `recent_corrections` (spec 2.5). */
@@ -111,6 +114,29 @@ function groupField(dimensions: readonly Dimension[]) {
 }
 const GROUPED: Readonly<Partial<Record<Report, true>>> = { usage: true, daily: true };
 
+/** A tag can name a person, so the member view has none side by side either. */
+const MEMBER_SERIES_DIMENSIONS: readonly SeriesDimension[] = [...MEMBER_DIMENSIONS, 'provider', 'status'];
+
+function seriesGroupField(dimensions: readonly SeriesDimension[]) {
+  return {
+    group_by: z
+      .enum(dimensions, `must be one of ${dimensions.join(', ')}`)
+      .transform((dimension): SeriesDimension[] => [dimension])
+      .optional()
+      .meta({ description: 'Also a series of each group; a request with several tags is in the group of each.' }),
+  };
+}
+
+const topField = {
+  top: wholeNumber
+    .min(1, 'must be at least 1')
+    .max(SERIES_GROUPS_MAX, `must be at most ${SERIES_GROUPS_MAX}`)
+    .optional()
+    .meta({
+      description: `Groups by cost that are shown one by one, not summed up. Default: ${SERIES_GROUPS_DEFAULT}.`,
+    }),
+};
+
 const pageFields = {
   limit: wholeNumber
     .min(1, 'must be at least 1')
@@ -135,6 +161,15 @@ const FIELDS = {
   daily: { ...windowFields, ...timeZoneField, ...commonFilters, ...listingFilters, ...formatField },
   requests: { ...windowFields, ...timeZoneField, ...commonFilters, ...listingFilters, ...pageFields, ...formatField },
   routing: { ...windowFields, ...timeZoneField, ...granularityField, ...commonFilters },
+  series: {
+    ...windowFields,
+    ...timeZoneField,
+    ...granularityField,
+    ...commonFilters,
+    ...listingFilters,
+    ...topField,
+    ...formatField,
+  },
   guardrails: { ...windowFields, ...timeZoneField, ...commonFilters },
   // FOCUS exports have UTC days.
   focus: { ...windowFields, ...commonFilters },
@@ -143,13 +178,17 @@ const FIELDS = {
 /** The query after parsing; a parameter that the report or audience does not have is absent. */
 export type ReportQuery = Partial<
   z.output<
-    z.ZodObject<typeof FIELDS.requests & typeof FIELDS.routing & typeof ofPlatform & ReturnType<typeof groupField>>
+    z.ZodObject<typeof FIELDS.requests & typeof FIELDS.series & typeof ofPlatform & ReturnType<typeof seriesGroupField>>
   >
 >;
 
 export function reportQuerySchema(report: Report, audience: Audience): z.ZodObject {
-  const groups = GROUPED[report] ? groupField(audience === 'member' ? MEMBER_DIMENSIONS : DIMENSIONS) : {};
-  return z.object({ ...FIELDS[report], ...AUDIENCE_FILTERS[audience], ...groups });
+  return z.object({ ...FIELDS[report], ...AUDIENCE_FILTERS[audience], ...groupFieldOf(report, audience === 'member') });
+}
+
+function groupFieldOf(report: Report, isMemberView: boolean) {
+  if (report === 'series') return seriesGroupField(isMemberView ? MEMBER_SERIES_DIMENSIONS : SERIES_DIMENSIONS);
+  return GROUPED[report] ? groupField(isMemberView ? MEMBER_DIMENSIONS : DIMENSIONS) : {};
 }
 
 function isTimeZone(name: string): boolean {

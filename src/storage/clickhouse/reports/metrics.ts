@@ -38,6 +38,9 @@ const CONFIDENCE_BUCKET =
  */
 export type QuantileStates = 'every value' | 'different values';
 
+/** Up to this many requests all latencies are kept in memory: 36 bytes each, measured. */
+export const EVERY_VALUE_MAX = 12_000_000;
+
 /**
  * This aggregate takes the next rank where a level meets a rank exactly. A level lower by less than one value in a
  * billion makes it the nearest rank.
@@ -116,6 +119,19 @@ const FACETS: readonly MetricSql[] = [
   total('classifier_latency_known', 'count(classifier_latency_ms)'),
 ];
 
+/** What the series of usage show. */
+const figuresWith = (states: QuantileStates): readonly MetricSql[] => [
+  total('requests', 'count()'),
+  total('spend', `sum(ifNull(${SPEND}, 0))`),
+  total('errors', `countIf(${IS_ERROR})`),
+  total('prompt', `sum(${PROMPT_TOKENS})`),
+  total('completion', `sum(${COMPLETION_TOKENS})`),
+  quantiles('latency', 'latency_ms', states),
+  total('latency_known', 'count(latency_ms)'),
+  quantiles('ttft', 'ttft_ms', states),
+  total('ttft_known', 'count(ttft_ms)'),
+];
+
 const MONEY: ReadonlySet<string> = new Set(['spend', 'baseline_spend', 'baseline_cost', 'classifier_cost']);
 const INSTANTS: ReadonlySet<string> = new Set(['first_at', 'last_at']);
 
@@ -130,6 +146,14 @@ export function checkedMetricStates(quantileStates: QuantileStates): string {
 
 export function checkedMergedMetrics(quantileStates: QuantileStates): string {
   return mergedOf(metricsWith(quantileStates));
+}
+
+export function checkedFigureStates(quantileStates: QuantileStates): string {
+  return statesOf(figuresWith(quantileStates));
+}
+
+export function checkedMergedFigures(quantileStates: QuantileStates): string {
+  return mergedOf(figuresWith(quantileStates));
 }
 
 /** Select list over facts for the series. */
@@ -172,6 +196,15 @@ export interface MetricsRow extends SeriesRow {
   readonly m_ttft_known: number;
   readonly m_confidence_sum: number;
   readonly m_confidence_known: number;
+}
+
+export interface FigureRow
+  extends Pick<
+    MetricsRow,
+    'm_requests' | 'm_spend' | 'm_errors' | 'm_latency' | 'm_latency_known' | 'm_ttft' | 'm_ttft_known'
+  > {
+  readonly m_prompt: number;
+  readonly m_completion: number;
 }
 
 export interface FacetRow {

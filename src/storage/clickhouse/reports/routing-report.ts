@@ -2,7 +2,16 @@
 // recent corrections if the audience may see them.
 
 import type { ClickHouseReader } from '../clickhouse.ts';
-import { type FacetRow, type Metrics, metricsOf, NO_FACETS, NO_METRICS, quantileOf, ratio } from './metrics.ts';
+import {
+  EVERY_VALUE_MAX,
+  type FacetRow,
+  type Metrics,
+  metricsOf,
+  NO_FACETS,
+  NO_METRICS,
+  quantileOf,
+  ratio,
+} from './metrics.ts';
 import type { ReportParams } from './report-params.ts';
 import {
   compareText,
@@ -67,9 +76,6 @@ export interface RoutingReport extends Pick<RoutingConversations, 'by_previous_t
 export interface RoutingParams extends ReportParams {
   readonly recentCorrections: boolean;
 }
-
-/** Up to this many requests all latencies are kept in memory: 36 bytes each, measured. */
-const EVERY_VALUE_MAX = 12_000_000;
 
 /** The statements run one after the other, since each may use all the memory that a report is given. */
 export async function routingReport(client: ClickHouseReader, params: RoutingParams): Promise<RoutingReport> {

@@ -22,6 +22,21 @@ export function slotSeconds({ timeZone, granularity }: Pick<ReportWindow, 'timeZ
   return (granularity === 'hour' ? HOUR_MS : DAY_MS) / 1000;
 }
 
+/** The buckets that a window touches, first to last. */
+export function bucketsOf({ fromMs, untilMs, ...kind }: ReportWindow): TimeBucket[] {
+  const buckets = new TimeBuckets(kind);
+  // No hour is shorter than a quarter of one, and no day than half of one.
+  const stepMs = kind.granularity === 'hour' ? QUARTER_MS : DAY_MS / 2;
+  const found = new Map<number, TimeBucket>();
+  const add = (atMs: number): void => {
+    const bucket = buckets.bucketAt(atMs);
+    found.set(bucket.startMs, bucket);
+  };
+  for (let atMs = fromMs; atMs < untilMs; atMs += stepMs) add(atMs);
+  add(untilMs - 1);
+  return [...found.values()];
+}
+
 /** Finds the bucket of an instant. */
 export class TimeBuckets {
   readonly #wall: Intl.DateTimeFormat;
@@ -47,10 +62,12 @@ export class TimeBuckets {
   }
 
   bucketAt(instantMs: number): TimeBucket {
-    const name = this.#nameAt(instantMs);
+    // No bucket begins within a quarter of an hour, and what a clock shows has no milliseconds.
+    const quarterMs = Math.floor(instantMs / QUARTER_MS) * QUARTER_MS;
+    const name = this.#nameAt(quarterMs);
     let bucket = this.#byName.get(name);
     if (bucket === undefined) {
-      const startMs = this.#startOf(name, instantMs);
+      const startMs = this.#startOf(name, quarterMs);
       const wallMs = this.#wallMs(startMs);
       const text = new Date(wallMs).toISOString().slice(0, 19);
       bucket = { startMs, start: text + offsetText(wallMs - startMs), date: text.slice(0, 10) };
@@ -63,8 +80,7 @@ export class TimeBuckets {
    * The first quarter of an hour in the bucket: where the local clock says it is, unless the clock was changed in
    * between.
    */
-  #startOf(name: string, instantMs: number): number {
-    const quarterMs = Math.floor(instantMs / QUARTER_MS) * QUARTER_MS;
+  #startOf(name: string, quarterMs: number): number {
     const supposedMs = quarterMs - (this.#wallMs(quarterMs) % this.#unitMs);
     if (this.#nameAt(supposedMs) === name && this.#nameAt(supposedMs - QUARTER_MS) !== name) return supposedMs;
     let startMs = quarterMs;

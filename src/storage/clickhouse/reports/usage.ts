@@ -8,7 +8,7 @@ import { COMPLETION_TOKENS, IS_ERROR, PROMPT_TOKENS, SPEND } from './metrics.ts'
 import { checkedConditions, conditionParameters, type ReportParams } from './report-params.ts';
 import { compareText } from './routing-conversations.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
-import { TimeBuckets } from './time-buckets.ts';
+import { bucketsOf } from './time-buckets.ts';
 
 export interface Usage {
   readonly requests: number;
@@ -128,17 +128,10 @@ export async function usageDaily(client: ClickHouseReader, params: UsageParams):
     }));
 }
 
-const HALF_DAY_MS = 43_200_000;
-
-/** The dates of a window by their start in epoch seconds. No day is shorter than half of one. */
-function datesByStart({ fromMs, untilMs, timeZone }: ReportParams['window']): Map<number, string> {
-  const buckets = new TimeBuckets({ timeZone, granularity: 'day' });
-  const dates = new Map<number, string>();
-  for (let atMs = fromMs; atMs < untilMs + HALF_DAY_MS; atMs += HALF_DAY_MS) {
-    const { startMs, date } = buckets.bucketAt(atMs);
-    dates.set(startMs / 1000, date);
-  }
-  return dates;
+/** The dates of a window by their start in epoch seconds. */
+function datesByStart(window: ReportParams['window']): Map<number, string> {
+  const days = bucketsOf({ ...window, granularity: 'day' });
+  return new Map(days.map(({ startMs, date }) => [startMs / 1000, date]));
 }
 
 function inOrder(dimensions: readonly Dimension[]): Dimension[] {

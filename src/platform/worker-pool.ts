@@ -3,9 +3,10 @@
 //
 // What is bounded: the bytes and the number of tasks waiting or running, the time from `run` to the result (waiting
 // included; at the deadline the thread is killed, since a busy thread cannot be asked to stop), and the memory of a
-// thread. Threads start with the first task and stop when idle.
+// thread. Threads start with the first task and stop when idle, but for one: a stream that comes after a pause must not
+// wait for its end until a tokenizer is loaded again, which takes half a second, and seconds on a busy machine.
 //
-// Tasks wait here and not in piscina, which is handed one task a thread: with no minimum of threads, piscina 5.3 does
+// Tasks wait here and not in piscina, which is handed one task a thread: beyond its minimum of threads piscina 5.3 does
 // not replace a killed or crashed thread for the tasks in its own queue, and they would wait until their deadlines.
 
 import { fileURLToPath } from 'node:url';
@@ -58,10 +59,7 @@ export interface WorkerPoolOptions {
 }
 
 const WORKERS_DIRECTORY = new URL('../../workers/', import.meta.url);
-/**
- * Loading an encoding's tables takes so long that it pays only after seconds of traffic; half a minute keeps them
- * through pauses and frees them at night.
- */
+/** Of the threads beyond the first: half a minute keeps their tokenizers through pauses, and frees them at night. */
 const IDLE_TIMEOUT_MS = 30_000;
 /** The number of tasks is limited too, because each has a promise, a timer and a place in the queue. */
 const TASKS_MAX = 4096;
@@ -70,7 +68,8 @@ const THREAD_MEMORY = { maxOldGenerationSizeMb: 512, maxYoungGenerationSizeMb: 6
 const DURATION_BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 export class WorkerPool<Task extends string = WorkerTask> {
-  readonly #piscina: Piscina;
+  /** Made with the first task: a process that has none has no thread. */
+  #piscina: Piscina | null = null;
   readonly #directory: URL;
   readonly #queueBytesMax: number;
   readonly #log: Log;
@@ -80,6 +79,7 @@ export class WorkerPool<Task extends string = WorkerTask> {
   readonly #results: Counter<readonly ['task', 'result']>;
   readonly #seconds: Histogram<readonly ['task']>;
   readonly #threads: number;
+  readonly #idleTimeoutMs: number;
   /** Tasks that wait for a thread, in order of arrival; each is called with whether it got one. */
   readonly #waiting: ((hasThread: boolean) => void)[] = [];
   #threadsTaken = 0;
@@ -91,6 +91,7 @@ export class WorkerPool<Task extends string = WorkerTask> {
     assert(options.threads >= 1, 'worker pool: at least one thread');
     this.#directory = options.directory ?? WORKERS_DIRECTORY;
     this.#threads = options.threads;
+    this.#idleTimeoutMs = options.idleTimeoutMs ?? IDLE_TIMEOUT_MS;
     this.#queueBytesMax = options.queueBytesMax;
     this.#log = options.log;
     this.#clock = options.clock ?? systemClock;
@@ -110,21 +111,9 @@ export class WorkerPool<Task extends string = WorkerTask> {
       DURATION_BUCKETS_SECONDS,
       ['task'],
     );
-    this.#piscina = new Piscina({
-      minThreads: 0,
-      maxThreads: options.threads,
-      idleTimeout: options.idleTimeoutMs ?? IDLE_TIMEOUT_MS,
-      maxQueue: TASKS_MAX,
-      resourceLimits: THREAD_MEMORY,
-      // A task is a pure function of its input, and the process's environment has secrets.
-      env: {},
-      recordTiming: false,
-    });
     options.metrics.gauge('tollgate_worker_threads', 'Worker threads alive.', {
-      read: () => this.#piscina.threads.length,
+      read: () => this.#piscina?.threads.length ?? 0,
     });
-    // The death of an idle thread is reported here and not to a task; an unhandled event would end the process.
-    this.#piscina.on('error', (error: unknown) => this.#log.error({ err: error }, 'a worker thread failed'));
   }
 
   async run<T>(task: Task, input: unknown, options: WorkerTaskOptions): Promise<WorkerResult<T>> {
@@ -163,7 +152,7 @@ export class WorkerPool<Task extends string = WorkerTask> {
       // piscina would start threads again after its end, so nothing may reach it then.
       if (this.#closed) return { ok: false, reason: 'crashed' };
       const filename = fileURLToPath(new URL(`${task}.ts`, this.#directory));
-      const value: T = await this.#piscina.run(input, {
+      const value: T = await this.#threadPool().run(input, {
         filename,
         signal: deadline,
         transferList: [...(options.transfer ?? [])],
@@ -179,6 +168,23 @@ export class WorkerPool<Task extends string = WorkerTask> {
     } finally {
       this.#freeThread();
     }
+  }
+
+  #threadPool(): Piscina {
+    if (this.#piscina !== null) return this.#piscina;
+    this.#piscina = new Piscina({
+      minThreads: 1,
+      maxThreads: this.#threads,
+      idleTimeout: this.#idleTimeoutMs,
+      maxQueue: TASKS_MAX,
+      resourceLimits: THREAD_MEMORY,
+      // A task is a pure function of its input, and the process's environment has secrets.
+      env: {},
+      recordTiming: false,
+    });
+    // The death of an idle thread is reported here and not to a task; an unhandled event would end the process.
+    this.#piscina.on('error', (error: unknown) => this.#log.error({ err: error }, 'a worker thread failed'));
+    return this.#piscina;
   }
 
   /** Waits for a thread, first come first served; false when the deadline or the end of the pool came first. */
@@ -212,7 +218,7 @@ export class WorkerPool<Task extends string = WorkerTask> {
     if (this.#closed) return;
     this.#closed = true;
     for (const next of this.#waiting.splice(0)) next(false);
-    await this.#piscina.destroy();
+    await this.#piscina?.destroy();
   }
 
   #hold(bytes: number, tasks: number): void {

@@ -96,7 +96,7 @@ export function countWhere<Item>(items: readonly Item[], isCounted: (item: Item)
   return items.filter(isCounted).length;
 }
 
-export function usd(pico: bigint): string {
+function usd(pico: bigint): string {
   const sign = pico < 0n ? '-' : '';
   const digits = (pico < 0n ? -pico : pico).toString().padStart(13, '0');
   return sign + `${digits.slice(0, -12)}.${digits.slice(-12)}`.replace(/\.?0+$/, '');

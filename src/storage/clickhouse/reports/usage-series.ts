@@ -56,7 +56,7 @@ export interface SeriesParams extends ReportParams {
 }
 
 /** Buckets of an answer, over all of its series: more are no picture. */
-export const POINTS_MAX = 30_000;
+const POINTS_MAX = 30_000;
 
 interface GroupColumn {
   /** Of a fact; what is not there is `none`. */

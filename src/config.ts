@@ -60,6 +60,8 @@ export interface Config {
   readonly connectionsPerAddress: number;
   /** Origins whose pages may call the gateway from a browser; null: none. */
   readonly corsOrigins: '*' | ReadonlySet<string> | null;
+  /** Whether the console is served at /console. */
+  readonly console: boolean;
   /** Which HTTP client calls providers directly over HTTP/1.1. */
   readonly upstreamClient: 'own' | 'undici';
   /** The proxies that providers are called through; null: none. */
@@ -195,6 +197,7 @@ const SETTINGS = z.object({
       'must be "*", or origins such as https://app.example, without a path, with commas between',
     )
     .optional(),
+  CONSOLE: z.enum(['on', 'off'], 'must be on or off').optional(),
   UPSTREAM_CLIENT: z.enum(['own', 'undici'], 'must be own or undici').optional(),
   HTTPS_PROXY: address(['http:', 'https:', 'socks5:']),
   HTTP_PROXY: address(['http:', 'https:', 'socks5:']),
@@ -310,6 +313,7 @@ export function readConfig(environment: Environment, workingDirectory: string = 
     connectionsMax: settings.CONNECTIONS_MAX ?? 16_384,
     connectionsPerAddress: settings.CONNECTIONS_PER_ADDRESS ?? 2_048,
     corsOrigins: settings.CORS_ORIGINS ?? null,
+    console: settings.CONSOLE !== 'off',
     upstreamClient: settings.UPSTREAM_CLIENT ?? 'own',
     proxies: {
       https: settings.HTTPS_PROXY ?? null,

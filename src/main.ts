@@ -18,6 +18,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   apply: async () => (await import('./commands/apply.ts')).applyCommand,
   provider: async () => (await import('./commands/provider.ts')).providerCommand,
   model: async () => (await import('./commands/model.ts')).modelCommand,
+  console: async () => (await import('./commands/console.ts')).consoleCommand,
   status: async () => (await import('./commands/status.ts')).statusCommand,
   org: async () => (await import('./commands/org.ts')).orgCommand,
   member: async () => (await import('./commands/member.ts')).memberCommand,

@@ -33,6 +33,8 @@ import {
   renderWarnings,
   withoutNamedIn,
 } from './configuration-file.ts';
+import { consoleLink } from './console.ts';
+import { openDemoConsole } from './demo-console.ts';
 
 export const startCommand: Command = {
   usage: ['tollgate start [--config FILE]'],
@@ -171,7 +173,15 @@ function planOf(installation: Installation, print: (text: string) => void): Supe
       const addresses = { url: localUrl(config.host, port), adminUrl: localUrl(config.adminHost, adminPort) };
       recordAddresses(config.dataDirectory, addresses);
       const moved = port === config.port ? null : config.port;
-      print(renderBanner({ ...addresses, moved, key: applied?.key ?? null, model: applied?.model ?? null }));
+      print(
+        renderBanner({
+          ...addresses,
+          moved,
+          key: applied?.key ?? null,
+          model: applied?.model ?? null,
+          consoleLink: linkTo(config, addresses.url, applied),
+        }),
+      );
     },
   };
 }
@@ -230,11 +240,19 @@ function childEnvironment(
   };
 }
 
+/** PUBLIC_URL, where it is given, is where a browser reaches the console. */
+function linkTo(config: Config, url: string, applied: Applied | null): string | null {
+  const code = applied?.linkCode ?? null;
+  return code === null ? null : consoleLink(config.given.has('PUBLIC_URL') ? config.publicUrl : url, code);
+}
+
 interface Applied {
   /** A key to try the service with. */
   readonly key: ShownKey | null;
   /** A model to try, when there is one. */
   readonly model: string | null;
+  /** Of a link that opens the demo's console; null: it is not the demo, or has no console. */
+  readonly linkCode: string | null;
 }
 
 interface Preparation {
@@ -258,7 +276,7 @@ async function prepareDatabase(
     const { generatedKeys, warnings } = await applyOrExplain(postgres, configuration, opened);
     if (warnings.length > 0) print(renderWarnings(warnings));
     if (generatedKeys.length > 0) print(renderGeneratedKeys(generatedKeys));
-    return { key: generatedKeys[0] ?? null, model: findTriable(configuration) };
+    return { key: generatedKeys[0] ?? null, model: findTriable(configuration), linkCode: null };
   } finally {
     await postgres.close();
   }
@@ -285,6 +303,7 @@ async function applyDemo(
   return {
     key: demo === undefined ? null : { organization: demo.slug, name: demo.keys[0]?.name ?? '', secret },
     model: findTriable(configuration),
+    linkCode: config.console ? await openDemoConsole(postgres, opened) : null,
   };
 }
 

@@ -33,6 +33,8 @@ export interface OperationDescription {
   readonly isOfMedia?: true;
   /** The answer may be the bytes of a file, or a part of them. */
   readonly isBytes?: true;
+  /** The answer is a page of the console, or what belongs to it. */
+  readonly isPage?: true;
   /** The route's own headers of an answer, by name. */
   readonly answerHeaders?: HeaderSchemas;
   /** null: the route refuses every request. */

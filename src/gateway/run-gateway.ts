@@ -48,6 +48,7 @@ import { ObservedProviders } from '../upstream/observed-providers.ts';
 import { OwnKeyVerifier } from '../upstream/own-key-verifier.ts';
 import { ProviderCalls } from '../upstream/providers.ts';
 import { CoarseClock } from './coarse-clock.ts';
+import { createConsole } from './create-console.ts';
 import { createEgressGuard } from './create-egress-guard.ts';
 import { createMedia, type HeldMedia } from './create-media.ts';
 import { createRoutePreview } from './create-route-preview.ts';
@@ -333,6 +334,7 @@ function createServer(
       webhookTargets: { allowHttp: config.webhookAllowHttp, allowPrivate: config.webhookAllowPrivate },
       guardrailsInForce: (organizationId) => held.guardrails.policiesOf(organizationId),
       reports,
+      console: createConsole({ config, log, clock, postgres, secrets: held.secrets }),
       previewRoute: createRoutePreview({ postgres, previewer, catalog: () => catalog.serving }),
       publicUrl: config.publicUrl,
       dialectRefusals: config.dialectRefusals,

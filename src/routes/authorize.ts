@@ -2,6 +2,7 @@
 // have the permission in it (spec 7.6), and changes must not come too fast.
 
 import type { ChangeMeter } from '../control-plane/change-meter.ts';
+import type { ConsoleSessions } from '../control-plane/console/console-sessions.ts';
 import type { RouteAccess } from '../control-plane/openapi/described-route.ts';
 import type { Authorize } from '../control-plane/operation.ts';
 import { permitInference, refusePlatform } from '../domain/identity/permit.ts';
@@ -15,13 +16,40 @@ interface GuardedRoute extends RouteAccess {
   readonly path: string;
 }
 
+/** By the credential that a header presents. */
 export function authorizeBy(authenticator: Authenticator, route: GuardedRoute, exchange: Exchange): Authorize {
+  return () =>
+    permitOn(route, exchange, authenticator.identify(exchange.authorization, exchange.apiKey, undefined, exchange));
+}
+
+/** Without a credential in a header also by a session of the console. */
+export function authorizeWithSession(
+  {
+    authenticator,
+    console,
+  }: { readonly authenticator: Authenticator; readonly console: { readonly sessions: ConsoleSessions } },
+  route: GuardedRoute,
+  exchange: Exchange,
+): Authorize {
+  const presents = exchange.authorization !== '' || exchange.apiKey !== null;
+  const secret = presents ? null : console.sessions.cookie.read(exchange);
+  if (secret === null) return authorizeBy(authenticator, route, exchange);
   return () => {
-    const found = authenticator.identify(exchange.authorization, exchange.apiKey, undefined, exchange);
-    const permit = (principal: Principal | Refusal) =>
-      'kind' in principal ? principal : (refuseAccess(route, principal, exchange) ?? principal);
-    return found instanceof Promise ? found.then(permit) : permit(found);
+    const found = permitOn(route, exchange, authenticator.identifySession(secret, undefined, exchange));
+    const use = (principal: Principal | Refusal) => {
+      if (!('kind' in principal)) console.sessions.used(principal);
+      return principal;
+    };
+    return found instanceof Promise ? found.then(use) : use(found);
   };
+}
+
+type Found = Principal | Refusal | Promise<Principal | Refusal>;
+
+function permitOn(route: GuardedRoute, exchange: Exchange, found: Found): Found {
+  const permit = (principal: Principal | Refusal) =>
+    'kind' in principal ? principal : (refuseAccess(route, principal, exchange) ?? principal);
+  return found instanceof Promise ? found.then(permit) : permit(found);
 }
 
 /** Counts a request that makes or changes something, once it is known that the principal may do it. */
@@ -67,7 +95,7 @@ function refuseAccess(
 }
 
 function isPerson({ credential, userId }: Principal): boolean {
-  return credential === 'token' && userId !== null;
+  return credential !== 'key' && userId !== null;
 }
 
 const UNRESOLVED: Refusal = { kind: 'scope_required' };

@@ -15,13 +15,15 @@ import {
 } from '../control-plane/openapi/read-descriptions.ts';
 import type { Authorize, OperationDescription } from '../control-plane/operation.ts';
 import type { OrganizationPermission } from '../domain/identity/permit.ts';
-import type { Principal, ScopedPrincipal } from '../domain/identity/principal.ts';
+import { isScoped, type Principal, type ScopedPrincipal } from '../domain/identity/principal.ts';
 import { refuseUnknownParameter } from '../domain/refusals/read-query.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { authorizeBy, meterChanges } from './authorize.ts';
+import { assert } from '../platform/assert.ts';
+import { authorizeWithSession, meterChanges } from './authorize.ts';
 import { billingRows } from './billing-routes.ts';
 import { catalogRows } from './catalog-routes.ts';
+import { consoleRoutes, consoleRows } from './console-routes.ts';
 import type { ControlPlaneRow } from './control-plane-row.ts';
 import { guardrailRows } from './guardrail-routes.ts';
 import { mediaRoutes, mediaRows } from './media-routes.ts';
@@ -43,17 +45,23 @@ export function controlPlaneRoutes(parts: RouteParts): readonly DescribedRoute[]
     ...mediaRows(parts),
     ...billingRows(parts),
     ...reportRows(parts),
+    ...consoleRows(parts),
   ];
-  return [...readingRoutes(parts), ...mediaRoutes(parts), ...rows.map((row) => routeOf(row, parts))];
+  return [
+    ...readingRoutes(parts),
+    ...mediaRoutes(parts),
+    ...rows.map((row) => routeOf(row, parts)),
+    ...consoleRoutes(parts),
+  ];
 }
 
-function routeOf({ operation, ...row }: ControlPlaneRow, { authenticator, changeMeter }: RouteParts): DescribedRoute {
+function routeOf({ operation, ...row }: ControlPlaneRow, parts: RouteParts): DescribedRoute {
   const handle = (exchange: Exchange) => {
-    const authorize = authorizeBy(authenticator, row, exchange);
+    const authorize = authorizeWithSession(parts, row, exchange);
     if (row.method === 'GET') return operation.serve(exchange, checkParameters(authorize, operation, exchange));
-    return operation.serve(exchange, row.method === 'DELETE' ? authorize : meterChanges(authorize, changeMeter));
+    return operation.serve(exchange, row.method === 'DELETE' ? authorize : meterChanges(authorize, parts.changeMeter));
   };
-  return { envelope: 'platform', ...row, plane: 'control', description: operation, handle };
+  return { envelope: 'platform', ...row, plane: 'control', takesSession: true, description: operation, handle };
 }
 
 /** Lets through only parameters that the route describes, once it is known that the principal may ask at all. */
@@ -74,28 +82,25 @@ function readingRoutes(parts: RouteParts): DescribedRoute[] {
     permission: OrganizationPermission,
     description: OperationDescription,
     handle: Handle,
-  ): DescribedRoute => ({
-    method: 'GET',
-    path,
-    plane: 'control',
-    permission,
-    scope: 'organization',
-    envelope: 'platform',
-    description,
-    async handle(exchange) {
-      const identified = await parts.authenticator.authenticate(
-        exchange.authorization,
-        exchange.apiKey,
-        permission,
-        undefined,
-        exchange,
-      );
-      if ('kind' in identified) return exchange.refuse(identified);
-      const unknown = refuseUnknownParameter(description.query, exchange.query);
-      if (unknown !== null) return exchange.refuse(unknown);
-      await handle(exchange, identified);
-    },
-  });
+  ): DescribedRoute => {
+    const access = { path, permission, scope: 'organization' } as const;
+    return {
+      method: 'GET',
+      ...access,
+      plane: 'control',
+      takesSession: true,
+      envelope: 'platform',
+      description,
+      async handle(exchange) {
+        const identified = await authorizeWithSession(parts, access, exchange)();
+        if ('kind' in identified) return exchange.refuse(identified);
+        const unknown = refuseUnknownParameter(description.query, exchange.query);
+        if (unknown !== null) return exchange.refuse(unknown);
+        assert(isScoped(identified), 'the route table lets nobody without an organization here');
+        await handle(exchange, identified);
+      },
+    };
+  };
   return [
     reading('/v1/generation', 'usage.read', GET_GENERATION, getGeneration(parts.lookup)),
     reading(

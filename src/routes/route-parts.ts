@@ -5,6 +5,7 @@ import type { WebhookTargets } from '../control-plane/billing/webhooks.ts';
 import type { CatalogStore } from '../control-plane/catalog/catalog-store.ts';
 import type { HealthOf } from '../control-plane/catalog/health-fields.ts';
 import type { ChangeMeter } from '../control-plane/change-meter.ts';
+import type { ConsoleParts } from '../control-plane/console/console-parts.ts';
 import type { GenerationLookup } from '../control-plane/executions/get-generation.ts';
 import type { FindGenerations } from '../control-plane/executions/list-generations.ts';
 import type { GuardrailStore } from '../control-plane/guardrails/guardrail-store.ts';
@@ -42,6 +43,7 @@ export interface RouteParts {
   readonly healthOf: HealthOf;
   readonly previewRoute: PreviewRoute;
   readonly reports: ReportForwarder;
+  readonly console: ConsoleParts;
   readonly webhookTargets: WebhookTargets;
   /** Where clients reach the service (PUBLIC_URL). */
   readonly publicUrl: string;

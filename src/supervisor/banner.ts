@@ -14,12 +14,15 @@ export interface BannerFacts {
   /** The key to try the service with, if it is known in clear. */
   readonly key: ShownKey | null;
   readonly model: string | null;
+  /** Opens the console signed in, once; null: nobody is to be let in by reading this. */
+  readonly consoleLink: string | null;
 }
 
-export function renderBanner({ url, adminUrl, moved, key, model }: BannerFacts): string {
+export function renderBanner({ url, adminUrl, moved, key, model, consoleLink }: BannerFacts): string {
   const lines = ['', `Tollgate serves ${url}`, `        admin ${adminUrl} (/metrics, /healthz, /readyz)`];
   if (moved !== null) lines.push(`  (port ${moved} is in use by another program)`);
   if (key !== null) lines.push(`          key ${key.secret}   (${key.organization}, ${key.name})`);
+  if (consoleLink !== null) lines.push(`      console ${consoleLink}   (once, within 10 minutes)`);
   if (key !== null && model !== null) lines.push('', 'Try it:', '', renderCurl(url, key.secret, model));
   return `${lines.join('\n')}\n`;
 }

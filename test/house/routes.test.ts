@@ -63,6 +63,10 @@ describe('the route table', () => {
     assert.deepEqual(table.filter((route) => route.plane === 'process').map(nameOf), [
       'GET /v1/responses',
       'GET /v1/media/:id/public/:signature',
+      'GET /console',
+      'GET /console/:path',
+      'GET /v1/console/sign-in',
+      'POST /v1/console/sign-in',
       'GET /healthz',
       'GET /readyz',
       'GET /openapi.json',

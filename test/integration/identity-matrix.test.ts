@@ -126,6 +126,16 @@ const EXPECTED: Readonly<Record<string, Expectation>> = {
   'GET /readyz': { gate: 'open', ...READ },
   'GET /openapi.json': { gate: 'open', ...READ },
 
+  // The console is switched off here: who may sign in is in contract/8-console-sessions.test.ts.
+  'GET /console': { gate: 'open', ok: 404 },
+  'GET /console/:path': { gate: 'open', ok: 404 },
+  'GET /v1/console/sign-in': { gate: 'open', ok: 404 },
+  'POST /v1/console/sign-in': { gate: 'open', ok: 404, body: () => ({}) },
+  'GET /v1/console/session': { gate: 'anybody', ...READ },
+  // None of the callers presents a session.
+  'PATCH /v1/console/session': { gate: 'anybody', ok: 409, body: () => ({ organization_id: null }) },
+  'DELETE /v1/console/session': { gate: 'anybody', ok: 409 },
+
   'GET /v1/me': { gate: 'anybody', ...READ },
   'GET /v1/me/tokens': { gate: 'people', ...READ },
   'POST /v1/me/tokens': { gate: 'people', ok: 201, body: () => ({ name: fresh('token') }) },
@@ -502,7 +512,7 @@ describe('identity: every caller on every route', () => {
     upstream = await startFakeUpstream(() => ONE_TOKEN_REPLY);
     tollgate = await startTollgate({
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url }),
-      env: { ADMIN_TOKEN, MEDIA: 'disk' },
+      env: { ADMIN_TOKEN, MEDIA: 'disk', CONSOLE: 'off' },
     });
     world = await makeWorld(tollgate);
   });

@@ -139,7 +139,8 @@ class Contract {
       if (TRANSPORT.has(name) || name.startsWith('access-control-') || name === 'vary') continue;
       const header = described.get(name);
       if (header === undefined) return `it has no header ${name}`;
-      const problem = this.problemOf(header.schema, value);
+      // Node.js has several Set-Cookie headers as a list.
+      const problem = this.problemOf(header.schema, Array.isArray(value) ? value.join(', ') : value);
       if (problem !== null) return `header ${name}: ${problem}`;
     }
     const missing = [...described].find(([name, { required }]) => required === true && !(name in answer.headers));

@@ -8,7 +8,7 @@ import { answerOf } from './outcome.ts';
 
 const shown = z
   .object({
-    credential: z.enum(['key', 'token']),
+    credential: z.enum(['key', 'token', 'session']),
     credential_id: z.string(),
     user_id: shownId.nullable(),
     organization_id: shownId.nullable(),

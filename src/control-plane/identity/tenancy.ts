@@ -59,10 +59,12 @@ export function idOf(ids: Readonly<Record<string, string>>, name: string): strin
   return id;
 }
 
-/** The principal as the audit log names it. Only access tokens change anything. */
-export function actorOf(principal: Principal): Actor {
-  if (principal.userId === null) return { kind: 'bootstrap', userId: null, label: 'ADMIN_TOKEN' };
-  return { kind: 'token', userId: principal.userId, label: `access token ${principal.apiKeyId}` };
+/** The principal as the audit log names it. Only access tokens and sessions of the console change anything. */
+export function actorOf({ credential, userId, apiKeyId }: Principal): Actor {
+  if (credential === 'session')
+    return { kind: userId === null ? 'bootstrap' : 'token', userId, label: `console session ${apiKeyId}` };
+  if (userId === null) return { kind: 'bootstrap', userId: null, label: 'ADMIN_TOKEN' };
+  return { kind: 'token', userId, label: `access token ${apiKeyId}` };
 }
 
 /** The person behind an access token. */

@@ -14,7 +14,7 @@ const LIFETIME_SECONDS_MAX = 365 * 86_400;
 const shown = z
   .object({
     id: shownId,
-    user_id: shownId,
+    user_id: shownId.nullable(),
     name: z.string(),
     prefix: z.string(),
     active_organization_id: shownId.nullable(),

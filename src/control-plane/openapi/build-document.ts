@@ -51,6 +51,12 @@ export function buildOpenapiDocument(
       ...responses.components(),
       securitySchemes: {
         bearer: { type: 'http', scheme: 'bearer', description: 'An inference key or an access token.' },
+        session: {
+          type: 'apiKey',
+          in: 'cookie',
+          name: '__Host-tollgate',
+          description: 'A session of the console, with the header X-Tollgate-Console and from its own origin.',
+        },
         apiKey: {
           type: 'apiKey',
           in: 'header',
@@ -84,6 +90,7 @@ function describeRoute(route: DescribedRoute, schemas: DocumentSchemas, response
 
 function securityOf(route: DescribedRoute): Json {
   if (route.plane === 'process') return { security: [] };
+  if (route.takesSession === true) return { security: [{ bearer: [] }, { session: [] }] };
   return route.envelope === 'messages' ? { security: [{ bearer: [] }, { apiKey: [] }] } : {};
 }
 

@@ -28,5 +28,10 @@ export interface RouteAccess {
 
 export interface DescribedRoute extends Route, RouteAccess {
   readonly plane: Plane;
+  /**
+   * A session of the console counts as a credential. Never where bytes are relayed, stored or served that are not ours:
+   * they share the console's origin.
+   */
+  readonly takesSession?: true;
   readonly description: OperationDescription;
 }

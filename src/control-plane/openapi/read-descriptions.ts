@@ -4,6 +4,7 @@
 import { z } from 'zod';
 import { CLIENT_REQUEST_ID_LENGTH_MAX } from '../../records/field-types.ts';
 import { publicHealth } from '../catalog/health-fields.ts';
+import { pageHeaderNames } from '../console/built-console.ts';
 import type { OperationDescription } from '../operation.ts';
 import { model, modelList } from './model-schemas.ts';
 import { generationMembers } from './record-schemas.ts';
@@ -85,4 +86,20 @@ export const GET_READINESS: OperationDescription = {
   ...reading('getReadiness', 'Says whether this process can serve.', null, readiness),
   otherAnswers: { 503: readiness },
 };
+const PAGE_HEADERS = Object.fromEntries(
+  [...pageHeaderNames(), 'ETag', 'Cache-Control', 'Vary', 'Content-Encoding'].map((name) => [
+    name,
+    z.string().optional(),
+  ]),
+);
+
+function page(id: string, summary: string): OperationDescription {
+  return { id, summary, query: null, body: null, answer: null, answerHeaders: PAGE_HEADERS, isPage: true, status: 200 };
+}
+
+export const GET_CONSOLE = page('getConsole', 'The console: a page for people.');
+export const GET_CONSOLE_FILE = page(
+  'getConsoleFile',
+  'The console’s script and stylesheet; every other path below it is the page at another of its screens.',
+);
 export const GET_OPENAPI = reading('getOpenapi', 'This document.', null, z.looseObject({ openapi: z.string() }));

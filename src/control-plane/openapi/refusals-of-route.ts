@@ -31,6 +31,9 @@ const ofResponses: Where = (route) => relayed(route) && route.path.startsWith('/
 /** Answers with what jobs has posted. */
 const postedFirst: Where = (route) => ofResponses(route) || route.path.startsWith('/v1/generation');
 const reporting: Where = ({ description }) => description.isReport === true;
+/** The console, where it is switched off or has no such file. */
+const ofConsole: Where = ({ path }) => path.startsWith('/console') || path.startsWith('/v1/console/sign-in');
+const signingIn: Where = (route) => ofConsole(route) && route.method === 'POST';
 const control: Where = ({ plane }) => plane === 'control';
 const changing: Where = (route) => control(route) && route.method !== 'GET';
 const ofOwnKeys: Where = ({ envelope }) => envelope === 'provider_keys';
@@ -40,10 +43,10 @@ const neverServed: Where = ({ description }) => description.status === null;
 
 const WHERE: Readonly<Record<RefusalKind, Where>> = {
   authentication_required: guarded,
-  unauthorized: guarded,
+  unauthorized: (route) => guarded(route) || signingIn(route),
   scope_required: inScope,
-  permission_denied: permitted,
-  authorization_unavailable: guarded,
+  permission_denied: (route) => permitted(route) || signingIn(route),
+  authorization_unavailable: (route) => guarded(route) || signingIn(route),
   delegation_token_unavailable: reporting,
   length_required: taking,
   transfer_encoding_refused: anywhere,
@@ -56,7 +59,7 @@ const WHERE: Readonly<Record<RefusalKind, Where>> = {
   // These two are answers where the document has no operation.
   unknown_path: nowhere,
   method_not_allowed: neverServed,
-  not_found: (route) => control(route) || servingBytes(route),
+  not_found: (route) => control(route) || servingBytes(route) || ofConsole(route),
   response_not_found: ofResponses,
   not_posted_yet: postedFirst,
   websocket_not_supported: neverServed,
@@ -68,8 +71,8 @@ const WHERE: Readonly<Record<RefusalKind, Where>> = {
   invalid_form: takingForm,
   missing_model: generating,
   model_not_a_string: generating,
-  invalid_field: (route) => control(route) || generating(route),
-  conflict: changing,
+  invalid_field: (route) => control(route) || generating(route) || signingIn(route),
+  conflict: (route) => changing(route) || signingIn(route),
   owner_floor: changing,
   too_many_changes: changing,
   unknown_model: (route) => generating(route) || route.takesRest === true,
@@ -103,7 +106,7 @@ const WHERE: Readonly<Record<RefusalKind, Where>> = {
   byok_key_unavailable: relayed,
   upstream_unreachable: relayed,
   upstream_timeout: relayed,
-  store_busy: guarded,
+  store_busy: (route) => guarded(route) || signingIn(route),
   provider_unavailable: relayed,
   internal_error: anywhere,
   overloaded: (route) => generating(route) || uploading(route) || servingBytes(route),

@@ -49,6 +49,7 @@ export class ResponseWriter {
     const responses: Record<string, Json> = {};
     const { status, otherAnswers = {} } = route.description;
     if (status !== null) responses[status] = this.success(route);
+    if (route.description.isPage === true) Object.assign(responses, this.otherPages(route));
     if (route.description.isBytes === true) Object.assign(responses, this.partsOfBytes(route));
     for (const [other, schema] of Object.entries(otherAnswers))
       responses[other] = { description: phraseOf(Number(other)), content: this.json([schema]) };
@@ -65,12 +66,13 @@ export class ResponseWriter {
   }
 
   private success({ description }: DescribedRoute): Json {
-    const { answer, events, isCsv, isBytes, answerHeaders = {} } = description;
+    const { answer, events, isCsv, isBytes, isPage, answerHeaders = {} } = description;
     const content = {
       ...(answer === null ? {} : this.json([answer])),
       ...(events === undefined ? {} : { 'text/event-stream': { schema: this.schemas.of(events, 'output') } }),
       ...(isCsv === true ? { 'text/csv': { schema: { type: 'string' } } } : {}),
       ...(isBytes === true ? BYTES : {}),
+      ...(isPage === true ? PAGE : {}),
     };
     return { description: 'Success.', ...this.headersOf(answerHeaders), content };
   }
@@ -80,6 +82,15 @@ export class ResponseWriter {
     return {
       206: { description: 'The part that a Range header asks for.', ...part, content: BYTES },
       304: { description: 'What If-None-Match names is unchanged.', ...this.headersOf(answerHeaders) },
+    };
+  }
+
+  private otherPages({ description: { answerHeaders = {} } }: DescribedRoute): Json {
+    const headers = this.headersOf(answerHeaders);
+    const page = { 'text/html': { schema: { type: 'string' } } };
+    return {
+      304: { description: 'What If-None-Match names is unchanged.', ...headers },
+      503: { description: 'The console is not built; the page says how.', ...headers, content: page },
     };
   }
 
@@ -124,6 +135,9 @@ export class ResponseWriter {
 /** Of whatever type the file is. */
 const BYTES = { '*/*': { schema: { type: 'string', format: 'binary' } } };
 
+const PAGE = Object.fromEntries(
+  ['text/html', 'text/javascript', 'text/css', 'image/svg+xml'].map((type) => [type, { schema: { type: 'string' } }]),
+);
 function isRelayed({ plane }: DescribedRoute): boolean {
   return plane === 'data';
 }

@@ -2,7 +2,8 @@
 
 export interface Token {
   readonly id: string;
-  readonly userId: string;
+  /** null: a session that stands for no person. */
+  readonly userId: string | null;
   readonly name: string;
   readonly prefix: string;
   readonly activeOrganizationId: string | null;

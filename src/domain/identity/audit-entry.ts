@@ -9,6 +9,8 @@ export type AuditAction =
   | `member.${'add' | 'role' | 'remove'}`
   | `key.${'create' | 'update' | 'revoke' | 'rotate'}`
   | `token.${'create' | 'revoke' | 'active_organization'}`
+  | `session.${'open' | 'end'}`
+  | 'sign_in_link.create'
   | `model_access.set`
   | `limits.replace`
   | `platform_administrator.${'add' | 'remove'}`

@@ -1,4 +1,4 @@
-// Makes new credentials: 256 random bits behind a prefix that tells a key from a token.
+// Makes new credentials: 256 random bits behind a prefix that tells what it is.
 
 import { randomBytes } from 'node:crypto';
 
@@ -12,4 +12,17 @@ export function generateKey(): string {
 /** A new access token: `tgt-` and 43 characters. */
 export function generateToken(): string {
   return `tgt-${randomBytes(CREDENTIAL_BYTES).toString('base64url')}`;
+}
+
+/** Every session begins with it, so that a look-up knows what it is for. */
+export const SESSION_PREFIX = 'tgs-';
+
+/** A new session of the console: `tgs-` and 43 characters. */
+export function generateSession(): string {
+  return `${SESSION_PREFIX}${randomBytes(CREDENTIAL_BYTES).toString('base64url')}`;
+}
+
+/** The code of a new one-time link: `tgl-` and 43 characters. */
+export function generateLinkCode(): string {
+  return `tgl-${randomBytes(CREDENTIAL_BYTES).toString('base64url')}`;
 }

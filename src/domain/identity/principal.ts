@@ -19,8 +19,9 @@ export interface PrincipalLimit {
 }
 
 export interface Principal {
-  readonly credential: 'key' | 'token';
-  /** The credential's id: the inference key's, or the access token's. */
+  /** session: an access token that a browser keeps in the console's cookie. */
+  readonly credential: 'key' | 'token' | 'session';
+  /** The credential's id: the inference key's, the access token's, or the session's. */
   readonly apiKeyId: string;
   /** A key's organization, or a token's active one; null for a token that has none, or whose user has left it. */
   readonly organizationId: string | null;

@@ -1,6 +1,7 @@
 // Turns a credential into a principal: from memory if it is known, otherwise from the identity store (spec 5; DESIGN
 // 5).
 
+import { SESSION_PREFIX } from '../../domain/identity/generate-credential.ts';
 import { type OrganizationPermission, permitInference, permitInOrganization } from '../../domain/identity/permit.ts';
 import type { Principal, ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
@@ -122,6 +123,20 @@ export class Authenticator {
     if (start >= end) return { kind: 'authentication_required' };
     if (end - start > CREDENTIAL_LENGTH_MAX) return { kind: 'unauthorized' };
     const credential = presented.slice(start, end);
+    // A session counts only as the console's cookie.
+    return credential.startsWith(SESSION_PREFIX) ? { kind: 'unauthorized' } : this.find(credential, nowMs, sender);
+  }
+
+  /** The principal of a session's secret, from the console's cookie. */
+  identifySession(
+    secret: string,
+    nowMs = this.clock.monotonicMs(),
+    sender = unknownSender(),
+  ): Principal | Refusal | Promise<Principal | Refusal> {
+    return secret.startsWith(SESSION_PREFIX) ? this.find(secret, nowMs, sender) : { kind: 'unauthorized' };
+  }
+
+  private find(credential: string, nowMs: number, sender: Sender): Principal | Refusal | Promise<Principal | Refusal> {
     const known = this.known.get(credential);
     if (known !== undefined && known.state === 'good' && nowMs - known.askedAtMs < TIME_TO_LIVE_MS)
       return this.accept(known.principal, sender);

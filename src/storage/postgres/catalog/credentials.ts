@@ -1,5 +1,5 @@
 // Finds the principal of a credential: of an inference key (also by the secret that a rotation replaced) or of an
-// access token.
+// access token, or of a session of the console.
 
 import type { Principal, PrincipalLimit } from '../../../domain/identity/principal.ts';
 import { KEY_PERMISSIONS, PLATFORM_PERMISSIONS, ROLE_PERMISSIONS, type Role } from '../../../domain/identity/roles.ts';
@@ -57,23 +57,30 @@ const FIND_KEY = {
      WHERE k.revoked_at IS NULL`,
 };
 
-/** The active organization counts only while the token's user is a member of it or a platform administrator. */
-const FIND_TOKEN = {
-  name: 'find_principal_by_token_hash',
-  text: `
+/**
+ * The active organization counts only while the token's user is a member of it or a platform administrator. A session
+ * without a user is the platform administrator's whom it was opened by.
+ */
+const SELECT_TOKEN = `
     SELECT a.id, o.id AS organization_id, a.user_id, o.billing, w.id AS wallet_id,
       o.allowed_models AS organization_models, false AS has_own_keys,
            (extract(epoch FROM a.expires_at) * 1000)::double precision AS expires_at_ms,
-           m.role AS organization_role, p.user_id IS NOT NULL AS platform_admin,
+           m.role AS organization_role, p.user_id IS NOT NULL OR a.user_id IS NULL AS platform_admin,
            (SELECT jsonb_object_agg(tm.team_id, tm.role) FROM memberships tm
              WHERE tm.organization_id = o.id AND tm.user_id = a.user_id AND tm.team_id IS NOT NULL) AS team_roles
       FROM access_tokens a
       LEFT JOIN platform_administrators p ON p.user_id = a.user_id
       LEFT JOIN memberships m ON m.organization_id = a.active_organization_id AND m.user_id = a.user_id
         AND m.team_id IS NULL
-      LEFT JOIN organizations o ON o.id = a.active_organization_id AND (m.role IS NOT NULL OR p.user_id IS NOT NULL)
+      LEFT JOIN organizations o ON o.id = a.active_organization_id
+        AND (m.role IS NOT NULL OR p.user_id IS NOT NULL OR a.user_id IS NULL)
       LEFT JOIN wallets w ON w.organization_id = o.id AND w.user_id IS NULL
-     WHERE a.token_hash = $1 AND a.revoked_at IS NULL`,
+     WHERE a.token_hash = $1 AND a.revoked_at IS NULL`;
+
+const FIND_TOKEN = { name: 'find_principal_by_token_hash', text: `${SELECT_TOKEN} AND a.kind = 'token'` };
+const FIND_SESSION = {
+  name: 'find_principal_by_session_hash',
+  text: `${SELECT_TOKEN} AND a.kind = 'session' AND (a.bootstrap_hash IS NULL OR a.bootstrap_hash = $2)`,
 };
 
 /**
@@ -84,7 +91,17 @@ export async function findPrincipalByCredentialHash(postgres: PostgresClient, ha
   const keys = await postgres.query<KeyRow>(FIND_KEY, [hash]);
   if (keys.rows[0] !== undefined) return keyPrincipal(keys.rows[0]);
   const tokens = await postgres.query<TokenRow>(FIND_TOKEN, [hash]);
-  return tokens.rows[0] === undefined ? null : tokenPrincipal(tokens.rows[0]);
+  return tokens.rows[0] === undefined ? null : tokenPrincipal(tokens.rows[0], 'token');
+}
+
+/** `bootstrapHash`: ADMIN_TOKEN's; null: the setting is not given. */
+export async function findPrincipalBySessionHash(
+  postgres: PostgresClient,
+  hash: Buffer,
+  bootstrapHash: Buffer | null,
+): Promise<Principal | null> {
+  const sessions = await postgres.query<TokenRow>(FIND_SESSION, [hash, bootstrapHash]);
+  return sessions.rows[0] === undefined ? null : tokenPrincipal(sessions.rows[0], 'session');
 }
 
 /** The hash of some inference key that is not revoked; null where there is none. */
@@ -108,10 +125,10 @@ function keyPrincipal(row: KeyRow): Principal {
   };
 }
 
-function tokenPrincipal(row: TokenRow): Principal {
+function tokenPrincipal(row: TokenRow, credential: 'token' | 'session'): Principal {
   return {
     ...commonOf(row),
-    credential: 'token',
+    credential,
     teamId: null,
     permissions: tokenPermissions(row),
     teamPermissions: new Map(Object.entries(row.team_roles ?? {})),

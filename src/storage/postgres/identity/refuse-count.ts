@@ -29,7 +29,8 @@ const COUNTS = {
   tokensOfUser: {
     max: 100,
     statement: `SELECT count(*)::integer AS count FROM (SELECT FROM access_tokens
-        WHERE user_id = $1 AND $2::uuid IS NULL AND revoked_at IS NULL AND expires_at > now() LIMIT $3) counted`,
+        WHERE user_id = $1 AND $2::uuid IS NULL AND kind = 'token' AND revoked_at IS NULL AND expires_at > now()
+        LIMIT $3) counted`,
     words: 'the user has 100 access tokens that are neither revoked nor expired',
   },
   teamsOfOrganization: {

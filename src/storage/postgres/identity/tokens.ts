@@ -25,7 +25,8 @@ import { refuseCount } from './refuse-count.ts';
 interface TokenRow {
   readonly id: string;
   readonly created_us: string;
-  readonly user_id: string;
+  /** null: a session that stands for no person. */
+  readonly user_id: string | null;
   readonly name: string;
   readonly token_prefix: string;
   readonly active_organization_id: string | null;
@@ -76,7 +77,7 @@ export async function createToken(
   });
 }
 
-/** A user's tokens, including revoked and expired ones. */
+/** A user's tokens, including revoked and expired ones, and the sessions of the console that are open. */
 export async function listTokens(
   postgres: PostgresClient,
   params: PageParams & { userId: string },
@@ -84,13 +85,14 @@ export async function listTokens(
   return readPage(
     postgres,
     params,
-    `SELECT ${COLUMNS} FROM access_tokens t WHERE ${PAGE_CONDITION} AND t.user_id = $4 ${PAGE_ORDER}`,
+    `SELECT ${COLUMNS} FROM access_tokens t WHERE ${PAGE_CONDITION} AND t.user_id = $4
+       AND (t.kind = 'token' OR (t.kind = 'session' AND t.revoked_at IS NULL AND t.expires_at > now())) ${PAGE_ORDER}`,
     [params.userId],
     toToken,
   );
 }
 
-/** Idempotent. Every gateway is notified at once. */
+/** Idempotent. Every gateway is notified at once. The sessions that it opened end with it. */
 export async function revokeToken(
   postgres: Postgres,
   actor: Actor,
@@ -100,7 +102,15 @@ export async function revokeToken(
     const before = await lockToken(client, reference);
     if (before === null) return NOT_FOUND;
     if (before.revoked_at_ms !== null) return toToken(before);
-    await client.query('UPDATE access_tokens SET revoked_at = now() WHERE id = $1', [reference.tokenId]);
+    const { rows } = await client.query<{ id: string }>(
+      `UPDATE access_tokens SET revoked_at = now() WHERE (id = $1 OR opened_by = $1) AND revoked_at IS NULL
+       RETURNING id`,
+      [reference.tokenId],
+    );
+    await notifyPrincipalsChanged(
+      client,
+      rows.map(({ id }) => id),
+    );
     return recordTokenChange(client, actor, 'token.revoke', reference, before);
   });
 }
@@ -140,10 +150,11 @@ export async function findUserByEmail(
   return rows[0] === undefined ? NOT_FOUND : { userId: rows[0].id };
 }
 
-async function mayWorkIn(client: PostgresClient, userId: string, organizationId: string): Promise<boolean> {
+async function mayWorkIn(client: PostgresClient, userId: string | null, organizationId: string): Promise<boolean> {
   const { rowCount } = await client.query(
     `SELECT FROM organizations o WHERE o.id = $2
-        AND (EXISTS (SELECT FROM memberships m WHERE m.organization_id = o.id AND m.user_id = $1 AND m.team_id IS NULL)
+        AND ($1::uuid IS NULL
+             OR EXISTS (SELECT FROM memberships m WHERE m.organization_id = o.id AND m.user_id = $1 AND m.team_id IS NULL)
              OR EXISTS (SELECT FROM platform_administrators p WHERE p.user_id = $1))`,
     [userId, organizationId],
   );

@@ -1,0 +1,77 @@
+// The cookie of a console's session: its name, when it counts, and how it is set and taken away.
+//
+// A browser sends cookies by itself, so one counts only where the request says that a page of our own made it: it has a
+// header that no form and no foreign page can send, and comes from our own origin. Which routes take it at all is said
+// in the route table.
+
+import type { Exchange } from '../../http/exchange.ts';
+
+/** A header that only a script can set, and one of another origin only after a preflight that is never granted. */
+const CONSOLE_HEADER = 'x-tollgate-console';
+const SECRET = /^tgs-[A-Za-z0-9_-]{43}$/;
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
+
+export class SessionCookie {
+  readonly name: string;
+  private readonly isSecure: boolean;
+  private readonly publicOrigin: string;
+
+  /** `publicUrl`: where clients reach the service. */
+  constructor(publicUrl: string) {
+    const { protocol, origin, port } = new URL(publicUrl);
+    this.isSecure = protocol === 'https:';
+    this.publicOrigin = origin;
+    // Cookies know no ports: two installations on one machine would take each other's.
+    this.name = this.isSecure ? '__Host-tollgate' : `tollgate-${port === '' ? '80' : port}`;
+  }
+
+  /** The session's secret; null: the request has none, or was not made by the console's own page. */
+  read(exchange: Exchange): string | null {
+    const secret = this.secretOf(exchange.headerValues('cookie'));
+    return secret !== null && this.isOwnPage(exchange) ? secret : null;
+  }
+
+  /** Whether a page of the console made this request. */
+  isOwnPage(exchange: Exchange): boolean {
+    if (exchange.header(CONSOLE_HEADER) === null) return false;
+    const site = exchange.header('sec-fetch-site');
+    // Browsers leave it out where an address is plain http.
+    return site === null ? this.isOwnOrigin(exchange) : site === 'same-origin';
+  }
+
+  /** Whether the secret may go to this page at all: over TLS, or without leaving the machine. */
+  maySignIn(exchange: Exchange): boolean {
+    if (this.isSecure) return true;
+    return LOOPBACK.test((exchange.header('host') ?? '').replace(/:\d+$/, ''));
+  }
+
+  /** The value of a Set-Cookie header. */
+  set(secret: string, maxAgeSeconds: number): string {
+    return `${this.name}=${secret}; Path=/; Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=Strict${this.suffix}`;
+  }
+
+  clear(): string {
+    return `${this.name}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict${this.suffix}`;
+  }
+
+  private get suffix(): string {
+    return this.isSecure ? '; Secure' : '';
+  }
+
+  private isOwnOrigin(exchange: Exchange): boolean {
+    const origin = exchange.header('origin');
+    if (origin === null || !URL.canParse(origin)) return false;
+    return origin === this.publicOrigin || (!this.isSecure && new URL(origin).host === exchange.header('host'));
+  }
+
+  /** Of two cookies of the name neither counts: one of them is not ours. */
+  private secretOf(cookies: readonly string[]): string | null {
+    const values = cookies
+      .flatMap((line) => line.split(';'))
+      .map((pair) => pair.trim())
+      .filter((pair) => pair.startsWith(`${this.name}=`))
+      .map((pair) => pair.slice(this.name.length + 1));
+    const [secret] = values;
+    return values.length === 1 && secret !== undefined && SECRET.test(secret) ? secret : null;
+  }
+}

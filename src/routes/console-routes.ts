@@ -1,0 +1,74 @@
+// The rows of the route table for the console: its page, signing in and out, and its session.
+
+import { serveConsole } from '../control-plane/console/serve-console.ts';
+import { changeSession, END_SESSION, endSession, getSession } from '../control-plane/console/session.ts';
+import { GET_SIGN_IN, getSignIn, type Identify, SIGN_IN, signIn } from '../control-plane/console/sign-in.ts';
+import type { DescribedRoute } from '../control-plane/openapi/described-route.ts';
+import { GET_CONSOLE, GET_CONSOLE_FILE } from '../control-plane/openapi/read-descriptions.ts';
+import { authorizeWithSession } from './authorize.ts';
+import { type ControlPlaneRow, row } from './control-plane-row.ts';
+import type { RouteParts } from './route-parts.ts';
+
+const SESSION_PATH = '/v1/console/session';
+const SIGN_IN_PATH = '/v1/console/sign-in';
+const ANY = { permission: null, scope: 'none' } as const;
+const OPEN = { ...ANY, plane: 'process', envelope: 'platform' } as const;
+
+export function consoleRows(parts: RouteParts): ControlPlaneRow[] {
+  return [
+    row(
+      'GET',
+      SESSION_PATH,
+      ANY,
+      getSession(() => parts.console),
+    ),
+    row('PATCH', SESSION_PATH, ANY, changeSession(parts.identity)),
+  ];
+}
+
+export function consoleRoutes(parts: RouteParts): readonly DescribedRoute[] {
+  const { authenticator } = parts;
+  const identify: Identify = {
+    token: (token, exchange) => authenticator.identify(`Bearer ${token}`, null, undefined, exchange),
+    session: (secret, exchange) => authenticator.identifySession(secret, undefined, exchange),
+  };
+  const session = { method: 'DELETE', path: SESSION_PATH, ...ANY } as const;
+  const page = { method: 'GET', ...OPEN, answersHead: true } as const;
+  return [
+    {
+      ...page,
+      path: '/console',
+      description: GET_CONSOLE,
+      handle: (exchange) => serveConsole(parts.console.built, exchange),
+    },
+    {
+      ...page,
+      path: '/console/:path',
+      takesRest: true,
+      description: GET_CONSOLE_FILE,
+      handle: (exchange) => serveConsole(parts.console.built, exchange),
+    },
+    {
+      method: 'GET',
+      path: SIGN_IN_PATH,
+      ...OPEN,
+      description: GET_SIGN_IN,
+      handle: (exchange) => getSignIn(parts.console, exchange),
+    },
+    {
+      method: 'POST',
+      path: SIGN_IN_PATH,
+      ...OPEN,
+      description: SIGN_IN,
+      handle: (exchange) => signIn(parts.console, identify, exchange),
+    },
+    {
+      ...session,
+      plane: 'control',
+      takesSession: true,
+      envelope: 'platform',
+      description: END_SESSION,
+      handle: (exchange) => endSession(parts.console, exchange, authorizeWithSession(parts, session, exchange)),
+    },
+  ];
+}

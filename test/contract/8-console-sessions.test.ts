@@ -1,0 +1,279 @@
+// Sessions of the console: on which routes they count, from which pages, and how they begin and end. Against two
+// gateway processes.
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, describe, test } from 'node:test';
+import pg from 'pg';
+import type { DescribedRoute } from '../../src/control-plane/openapi/described-route.ts';
+import { callWithSession, cookieOf, OWN_PAGE, signedIn, signIn } from '../support/console-session.ts';
+import { type FakeUpstream, ONE_TOKEN_REPLY, startFakeUpstream } from '../support/fake-upstream.ts';
+import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { GENERATION_ROUTES } from '../support/generation-routes.ts';
+import { httpCall } from '../support/http-call.ts';
+import { ADMIN_TOKEN, ask, issueToken, Tenant } from '../support/identity-world.ts';
+import { nameOf, routeTable } from '../support/route-table.ts';
+import { testConfiguration } from '../support/test-configuration.ts';
+import { waitFor } from '../support/waiting.ts';
+
+/** Both processes have had a connection of as many, all but surely. */
+const CONNECTIONS = 16;
+const SESSION = '/v1/console/session';
+
+let upstream: FakeUpstream;
+let tollgate: Tollgate;
+let tenant: Tenant;
+
+before(async () => {
+  upstream = await startFakeUpstream(() => ONE_TOKEN_REPLY);
+  tollgate = await startTollgate({
+    configurationYaml: testConfiguration({ upstreamUrl: upstream.url }),
+    env: { ADMIN_TOKEN, MEDIA: 'disk' },
+    gatewayProcesses: 2,
+    clickhouse: 'away',
+  });
+  tenant = await Tenant.create(tollgate.url, 'console-world');
+});
+
+after(async () => {
+  await tollgate?.stop();
+  await upstream?.close();
+});
+
+const call = (path: string, cookie: string, more = {}) => callWithSession(`${tollgate.url}${path}`, cookie, more);
+const statusOf = async (path: string, cookie: string) => (await call(path, cookie)).status;
+
+async function statuses(path: string, cookie: string): Promise<ReadonlySet<number>> {
+  return new Set(await Promise.all(Array.from({ length: CONNECTIONS }, () => statusOf(path, cookie))));
+}
+
+/** Written from the design, not the table: bytes that are relayed, saved or uploaded share the console's origin. */
+function isOfForeignBytes({ plane, path }: DescribedRoute): boolean {
+  return plane === 'data' || /^\/v1\/(media|files|responses)(\/|$)/.test(path);
+}
+
+const isAll = (status: number) => (seen: ReadonlySet<number>) => seen.size === 1 && seen.has(status);
+
+describe('a session counts', () => {
+  const table = routeTable().filter(({ plane }) => plane !== 'process');
+  const pathOf = ({ path }: DescribedRoute) =>
+    path.replace(/:(\w+)/g, (_, name: string) => (name.endsWith('Id') || name === 'id' ? randomUUID() : 'absent'));
+
+  test('on the control plane and reports, never on a generation, a saved response or a file', async () => {
+    await ask(
+      tollgate.url,
+      ADMIN_TOKEN,
+      'POST',
+      '/v1/admin/platform-administrators',
+      {
+        email: `owner@console-world.test`,
+      },
+      201,
+    );
+    const cookie = await signedIn(tollgate.url, { token: tenant.owner.token });
+    const counts: Record<string, boolean> = {};
+    for (const route of table.filter((one) => one.method !== 'DELETE' || one.path !== SESSION)) {
+      const body = route.method === 'GET' || route.method === 'DELETE' ? {} : { body: '{}' };
+      const answer = await call(pathOf(route), cookie, { method: route.method, ...body });
+      counts[nameOf(route)] = answer.status !== 401;
+    }
+    const expected = Object.fromEntries(
+      Object.keys(counts).map((name) => {
+        const route = table.find((one) => nameOf(one) === name) as DescribedRoute;
+        return [name, !isOfForeignBytes(route)];
+      }),
+    );
+    assert.deepEqual(counts, expected);
+    assert.ok(GENERATION_ROUTES.every(({ path }) => counts[`POST ${path}`] === false));
+    assert.deepEqual(upstream.requests.length, 0);
+  });
+
+  test('on no route at all where another page, a form or a link makes the request', async () => {
+    const cookie = await signedIn(tollgate.url, { token: tenant.owner.token });
+    const foreign: Readonly<Record<string, Record<string, string>>> = {
+      'without the header': { 'sec-fetch-site': 'same-origin' },
+      'of another site': { 'x-tollgate-console': '1', 'sec-fetch-site': 'cross-site' },
+      'of another origin of the site': { 'x-tollgate-console': '1', 'sec-fetch-site': 'same-site' },
+      'typed into the address bar': { 'x-tollgate-console': '1', 'sec-fetch-site': 'none' },
+      'that says nothing of its origin': { 'x-tollgate-console': '1' },
+      'of another origin, by an older browser': { 'x-tollgate-console': '1', origin: 'https://evil.test' },
+      'of an opaque origin': { 'x-tollgate-console': '1', origin: 'null' },
+    };
+    for (const [what, headers] of Object.entries(foreign)) {
+      const answer = await httpCall(`${tollgate.url}${SESSION}`, { headers: { ...headers, cookie } });
+      assert.equal(answer.status, 401, what);
+      const signing = await signIn(tollgate.url, { token: tenant.owner.token }, headers);
+      assert.equal(signing.status, 403, what);
+      assert.equal(signing.headers['set-cookie'], undefined, what);
+    }
+    const older = { 'x-tollgate-console': '1', origin: tollgate.url, cookie };
+    assert.equal((await httpCall(`${tollgate.url}${SESSION}`, { headers: older })).status, 200);
+    const preflight = await httpCall(`${tollgate.url}${SESSION}`, {
+      method: 'OPTIONS',
+      headers: { origin: 'https://evil.test', 'access-control-request-headers': 'x-tollgate-console' },
+    });
+    assert.equal(preflight.headers['access-control-allow-headers'], undefined);
+  });
+
+  test('as a cookie alone, and only once', async () => {
+    const cookie = await signedIn(tollgate.url, { token: tenant.owner.token });
+    const secret = cookie.slice(cookie.indexOf('=') + 1);
+    for (const headers of [{ authorization: `Bearer ${secret}` }, { 'x-api-key': secret }])
+      assert.equal((await httpCall(`${tollgate.url}${SESSION}`, { headers })).status, 401);
+    // Nor does an access token in the cookie, or a second cookie of the name.
+    const name = cookie.slice(0, cookie.indexOf('='));
+    assert.equal(await statusOf(SESSION, `${name}=${tenant.owner.token}`), 401);
+    assert.equal(await statusOf(SESSION, `${cookie}; ${name}=tgs-${'a'.repeat(43)}`), 401);
+    assert.equal(await statusOf(SESSION, `other=1; ${cookie}`), 200);
+  });
+
+  test('less than a credential in a header', async () => {
+    const cookie = await signedIn(tollgate.url, { token: tenant.owner.token });
+    const answer = await call(SESSION, cookie, { headers: { authorization: 'Bearer tgt-unknown' } });
+    assert.equal(answer.status, 401);
+  });
+});
+
+describe('signing in', () => {
+  test('by an access token shows whom the session stands for, and keeps its secret from scripts', async () => {
+    const answer = await signIn(tollgate.url, { token: tenant.owner.token });
+    const [set] = answer.headers['set-cookie'] ?? [];
+    assert.match(String(set), /^tollgate-\d+=tgs-[\w-]{43}; Path=\/; Max-Age=604800; HttpOnly; SameSite=Strict$/);
+    const { data } = JSON.parse(answer.body.toString());
+    assert.equal(data.user.email, 'owner@console-world.test');
+    assert.equal(data.organization.slug, 'console-world');
+    assert.equal(data.organization.role, 'owner');
+    assert.ok(data.permissions.includes('org.admin'));
+    assert.ok(!answer.body.toString().includes(cookieOf(answer).split('=')[1] as string));
+    const lifeMs = Date.parse(data.expires_at) - Date.now();
+    assert.ok(lifeMs > 11.9 * 3600_000 && lifeMs <= 12 * 3600_000);
+  });
+
+  test('by an inference key, a wrong token, both or nothing is refused', async () => {
+    const { secret } = await tenant.addKey();
+    const cases: readonly (readonly [object, number])[] = [
+      [{ token: secret }, 403],
+      [{ token: 'tgt-unknown' }, 401],
+      [{ token: tenant.owner.token, link: `tgl-${'a'.repeat(43)}` }, 400],
+      [{}, 400],
+      [{ link: `tgl-${'a'.repeat(43)}` }, 401],
+      [{ link: tenant.owner.token }, 400],
+    ];
+    for (const [body, status] of cases) {
+      const answer = await signIn(tollgate.url, body as { token: string });
+      assert.equal(answer.status, status, JSON.stringify(body));
+      assert.equal(answer.headers['set-cookie'], undefined);
+    }
+  });
+
+  test('by a one-time link opens one session, whoever presents it at the same time', async () => {
+    const { output, exitCode } = await tollgate.run(['console', '--user', 'owner@console-world.test']);
+    assert.equal(exitCode, 0, output);
+    const [, url, link] = /^(http\S+)\/console#link=(tgl-[\w-]{43})$/m.exec(output) ?? [];
+    assert.equal(url, tollgate.url);
+    const answers = await Promise.all(Array.from({ length: 8 }, () => signIn(tollgate.url, { link: link ?? '' })));
+    const opened = answers.map(({ status }) => status).filter((status) => status !== 401);
+    assert.deepEqual(opened, [200]);
+    assert.equal(
+      (await httpCall(`${tollgate.url}/v1/me`, { headers: { authorization: `Bearer ${link}` } })).status,
+      401,
+    );
+  });
+
+  test('by ADMIN_TOKEN administers the installation, without a person', async () => {
+    const cookie = await signedIn(tollgate.url, { token: ADMIN_TOKEN });
+    const { data } = JSON.parse((await call(SESSION, cookie)).body.toString());
+    assert.deepEqual([data.user, data.organization, data.platform_admin], [null, null, true]);
+    assert.equal(await statusOf('/v1/admin/organizations', cookie), 200);
+    assert.equal(await statusOf('/v1/me/tokens', cookie), 403);
+    const body = JSON.stringify({ organization_id: tenant.id });
+    assert.equal((await call(SESSION, cookie, { method: 'PATCH', body })).status, 200);
+    await waitFor('both processes to know', () => statuses('/v1/admin/active-org', cookie), isAll(200));
+    assert.equal(await statusOf('/v1/admin/active-org', cookie), 200);
+  });
+
+  test('over plain http from another machine is refused before anything is sent back', async () => {
+    const headers = { ...OWN_PAGE, host: 'gate.example:8080' };
+    const answer = await signIn(tollgate.url, { token: tenant.owner.token }, headers);
+    assert.equal(answer.status, 409);
+    assert.equal(answer.headers['set-cookie'], undefined);
+  });
+
+  test('never takes over the session that the browser has: it ends', async () => {
+    // A cookie that somebody planted: the session of another account.
+    const other = await issueToken(tollgate.url, tenant.id, await tenant.addMember('member'));
+    const planted = await signedIn(tollgate.url, { token: other.token });
+    const answer = await signIn(tollgate.url, { token: tenant.owner.token }, { ...OWN_PAGE, cookie: planted });
+    assert.equal(answer.status, 200);
+    assert.notEqual(cookieOf(answer), planted);
+    await waitFor('the planted session to end', () => statuses(SESSION, planted), isAll(401));
+    // Nor does a secret that the browser made up become a session.
+    const name = planted.slice(0, planted.indexOf('='));
+    const madeUp = `${name}=tgs-${'b'.repeat(43)}`;
+    const next = await signIn(tollgate.url, { token: tenant.owner.token }, { ...OWN_PAGE, cookie: madeUp });
+    assert.notEqual(cookieOf(next), madeUp);
+    assert.equal(await statusOf(SESSION, madeUp), 401);
+  });
+});
+
+describe('a session ends', () => {
+  const endsEverywhere = async (cookie: string, end: () => Promise<unknown>) => {
+    assert.deepEqual(await statuses(SESSION, cookie), new Set([200]));
+    await end();
+    await waitFor('every process to refuse it', () => statuses(SESSION, cookie), isAll(401));
+  };
+
+  test('on both processes when its user signs out', async () => {
+    const cookie = await signedIn(tollgate.url, { token: tenant.owner.token });
+    await endsEverywhere(cookie, async () => {
+      const answer = await call(SESSION, cookie, { method: 'DELETE' });
+      assert.equal(answer.status, 200);
+      assert.match(String(answer.headers['set-cookie']?.[0]), /Max-Age=0/);
+    });
+  });
+
+  test('when the access token that opened it is revoked', async () => {
+    const { token, tokenId } = await issueToken(tollgate.url, tenant.id, tenant.owner.userId);
+    const cookie = await signedIn(tollgate.url, { token });
+    await endsEverywhere(cookie, () => ask(tollgate.url, token, 'DELETE', `/v1/me/tokens/${tokenId}`));
+  });
+
+  test('to count in an organization that its user was removed from', async () => {
+    const person = await tenant.addPerson('admin');
+    const cookie = await signedIn(tollgate.url, { token: person.token });
+    assert.deepEqual(await statuses('/v1/admin/active-org', cookie), new Set([200]));
+    await tenant.as('DELETE', `/members/${person.userId}`);
+    await waitFor('no process to know its organization', () => statuses('/v1/admin/active-org', cookie), isAll(400));
+  });
+
+  test('with its own end, which use moves on to 7 days at most', async () => {
+    const cookie = await signedIn(tollgate.url, { token: tenant.owner.token });
+    const { data } = JSON.parse((await call('/v1/me', cookie)).body.toString());
+    const id = String(data.credential_id);
+    const client = new pg.Client(tollgate.postgresUrl);
+    await client.connect();
+    const set = async (expiresAt: string) => {
+      await client.query(`UPDATE access_tokens SET expires_at = ${expiresAt} WHERE id = $1`, [id]);
+      await client.query(`SELECT pg_notify('tollgate_changed', 'principals:' || $1)`, [id]);
+    };
+    const hoursLeft = async () => {
+      const { rows } = await client.query<{ hours: number }>(
+        'SELECT (extract(epoch FROM expires_at - now()) / 3600)::float AS hours FROM access_tokens WHERE id = $1',
+        [id],
+      );
+      return rows[0]?.hours ?? 0;
+    };
+    await set("now() + interval '1 hour'");
+    await waitFor(
+      'use to move the end on',
+      async () => {
+        await statuses(SESSION, cookie);
+        return hoursLeft();
+      },
+      (hours) => hours > 11.9,
+    );
+    await set("now() - interval '1 second'");
+    await waitFor('its end', () => statuses(SESSION, cookie), isAll(401));
+    await client.end();
+  });
+});

@@ -154,7 +154,8 @@ async function mayWorkIn(client: PostgresClient, userId: string | null, organiza
   const { rowCount } = await client.query(
     `SELECT FROM organizations o WHERE o.id = $2
         AND ($1::uuid IS NULL
-             OR EXISTS (SELECT FROM memberships m WHERE m.organization_id = o.id AND m.user_id = $1 AND m.team_id IS NULL)
+             OR EXISTS (SELECT FROM memberships m
+                         WHERE m.organization_id = o.id AND m.user_id = $1 AND m.team_id IS NULL)
              OR EXISTS (SELECT FROM platform_administrators p WHERE p.user_id = $1))`,
     [userId, organizationId],
   );

@@ -12,6 +12,7 @@ import { SERVER_READ_SETTINGS } from '../src/storage/clickhouse/clickhouse.ts';
 import { openObjects } from '../src/storage/media/open-objects.ts';
 import { findOwnerNames } from '../src/storage/postgres/identity/owner-names.ts';
 import { openInstallationSecrets } from '../src/storage/postgres/installation-secrets.ts';
+import { findEndedExecution } from '../src/storage/postgres/ledger/generation-facts.ts';
 import { refuseNewerSchema } from '../src/storage/postgres/migrate.ts';
 import { createPostgres, type Postgres } from '../src/storage/postgres/pool.ts';
 import { makeDirectoryDurably } from '../src/storage/spool/durable-file.ts';
@@ -19,6 +20,7 @@ import type { ProxySettings } from '../src/upstream/proxy-of.ts';
 import { ClickHouseLink } from './clickhouse-link.ts';
 import { nameOwners } from './reports/name-owners.ts';
 import { ReportServer } from './reports/report-server.ts';
+import { withinTime } from './reports/within-time.ts';
 import type { JobContext, MediaOfJobs } from './scheduling/job.ts';
 import { createJobGauges } from './scheduling/job-gauges.ts';
 import { RequestedJobs } from './scheduling/run-requested-jobs.ts';
@@ -96,6 +98,8 @@ export async function runJobs({
     delegationKey: config.delegationKey ?? delegationKey,
     issuer: config.brand,
     ownerNames: nameOwners((organizationId, ids) => findOwnerNames(postgres, organizationId, ids), log),
+    endedExecution: (wanted) =>
+      withinTime(findEndedExecution(postgres, wanted), null, { log, without: 'details of a request' }),
     clickhouse: () => link.opened,
     ...REPORT_STATEMENTS[config.clickhouseUrl === null ? 'embedded' : 'server'],
     log,

@@ -9,13 +9,14 @@ import type { ClickHouseReader } from '../../src/storage/clickhouse/clickhouse.t
 import { exportFocus } from '../../src/storage/clickhouse/reports/export-focus.ts';
 import { exportRequestsCsv } from '../../src/storage/clickhouse/reports/export-requests.ts';
 import { guardrailReport } from '../../src/storage/clickhouse/reports/guardrails.ts';
-import { listRequests } from '../../src/storage/clickhouse/reports/list-requests.ts';
+import { findRequest, listRequests } from '../../src/storage/clickhouse/reports/list-requests.ts';
 import type { ReportFilters, ReportParams, ReportScope } from '../../src/storage/clickhouse/reports/report-params.ts';
 import { routingReport } from '../../src/storage/clickhouse/reports/routing-report.ts';
 import { GROUPS_MAX, usageDaily, usageSummary } from '../../src/storage/clickhouse/reports/usage.ts';
 import { usageSeries } from '../../src/storage/clickhouse/reports/usage-series.ts';
 import { openCursor, signCursor } from './page-cursor.ts';
 import { type AskedWindow, readWindow } from './read-window.ts';
+import { type FindEndedExecution, requestDetails } from './request-details.ts';
 import { daysCsv, groupsCsv, seriesCsv } from './usage-csv.ts';
 
 const PAGE_ENTRIES_DEFAULT = 50;
@@ -33,6 +34,7 @@ export interface ReportSource {
   /** The invoice issuer that cost exports name. */
   readonly issuer: string;
   readonly ownerNames: FindOwnerNames;
+  readonly endedExecution: FindEndedExecution;
 }
 
 export interface ReportRequest {
@@ -69,6 +71,7 @@ export async function answerReport(
   const { report, audience, scope } = delegation;
   const read = readQuery(reportQuerySchema(report, audience), text);
   if ('kind' in read) return read;
+  if (report === 'request') return answerRequest(source, delegation);
   const query = read.value as ReportQuery;
   const asked = readWindow(query, nowMs);
   if ('kind' in asked) return asked;
@@ -179,6 +182,18 @@ async function answerRequests(
     data: await nameRows(page.data),
     next_cursor: page.nextCursor === null ? null : signCursor(delegationKey, scope, page.nextCursor),
   });
+}
+
+/** What is not there, and what is another's, look alike. */
+async function answerRequest(
+  { client, semaphore, ownerNames, endedExecution }: ReportSource,
+  { scope, requestId = '' }: ReportDelegation,
+): Promise<ReportAnswer | Refusal> {
+  const found = await semaphore.run(() => findRequest(client, scopeOf(scope), requestId));
+  if (found === null) return { kind: 'not_found' };
+  const [entry] = await namingRows(ownerNames, scope.organizationId)([found]);
+  const record = await endedExecution({ id: found.id, organizationId: found.organization_id });
+  return json({ data: { ...entry, details: record === null ? null : requestDetails(record) } });
 }
 
 function exportRequests(

@@ -20,6 +20,7 @@ import { ReportStoreAway } from '../../src/storage/clickhouse/reports/select-rep
 import { Backoff } from '../shipping/backoff.ts';
 import { StoppableSleep } from '../shipping/stoppable-sleep.ts';
 import { answerReport, type ReportAnswer } from './answer-report.ts';
+import type { FindEndedExecution } from './request-details.ts';
 import { SemaphoreFull, StatementSemaphore } from './statement-semaphore.ts';
 
 export interface ReportServerOptions {
@@ -28,6 +29,7 @@ export interface ReportServerOptions {
   /** The invoice issuer that cost exports name. */
   readonly issuer: string;
   readonly ownerNames: FindOwnerNames;
+  readonly endedExecution: FindEndedExecution;
   /** null while ClickHouse is away. */
   readonly clickhouse: () => ClickHouseClient | null;
   /** How many statements may run at once. */
@@ -152,12 +154,19 @@ export class ReportServer {
     response: ServerResponse,
     delegation: ReportDelegation,
   ): Promise<ReportAnswer | Refusal> {
-    const { clickhouse, delegationKey, issuer, ownerNames, clock, settings } = this.#options;
+    const { clickhouse, delegationKey, issuer, ownerNames, endedExecution, clock, settings } = this.#options;
     const client = clickhouse();
     if (client === null) return { kind: 'reports_unavailable' };
     const left = leftBy(response);
     const semaphore = { run: <T>(work: () => Promise<T>): Promise<T> => this.#semaphore.run(left, work) };
-    const source = { client: readingFor(client, left, settings), semaphore, delegationKey, issuer, ownerNames };
+    const source = {
+      client: readingFor(client, left, settings),
+      semaphore,
+      delegationKey,
+      issuer,
+      ownerNames,
+      endedExecution,
+    };
     const [, query = ''] = /\?(.*)$/s.exec(request.url ?? '') ?? [];
     const answer = await answerReport(source, {
       delegation,

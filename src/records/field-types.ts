@@ -23,6 +23,7 @@ export type Kind =
   | 'details'
   | 'screening'
   | 'failures'
+  | 'attempts'
   | 'route';
 
 /** Members that say nothing are absent. */
@@ -46,6 +47,21 @@ export interface RecordedKeyFailure {
   readonly credential_id: string;
   readonly reason: string;
   /** Of the provider's answer; null: there was none. */
+  readonly status: number | null;
+}
+
+/** One call of a provider for a request that several were called for. */
+export interface RecordedAttempt {
+  readonly provider: string;
+  /** The organization's own key that it was called with; absent: the service's. */
+  readonly credential_id?: string;
+  /** When it was called, and when the next one was, in milliseconds since the request was received. */
+  readonly started_ms: number;
+  /** null: the reply is this one's. */
+  readonly ended_ms: number | null;
+  /** Why it was given up; null: it was not. */
+  readonly cause: string | null;
+  /** Of the provider's answer; null: there was none, or it is the request's own. */
   readonly status: number | null;
 }
 
@@ -80,6 +96,7 @@ export const usage = type<Usage>('usage');
 export const details = type<RecordedDetails>('details');
 export const screening = type<ScreeningReport>('screening');
 export const failures = type<readonly RecordedKeyFailure[]>('failures');
+export const attempts = type<readonly RecordedAttempt[]>('attempts');
 export const route = type<ModelRoute>('route');
 
 export function nullable<Value>(of: ValueType<Value>): ValueType<Value | null> {

@@ -10,6 +10,7 @@ import type { Outcome } from '../domain/settlement/outcome.ts';
 import type { Usage, UsageSource } from '../domain/usage/usage.ts';
 import {
   amount,
+  attempts,
   bytes,
   details,
   duration,
@@ -169,6 +170,8 @@ export const FIELDS = {
   }),
   /** Own keys that could not serve it. */
   ownFailures: optionalEnd(nullable(failures), { postgres: 'own_failures', generation: 'own_failures' }),
+  /** The calls of providers, where there was more than one. */
+  attempts: optionalEnd(nullable(attempts), { postgres: 'attempts' }),
   /** What the platform charged for the use of an own key, which is all that was charged. */
   fee: optionalEnd(nullable(amount), { postgres: 'fee', clickhouse: 'fee', generation: 'fee' }),
   /** Pools of budgets (grant ids) from which the execution is held. */

@@ -38,7 +38,7 @@ export function reportRows({ reports, identity }: RouteParts): ControlPlaneRow[]
       summingUp('/v1/usage/active-org'),
     ),
     // What members see sums up: the single requests of others, like recent_corrections (spec 2.5), are not for them.
-    ...rowsOf(ORGANIZATION_ADMIN, ORGANIZATION_FOR_MEMBERS, { requests: '/v1/usage/active-org/requests' }),
+    ...rowsOf(ORGANIZATION_ADMIN, ORGANIZATION_FOR_MEMBERS, listing('/v1/usage/active-org')),
     ...rowsOf(ORGANIZATION_ADMIN, ORGANIZATION, {
       ...pathsBelow('/v1/admin/active-org/usage'),
       focus: '/v1/admin/active-org/usage/export/focus',
@@ -55,7 +55,11 @@ export function reportRows({ reports, identity }: RouteParts): ControlPlaneRow[]
 }
 
 function pathsBelow(path: string) {
-  return { ...summingUp(path), requests: `${path}/requests` };
+  return { ...summingUp(path), ...listing(path) };
+}
+
+function listing(path: string) {
+  return { requests: `${path}/requests`, request: `${path}/requests/:requestId` };
 }
 
 function summingUp(path: string) {

@@ -163,6 +163,28 @@ describe('failover and cooldown', () => {
     },
   );
 
+  test('the calls of a request that several were called for are recorded with their times, of others none', async () => {
+    const attemptsOf = async (answer: HttpAnswer): Promise<unknown> => {
+      const id = String(answer.headers['x-service-execution-id']);
+      const [row] = await waitFor(
+        `execution ${id} to be posted`,
+        () => ledger.query('SELECT attempts::text FROM generations WHERE id = $1 AND outcome IS NOT NULL', [id]),
+        (rows) => rows.length === 1,
+      );
+      return JSON.parse(String(row?.attempts));
+    };
+    assert.equal(await attemptsOf(await ask('alone')), null);
+    const attempts = (await attemptsOf(await ask('refuses502'))) as Record<string, unknown>[];
+    const shown = attempts.map(({ provider, cause, status }) => ({ provider, cause, status }));
+    assert.deepEqual(shown, [
+      { provider: 'first', cause: 'status', status: 502 },
+      { provider: 'second', cause: null, status: null },
+    ]);
+    const [begun, given, again, end] = attempts.flatMap(({ started_ms, ended_ms }) => [started_ms, ended_ms]);
+    assert.ok(Number(begun) <= Number(given) && Number(given) <= Number(again) && end === null);
+    await assertProvider(await ask('answers'), 'first');
+  });
+
   test('three failures in a row: the address is passed over without an attempt, for every model of it', async () => {
     const answered = callsOf(first, 'answers');
     for (const _ of ROUTES) await assertProvider(await ask('fails'), 'second');
@@ -176,11 +198,15 @@ describe('failover and cooldown', () => {
 
   for (const name of ['refuses500', 'refuses502', 'refuses504', 'refuses529', 'refusesWithoutTime'] as const) {
     test(`${name}: the next one serves, and the first is asked again the next time`, async () => {
+      const [earlier, earlierSecond] = [callsOf(first, name), callsOf(second, name)];
       for (const [index, route] of ROUTES.entries()) {
         const answer = await ask(name, route);
         assert.equal(answer.status, 200, answer.body.toString('utf8'));
         await assertProvider(answer, 'second');
-        assert.deepEqual([callsOf(first, name), callsOf(second, name)], [index + 1, index + 1]);
+        assert.deepEqual(
+          [callsOf(first, name) - earlier, callsOf(second, name) - earlierSecond],
+          [index + 1, index + 1],
+        );
       }
     });
   }

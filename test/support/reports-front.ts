@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { ReportServer } from '../../jobs/reports/report-server.ts';
+import type { FindEndedExecution } from '../../jobs/reports/request-details.ts';
 import { ReportForwarder, type ReportForwarderOptions } from '../../src/control-plane/reports/forward-report.ts';
 import type { Principal } from '../../src/domain/identity/principal.ts';
 import type { FindOwnerNames } from '../../src/domain/reports/owners.ts';
@@ -39,6 +40,8 @@ export interface ReportsFrontOptions {
   readonly settings?: ClickHouseSettings;
   /** By default nobody has a name. */
   readonly ownerNames?: FindOwnerNames;
+  /** By default nothing is known of a request but its fact. */
+  readonly endedExecution?: FindEndedExecution;
 }
 
 const NAMELESS: FindOwnerNames = async () => ({
@@ -70,12 +73,14 @@ export async function startReportsFront(options: ReportsFrontOptions): Promise<R
     atOnce = 2,
     settings = {},
     ownerNames = NAMELESS,
+    endedExecution = async () => null,
   } = options;
   const server = new ReportServer({
     address: { host: '127.0.0.1', port: 0 },
     delegationKey: DELEGATION_KEY,
     issuer: 'Service',
     ownerNames,
+    endedExecution,
     clickhouse,
     atOnce,
     settings,

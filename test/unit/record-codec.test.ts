@@ -41,6 +41,7 @@ const VALUES: Readonly<Record<Kind, fc.Arbitrary<unknown>>> = {
   details: fc.record({ service_tier: anyText, cache_write_1h_tokens: fc.nat() }),
   screening: fc.record({ input: fc.record({ action: fc.constant('none') }) }),
   failures: fc.array(fc.record({ credential_id: fc.uuid(), reason: anyText, status: fc.option(fc.nat()) })),
+  attempts: fc.array(fc.record({ provider: anyText, started_ms: fc.nat(), ended_ms: fc.option(fc.nat()) })),
   route,
 };
 

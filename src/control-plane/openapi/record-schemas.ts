@@ -8,7 +8,8 @@ import type { Kind, ValueType } from '../../records/field-types.ts';
 import { FIELD_ROWS, type Places, USAGE_ROWS } from '../../records/fields.ts';
 import { SHOWN } from '../../records/generation.ts';
 
-const SCHEMAS: Readonly<Record<Kind, z.ZodType>> = {
+/** By kind of field. */
+export const RECORD_SCHEMAS = {
   uuid: z.uuid(),
   uuids: z.array(z.uuid()),
   text: z.string(),
@@ -39,8 +40,18 @@ const SCHEMAS: Readonly<Record<Kind, z.ZodType>> = {
   failures: z
     .array(z.object({ credential_id: z.uuid(), reason: z.string(), status: z.int().nullable() }))
     .meta({ description: 'Own keys of the organization that could not serve the request, in their order.' }),
+  attempts: z.array(
+    z.object({
+      provider: z.string(),
+      credential_id: z.uuid().optional(),
+      started_ms: z.int(),
+      ended_ms: z.int().nullable(),
+      cause: z.string().nullable(),
+      status: z.int().nullable(),
+    }),
+  ),
   route: z.unknown(),
-};
+} as const satisfies Readonly<Record<Kind, z.ZodType>>;
 
 function screenedStage(): z.ZodType {
   const finding = {
@@ -63,7 +74,7 @@ function screenedStage(): z.ZodType {
 }
 
 function schemaOf({ kind, words }: ValueType<unknown>): z.ZodType {
-  return words === null ? SCHEMAS[kind] : z.enum(words as [string, ...string[]]);
+  return words === null ? RECORD_SCHEMAS[kind] : z.enum(words as [string, ...string[]]);
 }
 
 const ROUTED_MODEL = z.string().optional().meta({
@@ -79,7 +90,7 @@ export function generationMembers(): Record<string, z.ZodType> {
   const types = new Map<string, ValueType<unknown>>(FIELD_ROWS.map(([name, { type }]) => [name, type]));
   const members = SHOWN.flatMap(({ field, shownAs, kind }): [string, z.ZodType][] => {
     const type = types.get(field);
-    const schema = kind === 'amount' ? z.number() : type === undefined ? SCHEMAS[kind] : schemaOf(type);
+    const schema = kind === 'amount' ? z.number() : type === undefined ? RECORD_SCHEMAS[kind] : schemaOf(type);
     // A request that was refused before its model was read has none.
     const isAlwaysKnown = type?.isNullable === false && field !== 'model';
     const member: [string, z.ZodType] = [shownAs, isAlwaysKnown ? schema : schema.optional()];

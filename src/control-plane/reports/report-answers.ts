@@ -6,7 +6,7 @@ import { OWNERS, SERIES_DIMENSIONS } from '../../domain/reports/owners.ts';
 import { REPORTED_CORRECTIONS_MAX, REPORTED_MODELS_MAX, SERIES_GROUPS_MAX } from '../../domain/reports/report-query.ts';
 import { ROUTE_REASONS } from '../../domain/routing/decide-route.ts';
 import { PICKED_BY, REJECTION_REASONS } from '../../domain/routing/route-candidates.ts';
-import { listedMembers } from '../openapi/record-schemas.ts';
+import { listedMembers, RECORD_SCHEMAS } from '../openapi/record-schemas.ts';
 
 const usd = z.string();
 const count = z.int();
@@ -120,6 +120,66 @@ const modelRoute = z
 const requestEntry = z
   .object(listedMembers(modelRoute, { cost: usd.nullable(), currency: z.literal('USD') }))
   .meta({ id: 'RecordedRequest' });
+
+/** Decimal strings of dollars; null: not known, or it does not apply. */
+const detailedAmounts = {
+  authorized_amount: usd.nullable(),
+  rated_cost: usd.nullable(),
+  total_cost: usd.nullable(),
+  fee: usd.nullable(),
+};
+const detailedRoute = z
+  .object({
+    policy: z.string(),
+    policy_version: count,
+    tier_rank: count.optional(),
+    escalated: z.boolean(),
+    distribution: z.record(z.string(), z.number()).optional(),
+    correction_probability: z.number().optional(),
+    classifier: z
+      .object({ model: z.string(), input_tokens: count.nullable(), cost_usd: usd.nullable(), latency_ms: z.number() })
+      .optional()
+      .meta({ description: 'Of the request that asked it.' }),
+    rejected: z
+      .array(z.object({ model: z.string(), tier: z.string(), reason: z.enum(REJECTION_REASONS) }))
+      .meta({ description: 'Candidates that were passed over.' }),
+    safety: z.string().optional(),
+  })
+  .meta({ id: 'RouteDetails', description: 'How the model was chosen, beyond `model_route`.' });
+const { attempts, failures, screening, details } = RECORD_SCHEMAS;
+
+const requestDetails = z
+  .object({
+    ended_at: moment,
+    outcome: z.string(),
+    truncated: z.boolean(),
+    usage_source: z.string().nullable(),
+    usage_details: details.nullable(),
+    tokens_cache_write: count.nullable(),
+    tokens_reasoning: count.nullable(),
+    images: count.nullable(),
+    price_version: z.string().nullable(),
+    ...detailedAmounts,
+    request_bytes: count,
+    response_bytes: count,
+    route: detailedRoute.nullable(),
+    attempts: attempts.meta({
+      description: 'Calls of providers, first to last, in milliseconds since the request came; empty: one at most.',
+    }),
+    guardrail: screening.nullable(),
+    own_failures: failures,
+  })
+  .meta({ id: 'RequestDetails' });
+
+export const requestAnswer = z.object({
+  data: requestEntry
+    .extend({
+      details: requestDetails.nullable().meta({
+        description: 'null: no longer kept, as of requests refused a while ago, or not to be had at the moment.',
+      }),
+    })
+    .meta({ id: 'DetailedRequest' }),
+});
 
 export const requestsAnswer = z.object({ data: z.array(requestEntry), next_cursor: z.string().nullable() });
 

@@ -14,6 +14,7 @@ import type { ReportForwarder } from './forward-report.ts';
 import {
   dailyAnswer,
   guardrailAnswer,
+  requestAnswer,
   requestsAnswer,
   routingAnswer,
   seriesAnswer,
@@ -33,6 +34,7 @@ const WORDS: Readonly<Record<Report, ReportWords>> = {
   usage: { id: 'getUsage', summary: 'Sums up the usage', answer: usageAnswer },
   daily: { id: 'getDailyUsage', summary: 'Sums up by day the usage', answer: dailyAnswer },
   requests: { id: 'listRequests', summary: 'Lists the recorded requests', answer: requestsAnswer },
+  request: { id: 'getRequest', summary: 'Shows all that is known of one recorded request', answer: requestAnswer },
   routing: { id: 'getRoutingReport', summary: 'Reports on auto routing for the requests', answer: routingAnswer },
   series: { id: 'getUsageSeries', summary: 'Sums up by hour or day, and by group, the usage', answer: seriesAnswer },
   guardrails: { id: 'getGuardrailReport', summary: 'Reports what guardrails found', answer: guardrailAnswer },
@@ -127,7 +129,13 @@ export function reportOperation(
       const ids = readIds(exchange);
       const delegated = ids === null ? ({ kind: 'not_found' } as const) : await scope(principal, ids);
       if ('kind' in delegated) return exchange.refuse(delegated);
-      forwarder.forward(exchange, { report, audience, scope: delegated });
+      const { requestId } = ids ?? {};
+      forwarder.forward(exchange, {
+        report,
+        audience,
+        scope: delegated,
+        ...(report === 'request' && requestId !== undefined ? { requestId } : {}),
+      });
     },
   };
 }

@@ -3,7 +3,7 @@
 
 import { z } from 'zod';
 
-export const REPORTS = ['usage', 'daily', 'requests', 'routing', 'series', 'focus', 'guardrails'] as const;
+export const REPORTS = ['usage', 'daily', 'requests', 'request', 'routing', 'series', 'focus', 'guardrails'] as const;
 export type Report = (typeof REPORTS)[number];
 
 /**
@@ -27,6 +27,8 @@ export const reportDelegationSchema = z.strictObject({
     /** Set when a key without a user asks about itself. */
     apiKeyId: id.exactOptional(),
   }),
+  /** Of the report `request`: which one. */
+  requestId: id.exactOptional(),
 });
 
 export type ReportDelegation = Readonly<z.infer<typeof reportDelegationSchema>>;

@@ -160,6 +160,7 @@ const FIELDS = {
   usage: { ...windowFields, ...timeZoneField, ...commonFilters, ...listingFilters, ...formatField },
   daily: { ...windowFields, ...timeZoneField, ...commonFilters, ...listingFilters, ...formatField },
   requests: { ...windowFields, ...timeZoneField, ...commonFilters, ...listingFilters, ...pageFields, ...formatField },
+  request: {},
   routing: { ...windowFields, ...timeZoneField, ...granularityField, ...commonFilters },
   series: {
     ...windowFields,
@@ -183,6 +184,7 @@ export type ReportQuery = Partial<
 >;
 
 export function reportQuerySchema(report: Report, audience: Audience): z.ZodObject {
+  if (report === 'request') return z.object(FIELDS.request);
   return z.object({ ...FIELDS[report], ...AUDIENCE_FILTERS[audience], ...groupFieldOf(report, audience === 'member') });
 }
 

@@ -11,7 +11,7 @@ import type { ModelRoute } from '../../domain/routing/model-route.ts';
 import { assert } from '../../platform/assert.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { ExecutionStart } from '../../records/execution-record.ts';
-import type { RecordedKeyFailure } from '../../records/field-types.ts';
+import type { RecordedAttempt, RecordedKeyFailure } from '../../records/field-types.ts';
 import type { Admission } from '../admission/admission.ts';
 import type { SavedResponses } from '../catalog/saved-responses.ts';
 import type { Deployment } from '../catalog/serving-catalog.ts';
@@ -91,6 +91,8 @@ export class Execution implements RecordOwner {
   private readonly request: AdmittedRequest;
   private deployment: Deployment;
   private readonly ownFailures: RecordedKeyFailure[] = [];
+  /** Calls that were given up for the next one; null: none was, as of nearly every request. */
+  private givenUp: RecordedAttempt[] | null = null;
   /** null: not yet made for the present deployment. */
   private startRecord: ExecutionStart | null = null;
   private readonly metering: Metering;
@@ -143,8 +145,10 @@ export class Execution implements RecordOwner {
     this.callAtMs = atMs;
   }
 
-  /** Another deployment serves after the first could not be reached. */
-  moveTo(deployment: Deployment): void {
+  /** Another deployment is called instead of the present one. */
+  moveTo(deployment: Deployment, cause: string, status: number | null): void {
+    const endedMs = this.sinceReceived(this.metering.clock.monotonicMs());
+    (this.givenUp ??= []).push(this.attempt(endedMs, cause, status));
     this.deployment = deployment;
     this.startRecord = null;
   }
@@ -165,6 +169,7 @@ export class Execution implements RecordOwner {
       screening: this.screening,
       deployment,
       ownFailures,
+      attempts: this.givenUp === null ? null : [...this.givenUp, this.attempt(null, null, null)],
       endedAtMs: clock.nowMs(),
       latencyMs: this.sinceReceived(clock.monotonicMs()),
       ttftMs: this.firstByteAtMs === null ? null : this.sinceReceived(this.firstByteAtMs),
@@ -260,6 +265,19 @@ export class Execution implements RecordOwner {
       route: request.route,
       budgets: admission.budgets,
       credentialId: deployment.ownKey?.keyId ?? null,
+    };
+  }
+
+  /** Of the present deployment. */
+  private attempt(endedMs: number | null, cause: string | null, status: number | null): RecordedAttempt {
+    const { provider, ownKey } = this.deployment;
+    return {
+      provider: provider.id,
+      ...(ownKey === undefined ? {} : { credential_id: ownKey.keyId }),
+      started_ms: this.sinceReceived(this.callAtMs ?? this.receivedAtMs),
+      ended_ms: endedMs,
+      cause,
+      status,
     };
   }
 

@@ -9,7 +9,7 @@ import { type Settlement, settle } from '../../domain/settlement/settle.ts';
 import { settleOwnKey } from '../../domain/settlement/settle-own-key.ts';
 import type { Usage } from '../../domain/usage/usage.ts';
 import type { ExecutionEnd } from '../../records/execution-record.ts';
-import type { RecordedDetails, RecordedKeyFailure } from '../../records/field-types.ts';
+import type { RecordedAttempt, RecordedDetails, RecordedKeyFailure } from '../../records/field-types.ts';
 import { type Admission, type AdmissionUse, tokensUsed } from '../admission/admission.ts';
 import type { Deployment } from '../catalog/serving-catalog.ts';
 import type { Screening } from '../guardrails/screening.ts';
@@ -29,6 +29,8 @@ export interface RateEndParams {
   readonly deployment: Deployment;
   /** What became of the organization's own keys before. */
   readonly ownFailures: readonly RecordedKeyFailure[];
+  /** null: no more than one call was made. */
+  readonly attempts: readonly RecordedAttempt[] | null;
   /** What the cost of a routed request is compared with. */
   readonly baseline: Baseline;
   readonly screening: Screening | null;
@@ -73,6 +75,7 @@ export function rateEnd(seen: ObservedEnd, params: RateEndParams): RatedEnd {
     guardrail: params.screening?.rule ?? null,
     screening: params.screening?.report ?? null,
     ownFailures: params.ownFailures.length === 0 ? null : params.ownFailures,
+    attempts: params.attempts,
     fee: ownKey === undefined || ownKey.fee === null ? null : charge,
   };
   const use = { charge: settlement.charge ?? 0n, budgetUse, tokens: tokensUsed(seen.outcome, usage) };

@@ -74,7 +74,7 @@ export class Failover extends ReplyStage {
     if (deployment.ownKey === undefined)
       beginCooldown(status, headers, { deployment, organizationId: params.organizationId }, context);
     else if (isFailure(status)) this.noteOwnKey(status, null, replyHeader(headers, 'retry-after') ?? null);
-    if (FAILOVER_STATUSES.has(status) && this.moveOn()) {
+    if (FAILOVER_STATUSES.has(status) && this.moveOn('status', status)) {
       // A provider does not bill what it refused. The rest of the refusal is read, so that the connection is kept.
       this.call?.discard();
       this.attempt();
@@ -103,7 +103,7 @@ export class Failover extends ReplyStage {
     }
     if (isOwn) this.noteOwnKey(null, null, null);
     try {
-      if (isUnreached && this.moveOn()) this.attempt();
+      if (isUnreached && this.moveOn(fault, null)) this.attempt();
       // An own key whose provider is not there cannot serve (spec 5.6).
       else if (isOwn) this.next.onKeyRefused(0, 'key');
       else this.next.onReplyFault(fault);
@@ -116,7 +116,7 @@ export class Failover extends ReplyStage {
     this.report('key_refused', status);
     const meaning = this.deployment.ownKey === undefined ? null : this.noteOwnKey(status, complaint, null);
     try {
-      if (this.moveOn(meaning === 'key')) this.attempt();
+      if (this.moveOn('key_refused', status, meaning === 'key')) this.attempt();
       else this.next.onKeyRefused(status, complaint);
     } catch (fault) {
       this.parts.onOwnFault(fault);
@@ -155,13 +155,13 @@ export class Failover extends ReplyStage {
    * Goes on to the next deployment; false where there is none, or the client has left. The secret before a rotation is
    * tried only where the present one is refused.
    */
-  private moveOn(isSecretRefused = false): boolean {
+  private moveOn(cause: string, status: number | null, isSecretRefused = false): boolean {
     const { deployments, exchange, execution } = this.parts.params;
     let next = this.index + 1;
     if (!isSecretRefused && deployments[next]?.ownKey?.isPrevious === true) next += 1;
     if (next >= deployments.length || exchange.closed) return false;
     this.index = next;
-    execution.moveTo(this.deployment);
+    execution.moveTo(this.deployment, cause, status);
     return true;
   }
 }

@@ -38,6 +38,7 @@ const VALUES: Readonly<Record<Kind, (value: unknown) => unknown>> = {
   amount: (value) => (value == null ? null : dollars(value as string)),
   details: () => null,
   failures: () => null,
+  attempts: () => null,
   // Usage, route and screening have columns of their own below.
   usage: () => null,
   route: () => null,

@@ -1,8 +1,15 @@
 // Lists recorded requests, latest first, by pages. A cursor names the last entry of its page, so requests recorded
 // meanwhile do not shift the next page.
 
+import { executionIdTimeMs } from '../../../platform/execution-id.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
-import { checkedConditions, conditionParameters, type ReportParams } from './report-params.ts';
+import {
+  checkedConditions,
+  conditionParameters,
+  type ReportParams,
+  type ReportScope,
+  type ReportWindow,
+} from './report-params.ts';
 import { ENTRY_COLUMNS, type EntryRow, type RequestEntry, requestEntry } from './request-entry.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 
@@ -46,6 +53,31 @@ export async function listRequests(client: ClickHouseReader, asked: RequestsPara
     data: await selectEntries(client, params, shown),
     nextCursor: isLast ? null : writeCursor({ admittedAtMs: last.admitted_ms, id: last.entry_id }),
   };
+}
+
+/** Ids contain the instant of admission; the margin covers a clock that was set back, while ids run ahead of it. */
+const ID_MARGIN_MS = 300_000;
+
+/** One request of a scope; null: there is none, or it is another's. */
+export async function findRequest(
+  client: ClickHouseReader,
+  scope: ReportScope,
+  id: string,
+): Promise<RequestEntry | null> {
+  const timeMs = executionIdTimeMs(id);
+  if (timeMs === null) return null;
+  const [fromMs, untilMs] = [timeMs - ID_MARGIN_MS, timeMs + ID_MARGIN_MS];
+  const window: ReportWindow = { fromMs, untilMs, granularity: 'day', timeZone: 'UTC' };
+  const params = { scope, filters: {}, window, showsRefused: true } as const;
+  const [row] = await selectReport<EntryRow>(
+    client,
+    `SELECT ${ENTRY_COLUMNS}
+     FROM request_facts FINAL
+     WHERE ${checkedConditions(params)} AND id = {id:UUID}
+     ${REPORT_SETTINGS}`,
+    { ...conditionParameters(params), id },
+  );
+  return row === undefined ? null : requestEntry(row);
 }
 
 interface EntryKey {

@@ -35,6 +35,7 @@ const SQL: Readonly<Record<Exclude<Kind, 'usage'>, ColumnSql>> = {
   details: { type: 'jsonb', write: SAME, read: SAME },
   screening: { type: 'jsonb', write: SAME, read: SAME },
   failures: { type: 'jsonb', write: SAME, read: SAME },
+  attempts: { type: 'jsonb', write: SAME, read: SAME },
   // The route is stored with the cost at the baseline model. Multiplied, not divided, since a product keeps every
   // digit.
   route: {

@@ -70,6 +70,18 @@ export async function readEndedExecutions(
   return rows.map((row) => row.record);
 }
 
+/** An ended execution of an organization, with all that is recorded of it. */
+export async function findEndedExecution(
+  postgres: PostgresClient,
+  wanted: { readonly id: string; readonly organizationId: string },
+): Promise<TerminalRecord | null> {
+  const { rows } = await postgres.query<{ record: TerminalRecord }>(
+    `SELECT (${AS_RECORD}) AS record FROM generations WHERE id = $1 AND organization_id = $2 AND ended_at IS NOT NULL`,
+    [wanted.id, wanted.organizationId],
+  );
+  return rows[0]?.record ?? null;
+}
+
 /**
  * The executions of an epoch (begun at `sinceMs`) that reconciliation resolved; they have no terminal record in any
  * spool.

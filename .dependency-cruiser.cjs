@@ -128,6 +128,20 @@ module.exports = {
       to: { path: '^(src|jobs|workers|test|benchmarks)/', pathNot: '^src/simulator/' },
     },
     {
+      name: 'console-stands-alone',
+      comment: 'the browser application asks the gateway over HTTP and shares no code with it',
+      severity: 'error',
+      from: { path: '^src/console/' },
+      to: { path: '^(src|jobs|workers|test|benchmarks|build)/', pathNot: '^src/console/' },
+    },
+    {
+      name: 'nothing-imports-the-console',
+      comment: 'its logic is tested without a browser; a gateway serves what was built',
+      severity: 'error',
+      from: { path: '^(src|jobs|workers|benchmarks|bin)/', pathNot: '^src/console/' },
+      to: { path: '^src/console/' },
+    },
+    {
       name: 'not-to-test',
       severity: 'error',
       from: { path: '^(src|jobs|workers|bin)/', pathNot: '^src/simulator/' },
@@ -143,9 +157,9 @@ module.exports = {
   ],
   options: {
     doNotFollow: { path: 'node_modules' },
-    exclude: { path: '\\.as\\.ts$|^benchmarks/peers' },
+    exclude: { path: '\\.as\\.ts$|^benchmarks/peers|^src/console/built' },
     tsPreCompilationDeps: true,
     tsConfig: { fileName: 'tsconfig.json' },
-    enhancedResolveOptions: { extensions: ['.ts', '.js', '.cjs', '.json'] },
+    enhancedResolveOptions: { extensions: ['.ts', '.tsx', '.js', '.cjs', '.json'] },
   },
 };

@@ -14,8 +14,12 @@ interface Step {
   readonly args: readonly string[];
 }
 
+/** Before all others, which read what it writes. */
+const CONSOLE_TYPES: Step = { name: 'openapi', command: process.execPath, args: ['build/write-console-types.ts'] };
+
 const STEPS: readonly Step[] = [
   { name: 'types', command: join(BIN, 'tsc'), args: ['--pretty', 'false'] },
+  { name: 'console', command: join(BIN, 'tsc'), args: ['--pretty', 'false', '-p', 'src/console'] },
   { name: 'lint', command: join(BIN, 'oxlint'), args: ['--format=unix'] },
   { name: 'format', command: join(BIN, 'biome'), args: ['check', '.'] },
   {
@@ -59,15 +63,15 @@ async function run({ command, args }: Step): Promise<Outcome> {
   });
 }
 
+async function report(step: Step): Promise<boolean> {
+  const outcome = await run(step);
+  const line = `${outcome.ok ? 'ok    ' : 'FAILED'} ${step.name.padEnd(10)} ${outcome.seconds.toFixed(1)} s`;
+  console.log(outcome.ok ? line : `${line}\n${outcome.output.trimEnd()}\n`);
+  return outcome.ok;
+}
+
 const startedMs = performance.now();
-const outcomes = await Promise.all(
-  STEPS.map(async (step) => {
-    const outcome = await run(step);
-    const line = `${outcome.ok ? 'ok    ' : 'FAILED'} ${step.name.padEnd(10)} ${outcome.seconds.toFixed(1)} s`;
-    console.log(outcome.ok ? line : `${line}\n${outcome.output.trimEnd()}\n`);
-    return outcome.ok;
-  }),
-);
+const outcomes = [await report(CONSOLE_TYPES), ...(await Promise.all(STEPS.map(report)))];
 const failed = outcomes.filter((ok) => !ok).length;
 const verdict = failed === 0 ? 'all checks passed' : `${failed} of ${outcomes.length} checks failed`;
 console.log(`${verdict} in ${((performance.now() - startedMs) / 1000).toFixed(1)} s`);

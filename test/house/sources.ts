@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-const FOLDERS = ['src', 'workers', 'jobs', 'test', 'benchmarks', 'bin'];
+const FOLDERS = ['src', 'workers', 'jobs', 'test', 'benchmarks', 'bin', 'build'];
 
 export interface SourceFile {
   /** From the root of the repository. */
@@ -17,13 +17,13 @@ export interface SourceFile {
 function readSources(pattern: string): SourceFile[] {
   return globSync(pattern, {
     cwd: ROOT,
-    exclude: (path) => /(^|\/)(node_modules|peers|results)(\/|$)/.test(String(path)),
+    exclude: (path) => /(^|\/)(node_modules|peers|results|built|api-types\.d\.ts)(\/|$)/.test(String(path)),
   })
     .sort()
     .map((path) => ({ path, text: readFileSync(join(ROOT, path), 'utf8') }));
 }
 
-export const ALL_SOURCES = FOLDERS.flatMap((folder) => readSources(`${folder}/**/*.{ts,js}`));
+export const ALL_SOURCES = FOLDERS.flatMap((folder) => readSources(`${folder}/**/*.{ts,tsx,js}`));
 
 export function sourcesIn(...folders: readonly string[]): SourceFile[] {
   return ALL_SOURCES.filter(({ path }) => folders.some((folder) => path.startsWith(`${folder}/`)));

@@ -1,0 +1,127 @@
+// Calls of the gateway: typed by its own OpenAPI document. A refusal is a value; nothing here throws.
+
+import type { paths } from './api-types';
+import { curlOf } from './logic/command.ts';
+
+export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
+type Json<T> = T extends { content: { 'application/json': infer Body } } ? Body : never;
+type Operation<P extends keyof paths, M extends Method> = paths[P][M];
+type Responses<P extends keyof paths, M extends Method> =
+  Operation<P, M> extends { responses: infer All } ? All : never;
+
+/** What a route answers when it says yes. */
+export type AnswerOf<P extends keyof paths, M extends Method = 'get'> =
+  Responses<P, M> extends { 200: infer Ok }
+    ? Json<Ok>
+    : Responses<P, M> extends { 201: infer Made }
+      ? Json<Made>
+      : never;
+/** What a route takes. */
+export type BodyOf<P extends keyof paths, M extends Method> =
+  Operation<P, M> extends { requestBody?: infer Body } ? Json<NonNullable<Body>> : never;
+
+export interface Refusal {
+  /** 0: nobody answered. */
+  readonly status: number;
+  readonly message: string;
+  readonly requestId: string | null;
+}
+
+export type Answer<T> = { readonly ok: true; readonly data: T } | { readonly ok: false; readonly refusal: Refusal };
+
+export type Query = Readonly<Record<string, string | number | null | undefined>>;
+
+export interface Asked {
+  readonly method: Method;
+  /** Complete, with its query. */
+  readonly address: string;
+  readonly body?: unknown;
+}
+
+export interface Details {
+  /** Values of the path's parameters. */
+  readonly at?: Readonly<Record<string, string>>;
+  readonly query?: Query;
+  readonly body?: unknown;
+  readonly signal?: AbortSignal;
+}
+
+/** Told when the session has ended. */
+let onSignedOut: () => void = () => {};
+export function whenSignedOut(then: () => void): void {
+  onSignedOut = then;
+}
+
+export function addressOf(path: string, { at = {}, query = {} }: Details = {}): string {
+  const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(at[name] ?? ''));
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query))
+    if (value !== null && value !== undefined && value !== '') search.set(name, String(value));
+  return search.size === 0 ? filled : `${filled}?${search}`;
+}
+
+/** The same call for a terminal. */
+export function commandOf(path: string, details: Details = {}, method: Method = 'get'): string {
+  return curlOf({ method, address: addressOf(path, details), body: details.body }, location.origin);
+}
+
+export async function call<P extends keyof paths, M extends Method>(
+  method: M,
+  path: P,
+  details: Omit<Details, 'body'> & { body?: BodyOf<P, M> } = {},
+): Promise<Answer<AnswerOf<P, M>>> {
+  return send({ method, address: addressOf(path, details), body: details.body }, details.signal);
+}
+
+/** For routes that the document does not describe with a body of JSON. */
+export async function send<T>(asked: Asked, signal?: AbortSignal): Promise<Answer<T>> {
+  const answered = await request(asked, signal);
+  if (!answered.ok) return answered;
+  try {
+    const text = await answered.data.text();
+    return { ok: true, data: (text === '' ? null : JSON.parse(text)) as T };
+  } catch {
+    return { ok: false, refusal: { status: 0, message: 'The answer broke off.', requestId: null } };
+  }
+}
+
+/** The response as it is, once it says yes. */
+export async function request(asked: Asked, signal?: AbortSignal): Promise<Answer<Response>> {
+  const headers: Record<string, string> = { 'x-tollgate-console': '1' };
+  const isForm = asked.body instanceof FormData;
+  if (asked.body !== undefined && !isForm) headers['content-type'] = 'application/json';
+  try {
+    const response = await fetch(asked.address, {
+      method: asked.method.toUpperCase(),
+      headers,
+      ...(asked.body === undefined ? {} : { body: isForm ? (asked.body as FormData) : JSON.stringify(asked.body) }),
+      ...(signal === undefined ? {} : { signal }),
+      credentials: 'same-origin',
+    });
+    if (response.ok) return { ok: true, data: response };
+    if (response.status === 401) onSignedOut();
+    return { ok: false, refusal: await readRefusal(response) };
+  } catch (error) {
+    const isEnded = error instanceof DOMException && error.name === 'AbortError';
+    const message = isEnded ? 'Not asked any more.' : 'The gateway does not answer. Is it running?';
+    return { ok: false, refusal: { status: 0, message, requestId: null } };
+  }
+}
+
+/** Every envelope has its words in `error`, as a text or as an object with a message. */
+async function readRefusal(response: Response): Promise<Refusal> {
+  const requestId = response.headers.get('x-request-id');
+  try {
+    const body = (await response.json()) as { error?: unknown; message?: unknown; request_id?: string };
+    const said =
+      typeof body.error === 'string' ? body.error : (body.error as { message?: string } | undefined)?.message;
+    const more = typeof body.message === 'string' && body.message !== said ? ` ${body.message}` : '';
+    return {
+      status: response.status,
+      message: `${said ?? response.statusText}${more}`,
+      requestId: body.request_id ?? requestId,
+    };
+  } catch {
+    return { status: response.status, message: response.statusText, requestId };
+  }
+}

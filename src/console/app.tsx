@@ -1,0 +1,172 @@
+// The frame around every screen: navigation by what somebody may see, the organization, light or dark.
+
+import { useState } from 'preact/hooks';
+import { Hatches } from './charts/chart-figure.tsx';
+import { BrandMark } from './parts/brand-mark.tsx';
+import { Link } from './parts/link.tsx';
+import { RefusalNotice, Waiting } from './parts/loaded.tsx';
+import { Page } from './parts/page.tsx';
+import { SCREENS, type Screen } from './screens/screens.ts';
+import { SignIn } from './screens/sign-in.tsx';
+import { current, go } from './state/address.ts';
+import { type Me, type Membership, may, session, signOut, switchOrganization } from './state/session.ts';
+import { type Theme, theme } from './state/view.ts';
+
+export function App() {
+  const { value } = session;
+  if (value.kind === 'starting')
+    return (
+      <main class="alone">
+        <Waiting />
+      </main>
+    );
+  if (value.kind === 'out') return <SignIn reason={value.reason} />;
+  return <Shell me={value.me} organizations={value.organizations} />;
+}
+
+interface ShellProps {
+  readonly me: Me;
+  readonly organizations: readonly Membership[];
+}
+
+function Shell({ me, organizations }: ShellProps) {
+  const [isOpen, setOpen] = useState(false);
+  const { screen } = current.value;
+  return (
+    <div class="shell">
+      <a
+        class="skip"
+        href="#main"
+        onClick={(event) => {
+          event.preventDefault();
+          document.getElementById('main')?.focus();
+        }}
+      >
+        Skip to the content
+      </a>
+      <Hatches />
+      <header class="top">
+        <button
+          type="button"
+          class="quiet menu"
+          aria-expanded={isOpen}
+          aria-controls="navigation"
+          onClick={() => setOpen(!isOpen)}
+        >
+          ☰ <span class="unseen">Menu</span>
+        </button>
+        <Link to="overview" class="brand">
+          <BrandMark />
+          Tollgate
+        </Link>
+        <OrganizationSwitch me={me} organizations={organizations} />
+        <span class="grow" />
+        <ThemeSwitch />
+        <button type="button" class="quiet" onClick={() => void signOut()}>
+          Sign out
+        </button>
+      </header>
+      <nav id="navigation" class={isOpen ? 'side open' : 'side'} aria-label="Screens" onClick={() => setOpen(false)}>
+        <Navigation screen={screen} />
+      </nav>
+      <main id="main" tabIndex={-1} key={`${me.organization_id}`}>
+        <CurrentScreen screen={SCREENS.find(({ id }) => id === screen)} />
+      </main>
+    </div>
+  );
+}
+
+function Navigation({ screen }: { readonly screen: string }) {
+  const seen = SCREENS.filter(({ permission }) => may(permission));
+  const groups = [...new Set(seen.map(({ group }) => group))];
+  return (
+    <>
+      {groups.map((group) => (
+        <div key={group}>
+          <h2>{group}</h2>
+          <ul>
+            {seen
+              .filter((one) => one.group === group)
+              .map(({ id, name }) => (
+                <li key={id}>
+                  <Link to={id} isCurrent={id === screen}>
+                    {name}
+                  </Link>
+                </li>
+              ))}
+          </ul>
+        </div>
+      ))}
+    </>
+  );
+}
+
+/** A deep link to what somebody may not see says which permission it needs. */
+function CurrentScreen({ screen }: { readonly screen: Screen | undefined }) {
+  if (screen === undefined)
+    return (
+      <Page title="Not here">
+        <p>
+          There is no such screen. <Link to="overview">Go to the overview</Link>.
+        </p>
+      </Page>
+    );
+  if (!may(screen.permission))
+    return (
+      <Page title={screen.name}>
+        <RefusalNotice refusal={{ status: 403, message: '', requestId: null }} permission={screen.permission} />
+      </Page>
+    );
+  const View = screen.view;
+  return <View key={screen.id} />;
+}
+
+function OrganizationSwitch({ me, organizations }: ShellProps) {
+  const active = organizations.find(({ id }) => id === me.organization_id);
+  if (organizations.length === 0)
+    return <span class="organization muted">{me.platform_admin ? 'Platform' : 'No organization'}</span>;
+  if (organizations.length === 1) return <span class="organization">{(active ?? organizations[0])?.display_name}</span>;
+  const choose = async (id: string) => {
+    await switchOrganization(id);
+    go(current.value.screen, { cursor: null });
+  };
+  return (
+    <label class="organization">
+      <span class="unseen">Organization</span>
+      <select value={me.organization_id ?? ''} onChange={(event) => void choose(event.currentTarget.value)}>
+        {active === undefined && <option value="">Choose…</option>}
+        {organizations.map(({ id, display_name: name }) => (
+          <option key={id} value={id}>
+            {name}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+const THEMES: readonly (readonly [Theme, string])[] = [
+  ['system', 'As the system'],
+  ['light', 'Light'],
+  ['dark', 'Dark'],
+];
+
+function ThemeSwitch() {
+  return (
+    <label class="theme">
+      <span class="unseen">Colours</span>
+      <select
+        value={theme.value}
+        onChange={(event) => {
+          theme.value = event.currentTarget.value as Theme;
+        }}
+      >
+        {THEMES.map(([id, name]) => (
+          <option key={id} value={id}>
+            {name}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}

@@ -1,0 +1,67 @@
+// Small pictures inside tables: a rate with its interval, a stretch of time, a shaded share.
+
+import { interval } from '../logic/chart-scale.ts';
+import { percent } from '../logic/format.ts';
+
+/** A rate as a dot with its 95 % interval: few requests make it wide. */
+export function RateDot({
+  hits,
+  trials,
+  max,
+}: {
+  readonly hits: number;
+  readonly trials: number;
+  readonly max: number;
+}) {
+  const bounds = interval(hits, trials);
+  if (bounds === null) return <span class="muted">not known</span>;
+  const at = (share: number) => `${((share / max) * 96 + 2).toFixed(1)}%`;
+  const [low, high] = bounds;
+  return (
+    <svg
+      class="rate-dot"
+      width="100%"
+      height="16"
+      role="img"
+      aria-label={`between ${percent(low)} and ${percent(high)}`}
+    >
+      <line class="whisker" x1={at(low)} x2={at(Math.min(max, high))} y1="8" y2="8" />
+      <circle class="fill s0" cx={at(Math.min(max, hits / trials))} cy="8" r="4" />
+    </svg>
+  );
+}
+
+interface StretchProps {
+  readonly from: string;
+  readonly to: string;
+  readonly windowStart: number;
+  readonly windowEnd: number;
+}
+
+/** From its first to its last use, within the window. */
+export function Stretch({ from, to, windowStart, windowEnd }: StretchProps) {
+  const whole = Math.max(1, windowEnd - windowStart);
+  const at = (iso: string) => Math.max(0, Math.min(100, ((Date.parse(iso) - windowStart) / whole) * 100));
+  return (
+    <svg class="bar" width="100%" height="8" aria-hidden="true">
+      <rect class="track" width="100%" height="8" rx="2" />
+      <rect
+        class="fill s0"
+        x={`${at(from).toFixed(2)}%`}
+        width={`${Math.max(0.6, at(to) - at(from)).toFixed(2)}%`}
+        height="8"
+        rx="2"
+      />
+    </svg>
+  );
+}
+
+/** A cell of a heat map: the share as text, its shade beside it. */
+export function HeatCell({ share }: { readonly share: number | null }) {
+  if (share === null) return <span class="muted">–</span>;
+  return (
+    <span class="heat" data-shade={Math.min(9, Math.floor(share * 10))}>
+      {percent(share, 0)}
+    </span>
+  );
+}

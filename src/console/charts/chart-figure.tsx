@@ -1,0 +1,186 @@
+// The frame of every chart: a figure with a legend, keys to move through it, a readout that is spoken, the same as a
+// table, and CSV.
+
+import type { ComponentChildren } from 'preact';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { csvOf } from '../logic/csv.ts';
+import { type Column, Table } from '../parts/table.tsx';
+import { saveFile } from '../state/save-file.ts';
+
+export interface ChartProps<Row> {
+  readonly title: string;
+  readonly note?: ComponentChildren;
+  readonly columns: readonly Column<Row>[];
+  readonly rows: readonly Row[];
+  /** Points along the axis. */
+  readonly points: number;
+  /** What stands at one of them, in words. */
+  readonly say: (index: number) => string;
+  readonly legend?: readonly string[];
+  readonly isLoading?: boolean;
+  readonly height?: number;
+  /** Opens the requests that are behind a point. */
+  readonly onPick?: (index: number) => void;
+  readonly draw: (size: {
+    readonly width: number;
+    readonly height: number;
+    readonly at: number | null;
+  }) => ComponentChildren;
+  /** The part of the width in which points stand. */
+  readonly inset?: { readonly left: number; readonly right: number };
+}
+
+const INSET = { left: 52, right: 8 };
+
+export function ChartFigure<Row>(props: ChartProps<Row>) {
+  const { title, note, columns, rows, legend = [], isLoading = false } = props;
+  const [asTable, setAsTable] = useState(false);
+  const id = useId();
+  const save = () =>
+    saveFile(
+      `${fileName(title)}.csv`,
+      csvOf(
+        columns.map(({ name }) => name),
+        rows.map((row) => columns.map(({ raw }) => raw(row))),
+      ),
+    );
+  return (
+    <figure class={isLoading ? 'card chart dimmed' : 'card chart'} aria-busy={isLoading} aria-labelledby={id}>
+      <header class="card-head">
+        <figcaption>
+          <h2 id={id}>{title}</h2>
+          {note !== undefined && <p class="note">{note}</p>}
+        </figcaption>
+        <div class="chart-tools">
+          <button type="button" class="quiet small" aria-pressed={asTable} onClick={() => setAsTable(!asTable)}>
+            As a table
+          </button>
+          <button type="button" class="quiet small" onClick={save} aria-label={`CSV of ${title}`}>
+            CSV
+          </button>
+        </div>
+      </header>
+      {asTable ? <Table caption={title} columns={columns} rows={rows} /> : <Plot {...props} />}
+      {!asTable && legend.length > 1 && <Legend names={legend} />}
+    </figure>
+  );
+}
+
+function Plot<Row>({ title, points, say, draw, onPick, height = 220, inset = INSET }: ChartProps<Row>) {
+  const [frame, width] = useWidth();
+  const [at, setAt] = useState<number | null>(null);
+  const move = (event: KeyboardEvent) => {
+    const next = indexAfter(event.key, at, points);
+    if (next === undefined) return;
+    event.preventDefault();
+    if (event.key === 'Enter' && at !== null) onPick?.(at);
+    setAt(next);
+  };
+  const point = (event: { offsetX: number }): number | null => {
+    const index = Math.floor(((event.offsetX - inset.left) / (width - inset.left - inset.right)) * points);
+    return index >= 0 && index < points ? index : null;
+  };
+  const keys =
+    onPick === undefined ? 'Arrow keys move through it.' : 'Arrow keys move through it, Enter opens the requests.';
+  return (
+    <div class="plot" ref={frame}>
+      {width > 0 && (
+        // biome-ignore lint: a picture that is read by keys is an application for as long as it has the focus.
+        <svg
+          width={width}
+          height={height}
+          role="application"
+          aria-roledescription="chart"
+          aria-label={`${title}. ${keys}`}
+          tabIndex={0}
+          onKeyDown={move}
+          onBlur={() => setAt(null)}
+          onPointerMove={(event) => setAt(point(event))}
+          onPointerLeave={() => setAt(null)}
+          onClick={(event) => {
+            const index = point(event);
+            if (index !== null) onPick?.(index);
+          }}
+        >
+          {draw({ width, height, at })}
+        </svg>
+      )}
+      <p class="readout" aria-live="polite">
+        {at === null || at >= points ? ' ' : say(at)}
+      </p>
+    </div>
+  );
+}
+
+/** undefined: not a key of the chart. */
+function indexAfter(key: string, at: number | null, points: number): number | null | undefined {
+  if (key === 'ArrowRight') return Math.min(points - 1, (at ?? -1) + 1);
+  if (key === 'ArrowLeft') return Math.max(0, (at ?? points) - 1);
+  if (key === 'Home') return 0;
+  if (key === 'End') return points - 1;
+  if (key === 'Escape') return null;
+  if (key === 'Enter') return at;
+  return undefined;
+}
+
+function useWidth() {
+  const frame = useRef<HTMLDivElement>(null);
+  const [width, setWidth] = useState(0);
+  useEffect(() => {
+    if (frame.current === null) return;
+    const observer = new ResizeObserver(([entry]) => setWidth(Math.floor(entry?.contentRect.width ?? 0)));
+    observer.observe(frame.current);
+    return () => observer.disconnect();
+  }, []);
+  return [frame, width] as const;
+}
+
+/** Colour and pattern: neither alone tells series apart for everybody. */
+function Legend({ names }: { readonly names: readonly string[] }) {
+  return (
+    <ul class="legend">
+      {names.map((name, index) => (
+        <li key={name}>
+          <svg width="14" height="12" aria-hidden="true">
+            <rect class={`fill s${index % 8}`} width="14" height="12" rx="2" />
+            <rect class="hatch" fill={`url(#hatch-${index % 8})`} width="14" height="12" rx="2" />
+          </svg>
+          {name}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** The patterns that every chart fills with; once in a page. */
+export function Hatches() {
+  return (
+    <svg width="0" height="0" class="unseen" aria-hidden="true">
+      <defs>
+        <pattern id="hatch-0" width="6" height="6" patternUnits="userSpaceOnUse" />
+        {HATCHES.map((path, index) => (
+          <pattern key={path} id={`hatch-${index + 1}`} width="6" height="6" patternUnits="userSpaceOnUse">
+            <path d={path} class="hatch-line" />
+          </pattern>
+        ))}
+      </defs>
+    </svg>
+  );
+}
+
+const HATCHES = [
+  'M0 6L6 0M-1 1L1 -1M5 7L7 5',
+  'M0 3H6',
+  'M0 0L6 6M-1 5L1 7M5 -1L7 1',
+  'M3 0V6',
+  'M0 3H6M3 0V6',
+  'M2 3h2M5 0h1M5 6h1M0 0h1M0 6h1',
+  'M0 6L6 0M0 0L6 6',
+];
+
+function fileName(title: string): string {
+  return `tollgate-${title
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-|-$/g, '')}`;
+}

@@ -1,0 +1,80 @@
+// Lines along time: latency, or what was spent against what the strongest model would have cost, the gap shaded.
+
+import { area, line } from 'd3-shape';
+import { highest, type Scale, scaleOf } from '../logic/chart-scale.ts';
+import { bucketLabel } from '../logic/format.ts';
+import { ChartFigure } from './chart-figure.tsx';
+import { Axes, figureOf, type TimeChartProps } from './stacked-bars.tsx';
+
+interface LinesProps extends TimeChartProps {
+  /** Shades what lies between the first two. */
+  readonly isGapShaded?: boolean;
+}
+
+export function Lines(props: LinesProps) {
+  const { buckets, series, granularity, show, axis, marks = [], isGapShaded = false } = props;
+  return (
+    <ChartFigure
+      {...figureOf(props, show)}
+      draw={({ width, height, at }) => {
+        const frame = { left: 52, top: 8, width: width - 60, height: height - 34 };
+        const scale = scaleOf(frame, buckets.length, highest(series));
+        const [low, high] = series;
+        return (
+          <>
+            <Axes
+              scale={scale}
+              width={width}
+              height={height}
+              axis={axis}
+              labels={buckets.map((bucket) => bucketLabel(bucket, granularity))}
+              at={at}
+            />
+            {isGapShaded && low !== undefined && high !== undefined && (
+              <path class="gap" d={gapPath(low.values, high.values, scale)} />
+            )}
+            {series.map(({ name, values }, index) => (
+              <path key={name} class={`line s${index % 8} d${index % 4}`} d={linePath(values, scale)} />
+            ))}
+            {at !== null &&
+              series.map(({ name, values }, index) =>
+                values[at] == null ? null : (
+                  <circle
+                    key={name}
+                    class={`fill s${index % 8}`}
+                    cx={scale.x(at) + scale.band / 2}
+                    cy={scale.y(values[at] ?? 0)}
+                    r="4"
+                  />
+                ),
+              )}
+            {marks.map(({ index, name }) => (
+              <g key={`${index} ${name}`} class="mark">
+                <title>{name}</title>
+                <path d={`M${scale.x(index)} 6V${height - 26}`} />
+              </g>
+            ))}
+          </>
+        );
+      }}
+    />
+  );
+}
+
+function linePath(values: readonly (number | null)[], scale: Scale): string {
+  return (
+    line<number | null>()
+      .defined((value) => value !== null)
+      .x((_, index) => scale.x(index) + scale.band / 2)
+      .y((value) => scale.y(value ?? 0))([...values]) ?? ''
+  );
+}
+
+function gapPath(low: readonly (number | null)[], high: readonly (number | null)[], scale: Scale): string {
+  return (
+    area<number | null>()
+      .x((_, index) => scale.x(index) + scale.band / 2)
+      .y0((value) => scale.y(value ?? 0))
+      .y1((_, index) => scale.y(high[index] ?? 0))([...low]) ?? ''
+  );
+}

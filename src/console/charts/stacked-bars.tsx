@@ -1,0 +1,145 @@
+// Stacked bars along time: requests by tier, cost by model.
+
+import type { ComponentChildren } from 'preact';
+import { useMemo } from 'preact/hooks';
+import {
+  highestStack,
+  labelledIndexes,
+  type Scale,
+  type Series,
+  scaleOf,
+  stackedBarPaths,
+} from '../logic/chart-scale.ts';
+import { bucketLabel } from '../logic/format.ts';
+import type { Column } from '../parts/table.tsx';
+import { ChartFigure } from './chart-figure.tsx';
+
+export interface TimeChartProps {
+  readonly title: string;
+  readonly note?: ComponentChildren;
+  readonly buckets: readonly string[];
+  readonly granularity: 'hour' | 'day';
+  readonly series: readonly Series[];
+  readonly show: (value: number) => string;
+  /** What the server said of a bucket and series, to the digit. */
+  readonly exact?: (index: number, series: number) => string;
+  readonly axis: (value: number) => string;
+  readonly isLoading?: boolean;
+  readonly height?: number;
+  /** Buckets at which something began, such as a version of a policy. */
+  readonly marks?: readonly { readonly index: number; readonly name: string }[];
+  readonly onPick?: (index: number) => void;
+}
+
+export function StackedBars(props: TimeChartProps) {
+  const { buckets, series, granularity, show, axis, marks = [] } = props;
+  const most = useMemo(() => highestStack(series, buckets.length), [series, buckets]);
+  return (
+    <ChartFigure
+      {...figureOf(props, show)}
+      draw={({ width, height, at }) => {
+        const scale = scaleOf({ left: 52, top: 8, width: width - 60, height: height - 34 }, buckets.length, most);
+        return (
+          <>
+            <Axes
+              scale={scale}
+              width={width}
+              height={height}
+              axis={axis}
+              labels={buckets.map((bucket) => bucketLabel(bucket, granularity))}
+              at={at}
+            />
+            {stackedBarPaths(series, scale, buckets.length).map((path, index) => (
+              <g key={series[index]?.name}>
+                <path class={`fill s${index % 8}`} d={path} />
+                {index % 8 > 0 && <path class="hatch" fill={`url(#hatch-${index % 8})`} d={path} />}
+              </g>
+            ))}
+            {marks.map(({ index, name }) => (
+              <g key={`${index} ${name}`} class="mark">
+                <title>{name}</title>
+                <path d={`M${scale.x(index)} 6V${height - 26}`} />
+                <path class="head" d={`M${scale.x(index)} 2l5 6h-10z`} />
+              </g>
+            ))}
+          </>
+        );
+      }}
+    />
+  );
+}
+
+interface AxesProps {
+  readonly scale: Scale;
+  readonly width: number;
+  readonly height: number;
+  readonly axis: (value: number) => string;
+  readonly labels: readonly string[];
+  readonly at: number | null;
+}
+
+export function Axes({ scale, width, height, axis, labels, at }: AxesProps) {
+  return (
+    <>
+      {scale.ticks.map((tick) => (
+        <g key={tick} class="tick">
+          <path d={`M52 ${Math.round(scale.y(tick)) + 0.5}H${width - 8}`} />
+          <text x="46" y={scale.y(tick) + 4} text-anchor="end">
+            {axis(tick)}
+          </text>
+        </g>
+      ))}
+      {labelledIndexes(labels.length, width - 60, 92).map((index) => (
+        <text key={index} class="label" x={scale.x(index)} y={height - 8}>
+          {labels[index]}
+        </text>
+      ))}
+      {at !== null && at < labels.length && (
+        <rect class="cursor" x={scale.x(at)} y="8" width={Math.max(1, scale.band)} height={height - 34} />
+      )}
+    </>
+  );
+}
+
+interface BucketRow {
+  readonly index: number;
+}
+
+/** What every chart along time has in common: its table, its words, its legend. */
+export function figureOf(props: TimeChartProps, show: (value: number) => string) {
+  const { title, note, buckets, series, granularity, exact, isLoading, height, onPick } = props;
+  const valueOf = (row: BucketRow, at: number) => exact?.(row.index, at) ?? show(series[at]?.values[row.index] ?? 0);
+  const columns: Column<BucketRow>[] = [
+    {
+      name: granularity === 'day' ? 'Day' : 'Hour',
+      raw: ({ index }) => buckets[index] ?? '',
+      show: ({ index }) => bucketLabel(buckets[index] ?? '', granularity),
+    },
+    ...series.map(({ name, values }, at) => ({
+      name,
+      isNumber: true,
+      raw: (row: BucketRow) => exact?.(row.index, at) ?? values[row.index] ?? null,
+      show: (row: BucketRow) => valueOf(row, at),
+    })),
+  ];
+  const say = (index: number) => {
+    const parts = series
+      .map(({ name, values }, at) =>
+        (values[index] ?? 0) === 0 ? '' : `${name} ${show(values[index] ?? 0) || valueOf({ index }, at)}`,
+      )
+      .filter((part) => part !== '');
+    return `${bucketLabel(buckets[index] ?? '', granularity)}: ${parts.length === 0 ? 'nothing' : parts.join(' · ')}`;
+  };
+  return {
+    title,
+    note,
+    columns,
+    rows: buckets.map((_, index) => ({ index })),
+    points: buckets.length,
+    say,
+    legend: series.map(({ name }) => name),
+    isLoading,
+    height,
+    onPick,
+  };
+}

@@ -1,0 +1,87 @@
+// Where things stand in a chart: no drawing, and no totals that the server has not formed.
+
+import { scaleLinear } from 'd3-scale';
+
+export interface Series {
+  readonly name: string;
+  /** One for each bucket; null: the bucket has none. */
+  readonly values: readonly (number | null)[];
+}
+
+export interface Frame {
+  readonly left: number;
+  readonly top: number;
+  readonly width: number;
+  readonly height: number;
+}
+
+export interface Scale {
+  readonly y: (value: number) => number;
+  readonly ticks: readonly number[];
+  readonly band: number;
+  readonly x: (index: number) => number;
+}
+
+export function scaleOf(frame: Frame, count: number, max: number): Scale {
+  const y = scaleLinear()
+    .domain([0, max > 0 ? max : 1])
+    .nice(4)
+    .range([frame.top + frame.height, frame.top]);
+  const band = count === 0 ? frame.width : frame.width / count;
+  return { y, ticks: y.ticks(4), band, x: (index) => frame.left + index * band };
+}
+
+export function highestStack(series: readonly Series[], count: number): number {
+  let highest = 0;
+  for (let index = 0; index < count; index++) {
+    let sum = 0;
+    for (const { values } of series) sum += values[index] ?? 0;
+    if (sum > highest) highest = sum;
+  }
+  return highest;
+}
+
+export function highest(series: readonly Series[]): number {
+  return series.reduce((most, { values }) => values.reduce<number>((max, value) => Math.max(max, value ?? 0), most), 0);
+}
+
+/** One path for each series: a thousand bars are one element. */
+export function stackedBarPaths(series: readonly Series[], scale: Scale, count: number): string[] {
+  const base = new Float64Array(count);
+  const gap = scale.band > 6 ? Math.min(4, scale.band * 0.2) : scale.band > 2 ? 0.5 : 0;
+  return series.map(({ values }) => {
+    let path = '';
+    for (let index = 0; index < count; index++) {
+      const value = values[index] ?? 0;
+      if (value <= 0) continue;
+      const from = scale.y(base[index] ?? 0);
+      base[index] = (base[index] ?? 0) + value;
+      const to = scale.y(base[index] ?? 0);
+      const [x, width] = [scale.x(index) + gap / 2, Math.max(0.5, scale.band - gap)];
+      path += `M${round(x)} ${round(from)}V${round(to)}h${round(width)}V${round(from)}z`;
+    }
+    return path;
+  });
+}
+
+function round(value: number): number {
+  return Math.round(value * 10) / 10;
+}
+
+/** Which labels of an axis have room: evenly spread, the first among them. */
+export function labelledIndexes(count: number, width: number, labelWidth: number): number[] {
+  const fitting = Math.max(1, Math.floor(width / labelWidth));
+  const step = Math.max(1, Math.ceil(count / fitting));
+  return Array.from({ length: Math.ceil(count / step) }, (_, index) => index * step);
+}
+
+/** Wilson's interval of a share, 95 %: honest for few requests too. */
+export function interval(hits: number, trials: number): readonly [low: number, high: number] | null {
+  if (trials === 0) return null;
+  const z = 1.96;
+  const share = hits / trials;
+  const middle = share + (z * z) / (2 * trials);
+  const spread = z * Math.sqrt((share * (1 - share)) / trials + (z * z) / (4 * trials * trials));
+  const whole = 1 + (z * z) / trials;
+  return [Math.max(0, (middle - spread) / whole), Math.min(1, (middle + spread) / whole)];
+}

@@ -1,0 +1,99 @@
+// How figures, moments and names are written. Amounts stay decimal texts: no float touches money.
+
+/** null: not known, which is not 0. */
+const UNKNOWN = 'not known';
+const NONE = '–';
+
+const WHOLE = new Intl.NumberFormat('en-US');
+const COMPACT = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 });
+
+export function whole(value: number | null | undefined): string {
+  return value === null || value === undefined ? NONE : WHOLE.format(value);
+}
+
+/** 12,345 as 12.3K: where the exact figure stands beside it or in the table. */
+export function compact(value: number | null | undefined): string {
+  if (value === null || value === undefined) return NONE;
+  return value < 10_000 ? WHOLE.format(value) : COMPACT.format(value);
+}
+
+/** A share of 1. */
+export function percent(share: number | null | undefined, digits = 1): string {
+  return share === null || share === undefined ? UNKNOWN : `${(share * 100).toFixed(digits)} %`;
+}
+
+/** Milliseconds, in the unit that reads best. */
+export function duration(ms: number | null | undefined): string {
+  if (ms === null || ms === undefined) return NONE;
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
+  return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
+}
+
+const AMOUNT = /^(-?)(\d+)(?:\.(\d+))?$/;
+
+/**
+ * Dollars as a decimal text, rounded half up: two digits after the point, more where the amount is small. `exact`
+ * leaves every digit.
+ */
+export function dollars(amount: string | null | undefined, { exact = false } = {}): string {
+  if (amount === null || amount === undefined) return NONE;
+  const match = AMOUNT.exec(amount);
+  if (match === null) return amount;
+  const [, sign = '', units = '0', fraction = ''] = match;
+  if (exact) return `${sign}$${grouped(units)}${fraction === '' ? '.00' : `.${fraction.padEnd(2, '0')}`}`;
+  const digits = digitsShown(units, fraction);
+  const scaled = BigInt(units + fraction.padEnd(digits + 1, '0').slice(0, digits + 1));
+  const rounded = ((scaled + 5n) / 10n).toString().padStart(digits + 1, '0');
+  return `${sign}$${grouped(rounded.slice(0, -digits))}.${rounded.slice(-digits)}`;
+}
+
+function digitsShown(units: string, fraction: string): number {
+  if (BigInt(units) >= 1n || /^0*$/.test(fraction)) return 2;
+  const leading = /^0*/.exec(fraction)?.[0].length ?? 0;
+  return leading === 0 ? 2 : Math.min(leading + 2, 12);
+}
+
+function grouped(units: string): string {
+  return units.replace(/\B(?=(\d{3})+(?!\d))/g, ',');
+}
+
+/** For the length of a bar and nothing else. */
+export function lengthOf(amount: string | number | null | undefined): number {
+  return Number(amount ?? 0);
+}
+
+/** A moment in a zone: `25 Nov 2026, 19:37:28`. */
+export function moment(iso: string | null | undefined, timeZone: string, seconds = true): string {
+  if (iso === null || iso === undefined) return NONE;
+  const at = new Date(iso);
+  if (Number.isNaN(at.getTime())) return iso;
+  return new Intl.DateTimeFormat('en-GB', {
+    timeZone,
+    day: 'numeric',
+    month: 'short',
+    year: 'numeric',
+    hour: '2-digit',
+    minute: '2-digit',
+    ...(seconds ? { second: '2-digit' } : {}),
+  }).format(at);
+}
+
+/** The start of an hour or day, as short as an axis needs it. The server has formed it in the zone. */
+export function bucketLabel(bucket: string, granularity: 'hour' | 'day'): string {
+  const [, month = '', day = '', hour = ''] = /^\d{4}-(\d\d)-(\d\d)(?:T(\d\d))?/.exec(bucket) ?? [];
+  const date = `${Number(day)} ${MONTHS[Number(month) - 1] ?? ''}`;
+  return granularity === 'day' ? date : `${date} ${hour}:00`;
+}
+
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
+
+/** `requests_per_minute` in words. */
+export function spaced(name: string): string {
+  return name.replaceAll('_', ' ');
+}
+
+/** The same at the beginning of a line. */
+export function sentence(name: string): string {
+  return name.charAt(0).toUpperCase() + spaced(name).slice(1);
+}

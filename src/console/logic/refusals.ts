@@ -1,0 +1,51 @@
+// What a reader can do about a refusal, by its status.
+
+export interface Advice {
+  readonly title: string;
+  readonly advice: string;
+  readonly mayRepeat: boolean;
+}
+
+/** `permission`: what the screen needs. */
+export function adviceOn(status: number, permission: string): Advice {
+  if (status === 0)
+    return {
+      title: 'No answer',
+      advice: 'The gateway could not be reached. Is it running, and is the network up?',
+      mayRepeat: true,
+    };
+  if (status === 403)
+    return {
+      title: 'Not permitted',
+      advice: `This needs the permission ${permission}. ${WHO_GIVES[permission] ?? 'An administrator can give it.'}`,
+      mayRepeat: false,
+    };
+  if (status === 404)
+    return {
+      title: 'Not found',
+      advice: 'It is not here, or not yours, or was removed.',
+      mayRepeat: true,
+    };
+  if (status === 409 || status === 412)
+    return {
+      title: 'Changed meanwhile',
+      advice: 'Somebody else changed it. Look at it again, then repeat your change.',
+      mayRepeat: true,
+    };
+  if (status === 429) return { title: 'Too many questions', advice: 'Wait a moment.', mayRepeat: true };
+  if (status >= 500)
+    return {
+      title: 'Not available now',
+      advice: 'Reports or database do not answer now. Requests are served all the same, and nothing is lost.',
+      mayRepeat: true,
+    };
+  return { title: 'Refused', advice: 'The gateway did not accept this.', mayRepeat: false };
+}
+
+const WHO_GIVES: Readonly<Record<string, string>> = {
+  'org.admin': 'Owners and administrators of the organization have it.',
+  'org.usage.read': 'Every member of the organization has it.',
+  'team.usage.read': 'Owners and administrators of the team have it.',
+  'platform.admin': 'Administrators of the installation have it: tollgate administrator add --user EMAIL.',
+  'usage.read': 'Choose an organization first.',
+};

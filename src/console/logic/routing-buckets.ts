@@ -1,0 +1,67 @@
+// The axis of the routing report, which names only the buckets that have requests: the hours or days in between are
+// empty, and are drawn so.
+
+const HOUR_MS = 3_600_000;
+
+interface Report {
+  readonly granularity: 'hour' | 'day';
+  readonly start_date: string;
+  readonly end_date: string;
+  readonly series: readonly { readonly bucket: string }[];
+}
+
+/** Starts of the buckets as the server writes them. */
+export function bucketsOf({ granularity, start_date: start, end_date: end, series }: Report): string[] {
+  const known = [...new Set(series.map(({ bucket }) => bucket))].sort(
+    (one, other) => Date.parse(one) - Date.parse(other),
+  );
+  if (granularity === 'hour') return withMissingHours(known);
+  const byDay = new Map(known.map((bucket) => [bucket.slice(0, 10), bucket]));
+  const days: string[] = [];
+  for (
+    let at = Date.parse(start.slice(0, 10));
+    at <= Date.parse(end.slice(0, 10)) && days.length < 400;
+    at += 24 * HOUR_MS
+  ) {
+    const day = new Date(at).toISOString().slice(0, 10);
+    days.push(byDay.get(day) ?? day);
+  }
+  return days;
+}
+
+function withMissingHours(known: readonly string[]): string[] {
+  const all: string[] = [];
+  for (const bucket of known) {
+    const before = all.at(-1);
+    const offset = /(?:Z|[+-]\d\d:\d\d)$/.exec(bucket)?.[0] ?? 'Z';
+    for (
+      let at = before === undefined ? Number.NaN : Date.parse(before) + HOUR_MS;
+      at < Date.parse(bucket) && all.length < 3000;
+      at += HOUR_MS
+    )
+      all.push(inOffset(at, offset));
+    all.push(bucket);
+  }
+  return all;
+}
+
+function inOffset(atMs: number, offset: string): string {
+  const [, sign, hours, minutes] = /^([+-])(\d\d):(\d\d)$/.exec(offset) ?? [];
+  const shiftMs = sign === undefined ? 0 : (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes)) * 60_000;
+  return new Date(atMs + shiftMs).toISOString().slice(0, 19) + offset;
+}
+
+interface Policy {
+  readonly policy: string;
+  readonly version: number;
+  readonly first_used_at: string;
+}
+
+/** In which bucket a version of a policy was first used. */
+export function marksOf(policies: readonly Policy[], buckets: readonly string[]): { index: number; name: string }[] {
+  return policies.flatMap(({ policy, version, first_used_at: at }) => {
+    const later = buckets.findIndex((bucket) => Date.parse(bucket) > Date.parse(at));
+    const index = (later === -1 ? buckets.length : later) - 1;
+    return index <= 0 ? [] : [{ index, name: `${policy}, version ${version}` }];
+  });
+}

@@ -1,0 +1,10 @@
+// The console: starts the session and draws what the address names.
+
+import { render } from 'preact';
+import { App } from './app.tsx';
+import { startSession } from './state/session.ts';
+import './style.css';
+
+const root = document.getElementById('console');
+if (root !== null) render(<App />, root);
+void startSession();

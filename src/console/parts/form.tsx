@@ -1,0 +1,162 @@
+// Fields, dialogs, and sending what they hold.
+
+import type { ComponentChildren, InputHTMLAttributes } from 'preact';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import type { Answer, Refusal } from '../api.ts';
+
+interface FieldProps {
+  readonly label: string;
+  readonly hint?: ComponentChildren;
+  readonly children: (ids: { readonly id: string; readonly 'aria-describedby'?: string }) => ComponentChildren;
+}
+
+function Field({ label, hint, children }: FieldProps) {
+  const id = useId();
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      {children({ id, ...(hint === undefined ? {} : { 'aria-describedby': `${id}-hint` }) })}
+      {hint !== undefined && (
+        <p class="note" id={`${id}-hint`}>
+          {hint}
+        </p>
+      )}
+    </div>
+  );
+}
+
+interface TextFieldProps {
+  readonly label: string;
+  readonly value: string;
+  readonly onValue: (value: string) => void;
+  readonly hint?: ComponentChildren;
+  readonly type?: 'text' | 'email' | 'password' | 'url' | 'date' | 'datetime-local' | 'number';
+  readonly isRequired?: boolean;
+  readonly placeholder?: string;
+  readonly list?: string;
+}
+
+export function TextField({
+  label,
+  value,
+  onValue,
+  hint,
+  type = 'text',
+  isRequired,
+  placeholder,
+  list,
+}: TextFieldProps) {
+  return (
+    <Field label={label} hint={hint}>
+      {(ids) => (
+        <input
+          {...({ ...ids, type, value, placeholder, list } as InputHTMLAttributes<HTMLInputElement>)}
+          required={isRequired}
+          autocomplete="off"
+          spellcheck={false}
+          onInput={(event) => onValue(event.currentTarget.value)}
+        />
+      )}
+    </Field>
+  );
+}
+
+interface SelectFieldProps {
+  readonly label: string;
+  readonly value: string;
+  readonly onValue: (value: string) => void;
+  readonly options: readonly (string | { readonly id: string; readonly name: string })[];
+  readonly hint?: ComponentChildren;
+}
+
+export function SelectField({ label, value, onValue, options, hint }: SelectFieldProps) {
+  return (
+    <Field label={label} hint={hint}>
+      {(ids) => (
+        <select {...ids} value={value} onChange={(event) => onValue(event.currentTarget.value)}>
+          {options.map((option) => {
+            const { id, name } = typeof option === 'string' ? { id: option, name: option } : option;
+            return (
+              <option key={id} value={id}>
+                {name}
+              </option>
+            );
+          })}
+        </select>
+      )}
+    </Field>
+  );
+}
+
+export interface Submission<T> {
+  readonly isBusy: boolean;
+  readonly refusal: Refusal | null;
+  readonly run: (send: () => Promise<Answer<T>>) => Promise<void>;
+}
+
+/** Sends once at a time; `then` gets what came back. */
+export function useSubmit<T>(then: (data: T) => void): Submission<T> {
+  const [isBusy, setBusy] = useState(false);
+  const [refusal, setRefusal] = useState<Refusal | null>(null);
+  const run = async (send: () => Promise<Answer<T>>) => {
+    if (isBusy) return;
+    setBusy(true);
+    setRefusal(null);
+    const answer = await send();
+    setBusy(false);
+    if (answer.ok) then(answer.data);
+    else setRefusal(answer.refusal);
+  };
+  return { isBusy, refusal, run };
+}
+
+export function Said({ refusal }: { readonly refusal: Refusal | null }) {
+  return (
+    <div role="alert">
+      {refusal !== null && (
+        <p class="refused">
+          {refusal.message || 'The gateway did not accept this.'}{' '}
+          {refusal.requestId !== null && <code>{refusal.requestId}</code>}
+        </p>
+      )}
+    </div>
+  );
+}
+
+interface DialogProps {
+  readonly title: string;
+  readonly onClose: () => void;
+  readonly children: ComponentChildren;
+  /** Beside the page instead of over it. */
+  readonly isPanel?: boolean;
+}
+
+/** The browser's own dialog: it keeps the focus, closes on Escape, and gives the focus back. */
+export function Dialog({ title, onClose, children, isPanel = false }: DialogProps) {
+  const element = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useEffect(() => {
+    const dialog = element.current;
+    dialog?.showModal();
+    return () => dialog?.close();
+  }, []);
+  return (
+    <dialog
+      ref={element}
+      class={isPanel ? 'panel' : undefined}
+      aria-labelledby={id}
+      onClose={onClose}
+      onClick={(event) => event.target === element.current && onClose()}
+    >
+      <div class="dialog-body">
+        <header class="dialog-head">
+          <h2 id={id}>{title}</h2>
+          <button type="button" class="quiet" aria-label="Close" onClick={onClose}>
+            ✕
+          </button>
+        </header>
+        {children}
+      </div>
+    </dialog>
+  );
+}

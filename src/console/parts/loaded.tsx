@@ -1,0 +1,72 @@
+// Draws what was read, or says why there is nothing: loading, empty, refused, away.
+
+import type { ComponentChildren } from 'preact';
+import type { Refusal } from '../api.ts';
+import { adviceOn } from '../logic/refusals.ts';
+import type { Load } from '../state/load.ts';
+
+interface LoadedProps<T> {
+  readonly load: Load<T>;
+  /** What the screen needs, as the permission is called. */
+  readonly permission: string;
+  readonly isEmpty?: (data: T) => boolean;
+  /** What would fill it. */
+  readonly empty?: ComponentChildren;
+  readonly children: (data: T) => ComponentChildren;
+}
+
+export function Loaded<T>({ load, permission, isEmpty, empty, children }: LoadedProps<T>) {
+  const { data, refusal, isLoading, again } = load;
+  if (refusal !== null) return <RefusalNotice refusal={refusal} permission={permission} again={again} />;
+  if (data === null) return <Waiting />;
+  return (
+    <div class={isLoading ? 'dimmed' : undefined} aria-busy={isLoading}>
+      {isEmpty?.(data) ? <Empty>{empty}</Empty> : children(data)}
+    </div>
+  );
+}
+
+export function Waiting() {
+  return (
+    <div class="waiting" role="status">
+      <span class="unseen">Loading</span>
+      <i />
+      <i />
+      <i />
+    </div>
+  );
+}
+
+export function Empty({ children }: { readonly children: ComponentChildren }) {
+  return <div class="empty">{children}</div>;
+}
+
+interface NoticeProps {
+  readonly refusal: Refusal;
+  readonly permission: string;
+  readonly again?: () => void;
+}
+
+export function RefusalNotice({ refusal, permission, again }: NoticeProps) {
+  const { title, advice, mayRepeat } = adviceOn(refusal.status, permission);
+  return (
+    <div class="notice" role="alert">
+      <strong>{title}</strong>
+      <p>{advice}</p>
+      <p class="note">
+        {refusal.message}
+        {refusal.requestId !== null && (
+          <>
+            {' '}
+            Request <code>{refusal.requestId}</code>
+          </>
+        )}
+      </p>
+      {mayRepeat && again !== undefined && (
+        <button type="button" onClick={again}>
+          Try again
+        </button>
+      )}
+    </div>
+  );
+}

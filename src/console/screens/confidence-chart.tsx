@@ -1,0 +1,62 @@
+// How sure the classifier was: ten buckets, with the floor of the policy where the reader may see it.
+
+import { ChartFigure } from '../charts/chart-figure.tsx';
+import { Axes } from '../charts/stacked-bars.tsx';
+import { scaleOf, stackedBarPaths } from '../logic/chart-scale.ts';
+import { compact, whole } from '../logic/format.ts';
+import { useRead } from '../state/load.ts';
+import type { Routing } from '../state/reports.ts';
+import { may } from '../state/session.ts';
+
+export function ConfidenceChart({ report: { confidence, policies } }: { readonly report: Routing }) {
+  const latest = [...policies].sort((one, other) => other.last_used_at.localeCompare(one.last_used_at))[0];
+  const path = may('platform.admin') && latest !== undefined ? '/v1/admin/routing/policies/{policyName}' : null;
+  const policy = useRead(path, { at: { policyName: latest?.policy ?? '' } }).data?.data;
+  const floor = policy?.definition.classifier.confidence_floor;
+  const labels = confidence.map(({ from }) => from.toFixed(1));
+  const most = confidence.reduce((max, { requests }) => Math.max(max, requests), 0);
+  return (
+    <ChartFigure
+      title="Confidence of the classifier"
+      note={
+        floor === undefined
+          ? 'Requests by how sure the classifier was.'
+          : `Below the policy’s floor of ${floor} one tier above serves.`
+      }
+      columns={[
+        { name: 'From', raw: ({ from }) => from },
+        { name: 'To', raw: ({ to }) => to },
+        { name: 'Requests', raw: ({ requests }) => requests, show: ({ requests }) => whole(requests), isNumber: true },
+      ]}
+      rows={confidence}
+      points={confidence.length}
+      say={(index) => {
+        const bucket = confidence[index];
+        return bucket === undefined ? '' : `${bucket.from} to ${bucket.to}: ${whole(bucket.requests)} requests`;
+      }}
+      draw={({ width, height, at }) => {
+        const scale = scaleOf({ left: 52, top: 8, width: width - 60, height: height - 34 }, confidence.length, most);
+        const x = 52 + (floor ?? 0) * (width - 60);
+        return (
+          <>
+            <Axes scale={scale} width={width} height={height} axis={compact} labels={labels} at={at} />
+            {stackedBarPaths(
+              [{ name: 'Requests', values: confidence.map(({ requests }) => requests) }],
+              scale,
+              confidence.length,
+            ).map((path) => (
+              <path key="bars" class="fill s0" d={path} />
+            ))}
+            {floor !== undefined && (
+              <g class="mark">
+                <title>{`The floor: ${floor}`}</title>
+                <path d={`M${x} 4V${height - 26}`} />
+                <path class="head" d={`M${x} 2l5 6h-10z`} />
+              </g>
+            )}
+          </>
+        );
+      }}
+    />
+  );
+}

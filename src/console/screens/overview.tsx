@@ -1,0 +1,203 @@
+// What an administrator looks at in the morning: spend against budgets, credit, errors, what routing saved.
+
+import { type AnswerOf, commandOf } from '../api.ts';
+import { compact, dollars, lengthOf, moment, percent, sentence, whole } from '../logic/format.ts';
+import { periodBefore } from '../logic/period.ts';
+import { Bar, Gauge, Stat, Stats } from '../parts/figures.tsx';
+import { Link } from '../parts/link.tsx';
+import { Empty, Loaded } from '../parts/loaded.tsx';
+import { Card, Page } from '../parts/page.tsx';
+import { type Column, Table } from '../parts/table.tsx';
+import { WindowTools } from '../parts/window-tools.tsx';
+import { useRead } from '../state/load.ts';
+import { reportCommand, reportPermission, useReport } from '../state/reports.ts';
+import { may } from '../state/session.ts';
+import { audience, period, zone } from '../state/view.ts';
+import { FirstSteps } from './first-steps.tsx';
+import { LatestRequests } from './request-table.tsx';
+import { CostByGroup } from './usage-charts.tsx';
+
+export function Overview() {
+  const usage = useReport('usage');
+  return (
+    <Page
+      title="Overview"
+      lead={`${audience.value.name}: ${period.value.start} to ${period.value.end}, days of ${zone.value}.`}
+      tools={<WindowTools />}
+      commands={[reportCommand('usage'), commandOf('/v1/usage/limits/current'), commandOf('/v1/billing/credits')]}
+    >
+      <Loaded load={usage} permission={reportPermission()}>
+        {({ data }) => (
+          <>
+            <TopFigures
+              cost={data.cost}
+              requests={data.requests}
+              tokens={data.tokens_prompt + data.tokens_completion}
+            />
+            {data.requests === 0 && <FirstSteps />}
+            <div class="grid">
+              <div class="wide">
+                <CostByGroup groupBy="model" top={7} />
+              </div>
+              <Budgets />
+              <SpendByModel models={data.by_model} cost={data.cost} />
+              <div class="wide">
+                <LatestRequests />
+              </div>
+            </div>
+          </>
+        )}
+      </Loaded>
+    </Page>
+  );
+}
+
+interface TopProps {
+  readonly cost: string;
+  readonly requests: number;
+  readonly tokens: number;
+}
+
+function TopFigures({ cost, requests, tokens }: TopProps) {
+  const { start, end } = periodBefore(period.value);
+  const before = useReport('usage', { start_date: start, end_date: end }).data?.data;
+  const routing = useReport('routing').data?.totals;
+  const series = useReport('series').data?.data.totals;
+  const credits = useRead('/v1/billing/credits').data?.data;
+  const errors = series?.errors;
+  return (
+    <Stats>
+      <Stat name="Spend" value={dollars(cost)} note={before && `${dollars(before.cost)} in the window before`} />
+      <Stat
+        name="Requests"
+        value={compact(requests)}
+        note={before && `${compact(before.requests)} before · ${compact(tokens)} tokens`}
+      />
+      <Stat
+        name="Errors"
+        value={errors === undefined ? '…' : percent(requests === 0 ? 0 : errors / requests)}
+        note={errors === undefined ? ' ' : `${whole(errors)} of ${whole(requests)}`}
+      />
+      <Stat
+        name="Latency"
+        value={series?.p95_latency_ms == null ? '–' : `${Math.round(series.p95_latency_ms)} ms`}
+        note="95 of 100 are faster"
+      />
+      <Stat
+        name="Saved by routing"
+        value={routing === undefined ? '…' : dollars(routing.savings_usd)}
+        tone={routing !== undefined && lengthOf(routing.savings_usd) > 0 ? 'good' : undefined}
+        note={
+          routing === undefined
+            ? ' '
+            : `${percent((routing.savings_pct ?? 0) / 100)} over ${whole(routing.baseline_requests)} requests`
+        }
+      />
+      <Stat
+        name="Credit left"
+        value={credits === undefined ? '…' : credits.available === null ? 'not billed' : dollars(credits.available)}
+        note={
+          credits?.balance == null
+            ? 'of the active organization'
+            : `${dollars(credits.balance)} less what is held and lent`
+        }
+      />
+    </Stats>
+  );
+}
+
+type Limit = AnswerOf<'/v1/usage/limits/current'>['data'][number];
+
+function Budgets() {
+  const limits = useRead('/v1/usage/limits/current');
+  return (
+    <Card
+      title="Limits and budgets"
+      note="Those that count for your own requests, as they stand now."
+      tools={may('org.admin') ? <Link to="limits">Set limits</Link> : undefined}
+    >
+      <Loaded
+        load={limits}
+        permission="usage.read"
+        isEmpty={({ data }) => data.length === 0}
+        empty={<p>There is no limit. A budget on the organization stops surprises.</p>}
+      >
+        {({ data }) => <Table caption="Limits and budgets" columns={LIMIT_COLUMNS} rows={data} />}
+      </Loaded>
+    </Card>
+  );
+}
+
+const LIMIT_COLUMNS: readonly Column<Limit>[] = [
+  {
+    name: 'Limit',
+    raw: ({ kind, window, scope }) => `${scope} ${window ?? ''} ${kind}`,
+    show: ({ kind, window, scope, model }) => (
+      <>
+        <span class="cell-main">{kind === 'budget' ? `Budget a ${window}` : sentence(kind)}</span>
+        <span class="note">
+          {scope}
+          {model !== null && ` · ${model}`}
+        </span>
+      </>
+    ),
+  },
+  { name: 'Used', raw: ({ used }) => used, show: (limit) => limitAmount(limit, limit.used), isNumber: true },
+  {
+    name: 'Share',
+    raw: (limit) => shareUsed(limit),
+    show: (limit) => <Gauge used={shareUsed(limit)} label={`${percent(shareUsed(limit), 0)} used`} />,
+  },
+  { name: 'Of', raw: ({ limit }) => limit, show: (limit) => limitAmount(limit, limit.limit), isNumber: true },
+  {
+    name: 'Resets',
+    raw: ({ resets_at }) => resets_at,
+    show: ({ resets_at: at }) => moment(at, zone.value, false),
+    isExtra: true,
+  },
+];
+
+function limitAmount({ kind }: Limit, amount: string | number): string {
+  return kind === 'budget' ? dollars(String(amount)) : whole(Number(amount));
+}
+
+/** For a bar: what is used of what is allowed. */
+function shareUsed({ used, limit }: Limit): number {
+  return lengthOf(limit) === 0 ? 1 : lengthOf(used) / lengthOf(limit);
+}
+
+interface ModelsProps {
+  readonly models: readonly { readonly model: string; readonly requests: number; readonly cost: string }[];
+  readonly cost: string;
+}
+
+function SpendByModel({ models, cost }: ModelsProps) {
+  const columns: Column<ModelsProps['models'][number]>[] = [
+    {
+      name: 'Model',
+      raw: ({ model }) => model,
+      show: ({ model }) => (
+        <Link to="requests" params={{ model }}>
+          {model || 'none'}
+        </Link>
+      ),
+    },
+    { name: 'Requests', raw: ({ requests }) => requests, show: ({ requests }) => whole(requests), isNumber: true },
+    { name: 'Spend', raw: ({ cost: own }) => own, show: ({ cost: own }) => dollars(own), isNumber: true },
+    {
+      name: 'Share',
+      raw: ({ cost: own }) => own,
+      show: ({ cost: own }) => <Bar share={lengthOf(own) / (lengthOf(cost) || 1)} />,
+      isExtra: true,
+    },
+  ];
+  return (
+    <Card title="Spend by model" tools={<Link to="usage">Usage and spend</Link>}>
+      {models.length === 0 ? (
+        <Empty>No requests in this window.</Empty>
+      ) : (
+        <Table caption="Spend by model" columns={columns} rows={models.slice(0, 8)} />
+      )}
+    </Card>
+  );
+}

@@ -1,0 +1,127 @@
+// Requests as rows, each opening its own panel.
+
+import { dollars, duration, moment, whole } from '../logic/format.ts';
+import { Badge, type Tone } from '../parts/figures.tsx';
+import { Link } from '../parts/link.tsx';
+import { Loaded } from '../parts/loaded.tsx';
+import { Card } from '../parts/page.tsx';
+import { type Column, Table } from '../parts/table.tsx';
+import { params, setParams } from '../state/address.ts';
+import { type RequestRow, reportPermission, useReport } from '../state/reports.ts';
+import { zone } from '../state/view.ts';
+
+const REQUEST_COLUMNS: readonly Column<RequestRow>[] = [
+  {
+    name: 'When',
+    raw: ({ created_at: at }) => at,
+    show: ({ id, created_at: at }) => (
+      <button type="button" class="link" onClick={() => setParams({ request: id })}>
+        {moment(at, zone.value)}
+      </button>
+    ),
+  },
+  {
+    name: 'Model',
+    raw: ({ model }) => model,
+    show: ({ model, requested_model: requested, model_route: route }) => (
+      <>
+        <span class="cell-main">{model ?? requested ?? 'none'}</span>
+        {route !== null && <span class="note">auto{route.tier ? ` · ${route.tier}` : ''}</span>}
+      </>
+    ),
+  },
+  { name: 'Status', raw: ({ status }) => status, show: (row) => <StatusBadge row={row} /> },
+  {
+    name: 'Tokens in',
+    raw: ({ tokens_prompt: count }) => count,
+    show: ({ tokens_prompt: count }) => whole(count),
+    isNumber: true,
+    isExtra: true,
+  },
+  {
+    name: 'Out',
+    raw: ({ tokens_completion: count }) => count,
+    show: ({ tokens_completion: count }) => whole(count),
+    isNumber: true,
+    isExtra: true,
+  },
+  {
+    name: 'Cost',
+    raw: ({ cost }) => cost,
+    show: ({ cost, billing_status: state }) => (state === 'pending' ? 'pending' : dollars(cost)),
+    isNumber: true,
+  },
+  {
+    name: 'Latency',
+    raw: ({ latency_ms: ms }) => ms,
+    show: ({ latency_ms: ms }) => duration(ms),
+    isNumber: true,
+    isExtra: true,
+  },
+  {
+    name: 'Key',
+    raw: ({ api_key: key, api_key_id: id }) => key ?? id,
+    show: ({ api_key: key, api_key_id: id }) => key ?? id.slice(0, 8),
+    isExtra: true,
+  },
+];
+
+export function StatusBadge({ row: { status, error } }: { readonly row: Pick<RequestRow, 'status' | 'error'> }) {
+  const tone: Tone =
+    status === null ? 'warn' : status < 400 && error === null ? 'good' : status === 429 ? 'warn' : 'bad';
+  return (
+    <Badge tone={tone}>
+      {status ?? 'no reply'}
+      {error !== null && ` ${error}`}
+    </Badge>
+  );
+}
+
+export function RequestTable({ rows }: { readonly rows: readonly RequestRow[] }) {
+  return (
+    <Table
+      caption="Requests"
+      columns={REQUEST_COLUMNS}
+      rows={rows}
+      keyOf={({ id }) => id}
+      isSelected={({ id }) => id === params.value['request']}
+    />
+  );
+}
+
+const LATEST = 6;
+
+export function LatestRequests() {
+  const load = useReport('requests', { limit: LATEST });
+  return (
+    <Card title="Latest requests" tools={<Link to="requests">All requests</Link>}>
+      <Loaded
+        load={load}
+        permission={reportPermission()}
+        isEmpty={({ data }) => data.length === 0}
+        empty="No requests in this window."
+      >
+        {({ data }) => (
+          <Table
+            caption="Latest requests"
+            columns={[
+              {
+                ...WHEN,
+                show: ({ id, created_at: at }) => (
+                  <Link to="requests" params={{ request: id }}>
+                    {moment(at, zone.value)}
+                  </Link>
+                ),
+              },
+              ...REQUEST_COLUMNS.slice(1),
+            ]}
+            rows={data}
+            keyOf={({ id }) => id}
+          />
+        )}
+      </Loaded>
+    </Card>
+  );
+}
+
+const WHEN: Column<RequestRow> = { name: 'When', raw: ({ created_at: at }) => at };

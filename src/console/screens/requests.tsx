@@ -1,0 +1,169 @@
+// Single requests: filters in the address, a page at a time, each with a panel that says what happened and why.
+
+import { useEffect, useState } from 'preact/hooks';
+import { REASONS } from '../logic/route-words.ts';
+import { SelectField, TextField } from '../parts/form.tsx';
+import { Loaded } from '../parts/loaded.tsx';
+import { Card, Page } from '../parts/page.tsx';
+import { WindowTools } from '../parts/window-tools.tsx';
+import { params, setParams } from '../state/address.ts';
+import { type RequestRow, reportCommand, reportPermission, useReport } from '../state/reports.ts';
+import { audience } from '../state/view.ts';
+import { RequestPanel } from './request-panel.tsx';
+import { RequestTable } from './request-table.tsx';
+import { GroupChart } from './usage-charts.tsx';
+
+const PAGE_SIZE = 50;
+const FILTERS = [
+  'model',
+  'provider',
+  'tag',
+  'status',
+  'routed',
+  'route_tier',
+  'route_reason',
+  'api_key_id',
+  'user_id',
+  'team_id',
+] as const;
+type Filter = (typeof FILTERS)[number];
+
+export function Requests() {
+  const filters = Object.fromEntries(FILTERS.map((name) => [name, params.value[name]]));
+  const query = { ...filters, limit: PAGE_SIZE };
+  const first = useReport('requests', query);
+  const volume = useReport('series', { ...filters, group_by: 'status', top: 6 });
+  const shownId = params.value['request'];
+  return (
+    <Page
+      title="Requests"
+      lead="Every request with what it used, what it cost and why its model served."
+      tools={<WindowTools />}
+      commands={[reportCommand('requests', query), reportCommand('requests', { ...query, format: 'csv' })]}
+    >
+      <Filters />
+      <GroupChart load={volume} measure="requests" title="Requests by status" />
+      <Card>
+        <Loaded
+          load={first}
+          permission={audience.value.id === 'organization' ? 'org.admin' : reportPermission()}
+          isEmpty={({ data }) => data.length === 0}
+          empty={<p>No request matches. Take a filter away, or a longer window.</p>}
+        >
+          {({ data, next_cursor: cursor }) => (
+            <Listing
+              key={JSON.stringify([filters, data[0]?.id])}
+              first={data}
+              cursor={cursor}
+              query={query}
+              shownId={shownId}
+            />
+          )}
+        </Loaded>
+      </Card>
+    </Page>
+  );
+}
+
+interface ListingProps {
+  readonly first: readonly RequestRow[];
+  readonly cursor: string | null;
+  readonly query: Readonly<Record<string, string | number | undefined>>;
+  readonly shownId: string | undefined;
+}
+
+/** Later pages are added below the first. */
+function Listing({ first, cursor, query, shownId }: ListingProps) {
+  const [rows, setRows] = useState(first);
+  const [next, setNext] = useState(cursor);
+  const [asked, setAsked] = useState<string | null>(null);
+  useEffect(() => {
+    setRows(first);
+    setNext(cursor);
+  }, [first, cursor]);
+  const more = useReport('requests', { ...query, cursor: asked, limit: asked === null ? 1 : PAGE_SIZE });
+  useEffect(() => {
+    if (asked === null || more.data === null || more.isLoading) return;
+    setRows((before) => [...before, ...(more.data?.data ?? [])]);
+    setNext(more.data.next_cursor);
+    setAsked(null);
+  }, [more.data, more.isLoading]);
+  return (
+    <>
+      <RequestTable rows={rows} />
+      {next !== null && (
+        <div class="more">
+          <button type="button" disabled={asked !== null} onClick={() => setAsked(next)}>
+            Older requests
+          </button>
+        </div>
+      )}
+      {shownId !== undefined && (
+        <RequestPanel
+          id={shownId}
+          row={rows.find(({ id }) => id === shownId) ?? null}
+          onClose={() => setParams({ request: null })}
+        />
+      )}
+    </>
+  );
+}
+
+function Filters() {
+  const value = (name: Filter) => params.value[name] ?? '';
+  const set = (name: Filter) => (to: string) => setParams({ [name]: to.trim(), request: null }, { isNewEntry: false });
+  const active = FILTERS.filter((name) => value(name) !== '');
+  return (
+    <form class="filters" aria-label="Filters" onSubmit={(event) => event.preventDefault()}>
+      <Typed label="Model" value={value('model')} onValue={set('model')} />
+      <Typed label="Provider" value={value('provider')} onValue={set('provider')} />
+      <Typed label="Tag" value={value('tag')} onValue={set('tag')} />
+      <Typed label="Status" value={value('status')} onValue={set('status')} />
+      <SelectField
+        label="Routed"
+        value={value('routed')}
+        onValue={set('routed')}
+        options={[
+          { id: '', name: 'All' },
+          { id: 'true', name: 'By auto routing' },
+        ]}
+      />
+      <SelectField
+        label="Reason"
+        value={value('route_reason')}
+        onValue={set('route_reason')}
+        options={[{ id: '', name: 'Any' }, ...Object.entries(REASONS).map(([id, name]) => ({ id, name }))]}
+      />
+      <Typed label="Tier" value={value('route_tier')} onValue={set('route_tier')} />
+      {active.length > 0 && (
+        <button
+          type="button"
+          class="quiet"
+          onClick={() => setParams(Object.fromEntries(active.map((name) => [name, null])))}
+        >
+          Clear {active.length === 1 ? 'the filter' : `${active.length} filters`}
+        </button>
+      )}
+    </form>
+  );
+}
+
+interface TypedProps {
+  readonly label: string;
+  readonly value: string;
+  readonly onValue: (value: string) => void;
+}
+
+const QUIET_MS = 350;
+
+/** Asked for once the typing pauses. */
+function Typed({ label, value, onValue }: TypedProps) {
+  const [text, setText] = useState(value);
+  useEffect(() => setText(value), [value]);
+  useEffect(() => {
+    if (text === value) return;
+    const timer = setTimeout(() => onValue(text), QUIET_MS);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return <TextField label={label} value={text} onValue={setText} />;
+}

@@ -1,0 +1,74 @@
+// Routing along time: requests by tier, and spend against the baseline, with the policy's versions as marks.
+
+import { Lines } from '../charts/lines.tsx';
+import { StackedBars } from '../charts/stacked-bars.tsx';
+import { compact, dollars, lengthOf, whole } from '../logic/format.ts';
+import { bucketsOf, marksOf } from '../logic/routing-buckets.ts';
+import { seriesOf } from '../logic/series-chart.ts';
+import { go } from '../state/address.ts';
+import type { Routing } from '../state/reports.ts';
+
+interface Props {
+  readonly report: Routing;
+}
+
+const tierName = (tier: string): string => (tier === '' ? 'no tier' : tier);
+
+export function RequestsByTier({ report }: Props) {
+  const buckets = bucketsOf(report);
+  const tiers = tiersOf(report);
+  return (
+    <StackedBars
+      title="Requests by tier"
+      note="The cheapest tier below. A triangle marks the first use of a policy’s version."
+      buckets={buckets}
+      granularity={report.granularity}
+      series={tiers.map((tier) =>
+        seriesOf(tierName(tier), buckets, pointsOf(report, tier), ({ requests }) => requests),
+      )}
+      show={whole}
+      axis={compact}
+      marks={marksOf(report.policies, buckets)}
+      onPick={(index) => {
+        const day = buckets[index]?.slice(0, 10);
+        if (day !== undefined) go('requests', { from: day, to: day, range: null, routed: 'true' });
+      }}
+    />
+  );
+}
+
+/** Compared over the requests for which both prices are known: how many those are is said. */
+export function SpendAndBaseline({ report }: Props) {
+  const buckets = bucketsOf(report);
+  const sums = new Map<string, { bucket: string; spend: number; baseline: number }>();
+  for (const { bucket, baseline_spend_usd: spend, baseline_cost_usd: baseline } of report.series) {
+    const sum = sums.get(bucket) ?? { bucket, spend: 0, baseline: 0 };
+    sums.set(bucket, { bucket, spend: sum.spend + lengthOf(spend), baseline: sum.baseline + lengthOf(baseline) });
+  }
+  const points = [...sums.values()];
+  return (
+    <Lines
+      title="Spend against the baseline"
+      note={`On the strongest model: ${whole(report.totals.baseline_requests)} requests with both prices.`}
+      buckets={buckets}
+      granularity={report.granularity}
+      series={[
+        seriesOf('Spent', buckets, points, ({ spend }) => spend),
+        seriesOf('Baseline', buckets, points, ({ baseline }) => baseline),
+      ]}
+      show={(value) => dollars(value.toFixed(9))}
+      axis={(value) => `$${value < 1 ? value.toPrecision(1) : compact(value)}`}
+      isGapShaded
+      marks={marksOf(report.policies, buckets)}
+    />
+  );
+}
+
+function tiersOf({ by_tier: tiers, series }: Routing): string[] {
+  const ranked = tiers.map(({ tier }) => tier);
+  return [...new Set([...ranked, ...series.map(({ tier }) => tier)])];
+}
+
+function pointsOf({ series }: Routing, tier: string): Routing['series'][number][] {
+  return series.filter((point) => point.tier === tier);
+}

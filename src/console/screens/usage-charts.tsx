@@ -1,0 +1,85 @@
+// Usage along time by a group, as the server has summed it up: cost, requests, tokens.
+
+import { StackedBars } from '../charts/stacked-bars.tsx';
+import { compact, dollars, lengthOf, whole } from '../logic/format.ts';
+import { nameOfGroup, seriesOf } from '../logic/series-chart.ts';
+import { Empty, Loaded } from '../parts/loaded.tsx';
+import { Card } from '../parts/page.tsx';
+import { go } from '../state/address.ts';
+import type { Load } from '../state/load.ts';
+import { type FigureSeries, type Figures, reportPermission, type UsageSeries, useReport } from '../state/reports.ts';
+
+export type Measure = 'cost' | 'requests' | 'tokens' | 'errors';
+export const MEASURES: readonly { readonly id: Measure; readonly name: string }[] = [
+  { id: 'cost', name: 'Spend' },
+  { id: 'requests', name: 'Requests' },
+  { id: 'tokens', name: 'Tokens' },
+  { id: 'errors', name: 'Errors' },
+];
+
+const VALUE: Readonly<Record<Measure, (figures: Figures) => number>> = {
+  cost: ({ cost }) => lengthOf(cost),
+  requests: ({ requests }) => requests,
+  tokens: ({ tokens_prompt: prompt, tokens_completion: completion }) => prompt + completion,
+  errors: ({ errors }) => errors,
+};
+
+interface CostProps {
+  readonly groupBy: string;
+  readonly top: number;
+}
+
+export function CostByGroup({ groupBy, top }: CostProps) {
+  const load = useReport('series', { group_by: groupBy, top });
+  return <GroupChart load={load} measure="cost" title={`Spend by ${groupBy}`} />;
+}
+
+interface GroupChartProps {
+  readonly load: Load<{ readonly data: UsageSeries }>;
+  readonly measure: Measure;
+  readonly title: string;
+}
+
+export function GroupChart({ load, measure, title }: GroupChartProps) {
+  if (load.data === null)
+    return (
+      <Card title={title}>
+        <Loaded load={load} permission={reportPermission()}>
+          {() => null}
+        </Loaded>
+      </Card>
+    );
+  const { buckets, groups, remainder, granularity, totals } = load.data.data;
+  if (totals.requests === 0)
+    return (
+      <Card title={title}>
+        <Empty>Nothing in this window. The first request will be here a second after it ended.</Empty>
+      </Card>
+    );
+  const shown: readonly (FigureSeries & { readonly name: string })[] = [
+    ...groups.map((group) => ({ ...group, name: nameOfGroup(group) })),
+    ...(remainder === null ? [] : [{ ...remainder, name: `${remainder.groups} others` }]),
+  ];
+  const found = shown.map(({ series }) => new Map(series.map((point) => [point.bucket, point])));
+  const show = measure === 'cost' ? (value: number) => dollars(value.toFixed(12)) : whole;
+  return (
+    <StackedBars
+      title={title}
+      buckets={buckets}
+      granularity={granularity}
+      series={shown.map(({ name, series }) => seriesOf(name, buckets, series, VALUE[measure]))}
+      show={show}
+      exact={(index, at) => {
+        const point = found[at]?.get(buckets[index] ?? '');
+        if (point === undefined) return measure === 'cost' ? '0' : '0';
+        return measure === 'cost' ? point.cost : String(VALUE[measure](point));
+      }}
+      axis={measure === 'cost' ? (value) => `$${value < 1 ? value.toPrecision(1) : compact(value)}` : compact}
+      isLoading={load.isLoading}
+      onPick={(index) => {
+        const day = buckets[index]?.slice(0, 10);
+        if (day !== undefined) go('requests', { from: day, to: day, range: null });
+      }}
+    />
+  );
+}

@@ -1,0 +1,79 @@
+// Who is signed in, what they may do, and in which organization they work.
+
+import { signal } from '@preact/signals';
+import { type Answer, type AnswerOf, call, send, whenSignedOut } from '../api.ts';
+
+export type Me = AnswerOf<'/v1/me'>['data'];
+export type Membership = AnswerOf<'/v1/me/organizations'>['data'][number];
+export type Permission =
+  | 'inference'
+  | 'usage.read'
+  | 'team.usage.read'
+  | 'org.usage.read'
+  | 'org.admin'
+  | 'platform.admin';
+
+export type Session =
+  | { readonly kind: 'starting' }
+  | { readonly kind: 'out'; readonly reason: string | null }
+  | { readonly kind: 'in'; readonly me: Me; readonly organizations: readonly Membership[] };
+
+export const session = signal<Session>({ kind: 'starting' });
+
+whenSignedOut(() => {
+  if (session.value.kind === 'in') session.value = { kind: 'out', reason: 'Your session has ended. Sign in again.' };
+});
+
+/** A one-time link carries its code in the fragment, which no server and no log sees. */
+export async function startSession(): Promise<void> {
+  const link = new URLSearchParams(location.hash.slice(1)).get('link');
+  if (link !== null) {
+    history.replaceState(null, '', location.pathname + location.search);
+    const opened = await signIn({ link });
+    if (opened.ok) return;
+    session.value = { kind: 'out', reason: 'This link does not sign in any more: each works once, for ten minutes.' };
+    return;
+  }
+  const answer = await send({ method: 'get', address: '/v1/console/session' });
+  if (answer.ok) return enter();
+  const reason = answer.refusal.status === 401 ? null : answer.refusal.message;
+  session.value = { kind: 'out', reason };
+}
+
+export async function signIn(body: { readonly token: string } | { readonly link: string }): Promise<Answer<unknown>> {
+  const answer = await send({ method: 'post', address: '/v1/console/sign-in', body });
+  if (answer.ok) await enter();
+  return answer;
+}
+
+export async function signOut(): Promise<void> {
+  await send({ method: 'delete', address: '/v1/console/session' });
+  session.value = { kind: 'out', reason: null };
+}
+
+/** Reads who is signed in, and where they may work. ADMIN_TOKEN stands for no person and has no memberships. */
+async function enter(): Promise<void> {
+  const [me, organizations] = await Promise.all([
+    call('get', '/v1/me'),
+    call('get', '/v1/me/organizations', { query: { limit: 100 } }),
+  ]);
+  if (!me.ok) {
+    session.value = { kind: 'out', reason: me.refusal.status === 401 ? null : me.refusal.message };
+    return;
+  }
+  session.value = { kind: 'in', me: me.data.data, organizations: organizations.ok ? organizations.data.data : [] };
+}
+
+export async function switchOrganization(organizationId: string): Promise<Answer<unknown>> {
+  const answer = await call('put', '/v1/me/active-organization', { body: { organization_id: organizationId } });
+  if (answer.ok) await enter();
+  return answer;
+}
+
+export function me(): Me | null {
+  return session.value.kind === 'in' ? session.value.me : null;
+}
+
+export function may(permission: Permission): boolean {
+  return me()?.permissions.includes(permission) ?? false;
+}

@@ -1,0 +1,3 @@
+// A stylesheet is no module for the compiler; the bundler takes it.
+
+declare module '*.css' {}

@@ -1,0 +1,177 @@
+// What the console works out without a browser: how figures are written, windows, axes, sentences, files, commands.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import {
+  highestStack,
+  interval,
+  labelledIndexes,
+  scaleOf,
+  stackedBarPaths,
+} from '../../src/console/logic/chart-scale.ts';
+import { curlOf } from '../../src/console/logic/command.ts';
+import { csvOf } from '../../src/console/logic/csv.ts';
+import { bucketLabel, dollars, duration, percent } from '../../src/console/logic/format.ts';
+import { isTimeZone, periodBefore, periodOf } from '../../src/console/logic/period.ts';
+import { adviceOn } from '../../src/console/logic/refusals.ts';
+import { routeInWords } from '../../src/console/logic/route-words.ts';
+import { bucketsOf, marksOf } from '../../src/console/logic/routing-buckets.ts';
+import { nameOfGroup, seriesOf } from '../../src/console/logic/series-chart.ts';
+
+describe('amounts', () => {
+  const cases: readonly (readonly [string | null, string])[] = [
+    ['0', '$0.00'],
+    ['6.16952863026', '$6.17'],
+    ['0.995', '$1.00'],
+    ['1234567.005', '$1,234,567.01'],
+    ['0.02983075', '$0.030'],
+    ['0.0000555', '$0.000056'],
+    ['0.000000000001', '$0.000000000001'],
+    ['-12.345', '-$12.35'],
+    ['9007199254740993.014', '$9,007,199,254,740,993.01'],
+    [null, '–'],
+  ];
+  for (const [amount, shown] of cases)
+    test(`${amount} is ${shown}`, () => {
+      assert.equal(dollars(amount), shown);
+    });
+
+  test('exactly, every digit that the server wrote is there', () => {
+    assert.equal(dollars('6.16952863026', { exact: true }), '$6.16952863026');
+    assert.equal(dollars('7', { exact: true }), '$7.00');
+  });
+
+  test('what is not known is not 0', () => {
+    assert.equal(percent(null), 'not known');
+    assert.equal(percent(0), '0.0 %');
+    assert.equal(duration(null), '–');
+    assert.equal(duration(59_999), '60.0 s');
+  });
+});
+
+describe('windows', () => {
+  const now = new Date('2026-11-25T23:30:00Z');
+
+  test('end on the day that it is in the zone', () => {
+    assert.deepEqual(periodOf({ range: '1d' }, now, 'UTC'), {
+      start: '2026-11-25',
+      end: '2026-11-25',
+      granularity: 'hour',
+    });
+    assert.equal(periodOf({ range: '1d' }, now, 'Pacific/Auckland').end, '2026-11-26');
+    assert.deepEqual(periodOf({ range: '30d' }, now, 'UTC'), {
+      start: '2026-10-27',
+      end: '2026-11-25',
+      granularity: 'day',
+    });
+  });
+
+  test('of two dates are taken as they are, unless they are none', () => {
+    assert.equal(periodOf({ from: '2026-03-28', to: '2026-03-30' }, now, 'Europe/Berlin').granularity, 'hour');
+    assert.equal(periodOf({ from: '2026-03-30', to: '2026-03-28' }, now, 'UTC').end, '2026-11-25');
+    assert.equal(periodOf({ from: '<script>', to: 'x' }, now, 'UTC').end, '2026-11-25');
+  });
+
+  test('before a window lies one of the same length', () => {
+    const before = periodBefore({ start: '2026-03-01', end: '2026-03-31', granularity: 'day' });
+    assert.deepEqual(before, { start: '2026-01-29', end: '2026-02-28', granularity: 'day' });
+  });
+
+  test('a zone is one that the runtime knows', () => {
+    assert.ok(isTimeZone('Asia/Kolkata'));
+    assert.ok(!isTimeZone('Mars/Olympus'));
+  });
+});
+
+describe('axes', () => {
+  test('hours without requests are there, in the offset of the report', () => {
+    const report = { granularity: 'hour', start_date: '2026-11-25', end_date: '2026-11-25' } as const;
+    const series = ['2026-11-25T00:00:00+05:30', '2026-11-25T03:00:00+05:30'].map((bucket) => ({ bucket }));
+    assert.deepEqual(bucketsOf({ ...report, series }), [
+      '2026-11-25T00:00:00+05:30',
+      '2026-11-25T01:00:00+05:30',
+      '2026-11-25T02:00:00+05:30',
+      '2026-11-25T03:00:00+05:30',
+    ]);
+  });
+
+  test('an hour that comes twice is twice on the axis', () => {
+    const report = { granularity: 'hour', start_date: '2026-10-25', end_date: '2026-10-25' } as const;
+    const twice = ['2026-10-25T02:00:00+02:00', '2026-10-25T02:00:00+01:00'];
+    assert.deepEqual(bucketsOf({ ...report, series: twice.map((bucket) => ({ bucket })) }), twice);
+  });
+
+  test('days without requests are there, and a mark is at the day of its first use', () => {
+    const series = [{ bucket: '2026-11-01T00:00:00Z' }, { bucket: '2026-11-03T00:00:00Z' }];
+    const buckets = bucketsOf({ granularity: 'day', start_date: '2026-11-01', end_date: '2026-11-03', series });
+    assert.deepEqual(buckets, ['2026-11-01T00:00:00Z', '2026-11-02', '2026-11-03T00:00:00Z']);
+    const marks = marksOf([{ policy: 'default', version: 2, first_used_at: '2026-11-02T09:00:00Z' }], buckets);
+    assert.deepEqual(marks, [{ index: 1, name: 'default, version 2' }]);
+    assert.equal(bucketLabel('2026-11-02', 'day'), '2 Nov');
+  });
+
+  test('a bucket without a point is none, not 0', () => {
+    const series = seriesOf('a', ['1', '2'], [{ bucket: '2', value: 7 }], ({ value }) => value);
+    assert.deepEqual(series.values, [null, 7]);
+  });
+
+  test('stacks stand on one another, one path a series', () => {
+    const series = [
+      { name: 'a', values: [1, null] },
+      { name: 'b', values: [2, 4] },
+    ];
+    assert.equal(highestStack(series, 2), 4);
+    const scale = scaleOf({ left: 0, top: 0, width: 200, height: 100 }, 2, 4);
+    assert.deepEqual(stackedBarPaths(series, scale, 2), ['M2 100V75h96V100z', 'M2 75V25h96V75zM102 100V0h96V100z']);
+    assert.deepEqual(labelledIndexes(30, 300, 100), [0, 10, 20]);
+  });
+
+  test('the interval of a rate is wide for few', () => {
+    assert.equal(interval(0, 0), null);
+    const [low, high] = interval(5, 10) ?? [];
+    assert.deepEqual([low?.toFixed(3), high?.toFixed(3)], ['0.237', '0.763']);
+  });
+
+  test('a group is named by what it has', () => {
+    assert.equal(nameOfGroup({ team_id: null, team: null }), 'no team');
+    assert.equal(nameOfGroup({ api_key_id: 'id-1', api_key: null }), 'id-1');
+    assert.equal(nameOfGroup({ status: 429 }), '429');
+  });
+});
+
+test('a cell that a spreadsheet would run is text, and quotes survive', () => {
+  const text = csvOf(
+    ['a', 'b'],
+    [
+      ['=1+1', 'x "y"\nz'],
+      [-5, null],
+      ['-3.5', '@sum'],
+    ],
+  );
+  assert.equal(text, `a,b\r\n'=1+1,"x ""y""\nz"\r\n-5,\r\n-3.5,'@sum\r\n`);
+});
+
+test('a command can be pasted, whatever stands in it', () => {
+  const line = curlOf({ method: 'post', address: '/v1/x?a=1', body: { text: "it's $HOME" } }, 'https://gate.test');
+  assert.equal(
+    line,
+    `curl -X POST 'https://gate.test/v1/x?a=1' \\\n  -H "Authorization: Bearer $TOLLGATE_TOKEN" \\\n  ` +
+      `-H 'Content-Type: application/json' \\\n  -d '{"text":"it'\\''s $HOME"}'`,
+  );
+});
+
+test('a refusal says what to do: 403 names the permission, 503 that requests go on', () => {
+  assert.match(adviceOn(403, 'org.admin').advice, /permission org\.admin/);
+  assert.match(adviceOn(503, 'org.admin').advice, /Requests are served all the same/);
+  assert.equal(adviceOn(400, 'org.admin').mayRepeat, false);
+});
+
+test('every reason has its sentence, with what it rests on', () => {
+  const route = { cached: false, correction: true, sticky: false, tier: 'strong', classified_tier: 'light' };
+  const words = routeInWords(
+    { ...route, reason: 'low_confidence_escalated', confidence: 0.41, previous_model: 'a' },
+    'b',
+  );
+  assert.match(words[0] ?? '', /chose “light” with a confidence of 0\.41, below the policy’s floor/);
+  assert.ok(words.includes('The message corrects the previous answer, which a gave.'));
+});

@@ -8,6 +8,7 @@ import { checkOwnKeys } from '../tasks/check-own-keys.ts';
 import { checkPending } from '../tasks/check-pending.ts';
 import { compareFacts, rebuildFacts } from '../tasks/compare-facts.ts';
 import { dropOldFacts } from '../tasks/drop-old-facts.ts';
+import { forgetOldSessions } from '../tasks/forget-ended-sessions.ts';
 import { forgetOldJobRuns } from '../tasks/forget-job-runs.ts';
 import { forgetPastLimitPools } from '../tasks/forget-past-limit-pools.ts';
 import { forgetOldRefusedRequests } from '../tasks/forget-refused-requests.ts';
@@ -55,6 +56,7 @@ export const JOBS: readonly Job[] = [
   { name: 'forget-saved-responses', cron: '29 4 * * *', run: forgetOldSavedResponses, lock: 'cluster' },
   { name: 'forget-webhook-deliveries', cron: '7 5 * * *', run: forgetOldWebhookDeliveries, lock: 'cluster' },
   { name: 'forget-routing-turns', cron: '37 4 * * *', run: forgetOldRoutingTurns, lock: 'cluster' },
+  { name: 'forget-ended-sessions', cron: '57 4 * * *', run: forgetOldSessions, lock: 'cluster' },
   { name: 'drop-old-facts', cron: '13 5 * * *', run: dropOldFacts, lock: 'cluster' },
   { name: 'retire-media', cron: '* * * * *', run: retireMedia, lock: 'cluster' },
   { name: 'sweep-media', cron: '23 * * * *', run: sweepMedia, lock: 'cluster' },

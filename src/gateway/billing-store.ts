@@ -1,6 +1,8 @@
 // Provides the billing operations of storage to the control plane.
 
 import type { BillingStore } from '../control-plane/billing/billing-store.ts';
+import { isRefused } from '../domain/refusals/refused.ts';
+import { listLimitsOfScope } from '../storage/postgres/identity/limits.ts';
 import { listDeposits, postDeposit } from '../storage/postgres/ledger/credits.ts';
 import { freezeWallet, listWallets, readWallet } from '../storage/postgres/ledger/payer-wallets.ts';
 import { readCurrentLimits } from '../storage/postgres/limits/current-limits.ts';
@@ -26,6 +28,11 @@ export function createBillingStore(postgres: Postgres, { box }: { readonly box: 
       return readCurrentLimits(postgres, {
         limits: credential === 'key' ? limits : await listLimitsOfPerson(postgres, { organizationId, userId }),
       });
+    },
+
+    async readCurrentLimitsOf(scope) {
+      const limits = await listLimitsOfScope(postgres, scope);
+      return isRefused(limits) ? limits : readCurrentLimits(postgres, { limits });
     },
 
     getWebhook: (organizationId) => getWebhook(postgres, organizationId),

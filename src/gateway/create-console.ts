@@ -9,6 +9,7 @@ import { SessionCookie } from '../control-plane/console/session-cookie.ts';
 import type { Clock } from '../platform/clock.ts';
 import { FairQueue } from '../platform/fair-queue.ts';
 import type { Log } from '../platform/log.ts';
+import { createPlaygroundKey } from '../storage/postgres/identity/playground-keys.ts';
 import {
   endSession,
   extendSession,
@@ -20,6 +21,7 @@ import type { InstallationSecrets } from '../storage/postgres/installation-secre
 import type { Postgres } from '../storage/postgres/pool.ts';
 
 const BUILT_CONSOLE = fileURLToPath(new URL('../console/built', import.meta.url));
+const PLAYGROUND_KEY_MS = 900_000;
 const LINK_LOOK_UPS = { underWayMax: 1, waitingMax: 100, waitMsMax: 2_000 } as const;
 
 export interface ConsoleResources {
@@ -45,6 +47,8 @@ export function createConsole({ config, log, clock, postgres, secrets }: Console
       nameSession: (of) => nameSession(postgres, of),
     },
     linkLookUps: new FairQueue(LINK_LOOK_UPS),
+    createPlaygroundKey: (actor, params) =>
+      createPlaygroundKey(postgres, secrets, actor, { ...params, expiresAtMs: clock.nowMs() + PLAYGROUND_KEY_MS }),
     brand: config.brand,
   };
 }

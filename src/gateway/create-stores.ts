@@ -7,6 +7,7 @@ import { createBillingStore } from './billing-store.ts';
 import { createCatalogStore } from './catalog-store.ts';
 import { createGuardrailStore } from './guardrail-store.ts';
 import { createIdentityStore } from './identity-store.ts';
+import { createInstallationStore } from './installation-store.ts';
 import { createMediaRows } from './media-rows.ts';
 import { createOwnKeysStore } from './own-keys-store.ts';
 import type { ProviderHealthExchange } from './provider-health-exchange.ts';
@@ -22,6 +23,7 @@ export function createStores(held: Held, clock: Clock) {
   const { controlPostgres: postgres, secrets } = held;
   return {
     identity: createIdentityStore(postgres, secrets),
+    installation: createInstallationStore(postgres),
     billing: createBillingStore(postgres, secrets),
     ownKeys: createOwnKeysStore(held, secrets, clock),
     routing: createRoutingStore(postgres),

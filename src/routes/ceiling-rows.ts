@@ -1,5 +1,6 @@
 // The rows that read and replace usage limits and allow-lists of models: the same two below every path that has them.
 
+import { getCurrentLimitsOf } from '../control-plane/billing/current-limits.ts';
 import type { CeilingBearer } from '../control-plane/identity/ceiling-bearers.ts';
 import * as limits from '../control-plane/identity/limits.ts';
 import * as models from '../control-plane/identity/model-access.ts';
@@ -15,13 +16,14 @@ export interface CeilingAccess {
 }
 
 export function limitRows(
-  { identity }: RouteParts,
+  { identity, billing }: RouteParts,
   path: string,
   { read, replace }: CeilingAccess,
   tenancy: Tenancy,
   bearer: CeilingBearer,
 ): ControlPlaneRow[] {
   return [
+    row('GET', `${path}/limits/current`, read, getCurrentLimitsOf(billing, tenancy, bearer)),
     row('GET', `${path}/limits`, read, limits.getLimits(identity, tenancy, bearer)),
     row('PUT', `${path}/limits`, replace, limits.replaceLimits(identity, tenancy, bearer)),
   ];

@@ -1,5 +1,6 @@
 // The rows of the route table for the console: its page, signing in and out, and its session.
 
+import { createPlaygroundKey } from '../control-plane/console/playground-key.ts';
 import { serveConsole } from '../control-plane/console/serve-console.ts';
 import { changeSession, END_SESSION, endSession, getSession } from '../control-plane/console/session.ts';
 import { GET_SIGN_IN, getSignIn, type Identify, SIGN_IN, signIn } from '../control-plane/console/sign-in.ts';
@@ -23,6 +24,12 @@ export function consoleRows(parts: RouteParts): ControlPlaneRow[] {
       getSession(() => parts.console),
     ),
     row('PATCH', SESSION_PATH, ANY, changeSession(parts.identity)),
+    row(
+      'POST',
+      '/v1/console/playground-key',
+      { permission: 'inference', scope: 'organization' },
+      createPlaygroundKey(() => parts.console.createPlaygroundKey),
+    ),
   ];
 }
 

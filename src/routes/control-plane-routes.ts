@@ -26,6 +26,7 @@ import { catalogRows } from './catalog-routes.ts';
 import { consoleRoutes, consoleRows } from './console-routes.ts';
 import type { ControlPlaneRow } from './control-plane-row.ts';
 import { guardrailRows } from './guardrail-routes.ts';
+import { installationRows } from './installation-routes.ts';
 import { mediaRoutes, mediaRows } from './media-routes.ts';
 import { organizationRows } from './organization-routes.ts';
 import { ownKeyRows } from './own-key-routes.ts';
@@ -46,6 +47,7 @@ export function controlPlaneRoutes(parts: RouteParts): readonly DescribedRoute[]
     ...billingRows(parts),
     ...reportRows(parts),
     ...consoleRows(parts),
+    ...installationRows(parts),
   ];
   return [
     ...readingRoutes(parts),

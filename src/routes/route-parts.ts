@@ -11,6 +11,7 @@ import type { FindGenerations } from '../control-plane/executions/list-generatio
 import type { GuardrailStore } from '../control-plane/guardrails/guardrail-store.ts';
 import type { PoliciesOf } from '../control-plane/guardrails/test-text.ts';
 import type { IdentityStore } from '../control-plane/identity/identity-store.ts';
+import type { InstallationStore } from '../control-plane/installation/installation-store.ts';
 import type { MediaRows } from '../control-plane/media/manage-media.ts';
 import type { Media } from '../control-plane/media/media.ts';
 import type { OwnKeysStore } from '../control-plane/own-keys/own-keys-store.ts';
@@ -44,6 +45,7 @@ export interface RouteParts {
   readonly previewRoute: PreviewRoute;
   readonly reports: ReportForwarder;
   readonly console: ConsoleParts;
+  readonly installation: InstallationStore;
   readonly webhookTargets: WebhookTargets;
   /** Where clients reach the service (PUBLIC_URL). */
   readonly publicUrl: string;

@@ -216,6 +216,57 @@ describe('signing in', () => {
   });
 });
 
+describe('the console asks', () => {
+  const data = async (path: string, cookie: string, more = {}) =>
+    JSON.parse((await call(path, cookie, more)).body.toString()).data;
+
+  test('for a key of its playground, which generates and lives for a quarter of an hour', async () => {
+    const cookie = await signedIn(tollgate.url, { token: tenant.owner.token });
+    const { id, key, expires_at } = await data('/v1/console/playground-key', cookie, { method: 'POST' });
+    const lifeMs = Date.parse(expires_at) - Date.now();
+    assert.ok(lifeMs > 14 * 60_000 && lifeMs <= 15 * 60_000, expires_at);
+    const models = await httpCall(`${tollgate.url}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
+    assert.equal(models.status, 200);
+    const keys: { id: string; user_id: string }[] = await data('/v1/me/keys', cookie);
+    assert.equal(keys.find((one) => one.id === id)?.user_id, tenant.owner.userId);
+    // An inference key makes no other.
+    const headers = { authorization: `Bearer ${key}` };
+    const again = await httpCall(`${tollgate.url}/v1/console/playground-key`, { method: 'POST', headers });
+    assert.equal(again.status, 403);
+  });
+
+  test('how the limits of anybody stand', async () => {
+    const cookie = await signedIn(tollgate.url, { token: tenant.owner.token });
+    const { id } = await tenant.addKey();
+    await tenant.as('PUT', `/keys/${id}/limits`, { limits: [{ kind: 'budget', window: 'month', limit: '25.00' }] });
+    const [limit, ...others] = await data(`/v1/admin/active-org/keys/${id}/limits/current`, cookie);
+    assert.deepEqual(
+      [limit.scope, limit.limit, limit.used, limit.lent, limit.remaining, others],
+      ['key', '25', '0', '0', '25', []],
+    );
+    assert.equal(await statusOf(`/v1/admin/active-org/keys/${randomUUID()}/limits/current`, cookie), 404);
+  });
+
+  test('what the jobs found, and for a run of one, which is in the audit log', async () => {
+    const cookie = await signedIn(tollgate.url, { token: ADMIN_TOKEN });
+    const jobs: { name: string }[] = await data('/v1/admin/jobs', cookie);
+    assert.ok(jobs.some(({ name }) => name === 'check-ledger'));
+    const { run_id } = await data('/v1/admin/jobs/check-ledger/runs', cookie, { method: 'POST' });
+    await waitFor(
+      'the run to end',
+      () => data(`/v1/admin/jobs/check-ledger/runs/${run_id}`, cookie),
+      ({ finished_at, error }) => finished_at !== null && error === null,
+    );
+    const { compared } = await data('/v1/admin/drift', cookie);
+    assert.equal(compared.find(({ what }: { what: string }) => what === 'ledger').drift, 0);
+    const epochs: { kind: string }[] = await data('/v1/admin/epochs', cookie);
+    assert.equal(epochs.filter(({ kind }) => kind === 'gateway').length, 2);
+    const [entry] = await data('/v1/admin/audit?limit=1', cookie);
+    assert.deepEqual([entry.action, entry.target.id, entry.actor.kind], ['job.run', 'check-ledger', 'bootstrap']);
+    assert.match(entry.actor.label, /^console session /);
+  });
+});
+
 describe('a session ends', () => {
   const endsEverywhere = async (cookie: string, end: () => Promise<unknown>) => {
     assert.deepEqual(await statuses(SESSION, cookie), new Set([200]));

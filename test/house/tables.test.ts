@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { JOB_NAMES } from '../../src/domain/jobs/job-names.ts';
 import { listBreaches, ROOT, sourcesIn } from './sources.ts';
 
 interface LockEntry {
@@ -40,6 +41,12 @@ describe('tables', () => {
       ),
       [],
     );
+  });
+
+  test('every job can be asked for by its name', () => {
+    const table = readFileSync(join(ROOT, 'jobs/scheduling/schedule.ts'), 'utf8');
+    const names = [...table.matchAll(/\bname: '([a-z-]+)'/g)].map(([, name]) => name ?? '');
+    assert.deepEqual(names.toSorted(), JOB_NAMES.toSorted());
   });
 
   test('every command is in the table of src/main.ts', () => {

@@ -136,6 +136,23 @@ const EXPECTED: Readonly<Record<string, Expectation>> = {
   'PATCH /v1/console/session': { gate: 'anybody', ok: 409, body: () => ({ organization_id: null }) },
   'DELETE /v1/console/session': { gate: 'anybody', ok: 409 },
 
+  'POST /v1/console/playground-key': { gate: 'members', ok: 201 },
+
+  'GET /v1/admin/active-org/limits/current': admins,
+  'GET /v1/admin/active-org/members/:userId/limits/current': ofAdmins,
+  'GET /v1/admin/active-org/teams/:teamId/limits/current': team,
+  'GET /v1/admin/active-org/keys/:keyId/limits/current': ofAdmins,
+  'GET /v1/admin/organizations/:organizationId/limits/current': ofPlatform,
+  'GET /v1/admin/organizations/:organizationId/members/:userId/limits/current': ofPlatform,
+  'GET /v1/admin/organizations/:organizationId/teams/:teamId/limits/current': ofPlatform,
+  'GET /v1/admin/organizations/:organizationId/keys/:keyId/limits/current': ofPlatform,
+
+  'GET /v1/admin/jobs': platform,
+  'POST /v1/admin/jobs/:jobName/runs': { gate: 'platform', ok: 404 },
+  'GET /v1/admin/jobs/:jobName/runs/:runNumber': { gate: 'platform', ok: 404 },
+  'GET /v1/admin/epochs': platform,
+  'GET /v1/admin/drift': platform,
+
   'GET /v1/me': { gate: 'anybody', ...READ },
   'GET /v1/me/tokens': { gate: 'people', ...READ },
   'POST /v1/me/tokens': { gate: 'people', ok: 201, body: () => ({ name: fresh('token') }) },

@@ -3,6 +3,7 @@
 
 import type { Actor } from '../../domain/identity/actor.ts';
 import type { CurrentLimit } from '../../domain/identity/current-limit.ts';
+import type { LimitScope } from '../../domain/identity/limit-scope.ts';
 import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { Page, PageParams } from '../../domain/lists/page.ts';
 import type { Deposit, PostDepositParams } from '../../domain/money/deposit.ts';
@@ -23,6 +24,9 @@ export interface BillingStore {
   readCurrentLimits(
     asking: Pick<ScopedPrincipal, 'credential' | 'organizationId' | 'userId' | 'limits'>,
   ): Promise<readonly CurrentLimit[]>;
+
+  /** The limits that are set on one scope. */
+  readCurrentLimitsOf(scope: LimitScope): Answer<readonly CurrentLimit[]>;
 
   getWebhook(organizationId: string): Answer<Webhook>;
   setWebhook(actor: Actor, params: SetWebhookParams): Answer<WebhookWithSecret>;

@@ -3,7 +3,10 @@
 import { z } from 'zod';
 import type { CurrentLimit } from '../../domain/identity/current-limit.ts';
 import { formatUsdString } from '../../domain/money/format.ts';
+import { isRefused } from '../../domain/refusals/refused.ts';
+import type { CeilingBearer } from '../identity/ceiling-bearers.ts';
 import { setByField, showMomentOrNull, shownMoment } from '../identity/fields.ts';
+import type { Tenancy } from '../identity/tenancy.ts';
 import { type Operation, operation } from '../operation.ts';
 import type { BillingStore } from './billing-store.ts';
 
@@ -31,6 +34,19 @@ const shown = z
       'what gateways had recorded a moment ago. `model`: the limit holds for it alone.',
   });
 
+const shownToAdministrators = shown
+  .extend({
+    lent: quantity.meta({
+      description:
+        'Of a budget: what gateways hold for open requests and those to come; it is in neither `used` nor `remaining`.',
+    }),
+  })
+  .meta({ id: 'CurrentLimitOfScope' });
+
+function quantityOf({ kind }: CurrentLimit, value: bigint): number | string {
+  return kind === 'budget' ? formatUsdString(value) : Number(value);
+}
+
 function show({
   scope,
   setBy,
@@ -54,6 +70,21 @@ function show({
     resets_at: showMomentOrNull(resetsAtMs),
     model,
   };
+}
+
+/** For administrators: the limits that are set on one scope, and how they stand. */
+export function getCurrentLimitsOf(store: BillingStore, tenancy: Tenancy, bearer: CeilingBearer): Operation {
+  return operation({
+    id: `getStanding${bearer.prefix}Limits${tenancy.suffix}`,
+    summary: `Shows how the ceilings on ${bearer.words} stand: what is used, what gateways hold, and what is left.`,
+    answer: z.object({ data: z.array(shownToAdministrators) }),
+    run: async ({ principal, ids }) => {
+      const scope = bearer.scope(tenancy.organizationId({ principal, ids }), ids);
+      const found = await store.readCurrentLimitsOf(scope);
+      if (isRefused(found)) return { kind: 'not_found' };
+      return { data: found.map((one) => ({ ...show(one), lent: quantityOf(one, one.lent) })) };
+    },
+  });
 }
 
 export function getCurrentLimits(store: BillingStore): Operation {

@@ -25,6 +25,7 @@ export type AuditAction =
   | `own_model_price.${'put' | 'remove'}`
   | 'media.remove'
   | 'epoch.abandon'
+  | 'job.run'
   | 'configuration.apply';
 
 export interface AuditTarget {
@@ -44,7 +45,8 @@ export interface AuditTarget {
     | 'byok'
     | 'own_model_price'
     | 'media'
-    | 'epoch';
+    | 'epoch'
+    | 'job';
   readonly id: string;
 }
 

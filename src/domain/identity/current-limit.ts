@@ -9,6 +9,8 @@ export interface CurrentLimit extends PrincipalLimit {
    * was used. For open requests: those whose start is posted and whose end is not, as of a moment ago.
    */
   readonly used: bigint;
+  /** Of a budget: what gateways have leased of it and not spent yet; zero for the other kinds. */
+  readonly lent: bigint;
   /** The limit minus `used`, at least zero. */
   readonly remaining: bigint;
   /** When a budget is reset to zero; null for the other kinds, which have no such moment. */

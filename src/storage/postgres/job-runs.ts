@@ -1,7 +1,9 @@
 // Runs of jobs. A row is both the claim of a run, which only one process of the cluster gets, and the record of its
 // result. A run that an operator requested is a row without a machine until a jobs process takes it.
 
-import type { PostgresClient } from './pool.ts';
+import type { Actor } from '../../domain/identity/actor.ts';
+import { recordAudit } from './identity/audit.ts';
+import type { Postgres, PostgresClient } from './pool.ts';
 
 /** Returns the run's id to the process that inserts first, null to all others. */
 export async function claimJobRun(
@@ -16,13 +18,26 @@ export async function claimJobRun(
   return rows[0]?.id ?? null;
 }
 
+const REQUEST = `INSERT INTO job_runs (name, due_at, machine) VALUES ($1, clock_timestamp(), '') RETURNING id::text`;
+
 /** Requests that any jobs process runs a job now; returns the run's id. */
 export async function requestJobRun(postgres: PostgresClient, name: string): Promise<string> {
-  const { rows } = await postgres.query<{ id: string }>(
-    `INSERT INTO job_runs (name, due_at, machine) VALUES ($1, clock_timestamp(), '') RETURNING id::text`,
-    [name],
-  );
+  const { rows } = await postgres.query<{ id: string }>(REQUEST, [name]);
   return rows[0]?.id ?? '';
+}
+
+/** The same for a person, in the audit log. */
+export async function requestAuditedRun(postgres: Postgres, actor: Actor, name: string): Promise<string> {
+  return postgres.transaction(async (client) => {
+    const { rows } = await client.query<{ id: string }>(REQUEST, [name]);
+    await recordAudit(client, actor, {
+      organizationId: null,
+      action: 'job.run',
+      target: { kind: 'job', id: name },
+      after: { runId: rows[0]?.id },
+    });
+    return rows[0]?.id ?? '';
+  });
 }
 
 /** Claims the oldest requested run that nobody has; null when there is none. */

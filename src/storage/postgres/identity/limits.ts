@@ -6,6 +6,7 @@ import type { Actor } from '../../../domain/identity/actor.ts';
 import type { LimitScope } from '../../../domain/identity/limit-scope.ts';
 import type { Limits, ReplaceLimitsParams, SetLimit } from '../../../domain/identity/limits.ts';
 import { areUuids } from '../../../domain/identity/names.ts';
+import type { PrincipalLimit } from '../../../domain/identity/principal.ts';
 import type { SetBy } from '../../../domain/identity/set-by.ts';
 import { formatUsdString } from '../../../domain/money/format.ts';
 import { picoUsd } from '../../../domain/money/pico-usd.ts';
@@ -32,6 +33,20 @@ export async function listLimits(postgres: PostgresClient, scope: LimitScope): P
   return (await scopeExists(postgres, scope, FIND_SCOPE[scope.kind]))
     ? { items: await readLimits(postgres, scope) }
     : NOT_FOUND;
+}
+
+/** As requests know them, with their ids. */
+export async function listLimitsOfScope(
+  postgres: PostgresClient,
+  scope: LimitScope,
+): Promise<readonly PrincipalLimit[] | Refused> {
+  if (!(await scopeExists(postgres, scope, FIND_SCOPE[scope.kind]))) return NOT_FOUND;
+  const { rows } = await postgres.query<Omit<PrincipalLimit, 'amount' | 'scope'> & { readonly amount: string }>(
+    `SELECT id, set_by AS "setBy", kind, time_window AS window, amount::text, model FROM usage_limits
+      WHERE ${OF_SCOPE} ORDER BY set_by DESC, kind, time_window, model NULLS FIRST`,
+    [...columnsOf(scope)],
+  );
+  return rows.map((row) => ({ ...row, scope: scope.kind, amount: BigInt(row.amount) }));
 }
 
 /** A limit somewhere below an organization, and on whom it is set: `team research`. */

@@ -182,3 +182,12 @@ export async function nameSession(
   const { email, id, slug, display_name: displayName, role } = row;
   return { email, organization: id === null ? null : { id, slug, displayName, role } };
 }
+
+/** Of sessions and links, not of access tokens, which people see for ever. */
+export async function forgetEndedSessions(postgres: PostgresClient, olderThanDays: number): Promise<number> {
+  const { rowCount } = await postgres.query(
+    `DELETE FROM access_tokens WHERE kind <> 'token' AND expires_at < now() - make_interval(days => $1)`,
+    [olderThanDays],
+  );
+  return rowCount;
+}

@@ -7,6 +7,7 @@ import type { PostgresClient } from '../pool.ts';
 interface StandingRow {
   readonly id: string;
   readonly used: string;
+  readonly lent: string;
   readonly resets_at_ms: number | null;
 }
 
@@ -34,6 +35,7 @@ const STANDINGS = `
                  WHERE limit_id = period.id
                    AND first_label + position - 1 >= floor(extract(epoch FROM clock_timestamp())) - 60), 0)
          END AS used,
+         CASE WHEN kind = 'budget' THEN coalesce(pool.leased, 0) ELSE 0 END AS lent,
          (extract(epoch FROM (starts AT TIME ZONE 'UTC' + length) AT TIME ZONE 'UTC') * 1000)::double precision
            AS resets_at_ms
     FROM period
@@ -54,6 +56,7 @@ export async function readCurrentLimits(
     const standing = standings.get(limit.id);
     const used = BigInt(standing?.used ?? 0);
     const left = limit.amount - used;
-    return { ...limit, used, remaining: left < 0n ? 0n : left, resetsAtMs: standing?.resets_at_ms ?? null };
+    const lent = BigInt(standing?.lent ?? 0);
+    return { ...limit, used, lent, remaining: left < 0n ? 0n : left, resetsAtMs: standing?.resets_at_ms ?? null };
   });
 }

@@ -1,0 +1,10 @@
+// Deletes sessions of the console and one-time links that ended long ago; the audit log keeps who opened which.
+
+import { forgetEndedSessions } from '../../src/storage/postgres/identity/sessions.ts';
+import type { JobContext, JobResult } from '../scheduling/job.ts';
+
+const KEPT_DAYS = 30;
+
+export async function forgetOldSessions({ postgres }: JobContext): Promise<JobResult> {
+  return { forgotten: await forgetEndedSessions(postgres, KEPT_DAYS) };
+}

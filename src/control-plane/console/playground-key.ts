@@ -1,0 +1,37 @@
+// POST /v1/console/playground-key: an inference key for the console's playground, since a session generates nothing.
+
+import { z } from 'zod';
+import type { Actor } from '../../domain/identity/actor.ts';
+import type { KeyWithSecret } from '../../domain/identity/api-key.ts';
+import type { Refused } from '../../domain/refusals/refused.ts';
+import { assert } from '../../platform/assert.ts';
+import { showMoment, shownId, shownMoment } from '../identity/fields.ts';
+import { answerOf, shownOrRefused } from '../identity/outcome.ts';
+import { actorOf } from '../identity/tenancy.ts';
+import { type Operation, operation } from '../operation.ts';
+
+export type CreatePlaygroundKey = (
+  actor: Actor,
+  params: { readonly organizationId: string; readonly userId: string | null; readonly isPlatformAdmin: boolean },
+) => Promise<KeyWithSecret | Refused>;
+
+export function createPlaygroundKey(create: () => CreatePlaygroundKey): Operation {
+  return operation({
+    id: 'createPlaygroundKey',
+    summary: 'Makes an inference key of the active organization that lives for 15 minutes.',
+    answer: answerOf(z.object({ id: shownId, key: z.string(), expires_at: shownMoment }).meta({ id: 'PlaygroundKey' })),
+    status: 201,
+    run: async ({ principal }) => {
+      // An inference key makes no credentials.
+      if (principal.credential === 'key') return { kind: 'permission_denied' };
+      const { organizationId, userId, platformAdmin: isPlatformAdmin } = principal;
+      assert(organizationId !== null, 'the route table lets nobody without an active organization here');
+      const made = await create()(actorOf(principal), { organizationId, userId, isPlatformAdmin });
+      return shownOrRefused(made, ({ id, secret, expiresAtMs }) => ({
+        id,
+        key: secret,
+        expires_at: showMoment(expiresAtMs ?? 0),
+      }));
+    },
+  });
+}

@@ -1,0 +1,25 @@
+// The names of the jobs, by which operators ask for one; what each does and when is jobs/scheduling/schedule.ts.
+
+export const JOB_NAMES = [
+  'resolve-pending',
+  'revoke-frozen',
+  'rewrap-secrets',
+  'check-own-keys',
+  'check-pending',
+  'check-ledger',
+  'compare-facts',
+  'compare-facts-daily',
+  'rebuild-facts',
+  'forget-job-runs',
+  'forget-refused-requests',
+  'forget-saved-responses',
+  'forget-webhook-deliveries',
+  'forget-routing-turns',
+  'forget-ended-sessions',
+  'drop-old-facts',
+  'retire-media',
+  'sweep-media',
+  'forget-past-limit-pools',
+] as const;
+
+export type JobName = (typeof JOB_NAMES)[number];

@@ -18,6 +18,7 @@ import { bystander } from './measures/bystander.ts';
 import { cpuPerRequest } from './measures/cpu-per-request.ts';
 import { jobsCpu } from './measures/jobs-cpu.ts';
 import { type Measure, type Row, type Run, residentBytes, targetOf } from './measures/measure.ts';
+import { mediaBeside, mediaUnused } from './measures/media-beside.ts';
 import { openStreams } from './measures/open-streams.ts';
 import { ownKeysBeside } from './measures/own-keys-beside.ts';
 import { providerTransports } from './measures/provider-transports.ts';
@@ -40,6 +41,8 @@ const MEASURES: readonly Measure[] = [
   providerTransports,
   bystander,
   ownKeysBeside,
+  mediaUnused,
+  mediaBeside,
 ];
 const PEERS = ['nginx', 'bare', 'front', 'portkey'];
 const STUB = fileURLToPath(new URL('./stub/provider-stub.ts', import.meta.url));

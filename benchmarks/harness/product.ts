@@ -54,9 +54,11 @@ export interface Transport {
   readonly http: 1 | 2;
   /** In the words of the configuration file: others beside the one that is measured. */
   readonly otherOrganizations?: string;
+  /** Settings beside those of every run. */
+  readonly environment?: Readonly<Record<string, string>>;
 }
 
-const OWN_CLIENT: Transport = { name: 'tollgate', client: 'own', http: 1 };
+export const OWN_CLIENT: Transport = { name: 'tollgate', client: 'own', http: 1 };
 
 /**
  * null: this checkout has no command yet. NODE_OPTIONS reach every process of the installation, for profiling.
@@ -100,6 +102,7 @@ export async function startProduct(
       ADMIN_TOKEN,
       ...(transport.client === 'undici' ? { UPSTREAM_CLIENT: 'undici' } : {}),
       ...(certificate === null ? {} : { NODE_EXTRA_CA_CERTS: certificate }),
+      ...transport.environment,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -8,6 +8,7 @@ import type { MediaLimits } from '../domain/media/media-object.ts';
 import { SignedAddresses } from '../domain/media/signed-address.ts';
 import { FairQueue } from '../platform/fair-queue.ts';
 import type { Log } from '../platform/log.ts';
+import { LoopTurns } from '../platform/loop-turns.ts';
 import type { MetricsRegistry } from '../platform/metrics.ts';
 import { openObjects } from '../storage/media/open-objects.ts';
 import { findMediaObject } from '../storage/postgres/media/media-objects.ts';
@@ -43,6 +44,7 @@ export async function createMedia({ config, log, metrics, postgres, pepper }: Pa
     objects: await openObjects({ postgres, storage: media.storage, dataDirectory: config.dataDirectory, log }),
     limits: media.limits,
     uploads: new FairQueue(UPLOADS_AT_ONCE),
+    turns: new LoopTurns(),
     downloads: new DownloadPlaces(),
     metrics: new MediaMetrics(metrics),
     addresses,

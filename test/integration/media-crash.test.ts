@@ -1,11 +1,12 @@
 // A gateway that is killed at any step of an upload leaves no row without an object; and once its reservation has
-// expired and the sweep has run, no object without a row, and the quota exact.
+// expired and the sweep has run, no object without a row, and the quota exact. So does one that stands still until then
+// and goes on.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, fork } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
@@ -17,10 +18,12 @@ import { type Clock, systemClock } from '../../src/platform/clock.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import { DiskObjects } from '../../src/storage/media/disk-objects.ts';
 import { removeMediaObject } from '../../src/storage/postgres/media/media-objects.ts';
+import { howMany } from '../support/at-length.ts';
 import { fundOrganization } from '../support/executions.ts';
 import { httpCall } from '../support/http-call.ts';
 import { writeForm } from '../support/multipart-forms.ts';
 import { openTestDatabase, silentLog, type TestDatabase } from '../support/postgres.ts';
+import { waitFor } from '../support/waiting.ts';
 
 const BOUNDARY = 'a-boundary';
 const PROGRAM = new URL('../support/fake-media-gateway.ts', import.meta.url);
@@ -28,6 +31,22 @@ const STEPS = ['reserve', 'stage', 'write', 'sync', 'look', 'keep', 'finish', 'r
 /** Of the steps before which the row is there. */
 const DONE: ReadonlySet<string> = new Set(['release before', 'release after']);
 const DAY_MS = 86_400_000;
+/** 503: the sweep has removed what was received. 408: it was kept too late to get a row. */
+const STOPPED_STATUS: Readonly<Record<string, number>> = {
+  stage: 408,
+  write: 503,
+  sync: 503,
+  look: 503,
+  keep: 503,
+  finish: 408,
+};
+
+const skip = existsSync('/proc/self/stat') ? false : 'only Linux tells of a process that stands still';
+
+/** Of a process, as /proc has it: `T` for one that stands still. */
+function stateOf(child: ChildProcess | null): string {
+  return readFileSync(`/proc/${child?.pid}/stat`, 'latin1').split(') ')[1]?.[0] ?? '';
+}
 
 describe('a gateway that is killed in an upload', () => {
   let database: TestDatabase;
@@ -51,8 +70,8 @@ describe('a gateway that is killed in an upload', () => {
     rmSync(directory, { recursive: true, force: true });
   });
 
-  async function start(step: string, when: string): Promise<string> {
-    child = fork(PROGRAM, [database.url, directory, organizationId, step, when]);
+  async function start(step: string, when: string, signal: NodeJS.Signals = 'SIGKILL'): Promise<string> {
+    child = fork(PROGRAM, [database.url, directory, organizationId, step, when, signal]);
     const [url] = (await once(child, 'message')) as [string];
     return url;
   }
@@ -133,6 +152,34 @@ describe('a gateway that is killed in an upload', () => {
       });
     }
   }
+
+  for (const step of howMany({ short: ['keep', 'finish'], long: STEPS.filter((one) => one !== 'reserve') }))
+    test(`a gateway that stands still before ${step} until its reservation is gone and swept: the same`, {
+      skip,
+    }, async () => {
+      const url = await start(step, 'before', 'SIGSTOP');
+      const value = randomBytes(300_000);
+      const answering = upload(url, value);
+      await waitFor(
+        'it to stand still',
+        () => stateOf(child),
+        (state) => state === 'T',
+      );
+      await runJobs();
+      child?.kill('SIGCONT');
+      const { status } = await answering;
+      assert.equal(status, step === 'release' ? 200 : STOPPED_STATUS[step], step);
+      await everyRowHasItsObject();
+      await runJobs();
+      const kept = await rows();
+      assert.equal(kept.length, status === 200 ? 1 : 0);
+      assert.deepEqual(
+        filesIn('objects').map(({ name }) => name),
+        kept.map(({ id }) => id),
+      );
+      assert.deepEqual(filesIn('staged'), []);
+      assert.deepEqual(await quota(), { stored: status === 200 ? value.length : 0, reserved: 0 });
+    });
 
   test('the sweep leaves alone what an upload under way has reserved', async () => {
     const url = await start('keep', 'after');

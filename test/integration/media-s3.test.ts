@@ -108,6 +108,20 @@ describe('uploaded files in a bucket', () => {
     rmSync(directory, { recursive: true });
   });
 
+  test('a service that stalls at the start is tried again with each file, and keeps nothing from starting', {
+    timeout: 20_000,
+  }, async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'tollgate-test-'));
+    await database.postgres.query('DELETE FROM media_home');
+    bucket.fault = 'stall';
+    const warned: string[] = [];
+    const log = { warn: (_: object, message: string) => void warned.push(message) };
+    const { postgres } = database;
+    await openObjects({ postgres, storage: storage(), dataDirectory: directory, log, checkMs: 100 });
+    assert.deepEqual(warned, ['the bucket of uploaded files cannot be reached; it is tried again with each file']);
+    rmSync(directory, { recursive: true });
+  });
+
   test('public addresses: whoever has one reads the file, until it is deleted; nobody guesses one', async () => {
     const open = await startMediaFront(database.postgres, {
       storage: storage(),

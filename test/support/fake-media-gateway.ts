@@ -1,5 +1,5 @@
-// The routes of uploaded files in a process of its own, which kills itself at one step of an upload. Arguments:
-// Postgres URL, data directory, organization, step, and whether before or after it.
+// The routes of uploaded files in a process of its own, which kills itself, or stands still, at one step of an upload.
+// Arguments: Postgres URL, data directory, organization, step, whether before or after it, and the signal.
 
 import { createMedia, type HeldMedia } from '../../src/gateway/create-media.ts';
 import { Authenticator } from '../../src/generation/identity/authenticate.ts';
@@ -13,7 +13,9 @@ import { silentLog } from './postgres.ts';
 import { principalOf } from './principals.ts';
 import { NOTHING_BEHIND } from './route-table.ts';
 
-const [url = '', dataDirectory = '', organizationId = '', step = '', when = ''] = process.argv.slice(2);
+const [url = '', dataDirectory = '', organizationId = '', step = '', when = '', signal = ''] = process.argv.slice(2);
+/** At the first time that it comes to the step: one that goes on does not stand still again. */
+let isDone = false;
 const postgres = createPostgres({ url, log: silentLog, max: 2 });
 const config = {
   media: {
@@ -75,11 +77,17 @@ function dying(held: HeldMedia): HeldMedia {
   };
 }
 
+function end(): void {
+  if (isDone) return;
+  isDone = true;
+  process.kill(process.pid, signal);
+}
+
 function fatal<Values extends unknown[], T>(name: string, work: (...values: Values) => Promise<T>) {
   return async (...values: Values): Promise<T> => {
-    if (name === step && when === 'before') process.kill(process.pid, 'SIGKILL');
+    if (name === step && when === 'before') end();
     const result = await work(...values);
-    if (name === step && when === 'after') process.kill(process.pid, 'SIGKILL');
+    if (name === step && when === 'after') end();
     return result;
   };
 }

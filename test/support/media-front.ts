@@ -35,6 +35,7 @@ export interface MediaFront {
   readonly url: string;
   readonly front: HttpFront;
   readonly media: HeldMedia | null;
+  readonly dataDirectory: string;
   readonly organizations: Readonly<Record<'acme' | 'other', string>>;
   /** `as` null: without a credential. */
   call(as: string | null, path: string, call?: HttpCall): Promise<HttpAnswer>;
@@ -56,18 +57,26 @@ export interface UploadAnswer {
   };
 }
 
+export interface MediaFrontPlace {
+  /** Absent: a new directory, removed at the end. */
+  readonly dataDirectory?: string;
+  /** Of whose installation this front is one more gateway; absent: of one with organizations and a place of its own. */
+  readonly beside?: MediaFront;
+}
+
 /** `config` null: the installation keeps no files. */
 export async function startMediaFront(
   postgres: Postgres,
   config: (Partial<MediaConfig> & Pick<MediaConfig, 'limits'>) | null,
+  place: MediaFrontPlace = {},
 ): Promise<MediaFront> {
-  const dataDirectory = mkdtempSync(join(tmpdir(), 'tollgate-test-'));
-  const organizations = {
+  const dataDirectory = place.dataDirectory ?? mkdtempSync(join(tmpdir(), 'tollgate-test-'));
+  const organizations = place.beside?.organizations ?? {
     acme: (await fundOrganization(postgres, 0n)).organizationId,
     other: (await fundOrganization(postgres, 0n)).organizationId,
   };
   // Fronts of one database have directories of their own.
-  await postgres.query('DELETE FROM media_home');
+  if (place.beside === undefined) await postgres.query('DELETE FROM media_home');
   const media = await createMedia({
     config: {
       media: config === null ? null : { ...DEFAULTS, ...config },
@@ -100,6 +109,7 @@ export async function startMediaFront(
     url: front.url,
     front,
     media,
+    dataDirectory,
     organizations,
     call,
     async upload(as, bytes, more = {}) {
@@ -122,7 +132,7 @@ export async function startMediaFront(
     },
     async stop() {
       await front.stop();
-      rmSync(dataDirectory, { recursive: true, force: true });
+      if (place.dataDirectory === undefined) rmSync(dataDirectory, { recursive: true, force: true });
     },
   };
 }

@@ -4,6 +4,7 @@ import type { MediaLimits, MediaObject, ReceivedFile } from '../../domain/media/
 import type { ObjectStore } from '../../domain/media/object-store.ts';
 import type { SignedAddresses } from '../../domain/media/signed-address.ts';
 import type { FairQueue } from '../../platform/fair-queue.ts';
+import type { LoopTurns } from '../../platform/loop-turns.ts';
 import type { DownloadPlaces } from './download-places.ts';
 import type { MediaMetrics } from './media-metrics.ts';
 
@@ -40,6 +41,8 @@ export interface Media {
   readonly limits: MediaLimits;
   /** Uploads under way in this process; the others wait, and organizations take turns. */
   readonly uploads: FairQueue;
+  /** Those of the event loop in which an upload under way reads on. */
+  readonly turns: LoopTurns;
   readonly downloads: DownloadPlaces;
   readonly metrics: MediaMetrics;
   /** null: nobody reads without a credential. */

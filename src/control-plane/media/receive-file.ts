@@ -8,6 +8,7 @@ import type { ReceivedFile } from '../../domain/media/media-object.ts';
 import type { StagedFile } from '../../domain/media/object-store.ts';
 import { SNIFFED_BYTES, sniffType } from '../../domain/media/sniff-type.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
+import type { LoopTurns } from '../../platform/loop-turns.ts';
 import { inStorage } from './media.ts';
 import type { UploadBody } from './upload-body.ts';
 
@@ -23,33 +24,44 @@ export interface FileRoom {
   readonly beyond: Refusal;
 }
 
+interface Parts {
+  readonly body: UploadBody;
+  readonly contentType: string;
+  readonly staged: StagedFile;
+  readonly room: FileRoom;
+  /**
+   * Each piece is read in one of them, and so is more let come: what the uploads of a process do to its event loop is
+   * bounded for all of them together, however fast their clients and the disk are.
+   */
+  readonly turns: LoopTurns;
+}
+
 type Outcome = ReceivedFile | Refusal | 'left';
 
 /** Rejects with StorageFailed where the file cannot be written. */
-export function receiveFile(
-  body: UploadBody,
-  contentType: string,
-  staged: StagedFile,
-  room: FileRoom,
-): Promise<Outcome> {
-  return new FormReading(body, contentType, staged, room).run();
+export function receiveFile(parts: Parts): Promise<Outcome> {
+  return new FormReading(parts).run();
 }
 
 class FormReading {
   private readonly body: UploadBody;
   private readonly staged: StagedFile;
   private readonly room: FileRoom;
+  private readonly turns: LoopTurns;
   private readonly form: BusboyInstance | null;
   private file: Promise<ReceivedFile | Refusal> | null = null;
+  /** The file's bytes, as the form hands them on. */
+  private stream: Readable | null = null;
   /** Why no more of the body is read. */
   private over: { readonly refusal: Refusal } | { readonly fault: unknown } | null = null;
   private wake: (() => void) | null = null;
   private isFinished = false;
 
-  constructor(body: UploadBody, contentType: string, staged: StagedFile, room: FileRoom) {
+  constructor({ body, contentType, staged, room, turns }: Parts) {
     this.body = body;
     this.staged = staged;
     this.room = room;
+    this.turns = turns;
     this.form = this.open(contentType);
   }
 
@@ -76,6 +88,7 @@ class FormReading {
 
   async run(): Promise<Outcome> {
     while (this.over === null) {
+      await this.turns.next();
       const piece = await this.body.next();
       if (piece === 'left') return this.leave();
       if (piece === 'ended') {
@@ -110,8 +123,6 @@ class FormReading {
     this.stream?.destroy();
     await this.file?.catch(() => null);
   }
-
-  private stream: Readable | null = null;
 
   private takeFile(name: string, stream: Readable, encoding: string): void {
     // A stream whose form ends too early emits an error, of which the form tells as well.

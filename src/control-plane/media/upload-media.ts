@@ -8,7 +8,7 @@ import type { Exchange } from '../../http/exchange.ts';
 import { assert } from '../../platform/assert.ts';
 import type { Authorize } from '../operation.ts';
 import { inStorage, type KeptUpload, type Media, StorageFailed, type Upload } from './media.ts';
-import { receiveFile } from './receive-file.ts';
+import { type FileRoom, receiveFile } from './receive-file.ts';
 import { UploadBody } from './upload-body.ts';
 
 /** What a form may have around its file. */
@@ -94,12 +94,12 @@ async function receiveAndKeep(
   exchange: Exchange,
   body: UploadBody,
   upload: Upload,
-  room: Parameters<typeof receiveFile>[3],
+  room: FileRoom,
 ): Promise<Outcome> {
   const { store, objects, metrics } = media;
   const staged = await inStorage(objects.stage(upload.id));
   try {
-    const file = await receiveFile(body, exchange.contentType, staged, room);
+    const file = await receiveFile({ body, contentType: exchange.contentType, staged, room, turns: media.turns });
     if (file === 'left' || 'kind' in file) return file;
     metrics.receivedBytes.increment(file.bytes);
     await inStorage(staged.finish());

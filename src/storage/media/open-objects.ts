@@ -4,11 +4,15 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, linkSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BucketConfig, ObjectStore } from '../../domain/media/object-store.ts';
+import { withDeadline } from '../../platform/deadline.ts';
 import { type MediaHome, registerMediaHome } from '../postgres/media/media-home.ts';
 import type { PostgresClient } from '../postgres/pool.ts';
 import { makeDirectoryDurably, syncDirectory, writeSynced } from '../spool/durable-file.ts';
 import { DiskObjects } from './disk-objects.ts';
 import { BucketRefusal, S3Objects } from './s3-objects.ts';
+
+/** Longer a process does not wait at its start for a service that stalls. */
+const CHECK_MS = 5_000;
 
 class ForeignMediaHome extends Error {
   override readonly name = 'ForeignMediaHome';
@@ -19,15 +23,18 @@ interface OpenParams {
   readonly storage: 'disk' | BucketConfig;
   readonly dataDirectory: string;
   readonly log: { warn(fields: object, message: string): void };
+  /** How long a service may take to show at the start that it can be used. */
+  readonly checkMs?: number;
 }
 
 /** Throws ForeignMediaHome where the installation's files lie elsewhere. */
-export async function openObjects({ postgres, storage, dataDirectory, log }: OpenParams): Promise<ObjectStore> {
+export async function openObjects(params: OpenParams): Promise<ObjectStore> {
+  const { postgres, storage, dataDirectory, log, checkMs = CHECK_MS } = params;
   const directory = mediaDirectory(dataDirectory);
   const here = homeOf(storage, directory);
   const home = await registerMediaHome(postgres, here);
   if (home.kind !== here.kind || home.place !== here.place) throw new ForeignMediaHome(wordsOn(home));
-  return storage === 'disk' ? new DiskObjects(directory) : openBucket(storage, directory, log);
+  return storage === 'disk' ? new DiskObjects(directory) : openBucket(storage, directory, log, checkMs);
 }
 
 export function homeOf(storage: 'disk' | BucketConfig, directory: string): MediaHome {
@@ -44,10 +51,15 @@ function wordsOn({ kind, place }: MediaHome): string {
 }
 
 /** A service that cannot be reached now keeps nobody from generating; one that refuses us is set up wrongly. */
-async function openBucket(bucket: BucketConfig, directory: string, log: OpenParams['log']): Promise<ObjectStore> {
+async function openBucket(
+  bucket: BucketConfig,
+  directory: string,
+  log: OpenParams['log'],
+  checkMs: number,
+): Promise<ObjectStore> {
   const objects = new S3Objects(bucket, join(directory, 'staged'));
   try {
-    await objects.check();
+    await withDeadline(objects.check(), checkMs);
   } catch (error) {
     if (!(error instanceof BucketRefusal)) {
       log.warn({ err: error }, 'the bucket of uploaded files cannot be reached; it is tried again with each file');

@@ -17,10 +17,12 @@ export interface FormParams {
   readonly proxy: string | undefined;
   readonly proxies: ProxySettings;
   readonly tls: TlsOptions;
+  /** How long the answer may take, from the first step of connecting. */
+  readonly withinMs?: number;
 }
 
 /** Once an hour or so, so no connection is kept. */
-export function formPoster({ proxy, proxies, tls }: FormParams): PostForm {
+export function formPoster({ proxy, proxies, tls, withinMs = ANSWER_MS_MAX }: FormParams): PostForm {
   return async (url, form) => {
     const { origin, pathname } = new URL(url);
     const connections = new UndiciOrigin({
@@ -32,14 +34,19 @@ export function formPoster({ proxy, proxies, tls }: FormParams): PostForm {
       names: new NameLookups(systemClock),
     });
     try {
-      return await post(connections, pathname, form);
+      return await post(connections, pathname, form, withinMs);
     } finally {
       await connections.close();
     }
   };
 }
 
-function post(connections: UndiciOrigin, path: string, form: Readonly<Record<string, string>>): Promise<FormAnswer> {
+function post(
+  connections: UndiciOrigin,
+  path: string,
+  form: Readonly<Record<string, string>>,
+  withinMs: number,
+): Promise<FormAnswer> {
   const { promise, resolve } = Promise.withResolvers<FormAnswer>();
   const chunks: Buffer[] = [];
   let status = 0;
@@ -72,6 +79,6 @@ function post(connections: UndiciOrigin, path: string, form: Readonly<Record<str
     call.abort();
     resolve({ status: null, reason });
   };
-  const timer = setTimeout(giveUp, ANSWER_MS_MAX, `did not answer within ${ANSWER_MS_MAX / 1000} seconds`);
+  const timer = setTimeout(giveUp, withinMs, `did not answer within ${withinMs / 1000} seconds`);
   return promise.finally(() => clearTimeout(timer));
 }

@@ -8,13 +8,18 @@ import type { CallConnection, ExchangeListener, UpstreamFault } from '../call-co
 import { HeaderLines, type UpstreamRequest } from '../http1/request-head.ts';
 import type { UpstreamTimeouts } from '../origin.ts';
 
+/** `whole`: the reply came to its end, so what carried it can carry another one. */
+export type ExchangeEnd = 'whole' | 'given_up' | 'out_of_time';
+
 /** The origin that an exchange belongs to. */
 export interface ExchangeOwner {
   readonly origin: string;
   readonly clock: Clock;
   readonly timeouts: UpstreamTimeouts;
-  /** Called once. `isWhole`: the reply came to its end, so what carried it can carry another one. */
-  onOver(exchange: UndiciExchange, isWhole: boolean): void;
+  /** The request has begun to go out. */
+  onSent(exchange: UndiciExchange): void;
+  /** Called once. */
+  onOver(exchange: UndiciExchange, how: ExchangeEnd): void;
 }
 
 const FIRST_FINAL_STATUS = 200;
@@ -70,6 +75,7 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
     }
     this.sent = true;
     this.isReused = this.isKept();
+    this.owner.onSent(this);
     this.waitingSinceMs = this.owner.clock.monotonicMs();
   }
 
@@ -96,7 +102,7 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
 
   onResponseEnd(): void {
     const { listener } = this;
-    if (!this.settle(true)) return;
+    if (!this.settle('whole')) return;
     listener?.onEnd();
   }
 
@@ -155,37 +161,37 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
     const waitedMs = nowMs - this.waitingSinceMs;
     const isOverdue = nowMs > this.endByMs;
     if (!this.sent) {
-      if (isOverdue || waitedMs > connectMs) this.fail('connect_failed');
+      if (isOverdue || waitedMs > connectMs) this.fail('connect_failed', undefined, 'out_of_time');
     } else if (!this.hasHead) {
-      if (isOverdue || waitedMs > firstByteMs) this.fail('first_byte_timeout');
+      if (isOverdue || waitedMs > firstByteMs) this.fail('first_byte_timeout', undefined, 'out_of_time');
     } else if (isOverdue || (!this.isPaused && waitedMs > idleMs)) {
-      this.fail('cut');
+      this.fail('cut', undefined, 'out_of_time');
     }
   }
 
   abort(): void {
     this.listener = null;
-    if (this.settle(false)) giveUp(this.controller);
+    if (this.settle('given_up')) giveUp(this.controller);
   }
 
-  private fail(fault: UpstreamFault, error?: Error): void {
+  private fail(fault: UpstreamFault, error?: Error, how: ExchangeEnd = 'given_up'): void {
     const { listener } = this;
-    if (!this.settle(false)) return;
+    if (!this.settle(how)) return;
     giveUp(this.controller);
     listener?.onFault(fault, error);
   }
 
   /** False when it was over before. */
-  private settle(isWhole: boolean): boolean {
+  private settle(how: ExchangeEnd): boolean {
     if (this.isOver) return false;
     this.isOver = true;
     this.listener = null;
-    this.owner.onOver(this, isWhole);
+    this.owner.onOver(this, how);
     return true;
   }
 }
 
-const GIVEN_UP = new Error('the call was given up');
+export const GIVEN_UP = new Error('the call was given up');
 
 /**
  * A turn of the event loop later: over HTTP/2 a stream that is reset in the tick in which it was opened makes Node's

@@ -1,7 +1,6 @@
 // The connections of undici to one address: for providers behind a proxy or over HTTP/2, and for all of them where
 // UPSTREAM_CLIENT says so.
 
-import { Client, type Dispatcher, ProxyAgent, Socks5ProxyAgent } from 'undici';
 import { type Clock, systemClock } from '../../platform/clock.ts';
 import { type CallObserver, type ProviderOrigin, startCall, type UpstreamCall } from '../call.ts';
 import type { NameLookups } from '../http1/name-lookups.ts';
@@ -10,7 +9,8 @@ import { LENT_MS_MAX, type UpstreamTimeouts } from '../origin.ts';
 import type { ReplyHandler } from '../reply-handler.ts';
 import type { TlsOptions } from '../tls-files.ts';
 import { cancelStreams } from './cancel-streams.ts';
-import { type ExchangeOwner, UndiciExchange } from './exchange.ts';
+import { type ExchangeEnd, type ExchangeOwner, GIVEN_UP, UndiciExchange } from './exchange.ts';
+import { KEEP_ALIVE_MS_MAX, UndiciConnection } from './undici-connection.ts';
 
 export interface UndiciParams {
   readonly origin: string;
@@ -24,19 +24,6 @@ export interface UndiciParams {
   readonly names: NameLookups;
 }
 
-const STREAMS_MAX = 1_000;
-/** How long undici keeps a connection idle where the server does not say, as our own client does. */
-const KEEP_ALIVE_MS = 4_000;
-const KEEP_ALIVE_MS_MAX = 60_000;
-
-/** A dispatcher, with when it was made and how often it was used. */
-interface Lendable {
-  readonly dispatcher: Dispatcher;
-  readonly sinceMs: number;
-  idleSinceMs: number;
-  exchanges: number;
-}
-
 export class UndiciOrigin implements ProviderOrigin, ExchangeOwner {
   readonly origin: string;
   readonly host: string;
@@ -44,11 +31,11 @@ export class UndiciOrigin implements ProviderOrigin, ExchangeOwner {
   readonly timeouts: UpstreamTimeouts;
   openCalls = 0;
   private readonly params: UndiciParams;
-  private readonly open = new Map<UndiciExchange, Lendable>();
-  /** Over HTTP/1.1 without a proxy each exchange has a client of one connection to itself: these are idle. */
-  private readonly free: Lendable[] = [];
-  /** Behind a proxy, or over HTTP/2: all exchanges go over this one. */
-  private shared: Lendable | null = null;
+  private readonly open = new Map<UndiciExchange, UndiciConnection>();
+  /** Over HTTP/1.1 each exchange has a connection to itself: these are idle. */
+  private readonly free: UndiciConnection[] = [];
+  /** Over HTTP/2 all exchanges go over this one. */
+  private shared: UndiciConnection | null = null;
   private closing = false;
 
   constructor(params: UndiciParams) {
@@ -65,83 +52,59 @@ export class UndiciOrigin implements ProviderOrigin, ExchangeOwner {
   }
 
   connect(nowMs: number, onNewConnection: boolean): UndiciExchange {
-    const isShared = this.params.proxy !== null || this.params.http === 2;
+    const isShared = this.params.http === 2;
     const lent = isShared ? this.takeShared(nowMs) : this.takeFree(nowMs, onNewConnection);
     const exchange = new UndiciExchange(this, lent.dispatcher, () => lent.exchanges > 0 && !isShared);
+    lent.openExchanges += 1;
     this.open.set(exchange, lent);
     return exchange;
   }
 
-  private takeFree(nowMs: number, onNewConnection: boolean): Lendable {
+  private takeFree(nowMs: number, onNewConnection: boolean): UndiciConnection {
     while (!onNewConnection) {
       const kept = this.free.pop();
       if (kept === undefined) break;
       if (nowMs - kept.sinceMs < LENT_MS_MAX) return kept;
-      this.end(kept.dispatcher);
+      void kept.close();
     }
-    return this.made(
-      new Client(this.origin, { ...LIMITS, allowH2: false, connect: this.connectOptions(), pipelining: 1 }),
-      nowMs,
-    );
+    return this.make(nowMs);
   }
 
-  private takeShared(nowMs: number): Lendable {
-    if (this.shared !== null && nowMs - this.shared.sinceMs >= LENT_MS_MAX) {
-      this.end(this.shared.dispatcher);
-      this.shared = null;
-    }
-    this.shared ??= this.made(this.makeShared(), nowMs);
+  private takeShared(nowMs: number): UndiciConnection {
+    if (this.shared !== null && nowMs - this.shared.sinceMs >= LENT_MS_MAX) this.replaceShared();
+    this.shared ??= this.make(nowMs);
     return this.shared;
   }
 
-  private makeShared(): Dispatcher {
-    const { proxy, http } = this.params;
-    const allowH2 = http === 2;
-    const pipelining = allowH2 ? STREAMS_MAX : 1;
-    const options = { ...LIMITS, allowH2, pipelining };
-    if (proxy === null) return new Client(this.origin, { ...options, connect: this.connectOptions() });
-    if (/^socks5?:/.test(proxy))
-      return new Socks5ProxyAgent(proxy, {
-        ...options,
-        connectTimeout: this.timeouts.connectMs,
-        requestTls: this.tls(),
-      });
-    // Its name is looked up as those of providers are.
-    const proxyTls = { lookup: this.params.names.lookup, timeout: this.timeouts.connectMs };
-    return new ProxyAgent({
-      ...options,
-      uri: proxy,
-      proxyTunnel: true,
-      proxyTls,
-      requestTls: { ...this.tls(), allowH2 },
-    });
+  /** What comes next gets another connection; what is under way comes to its end on this one. */
+  private replaceShared(): void {
+    void this.shared?.close();
+    this.shared = null;
   }
 
-  private connectOptions(): object {
-    return { ...this.tls(), timeout: this.timeouts.connectMs, lookup: this.params.names.lookup };
+  private make(nowMs: number): UndiciConnection {
+    return new UndiciConnection({ ...this.params, connectMs: this.timeouts.connectMs }, nowMs);
   }
 
-  private tls(): { readonly ca?: string[]; readonly cert?: string; readonly key?: string } {
-    const { ca, ...ownCertificate } = this.params.tls;
-    return { ...ownCertificate, ...(ca === undefined ? {} : { ca: [...ca] }) };
+  onSent(exchange: UndiciExchange): void {
+    const lent = this.open.get(exchange);
+    if (lent !== undefined) lent.isUp = true;
   }
 
-  private made(dispatcher: Dispatcher, nowMs: number): Lendable {
-    const lendable = { dispatcher, sinceMs: nowMs, idleSinceMs: nowMs, exchanges: 0 };
-    // undici opens another connection where the last one has ended, and that one is not used yet.
-    dispatcher.on('connect', () => {
-      lendable.exchanges = 0;
-    });
-    return lendable;
-  }
-
-  onOver(exchange: UndiciExchange, isWhole: boolean): void {
+  onOver(exchange: UndiciExchange, how: ExchangeEnd): void {
     const lent = this.open.get(exchange);
     this.open.delete(exchange);
-    if (lent === undefined || lent === this.shared) return;
+    if (lent === undefined) return;
+    lent.openExchanges -= 1;
+    if (this.params.http === 2) this.keepOrEndShared(lent, how);
+    else if (how !== 'whole') lent.destroy(GIVEN_UP);
+    else this.keepOrEnd(lent);
+  }
+
+  private keepOrEnd(lent: UndiciConnection): void {
     const nowMs = this.clock.monotonicMs();
-    if (!isWhole || this.closing || nowMs - lent.sinceMs >= LENT_MS_MAX) {
-      this.end(lent.dispatcher);
+    if (this.closing || nowMs - lent.sinceMs >= LENT_MS_MAX) {
+      void lent.close();
       return;
     }
     lent.exchanges += 1;
@@ -149,12 +112,21 @@ export class UndiciOrigin implements ProviderOrigin, ExchangeOwner {
     this.free.push(lent);
   }
 
+  /** A connection that let an exchange run out of time may be dead: it gets no other one, and those it has may end. */
+  private keepOrEndShared(lent: UndiciConnection, how: ExchangeEnd): void {
+    if (how === 'out_of_time' && lent === this.shared) this.shared = null;
+    if (lent.openExchanges > 0 || (lent === this.shared && lent.isUp)) return;
+    if (lent === this.shared) this.shared = null;
+    // Not in the tick in which a stream was opened (exchange.ts says why).
+    setImmediate(() => lent.destroy(GIVEN_UP));
+  }
+
   trim(): void {
     const nowMs = this.clock.monotonicMs();
     for (const exchange of this.open.keys()) exchange.checkTime(nowMs);
     const idle = this.free.filter(({ idleSinceMs }) => nowMs - idleSinceMs > KEEP_ALIVE_MS_MAX);
     if (idle.length === 0) return;
-    for (const { dispatcher } of idle) this.end(dispatcher);
+    for (const connection of idle) void connection.close();
     const kept = this.free.filter((one) => !idle.includes(one));
     this.free.length = 0;
     this.free.push(...kept);
@@ -162,24 +134,8 @@ export class UndiciOrigin implements ProviderOrigin, ExchangeOwner {
 
   async close(): Promise<void> {
     this.closing = true;
-    const ending = [...this.free, ...(this.shared === null ? [] : [this.shared])].map(({ dispatcher }) =>
-      dispatcher.close().catch(() => undefined),
-    );
+    const ending = [...this.free, ...(this.shared === null ? [] : [this.shared])].map((one) => one.close());
     this.free.length = 0;
     await Promise.all(ending);
   }
-
-  /** Ends a dispatcher once nothing is under way on it. */
-  private end(dispatcher: Dispatcher): void {
-    dispatcher.close().catch(() => undefined);
-  }
 }
-
-/** Time limits are ours (exchange.ts). */
-const LIMITS = {
-  headersTimeout: 0,
-  bodyTimeout: 0,
-  keepAliveTimeout: KEEP_ALIVE_MS,
-  keepAliveMaxTimeout: KEEP_ALIVE_MS_MAX,
-  maxHeaderSize: 65_536,
-};

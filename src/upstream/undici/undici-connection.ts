@@ -1,0 +1,100 @@
+// One dispatcher of undici for one address, directly or through a proxy, over one connection at a time. It knows the
+// socket from the first step of connecting on, so that it can be ended at any of them: undici itself leaves a proxy
+// that does not answer CONNECT five minutes.
+
+import type { Socket } from 'node:net';
+import { buildConnector, Client, type Dispatcher, ProxyAgent, Socks5ProxyAgent } from 'undici';
+import type { NameLookups } from '../http1/name-lookups.ts';
+import type { TlsOptions } from '../tls-files.ts';
+
+export interface UndiciConnectionParams {
+  readonly origin: string;
+  /** The address of a proxy; null: none. */
+  readonly proxy: string | null;
+  /** 2: many exchanges share the connection. */
+  readonly http: 1 | 2;
+  readonly tls: TlsOptions;
+  readonly connectMs: number;
+  readonly names: NameLookups;
+}
+
+const STREAMS_MAX = 1_000;
+/** How long undici keeps a connection idle where the server does not say, as our own client does. */
+const KEEP_ALIVE_MS = 4_000;
+export const KEEP_ALIVE_MS_MAX = 60_000;
+
+/** Time limits are ours (exchange.ts). */
+const LIMITS = {
+  headersTimeout: 0,
+  bodyTimeout: 0,
+  keepAliveTimeout: KEEP_ALIVE_MS,
+  keepAliveMaxTimeout: KEEP_ALIVE_MS_MAX,
+  maxHeaderSize: 65_536,
+};
+
+export class UndiciConnection {
+  readonly dispatcher: Dispatcher;
+  readonly sinceMs: number;
+  idleSinceMs: number;
+  openExchanges = 0;
+  /** How many exchanges the present socket has carried to their end. */
+  exchanges = 0;
+  /** A request has gone out on the present socket, so that it is connected all the way. */
+  isUp = false;
+  /** To the proxy, or to the provider where there is none. */
+  private socket: Socket | null = null;
+
+  constructor(params: UndiciConnectionParams, nowMs: number) {
+    this.sinceMs = nowMs;
+    this.idleSinceMs = nowMs;
+    this.dispatcher = this.makeDispatcher(params);
+  }
+
+  private makeDispatcher({ origin, proxy, http, tls, connectMs, names }: UndiciConnectionParams): Dispatcher {
+    const allowH2 = http === 2;
+    const options = { ...LIMITS, allowH2, pipelining: allowH2 ? STREAMS_MAX : 1, connections: 1 };
+    const { ca, ...ownCertificate } = tls;
+    const providerTls = {
+      ...ownCertificate,
+      ...(ca === undefined ? {} : { ca: [...ca] }),
+      timeout: connectMs,
+      allowH2,
+    };
+    const lookup = names.lookup;
+    if (proxy === null) return new Client(origin, { ...options, connect: this.watched({ ...providerTls, lookup }) });
+    // The name of a proxy is looked up as those of providers are.
+    const connect = this.watched({ lookup, timeout: connectMs, allowH2: false });
+    if (/^socks5?:/.test(proxy))
+      return new Socks5ProxyAgent(proxy, { ...options, connect, connectTimeout: connectMs, requestTls: providerTls });
+    return new ProxyAgent({
+      ...options,
+      uri: proxy,
+      proxyTunnel: true,
+      clientFactory: (url) => new Client(url, { connect, headersTimeout: connectMs }),
+      requestTls: providerTls,
+    });
+  }
+
+  /** undici's own connector, whose sockets are remembered. */
+  private watched(options: buildConnector.BuildOptions): buildConnector.connector {
+    const connect = buildConnector(options) as (...params: Parameters<buildConnector.connector>) => Socket;
+    return (params, callback) => {
+      // undici opens another connection where the last one has ended, and that one is not used yet.
+      this.exchanges = 0;
+      this.isUp = false;
+      this.socket = connect(params, callback);
+    };
+  }
+
+  /** Ends it now, with everything that is under way on it. */
+  destroy(reason: Error): void {
+    this.dispatcher.destroy(reason).catch(() => undefined);
+    // A socket that is connecting, or that undici has handed from its proxy's client to the provider's, is neither's.
+    this.socket?.destroy();
+  }
+
+  /** Ends it once nothing is under way on it. Never rejects. */
+  close(): Promise<void> {
+    return this.dispatcher.close().catch(() => undefined);
+  }
+}

@@ -641,11 +641,11 @@ const HOLDS: readonly HoldRow[] = [
     held: 1_838_250_000n,
   },
   {
-    // 1000 × 625 000 + 10 × 2 500 000
+    // 1000 × 1 250 000 + 10 × 5 000 000: the reply may say that it was served plainly
     name: 'a cheaper tier that is named',
     request: ofBytes(1_000, { service_tier: 'flex' }),
     prices: [TIERED],
-    held: 650_000_000n,
+    held: 1_300_000_000n,
   },
   {
     // 1000 × 3 500 000 + 10 × 9 000 000: none is named, so it may be the default
@@ -681,11 +681,19 @@ const HOLDS: readonly HoldRow[] = [
     held: 1_430_000_000n,
   },
   {
-    // 1000 × 625 000 + 10 × 2 500 000: only the second can serve it
+    // 1000 × 1 250 000 + 10 × 5 000 000: only the second can serve it
     name: 'those that can serve what is named, and no others',
     request: ofBytes(1_000, { service_tier: 'flex' }),
     prices: [{ ...PLAIN, input: '100' }, TIERED, null],
-    held: 650_000_000n,
+    held: 1_300_000_000n,
+  },
+  {
+    // (1000 × 1 250 000 + 10 × 5 000 000) × 1.1: none is named, and the account there may have one
+    name: 'a region that the workspace may have chosen',
+    dialect: messages,
+    request: ofBytes(1_000),
+    prices: [FAST],
+    held: 1_430_000_000n,
   },
   {
     // 1 000 000 × 1 250 000 + 10 × 5 000 000 + 5 × 10 000 000 000: what is found is read as input

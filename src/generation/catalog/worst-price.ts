@@ -116,12 +116,19 @@ function worstAt(prices: readonly Price[], inputTokens: number, { details, wants
   };
 }
 
-/** A request that names no service tier may be served with the plain one as well as with the price's default. */
+/**
+ * A provider may serve a request plainly whatever it names, and one that names no service tier with the price's
+ * default. Where it names no region, the operator's account there may have any.
+ */
 function ratesReached(price: Price, inputTokens: number, { serviceTier, speed, geo }: UsageDetails): Rates[] {
-  if (price.terms === undefined) return [price];
-  const tiers = serviceTier === undefined ? ['default', 'auto'] : [serviceTier];
-  return tiers.map((name) => {
-    const { rates, factor } = ratesOf(price, { inputTokens, serviceTier: name, speed, geo });
+  const { terms } = price;
+  if (terms === undefined) return [price];
+  const tiers = ['default', serviceTier ?? 'auto'];
+  const speeds = speed === undefined ? [undefined] : [undefined, speed];
+  const geos = [undefined, ...(geo === undefined ? Object.keys(terms.geos) : [geo])];
+  const ways = tiers.flatMap((tier) => speeds.flatMap((pace) => geos.map((place) => [tier, pace, place] as const)));
+  return ways.map(([tier, pace, place]) => {
+    const { rates, factor } = ratesOf(price, { inputTokens, serviceTier: tier, speed: pace, geo: place });
     return factor === null ? rates : scaled(rates, factor);
   });
 }

@@ -63,6 +63,14 @@ export function lengthOf(amount: string | number | null | undefined): number {
   return Number(amount ?? 0);
 }
 
+const UNITS = ['B', 'kB', 'MB', 'GB', 'TB'];
+
+export function bytes(count: number): string {
+  let [value, unit] = [count, 0];
+  while (value >= 1000 && unit < UNITS.length - 1) [value, unit] = [value / 1000, unit + 1];
+  return `${unit === 0 ? value : value.toFixed(1)} ${UNITS[unit]}`;
+}
+
 /** A moment in a zone: `25 Nov 2026, 19:37:28`. */
 export function moment(iso: string | null | undefined, timeZone: string, seconds = true): string {
   if (iso === null || iso === undefined) return NONE;
@@ -77,6 +85,22 @@ export function moment(iso: string | null | undefined, timeZone: string, seconds
     minute: '2-digit',
     ...(seconds ? { second: '2-digit' } : {}),
   }).format(at);
+}
+
+/** How long ago, or in how long, in words; `now` is passed in. */
+export function distance(iso: string | null | undefined, nowMs: number): string {
+  if (iso === null || iso === undefined) return 'never';
+  const seconds = Math.round((nowMs - new Date(iso).getTime()) / 1000);
+  const size = Math.abs(seconds);
+  const [count, unit] =
+    size < 60
+      ? [size, 's']
+      : size < 3600
+        ? [Math.round(size / 60), 'min']
+        : size < 172_800
+          ? [Math.round(size / 3600), 'h']
+          : [Math.round(size / 86_400), 'days'];
+  return seconds < 0 ? `in ${count} ${unit}` : `${count} ${unit} ago`;
 }
 
 /** The start of an hour or day, as short as an axis needs it. The server has formed it in the zone. */

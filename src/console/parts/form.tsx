@@ -160,3 +160,34 @@ export function Dialog({ title, onClose, children, isPanel = false }: DialogProp
     </dialog>
   );
 }
+
+interface ConfirmProps {
+  readonly title: string;
+  readonly children: ComponentChildren;
+  readonly verb: string;
+  readonly send: () => Promise<Answer<unknown>>;
+  readonly onDone: () => void;
+  readonly onClose: () => void;
+}
+
+/** Asks before something that cannot be taken back. */
+export function Confirm({ title, children, verb, send, onDone, onClose }: ConfirmProps) {
+  const { isBusy, refusal, run } = useSubmit<unknown>(() => {
+    onDone();
+    onClose();
+  });
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <p>{children}</p>
+      <Said refusal={refusal} />
+      <footer class="dialog-foot">
+        <button type="button" onClick={onClose}>
+          Cancel
+        </button>
+        <button type="button" class="danger" disabled={isBusy} onClick={() => void run(send)}>
+          {verb}
+        </button>
+      </footer>
+    </Dialog>
+  );
+}

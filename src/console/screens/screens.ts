@@ -2,15 +2,28 @@
 
 import type { ComponentType } from 'preact';
 import type { Permission } from '../state/session.ts';
+import { Audit } from './audit.tsx';
+import { Catalog } from './catalog.tsx';
+import { Connect } from './connect.tsx';
+import { Guardrails } from './guardrails.tsx';
+import { Keys } from './keys.tsx';
+import { Limits } from './limits.tsx';
+import { Media } from './media.tsx';
+import { Operation } from './operation.tsx';
+import { Organizations } from './organizations.tsx';
 import { Overview } from './overview.tsx';
+import { People } from './people.tsx';
+import { Policies } from './policies.tsx';
+import { ProviderKeys } from './provider-keys.tsx';
 import { Requests } from './requests.tsx';
 import { RoutingReport } from './routing.tsx';
 import { UsageAndSpend } from './usage.tsx';
+import { Webhook } from './webhook.tsx';
 
 export interface Screen {
   readonly id: string;
   readonly name: string;
-  readonly group: 'Observe' | 'Manage' | 'Build' | 'Platform' | 'Operate';
+  readonly group: 'Observe' | 'Build' | 'Manage' | 'Platform';
   readonly permission: Permission;
   readonly view: ComponentType;
 }
@@ -20,4 +33,17 @@ export const SCREENS: readonly Screen[] = [
   { id: 'requests', name: 'Requests', group: 'Observe', permission: 'usage.read', view: Requests },
   { id: 'usage', name: 'Usage and spend', group: 'Observe', permission: 'usage.read', view: UsageAndSpend },
   { id: 'routing', name: 'Routing', group: 'Observe', permission: 'usage.read', view: RoutingReport },
+  { id: 'connect', name: 'Connect', group: 'Build', permission: 'inference', view: Connect },
+  { id: 'keys', name: 'Keys', group: 'Build', permission: 'inference', view: Keys },
+  { id: 'people', name: 'Members and teams', group: 'Manage', permission: 'org.admin', view: People },
+  { id: 'limits', name: 'Limits and budgets', group: 'Manage', permission: 'org.admin', view: Limits },
+  { id: 'provider-keys', name: 'Own provider keys', group: 'Manage', permission: 'org.admin', view: ProviderKeys },
+  { id: 'guardrails', name: 'Guardrails', group: 'Manage', permission: 'org.admin', view: Guardrails },
+  { id: 'media', name: 'Media', group: 'Manage', permission: 'org.admin', view: Media },
+  { id: 'webhook', name: 'Webhook', group: 'Manage', permission: 'org.admin', view: Webhook },
+  { id: 'audit', name: 'Audit', group: 'Manage', permission: 'org.admin', view: Audit },
+  { id: 'organizations', name: 'Organizations', group: 'Platform', permission: 'platform.admin', view: Organizations },
+  { id: 'catalog', name: 'Catalog', group: 'Platform', permission: 'platform.admin', view: Catalog },
+  { id: 'policies', name: 'Routing policies', group: 'Platform', permission: 'platform.admin', view: Policies },
+  { id: 'operation', name: 'Jobs and drift', group: 'Platform', permission: 'platform.admin', view: Operation },
 ];

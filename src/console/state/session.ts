@@ -65,7 +65,7 @@ async function enter(): Promise<void> {
 }
 
 export async function switchOrganization(organizationId: string): Promise<Answer<unknown>> {
-  const answer = await call('put', '/v1/me/active-organization', { body: { organization_id: organizationId } });
+  const answer = await call('patch', '/v1/console/session', { body: { organization_id: organizationId } });
   if (answer.ok) await enter();
   return answer;
 }

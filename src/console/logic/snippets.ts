@@ -1,0 +1,48 @@
+// Settings of clients for this gateway, as docs/clients.md has them.
+
+export interface Snippet {
+  readonly name: string;
+  readonly note: string;
+  readonly code: string;
+}
+
+export function snippetsFor(origin: string, model: string): readonly Snippet[] {
+  return [
+    {
+      name: 'curl',
+      note: 'As it is, in a shell.',
+      code: `curl -N ${origin}/v1/chat/completions \\
+  -H "Authorization: Bearer $TOLLGATE_KEY" \\
+  -H "Content-Type: application/json" \\
+  -d '{"model":"${model}","stream":true,"messages":[{"role":"user","content":"Hello"}]}'`,
+    },
+    {
+      name: 'OpenAI SDK',
+      note: 'Python; in TypeScript baseURL and apiKey.',
+      code: `from openai import OpenAI
+
+client = OpenAI(base_url="${origin}/v1", api_key=os.environ["TOLLGATE_KEY"])
+client.responses.create(model="${model}", input="Hello")`,
+    },
+    {
+      name: 'Claude Code',
+      note: 'It adds /v1 by itself.',
+      code: `export ANTHROPIC_BASE_URL=${origin}
+export ANTHROPIC_AUTH_TOKEN=$TOLLGATE_KEY
+export ANTHROPIC_MODEL=${model}
+claude`,
+    },
+    {
+      name: 'Codex',
+      note: '~/.codex/config.toml',
+      code: `model = "${model}"
+model_provider = "tollgate"
+
+[model_providers.tollgate]
+name = "Tollgate"
+base_url = "${origin}/v1"
+env_key = "TOLLGATE_KEY"
+wire_api = "responses"`,
+    },
+  ];
+}

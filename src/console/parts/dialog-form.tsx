@@ -1,0 +1,61 @@
+// A dialog with fields that are sent, and a secret that is shown once.
+
+import type { ComponentChildren } from 'preact';
+import type { Answer } from '../api.ts';
+import { CopyButton } from './copy.tsx';
+import { Dialog, Said, useSubmit } from './form.tsx';
+
+interface DialogFormProps<T> {
+  readonly title: string;
+  readonly verb: string;
+  readonly send: () => Promise<Answer<T>>;
+  readonly onDone: (data: T) => void;
+  readonly onClose: () => void;
+  readonly children: ComponentChildren;
+}
+
+export function DialogForm<T>({ title, verb, send, onDone, onClose, children }: DialogFormProps<T>) {
+  const { isBusy, refusal, run } = useSubmit<T>(onDone);
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          void run(send);
+        }}
+      >
+        {children}
+        <Said refusal={refusal} />
+        <footer class="dialog-foot">
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
+          <button type="submit" class="main" disabled={isBusy}>
+            {verb}
+          </button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}
+
+interface SecretProps {
+  readonly title: string;
+  readonly secret: string;
+  readonly onClose: () => void;
+}
+
+export function SecretOnce({ title, secret, onClose }: SecretProps) {
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <p>Copy it now: it is shown this once and kept nowhere as it is.</p>
+      <code class="secret">{secret}</code>
+      <CopyButton text={secret} />
+      <footer class="dialog-foot">
+        <button type="button" class="main" onClick={onClose}>
+          I have it
+        </button>
+      </footer>
+    </Dialog>
+  );
+}

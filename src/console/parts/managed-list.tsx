@@ -1,0 +1,71 @@
+// A list that an administrator changes: read, drawn as a table, read again after each change.
+
+import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
+import type { Answer } from '../api.ts';
+import type { Load } from '../state/load.ts';
+import { Confirm } from './form.tsx';
+import { Loaded } from './loaded.tsx';
+import { Card } from './page.tsx';
+import { type Column, Table } from './table.tsx';
+
+export interface Removal<Row> {
+  readonly verb: string;
+  /** What is asked before. */
+  readonly ask: (row: Row) => string;
+  readonly send: (row: Row) => Promise<Answer<unknown>>;
+  readonly isFor?: (row: Row) => boolean;
+}
+
+interface ManagedListProps<Data, Row> {
+  readonly title: string;
+  readonly note?: ComponentChildren;
+  readonly tools?: ComponentChildren;
+  readonly load: Load<Data>;
+  readonly rowsOf: (data: Data) => readonly Row[];
+  readonly columns: readonly Column<Row>[];
+  readonly empty: ComponentChildren;
+  readonly permission: string;
+  readonly actions?: (row: Row) => ComponentChildren;
+  readonly removal?: Removal<Row>;
+}
+
+export function ManagedList<Data, Row>(props: ManagedListProps<Data, Row>) {
+  const { title, note, tools, load, rowsOf, columns, empty, permission, actions, removal } = props;
+  const [asked, setAsked] = useState<Row | null>(null);
+  const buttons = (row: Row) => (
+    <>
+      {actions?.(row)}
+      {removal !== undefined && (removal.isFor?.(row) ?? true) && (
+        <button type="button" class="small danger" onClick={() => setAsked(row)}>
+          {removal.verb}
+        </button>
+      )}
+    </>
+  );
+  return (
+    <Card title={title} note={note} tools={tools}>
+      <Loaded load={load} permission={permission} isEmpty={(data) => rowsOf(data).length === 0} empty={empty}>
+        {(data) => (
+          <Table
+            caption={title}
+            columns={columns}
+            rows={rowsOf(data)}
+            actions={actions === undefined && removal === undefined ? undefined : buttons}
+          />
+        )}
+      </Loaded>
+      {asked !== null && removal !== undefined && (
+        <Confirm
+          title={`${removal.verb}?`}
+          verb={removal.verb}
+          send={() => removal.send(asked)}
+          onDone={load.again}
+          onClose={() => setAsked(null)}
+        >
+          {removal.ask(asked)}
+        </Confirm>
+      )}
+    </Card>
+  );
+}

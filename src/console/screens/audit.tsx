@@ -1,0 +1,78 @@
+// Who changed what: administrators of the organization see its own, those of the platform everything.
+
+import { type AnswerOf, commandOf } from '../api.ts';
+import { changesOf } from '../logic/audit-changes.ts';
+import { moment } from '../logic/format.ts';
+import { ManagedList } from '../parts/managed-list.tsx';
+import { Page } from '../parts/page.tsx';
+import type { Column } from '../parts/table.tsx';
+import { params, setParams } from '../state/address.ts';
+import { useRead } from '../state/load.ts';
+import { may } from '../state/session.ts';
+import { zone } from '../state/view.ts';
+
+type Entry = AnswerOf<'/v1/admin/active-org/audit'>['data'][number];
+
+const COLUMNS: readonly Column<Entry>[] = [
+  { name: 'When', raw: ({ at }) => at, show: ({ at }) => moment(at, zone.value) },
+  { name: 'Who', raw: ({ actor }) => actor.label, show: ({ actor }) => actor.label || actor.kind },
+  { name: 'What', raw: ({ action }) => action, show: ({ action }) => <span class="cell-main">{action}</span> },
+  {
+    name: 'On',
+    raw: ({ target }) => `${target.kind} ${target.id}`,
+    show: ({ target }) => (
+      <>
+        {target.kind} <code>{target.id.slice(0, 8)}</code>
+      </>
+    ),
+    isExtra: true,
+  },
+  {
+    name: 'Change',
+    raw: ({ before, after }) => changesOf(before, after).join('; '),
+    show: ({ before, after }) => <span class="note">{changesOf(before, after).join(' · ')}</span>,
+    isExtra: true,
+  },
+];
+
+export function Audit() {
+  const isPlatform = may('platform.admin') && params.value['of'] === 'platform';
+  const path = isPlatform ? '/v1/admin/audit' : '/v1/admin/active-org/audit';
+  const cursor = params.value['cursor'];
+  const load = useRead(path, { query: { limit: 100, cursor } });
+  const next = load.data?.next_cursor;
+  return (
+    <Page
+      title="Audit"
+      lead="Every change of what exists, with who made it. Entries are never changed."
+      tools={
+        may('platform.admin') && (
+          <button
+            type="button"
+            aria-pressed={isPlatform}
+            onClick={() => setParams({ of: isPlatform ? null : 'platform', cursor: null })}
+          >
+            The whole platform
+          </button>
+        )
+      }
+      commands={[commandOf(path)]}
+    >
+      <ManagedList
+        title="Changes"
+        load={load}
+        rowsOf={({ data }) => data}
+        columns={COLUMNS}
+        permission="org.admin"
+        empty="Nothing has been changed yet."
+      />
+      {next != null && (
+        <div class="more">
+          <button type="button" onClick={() => setParams({ cursor: next })}>
+            Older changes
+          </button>
+        </div>
+      )}
+    </Page>
+  );
+}

@@ -1,0 +1,177 @@
+// Providers with their health, models with who serves them. The configuration file stays the source.
+
+import { useState } from 'preact/hooks';
+import { type AnswerOf, commandOf } from '../api.ts';
+import { distance, duration, whole } from '../logic/format.ts';
+import { Badge, type Tone } from '../parts/figures.tsx';
+import { SelectField } from '../parts/form.tsx';
+import { ManagedList } from '../parts/managed-list.tsx';
+import { Page } from '../parts/page.tsx';
+import type { Column } from '../parts/table.tsx';
+import { now } from '../state/clock.ts';
+import { useRead } from '../state/load.ts';
+
+type Provider = AnswerOf<'/v1/admin/providers'>['data'][number];
+type Model = AnswerOf<'/v1/admin/models'>['data'][number];
+type Price = AnswerOf<'/v1/admin/prices'>['data'][number];
+
+const TONES: Readonly<Record<Provider['health']['status'], Tone>> = { ok: 'good', failing: 'bad', unknown: 'plain' };
+
+const PROVIDER_COLUMNS: readonly Column<Provider>[] = [
+  {
+    name: 'Provider',
+    raw: ({ id }) => id,
+    show: ({ id, base_url: address }) => (
+      <>
+        <span class="cell-main">{id}</span>
+        <span class="note">{address}</span>
+      </>
+    ),
+  },
+  {
+    name: 'Health',
+    raw: ({ health }) => health.status,
+    show: ({ health }) => (
+      <>
+        <Badge tone={TONES[health.status]}>{health.status}</Badge>
+        {health.last_failure !== null && <span class="note">{health.last_failure.replaceAll('_', ' ')}</span>}
+      </>
+    ),
+  },
+  {
+    name: 'Answers in',
+    raw: ({ health }) => health.latency_ms,
+    show: ({ health }) => duration(health.latency_ms),
+    isNumber: true,
+  },
+  {
+    name: 'Last success',
+    raw: ({ health }) => health.last_success_at,
+    show: ({ health }) => distance(health.last_success_at, now.value.getTime()),
+    isExtra: true,
+  },
+  {
+    name: 'Last failure',
+    raw: ({ health }) => health.last_failure_at,
+    show: ({ health }) => distance(health.last_failure_at, now.value.getTime()),
+    isExtra: true,
+  },
+  {
+    name: 'Paused',
+    raw: ({ health }) => health.pauses.length,
+    show: ({ health }) =>
+      health.pauses.length === 0
+        ? '–'
+        : health.pauses
+            .map(({ model, until }) => `${model ?? 'all'} ${distance(until, now.value.getTime())}`)
+            .join(', '),
+  },
+];
+
+const MODEL_COLUMNS: readonly Column<Model>[] = [
+  {
+    name: 'Model',
+    raw: ({ id }) => id,
+    show: ({ id, display_name: name }) => (
+      <>
+        <span class="cell-main">{id}</span>
+        <span class="note">{name}</span>
+      </>
+    ),
+  },
+  { name: 'Kind', raw: ({ kind }) => kind, isExtra: true },
+  {
+    name: 'Active',
+    raw: ({ active }) => String(active),
+    show: ({ active }) => <Badge tone={active ? 'good' : 'plain'}>{active ? 'active' : 'inactive'}</Badge>,
+  },
+  {
+    name: 'Served by',
+    raw: ({ served_by: offers }) => offers.map(({ provider }) => provider).join(' '),
+    show: ({ served_by: offers }) => offers.map(({ provider, model }) => `${provider} (${model})`).join(', '),
+  },
+  {
+    name: 'Context',
+    raw: ({ context_length: size }) => size ?? null,
+    show: ({ context_length: size }) => whole(size),
+    isNumber: true,
+    isExtra: true,
+  },
+];
+
+const PRICE_COLUMNS: readonly Column<Price>[] = [
+  { name: 'Offer', raw: ({ provider, provider_model: model }) => `${provider} ${model}` },
+  {
+    name: 'Version',
+    raw: ({ version }) => version,
+    show: ({ version }) => <code>{version.slice(0, 10)}</code>,
+    isExtra: true,
+  },
+  { name: 'Input', raw: ({ price }) => price.input ?? null, show: ({ price }) => price.input ?? '–', isNumber: true },
+  {
+    name: 'Cached',
+    raw: ({ price }) => price.cached_input ?? null,
+    show: ({ price }) => price.cached_input ?? '–',
+    isNumber: true,
+    isExtra: true,
+  },
+  {
+    name: 'Output',
+    raw: ({ price }) => price.output ?? null,
+    show: ({ price }) => price.output ?? '–',
+    isNumber: true,
+  },
+  {
+    name: 'In use',
+    raw: ({ present }) => String(present),
+    show: ({ present }) => (present ? 'yes' : 'earlier'),
+    isExtra: true,
+  },
+];
+
+export function Catalog() {
+  const providers = useRead('/v1/admin/providers');
+  const models = useRead('/v1/admin/models');
+  const [chosen, setChosen] = useState('');
+  const ids = models.data?.data.map(({ id }) => id) ?? [];
+  const model = chosen || ids[0];
+  const prices = useRead(model === undefined ? null : '/v1/admin/prices', { query: { model } });
+  return (
+    <Page
+      title="Catalog and providers"
+      lead="What can be asked for, who serves it at which price, and how providers have answered."
+      commands={[
+        commandOf('/v1/admin/providers'),
+        commandOf('/v1/admin/models'),
+        'tollgate apply tollgate.yaml --dry-run',
+      ]}
+    >
+      <ManagedList
+        title="Providers"
+        load={providers}
+        rowsOf={({ data }) => data}
+        columns={PROVIDER_COLUMNS}
+        permission="platform.admin"
+        empty="No provider is configured. tollgate init writes a file."
+      />
+      <ManagedList
+        title="Models"
+        load={models}
+        rowsOf={({ data }) => data}
+        columns={MODEL_COLUMNS}
+        permission="platform.admin"
+        empty="No model is configured."
+      />
+      <ManagedList
+        title="Prices"
+        tools={<SelectField label="Of the model" value={model ?? ''} onValue={setChosen} options={ids} />}
+        note="Dollars for a million tokens. Every version stays."
+        load={prices}
+        rowsOf={({ data }) => data}
+        columns={PRICE_COLUMNS}
+        permission="platform.admin"
+        empty="No price is known."
+      />
+    </Page>
+  );
+}

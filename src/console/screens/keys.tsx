@@ -1,0 +1,179 @@
+// Inference keys: made, rotated and revoked. A secret is shown once.
+
+import { useState } from 'preact/hooks';
+import { type AnswerOf, call, commandOf } from '../api.ts';
+import { distance, moment } from '../logic/format.ts';
+import { DialogForm, SecretOnce } from '../parts/dialog-form.tsx';
+import { Badge } from '../parts/figures.tsx';
+import { SelectField, TextField } from '../parts/form.tsx';
+import { ManagedList } from '../parts/managed-list.tsx';
+import { Page } from '../parts/page.tsx';
+import type { Column } from '../parts/table.tsx';
+import { now } from '../state/clock.ts';
+import { useRead } from '../state/load.ts';
+import { may } from '../state/session.ts';
+import { zone } from '../state/view.ts';
+
+type Key = AnswerOf<'/v1/admin/active-org/keys'>['data'][number];
+
+const COLUMNS: readonly Column<Key>[] = [
+  { name: 'Name', raw: ({ name }) => name, show: ({ name }) => <span class="cell-main">{name}</span> },
+  { name: 'Begins', raw: ({ prefix }) => prefix, show: ({ prefix }) => <code>{prefix}…</code> },
+  { name: 'State', raw: ({ revoked_at: at }) => at, show: (key) => <KeyState of={key} /> },
+  { name: 'Payer', raw: ({ payer }) => payer, isExtra: true },
+  {
+    name: 'Models',
+    raw: ({ allowed_models: models }) => models?.join(' ') ?? 'all',
+    show: ({ allowed_models: models }) => models?.join(', ') ?? 'all',
+    isExtra: true,
+  },
+  {
+    name: 'Made',
+    raw: ({ created_at: at }) => at,
+    show: ({ created_at: at }) => moment(at, zone.value, false),
+    isExtra: true,
+  },
+];
+
+function KeyState({ of: key }: { readonly of: Key }) {
+  if (key.revoked_at !== null) return <Badge>revoked</Badge>;
+  if (key.expires_at !== null && new Date(key.expires_at) < now.value) return <Badge tone="warn">expired</Badge>;
+  if (key.previous_secret_until !== null && new Date(key.previous_secret_until) > now.value)
+    return <Badge tone="warn">old secret until {distance(key.previous_secret_until, now.value.getTime())}</Badge>;
+  return <Badge tone="good">active</Badge>;
+}
+
+/** Administrators see all keys of the organization, others their own. */
+export function Keys() {
+  const all = may('org.admin');
+  const [path, one] = all
+    ? (['/v1/admin/active-org/keys', '/v1/admin/active-org/keys/{keyId}'] as const)
+    : (['/v1/me/keys', '/v1/me/keys/{keyId}'] as const);
+  const load = useRead(path, { query: { limit: 100 } });
+  const [dialog, setDialog] = useState<'new' | Key | null>(null);
+  const [secret, setSecret] = useState<string | null>(null);
+  const shown = (made: { readonly data: { readonly secret: string } }) => {
+    setDialog(null);
+    setSecret(made.data.secret);
+    load.again();
+  };
+  return (
+    <Page
+      title="Keys"
+      lead="Inference keys are what clients present. They read no more than their own use and administer nothing."
+      tools={
+        <button type="button" class="main" onClick={() => setDialog('new')}>
+          New key
+        </button>
+      }
+      commands={[commandOf(path), commandOf(path, { body: { name: 'my-client' } }, 'post')]}
+    >
+      <ManagedList
+        title={all ? 'Keys of the organization' : 'Your keys'}
+        load={load}
+        rowsOf={({ data }) => data}
+        columns={COLUMNS}
+        permission={all ? 'org.admin' : 'inference'}
+        empty={<p>No key yet. A client needs one to ask anything.</p>}
+        actions={(key) =>
+          key.revoked_at === null && (
+            <button type="button" class="small" onClick={() => setDialog(key)}>
+              Rotate
+            </button>
+          )
+        }
+        removal={{
+          verb: 'Revoke',
+          ask: ({ name }) => `“${name}” stops working everywhere within a second, and cannot be brought back.`,
+          send: ({ id }) => call('delete', one, { at: { keyId: id } }),
+          isFor: ({ revoked_at: at }) => at === null,
+        }}
+      />
+      {dialog === 'new' && <NewKey path={path} onDone={shown} onClose={() => setDialog(null)} />}
+      {dialog !== null && dialog !== 'new' && (
+        <RotateKey path={one} of={dialog} onDone={shown} onClose={() => setDialog(null)} />
+      )}
+      {secret !== null && <SecretOnce title="The key" secret={secret} onClose={() => setSecret(null)} />}
+    </Page>
+  );
+}
+
+interface KeyDialogProps {
+  readonly onDone: (made: { readonly data: { readonly secret: string } }) => void;
+  readonly onClose: () => void;
+}
+
+type KeysPath = '/v1/admin/active-org/keys' | '/v1/me/keys';
+
+function NewKey({ path, onDone, onClose }: KeyDialogProps & { readonly path: KeysPath }) {
+  const [name, setName] = useState('');
+  const [team, setTeam] = useState('');
+  const [models, setModels] = useState('');
+  const isForAll = path === '/v1/admin/active-org/keys';
+  const teams = useRead(isForAll ? '/v1/admin/active-org/teams' : null, { query: { limit: 100 } }).data?.data ?? [];
+  const allowed = models.split(/[\s,]+/).filter((model) => model !== '');
+  const body = {
+    name: name.trim(),
+    ...(team === '' ? {} : { team_id: team }),
+    ...(allowed.length === 0 ? {} : { allowed_models: allowed }),
+  };
+  return (
+    <DialogForm
+      title="New key"
+      verb="Make it"
+      send={() => call('post', path, { body })}
+      onDone={onDone}
+      onClose={onClose}
+    >
+      <TextField
+        label="Name"
+        value={name}
+        onValue={setName}
+        isRequired
+        hint="What presents it, such as the name of a service."
+      />
+      {teams.length > 0 && (
+        <SelectField
+          label="Team"
+          value={team}
+          onValue={setTeam}
+          options={[{ id: '', name: 'None' }, ...teams.map(({ id, display_name: shown }) => ({ id, name: shown }))]}
+        />
+      )}
+      <TextField
+        label="Models"
+        value={models}
+        onValue={setModels}
+        hint="Only these, separated by commas. Empty: all."
+      />
+    </DialogForm>
+  );
+}
+
+interface RotateProps extends KeyDialogProps {
+  readonly path: '/v1/admin/active-org/keys/{keyId}' | '/v1/me/keys/{keyId}';
+  readonly of: Key;
+}
+
+function RotateKey({ path, of: key, onDone, onClose }: RotateProps) {
+  const [overlap, setOverlap] = useState('3600');
+  const send = () =>
+    call('post', `${path}/rotate` as '/v1/me/keys/{keyId}/rotate', {
+      at: { keyId: key.id },
+      body: { overlap_seconds: Number(overlap) },
+    });
+  return (
+    <DialogForm title={`Rotate “${key.name}”`} verb="Rotate" send={send} onDone={onDone} onClose={onClose}>
+      <SelectField
+        label="The old secret works for"
+        value={overlap}
+        onValue={setOverlap}
+        options={[
+          { id: '0', name: 'not a second longer' },
+          { id: '3600', name: 'an hour' },
+          { id: '86400', name: 'a day' },
+        ]}
+      />
+    </DialogForm>
+  );
+}

@@ -1,0 +1,165 @@
+// Limits and budgets of the organization: what is used, lent and left, and setting them.
+
+import { useState } from 'preact/hooks';
+import { type AnswerOf, type BodyOf, call, commandOf } from '../api.ts';
+import { dollars, lengthOf, moment, percent, sentence, whole } from '../logic/format.ts';
+import { DialogForm } from '../parts/dialog-form.tsx';
+import { Gauge } from '../parts/figures.tsx';
+import { SelectField, TextField } from '../parts/form.tsx';
+import { ManagedList } from '../parts/managed-list.tsx';
+import { Page } from '../parts/page.tsx';
+import type { Column } from '../parts/table.tsx';
+import { useRead } from '../state/load.ts';
+import { zone } from '../state/view.ts';
+import { Adder } from './people.tsx';
+
+const PATH = '/v1/admin/active-org/limits';
+type Current = AnswerOf<'/v1/admin/active-org/limits/current'>['data'][number];
+type OwnLimit = BodyOf<typeof PATH, 'put'>['limits'][number];
+
+const amountOf = ({ kind }: Pick<Current, 'kind'>, amount: string | number): string =>
+  kind === 'budget' ? dollars(String(amount)) : whole(Number(amount));
+const shareOf = ({ used, limit }: Current): number => (lengthOf(limit) === 0 ? 1 : lengthOf(used) / lengthOf(limit));
+
+const COLUMNS: readonly Column<Current>[] = [
+  {
+    name: 'Limit',
+    raw: ({ kind, window }) => `${kind} ${window ?? ''}`,
+    show: ({ kind, window, model }) => (
+      <>
+        <span class="cell-main">{kind === 'budget' ? `Budget a ${window}` : sentence(kind)}</span>
+        {model !== null && <span class="note">{model}</span>}
+      </>
+    ),
+  },
+  { name: 'Set by', raw: ({ set_by: by }) => by, isExtra: true },
+  { name: 'Used', raw: ({ used }) => used, show: (limit) => amountOf(limit, limit.used), isNumber: true },
+  {
+    name: 'Share',
+    raw: shareOf,
+    show: (limit) => <Gauge used={shareOf(limit)} label={`${percent(shareOf(limit), 0)} used`} />,
+  },
+  {
+    name: 'Lent',
+    raw: ({ lent }) => lent,
+    show: (limit) => amountOf(limit, limit.lent),
+    isNumber: true,
+    isExtra: true,
+  },
+  {
+    name: 'Left',
+    raw: ({ remaining }) => remaining,
+    show: (limit) => amountOf(limit, limit.remaining),
+    isNumber: true,
+  },
+  { name: 'Of', raw: ({ limit }) => limit, show: (limit) => amountOf(limit, limit.limit), isNumber: true },
+  {
+    name: 'Resets',
+    raw: ({ resets_at: at }) => at,
+    show: ({ resets_at: at }) => moment(at, zone.value, false),
+    isExtra: true,
+  },
+];
+
+export function Limits() {
+  const current = useRead('/v1/admin/active-org/limits/current');
+  const set = useRead(PATH);
+  const [isOpen, setOpen] = useState(false);
+  const own = (set.data?.data.limits ?? []).filter((limit) => limit.set_by === 'organization').map(bodyOf);
+  const replace = (limits: readonly OwnLimit[]) => call('put', PATH, { body: { limits: [...limits] } });
+  const again = () => {
+    current.again();
+    set.again();
+  };
+  return (
+    <Page
+      title="Limits and budgets"
+      lead="They hold across all gateways together. What is lent is with a gateway for requests that are under way."
+      tools={<Adder name="New limit" onClick={() => setOpen(true)} />}
+      commands={[commandOf('/v1/admin/active-org/limits/current'), commandOf(PATH)]}
+    >
+      <ManagedList
+        title="The organization"
+        load={{ ...current, again }}
+        rowsOf={({ data }) => data}
+        columns={COLUMNS}
+        permission="org.admin"
+        empty={<p>There is no limit. A budget stops surprises: a month’s is a good beginning.</p>}
+        removal={{
+          verb: 'Remove',
+          ask: ({ kind }) => `The limit “${sentence(kind)}” holds no more, at once and on every gateway.`,
+          send: (limit) => replace(own.filter((one) => !isSame(one, limit))),
+          isFor: ({ set_by: by, scope }) => by === 'organization' && scope === 'organization',
+        }}
+      />
+      {isOpen && (
+        <NewLimit
+          send={(limit) => replace([...own.filter((one) => !isSame(one, limit)), limit])}
+          onDone={() => {
+            setOpen(false);
+            again();
+          }}
+          onClose={() => setOpen(false)}
+        />
+      )}
+    </Page>
+  );
+}
+
+/** As it is sent back: who has set it is not for us to say. */
+function bodyOf({ set_by: _, ...limit }: OwnLimit & { readonly set_by: unknown }): OwnLimit {
+  return limit as OwnLimit;
+}
+
+interface Identity {
+  readonly kind: string;
+  readonly window?: string | null;
+  readonly model?: string | null;
+}
+
+function isSame(one: Identity, other: Identity): boolean {
+  const [window, model] = [one.window ?? null, one.model ?? null];
+  return one.kind === other.kind && window === (other.window ?? null) && model === (other.model ?? null);
+}
+
+const KINDS = [
+  'budget a month',
+  'budget a week',
+  'budget a day',
+  'budget an hour',
+  'requests per minute',
+  'tokens per minute',
+  'concurrent requests',
+];
+
+interface NewLimitProps {
+  readonly send: (limit: OwnLimit) => ReturnType<typeof call<typeof PATH, 'put'>>;
+  readonly onDone: () => void;
+  readonly onClose: () => void;
+}
+
+function NewLimit({ send, onDone, onClose }: NewLimitProps) {
+  const [kind, setKind] = useState(KINDS[0] ?? '');
+  const [amount, setAmount] = useState('');
+  const [model, setModel] = useState('');
+  const isBudget = kind.startsWith('budget');
+  const limit = {
+    ...(isBudget
+      ? { kind: 'budget', window: kind.split(' ').at(-1), limit: amount.trim() }
+      : { kind: kind.replaceAll(' ', '_'), limit: Number(amount) }),
+    ...(model.trim() === '' ? {} : { model: model.trim() }),
+  } as OwnLimit;
+  return (
+    <DialogForm title="New limit" verb="Set it" send={() => send(limit)} onDone={onDone} onClose={onClose}>
+      <SelectField label="Kind" value={kind} onValue={setKind} options={KINDS} />
+      <TextField
+        label={isBudget ? 'Dollars' : 'How many'}
+        value={amount}
+        onValue={setAmount}
+        isRequired
+        hint={isBudget ? 'Such as 250.00. Requests that would go beyond are refused.' : undefined}
+      />
+      <TextField label="Only for the model" value={model} onValue={setModel} hint="Empty: all models together." />
+    </DialogForm>
+  );
+}

@@ -1,0 +1,66 @@
+// Files that the organization has uploaded, and how much room they take.
+
+import { type AnswerOf, call, commandOf } from '../api.ts';
+import { bytes, moment, whole } from '../logic/format.ts';
+import { Stat, Stats } from '../parts/figures.tsx';
+import { Loaded } from '../parts/loaded.tsx';
+import { ManagedList } from '../parts/managed-list.tsx';
+import { Page } from '../parts/page.tsx';
+import type { Column } from '../parts/table.tsx';
+import { useRead } from '../state/load.ts';
+import { windowQuery, zone } from '../state/view.ts';
+
+const PATH = '/v1/admin/active-org/media';
+type File = AnswerOf<typeof PATH>['data'][number];
+
+const COLUMNS: readonly Column<File>[] = [
+  { name: 'File', raw: ({ id }) => id, show: ({ id }) => <code>{id}</code> },
+  { name: 'Type', raw: ({ content_type: type }) => type },
+  { name: 'Size', raw: ({ size }) => size, show: ({ size }) => bytes(size), isNumber: true },
+  {
+    name: 'Uploaded',
+    raw: ({ uploaded_at: at }) => at,
+    show: ({ uploaded_at: at }) => moment(at, zone.value, false),
+    isExtra: true,
+  },
+];
+
+export function Media() {
+  const list = useRead(PATH, { query: { limit: 100 } });
+  const { start_date, end_date } = windowQuery.value;
+  const usage = useRead(`${PATH}/usage`, { query: { start_date, end_date } });
+  return (
+    <Page
+      title="Media"
+      lead="Files that clients have uploaded. The same bytes are kept once."
+      commands={[commandOf(PATH), commandOf(`${PATH}/usage`)]}
+    >
+      <Loaded load={usage} permission="org.admin">
+        {({ data }) => (
+          <Stats>
+            <Stat name="Files" value={whole(data.files)} />
+            <Stat name="Kept" value={bytes(data.stored_bytes)} />
+            <Stat name="Reserved" value={bytes(data.reserved_bytes)} note="uploads under way" />
+          </Stats>
+        )}
+      </Loaded>
+      <ManagedList
+        title="Files"
+        load={list}
+        rowsOf={({ data }) => data}
+        columns={COLUMNS}
+        permission="org.admin"
+        empty={
+          <p>
+            No file. Clients send them to <code>POST /v1/media/upload</code>.
+          </p>
+        }
+        removal={{
+          verb: 'Delete',
+          ask: ({ id }) => `The bytes of ${id} are deleted, and every address of them ends.`,
+          send: ({ id }) => call('delete', `${PATH}/{mediaId}`, { at: { mediaId: id } }),
+        }}
+      />
+    </Page>
+  );
+}

@@ -1,0 +1,157 @@
+// How the installation runs: jobs, what they compared, epochs of processes that hold money or records.
+
+import { type AnswerOf, call, commandOf } from '../api.ts';
+import { distance, dollars, duration, moment, sentence, whole } from '../logic/format.ts';
+import { Badge, Stat, Stats } from '../parts/figures.tsx';
+import { Loaded } from '../parts/loaded.tsx';
+import { ManagedList } from '../parts/managed-list.tsx';
+import { Page } from '../parts/page.tsx';
+import type { Column } from '../parts/table.tsx';
+import { now } from '../state/clock.ts';
+import { useRead } from '../state/load.ts';
+import { zone } from '../state/view.ts';
+
+type Job = AnswerOf<'/v1/admin/jobs'>['data'][number];
+type Epoch = AnswerOf<'/v1/admin/epochs'>['data'][number];
+type Compared = AnswerOf<'/v1/admin/drift'>['data']['compared'][number];
+
+const COMPARED_COLUMNS: readonly Column<Compared>[] = [
+  { name: 'Compared', raw: ({ what }) => what, show: ({ what }) => <span class="cell-main">{sentence(what)}</span> },
+  {
+    name: 'Difference',
+    raw: ({ drift }) => drift,
+    show: ({ drift }) =>
+      drift === null ? (
+        'not known yet'
+      ) : (
+        <Badge tone={drift === 0 ? 'good' : 'bad'}>{drift === 0 ? 'none' : whole(drift)}</Badge>
+      ),
+  },
+  { name: 'When', raw: ({ checked_at: at }) => at, show: ({ checked_at: at }) => distance(at, now.value.getTime()) },
+  { name: 'By', raw: ({ job }) => job, isExtra: true },
+];
+
+const JOB_COLUMNS: readonly Column<Job>[] = [
+  { name: 'Job', raw: ({ name }) => name, show: ({ name }) => <span class="cell-main">{name}</span> },
+  { name: 'State', raw: ({ last_run: run }) => run?.error ?? null, show: (job) => <JobState of={job} /> },
+  {
+    name: 'Last success',
+    raw: ({ last_success_at: at }) => at,
+    show: ({ last_success_at: at }) => distance(at, now.value.getTime()),
+  },
+  {
+    name: 'Took',
+    raw: ({ last_run: run }) => run?.finished_at ?? null,
+    show: ({ last_run: run }) =>
+      run?.finished_at == null
+        ? '–'
+        : duration(new Date(run.finished_at).getTime() - new Date(run.started_at).getTime()),
+    isNumber: true,
+    isExtra: true,
+  },
+  {
+    name: 'Machine',
+    raw: ({ last_run: run }) => run?.machine ?? null,
+    show: ({ last_run: run }) => run?.machine ?? '–',
+    isExtra: true,
+  },
+];
+
+function JobState({ of: { last_run: run } }: { readonly of: Job }) {
+  if (run === null) return <Badge>never ran</Badge>;
+  if (run.error !== null)
+    return (
+      <>
+        <Badge tone="bad">failed</Badge>
+        <span class="note">{run.error}</span>
+      </>
+    );
+  return run.finished_at === null ? <Badge tone="warn">runs</Badge> : <Badge tone="good">done</Badge>;
+}
+
+const EPOCH_COLUMNS: readonly Column<Epoch>[] = [
+  { name: 'Epoch', raw: ({ epoch }) => epoch, isNumber: true },
+  {
+    name: 'Process',
+    raw: ({ kind, pid, machine }) => `${kind} ${pid} ${machine}`,
+    show: ({ kind, pid, machine }) => `${kind}, ${pid} on ${machine}`,
+  },
+  {
+    name: 'Began',
+    raw: ({ started_at: at }) => at,
+    show: ({ started_at: at }) => moment(at, zone.value, false),
+    isExtra: true,
+  },
+  {
+    name: 'Last posted',
+    raw: ({ last_posted_at: at }) => at,
+    show: ({ last_posted_at: at }) => distance(at, now.value.getTime()),
+  },
+  { name: 'Lent to it', raw: ({ leased }) => leased, show: ({ leased }) => dollars(leased), isNumber: true },
+  { name: 'Pending', raw: ({ pending }) => pending, show: ({ pending }) => whole(pending), isNumber: true },
+];
+
+export function Operation() {
+  const jobs = useRead('/v1/admin/jobs');
+  const drift = useRead('/v1/admin/drift');
+  const epochs = useRead('/v1/admin/epochs');
+  const again = () => {
+    jobs.again();
+    drift.again();
+    epochs.again();
+  };
+  const run = (name: string) =>
+    void call('post', '/v1/admin/jobs/{jobName}/runs', { at: { jobName: name } }).then(again);
+  return (
+    <Page
+      title="Jobs and drift"
+      lead="Whether ledger, records and reports agree, and whether what keeps them so has run."
+      tools={
+        <button type="button" onClick={again}>
+          Look again
+        </button>
+      }
+      commands={[commandOf('/v1/admin/drift'), commandOf('/v1/admin/jobs'), 'tollgate status']}
+    >
+      <Loaded load={drift} permission="platform.admin">
+        {({ data: { pending } }) => (
+          <Stats>
+            <Stat name="Pending" value={whole(pending.executions)} note="executions that have not ended" />
+            <Stat name="The oldest" value={pending.executions === 0 ? '–' : duration(pending.oldest_seconds * 1000)} />
+            <Stat name="Late" value={whole(pending.late)} tone={pending.late > 0 ? 'bad' : undefined} />
+          </Stats>
+        )}
+      </Loaded>
+      <ManagedList
+        title="Drift"
+        load={drift}
+        rowsOf={({ data }) => data.compared}
+        columns={COMPARED_COLUMNS}
+        permission="platform.admin"
+        empty="Nothing has been compared yet."
+      />
+      <ManagedList
+        title="Jobs"
+        load={jobs}
+        rowsOf={({ data }) => data}
+        columns={JOB_COLUMNS}
+        permission="platform.admin"
+        empty="No job is known."
+        actions={({ name }) => (
+          <button type="button" class="small" onClick={() => run(name)}>
+            Run now
+          </button>
+        )}
+      />
+      <ManagedList
+        title="Epochs"
+        note="Each process that may hold money or records, as long as it may."
+        load={epochs}
+        rowsOf={({ data }) => data}
+        columns={EPOCH_COLUMNS}
+        permission="platform.admin"
+        empty="No process holds anything."
+      />
+    </Page>
+  );
+}

@@ -1,0 +1,196 @@
+// Organizations of the platform: billing, freezing, and credit.
+
+import { useState } from 'preact/hooks';
+import { type AnswerOf, call, commandOf } from '../api.ts';
+import { dollars, moment } from '../logic/format.ts';
+import { DialogForm } from '../parts/dialog-form.tsx';
+import { Badge } from '../parts/figures.tsx';
+import { SelectField, TextField } from '../parts/form.tsx';
+import { Link } from '../parts/link.tsx';
+import { ManagedList } from '../parts/managed-list.tsx';
+import { Page } from '../parts/page.tsx';
+import type { Column } from '../parts/table.tsx';
+import { params } from '../state/address.ts';
+import { useRead } from '../state/load.ts';
+import { zone } from '../state/view.ts';
+import { Adder } from './people.tsx';
+
+const PATH = '/v1/admin/organizations';
+type Organization = AnswerOf<typeof PATH>['data'][number];
+type Wallet = AnswerOf<'/v1/admin/organizations/{organizationId}/wallets'>['data'][number];
+
+const COLUMNS: readonly Column<Organization>[] = [
+  {
+    name: 'Organization',
+    raw: ({ display_name: name }) => name,
+    show: ({ id, slug, display_name: name }) => (
+      <>
+        <Link to="organizations" params={{ id }}>
+          {name}
+        </Link>
+        <span class="note">{slug}</span>
+      </>
+    ),
+  },
+  {
+    name: 'Billing',
+    raw: ({ billing }) => billing,
+    show: ({ billing }) => (billing === 'none' ? 'not billed' : billing),
+  },
+  {
+    name: 'State',
+    raw: ({ frozen }) => String(frozen),
+    show: ({ frozen }) => (frozen ? <Badge tone="bad">frozen</Badge> : <Badge tone="good">open</Badge>),
+  },
+  {
+    name: 'Since',
+    raw: ({ created_at: at }) => at,
+    show: ({ created_at: at }) => moment(at, zone.value, false),
+    isExtra: true,
+  },
+];
+
+export function Organizations() {
+  const load = useRead(PATH, { query: { limit: 100 } });
+  const [open, setOpen] = useState<'new' | Organization | null>(null);
+  const id = params.value['id'];
+  const done = () => {
+    setOpen(null);
+    load.again();
+  };
+  const freeze = ({ id: organizationId, frozen }: Organization) =>
+    void call('patch', `${PATH}/{organizationId}`, { at: { organizationId }, body: { frozen: !frozen } }).then(
+      load.again,
+    );
+  return (
+    <Page
+      title="Organizations and credit"
+      lead="Who is served and who pays. A frozen organization’s credit is kept, and its requests are refused."
+      tools={<Adder name="New organization" onClick={() => setOpen('new')} />}
+      commands={[
+        commandOf(PATH),
+        commandOf(
+          '/v1/billing/deposits',
+          { body: { organization_id: id ?? 'ID', amount: '100.00', reference: 'invoice 7' } },
+          'post',
+        ),
+      ]}
+    >
+      <ManagedList
+        title="Organizations"
+        load={load}
+        rowsOf={({ data }) => data}
+        columns={COLUMNS}
+        permission="platform.admin"
+        empty="No organization yet."
+        actions={(organization) => (
+          <>
+            {organization.billing === 'prepaid' && (
+              <button type="button" class="small" onClick={() => setOpen(organization)}>
+                Add credit
+              </button>
+            )}{' '}
+            <button type="button" class="small" onClick={() => freeze(organization)}>
+              {organization.frozen ? 'Thaw' : 'Freeze'}
+            </button>
+          </>
+        )}
+      />
+      {id !== undefined && <Wallets organizationId={id} />}
+      {open === 'new' && <NewOrganization onDone={done} onClose={() => setOpen(null)} />}
+      {open !== null && open !== 'new' && <AddCredit of={open} onDone={done} onClose={() => setOpen(null)} />}
+    </Page>
+  );
+}
+
+const WALLET_COLUMNS: readonly Column<Wallet>[] = [
+  { name: 'Wallet of', raw: ({ user_id: user }) => user, show: ({ user_id: user }) => user ?? 'the organization' },
+  {
+    name: 'Balance',
+    raw: ({ balance }) => balance,
+    show: ({ balance }) => dollars(balance, { exact: true }),
+    isNumber: true,
+  },
+  { name: 'Held', raw: ({ held }) => held, show: ({ held }) => dollars(held), isNumber: true },
+  { name: 'Lent', raw: ({ lent }) => lent, show: ({ lent }) => dollars(lent), isNumber: true, isExtra: true },
+  { name: 'Available', raw: ({ available }) => available, show: ({ available }) => dollars(available), isNumber: true },
+];
+
+function Wallets({ organizationId }: { readonly organizationId: string }) {
+  const load = useRead('/v1/admin/organizations/{organizationId}/wallets', { at: { organizationId } });
+  return (
+    <ManagedList
+      title="Wallets"
+      note={organizationId}
+      load={load}
+      rowsOf={({ data }) => data}
+      columns={WALLET_COLUMNS}
+      permission="platform.admin"
+      empty="An organization that is not billed has no wallet."
+    />
+  );
+}
+
+interface DialogProps {
+  readonly onDone: () => void;
+  readonly onClose: () => void;
+}
+
+function NewOrganization({ onDone, onClose }: DialogProps) {
+  const [slug, setSlug] = useState('');
+  const [name, setName] = useState('');
+  const [owner, setOwner] = useState('');
+  const [billing, setBilling] = useState<'prepaid' | 'none'>('prepaid');
+  const body = {
+    slug: slug.trim(),
+    billing,
+    ...(name.trim() === '' ? {} : { display_name: name.trim() }),
+    ...(owner.trim() === '' ? {} : { owner_email: owner.trim() }),
+  };
+  return (
+    <DialogForm
+      title="New organization"
+      verb="Make it"
+      send={() => call('post', PATH, { body })}
+      onDone={onDone}
+      onClose={onClose}
+    >
+      <TextField label="Slug" value={slug} onValue={setSlug} isRequired hint="Small letters, digits and dashes." />
+      <TextField label="Name" value={name} onValue={setName} />
+      <TextField label="First owner’s e-mail" type="email" value={owner} onValue={setOwner} />
+      <SelectField
+        label="Billing"
+        value={billing}
+        onValue={(to) => setBilling(to as 'prepaid' | 'none')}
+        options={[
+          { id: 'prepaid', name: 'Prepaid credit' },
+          { id: 'none', name: 'Not billed' },
+        ]}
+      />
+    </DialogForm>
+  );
+}
+
+function AddCredit({ of: { id, display_name: name }, onDone, onClose }: DialogProps & { readonly of: Organization }) {
+  const [amount, setAmount] = useState('');
+  const [reference, setReference] = useState('');
+  const body = { organization_id: id, amount: amount.trim(), reference: reference.trim() };
+  return (
+    <DialogForm
+      title={`Credit for ${name}`}
+      verb="Add credit"
+      send={() => call('post', '/v1/billing/deposits', { body })}
+      onDone={onDone}
+      onClose={onClose}
+    >
+      <TextField label="Dollars" value={amount} onValue={setAmount} isRequired placeholder="100.00" />
+      <TextField
+        label="Reference"
+        value={reference}
+        onValue={setReference}
+        isRequired
+        hint="Of an invoice or a transfer. The same reference counts once."
+      />
+    </DialogForm>
+  );
+}

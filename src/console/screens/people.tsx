@@ -1,0 +1,156 @@
+// Members of the organization and its teams.
+
+import { useState } from 'preact/hooks';
+import { type AnswerOf, call, commandOf } from '../api.ts';
+import { moment } from '../logic/format.ts';
+import { DialogForm } from '../parts/dialog-form.tsx';
+import { SelectField, TextField } from '../parts/form.tsx';
+import { ManagedList } from '../parts/managed-list.tsx';
+import { Page } from '../parts/page.tsx';
+import type { Column } from '../parts/table.tsx';
+import { useRead } from '../state/load.ts';
+import { me } from '../state/session.ts';
+import { zone } from '../state/view.ts';
+
+type Member = AnswerOf<'/v1/admin/active-org/members'>['data'][number];
+type Team = AnswerOf<'/v1/admin/active-org/teams'>['data'][number];
+type Role = Member['role'];
+const ROLES: readonly Role[] = ['member', 'admin', 'owner'];
+const PAGE = { query: { limit: 100 } };
+
+const MEMBER_COLUMNS: readonly Column<Member>[] = [
+  { name: 'Person', raw: ({ email }) => email, show: ({ email }) => <span class="cell-main">{email}</span> },
+  { name: 'Role', raw: ({ role }) => role },
+  {
+    name: 'Since',
+    raw: ({ created_at: at }) => at,
+    show: ({ created_at: at }) => moment(at, zone.value, false),
+    isExtra: true,
+  },
+];
+const TEAM_COLUMNS: readonly Column<Team>[] = [
+  {
+    name: 'Team',
+    raw: ({ display_name: name }) => name,
+    show: ({ display_name: name }) => <span class="cell-main">{name}</span>,
+  },
+  { name: 'Slug', raw: ({ slug }) => slug, show: ({ slug }) => <code>{slug}</code> },
+  {
+    name: 'Since',
+    raw: ({ created_at: at }) => at,
+    show: ({ created_at: at }) => moment(at, zone.value, false),
+    isExtra: true,
+  },
+];
+
+type Open =
+  | { readonly kind: 'member' }
+  | { readonly kind: 'role'; readonly of: Member }
+  | { readonly kind: 'team' }
+  | null;
+
+export function People() {
+  const members = useRead('/v1/admin/active-org/members', PAGE);
+  const teams = useRead('/v1/admin/active-org/teams', PAGE);
+  const [open, setOpen] = useState<Open>(null);
+  const close = () => setOpen(null);
+  const done = () => {
+    close();
+    members.again();
+    teams.again();
+  };
+  return (
+    <Page
+      title="Members and teams"
+      lead="Owners and administrators change things; members ask models and see what they use."
+      commands={[commandOf('/v1/admin/active-org/members'), commandOf('/v1/admin/active-org/teams')]}
+    >
+      <ManagedList
+        title="Members"
+        tools={<Adder name="Add a member" onClick={() => setOpen({ kind: 'member' })} />}
+        load={members}
+        rowsOf={({ data }) => data}
+        columns={MEMBER_COLUMNS}
+        permission="org.admin"
+        empty="Nobody yet."
+        actions={(member) => (
+          <button type="button" class="small" onClick={() => setOpen({ kind: 'role', of: member })}>
+            Role
+          </button>
+        )}
+        removal={{
+          verb: 'Remove',
+          ask: ({ email }) => `${email} leaves the organization, and the keys of this person here are revoked.`,
+          send: ({ user_id: userId }) => call('delete', '/v1/admin/active-org/members/{userId}', { at: { userId } }),
+          isFor: ({ user_id: userId }) => userId !== me()?.user_id,
+        }}
+      />
+      <ManagedList
+        title="Teams"
+        tools={<Adder name="New team" onClick={() => setOpen({ kind: 'team' })} />}
+        load={teams}
+        rowsOf={({ data }) => data}
+        columns={TEAM_COLUMNS}
+        permission="org.admin"
+        empty={<p>No team. Teams have keys, limits and reports of their own.</p>}
+        removal={{
+          verb: 'Delete',
+          ask: ({ display_name: name }) => `“${name}” is deleted, once its keys are revoked.`,
+          send: ({ id }) => call('delete', '/v1/admin/active-org/teams/{teamId}', { at: { teamId: id } }),
+        }}
+      />
+      {open?.kind === 'member' && <NewMember onDone={done} onClose={close} />}
+      {open?.kind === 'role' && <MemberRole of={open.of} onDone={done} onClose={close} />}
+      {open?.kind === 'team' && <NewTeam onDone={done} onClose={close} />}
+    </Page>
+  );
+}
+
+export function Adder({ name, onClick }: { readonly name: string; readonly onClick: () => void }) {
+  return (
+    <button type="button" onClick={onClick}>
+      {name}
+    </button>
+  );
+}
+
+interface DialogProps {
+  readonly onDone: () => void;
+  readonly onClose: () => void;
+}
+
+function NewMember({ onDone, onClose }: DialogProps) {
+  const [email, setEmail] = useState('');
+  const [role, setRole] = useState<Role>('member');
+  const send = () => call('post', '/v1/admin/active-org/members', { body: { email: email.trim(), role } });
+  return (
+    <DialogForm title="Add a member" verb="Add" send={send} onDone={onDone} onClose={onClose}>
+      <TextField label="E-mail" type="email" value={email} onValue={setEmail} isRequired />
+      <SelectField label="Role" value={role} onValue={(to) => setRole(to as Role)} options={ROLES} />
+    </DialogForm>
+  );
+}
+
+function MemberRole({ of: member, onDone, onClose }: DialogProps & { readonly of: Member }) {
+  const [role, setRole] = useState<Role>(member.role);
+  const send = () =>
+    call('patch', '/v1/admin/active-org/members/{userId}', { at: { userId: member.user_id }, body: { role } });
+  return (
+    <DialogForm title={member.email} verb="Set the role" send={send} onDone={onDone} onClose={onClose}>
+      <SelectField label="Role" value={role} onValue={(to) => setRole(to as Role)} options={ROLES} />
+    </DialogForm>
+  );
+}
+
+function NewTeam({ onDone, onClose }: DialogProps) {
+  const [slug, setSlug] = useState('');
+  const [name, setName] = useState('');
+  const body = { slug: slug.trim(), ...(name.trim() === '' ? {} : { display_name: name.trim() }) };
+  const send = () => call('post', '/v1/admin/active-org/teams', { body });
+  return (
+    <DialogForm title="New team" verb="Make it" send={send} onDone={onDone} onClose={onClose}>
+      <TextField label="Slug" value={slug} onValue={setSlug} isRequired hint="Small letters, digits and dashes." />
+      <TextField label="Name" value={name} onValue={setName} />
+    </DialogForm>
+  );
+}

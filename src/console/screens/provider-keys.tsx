@@ -1,0 +1,171 @@
+// An organization's own provider keys: state, place before or after the service's, verification, use.
+
+import { useState } from 'preact/hooks';
+import { type AnswerOf, call, commandOf } from '../api.ts';
+import { distance, dollars, whole } from '../logic/format.ts';
+import { DialogForm } from '../parts/dialog-form.tsx';
+import { Badge, type Tone } from '../parts/figures.tsx';
+import { SelectField, TextField } from '../parts/form.tsx';
+import { ManagedList } from '../parts/managed-list.tsx';
+import { Page } from '../parts/page.tsx';
+import type { Column } from '../parts/table.tsx';
+import { now } from '../state/clock.ts';
+import { useRead } from '../state/load.ts';
+import { windowQuery } from '../state/view.ts';
+import { Adder } from './people.tsx';
+
+const PATH = '/v1/admin/active-org/provider-credentials';
+type Credential = AnswerOf<typeof PATH>['data'][number];
+type Use = AnswerOf<'/v1/admin/active-org/byok/usage'>['data'][number];
+
+const TONES: Readonly<Record<Credential['state'], Tone>> = {
+  active: 'good',
+  unverified: 'warn',
+  cooling_down: 'warn',
+  invalid: 'bad',
+  disabled: 'plain',
+};
+
+const COLUMNS: readonly Column<Credential>[] = [
+  {
+    name: 'Key',
+    raw: ({ name }) => name,
+    show: ({ name, kind, fingerprint }) => (
+      <>
+        <span class="cell-main">{name}</span>
+        <span class="note">
+          {kind} · {fingerprint}
+        </span>
+      </>
+    ),
+  },
+  {
+    name: 'State',
+    raw: ({ state }) => state,
+    show: ({ state, state_reason: reason }) => (
+      <>
+        <Badge tone={TONES[state]}>{state.replace('_', ' ')}</Badge>
+        {reason !== null && <span class="note">{reason}</span>}
+      </>
+    ),
+  },
+  { name: 'Tried', raw: ({ place }) => place, show: ({ place }) => `${place} the service` },
+  { name: 'Fallback', raw: ({ fallback }) => fallback, isExtra: true },
+  {
+    name: 'Last use',
+    raw: ({ last_used_at: at }) => at,
+    show: ({ last_used_at: at }) => distance(at, now.value.getTime()),
+    isExtra: true,
+  },
+];
+
+const USE_COLUMNS: readonly Column<Use>[] = [
+  { name: 'Key', raw: ({ credential_name: name }) => name },
+  { name: 'Requests', raw: ({ requests }) => requests, show: ({ requests }) => whole(requests), isNumber: true },
+  { name: 'Worth', raw: ({ rated_cost: cost }) => cost, show: ({ rated_cost: cost }) => dollars(cost), isNumber: true },
+  { name: 'Fee', raw: ({ fee }) => fee, show: ({ fee }) => dollars(fee), isNumber: true },
+];
+
+export function ProviderKeys() {
+  const keys = useRead(PATH);
+  const { start_date, end_date } = windowQuery.value;
+  const use = useRead('/v1/admin/active-org/byok/usage', { query: { start_date, end_date } });
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <Page
+      title="Own provider keys"
+      lead="Requests are served by your own contract with a provider. Secrets are sealed and never shown again."
+      tools={<Adder name="Add a key" onClick={() => setOpen(true)} />}
+      commands={[commandOf(PATH), commandOf('/v1/admin/active-org/byok/settings')]}
+    >
+      <ManagedList
+        title="Keys, in the order in which they are tried"
+        load={keys}
+        rowsOf={({ data }) => data}
+        columns={COLUMNS}
+        permission="org.admin"
+        empty={<p>No own key. The service’s keys serve every request.</p>}
+        actions={({ id }) => (
+          <button
+            type="button"
+            class="small"
+            onClick={() =>
+              void call('post', `${PATH}/{credentialId}/verify`, { at: { credentialId: id } }).then(keys.again)
+            }
+          >
+            Verify
+          </button>
+        )}
+        removal={{
+          verb: 'Remove',
+          ask: ({ name }) => `“${name}” serves no request from now on, and its secret is deleted.`,
+          send: ({ id }) => call('delete', `${PATH}/{credentialId}`, { at: { credentialId: id } }),
+        }}
+      />
+      <ManagedList
+        title="Use"
+        load={use}
+        rowsOf={({ data }) => data}
+        columns={USE_COLUMNS}
+        permission="org.admin"
+        empty="No own key has served a request in this window."
+      />
+      {isOpen && (
+        <NewCredential
+          onDone={() => {
+            setOpen(false);
+            keys.again();
+          }}
+          onClose={() => setOpen(false)}
+        />
+      )}
+    </Page>
+  );
+}
+
+function NewCredential({ onDone, onClose }: { readonly onDone: () => void; readonly onClose: () => void }) {
+  const templates = useRead('/v1/admin/active-org/byok-templates').data?.data ?? [];
+  const [kind, setKind] = useState('');
+  const [name, setName] = useState('');
+  const [secret, setSecret] = useState('');
+  const [baseUrl, setBaseUrl] = useState('');
+  const [settings, setSettings] = useState<Readonly<Record<string, string>>>({});
+  const template = templates.find((one) => one.kind === kind) ?? templates[0];
+  const body = {
+    kind: template?.kind ?? '',
+    name: name.trim(),
+    secret,
+    ...(Object.keys(settings).length === 0 ? {} : { settings }),
+    ...(baseUrl.trim() === '' ? {} : { base_url: baseUrl.trim() }),
+  };
+  return (
+    <DialogForm
+      title="Add a provider key"
+      verb="Verify and add"
+      send={() => call('post', PATH, { body })}
+      onDone={onDone}
+      onClose={onClose}
+    >
+      <SelectField
+        label="Provider"
+        value={template?.kind ?? ''}
+        onValue={setKind}
+        options={templates.map((one) => one.kind)}
+      />
+      <TextField label="Name" value={name} onValue={setName} isRequired />
+      <TextField label="Secret" type="password" value={secret} onValue={setSecret} isRequired />
+      {template?.needs_base_url && (
+        <TextField label="Address" type="url" value={baseUrl} onValue={setBaseUrl} isRequired />
+      )}
+      {template?.settings.map((setting) => (
+        <TextField
+          key={setting.name}
+          label={setting.name.replaceAll('_', ' ')}
+          value={settings[setting.name] ?? ''}
+          onValue={(value) => setSettings({ ...settings, [setting.name]: value })}
+          isRequired={setting.required}
+        />
+      ))}
+    </DialogForm>
+  );
+}

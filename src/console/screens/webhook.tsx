@@ -1,0 +1,124 @@
+// Where the organization is told what happened: the address, how deliveries go, and its secret.
+
+import { useState } from 'preact/hooks';
+import { type AnswerOf, call, commandOf } from '../api.ts';
+import { distance, whole } from '../logic/format.ts';
+import { DialogForm, SecretOnce } from '../parts/dialog-form.tsx';
+import { Badge, Stat, Stats } from '../parts/figures.tsx';
+import { Confirm, TextField } from '../parts/form.tsx';
+import { Empty, Loaded } from '../parts/loaded.tsx';
+import { Card, Page } from '../parts/page.tsx';
+import { now } from '../state/clock.ts';
+import { useRead } from '../state/load.ts';
+import { Adder } from './people.tsx';
+
+const PATH = '/v1/admin/active-org/webhook';
+type Hook = AnswerOf<typeof PATH>['data'];
+
+export function Webhook() {
+  const load = useRead(PATH);
+  const [open, setOpen] = useState<'set' | 'remove' | null>(null);
+  const [secret, setSecret] = useState<string | null>(null);
+  const isUnset = load.refusal?.status === 404;
+  const shown = ({ data }: { readonly data: { readonly secret: string | null } }) => {
+    setOpen(null);
+    setSecret(data.secret);
+    load.again();
+  };
+  return (
+    <Page
+      title="Webhook"
+      lead="Budgets, credit and keys: what happens is told to your own server, signed."
+      tools={<Adder name={isUnset ? 'Set the address' : 'Change the address'} onClick={() => setOpen('set')} />}
+      commands={[commandOf(PATH), commandOf(PATH, { body: { url: 'https://example.com/tollgate' } }, 'put')]}
+    >
+      {isUnset ? (
+        <Card>
+          <Empty>No webhook. With an address you are told before a budget is used up.</Empty>
+        </Card>
+      ) : (
+        <Loaded load={load} permission="org.admin">
+          {({ data }) => <State hook={data} onRemove={() => setOpen('remove')} onRotated={shown} again={load.again} />}
+        </Loaded>
+      )}
+      {open === 'set' && <SetAddress url={load.data?.data.url ?? ''} onDone={shown} onClose={() => setOpen(null)} />}
+      {open === 'remove' && (
+        <Confirm
+          title="Remove?"
+          verb="Remove"
+          send={() => call('delete', PATH)}
+          onDone={load.again}
+          onClose={() => setOpen(null)}
+        >
+          Nothing is told any more, and what waits is dropped.
+        </Confirm>
+      )}
+      {secret !== null && <SecretOnce title="The webhook’s secret" secret={secret} onClose={() => setSecret(null)} />}
+    </Page>
+  );
+}
+
+interface StateProps {
+  readonly hook: Hook;
+  readonly onRemove: () => void;
+  readonly onRotated: (answer: { readonly data: { readonly secret: string | null } }) => void;
+  readonly again: () => void;
+}
+
+function State({ hook, onRemove, onRotated, again }: StateProps) {
+  const rotate = async () => {
+    const answer = await call('post', `${PATH}/rotate-secret`);
+    if (answer.ok) onRotated(answer.data);
+  };
+  const tried = now.value.getTime();
+  return (
+    <>
+      <Stats>
+        <Stat name="Last delivered" value={distance(hook.last_success_at, tried)} />
+        <Stat name="Waiting" value={whole(hook.waiting)} />
+        <Stat name="Given up" value={whole(hook.dead)} tone={hook.dead > 0 ? 'bad' : undefined} />
+        <Stat name="Last failure" value={distance(hook.last_error_at, tried)} note={hook.last_error ?? ' '} />
+      </Stats>
+      <Card
+        title="Address"
+        tools={<Badge tone={hook.active ? 'good' : 'plain'}>{hook.active ? 'active' : 'paused'}</Badge>}
+      >
+        <p class="sample">{hook.url}</p>
+        <footer class="dialog-foot">
+          <button type="button" onClick={() => void rotate()}>
+            New secret
+          </button>
+          <button type="button" onClick={() => void call('post', `${PATH}/redeliver`).then(again)}>
+            Deliver again
+          </button>
+          <button type="button" class="danger" onClick={onRemove}>
+            Remove
+          </button>
+        </footer>
+      </Card>
+    </>
+  );
+}
+
+interface AddressProps {
+  readonly url: string;
+  readonly onDone: (answer: { readonly data: { readonly secret: string | null } }) => void;
+  readonly onClose: () => void;
+}
+
+function SetAddress({ url: known, onDone, onClose }: AddressProps) {
+  const [url, setUrl] = useState(known);
+  const send = () => call('put', PATH, { body: { url: url.trim() } });
+  return (
+    <DialogForm title="Webhook" verb="Set it" send={send} onDone={onDone} onClose={onClose}>
+      <TextField
+        label="Address"
+        type="url"
+        value={url}
+        onValue={setUrl}
+        isRequired
+        placeholder="https://example.com/tollgate"
+      />
+    </DialogForm>
+  );
+}

@@ -20,7 +20,7 @@ import { startSharedPostgres } from './support/shared-postgres.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** The long files first and the many short ones last, so that no core waits for the end of one file. */
-const SUITES = ['house', 'e2e', 'isolation', 'integration', 'simulation', 'contract', 'unit'] as const;
+const SUITES = ['house', 'e2e', 'isolation', 'integration', 'simulation', 'contract', 'browser', 'unit'] as const;
 const LONG_SUITE = 'long';
 const LONG_FILE = /\.long\.test\.ts$/;
 const AT_LENGTH_IMPORT = "/at-length.ts';";
@@ -29,7 +29,7 @@ const SUPPORT_IMPORT = /from '(\.\.\/support\/[^']+)'/g;
  * Suites whose tests want a database; they share one server, each installation and each test with a database of its
  * own.
  */
-const SUITES_WITH_DATABASE = new Set<string>(['contract', 'isolation', 'integration', 'e2e']);
+const SUITES_WITH_DATABASE = new Set<string>(['browser', 'contract', 'isolation', 'integration', 'e2e']);
 /** For two cores: most files wait for something more than half of the time. */
 const CONCURRENCY = 5;
 /** The runner counts a file as a test, so this is the backstop for a whole file. */

@@ -107,8 +107,9 @@ export function Limits() {
 }
 
 /** As it is sent back: who has set it is not for us to say. */
-function bodyOf({ set_by: _, ...limit }: OwnLimit & { readonly set_by: unknown }): OwnLimit {
-  return limit as OwnLimit;
+function bodyOf(limit: OwnLimit & { readonly set_by: unknown }): OwnLimit {
+  const { set_by: setBy, ...sent } = limit;
+  return setBy === undefined ? limit : (sent as OwnLimit);
 }
 
 interface Identity {

@@ -1,0 +1,230 @@
+// The console in a real Chromium against a whole installation: every screen by its address, by keyboard, in both
+// themes and three widths, without a barrier that axe finds, a word in the browser's console or a breach of the policy;
+// hostile names everywhere; what is empty, refused or away says so; figures are the API's.
+
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import type { Browser } from 'playwright-core';
+import { dollars } from '../../src/console/logic/format.ts';
+import {
+  findBarriers,
+  findChromium,
+  openChromium,
+  openPage,
+  openScreen,
+  signIn,
+  type WatchedPage,
+} from '../support/console-browser.ts';
+import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type SimulatedProvider, startSimulatedProvider } from '../support/simulated-provider.ts';
+import { waitFor } from '../support/waiting.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const HOSTILE = `<img src=x onerror="globalThis.ran=1">"'><script>globalThis.ran=1</script>{{7*7}}\${7*7}`;
+const TAG = '<svg/onload=globalThis.ran=1>';
+const MEMBER_SCREENS = ['overview', 'requests', 'usage', 'routing', 'connect', 'keys'];
+const OWNER_SCREENS = ['people', 'limits', 'provider-keys', 'guardrails', 'media', 'webhook', 'audit'];
+const PLATFORM_SCREENS = ['organizations', 'catalog', 'policies', 'operation'];
+const SCREENS = [...MEMBER_SCREENS, ...OWNER_SCREENS, ...PLATFORM_SCREENS];
+
+const chromium = findChromium();
+const isBuilt = existsSync(join(ROOT, 'src/console/built/index.html'));
+const skip =
+  chromium === null ? 'no Chromium is installed here' : !isBuilt && 'the console is not built: npm run prepare';
+
+describe('the console in a browser', { skip }, () => {
+  let provider: SimulatedProvider;
+  let tollgate: Tollgate;
+  let browser: Browser;
+  let owner: string;
+  let member: string;
+
+  before(async () => {
+    provider = await startSimulatedProvider();
+    const configurationYaml = readFileSync(join(ROOT, 'deploy/demo.yaml'), 'utf8')
+      .replaceAll('${SIMULATED_PROVIDER_URL}', provider.url)
+      .replace(/^ {4}keys: .*$/m, '');
+    tollgate = await startTollgate({ configurationYaml });
+    owner = await tokenOf('owner@demo.test');
+    assert.equal((await tollgate.run(['administrator', 'add', '--user', 'owner@demo.test'])).exitCode, 0);
+    await fill();
+    member = await tokenOf('member@demo.test');
+    browser = await openChromium(chromium ?? '');
+  });
+
+  after(async () => {
+    await browser?.close();
+    await tollgate?.stop();
+    await provider?.stop();
+  });
+
+  async function tokenOf(user: string): Promise<string> {
+    const made = await tollgate.run(['token', 'create', '--user', user, '--name', 'browser', '--organization', 'demo']);
+    return /tgt-[\w-]+/.exec(made.output)?.[0] ?? assert.fail(made.output);
+  }
+
+  async function api<T>(method: string, path: string, body?: unknown, token = owner): Promise<T> {
+    const response = await fetch(tollgate.url + path, {
+      method,
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    assert.ok(response.ok, `${method} ${path}: ${response.status} ${text}`);
+    return JSON.parse(text) as T;
+  }
+
+  /** Requests of every kind, and names that would run if a page took them for markup. */
+  async function fill(): Promise<void> {
+    const place = '/v1/admin/active-org';
+    await api('POST', `${place}/members`, { email: 'member@demo.test', role: 'member' });
+    await api('POST', `${place}/teams`, { slug: 'hostile', display_name: HOSTILE });
+    const key = await api<{ data: { secret: string } }>('POST', `${place}/keys`, { name: HOSTILE });
+    await api('PUT', `${place}/limits`, { limits: [{ kind: 'budget', window: 'month', limit: '50.00' }] });
+    const rules = [{ id: 'mail', detect: ['email'], stage: 'input', action: 'flag' }];
+    await api('PUT', `${place}/guardrails/policies/people`, { rules });
+    await api('PUT', `${place}/webhook`, { url: 'https://example.com/?q=<script>globalThis.ran=1</script>' });
+    await api('POST', '/v1/admin/organizations', { slug: 'hostile', display_name: HOSTILE, billing: 'prepaid' });
+    for (let index = 0; index < 24; index++) {
+      const model = index % 6 === 5 ? HOSTILE : index % 2 === 0 ? 'service/auto' : 'sim/small';
+      const response = await fetch(`${tollgate.url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${key.data.secret}`,
+          'content-type': 'application/json',
+          'x-service-tag': TAG,
+          'x-session-id': `session-${index >> 2}`,
+        },
+        body: JSON.stringify({ model, max_tokens: 50, messages: [{ role: 'user', content: `Fix the test ${index}` }] }),
+      });
+      await response.text();
+    }
+    await waitFor(
+      'the requests to be in the reports',
+      () => api<{ data: { requests: number } }>('GET', `${place}/usage`),
+      ({ data }) => data.requests >= 20,
+      60_000,
+    );
+  }
+
+  async function signedIn(token: string, options: { width: number; dark?: boolean }): Promise<WatchedPage> {
+    const watched = await openPage(browser, options);
+    await signIn(watched, tollgate.url, token);
+    return watched;
+  }
+
+  for (const dark of [false, true])
+    test(`every screen by its address, ${dark ? 'dark' : 'light'}: no barrier, nothing said, nothing ran`, async () => {
+      const watched = await signedIn(owner, { width: 1440, dark });
+      await watched.complaints();
+      for (const screen of SCREENS) {
+        await openScreen(watched, tollgate.url, screen);
+        assert.deepEqual(await findBarriers(watched), [], screen);
+        assert.deepEqual(await watched.complaints(), [], screen);
+        assert.equal(await watched.page.evaluate('globalThis.ran'), undefined, screen);
+      }
+      await watched.page.context().close();
+    });
+
+  for (const width of [360, 768, 1440])
+    test(`nothing is wider than a window of ${width} pixels`, async () => {
+      const watched = await signedIn(owner, { width });
+      for (const screen of SCREENS) {
+        await openScreen(watched, tollgate.url, screen);
+        const over = await watched.page.evaluate('document.documentElement.scrollWidth - innerWidth');
+        assert.equal(over, 0, screen);
+      }
+      await watched.page.context().close();
+    });
+
+  test('by keyboard alone: skip link, chart, table, panel and back', async () => {
+    const watched = await signedIn(owner, { width: 1440 });
+    const { page } = watched;
+    await openScreen(watched, tollgate.url, 'overview');
+    await page.keyboard.press('Tab');
+    assert.equal(await page.evaluate('document.activeElement.textContent.trim()'), 'Skip to the content');
+    await page.keyboard.press('Enter');
+    assert.equal(await page.evaluate('document.activeElement.id'), 'main');
+    const chart = page.locator('svg[role=application]').first();
+    await chart.focus();
+    await page.keyboard.press('End');
+    assert.match(await page.locator('.readout').first().innerText(), /\d+ \w{3}.*: .*\$/);
+    await page.getByRole('button', { name: 'As a table' }).first().press('Enter');
+    assert.ok(await page.getByRole('table', { name: 'Spend by model' }).first().isVisible());
+    await openScreen(watched, tollgate.url, 'requests');
+    const first = page.locator('tbody button.link').first();
+    await first.press('Enter');
+    await page.getByRole('dialog').waitFor();
+    assert.match(page.url(), /request=/);
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    assert.deepEqual(await watched.complaints(), []);
+    await page.context().close();
+  });
+
+  test('a request’s panel says why its model served', async () => {
+    const place = '/v1/admin/active-org/usage/requests';
+    const { data } = await api<{ data: { id: string }[] }>('GET', `${place}?routed=true&limit=1`);
+    const watched = await signedIn(owner, { width: 1440 });
+    await openScreen(watched, tollgate.url, `requests?request=${data[0]?.id}`);
+    await watched.page.getByText('Why this model').waitFor();
+    assert.match(await watched.page.getByRole('dialog').innerText(), /The classifier|fallback tier|continues/i);
+    assert.deepEqual(await findBarriers(watched), []);
+    await watched.page.context().close();
+  });
+
+  test('figures are the API’s', async () => {
+    const { data } = await api<{ data: { cost: string; requests: number } }>('GET', '/v1/admin/active-org/usage');
+    const watched = await signedIn(owner, { width: 1440 });
+    await openScreen(watched, tollgate.url, 'overview');
+    const stat = (name: string) => watched.page.locator('.stat', { hasText: name }).first().locator('dd').first();
+    assert.equal(await stat('Spend').innerText(), dollars(data.cost));
+    assert.equal(await stat('Requests').innerText(), String(data.requests));
+    await watched.page.context().close();
+  });
+
+  test('a member sees nothing of what is not theirs, and is told which permission a screen needs', async () => {
+    const watched = await signedIn(member, { width: 1440 });
+    await openScreen(watched, tollgate.url, 'overview');
+    const links = await watched.page.locator('nav a').evaluateAll((all) => all.map((one) => one.getAttribute('href')));
+    assert.deepEqual(
+      links.map((href) => (href ?? '').replace('/console/', '').replace(/\?.*/, '')),
+      MEMBER_SCREENS,
+    );
+    await openScreen(watched, tollgate.url, 'limits');
+    assert.match(await watched.page.locator('#main').innerText(), /needs the permission org\.admin/);
+    await openScreen(watched, tollgate.url, 'catalog');
+    assert.match(await watched.page.locator('#main').innerText(), /needs the permission platform\.admin/);
+    assert.deepEqual(await watched.complaints(), []);
+    await watched.page.context().close();
+  });
+
+  test('reports that are away, and a window without requests, say so', async () => {
+    const watched = await signedIn(owner, { width: 1440 });
+    const { page } = watched;
+    await page.route('**/usage/**', (route) => route.fulfill({ status: 503, json: { error: 'reports unavailable' } }));
+    for (const screen of ['usage', 'routing', 'requests']) {
+      await openScreen(watched, tollgate.url, screen);
+      assert.match(await page.locator('#main').innerText(), /Requests are served all the same/, screen);
+      assert.deepEqual(await findBarriers(watched), [], screen);
+    }
+    await page.unroute('**/usage/**');
+    const quiet = 'from=2026-01-05&to=2026-01-06';
+    await openScreen(watched, tollgate.url, `requests?${quiet}`);
+    assert.match(await page.locator('#main').innerText(), /No request matches/);
+    await openScreen(watched, tollgate.url, `overview?${quiet}`);
+    assert.match(await page.locator('#main').innerText(), /First steps/);
+    await page.context().close();
+  });
+
+  test('signing out ends the session in this browser', async () => {
+    const watched = await signedIn(owner, { width: 1440 });
+    await watched.page.getByRole('button', { name: 'Sign out' }).click();
+    await watched.page.getByLabel('Access token').waitFor();
+    await watched.page.goto(`${tollgate.url}/console/keys`);
+    await watched.page.getByLabel('Access token').waitFor();
+    await watched.page.context().close();
+  });
+});

@@ -48,6 +48,8 @@ export interface CompiledStage {
   readonly anchors: Uint8Array;
   readonly atAnchor: readonly AtAnchor[];
   readonly detectors: readonly CompiledDetector[];
+  /** How many rules have words of their own. */
+  readonly wordRules: number;
   /** null: no rule has a pattern. */
   readonly patterns: CompiledPatterns | null;
   readonly externals: readonly CompiledExternal[];
@@ -125,6 +127,7 @@ function compileStage(policies: readonly Policy[], api: ApiName, stage: Stage): 
   return {
     ...anchorsOf(detectors),
     detectors,
+    wordRules: own.length,
     patterns: compilePatterns(compiled),
     externals: policies
       .flatMap(({ organizationId, externals, id }) =>

@@ -23,11 +23,15 @@ export type ScreeningWorkers = Pick<WorkerPool<'screen-event' | 'screen-text'>, 
 
 /** Screened in 0.2 ms; a hand-over to a worker costs the event loop 40 to 70 µs. */
 const INLINE_BYTES_MAX = 65_536;
-/** Patterns are slower, and their authors are not ours. */
-const INLINE_PATTERN_BYTES_MAX = 4_096;
+/** Patterns and lists of words are slower, and their authors are not ours. */
+const INLINE_OWN_BYTES_MAX = 4_096;
+/** Bytes times instructions of patterns: the worst texts for the worst patterns take some 20 ns for each. */
+const INLINE_PATTERN_WORK_MAX = 409_600;
+/** So many rules with words are looked for as fast as built-in detectors are. */
+const WORD_RULES_MAX = 8;
 /** To replace one takes some five microseconds. */
 const INLINE_FINDINGS_MAX = 500;
-/** A megabyte takes some milliseconds, the worst one found 160. A thread that takes three times that is killed. */
+/** A megabyte takes some milliseconds, the worst one found 160. What takes three times that is given up. */
 const WORK_MS = 250;
 const WORK_MS_PER_MEGABYTE = 250;
 /** For a thread to become free, or to start and load the detectors on a busy machine. */
@@ -40,9 +44,19 @@ const NOT_IN_TIME: ScreenedWhole = {
   restorable: [],
 };
 
-/** How much of a stage's texts is screened on the event loop. */
-export function inlineBytesMax(compiled: CompiledPolicy, stage: Stage): number {
-  return stageOf(compiled, stage)?.patterns != null ? INLINE_PATTERN_BYTES_MAX : INLINE_BYTES_MAX;
+/** How much of an event of a stream is screened on the event loop. */
+export function inlineEventBytesMax(compiled: CompiledPolicy, stage: Stage): number {
+  const rules = stageOf(compiled, stage);
+  return rules === null || (rules.patterns === null && rules.wordRules <= WORD_RULES_MAX)
+    ? INLINE_BYTES_MAX
+    : INLINE_OWN_BYTES_MAX;
+}
+
+/** How much of a whole body is. */
+function inlineBytesMax(compiled: CompiledPolicy, stage: Stage): number {
+  const { size = 0 } = stageOf(compiled, stage)?.patterns?.set ?? {};
+  const bytesMax = inlineEventBytesMax(compiled, stage);
+  return size === 0 ? bytesMax : Math.min(bytesMax, INLINE_PATTERN_WORK_MAX / size);
 }
 
 export function screenBody(
@@ -82,9 +96,14 @@ async function inWorker(
   return { ...screened.value, edits: buffersOf(screened.value.edits) };
 }
 
+/** How long so many bytes may take. */
+export function workMsOf(bytes: number): number {
+  return WORK_MS + Math.ceil((bytes / 1_048_576) * WORK_MS_PER_MEGABYTE);
+}
+
 /** How a thread is given bytes to screen. */
 function withinDeadline({ buffer, byteLength: bytes }: Uint8Array<ArrayBuffer>) {
-  const workMs = WORK_MS + Math.ceil((bytes / 1_048_576) * WORK_MS_PER_MEGABYTE);
+  const workMs = workMsOf(bytes);
   const work = { begun: begunFlag(), deadlineMs: workMs };
   return { bytes, deadlineMs: WAIT_MS + workMs, work, transfer: [buffer] };
 }

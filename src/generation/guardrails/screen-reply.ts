@@ -8,6 +8,7 @@ import type { NotScanned, StageTally } from '../../domain/guardrails/screening-r
 import { placeNodes } from '../../domain/guardrails/text-places.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Exchange } from '../../http/exchange.ts';
+import type { Clock } from '../../platform/clock.ts';
 import type { UpstreamFault } from '../../upstream/call-connection.ts';
 import { type ReplyHeaders, replyHeader } from '../../upstream/http1/reply-head.ts';
 import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
@@ -17,7 +18,7 @@ import { withoutLength } from '../reply/transform.ts';
 import { applyEdits } from '../request/edits.ts';
 import type { EventBytes } from './event-lines.ts';
 import { type AskedWhole, screenAndAsk } from './screen-and-ask.ts';
-import { type ScreeningWorkers, screenEventInWorker } from './screen-body.ts';
+import { type ScreeningWorkers, screenEventInWorker, workMsOf } from './screen-body.ts';
 import type { Screening } from './screening.ts';
 import { StreamScreen } from './stream-screen.ts';
 
@@ -28,6 +29,7 @@ export interface ScreenReplyParts {
   readonly dialect: Dialect;
   readonly exchange: Exchange;
   readonly workers: ScreeningWorkers;
+  readonly clock: Clock;
   /** The provider is not read any further. */
   abortCall(): void;
   /** The client gets this instead of the reply, once the end is recorded. */
@@ -58,6 +60,9 @@ export class ScreenReply extends ReplyStage {
   private held: Buffer[] = [];
   private heldBytes = 0;
   private hasAsked = false;
+  /** For how long the event loop has screened the stream, and how much of it. */
+  private workMs = 0;
+  private streamedBytes = 0;
   /** How a stream has ended while one of its events is being screened; what came of it until then is in `chunks`. */
   private ended: { readonly fault: UpstreamFault | null } | null = null;
 
@@ -112,7 +117,26 @@ export class ScreenReply extends ReplyStage {
     const { stream } = this;
     if (stream === null) return;
     if (this.isScreening) return this.keep(stream, chunk);
-    this.pass(stream, stream.feed(chunk));
+    const { clock } = this.parts;
+    const startedAtMs = clock.monotonicMs();
+    const pieces = stream.feed(chunk);
+    this.workMs += clock.monotonicMs() - startedAtMs;
+    this.streamedBytes += chunk.length;
+    const isLate = this.workMs > workMsOf(this.streamedBytes);
+    if (isLate && stream.endedBy === null) return this.giveUp(stream, pieces);
+    this.pass(stream, pieces);
+  }
+
+  /** It takes too much of the event loop: rules that their authors made to be slow. */
+  private giveUp(stream: StreamScreen, pieces: readonly Buffer[]): void {
+    stream.giveUp('timeout');
+    const rest = stream.endedBy === null ? stream.passUnscreened() : NOTHING;
+    this.pass(stream, [...pieces, ...rest]);
+    if (this.mode !== 'stream') return;
+    this.passHeld();
+    this.report(stream.tally);
+    this.stream = null;
+    this.mode = 'passing';
   }
 
   private pass(stream: StreamScreen, pieces: readonly Buffer[]): void {

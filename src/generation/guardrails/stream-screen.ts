@@ -10,11 +10,12 @@ import { type Finding, resolveOverlaps } from '../../domain/guardrails/finding.t
 import type { BodyRules, TextEdit } from '../../domain/guardrails/screen-body.ts';
 import { withoutOverlaps } from '../../domain/guardrails/screen-body.ts';
 import type { LargeEvent } from '../../domain/guardrails/screen-event-task.ts';
+import type { NotScanned } from '../../domain/guardrails/screening-report.ts';
 import type { PlaceNode } from '../../domain/guardrails/text-places.ts';
 import { socketsRead } from '../../platform/tick.ts';
 import { type EventBytes, EventLines, eventOf } from './event-lines.ts';
 import type { ExternalAnswer } from './external-detectors.ts';
-import { inlineBytesMax } from './screen-body.ts';
+import { inlineEventBytesMax } from './screen-body.ts';
 import { type LaneEdit, type LaneRules, StreamLane } from './stream-lane.ts';
 
 /** Of events that wait, without large ones. */
@@ -67,7 +68,7 @@ export class StreamScreen implements LaneRules {
     this.external = (rules.compiled.output?.externals.length ?? 0) > 0 ? new ExternalTexts(null) : null;
     this.screen = new EventScreen({ ...rules, external: this.external });
     this.node = node;
-    this.inlineBytesMax = inlineBytesMax(rules.compiled, 'output');
+    this.inlineBytesMax = inlineEventBytesMax(rules.compiled, 'output');
   }
 
   /** The event that has to be screened elsewhere before the stream goes on; null: there is none. */
@@ -94,8 +95,7 @@ export class StreamScreen implements LaneRules {
       if (screened.isIncomplete) this.tally.miss('external');
       await this.queueLarge(event, screened.event);
     } else {
-      this.tally.miss('timeout');
-      if (this.compiled.onFailure === 'refuse') this.endedBy = 'unscreened';
+      this.giveUp('timeout');
       this.queueEvent(event, NO_TEXTS);
     }
     this.unread = [];
@@ -146,6 +146,15 @@ export class StreamScreen implements LaneRules {
     return this.passed();
   }
 
+  /** All that waits, and what is here of an event: what follows does not come to this any more. */
+  passUnscreened(): Buffer[] {
+    const pieces = this.endAll();
+    if (this.endedBy !== null) return NOTHING;
+    const behind = this.unread.map(({ original }) => original);
+    this.unread = [];
+    return [...pieces, ...behind, this.lines.takeRest()];
+  }
+
   decide(finding: Finding, isRewritable: boolean): string | null {
     const action = this.screen.actionFor(finding, isRewritable);
     this.tally.add(finding, action);
@@ -157,7 +166,12 @@ export class StreamScreen implements LaneRules {
   }
 
   onTooMany(): void {
-    this.tally.miss('too_large');
+    this.giveUp('too_large');
+  }
+
+  /** What follows counts as not screened. */
+  giveUp(reason: NotScanned): void {
+    this.tally.miss(reason);
     if (this.compiled.onFailure === 'refuse') this.endedBy = 'unscreened';
   }
 
@@ -280,9 +294,8 @@ export class StreamScreen implements LaneRules {
 
   /** More waits than there is room for: the rule for what cannot be screened. */
   private overflow(): void {
-    this.tally.miss('too_large');
-    if (this.compiled.onFailure === 'refuse') this.endedBy = 'unscreened';
-    else for (const lane of this.lanes.values()) lane.advance(true);
+    this.giveUp('too_large');
+    if (this.endedBy === null) for (const lane of this.lanes.values()) lane.advance(true);
   }
 
   /** Takes those off the queue whose text is decided. Nothing that is held goes out once the stream is blocked. */

@@ -141,6 +141,7 @@ class PassThrough implements OpenRelay, ClientWatch, WriterOwner {
       dialect: responses,
       exchange,
       workers: context.workers,
+      clock: context.clock,
       abortCall: () => this.call?.abort(),
       refuseInstead: (refusal) => this.writer.refuseInstead(refusal),
       onOwnFault: (fault) => this.onOwnFault(fault),

@@ -70,6 +70,7 @@ class Relay implements OpenRelay, ClientWatch, WriterOwner, EndRecorder, Executi
       dialect,
       exchange,
       workers: this.context.workers,
+      clock: this.context.clock,
       abortCall: () => this.failover.call?.abort(),
       refuseInstead: (refusal) => this.writer.refuseInstead(refusal),
       onOwnFault: (fault) => this.onOwnFault(fault),

@@ -54,6 +54,8 @@ export function patternProblem(regex: string): string | null {
 }
 
 export class PatternSet {
+  /** What all of them cost in the worst text: the instructions that they compile to. */
+  readonly size: number;
   private readonly gate = new RE2Set();
   private readonly patterns: readonly {
     readonly regex: RE2JS;
@@ -69,6 +71,7 @@ export class PatternSet {
       const compiled = RE2JS.compile(regex);
       return { regex: compiled, maxLength, characters: charactersOf(compiled) };
     });
+    this.size = this.patterns.reduce((sum, { regex }) => sum + regex.programSize(), 0);
   }
 
   /** Calls `onMatch` until it says false. The byte before `start` is the context of `\b`. */

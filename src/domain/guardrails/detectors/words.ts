@@ -1,4 +1,6 @@
-// The detector of a rule's own words: whole words, in upper or lower case.
+// The detector of a rule's own words: whole words, in upper or lower case. The words are sorted by their bytes, so that
+// those which begin as the text does are one range, which each further byte makes smaller: what a text costs grows with
+// how far it agrees with some word, and hardly with how many words there are.
 
 import { OWN_ENTITIES } from '../entities.ts';
 import { WORD } from './characters.ts';
@@ -10,25 +12,29 @@ export const WORD_BYTES_MIN = 2;
 
 /** `words`: each of at least two bytes. */
 export function wordsDetector(words: readonly string[]): Detector {
-  const lowered = words.map((word) => Buffer.from(word).map((byte) => LOWER[byte] as number));
-  // The longest first: `Falcon Heavy` before `Falcon`.
-  const sorted = lowered.toSorted((one, other) => other.length - one.length);
-  const byPair = new Map<number, Uint8Array[]>();
-  for (const word of sorted) {
-    const pair = pairOf(word[0] as number, word[1] as number);
-    byPair.set(pair, [...(byPair.get(pair) ?? []), word]);
-  }
+  const spellings = new Set(words.flatMap(spellingsOf).map((word) => loweredBytes(word).toString('latin1')));
+  const sorted = [...spellings].map((bytes) => Buffer.from(bytes, 'latin1')).toSorted((one, other) => Buffer.compare(one, other));
+  const longest = sorted.reduce((bytes, word) => Math.max(bytes, word.length), 0);
+  const pairs = new Set(sorted.map((word) => pairOf(word[0] as number, word[1] as number)));
   return {
     entity: OWN_ENTITIES.words,
-    anchors: [...byPair.keys()].flatMap(pairsInAnyCase),
-    find: (bytes, at, start, end, hit) => {
-      const from = at - 1;
-      if (from < start) return false;
-      const pair = pairOf(LOWER[bytes[from] as number] as number, LOWER[bytes[at] as number] as number);
-      return findWord(byPair.get(pair) ?? [], bytes, from, end, hit);
-    },
-    hold: (bytes, start, end) => holdWords(sorted, bytes, start, end),
+    anchors: [...pairs].flatMap(pairsInAnyCase),
+    find: (bytes, at, start, end, hit) => at - 1 >= start && findWord(sorted, bytes, at - 1, end, hit),
+    hold: (bytes, start, end) => holdWords(sorted, bytes, Math.max(start, end - longest), end),
   };
+}
+
+/** Letters beyond ASCII have no second case among bytes, and accents may be characters of their own. */
+function spellingsOf(word: string): string[] {
+  const first = String.fromCodePoint(word.codePointAt(0) as number);
+  const cases = [word, word.toLowerCase(), word.toUpperCase(), first.toUpperCase() + word.slice(first.length)];
+  return cases.flatMap((spelling) => [spelling.normalize('NFC'), spelling.normalize('NFD'), spelling]);
+}
+
+function loweredBytes(word: string): Buffer {
+  const bytes = Buffer.from(word);
+  for (let at = 0; at < bytes.length; at += 1) bytes[at] = LOWER[bytes[at] as number] as number;
+  return bytes;
 }
 
 function pairsInAnyCase(pair: number): number[] {
@@ -36,18 +42,64 @@ function pairsInAnyCase(pair: number): number[] {
   return cases(pair >> 8).flatMap((first) => cases(pair & 0xff).map((second) => pairOf(first, second)));
 }
 
-function findWord(words: readonly Uint8Array[], bytes: Uint8Array, from: number, end: number, hit: Hit): boolean {
-  if (!isBoundary(bytes, from, from > 0 ? (bytes[from - 1] as number) : 0x20)) return false;
-  for (const word of words) {
-    const to = from + word.length;
-    if (to > end || matchedBytes(word, bytes, from, end) < word.length) continue;
-    if (!isBoundary(bytes, to - 1, byteAt(bytes, to, end))) continue;
-    hit.start = from;
-    hit.end = to;
-    hit.isOpen = false;
-    return true;
+/** The longest word that begins at `from` and ends where one can. */
+function findWord(sorted: readonly Uint8Array[], bytes: Uint8Array, from: number, end: number, hit: Hit): boolean {
+  if (!isBoundary(bytes, from, byteBefore(bytes, from))) return false;
+  let low = 0;
+  let high = sorted.length;
+  let wordEnd = -1;
+  for (let to = from; low < high; to += 1) {
+    const length = to - from;
+    if (sorted[low]?.length === length) {
+      if (isBoundary(bytes, to - 1, byteAt(bytes, to, end))) wordEnd = to;
+      low += 1;
+    }
+    if (to === end) break;
+    const byte = LOWER[bytes[to] as number] as number;
+    low = firstFrom(sorted, low, high, length, byte);
+    high = firstFrom(sorted, low, high, length, byte + 1);
   }
-  return false;
+  hit.start = from;
+  hit.end = wordEnd;
+  hit.isOpen = false;
+  return wordEnd !== -1;
+}
+
+/** A whole word at the very end waits too: the next byte says whether it ends there. */
+function holdWords(sorted: readonly Uint8Array[], bytes: Uint8Array, start: number, end: number): number {
+  let from = start;
+  while (from < end && !(isBoundary(bytes, from, byteBefore(bytes, from)) && beginsWord(sorted, bytes, from, end)))
+    from += 1;
+  return from;
+}
+
+/** Whether bytes[from, end) is a word or the beginning of one. */
+function beginsWord(sorted: readonly Uint8Array[], bytes: Uint8Array, from: number, end: number): boolean {
+  let low = 0;
+  let high = sorted.length;
+  for (let to = from; to < end && low < high; to += 1) {
+    if (sorted[low]?.length === to - from) low += 1;
+    const byte = LOWER[bytes[to] as number] as number;
+    low = firstFrom(sorted, low, high, to - from, byte);
+    high = firstFrom(sorted, low, high, to - from, byte + 1);
+  }
+  return low < high;
+}
+
+/**
+ * The first of sorted[low, high) whose byte at `depth` is `byte` or more; they are the same before it, and all longer.
+ */
+function firstFrom(sorted: readonly Uint8Array[], low: number, high: number, depth: number, byte: number): number {
+  const byteOf = (index: number): number => (sorted[index] as Uint8Array)[depth] as number;
+  if (low === high || byteOf(low) >= byte) return low;
+  if (byteOf(high - 1) < byte) return high;
+  let [from, to] = [low, high];
+  while (from < to) {
+    const middle = (from + to) >> 1;
+    if (byteOf(middle) < byte) from = middle + 1;
+    else to = middle;
+  }
+  return from;
 }
 
 /** Whether the byte beside the word's first or last one lets it end there. */
@@ -55,18 +107,6 @@ function isBoundary(bytes: Uint8Array, edge: number, beside: number): boolean {
   return WORD[bytes[edge] as number] !== 1 || WORD[beside] !== 1;
 }
 
-function matchedBytes(word: Uint8Array, bytes: Uint8Array, from: number, end: number): number {
-  const limit = Math.min(word.length, end - from);
-  let matched = 0;
-  while (matched < limit && LOWER[bytes[from + matched] as number] === word[matched]) matched += 1;
-  return matched;
-}
-
-/** A whole word at the very end waits too: the next byte says whether it ends there. */
-function holdWords(words: readonly Uint8Array[], bytes: Uint8Array, start: number, end: number): number {
-  for (let from = Math.max(start, end - (words[0]?.length ?? 0)); from < end; from += 1) {
-    if (words.some((word) => end - from <= word.length && matchedBytes(word, bytes, from, end) === end - from))
-      return from;
-  }
-  return end;
+function byteBefore(bytes: Uint8Array, at: number): number {
+  return at > 0 ? (bytes[at - 1] as number) : 0x20;
 }

@@ -103,6 +103,55 @@ const chatOf = (content: string, args: unknown) => ({
 });
 
 describe('a screened body', () => {
+  for (const [dialect, result] of [
+    [chatCompletions, (content: string) => ({ messages: [{ role: 'tool', tool_call_id: 'a', content }] })],
+    [responses, (output: string) => ({ input: [{ type: 'function_call_output', call_id: 'a', output }] })],
+    [
+      messages,
+      (content: string) => ({
+        messages: [{ role: 'user', content: [{ type: 'tool_result', tool_use_id: 'a', content }] }],
+      }),
+    ],
+  ] as const) {
+    test(`${dialect.api}: results of tools that are JSON are read as such`, () => {
+      const given = JSON.stringify({
+        lines: 'a\n4111 1111 1111 1111\nFalcon\tada@acme.test',
+        id: 4_111_111_111_111_111,
+      });
+      const { text, found } = screened(dialect, 'input', JSON.stringify(result(given)), MASK);
+      assert.ok(text.includes(JSON.stringify('{"lines":"a\\n[x]\\n[x]\\t[x]","id":[x]}').slice(1, -1)), text);
+      assert.equal(
+        found.report.findings?.reduce((sum, { count }) => sum + count, 0),
+        4,
+      );
+    });
+  }
+
+  test('what only begins as JSON does is a text', () => {
+    for (const given of ['[1] to ada@acme.test', '{a} C:\\new Falcon {b}', '"Falcon" is "it"', '{"a": "Falcon'])
+      assert.deepEqual(
+        screened(chatCompletions, 'input', JSON.stringify(chatOf(given, {})), MASK).found.report.findings?.length,
+        1,
+        given,
+      );
+  });
+
+  test('a name that is spelt with escapes is the same name', () => {
+    const args = JSON.stringify('{"a":"x\\n4111 1111 1111 1111"}');
+    const { text } = screened(
+      chatCompletions,
+      'input',
+      `{"messages":[{"function_call":{"argument\\u0073":${args}}}]}`,
+      MASK,
+    );
+    assert.ok(text.includes('x\\\\n[x]'), text);
+  });
+
+  test('what stands behind its JSON is said not to have been screened', () => {
+    const { found } = screened(chatCompletions, 'output', '{"choices":[]} {"choices":[{"text":"Falcon"}]}', MASK);
+    assert.deepEqual(found.report.not_scanned, ['malformed']);
+  });
+
   test('the same is found and written, however it is spelt', () => {
     fc.assert(
       fc.property(TEXT, TEXT, fc.array(fc.boolean(), { minLength: 1, maxLength: 40 }), (content, value, bits) => {

@@ -2,7 +2,7 @@
 // and nothing is made: a megabyte of base64 costs one native search for its closing quote.
 
 import { Buffer } from 'node:buffer';
-import { KIND, type PlaceNode } from './text-places.ts';
+import { KIND, OPAQUE_NODE, type PlaceNode } from './text-places.ts';
 
 /** Offsets are those of the bytes that are walked over; those of a string are without its quotes. */
 export interface TextVisitor {
@@ -59,15 +59,16 @@ export class JsonWalk {
     this.visitor = visitor;
   }
 
-  /** The value from `start` on. False: it is no whole JSON value, and the visitor has been told a part of it. */
+  /** False: bytes[start, end) are not one JSON value, and the visitor has been told a part of them. */
   walk(bytes: Buffer, start: number, end: number, node: PlaceNode): boolean {
     this.bytes = bytes;
     this.end = end;
     this.depth = 0;
     this.nextBackslash = -1;
     const behind = this.value(node, this.skipSpace(start));
+    const isWhole = behind !== MALFORMED && this.skipSpace(behind) >= end;
     this.bytes = NO_BYTES;
-    return behind !== MALFORMED;
+    return isWhole;
   }
 
   /** The value at `at`; returns where it ends. */
@@ -144,7 +145,9 @@ export class JsonWalk {
       const close = this.stringEnd(next);
       if (close === MALFORMED) return MALFORMED;
       const isType = type !== null && this.isTypeName(next, close);
-      let member = memberOf(node, bytes, next + 1, close);
+      let member = this.isEscaped
+        ? memberNamed(node, this.textAt(next, close))
+        : memberOf(node, bytes, next + 1, close);
       if (member === null) {
         member = node.otherwise;
         if (node.names.kind < KIND.echo) this.visitor.onName(node.names, next + 1, close, this.isEscaped);
@@ -306,7 +309,30 @@ export class JsonWalk {
   }
 }
 
-/** null: no table names it. A name with an escape in it is none that a table names, and so it is text. */
+const NO_VISITOR: TextVisitor = {
+  onString: () => {},
+  onName: () => {},
+  onNumber: () => {},
+  onIndex: () => {},
+  onToken: () => {},
+  onEnds: () => {},
+  onRepeats: () => {},
+  onOpen: () => {},
+  onClose: () => {},
+  onAmbiguous: () => {},
+};
+const brackets = new JsonWalk(NO_VISITOR);
+
+/** Whether they are one string, list or object: its brackets and quotes are all closed, and nothing is behind it. */
+export function isJson(bytes: Buffer, start: number, end: number): boolean {
+  return brackets.walk(bytes, start, end, OPAQUE_NODE);
+}
+
+function memberNamed({ members }: PlaceNode, text: string): PlaceNode | null {
+  return members[text.length]?.find(({ name }) => name === text)?.node ?? null;
+}
+
+/** null: no table names it. */
 function memberOf(node: PlaceNode, bytes: Buffer, start: number, end: number): PlaceNode | null {
   const candidates = node.members[end - start];
   if (candidates === undefined) return null;

@@ -6,12 +6,12 @@ import { type CompiledPolicy, stageOf } from './compile-policy.ts';
 import { DecodedText, escapeText } from './decoded-text.ts';
 import type { ExternalTexts } from './external-texts.ts';
 import { FINDINGS_MAX, type Finding, resolveOverlaps } from './finding.ts';
-import { JsonWalk, type TextVisitor } from './json-walk.ts';
+import { isJson, JsonWalk, type TextVisitor } from './json-walk.ts';
 import type { FoundPlaceholder, Placeholders, RestorableValues } from './placeholders.ts';
 import type { Action, Stage } from './policy.ts';
 import { scanText } from './scan-text.ts';
 import { StageTally } from './screening-report.ts';
-import { KIND, type PlaceNode, TEXT_NODE } from './text-places.ts';
+import { KIND, type KindCode, type PlaceNode, TEXT_NODE } from './text-places.ts';
 
 /** `replacement` in the place of the bytes from `start` to `end` of the body. */
 export interface TextEdit {
@@ -46,7 +46,9 @@ interface Source {
   readonly end: number;
   readonly outer: DecodedText | null;
   readonly inner: DecodedText | null;
-  /** How many strings are around the text. */
+  /** It is JSON that has to stay such. */
+  readonly isArguments: boolean;
+  /** How many strings are around what is written. */
   readonly levels: number;
 }
 
@@ -92,7 +94,7 @@ export class BodyScreen implements TextVisitor {
   /** A text that stands in the body as it is, as in a part of a form. */
   plain(body: Buffer, start: number, end: number): void {
     this.body = body;
-    this.scan({ bytes: body, start, end, outer: null, inner: null, levels: 0 }, true);
+    this.scan({ bytes: body, start, end, outer: null, inner: null, isArguments: false, levels: 0 }, true);
   }
 
   result(): ScreenedBytes {
@@ -110,8 +112,8 @@ export class BodyScreen implements TextVisitor {
     if (start === end) return;
     if (kind === KIND.url && this.isAttachment(start, end)) return;
     const isFree = kind === KIND.text || kind === KIND.arguments || kind === KIND.echo;
-    if (kind === KIND.arguments) this.scan(this.sourceOfArguments(start, end, isEscaped), isFree);
-    else this.scan(this.sourceOf(start, end, isEscaped), isFree, kind === KIND.echo);
+    const once = this.sourceOf(start, end, isEscaped);
+    this.scan(this.sourceWithin(once, kind), isFree, kind === KIND.echo);
   }
 
   /** Base64 cannot be read, and so it is said that it was not. */
@@ -173,17 +175,31 @@ export class BodyScreen implements TextVisitor {
   }
 
   private sourceOf(start: number, end: number, isEscaped: boolean): Source {
-    if (!isEscaped) return { bytes: this.body, start, end, outer: null, inner: null, levels: 1 };
+    const source = { inner: null, isArguments: false, levels: 1 };
+    if (!isEscaped) return { ...source, bytes: this.body, start, end, outer: null };
     outerText.decode(this.body, start, end);
-    return { bytes: outerText.bytes, start: 0, end: outerText.length, outer: outerText, inner: null, levels: 1 };
+    return { ...source, bytes: outerText.bytes, start: 0, end: outerText.length, outer: outerText };
   }
 
-  /** Arguments are decoded twice; where a model wrote something else than JSON they are a text as any other. */
-  private sourceOfArguments(start: number, end: number, isEscaped: boolean): Source {
-    const once = this.sourceOf(start, end, isEscaped);
-    if (!looksLikeJson(once.bytes, once.start, once.end)) return once;
-    innerText.decode(once.bytes, once.start, once.end);
-    return { bytes: innerText.bytes, start: 0, end: innerText.length, outer: once.outer, inner: innerText, levels: 2 };
+  /**
+   * Arguments are decoded twice; where a model wrote something else than JSON they are a text as any other. So is a text
+   * of a request that is JSON, as results of tools are, but it may be rewritten anywhere.
+   */
+  private sourceWithin(once: Source, kind: KindCode): Source {
+    const { bytes, start, end, outer } = once;
+    if (!looksLikeJson(bytes, start, end)) return once;
+    const isArguments = kind === KIND.arguments;
+    if (!isArguments && (this.rules.stage !== 'input' || kind === KIND.echo || !isJson(bytes, start, end))) return once;
+    innerText.decode(bytes, start, end);
+    return {
+      bytes: innerText.bytes,
+      start: 0,
+      end: innerText.length,
+      outer,
+      inner: innerText,
+      isArguments,
+      levels: isArguments ? 2 : 1,
+    };
   }
 
   private find(bytes: Buffer, start: number, end: number): Finding[] {
@@ -219,7 +235,9 @@ export class BodyScreen implements TextVisitor {
   }
 
   private takeFinding(finding: Finding, source: Source, isFree: boolean, isName: boolean): void {
-    const isRewritable = isFree && (source.inner === null || placeInArguments(source.inner, finding) !== 'across');
+    const { inner, isArguments } = source;
+    const isAcross = isArguments && inner !== null && placeInArguments(inner, finding) === 'across';
+    const isRewritable = isFree && !isAcross;
     const action = this.actionFor(finding, isRewritable);
     this.tally.add(finding, action);
     if (action !== 'mask' && action !== 'cloak') return;
@@ -265,10 +283,10 @@ export class BodyScreen implements TextVisitor {
 
   /** The edit of the body for `text` in the place of bytes[from, to) of the source. */
   private edit(source: Source, from: number, to: number, text: string): void {
-    const { outer, inner, levels } = source;
+    const { outer, inner, isArguments, levels } = source;
     let [start, end, around, inserted] = [from, to, levels, text];
     if (inner !== null) {
-      if (inner.quotesBefore(from) % 2 === 0) [around, inserted] = [1, JSON.stringify(text)];
+      if (isArguments && inner.quotesBefore(from) % 2 === 0) [around, inserted] = [1, JSON.stringify(text)];
       [start, end] = [inner.sourceStart(from), inner.sourceAfter(to)];
     }
     if (outer !== null) [start, end] = [outer.sourceStart(start), outer.sourceAfter(end)];

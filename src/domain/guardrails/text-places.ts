@@ -138,11 +138,12 @@ function leaf(kind: KindCode, { lane, index = 0, instead = '' }: OwnOfLeaf = {})
 }
 
 export const TEXT_NODE: PlaceNode = leaf(KIND.text);
+export const OPAQUE_NODE: PlaceNode = leaf(KIND.opaque);
 
 const LEAVES: Readonly<Record<TextClass, PlaceNode>> = {
   text: TEXT_NODE,
   fragile: leaf(KIND.fragile),
-  opaque: leaf(KIND.opaque),
+  opaque: OPAQUE_NODE,
   arguments: leaf(KIND.arguments),
   url: leaf(KIND.url),
   echo: leaf(KIND.echo),

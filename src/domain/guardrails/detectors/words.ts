@@ -13,7 +13,9 @@ export const WORD_BYTES_MIN = 2;
 /** `words`: each of at least two bytes. */
 export function wordsDetector(words: readonly string[]): Detector {
   const spellings = new Set(words.flatMap(spellingsOf).map((word) => loweredBytes(word).toString('latin1')));
-  const sorted = [...spellings].map((bytes) => Buffer.from(bytes, 'latin1')).toSorted((one, other) => Buffer.compare(one, other));
+  const sorted = [...spellings]
+    .map((bytes) => Buffer.from(bytes, 'latin1'))
+    .toSorted((one, other) => Buffer.compare(one, other));
   const longest = sorted.reduce((bytes, word) => Math.max(bytes, word.length), 0);
   const pairs = new Set(sorted.map((word) => pairOf(word[0] as number, word[1] as number)));
   return {

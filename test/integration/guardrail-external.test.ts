@@ -155,6 +155,17 @@ describe('without an answer', () => {
   });
 });
 
+test('many texts are asked about in requests of 128 KB at most, each answer for its own', async () => {
+  answer = ({ texts }) => ({
+    body: { findings: (texts as string[]).map((_, text) => ({ text, start: 0, end: 2, entity: 'X', score: 1 })) },
+  });
+  const texts = Array.from({ length: 40 }, (_, index) => `${index}: ${'é'.repeat(5_000)}`);
+  const { verdicts } = await ask(externalOf({}), texts);
+  assert.equal(asked.length, 4);
+  assert.deepEqual(asked.flatMap(({ body }) => body['texts'] as string[]).toSorted(), texts.toSorted());
+  for (const text of texts) assert.equal(verdicts.get(text)?.[0]?.length, 1);
+});
+
 test('a text that was asked about is not asked about again', async () => {
   answer = () => ({ body: { findings: [] } });
   const by = detectors();
@@ -194,7 +205,7 @@ describe('in an installation', () => {
     external: { all: { shape: presidio, url: "${url}" } }
   - name: behind
     rules: [{ id: noted, external: later, stage: output, action: flag }]
-    external: { later: { shape: presidio, url: "${url}", output: after } }
+    external: { later: { shape: presidio, url: "${url}", output: after, on_failure: pass } }
 `;
     tollgate = await startTollgate({
       clickhouse: 'away',
@@ -300,6 +311,21 @@ describe('in an installation', () => {
     assert.equal((await generate('a text of its own')).status, 503);
     answer = () => ({ body: many.slice(0, 100) });
     assert.ok((await generate('another one')).status === 200 && sent.at(-1)?.includes('"[PERSON]"'), sent.at(-1));
+  });
+
+  test('a text that is too long to be asked about is refused as one without an answer is', async () => {
+    answer = () => ({ body: [] });
+    const long = 'a word '.repeat(10_000);
+    assert.equal((await generate(long)).status, 503);
+    said = plain(long);
+    assert.equal((await generate('what?', { key: KEYS.other })).status, 503);
+    said = streamed(...Array.from({ length: 70 }, () => long.slice(0, 1_000)));
+    const cut = await generate('what?', { key: KEYS.other, stream: true });
+    assert.match(cut.body.toString(), /^data: \{"error":.*"code":"guardrail_unavailable"/);
+    const passed = await generate('what?', { key: KEYS.free, stream: true });
+    assert.equal(passed.body.toString(), said.body);
+    assert.deepEqual(await outputOf(passed), { action: 'none', not_scanned: ['external'] });
+    said = null;
   });
 
   test('what it finds with enough certainty is masked, and only that', async () => {

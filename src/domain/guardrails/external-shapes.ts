@@ -12,14 +12,33 @@ export interface ExternalHit {
 }
 
 /** How many texts one request may have. */
-export const TEXTS_PER_REQUEST: Readonly<Record<External['shape'], number>> = {
+const TEXTS_PER_REQUEST: Readonly<Record<External['shape'], number>> = {
   webhook: 256,
   presidio: 1,
   moderation: 32,
 };
+/** Of the texts of one request, unless it is a single one: what the event loop writes as JSON at once. */
+const REQUEST_BYTES_MAX = 131_072;
 const ENTITY_LENGTH_MAX = 64;
 /** Of one answer. */
 const HITS_MAX = 10_000;
+
+/** The texts of each request, in their order. */
+export function requestsFor({ shape }: External, texts: readonly string[]): readonly (readonly string[])[] {
+  const requests: string[][] = [];
+  let bytes = 0;
+  for (const text of texts) {
+    const last = requests.at(-1);
+    bytes += Buffer.byteLength(text);
+    if (last !== undefined && last.length < TEXTS_PER_REQUEST[shape] && bytes <= REQUEST_BYTES_MAX) {
+      last.push(text);
+    } else {
+      requests.push([text]);
+      bytes = Buffer.byteLength(text);
+    }
+  }
+  return requests;
+}
 
 export function externalRequest({ shape, model, language }: External, texts: readonly string[]): object {
   switch (shape) {

@@ -11,11 +11,14 @@ export type ExternalVerdicts = ReadonlyMap<string, readonly (readonly ExternalHi
 /** Longer texts are not sent anywhere. */
 const TEXT_BYTES_MAX = 65_536;
 const TEXTS_MAX = 1_000;
+/** Of all texts together: a million tokens. */
+const ALL_BYTES_MAX = 4_194_304;
 
 export class ExternalTexts {
   private readonly verdicts: ExternalVerdicts | null;
   private readonly texts = new Set<string>();
-  /** Some text is not asked about, since it is too long or there are too many. */
+  private bytes = 0;
+  /** Some text is not asked about, since it is too long, or too many are. */
   isIncomplete = false;
 
   /** null: the texts are to be collected. */
@@ -41,8 +44,14 @@ export class ExternalTexts {
   collect(text: string): void {
     // One without a letter or digit says nothing.
     if (!/[\p{L}\p{N}]/u.test(text)) return;
-    if (this.texts.size >= TEXTS_MAX && !this.texts.has(text)) this.isIncomplete = true;
-    else this.texts.add(text);
+    if (this.texts.has(text)) return;
+    const bytes = Buffer.byteLength(text);
+    if (this.texts.size >= TEXTS_MAX || this.bytes + bytes > ALL_BYTES_MAX) {
+      this.isIncomplete = true;
+      return;
+    }
+    this.texts.add(text);
+    this.bytes += bytes;
   }
 
   private addFindings(

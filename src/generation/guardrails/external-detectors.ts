@@ -8,7 +8,7 @@ import {
   type ExternalHit,
   externalHits,
   externalRequest,
-  TEXTS_PER_REQUEST,
+  requestsFor,
 } from '../../domain/guardrails/external-shapes.ts';
 import type { ExternalVerdicts } from '../../domain/guardrails/external-texts.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -16,14 +16,17 @@ import { EgressGuard } from '../../platform/egress-guard.ts';
 import type { Log } from '../../platform/log.ts';
 import type { MetricsRegistry } from '../../platform/metrics.ts';
 import { postRequest } from '../../platform/post-request.ts';
+import { socketsRead } from '../../platform/tick.ts';
 import { Breaker } from '../admission/breaker.ts';
 
 const REMEMBERED_BYTES_MAX = 16_777_216;
 /** Of a verdict without hits: its key, and what a map has for an entry. */
-const ENTRY_BYTES = 150;
+const ENTRY_BYTES = 200;
 const HIT_BYTES = 100;
-/** Read on the event loop. */
-const ANSWER_BYTES_MAX = 1_048_576;
+/** Read on the event loop, in some four milliseconds. */
+const ANSWER_BYTES_MAX = 262_144;
+/** So much is hashed before the event loop goes on with something else. */
+const HASHED_BYTES_MAX = 262_144;
 /** Requests to one detector for one body that are under way together. */
 const CALLS_MAX = 8;
 
@@ -83,9 +86,13 @@ export class ExternalDetectors {
     texts: readonly string[],
   ): Promise<ExternalAnswer> {
     const versions = policies.map(({ id, version }) => `${id}@${version}`).join(' ');
-    const answers = await Promise.all(
-      externals.map((found) => this.askOne(found, versions, organizationId, texts).catch(() => null)),
-    );
+    const hashes = await this.hashesOf(texts);
+    const asking: Promise<ReadonlyMap<string, Hits> | null>[] = [];
+    for (const found of externals) {
+      asking.push(this.askOne(found, versions, organizationId, hashes).catch(() => null));
+      if (externals.length > 1) await socketsRead();
+    }
+    const answers = await Promise.all(asking);
     const missed = externals.filter((_, index) => answers[index] === null);
     return {
       verdicts: new Map(texts.map((text) => [text, answers.map((answer) => answer?.get(text) ?? NO_HITS)])),
@@ -99,14 +106,15 @@ export class ExternalDetectors {
     compiled: CompiledExternal,
     versions: string,
     organizationId: string,
-    texts: readonly string[],
+    hashes: ReadonlyMap<string, string>,
   ): Promise<ReadonlyMap<string, Hits> | null> {
     const { external } = compiled;
-    const name = `${external.name} ${external.url} ${versions}`;
+    // Organizations share no verdicts: how soon an answer comes would tell whether another one has sent a text.
+    const name = this.hashOf(`${organizationId} ${external.name} ${external.url} ${versions}`);
     const found = new Map<string, Hits>();
     const unknown: string[] = [];
-    for (const text of texts) {
-      const hits = this.remembered.get(this.keyOf(name, text));
+    for (const [text, hash] of hashes) {
+      const hits = this.remembered.get(`${hash} ${name}`);
       if (hits === undefined) unknown.push(text);
       else found.set(text, hits);
     }
@@ -122,7 +130,7 @@ export class ExternalDetectors {
       this.asked.labels('answered').increment();
       unknown.forEach((text, index) => {
         found.set(text, hits[index] ?? NO_HITS);
-        this.remember(this.keyOf(name, text), hits[index] ?? NO_HITS);
+        this.remember(`${hashes.get(text) ?? ''} ${name}`, hits[index] ?? NO_HITS);
       });
       return found;
     } catch (fault) {
@@ -135,37 +143,51 @@ export class ExternalDetectors {
 
   /** In the order of the texts; throws where any request fails. */
   private async call({ external, organizationId }: CompiledExternal, texts: readonly string[]): Promise<Hits[]> {
-    const size = TEXTS_PER_REQUEST[external.shape];
     const signal = AbortSignal.timeout(external.deadlineMs);
-    const batches = Array.from({ length: Math.ceil(texts.length / size) }, (_, index) =>
-      texts.slice(index * size, (index + 1) * size),
-    );
+    const requests = requestsFor(external, texts);
     const hits: Hits[][] = [];
     let next = 0;
-    const work = async (): Promise<void> => {
-      while (next < batches.length) {
+    const work = async (_: unknown, slot: number): Promise<void> => {
+      // Each writes its first request in a tick of its own.
+      for (let tick = 0; tick < slot; tick++) await socketsRead();
+      while (next < requests.length) {
         const index = next;
         next += 1;
-        const batch = batches[index] ?? [];
+        const asked = requests[index] ?? [];
         const { status, body } = await postRequest({
           url: external.url,
           headers: external.secret === null ? {} : { authorization: `Bearer ${external.secret}` },
-          body: Buffer.from(JSON.stringify(externalRequest(external, batch))),
+          body: Buffer.from(JSON.stringify(externalRequest(external, asked))),
           signal,
           // The platform's own policies may name a machine beside it.
           guard: organizationId === null ? PLATFORM_EGRESS : this.egress,
           answerBytesMax: ANSWER_BYTES_MAX,
         });
         if (status < 200 || status > 299) throw new Error(`answered ${status}`);
-        hits[index] = externalHits(external, batch, JSON.parse(body.toString('utf8')));
+        hits[index] = externalHits(external, asked, JSON.parse(body.toString('utf8')));
       }
     };
-    await Promise.all(Array.from({ length: Math.min(CALLS_MAX, batches.length) }, work));
+    await Promise.all(Array.from({ length: Math.min(CALLS_MAX, requests.length) }, work));
     return hits.flat();
   }
 
-  private keyOf(name: string, text: string): string {
-    return createHmac('sha256', this.key).update(name).update('\n').update(text).digest('base64');
+  /** By text; a slice at a time, with the event loop free in between. */
+  private async hashesOf(texts: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    const hashes = new Map<string, string>();
+    let bytes = 0;
+    for (const text of texts) {
+      bytes += text.length;
+      if (bytes > HASHED_BYTES_MAX) {
+        await socketsRead();
+        bytes = text.length;
+      }
+      hashes.set(text, this.hashOf(text));
+    }
+    return hashes;
+  }
+
+  private hashOf(text: string): string {
+    return createHmac('sha256', this.key).update(text).digest('base64');
   }
 
   private remember(key: string, hits: Hits): void {

@@ -1,7 +1,8 @@
 // Screens a request or a whole reply by the rules that are here, and then by external detectors: they are asked about
 // its texts, unless it is blocked already, and it is screened once more with what they said.
 
-import type { CompiledPolicy } from '../../domain/guardrails/compile-policy.ts';
+import { type CompiledPolicy, stageOf } from '../../domain/guardrails/compile-policy.ts';
+import type { Stage } from '../../domain/guardrails/policy.ts';
 import type { Cloaking, ScreenedWhole, WholeBody } from '../../domain/guardrails/screen-whole.ts';
 import type { StageReport } from '../../domain/guardrails/screening-report.ts';
 import type { ExternalAnswer } from './external-detectors.ts';
@@ -32,11 +33,20 @@ export function screenAndAsk(
     return isMissed ? { ...again, report: withMissed(again.report), isRefused } : again;
   };
   const goOn = (screened: ScreenedWhole): Screened => {
-    const { texts = [], blocked } = screened;
-    return texts.length === 0 || blocked !== null ? screened : askAbout(texts);
+    const { texts = [], blocked, report } = screened;
+    if (blocked !== null) return screened;
+    // Texts that nobody is asked about.
+    if (report.not_scanned?.includes('external') && mustAnswer(compiled, whole.stage))
+      return { ...screened, isRefused: true };
+    return texts.length === 0 ? screened : askAbout(texts);
   };
   const screened = screenBody(compiled, whole, cloaking, workers);
   return screened instanceof Promise ? screened.then(goOn) : goOn(screened);
+}
+
+/** Some detector of the stage refuses what it has not looked at. */
+export function mustAnswer(compiled: CompiledPolicy, stage: Stage): boolean {
+  return stageOf(compiled, stage)?.externals.some(({ external }) => external.onFailure === 'refuse') ?? false;
 }
 
 function withMissed(report: StageReport): StageReport {

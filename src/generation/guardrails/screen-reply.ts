@@ -177,8 +177,8 @@ export class ScreenReply extends ReplyStage {
       .catch((fault: unknown) => this.parts.onOwnFault(fault));
   }
 
-  private asksOf({ texts, endedBy }: StreamScreen): boolean {
-    return !this.hasAsked && endedBy === null && texts.length > 0;
+  private asksOf({ texts, external, endedBy }: StreamScreen): boolean {
+    return !this.hasAsked && endedBy === null && (texts.length > 0 || external?.isIncomplete === true);
   }
 
   /** What comes behind an event that is being screened. */

@@ -15,6 +15,7 @@ import type { PlaceNode } from '../../domain/guardrails/text-places.ts';
 import { socketsRead } from '../../platform/tick.ts';
 import { type EventBytes, EventLines, eventOf } from './event-lines.ts';
 import type { ExternalAnswer } from './external-detectors.ts';
+import { mustAnswer } from './screen-and-ask.ts';
 import { inlineEventBytesMax } from './screen-body.ts';
 import { type LaneEdit, type LaneRules, StreamLane } from './stream-lane.ts';
 
@@ -278,8 +279,10 @@ export class StreamScreen implements LaneRules {
       said.visit(externals, bytes, 0, bytes.length, findings);
       for (const finding of resolveOverlaps(findings)) this.tally.add(finding, this.screen.actionFor(finding, false));
     }
-    if (isMissed || this.external?.isIncomplete === true) this.tally.miss('external');
-    if (this.isBlocked() || !isRefused || !externals.some(({ external }) => external.output === 'whole')) return;
+    const isIncomplete = this.external?.isIncomplete === true;
+    if (isMissed || isIncomplete) this.tally.miss('external');
+    const refuses = isRefused || (isIncomplete && mustAnswer(this.compiled, 'output'));
+    if (this.isBlocked() || !refuses || !externals.some(({ external }) => external.output === 'whole')) return;
     this.endedBy = 'unscreened';
   }
 

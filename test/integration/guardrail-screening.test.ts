@@ -10,6 +10,7 @@ import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { GENERATION_ROUTES } from '../support/generation-routes.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
+import { RawClient } from '../support/raw-client.ts';
 import { KEYS, testConfiguration } from '../support/test-configuration.ts';
 import { waitFor } from '../support/waiting.ts';
 
@@ -140,8 +141,9 @@ describe('a request that is blocked', () => {
     const part = (name: string, value: string): string =>
       `--${boundary}\r\ncontent-disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`;
     const image = `--${boundary}\r\ncontent-disposition: form-data; name="image"; filename="a.png"\r\n\r\nPNG\r\n`;
-    const form = (prompt: string): string =>
-      `${part('model', 'sim/image')}${part('prompt', prompt)}${image}--${boundary}--\r\n`;
+    const formOf = (...parts: readonly string[]): string =>
+      `${part('model', 'sim/image')}${parts.join('')}${image}--${boundary}--\r\n`;
+    const form = (prompt: string): string => formOf(part('prompt', prompt));
     const headers = {
       authorization: `Bearer ${KEYS.acme}`,
       'content-type': `multipart/form-data; boundary=${boundary}`,
@@ -152,6 +154,27 @@ describe('a request that is blocked', () => {
     answer = () => json({ data: [{ b64_json: 'aGk=' }] });
     assert.equal((await call('a plantedfalcon in the sun')).status, 200);
     assert.ok(upstream.requests.at(-1)?.body.toString().includes('a [internal] in the sun'));
+    // As a file, in another field, encoded so that nobody can read it, and in chunks that come one after another.
+    const odd = (more: string, value: string): string =>
+      `--${boundary}\r\ncontent-disposition: form-data; name="prompt"${more}\r\n\r\n${value}\r\n`;
+    const send = async (body: string): Promise<number> =>
+      (await httpCall(`${tollgate.url}/v1/images/edits`, { headers, body, isOffFormat: true })).status;
+    assert.equal(await send(formOf(odd('; filename="a.txt"', `a ${SECRET}`))), 400);
+    assert.equal(await send(formOf(part('prompt', 'a cat'), part('style', SECRET))), 400);
+    assert.equal(await send(formOf(part('prompt', 'a cat'), part('prompt', `a ${SECRET}`))), 400);
+    const encoded = Buffer.from(SECRET).toString('base64');
+    assert.equal(await send(formOf(odd('\r\ncontent-transfer-encoding: base64', encoded))), 503);
+    assert.equal(await send(formOf(odd('\r\ncontent-type: text/plain; charset=utf-16', 'x'))), 503);
+    assert.equal(await send(formOf(odd('\r\ncontent-type: text/plain; charset=ISO-8859-1', 'a cat'))), 200);
+    const whole = form(`a ${SECRET}`);
+    const cutAt = whole.indexOf(SECRET) + 5;
+    const client = await RawClient.open(Number(new URL(tollgate.url).port));
+    const head = Object.entries({ ...headers, host: 'a', 'content-length': whole.length });
+    const lines = head.map(([name, value]) => `${name}: ${value}\r\n`).join('');
+    await client.write(`POST /v1/images/edits HTTP/1.1\r\n${lines}\r\n${whole.slice(0, cutAt)}`);
+    await client.write(whole.slice(cutAt));
+    assert.match((await client.untilAnswered()).received, /^HTTP\/1.1 400 [^]*guardrail_blocked/);
+    client.leave();
   });
 });
 

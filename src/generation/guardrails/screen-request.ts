@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { type CompiledPolicy, stageOf } from '../../domain/guardrails/compile-policy.ts';
 import type { CloakScopes } from '../../domain/guardrails/placeholders.ts';
 import type { TextEdit } from '../../domain/guardrails/screen-body.ts';
-import { isUnscreened, type ScreenedWhole } from '../../domain/guardrails/screen-whole.ts';
+import { isUnscreened } from '../../domain/guardrails/screen-whole.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { withSocketsRead } from '../../platform/tick.ts';
 import type { ReadRequest } from '../dialects/dialect.ts';
@@ -70,10 +70,11 @@ function withoutPolicies(
   return read;
 }
 
-function goOn(plane: DataPlane, request: OpenRequest, read: ReadRequest, screened: AskedWhole): ReadRequest | Refusal {
+function goOn(plane: DataPlane, request: OpenRequest, read: ReadRequest, found: AskedWhole): ReadRequest | Refusal {
   const { screening } = request;
   if (screening === null) throw new Error('a request is screened without its rules');
-  screening.onInput(withAttachments(screened, request));
+  const screened = withUnread(found, request);
+  screening.onInput(screened);
   request.exchange.screeningHeaders = screening.headers();
   if (screened.blocked !== null) return screening.refusalOf(screened.blocked, 'input');
   if (screened.isRefused === true) return { kind: 'guardrail_unavailable' };
@@ -82,12 +83,12 @@ function goOn(plane: DataPlane, request: OpenRequest, read: ReadRequest, screene
   return rewrite(plane, request, screened.edits);
 }
 
-/** What is no text is not read, and that is said. */
-function withAttachments(screened: ScreenedWhole, { received: { scanned, form } }: OpenRequest): ScreenedWhole {
-  const { not_scanned: missed = [] } = screened.report;
-  const attachments = (scanned?.attachments ?? 0) + (form?.images ?? 0);
-  if (attachments === 0 || missed.includes('attachment')) return screened;
-  return { ...screened, report: { ...screened.report, not_scanned: [...missed, 'attachment'] } };
+/** What is no text, or not as it stands, is not read, and that is said. */
+function withUnread(screened: AskedWhole, { received: { scanned, form } }: OpenRequest): AskedWhole {
+  const missed = new Set(screened.report.not_scanned);
+  if ((scanned?.attachments ?? 0) + (form?.images ?? 0) + (form?.masks ?? 0) > 0) missed.add('attachment');
+  if ((form?.encodedTexts ?? 0) > 0) missed.add('malformed');
+  return missed.size === 0 ? screened : { ...screened, report: { ...screened.report, not_scanned: [...missed] } };
 }
 
 /** The body with the edits is read anew: its grammar, and where its fields lie. A failure there is a fault of ours. */

@@ -6,7 +6,7 @@ export interface PartHeaders {
   /** Byte for byte, as latin1: only compared with ASCII names. */
   readonly name: string;
   readonly isFile: boolean;
-  /** The value is written in base64 or the like, so that its bytes are not what is meant. */
+  /** The value is written in base64, UTF-16 or the like, so that its bytes are not what is meant. */
   readonly isEncoded: boolean;
 }
 
@@ -27,6 +27,8 @@ const PLAIN_BOUNDARY = /^[0-9A-Za-z'+_./:=?-]{1,70}$/;
  */
 const PLAIN_NAME = /^(?! )[ !#$&-[\]-~\x80-\xff]+(?<! )$/;
 const PLAIN_ENCODINGS = ['7bit', '8bit', 'binary'];
+/** In all others ASCII is itself. */
+const OTHER_CHARSET = /;[ \t]*charset="?(?:utf-?(?:7|16|32)|ucs-)/i;
 
 interface Parameter {
   /** In lower case. */
@@ -65,6 +67,9 @@ export function readPartHeaders(text: string): PartHeaders | null {
         break;
       case 'content-transfer-encoding':
         isEncoded ||= !PLAIN_ENCODINGS.includes(value.trim().toLowerCase());
+        break;
+      case 'content-type':
+        isEncoded ||= OTHER_CHARSET.test(value);
         break;
       default:
     }

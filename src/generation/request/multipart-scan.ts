@@ -26,8 +26,10 @@ export interface ScannedForm {
   /** Parts named `image`, `image[]` or `image[0]`. */
   readonly images: number;
   readonly masks: number;
-  /** Parts that are no file: what guardrails screen. */
+  /** Parts that are neither image nor mask, files among them: what guardrails screen. */
   readonly texts: readonly TextPart[];
+  /** Of those, the ones whose bytes are not what is meant, so that nobody here can read them. */
+  readonly encodedTexts: number;
   valueOf(field: FormField): PartValue | null;
 }
 
@@ -93,6 +95,7 @@ class FormScan implements ScannedForm {
   parts = 0;
   images = 0;
   masks = 0;
+  encodedTexts = 0;
   readonly texts: TextPart[] = [];
   readonly #body: Buffer;
   readonly #dashBoundary: Buffer;
@@ -159,12 +162,16 @@ class FormScan implements ScannedForm {
     const headers = readPartHeaders(this.#body.toString('latin1', start, start + headersLength));
     if (headers === null) return malformed(start);
 
-    if (!headers.isFile && !headers.isEncoded)
-      this.texts.push({ name: headers.name, start: start + headersLength + HEADERS_END.length, end });
+    const valueStart = start + headersLength + HEADERS_END.length;
     const listAt = headers.name.indexOf('[');
     const base = listAt === -1 ? headers.name : headers.name.slice(0, listAt);
+    const isPicture = base === 'image' || base === 'mask';
     if (base === 'image') this.images += 1;
     else if (base === 'mask') this.masks += 1;
+    if (!isPicture || !(headers.isFile || headers.isEncoded)) {
+      this.texts.push({ name: headers.name, start: valueStart, end });
+      if (headers.isEncoded) this.encodedTexts += 1;
+    }
     const folded = foldName(base);
     const field = FORM_FIELDS.find((candidate) => candidate === folded);
     if (field === undefined) return null;
@@ -172,7 +179,7 @@ class FormScan implements ScannedForm {
     if (this.#values.has(field)) return { fault: 'duplicate_part', offset: start, field };
     if (listAt !== -1 || headers.isFile || headers.isEncoded)
       return { fault: 'not_a_plain_part', offset: start, field };
-    this.#values.set(field, { start: start + headersLength + HEADERS_END.length, end });
+    this.#values.set(field, { start: valueStart, end });
     return null;
   }
 }

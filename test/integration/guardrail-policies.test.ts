@@ -27,10 +27,11 @@ const ACME = '    guardrails: { policy: no-cards, add: [watch] }\n';
 let upstream: FakeUpstream;
 let tollgate: Tollgate;
 let acme: Tenant;
+const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
+/** What the provider says, given what it was sent. */
+let reply = async (_sent: string): Promise<Json> => ({ choices: [], usage });
 before(async () => {
-  upstream = await startFakeUpstream(() => ({
-    body: JSON.stringify({ choices: [], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }),
-  }));
+  upstream = await startFakeUpstream(async ({ body }) => ({ body: JSON.stringify(await reply(body.toString())) }));
   const yaml = testConfiguration({ upstreamUrl: upstream.url });
   tollgate = await startTollgate({
     clickhouse: 'away',
@@ -167,12 +168,75 @@ describe('policies of an organization', () => {
       [{ rules: [{ ...rule('a', 'card'), action: 'cloak', stage: 'output' }] }, 'must be input'],
       [{ rules: [rule('a', 'card'), rule('a', 'iban')] }, 'another rule has the id'],
       [{ rules: [{ id: 'a', external: 'ner', stage: 'input', action: 'flag' }] }, 'there is no'],
+      [{ rules: [{ id: 'a', words: ['x'], stage: 'both', action: 'mask' }] }, 'at least 2 bytes'],
+      [{ rules: [rule('a', 'card')], modes: 'enforce' }, 'modes'],
+      [{ rules: [{ ...rule('a', 'card'), scop: 'key' }] }, 'scop'],
+      [{ rules: [rule('a', 'card')], allow: { domains: [] } }, 'domains'],
+      [
+        {
+          rules: Array.from({ length: 5 }, (_, index) => ({
+            ...patterns('x').rules[0],
+            id: `a${index}`,
+            patterns: Array.from({ length: 13 }, (__, number) => ({ regex: `a${index}b${number}`, max_length: 9 })),
+          })),
+        },
+        'at most 64 patterns',
+      ],
     ] as const) {
       const { status, body } = await put(definition);
       assert.equal(status, 400, said);
       assert.ok(body.toString().includes(said), `${said}: ${body.toString()}`);
     }
   });
+});
+
+test('a version that a request was begun with stays its own to the end', async () => {
+  const other = await Tenant.adopt(tollgate.url, await organizationIdOf(tollgate.url, ADMIN_TOKEN, 'other'));
+  const path = '/guardrails/policies/changing';
+  const people = { id: 'people', detect: ['email'], stage: 'input', action: 'cloak' };
+  const words = (word: string) => ({ id: 'words', words: [word], stage: 'output', action: 'mask' });
+  await other.as('PUT', path, { rules: [people, words('falcon')] });
+  await other.as('PUT', '/guardrails/assignments', { policies: ['changing'] });
+  await waitFor(
+    'the first version to be in force',
+    () => generate(KEYS.other, MAIL),
+    ({ headers }) => headers['x-service-guardrail'] === 'cloaked',
+  );
+  const before = reply;
+  const held: (() => void)[] = [];
+  const told: string[] = [];
+  reply = async (sent) => {
+    if (sent.includes('first')) await new Promise<void>((resolve) => held.push(resolve));
+    told.push(sent);
+    const placeholder = /TGE\d{12}/.exec(sent)?.[0] ?? 'nobody';
+    return { choices: [{ index: 0, message: { content: `falcon and heron for ${placeholder}` } }], usage };
+  };
+  const first = generate(KEYS.other, `first ${MAIL}`);
+  await waitFor(
+    'the provider to be asked',
+    () => held.length,
+    (count) => count === 1,
+  );
+  await other.as('PUT', path, { rules: [words('heron')] });
+  const second = await waitFor(
+    'the second version to be in force',
+    () => generate(KEYS.other, MAIL),
+    ({ body }) => body.includes('and [words]'),
+  );
+  assert.ok(second.body.includes('falcon and [words] for nobody'), second.body.toString());
+  held[0]?.();
+  const answered = await first;
+  assert.ok(answered.body.includes('[words] and heron for joe@example.com'), answered.body.toString());
+  const id = String(answered.headers['x-service-execution-id']);
+  const { body: record } = await waitFor(
+    'its record',
+    () => httpCall(`${tollgate.url}/v1/generation?id=${id}`, { headers: { authorization: `Bearer ${KEYS.other}` } }),
+    ({ status }) => status === 200,
+  );
+  const versions = record.toString().match(/"version":\d+/g);
+  assert.deepEqual([...new Set(versions)], ['"version":1']);
+  reply = before;
+  await other.as('PUT', '/guardrails/assignments', { policies: [] });
 });
 
 describe('who is screened', () => {

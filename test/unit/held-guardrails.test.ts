@@ -1,0 +1,79 @@
+// The policies that a gateway holds: a change of one organization's compiles nobody else's anew, a changed secret is
+// taken over, and what a request was begun with stays as it is.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { GuardrailTable } from '../../src/domain/guardrails/guardrail-table.ts';
+import type { Policy } from '../../src/domain/guardrails/policy.ts';
+import type { ScopedPrincipal } from '../../src/domain/identity/principal.ts';
+import { HeldGuardrails } from '../../src/gateway/held-guardrails.ts';
+import { policyOf, ruleOf } from '../support/guardrail-policies.ts';
+import { silentLog } from '../support/silent-log.ts';
+
+const NER = {
+  name: 'ner',
+  shape: 'webhook',
+  url: 'https://ner.test/',
+  deadlineMs: 800,
+  onFailure: 'refuse',
+  output: 'whole',
+  model: null,
+  language: 'en',
+} as const;
+
+function tableOf(versions: Readonly<Record<string, number>>, secret = 'a'): GuardrailTable {
+  const policies = Object.entries(versions).map(([id, version]): [string, Policy] => [
+    id,
+    policyOf([ruleOf({ version, detect: ['email'] })], {
+      id,
+      version,
+      externals: id === 'acme' ? [{ ...NER, secret }] : [],
+    }),
+  ]);
+  const organizations = Object.keys(versions).map((id) => {
+    const assignments = [{ policyId: id, teamId: null, keyId: null, setBy: 'platform' as const }];
+    return [
+      id,
+      {
+        onUnavailable: 'refuse' as const,
+        exceptedTeams: new Set<string>(),
+        exceptedKeys: new Set<string>(),
+        assignments,
+      },
+    ] as const;
+  });
+  return { policies: new Map(policies), floor: [], organizations: new Map(organizations) };
+}
+
+const principalOf = (organizationId: string): ScopedPrincipal =>
+  ({ organizationId, teamId: null, apiKeyId: `key of ${organizationId}` }) as unknown as ScopedPrincipal;
+
+test('what changes is compiled anew, and nothing else', async () => {
+  let table = tableOf({ acme: 1, other: 1 });
+  const held = await HeldGuardrails.load({ load: async () => table, pepper: Buffer.alloc(32), log: silentLog });
+  const acme = principalOf('acme');
+  const other = principalOf('other');
+  const compiled = (principal: ScopedPrincipal) => {
+    const found = held.of(principal, 'messages');
+    assert.ok(found !== null && !('unavailable' in found));
+    return found;
+  };
+  const change = async (next: GuardrailTable): Promise<void> => {
+    table = next;
+    held.changed('acme');
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+  const first = compiled(acme);
+  const others = compiled(other);
+  assert.equal(compiled(acme), first);
+
+  await change(tableOf({ acme: 2, other: 1 }));
+  const second = compiled(acme);
+  assert.deepEqual([first.policies[0]?.version, second.policies[0]?.version], [1, 2]);
+  assert.equal(compiled(other), others);
+
+  await change(tableOf({ acme: 2, other: 1 }, 'b'));
+  assert.equal(compiled(acme).policies[0]?.externals[0]?.secret, 'b');
+  assert.equal(compiled(other), others);
+  held.close();
+});

@@ -182,8 +182,8 @@ export class BodyScreen implements TextVisitor {
   }
 
   /**
-   * Arguments are decoded twice; where a model wrote something else than JSON they are a text as any other. So is a text
-   * of a request that is JSON, as results of tools are, but it may be rewritten anywhere.
+   * Arguments are decoded twice; where a model wrote something else than JSON they are a text as any other. So is a
+   * text of a request that is JSON, as results of tools are, but it may be rewritten anywhere.
    */
   private sourceWithin(once: Source, kind: KindCode): Source {
     const { bytes, start, end, outer } = once;

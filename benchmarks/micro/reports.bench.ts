@@ -1,9 +1,10 @@
 // Measures reports over many facts on the embedded ClickHouse: a window of 92 days for one organization and for the
 // platform, listings, how fast facts are inserted while reports run, and the memory of the process. `node
-// benchmarks/micro/reports.bench.ts [millions of facts, 10]`; takes minutes.
+// benchmarks/micro/reports.bench.ts [millions of facts, 10] [directory]`; takes minutes. A directory is kept, and one
+// that has facts already is asked as it is.
 
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,12 +14,20 @@ import { insertFacts } from '../../src/storage/clickhouse/facts.ts';
 import { migrateClickHouse } from '../../src/storage/clickhouse/migrate.ts';
 import { listRequests } from '../../src/storage/clickhouse/reports/list-requests.ts';
 import type { ReportParams, ReportScope } from '../../src/storage/clickhouse/reports/report-params.ts';
+import { selectRoutingConversations } from '../../src/storage/clickhouse/reports/routing-conversations.ts';
+import { selectRoutingFacets } from '../../src/storage/clickhouse/reports/routing-facets.ts';
+import { selectRoutingGroups } from '../../src/storage/clickhouse/reports/routing-groups.ts';
+import { selectRejections } from '../../src/storage/clickhouse/reports/routing-rejections.ts';
 import { routingReport } from '../../src/storage/clickhouse/reports/routing-report.ts';
+import { selectRoutingSeries } from '../../src/storage/clickhouse/reports/routing-series.ts';
 import { usageDaily, usageSummary } from '../../src/storage/clickhouse/reports/usage.ts';
+import { usageSeries } from '../../src/storage/clickhouse/reports/usage-series.ts';
 import { generateFacts } from '../../test/support/fact-generator.ts';
 import { FACTS_WINDOW, fillFacts } from '../harness/fill-facts.ts';
 
 const FACTS = Number(process.argv[2] ?? 10) * 1_000_000;
+/** The last month of the facts is the present one, to which facts still come. */
+const PAST_MONTHS = ['202608', '202609'];
 const DAY_MS = 86_400_000;
 const ROUNDS = 3;
 /** As shipping inserts when it has a backlog. */
@@ -83,20 +92,34 @@ async function insertBeside(client: ClickHouseClient, report: (() => Promise<unk
   );
 }
 
-const directory = mkdtempSync(join(tmpdir(), 'tollgate-bench-clickhouse-'));
+const kept = process.argv[3];
+const isFilled = kept !== undefined && existsSync(kept);
+const directory = kept ?? mkdtempSync(join(tmpdir(), 'tollgate-bench-clickhouse-'));
 const client = await createClickHouse({ directory }, systemClock);
+/** The statements of a routing report. */
+const PARTS = {
+  series: (question) => selectRoutingSeries(client, question),
+  groups: (question) => selectRoutingGroups(client, question, 'every value'),
+  facets: (question) => selectRoutingFacets(client, question),
+  conversations: (question) => selectRoutingConversations(client, question),
+  rejections: (question) => selectRejections(client, question),
+} as const satisfies Record<string, (question: ReportParams) => Promise<unknown>>;
 const watch = setInterval(() => {
   mostMb = Math.max(mostMb, residentMb());
 }, 100);
 try {
   await migrateClickHouse(client, join(import.meta.dirname, '../../deploy/clickhouse'));
   const startMs = performance.now();
-  await fillFacts(client, FACTS);
-  console.log(
-    `${FACTS} facts made in ${((performance.now() - startMs) / 1000).toFixed(0)} s; ${residentMb()} MB resident`,
-  );
-  // Background merges go on for a while.
-  await sleep(20_000);
+  if (!isFilled) {
+    await fillFacts(client, FACTS);
+    const tookS = ((performance.now() - startMs) / 1000).toFixed(0);
+    console.log(`${FACTS} facts made in ${tookS} s; ${residentMb()} MB resident`);
+    // Background merges go on for a while.
+    await sleep(20_000);
+  }
+  // What the engine does itself once no fact has come to a month for a day (deploy/clickhouse/0004).
+  for (const month of PAST_MONTHS)
+    await client.command({ query: `OPTIMIZE TABLE request_facts PARTITION ID '${month}' FINAL` });
   const parts = await selectRows(
     client,
     `SELECT partition, count() AS parts, sum(rows) AS rows, formatReadableSize(sum(bytes_on_disk)) AS size
@@ -126,10 +149,30 @@ try {
   await timed('routing report, 92 days, platform', () =>
     routingReport(client, { ...questionOf({ organizationId: null }), ...noCorrections }),
   );
+  for (const [part, select] of Object.entries(PARTS)) {
+    await timed(`of it: ${part}`, () => select(questionOf({ organizationId: null })));
+  }
   await timed('usage summary, 30 days, largest organization', () =>
     usageSummary(client, questionOf(organization(0), { ...WINDOW, fromMs: WINDOW.untilMs - 30 * DAY_MS })),
   );
   await timed('usage by day, 92 days, largest organization', () => usageDaily(client, questionOf(organization(0))));
+  const ofModels = { groupBy: 'model', top: 10 } as const;
+  await timed('series by model, 92 days, largest organization', () =>
+    usageSeries(client, { ...questionOf(organization(0)), ...ofModels }),
+  );
+  await timed('series by model, 92 days, platform', () =>
+    usageSeries(client, { ...questionOf({ organizationId: null }), ...ofModels }),
+  );
+  const lastDay = { ...WINDOW, fromMs: WINDOW.untilMs - DAY_MS, granularity: 'hour' } as const;
+  await timed('series by model, a day by hour, platform', () =>
+    usageSeries(client, { ...questionOf({ organizationId: null }, lastDay), ...ofModels }),
+  );
+  await timed('routing report, a day by hour, largest organization', () =>
+    routingReport(client, { ...questionOf(organization(0), lastDay), ...noCorrections }),
+  );
+  await timed('routing report, a day by hour, platform', () =>
+    routingReport(client, { ...questionOf({ organizationId: null }, lastDay), ...noCorrections }),
+  );
   await timed('listing, first page of 50, largest organization', () =>
     listRequests(client, { ...questionOf(organization(0)), limit: 50, cursor: null }),
   );
@@ -153,5 +196,5 @@ try {
 } finally {
   clearInterval(watch);
   await client.close();
-  rmSync(directory, { recursive: true, force: true });
+  if (kept === undefined) rmSync(directory, { recursive: true, force: true });
 }

@@ -388,6 +388,17 @@ async function assertSees(caller: Caller, place: Place, seen: RequestFact[], que
   for (const entry of page)
     for (const owner of OWNERS) assert.equal(entry[owner], nameOf(entry[`${owner}_id`]), `${where}: ${owner}`);
 
+  const [own] = page;
+  if (own !== undefined) {
+    const { data } = await front.json(caller, `${path}/requests/${String(own['id'])}`);
+    assert.deepEqual(data, { ...own, details: null }, where);
+  }
+  const hidden = latest.find(
+    ({ id }) => !visible(sees(caller) as Exclude<Sees, string>).some((fact) => fact.id === id),
+  );
+  if (hidden !== undefined)
+    assert.equal((await front.get(caller, `${path}/requests/${hidden.id}`)).status, 404, `${where}: ${hidden.id}`);
+
   if (focus === undefined) return;
   const costs = (await front.get(caller, `${focus}?${DAY}&${query}`)).body.toString();
   const organizations = new Set(
@@ -413,6 +424,7 @@ async function assertRefused(caller: Caller, place: Place, words: string): Promi
     `${path}/daily`,
     `${path}/requests`,
     `${path}/requests?format=csv`,
+    `${path}/requests/${latest[0]?.id}`,
     routing,
     ...(focus === undefined ? [] : [focus]),
   ]) {

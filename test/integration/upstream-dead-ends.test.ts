@@ -249,10 +249,13 @@ function callProvider(
   return { call, end: promise };
 }
 
+/** For what never comes. */
 const WITHIN_MS = 500;
+/** For what does, however busy the machine is. */
+const COMES_WITHIN_MS = 20_000;
 
-/** At once: not by some later limit of undici or the system. */
-const allClosed = (end: DeadEnd) => waitFor('every socket to be closed', end.open, (open) => open === 0, 3_000);
+/** Not by one of undici's or the system's own limits, which are minutes. */
+const allClosed = (end: DeadEnd) => waitFor('every socket to be closed', end.open, (open) => open === 0, 10_000);
 
 describe('a call that leads nowhere ends, and so does its socket:', () => {
   for (const one of CASES) {
@@ -359,13 +362,13 @@ describe('a POST to a customer that leads nowhere ends, and so does its socket:'
 });
 
 /** Asks for a token, and waits until nothing of that is open. */
-async function ask(end: DeadEnd, scheme: 'http' | 'socks5' | 'direct'): Promise<FormAnswer> {
+async function ask(end: DeadEnd, scheme: Case['scheme'], withinMs = COMES_WITHIN_MS): Promise<FormAnswer> {
   const proxy = `${scheme}://127.0.0.1:${end.port}`;
   const post = formPoster({
     proxy: scheme === 'direct' ? 'none' : proxy,
     proxies: NO_PROXIES,
     tls: { ca: [pem.cert.toString()] },
-    withinMs: WITHIN_MS,
+    withinMs,
   });
   const answer = await post(scheme === 'direct' ? `http://127.0.0.1:${end.port}/token` : `${BEHIND}/token`, { a: 'b' });
   await allClosed(end);
@@ -375,7 +378,7 @@ async function ask(end: DeadEnd, scheme: 'http' | 'socks5' | 'direct'): Promise<
 describe('a token that cannot be had ends within its time, and so does its socket:', { concurrency: true }, () => {
   for (const one of CASES.filter(({ scheme, settings }) => scheme !== 'direct' && settings === undefined)) {
     test(one.name, async () => {
-      assert.equal((await ask(await startDeadEnd(one.act), one.scheme)).status, null);
+      assert.equal((await ask(await startDeadEnd(one.act), one.scheme, WITHIN_MS)).status, null);
     });
   }
 
@@ -398,6 +401,7 @@ describe('a token that cannot be had ends within its time, and so does its socke
       const answer = await ask(
         await startDeadEnd(onceAsked((socket) => void (reply === null || socket.write(reply)))),
         'direct',
+        reason?.source.startsWith('did not') === true ? WITHIN_MS : COMES_WITHIN_MS,
       );
       if (reason === null) assert.deepEqual(answer, { status: 200, body: '{}' });
       else assert.match(answer.status === null ? answer.reason : `answered ${answer.status}`, reason);

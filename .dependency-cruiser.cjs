@@ -142,6 +142,13 @@ module.exports = {
       to: { path: '^src/console/' },
     },
     {
+      name: 'load-stands-alone',
+      comment: 'a load treats every target alike: what it knew of this product would favour it',
+      severity: 'error',
+      from: { path: '^src/load/' },
+      to: { path: '^(src|jobs|workers)/', pathNot: '^src/(load|platform)/' },
+    },
+    {
       name: 'not-to-test',
       severity: 'error',
       from: { path: '^(src|jobs|workers|bin)/', pathNot: '^src/simulator/' },

@@ -14,6 +14,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   prices: async () => (await import('./commands/prices.ts')).pricesCommand,
   init: async () => (await import('./commands/init.ts')).initCommand,
   doctor: async () => (await import('./commands/doctor.ts')).doctorCommand,
+  load: async () => (await import('./commands/load.ts')).loadCommand,
   import: async () => (await import('./commands/import.ts')).importCommand,
   apply: async () => (await import('./commands/apply.ts')).applyCommand,
   provider: async () => (await import('./commands/provider.ts')).providerCommand,

@@ -33,6 +33,10 @@ export interface WatchedPage {
 /** An answer that refuses is shown by the page, and Chromium notes it too: that is no complaint. */
 const REFUSED = /Failed to load resource: the server responded with a status of (401|403|404|503)/;
 
+/** Notes what the page's policy kept from it. */
+const NOTE_BREACHES = `globalThis.breaches = [];
+addEventListener('securitypolicyviolation', ({ violatedDirective }) => globalThis.breaches.push(violatedDirective));`;
+
 export async function openPage(browser: Browser, options: { width: number; dark?: boolean }): Promise<WatchedPage> {
   const context = await browser.newContext({
     viewport: { width: options.width, height: 900 },
@@ -44,17 +48,11 @@ export async function openPage(browser: Browser, options: { width: number; dark?
   page.on('console', (line) => {
     if (['error', 'warning'].includes(line.type()) && !REFUSED.test(line.text())) said.push(`console: ${line.text()}`);
   });
-  await page.addInitScript(() => {
-    const kept: string[] = [];
-    Object.assign(globalThis, { breaches: kept });
-    addEventListener('securitypolicyviolation', (event) => {
-      kept.push((event as unknown as { violatedDirective: string }).violatedDirective);
-    });
-  });
+  await page.addInitScript({ content: NOTE_BREACHES });
   return {
     page,
     complaints: async () => {
-      const breaches = await page.evaluate(() => (globalThis as unknown as { breaches: string[] }).breaches.splice(0));
+      const breaches = (await page.evaluate('globalThis.breaches.splice(0)')) as string[];
       const all = [...said, ...breaches.map((directive) => `policy: ${directive}`)];
       said = [];
       return all;

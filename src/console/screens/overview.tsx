@@ -1,7 +1,7 @@
 // What an administrator looks at in the morning: spend against budgets, credit, errors, what routing saved.
 
 import { type AnswerOf, commandOf } from '../api.ts';
-import { compact, dollars, lengthOf, moment, percent, sentence, whole } from '../logic/format.ts';
+import { compact, dollars, duration, lengthOf, moment, percent, sentence, whole } from '../logic/format.ts';
 import { periodBefore } from '../logic/period.ts';
 import { Bar, Gauge, Stat, Stats } from '../parts/figures.tsx';
 import { Link } from '../parts/link.tsx';
@@ -78,11 +78,7 @@ function TopFigures({ cost, requests, tokens }: TopProps) {
         value={errors === undefined ? '…' : percent(requests === 0 ? 0 : errors / requests)}
         note={errors === undefined ? ' ' : `${whole(errors)} of ${whole(requests)}`}
       />
-      <Stat
-        name="Latency"
-        value={series?.p95_latency_ms == null ? '–' : `${Math.round(series.p95_latency_ms)} ms`}
-        note="95 of 100 are faster"
-      />
+      <Stat name="Latency" value={duration(series?.p95_latency_ms)} note="95 of 100 are faster" />
       <Stat
         name="Saved by routing"
         value={routing === undefined ? '…' : dollars(routing.savings_usd)}

@@ -1,15 +1,16 @@
 // One request: cost, tokens, times, the routing decision in words, and the same as a command.
 
 import type { ComponentChildren } from 'preact';
-import { commandOf } from '../api.ts';
-import { dollars, duration, moment, whole } from '../logic/format.ts';
+import { type AnswerOf, commandOf, send } from '../api.ts';
+import { dollars, duration, moment, percent, spaced, whole } from '../logic/format.ts';
 import { routeInWords } from '../logic/route-words.ts';
 import { CodeBlock, CopyButton } from '../parts/copy.tsx';
 import { Badge } from '../parts/figures.tsx';
 import { Dialog } from '../parts/form.tsx';
 import { RefusalNotice, Waiting } from '../parts/loaded.tsx';
-import { useRead } from '../state/load.ts';
-import type { RequestRow } from '../state/reports.ts';
+import { type Column, Table } from '../parts/table.tsx';
+import { useLoad } from '../state/load.ts';
+import { pathOf, type RequestRow, reportPermission } from '../state/reports.ts';
 import { zone } from '../state/view.ts';
 import { StatusBadge } from './request-table.tsx';
 
@@ -20,22 +21,39 @@ interface PanelProps {
   readonly onClose: () => void;
 }
 
+type Answered = AnswerOf<'/v1/admin/active-org/usage/requests/{requestId}'>;
+type Detailed = Answered['data'];
+type Attempt = NonNullable<Detailed['details']>['attempts'][number];
+
+/** Milliseconds count from when the request came. */
+const ATTEMPT_COLUMNS: readonly Column<Attempt>[] = [
+  { name: 'Provider', raw: ({ provider }) => provider },
+  { name: 'Began', raw: ({ started_ms: ms }) => ms, show: ({ started_ms: ms }) => duration(ms), isNumber: true },
+  { name: 'Ended', raw: ({ ended_ms: ms }) => ms, show: ({ ended_ms: ms }) => duration(ms), isNumber: true },
+  {
+    name: 'With',
+    raw: ({ status, cause }) => cause ?? status,
+    show: ({ status, cause }) => [status, cause].filter((part) => part !== null).join(' ') || 'its reply',
+  },
+];
+
 export function RequestPanel({ id, row, onClose }: PanelProps) {
-  const generation = useRead('/v1/generation', { query: { id } });
+  const path = `${pathOf('requests')}/${encodeURIComponent(id)}`;
+  const load = useLoad(path, (signal) => send<Answered>({ method: 'get', address: path }, signal));
+  const shown = load.data?.data ?? row;
+  const details = load.data?.data.details ?? null;
   return (
     <Dialog title="Request" onClose={onClose} isPanel>
       <p class="mono">
         {id} <CopyButton text={id} label="Copy id" />
       </p>
-      {row !== null && <RowFacts row={row} />}
-      {row === null && generation.refusal !== null && (
-        <RefusalNotice refusal={generation.refusal} permission="usage.read" />
-      )}
-      {row === null && generation.isLoading && <Waiting />}
-      {generation.data !== null && <BillingFacts generation={generation.data.data} isAlone={row === null} />}
-      {row?.model_route != null && <RouteFacts row={row} />}
+      {shown !== null && <RowFacts row={shown} />}
+      {load.refusal !== null && <RefusalNotice refusal={load.refusal} permission={reportPermission()} />}
+      {shown === null && load.isLoading && <Waiting />}
+      {shown?.model_route != null && <RouteFacts row={shown} />}
+      {details !== null && <Details details={details} />}
       <h3>As a command</h3>
-      <CodeBlock code={commandOf('/v1/generation', { query: { id } })} label="Command" />
+      <CodeBlock code={commandOf(path)} label="Command" />
     </Dialog>
   );
 }
@@ -113,46 +131,54 @@ function RouteFacts({ row }: { readonly row: RequestRow }) {
   );
 }
 
-type Generation = NonNullable<ReturnType<typeof useRead<'/v1/generation'>>['data']>['data'];
-
-function BillingFacts({ generation, isAlone }: { readonly generation: Generation; readonly isAlone: boolean }) {
+function Details({ details }: { readonly details: NonNullable<Detailed['details']> }) {
   const {
     authorized_amount: held,
     rated_cost: rated,
-    total_cost: charged,
+    fee,
+    route,
+    attempts,
     guardrail,
     own_failures: failures,
-  } = generation;
+  } = details;
+  const tiers = Object.entries(route?.distribution ?? {});
   return (
-    <dl class="facts">
-      {isAlone && (
+    <>
+      <dl class="facts">
+        <Fact name="Ended">{spaced(details.outcome)}</Fact>
+        {rated !== null && <Fact name="Worth">{dollars(rated, { exact: true })}</Fact>}
+        {held !== null && <Fact name="Held before">{dollars(held, { exact: true })}</Fact>}
+        {fee !== null && <Fact name="Fee">{dollars(fee, { exact: true })}</Fact>}
+        {route !== null && <Fact name="Policy">{`${route.policy}, version ${route.policy_version}`}</Fact>}
+        {tiers.length > 0 && (
+          <Fact name="Tiers">{tiers.map(([tier, share]) => `${tier} ${percent(share, 0)}`).join(' · ')}</Fact>
+        )}
+        {guardrail !== null && <Fact name="Screened">{guardrailWords(guardrail)}</Fact>}
+        {failures.length > 0 && (
+          <Fact name="Own keys first">{failures.map(({ reason }) => spaced(reason)).join(', ')}</Fact>
+        )}
+      </dl>
+      {attempts.length > 0 && (
         <>
-          <Fact name="Model">{generation.model ?? 'none'}</Fact>
-          <Fact name="Tokens">
-            {whole(generation.native_tokens_prompt)} in, {whole(generation.native_tokens_completion)} out
-          </Fact>
-          <Fact name="Charged">{charged === undefined ? 'nothing' : dollars(plain(charged), { exact: true })}</Fact>
-          <Fact name="Billing">{generation.billing_status}</Fact>
+          <h3>Calls of providers</h3>
+          <Table caption="Calls of providers" columns={ATTEMPT_COLUMNS} rows={attempts} />
         </>
       )}
-      {rated !== undefined && <Fact name="Worth">{dollars(plain(rated), { exact: true })}</Fact>}
-      {held !== undefined && <Fact name="Held before">{dollars(plain(held), { exact: true })}</Fact>}
-      {guardrail !== undefined && <Fact name="Screened">{guardrailWords(guardrail)}</Fact>}
-      {(failures?.length ?? 0) > 0 && (
-        <Fact name="Own keys first">
-          {failures?.map(({ reason, status }) => `${reason}${status === null ? '' : ` (${status})`}`).join(', ')}
-        </Fact>
+      {route !== null && route.rejected.length > 0 && (
+        <>
+          <h3>Passed over</h3>
+          <ul class="words">
+            {route.rejected.map(({ model, tier, reason }) => (
+              <li key={`${tier} ${model}`}>{`${model} (${tier}): ${spaced(reason)}`}</li>
+            ))}
+          </ul>
+        </>
       )}
-    </dl>
+    </>
   );
 }
 
-/** As the API wrote it, without an exponent. */
-function plain(amount: number): string {
-  return amount.toFixed(12).replace(/0+$/, '').replace(/\.$/, '');
-}
-
-function guardrailWords({ input, output }: NonNullable<Generation['guardrail']>): string {
+function guardrailWords({ input, output }: NonNullable<NonNullable<Detailed['details']>['guardrail']>): string {
   const said = [
     [input, 'request'],
     [output, 'reply'],

@@ -58,7 +58,9 @@ export function GroupChart({ load, measure, title }: GroupChartProps) {
     );
   const shown: readonly (FigureSeries & { readonly name: string })[] = [
     ...groups.map((group) => ({ ...group, name: nameOfGroup(group) })),
-    ...(remainder === null ? [] : [{ ...remainder, name: `${remainder.groups} others` }]),
+    ...(remainder === null
+      ? []
+      : [{ ...remainder, name: remainder.groups === 1 ? '1 other' : `${remainder.groups} others` }]),
   ];
   const found = shown.map(({ series }) => new Map(series.map((point) => [point.bucket, point])));
   const show = measure === 'cost' ? (value: number) => dollars(value.toFixed(12)) : whole;

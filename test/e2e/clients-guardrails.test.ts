@@ -51,7 +51,10 @@ before(async () => {
   upstream = await startFakeUpstream(({ body, path }) => {
     const text = body.toString();
     const parsed = JSON.parse(text) as Json;
-    if (text.includes('say the word')) return chatReply({ thinking: null, says: { text: `It is ${SECRET}.` } });
+    if (text.includes('say the word')) {
+      const said: LoopReply = { thinking: null, says: { text: `It is ${SECRET}.` } };
+      return path.includes('messages') ? messagesReply(said) : chatReply(said);
+    }
     bodies.push(parsed);
     assert.ok(!text.includes(MAIL), 'the provider has seen the value');
     const placeholder = PLACEHOLDER.exec(text)?.[0] ?? 'no placeholder';
@@ -185,6 +188,16 @@ describe('a block within a stream', () => {
       .stream({ model: 'sim/small', messages: [{ role: 'user', content: 'say the word' }], max_tokens: 50 })
       .finalMessage();
     await assert.rejects(asking, /blocked the reply/);
+    assert.equal(upstream.requests.length, before + 1);
+  });
+
+  test('anthropic shows it, and does not ask again', async () => {
+    const client = new Anthropic({ baseURL: tollgate.url, apiKey: KEYS.acme, maxRetries: 2 });
+    const before = upstream.requests.length;
+    const asking = client.messages
+      .stream({ model: 'sim/small', messages: [{ role: 'user', content: 'say the word' }], max_tokens: 50 })
+      .finalMessage();
+    await assert.rejects(asking, /invalid_request_error.*blocked the reply/);
     assert.equal(upstream.requests.length, before + 1);
   });
 

@@ -121,14 +121,18 @@ export class ResponseWriter {
     return { 'application/json': { schema: others.length === 0 ? first : { anyOf: [first, ...others] } } };
   }
 
+  /** A header that differs from the first one of its name stands with its answer. */
   private headersOf(headers: HeaderSchemas): Json {
-    const names = Object.keys(headers);
+    const own: Record<string, Json> = {};
     for (const [name, described] of Object.entries(headers)) {
       const { description = name, ...schema } = this.schemas.of(described, 'output');
-      this.headers.set(name, { description, required: !described.safeParse(undefined).success, schema });
+      const header = { description, required: !described.safeParse(undefined).success, schema };
+      const present: Json = this.headers.get(name) ?? header;
+      this.headers.set(name, present);
+      const isShared = JSON.stringify(present) === JSON.stringify(header);
+      own[name] = isShared ? { $ref: `#/components/headers/${name}` } : header;
     }
-    if (names.length === 0) return {};
-    return { headers: Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }])) };
+    return Object.keys(own).length === 0 ? {} : { headers: own };
   }
 }
 

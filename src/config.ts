@@ -62,6 +62,8 @@ export interface Config {
   readonly corsOrigins: '*' | ReadonlySet<string> | null;
   /** Whether the console is served at /console. */
   readonly console: boolean;
+  /** The absolute path of the file of OpenID providers; null: people sign in by tokens and links. */
+  readonly signInFile: string | null;
   /** Which HTTP client calls providers directly over HTTP/1.1. */
   readonly upstreamClient: 'own' | 'undici';
   /** The proxies that providers are called through; null: none. */
@@ -198,6 +200,7 @@ const SETTINGS = z.object({
     )
     .optional(),
   CONSOLE: z.enum(['on', 'off'], 'must be on or off').optional(),
+  SIGN_IN_FILE: text(/^[^\0]+$/, 'must be a file path'),
   UPSTREAM_CLIENT: z.enum(['own', 'undici'], 'must be own or undici').optional(),
   HTTPS_PROXY: address(['http:', 'https:', 'socks5:']),
   HTTP_PROXY: address(['http:', 'https:', 'socks5:']),
@@ -314,6 +317,7 @@ export function readConfig(environment: Environment, workingDirectory: string = 
     connectionsPerAddress: settings.CONNECTIONS_PER_ADDRESS ?? 2_048,
     corsOrigins: settings.CORS_ORIGINS ?? null,
     console: settings.CONSOLE !== 'off',
+    signInFile: settings.SIGN_IN_FILE === undefined ? null : resolve(workingDirectory, settings.SIGN_IN_FILE),
     upstreamClient: settings.UPSTREAM_CLIENT ?? 'own',
     proxies: {
       https: settings.HTTPS_PROXY ?? null,

@@ -38,7 +38,7 @@ export interface OperationDescription {
   /** The route's own headers of an answer, by name. */
   readonly answerHeaders?: HeaderSchemas;
   /** null: the route refuses every request. */
-  readonly status: 200 | 201 | null;
+  readonly status: 200 | 201 | 303 | null;
   /** Answers with another status that are no refusals. */
   readonly otherAnswers?: Readonly<Record<number, z.ZodType>>;
   /** The request may name the virtual model. */

@@ -5,6 +5,7 @@ import type { CompleteConfig } from '../config.ts';
 import { readBuiltConsole } from '../control-plane/console/built-console.ts';
 import type { ConsoleParts } from '../control-plane/console/console-parts.ts';
 import { ConsoleSessions } from '../control-plane/console/console-sessions.ts';
+import { SealedTransactions } from '../control-plane/console/sealed-transaction.ts';
 import { SessionCookie } from '../control-plane/console/session-cookie.ts';
 import type { Clock } from '../platform/clock.ts';
 import { FairQueue } from '../platform/fair-queue.ts';
@@ -17,15 +18,17 @@ import {
   openSession,
   openSessionByLink,
 } from '../storage/postgres/identity/sessions.ts';
+import { signInPerson } from '../storage/postgres/identity/sign-in-people.ts';
 import type { InstallationSecrets } from '../storage/postgres/installation-secrets.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
+import { readSignInFile } from './read-sign-in-file.ts';
 
 const BUILT_CONSOLE = fileURLToPath(new URL('../console/built', import.meta.url));
 const PLAYGROUND_KEY_MS = 900_000;
 const LINK_LOOK_UPS = { underWayMax: 1, waitingMax: 100, waitMsMax: 2_000 } as const;
 
 export interface ConsoleResources {
-  readonly config: Pick<CompleteConfig, 'console' | 'publicUrl' | 'brand' | 'adminToken'>;
+  readonly config: Pick<CompleteConfig, 'console' | 'signInFile' | 'publicUrl' | 'brand' | 'adminToken'>;
   readonly log: Log;
   readonly clock: Clock;
   readonly postgres: Postgres;
@@ -49,6 +52,15 @@ export function createConsole({ config, log, clock, postgres, secrets }: Console
     linkLookUps: new FairQueue(LINK_LOOK_UPS),
     createPlaygroundKey: (actor, params) =>
       createPlaygroundKey(postgres, secrets, actor, { ...params, expiresAtMs: clock.nowMs() + PLAYGROUND_KEY_MS }),
+    oidc: {
+      providers: readSignInFile(config.signInFile),
+      transactions: new SealedTransactions(secrets.pepper),
+      signIn: (provider, person) => signInPerson(postgres, provider, person),
+      publicUrl: config.publicUrl,
+      clock,
+      log,
+      discovered: new Map(),
+    },
     brand: config.brand,
   };
 }

@@ -1,5 +1,6 @@
 // The rows of the route table for the console: its page, signing in and out, and its session.
 
+import { FINISH_OIDC, finishOidc, START_OIDC, startOidc } from '../control-plane/console/oidc.ts';
 import { createPlaygroundKey } from '../control-plane/console/playground-key.ts';
 import { serveConsole } from '../control-plane/console/serve-console.ts';
 import { changeSession, END_SESSION, endSession, getSession } from '../control-plane/console/session.ts';
@@ -68,6 +69,20 @@ export function consoleRoutes(parts: RouteParts): readonly DescribedRoute[] {
       ...OPEN,
       description: SIGN_IN,
       handle: (exchange) => signIn(parts.console, identify, exchange),
+    },
+    {
+      method: 'GET',
+      path: '/v1/console/oidc/:providerName',
+      ...OPEN,
+      description: START_OIDC,
+      handle: (exchange) => startOidc(parts.console, exchange),
+    },
+    {
+      method: 'GET',
+      path: '/v1/console/oidc/:providerName/callback',
+      ...OPEN,
+      description: FINISH_OIDC,
+      handle: (exchange) => finishOidc(parts.console, exchange),
     },
     {
       ...session,

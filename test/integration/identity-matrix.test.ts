@@ -131,6 +131,8 @@ const EXPECTED: Readonly<Record<string, Expectation>> = {
   'GET /console/:path': { gate: 'open', ok: 404 },
   'GET /v1/console/sign-in': { gate: 'open', ok: 404 },
   'POST /v1/console/sign-in': { gate: 'open', ok: 404, body: () => ({}) },
+  'GET /v1/console/oidc/:providerName': { gate: 'open', ok: 404 },
+  'GET /v1/console/oidc/:providerName/callback': { gate: 'open', ok: 404 },
   'GET /v1/console/session': { gate: 'anybody', ...READ },
   // None of the callers presents a session.
   'PATCH /v1/console/session': { gate: 'anybody', ok: 409, body: () => ({ organization_id: null }) },

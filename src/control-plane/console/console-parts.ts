@@ -4,6 +4,7 @@ import type { OpenedSession, OpenSessionParams, SessionNames } from '../../domai
 import type { FairQueue } from '../../platform/fair-queue.ts';
 import type { BuiltConsole } from './built-console.ts';
 import type { ConsoleSessions } from './console-sessions.ts';
+import type { OidcParts } from './oidc.ts';
 import type { CreatePlaygroundKey } from './playground-key.ts';
 
 export interface ConsoleStore {
@@ -21,6 +22,7 @@ export interface ConsoleParts {
   readonly store: ConsoleStore;
   /** Codes of links are looked up behind each other, so that a flood of them delays nothing else. */
   readonly linkLookUps: FairQueue;
+  readonly oidc: OidcParts;
   readonly createPlaygroundKey: CreatePlaygroundKey;
   readonly brand: string;
 }

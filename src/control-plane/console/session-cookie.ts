@@ -27,8 +27,8 @@ export class SessionCookie {
 
   /** The session's secret; null: the request has none, or was not made by the console's own page. */
   read(exchange: Exchange): string | null {
-    const secret = this.secretOf(exchange.headerValues('cookie'));
-    return secret !== null && this.isOwnPage(exchange) ? secret : null;
+    const secret = this.valueOf(this.name, exchange);
+    return secret !== null && SECRET.test(secret) && this.isOwnPage(exchange) ? secret : null;
   }
 
   /** Whether a page of the console made this request. */
@@ -50,6 +50,16 @@ export class SessionCookie {
     return `${this.name}=${secret}; Path=/; Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=Strict${this.suffix}`;
   }
 
+  /** Of a sign-in at an OpenID provider, from whose pages the browser comes back: they are of another site. */
+  setTransaction(sealed: string, maxAgeSeconds: number): string {
+    const value = `${this.name}-sign-in=${sealed}; Path=/; Max-Age=${maxAgeSeconds}`;
+    return `${value}; HttpOnly; SameSite=Lax${this.suffix}`;
+  }
+
+  readTransaction(exchange: Exchange): string | null {
+    return this.valueOf(`${this.name}-sign-in`, exchange);
+  }
+
   clear(): string {
     return `${this.name}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict${this.suffix}`;
   }
@@ -65,13 +75,13 @@ export class SessionCookie {
   }
 
   /** Of two cookies of the name neither counts: one of them is not ours. */
-  private secretOf(cookies: readonly string[]): string | null {
-    const values = cookies
+  private valueOf(name: string, exchange: Exchange): string | null {
+    const values = exchange
+      .headerValues('cookie')
       .flatMap((line) => line.split(';'))
       .map((pair) => pair.trim())
-      .filter((pair) => pair.startsWith(`${this.name}=`))
-      .map((pair) => pair.slice(this.name.length + 1));
-    const [secret] = values;
-    return values.length === 1 && secret !== undefined && SECRET.test(secret) ? secret : null;
+      .filter((pair) => pair.startsWith(`${name}=`))
+      .map((pair) => pair.slice(name.length + 1));
+    return values.length === 1 ? (values[0] ?? null) : null;
   }
 }

@@ -14,6 +14,7 @@ import { answerOf } from '../identity/outcome.ts';
 import type { OperationDescription } from '../operation.ts';
 import { readJsonBody } from '../read-json-body.ts';
 import type { ConsoleParts } from './console-parts.ts';
+import { pathOfProvider } from './oidc.ts';
 import { COOKIE_HEADERS, shownSession, showSession } from './session.ts';
 
 /** Whom a credential stands for: an access token as a header presents it, or a session's secret. */
@@ -59,9 +60,10 @@ export const GET_SIGN_IN: OperationDescription = {
   status: 200,
 };
 
-export function getSignIn({ built, brand }: ConsoleParts, exchange: Exchange): void {
+export function getSignIn({ built, brand, oidc }: ConsoleParts, exchange: Exchange): void {
   if (built === null) return exchange.refuse({ kind: 'not_found' });
-  exchange.answerJson(200, JSON.stringify({ data: { brand, oidc: [] } }));
+  const providers = oidc.providers.map(({ id, display_name = id }) => ({ id, display_name, url: pathOfProvider(id) }));
+  exchange.answerJson(200, JSON.stringify({ data: { brand, oidc: providers } }));
 }
 
 export async function signIn(parts: ConsoleParts, identify: Identify, exchange: Exchange): Promise<void> {

@@ -32,7 +32,7 @@ const ofResponses: Where = (route) => relayed(route) && route.path.startsWith('/
 const postedFirst: Where = (route) => ofResponses(route) || route.path.startsWith('/v1/generation');
 const reporting: Where = ({ description }) => description.isReport === true;
 /** The console, where it is switched off or has no such file. */
-const ofConsole: Where = ({ path }) => path.startsWith('/console') || path.startsWith('/v1/console/sign-in');
+const ofConsole: Where = ({ path }) => path.startsWith('/console') || /^\/v1\/console\/(sign-in|oidc)/.test(path);
 const signingIn: Where = (route) => ofConsole(route) && route.method === 'POST';
 const control: Where = ({ plane }) => plane === 'control';
 const changing: Where = (route) => control(route) && route.method !== 'GET';

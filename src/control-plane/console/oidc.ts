@@ -1,0 +1,167 @@
+// Signing in to the console by an OpenID provider (OIDC): the authorization code flow with PKCE, state and nonce. The
+// browser goes to the provider and comes back; what must be known of it then lies sealed in a cookie of ten minutes.
+
+import type { Configuration } from 'openid-client';
+import { z } from 'zod';
+import { SESSION_SECONDS_MAX } from '../../domain/identity/session.ts';
+import type { SignedInPerson, SignInProvider } from '../../domain/identity/sign-in-provider.ts';
+import type { Exchange } from '../../http/exchange.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { Log } from '../../platform/log.ts';
+import type { OperationDescription } from '../operation.ts';
+import type { ConsoleParts } from './console-parts.ts';
+import { type SealedTransactions, TRANSACTION_SECONDS } from './sealed-transaction.ts';
+
+export type SignInPerson = (
+  provider: SignInProvider,
+  person: SignedInPerson,
+) => Promise<{ readonly userId: string } | { readonly problem: string }>;
+
+export interface OidcParts {
+  readonly providers: readonly SignInProvider[];
+  readonly transactions: SealedTransactions;
+  readonly signIn: SignInPerson;
+  readonly publicUrl: string;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** By provider, once it has told of itself. */
+  readonly discovered: Map<string, Configuration>;
+}
+
+const PROVIDER_TIMEOUT_SECONDS = 10;
+
+const redirecting = (id: string, summary: string): OperationDescription => ({
+  id,
+  summary,
+  query: z.looseObject({}),
+  body: null,
+  answer: null,
+  answerHeaders: {
+    Location: z.string(),
+    'Set-Cookie': z.string().optional(),
+    'Cache-Control': z.literal('no-store'),
+  },
+  status: 303,
+});
+export const START_OIDC = redirecting('startOidcSignIn', 'Sends a browser to an OpenID provider to sign in there.');
+export const FINISH_OIDC = redirecting('finishOidcSignIn', 'Takes a browser back from an OpenID provider, signed in.');
+
+export function pathOfProvider(id: string): string {
+  return `/v1/console/oidc/${id}`;
+}
+
+export async function startOidc({ oidc, sessions, built }: ConsoleParts, exchange: Exchange): Promise<void> {
+  const provider = oidc.providers.find(({ id }) => id === exchange.parameter);
+  if (provider === undefined || built === null) return exchange.refuse({ kind: 'not_found' });
+  if (!sessions.cookie.maySignIn(exchange)) return sendBack(exchange, 'needs_https');
+  const client = await import('openid-client');
+  let configuration: Configuration;
+  try {
+    configuration = await discover(oidc, provider);
+  } catch (fault) {
+    oidc.log.warn({ err: fault, provider: provider.id }, 'an OpenID provider could not be asked about itself');
+    return sendBack(exchange, 'provider_unavailable');
+  }
+  const [state, nonce] = [client.randomState(), client.randomNonce()];
+  const verifier = client.randomPKCECodeVerifier();
+  const url = client.buildAuthorizationUrl(configuration, {
+    redirect_uri: redirectUri(oidc, provider),
+    response_type: 'code',
+    scope: provider.scopes,
+    state,
+    nonce,
+    code_challenge: await client.calculatePKCECodeChallenge(verifier),
+    code_challenge_method: 'S256',
+  });
+  const endsAtMs = oidc.clock.nowMs() + TRANSACTION_SECONDS * 1000;
+  const sealed = oidc.transactions.seal({ provider: provider.id, state, nonce, verifier, endsAtMs });
+  redirect(exchange, url.href, [sessions.cookie.setTransaction(sealed, TRANSACTION_SECONDS)]);
+}
+
+/** Whatever is wrong with what comes back, the browser is told where it can begin anew and nothing more. */
+export async function finishOidc(parts: ConsoleParts, exchange: Exchange): Promise<void> {
+  const { oidc, sessions, store, built } = parts;
+  const provider = oidc.providers.find(({ id }) => id === exchange.parameter);
+  if (provider === undefined || built === null) return exchange.refuse({ kind: 'not_found' });
+  const forget = sessions.cookie.setTransaction('', 0);
+  const sealed = sessions.cookie.readTransaction(exchange);
+  const transaction = sealed === null ? null : oidc.transactions.open(sealed, oidc.clock.nowMs());
+  // One that was begun with another provider is none of this one's.
+  if (transaction === null || transaction.provider !== provider.id) return sendBack(exchange, 'expired', [forget]);
+  let person: SignedInPerson;
+  try {
+    person = await askWho(oidc, provider, transaction, exchange.query);
+  } catch (fault) {
+    oidc.log.warn({ err: fault, provider: provider.id }, 'a sign-in by an OpenID provider was refused');
+    return sendBack(exchange, 'refused', [forget]);
+  }
+  const found = await oidc.signIn(provider, person);
+  if ('problem' in found) return sendBack(exchange, found.problem, [forget]);
+  const { secret } = await store.openSession({
+    userId: found.userId,
+    organizationId: null,
+    way: `OpenID provider ${provider.id}`,
+    tokenId: null,
+    isBootstrap: false,
+  });
+  redirect(exchange, `${oidc.publicUrl}/console`, [forget, sessions.cookie.set(secret, SESSION_SECONDS_MAX)]);
+}
+
+/** Throws where the state, the nonce, the issuer, the code or a signature is not what it must be. */
+async function askWho(
+  oidc: OidcParts,
+  provider: SignInProvider,
+  { state, nonce, verifier }: { readonly state: string; readonly nonce: string; readonly verifier: string },
+  query: string,
+): Promise<SignedInPerson> {
+  const client = await import('openid-client');
+  const configuration = await discover(oidc, provider);
+  const tokens = await client.authorizationCodeGrant(
+    configuration,
+    new URL(`${redirectUri(oidc, provider)}?${query}`),
+    { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true },
+  );
+  const claims = tokens.claims();
+  if (claims === undefined) throw new Error('the provider sent no ID token');
+  const named = claims[provider.groups_claim] !== undefined && claims['email'] !== undefined;
+  const more = named
+    ? {}
+    : await client.fetchUserInfo(configuration, tokens.access_token, claims.sub).catch(() => ({}));
+  const all: Readonly<Record<string, unknown>> = { ...more, ...claims };
+  const groups = all[provider.groups_claim];
+  return {
+    issuer: claims.iss,
+    subject: claims.sub,
+    email: typeof all['email'] === 'string' ? all['email'] : null,
+    isEmailVerified: all['email_verified'] === true,
+    groups: Array.isArray(groups) ? groups.filter((group) => typeof group === 'string') : [],
+  };
+}
+
+async function discover({ discovered }: OidcParts, provider: SignInProvider): Promise<Configuration> {
+  const present = discovered.get(provider.id);
+  if (present !== undefined) return present;
+  const client = await import('openid-client');
+  const { issuer, client_id, client_secret } = provider;
+  // An issuer of plain http is the operator's own choice, for a provider on the machine itself.
+  const execute = issuer.startsWith('http://') ? [client.allowInsecureRequests] : [];
+  const found = await client.discovery(new URL(issuer), client_id, client_secret, undefined, {
+    execute,
+    timeout: PROVIDER_TIMEOUT_SECONDS,
+  });
+  discovered.set(provider.id, found);
+  return found;
+}
+
+function redirectUri({ publicUrl }: OidcParts, { id }: SignInProvider): string {
+  return `${publicUrl}${pathOfProvider(id)}/callback`;
+}
+
+function sendBack(exchange: Exchange, problem: string, cookies: readonly string[] = []): void {
+  redirect(exchange, `/console#sign-in-problem=${problem}`, cookies);
+}
+
+function redirect(exchange: Exchange, location: string, cookies: readonly string[]): void {
+  const headers = ['location', location, 'cache-control', 'no-store'];
+  exchange.answer(303, [...headers, ...cookies.flatMap((cookie) => ['set-cookie', cookie])], '');
+}

@@ -1,0 +1,71 @@
+// An OpenID provider by which people sign in to the console: how its file describes it, and what a person's groups give.
+
+import { z } from 'zod';
+import { ROLES, type Role } from './roles.ts';
+
+const slug = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, 'must be a name in small letters');
+
+const provider = z.strictObject({
+  id: slug,
+  display_name: z.string().min(1).max(60).optional(),
+  issuer: z.url('must be the URL of the issuer'),
+  client_id: z.string().min(1),
+  client_secret: z.string().min(1),
+  scopes: z.string().default('openid email profile'),
+  groups_claim: z.string().min(1).default('groups'),
+  link_by_email: z.boolean().default(false),
+  platform_administrators: z.array(z.string().min(1)).default([]),
+  members: z
+    .array(z.strictObject({ group: z.string().min(1), organization: slug, team: slug.optional(), role: z.enum(ROLES) }))
+    .default([]),
+});
+
+export const signInFile = z
+  .strictObject({ oidc: z.array(provider).max(10) })
+  .refine(({ oidc }) => new Set(oidc.map(({ id }) => id)).size === oidc.length, 'must have each id once');
+
+export type SignInProvider = z.output<typeof provider>;
+
+/** A person as the provider names them, after its answer was checked. */
+export interface SignedInPerson {
+  readonly issuer: string;
+  readonly subject: string;
+  /** null: it named none, or one that is no address. */
+  readonly email: string | null;
+  readonly isEmailVerified: boolean;
+  readonly groups: readonly string[];
+}
+
+export interface GroupMembership {
+  readonly organization: string;
+  /** null: the organization itself. */
+  readonly team: string | null;
+  readonly role: Role;
+}
+
+/**
+ * The memberships that groups give: the highest role in each place, organizations before their teams, and a team's
+ * organization with it.
+ */
+export function membershipsOf({ members }: SignInProvider, groups: readonly string[]): readonly GroupMembership[] {
+  const given = new Map<string, GroupMembership>();
+  const give = (organization: string, team: string | null, role: Role): void => {
+    const place = `${organization} ${team ?? ''}`;
+    const present = given.get(place);
+    if (present === undefined || ROLES.indexOf(role) < ROLES.indexOf(present.role))
+      given.set(place, { organization, team, role });
+  };
+  for (const { group, organization, team = null, role } of members) {
+    if (!groups.includes(group)) continue;
+    give(organization, team, role);
+    if (team !== null) give(organization, null, 'member');
+  }
+  return [...given.values()].toSorted((one, other) => Number(one.team !== null) - Number(other.team !== null));
+}
+
+export function isPlatformAdministrator(
+  { platform_administrators }: SignInProvider,
+  groups: readonly string[],
+): boolean {
+  return platform_administrators.some((group) => groups.includes(group));
+}

@@ -1,0 +1,189 @@
+// People who sign in by an OpenID provider: found by issuer and subject, and given the memberships of their groups. What
+// people gave by hand stays, the last owner stays, and every change is in the audit log under the provider's name.
+
+import type { Actor } from '../../../domain/identity/actor.ts';
+import type { MemberScope } from '../../../domain/identity/member.ts';
+import { emailProblem } from '../../../domain/identity/names.ts';
+import {
+  isPlatformAdministrator,
+  membershipsOf,
+  type SignedInPerson,
+  type SignInProvider,
+} from '../../../domain/identity/sign-in-provider.ts';
+import { isRefused } from '../../../domain/refusals/refused.ts';
+import type { Postgres, PostgresClient } from '../pool.ts';
+import { addMember, removeMember, setMemberRole } from './members.ts';
+import { findOrganizationBySlug } from './organizations.ts';
+import { addPlatformAdministrator, removePlatformAdministrator } from './platform-administrators.ts';
+import { findTeamBySlug } from './teams.ts';
+
+/**
+ * - no_access: none of the person's groups gives anything, and nobody else did.
+ * - email_taken: another person has the address, which the provider may not link by.
+ * - no_email: the provider names no address that could be theirs.
+ */
+export type SignInProblem = 'no_access' | 'email_taken' | 'no_email';
+
+export async function signInPerson(
+  postgres: Postgres,
+  provider: SignInProvider,
+  person: SignedInPerson,
+): Promise<{ readonly userId: string } | { readonly problem: SignInProblem }> {
+  const actor: Actor = { kind: 'cli', userId: null, label: `sign-in ${provider.id}` };
+  const known = await findByIdentity(postgres, person);
+  const gives = membershipsOf(provider, person.groups).length > 0 || isPlatformAdministrator(provider, person.groups);
+  if (known === null && !gives && !provider.link_by_email) return { problem: 'no_access' };
+  const found = known ?? (await adopt(postgres, provider, person, gives));
+  if (typeof found === 'object') return found;
+  const email = await emailOf(postgres, found);
+  await followGroups(postgres, actor, provider, { userId: found, email, groups: person.groups });
+  return (await hasAccess(postgres, found)) ? { userId: found } : { problem: 'no_access' };
+}
+
+async function findByIdentity(postgres: PostgresClient, { issuer, subject }: SignedInPerson): Promise<string | null> {
+  const { rows } = await postgres.query<{ user_id: string }>(
+    'SELECT user_id FROM user_identities WHERE issuer = $1 AND subject = $2',
+    [issuer, subject],
+  );
+  return rows[0]?.user_id ?? null;
+}
+
+/** The first sign-in: of a person who is new, or whom the provider may link by an address that it has verified. */
+async function adopt(
+  postgres: Postgres,
+  { link_by_email }: SignInProvider,
+  { issuer, subject, email, isEmailVerified }: SignedInPerson,
+  gives: boolean,
+): Promise<string | { readonly problem: SignInProblem }> {
+  if (email === null || emailProblem(email) !== null) return { problem: 'no_email' };
+  return postgres.transaction(async (client) => {
+    const present = await client.query<{ id: string }>(
+      'SELECT id FROM users WHERE lower(email) = lower($1) FOR UPDATE',
+      [email],
+    );
+    const taken = present.rows[0]?.id;
+    if (taken !== undefined && !(link_by_email && isEmailVerified)) return { problem: 'email_taken' };
+    if (taken === undefined && !gives) return { problem: 'no_access' };
+    const made =
+      taken === undefined
+        ? await client.query<{ id: string }>('INSERT INTO users (email) VALUES ($1) RETURNING id', [email])
+        : present;
+    const userId = made.rows[0]?.id ?? '';
+    await client.query('INSERT INTO user_identities (issuer, subject, user_id) VALUES ($1, $2, $3)', [
+      issuer,
+      subject,
+      userId,
+    ]);
+    return userId;
+  });
+}
+
+async function emailOf(postgres: PostgresClient, userId: string): Promise<string> {
+  const { rows } = await postgres.query<{ email: string }>('SELECT email FROM users WHERE id = $1', [userId]);
+  return rows[0]?.email ?? '';
+}
+
+async function hasAccess(postgres: PostgresClient, userId: string): Promise<boolean> {
+  const { rowCount } = await postgres.query(
+    `SELECT FROM memberships WHERE user_id = $1 UNION ALL SELECT FROM platform_administrators WHERE user_id = $1`,
+    [userId],
+  );
+  return rowCount > 0;
+}
+
+interface Following {
+  readonly userId: string;
+  readonly email: string;
+  readonly groups: readonly string[];
+}
+
+async function followGroups(
+  postgres: Postgres,
+  actor: Actor,
+  provider: SignInProvider,
+  { userId, email, groups }: Following,
+): Promise<void> {
+  const grants = new Grants(postgres, provider.id, userId);
+  const kept = new Set<string>();
+  for (const { organization, team, role } of membershipsOf(provider, groups)) {
+    const scope = await findScope(postgres, organization, team);
+    if (scope === null) continue;
+    kept.add(nameOf(scope));
+    const added = await addMember(postgres, actor, scope, { email, role });
+    if (!isRefused(added)) await grants.add(scope);
+    else if (await grants.has(scope)) await setMemberRole(postgres, actor, scope, { userId, role });
+  }
+  for (const scope of await grants.list()) {
+    if (kept.has(nameOf(scope))) continue;
+    const removed = await removeMember(postgres, actor, scope, userId);
+    // The last owner stays until there is another.
+    if (!isRefused(removed) || removed.refused === 'not_found') await grants.remove(scope);
+  }
+  if (isPlatformAdministrator(provider, groups)) {
+    if (!isRefused(await addPlatformAdministrator(postgres, actor, email))) await grants.add(null);
+  } else if (await grants.has(null)) {
+    await removePlatformAdministrator(postgres, actor, userId);
+    await grants.remove(null);
+  }
+}
+
+async function findScope(
+  postgres: PostgresClient,
+  organization: string,
+  team: string | null,
+): Promise<MemberScope | null> {
+  const found = await findOrganizationBySlug(postgres, organization);
+  if (isRefused(found)) return null;
+  if (team === null) return { organizationId: found.id, teamId: null };
+  const inside = await findTeamBySlug(postgres, { organizationId: found.id, slug: team });
+  return isRefused(inside) ? null : { organizationId: found.id, teamId: inside.id };
+}
+
+function nameOf({ organizationId, teamId }: MemberScope): string {
+  return `${organizationId} ${teamId ?? ''}`;
+}
+
+/** What the groups of one provider gave one person. A scope of null: the platform's administration. */
+class Grants {
+  private readonly postgres: Postgres;
+  private readonly of: readonly [provider: string, userId: string];
+
+  constructor(postgres: Postgres, provider: string, userId: string) {
+    this.postgres = postgres;
+    this.of = [provider, userId];
+  }
+
+  async add(scope: MemberScope | null): Promise<void> {
+    await this.postgres.query(
+      `INSERT INTO sign_in_grants (provider, user_id, organization_id, team_id) VALUES ($1, $2, $3, $4)
+       ON CONFLICT DO NOTHING`,
+      this.row(scope),
+    );
+  }
+
+  async has(scope: MemberScope | null): Promise<boolean> {
+    const { rowCount } = await this.postgres.query(`SELECT FROM sign_in_grants WHERE ${OF_GRANT}`, this.row(scope));
+    return rowCount > 0;
+  }
+
+  async remove(scope: MemberScope | null): Promise<void> {
+    await this.postgres.query(`DELETE FROM sign_in_grants WHERE ${OF_GRANT}`, this.row(scope));
+  }
+
+  /** Teams before their organizations. */
+  async list(): Promise<readonly MemberScope[]> {
+    const { rows } = await this.postgres.query<{ organization_id: string; team_id: string | null }>(
+      `SELECT organization_id, team_id FROM sign_in_grants
+        WHERE provider = $1 AND user_id = $2 AND organization_id IS NOT NULL ORDER BY team_id NULLS LAST`,
+      [...this.of],
+    );
+    return rows.map((row) => ({ organizationId: row.organization_id, teamId: row.team_id }));
+  }
+
+  private row(scope: MemberScope | null): (string | null)[] {
+    return [...this.of, scope?.organizationId ?? null, scope?.teamId ?? null];
+  }
+}
+
+const OF_GRANT = `provider = $1 AND user_id = $2 AND organization_id IS NOT DISTINCT FROM $3::uuid
+  AND team_id IS NOT DISTINCT FROM $4::uuid`;

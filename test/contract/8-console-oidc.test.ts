@@ -1,0 +1,300 @@
+// Signing in to the console by an OpenID provider, whole, against a real one (oidc-provider): groups, and whoever forges
+// or replays a part of it. Two gateway processes: the browser comes back to either.
+
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import Provider from 'oidc-provider';
+import { callWithSession } from '../support/console-session.ts';
+import { type FakeUpstream, ONE_TOKEN_REPLY, startFakeUpstream } from '../support/fake-upstream.ts';
+import { findFreePort } from '../support/free-port.ts';
+import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type HttpAnswer, httpCall } from '../support/http-call.ts';
+import { ADMIN_TOKEN, Tenant } from '../support/identity-world.ts';
+import { testConfiguration } from '../support/test-configuration.ts';
+import { waitFor } from '../support/waiting.ts';
+
+interface Account {
+  readonly email: string;
+  readonly verified: boolean;
+  groups: string[];
+}
+
+const ACCOUNTS: Record<string, Account> = {
+  ada: { email: 'ada@oidc.test', verified: true, groups: ['acme-ml'] },
+  boss: { email: 'owner@oidc-world.test', verified: true, groups: ['acme-ml'] },
+  root: { email: 'root@oidc.test', verified: true, groups: ['tg-platform'] },
+  lead: { email: 'lead@oidc.test', verified: true, groups: ['acme-owners'] },
+  stranger: { email: 'stranger@oidc.test', verified: true, groups: [] },
+};
+
+/** A provider whose next visitor is whom the test says. */
+class TestProvider {
+  visitor = 'ada';
+  readonly issuer: string;
+  private readonly port: number;
+  private readonly server: Server;
+  private provider: Provider | null = null;
+
+  constructor(port: number) {
+    this.port = port;
+    this.issuer = `http://127.0.0.1:${port}`;
+    this.server = createServer((request, response) => {
+      const { provider } = this;
+      assert.ok(provider !== null);
+      if (request.url?.startsWith('/interaction/') !== true) return void provider.callback()(request, response);
+      const done = { login: { accountId: this.visitor } };
+      void provider.interactionFinished(request, response, done, { mergeWithLastSubmission: false });
+    });
+  }
+
+  async start(redirectUris: string[]): Promise<void> {
+    this.provider = new Provider(this.issuer, {
+      clients: [{ client_id: 'tollgate', client_secret: 'secret-of-the-client', redirect_uris: redirectUris }],
+      claims: { openid: ['sub'], email: ['email', 'email_verified'], groups: ['groups'] },
+      scopes: ['openid', 'email', 'groups'],
+      cookies: { keys: ['a key of the test'] },
+      features: { devInteractions: { enabled: false } },
+      interactions: { url: (_, { uid }) => `/interaction/${uid}` },
+      pkce: { required: () => true },
+      findAccount: (_, sub) => ({
+        accountId: sub,
+        claims: () => {
+          const { email, verified, groups } = ACCOUNTS[sub] as Account;
+          return { sub, email, email_verified: verified, groups };
+        },
+      }),
+      async loadExistingGrant({ oidc }) {
+        const grant = new oidc.provider.Grant({
+          clientId: oidc.client?.clientId ?? '',
+          accountId: oidc.session?.accountId ?? '',
+        });
+        grant.addOIDCScope('openid email groups');
+        await grant.save();
+        return grant;
+      },
+    });
+    await new Promise<void>((resolve) => this.server.listen(this.port, '127.0.0.1', resolve));
+  }
+
+  stop(): void {
+    this.server.closeAllConnections();
+    this.server.close();
+  }
+}
+
+/** Cookies by host, and no more of a browser than that. */
+class Browser {
+  private readonly jar = new Map<string, Map<string, string>>();
+
+  async get(url: string): Promise<HttpAnswer> {
+    const cookies = this.of(url);
+    const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+    const answer = await httpCall(url, { headers: cookie === '' ? {} : { cookie } });
+    for (const line of answer.headers['set-cookie'] ?? []) {
+      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
+      if (value === '' || /max-age=0/i.test(line)) cookies.delete(name);
+      else cookies.set(name, value);
+    }
+    return answer;
+  }
+
+  of(url: string): Map<string, string> {
+    const { host } = new URL(url);
+    const cookies = this.jar.get(host) ?? new Map<string, string>();
+    this.jar.set(host, cookies);
+    return cookies;
+  }
+
+  session(url: string): string | null {
+    const found = [...this.of(url)].find(([name]) => /^tollgate-\d+$/.test(name));
+    return found === undefined ? null : found.join('=');
+  }
+}
+
+let upstream: FakeUpstream;
+let tollgate: Tollgate;
+let tenant: Tenant;
+let provider: TestProvider;
+let other: TestProvider;
+const folder = mkdtempSync(join(tmpdir(), 'tollgate-test-'));
+
+before(async () => {
+  upstream = await startFakeUpstream(() => ONE_TOKEN_REPLY);
+  provider = new TestProvider(await findFreePort());
+  other = new TestProvider(await findFreePort());
+  const entry = (id: string, issuer: string, more: string) =>
+    `  - { id: ${id}, issuer: "${issuer}", client_id: tollgate, client_secret: "\${CLIENT_SECRET}",
+      scopes: openid email groups, ${more} platform_administrators: [tg-platform],
+      members: [{ group: acme-ml, organization: oidc-world, role: member },
+                { group: acme-owners, organization: oidc-world, role: owner }] }\n`;
+  const file = join(folder, 'sign-in.yaml');
+  writeFileSync(
+    file,
+    `oidc:\n${entry('okta', provider.issuer, '')}${entry('linking', other.issuer, 'link_by_email: true,')}`,
+  );
+  tollgate = await startTollgate({
+    configurationYaml: testConfiguration({ upstreamUrl: upstream.url }),
+    env: { ADMIN_TOKEN, SIGN_IN_FILE: file, CLIENT_SECRET: 'secret-of-the-client' },
+    gatewayProcesses: 2,
+    clickhouse: 'away',
+  });
+  await provider.start([`${tollgate.url}/v1/console/oidc/okta/callback`]);
+  await other.start([`${tollgate.url}/v1/console/oidc/linking/callback`]);
+  tenant = await Tenant.create(tollgate.url, 'oidc-world');
+});
+
+after(async () => {
+  provider?.stop();
+  other?.stop();
+  await tollgate?.stop();
+  await upstream?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Goes to the provider and back, and stops before the gateway is asked about what came. */
+async function comeBack(browser: Browser, id = 'okta'): Promise<string> {
+  let url = `${tollgate.url}/v1/console/oidc/${id}`;
+  for (let step = 0; step < 8; step += 1) {
+    const { status, headers, body } = await browser.get(url);
+    assert.ok(status === 302 || status === 303, `${url}: ${status} ${body.toString()}`);
+    url = new URL(String(headers.location), url).href;
+    if (url.includes('/callback')) return url;
+  }
+  throw new Error(`the provider never sent the browser back: ${url}`);
+}
+
+async function signInAs(visitor: string, browser = new Browser(), id = 'okta') {
+  provider.visitor = visitor;
+  other.visitor = visitor;
+  const answer = await browser.get(await comeBack(browser, id));
+  return { browser, location: String(answer.headers.location), cookie: browser.session(tollgate.url) };
+}
+
+async function sessionOf(cookie: string | null) {
+  assert.ok(cookie !== null);
+  const answer = await callWithSession(`${tollgate.url}/v1/console/session`, cookie);
+  assert.equal(answer.status, 200, answer.body.toString());
+  return JSON.parse(answer.body.toString()).data;
+}
+
+describe('signing in by an OpenID provider', () => {
+  test('is offered, and opens a session with the memberships of the groups', async () => {
+    const offered = JSON.parse((await httpCall(`${tollgate.url}/v1/console/sign-in`)).body.toString()).data.oidc;
+    assert.deepEqual(offered[0], { id: 'okta', display_name: 'okta', url: '/v1/console/oidc/okta' });
+    const { location, cookie } = await signInAs('ada');
+    assert.equal(location, `${tollgate.url}/console`);
+    const session = await sessionOf(cookie);
+    assert.deepEqual(
+      [session.user.email, session.organization.slug, session.organization.role, session.platform_admin],
+      ['ada@oidc.test', 'oidc-world', 'member', false],
+    );
+    const [entry] = (await tenant.as('GET', '/audit?limit=1')) as unknown as { action: string; actor: object }[];
+    assert.equal(entry?.action, 'member.add');
+    assert.match(JSON.stringify(entry?.actor), /sign-in okta/);
+  });
+
+  test('follows the groups at each sign-in: roles change, end, and what people gave stays', async () => {
+    const first = await sessionOf((await signInAs('ada')).cookie);
+    (ACCOUNTS['ada'] as Account).groups = ['tg-platform'];
+    const { cookie } = await signInAs('ada');
+    const session = await sessionOf(cookie);
+    assert.deepEqual([session.user.id, session.platform_admin], [first.user.id, true]);
+    assert.equal(session.organization, null);
+    (ACCOUNTS['ada'] as Account).groups = [];
+    assert.match((await signInAs('ada')).location, /sign-in-problem=no_access$/);
+    await waitFor(
+      'the platform to be out of reach',
+      () => sessionOf(cookie),
+      (now) => now.platform_admin === false,
+    );
+    await tenant.as('POST', '/members', { email: 'ada@oidc.test', role: 'admin' }, 201);
+    const given = await sessionOf((await signInAs('ada')).cookie);
+    assert.equal(given.organization.role, 'admin');
+  });
+
+  test('keeps the last owner, whatever the groups say', async () => {
+    const lead = await sessionOf((await signInAs('lead')).cookie);
+    assert.equal(lead.organization.role, 'owner');
+    await tenant.as('DELETE', `/members/${tenant.owner.userId}`);
+    (ACCOUNTS['lead'] as Account).groups = [];
+    const kept = await sessionOf((await signInAs('lead')).cookie);
+    assert.equal(kept.organization.role, 'owner');
+  });
+
+  test('gives nothing to strangers, and no other person’s account to who has their address', async () => {
+    const stranger = await signInAs('stranger');
+    assert.match(stranger.location, /sign-in-problem=no_access$/);
+    assert.equal(stranger.cookie, null);
+    const taken = await signInAs('boss');
+    assert.match(taken.location, /sign-in-problem=email_taken$/);
+    const boss = ACCOUNTS['boss'] as Account;
+    ACCOUNTS['boss'] = { ...boss, verified: false };
+    assert.match((await signInAs('boss', new Browser(), 'linking')).location, /sign-in-problem=email_taken$/);
+    ACCOUNTS['boss'] = boss;
+    const linked = await sessionOf((await signInAs('boss', new Browser(), 'linking')).cookie);
+    assert.equal(linked.user.id, tenant.owner.userId);
+  });
+});
+
+describe('what comes back is refused', () => {
+  const refused = async (browser: Browser, url: string, problem: RegExp) => {
+    const answer = await browser.get(url);
+    assert.match(String(answer.headers.location), problem);
+    assert.equal(browser.session(tollgate.url), null);
+  };
+  const changed = (url: string, name: string, value: string) => {
+    const made = new URL(url);
+    made.searchParams.set(name, value);
+    return made.href;
+  };
+
+  test('with a forged state, a forged code or another issuer', async () => {
+    provider.visitor = 'root';
+    for (const [name, value] of [
+      ['state', 'forged'],
+      ['code', 'forged'],
+      ['iss', 'https://evil.test'],
+    ] as const) {
+      const browser = new Browser();
+      await refused(browser, changed(await comeBack(browser), name, value), /sign-in-problem=refused$/);
+    }
+  });
+
+  test('in another browser than the one that went, or to which another sign-in belongs', async () => {
+    const browser = new Browser();
+    const url = await comeBack(browser);
+    await refused(new Browser(), url, /sign-in-problem=expired$/);
+    const begun = new Browser();
+    await comeBack(begun);
+    await refused(begun, url, /sign-in-problem=refused$/);
+    // And at the callback of another provider.
+    const mixed = new Browser();
+    const callback = await comeBack(mixed);
+    await refused(mixed, callback.replace('/okta/', '/linking/'), /sign-in-problem=expired$/);
+  });
+
+  test('for the second time, also with the cookie of the first', async () => {
+    provider.visitor = 'root';
+    const browser = new Browser();
+    const url = await comeBack(browser);
+    const kept = new Map(browser.of(tollgate.url));
+    assert.equal((await sessionOf((await browser.get(url)) && browser.session(tollgate.url))).platform_admin, true);
+    const again = new Browser();
+    await refused(again, url, /sign-in-problem=expired$/);
+    for (const [name, value] of kept) again.of(tollgate.url).set(name, value);
+    await refused(again, url, /sign-in-problem=refused$/);
+  });
+
+  test('with a cookie that nobody sealed', async () => {
+    const browser = new Browser();
+    const url = await comeBack(browser);
+    const cookies = browser.of(tollgate.url);
+    for (const [name, value] of cookies)
+      cookies.set(name, `${value.slice(0, -2)}${value.endsWith('AA') ? 'BB' : 'AA'}`);
+    await refused(browser, url, /sign-in-problem=expired$/);
+  });
+});

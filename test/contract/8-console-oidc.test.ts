@@ -1,5 +1,5 @@
-// Signing in to the console by an OpenID provider, whole, against a real one (oidc-provider): groups, and whoever forges
-// or replays a part of it. Two gateway processes: the browser comes back to either.
+// Signing in to the console by an OpenID provider, whole, against a real one (oidc-provider): groups, and whoever
+// forges or replays a part of it. Two gateway processes: the browser comes back to either.
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';

@@ -4,7 +4,7 @@ import type { OpenedSession, OpenSessionParams, SessionNames } from '../../domai
 import type { FairQueue } from '../../platform/fair-queue.ts';
 import type { BuiltConsole } from './built-console.ts';
 import type { ConsoleSessions } from './console-sessions.ts';
-import type { OidcParts } from './oidc.ts';
+import type { OidcParts } from './oidc-parts.ts';
 import type { CreatePlaygroundKey } from './playground-key.ts';
 
 export interface ConsoleStore {

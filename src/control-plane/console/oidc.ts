@@ -6,27 +6,10 @@ import { z } from 'zod';
 import { SESSION_SECONDS_MAX } from '../../domain/identity/session.ts';
 import type { SignedInPerson, SignInProvider } from '../../domain/identity/sign-in-provider.ts';
 import type { Exchange } from '../../http/exchange.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Log } from '../../platform/log.ts';
 import type { OperationDescription } from '../operation.ts';
 import type { ConsoleParts } from './console-parts.ts';
-import { type SealedTransactions, TRANSACTION_SECONDS } from './sealed-transaction.ts';
-
-export type SignInPerson = (
-  provider: SignInProvider,
-  person: SignedInPerson,
-) => Promise<{ readonly userId: string } | { readonly problem: string }>;
-
-export interface OidcParts {
-  readonly providers: readonly SignInProvider[];
-  readonly transactions: SealedTransactions;
-  readonly signIn: SignInPerson;
-  readonly publicUrl: string;
-  readonly clock: Clock;
-  readonly log: Log;
-  /** By provider, once it has told of itself. */
-  readonly discovered: Map<string, Configuration>;
-}
+import type { OidcParts } from './oidc-parts.ts';
+import { TRANSACTION_SECONDS } from './sealed-transaction.ts';
 
 const PROVIDER_TIMEOUT_SECONDS = 10;
 

@@ -1,4 +1,4 @@
-// An OpenID provider by which people sign in to the console: how its file describes it, and what a person's groups give.
+// An OpenID provider by which people sign in to the console: how its file describes it, and what groups give.
 
 import { z } from 'zod';
 import { ROLES, type Role } from './roles.ts';

@@ -1,5 +1,5 @@
-// People who sign in by an OpenID provider: found by issuer and subject, and given the memberships of their groups. What
-// people gave by hand stays, the last owner stays, and every change is in the audit log under the provider's name.
+// People who sign in by an OpenID provider: found by issuer and subject, and given the memberships of their groups.
+// What people gave by hand stays, the last owner stays, and every change is in the audit log under the provider's name.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
 import type { MemberScope } from '../../../domain/identity/member.ts';

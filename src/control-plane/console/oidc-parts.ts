@@ -1,0 +1,23 @@
+// What signing in by OpenID providers needs; the composition root provides it.
+
+import type { Configuration } from 'openid-client';
+import type { SignedInPerson, SignInProvider } from '../../domain/identity/sign-in-provider.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { Log } from '../../platform/log.ts';
+import type { SealedTransactions } from './sealed-transaction.ts';
+
+export type SignInPerson = (
+  provider: SignInProvider,
+  person: SignedInPerson,
+) => Promise<{ readonly userId: string } | { readonly problem: string }>;
+
+export interface OidcParts {
+  readonly providers: readonly SignInProvider[];
+  readonly transactions: SealedTransactions;
+  readonly signIn: SignInPerson;
+  readonly publicUrl: string;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** By provider, once it has told of itself. */
+  readonly discovered: Map<string, Configuration>;
+}

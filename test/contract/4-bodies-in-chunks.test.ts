@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { CONTRACT_MODELS, GENERATION_ROUTES } from '../support/generation-routes.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { ADMIN_TOKEN } from '../support/identity-world.ts';
@@ -20,11 +20,10 @@ const REPLY = '{"id":"r","data":[{"b64_json":"aW1hZ2U="}],"usage":{"input_tokens
 
 describe('a body in chunks', () => {
   let upstream: FakeUpstream;
-  let tollgate: Tollgate;
+  let tollgate: Front;
   before(async () => {
     upstream = await startFakeUpstream(() => ({ body: REPLY }));
-    tollgate = await startTollgate({
-      clickhouse: 'away',
+    tollgate = await startFront({
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models: CONTRACT_MODELS }),
       env: { BODY_LIMIT_BYTES: String(BODY_LIMIT_BYTES), ADMIN_TOKEN },
     });

@@ -10,7 +10,7 @@ import {
   type ScriptedReply,
   startFakeUpstream,
 } from '../support/fake-upstream.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { type ContractAnswer, callRoute } from '../support/generation-routes.ts';
 import { providersConfiguration } from '../support/provider-configuration.ts';
 import { refusalBody } from '../support/refusal-body.ts';
@@ -139,7 +139,7 @@ function answerNatively({ path, body }: ReceivedRequest): ScriptedReply {
 describe('generation formats', () => {
   let first: FakeUpstream;
   let second: FakeUpstream;
-  let tollgate: Tollgate;
+  let tollgate: Front;
   /** While true, the first provider cannot serve. */
   let isFirstBroken = false;
 
@@ -164,9 +164,8 @@ describe('generation formats', () => {
         ],
       },
     ];
-    tollgate = await startTollgate({
+    tollgate = await startFront({
       configurationYaml: providersConfiguration(providers, models),
-      clickhouse: 'away',
     });
   });
 

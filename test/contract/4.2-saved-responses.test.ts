@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { STATUS_CODES } from 'node:http';
 import { after, before, describe, test } from 'node:test';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { CONTRACT_MODELS, type ContractCall, callRoute } from '../support/generation-routes.ts';
 import { refusalBody } from '../support/refusal-body.ts';
 import { KEYS, testConfiguration } from '../support/test-configuration.ts';
@@ -111,14 +111,13 @@ const REFERENCES: readonly (readonly [name: string, items: string, key: string, 
 
 describe('saved responses', () => {
   let upstream: FakeUpstream;
-  let tollgate: Tollgate;
+  let tollgate: Front;
 
   before(async () => {
     upstream = await startFakeUpstream(({ body }) => ({
       body: responseOf(body.includes('"store":false') ? 'unstored' : 'mine'),
     }));
-    tollgate = await startTollgate({
-      clickhouse: 'away',
+    tollgate = await startFront({
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models: CONTRACT_MODELS }),
     });
     const made = await callRoute(`${tollgate.url}/v1/responses`, { body: '{"model":"sim/small","input":"hi"}' });

@@ -10,7 +10,7 @@ import {
   type ScriptedReply,
   startFakeUpstream,
 } from '../support/fake-upstream.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { settledGeneration } from '../support/generation-lookup.ts';
 import { CONTRACT_MODELS, type ContractAnswer, callRoute } from '../support/generation-routes.ts';
 import { type FormEntry, writeForm } from '../support/multipart-forms.ts';
@@ -58,12 +58,11 @@ function answer({ body }: ReceivedRequest): ScriptedReply {
 
 describe('images', () => {
   let upstream: FakeUpstream;
-  let tollgate: Tollgate;
+  let tollgate: Front;
 
   before(async () => {
     upstream = await startFakeUpstream(answer);
-    tollgate = await startTollgate({
-      clickhouse: 'away',
+    tollgate = await startFront({
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models: CONTRACT_MODELS }),
     });
   });

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { CONTRACT_MODELS, callRoute, GENERATION_ROUTES } from '../support/generation-routes.ts';
 import { httpCall } from '../support/http-call.ts';
 import { KEYS, testConfiguration } from '../support/test-configuration.ts';
@@ -22,14 +22,14 @@ const REFUSED: Readonly<Record<string, string>> = {
 
 describe('X-Client-Request-Id', () => {
   let upstream: FakeUpstream;
-  let tollgate: Tollgate;
+  let tollgate: Front;
 
   before(async () => {
     upstream = await startFakeUpstream(() => ({
       body: '{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}',
     }));
     const configurationYaml = testConfiguration({ upstreamUrl: upstream.url, models: CONTRACT_MODELS });
-    tollgate = await startTollgate({ clickhouse: 'away', configurationYaml });
+    tollgate = await startFront({ configurationYaml });
   });
   after(async () => {
     await tollgate?.stop();

@@ -11,7 +11,7 @@ import {
   type ScriptedReply,
   startFakeUpstream,
 } from '../support/fake-upstream.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { settledGeneration } from '../support/generation-lookup.ts';
 import { CONTRACT_MODELS, type ContractAnswer, callRoute } from '../support/generation-routes.ts';
 import { refusalBody } from '../support/refusal-body.ts';
@@ -112,7 +112,7 @@ const LENGTHS: readonly (readonly [name: string, fits: boolean, fields: object])
 
 describe('typed questions', () => {
   let upstream: FakeUpstream;
-  let tollgate: Tollgate;
+  let tollgate: Front;
 
   before(async () => {
     upstream = await startFakeUpstream(answer);
@@ -130,8 +130,7 @@ describe('typed questions', () => {
       contextLength: BRIEF_TOKENS,
     };
     const models = [...CONTRACT_MODELS, judge, brief];
-    tollgate = await startTollgate({
-      clickhouse: 'away',
+    tollgate = await startFront({
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models }),
     });
   });

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { httpCall } from '../support/http-call.ts';
 import { ADMIN_TOKEN, ask, Tenant } from '../support/identity-world.ts';
 import { KEYS, testConfiguration } from '../support/test-configuration.ts';
@@ -13,13 +13,12 @@ import { waitFor } from '../support/waiting.ts';
 type Json = Readonly<Record<string, unknown>>;
 
 let upstream: FakeUpstream;
-let tollgate: Tollgate;
+let tollgate: Front;
 before(async () => {
   upstream = await startFakeUpstream(() => ({
     body: JSON.stringify({ choices: [], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }),
   }));
-  tollgate = await startTollgate({
-    clickhouse: 'away',
+  tollgate = await startFront({
     configurationYaml: testConfiguration({ upstreamUrl: upstream.url }),
     env: { ADMIN_TOKEN },
   });

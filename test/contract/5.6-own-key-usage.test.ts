@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { httpCall } from '../support/http-call.ts';
 import { ADMIN_TOKEN, ask, Tenant } from '../support/identity-world.ts';
 import { testConfiguration } from '../support/test-configuration.ts';
@@ -14,7 +14,7 @@ type Json = Readonly<Record<string, unknown>>;
 
 describe('own provider keys in use', () => {
   let upstream: FakeUpstream;
-  let tollgate: Tollgate;
+  let tollgate: Front;
   let tenant: Tenant;
   let key: string;
   let credential: string;
@@ -24,10 +24,9 @@ describe('own provider keys in use', () => {
       headers: [['content-type', 'application/json']],
       body: '{"choices":[{"message":{"content":"ok"}}],"usage":{"prompt_tokens":10,"completion_tokens":4}}',
     }));
-    tollgate = await startTollgate({
+    tollgate = await startFront({
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url }),
       env: { ADMIN_TOKEN },
-      clickhouse: 'away',
     });
     tenant = await Tenant.create(tollgate.url, 'own-usage', 'prepaid');
     const deposit = { organization_id: tenant.id, amount: '10', reference: 'own-usage' };

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import pg from 'pg';
 import { type FakeUpstream, type Script, startFakeUpstream } from '../support/fake-upstream.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { callRoute } from '../support/generation-routes.ts';
 import { httpCall } from '../support/http-call.ts';
 import { ADMIN_TOKEN, organizationIdOf, Tenant } from '../support/identity-world.ts';
@@ -146,15 +146,14 @@ const ROUTES = [
 
 describe('own provider keys beside the three dialects', () => {
   let upstream: FakeUpstream;
-  let tollgate: Tollgate;
+  let tollgate: Front;
   let database: pg.Client;
 
   before(async () => {
     upstream = await startFakeUpstream(answer);
-    tollgate = await startTollgate({
+    tollgate = await startFront({
       configurationYaml: configurationOf(upstream.url),
       env: { ADMIN_TOKEN },
-      clickhouse: 'away',
     });
     database = new pg.Client({ connectionString: tollgate.postgresUrl });
     await database.connect();

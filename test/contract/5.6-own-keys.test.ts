@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type FakeUpstream, type Script, type ScriptedReply, startFakeUpstream } from '../support/fake-upstream.ts';
 import { findFreePort } from '../support/free-port.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { CONTRACT_MODELS } from '../support/generation-routes.ts';
 import { httpCall } from '../support/http-call.ts';
 import { ADMIN_TOKEN, ask, Tenant } from '../support/identity-world.ts';
@@ -132,7 +132,7 @@ interface Reply {
 
 describe('own provider keys at work', () => {
   let upstream: FakeUpstream;
-  let tollgate: Tollgate;
+  let tollgate: Front;
   const tenants = new Map<string, { tenant: Tenant; key: string }>();
   let made = 0;
 
@@ -145,12 +145,11 @@ describe('own provider keys at work', () => {
     context_length: 1000
     tokenizer: o200k_base
     served_by: [{ provider: nowhere, model: m, apis: [chat_completions] }]\n`;
-    tollgate = await startTollgate({
+    tollgate = await startFront({
       configurationYaml: yaml
         .replace('providers:\n', `providers:\n${nowhere}`)
         .replace('models:\n', `models:\n${served}`),
       env: { ADMIN_TOKEN },
-      clickhouse: 'away',
     });
     await addTenant('free', 'none', null);
     await addTenant('billed', 'prepaid', null);

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { STATUS_CODES } from 'node:http';
 import { after, before, describe, test } from 'node:test';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import {
   CONTRACT_MODELS,
   type ContractAnswer,
@@ -65,7 +65,7 @@ const ROWS: readonly Row[] = [
 
 describe('admission refusals', () => {
   let upstream: FakeUpstream;
-  const installations = new Map<Form, Tollgate>();
+  const installations = new Map<Form, Front>();
 
   before(async () => {
     upstream = await startFakeUpstream(() => ({
@@ -78,7 +78,7 @@ describe('admission refusals', () => {
     }));
     const configurationYaml = testConfiguration({ upstreamUrl: upstream.url, models: CONTRACT_MODELS });
     const start = (form: Form, env: Record<string, string>) =>
-      startTollgate({ configurationYaml, env, clickhouse: 'away' }).then((started) => installations.set(form, started));
+      startFront({ configurationYaml, env }).then((started) => installations.set(form, started));
     await Promise.all([start('flat', {}), start('dialect', { DIALECT_REFUSALS: 'all' })]);
     for (const tollgate of installations.values()) {
       for (const model of new Set(GENERATION_ROUTES.map((route) => route.model))) {

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type FakeUpstream, ONE_TOKEN_REPLY, startFakeUpstream } from '../support/fake-upstream.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { httpCall } from '../support/http-call.ts';
 import { ADMIN_TOKEN, ask, type Person, Tenant } from '../support/identity-world.ts';
 import { testConfiguration } from '../support/test-configuration.ts';
@@ -35,17 +35,16 @@ const STRANGE_VALUES: readonly string[] = [
 
 describe('own provider keys, attacked', () => {
   let upstream: FakeUpstream;
-  let tollgate: Tollgate;
+  let tollgate: Front;
   let tenant: Tenant;
   let stranger: Tenant;
   let member: Person;
 
   before(async () => {
     upstream = await startFakeUpstream(() => ONE_TOKEN_REPLY);
-    tollgate = await startTollgate({
+    tollgate = await startFront({
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url }),
       env: { ADMIN_TOKEN },
-      clickhouse: 'away',
     });
     tenant = await Tenant.create(tollgate.url, 'attacked');
     stranger = await Tenant.create(tollgate.url, 'beside');

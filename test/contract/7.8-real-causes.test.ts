@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { settledGeneration } from '../support/generation-lookup.ts';
 import { callRoute } from '../support/generation-routes.ts';
 import { limitedKey, renderOrganization } from '../support/limited-organizations.ts';
@@ -161,12 +161,11 @@ ${renderOrganization({ slug: 'wordy', credit: null, limits: ['{ kind: tokens_per
 
 describe('what a refusal says', () => {
   let upstream: FakeUpstream;
-  let tollgate: Tollgate;
+  let tollgate: Front;
 
   before(async () => {
     upstream = await startFakeUpstream(() => ({ body: IMAGE_REPLY }));
-    tollgate = await startTollgate({
-      clickhouse: 'away',
+    tollgate = await startFront({
       configurationYaml: configuration(upstream.url),
       env: { BODY_LIMIT_BYTES: String(BODY_LIMIT_BYTES) },
     });

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { STATUS_CODES } from 'node:http';
 import { after, before, describe, test } from 'node:test';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import {
   CONTRACT_MODELS,
   type ContractAnswer,
@@ -140,12 +140,11 @@ function assertHead(answer: ContractAnswer, status: number): void {
 
 describe('refusals of generation routes', () => {
   let upstream: FakeUpstream;
-  let tollgate: Tollgate;
+  let tollgate: Front;
 
   before(async () => {
     upstream = await startFakeUpstream(() => ({ body: '{}' }));
-    tollgate = await startTollgate({
-      clickhouse: 'away',
+    tollgate = await startFront({
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models: CONTRACT_MODELS }),
       env: { BODY_LIMIT_BYTES: String(BODY_LIMIT_BYTES) },
     });

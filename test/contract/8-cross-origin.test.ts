@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { KEYS, testConfiguration } from '../support/test-configuration.ts';
 
@@ -46,7 +46,7 @@ const NOTHING = { origin: undefined, credentials: undefined, vary: undefined, ex
 for (const [name, { env, allowed, other }] of Object.entries(SETTINGS)) {
   describe(`with ${name}, a browser`, () => {
     let upstream: FakeUpstream;
-    let tollgate: Tollgate;
+    let tollgate: Front;
     before(async () => {
       upstream = await startFakeUpstream(() => ({
         headers: [
@@ -55,8 +55,7 @@ for (const [name, { env, allowed, other }] of Object.entries(SETTINGS)) {
         ],
         body: REPLY,
       }));
-      tollgate = await startTollgate({
-        clickhouse: 'away',
+      tollgate = await startFront({
         configurationYaml: testConfiguration({ upstreamUrl: upstream.url }),
         env: { ...env, BODY_LIMIT_BYTES: '65536' },
       });

@@ -10,7 +10,7 @@ import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-i
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
 import { findFreePort } from '../support/free-port.ts';
-import { runCommand, startTollgate, type Tollgate, type TollgateOptions } from '../support/gateway.ts';
+import { runCommandApart, startTollgate, type Tollgate, type TollgateOptions } from '../support/gateway.ts';
 import { httpCall } from '../support/http-call.ts';
 import { silentLog } from '../support/postgres.ts';
 import { KEYS, OPENING_CREDIT_PICO, testConfiguration } from '../support/test-configuration.ts';
@@ -201,6 +201,6 @@ describe('a backup', () => {
   async function runIn(dataDir: string, args: readonly string[]) {
     const [port, adminPort] = [await findFreePort(), await findFreePort()];
     const own = { DATA_DIR: dataDir, HOST: '127.0.0.1', PORT: String(port), ADMIN_PORT: String(adminPort) };
-    return runCommand(args, { ...process.env, ...own });
+    return runCommandApart(args, { ...process.env, ...own });
   }
 });

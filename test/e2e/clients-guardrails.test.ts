@@ -11,7 +11,7 @@ import { type LanguageModel, stepCountIs, streamText, tool } from 'ai';
 import OpenAI from 'openai';
 import { z } from 'zod';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { KEYS, testConfiguration } from '../support/test-configuration.ts';
 import { chatReply, type LoopReply, messagesReply, SIGNATURE } from '../support/tool-loop-replies.ts';
 
@@ -43,7 +43,7 @@ function replyOf(placeholder: string, isLast: boolean, callId: string): LoopRepl
 }
 
 let upstream: FakeUpstream;
-let tollgate: Tollgate;
+let tollgate: Front;
 /** Bodies of the present loop, as the provider got them. */
 let bodies: Json[] = [];
 
@@ -64,8 +64,7 @@ before(async () => {
       : chatReply({ ...replyOf(placeholder, isLast, 'call_1'), thinking: null });
   });
   const yaml = testConfiguration({ upstreamUrl: upstream.url, models: MODELS });
-  tollgate = await startTollgate({
-    clickhouse: 'away',
+  tollgate = await startFront({
     configurationYaml: `${GUARDRAILS}${yaml.replace('  - slug: acme\n', '  - slug: acme\n    guardrails: { policy: main }\n')}`,
   });
 });

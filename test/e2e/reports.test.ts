@@ -312,7 +312,8 @@ describe('reports through the real path', { timeout: 280_000 }, () => {
   );
 
   test('while jobs is dead reports are 503, and are there again with its successor', async () => {
-    const pid = routing.tollgate.jobsPid();
+    const pid = routing.processes?.jobsPid();
+    assert.ok(pid !== undefined);
     process.kill(pid, 'SIGSTOP');
     await serve(1);
     process.kill(pid, 'SIGKILL');
@@ -323,7 +324,7 @@ describe('reports through the real path', { timeout: 280_000 }, () => {
     );
     assert.equal(answer.status, 503, answer.body.toString());
     await followed();
-    assert.notEqual(routing.tollgate.jobsPid(), pid);
+    assert.notEqual(routing.processes?.jobsPid(), pid);
   });
 });
 

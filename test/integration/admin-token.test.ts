@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { httpCall } from '../support/http-call.ts';
 import { testConfiguration } from '../support/test-configuration.ts';
 
@@ -11,10 +11,9 @@ import { testConfiguration } from '../support/test-configuration.ts';
 const LONG_TOKEN = randomBytes(225).toString('base64url');
 
 describe('a long ADMIN_TOKEN', () => {
-  let tollgate: Tollgate;
+  let tollgate: Front;
   before(async () => {
-    tollgate = await startTollgate({
-      clickhouse: 'away',
+    tollgate = await startFront({
       configurationYaml: testConfiguration({ upstreamUrl: 'http://127.0.0.1:9' }),
       env: { ADMIN_TOKEN: LONG_TOKEN },
     });

@@ -13,7 +13,7 @@ import {
   intendedPost,
   KNOWN_GAPS,
 } from '../support/framing-attacks.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { httpCall } from '../support/http-call.ts';
 import {
   exchangeRaw,
@@ -33,7 +33,7 @@ const ANOTHER_BODY = JSON.stringify({ model: 'sim/intended', messages: [], user:
 
 describe('the frame guard', () => {
   let upstream: FakeUpstream;
-  let tollgate: Tollgate;
+  let tollgate: Front;
   let port: number;
 
   before(async () => {
@@ -43,8 +43,7 @@ describe('the frame guard', () => {
       providerModel: `sim-${name}`,
       outputCap: 100,
     }));
-    tollgate = await startTollgate({
-      clickhouse: 'away',
+    tollgate = await startFront({
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models }),
     });
     port = Number(new URL(tollgate.url).port);

@@ -10,7 +10,7 @@ import { ExternalDetectors } from '../../src/generation/guardrails/external-dete
 import { systemClock } from '../../src/platform/clock.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import { type FakeUpstream, type ScriptedReply, startFakeUpstream } from '../support/fake-upstream.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { policyOf, ruleOf } from '../support/guardrail-policies.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { silentLog } from '../support/silent-log.ts';
@@ -180,7 +180,7 @@ test('a text that was asked about is not asked about again', async () => {
 
 describe('in an installation', () => {
   let upstream: FakeUpstream;
-  let tollgate: Tollgate;
+  let tollgate: Front;
   const sent: string[] = [];
   /** What the provider says instead of nothing. */
   let said: ScriptedReply | null = null;
@@ -207,8 +207,7 @@ describe('in an installation', () => {
     rules: [{ id: noted, external: later, stage: output, action: flag }]
     external: { later: { shape: presidio, url: "${url}", output: after, on_failure: pass } }
 `;
-    tollgate = await startTollgate({
-      clickhouse: 'away',
+    tollgate = await startFront({
       configurationYaml:
         guardrails +
         testConfiguration({ upstreamUrl: upstream.url })

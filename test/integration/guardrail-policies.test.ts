@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { httpCall } from '../support/http-call.ts';
 import { ADMIN_TOKEN, ask, organizationIdOf, Tenant } from '../support/identity-world.ts';
 import { KEYS, testConfiguration } from '../support/test-configuration.ts';
@@ -25,7 +25,7 @@ const GUARDRAILS = `guardrails:
 const ACME = '    guardrails: { policy: no-cards, add: [watch] }\n';
 
 let upstream: FakeUpstream;
-let tollgate: Tollgate;
+let tollgate: Front;
 let acme: Tenant;
 const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
 /** What the provider says, given what it was sent. */
@@ -33,8 +33,7 @@ let reply = async (_sent: string): Promise<Json> => ({ choices: [], usage });
 before(async () => {
   upstream = await startFakeUpstream(async ({ body }) => ({ body: JSON.stringify(await reply(body.toString())) }));
   const yaml = testConfiguration({ upstreamUrl: upstream.url });
-  tollgate = await startTollgate({
-    clickhouse: 'away',
+  tollgate = await startFront({
     configurationYaml: GUARDRAILS + yaml.replace('  - slug: acme\n', `  - slug: acme\n${ACME}`),
     env: { ADMIN_TOKEN },
   });

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type FakeUpstream, type Script, startFakeUpstream } from '../support/fake-upstream.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { httpCall } from '../support/http-call.ts';
 import { type LedgerRow, type LedgerView, openLedgerView } from '../support/ledger-view.ts';
 import { expectedCostPico, KEYS, OPENING_CREDIT_PICO, testConfiguration } from '../support/test-configuration.ts';
@@ -199,7 +199,7 @@ interface Posted {
 describe('a provider that reports nonsense', { timeout: 300_000 }, () => {
   const replies = new Map<string, Script>();
   let upstream: FakeUpstream;
-  let tollgate: Tollgate;
+  let tollgate: Front;
   let ledger: LedgerView;
   let labels = 0;
 
@@ -207,8 +207,7 @@ describe('a provider that reports nonsense', { timeout: 300_000 }, () => {
     upstream = await startFakeUpstream(
       ({ body }) => replies.get(/case-\d+-/.exec(body.toString())?.[0] ?? '') ?? { instead: 'close' },
     );
-    tollgate = await startTollgate({
-      clickhouse: 'away',
+    tollgate = await startFront({
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models: MODELS }),
     });
     ledger = openLedgerView(tollgate.postgresUrl);

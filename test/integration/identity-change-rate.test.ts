@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { httpCall } from '../support/http-call.ts';
 import { ADMIN_TOKEN, ask, type Person, Tenant } from '../support/identity-world.ts';
 import { testConfiguration } from '../support/test-configuration.ts';
@@ -12,13 +12,12 @@ const PER_MINUTE = 10;
 const TRIED = 200;
 
 describe('the rate of changes', () => {
-  let tollgate: Tollgate;
+  let tollgate: Front;
   let tenant: Tenant;
   let member: Person;
 
   before(async () => {
-    tollgate = await startTollgate({
-      clickhouse: 'away',
+    tollgate = await startFront({
       configurationYaml: testConfiguration({ upstreamUrl: 'http://127.0.0.1:9' }),
       env: { ADMIN_TOKEN, CHANGES_PER_MINUTE: String(PER_MINUTE) },
     });

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { httpCall } from '../support/http-call.ts';
 import { ADMIN_TOKEN, ask, type Person, Tenant } from '../support/identity-world.ts';
 import { testConfiguration } from '../support/test-configuration.ts';
@@ -22,12 +22,11 @@ const KEPT = [
 const REFUSED = ['', 'x'.repeat(201), 'a\r\nset-cookie: b=c', 'nul\u0000', 'lone \ud800', '\u202e', '\u0007', '\u2028'];
 
 describe('the identity API, given strange text', () => {
-  let tollgate: Tollgate;
+  let tollgate: Front;
   let tenant: Tenant;
 
   before(async () => {
-    tollgate = await startTollgate({
-      clickhouse: 'away',
+    tollgate = await startFront({
       configurationYaml: testConfiguration({ upstreamUrl: 'http://127.0.0.1:9' }),
       env: { ADMIN_TOKEN },
     });

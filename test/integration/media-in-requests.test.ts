@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { ApiName } from '../../src/domain/models/apis.ts';
 import { type FakeUpstream, ONE_TOKEN_REPLY, startFakeUpstream } from '../support/fake-upstream.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { httpCall } from '../support/http-call.ts';
 import { writeForm } from '../support/multipart-forms.ts';
 import { KEYS, testConfiguration } from '../support/test-configuration.ts';
@@ -18,17 +18,16 @@ const APIS: readonly ApiName[] = ['chat_completions', 'messages', 'responses'];
 
 describe('an uploaded file that a request names', () => {
   let upstream: FakeUpstream;
-  let tollgate: Tollgate;
+  let tollgate: Front;
 
   before(async () => {
     upstream = await startFakeUpstream(() => ONE_TOKEN_REPLY);
-    tollgate = await startTollgate({
+    tollgate = await startFront({
       configurationYaml: testConfiguration({
         upstreamUrl: `${upstream.url}/v1`,
         models: [{ id: MODEL, providerModel: PROVIDER_MODEL, outputCap: 16_384, apis: APIS }],
       }),
       env: { MEDIA: 'disk' },
-      clickhouse: 'away',
     });
   });
   after(async () => {

@@ -7,7 +7,7 @@ import { after, before, beforeEach, describe, test } from 'node:test';
 import { fillModel, oddBody } from '../support/body-splices.ts';
 import { type FakeUpstream, type ReceivedRequest, type Script, startFakeUpstream } from '../support/fake-upstream.ts';
 import { findFreePort } from '../support/free-port.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
 import { writeForm } from '../support/multipart-forms.ts';
@@ -96,7 +96,7 @@ describe('failover and cooldown', () => {
   let first: FakeUpstream;
   let second: FakeUpstream;
   let early: EarlyRefuser;
-  let tollgate: Tollgate;
+  let tollgate: Front;
   let ledger: LedgerView;
 
   before(async () => {
@@ -112,7 +112,7 @@ describe('failover and cooldown', () => {
       ],
       MODELS,
     );
-    tollgate = await startTollgate({ configurationYaml, clickhouse: 'away' });
+    tollgate = await startFront({ configurationYaml });
     ledger = openLedgerView(tollgate.postgresUrl);
   });
 

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { request as httpRequest } from 'node:http';
 import { after, before, describe, test } from 'node:test';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { type LedgerRow, type LedgerView, openLedgerView } from '../support/ledger-view.ts';
 import { type SimulatedProvider, startSimulatedProvider } from '../support/simulated-provider.ts';
@@ -191,13 +191,12 @@ const CASES: readonly Case[] = [
 
 describe('a provider that misbehaves', () => {
   let provider: SimulatedProvider;
-  let tollgate: Tollgate;
+  let tollgate: Front;
   let ledger: LedgerView;
 
   before(async () => {
     provider = await startSimulatedProvider();
-    tollgate = await startTollgate({
-      clickhouse: 'away',
+    tollgate = await startFront({
       configurationYaml: testConfiguration({ upstreamUrl: provider.url }),
     });
     ledger = openLedgerView(tollgate.postgresUrl);

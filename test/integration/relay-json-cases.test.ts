@@ -6,7 +6,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
 import { sharedAssets } from '../support/shared-assets.ts';
@@ -23,14 +23,13 @@ const COST_PICO = 1_250_000n + 10_000_000n;
 
 describe('JSON in request bodies', () => {
   let upstream: FakeUpstream;
-  let tollgate: Tollgate;
+  let tollgate: Front;
   let ledger: LedgerView;
   let accepted = 0;
 
   before(async () => {
     upstream = await startFakeUpstream(() => ({ body: REPLY }));
-    tollgate = await startTollgate({
-      clickhouse: 'away',
+    tollgate = await startFront({
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url }),
     });
     ledger = openLedgerView(tollgate.postgresUrl);
@@ -152,7 +151,7 @@ describe('JSON in request bodies', () => {
   });
 });
 
-function post(tollgate: Tollgate, body: Buffer | string): Promise<HttpAnswer> {
+function post(tollgate: Front, body: Buffer | string): Promise<HttpAnswer> {
   const headers = { authorization: `Bearer ${KEYS.acme}`, 'content-type': 'application/json' };
   return httpCall(`${tollgate.url}/v1/chat/completions`, { headers, body });
 }

@@ -12,7 +12,7 @@ import {
   type ScriptedReply,
   startFakeUpstream,
 } from '../support/fake-upstream.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { settledGeneration } from '../support/generation-lookup.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
@@ -81,7 +81,7 @@ const MODELS: readonly TestModel[] = [
 
 describe('the relay', { skip: replays.length === 0 ? 'no recordings beside the repository' : false }, () => {
   let upstream: FakeUpstream;
-  let tollgate: Tollgate;
+  let tollgate: Front;
   let ledger: LedgerView;
   const byProviderModel = new Map(replays.map((replay) => [replay.providerModel, replay]));
 
@@ -89,8 +89,7 @@ describe('the relay', { skip: replays.length === 0 ? 'no recordings beside the r
     upstream = await startFakeUpstream(
       (request) => byProviderModel.get(modelOf(request))?.reply ?? { body: '{"choices":[]}' },
     );
-    tollgate = await startTollgate({
-      clickhouse: 'away',
+    tollgate = await startFront({
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models: MODELS }),
     });
     ledger = openLedgerView(tollgate.postgresUrl);

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { httpCall } from '../support/http-call.ts';
 import { KEYS } from '../support/test-configuration.ts';
 import { startVertexDouble, type VertexDouble } from '../support/vertex-double.ts';
@@ -17,7 +17,7 @@ const QUESTION = { max_tokens: 16, messages: [{ role: 'user' as const, content: 
 for (const client of ['own', 'undici'] as const) {
   describe(`Vertex AI over the client ${client}`, () => {
     let double: VertexDouble;
-    let tollgate: Tollgate;
+    let tollgate: Front;
     let anthropic: Anthropic;
 
     before(async () => {
@@ -32,8 +32,7 @@ for (const client of ['own', 'undici'] as const) {
         max_completion_tokens_cap: 4_096,
         served_by: by.map(([provider, model]) => ({ provider, model, apis, price })),
       });
-      tollgate = await startTollgate({
-        clickhouse: 'away',
+      tollgate = await startFront({
         env: { UPSTREAM_CLIENT: client },
         configurationYaml: JSON.stringify({
           providers: [

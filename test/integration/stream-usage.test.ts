@@ -6,7 +6,7 @@ import { request as httpRequest } from 'node:http';
 import { after, before, describe, test } from 'node:test';
 import { type BodyWithHole, fillModel, oddBody } from '../support/body-splices.ts';
 import { type FakeUpstream, type Script, startFakeUpstream } from '../support/fake-upstream.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { settledGeneration } from '../support/generation-lookup.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
@@ -100,7 +100,7 @@ const STREAMED: Script = { headers: [['content-type', 'text/event-stream']], bod
 describe('stream_usage: request', () => {
   let fake: FakeUpstream;
   let sim: SimulatedProvider;
-  let tollgate: Tollgate;
+  let tollgate: Front;
   let ledger: LedgerView;
   const byProviderModel = new Map(replays.map((replay) => [replay.providerModel, replay]));
 
@@ -115,9 +115,8 @@ describe('stream_usage: request', () => {
       { id: 'fake', url: fake.url },
       { id: 'sim', url: sim.url, onDisconnect: 'drain' as const },
     ];
-    tollgate = await startTollgate({
+    tollgate = await startFront({
       configurationYaml: providersConfiguration(providers, MODELS),
-      clickhouse: 'away',
     });
     ledger = openLedgerView(tollgate.postgresUrl);
   });

@@ -7,6 +7,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { AT_LENGTH_ONLY } from '../support/at-length.ts';
 import { findFreePort } from '../support/free-port.ts';
 import { httpCall } from '../support/http-call.ts';
 import { isRunning, listDescendants, type ProcessEntry } from '../support/process-table.ts';
@@ -142,12 +143,11 @@ organizations:\n  - { slug: acme, billing: prepaid, opening_credit: "5.00", user
 }
 
 describe('installation', () => {
-  test('the demo: a curl line that streams as pasted; a second start finds its data; two do not collide; ' +
-    'kills are survived', {
+  test('the demo: a curl line that streams as pasted; a second start finds its data', {
     timeout: 300_000,
   }, async (context) => {
     const directory = installationDirectory(context);
-    const first = await start(context, directory, { env: { GATEWAY_PROCESSES: '2' } });
+    const first = await start(context, directory, { env: WITHOUT_REPORTS });
     const key = keyOf(first);
     const streamed = await runInShell(`${first.curl.replace('curl -N', 'curl -sSN -D -')}`);
     assert.match(streamed, /^data: \{.*"delta"/m);
@@ -166,6 +166,20 @@ describe('installation', () => {
       /^tollgate: this installation is already running as process \d+ on \S+\.tollgate; stop that one, or give another DATA_DIR[^\n]*\n$/,
     );
 
+    assert.equal(await first.end('SIGTERM'), 0);
+
+    const second = await start(context, directory, { env: WITHOUT_REPORTS });
+    assert.equal(keyOf(second), key);
+    assert.equal(await findGeneration(second, key, id), 200);
+    assert.equal(await second.end('SIGTERM'), 0);
+  });
+
+  test('two demos do not collide; kills are survived', {
+    timeout: 300_000,
+    ...AT_LENGTH_ONLY,
+  }, async (context) => {
+    const first = await start(context, installationDirectory(context), { env: { GATEWAY_PROCESSES: '2' } });
+    const key = keyOf(first);
     const other = await start(context, installationDirectory(context), { env: WITHOUT_REPORTS });
     assert.notEqual(other.url, first.url);
     assert.notEqual(other.adminUrl, first.adminUrl);
@@ -198,15 +212,11 @@ describe('installation', () => {
       200,
     );
     assert.equal(await first.end('SIGTERM'), 0);
-
-    const second = await start(context, directory, { env: WITHOUT_REPORTS });
-    assert.equal(keyOf(second), key);
-    assert.equal(await findGeneration(second, key, id), 200);
-    assert.equal(await second.end('SIGTERM'), 0);
   });
 
   test('with a file: keys printed once, mistakes with their lines, changes followed, keys and credit by command', {
     timeout: 300_000,
+    ...AT_LENGTH_ONLY,
   }, async (context) => {
     const directory = installationDirectory(context);
     const provider = await startSimulatedProvider();

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type FakeUpstream, ONE_TOKEN_REPLY, startFakeUpstream } from '../support/fake-upstream.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { ADMIN_TOKEN, ask, Tenant } from '../support/identity-world.ts';
 import { testConfiguration } from '../support/test-configuration.ts';
@@ -44,7 +44,7 @@ const MODELS = ['sim/small', 'sim/limited'] as const;
 
 describe('ceilings in two layers', () => {
   let upstream: FakeUpstream;
-  let tollgate: Tollgate;
+  let tollgate: Front;
   let tenant: Tenant;
   /** Of a key in the team, the member's. */
   let secret: string;
@@ -52,8 +52,7 @@ describe('ceilings in two layers', () => {
 
   before(async () => {
     upstream = await startFakeUpstream(() => ONE_TOKEN_REPLY);
-    tollgate = await startTollgate({
-      clickhouse: 'away',
+    tollgate = await startFront({
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url }),
       env: { ADMIN_TOKEN },
     });

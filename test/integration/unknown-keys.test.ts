@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { httpCall } from '../support/http-call.ts';
 import { readMetrics } from '../support/metric-values.ts';
 import { RawClient } from '../support/raw-client.ts';
@@ -24,13 +24,12 @@ const ROUTES = [
 
 describe('requests with keys that nobody has', () => {
   let upstream: FakeUpstream;
-  let tollgate: Tollgate;
+  let tollgate: Front;
   let port: number;
 
   before(async () => {
     upstream = await startFakeUpstream(() => ({ body: REPLY }));
-    tollgate = await startTollgate({
-      clickhouse: 'away',
+    tollgate = await startFront({
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url }),
     });
     port = Number(new URL(tollgate.url).port);

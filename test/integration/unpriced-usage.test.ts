@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-invariants.ts';
 import { type FakeUpstream, type Script, startFakeUpstream } from '../support/fake-upstream.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { httpCall } from '../support/http-call.ts';
 import { type LedgerRow, type LedgerView, openLedgerView } from '../support/ledger-view.ts';
 import { KEYS, testConfiguration } from '../support/test-configuration.ts';
@@ -52,7 +52,7 @@ const REFUSED: readonly (readonly [path: string, fields: object, field: string])
 
 describe('what has no price', () => {
   let upstream: FakeUpstream;
-  let tollgate: Tollgate;
+  let tollgate: Front;
   let ledger: LedgerView;
   let reply: Script = json({});
   let sent = 0;
@@ -65,7 +65,7 @@ describe('what has no price', () => {
     const yaml = testConfiguration({ upstreamUrl: upstream.url, models: MODELS });
     const [before_, rest] = yaml.split('model: "sim-cached"') as [string, string];
     const priced = rest.replace('cache_write: "1.5"', 'cache_write: "1.5", cache_write_1h: "2.5"');
-    tollgate = await startTollgate({ clickhouse: 'away', configurationYaml: `${before_}model: "sim-cached"${priced}` });
+    tollgate = await startFront({ configurationYaml: `${before_}model: "sim-cached"${priced}` });
     ledger = openLedgerView(tollgate.postgresUrl);
   });
   beforeEach(() => {

@@ -64,7 +64,6 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       },
     ],
     found: 'stray call',
-    isQuick: true,
   },
   {
     name: 'own keys for one address share their connections',
@@ -124,7 +123,6 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       },
     ],
     found: 'shared placeholder',
-    isQuick: true,
     ofGuardrails: true,
   },
   {

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import type { ApiName } from '../../src/domain/models/apis.ts';
 import type { CallEnd } from '../../src/simulator/call-log.ts';
-import { startTollgate, type Tollgate } from './gateway.ts';
+import { type Front, startFront } from './front.ts';
 import { type SimulatedProvider, startSimulatedProvider } from './simulated-provider.ts';
 import { type TestModel, testConfiguration } from './test-configuration.ts';
 import { waitFor } from './waiting.ts';
@@ -75,11 +75,10 @@ const TOKENS_IN_A_SECOND = 20;
 
 export async function startClientInstallation(env: Readonly<Record<string, string>> = {}): Promise<ClientInstallation> {
   const provider = await startSimulatedProvider();
-  let tollgate: Tollgate;
+  let tollgate: Front;
   try {
-    tollgate = await startTollgate({
+    tollgate = await startFront({
       configurationYaml: testConfiguration({ upstreamUrl: provider.url, models: MODELS }),
-      clickhouse: 'away',
       env,
     });
   } catch (fault) {

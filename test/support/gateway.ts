@@ -8,6 +8,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { runCommandLine } from '../../src/commands/command-line.ts';
 import { embeddedPostgresUrl } from '../../src/storage/postgres/embedded/embedded-postgres.ts';
 import { createPostgres } from '../../src/storage/postgres/pool.ts';
 import { expectDocumentedAnswers } from './documented-answers.ts';
@@ -23,7 +24,7 @@ const STOP_TIMEOUT_MS = 60_000;
 /** The beginning of the banner, which an installation prints when it serves. */
 const ANNOUNCED = 'Tollgate serves ';
 /** Nobody listens there. */
-const NOWHERE = 'http://127.0.0.1:9';
+export const NOWHERE = 'http://127.0.0.1:9';
 const COMMAND = fileURLToPath(new URL('../../bin/tollgate.js', import.meta.url));
 
 export interface TollgateOptions {
@@ -74,18 +75,8 @@ export async function startTollgate(options: TollgateOptions): Promise<Tollgate>
   const adminUrl = `http://${options.env?.['ADMIN_HOST'] ?? '127.0.0.1'}:${adminPort}`;
   const installation = new Installation({ directory, dataDir, port, adminUrl, database });
   const env = {
-    ...process.env,
-    ...(database === null
-      ? {}
-      : { DATABASE_URL: database.url, MASTER_KEY: randomSecret(), ADMIN_TOKEN: randomSecret() }),
-    DATA_DIR: dataDir,
-    HOST: '127.0.0.1',
-    PORT: String(port),
-    ADMIN_PORT: String(adminPort),
+    ...settingsOf({ dataDir, port, adminPort, databaseUrl: database?.url ?? null, env: options.env ?? {} }),
     GATEWAY_PROCESSES: String(options.gatewayProcesses ?? 1),
-    LOG_LEVEL: 'warn',
-    // Tests make in a second what a person makes in a day.
-    CHANGES_PER_MINUTE: '1000000',
     ...(options.clickhouse === undefined ? {} : { CLICKHOUSE_URL: NOWHERE }),
     ...options.env,
   };
@@ -100,8 +91,49 @@ export async function startTollgate(options: TollgateOptions): Promise<Tollgate>
   return installation;
 }
 
-/** Runs a command of `bin/tollgate.js`, and tells how it ended and what it printed. */
-export function runCommand(
+/** The environment of an installation of a test. `databaseUrl`: null: it has the embedded database. */
+export function settingsOf(installation: {
+  readonly dataDir: string;
+  readonly port: number;
+  readonly adminPort: number;
+  readonly databaseUrl: string | null;
+  readonly env: Readonly<Record<string, string>>;
+}): NodeJS.ProcessEnv {
+  const { databaseUrl } = installation;
+  return {
+    ...process.env,
+    ...(databaseUrl === null
+      ? {}
+      : { DATABASE_URL: databaseUrl, MASTER_KEY: randomSecret(), ADMIN_TOKEN: randomSecret() }),
+    DATA_DIR: installation.dataDir,
+    HOST: '127.0.0.1',
+    PORT: String(installation.port),
+    ADMIN_PORT: String(installation.adminPort),
+    LOG_LEVEL: 'warn',
+    // Tests make in a second what a person makes in a day.
+    CHANGES_PER_MINUTE: '1000000',
+    ...installation.env,
+  };
+}
+
+/**
+ * Runs a command line as bin/tollgate.js does, in this process: a process of its own is a third of a second of CPU.
+ * Tells how it ended and what it printed.
+ */
+export async function runCommand(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Promise<{ readonly exitCode: number | null; readonly output: string }> {
+  let output = '';
+  const hear = (text: string): void => {
+    output += `${text}\n`;
+  };
+  const exitCode = await runCommandLine(args, env, { print: hear, complain: hear });
+  return { exitCode, output };
+}
+
+/** As `runCommand`, by bin/tollgate.js in a process of its own: for what is to end with its process. */
+export function runCommandApart(
   args: readonly string[],
   env: NodeJS.ProcessEnv,
 ): Promise<{ readonly exitCode: number | null; readonly output: string }> {

@@ -11,7 +11,7 @@ import { howMany } from './at-length.ts';
 import { type BodyWithHole, fillModel, findModelHole, oddBody } from './body-splices.ts';
 import { type SplitPlan, splitBytes } from './byte-splits.ts';
 import { type FakeUpstream, type ReceivedRequest, type ScriptedReply, startFakeUpstream } from './fake-upstream.ts';
-import { startTollgate, type Tollgate } from './gateway.ts';
+import { type Front, startFront } from './front.ts';
 import { type GenerationView, settledGeneration } from './generation-lookup.ts';
 import { answerTo, type HttpAnswer } from './http-call.ts';
 import { type ExpectedUsage, loadRecordedExchanges, type RecordedExchange } from './recorded-exchanges.ts';
@@ -190,7 +190,7 @@ export function agentExchanges(api: string, recorded: readonly RecordedExchange[
 }
 
 export interface ReplayInstallation {
-  readonly tollgate: Tollgate;
+  readonly tollgate: Front;
   readonly upstream: FakeUpstream;
   /** The requests that came for a provider model. */
   received(providerModel: string): readonly ReceivedRequest[];
@@ -221,9 +221,8 @@ export async function startReplayInstallation(
     };
   });
   try {
-    const tollgate = await startTollgate({
+    const tollgate = await startFront({
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models, storedObjects: 'shared' }),
-      clickhouse: 'away',
     });
     return {
       tollgate,

@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto';
 import type { ModelRoute } from '../../src/domain/routing/model-route.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { type FakeUpstream, type ReceivedRequest, startFakeUpstream } from './fake-upstream.ts';
+import { type Front, startFront } from './front.ts';
 import { startTollgate, type Tollgate } from './gateway.ts';
 import { type ContractAnswer, callRoute } from './generation-routes.ts';
 import { httpCall } from './http-call.ts';
@@ -48,7 +49,7 @@ export const ROUTING_PRICES = {
 const ALL = '[chat_completions, responses, messages, count_tokens]';
 
 export const ROUTING_POLICY = `
-    classifier: { model: judge-latest, timeout_ms: 5000, confidence_floor: 0.6 }
+    classifier: { model: judge-latest, timeout_ms: 30000, confidence_floor: 0.6 }
     tiers:
       - { name: light, description: "Easy.", models: [{ id: sim/small }, { id: sim/claude }, { id: sim/coder, strengths: [code] }, { id: sim/chatter, strengths: [smalltalk] }] }
       - { name: strong, description: "Hard.", models: [{ id: sim/large }] }
@@ -120,7 +121,9 @@ export interface RoutedAnswer extends ContractAnswer {
 }
 
 export interface RoutingInstallation {
-  readonly tollgate: Tollgate;
+  readonly tollgate: Front;
+  /** null: it runs in the test's own process. */
+  readonly processes: Tollgate | null;
   readonly postgres: Postgres;
   readonly upstream: FakeUpstream;
   /** Behind the tap, with its own account of what it served. */
@@ -164,22 +167,11 @@ export async function startRoutingInstallation(options: RoutingOptions = {}): Pr
       body: answer.body,
     };
   });
-  const tollgate = await startTollgate({
-    configurationYaml: routingConfiguration(upstream.url, options.policy),
-    env: {
-      // Where the database is named, only random secrets will do.
-      ADMIN_TOKEN: options.databaseUrl === undefined ? ROUTING_ADMIN_TOKEN : randomBytes(24).toString('base64url'),
-      ...(options.clickhouseUrl === undefined ? {} : { CLICKHOUSE_URL: options.clickhouseUrl }),
-      ...(options.databaseUrl === undefined
-        ? {}
-        : { DATABASE_URL: options.databaseUrl, MASTER_KEY: randomBytes(32).toString('base64') }),
-    },
-    gatewayProcesses: options.gatewayProcesses ?? 1,
-    ...(options.clickhouse === undefined ? {} : { clickhouse: options.clickhouse }),
-  });
+  const { tollgate, processes } = await startWith(upstream.url, options);
   const postgres = createPostgres({ url: options.databaseUrl ?? tollgate.postgresUrl, log: silentLog, max: 2 });
   return {
     tollgate,
+    processes,
     postgres,
     upstream,
     provider,
@@ -229,4 +221,32 @@ export async function startRoutingInstallation(options: RoutingOptions = {}): Pr
       await provider.stop();
     },
   };
+}
+
+/** In the test's own process, unless what is asked for takes more. */
+async function startWith(
+  upstreamUrl: string,
+  options: RoutingOptions,
+): Promise<Pick<RoutingInstallation, 'tollgate' | 'processes'>> {
+  const configurationYaml = routingConfiguration(upstreamUrl, options.policy);
+  const { databaseUrl, clickhouseUrl, clickhouse, gatewayProcesses = 1 } = options;
+  if (clickhouse === 'away' && databaseUrl === undefined && gatewayProcesses === 1)
+    return {
+      tollgate: await startFront({ configurationYaml, env: { ADMIN_TOKEN: ROUTING_ADMIN_TOKEN } }),
+      processes: null,
+    };
+  const processes = await startTollgate({
+    configurationYaml,
+    env: {
+      // Where the database is named, only random secrets will do.
+      ADMIN_TOKEN: databaseUrl === undefined ? ROUTING_ADMIN_TOKEN : randomBytes(24).toString('base64url'),
+      ...(clickhouseUrl === undefined ? {} : { CLICKHOUSE_URL: clickhouseUrl }),
+      ...(databaseUrl === undefined
+        ? {}
+        : { DATABASE_URL: databaseUrl, MASTER_KEY: randomBytes(32).toString('base64') }),
+    },
+    gatewayProcesses,
+    ...(clickhouse === undefined ? {} : { clickhouse }),
+  });
+  return { tollgate: processes, processes };
 }

@@ -149,6 +149,13 @@ module.exports = {
       to: { path: '^(src|jobs|workers)/', pathNot: '^src/(load|platform)/' },
     },
     {
+      name: 'connect-stands-alone',
+      comment: 'what is written into the settings of other tools is asked of the gateway, as any client would',
+      severity: 'error',
+      from: { path: '^src/connect/' },
+      to: { path: '^(src|jobs|workers)/', pathNot: '^src/(connect|platform)/' },
+    },
+    {
       name: 'not-to-test',
       severity: 'error',
       from: { path: '^(src|jobs|workers|bin)/', pathNot: '^src/simulator/' },

@@ -14,6 +14,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   init: async () => (await import('./init.ts')).initCommand,
   doctor: async () => (await import('./doctor.ts')).doctorCommand,
   import: async () => (await import('./import.ts')).importCommand,
+  connect: async () => (await import('./connect.ts')).connectCommand,
   load: async () => (await import('./load.ts')).loadCommand,
   apply: async () => (await import('./apply.ts')).applyCommand,
   provider: async () => (await import('./provider.ts')).providerCommand,

@@ -13,6 +13,7 @@ import type { PreviewParams } from '../../src/control-plane/routing/preview.ts';
 import type { Principal } from '../../src/domain/identity/principal.ts';
 import { ROLE_PERMISSIONS } from '../../src/domain/identity/roles.ts';
 import { Authenticator } from '../../src/generation/identity/authenticate.ts';
+import type { Exchange } from '../../src/http/exchange.ts';
 import { type Clock, systemClock } from '../../src/platform/clock.ts';
 import type { RouteParts } from '../../src/routes/route-parts.ts';
 import { createRoutes } from '../../src/routes/routes.ts';
@@ -95,6 +96,21 @@ const parts = {
   mediaRows,
   guardrailsInForce: () => null,
   ownKeys,
+  console: {
+    ...NOTHING_BEHIND.console,
+    store: identity,
+    createPlaygroundKey: async (...values: unknown[]) => {
+      asked.push({ operation: 'createPlaygroundKey', values });
+      return answer;
+    },
+  },
+  installation: identity,
+  reports: {
+    forward: (exchange: Exchange, order: unknown) => {
+      asked.push({ operation: 'forward', values: [order] });
+      exchange.refuse({ kind: 'not_found' });
+    },
+  },
   previewRoute: async ({ body, ...order }: PreviewParams) => {
     asked.push({ operation: 'previewRoute', values: [order, body.toString()] });
     return answer;
@@ -197,7 +213,8 @@ describe('control-plane routes', () => {
       const body = route.description.body === null ? {} : { body: JSON.stringify(exampleOf(route)) };
       const absent = await call(route, { as, ...body });
       assert.equal(absent.status, 404);
-      assert.equal(asked.length, 1);
+      // Which jobs there are is known without storage.
+      assert.equal(asked.length, route.path.includes(':jobName') ? 0 : 1);
       const takesNames = route.path.includes('Name');
       for (const id of [
         'x',

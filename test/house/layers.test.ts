@@ -49,6 +49,7 @@ const BREACHES: Readonly<Record<string, { path: string; imports: string }>> = {
   'simulator-stands-alone': { path: 'src/simulator/knows-us.ts', imports: '../domain/leaf.ts' },
   'console-stands-alone': { path: 'src/console/reaches-in.ts', imports: '../domain/leaf.ts' },
   'nothing-imports-the-console': { path: 'src/gateway/draws.ts', imports: '../console/format.ts' },
+  'connect-stands-alone': { path: 'src/connect/knows-prices.ts', imports: '../domain/leaf.ts' },
   'load-stands-alone': { path: 'src/load/knows-prices.ts', imports: '../domain/leaf.ts' },
   'not-to-test': { path: 'src/gateway/tests.ts', imports: '../../test/support.ts' },
   'no-orphans': { path: 'src/platform/orphan.ts', imports: '' },

@@ -1,6 +1,6 @@
 // A gateway and jobs in the test's own process: what `tollgate apply`, `tollgate gateway` and `tollgate jobs` run, with
 // real sockets and a real database, without a supervisor and its processes. For tests that ask for no report and kill
-// nothing; it starts for a third of what an installation costs (gateway.ts).
+// nothing; it starts for half to nine tenths of what an installation costs (gateway.ts).
 
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,7 +1,10 @@
 // The route table as it is, with nothing behind it: for tests that walk it.
 
+import { ConsoleSessions } from '../../src/control-plane/console/console-sessions.ts';
+import { SessionCookie } from '../../src/control-plane/console/session-cookie.ts';
 import { buildOpenapiDocument } from '../../src/control-plane/openapi/build-document.ts';
 import type { DescribedRoute } from '../../src/control-plane/openapi/described-route.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import type { RouteParts } from '../../src/routes/route-parts.ts';
 import { createRoutes } from '../../src/routes/routes.ts';
 
@@ -16,6 +19,13 @@ export const NOTHING_BEHIND = {
   dialectRefusals: new Set(),
   webhookTargets: {},
   publicUrl: 'https://gate.test',
+  // Switched off; its sessions are looked for by every route that takes them.
+  console: {
+    built: null,
+    sessions: new ConsoleSessions(new SessionCookie('https://gate.test'), async () => undefined, systemClock),
+    brand: 'Service',
+    oidc: { providers: [] },
+  },
 } as unknown as RouteParts;
 
 export function routeTable(): readonly DescribedRoute[] {

@@ -97,7 +97,7 @@ describe('a backup', () => {
       assert.notEqual(refused.exitCode, 0);
     }
     assert.deepEqual(leftOversIn(original.dataDir), []);
-    const atOnce = ['one', 'other'].map((name) => original.run(['backup', join(directory, name)]));
+    const atOnce = ['one', 'other'].map((name) => runIn(original.dataDir, ['backup', join(directory, name)]));
     for (const { exitCode, output } of await Promise.all(atOnce)) assert.equal(exitCode, 0, output);
 
     // The original goes on alone until it is stopped; what starts from the copy goes on from the copy.

@@ -1,7 +1,11 @@
 // Asks a gateway again whose connection was reset: one that is being replaced may reset a connection whose request it
 // never read, and the next process answers.
 
-const ATTEMPTS_MAX = 5;
+import { pause } from '../support/waiting.ts';
+
+const ATTEMPTS_MAX = 10;
+/** The one that is being replaced is given time to close its listening socket. */
+const PAUSE_MS = 20;
 
 export async function askAgain<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
   for (let attempt = 1; ; attempt++) {
@@ -9,6 +13,7 @@ export async function askAgain<Answer>(ask: () => Promise<Answer>): Promise<Answ
       return await ask();
     } catch (fault) {
       if ((fault as NodeJS.ErrnoException).code !== 'ECONNRESET' || attempt === ATTEMPTS_MAX) throw fault;
+      await pause(attempt * PAUSE_MS);
     }
   }
 }

@@ -7,8 +7,8 @@ import type { ViolationKind } from './watch.ts';
 export interface PlantedFault {
   readonly name: string;
   readonly edits: readonly Omit<Mutation, 'name'>[];
-  /** What finds it. */
-  readonly found: ViolationKind;
+  /** What finds it: any of these, since a run ends at its first finding. */
+  readonly found: ViolationKind | readonly ViolationKind[];
   /** Found soon enough for every run of the tests; of each kind of finding, one is. */
   readonly isQuick?: true;
   /** It shows between organizations with own provider keys. */
@@ -81,7 +81,8 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
         replace: 'return "";',
       },
     ],
-    found: 'foreign pause',
+    // Whose key is passed over is refused, or served with the key of the service.
+    found: ['foreign pause', 'wrong credential'],
     ofOwnKeys: true,
   },
   {
@@ -130,8 +131,18 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     edits: [
       {
         file: 'src/gateway/held-guardrails.ts',
-        find: "const key = [api, ...policies.map(({ id, version }) => `${id}@${version}`)].join(' ');",
-        replace: 'const key = api;',
+        find: 'const known = this.compiled.get(key);',
+        replace: 'const known = this.compiled.get(api);',
+      },
+      {
+        file: 'src/gateway/held-guardrails.ts',
+        find: 'if (known?.policies.every((policy, index) => policy === policies[index]) === true) return known.compiled;',
+        replace: 'if (known !== undefined) return known.compiled;',
+      },
+      {
+        file: 'src/gateway/held-guardrails.ts',
+        find: 'this.compiled.set(key, {',
+        replace: 'this.compiled.set(api, {',
       },
     ],
     found: 'foreign mark',

@@ -38,6 +38,8 @@ const NOT_SENT = `not sent: ${OPEN_MAX} requests were open`;
 /** A request of a closed loop that failed at once is not repeated at once. */
 const AFTER_ERROR_MS = 100;
 const WAKE_INTERVAL_MS_MIN = 0.5;
+/** The pacer begins somewhere between two requests that are due, and a slow schedule would stay that late. */
+const WAKE_INTERVAL_MS_MAX = 1;
 /** What is due within this is sent: the clocks of two threads are not read in the same instant. */
 const DUE_WITHIN_MS = 0.05;
 
@@ -143,9 +145,8 @@ class Load {
     this.#intervalMs = 1_000 / rate;
     this.#nextDueMs = startMs;
     const untilMs = startMs + this.#plan.seconds * 1_000;
-    return startPacer(Math.max(this.#intervalMs, WAKE_INTERVAL_MS_MIN), () =>
-      this.sendDue(Math.min(this.#clock.monotonicMs() + DUE_WITHIN_MS, untilMs)),
-    );
+    const wakeIntervalMs = Math.min(Math.max(this.#intervalMs, WAKE_INTERVAL_MS_MIN), WAKE_INTERVAL_MS_MAX);
+    return startPacer(wakeIntervalMs, () => this.sendDue(Math.min(this.#clock.monotonicMs() + DUE_WITHIN_MS, untilMs)));
   }
 
   /** Sends all that was due before this moment, however late that is. */

@@ -40,30 +40,26 @@ export interface ClickHouseLinkOptions {
 }
 
 export class ClickHouseLink implements FactSink {
-  readonly #options: ClickHouseLinkOptions;
-  readonly #sleep = new StoppableSleep();
-  #client: ClickHouseClient | null = null;
-  #embeddedLock: EmbeddedLock | null = null;
-  #closed = false;
-  readonly #opening: Promise<void>;
+  private readonly options: ClickHouseLinkOptions;
+  private readonly sleep = new StoppableSleep();
+  /** null while it is not open. */
+  opened: ClickHouseClient | null = null;
+  private embeddedLock: EmbeddedLock | null = null;
+  private closed = false;
+  private readonly opening: Promise<void>;
   /** Settles with the first attempt, successful or not. Rejects if this ClickHouse must not be used at all. */
   readonly tried: Promise<void>;
 
   constructor(options: ClickHouseLinkOptions) {
-    this.#options = options;
+    this.options = options;
     const first = Promise.withResolvers<void>();
     this.tried = first.promise;
-    this.#opening = this.#openUntilItWorks(first);
+    this.opening = this.openUntilItWorks(first);
   }
 
   client(): ClickHouseClient {
-    if (this.#client === null) throw new Error('ClickHouse is not open yet');
-    return this.#client;
-  }
-
-  /** null while it is not open. */
-  get opened(): ClickHouseClient | null {
-    return this.#client;
+    if (this.opened === null) throw new Error('ClickHouse is not open yet');
+    return this.opened;
   }
 
   async insert(facts: readonly RequestFact[], batch: string): Promise<void> {
@@ -71,33 +67,33 @@ export class ClickHouseLink implements FactSink {
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
-    this.#sleep.stop();
-    await this.#opening;
-    await this.#client?.close();
-    this.#client = null;
-    await this.#embeddedLock?.release();
+    this.closed = true;
+    this.sleep.stop();
+    await this.opening;
+    await this.opened?.close();
+    this.opened = null;
+    await this.embeddedLock?.release();
   }
 
-  async #openUntilItWorks(tried: PromiseWithResolvers<void>): Promise<void> {
-    const backoff = new Backoff({ name: 'opening ClickHouse', log: this.#options.log });
-    while (!this.#closed) {
+  private async openUntilItWorks(tried: PromiseWithResolvers<void>): Promise<void> {
+    const backoff = new Backoff({ name: 'opening ClickHouse', log: this.options.log });
+    while (!this.closed) {
       try {
-        this.#client = await this.#open();
+        this.opened = await this.open();
         backoff.succeeded();
         break;
       } catch (error) {
         const waitMs = backoff.failed(error);
         if (error instanceof SchemaTooNew || error instanceof FactsElsewhere) tried.reject(error);
         else tried.resolve();
-        await this.#sleep.forMs(waitMs);
+        await this.sleep.forMs(waitMs);
       }
     }
     tried.resolve();
   }
 
-  async #open(): Promise<ClickHouseClient> {
-    const { location, clock, log, migrationsDirectory, postgres, databaseUrl } = this.#options;
+  private async open(): Promise<ClickHouseClient> {
+    const { location, clock, log, migrationsDirectory, postgres, databaseUrl } = this.options;
     const client = await createClickHouse(location, clock);
     const kind = 'directory' in location ? 'embedded' : 'server';
     try {
@@ -109,7 +105,7 @@ export class ClickHouseLink implements FactSink {
           kind,
           machine: hostname(),
         });
-        if (kind === 'embedded') this.#embeddedLock ??= await lockEmbedded({ url: databaseUrl, log });
+        if (kind === 'embedded') this.embeddedLock ??= await lockEmbedded({ url: databaseUrl, log });
         // What was recorded before is in the ledger; a new installation has nothing there.
         if (claim !== 'known') await requestJobRun(postgres, 'rebuild-facts');
         if (claim === 'moved')
@@ -120,8 +116,8 @@ export class ClickHouseLink implements FactSink {
       return client;
     } catch (error) {
       await client.close();
-      await this.#embeddedLock?.release();
-      this.#embeddedLock = null;
+      await this.embeddedLock?.release();
+      this.embeddedLock = null;
       throw error;
     }
   }

@@ -15,9 +15,9 @@ interface RunningJob {
 }
 
 export class LoadClient {
-  readonly #process: ChildProcess;
-  readonly #jobs = new Map<number, RunningJob>();
-  #lastId = 0;
+  private readonly process: ChildProcess;
+  private readonly jobs = new Map<number, RunningJob>();
+  private lastId = 0;
 
   static async start(): Promise<LoadClient> {
     const child = fork(LOAD_GENERATOR, { execArgv: ['--max-semi-space-size=64'] });
@@ -27,36 +27,36 @@ export class LoadClient {
   }
 
   private constructor(child: ChildProcess) {
-    this.#process = child;
-    child.on('message', (event: LoadEvent) => this.#hear(event));
+    this.process = child;
+    child.on('message', (event: LoadEvent) => this.hear(event));
     child.on('exit', (code) => {
-      for (const job of this.#jobs.values()) job.onLost(new Error(`the load generator ended with ${code}`));
+      for (const job of this.jobs.values()) job.onLost(new Error(`the load generator ended with ${code}`));
     });
   }
 
   get pid(): number {
-    return this.#process.pid as number;
+    return this.process.pid as number;
   }
 
   /** Runs a job to its end. `onMeasuring` is called when its warm-up is over. */
   run(job: Job, onMeasuring: () => void = () => {}): Promise<JobResult> {
-    const id = ++this.#lastId;
+    const id = ++this.lastId;
     return new Promise((resolve, reject) => {
-      this.#jobs.set(id, { onMeasuring, onDone: resolve, onLost: reject });
-      this.#tell({ do: 'start', id, job });
+      this.jobs.set(id, { onMeasuring, onDone: resolve, onLost: reject });
+      this.tell({ do: 'start', id, job });
     });
   }
 
   /** Opens streams; resolves when they are open. `release` closes them and gives the figures. */
   hold(job: Job): Promise<{ release(): Promise<JobResult> }> {
-    const id = ++this.#lastId;
+    const id = ++this.lastId;
     return new Promise((resolveOpen, reject) => {
       const done = new Promise<JobResult>((resolveDone) => {
-        this.#jobs.set(id, {
+        this.jobs.set(id, {
           onMeasuring: () =>
             resolveOpen({
               release: () => {
-                this.#tell({ do: 'release', id });
+                this.tell({ do: 'release', id });
                 return done;
               },
             }),
@@ -64,27 +64,27 @@ export class LoadClient {
           onLost: reject,
         });
       });
-      this.#tell({ do: 'start', id, job });
+      this.tell({ do: 'start', id, job });
     });
   }
 
   async stop(): Promise<void> {
-    if (this.#process.exitCode !== null) return;
-    this.#process.kill();
-    await once(this.#process, 'exit');
+    if (this.process.exitCode !== null) return;
+    this.process.kill();
+    await once(this.process, 'exit');
   }
 
-  #tell(command: LoadCommand): void {
-    this.#process.send(command);
+  private tell(command: LoadCommand): void {
+    this.process.send(command);
   }
 
-  #hear(event: LoadEvent): void {
+  private hear(event: LoadEvent): void {
     if (event.event === 'ready') return;
-    const job = this.#jobs.get(event.id);
+    const job = this.jobs.get(event.id);
     if (event.event === 'measuring') {
       job?.onMeasuring();
     } else {
-      this.#jobs.delete(event.id);
+      this.jobs.delete(event.id);
       job?.onDone(event.result);
     }
   }

@@ -28,80 +28,76 @@ export function requestBytes(target: Target): Buffer {
 }
 
 export class Client {
-  readonly #target: Target;
-  readonly #request: Buffer;
+  private readonly target: Target;
+  private readonly request: Buffer;
   /** Where the digits of the fresh header begin; -1: there is none. */
-  readonly #freshAt: number;
-  readonly #recorder: Recorder;
+  private readonly freshAt: number;
+  private readonly recorder: Recorder;
   /** Called when this client can send: at first, and after each reply. */
-  readonly #onIdle: (client: Client) => void;
-  readonly #findEvents: boolean;
-  #connection: Connection | null = null;
-  #busy = false;
-  #closed = false;
-  #sentAtMs = 0;
-  #firstByteAtMs = 0;
+  private readonly onIdle: (client: Client) => void;
+  private readonly findEvents: boolean;
+  private connection: Connection | null = null;
+  busy = false;
+  private closed = false;
+  private sentAtMs = 0;
+  private firstByteAtMs = 0;
 
   constructor(target: Target, request: Buffer, recorder: Recorder, onIdle: (client: Client) => void) {
-    this.#target = target;
+    this.target = target;
     // Of a request of its own a client may change bytes: the one before has been answered.
-    this.#request = target.freshHeader === undefined ? request : Buffer.from(request);
-    this.#freshAt =
+    this.request = target.freshHeader === undefined ? request : Buffer.from(request);
+    this.freshAt =
       target.freshHeader === undefined
         ? -1
         : request.indexOf(`${target.freshHeader}: `) + target.freshHeader.length + 2;
-    this.#recorder = recorder;
-    this.#onIdle = onIdle;
-    this.#findEvents = target.body === 'stream';
-    this.#connect();
-  }
-
-  get busy(): boolean {
-    return this.#busy;
+    this.recorder = recorder;
+    this.onIdle = onIdle;
+    this.findEvents = target.body === 'stream';
+    this.connect();
   }
 
   /** Sends the request; its latency counts from `sinceMs`. */
   send(sinceMs: number): void {
-    this.#busy = true;
-    this.#sentAtMs = sinceMs;
-    if (this.#freshAt !== -1)
-      this.#request.write(String(++freshValues).padStart(FRESH_DIGITS, '0'), this.#freshAt, 'latin1');
-    this.#connection?.send(this.#request);
+    this.busy = true;
+    this.sentAtMs = sinceMs;
+    if (this.freshAt !== -1)
+      this.request.write(String(++freshValues).padStart(FRESH_DIGITS, '0'), this.freshAt, 'latin1');
+    this.connection?.send(this.request);
   }
 
   close(): void {
-    this.#closed = true;
-    this.#connection?.close();
+    this.closed = true;
+    this.connection?.close();
   }
 
-  #connect(): void {
-    this.#connection = new Connection(this.#target.port, this.#findEvents, {
-      onOpen: () => this.#onIdle(this),
+  private connect(): void {
+    this.connection = new Connection(this.target.port, this.findEvents, {
+      onOpen: () => this.onIdle(this),
       onFirstByte: () => {
-        this.#firstByteAtMs = performance.now();
+        this.firstByteAtMs = performance.now();
       },
-      onEvent: (stampNs) => this.#recorder.event(stampNs),
-      onReply: (status, bodyBytes) => this.#finish(status, bodyBytes),
-      onBadReply: (reason) => this.#recorder.error(reason),
-      onClosed: (reason) => this.#reconnect(reason),
+      onEvent: (stampNs) => this.recorder.event(stampNs),
+      onReply: (status, bodyBytes) => this.finish(status, bodyBytes),
+      onBadReply: (reason) => this.recorder.error(reason),
+      onClosed: (reason) => this.reconnect(reason),
     });
   }
 
-  #finish(status: number, bodyBytes: number): void {
-    const expected = this.#target.replyBytes;
-    if (status !== 200) this.#recorder.error(`status ${status}`);
+  private finish(status: number, bodyBytes: number): void {
+    const expected = this.target.replyBytes;
+    if (status !== 200) this.recorder.error(`status ${status}`);
     else if (bodyBytes === 0 || (expected !== null && bodyBytes !== expected))
-      this.#recorder.error(`${bodyBytes} body bytes, expected ${expected}`);
-    else this.#recorder.reply(this.#sentAtMs, this.#firstByteAtMs, bodyBytes);
-    this.#busy = false;
-    this.#onIdle(this);
+      this.recorder.error(`${bodyBytes} body bytes, expected ${expected}`);
+    else this.recorder.reply(this.sentAtMs, this.firstByteAtMs, bodyBytes);
+    this.busy = false;
+    this.onIdle(this);
   }
 
-  #reconnect(reason: string): void {
-    if (this.#busy) this.#recorder.error(`connection lost: ${reason}`);
-    this.#busy = false;
+  private reconnect(reason: string): void {
+    if (this.busy) this.recorder.error(`connection lost: ${reason}`);
+    this.busy = false;
     setTimeout(() => {
-      if (!this.#closed) this.#connect();
+      if (!this.closed) this.connect();
     }, RECONNECT_MS);
   }
 }

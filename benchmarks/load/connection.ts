@@ -13,12 +13,12 @@ export interface ConnectionListener extends ReplyListener {
 const sharedReadBuffer = Buffer.allocUnsafe(256 * 1024);
 
 export class Connection {
-  readonly #socket: Socket;
-  #closed = false;
+  private readonly socket: Socket;
+  private closed = false;
 
   constructor(port: number, findEvents: boolean, listener: ConnectionListener) {
     const parser = new ReplyParser(listener, findEvents);
-    this.#socket = connect({
+    this.socket = connect({
       port,
       host: '127.0.0.1',
       noDelay: true,
@@ -30,24 +30,24 @@ export class Connection {
         },
       },
     });
-    this.#socket.on('connect', () => listener.onOpen());
-    this.#socket.on('error', (error) => this.#lose(listener, error.message));
-    this.#socket.on('close', () => this.#lose(listener, 'closed by the server'));
+    this.socket.on('connect', () => listener.onOpen());
+    this.socket.on('error', (error) => this.lose(listener, error.message));
+    this.socket.on('close', () => this.lose(listener, 'closed by the server'));
   }
 
   send(request: Buffer): void {
-    this.#socket.write(request);
+    this.socket.write(request);
   }
 
   /** Closes from our side; the listener hears nothing more. */
   close(): void {
-    this.#closed = true;
-    this.#socket.destroy();
+    this.closed = true;
+    this.socket.destroy();
   }
 
-  #lose(listener: ConnectionListener, reason: string): void {
-    if (this.#closed) return;
-    this.#closed = true;
+  private lose(listener: ConnectionListener, reason: string): void {
+    if (this.closed) return;
+    this.closed = true;
     listener.onClosed(reason);
   }
 }

@@ -25,30 +25,30 @@ function takeClient(): Client {
 }
 
 class RelayHandler implements Dispatcher.DispatchHandler {
-  readonly #response: HttpResponse;
-  readonly #client: Client;
-  #controller: Dispatcher.DispatchController | null = null;
-  #status = 0;
-  #contentType = 'application/json';
-  #requestId = '';
-  #headSent = false;
-  #contentLength = -1;
-  #pending: Buffer[] = [];
-  #flushScheduled = false;
+  private readonly response: HttpResponse;
+  private readonly client: Client;
+  private controller: Dispatcher.DispatchController | null = null;
+  private status = 0;
+  private contentType = 'application/json';
+  private requestId = '';
+  private headSent = false;
+  private contentLength = -1;
+  private pending: Buffer[] = [];
+  private flushScheduled = false;
   aborted = false;
 
   constructor(response: HttpResponse, client: Client) {
-    this.#response = response;
-    this.#client = client;
+    this.response = response;
+    this.client = client;
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller;
+    this.controller = controller;
   }
 
   abort(): void {
     this.aborted = true;
-    this.#controller?.abort(new Error('the client left'));
+    this.controller?.abort(new Error('the client left'));
   }
 
   onResponseStart(
@@ -56,68 +56,68 @@ class RelayHandler implements Dispatcher.DispatchHandler {
     status: number,
     headers: Record<string, string | string[] | undefined>,
   ): void {
-    this.#status = status;
-    this.#contentType = String(headers['content-type']);
-    this.#requestId = String(headers['x-request-id']);
-    this.#contentLength = headers['content-length'] === undefined ? -1 : Number(headers['content-length']);
+    this.status = status;
+    this.contentType = String(headers['content-type']);
+    this.requestId = String(headers['x-request-id']);
+    this.contentLength = headers['content-length'] === undefined ? -1 : Number(headers['content-length']);
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    this.#pending.push(chunk);
+    this.pending.push(chunk);
     // With a known length the whole body is awaited: it leaves with its head in one send from onResponseEnd.
-    if (this.#contentLength >= 0 || this.#flushScheduled) return;
-    this.#flushScheduled = true;
-    setImmediate(this.#flush);
+    if (this.contentLength >= 0 || this.flushScheduled) return;
+    this.flushScheduled = true;
+    setImmediate(this.flush);
   }
 
-  readonly #flush = (): void => {
-    this.#flushScheduled = false;
-    if (this.aborted || this.#pending.length === 0) return;
-    this.#response.cork(() => {
-      this.#writeHead();
-      if (!this.#response.write(this.#takePending())) this.#waitForDrain();
+  private readonly flush = (): void => {
+    this.flushScheduled = false;
+    if (this.aborted || this.pending.length === 0) return;
+    this.response.cork(() => {
+      this.writeHead();
+      if (!this.response.write(this.takePending())) this.waitForDrain();
     });
   };
 
-  #takePending(): Buffer {
-    const bytes = this.#pending.length === 1 ? (this.#pending[0] as Buffer) : Buffer.concat(this.#pending);
-    this.#pending = [];
+  private takePending(): Buffer {
+    const bytes = this.pending.length === 1 ? (this.pending[0] as Buffer) : Buffer.concat(this.pending);
+    this.pending = [];
     return bytes;
   }
 
-  #writeHead(): void {
-    if (this.#headSent) return;
-    this.#headSent = true;
-    this.#response.writeStatus(String(this.#status));
-    this.#response.writeHeader('content-type', this.#contentType);
-    this.#response.writeHeader('x-request-id', this.#requestId);
+  private writeHead(): void {
+    if (this.headSent) return;
+    this.headSent = true;
+    this.response.writeStatus(String(this.status));
+    this.response.writeHeader('content-type', this.contentType);
+    this.response.writeHeader('x-request-id', this.requestId);
   }
 
-  #waitForDrain(): void {
-    this.#controller?.pause();
-    this.#response.onWritable(() => {
-      this.#controller?.resume();
+  private waitForDrain(): void {
+    this.controller?.pause();
+    this.response.onWritable(() => {
+      this.controller?.resume();
       return true;
     });
   }
 
   onResponseEnd(): void {
-    freeClients.push(this.#client);
+    freeClients.push(this.client);
     if (this.aborted) return;
     this.aborted = true;
-    this.#response.cork(() => {
-      this.#writeHead();
-      if (this.#pending.length === 0) this.#response.end();
-      else this.#response.end(this.#takePending());
+    this.response.cork(() => {
+      this.writeHead();
+      if (this.pending.length === 0) this.response.end();
+      else this.response.end(this.takePending());
     });
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, _error: Error): void {
-    void this.#client.destroy();
+    void this.client.destroy();
     if (this.aborted) return;
     this.aborted = true;
-    if (this.#headSent) this.#response.close();
-    else this.#response.cork(() => this.#response.writeStatus('502 Bad Gateway').end());
+    if (this.headSent) this.response.close();
+    else this.response.cork(() => this.response.writeStatus('502 Bad Gateway').end());
   }
 }
 

@@ -20,45 +20,45 @@ const origin = new UpstreamOrigin(process.argv[2] ?? 'http://127.0.0.1:9');
 const buffers = new BufferPool();
 
 class PlainRelay implements ReplyHandler, BodySink, ClientWatch {
-  readonly #exchange: Exchange;
-  readonly #pooled: PooledBuffer;
-  #call: UpstreamCall | null = null;
-  #received = 0;
-  #status = 0;
-  #headers: string[] = [];
-  #knownLength = false;
-  #begun = false;
-  #ended = false;
-  #blocked = false;
-  #pending: Buffer[] = [];
+  private readonly exchange: Exchange;
+  private readonly pooled: PooledBuffer;
+  private call: UpstreamCall | null = null;
+  private received = 0;
+  private status = 0;
+  private headers: string[] = [];
+  private knownLength = false;
+  private begun = false;
+  private ended = false;
+  private blocked = false;
+  private pending: Buffer[] = [];
 
   constructor(exchange: Exchange, pooled: PooledBuffer) {
-    this.#exchange = exchange;
-    this.#pooled = pooled;
+    this.exchange = exchange;
+    this.pooled = pooled;
   }
 
   take(bytes: Uint8Array, isLast: boolean): void {
-    this.#pooled.buffer.set(bytes, this.#received);
-    this.#received += bytes.length;
-    if (isLast) this.#send(this.#received);
+    this.pooled.buffer.set(bytes, this.received);
+    this.received += bytes.length;
+    if (isLast) this.send(this.received);
   }
 
   onClientLeft(): void {
-    this.#call?.abort();
+    this.call?.abort();
   }
 
-  #send(bodyBytes: number): void {
-    const exchange = this.#exchange;
+  private send(bodyBytes: number): void {
+    const exchange = this.exchange;
     exchange.watchClient(this);
     const headers = ['content-type', exchange.contentType, 'authorization', exchange.authorization];
-    const body = { pieces: [this.#pooled.buffer.subarray(0, bodyBytes)], pooled: this.#pooled };
-    this.#call = origin.call({ method: 'POST', path: exchange.path, headers, body }, this);
+    const body = { pieces: [this.pooled.buffer.subarray(0, bodyBytes)], pooled: this.pooled };
+    this.call = origin.call({ method: 'POST', path: exchange.path, headers, body }, this);
   }
 
   onReplyStart(status: number, headers: ReplyHeaders): void {
-    this.#status = status;
-    this.#knownLength = replyHeader(headers, 'content-length') !== undefined;
-    this.#headers = [
+    this.status = status;
+    this.knownLength = replyHeader(headers, 'content-length') !== undefined;
+    this.headers = [
       'content-type',
       replyHeader(headers, 'content-type') ?? '',
       'x-request-id',
@@ -67,26 +67,26 @@ class PlainRelay implements ReplyHandler, BodySink, ClientWatch {
   }
 
   onReplyData(chunk: Buffer): void {
-    this.#pending.push(chunk);
+    this.pending.push(chunk);
   }
 
   onReplyPause(): void {
     // A reply of known length leaves whole, from onReplyEnd.
-    if (!this.#knownLength) this.#flush();
-    this.#keepNewest();
+    if (!this.knownLength) this.flush();
+    this.keepNewest();
   }
 
   /** What the client has no room for now must outlast this read. */
-  #keepNewest(): void {
-    const newest = this.#pending.pop();
-    if (newest !== undefined) this.#pending.push(Buffer.from(newest));
+  private keepNewest(): void {
+    const newest = this.pending.pop();
+    if (newest !== undefined) this.pending.push(Buffer.from(newest));
   }
 
   onReplyEnd(): void {
-    this.#ended = true;
-    buffers.release(this.#pooled);
-    this.#flush();
-    this.#keepNewest();
+    this.ended = true;
+    buffers.release(this.pooled);
+    this.flush();
+    this.keepNewest();
   }
 
   onKeyRefused(): void {
@@ -94,33 +94,33 @@ class PlainRelay implements ReplyHandler, BodySink, ClientWatch {
   }
 
   onReplyFault(): void {
-    buffers.release(this.#pooled);
-    if (this.#begun) this.#exchange.cut();
-    else this.#exchange.refuse({ kind: 'upstream_unreachable' });
+    buffers.release(this.pooled);
+    if (this.begun) this.exchange.cut();
+    else this.exchange.refuse({ kind: 'upstream_unreachable' });
   }
 
-  readonly #flush = (): void => {
-    if (!this.#blocked) this.#exchange.cork(this.#writeOut);
+  private readonly flush = (): void => {
+    if (!this.blocked) this.exchange.cork(this.writeOut);
   };
 
-  readonly #writeOut = (): void => {
-    const exchange = this.#exchange;
-    if (!this.#begun) {
-      this.#begun = true;
-      exchange.begin(this.#status, this.#headers);
+  private readonly writeOut = (): void => {
+    const exchange = this.exchange;
+    if (!this.begun) {
+      this.begun = true;
+      exchange.begin(this.status, this.headers);
     }
-    const bytes = this.#pending.length === 1 ? (this.#pending[0] as Buffer) : Buffer.concat(this.#pending);
-    this.#pending = [];
-    if (this.#ended) {
+    const bytes = this.pending.length === 1 ? (this.pending[0] as Buffer) : Buffer.concat(this.pending);
+    this.pending = [];
+    if (this.ended) {
       if (bytes.length > 0) exchange.end(bytes);
       else exchange.end();
     } else if (!exchange.write(bytes)) {
-      this.#blocked = true;
-      this.#call?.pause();
+      this.blocked = true;
+      this.call?.pause();
       exchange.onWritable(() => {
-        this.#blocked = false;
-        this.#call?.resume();
-        queueMicrotask(this.#flush);
+        this.blocked = false;
+        this.call?.resume();
+        queueMicrotask(this.flush);
       });
     }
   };

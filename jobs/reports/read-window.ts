@@ -79,14 +79,14 @@ function daysBetween(start: string, end: string): number {
 
 /** The days of a time zone. */
 class Days {
-  readonly #buckets: TimeBuckets;
+  private readonly buckets: TimeBuckets;
 
   constructor(timeZone: string) {
-    this.#buckets = new TimeBuckets({ timeZone, granularity: 'day' });
+    this.buckets = new TimeBuckets({ timeZone, granularity: 'day' });
   }
 
   dateAt(timeMs: number): string {
-    return this.#buckets.bucketAt(timeMs).date;
+    return this.buckets.bucketAt(timeMs).date;
   }
 
   /** The start of a date. A zone that crossed the date line may lack the date: then the next one's. */
@@ -94,9 +94,9 @@ class Days {
     const noonMs = Date.parse(`${date}T12:00:00Z`);
     // Local time is up to 14 hours away from UTC, so the day is this one or a neighbour.
     for (const nearMs of [noonMs, noonMs - DAY_MS, noonMs + DAY_MS]) {
-      const bucket = this.#buckets.bucketAt(nearMs);
+      const bucket = this.buckets.bucketAt(nearMs);
       if (bucket.date === date) return bucket.startMs;
     }
-    return this.#buckets.bucketAt(noonMs + DAY_MS).startMs;
+    return this.buckets.bucketAt(noonMs + DAY_MS).startMs;
   }
 }

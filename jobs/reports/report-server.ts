@@ -50,23 +50,23 @@ const PIECES_AHEAD = 2;
 const AUTHORIZATION = /^Delegation (\S+)$/;
 
 export class ReportServer {
-  readonly #options: ReportServerOptions;
-  readonly #server: Server;
-  readonly #semaphore: StatementSemaphore;
-  readonly #answers: Counter<readonly ['report', 'status']>;
-  readonly #sleep = new StoppableSleep();
-  #closed = false;
-  #listening: Promise<void> = Promise.resolve();
+  private readonly options: ReportServerOptions;
+  private readonly server: Server;
+  private readonly semaphore: StatementSemaphore;
+  private readonly answers: Counter<readonly ['report', 'status']>;
+  private readonly sleep = new StoppableSleep();
+  private closed = false;
+  private listening: Promise<void> = Promise.resolve();
 
   constructor(options: ReportServerOptions) {
-    this.#options = options;
-    this.#semaphore = new StatementSemaphore({ atOnce: options.atOnce, waitingMax: WAITING_MAX });
-    this.#answers = options.metrics.counter('tollgate_reports_total', 'Reports answered, by report and status.', [
+    this.options = options;
+    this.semaphore = new StatementSemaphore({ atOnce: options.atOnce, waitingMax: WAITING_MAX });
+    this.answers = options.metrics.counter('tollgate_reports_total', 'Reports answered, by report and status.', [
       'report',
       'status',
     ]);
-    this.#server = createServer((request, response) => {
-      this.#serve(request, response).catch((fault: unknown) => {
+    this.server = createServer((request, response) => {
+      this.serve(request, response).catch((fault: unknown) => {
         options.log.error({ err: fault }, 'fault while answering a report');
         response.destroy();
       });
@@ -79,57 +79,57 @@ export class ReportServer {
    */
   start(): Promise<void> {
     return new Promise((resolve) => {
-      this.#listening = this.#listenUntilItWorks(resolve);
+      this.listening = this.listenUntilItWorks(resolve);
     });
   }
 
   /** The port of a server that was given port 0. */
   get port(): number {
-    return (this.#server.address() as AddressInfo).port;
+    return (this.server.address() as AddressInfo).port;
   }
 
   /** Also ends the reports under way, after `limitMs`. */
   async close(limitMs: number): Promise<void> {
-    this.#closed = true;
-    this.#sleep.stop();
-    await this.#listening;
-    const cut = setTimeout(() => this.#server.closeAllConnections(), limitMs);
-    await new Promise((resolve) => this.#server.close(resolve));
+    this.closed = true;
+    this.sleep.stop();
+    await this.listening;
+    const cut = setTimeout(() => this.server.closeAllConnections(), limitMs);
+    await new Promise((resolve) => this.server.close(resolve));
     clearTimeout(cut);
   }
 
-  async #listenUntilItWorks(tried: () => void): Promise<void> {
-    const backoff = new Backoff({ name: 'listening for reports', log: this.#options.log });
-    while (!this.#closed) {
+  private async listenUntilItWorks(tried: () => void): Promise<void> {
+    const backoff = new Backoff({ name: 'listening for reports', log: this.options.log });
+    while (!this.closed) {
       try {
-        await this.#listen();
+        await this.listen();
         backoff.succeeded();
         break;
       } catch (error) {
         const waitMs = backoff.failed(error);
         tried();
-        await this.#sleep.forMs(waitMs);
+        await this.sleep.forMs(waitMs);
       }
     }
     tried();
   }
 
-  async #listen(): Promise<void> {
-    const { address } = this.#options;
+  private async listen(): Promise<void> {
+    const { address } = this.options;
     // A killed predecessor leaves its socket file behind. Two live processes cannot share a data directory.
     if ('socketPath' in address) rmSync(address.socketPath, { force: true });
     await new Promise<void>((resolve, reject) => {
-      this.#server.once('error', reject);
-      this.#server.listen('socketPath' in address ? { path: address.socketPath } : address, () => {
-        this.#server.off('error', reject);
+      this.server.once('error', reject);
+      this.server.listen('socketPath' in address ? { path: address.socketPath } : address, () => {
+        this.server.off('error', reject);
         resolve();
       });
     });
   }
 
-  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  private async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = '', url: target = '' } = request;
-    const { delegationKey, clock, log } = this.#options;
+    const { delegationKey, clock, log } = this.options;
     const [, token = ''] = AUTHORIZATION.exec(request.headers.authorization ?? '') ?? [];
     const delegation = verifyDelegationToken(delegationKey, token, { method, target }, clock.nowMs());
     if (typeof delegation === 'string') {
@@ -138,27 +138,27 @@ export class ReportServer {
     }
     let answer: ReportAnswer | Refusal;
     try {
-      answer = await this.#answer(request, response, delegation);
+      answer = await this.answer(request, response, delegation);
     } catch (error) {
       if (response.destroyed) return;
-      answer = this.#refusalFor(error);
+      answer = this.refusalFor(error);
     }
     if (response.destroyed) return;
     if ('kind' in answer) refuse(request, response, answer);
     else await send(response, answer);
-    this.#answers.labels(delegation.report, String(response.statusCode)).increment();
+    this.answers.labels(delegation.report, String(response.statusCode)).increment();
   }
 
-  async #answer(
+  private async answer(
     request: IncomingMessage,
     response: ServerResponse,
     delegation: ReportDelegation,
   ): Promise<ReportAnswer | Refusal> {
-    const { clickhouse, delegationKey, issuer, ownerNames, endedExecution, clock, settings } = this.#options;
+    const { clickhouse, delegationKey, issuer, ownerNames, endedExecution, clock, settings } = this.options;
     const client = clickhouse();
     if (client === null) return { kind: 'reports_unavailable' };
     const left = leftBy(response);
-    const semaphore = { run: <T>(work: () => Promise<T>): Promise<T> => this.#semaphore.run(left, work) };
+    const semaphore = { run: <T>(work: () => Promise<T>): Promise<T> => this.semaphore.run(left, work) };
     const source = {
       client: readingFor(client, left, settings),
       semaphore,
@@ -178,13 +178,13 @@ export class ReportServer {
     return { ...answer, body: await readAhead(answer.body) };
   }
 
-  #refusalFor(error: unknown): Refusal {
+  private refusalFor(error: unknown): Refusal {
     if (error instanceof SemaphoreFull) return { kind: 'reports_unavailable' };
     if (error instanceof ReportStoreAway) {
-      this.#options.log.warn({ err: error }, 'a report could not be read');
+      this.options.log.warn({ err: error }, 'a report could not be read');
       return { kind: 'reports_unavailable' };
     }
-    this.#options.log.error({ err: error }, 'fault while reading a report');
+    this.options.log.error({ err: error }, 'fault while reading a report');
     return { kind: 'internal_error' };
   }
 }

@@ -9,41 +9,41 @@ export class SemaphoreFull extends Error {
 }
 
 export class StatementSemaphore {
-  readonly #waiting: (() => void)[] = [];
-  readonly #waitingMax: number;
-  #free: number;
+  private readonly waiting: (() => void)[] = [];
+  private readonly waitingMax: number;
+  private free: number;
 
   constructor(options: { readonly atOnce: number; readonly waitingMax: number }) {
-    this.#free = options.atOnce;
-    this.#waitingMax = options.waitingMax;
+    this.free = options.atOnce;
+    this.waitingMax = options.waitingMax;
   }
 
   /** First come, first served. A reader that disconnects leaves the queue. */
   async run<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     signal.throwIfAborted();
-    if (this.#free > 0) this.#free -= 1;
-    else await this.#wait(signal);
+    if (this.free > 0) this.free -= 1;
+    else await this.wait(signal);
     try {
       return await work();
     } finally {
-      const next = this.#waiting.shift();
-      if (next === undefined) this.#free += 1;
+      const next = this.waiting.shift();
+      if (next === undefined) this.free += 1;
       else next();
     }
   }
 
-  #wait(signal: AbortSignal): Promise<void> {
-    if (this.#waiting.length >= this.#waitingMax) throw new SemaphoreFull();
+  private wait(signal: AbortSignal): Promise<void> {
+    if (this.waiting.length >= this.waitingMax) throw new SemaphoreFull();
     return new Promise((resolve, reject) => {
       const enter = (): void => {
         signal.removeEventListener('abort', leave);
         resolve();
       };
       const leave = (): void => {
-        this.#waiting.splice(this.#waiting.indexOf(enter), 1);
+        this.waiting.splice(this.waiting.indexOf(enter), 1);
         reject(signal.reason as Error);
       };
-      this.#waiting.push(enter);
+      this.waiting.push(enter);
       signal.addEventListener('abort', leave, { once: true });
     });
   }

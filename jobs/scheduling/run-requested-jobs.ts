@@ -9,46 +9,46 @@ import { type Job, runClaimedJob } from './schedule.ts';
 const POLL_MS = 1_000;
 
 export class RequestedJobs {
-  readonly #context: JobContext;
-  readonly #machine: string;
-  readonly #jobs: readonly Job[];
-  readonly #sleep = new StoppableSleep();
-  #stopping = false;
-  readonly #loop: Promise<void>;
+  private readonly context: JobContext;
+  private readonly machine: string;
+  private readonly jobs: readonly Job[];
+  private readonly sleep = new StoppableSleep();
+  private stopping = false;
+  private readonly loop: Promise<void>;
 
   constructor(context: JobContext, machine: string, jobs: readonly Job[]) {
-    this.#context = context;
-    this.#machine = machine;
-    this.#jobs = jobs;
-    this.#loop = this.#run();
+    this.context = context;
+    this.machine = machine;
+    this.jobs = jobs;
+    this.loop = this.run();
   }
 
   /** Starts no further run, and waits for the one that is running. */
   async stop(): Promise<void> {
-    this.#stopping = true;
-    this.#sleep.stop();
-    await this.#loop;
+    this.stopping = true;
+    this.sleep.stop();
+    await this.loop;
   }
 
-  async #run(): Promise<void> {
-    const backoff = new Backoff({ name: 'requested jobs', log: this.#context.log });
-    while (!this.#stopping) {
+  private async run(): Promise<void> {
+    const backoff = new Backoff({ name: 'requested jobs', log: this.context.log });
+    while (!this.stopping) {
       let waitMs = POLL_MS;
       try {
-        if (await this.#runNext()) waitMs = 0;
+        if (await this.runNext()) waitMs = 0;
         backoff.succeeded();
       } catch (error) {
         waitMs = backoff.failed(error);
       }
-      if (waitMs > 0 && !this.#stopping) await this.#sleep.forMs(waitMs);
+      if (waitMs > 0 && !this.stopping) await this.sleep.forMs(waitMs);
     }
   }
 
-  async #runNext(): Promise<boolean> {
-    const requested = await claimRequestedRun(this.#context.postgres, this.#machine);
+  private async runNext(): Promise<boolean> {
+    const requested = await claimRequestedRun(this.context.postgres, this.machine);
     if (requested === null) return false;
-    const job = this.#jobs.find(({ name }) => name === requested.name) ?? unknownJob(requested.name);
-    await runClaimedJob(this.#context, job, requested.id);
+    const job = this.jobs.find(({ name }) => name === requested.name) ?? unknownJob(requested.name);
+    await runClaimedJob(this.context, job, requested.id);
     return true;
   }
 }

@@ -8,25 +8,25 @@ const WAIT_MAX_MS = 5_000;
 const REMINDER_EVERY = 60;
 
 export class Backoff {
-  readonly #name: string;
-  readonly #log: Log;
-  #failures = 0;
+  private readonly name: string;
+  private readonly log: Log;
+  private failures = 0;
 
   constructor(options: { name: string; log: Log }) {
-    this.#name = options.name;
-    this.#log = options.log;
+    this.name = options.name;
+    this.log = options.log;
   }
 
   failed(error: unknown): number {
-    this.#failures++;
-    if (this.#failures === 1 || this.#failures % REMINDER_EVERY === 0) {
-      this.#log.error({ err: error, failures: this.#failures }, `${this.#name}: failed, trying again`);
+    this.failures++;
+    if (this.failures === 1 || this.failures % REMINDER_EVERY === 0) {
+      this.log.error({ err: error, failures: this.failures }, `${this.name}: failed, trying again`);
     }
-    return Math.min(WAIT_MAX_MS, FIRST_WAIT_MS * 2 ** (this.#failures - 1));
+    return Math.min(WAIT_MAX_MS, FIRST_WAIT_MS * 2 ** (this.failures - 1));
   }
 
   succeeded(): void {
-    if (this.#failures > 0) this.#log.info({ failures: this.#failures }, `${this.#name}: works again`);
-    this.#failures = 0;
+    if (this.failures > 0) this.log.info({ failures: this.failures }, `${this.name}: works again`);
+    this.failures = 0;
   }
 }

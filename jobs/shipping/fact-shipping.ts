@@ -31,40 +31,40 @@ interface Collected {
 }
 
 export class FactShipping {
-  readonly #options: FactShippingOptions;
-  #insertedMs = Number.NEGATIVE_INFINITY;
-  #more = false;
+  private readonly options: FactShippingOptions;
+  private insertedMs = Number.NEGATIVE_INFINITY;
+  private more = false;
 
   constructor(options: FactShippingOptions) {
-    this.#options = options;
+    this.options = options;
   }
 
   /** Makes at most one insert. False: none was due, or there was nothing to insert. `all`: an insert is always due. */
   async step(mode: { all: boolean } = { all: false }): Promise<boolean> {
-    const { clock, limits } = this.#options;
-    const elapsedMs = clock.monotonicMs() - this.#insertedMs;
-    if (!mode.all && !this.#more && elapsedMs < limits.factsIntervalMs && this.#keptCount() < limits.factsWanted)
+    const { clock, limits } = this.options;
+    const elapsedMs = clock.monotonicMs() - this.insertedMs;
+    if (!mode.all && !this.more && elapsedMs < limits.factsIntervalMs && this.keptCount() < limits.factsWanted)
       return false;
     try {
-      return await this.#insertNext();
+      return await this.insertNext();
     } catch (error) {
-      this.#options.metrics.factFaults.increment();
+      this.options.metrics.factFaults.increment();
       throw error;
     }
   }
 
-  async #insertNext(): Promise<boolean> {
-    const { facts: sink, postgres, clock, limits, metrics } = this.#options;
-    const collected = this.#collect(limits.factsMax);
+  private async insertNext(): Promise<boolean> {
+    const { facts: sink, postgres, clock, limits, metrics } = this.options;
+    const collected = this.collect(limits.factsMax);
     const ranges = collected.flatMap(({ ranges: ofEpoch }) => mergeBySegment(ofEpoch));
     const facts = ranges.flatMap((range) => range.facts);
-    this.#insertedMs = clock.monotonicMs();
-    this.#more = facts.length >= limits.factsMax;
+    this.insertedMs = clock.monotonicMs();
+    this.more = facts.length >= limits.factsMax;
     if (facts.length > 0) await sink.insert(facts, nameBatch(ranges));
     if (ranges.length > 0) await advanceFactsOffsets(postgres, ranges);
     for (const { epoch, ranges: ofEpoch } of collected) for (const range of ofEpoch) epoch.factsInserted(range);
     metrics.factsInserted.increment(facts.length);
-    const ended = await this.#endEpochs();
+    const ended = await this.endEpochs();
     return ranges.length > 0 || ended;
   }
 
@@ -72,8 +72,8 @@ export class FactShipping {
    * Executions that were resolved when their epoch ended are in no spool. They are read from the ledger, so that a
    * crash in between loses none.
    */
-  async #endEpochs(): Promise<boolean> {
-    const { facts: sink, postgres, fleet, metrics } = this.#options;
+  private async endEpochs(): Promise<boolean> {
+    const { facts: sink, postgres, fleet, metrics } = this.options;
     const ending = fleet.epochs().filter((epoch) => epoch.settled && epoch.factsShipped && !epoch.resolvedFactsShipped);
     for (const epoch of ending) {
       const killed = await readKilledExecutions(postgres, epoch.epoch, epoch.openedAtMs);
@@ -84,12 +84,12 @@ export class FactShipping {
     return ending.length > 0;
   }
 
-  #collect(factsMax: number): Collected[] {
+  private collect(factsMax: number): Collected[] {
     const collected: Collected[] = [];
     let left = factsMax;
-    for (const epoch of this.#options.fleet.epochs()) {
+    for (const epoch of this.options.fleet.epochs()) {
       if (left <= 0) break;
-      const ranges = epoch.nextFacts({ recordsMax: left, bytesMax: this.#options.limits.bytesMax });
+      const ranges = epoch.nextFacts({ recordsMax: left, bytesMax: this.options.limits.bytesMax });
       if (ranges.length === 0) continue;
       collected.push({ epoch, ranges });
       left -= ranges.reduce((count, range) => count + range.facts.length, 0);
@@ -97,8 +97,8 @@ export class FactShipping {
     return collected;
   }
 
-  #keptCount(): number {
-    return this.#options.fleet.epochs().reduce((count, epoch) => count + epoch.keptFactsCount, 0);
+  private keptCount(): number {
+    return this.options.fleet.epochs().reduce((count, epoch) => count + epoch.keptFactsCount, 0);
   }
 }
 

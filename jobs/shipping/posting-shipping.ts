@@ -49,22 +49,22 @@ export interface PostingOptions {
 export type Posted = 'nothing' | 'caught_up' | 'behind';
 
 export class PostingShipping {
-  readonly #options: PostingOptions;
-  readonly #attempts = new Map<number, Attempts>();
+  private readonly options: PostingOptions;
+  private readonly attempts = new Map<number, Attempts>();
 
   constructor(options: PostingOptions) {
-    this.#options = options;
+    this.options = options;
   }
 
   /** Posts at most one batch of each epoch. `all`: waits for nothing and throws faults. */
   async step(mode: { all: boolean } = { all: false }): Promise<Posted> {
-    const { clock, fleet, metrics } = this.#options;
+    const { clock, fleet, metrics } = this.options;
     let posted: Posted = 'nothing';
     for (const epoch of fleet.epochs()) {
-      const attempts = this.#attemptsOf(epoch.epoch);
+      const attempts = this.attemptsOf(epoch.epoch);
       if (!mode.all && clock.monotonicMs() < attempts.notBeforeMs) continue;
       try {
-        const ofEpoch = await this.#postNext(epoch, attempts, mode.all);
+        const ofEpoch = await this.postNext(epoch, attempts, mode.all);
         if (posted === 'nothing' || ofEpoch === 'behind') posted = ofEpoch;
         attempts.backoff.succeeded();
       } catch (error) {
@@ -78,19 +78,19 @@ export class PostingShipping {
     return posted;
   }
 
-  async #postNext(epoch: ShippedEpoch, attempts: Attempts, all: boolean): Promise<Posted> {
-    const { limits } = this.#options;
+  private async postNext(epoch: ShippedEpoch, attempts: Attempts, all: boolean): Promise<Posted> {
+    const { limits } = this.options;
     const batch = epoch.nextPosting({ recordsMax: attempts.recordsMax, bytesMax: limits.bytesMax });
-    if (batch === null) return (await this.#endEpoch(epoch)) ? 'behind' : 'nothing';
-    if (!all && this.#isWaiting(batch, attempts)) return 'nothing';
-    if (batch.damage !== null) this.#setAside(batch, batch.damage, 'damaged bytes in a spool were set aside');
+    if (batch === null) return (await this.endEpoch(epoch)) ? 'behind' : 'nothing';
+    if (!all && this.isWaiting(batch, attempts)) return 'nothing';
+    if (batch.damage !== null) this.setAside(batch, batch.damage, 'damaged bytes in a spool were set aside');
     try {
-      await this.#post(epoch, batch);
+      await this.post(epoch, batch);
     } catch (error) {
       if (!isDataFault(error) || batch.records.length === 0) throw error;
       // From here on frames are posted one by one, until the refused one.
       if (attempts.recordsMax > 1) attempts.recordsMax = 1;
-      else await this.#postOneByOne(epoch, attempts, batch);
+      else await this.postOneByOne(epoch, attempts, batch);
       return 'behind';
     }
     attempts.refusedInARow = 0;
@@ -99,8 +99,8 @@ export class PostingShipping {
   }
 
   /** `accepted`: the records that become facts, if they are not the ones that are posted together with the cursor. */
-  async #post(epoch: ShippedEpoch, batch: PostingBatch, accepted = batch.records): Promise<void> {
-    const { postgres, fleet, metrics } = this.#options;
+  private async post(epoch: ShippedEpoch, batch: PostingBatch, accepted = batch.records): Promise<void> {
+    const { postgres, fleet, metrics } = this.options;
     const result = await postExecutions(postgres, batch);
     if (result.status === 'already_posted') {
       fleet.forget(epoch);
@@ -114,8 +114,8 @@ export class PostingShipping {
    * Posts the records of a refused frame one by one, and sets aside the bytes of those that are refused again. Posting
    * a record twice changes nothing.
    */
-  async #postOneByOne(epoch: ShippedEpoch, attempts: Attempts, batch: PostingBatch): Promise<void> {
-    const { postgres, fleet } = this.#options;
+  private async postOneByOne(epoch: ShippedEpoch, attempts: Attempts, batch: PostingBatch): Promise<void> {
+    const { postgres, fleet } = this.options;
     const accepted: ExecutionRecord[] = [];
     const refused: string[] = [];
     let firstError: unknown = null;
@@ -137,23 +137,23 @@ export class PostingShipping {
       const message =
         `of ${batch.records.length} records in a frame, which is set aside, the database refused those of ` +
         `${refused.join(', ')}; the others are posted`;
-      this.#setAside(batch, bytes, message, firstError);
+      this.setAside(batch, bytes, message, firstError);
     }
-    await this.#post(epoch, { ...batch, records: [] }, accepted);
+    await this.post(epoch, { ...batch, records: [] }, accepted);
   }
 
-  #setAside(batch: PostingBatch, bytes: Buffer, message: string, error?: unknown): void {
+  private setAside(batch: PostingBatch, bytes: Buffer, message: string, error?: unknown): void {
     const place = { epoch: batch.epoch, segment: batch.segment, offset: batch.fromOffset };
-    const path = quarantine(this.#options.fleet.spoolDirectory, place, bytes);
-    this.#options.log.error({ err: error, ...place, bytes: bytes.length, path }, `shipping: ${message}`);
+    const path = quarantine(this.options.fleet.spoolDirectory, place, bytes);
+    this.options.log.error({ err: error, ...place, bytes: bytes.length, path }, `shipping: ${message}`);
   }
 
   /**
    * Whether a batch of recent admissions alone should wait: if their terminal records are in the next batch, each
    * execution is posted once instead of twice.
    */
-  #isWaiting(batch: PostingBatch, attempts: Attempts): boolean {
-    const { clock, limits } = this.#options;
+  private isWaiting(batch: PostingBatch, attempts: Attempts): boolean {
+    const { clock, limits } = this.options;
     const nowMs = clock.monotonicMs();
     if (
       batch.records.length === 0 ||
@@ -172,9 +172,9 @@ export class PostingShipping {
   }
 
   /** Returns the leases of a dead owner once all that it wrote is posted. This does not wait for the facts. */
-  async #endEpoch(epoch: ShippedEpoch): Promise<boolean> {
+  private async endEpoch(epoch: ShippedEpoch): Promise<boolean> {
     if (!epoch.fullyPosted || epoch.settled) return false;
-    const { postgres, clock, log } = this.#options;
+    const { postgres, clock, log } = this.options;
     const { returned } = await postgres.transaction((client) => closeDeadEpoch(client, epoch.epoch));
     for (;;) {
       const resolved = await postgres.transaction((client) =>
@@ -192,18 +192,18 @@ export class PostingShipping {
     return true;
   }
 
-  #attemptsOf(epoch: number): Attempts {
-    let attempts = this.#attempts.get(epoch);
+  private attemptsOf(epoch: number): Attempts {
+    let attempts = this.attempts.get(epoch);
     if (attempts === undefined) {
-      const backoff = new Backoff({ name: `posting of epoch ${epoch}`, log: this.#options.log });
+      const backoff = new Backoff({ name: `posting of epoch ${epoch}`, log: this.options.log });
       attempts = {
         backoff,
         notBeforeMs: 0,
-        recordsMax: this.#options.limits.recordsMax,
+        recordsMax: this.options.limits.recordsMax,
         refusedInARow: 0,
         waiting: null,
       };
-      this.#attempts.set(epoch, attempts);
+      this.attempts.set(epoch, attempts);
     }
     return attempts;
   }

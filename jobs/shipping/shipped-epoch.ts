@@ -51,16 +51,16 @@ export class ShippedEpoch {
   readonly epoch: number;
   readonly directory: string;
   readonly openedAtMs: number;
-  readonly #reader: SpoolReader;
-  readonly #cursors = new Map<number, Cursor>();
+  private readonly reader: SpoolReader;
+  private readonly cursors = new Map<number, Cursor>();
   /** Complete segments that are posted to their end, with their size. */
-  readonly #postedSegments = new Map<number, number>();
-  #segments: readonly number[] = [];
-  #ended = false;
-  #kept: FactRange[] = [];
-  #keptCount = 0;
+  private readonly postedSegments = new Map<number, number>();
+  private segments: readonly number[] = [];
+  ended = false;
+  private kept: FactRange[] = [];
+  private keptCount = 0;
   /** The last kept range is being inserted, so the next facts begin a new range. */
-  #lastKeptIsTaken = false;
+  private lastKeptIsTaken = false;
   /** The epoch's leases have been returned and its pending executions are resolved. */
   settled = false;
   /** The resolved executions are in the facts as well, so the epoch is done. */
@@ -70,30 +70,26 @@ export class ShippedEpoch {
     this.epoch = spool.epoch;
     this.directory = spool.directory;
     this.openedAtMs = spool.openedAtMs;
-    this.#reader = reader;
+    this.reader = reader;
     for (const cursor of cursors)
-      this.#cursors.set(cursor.segment, { posted: cursor.postedOffset, facts: cursor.factsOffset });
+      this.cursors.set(cursor.segment, { posted: cursor.postedOffset, facts: cursor.factsOffset });
     this.refresh(spool);
   }
 
   refresh(spool: EpochSpool): void {
-    this.#segments = spool.segments;
-    this.#ended = spool.ended;
-  }
-
-  get ended(): boolean {
-    return this.#ended;
+    this.segments = spool.segments;
+    this.ended = spool.ended;
   }
 
   /** The next batch to post; null: everything that can be read is posted. */
   nextPosting(limits: BatchLimits): PostingBatch | null {
-    this.#noticeNextSegment();
-    for (const segment of this.#segments) {
-      if (this.#postedSegments.has(segment)) continue;
-      const last = segment === this.#segments.at(-1);
-      const complete = !last || this.#ended;
-      const fromOffset = this.#cursor(segment).posted;
-      const batch = this.#reader.readBatch(this.directory, segment, fromOffset, limits);
+    this.noticeNextSegment();
+    for (const segment of this.segments) {
+      if (this.postedSegments.has(segment)) continue;
+      const last = segment === this.segments.at(-1);
+      const complete = !last || this.ended;
+      const fromOffset = this.cursor(segment).posted;
+      const batch = this.reader.readBatch(this.directory, segment, fromOffset, limits);
       if (batch.records.length > 0) {
         const { records, toOffset, stopped } = batch;
         return {
@@ -106,41 +102,41 @@ export class ShippedEpoch {
           isNewest: stopped === 'end' && !complete,
         };
       }
-      if (batch.stopped !== 'end') return this.#passOverDamage(segment, fromOffset, { complete, last });
+      if (batch.stopped !== 'end') return this.passOverDamage(segment, fromOffset, { complete, last });
       if (!complete) return null;
-      this.#postedSegments.set(segment, batch.segmentBytes);
+      this.postedSegments.set(segment, batch.segmentBytes);
     }
     return null;
   }
 
   /** To be called after the batch and its cursor are committed. */
   posted(batch: PostingBatch): void {
-    const cursor = this.#cursor(batch.segment);
+    const cursor = this.cursor(batch.segment);
     cursor.posted = Math.max(cursor.posted, batch.toOffset);
-    this.#keepFacts({ ...batch, facts: factsOf(batch.records) });
+    this.keepFacts({ ...batch, facts: factsOf(batch.records) });
   }
 
   /** Everything that the owner wrote is posted, and the owner writes no more. */
   get fullyPosted(): boolean {
-    return this.#ended && this.#segments.every((segment) => this.#postedSegments.has(segment));
+    return this.ended && this.segments.every((segment) => this.postedSegments.has(segment));
   }
 
   get factsShipped(): boolean {
-    return this.#segments.every((segment) => this.#cursor(segment).facts >= this.#cursor(segment).posted);
+    return this.segments.every((segment) => this.cursor(segment).facts >= this.cursor(segment).posted);
   }
 
   /** Facts that are posted and not inserted yet, oldest first. Facts never run ahead of the ledger. */
   nextFacts(limits: BatchLimits): FactRange[] {
     const ranges: FactRange[] = [];
-    const kept = this.#kept[0];
+    const kept = this.kept[0];
     let count = 0;
-    for (const segment of this.#segments) {
-      const { posted, facts } = this.#cursor(segment);
+    for (const segment of this.segments) {
+      const { posted, facts } = this.cursor(segment);
       if (facts >= posted) continue;
       if (kept?.segment === segment && kept.fromOffset === facts) break;
       const until = kept?.segment === segment ? kept.fromOffset : posted;
       for (let offset = facts; offset < until && count < limits.recordsMax; ) {
-        const range = this.#readFacts(segment, offset, until, limits);
+        const range = this.readFacts(segment, offset, until, limits);
         ranges.push(range);
         count += range.facts.length;
         offset = range.toOffset;
@@ -148,8 +144,8 @@ export class ShippedEpoch {
       if (kept?.segment === segment || count >= limits.recordsMax) break;
     }
     if (ranges.length > 0) return ranges;
-    this.#lastKeptIsTaken = true;
-    for (const range of this.#kept) {
+    this.lastKeptIsTaken = true;
+    for (const range of this.kept) {
       if (count >= limits.recordsMax) break;
       ranges.push(range);
       count += range.facts.length;
@@ -159,13 +155,13 @@ export class ShippedEpoch {
 
   /** To be called after the facts are inserted and the cursor is committed. */
   factsInserted(range: FactRange): void {
-    const cursor = this.#cursor(range.segment);
+    const cursor = this.cursor(range.segment);
     cursor.facts = Math.max(cursor.facts, range.toOffset);
-    const inserted = this.#kept.findIndex(
+    const inserted = this.kept.findIndex(
       (kept) => kept.segment > range.segment || (kept.segment === range.segment && kept.toOffset > range.toOffset),
     );
-    for (const kept of this.#kept.splice(0, inserted === -1 ? this.#kept.length : inserted))
-      this.#keptCount -= kept.facts.length;
+    for (const kept of this.kept.splice(0, inserted === -1 ? this.kept.length : inserted))
+      this.keptCount -= kept.facts.length;
   }
 
   /**
@@ -173,36 +169,36 @@ export class ShippedEpoch {
    * are removed with its directory.
    */
   takeRemovableSegments(): number[] {
-    if (this.#ended) return [];
-    const removable = this.#segments.filter((segment) => {
-      const size = this.#postedSegments.get(segment);
-      return size !== undefined && this.#cursor(segment).facts >= size;
+    if (this.ended) return [];
+    const removable = this.segments.filter((segment) => {
+      const size = this.postedSegments.get(segment);
+      return size !== undefined && this.cursor(segment).facts >= size;
     });
-    this.#segments = this.#segments.filter((segment) => !removable.includes(segment));
+    this.segments = this.segments.filter((segment) => !removable.includes(segment));
     return removable;
   }
 
   get keptFactsCount(): number {
-    return this.#keptCount;
+    return this.keptCount;
   }
 
   lagBytes(): { unposted: number; withoutFacts: number } {
     let unposted = 0;
     let withoutFacts = 0;
-    for (const segment of this.#segments) {
-      const { posted, facts } = this.#cursor(segment);
-      const size = this.#postedSegments.get(segment) ?? this.#reader.segmentBytes(this.directory, segment);
+    for (const segment of this.segments) {
+      const { posted, facts } = this.cursor(segment);
+      const size = this.postedSegments.get(segment) ?? this.reader.segmentBytes(this.directory, segment);
       unposted += Math.max(0, size - posted);
       withoutFacts += Math.max(0, posted - facts);
     }
     return { unposted, withoutFacts };
   }
 
-  #cursor(segment: number): Cursor {
-    let cursor = this.#cursors.get(segment);
+  private cursor(segment: number): Cursor {
+    let cursor = this.cursors.get(segment);
     if (cursor === undefined) {
       cursor = { posted: 0, facts: 0 };
-      this.#cursors.set(segment, cursor);
+      this.cursors.set(segment, cursor);
     }
     return cursor;
   }
@@ -211,17 +207,17 @@ export class ShippedEpoch {
    * Between two listings of the directory the owner may have begun segments. Checking for the next one is a single
    * system call.
    */
-  #noticeNextSegment(): void {
-    let next = (this.#segments.at(-1) ?? 0) + 1;
-    for (; existsSync(join(this.directory, segmentFileName(next))); next++) this.#segments = [...this.#segments, next];
+  private noticeNextSegment(): void {
+    let next = (this.segments.at(-1) ?? 0) + 1;
+    for (; existsSync(join(this.directory, segmentFileName(next))); next++) this.segments = [...this.segments, next];
   }
 
-  #passOverDamage(
+  private passOverDamage(
     segment: number,
     fromOffset: number,
     state: { complete: boolean; last: boolean },
   ): PostingBatch | null {
-    const damage = this.#reader.readDamage(this.directory, segment, fromOffset);
+    const damage = this.reader.readDamage(this.directory, segment, fromOffset);
     // A half-written frame has been completed meanwhile. It is read the next time.
     if (damage.isFrame) return null;
     // The owner may be writing or truncating. Only frames behind the damage prove that it is damage.
@@ -239,50 +235,50 @@ export class ShippedEpoch {
     };
   }
 
-  #keepFacts(range: FactRange): void {
-    if (!this.#followsKept(range) || this.#keptCount + range.facts.length > KEPT_FACTS_MAX) return;
-    this.#keptCount += range.facts.length;
-    const last = this.#kept.at(-1);
+  private keepFacts(range: FactRange): void {
+    if (!this.followsKept(range) || this.keptCount + range.facts.length > KEPT_FACTS_MAX) return;
+    this.keptCount += range.facts.length;
+    const last = this.kept.at(-1);
     if (
       last !== undefined &&
       last.segment === range.segment &&
-      !this.#lastKeptIsTaken &&
+      !this.lastKeptIsTaken &&
       last.facts.length < KEPT_RANGE_FACTS
     ) {
-      this.#kept[this.#kept.length - 1] = { ...last, toOffset: range.toOffset, facts: [...last.facts, ...range.facts] };
+      this.kept[this.kept.length - 1] = { ...last, toOffset: range.toOffset, facts: [...last.facts, ...range.facts] };
       return;
     }
-    this.#kept.push(range);
-    this.#lastKeptIsTaken = false;
+    this.kept.push(range);
+    this.lastKeptIsTaken = false;
   }
 
   /** Kept facts have no gaps. After a gap nothing is kept until the facts cursor has passed it. */
-  #followsKept(range: FactRange): boolean {
-    const last = this.#kept.at(-1);
+  private followsKept(range: FactRange): boolean {
+    const last = this.kept.at(-1);
     if (last === undefined) {
-      const earlierDone = this.#segments.every(
-        (segment) => segment >= range.segment || this.#cursor(segment).facts >= this.#cursor(segment).posted,
+      const earlierDone = this.segments.every(
+        (segment) => segment >= range.segment || this.cursor(segment).facts >= this.cursor(segment).posted,
       );
-      return earlierDone && this.#cursor(range.segment).facts === range.fromOffset;
+      return earlierDone && this.cursor(range.segment).facts === range.fromOffset;
     }
     if (last.segment === range.segment) return last.toOffset === range.fromOffset;
     return (
       last.segment === range.segment - 1 &&
       range.fromOffset === 0 &&
-      last.toOffset === this.#postedSegments.get(last.segment)
+      last.toOffset === this.postedSegments.get(last.segment)
     );
   }
 
-  #readFacts(segment: number, fromOffset: number, posted: number, limits: BatchLimits): FactRange {
+  private readFacts(segment: number, fromOffset: number, posted: number, limits: BatchLimits): FactRange {
     const bytesMax = Math.min(limits.bytesMax, posted - fromOffset);
-    const batch = this.#reader.readBatch(this.directory, segment, fromOffset, {
+    const batch = this.reader.readBatch(this.directory, segment, fromOffset, {
       recordsMax: limits.recordsMax,
       bytesMax,
     });
     const range = { epoch: this.epoch, segment, fromOffset };
     if (batch.records.length > 0) return { ...range, toOffset: batch.toOffset, facts: factsOf(batch.records) };
     // The damage that posting skipped is skipped here as well.
-    const { nextOffset } = this.#reader.readDamage(this.directory, segment, fromOffset);
+    const { nextOffset } = this.reader.readDamage(this.directory, segment, fromOffset);
     return { ...range, toOffset: Math.min(Math.max(nextOffset, fromOffset + 1), posted), facts: [] };
   }
 }

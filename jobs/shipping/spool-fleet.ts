@@ -18,113 +18,105 @@ import { ShippedEpoch } from './shipped-epoch.ts';
 import type { ShippingMetrics } from './shipping-metrics.ts';
 
 export class SpoolFleet {
-  readonly #spoolDirectory: string;
-  readonly #postgres: Postgres;
-  readonly #log: Log;
-  readonly #metrics: ShippingMetrics;
-  readonly #epochs = new Map<number, ShippedEpoch>();
-  readonly #unreadable = new Set<number>();
+  readonly spoolDirectory: string;
+  private readonly postgres: Postgres;
+  private readonly log: Log;
+  private readonly metrics: ShippingMetrics;
+  private readonly byNumber = new Map<number, ShippedEpoch>();
+  private readonly unreadable = new Set<number>();
   /** One buffer serves all spools, because records are taken out before the next read. */
-  readonly #reader = new SpoolReader();
+  readonly reader = new SpoolReader();
 
   constructor(options: { spoolDirectory: string; postgres: Postgres; log: Log; metrics: ShippingMetrics }) {
-    this.#spoolDirectory = options.spoolDirectory;
-    this.#postgres = options.postgres;
-    this.#log = options.log;
-    this.#metrics = options.metrics;
+    this.spoolDirectory = options.spoolDirectory;
+    this.postgres = options.postgres;
+    this.log = options.log;
+    this.metrics = options.metrics;
     removeUnnamedSpools(options.spoolDirectory);
-  }
-
-  get spoolDirectory(): string {
-    return this.#spoolDirectory;
-  }
-
-  get reader(): SpoolReader {
-    return this.#reader;
   }
 
   /** Oldest first. */
   epochs(): ShippedEpoch[] {
-    return [...this.#epochs.values()];
+    return [...this.byNumber.values()];
   }
 
   async survey(): Promise<void> {
-    const listed = listEpochs(this.#spoolDirectory);
-    this.#dropRemoved(listed);
+    const listed = listEpochs(this.spoolDirectory);
+    this.dropRemoved(listed);
     for (const epoch of listed) {
-      const known = this.#epochs.get(epoch);
+      const known = this.byNumber.get(epoch);
       if (known?.ended === true) continue;
-      const spool = this.#readSpool(epoch);
+      const spool = this.readSpool(epoch);
       if (spool === null) continue;
       if (known === undefined)
-        this.#epochs.set(epoch, new ShippedEpoch(spool, await readSpoolCursors(this.#postgres, epoch), this.#reader));
+        this.byNumber.set(epoch, new ShippedEpoch(spool, await readSpoolCursors(this.postgres, epoch), this.reader));
       else known.refresh(spool);
-      if (spool.ended) this.#log.info({ epoch }, 'shipping: the owner of a spool has ended');
+      if (spool.ended) this.log.info({ epoch }, 'shipping: the owner of a spool has ended');
     }
-    if (!isSpoolHeld(this.#spoolDirectory)) await this.#removeShipped();
-    this.#measure();
+    if (!isSpoolHeld(this.spoolDirectory)) await this.removeShipped();
+    this.measure();
   }
 
   /** Without a known owner, nobody knows whether a spool has ended. It waits for a person, and the others go on. */
-  #readSpool(epoch: number): EpochSpool | null {
+  private readSpool(epoch: number): EpochSpool | null {
     try {
-      const spool = readEpochSpool(this.#spoolDirectory, epoch);
-      this.#unreadable.delete(epoch);
+      const spool = readEpochSpool(this.spoolDirectory, epoch);
+      this.unreadable.delete(epoch);
       return spool;
     } catch (error) {
-      if (!this.#unreadable.has(epoch)) this.#log.error({ err: error, epoch }, 'shipping: a spool cannot be read');
-      this.#unreadable.add(epoch);
+      if (!this.unreadable.has(epoch)) this.log.error({ err: error, epoch }, 'shipping: a spool cannot be read');
+      this.unreadable.add(epoch);
       return null;
     }
   }
 
   /** After a lost answer it is unknown what was committed, so the cursors are read again. */
   forget(epoch: ShippedEpoch): void {
-    this.#epochs.delete(epoch.epoch);
+    this.byNumber.delete(epoch.epoch);
   }
 
   /** Drops epochs whose spool another jobs process has shipped and removed. */
-  #dropRemoved(listed: readonly number[]): void {
-    for (const epoch of this.#epochs.keys()) if (!listed.includes(epoch)) this.#epochs.delete(epoch);
-    for (const epoch of this.#unreadable) if (!listed.includes(epoch)) this.#unreadable.delete(epoch);
+  private dropRemoved(listed: readonly number[]): void {
+    for (const epoch of this.byNumber.keys()) if (!listed.includes(epoch)) this.byNumber.delete(epoch);
+    for (const epoch of this.unreadable) if (!listed.includes(epoch)) this.unreadable.delete(epoch);
   }
 
-  async #removeShipped(): Promise<void> {
-    for (const epoch of this.#epochs.values()) {
+  private async removeShipped(): Promise<void> {
+    for (const epoch of this.byNumber.values()) {
       for (const segment of epoch.takeRemovableSegments()) removeSegment(epoch.directory, segment);
     }
-    for (const epoch of this.epochs()) if (epoch.resolvedFactsShipped) await this.#remove(epoch);
+    for (const epoch of this.epochs()) if (epoch.resolvedFactsShipped) await this.remove(epoch);
   }
 
   /**
    * The directory is removed first: cursors without a spool mean nothing, but a spool without cursors would be shipped
    * again (without effect).
    */
-  async #remove(epoch: ShippedEpoch): Promise<void> {
-    removeEpochSpool(this.#spoolDirectory, epoch.epoch);
-    this.#epochs.delete(epoch.epoch);
-    await deleteSpoolCursors(this.#postgres, epoch.epoch);
-    this.#log.info({ epoch: epoch.epoch }, 'shipping: an ended spool is shipped and removed');
+  private async remove(epoch: ShippedEpoch): Promise<void> {
+    removeEpochSpool(this.spoolDirectory, epoch.epoch);
+    this.byNumber.delete(epoch.epoch);
+    await deleteSpoolCursors(this.postgres, epoch.epoch);
+    this.log.info({ epoch: epoch.epoch }, 'shipping: an ended spool is shipped and removed');
   }
 
-  #measure(): void {
+  private measure(): void {
     let unposted = 0;
     let withoutFacts = 0;
-    for (const epoch of this.#epochs.values()) {
+    for (const epoch of this.byNumber.values()) {
       try {
         const lag = epoch.lagBytes();
         unposted += lag.unposted;
         withoutFacts += lag.withoutFacts;
       } catch (error) {
         // Its files have changed, so the epoch is read anew.
-        this.#log.warn({ err: error, epoch: epoch.epoch }, 'shipping: the size of a spool cannot be read');
+        this.log.warn({ err: error, epoch: epoch.epoch }, 'shipping: the size of a spool cannot be read');
         this.forget(epoch);
       }
     }
-    this.#metrics.unpostedBytes.set(unposted);
-    this.#metrics.bytesWithoutFacts.set(withoutFacts);
-    this.#metrics.epochs.set(this.#epochs.size);
-    this.#metrics.unreadableSpools.set(this.#unreadable.size);
-    this.#metrics.quarantinedFiles.set(listQuarantine(this.#spoolDirectory).length);
+    this.metrics.unpostedBytes.set(unposted);
+    this.metrics.bytesWithoutFacts.set(withoutFacts);
+    this.metrics.epochs.set(this.byNumber.size);
+    this.metrics.unreadableSpools.set(this.unreadable.size);
+    this.metrics.quarantinedFiles.set(listQuarantine(this.spoolDirectory).length);
   }
 }

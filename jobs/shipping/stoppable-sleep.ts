@@ -1,24 +1,24 @@
 // A pause that can be cut short, so that stopping does not wait for it.
 
 export class StoppableSleep {
-  #wake: (() => void) | null = null;
-  #stopped = false;
+  private wake: (() => void) | null = null;
+  private stopped = false;
 
   async forMs(ms: number): Promise<void> {
-    if (this.#stopped) return;
+    if (this.stopped) return;
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, ms);
-      this.#wake = () => {
+      this.wake = () => {
         clearTimeout(timer);
         resolve();
       };
     });
-    this.#wake = null;
+    this.wake = null;
   }
 
   /** Ends the current pause and every later one. */
   stop(): void {
-    this.#stopped = true;
-    this.#wake?.();
+    this.stopped = true;
+    this.wake?.();
   }
 }

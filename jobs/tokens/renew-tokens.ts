@@ -40,16 +40,16 @@ export interface TokenRenewerParts {
 }
 
 export class TokenRenewer {
-  readonly #parts: TokenRenewerParts;
-  readonly #renewals: Counter<readonly ['provider', 'result']>;
-  readonly #sleep = new StoppableSleep();
-  readonly #underWay = new Set<Promise<void>>();
-  #stopping = false;
-  #loop: Promise<void> | null = null;
+  private readonly parts: TokenRenewerParts;
+  private readonly renewals: Counter<readonly ['provider', 'result']>;
+  private readonly sleep = new StoppableSleep();
+  private readonly underWay = new Set<Promise<void>>();
+  private stopping = false;
+  private loop: Promise<void> | null = null;
 
   constructor(parts: TokenRenewerParts) {
-    this.#parts = parts;
-    this.#renewals = parts.metrics.counter(
+    this.parts = parts;
+    this.renewals = parts.metrics.counter(
       'tollgate_provider_token_renewals_total',
       'Tokens of providers that were to be obtained, by result; `failed` rising is an alarm.',
       ['provider', 'result'],
@@ -57,46 +57,46 @@ export class TokenRenewer {
   }
 
   start(): void {
-    this.#loop ??= this.#run();
+    this.loop ??= this.run();
   }
 
   /** Waits for attempts under way, which are bounded. */
   async stop(): Promise<void> {
-    this.#stopping = true;
-    this.#sleep.stop();
-    await this.#loop;
-    await Promise.all(this.#underWay);
+    this.stopping = true;
+    this.sleep.stop();
+    await this.loop;
+    await Promise.all(this.underWay);
   }
 
-  async #run(): Promise<void> {
-    const backoff = new Backoff({ name: 'looking for tokens that are due', log: this.#parts.log });
-    while (!this.#stopping) {
+  private async run(): Promise<void> {
+    const backoff = new Backoff({ name: 'looking for tokens that are due', log: this.parts.log });
+    while (!this.stopping) {
       let waitMs = POLL_MS;
       try {
-        for (const due of await claimDueTokens(this.#parts.postgres)) {
-          const attempt = this.#attempt(due).finally(() => this.#underWay.delete(attempt));
-          this.#underWay.add(attempt);
+        for (const due of await claimDueTokens(this.parts.postgres)) {
+          const attempt = this.attempt(due).finally(() => this.underWay.delete(attempt));
+          this.underWay.add(attempt);
         }
         backoff.succeeded();
       } catch (error) {
         waitMs = backoff.failed(error);
       }
-      if (!this.#stopping) await this.#sleep.forMs(waitMs);
+      if (!this.stopping) await this.sleep.forMs(waitMs);
     }
   }
 
-  async #attempt(due: DueToken): Promise<void> {
-    const { log, postgres } = this.#parts;
+  private async attempt(due: DueToken): Promise<void> {
+    const { log, postgres } = this.parts;
     const provider = due.providerId;
     try {
-      const answer = await this.#obtain(due);
-      this.#renewals.labels(provider, answer.ok ? 'obtained' : 'failed').increment();
+      const answer = await this.obtain(due);
+      this.renewals.labels(provider, answer.ok ? 'obtained' : 'failed').increment();
       if (!answer.ok) {
-        await this.#fail(due, answer.reason);
+        await this.fail(due, answer.reason);
         return;
       }
       const { token, lifeSeconds } = answer;
-      const sealed = this.#parts.box.seal(token, tokenSecretName(provider));
+      const sealed = this.parts.box.seal(token, tokenSecretName(provider));
       const renewAfterSeconds = Math.max(lifeSeconds * RENEWED_AT, RENEWED_AFTER_SECONDS_MIN);
       await keepToken(postgres, due, { sealed, lifeSeconds, renewAfterSeconds });
       if (due.failures > 0) log.info({ provider, failures: due.failures }, 'a token of a provider was obtained again');
@@ -106,20 +106,20 @@ export class TokenRenewer {
     }
   }
 
-  async #obtain({ providerId, settings, secretSealed, proxy, tls }: DueToken): Promise<TokenAnswer> {
+  private async obtain({ providerId, settings, secretSealed, proxy, tls }: DueToken): Promise<TokenAnswer> {
     let secret: TokenSecret;
     try {
-      secret = JSON.parse(this.#parts.box.open(secretSealed, providerSecretName(providerId))) as TokenSecret;
+      secret = JSON.parse(this.parts.box.open(secretSealed, providerSecretName(providerId))) as TokenSecret;
     } catch (error) {
       // A message of JSON.parse would quote the secret.
       return { ok: false, reason: error instanceof SyntaxError ? 'the stored secret is damaged' : String(error) };
     }
-    const post = formPoster({ proxy, proxies: this.#parts.proxies, tls: readTlsFiles(providerId, tls ?? {}) });
-    return obtainToken({ settings, secret, clock: this.#parts.clock, post });
+    const post = formPoster({ proxy, proxies: this.parts.proxies, tls: readTlsFiles(providerId, tls ?? {}) });
+    return obtainToken({ settings, secret, clock: this.parts.clock, post });
   }
 
-  async #fail(due: DueToken, failure: string): Promise<void> {
-    const { log, postgres } = this.#parts;
+  private async fail(due: DueToken, failure: string): Promise<void> {
+    const { log, postgres } = this.parts;
     const retryAfterSeconds = Math.min(RETRY_SECONDS_MAX, RETRY_SECONDS * 2 ** due.failures);
     const leftSeconds = Math.round(await tokenFailed(postgres, due, { failure, retryAfterSeconds }));
     if (due.failures > 0) return;

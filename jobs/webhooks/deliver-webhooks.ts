@@ -40,100 +40,100 @@ export interface DelivererOptions {
 }
 
 export class WebhookDeliverer {
-  readonly #options: DelivererOptions;
-  readonly #sleep = new StoppableSleep();
-  readonly #underWay = new Set<Promise<void>>();
+  private readonly options: DelivererOptions;
+  private readonly sleep = new StoppableSleep();
+  private readonly underWay = new Set<Promise<void>>();
   /** The number of attempts under way, by organization. */
-  readonly #busy = new Map<string, number>();
-  readonly #delivered: CounterCell;
-  readonly #failed: CounterCell;
-  #stopping = false;
-  #loop: Promise<void> | null = null;
+  private readonly busy = new Map<string, number>();
+  private readonly delivered: CounterCell;
+  private readonly failed: CounterCell;
+  private stopping = false;
+  private loop: Promise<void> | null = null;
 
   constructor(options: DelivererOptions) {
-    this.#options = options;
+    this.options = options;
     const attempts = options.metrics.counter(
       'tollgate_webhook_attempts_total',
       'Attempts to deliver a webhook message, by result.',
       ['result'],
     );
-    this.#delivered = attempts.labels('delivered');
-    this.#failed = attempts.labels('failed');
+    this.delivered = attempts.labels('delivered');
+    this.failed = attempts.labels('failed');
   }
 
   start(): void {
-    this.#loop ??= this.#run();
+    this.loop ??= this.run();
   }
 
   /** Waits for attempts under way, which are bounded. */
   async stop(): Promise<void> {
-    this.#stopping = true;
-    this.#sleep.stop();
-    await this.#loop;
-    await Promise.all(this.#underWay);
+    this.stopping = true;
+    this.sleep.stop();
+    await this.loop;
+    await Promise.all(this.underWay);
   }
 
-  async #run(): Promise<void> {
-    const backoff = new Backoff({ name: 'delivering webhooks', log: this.#options.log });
-    while (!this.#stopping) {
+  private async run(): Promise<void> {
+    const backoff = new Backoff({ name: 'delivering webhooks', log: this.options.log });
+    while (!this.stopping) {
       let waitMs = POLL_MS;
       try {
-        if ((await this.#begin()) > 0) waitMs = 0;
+        if ((await this.begin()) > 0) waitMs = 0;
         backoff.succeeded();
       } catch (error) {
         waitMs = backoff.failed(error);
       }
-      if (waitMs === 0 || this.#stopping) continue;
+      if (waitMs === 0 || this.stopping) continue;
       // While receivers are busy, each answer makes room for the next message.
-      await Promise.race([this.#sleep.forMs(waitMs), ...(this.#busyReceivers().length > 0 ? this.#underWay : [])]);
+      await Promise.race([this.sleep.forMs(waitMs), ...(this.busyReceivers().length > 0 ? this.underWay : [])]);
     }
   }
 
-  #busyReceivers(): string[] {
-    return [...this.#busy].filter(([, count]) => count >= PER_WEBHOOK_MAX).map(([organizationId]) => organizationId);
+  private busyReceivers(): string[] {
+    return [...this.busy].filter(([, count]) => count >= PER_WEBHOOK_MAX).map(([organizationId]) => organizationId);
   }
 
-  async #begin(): Promise<number> {
-    const max = UNDER_WAY_MAX - this.#underWay.size;
+  private async begin(): Promise<number> {
+    const max = UNDER_WAY_MAX - this.underWay.size;
     if (max <= 0) return 0;
-    const order = { perWebhook: PER_WEBHOOK_MAX, max, forSeconds: CLAIM_SECONDS, except: this.#busyReceivers() };
-    const claimed = await claimDeliveries(this.#options.postgres, order);
+    const order = { perWebhook: PER_WEBHOOK_MAX, max, forSeconds: CLAIM_SECONDS, except: this.busyReceivers() };
+    const claimed = await claimDeliveries(this.options.postgres, order);
     for (const delivery of claimed) {
-      const attempt = this.#attempt(delivery).finally(() => this.#underWay.delete(attempt));
-      this.#underWay.add(attempt);
+      const attempt = this.attempt(delivery).finally(() => this.underWay.delete(attempt));
+      this.underWay.add(attempt);
     }
     return claimed.length;
   }
 
-  async #attempt(delivery: ClaimedDelivery): Promise<void> {
+  private async attempt(delivery: ClaimedDelivery): Promise<void> {
     const { organizationId, executionId, attempt } = delivery;
-    this.#busy.set(organizationId, (this.#busy.get(organizationId) ?? 0) + 1);
+    this.busy.set(organizationId, (this.busy.get(organizationId) ?? 0) + 1);
     try {
-      const error = await this.#send(delivery);
+      const error = await this.send(delivery);
       if (error === null) {
-        this.#delivered.increment();
-        await deliverySucceeded(this.#options.postgres, delivery);
+        this.delivered.increment();
+        await deliverySucceeded(this.options.postgres, delivery);
         return;
       }
-      this.#failed.increment();
+      this.failed.increment();
       const retryAfterSeconds = RETRY_AFTER_SECONDS[attempt - 1] ?? null;
       if (retryAfterSeconds === null)
-        this.#options.log.error({ organizationId, executionId, error }, 'webhook: given up');
-      await deliveryFailed(this.#options.postgres, delivery, { error, retryAfterSeconds });
+        this.options.log.error({ organizationId, executionId, error }, 'webhook: given up');
+      await deliveryFailed(this.options.postgres, delivery, { error, retryAfterSeconds });
     } catch (error) {
       // The claim expires, and the message is sent again.
-      this.#options.log.warn(
+      this.options.log.warn(
         { err: error, organizationId, executionId },
         'webhook: how an attempt went could not be recorded',
       );
     } finally {
-      const left = (this.#busy.get(organizationId) ?? 1) - 1;
-      if (left === 0) this.#busy.delete(organizationId);
-      else this.#busy.set(organizationId, left);
+      const left = (this.busy.get(organizationId) ?? 1) - 1;
+      if (left === 0) this.busy.delete(organizationId);
+      else this.busy.set(organizationId, left);
     }
   }
 
-  async #send({
+  private async send({
     executionId,
     organizationId,
     settledAtMs,
@@ -143,7 +143,7 @@ export class WebhookDeliverer {
   }: ClaimedDelivery): Promise<string | null> {
     let secret: string;
     try {
-      secret = this.#options.box.open(secretSealed, sealedFor(organizationId));
+      secret = this.options.box.open(secretSealed, sealedFor(organizationId));
     } catch (error) {
       return error instanceof Error ? error.message : String(error);
     }
@@ -151,8 +151,8 @@ export class WebhookDeliverer {
     const [type, data] =
       'generation' in told ? ['generation.settled', renderGeneration(told.generation)] : [told.event, told.data];
     const body = `{"type":"${type}","timestamp":"${timestamp}","data":${data}}`;
-    const timestampSeconds = Math.floor(this.#options.clock.nowMs() / 1000);
+    const timestampSeconds = Math.floor(this.options.clock.nowMs() / 1000);
     const headers = signWebhook(secret, { id: `msg_${executionId}`, timestampSeconds, body });
-    return sendWebhook({ url, headers, body }, this.#options.targets);
+    return sendWebhook({ url, headers, body }, this.options.targets);
   }
 }

@@ -45,15 +45,15 @@ const UNTOLD_COUNTS_MS = 600_000;
 const TOLD_MAX = 150;
 
 export class PostingFence {
-  readonly #parts: PostingFenceParts;
-  readonly #waiting = new Set<Waiting>();
-  readonly #told = new Map<number, { readonly end: SpoolEnd | null; readonly question: number }>();
-  #question = 0;
-  #askedMs = Number.NEGATIVE_INFINITY;
-  #isLooking = false;
+  private readonly parts: PostingFenceParts;
+  private readonly waiting = new Set<Waiting>();
+  private readonly told = new Map<number, { readonly end: SpoolEnd | null; readonly question: number }>();
+  private question = 0;
+  private askedMs = Number.NEGATIVE_INFINITY;
+  private isLooking = false;
 
   constructor(parts: PostingFenceParts) {
-    this.#parts = parts;
+    this.parts = parts;
   }
 
   /**
@@ -61,70 +61,74 @@ export class PostingFence {
    * than `limitMs`. Throws when Postgres cannot be asked.
    */
   passed(limitMs: number): Promise<boolean> {
-    const waitMs = this.#waiting.size >= WAITING_MAX ? 0 : limitMs;
-    const deadlineMs = this.#parts.clock.monotonicMs() + waitMs;
+    const waitMs = this.waiting.size >= WAITING_MAX ? 0 : limitMs;
+    const deadlineMs = this.parts.clock.monotonicMs() + waitMs;
     return new Promise((settle, fail) => {
-      this.#waiting.add({ deadlineMs, settle, fail, snapshot: null });
-      if (!this.#isLooking) void this.#lookWhileSomebodyWaits();
+      this.waiting.add({ deadlineMs, settle, fail, snapshot: null });
+      if (!this.isLooking) void this.lookWhileSomebodyWaits();
     });
   }
 
   /** Another gateway asks how far the spools are written that it cannot see. */
   answer(question: string): void {
     const [asker, number] = question.split(' ').map(Number);
-    const ends = this.#parts.readSpoolEnds();
+    const ends = this.parts.readSpoolEnds();
     // Who shares this directory reads it.
     if (asker === undefined || ends.has(asker)) return;
     const newest = [...ends].slice(-TOLD_MAX).map(([epoch, end]) => [epoch, end?.segment ?? 0, end?.bytes ?? 0]);
     // A lost answer is asked for again.
-    this.#parts.notify(SPOOLS_TOLD_CHANNEL, JSON.stringify([asker, number, newest])).catch(() => undefined);
+    this.parts.notify(SPOOLS_TOLD_CHANNEL, JSON.stringify([asker, number, newest])).catch(() => undefined);
   }
 
   hear(answer: string): void {
-    if (this.#waiting.size === 0) return;
+    if (this.waiting.size === 0) return;
     const [asker, question, ends] = JSON.parse(answer) as [number, number, [number, number, number][]];
-    if (asker !== this.#parts.epoch) return;
+    if (asker !== this.parts.epoch) return;
     for (const [epoch, segment, bytes] of ends)
-      this.#told.set(epoch, { end: bytes === 0 ? null : { segment, bytes }, question });
+      this.told.set(epoch, { end: bytes === 0 ? null : { segment, bytes }, question });
   }
 
-  async #lookWhileSomebodyWaits(): Promise<void> {
-    this.#isLooking = true;
-    while (this.#waiting.size > 0) {
-      const waiting = [...this.#waiting];
+  private async lookWhileSomebodyWaits(): Promise<void> {
+    this.isLooking = true;
+    while (this.waiting.size > 0) {
+      const waiting = [...this.waiting];
       try {
-        await this.#look(waiting);
+        await this.look(waiting);
       } catch (fault) {
-        for (const one of waiting) if (this.#waiting.delete(one)) one.fail(fault);
+        for (const one of waiting) if (this.waiting.delete(one)) one.fail(fault);
       }
-      if (this.#waiting.size > 0) await sleep(LOOK_AGAIN_MS);
+      if (this.waiting.size > 0) await sleep(LOOK_AGAIN_MS);
     }
-    this.#told.clear();
-    this.#isLooking = false;
+    this.told.clear();
+    this.isLooking = false;
   }
 
-  async #look(waiting: readonly Waiting[]): Promise<void> {
-    const { readSpoolEnds, listOpenSpools, clock } = this.#parts;
+  private async look(waiting: readonly Waiting[]): Promise<void> {
+    const { readSpoolEnds, listOpenSpools, clock } = this.parts;
     const here = readSpoolEnds();
-    const fresh: Snapshot = { ends: new Map(here), question: ++this.#question };
+    const fresh: Snapshot = { ends: new Map(here), question: ++this.question };
     for (const one of waiting) one.snapshot ??= fresh;
     const open = await listOpenSpools();
     const snapshots = new Set(waiting.map(({ snapshot }) => snapshot as Snapshot));
-    const passed = new Map([...snapshots].map((snapshot) => [snapshot, this.#hasPassed(snapshot, open, here)]));
+    const passed = new Map([...snapshots].map((snapshot) => [snapshot, this.hasPassed(snapshot, open, here)]));
     const nowMs = clock.monotonicMs();
     for (const one of waiting) {
       const isPosted = passed.get(one.snapshot as Snapshot) === true;
-      if ((isPosted || nowMs >= one.deadlineMs) && this.#waiting.delete(one)) one.settle(isPosted);
+      if ((isPosted || nowMs >= one.deadlineMs) && this.waiting.delete(one)) one.settle(isPosted);
     }
   }
 
-  #hasPassed(snapshot: Snapshot, open: readonly OpenSpool[], here: ReadonlyMap<number, SpoolEnd | null>): boolean {
+  private hasPassed(
+    snapshot: Snapshot,
+    open: readonly OpenSpool[],
+    here: ReadonlyMap<number, SpoolEnd | null>,
+  ): boolean {
     let passed = true;
     for (const { epoch, posted, quietMs } of open) {
-      const end = this.#endOf(epoch, snapshot, here);
+      const end = this.endOf(epoch, snapshot, here);
       if (end === undefined) {
         if (quietMs > UNTOLD_COUNTS_MS) continue;
-        this.#ask();
+        this.ask();
         passed = false;
       } else if (end !== null && !reaches(posted, end)) passed = false;
     }
@@ -132,24 +136,24 @@ export class PostingFence {
   }
 
   /** undefined: not known yet. The end of a spool that has just appeared here is later than needed, which is safe. */
-  #endOf(
+  private endOf(
     epoch: number,
     { ends, question }: Snapshot,
     here: ReadonlyMap<number, SpoolEnd | null>,
   ): SpoolEnd | null | undefined {
     if (!ends.has(epoch)) {
-      const told = this.#told.get(epoch);
+      const told = this.told.get(epoch);
       if (here.has(epoch)) ends.set(epoch, here.get(epoch) ?? null);
       else if (told !== undefined && told.question >= question) ends.set(epoch, told.end);
     }
     return ends.get(epoch);
   }
 
-  #ask(): void {
-    const { epoch, notify, clock } = this.#parts;
-    if (clock.monotonicMs() - this.#askedMs < ASK_AGAIN_MS) return;
-    this.#askedMs = clock.monotonicMs();
-    notify(SPOOLS_ASKED_CHANNEL, `${epoch} ${this.#question}`).catch(() => undefined);
+  private ask(): void {
+    const { epoch, notify, clock } = this.parts;
+    if (clock.monotonicMs() - this.askedMs < ASK_AGAIN_MS) return;
+    this.askedMs = clock.monotonicMs();
+    notify(SPOOLS_ASKED_CHANNEL, `${epoch} ${this.question}`).catch(() => undefined);
   }
 }
 

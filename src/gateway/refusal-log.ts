@@ -21,37 +21,37 @@ const LOGGED_ELSEWHERE: ReadonlySet<RefusalKind> = new Set<RefusalKind>([
 ]);
 
 export class RefusalLog {
-  readonly #log: Log;
-  readonly #clock: Clock;
-  readonly #lines = new Map<string, { atMs: number; more: number }>();
+  private readonly log: Log;
+  private readonly clock: Clock;
+  private readonly lines = new Map<string, { atMs: number; more: number }>();
 
   constructor(log: Log, clock: Clock) {
-    this.#log = log;
-    this.#clock = clock;
+    this.log = log;
+    this.clock = clock;
   }
 
   storeFailed(store: AskedStore, fault: unknown): void {
-    const more = this.#nextLine(store);
-    if (more !== null) this.#log.warn({ err: fault, store, more }, 'a store could not be asked');
+    const more = this.nextLine(store);
+    if (more !== null) this.log.warn({ err: fault, store, more }, 'a store could not be asked');
   }
 
   /** `notReady`: what keeps this process from admitting requests. */
   refused(kind: RefusalKind, notReady: () => readonly string[]): void {
     if (REFUSAL_RULES[kind].status < 500 || LOGGED_ELSEWHERE.has(kind)) return;
-    const more = this.#nextLine(kind);
+    const more = this.nextLine(kind);
     if (more === null) return;
-    this.#log.warn({ code: kind, notReady: notReady(), more }, 'a request was refused for a reason of this service');
+    this.log.warn({ code: kind, notReady: notReady(), more }, 'a request was refused for a reason of this service');
   }
 
   /** How many lines about this were left out since the last one; null: leave this one out. */
-  #nextLine(about: string): number | null {
-    const nowMs = this.#clock.monotonicMs();
-    const line = this.#lines.get(about);
+  private nextLine(about: string): number | null {
+    const nowMs = this.clock.monotonicMs();
+    const line = this.lines.get(about);
     if (line !== undefined && nowMs - line.atMs < INTERVAL_MS) {
       line.more += 1;
       return null;
     }
-    this.#lines.set(about, { atMs: nowMs, more: 0 });
+    this.lines.set(about, { atMs: nowMs, more: 0 });
     return line?.more ?? 0;
   }
 }

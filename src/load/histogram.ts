@@ -15,48 +15,44 @@ const COOKIE = 0x1c849313;
 const COMPRESSED_COOKIE = 0x1c849314;
 
 export class Histogram {
-  readonly #counts = new Float64Array((BUCKETS + 1) * HALF);
-  #count = 0;
-  #sum = 0;
-  #max = 0;
-
-  get count(): number {
-    return this.#count;
-  }
+  private readonly counts = new Float64Array((BUCKETS + 1) * HALF);
+  count = 0;
+  private sum = 0;
+  private max = 0;
 
   /** The largest value recorded, in microseconds. */
   get maxUs(): number {
-    return this.#max;
+    return this.max;
   }
 
   /** In microseconds; 0 without a value. */
   get meanUs(): number {
-    return this.#count === 0 ? 0 : this.#sum / this.#count;
+    return this.count === 0 ? 0 : this.sum / this.count;
   }
 
   record(microseconds: number): void {
     const value = Math.min(Math.max(Math.round(microseconds), 0), HIGHEST_US);
     const at = indexOf(value);
-    this.#counts[at] = (this.#counts[at] ?? 0) + 1;
-    this.#count += 1;
-    this.#sum += value;
-    if (value > this.#max) this.#max = value;
+    this.counts[at] = (this.counts[at] ?? 0) + 1;
+    this.count += 1;
+    this.sum += value;
+    if (value > this.max) this.max = value;
   }
 
   /** The value, in microseconds, that `percent` of the recorded ones are not above; 0 without a value. */
   percentileUs(percent: number): number {
-    const wanted = Math.max(1, Math.ceil((percent / 100) * this.#count));
+    const wanted = Math.max(1, Math.ceil((percent / 100) * this.count));
     let seen = 0;
-    for (let at = 0; at < this.#counts.length; at++) {
-      seen += this.#counts[at] ?? 0;
-      if (seen >= wanted) return Math.min(highestAt(at), this.#max);
+    for (let at = 0; at < this.counts.length; at++) {
+      seen += this.counts[at] ?? 0;
+      if (seen >= wanted) return Math.min(highestAt(at), this.max);
     }
     return 0;
   }
 
   /** Version 2, deflated, as it stands in base64 in a line of a histogram log. */
   encode(): Buffer {
-    const payload = this.#encodeCounts();
+    const payload = this.encodeCounts();
     const head = Buffer.alloc(HEADER_BYTES);
     head.writeInt32BE(COOKIE, 0);
     head.writeInt32BE(payload.length, 4);
@@ -72,12 +68,12 @@ export class Histogram {
   }
 
   /** Each count, and each run of two or more zeros as a negative number. */
-  #encodeCounts(): Buffer {
-    const end = this.#count === 0 ? 0 : indexOf(this.#max) + 1;
+  private encodeCounts(): Buffer {
+    const end = this.count === 0 ? 0 : indexOf(this.max) + 1;
     const bytes: number[] = [];
     let zeros = 0;
     for (let at = 0; at < end; at++) {
-      const count = this.#counts[at] ?? 0;
+      const count = this.counts[at] ?? 0;
       if (count === 0) {
         zeros += 1;
         continue;

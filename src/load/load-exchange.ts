@@ -26,32 +26,32 @@ export class LoadExchange implements Dispatcher.DispatchHandler {
   readonly dueMs: number;
   /** The beginning of a reply that is an error. */
   excerpt = '';
-  readonly #params: LoadExchangeParams;
-  readonly #series: Series;
-  readonly #events: StreamEvents | null;
-  readonly #timer: NodeJS.Timeout;
-  #controller: Dispatcher.DispatchController | null = null;
-  #status = 0;
-  #firstByteMs: number | null = null;
-  #lastEventMs: number | null = null;
-  #isOver = false;
+  private readonly params: LoadExchangeParams;
+  private readonly series: Series;
+  private readonly events: StreamEvents | null;
+  private readonly timer: NodeJS.Timeout;
+  private controller: Dispatcher.DispatchController | null = null;
+  private status = 0;
+  private firstByteMs: number | null = null;
+  private lastEventMs: number | null = null;
+  private isOver = false;
 
   constructor(params: LoadExchangeParams) {
     const { measurements, isStreamed, request, clock, dueMs } = params;
-    this.#params = params;
+    this.params = params;
     this.dueMs = dueMs;
-    this.#series = isStreamed ? measurements.streams : measurements.requests;
-    this.#events = isStreamed ? new StreamEvents(request.endLine) : null;
+    this.series = isStreamed ? measurements.streams : measurements.requests;
+    this.events = isStreamed ? new StreamEvents(request.endLine) : null;
     measurements.begun += 1;
     measurements.open += 1;
     if (isStreamed) measurements.openStreams += 1;
     // It counts from when the request was due, as its latency does.
     const leftMs = Math.max(1, dueMs + params.timeoutMs - clock.monotonicMs());
-    this.#timer = setTimeout(() => this.#giveUp(`no whole reply within ${params.timeoutMs / 1_000} s`), leftMs);
+    this.timer = setTimeout(() => this.giveUp(`no whole reply within ${params.timeoutMs / 1_000} s`), leftMs);
   }
 
   send(): void {
-    const { dispatcher, request, isStreamed } = this.#params;
+    const { dispatcher, request, isStreamed } = this.params;
     const { origin, path, headers } = request;
     const body = isStreamed ? request.streamed : request.whole;
     dispatcher.dispatch({ origin, path, method: 'POST', headers: { ...headers }, body }, this);
@@ -59,71 +59,71 @@ export class LoadExchange implements Dispatcher.DispatchHandler {
 
   /** Ends without being counted: the load has been stopped. */
   abandon(): void {
-    if (this.#settle()) this.#controller?.abort(new Error('stopped'));
+    if (this.settle()) this.controller?.abort(new Error('stopped'));
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller;
-    if (this.#isOver) controller.abort(new Error('over'));
+    this.controller = controller;
+    if (this.isOver) controller.abort(new Error('over'));
   }
 
   onResponseStart(_: Dispatcher.DispatchController, status: number): void {
-    this.#status = status;
+    this.status = status;
   }
 
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.#isOver) return;
-    const nowMs = this.#params.clock.monotonicMs();
-    this.#firstByteMs ??= nowMs;
-    if (this.#status !== 200 && this.excerpt.length < EXCERPT_BYTES)
+    if (this.isOver) return;
+    const nowMs = this.params.clock.monotonicMs();
+    this.firstByteMs ??= nowMs;
+    if (this.status !== 200 && this.excerpt.length < EXCERPT_BYTES)
       this.excerpt += chunk.toString('utf8', 0, EXCERPT_BYTES);
-    else if (this.#events !== null) this.#noteEvents(this.#events.push(chunk), nowMs);
+    else if (this.events !== null) this.noteEvents(this.events.push(chunk), nowMs);
   }
 
   onResponseEnd(): void {
-    const nowMs = this.#params.clock.monotonicMs();
-    const error = this.#errorAtEnd();
-    if (!this.#settle()) return;
+    const nowMs = this.params.clock.monotonicMs();
+    const error = this.errorAtEnd();
+    if (!this.settle()) return;
     if (error === null) {
-      this.#series.latency.record((nowMs - this.dueMs) * 1_000);
-      this.#series.firstByte.record(((this.#firstByteMs ?? nowMs) - this.dueMs) * 1_000);
+      this.series.latency.record((nowMs - this.dueMs) * 1_000);
+      this.series.firstByte.record(((this.firstByteMs ?? nowMs) - this.dueMs) * 1_000);
     }
-    this.#params.onOver(this, error);
+    this.params.onOver(this, error);
   }
 
   onResponseError(_: Dispatcher.DispatchController, error: Error): void {
     const code = (error as { code?: string }).code ?? error.name;
-    this.#giveUp(this.#status === 0 ? `no reply: ${code}` : `the reply was cut: ${code}`);
+    this.giveUp(this.status === 0 ? `no reply: ${code}` : `the reply was cut: ${code}`);
   }
 
-  #errorAtEnd(): string | null {
-    if (this.#status !== 200) return `status ${this.#status}`;
-    if (this.#events?.hasError === true) return 'an error in the stream';
-    if (this.#events?.isWhole === false) return 'a stream without its last event';
-    return this.#firstByteMs === null ? 'an empty reply' : null;
+  private errorAtEnd(): string | null {
+    if (this.status !== 200) return `status ${this.status}`;
+    if (this.events?.hasError === true) return 'an error in the stream';
+    if (this.events?.isWhole === false) return 'a stream without its last event';
+    return this.firstByteMs === null ? 'an empty reply' : null;
   }
 
   /** Events that arrive together are 0 apart: that is how their reader sees them. */
-  #noteEvents(count: number, nowMs: number): void {
-    this.#params.measurements.events += count;
+  private noteEvents(count: number, nowMs: number): void {
+    this.params.measurements.events += count;
     for (let left = count; left > 0; left--) {
-      if (this.#lastEventMs !== null) this.#series.betweenEvents.record((nowMs - this.#lastEventMs) * 1_000);
-      this.#lastEventMs = nowMs;
+      if (this.lastEventMs !== null) this.series.betweenEvents.record((nowMs - this.lastEventMs) * 1_000);
+      this.lastEventMs = nowMs;
     }
   }
 
-  #giveUp(error: string): void {
-    if (!this.#settle()) return;
-    this.#controller?.abort(new Error(error));
-    this.#params.onOver(this, error);
+  private giveUp(error: string): void {
+    if (!this.settle()) return;
+    this.controller?.abort(new Error(error));
+    this.params.onOver(this, error);
   }
 
   /** false: it was over before. */
-  #settle(): boolean {
-    if (this.#isOver) return false;
-    this.#isOver = true;
-    clearTimeout(this.#timer);
-    const { measurements, isStreamed } = this.#params;
+  private settle(): boolean {
+    if (this.isOver) return false;
+    this.isOver = true;
+    clearTimeout(this.timer);
+    const { measurements, isStreamed } = this.params;
     measurements.open -= 1;
     if (isStreamed) measurements.openStreams -= 1;
     return true;

@@ -86,50 +86,50 @@ export async function runLoad(
 
 class Load {
   readonly measurements = new Measurements();
-  readonly #plan: LoadPlan;
-  readonly #clock: Clock;
-  readonly #agent: Agent;
-  readonly #open = new Set<LoadExchange>();
-  #onDrained: (() => void) | null = null;
-  #nextDueMs = 0;
-  #intervalMs = 0;
+  private readonly plan: LoadPlan;
+  private readonly clock: Clock;
+  private readonly agent: Agent;
+  private readonly open = new Set<LoadExchange>();
+  private onDrained: (() => void) | null = null;
+  private nextDueMs = 0;
+  private intervalMs = 0;
 
   constructor(plan: LoadPlan, clock: Clock) {
-    this.#plan = plan;
-    this.#clock = clock;
+    this.plan = plan;
+    this.clock = clock;
     // A schedule has as many connections as it needs, a closed loop no more than it has places.
     const connections = plan.rate === null ? plan.concurrency + plan.streams : null;
-    this.#agent = new Agent({ connections, pipelining: 1, allowH2: false, headersTimeout: 0, bodyTimeout: 0 });
+    this.agent = new Agent({ connections, pipelining: 1, allowH2: false, headersTimeout: 0, bodyTimeout: 0 });
   }
 
   begin(isStreamed: boolean, dueMs: number, onOver: (error: string | null, excerpt: string) => void): void {
-    const { request, timeoutMs } = this.#plan;
+    const { request, timeoutMs } = this.plan;
     const exchange = new LoadExchange({
-      dispatcher: this.#agent,
+      dispatcher: this.agent,
       request,
       isStreamed,
       dueMs,
       timeoutMs,
       measurements: this.measurements,
-      clock: this.#clock,
+      clock: this.clock,
       onOver: (over, error) => {
-        this.#open.delete(over);
+        this.open.delete(over);
         if (error !== null) this.measurements.fail(error);
         onOver(error, over.excerpt);
-        if (this.#open.size === 0) this.#onDrained?.();
+        if (this.open.size === 0) this.onDrained?.();
       },
     });
-    this.#open.add(exchange);
+    this.open.add(exchange);
     exchange.send();
   }
 
   /** Each place of a closed loop sends its next request when it has its reply. Returns what ends them. */
   startLoops(): () => void {
-    const { concurrency, streams, areStreamed } = this.#plan;
+    const { concurrency, streams, areStreamed } = this.plan;
     let isEnded = false;
     const next = (isStreamed: boolean): void => {
       if (isEnded) return;
-      this.begin(isStreamed, this.#clock.monotonicMs(), (error) => {
+      this.begin(isStreamed, this.clock.monotonicMs(), (error) => {
         if (error === null) next(isStreamed);
         else setTimeout(() => next(isStreamed), AFTER_ERROR_MS);
       });
@@ -142,42 +142,42 @@ class Load {
   }
 
   startSchedule(startMs: number, rate: number): ReturnType<typeof startPacer> {
-    this.#intervalMs = 1_000 / rate;
-    this.#nextDueMs = startMs;
-    const untilMs = startMs + this.#plan.seconds * 1_000;
-    const wakeIntervalMs = Math.min(Math.max(this.#intervalMs, WAKE_INTERVAL_MS_MIN), WAKE_INTERVAL_MS_MAX);
-    return startPacer(wakeIntervalMs, () => this.sendDue(Math.min(this.#clock.monotonicMs() + DUE_WITHIN_MS, untilMs)));
+    this.intervalMs = 1_000 / rate;
+    this.nextDueMs = startMs;
+    const untilMs = startMs + this.plan.seconds * 1_000;
+    const wakeIntervalMs = Math.min(Math.max(this.intervalMs, WAKE_INTERVAL_MS_MIN), WAKE_INTERVAL_MS_MAX);
+    return startPacer(wakeIntervalMs, () => this.sendDue(Math.min(this.clock.monotonicMs() + DUE_WITHIN_MS, untilMs)));
   }
 
   /** Sends all that was due before this moment, however late that is. */
   sendDue(untilMs: number): void {
-    if (this.#intervalMs === 0) return;
-    for (; this.#nextDueMs < untilMs; this.#nextDueMs += this.#intervalMs) {
-      const dueMs = this.#nextDueMs;
-      this.measurements.ownDelay.record((this.#clock.monotonicMs() - dueMs) * 1_000);
-      if (this.#open.size >= OPEN_MAX) this.measurements.fail(NOT_SENT);
-      else this.begin(this.#plan.areStreamed, dueMs, () => undefined);
+    if (this.intervalMs === 0) return;
+    for (; this.nextDueMs < untilMs; this.nextDueMs += this.intervalMs) {
+      const dueMs = this.nextDueMs;
+      this.measurements.ownDelay.record((this.clock.monotonicMs() - dueMs) * 1_000);
+      if (this.open.size >= OPEN_MAX) this.measurements.fail(NOT_SENT);
+      else this.begin(this.plan.areStreamed, dueMs, () => undefined);
     }
   }
 
   /** Resolves when no request is open, or at the signal. Each request has its own time limit. */
   drained(signal: AbortSignal): Promise<void> {
-    if (this.#open.size === 0 || signal.aborted) return Promise.resolve();
+    if (this.open.size === 0 || signal.aborted) return Promise.resolve();
     return new Promise((resolve) => {
-      this.#onDrained = resolve;
+      this.onDrained = resolve;
       signal.addEventListener('abort', () => resolve(), { once: true });
     });
   }
 
   abandonAll(): Pick<LoadResult, 'abandoned' | 'oldestAbandonedMs'> {
-    const nowMs = this.#clock.monotonicMs();
-    const ages = [...this.#open].map(({ dueMs }) => nowMs - dueMs);
-    for (const exchange of this.#open) exchange.abandon();
-    this.#open.clear();
+    const nowMs = this.clock.monotonicMs();
+    const ages = [...this.open].map(({ dueMs }) => nowMs - dueMs);
+    for (const exchange of this.open) exchange.abandon();
+    this.open.clear();
     return { abandoned: ages.length, oldestAbandonedMs: Math.max(0, ...ages) };
   }
 
   close(): Promise<void> {
-    return this.#agent.destroy();
+    return this.agent.destroy();
   }
 }

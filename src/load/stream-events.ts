@@ -12,14 +12,14 @@ export class StreamEvents {
   isWhole = false;
   /** An event tells an error. */
   hasError = false;
-  readonly #endLine: string;
-  readonly #kept: Buffer;
-  #lineBytes = 0;
-  #isEvent = false;
+  private readonly endLine: string;
+  private readonly kept: Buffer;
+  private lineBytes = 0;
+  private isEvent = false;
 
   constructor(endLine: string) {
-    this.#endLine = endLine;
-    this.#kept = Buffer.alloc(Math.max(endLine.length, ...ERROR_LINES.map(({ length }) => length)));
+    this.endLine = endLine;
+    this.kept = Buffer.alloc(Math.max(endLine.length, ...ERROR_LINES.map(({ length }) => length)));
   }
 
   /** Returns how many events ended in this piece. Comments, which only keep a connection open, are none. */
@@ -29,31 +29,31 @@ export class StreamEvents {
     while (at < piece.length) {
       const end = piece.indexOf(LINE_FEED, at);
       const until = end === -1 ? piece.length : end;
-      this.#keep(piece, at, until);
+      this.keep(piece, at, until);
       if (end === -1) break;
-      if (this.#endOfLine()) ended += 1;
+      if (this.endOfLine()) ended += 1;
       at = end + 1;
     }
     return ended;
   }
 
-  #keep(piece: Buffer, from: number, until: number): void {
-    if (this.#lineBytes < this.#kept.length) piece.copy(this.#kept, this.#lineBytes, from, until);
-    this.#lineBytes += until - from;
+  private keep(piece: Buffer, from: number, until: number): void {
+    if (this.lineBytes < this.kept.length) piece.copy(this.kept, this.lineBytes, from, until);
+    this.lineBytes += until - from;
   }
 
   /** true: an event ended with this line, which is empty. */
-  #endOfLine(): boolean {
-    const bytes = this.#lineBytes;
-    this.#lineBytes = 0;
-    if (bytes === 0 || (bytes === 1 && this.#kept[0] === CARRIAGE_RETURN)) {
-      const isOver = this.#isEvent;
-      this.#isEvent = false;
+  private endOfLine(): boolean {
+    const bytes = this.lineBytes;
+    this.lineBytes = 0;
+    if (bytes === 0 || (bytes === 1 && this.kept[0] === CARRIAGE_RETURN)) {
+      const isOver = this.isEvent;
+      this.isEvent = false;
       return isOver;
     }
-    const line = this.#kept.toString('latin1', 0, Math.min(bytes, this.#kept.length));
-    if (!line.startsWith(':')) this.#isEvent = true;
-    if (line.startsWith(this.#endLine)) this.isWhole = true;
+    const line = this.kept.toString('latin1', 0, Math.min(bytes, this.kept.length));
+    if (!line.startsWith(':')) this.isEvent = true;
+    if (line.startsWith(this.endLine)) this.isWhole = true;
     if (ERROR_LINES.some((start) => line.startsWith(start))) this.hasError = true;
     return false;
   }

@@ -59,17 +59,18 @@ const SMALL_BYTES = 65_536;
 
 /** Keeps free buffers by size, in powers of two. Both free and lent bytes are limited. */
 export class BufferPool {
-  readonly #freeBytesMax: number;
-  readonly #free: FreeList[] = Array.from({ length: CLASSES }, () => ({ buffers: [], unusedSinceTrim: 0 }));
-  #freeBytes = 0;
-  #lent = 0;
-  #lentBytes = 0;
-  readonly #lentBytesMax: number;
-  readonly #shares = new Map<string, Share>();
+  private readonly freeBytesMax: number;
+  private readonly free: FreeList[] = Array.from({ length: CLASSES }, () => ({ buffers: [], unusedSinceTrim: 0 }));
+  freeBytes = 0;
+  /** The number of lent buffers: 0 when the process is idle. */
+  lent = 0;
+  lentBytes = 0;
+  private readonly lentBytesMax: number;
+  private readonly shares = new Map<string, Share>();
 
   constructor({ freeBytesMax = 64 << 20, lentBytesMax = Number.POSITIVE_INFINITY }: BufferPoolOptions = {}) {
-    this.#freeBytesMax = freeBytesMax;
-    this.#lentBytesMax = lentBytesMax;
+    this.freeBytesMax = freeBytesMax;
+    this.lentBytesMax = lentBytesMax;
   }
 
   /**
@@ -78,31 +79,31 @@ export class BufferPool {
    * of the same owner that will be released right after this.
    */
   tryAcquire(bodyBytes: number, owner: string, replaced: PooledBuffer | null = null): PooledBuffer | null {
-    const bytesMax = bodyBytes > SMALL_BYTES ? this.#lentBytesMax * 0.875 : this.#lentBytesMax;
-    if (this.#lentBytes + bodyBytes > bytesMax) return null;
-    const share = this.#shareOf(owner);
+    const bytesMax = bodyBytes > SMALL_BYTES ? this.lentBytesMax * 0.875 : this.lentBytesMax;
+    if (this.lentBytes + bodyBytes > bytesMax) return null;
+    const share = this.shareOf(owner);
     const moreBytes = bodyBytes - (replaced?.buffer.byteLength ?? 0);
-    if (share.lentBytes + moreBytes > this.#lentBytesMax - this.#lentBytes - moreBytes) return null;
+    if (share.lentBytes + moreBytes > this.lentBytesMax - this.lentBytes - moreBytes) return null;
     const pooled = this.acquire(bodyBytes);
-    this.#count(this.#ownBuffer(pooled), share);
+    this.count(this.ownBuffer(pooled), share);
     return pooled;
   }
 
   /** Counts the buffer for the owner of its body, once that is known. */
   giveTo(pooled: PooledBuffer, owner: string): void {
-    this.#count(this.#ownBuffer(pooled), this.#shareOf(owner));
+    this.count(this.ownBuffer(pooled), this.shareOf(owner));
   }
 
-  #shareOf(owner: string): Share {
-    let share = this.#shares.get(owner);
+  private shareOf(owner: string): Share {
+    let share = this.shares.get(owner);
     if (share === undefined) {
       share = { lentBytes: 0 };
-      this.#shares.set(owner, share);
+      this.shares.set(owner, share);
     }
     return share;
   }
 
-  #count(pooled: CountedBuffer, share: Share | null): void {
+  private count(pooled: CountedBuffer, share: Share | null): void {
     const bytes = pooled.buffer.byteLength;
     if (pooled.share !== null) pooled.share.lentBytes -= bytes;
     if (share !== null) share.lentBytes += bytes;
@@ -115,19 +116,19 @@ export class BufferPool {
    */
   acquire(bodyBytes: number): PooledBuffer {
     assert(Number.isSafeInteger(bodyBytes) && bodyBytes >= 0, 'a pooled buffer is asked for with an impossible size');
-    const pooled = this.#take(bodyBytes);
-    this.#lent++;
-    this.#lentBytes += pooled.buffer.byteLength;
+    const pooled = this.take(bodyBytes);
+    this.lent++;
+    this.lentBytes += pooled.buffer.byteLength;
     return pooled;
   }
 
-  #take(bodyBytes: number): CountedBuffer {
+  private take(bodyBytes: number): CountedBuffer {
     if (bodyBytes > LARGEST_CLASS_BYTES) return new CountedBuffer(this, bodyBytes, UNPOOLED);
     const sizeClass = bodyBytes <= SMALLEST_CLASS_BYTES ? 0 : 32 - Math.clz32((bodyBytes - 1) >> 11);
-    const list = this.#list(sizeClass);
+    const list = this.list(sizeClass);
     const pooled = list.buffers.pop();
     if (pooled === undefined) return new CountedBuffer(this, SMALLEST_CLASS_BYTES << sizeClass, sizeClass);
-    this.#freeBytes -= pooled.buffer.byteLength;
+    this.freeBytes -= pooled.buffer.byteLength;
     if (list.buffers.length < list.unusedSinceTrim) list.unusedSinceTrim = list.buffers.length;
     pooled.holders = 1;
     return pooled;
@@ -135,7 +136,7 @@ export class BufferPool {
 
   /** Adds a holder, who must release the buffer when it neither reads nor writes it any more. */
   retain(pooled: PooledBuffer): void {
-    this.#ownBuffer(pooled).holders += 1;
+    this.ownBuffer(pooled).holders += 1;
   }
 
   /**
@@ -143,19 +144,19 @@ export class BufferPool {
    * two requests.
    */
   release(pooled: PooledBuffer): void {
-    const own = this.#ownBuffer(pooled);
+    const own = this.ownBuffer(pooled);
     own.holders -= 1;
     if (own.holders > 0) return;
-    this.#lent--;
+    this.lent--;
     const bytes = own.buffer.byteLength;
-    this.#lentBytes -= bytes;
-    this.#count(own, null);
-    if (own.sizeClass === UNPOOLED || this.#freeBytes + bytes > this.#freeBytesMax) return;
-    this.#list(own.sizeClass).buffers.push(own);
-    this.#freeBytes += bytes;
+    this.lentBytes -= bytes;
+    this.count(own, null);
+    if (own.sizeClass === UNPOOLED || this.freeBytes + bytes > this.freeBytesMax) return;
+    this.list(own.sizeClass).buffers.push(own);
+    this.freeBytes += bytes;
   }
 
-  #ownBuffer(pooled: PooledBuffer): CountedBuffer {
+  private ownBuffer(pooled: PooledBuffer): CountedBuffer {
     assert(
       pooled instanceof CountedBuffer && pooled.pool === this,
       'a pooled buffer is held that is of no pool or of another one',
@@ -166,29 +167,16 @@ export class BufferPool {
 
   /** Drops buffers that were free all the time since the last trim. Must be called about once a minute. */
   trim(): void {
-    for (const [owner, { lentBytes }] of this.#shares) if (lentBytes === 0) this.#shares.delete(owner);
-    for (const list of this.#free) {
+    for (const [owner, { lentBytes }] of this.shares) if (lentBytes === 0) this.shares.delete(owner);
+    for (const list of this.free) {
       for (let dropped = 0; dropped < list.unusedSinceTrim; dropped++)
-        this.#freeBytes -= list.buffers.shift()?.buffer.byteLength ?? 0;
+        this.freeBytes -= list.buffers.shift()?.buffer.byteLength ?? 0;
       list.unusedSinceTrim = list.buffers.length;
     }
   }
 
-  get freeBytes(): number {
-    return this.#freeBytes;
-  }
-
-  /** The number of lent buffers: 0 when the process is idle. */
-  get lent(): number {
-    return this.#lent;
-  }
-
-  get lentBytes(): number {
-    return this.#lentBytes;
-  }
-
-  #list(sizeClass: number): FreeList {
-    const list = this.#free[sizeClass];
+  private list(sizeClass: number): FreeList {
+    const list = this.free[sizeClass];
     assert(list !== undefined, 'a pooled buffer has no size class');
     return list;
   }

@@ -54,17 +54,17 @@ export class GaugeCell {
 }
 
 export class HistogramCell {
-  readonly #buckets: readonly number[];
+  private readonly buckets: readonly number[];
   /** The number of observations per bucket; the last bucket is above every bound. */
   readonly counts: Float64Array;
   sum = 0;
   constructor(buckets: readonly number[]) {
-    this.#buckets = buckets;
+    this.buckets = buckets;
     this.counts = new Float64Array(buckets.length + 1);
   }
   /** There are few buckets and small values are common, so a linear search beats a binary one. */
   observe(value: number): void {
-    const buckets = this.#buckets;
+    const buckets = this.buckets;
     let index = 0;
     while (index < buckets.length && value > (buckets[index] as number)) index++;
     this.counts[index] = (this.counts[index] as number) + 1;
@@ -86,7 +86,7 @@ class Family<Cell, L extends readonly string[]> {
   readonly help: string;
   readonly labelNames: L;
   readonly cells = new Map<string, { labelValues: readonly string[]; cell: Cell }>();
-  readonly #createCell: () => Cell;
+  private readonly createCell: () => Cell;
 
   constructor(name: string, help: string, labelNames: L, createCell: () => Cell) {
     assert(/^[a-zA-Z_:][a-zA-Z0-9_:]*$/.test(name), `metric name ${name} is not legal`);
@@ -99,8 +99,8 @@ class Family<Cell, L extends readonly string[]> {
     this.name = name;
     this.help = help;
     this.labelNames = labelNames;
-    this.#createCell = createCell;
-    if (labelNames.length === 0) this.#cellOf([]);
+    this.createCell = createCell;
+    if (labelNames.length === 0) this.cellOf([]);
   }
 
   /** The cell of these label values, to be resolved once and kept. */
@@ -109,16 +109,16 @@ class Family<Cell, L extends readonly string[]> {
       values.length === this.labelNames.length,
       `metric ${this.name} takes ${this.labelNames.length} label values`,
     );
-    return this.#cellOf(values as readonly string[]);
+    return this.cellOf(values as readonly string[]);
   }
 
-  #cellOf(labelValues: readonly string[]): Cell {
+  private cellOf(labelValues: readonly string[]): Cell {
     const key = labelValues.join('\u0000');
     const known = this.cells.get(key);
     if (known !== undefined) return known.cell;
     if (this.cells.size >= SERIES_MAX && !labelValues.every((value) => value === 'other'))
-      return this.#cellOf(labelValues.map(() => 'other'));
-    const cell = this.#createCell();
+      return this.cellOf(labelValues.map(() => 'other'));
+    const cell = this.createCell();
     this.cells.set(key, { labelValues: [...labelValues], cell });
     return cell;
   }
@@ -175,10 +175,10 @@ export class Histogram<L extends readonly string[] = readonly []> extends Family
 type AnyFamily = Counter<readonly string[]> | Gauge<readonly string[]> | Histogram<readonly string[]>;
 
 export class MetricsRegistry {
-  readonly #families = new Map<string, AnyFamily>();
+  private readonly families = new Map<string, AnyFamily>();
 
   counter<const L extends readonly string[] = readonly []>(name: string, help: string, labelNames?: L): Counter<L> {
-    return this.#register(new Counter(name, help, labelNames ?? ([] as unknown as L)));
+    return this.register(new Counter(name, help, labelNames ?? ([] as unknown as L)));
   }
 
   gauge<const L extends readonly string[] = readonly []>(
@@ -186,7 +186,7 @@ export class MetricsRegistry {
     help: string,
     options: { labelNames?: L; merge?: GaugeMerge; read?: () => number } = {},
   ): Gauge<L> {
-    return this.#register(
+    return this.register(
       new Gauge(name, help, options.labelNames ?? ([] as unknown as L), options.merge ?? 'sum', options.read ?? null),
     );
   }
@@ -197,18 +197,18 @@ export class MetricsRegistry {
     bucketsSeconds: readonly number[],
     labelNames?: L,
   ): Histogram<L> {
-    return this.#register(new Histogram(name, help, bucketsSeconds, labelNames ?? ([] as unknown as L)));
+    return this.register(new Histogram(name, help, bucketsSeconds, labelNames ?? ([] as unknown as L)));
   }
 
-  #register<F>(family: F): F {
+  private register<F>(family: F): F {
     const { name } = family as AnyFamily;
-    assert(!this.#families.has(name), `metric ${name} is registered twice`);
-    this.#families.set(name, family as AnyFamily);
+    assert(!this.families.has(name), `metric ${name} is registered twice`);
+    this.families.set(name, family as AnyFamily);
     return family;
   }
 
   snapshot(): MetricsSnapshot {
-    return [...this.#families.values()].map(snapshotFamily);
+    return [...this.families.values()].map(snapshotFamily);
   }
 
   render(): string {

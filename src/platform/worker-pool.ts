@@ -69,60 +69,60 @@ const DURATION_BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 
 
 export class WorkerPool<Task extends string = WorkerTask> {
   /** Made with the first task: a process that has none has no thread. */
-  #piscina: Piscina | null = null;
-  readonly #directory: URL;
-  readonly #queueBytesMax: number;
-  readonly #log: Log;
-  readonly #clock: Clock;
-  readonly #queueBytes: Gauge;
-  readonly #tasksOpen: Gauge;
-  readonly #results: Counter<readonly ['task', 'result']>;
-  readonly #seconds: Histogram<readonly ['task']>;
-  readonly #threads: number;
-  readonly #idleTimeoutMs: number;
+  private piscina: Piscina | null = null;
+  private readonly directory: URL;
+  private readonly queueBytesMax: number;
+  private readonly log: Log;
+  private readonly clock: Clock;
+  private readonly queueBytes: Gauge;
+  private readonly tasksOpen: Gauge;
+  private readonly results: Counter<readonly ['task', 'result']>;
+  private readonly seconds: Histogram<readonly ['task']>;
+  private readonly threads: number;
+  private readonly idleTimeoutMs: number;
   /** Tasks that wait for a thread, in order of arrival; each is called with whether it got one. */
-  readonly #waiting: ((hasThread: boolean) => void)[] = [];
-  #threadsTaken = 0;
-  #bytes = 0;
-  #tasks = 0;
-  #closed = false;
+  private readonly waiting: ((hasThread: boolean) => void)[] = [];
+  private threadsTaken = 0;
+  private bytes = 0;
+  private tasks = 0;
+  private closed = false;
 
   constructor(options: WorkerPoolOptions) {
     assert(options.threads >= 1, 'worker pool: at least one thread');
-    this.#directory = options.directory ?? WORKERS_DIRECTORY;
-    this.#threads = options.threads;
-    this.#idleTimeoutMs = options.idleTimeoutMs ?? IDLE_TIMEOUT_MS;
-    this.#queueBytesMax = options.queueBytesMax;
-    this.#log = options.log;
-    this.#clock = options.clock ?? systemClock;
-    this.#queueBytes = options.metrics.gauge(
+    this.directory = options.directory ?? WORKERS_DIRECTORY;
+    this.threads = options.threads;
+    this.idleTimeoutMs = options.idleTimeoutMs ?? IDLE_TIMEOUT_MS;
+    this.queueBytesMax = options.queueBytesMax;
+    this.log = options.log;
+    this.clock = options.clock ?? systemClock;
+    this.queueBytes = options.metrics.gauge(
       'tollgate_worker_queue_bytes',
       'Bytes held by worker tasks that wait or run.',
     );
-    this.#tasksOpen = options.metrics.gauge('tollgate_worker_tasks_open', 'Worker tasks that wait or run.');
-    this.#results = options.metrics.counter(
+    this.tasksOpen = options.metrics.gauge('tollgate_worker_tasks_open', 'Worker tasks that wait or run.');
+    this.results = options.metrics.counter(
       'tollgate_worker_tasks_total',
       'Worker tasks by result; a deadline kills a thread.',
       ['task', 'result'],
     );
-    this.#seconds = options.metrics.histogram(
+    this.seconds = options.metrics.histogram(
       'tollgate_worker_task_seconds',
       'Time from handing a task over to its result.',
       DURATION_BUCKETS_SECONDS,
       ['task'],
     );
     options.metrics.gauge('tollgate_worker_threads', 'Worker threads alive.', {
-      read: () => this.#piscina?.threads.length ?? 0,
+      read: () => this.piscina?.threads.length ?? 0,
     });
   }
 
   async run<T>(task: Task, input: unknown, options: WorkerTaskOptions): Promise<WorkerResult<T>> {
-    if (this.#closed) return this.#finish(task, { ok: false, reason: 'crashed' });
-    const isFull = this.#tasks >= TASKS_MAX || this.#bytes + options.bytes > this.#queueBytesMax;
-    if (isFull) return this.#finish(task, { ok: false, reason: 'queue_full' });
+    if (this.closed) return this.finish(task, { ok: false, reason: 'crashed' });
+    const isFull = this.tasks >= TASKS_MAX || this.bytes + options.bytes > this.queueBytesMax;
+    if (isFull) return this.finish(task, { ok: false, reason: 'queue_full' });
 
-    const startMs = this.#clock.monotonicMs();
-    this.#hold(options.bytes, 1);
+    const startMs = this.clock.monotonicMs();
+    this.hold(options.bytes, 1);
     const deadline = new AbortController();
     let timer = setTimeout(() => deadline.abort(), options.deadlineMs);
     let isOver = false;
@@ -132,27 +132,27 @@ export class WorkerPool<Task extends string = WorkerTask> {
       timer = setTimeout(() => deadline.abort(), workMs);
     });
     try {
-      return this.#finish(task, await this.#runInThread<T>(task, input, options, deadline.signal));
+      return this.finish(task, await this.runInThread<T>(task, input, options, deadline.signal));
     } finally {
       isOver = true;
       clearTimeout(timer);
-      this.#hold(-options.bytes, -1);
-      this.#seconds.labels(task).observe((this.#clock.monotonicMs() - startMs) / 1000);
+      this.hold(-options.bytes, -1);
+      this.seconds.labels(task).observe((this.clock.monotonicMs() - startMs) / 1000);
     }
   }
 
-  async #runInThread<T>(
+  private async runInThread<T>(
     task: Task,
     input: unknown,
     options: WorkerTaskOptions,
     deadline: AbortSignal,
   ): Promise<WorkerResult<T>> {
-    if (!(await this.#takeThread(deadline))) return { ok: false, reason: this.#closed ? 'crashed' : 'deadline' };
+    if (!(await this.takeThread(deadline))) return { ok: false, reason: this.closed ? 'crashed' : 'deadline' };
     try {
       // piscina would start threads again after its end, so nothing may reach it then.
-      if (this.#closed) return { ok: false, reason: 'crashed' };
-      const filename = fileURLToPath(new URL(`${task}.ts`, this.#directory));
-      const value: T = await this.#threadPool().run(input, {
+      if (this.closed) return { ok: false, reason: 'crashed' };
+      const filename = fileURLToPath(new URL(`${task}.ts`, this.directory));
+      const value: T = await this.threadPool().run(input, {
         filename,
         signal: deadline,
         transferList: [...(options.transfer ?? [])],
@@ -160,22 +160,22 @@ export class WorkerPool<Task extends string = WorkerTask> {
       return { ok: true, value };
     } catch (error) {
       if (deadline.aborted) {
-        this.#log.warn({ task, deadlineMs: options.deadlineMs }, 'a worker task ran out of time');
+        this.log.warn({ task, deadlineMs: options.deadlineMs }, 'a worker task ran out of time');
         return { ok: false, reason: 'deadline' };
       }
-      if (!this.#closed) this.#log.error({ task, err: error }, 'a worker task failed');
+      if (!this.closed) this.log.error({ task, err: error }, 'a worker task failed');
       return { ok: false, reason: 'crashed' };
     } finally {
-      this.#freeThread();
+      this.freeThread();
     }
   }
 
-  #threadPool(): Piscina {
-    if (this.#piscina !== null) return this.#piscina;
-    this.#piscina = new Piscina({
+  private threadPool(): Piscina {
+    if (this.piscina !== null) return this.piscina;
+    this.piscina = new Piscina({
       minThreads: 1,
-      maxThreads: this.#threads,
-      idleTimeout: this.#idleTimeoutMs,
+      maxThreads: this.threads,
+      idleTimeout: this.idleTimeoutMs,
       maxQueue: TASKS_MAX,
       resourceLimits: THREAD_MEMORY,
       // A task is a pure function of its input, and the process's environment has secrets.
@@ -183,21 +183,21 @@ export class WorkerPool<Task extends string = WorkerTask> {
       recordTiming: false,
     });
     // The death of an idle thread is reported here and not to a task; an unhandled event would end the process.
-    this.#piscina.on('error', (error: unknown) => this.#log.error({ err: error }, 'a worker thread failed'));
-    return this.#piscina;
+    this.piscina.on('error', (error: unknown) => this.log.error({ err: error }, 'a worker thread failed'));
+    return this.piscina;
   }
 
   /** Waits for a thread, first come first served; false when the deadline or the end of the pool came first. */
-  async #takeThread(deadline: AbortSignal): Promise<boolean> {
-    if (this.#threadsTaken < this.#threads) {
-      this.#threadsTaken++;
+  private async takeThread(deadline: AbortSignal): Promise<boolean> {
+    if (this.threadsTaken < this.threads) {
+      this.threadsTaken++;
       return true;
     }
     const { promise, resolve } = Promise.withResolvers<boolean>();
-    this.#waiting.push(resolve);
+    this.waiting.push(resolve);
     const leaveQueue = (): void => {
-      const place = this.#waiting.indexOf(resolve);
-      if (place !== -1) this.#waiting.splice(place, 1);
+      const place = this.waiting.indexOf(resolve);
+      if (place !== -1) this.waiting.splice(place, 1);
       resolve(false);
     };
     deadline.addEventListener('abort', leaveQueue, { once: true });
@@ -205,9 +205,9 @@ export class WorkerPool<Task extends string = WorkerTask> {
   }
 
   /** Hands the thread to the task that has waited longest. */
-  #freeThread(): void {
-    const next = this.#waiting.shift();
-    if (next === undefined) this.#threadsTaken--;
+  private freeThread(): void {
+    const next = this.waiting.shift();
+    if (next === undefined) this.threadsTaken--;
     else next(true);
   }
 
@@ -215,21 +215,21 @@ export class WorkerPool<Task extends string = WorkerTask> {
    * Ends the threads. Waiting and running tasks end as `crashed`, so callers that need results must await them first.
    */
   async close(): Promise<void> {
-    if (this.#closed) return;
-    this.#closed = true;
-    for (const next of this.#waiting.splice(0)) next(false);
-    await this.#piscina?.destroy();
+    if (this.closed) return;
+    this.closed = true;
+    for (const next of this.waiting.splice(0)) next(false);
+    await this.piscina?.destroy();
   }
 
-  #hold(bytes: number, tasks: number): void {
-    this.#bytes += bytes;
-    this.#tasks += tasks;
-    this.#queueBytes.set(this.#bytes);
-    this.#tasksOpen.set(this.#tasks);
+  private hold(bytes: number, tasks: number): void {
+    this.bytes += bytes;
+    this.tasks += tasks;
+    this.queueBytes.set(this.bytes);
+    this.tasksOpen.set(this.tasks);
   }
 
-  #finish<T>(task: Task, result: WorkerResult<T>): WorkerResult<T> {
-    this.#results.labels(task, result.ok ? 'ok' : result.reason).increment();
+  private finish<T>(task: Task, result: WorkerResult<T>): WorkerResult<T> {
+    this.results.labels(task, result.ok ? 'ok' : result.reason).increment();
     return result;
   }
 }

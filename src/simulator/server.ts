@@ -64,24 +64,24 @@ export async function startSimulator(options: SimulatorOptions): Promise<Simulat
 }
 
 class SimulatedProvider {
-  readonly #options: SimulatorOptions;
-  readonly #routes = createRoutes();
+  private readonly options: SimulatorOptions;
+  private readonly routes = createRoutes();
   // Ids stay unique when the simulator is restarted with the same log.
-  readonly #run = randomBytes(4).toString('hex');
-  readonly #timesSeen = new Map<string, number>();
-  #calls = 0;
+  private readonly run = randomBytes(4).toString('hex');
+  private readonly timesSeen = new Map<string, number>();
+  private calls = 0;
 
   constructor(options: SimulatorOptions) {
-    this.#options = options;
+    this.options = options;
   }
 
   async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const search = (request.url ?? '').split('?', 2)[1] ?? '';
-    const { shape, path, model } = addressOf(request, this.#options.as ?? null);
-    const found = findRoute(this.#routes, request.method ?? '', path);
+    const { shape, path, model } = addressOf(request, this.options.as ?? null);
+    const found = findRoute(this.routes, request.method ?? '', path);
     const route = found === null || shape === null ? found : { ...found, api: shapedApi(found.api, shape, model) };
-    this.#calls += 1;
-    const callName = `sim-${this.#run}-${this.#calls}`;
+    this.calls += 1;
+    const callName = `sim-${this.run}-${this.calls}`;
     const requestId = `req_${callName}`;
     const headers = providerHeaders(route?.api.family ?? 'openai', requestId);
     const body = await readBody(request);
@@ -113,10 +113,10 @@ class SimulatedProvider {
       read === undefined ? { json: parseObject(body), parts: null } : (read ?? { json: null, parts: null });
     const caller = createHash('sha256').update(credential).digest('hex');
     const call = { body, json, parts, headers: request.headers, pathId, query: new URLSearchParams(search), caller };
-    await this.#serveCall({ api, id: api.idPrefix + callName, call, response, headers, requestId });
+    await this.serveCall({ api, id: api.idPrefix + callName, call, response, headers, requestId });
   }
 
-  async #serveCall({ api, id, call, response, headers, requestId }: ReceivedCall): Promise<void> {
+  private async serveCall({ api, id, call, response, headers, requestId }: ReceivedCall): Promise<void> {
     const startedMs = performance.now();
     const { body, json, parts, pathId } = call;
     const requestSha256 = createHash('sha256').update(body).digest('hex');
@@ -128,17 +128,17 @@ class SimulatedProvider {
       requestSha256,
       ...(pathId === '' ? {} : { responseId: pathId }),
     };
-    this.#options.log.write({ type: 'start', at: new Date().toISOString(), ...named, requestBytes: body.length });
+    this.options.log.write({ type: 'start', at: new Date().toISOString(), ...named, requestBytes: body.length });
     const asked = readDirectives(api.readText(call), api.scopesOf?.(call) ?? api.scopes);
-    const directives = this.#faultsAreOver(`${api.name} ${requestSha256}`, asked) ? withoutFaults(asked) : asked;
-    const planned = api.plan({ ...call, id, directives, defaultDelayMs: this.#options.delayMs });
+    const directives = this.faultsAreOver(`${api.name} ${requestSha256}`, asked) ? withoutFaults(asked) : asked;
+    const planned = api.plan({ ...call, id, directives, defaultDelayMs: this.options.delayMs });
     const tally = planned.ok ? planned.plan.tally : emptyTally();
     const reply = new ReplySocket(response, { splitEachByte: directives.splitUtf8 });
     let completed = false;
     try {
       completed = await sendReply(reply, { api, planned, directives, headers, requestId });
     } finally {
-      this.#options.log.write({
+      this.options.log.write({
         type: 'end',
         at: new Date().toISOString(),
         ...named,
@@ -153,14 +153,14 @@ class SimulatedProvider {
   }
 
   /** `times=N`: the requested faults happen for the first N calls with this body. */
-  #faultsAreOver(call: string, directives: Directives): boolean {
+  private faultsAreOver(call: string, directives: Directives): boolean {
     if (directives.times === null) return false;
-    const seen = (this.#timesSeen.get(call) ?? 0) + 1;
-    this.#timesSeen.delete(call);
-    this.#timesSeen.set(call, seen);
-    for (const oldest of this.#timesSeen.keys()) {
-      if (this.#timesSeen.size <= REMEMBERED_REQUESTS_MAX) break;
-      this.#timesSeen.delete(oldest);
+    const seen = (this.timesSeen.get(call) ?? 0) + 1;
+    this.timesSeen.delete(call);
+    this.timesSeen.set(call, seen);
+    for (const oldest of this.timesSeen.keys()) {
+      if (this.timesSeen.size <= REMEMBERED_REQUESTS_MAX) break;
+      this.timesSeen.delete(oldest);
     }
     return seen > directives.times;
   }

@@ -29,29 +29,29 @@ export class ChildLife {
   hasExited = false;
   /** The last metrics of the process, which are kept when it dies. */
   lastSnapshot: MetricsSnapshot = [];
-  readonly #child: ChildProcess;
-  readonly #waiting = new Map<number, (answer: Answer | null) => void>();
-  #nextRequest = 0;
-  #isHeard = true;
-  #silentSteps = 0;
+  private readonly child: ChildProcess;
+  private readonly waiting = new Map<number, (answer: Answer | null) => void>();
+  private nextRequest = 0;
+  private isHeard = true;
+  private silentSteps = 0;
   /** The simulated provider knows only signals and not our messages. */
-  #endsBySignal = false;
-  #drained: Promise<Exit> | null = null;
+  private endsBySignal = false;
+  private drained: Promise<Exit> | null = null;
 
   constructor(child: ChildProcess) {
-    this.#child = child;
+    this.child = child;
     this.pid = child.pid;
     this.exited = new Promise((resolve) => {
       // A process that cannot be started reports 'error' and no 'exit'.
-      child.on('error', () => this.pid === undefined && this.#gone(resolve, { code: null, signal: null }));
-      child.on('exit', (code, signal) => this.#gone(resolve, { code, signal }));
+      child.on('error', () => this.pid === undefined && this.gone(resolve, { code: null, signal: null }));
+      child.on('exit', (code, signal) => this.gone(resolve, { code, signal }));
     });
     this.ready = new Promise((resolve) => {
       child.on('message', (message: ProcessMessage) => {
-        if (message.type === 'metrics' || message.type === 'readiness') this.#hear(message);
+        if (message.type === 'metrics' || message.type === 'readiness') this.hear(message);
         else {
           this.isReady = true;
-          this.#endsBySignal = message.type === 'listening';
+          this.endsBySignal = message.type === 'listening';
           resolve({ url: message.type === 'listening' ? message.url : null });
         }
       });
@@ -61,14 +61,14 @@ export class ChildLife {
 
   /** The process's metrics; null: it did not answer in time. */
   async metrics(limitMs: number): Promise<MetricsSnapshot | null> {
-    const answer = await this.#ask('metrics', limitMs);
+    const answer = await this.ask('metrics', limitMs);
     return answer?.type === 'metrics' ? answer.snapshot : null;
   }
 
   /** null: the process did not answer in time. */
   async readiness(limitMs: number): Promise<Readiness | null> {
-    if (this.#endsBySignal) return { notReady: [], impaired: [] };
-    const answer = await this.#ask('readiness', limitMs);
+    if (this.endsBySignal) return { notReady: [], impaired: [] };
+    const answer = await this.ask('readiness', limitMs);
     return answer?.type === 'readiness' ? answer : null;
   }
 
@@ -77,40 +77,40 @@ export class ChildLife {
    * even steps. A late answer counts.
    */
   countSilentSteps(stepMs: number): number {
-    this.#silentSteps = this.#isHeard ? 0 : this.#silentSteps + 1;
-    this.#isHeard = this.#endsBySignal;
-    void this.#ask('readiness', stepMs);
-    return this.#silentSteps;
+    this.silentSteps = this.isHeard ? 0 : this.silentSteps + 1;
+    this.isHeard = this.endsBySignal;
+    void this.ask('readiness', stepMs);
+    return this.silentSteps;
   }
 
-  async #ask(type: Answer['type'], limitMs: number): Promise<Answer | null> {
-    if (this.hasExited || this.#endsBySignal || !this.#child.connected) return null;
-    const id = this.#nextRequest++;
+  private async ask(type: Answer['type'], limitMs: number): Promise<Answer | null> {
+    if (this.hasExited || this.endsBySignal || !this.child.connected) return null;
+    const id = this.nextRequest++;
     return new Promise((resolve) => {
       const answered = (answer: Answer | null) => {
         clearTimeout(timer);
-        this.#waiting.delete(id);
+        this.waiting.delete(id);
         resolve(answer);
       };
       const timer = setTimeout(answered, limitMs, null);
-      this.#waiting.set(id, answered);
-      this.#send({ type, id });
+      this.waiting.set(id, answered);
+      this.send({ type, id });
     });
   }
 
   /** Asks the process to drain and end, and kills it if it takes too long. A second call has no effect. */
   drain(limitMs: number): Promise<Exit> {
-    this.#drained ??= this.#drain(limitMs);
-    return this.#drained;
+    this.drained ??= this.drainWithin(limitMs);
+    return this.drained;
   }
 
   kill(): void {
-    if (!this.hasExited) this.#child.kill('SIGKILL');
+    if (!this.hasExited) this.child.kill('SIGKILL');
   }
 
-  async #drain(limitMs: number): Promise<Exit> {
-    if (this.#endsBySignal) this.#child.kill('SIGTERM');
-    else if (this.#child.connected) this.#send({ type: 'drain', limitMs });
+  private async drainWithin(limitMs: number): Promise<Exit> {
+    if (this.endsBySignal) this.child.kill('SIGTERM');
+    else if (this.child.connected) this.send({ type: 'drain', limitMs });
     const timer = setTimeout(() => this.kill(), limitMs + KILL_AFTER_MS);
     try {
       return await this.exited;
@@ -120,20 +120,20 @@ export class ChildLife {
   }
 
   /** Errors are ignored, because 'exit' follows a broken channel. */
-  #send(message: SupervisorMessage): void {
-    this.#child.send(message, () => undefined);
+  private send(message: SupervisorMessage): void {
+    this.child.send(message, () => undefined);
   }
 
-  #hear(answer: Answer): void {
-    this.#isHeard = true;
+  private hear(answer: Answer): void {
+    this.isHeard = true;
     if (answer.type === 'metrics') this.lastSnapshot = answer.snapshot;
-    if (answer.id !== null) this.#waiting.get(answer.id)?.(answer);
+    if (answer.id !== null) this.waiting.get(answer.id)?.(answer);
   }
 
-  #gone(resolve: (exit: Exit) => void, exit: Exit): void {
+  private gone(resolve: (exit: Exit) => void, exit: Exit): void {
     this.isReady = false;
     this.hasExited = true;
-    for (const answer of this.#waiting.values()) answer(null);
+    for (const answer of this.waiting.values()) answer(null);
     resolve(exit);
   }
 }

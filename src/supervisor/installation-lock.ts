@@ -12,19 +12,19 @@ export type LockResult =
   | { readonly ok: false; readonly holder: ProcessIdentity };
 
 export class InstallationLock {
-  readonly #path: string;
-  readonly #content: string;
+  private readonly path: string;
+  private readonly content: string;
   constructor(path: string, content: string) {
-    this.#path = path;
-    this.#content = content;
+    this.path = path;
+    this.content = content;
   }
 
   isHeld(): boolean {
-    return readLock(this.#path) === this.#content;
+    return readLock(this.path) === this.content;
   }
 
   release(): void {
-    if (this.isHeld()) unlinkSync(this.#path);
+    if (this.isHeld()) unlinkSync(this.path);
   }
 }
 

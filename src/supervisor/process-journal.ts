@@ -30,25 +30,25 @@ const POLL_MS = 50;
 const PREDECESSORS_LIMIT_MS = 20_000;
 
 export class ProcessJournal {
-  readonly #path: string;
-  readonly #dataDirectory: string;
-  #entries: readonly Entry[] = [];
+  private readonly path: string;
+  private readonly dataDirectory: string;
+  private entries: readonly Entry[] = [];
 
   constructor(dataDirectory: string) {
-    this.#path = join(dataDirectory, 'processes.json');
-    this.#dataDirectory = dataDirectory;
+    this.path = join(dataDirectory, 'processes.json');
+    this.dataDirectory = dataDirectory;
   }
 
   /** Replaces the list with the processes that run now. */
   record(processes: readonly { name: string; pid: number | undefined }[]): void {
-    const known = new Map(this.#entries.map((entry) => [entry.pid, entry]));
-    this.#entries = processes.flatMap(({ name, pid }) =>
+    const known = new Map(this.entries.map((entry) => [entry.pid, entry]));
+    this.entries = processes.flatMap(({ name, pid }) =>
       pid === undefined ? [] : [known.get(pid) ?? { name, ...readProcessIdentity(pid) }],
     );
-    const draft = `${this.#path}.draft`;
-    const journal = { directory: directoryIdentity(this.#dataDirectory), processes: this.#entries };
+    const draft = `${this.path}.draft`;
+    const journal = { directory: directoryIdentity(this.dataDirectory), processes: this.entries };
     writeFileSync(draft, JSON.stringify(journal), { mode: 0o600 });
-    renameSync(draft, this.#path);
+    renameSync(draft, this.path);
   }
 
   /**
@@ -56,7 +56,7 @@ export class ProcessJournal {
    * within the limit is killed.
    */
   async waitForPredecessors(log: Log): Promise<void> {
-    let left = this.#read().filter(isAlive);
+    let left = this.read().filter(isAlive);
     if (left.length > 0)
       log.warn(
         { processes: left.map(({ name, pid }) => ({ name, childPid: pid })) },
@@ -73,10 +73,10 @@ export class ProcessJournal {
     while (left.some(isAlive)) await sleep(POLL_MS);
   }
 
-  #read(): readonly Entry[] {
+  private read(): readonly Entry[] {
     try {
-      const { directory, processes } = JOURNAL.parse(JSON.parse(readFileSync(this.#path, 'utf8')));
-      return directory === directoryIdentity(this.#dataDirectory) ? processes : [];
+      const { directory, processes } = JOURNAL.parse(JSON.parse(readFileSync(this.path, 'utf8')));
+      return directory === directoryIdentity(this.dataDirectory) ? processes : [];
     } catch {
       // The file is absent at the first start, and may be cut short by a full disk. The lock still protects then.
       return [];

@@ -37,68 +37,68 @@ const ORPHAN_LIMIT_MS = 3_000;
 const CUT_LIMIT_MS = 1_000;
 
 export class ProcessLifecycle {
-  readonly #options: LifecycleOptions;
-  #serving: Serving | null = null;
-  #isReady = false;
-  #ending = false;
+  private readonly options: LifecycleOptions;
+  private serving: Serving | null = null;
+  private isReady = false;
+  private ending = false;
 
   constructor(options: LifecycleOptions) {
-    this.#options = options;
+    this.options = options;
     const { drainLimitMs, supervised, outlastsGateways = false } = options;
-    process.on('uncaughtException', (error) => this.#crash(error));
+    process.on('uncaughtException', (error) => this.crash(error));
     process.on('SIGTERM', () => {
-      if (!(supervised && outlastsGateways)) void this.#end(drainLimitMs, 'SIGTERM');
+      if (!(supervised && outlastsGateways)) void this.end(drainLimitMs, 'SIGTERM');
     });
     if (supervised) {
       // Ctrl-C and hang-up of a terminal reach the whole process group. The supervisor drains in order instead.
       process.on('SIGINT', () => undefined);
       process.on('SIGHUP', () => undefined);
-      process.on('message', (message: SupervisorMessage) => this.#hear(message));
+      process.on('message', (message: SupervisorMessage) => this.hear(message));
     } else {
-      process.on('SIGINT', () => void this.#end(drainLimitMs, 'SIGINT'));
+      process.on('SIGINT', () => void this.end(drainLimitMs, 'SIGINT'));
     }
     if (process.send !== undefined) {
       const orphanLimitMs = options.orphanLimitMs ?? ORPHAN_LIMIT_MS;
-      process.on('disconnect', () => void this.#end(orphanLimitMs, 'parent_exited'));
-      if (!process.connected) void this.#end(orphanLimitMs, 'parent_exited');
+      process.on('disconnect', () => void this.end(orphanLimitMs, 'parent_exited'));
+      if (!process.connected) void this.end(orphanLimitMs, 'parent_exited');
     }
   }
 
   /** Sets what to drain, also while the process is still starting. */
   drainsWith(serving: Serving): void {
-    this.#serving = serving;
+    this.serving = serving;
   }
 
   ready(): void {
-    this.#isReady = true;
-    if (this.#options.supervised) this.#tell({ type: 'ready' });
+    this.isReady = true;
+    if (this.options.supervised) this.tell({ type: 'ready' });
   }
 
   /** Whether the process has begun to serve and not begun to end. */
   get serves(): boolean {
-    return this.#isReady && !this.#ending;
+    return this.isReady && !this.ending;
   }
 
   /** To be called while the process serves. */
   readiness(): Readiness {
-    return { notReady: this.#serving?.notReady?.() ?? [], impaired: this.#serving?.impaired?.() ?? [] };
+    return { notReady: this.serving?.notReady?.() ?? [], impaired: this.serving?.impaired?.() ?? [] };
   }
 
-  #hear(message: SupervisorMessage): void {
-    if (message.type === 'drain') void this.#end(message.limitMs, 'supervisor_requested');
-    else if (message.type === 'readiness') this.#tell({ type: 'readiness', id: message.id, ...this.readiness() });
-    else this.#tell({ type: 'metrics', id: message.id, snapshot: this.#options.metrics.snapshot() });
+  private hear(message: SupervisorMessage): void {
+    if (message.type === 'drain') void this.end(message.limitMs, 'supervisor_requested');
+    else if (message.type === 'readiness') this.tell({ type: 'readiness', id: message.id, ...this.readiness() });
+    else this.tell({ type: 'metrics', id: message.id, snapshot: this.options.metrics.snapshot() });
   }
 
   /** A process that does not serve yet has nothing to finish, so it ends at once. */
-  async #end(limitMs: number, reason: string): Promise<void> {
-    if (this.#ending) return;
-    this.#ending = true;
-    const { log, metrics, supervised } = this.#options;
+  private async end(limitMs: number, reason: string): Promise<void> {
+    if (this.ending) return;
+    this.ending = true;
+    const { log, metrics, supervised } = this.options;
     log.info({ reason, limitMs }, 'draining');
     let exitCode = 0;
     try {
-      if (this.#serving !== null) await withLimit(this.#serving.drain(limitMs), limitMs + CUT_LIMIT_MS);
+      if (this.serving !== null) await withLimit(this.serving.drain(limitMs), limitMs + CUT_LIMIT_MS);
       log.debug('drained');
     } catch (error) {
       log.error({ err: error }, 'drain failed');
@@ -111,12 +111,12 @@ export class ProcessLifecycle {
     process.exit(exitCode);
   }
 
-  #crash(error: unknown): void {
-    this.#options.log.fatal({ err: error }, 'fault outside any request: the process ends and is started anew');
+  private crash(error: unknown): void {
+    this.options.log.fatal({ err: error }, 'fault outside any request: the process ends and is started anew');
     process.exit(1);
   }
 
-  #tell(message: ProcessMessage): void {
+  private tell(message: ProcessMessage): void {
     // A broken channel is reported as 'disconnect', which ends the process.
     if (process.connected) process.send?.(message, undefined, {}, () => undefined);
   }

@@ -34,28 +34,28 @@ export class ProcessSlot {
   readonly role: ProcessRole;
   readonly name: string;
   restarts = 0;
-  readonly #options: SlotOptions;
-  #life: ChildLife | null = null;
+  private readonly options: SlotOptions;
+  private life: ChildLife | null = null;
   /** Processes that are being started as replacements, or drained after one. */
-  readonly #passing = new Set<ChildLife>();
-  #failuresInRow = 0;
-  #restartTimer: NodeJS.Timeout | null = null;
-  #stopping = false;
-  #onFirstFailure: (() => void) | null = null;
+  private readonly passing = new Set<ChildLife>();
+  private failuresInRow = 0;
+  private restartTimer: NodeJS.Timeout | null = null;
+  private stopping = false;
+  private onFirstFailure: (() => void) | null = null;
 
   constructor(options: SlotOptions) {
-    this.#options = options;
+    this.options = options;
     this.role = options.role;
     this.name = options.name;
   }
 
   get isReady(): boolean {
-    return this.#life?.isReady ?? false;
+    return this.life?.isReady ?? false;
   }
 
   /** The readiness of the process, with the name of this slot. */
   async readiness(limitMs: number): Promise<Readiness> {
-    const life = this.#life;
+    const life = this.life;
     if (life === null || !life.isReady) return { notReady: [this.name], impaired: [] };
     const { notReady, impaired } = (await life.readiness(limitMs)) ?? { notReady: ['no answer'], impaired: [] };
     const named = (what: string): string => `${this.name}: ${what}`;
@@ -63,52 +63,52 @@ export class ProcessSlot {
   }
 
   get lives(): readonly ChildLife[] {
-    return [...(this.#life === null ? [] : [this.#life]), ...this.#passing].filter((life) => !life.hasExited);
+    return [...(this.life === null ? [] : [this.life]), ...this.passing].filter((life) => !life.hasExited);
   }
 
   /** Starts the first process and waits for it. null: it died repeatedly, or the slot was stopped meanwhile. */
   async start(): Promise<ReadyReport | null> {
     const gaveUp = new Promise<null>((resolve) => {
-      this.#onFirstFailure = () => resolve(null);
+      this.onFirstFailure = () => resolve(null);
     });
-    const report = await Promise.race([this.#launch(), gaveUp]);
-    this.#onFirstFailure = null;
+    const report = await Promise.race([this.launch(), gaveUp]);
+    this.onFirstFailure = null;
     return report;
   }
 
   /** Replaces the process. The old one drains only after the new one is ready. false: the old one stays. */
   async replace(drainLimitMs: number): Promise<boolean> {
-    const present = this.#life;
-    if (this.#stopping) return false;
-    const next = this.#fork();
-    this.#passing.add(next);
+    const present = this.life;
+    if (this.stopping) return false;
+    const next = this.fork();
+    this.passing.add(next);
     const timer = setTimeout(() => next.kill(), REPLACEMENT_READY_LIMIT_MS);
     const report = await next.ready;
     clearTimeout(timer);
-    this.#passing.delete(next);
-    if (report === null || this.#stopping || this.#life !== present) {
+    this.passing.delete(next);
+    if (report === null || this.stopping || this.life !== present) {
       next.kill();
       return false;
     }
-    this.#adopt(next);
+    this.adopt(next);
     if (present === null) return true;
-    this.#passing.add(present);
+    this.passing.add(present);
     await present.drain(drainLimitMs);
-    this.#passing.delete(present);
+    this.passing.delete(present);
     return true;
   }
 
   /** Ends the process in its own time and starts another one: for processes that have no second one beside them. */
   async restart(drainLimitMs: number): Promise<void> {
-    const present = this.#life;
-    if (this.#stopping || present === null) return;
-    this.#life = null;
+    const present = this.life;
+    if (this.stopping || present === null) return;
+    this.life = null;
     await present.drain(drainLimitMs);
-    if (!this.#isStopping() && this.#life === null) this.#adopt(this.#fork());
+    if (!this.isStopping() && this.life === null) this.adopt(this.fork());
   }
 
-  #isStopping(): boolean {
-    return this.#stopping;
+  private isStopping(): boolean {
+    return this.stopping;
   }
 
   /**
@@ -116,9 +116,9 @@ export class ProcessSlot {
    * called in even steps.
    */
   replaceIfSilent({ stepMs, stepsMax }: { readonly stepMs: number; readonly stepsMax: number }): void {
-    const life = this.#life;
-    if (this.#stopping || life === null || !life.isReady || life.countSilentSteps(stepMs) < stepsMax) return;
-    this.#options.log.error(
+    const life = this.life;
+    if (this.stopping || life === null || !life.isReady || life.countSilentSteps(stepMs) < stepsMax) return;
+    this.options.log.error(
       { name: this.name, childPid: life.pid, silentMs: stepMs * stepsMax },
       'no sign of life: the process is killed and started anew',
     );
@@ -127,9 +127,9 @@ export class ProcessSlot {
 
   /** Starts no further process; what runs goes on. */
   retire(): void {
-    this.#stopping = true;
-    if (this.#restartTimer !== null) clearTimeout(this.#restartTimer);
-    this.#onFirstFailure?.();
+    this.stopping = true;
+    if (this.restartTimer !== null) clearTimeout(this.restartTimer);
+    this.onFirstFailure?.();
   }
 
   async stop(limitMs: number): Promise<void> {
@@ -138,25 +138,25 @@ export class ProcessSlot {
   }
 
   kill(): void {
-    this.#stopping = true;
+    this.stopping = true;
     for (const life of this.lives) life.kill();
   }
 
   /** Resolves with the report of the first process that becomes ready, after any number of attempts. */
-  async #launch(): Promise<ReadyReport> {
+  private async launch(): Promise<ReadyReport> {
     return new Promise((resolve) => {
       const launchOne = () => {
-        const life = this.#fork();
-        this.#adopt(life, launchOne);
+        const life = this.fork();
+        this.adopt(life, launchOne);
         void life.ready.then((report) => report !== null && resolve(report));
       };
       launchOne();
     });
   }
 
-  #fork(): ChildLife {
-    const life = new ChildLife(this.#options.fork());
-    const { log, onChange, onRetired } = this.#options;
+  private fork(): ChildLife {
+    const life = new ChildLife(this.options.fork());
+    const { log, onChange, onRetired } = this.options;
     log.debug({ name: this.name, childPid: life.pid }, 'process started');
     onChange();
     void life.ready.then(onChange);
@@ -167,32 +167,32 @@ export class ProcessSlot {
     return life;
   }
 
-  #adopt(life: ChildLife, launchNext: () => void = () => this.#adopt(this.#fork())): void {
-    const { clock } = this.#options;
+  private adopt(life: ChildLife, launchNext: () => void = () => this.adopt(this.fork())): void {
+    const { clock } = this.options;
     const startedMs = clock.monotonicMs();
-    this.#life = life;
-    if (this.#restartTimer !== null) clearTimeout(this.#restartTimer);
+    this.life = life;
+    if (this.restartTimer !== null) clearTimeout(this.restartTimer);
     void life.exited.then((exit) => {
       // A process that was replaced or told to end needs no successor.
-      if (this.#life !== life || this.#stopping) return;
-      this.#restartLater(exit, clock.monotonicMs() - startedMs, launchNext);
+      if (this.life !== life || this.stopping) return;
+      this.restartLater(exit, clock.monotonicMs() - startedMs, launchNext);
     });
   }
 
-  #restartLater(exit: Exit, upMs: number, launchNext: () => void): void {
-    if (upMs >= STEADY_AFTER_MS) this.#failuresInRow = 0;
-    const delayMs = Math.min(BACKOFF_MS_MAX, BACKOFF_MS_MIN * 2 ** this.#failuresInRow);
-    this.#failuresInRow += 1;
+  private restartLater(exit: Exit, upMs: number, launchNext: () => void): void {
+    if (upMs >= STEADY_AFTER_MS) this.failuresInRow = 0;
+    const delayMs = Math.min(BACKOFF_MS_MAX, BACKOFF_MS_MIN * 2 ** this.failuresInRow);
+    this.failuresInRow += 1;
     this.restarts += 1;
-    this.#options.log.warn(
+    this.options.log.warn(
       { name: this.name, exitCode: exit.code, signal: exit.signal, upMs: Math.round(upMs), delayMs },
       'process ended unasked; starting it again',
     );
-    if (this.#onFirstFailure !== null && this.#failuresInRow >= FIRST_STARTS_MAX) {
-      this.#stopping = true;
-      this.#onFirstFailure();
+    if (this.onFirstFailure !== null && this.failuresInRow >= FIRST_STARTS_MAX) {
+      this.stopping = true;
+      this.onFirstFailure();
       return;
     }
-    this.#restartTimer = setTimeout(launchNext, delayMs);
+    this.restartTimer = setTimeout(launchNext, delayMs);
   }
 }

@@ -70,38 +70,38 @@ const PROCESS_OPTIONS = ['--disable-sigusr1'];
 const GATEWAY_ENVIRONMENT = { UV_THREADPOOL_SIZE: '8' };
 
 export class Supervisor {
-  readonly #plan: SupervisorPlan;
-  readonly #log: Log;
-  readonly #clock: Clock;
-  readonly #journal: ProcessJournal;
-  readonly #slots: ProcessSlot[] = [];
-  readonly #metrics = new MetricsRegistry();
-  readonly #restarts = this.#metrics.counter(
+  private readonly plan: SupervisorPlan;
+  private readonly log: Log;
+  private readonly clock: Clock;
+  private readonly journal: ProcessJournal;
+  private readonly slots: ProcessSlot[] = [];
+  private readonly metrics = new MetricsRegistry();
+  private readonly restarts = this.metrics.counter(
     'tollgate_process_restarts_total',
     'Processes that ended unasked and were started again.',
     ['role'],
   );
-  readonly #running = this.#metrics.gauge('tollgate_processes_ready', 'Processes that are ready, by role.', {
+  private readonly running = this.metrics.gauge('tollgate_processes_ready', 'Processes that are ready, by role.', {
     labelNames: ['role'],
   });
   /** The counters of ended processes, whose sums stay in /metrics. */
-  #retired: MetricsSnapshot = [];
-  #state: 'starting' | 'serving' | 'stopping' = 'starting';
-  #isPreparing = false;
-  #rolling = false;
+  private retired: MetricsSnapshot = [];
+  private state: 'starting' | 'serving' | 'stopping' = 'starting';
+  private isPreparing = false;
+  private rolling = false;
   /** With which the present jobs process was started. */
-  #jobsEnvironment = '';
-  #watch: NodeJS.Timeout | null = null;
-  #stopWanted: Promise<void>;
-  #wantStop: () => void = () => undefined;
+  private jobsEnvironment = '';
+  private watch: NodeJS.Timeout | null = null;
+  private stopWanted: Promise<void>;
+  private wantStop: () => void = () => undefined;
 
   constructor(plan: SupervisorPlan, { log, clock }: { log: Log; clock: Clock }) {
-    this.#plan = plan;
-    this.#log = log;
-    this.#clock = clock;
-    this.#journal = new ProcessJournal(plan.dataDirectory);
-    this.#stopWanted = new Promise((resolve) => {
-      this.#wantStop = resolve;
+    this.plan = plan;
+    this.log = log;
+    this.clock = clock;
+    this.journal = new ProcessJournal(plan.dataDirectory);
+    this.stopWanted = new Promise((resolve) => {
+      this.wantStop = resolve;
     });
   }
 
@@ -113,69 +113,69 @@ export class Supervisor {
     const stopListening = listenForSignals(
       {
         onStop: (reason) => {
-          this.#log.info({ reason }, 'stopping');
-          this.#wantStop();
+          this.log.info({ reason }, 'stopping');
+          this.wantStop();
         },
-        onForce: () => this.#force(),
-        onRoll: () => void this.#roll(),
+        onForce: () => this.force(),
+        onRoll: () => void this.roll(),
       },
-      { clock: this.#clock, endsWithParent: this.#plan.endsWithParent },
+      { clock: this.clock, endsWithParent: this.plan.endsWithParent },
     );
     let admin: AdminServer | null = null;
     try {
-      admin = await this.#startAdmin();
+      admin = await this.startAdmin();
       const { port } = admin;
       // A stop during the start takes effect at once: the start finds its slots stopped and gives up.
-      const started = this.#startAndTell().then(() => this.#serve(port));
-      await Promise.race([this.#stopWanted, started.then(() => this.#stopWanted)]);
+      const started = this.startAndTell().then(() => this.serve(port));
+      await Promise.race([this.stopWanted, started.then(() => this.stopWanted)]);
     } finally {
-      await this.#stop();
+      await this.stop();
       await admin?.close();
       stopListening();
     }
   }
 
   /** Says what it waits for, for as long as neither it serves nor it is told to stop. */
-  async #startAndTell(): Promise<void> {
-    const over = this.#tell(() => (this.#isPreparing ? 'preparing' : 'starting'));
-    void this.#stopWanted.then(over);
-    await this.#start().finally(over);
+  private async startAndTell(): Promise<void> {
+    const over = this.tell(() => (this.isPreparing ? 'preparing' : 'starting'));
+    void this.stopWanted.then(over);
+    await this.start().finally(over);
   }
 
-  #tell(stage: () => Stage): () => void {
-    const { print, drainLimitMs } = this.#plan;
-    return tellWaiting(print, () => describeWaiting(stage(), this.#slots, drainLimitMs));
+  private tell(stage: () => Stage): () => void {
+    const { print, drainLimitMs } = this.plan;
+    return tellWaiting(print, () => describeWaiting(stage(), this.slots, drainLimitMs));
   }
 
-  async #start(): Promise<void> {
-    const { postgres, simulatedProvider, jobs, gateway, gatewayProcesses, prepare } = this.#plan;
-    if (postgres !== null) await this.#startOne('postgres', 'postgres', postgres);
-    const provider = simulatedProvider === null ? null : await this.#startSimulatedProvider(simulatedProvider);
-    if (this.#isStopping()) return;
-    this.#isPreparing = true;
+  private async start(): Promise<void> {
+    const { postgres, simulatedProvider, jobs, gateway, gatewayProcesses, prepare } = this.plan;
+    if (postgres !== null) await this.startOne('postgres', 'postgres', postgres);
+    const provider = simulatedProvider === null ? null : await this.startSimulatedProvider(simulatedProvider);
+    if (this.isStopping()) return;
+    this.isPreparing = true;
     await prepare({ simulatedProviderUrl: provider });
-    this.#isPreparing = false;
+    this.isPreparing = false;
     const gateways = Array.from({ length: gatewayProcesses }, (_, index) =>
-      this.#startOne('gateway', `gateway-${index + 1}`, gateway),
+      this.startOne('gateway', `gateway-${index + 1}`, gateway),
     );
-    await Promise.all([this.#startOne('jobs', 'jobs', jobs), ...gateways]);
+    await Promise.all([this.startOne('jobs', 'jobs', jobs), ...gateways]);
   }
 
-  #serve(adminPort: number): void {
-    if (this.#state !== 'starting') return;
-    this.#state = 'serving';
-    const stepMs = this.#plan.watchStepMs ?? WATCH_STEP_MS;
-    const gateways = this.#slots.filter(({ role }) => role === 'gateway');
-    this.#watch = setInterval(() => {
+  private serve(adminPort: number): void {
+    if (this.state !== 'starting') return;
+    this.state = 'serving';
+    const stepMs = this.plan.watchStepMs ?? WATCH_STEP_MS;
+    const gateways = this.slots.filter(({ role }) => role === 'gateway');
+    this.watch = setInterval(() => {
       for (const slot of gateways) slot.replaceIfSilent({ stepMs, stepsMax: SILENT_STEPS_MAX });
     }, stepMs);
-    this.#plan.announce({ adminPort });
+    this.plan.announce({ adminPort });
   }
 
   /** The port is chosen at the first start and kept, because the applied configuration contains it. */
-  async #startSimulatedProvider(plan: ProcessPlan): Promise<string | null> {
+  private async startSimulatedProvider(plan: ProcessPlan): Promise<string | null> {
     let { args } = plan;
-    const url = await this.#startOne('simulated-provider', 'simulated-provider', {
+    const url = await this.startOne('simulated-provider', 'simulated-provider', {
       module: plan.module,
       args: () => args,
     });
@@ -183,38 +183,38 @@ export class Supervisor {
     return url;
   }
 
-  async #startOne(
+  private async startOne(
     role: ProcessRole,
     name: string,
     plan: { module: string; args: readonly string[] | (() => readonly string[]) },
   ): Promise<string | null> {
-    if (this.#isStopping()) return null;
+    if (this.isStopping()) return null;
     let restarts = 0;
     const slot = new ProcessSlot({
       role,
       name,
-      log: this.#log,
-      clock: this.#clock,
-      fork: () => this.#fork(role, plan.module, typeof plan.args === 'function' ? plan.args() : plan.args),
+      log: this.log,
+      clock: this.clock,
+      fork: () => this.fork(role, plan.module, typeof plan.args === 'function' ? plan.args() : plan.args),
       onChange: () => {
-        this.#restarts.labels(role).increment(slot.restarts - restarts);
+        this.restarts.labels(role).increment(slot.restarts - restarts);
         restarts = slot.restarts;
-        this.#recordProcesses();
+        this.recordProcesses();
       },
       onRetired: (snapshot) => {
-        this.#retired = MetricsRegistry.merge([this.#retired, snapshot.filter((family) => family.type !== 'gauge')]);
+        this.retired = MetricsRegistry.merge([this.retired, snapshot.filter((family) => family.type !== 'gauge')]);
       },
     });
-    this.#slots.push(slot);
+    this.slots.push(slot);
     const report = await slot.start();
-    if (report === null && !this.#isStopping())
+    if (report === null && !this.isStopping())
       throw new StartFault(`${name} does not start; the log lines above say why`);
     return report?.url ?? null;
   }
 
-  #fork(role: ProcessRole, module: string, args: readonly string[]): ChildProcess {
-    const environment = this.#plan.environment();
-    if (role === 'jobs') this.#jobsEnvironment = JSON.stringify(environment);
+  private fork(role: ProcessRole, module: string, args: readonly string[]): ChildProcess {
+    const environment = this.plan.environment();
+    if (role === 'jobs') this.jobsEnvironment = JSON.stringify(environment);
     return fork(module, args, {
       env: { ...(role === 'gateway' ? GATEWAY_ENVIRONMENT : {}), ...environment } as NodeJS.ProcessEnv,
       execArgv: [...process.execArgv, ...PROCESS_OPTIONS, ...(role === 'gateway' ? GATEWAY_OPTIONS : [])],
@@ -223,21 +223,21 @@ export class Supervisor {
     });
   }
 
-  #recordProcesses(): void {
-    for (const role of new Set(this.#slots.map((slot) => slot.role))) {
-      this.#running.labels(role).set(this.#slots.filter((slot) => slot.role === role && slot.isReady).length);
+  private recordProcesses(): void {
+    for (const role of new Set(this.slots.map((slot) => slot.role))) {
+      this.running.labels(role).set(this.slots.filter((slot) => slot.role === role && slot.isReady).length);
     }
-    this.#journal.record(this.#slots.flatMap((slot) => slot.lives.map((life) => ({ name: slot.name, pid: life.pid }))));
+    this.journal.record(this.slots.flatMap((slot) => slot.lives.map((life) => ({ name: slot.name, pid: life.pid }))));
   }
 
-  async #startAdmin(): Promise<AdminServer> {
-    const { adminHost, adminPort, adminPortIsFixed } = this.#plan;
+  private async startAdmin(): Promise<AdminServer> {
+    const { adminHost, adminPort, adminPortIsFixed } = this.plan;
     const admin = await startAdminServer({
       host: adminHost,
       port: adminPort,
       orNext: !adminPortIsFixed,
-      metrics: () => this.#renderMetrics(),
-      readiness: () => this.#readiness(),
+      metrics: () => this.renderMetrics(),
+      readiness: () => this.readiness(),
     });
     if (admin === null)
       throw new StartFault(
@@ -247,74 +247,74 @@ export class Supervisor {
     return admin;
   }
 
-  async #readiness(): Promise<Readiness> {
-    if (this.#state !== 'serving') return { notReady: [this.#state], impaired: [] };
-    const all = await Promise.all(this.#slots.map((slot) => slot.readiness(ANSWER_LIMIT_MS)));
+  private async readiness(): Promise<Readiness> {
+    if (this.state !== 'serving') return { notReady: [this.state], impaired: [] };
+    const all = await Promise.all(this.slots.map((slot) => slot.readiness(ANSWER_LIMIT_MS)));
     return { notReady: all.flatMap(({ notReady }) => notReady), impaired: all.flatMap(({ impaired }) => impaired) };
   }
 
-  async #renderMetrics(): Promise<string> {
+  private async renderMetrics(): Promise<string> {
     // Read before the processes are asked, so that a process which dies meanwhile is counted once.
-    const retired = this.#retired;
-    const lives = this.#slots.flatMap((slot) => slot.lives);
+    const retired = this.retired;
+    const lives = this.slots.flatMap((slot) => slot.lives);
     const snapshots = await Promise.all(
       lives.map(async (life) => (await life.metrics(ANSWER_LIMIT_MS)) ?? life.lastSnapshot),
     );
-    return MetricsRegistry.render(MetricsRegistry.merge([this.#metrics.snapshot(), retired, ...snapshots]));
+    return MetricsRegistry.render(MetricsRegistry.merge([this.metrics.snapshot(), retired, ...snapshots]));
   }
 
   /** Replaces one gateway after the other, each only after its successor serves, so that the port is always served. */
-  async #roll(): Promise<void> {
-    if (this.#state !== 'serving' || this.#rolling) return;
-    this.#rolling = true;
-    this.#log.info('rolling restart of the gateways');
-    for (const slot of this.#slots.filter(({ role }) => role === 'gateway')) {
-      if (await slot.replace(this.#plan.drainLimitMs)) continue;
-      if (this.#isStopping()) return;
-      this.#log.error(
+  private async roll(): Promise<void> {
+    if (this.state !== 'serving' || this.rolling) return;
+    this.rolling = true;
+    this.log.info('rolling restart of the gateways');
+    for (const slot of this.slots.filter(({ role }) => role === 'gateway')) {
+      if (await slot.replace(this.plan.drainLimitMs)) continue;
+      if (this.isStopping()) return;
+      this.log.error(
         { name: slot.name },
         'rolling restart given up: the new process did not get ready, the old one goes on',
       );
       break;
     }
-    await this.#restartOutdatedJobs();
-    this.#rolling = false;
+    await this.restartOutdatedJobs();
+    this.rolling = false;
   }
 
   /** jobs has no successor beside it: it stays, unless it was started with settings that are others by now. */
-  async #restartOutdatedJobs(): Promise<void> {
-    const present = JSON.stringify(this.#plan.environment());
-    if (present === this.#jobsEnvironment) return;
-    for (const slot of this.#slots.filter(({ role }) => role === 'jobs')) await slot.restart(JOBS_DRAIN_LIMIT_MS);
+  private async restartOutdatedJobs(): Promise<void> {
+    const present = JSON.stringify(this.plan.environment());
+    if (present === this.jobsEnvironment) return;
+    for (const slot of this.slots.filter(({ role }) => role === 'jobs')) await slot.restart(JOBS_DRAIN_LIMIT_MS);
   }
 
-  #isStopping(): boolean {
-    return this.#state === 'stopping';
+  private isStopping(): boolean {
+    return this.state === 'stopping';
   }
 
-  async #stop(): Promise<void> {
-    this.#state = 'stopping';
-    if (this.#watch !== null) clearInterval(this.#watch);
+  private async stop(): Promise<void> {
+    this.state = 'stopping';
+    if (this.watch !== null) clearInterval(this.watch);
     // A signal to the whole process group ends some processes before we do.
-    for (const slot of this.#slots) slot.retire();
-    const over = this.#tell(() => 'stopping');
-    await this.#stopRole('gateway', this.#plan.drainLimitMs);
-    await this.#stopRole('jobs', JOBS_DRAIN_LIMIT_MS);
-    await this.#stopRole('simulated-provider', 0);
-    await this.#stopRole('postgres', POSTGRES_STOP_LIMIT_MS);
+    for (const slot of this.slots) slot.retire();
+    const over = this.tell(() => 'stopping');
+    await this.stopRole('gateway', this.plan.drainLimitMs);
+    await this.stopRole('jobs', JOBS_DRAIN_LIMIT_MS);
+    await this.stopRole('simulated-provider', 0);
+    await this.stopRole('postgres', POSTGRES_STOP_LIMIT_MS);
     over();
   }
 
-  async #stopRole(role: ProcessRole, limitMs: number): Promise<void> {
-    await Promise.all(this.#slots.filter((slot) => slot.role === role).map((slot) => slot.stop(limitMs)));
+  private async stopRole(role: ProcessRole, limitMs: number): Promise<void> {
+    await Promise.all(this.slots.filter((slot) => slot.role === role).map((slot) => slot.stop(limitMs)));
   }
 
   /**
    * The spool keeps the records of killed processes. Postgres is not killed, because it stops at once when nobody is
    * connected.
    */
-  #force(): void {
-    this.#log.warn('stopping at once; what is in flight is cut');
-    for (const slot of this.#slots) if (slot.role !== 'postgres') slot.kill();
+  private force(): void {
+    this.log.warn('stopping at once; what is in flight is cut');
+    for (const slot of this.slots) if (slot.role !== 'postgres') slot.kill();
   }
 }

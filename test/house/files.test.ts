@@ -83,6 +83,16 @@ describe('files', () => {
     );
   });
 
+  test('what only its class uses is `private`, in one style', () => {
+    assert.deepEqual(
+      listBreaches(
+        sourcesIn('src', 'workers', 'jobs', 'benchmarks'),
+        ({ text }) => /^\s+(?:(?:static|readonly|async|get|set) )*\*?#\w+/m.exec(text)?.[0] ?? null,
+      ),
+      [],
+    );
+  });
+
   test('names are words of the trade, in kebab-case, and say which', () => {
     const breaches = listBreaches(ALL_SOURCES, ({ path }) => {
       if (/[A-Z_ ]/.test(path)) return 'is not kebab-case';

@@ -58,56 +58,52 @@ const RELAYED_HEADERS = [
 const NOT_ASCII = /[^\x21-\x7e]/gu;
 
 export class ReportForwarder {
-  readonly #options: ReportForwarderOptions;
-  readonly #limits: ForwardingLimits;
-  readonly #openByOwner = new Map<string, number>();
-  #open = 0;
+  private readonly options: ReportForwarderOptions;
+  private readonly limits: ForwardingLimits;
+  private readonly openByOwner = new Map<string, number>();
+  /** The number of reports under way. */
+  open = 0;
 
   constructor(options: ReportForwarderOptions) {
-    this.#options = options;
-    this.#limits = { ...LIMITS, ...options.limits };
-  }
-
-  /** The number of reports under way. */
-  get open(): number {
-    return this.#open;
+    this.options = options;
+    this.limits = { ...LIMITS, ...options.limits };
   }
 
   /** Answers the exchange by itself. */
   forward(exchange: Exchange, delegation: ReportDelegation): void {
     if (exchange.closed) return;
-    const { delegationKey, clock } = this.#options;
+    const { delegationKey, clock } = this.options;
     const target = targetOf(exchange);
     const token = mintDelegationToken(
       delegationKey,
       delegation,
       { method: 'GET', target },
-      clock.nowMs() + this.#limits.tokenMs,
+      clock.nowMs() + this.limits.tokenMs,
     );
     if (token === null) return exchange.refuse({ kind: 'delegation_token_unavailable' });
     const owner = delegation.scope.organizationId ?? 'platform';
-    if (!this.#enter(owner)) return exchange.refuse({ kind: 'reports_unavailable' });
-    this.#ask(exchange, target, token, () => this.#leave(owner));
+    if (!this.enter(owner)) return exchange.refuse({ kind: 'reports_unavailable' });
+    this.ask(exchange, target, token, () => this.leave(owner));
   }
 
-  #enter(owner: string): boolean {
-    const ofOwner = this.#openByOwner.get(owner) ?? 0;
-    if (this.#open >= this.#limits.openMax || ofOwner >= this.#limits.openOfOwnerMax) return false;
-    this.#open += 1;
-    this.#openByOwner.set(owner, ofOwner + 1);
+  private enter(owner: string): boolean {
+    const ofOwner = this.openByOwner.get(owner) ?? 0;
+    if (this.open >= this.limits.openMax || ofOwner >= this.limits.openOfOwnerMax) return false;
+    this.open += 1;
+    this.openByOwner.set(owner, ofOwner + 1);
     return true;
   }
 
-  #leave(owner: string): void {
-    this.#open -= 1;
-    const rest = (this.#openByOwner.get(owner) ?? 1) - 1;
-    if (rest === 0) this.#openByOwner.delete(owner);
-    else this.#openByOwner.set(owner, rest);
+  private leave(owner: string): void {
+    this.open -= 1;
+    const rest = (this.openByOwner.get(owner) ?? 1) - 1;
+    if (rest === 0) this.openByOwner.delete(owner);
+    else this.openByOwner.set(owner, rest);
   }
 
-  #ask(exchange: Exchange, target: string, token: string, leave: () => void): void {
-    const { address, log } = this.#options;
-    const { headMs, stallMs, clientIdleMs } = this.#limits;
+  private ask(exchange: Exchange, target: string, token: string, leave: () => void): void {
+    const { address, log } = this.options;
+    const { headMs, stallMs, clientIdleMs } = this.limits;
     const headers = {
       authorization: `Delegation ${token}`,
       accept: exchange.header('accept') ?? '*/*',

@@ -97,34 +97,34 @@ class FormScan implements ScannedForm {
   masks = 0;
   encodedTexts = 0;
   readonly texts: TextPart[] = [];
-  readonly #body: Buffer;
-  readonly #dashBoundary: Buffer;
-  readonly #values = new Map<FormField, PartValue>();
-  #headerBytes = 0;
+  private readonly body: Buffer;
+  private readonly dashBoundary: Buffer;
+  private readonly values = new Map<FormField, PartValue>();
+  private headerBytes = 0;
 
   constructor(body: Buffer, boundary: string) {
-    this.#body = body;
+    this.body = body;
     this.boundary = boundary;
-    this.#dashBoundary = Buffer.from(`--${boundary}`, 'latin1');
+    this.dashBoundary = Buffer.from(`--${boundary}`, 'latin1');
   }
 
   valueOf(field: FormField): PartValue | null {
-    return this.#values.get(field) ?? null;
+    return this.values.get(field) ?? null;
   }
 
   run(): ScannedForm | FormFault {
     // What stands before the first delimiter is a preamble, and ignored (RFC 2046, 5.1.1).
-    let delimiter = this.#nextDelimiter(0, 0);
+    let delimiter = this.nextDelimiter(0, 0);
     while (!('fault' in delimiter) && !delimiter.closes) {
-      const next = this.#nextDelimiter(delimiter.end, delimiter.end);
+      const next = this.nextDelimiter(delimiter.end, delimiter.end);
       if ('fault' in next) return next;
-      const fault = this.#takePart(delimiter.end, next.start);
+      const fault = this.takePart(delimiter.end, next.start);
       if (fault !== null) return fault;
       delimiter = next;
     }
     if ('fault' in delimiter) return delimiter;
     // The epilogue is ignored too, but nobody may find another part in it.
-    const again = this.#body.indexOf(this.#dashBoundary, delimiter.end);
+    const again = this.body.indexOf(this.dashBoundary, delimiter.end);
     return again === -1 ? this : malformed(again);
   }
 
@@ -132,15 +132,15 @@ class FormScan implements ScannedForm {
    * The first delimiter at or after `from`, its line ends included; the line end before it begins at `earliest` or
    * later.
    */
-  #nextDelimiter(from: number, earliest: number): Delimiter | FormFault {
-    const body = this.#body;
-    const at = body.indexOf(this.#dashBoundary, from);
+  private nextDelimiter(from: number, earliest: number): Delimiter | FormFault {
+    const body = this.body;
+    const at = body.indexOf(this.dashBoundary, from);
     if (at === -1) return { fault: 'unfinished', offset: body.length, field: null };
     const opensBody = at === 0;
     const ownsLine = at - 2 >= earliest && body[at - 2] === CARRIAGE_RETURN && body[at - 1] === LINE_FEED;
     if (!opensBody && !ownsLine) return malformed(at);
     const start = opensBody ? 0 : at - 2;
-    const after = at + this.#dashBoundary.length;
+    const after = at + this.dashBoundary.length;
     if (isLineEnd(body, after)) return { start, end: after + 2, closes: false };
     const closes = body[after] === DASH && body[after + 1] === DASH;
     if (!closes)
@@ -150,16 +150,16 @@ class FormScan implements ScannedForm {
   }
 
   /** A part from the byte after its delimiter's line to the line end before the next delimiter. */
-  #takePart(start: number, end: number): FormFault | null {
+  private takePart(start: number, end: number): FormFault | null {
     this.parts += 1;
     if (this.parts > PARTS_MAX) return { fault: 'too_many_parts', offset: start, field: null };
     const limit = Math.min(end, start + PART_HEADER_BYTES_MAX + HEADERS_END.length);
-    const headersLength = this.#body.subarray(start, limit).indexOf(HEADERS_END);
+    const headersLength = this.body.subarray(start, limit).indexOf(HEADERS_END);
     if (headersLength === -1)
       return limit < end ? { fault: 'headers_too_large', offset: start, field: null } : malformed(start);
-    this.#headerBytes += headersLength;
-    if (this.#headerBytes > ALL_HEADER_BYTES_MAX) return { fault: 'headers_too_large', offset: start, field: null };
-    const headers = readPartHeaders(this.#body.toString('latin1', start, start + headersLength));
+    this.headerBytes += headersLength;
+    if (this.headerBytes > ALL_HEADER_BYTES_MAX) return { fault: 'headers_too_large', offset: start, field: null };
+    const headers = readPartHeaders(this.body.toString('latin1', start, start + headersLength));
     if (headers === null) return malformed(start);
 
     const valueStart = start + headersLength + HEADERS_END.length;
@@ -176,10 +176,10 @@ class FormScan implements ScannedForm {
     const field = FORM_FIELDS.find((candidate) => candidate === folded);
     if (field === undefined) return null;
     if (field !== base) return { fault: 'letter_case', offset: start, field };
-    if (this.#values.has(field)) return { fault: 'duplicate_part', offset: start, field };
+    if (this.values.has(field)) return { fault: 'duplicate_part', offset: start, field };
     if (listAt !== -1 || headers.isFile || headers.isEncoded)
       return { fault: 'not_a_plain_part', offset: start, field };
-    this.#values.set(field, { start: valueStart, end });
+    this.values.set(field, { start: valueStart, end });
     return null;
   }
 }

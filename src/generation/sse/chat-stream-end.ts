@@ -7,10 +7,10 @@ const CHAT_TERMINAL_EVENTS = new TerminalEvents([]);
 const CLOSE_BRACE = 0x7d;
 
 export class ChatStreamEnd implements StreamEnd {
-  readonly #lines = new EventStreamEnd(CHAT_TERMINAL_EVENTS);
+  private readonly lines = new EventStreamEnd(CHAT_TERMINAL_EVENTS);
 
   get endedBy(): string | null {
-    return this.#lines.endedBy;
+    return this.lines.endedBy;
   }
 
   /**
@@ -20,12 +20,12 @@ export class ChatStreamEnd implements StreamEnd {
   feed(chunk: Buffer): StreamProgress {
     const last = chunk.length - 1;
     if (
-      this.#lines.isBetweenLines &&
+      this.lines.isBetweenLines &&
       chunk[last] === LINE_FEED &&
       chunk[last - 1] === LINE_FEED &&
       chunk[last - 2] === CLOSE_BRACE
     )
       return 'open';
-    return this.#lines.feed(chunk);
+    return this.lines.feed(chunk);
   }
 }

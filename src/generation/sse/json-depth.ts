@@ -14,60 +14,60 @@ export const NO_DEPTH = -1;
 
 /** Computes depths from the beginning of a document, which works even when its end is missing. */
 export class DepthFromStart {
-  readonly #bytes: Buffer;
-  #at: number;
-  #depth = 0;
+  private readonly bytes: Buffer;
+  private position: number;
+  private depth = 0;
 
   constructor(bytes: Buffer, start: number) {
-    this.#bytes = bytes;
-    this.#at = start;
+    this.bytes = bytes;
+    this.position = start;
   }
 
   /** How many objects and arrays are open at the key at `keyStart`. Must be called for keys in their order. */
   at(keyStart: number): number {
-    const bytes = this.#bytes;
-    let at = this.#at;
+    const bytes = this.bytes;
+    let at = this.position;
     while (at < keyStart) {
       const byte = bytes[at];
       if (byte === QUOTE) {
         at = stringEnd(bytes, at);
         if (at === -1) return NO_DEPTH;
-      } else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) this.#depth += 1;
-      else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) this.#depth -= 1;
+      } else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) this.depth += 1;
+      else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) this.depth -= 1;
       at += 1;
     }
-    this.#at = at;
-    return at === keyStart ? this.#depth : NO_DEPTH;
+    this.position = at;
+    return at === keyStart ? this.depth : NO_DEPTH;
   }
 }
 
 /** Computes depths from the end of a complete document; its beginning may be missing and is not looked at. */
 export class DepthFromEnd {
-  readonly #bytes: Buffer;
-  #end: number;
-  #depth = 0;
+  private readonly bytes: Buffer;
+  private end: number;
+  private depth = 0;
 
   /** `end` is the offset after the document's last byte. */
   constructor(bytes: Buffer, end: number) {
-    this.#bytes = bytes;
-    this.#end = end;
+    this.bytes = bytes;
+    this.end = end;
   }
 
   /** Like `DepthFromStart`, but must be called for keys in reverse order. */
   at(keyStart: number): number {
-    const bytes = this.#bytes;
-    let at = this.#end - 1;
+    const bytes = this.bytes;
+    let at = this.end - 1;
     while (at >= keyStart) {
       const byte = bytes[at];
       if (byte === QUOTE) {
         at = stringStart(bytes, at);
         if (at < keyStart) return NO_DEPTH;
-      } else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) this.#depth += 1;
-      else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) this.#depth -= 1;
+      } else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) this.depth += 1;
+      else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) this.depth -= 1;
       at -= 1;
     }
-    this.#end = keyStart;
-    return this.#depth;
+    this.end = keyStart;
+    return this.depth;
   }
 }
 

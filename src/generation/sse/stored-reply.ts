@@ -35,62 +35,62 @@ const BACKSLASH = 0x5c;
 const OPEN_BRACE = 0x7b;
 
 export class StoredReply implements StoredReplyWatch {
-  readonly #ids = new Set<string>();
-  #atLineStart = true;
+  private readonly ids = new Set<string>();
+  private atLineStart = true;
   /** The beginning of a line that continues in the next chunk. */
-  #carry: Buffer | null = null;
+  private carry: Buffer | null = null;
 
   feed(chunk: Buffer): void {
     if (chunk.length === 0) return;
-    const carry = this.#carry;
+    const carry = this.carry;
     const bytes = carry === null ? chunk : Buffer.concat([carry, chunk]);
-    const atLineStart = this.#atLineStart || carry !== null;
-    this.#carry = null;
+    const atLineStart = this.atLineStart || carry !== null;
+    this.carry = null;
     let mark = bytes.indexOf(MARK);
     while (mark !== -1) {
       const line = lineBeginning(bytes, mark, atLineStart);
-      if (line !== NOT_THERE && !this.#takeEvent(bytes, line)) return;
+      if (line !== NOT_THERE && !this.takeEvent(bytes, line)) return;
       mark = bytes.indexOf(MARK, mark + MARK.length);
     }
-    this.#atLineStart = bytes.at(-1) === LINE_FEED;
-    this.#carry = unfinishedBeginning(bytes, atLineStart);
+    this.atLineStart = bytes.at(-1) === LINE_FEED;
+    this.carry = unfinishedBeginning(bytes, atLineStart);
   }
 
   /** False: the id may be in the next chunk, so the event is kept. */
-  #takeEvent(bytes: Buffer, line: number): boolean {
+  private takeEvent(bytes: Buffer, line: number): boolean {
     const lineEnd = bytes.indexOf(LINE_FEED, line);
     const data = bytes[line] === DATA[0] ? line : lineEnd === -1 ? bytes.length : lineEnd + 1;
     if (isAt(bytes, data, DATA)) {
       const item = memberAt(bytes, skipSpace(bytes, data + DATA.length), ITEM);
-      if (item !== NOT_THERE && this.#takeItem(bytes, item)) return true;
+      if (item !== NOT_THERE && this.takeItem(bytes, item)) return true;
     }
     const isWhole = bytes.indexOf(LINE_FEED, data) !== -1;
     if (isWhole || bytes.length - line >= EVENT_BYTES_MAX) return true;
-    this.#carry = Buffer.from(bytes.subarray(line));
+    this.carry = Buffer.from(bytes.subarray(line));
     return false;
   }
 
   /** Whether the item's id could be read. */
-  #takeItem(bytes: Buffer, item: number): boolean {
+  private takeItem(bytes: Buffer, item: number): boolean {
     const at = memberAt(bytes, item, ID);
     const id = at === NOT_THERE ? null : readId(bytes, at);
-    if (id !== null && this.#ids.size < ITEMS_MAX) this.#ids.add(id);
+    if (id !== null && this.ids.size < ITEMS_MAX) this.ids.add(id);
     return id !== null;
   }
 
   read({ beginning, end }: KeptReply): StoredReplyIds {
-    if (isDocument(beginning)) this.#takeOutput(beginning, memberAt(beginning, beginning.indexOf(OPEN_BRACE), OUTPUT));
+    if (isDocument(beginning)) this.takeOutput(beginning, memberAt(beginning, beginning.indexOf(OPEN_BRACE), OUTPUT));
     else {
       const event = lastEvent(end);
       const response = event === NOT_THERE ? NOT_THERE : memberAt(end, event, RESPONSE);
-      if (response !== NOT_THERE) this.#takeOutput(end, memberAt(end, response, OUTPUT));
+      if (response !== NOT_THERE) this.takeOutput(end, memberAt(end, response, OUTPUT));
     }
-    return { responseId: readResponseId(beginning), itemIds: [...this.#ids] };
+    return { responseId: readResponseId(beginning), itemIds: [...this.ids] };
   }
 
-  #takeOutput(bytes: Buffer, output: number): void {
+  private takeOutput(bytes: Buffer, output: number): void {
     for (let item = firstItemAt(bytes, output); bytes[item] === OPEN_BRACE; item = nextAfter(bytes, item))
-      this.#takeItem(bytes, item);
+      this.takeItem(bytes, item);
   }
 }
 

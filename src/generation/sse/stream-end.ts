@@ -71,109 +71,109 @@ const BEFORE_DECISION = 2;
 
 export class EventStreamEnd implements StreamEnd {
   endedBy: string | null = null;
-  readonly #terminal: TerminalEvents;
-  #progress: StreamProgress = 'open';
-  #place = AT_LINE_START;
+  private readonly terminal: TerminalEvents;
+  private progress: StreamProgress = 'open';
+  private place = AT_LINE_START;
   /** The beginning of a line that was split before its kind could be told. */
-  #carry: Buffer | null = null;
-  #carryLength = 0;
+  private carry: Buffer | null = null;
+  private carryLength = 0;
   /** The last bytes of a line that continues in the next chunk. */
-  #tail: Buffer | null = null;
-  #tailLength = 0;
+  private tail: Buffer | null = null;
+  private tailLength = 0;
 
   constructor(terminal: TerminalEvents) {
-    this.#terminal = terminal;
+    this.terminal = terminal;
   }
 
   /** Whether the stream is open and the next byte begins a line. */
   get isBetweenLines(): boolean {
-    return this.#place === AT_LINE_START && this.#progress === 'open';
+    return this.place === AT_LINE_START && this.progress === 'open';
   }
 
   feed(chunk: Buffer): StreamProgress {
-    let at = this.#place === AT_LINE_START ? 0 : this.#continueLine(chunk);
-    while (at < chunk.length && this.#progress !== 'ended') at = this.#takeLine(chunk, at);
-    return this.#progress;
+    let at = this.place === AT_LINE_START ? 0 : this.continueLine(chunk);
+    while (at < chunk.length && this.progress !== 'ended') at = this.takeLine(chunk, at);
+    return this.progress;
   }
 
   /** Takes the bytes of the line that begins at `at`; returns where the next line begins. */
-  #takeLine(chunk: Buffer, at: number): number {
+  private takeLine(chunk: Buffer, at: number): number {
     const first = chunk[at];
     if (first === LINE_FEED) {
-      if (this.#progress === 'ending') this.#progress = 'ended';
+      if (this.progress === 'ending') this.progress = 'ended';
       return at + 1;
     }
     // This is the CR of an empty line's CRLF; the following line feed ends it.
     if (first === CARRIAGE_RETURN) return at + 1;
-    if (chunk.length - at < SURE_BYTES || !this.#terminal.isSurelyPlain(chunk, at)) {
-      const verdict = this.#terminal.classify(chunk, at, chunk.length);
-      if (verdict === UNDECIDED) return this.#keep(chunk, at);
-      if (verdict !== PLAIN) this.#end(verdict);
+    if (chunk.length - at < SURE_BYTES || !this.terminal.isSurelyPlain(chunk, at)) {
+      const verdict = this.terminal.classify(chunk, at, chunk.length);
+      if (verdict === UNDECIDED) return this.keep(chunk, at);
+      if (verdict !== PLAIN) this.end(verdict);
     }
     const lineEnd = chunk.indexOf(LINE_FEED, at);
-    if (lineEnd === -1) return this.#leaveOpen(chunk, at);
-    this.#closeLine(chunk, lineEnd);
+    if (lineEnd === -1) return this.leaveOpen(chunk, at);
+    this.closeLine(chunk, lineEnd);
     return lineEnd + 1;
   }
 
-  #leaveOpen(chunk: Buffer, from: number): number {
-    this.#place = INSIDE_LINE;
-    if (this.#terminal.names.length === 0) return chunk.length;
-    this.#tail ??= Buffer.allocUnsafe(TAIL_BYTES * 2);
+  private leaveOpen(chunk: Buffer, from: number): number {
+    this.place = INSIDE_LINE;
+    if (this.terminal.names.length === 0) return chunk.length;
+    this.tail ??= Buffer.allocUnsafe(TAIL_BYTES * 2);
     const kept = Math.max(from, chunk.length - TAIL_BYTES);
     // Keeps as much of the earlier bytes as there is room for.
-    const excess = this.#tailLength + chunk.length - kept - TAIL_BYTES * 2;
+    const excess = this.tailLength + chunk.length - kept - TAIL_BYTES * 2;
     if (excess > 0) {
-      const stays = Math.min(this.#tailLength, TAIL_BYTES);
-      this.#tail.copyWithin(0, this.#tailLength - stays, this.#tailLength);
-      this.#tailLength = stays;
+      const stays = Math.min(this.tailLength, TAIL_BYTES);
+      this.tail.copyWithin(0, this.tailLength - stays, this.tailLength);
+      this.tailLength = stays;
     }
-    this.#tailLength += chunk.copy(this.#tail, this.#tailLength, kept);
+    this.tailLength += chunk.copy(this.tail, this.tailLength, kept);
     return chunk.length;
   }
 
   /** `bytes` up to `lineEnd` are the line, or a sufficient part of its end. */
-  #closeLine(bytes: Buffer, lineEnd: number): void {
-    this.#place = AT_LINE_START;
-    this.#tailLength = 0;
-    if (this.#progress !== 'open') return;
-    const verdict = this.#terminal.classifyEnding(bytes, lineEnd);
-    if (verdict !== PLAIN) this.#end(verdict);
+  private closeLine(bytes: Buffer, lineEnd: number): void {
+    this.place = AT_LINE_START;
+    this.tailLength = 0;
+    if (this.progress !== 'open') return;
+    const verdict = this.terminal.classifyEnding(bytes, lineEnd);
+    if (verdict !== PLAIN) this.end(verdict);
   }
 
-  #end(verdict: number): void {
+  private end(verdict: number): void {
     if (verdict === DONE_LINE) {
-      this.#progress = 'ended';
+      this.progress = 'ended';
       this.endedBy ??= DONE_NAME;
-    } else if (this.#progress === 'open') {
-      this.#progress = 'ending';
-      this.endedBy = this.#terminal.names[verdict] ?? null;
+    } else if (this.progress === 'open') {
+      this.progress = 'ending';
+      this.endedBy = this.terminal.names[verdict] ?? null;
     }
   }
 
-  #keep(chunk: Buffer, from: number): number {
-    this.#carry ??= Buffer.allocUnsafe(CARRY_BYTES_MAX);
-    this.#carryLength += chunk.copy(this.#carry, this.#carryLength, from);
-    this.#place = BEFORE_DECISION;
+  private keep(chunk: Buffer, from: number): number {
+    this.carry ??= Buffer.allocUnsafe(CARRY_BYTES_MAX);
+    this.carryLength += chunk.copy(this.carry, this.carryLength, from);
+    this.place = BEFORE_DECISION;
     return chunk.length;
   }
 
   /** Continues a line that began in an earlier chunk; returns where the next line begins. */
-  #continueLine(chunk: Buffer): number {
-    if (this.#place === BEFORE_DECISION) {
-      this.#keep(chunk, 0);
-      const verdict = this.#terminal.classify(this.#carry as Buffer, 0, this.#carryLength);
-      if (verdict === UNDECIDED && this.#carryLength < CARRY_BYTES_MAX) return chunk.length;
-      this.#carryLength = 0;
-      if (verdict !== PLAIN && verdict !== UNDECIDED) this.#end(verdict);
+  private continueLine(chunk: Buffer): number {
+    if (this.place === BEFORE_DECISION) {
+      this.keep(chunk, 0);
+      const verdict = this.terminal.classify(this.carry as Buffer, 0, this.carryLength);
+      if (verdict === UNDECIDED && this.carryLength < CARRY_BYTES_MAX) return chunk.length;
+      this.carryLength = 0;
+      if (verdict !== PLAIN && verdict !== UNDECIDED) this.end(verdict);
     }
     const lineEnd = chunk.indexOf(LINE_FEED);
-    if (lineEnd === -1) return this.#leaveOpen(chunk, 0);
-    if (lineEnd >= TAIL_BYTES || this.#tail === null) {
-      this.#closeLine(chunk, lineEnd);
+    if (lineEnd === -1) return this.leaveOpen(chunk, 0);
+    if (lineEnd >= TAIL_BYTES || this.tail === null) {
+      this.closeLine(chunk, lineEnd);
     } else {
-      const line = Buffer.concat([this.#tail.subarray(0, this.#tailLength), chunk.subarray(0, lineEnd)]);
-      this.#closeLine(line, line.length);
+      const line = Buffer.concat([this.tail.subarray(0, this.tailLength), chunk.subarray(0, lineEnd)]);
+      this.closeLine(line, line.length);
     }
     return lineEnd + 1;
   }

@@ -49,17 +49,17 @@ export const UNDECIDED = -3;
  */
 export class TerminalEvents {
   readonly names: readonly string[];
-  readonly #bytes: readonly Buffer[];
-  readonly #longest: number;
-  readonly #lengths: readonly number[];
+  private readonly bytes: readonly Buffer[];
+  private readonly longest: number;
+  private readonly lengths: readonly number[];
 
   constructor(names: readonly string[]) {
     this.names = names;
-    this.#bytes = names.map((name) => Buffer.from(name));
-    this.#lengths = [...new Set(names.map((name) => name.length))];
-    this.#longest = Math.max(0, ...this.#lengths);
+    this.bytes = names.map((name) => Buffer.from(name));
+    this.lengths = [...new Set(names.map((name) => name.length))];
+    this.longest = Math.max(0, ...this.lengths);
     assert(
-      this.#longest < SURE_BYTES - '"data: {"type":"'.length,
+      this.longest < SURE_BYTES - '"data: {"type":"'.length,
       'a terminal event has a longer name than is looked for',
     );
   }
@@ -73,17 +73,17 @@ export class TerminalEvents {
     if (first === LETTER_D) {
       // data: {"type":"...
       if (bytes[start + 6] !== BRACE || bytes[start + 7] !== QUOTE) return false;
-      if (bytes[start + 8] !== LETTER_T) return this.#longest === 0;
+      if (bytes[start + 8] !== LETTER_T) return this.longest === 0;
       if (bytes[start + 12] !== QUOTE || bytes[start + 14] !== QUOTE) return false;
-      return !this.#endsName(bytes, start + 15);
+      return !this.endsName(bytes, start + 15);
     }
     // event: ...
-    return first !== LETTER_E || (bytes[start + 6] === SPACE && !this.#endsName(bytes, start + 7));
+    return first !== LETTER_E || (bytes[start + 6] === SPACE && !this.endsName(bytes, start + 7));
   }
 
   /** Whether a name that begins at `start` could end like a terminal event's name. */
-  #endsName(bytes: Buffer, start: number): boolean {
-    const lengths = this.#lengths;
+  private endsName(bytes: Buffer, start: number): boolean {
+    const lengths = this.lengths;
     for (let index = 0; index < lengths.length; index++) {
       const closer = bytes[start + (lengths[index] as number)] as number;
       if (closer === QUOTE || closer < SPACE) return true;
@@ -95,16 +95,16 @@ export class TerminalEvents {
   classify(bytes: Buffer, start: number, end: number): number {
     const first = bytes[start];
     // Most lines are data or event lines, or a comment.
-    if (first === DATA_FIELD[0]) return this.#classifyData(bytes, start, end);
+    if (first === DATA_FIELD[0]) return this.classifyData(bytes, start, end);
     if (first !== EVENT_FIELD[0]) return PLAIN;
     const matched = matchWord(bytes, start, end, EVENT_FIELD);
     if (matched !== MATCHED) return matched;
     const name = skipBlanks(bytes, start + EVENT_FIELD.length, end);
-    return this.#classifyName(bytes, name, end, false);
+    return this.classifyName(bytes, name, end, false);
   }
 
   /** `data: [DONE]`, or `data: {"type":"<name>"`, since some providers leave out the event line. */
-  #classifyData(bytes: Buffer, start: number, end: number): number {
+  private classifyData(bytes: Buffer, start: number, end: number): number {
     const field = matchWord(bytes, start, end, DATA_FIELD);
     if (field !== MATCHED) return field;
     let at = skipBlanks(bytes, start + DATA_FIELD.length, end);
@@ -113,14 +113,14 @@ export class TerminalEvents {
       const done = matchWord(bytes, at, end, DONE);
       return done === MATCHED ? DONE_LINE : done;
     }
-    if (bytes[at] !== BRACE || this.#longest === 0) return PLAIN;
+    if (bytes[at] !== BRACE || this.longest === 0) return PLAIN;
     while (at < end) {
       const key = skipBlanks(bytes, at + 1, end);
       const matched = matchWord(bytes, key, end, TYPE_KEY);
       if (matched === UNDECIDED) return UNDECIDED;
       const value = valueAfter(bytes, key, end);
       if (value === PLAIN || value === UNDECIDED) return value;
-      if (matched === MATCHED) return bytes[value] === QUOTE ? this.#classifyName(bytes, value + 1, end, true) : PLAIN;
+      if (matched === MATCHED) return bytes[value] === QUOTE ? this.classifyName(bytes, value + 1, end, true) : PLAIN;
       at = endOfScalar(bytes, value, end);
       if (at < end && bytes[at] !== COMMA) return PLAIN;
     }
@@ -134,7 +134,7 @@ export class TerminalEvents {
   classifyEnding(bytes: Buffer, end: number): number {
     const brace = bytes[end - 1] === CARRIAGE_RETURN ? end - 2 : end - 1;
     if (bytes[brace] !== CLOSE_BRACE || bytes[brace - 1] !== QUOTE) return PLAIN;
-    const names = this.#bytes;
+    const names = this.bytes;
     for (let index = 0; index < names.length; index++) {
       const name = names[index] as Buffer;
       const start = brace - 1 - name.length;
@@ -151,8 +151,8 @@ export class TerminalEvents {
     return PLAIN;
   }
 
-  #classifyName(bytes: Buffer, start: number, end: number, quoted: boolean): number {
-    const names = this.#bytes;
+  private classifyName(bytes: Buffer, start: number, end: number, quoted: boolean): number {
+    const names = this.bytes;
     for (let index = 0; index < names.length; index++) {
       const name = names[index] as Buffer;
       const after = start + name.length;
@@ -161,7 +161,7 @@ export class TerminalEvents {
       const closed = quoted ? closer === QUOTE : closer === LINE_FEED || closer === CARRIAGE_RETURN;
       if (closed && matchWord(bytes, start, end, name) === MATCHED) return index;
     }
-    if (end - start > this.#longest) return PLAIN;
+    if (end - start > this.longest) return PLAIN;
     const lineEnd = bytes.indexOf(LINE_FEED, start);
     return lineEnd === -1 || lineEnd >= end ? UNDECIDED : PLAIN;
   }

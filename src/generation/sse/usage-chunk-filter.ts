@@ -29,24 +29,19 @@ const PLAIN = -1;
 const UNDECIDED = -2;
 
 export class UsageChunkFilter {
-  #place = AT_LINE_START;
+  private place = AT_LINE_START;
   /** Bytes that cannot be judged yet: the beginning of a line, and the fields of its event before it. */
-  #held: Buffer = EMPTY;
+  private held: Buffer = EMPTY;
   /** How much of what is judged, and then held back, is whole lines of fields: they are not looked at again. */
-  #fieldBytes = 0;
+  private fieldBytes = 0;
 
   /** Returns what the client gets; almost always a view of `chunk` itself. */
   feed(chunk: Buffer): Buffer {
-    if (
-      this.#place === AT_LINE_START &&
-      this.#held.length === 0 &&
-      endsWithBlankLine(chunk) &&
-      !namesUsageObject(chunk)
-    )
+    if (this.place === AT_LINE_START && this.held.length === 0 && endsWithBlankLine(chunk) && !namesUsageObject(chunk))
       return chunk;
-    const bytes = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
-    this.#held = EMPTY;
-    return this.#take(bytes);
+    const bytes = this.held.length === 0 ? chunk : Buffer.concat([this.held, chunk]);
+    this.held = EMPTY;
+    return this.take(bytes);
   }
 
   /**
@@ -54,37 +49,37 @@ export class UsageChunkFilter {
    * end.
    */
   end(): Buffer {
-    const held = this.#held;
-    this.#held = EMPTY;
+    const held = this.held;
+    this.held = EMPTY;
     const line = held.lastIndexOf(LINE_FEED) + 1;
-    return this.#place === BEHIND_CHUNK || isUsageChunk(held, line, held.length) ? EMPTY : held;
+    return this.place === BEHIND_CHUNK || isUsageChunk(held, line, held.length) ? EMPTY : held;
   }
 
-  #take(bytes: Buffer): Buffer {
+  private take(bytes: Buffer): Buffer {
     const passed: Buffer[] = [];
     let from = 0;
     let at = 0;
     while (at < bytes.length) {
-      if (this.#place === INSIDE_LINE) {
+      if (this.place === INSIDE_LINE) {
         const lineEnd = bytes.indexOf(LINE_FEED, at);
         if (lineEnd === -1) break;
         at = lineEnd + 1;
-        this.#place = AT_LINE_START;
+        this.place = AT_LINE_START;
         continue;
       }
-      const end = this.#place === BEHIND_CHUNK ? endOfBlankLine(bytes, at) : this.#judge(bytes, at);
+      const end = this.place === BEHIND_CHUNK ? endOfBlankLine(bytes, at) : this.judge(bytes, at);
       if (end === PLAIN) {
-        this.#place = INSIDE_LINE;
-        at += this.#fieldBytes;
-        this.#fieldBytes = 0;
+        this.place = INSIDE_LINE;
+        at += this.fieldBytes;
+        this.fieldBytes = 0;
         continue;
       }
       passed.push(bytes.subarray(from, at));
       if (end === UNDECIDED) {
-        this.#held = bytes.subarray(at);
+        this.held = bytes.subarray(at);
         return join(passed);
       }
-      this.#place = this.#place === BEHIND_CHUNK ? AT_LINE_START : BEHIND_CHUNK;
+      this.place = this.place === BEHIND_CHUNK ? AT_LINE_START : BEHIND_CHUNK;
       from = end;
       at = end;
     }
@@ -93,20 +88,20 @@ export class UsageChunkFilter {
   }
 
   /** Judges the lines from `start` on: whether they begin with a usage chunk, and where that ends. */
-  #judge(bytes: Buffer, start: number): number {
+  private judge(bytes: Buffer, start: number): number {
     for (;;) {
-      const line = start + this.#fieldBytes;
+      const line = start + this.fieldBytes;
       const lineEnd = bytes.indexOf(LINE_FEED, line);
       if ((lineEnd === -1 ? bytes.length : lineEnd) - start > HELD_BYTES_MAX) return PLAIN;
       if (lineEnd === -1) return mayBeChunk(bytes, line) ? UNDECIDED : PLAIN;
       if (startsWithData(bytes, line)) {
         if (!isUsageChunk(bytes, line, lineEnd)) return PLAIN;
-        this.#fieldBytes = 0;
+        this.fieldBytes = 0;
         return lineEnd + 1;
       }
       // A blank line or a comment ends the event's fields; any other line is a field of the same event.
       if (bytes[line] === LINE_FEED || bytes[line] === CARRIAGE_RETURN || bytes[line] === COLON) return PLAIN;
-      this.#fieldBytes = lineEnd + 1 - start;
+      this.fieldBytes = lineEnd + 1 - start;
     }
   }
 }

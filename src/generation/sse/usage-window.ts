@@ -89,20 +89,20 @@ const TYPE_BYTES_MAX = 160;
 export class EventLine {
   /** Whether `usageAt` has found a usage object at any depth. */
   hasUsage = false;
-  readonly #bytes: Buffer;
-  readonly #start: number;
-  readonly #end: number;
+  private readonly bytes: Buffer;
+  private readonly start: number;
+  private readonly end: number;
 
   constructor(bytes: Buffer, start: number, end: number) {
-    this.#bytes = bytes;
-    this.#start = start;
-    this.#end = end;
+    this.bytes = bytes;
+    this.start = start;
+    this.end = end;
   }
 
   /** The last usage object that is not deeper than this. */
   usageAt(deepest: number): UsageObject | null {
     // A view of the line alone, since a search would not stop at its beginning.
-    const line = this.#bytes.subarray(this.#start, this.#end);
+    const line = this.bytes.subarray(this.start, this.end);
     const depths = new DepthFromEnd(line, line.length);
     for (let key = line.lastIndexOf(USAGE_KEY); key !== NOT_FOUND; key = keyBefore(line, key)) {
       const start = objectStart(line, key + USAGE_KEY.length);
@@ -118,15 +118,15 @@ export class EventLine {
 
   /** The event's name from its own line or from the `type` at the beginning of its data; null if neither is kept. */
   get type(): string | null {
-    const line = this.#bytes.toString('latin1', this.#start, Math.min(this.#end, this.#start + TYPE_BYTES_MAX));
-    const before = this.#start === 0 ? 0 : this.#bytes.lastIndexOf(LINE_FEED, Math.max(0, this.#start - 2)) + 1;
-    const lineBefore = this.#bytes.toString('latin1', before, Math.min(this.#start, before + TYPE_BYTES_MAX));
+    const line = this.bytes.toString('latin1', this.start, Math.min(this.end, this.start + TYPE_BYTES_MAX));
+    const before = this.start === 0 ? 0 : this.bytes.lastIndexOf(LINE_FEED, Math.max(0, this.start - 2)) + 1;
+    const lineBefore = this.bytes.toString('latin1', before, Math.min(this.start, before + TYPE_BYTES_MAX));
     return EVENT_TYPE.exec(line)?.[1] ?? EVENT_NAME.exec(lineBefore)?.[1] ?? null;
   }
 
   /** The whole data, parsed. */
   json(): UsageObject | null {
-    const text = this.#bytes.toString('utf8', this.#start, this.#end);
+    const text = this.bytes.toString('utf8', this.start, this.end);
     return text.startsWith('data:') ? parseObject(text.slice('data:'.length)) : null;
   }
 }

@@ -53,28 +53,28 @@ class Completion implements ReplyScript, StreamScript {
   readonly reportsUsage: boolean;
   readonly pauses: number;
   readonly stream: StreamScript | null;
-  readonly #request: CallRequest;
-  readonly #json: Json;
-  readonly #includeUsage: boolean;
-  readonly #choices: readonly number[];
-  readonly #answer: PlannedAnswer;
-  readonly #seed: number;
+  private readonly request: CallRequest;
+  private readonly json: Json;
+  private readonly includeUsage: boolean;
+  private readonly choices: readonly number[];
+  private readonly answer: PlannedAnswer;
+  private readonly seed: number;
   /** null: the request does not ask for an answer in one token. */
-  readonly #oneToken: LogprobReply | null;
+  private readonly oneToken: LogprobReply | null;
 
   constructor(request: CallRequest, json: Json) {
     const { directives } = request;
     const options = isObject(json.stream_options) ? json.stream_options : {};
-    this.#request = request;
-    this.#json = json;
-    this.#seed = seedFrom(request.body);
-    this.#choices = Array.from({ length: Math.min(firstWhole(json.n) ?? 1, CHOICES_MAX) }, (_, index) => index);
-    this.#oneToken = asksForLogprobs(json) ? answerInOneToken(json, directives.settings) : null;
+    this.request = request;
+    this.json = json;
+    this.seed = seedFrom(request.body);
+    this.choices = Array.from({ length: Math.min(firstWhole(json.n) ?? 1, CHOICES_MAX) }, (_, index) => index);
+    this.oneToken = asksForLogprobs(json) ? answerInOneToken(json, directives.settings) : null;
     // Hidden reasoning is reported on top and may exceed the limit: a provider that ignores limits is a fault worth
     // simulating.
-    this.#answer = planAnswer({
+    this.answer = planAnswer({
       directives,
-      limit: this.#oneToken === null ? firstWhole(json.max_completion_tokens, json.max_tokens) : 1,
+      limit: this.oneToken === null ? firstWhole(json.max_completion_tokens, json.max_tokens) : 1,
       thinkingTokens: 0,
       toolCalls: chooseToolCalls({
         turns: readTurns(json),
@@ -83,11 +83,11 @@ class Completion implements ReplyScript, StreamScript {
         directives,
       }),
     });
-    this.generated = { completionTokens: this.#answer.tokens * this.#choices.length + (directives.reasoning ?? 0) };
-    this.pauses = this.#answer.tokens;
+    this.generated = { completionTokens: this.answer.tokens * this.choices.length + (directives.reasoning ?? 0) };
+    this.pauses = this.answer.tokens;
     this.stream = json.stream === true ? this : null;
-    this.#includeUsage = options.include_usage === true && directives.usage !== 'none';
-    this.reportsUsage = this.stream === null ? directives.usage !== 'none' : this.#includeUsage;
+    this.includeUsage = options.include_usage === true && directives.usage !== 'none';
+    this.reportsUsage = this.stream === null ? directives.usage !== 'none' : this.includeUsage;
     const promptTokens = countTokens(messageTexts(json));
     this.tally = {
       ...emptyTally(),
@@ -98,16 +98,16 @@ class Completion implements ReplyScript, StreamScript {
   }
 
   whole(): string {
-    const { directives } = this.#request;
-    const choices = this.#choices.map((index) => {
-      const text = this.#answer.parts.find(({ kind }) => kind === 'text');
-      const calls = this.#toolCalls().map(({ part, call }) => ({
+    const { directives } = this.request;
+    const choices = this.choices.map((index) => {
+      const text = this.answer.parts.find(({ kind }) => kind === 'text');
+      const calls = this.toolCalls().map(({ part, call }) => ({
         ...call,
-        function: { ...call.function, arguments: answerText(part, this.#seed, directives) },
+        function: { ...call.function, arguments: answerText(part, this.seed, directives) },
       }));
       const content =
-        text === undefined ? null : (this.#oneToken?.text ?? answerText(text, this.#seed + index, directives));
-      const logprobs = asksForLogprobs(this.#json) ? (this.#oneToken?.logprobs ?? plainLogprobs(content ?? '')) : null;
+        text === undefined ? null : (this.oneToken?.text ?? answerText(text, this.seed + index, directives));
+      const logprobs = asksForLogprobs(this.json) ? (this.oneToken?.logprobs ?? plainLogprobs(content ?? '')) : null;
       const message = {
         role: 'assistant',
         content,
@@ -115,32 +115,32 @@ class Completion implements ReplyScript, StreamScript {
         refusal: null,
         annotations: [],
       };
-      return { index, message, logprobs, finish_reason: this.#answer.finish };
+      return { index, message, logprobs, finish_reason: this.answer.finish };
     });
-    const usage = this.reportsUsage ? { usage: this.#usage() } : {};
-    return `${JSON.stringify({ ...this.#frame('chat.completion'), choices, ...usage, ...TAIL }, null, 2)}\n`;
+    const usage = this.reportsUsage ? { usage: this.usage() } : {};
+    return `${JSON.stringify({ ...this.frame('chat.completion'), choices, ...usage, ...TAIL }, null, 2)}\n`;
   }
 
   *opening(): Generator<string> {
-    const content = this.#answer.parts.some(({ kind }) => kind === 'text') ? '' : null;
-    for (const index of this.#choices)
-      yield this.#chunk([choice(index, { role: 'assistant', content, refusal: null }, null)]);
+    const content = this.answer.parts.some(({ kind }) => kind === 'text') ? '' : null;
+    for (const index of this.choices)
+      yield this.chunk([choice(index, { role: 'assistant', content, refusal: null }, null)]);
   }
 
   *rounds(): Generator<Round> {
-    for (const part of this.#answer.parts) {
-      if (part.kind === 'text') yield* this.#textRounds(part);
-      else yield* this.#toolCallRounds(part);
+    for (const part of this.answer.parts) {
+      if (part.kind === 'text') yield* this.textRounds(part);
+      else yield* this.toolCallRounds(part);
     }
   }
 
   *closing(): Generator<string> {
-    for (const index of this.#choices) yield this.#chunk([choice(index, {}, this.#answer.finish)]);
-    if (this.#includeUsage) {
+    for (const index of this.choices) yield this.chunk([choice(index, {}, this.answer.finish)]);
+    if (this.includeUsage) {
       this.tally.usageSent = true;
-      yield this.#chunk([], this.#usage());
+      yield this.chunk([], this.usage());
     }
-    if (!this.#request.directives.noDone) yield 'data: [DONE]\n\n';
+    if (!this.request.directives.noDone) yield 'data: [DONE]\n\n';
   }
 
   *error(): Generator<string> {
@@ -153,9 +153,9 @@ class Completion implements ReplyScript, StreamScript {
     yield `data: ${JSON.stringify({ error })}\n\n`;
   }
 
-  *#textRounds(part: AnswerPart): Generator<Round> {
-    const { directives } = this.#request;
-    const sources = this.#choices.map((index) => answerPieces(part, this.#seed + index, directives));
+  private *textRounds(part: AnswerPart): Generator<Round> {
+    const { directives } = this.request;
+    const sources = this.choices.map((index) => answerPieces(part, this.seed + index, directives));
     for (;;) {
       const pieces = sources.map((source) => source.next());
       const counted = pieces.some(({ done, value }) => done !== true && value.counted);
@@ -164,47 +164,47 @@ class Completion implements ReplyScript, StreamScript {
       if (said.some(({ done }) => done === true)) return;
       yield {
         pieces: said.map(({ value }, index) =>
-          this.#chunk([choice(index, { content: value === undefined ? '' : value.text }, null)]),
+          this.chunk([choice(index, { content: value === undefined ? '' : value.text }, null)]),
         ),
         counted,
       };
     }
   }
 
-  *#toolCallRounds(part: AnswerPart): Generator<Round> {
-    const index = this.#toolCalls().findIndex((candidate) => candidate.part === part);
-    const begun = this.#toolCalls()[index]?.call;
+  private *toolCallRounds(part: AnswerPart): Generator<Round> {
+    const index = this.toolCalls().findIndex((candidate) => candidate.part === part);
+    const begun = this.toolCalls()[index]?.call;
     const pieces = (delta: object): string[] =>
-      this.#choices.map((number) => this.#chunk([choice(number, { tool_calls: [{ index, ...delta }] }, null)]));
+      this.choices.map((number) => this.chunk([choice(number, { tool_calls: [{ index, ...delta }] }, null)]));
     yield { pieces: pieces({ ...begun }), counted: false };
-    for (const { text } of answerPieces(part, this.#seed, this.#request.directives))
+    for (const { text } of answerPieces(part, this.seed, this.request.directives))
       yield { pieces: pieces({ function: { arguments: text } }), counted: true };
   }
 
-  #toolCalls(): {
+  private toolCalls(): {
     part: AnswerPart;
     call: { id: string; type: string; function: { name: string; arguments: string } };
   }[] {
-    return this.#answer.parts.flatMap((part) => {
+    return this.answer.parts.flatMap((part) => {
       if (part.kind !== 'tool_call') return [];
-      const id = derivedId('call_', this.#request.id, String(this.#answer.parts.indexOf(part)));
+      const id = derivedId('call_', this.request.id, String(this.answer.parts.indexOf(part)));
       return [{ part, call: { id, type: 'function', function: { name: part.call.name, arguments: '' } } }];
     });
   }
 
-  #frame(object: string): Json {
-    return { id: this.#request.id, object, created: CREATED, model: this.#json.model };
+  private frame(object: string): Json {
+    return { id: this.request.id, object, created: CREATED, model: this.json.model };
   }
 
-  #chunk(choices: readonly object[], usage: object | null = null): string {
+  private chunk(choices: readonly object[], usage: object | null = null): string {
     // When a stream asks for usage, OpenAI writes `usage: null` on its other chunks; otherwise it writes nothing.
-    const shown = this.#includeUsage ? { usage } : {};
-    return `data: ${JSON.stringify({ ...this.#frame('chat.completion.chunk'), ...TAIL, choices, ...shown })}\n\n`;
+    const shown = this.includeUsage ? { usage } : {};
+    return `data: ${JSON.stringify({ ...this.frame('chat.completion.chunk'), ...TAIL, choices, ...shown })}\n\n`;
   }
 
-  #usage(): object {
+  private usage(): object {
     const { promptTokens, cachedTokens, cacheWriteTokens } = this.tally;
-    const { reasoning, usage } = this.#request.directives;
+    const { reasoning, usage } = this.request.directives;
     const { completionTokens } = this.generated;
     const honest = {
       prompt_tokens: promptTokens,

@@ -62,18 +62,18 @@ class Message implements ReplyScript, StreamScript {
   readonly reportsUsage: boolean;
   readonly pauses: number;
   readonly stream: StreamScript | null;
-  readonly #request: CallRequest;
-  readonly #json: Json;
-  readonly #answer: PlannedAnswer;
-  readonly #seed: number;
-  #events = 0;
+  private readonly request: CallRequest;
+  private readonly json: Json;
+  private readonly answer: PlannedAnswer;
+  private readonly seed: number;
+  private events = 0;
 
   constructor(request: CallRequest, json: Json) {
     const { directives } = request;
-    this.#request = request;
-    this.#json = json;
-    this.#seed = seedFrom(request.body);
-    this.#answer = planAnswer({
+    this.request = request;
+    this.json = json;
+    this.seed = seedFrom(request.body);
+    this.answer = planAnswer({
       directives,
       limit: firstWhole(json.max_tokens),
       thinkingTokens: directives.reasoning ?? (asksForThinking(json) ? THINKING_TOKENS_DEFAULT : 0),
@@ -84,8 +84,8 @@ class Message implements ReplyScript, StreamScript {
         directives,
       }),
     });
-    this.generated = { completionTokens: this.#answer.tokens };
-    this.pauses = this.#answer.tokens;
+    this.generated = { completionTokens: this.answer.tokens };
+    this.pauses = this.answer.tokens;
     this.stream = json.stream === true ? this : null;
     this.reportsUsage = directives.usage !== 'none';
     const promptTokens = countTokens(messageTexts(json));
@@ -99,85 +99,85 @@ class Message implements ReplyScript, StreamScript {
   }
 
   whole(): string {
-    const content = this.#answer.parts.map((part, index) =>
-      this.#block(part, index, answerText(part, this.#seed, this.#request.directives)),
+    const content = this.answer.parts.map((part, index) =>
+      this.block(part, index, answerText(part, this.seed, this.request.directives)),
     );
     const usage = {
-      ...this.#inputCounts(),
+      ...this.inputCounts(),
       ...cacheKinds(this.tally.cacheWriteTokens),
-      output_tokens: this.#answer.tokens,
+      output_tokens: this.answer.tokens,
       ...PLACE,
     };
-    return JSON.stringify({ ...this.#head(), content, ...this.#ending(), ...this.#usageField(usage) });
+    return JSON.stringify({ ...this.head(), content, ...this.ending(), ...this.usageField(usage) });
   }
 
   *opening(): Generator<string> {
     const ending = { stop_reason: null, stop_sequence: null, stop_details: null };
-    const usage = { ...this.#inputCounts(), ...cacheKinds(this.tally.cacheWriteTokens), output_tokens: 1, ...PLACE };
-    yield this.#event('message_start', {
-      message: { ...this.#head(), content: [], ...ending, ...this.#usageField(usage) },
+    const usage = { ...this.inputCounts(), ...cacheKinds(this.tally.cacheWriteTokens), output_tokens: 1, ...PLACE };
+    yield this.event('message_start', {
+      message: { ...this.head(), content: [], ...ending, ...this.usageField(usage) },
     });
   }
 
   *rounds(): Generator<Round> {
-    for (const [index, part] of this.#answer.parts.entries()) {
+    for (const [index, part] of this.answer.parts.entries()) {
       yield {
-        pieces: [this.#event('content_block_start', { index, content_block: this.#block(part, index, '') })],
+        pieces: [this.event('content_block_start', { index, content_block: this.block(part, index, '') })],
         counted: false,
       };
       if (index === 0) yield { pieces: ['event: ping\ndata: {"type": "ping"}\n\n'], counted: false };
       // Anthropic starts a tool's input with an empty delta.
       if (part.kind === 'tool_call')
-        yield { pieces: [this.#delta(index, { type: 'input_json_delta', partial_json: '' })], counted: false };
-      yield* this.#pieces(part, index);
+        yield { pieces: [this.delta(index, { type: 'input_json_delta', partial_json: '' })], counted: false };
+      yield* this.pieces(part, index);
       if (part.kind === 'thinking')
         yield {
-          pieces: [this.#delta(index, { type: 'signature_delta', signature: this.#signature() })],
+          pieces: [this.delta(index, { type: 'signature_delta', signature: this.signature() })],
           counted: false,
         };
-      yield { pieces: [this.#event('content_block_stop', { index })], counted: false };
+      yield { pieces: [this.event('content_block_stop', { index })], counted: false };
     }
   }
 
   *closing(): Generator<string> {
     this.tally.usageSent = this.reportsUsage;
-    yield this.#event('message_delta', {
-      delta: this.#ending(),
-      ...this.#usageField({ ...this.#inputCounts(), output_tokens: this.#answer.tokens }),
+    yield this.event('message_delta', {
+      delta: this.ending(),
+      ...this.usageField({ ...this.inputCounts(), output_tokens: this.answer.tokens }),
     });
-    if (!this.#request.directives.noDone) yield this.#event('message_stop', {});
+    if (!this.request.directives.noDone) yield this.event('message_stop', {});
   }
 
   *error(): Generator<string> {
-    yield this.#event('error', { error: { details: null, type: 'overloaded_error', message: 'Overloaded' } });
+    yield this.event('error', { error: { details: null, type: 'overloaded_error', message: 'Overloaded' } });
   }
 
-  *#pieces(part: AnswerPart, index: number): Generator<Round> {
-    if (part.kind === 'thinking' && this.#omitsThinking()) return;
-    for (const { text, counted } of answerPieces(part, this.#seed, this.#request.directives)) {
+  private *pieces(part: AnswerPart, index: number): Generator<Round> {
+    if (part.kind === 'thinking' && this.omitsThinking()) return;
+    for (const { text, counted } of answerPieces(part, this.seed, this.request.directives)) {
       const delta =
         part.kind === 'thinking'
           ? { type: 'thinking_delta', thinking: text }
           : part.kind === 'text'
             ? { type: 'text_delta', text }
             : { type: 'input_json_delta', partial_json: text };
-      yield { pieces: [this.#delta(index, delta)], counted };
+      yield { pieces: [this.delta(index, delta)], counted };
     }
   }
 
   /** A content block with `text`; at the start of a stream it is empty. */
-  #block(part: AnswerPart, index: number, text: string): Json {
+  private block(part: AnswerPart, index: number, text: string): Json {
     switch (part.kind) {
       case 'thinking':
         return {
           type: 'thinking',
-          thinking: this.#omitsThinking() ? '' : text,
-          signature: text === '' ? '' : this.#signature(),
+          thinking: this.omitsThinking() ? '' : text,
+          signature: text === '' ? '' : this.signature(),
         };
       case 'text':
         return { type: 'text', text };
       case 'tool_call': {
-        const id = derivedId('toolu_', this.#request.id, String(index));
+        const id = derivedId('toolu_', this.request.id, String(index));
         return {
           type: 'tool_use',
           id,
@@ -189,16 +189,16 @@ class Message implements ReplyScript, StreamScript {
     }
   }
 
-  #head(): Json {
-    return { model: this.#json.model, id: this.#request.id, type: 'message', role: 'assistant' };
+  private head(): Json {
+    return { model: this.json.model, id: this.request.id, type: 'message', role: 'assistant' };
   }
 
-  #ending(): Json {
-    return { stop_reason: STOP_REASONS[this.#answer.finish], stop_sequence: null, stop_details: null };
+  private ending(): Json {
+    return { stop_reason: STOP_REASONS[this.answer.finish], stop_sequence: null, stop_details: null };
   }
 
   /** Unlike OpenAI's counts, these three add up to the prompt. */
-  #inputCounts(): Json {
+  private inputCounts(): Json {
     const { promptTokens, cachedTokens, cacheWriteTokens } = this.tally;
     return {
       input_tokens: promptTokens - cachedTokens - cacheWriteTokens,
@@ -207,8 +207,8 @@ class Message implements ReplyScript, StreamScript {
     };
   }
 
-  #usageField(honest: Json): Json {
-    const { usage } = this.#request.directives;
+  private usageField(honest: Json): Json {
+    const { usage } = this.request.directives;
     if (usage === 'none') return {};
     return {
       usage:
@@ -216,23 +216,23 @@ class Message implements ReplyScript, StreamScript {
     };
   }
 
-  #delta(index: number, delta: Json): string {
-    return this.#event('content_block_delta', { index, delta });
+  private delta(index: number, delta: Json): string {
+    return this.event('content_block_delta', { index, delta });
   }
 
   /** Anthropic pads its events with spaces inside the object, as recordings show. */
-  #event(type: string, fields: Json): string {
+  private event(type: string, fields: Json): string {
     const event = JSON.stringify({ type, ...fields });
-    this.#events += 1;
-    return `event: ${type}\ndata: ${event.slice(0, -1)}${' '.repeat((this.#events * 7) % 16)}}\n\n`;
+    this.events += 1;
+    return `event: ${type}\ndata: ${event.slice(0, -1)}${' '.repeat((this.events * 7) % 16)}}\n\n`;
   }
 
-  #signature(): string {
-    return makeSeal(String(this.#seed));
+  private signature(): string {
+    return makeSeal(String(this.seed));
   }
 
-  #omitsThinking(): boolean {
-    return isObject(this.#json.thinking) && this.#json.thinking.display === 'omitted';
+  private omitsThinking(): boolean {
+    return isObject(this.json.thinking) && this.json.thinking.display === 'omitted';
   }
 }
 

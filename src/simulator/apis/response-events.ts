@@ -28,146 +28,146 @@ export class ResponseScript implements ReplyScript, StreamScript {
   readonly reportsUsage: boolean;
   readonly pauses: number;
   readonly stream: StreamScript | null;
-  readonly #plan: ResponsePlan;
-  readonly #background: boolean;
-  readonly #obfuscates: boolean;
-  #sequence = 0;
+  private readonly plan: ResponsePlan;
+  private readonly background: boolean;
+  private readonly obfuscates: boolean;
+  private sequence = 0;
 
   constructor(plan: ResponsePlan) {
     const { json, answer } = plan;
-    this.#plan = plan;
-    this.#background = json.background === true;
+    this.plan = plan;
+    this.background = json.background === true;
     this.stream = json.stream === true ? this : null;
     this.tally = plan.tally;
     this.generated = { completionTokens: answer.tokens };
     // A background response is returned before there is any usage to report.
-    this.reportsUsage = plan.request.directives.usage !== 'none' && (this.stream !== null || !this.#background);
-    this.pauses = this.#background ? 0 : answer.tokens;
-    this.#obfuscates = objectsIn([json.stream_options])[0]?.include_obfuscation !== false;
+    this.reportsUsage = plan.request.directives.usage !== 'none' && (this.stream !== null || !this.background);
+    this.pauses = this.background ? 0 : answer.tokens;
+    this.obfuscates = objectsIn([json.stream_options])[0]?.include_obfuscation !== false;
   }
 
   whole(): string {
-    this.#keep();
-    return `${JSON.stringify(this.#render(this.#background ? 'queued' : 'final'), null, 2)}\n`;
+    this.keep();
+    return `${JSON.stringify(this.render(this.background ? 'queued' : 'final'), null, 2)}\n`;
   }
 
   *opening(): Generator<string> {
-    if (this.#background) this.#keep();
-    const begun = this.#render(this.#background ? 'queued' : 'in_progress');
-    yield this.#event('response.created', { response: begun });
-    if (this.#background) yield this.#event('response.queued', { response: begun });
-    yield this.#event('response.in_progress', { response: this.#render('in_progress') });
+    if (this.background) this.keep();
+    const begun = this.render(this.background ? 'queued' : 'in_progress');
+    yield this.event('response.created', { response: begun });
+    if (this.background) yield this.event('response.queued', { response: begun });
+    yield this.event('response.in_progress', { response: this.render('in_progress') });
   }
 
   *rounds(): Generator<Round> {
-    for (const [index, part] of this.#plan.answer.parts.entries()) {
-      if (part.kind === 'thinking') yield* this.#reasoningRounds(part, index);
-      else if (part.kind === 'text') yield* this.#textRounds(part, index);
-      else yield* this.#toolCallRounds(part, index);
+    for (const [index, part] of this.plan.answer.parts.entries()) {
+      if (part.kind === 'thinking') yield* this.reasoningRounds(part, index);
+      else if (part.kind === 'text') yield* this.textRounds(part, index);
+      else yield* this.toolCallRounds(part, index);
     }
   }
 
   *closing(): Generator<string> {
-    this.#keep();
-    if (this.#plan.request.directives.noDone) return;
-    const response = this.#render('final');
+    this.keep();
+    if (this.plan.request.directives.noDone) return;
+    const response = this.render('final');
     this.tally.usageSent = this.reportsUsage;
-    yield this.#event(this.#plan.answer.finish === 'length' ? 'response.incomplete' : 'response.completed', {
+    yield this.event(this.plan.answer.finish === 'length' ? 'response.incomplete' : 'response.completed', {
       response,
     });
   }
 
   *error(): Generator<string> {
-    yield this.#event('error', { error: { type: 'server_error', ...FAILURE, param: null } });
-    yield this.#event('response.failed', {
-      response: { ...this.#render('in_progress'), status: 'failed', error: FAILURE },
+    yield this.event('error', { error: { type: 'server_error', ...FAILURE, param: null } });
+    yield this.event('response.failed', {
+      response: { ...this.render('in_progress'), status: 'failed', error: FAILURE },
     });
   }
 
   /** Reasoning is not streamed token by token; only its summary can be. */
-  *#reasoningRounds(part: AnswerPart, index: number): Generator<Round> {
-    const { request, seed } = this.#plan;
-    const item = this.#item(part, index, 'completed');
-    yield this.#uncounted('response.output_item.added', { output_index: index, item: { ...item, summary: [] } });
+  private *reasoningRounds(part: AnswerPart, index: number): Generator<Round> {
+    const { request, seed } = this.plan;
+    const item = this.item(part, index, 'completed');
+    yield this.uncounted('response.output_item.added', { output_index: index, item: { ...item, summary: [] } });
     const [summary] = objectsIn(item.summary);
     const place = { item_id: item.id, output_index: index, summary_index: 0 };
     if (summary !== undefined)
-      yield this.#uncounted('response.reasoning_summary_part.added', {
+      yield this.uncounted('response.reasoning_summary_part.added', {
         ...place,
         part: { type: 'summary_text', text: '' },
       });
     if (summary !== undefined) {
       for (const { text } of answerPieces(part, seed, request.directives)) {
         yield {
-          pieces: [this.#event('response.reasoning_summary_text.delta', { ...place, ...this.#delta(text) })],
+          pieces: [this.event('response.reasoning_summary_text.delta', { ...place, ...this.delta(text) })],
           counted: true,
         };
       }
-      yield this.#uncounted('response.reasoning_summary_text.done', { ...place, text: summary.text });
-      yield this.#uncounted('response.reasoning_summary_part.done', { ...place, part: summary });
+      yield this.uncounted('response.reasoning_summary_text.done', { ...place, text: summary.text });
+      yield this.uncounted('response.reasoning_summary_part.done', { ...place, part: summary });
     }
-    yield this.#uncounted('response.output_item.done', { output_index: index, item });
+    yield this.uncounted('response.output_item.done', { output_index: index, item });
   }
 
-  *#textRounds(part: AnswerPart, index: number): Generator<Round> {
-    const { request, seed } = this.#plan;
-    const item = this.#item(part, index, 'completed');
+  private *textRounds(part: AnswerPart, index: number): Generator<Round> {
+    const { request, seed } = this.plan;
+    const item = this.item(part, index, 'completed');
     const [whole] = objectsIn(item.content);
     const place = { item_id: item.id, output_index: index, content_index: 0 };
-    yield this.#uncounted('response.output_item.added', {
+    yield this.uncounted('response.output_item.added', {
       output_index: index,
       item: { ...item, status: 'in_progress', content: [] },
     });
-    yield this.#uncounted('response.content_part.added', { ...place, part: { ...whole, text: '' } });
+    yield this.uncounted('response.content_part.added', { ...place, part: { ...whole, text: '' } });
     for (const { text, counted } of answerPieces(part, seed, request.directives)) {
       yield {
-        pieces: [this.#event('response.output_text.delta', { ...place, ...this.#delta(text), logprobs: [] })],
+        pieces: [this.event('response.output_text.delta', { ...place, ...this.delta(text), logprobs: [] })],
         counted,
       };
     }
-    yield this.#uncounted('response.output_text.done', { ...place, text: whole?.text, logprobs: [] });
-    yield this.#uncounted('response.content_part.done', { ...place, part: whole });
-    yield this.#uncounted('response.output_item.done', { output_index: index, item });
+    yield this.uncounted('response.output_text.done', { ...place, text: whole?.text, logprobs: [] });
+    yield this.uncounted('response.content_part.done', { ...place, part: whole });
+    yield this.uncounted('response.output_item.done', { output_index: index, item });
   }
 
-  *#toolCallRounds(part: AnswerPart, index: number): Generator<Round> {
-    const { request, seed } = this.#plan;
-    const item = this.#item(part, index, 'completed');
+  private *toolCallRounds(part: AnswerPart, index: number): Generator<Round> {
+    const { request, seed } = this.plan;
+    const item = this.item(part, index, 'completed');
     const custom = item.type === 'custom_tool_call';
     const field = custom ? 'input' : 'arguments';
     const events = custom ? 'response.custom_tool_call_input' : 'response.function_call_arguments';
     const place = { item_id: item.id, output_index: index };
-    yield this.#uncounted('response.output_item.added', {
+    yield this.uncounted('response.output_item.added', {
       output_index: index,
       item: { ...item, status: 'in_progress', [field]: '' },
     });
     for (const { text, counted } of answerPieces(part, seed, request.directives)) {
-      yield { pieces: [this.#event(`${events}.delta`, { ...place, ...this.#delta(text) })], counted };
+      yield { pieces: [this.event(`${events}.delta`, { ...place, ...this.delta(text) })], counted };
     }
     const name = custom ? {} : { name: item.name };
-    yield this.#uncounted(`${events}.done`, { ...place, ...name, [field]: item[field] });
-    yield this.#uncounted('response.output_item.done', { output_index: index, item });
+    yield this.uncounted(`${events}.done`, { ...place, ...name, [field]: item[field] });
+    yield this.uncounted('response.output_item.done', { output_index: index, item });
   }
 
-  #uncounted(type: string, fields: Json): Round {
-    return { pieces: [this.#event(type, fields)], counted: false };
+  private uncounted(type: string, fields: Json): Round {
+    return { pieces: [this.event(type, fields)], counted: false };
   }
 
-  #event(type: string, fields: Json): string {
-    const event = { type, ...fields, sequence_number: this.#sequence };
-    this.#sequence += 1;
+  private event(type: string, fields: Json): string {
+    const event = { type, ...fields, sequence_number: this.sequence };
+    this.sequence += 1;
     return `event: ${type}\ndata: ${JSON.stringify(event)}\n\n`;
   }
 
   /** OpenAI pads its deltas so that an observer of sizes cannot guess words. */
-  #delta(delta: string): Json {
-    return this.#obfuscates
+  private delta(delta: string): Json {
+    return this.obfuscates
       ? { delta, obfuscation: OBFUSCATION.slice(Math.min(delta.length, OBFUSCATION.length - 1)) }
       : { delta };
   }
 
-  #item(part: AnswerPart, index: number, status: 'completed' | 'incomplete'): Json {
-    const { request, seed, json } = this.#plan;
+  private item(part: AnswerPart, index: number, status: 'completed' | 'incomplete'): Json {
+    const { request, seed, json } = this.plan;
     const id = (prefix: string): string => derivedId(prefix, request.id, String(index));
     const text = answerText(part, seed, request.directives);
     switch (part.kind) {
@@ -195,30 +195,30 @@ export class ResponseScript implements ReplyScript, StreamScript {
     }
   }
 
-  #output(): Json[] {
-    const { parts, finish } = this.#plan.answer;
+  private output(): Json[] {
+    const { parts, finish } = this.plan.answer;
     return parts.map((part, index) =>
-      this.#item(part, index, finish === 'length' && index === parts.length - 1 ? 'incomplete' : 'completed'),
+      this.item(part, index, finish === 'length' && index === parts.length - 1 ? 'incomplete' : 'completed'),
     );
   }
 
-  #render(state: ResponseState): Json {
-    const { request, json, answer, tally } = this.#plan;
-    return renderResponse({ request, json, answer, tally, state, output: state === 'final' ? this.#output() : [] });
+  private render(state: ResponseState): Json {
+    const { request, json, answer, tally } = this.plan;
+    return renderResponse({ request, json, answer, tally, state, output: state === 'final' ? this.output() : [] });
   }
 
-  #keep(): void {
-    const { request, json, store, answer, tally, inputItems } = this.#plan;
-    if ((json.store === false && !this.#background) || store.find(request.id, request.caller) !== null) return;
+  private keep(): void {
+    const { request, json, store, answer, tally, inputItems } = this.plan;
+    if ((json.store === false && !this.background) || store.find(request.id, request.caller) !== null) return;
     const delayMs = request.directives.delayMs ?? request.defaultDelayMs;
     store.keep({
       id: request.id,
       caller: request.caller,
-      render: (state) => this.#render(state),
+      render: (state) => this.render(state),
       inputItems,
       contextTokens: tally.promptTokens + answer.tokens,
-      background: this.#background,
-      finishedAtMs: performance.now() + (this.#background ? delayMs * answer.tokens : 0),
+      background: this.background,
+      finishedAtMs: performance.now() + (this.background ? delayMs * answer.tokens : 0),
       directives: directivesOf('saved', JSON.stringify(inputItems)),
       bytes: request.body.length * 2 + 4096,
     });

@@ -23,44 +23,44 @@ export interface StoredResponse {
 }
 
 export class ResponseStore {
-  readonly #responses = new Map<string, { readonly stored: StoredResponse; cancelled: boolean }>();
-  #bytes = 0;
+  private readonly responses = new Map<string, { readonly stored: StoredResponse; cancelled: boolean }>();
+  private bytes = 0;
 
   keep(stored: StoredResponse): void {
-    this.#remove(stored.id);
-    this.#responses.set(stored.id, { stored, cancelled: false });
-    this.#bytes += stored.bytes;
-    for (const oldest of this.#responses.keys()) {
-      if (this.#responses.size <= RESPONSES_MAX && this.#bytes <= KEPT_BYTES_MAX) break;
-      this.#remove(oldest);
+    this.remove(stored.id);
+    this.responses.set(stored.id, { stored, cancelled: false });
+    this.bytes += stored.bytes;
+    for (const oldest of this.responses.keys()) {
+      if (this.responses.size <= RESPONSES_MAX && this.bytes <= KEPT_BYTES_MAX) break;
+      this.remove(oldest);
     }
   }
 
   find(id: string, caller: string): StoredResponse | null {
-    const stored = this.#responses.get(id)?.stored;
+    const stored = this.responses.get(id)?.stored;
     return stored?.caller === caller ? stored : null;
   }
 
   /** The response object in its present state. */
   renderNow(stored: StoredResponse): Json {
-    if (this.#responses.get(stored.id)?.cancelled === true) return stored.render('cancelled');
+    if (this.responses.get(stored.id)?.cancelled === true) return stored.render('cancelled');
     return stored.render(performance.now() < stored.finishedAtMs ? 'in_progress' : 'final');
   }
 
   /** A finished response stays as it is, as with OpenAI. */
   cancel(stored: StoredResponse): void {
-    const entry = this.#responses.get(stored.id);
+    const entry = this.responses.get(stored.id);
     if (entry !== undefined && performance.now() < stored.finishedAtMs) entry.cancelled = true;
   }
 
   delete(stored: StoredResponse): void {
-    this.#remove(stored.id);
+    this.remove(stored.id);
   }
 
-  #remove(id: string): void {
-    const entry = this.#responses.get(id);
+  private remove(id: string): void {
+    const entry = this.responses.get(id);
     if (entry === undefined) return;
-    this.#responses.delete(id);
-    this.#bytes -= entry.stored.bytes;
+    this.responses.delete(id);
+    this.bytes -= entry.stored.bytes;
   }
 }

@@ -9,27 +9,27 @@ const BATCHES_MAX = 32;
 const BATCH_BYTES_MAX = 262_144;
 
 export class FreeBatches {
-  readonly #free: RecordBatch[] = [];
+  private readonly free: RecordBatch[] = [];
   /** A batch that has room after the records that it already wrote. */
-  #begun: RecordBatch | null = null;
+  private begun: RecordBatch | null = null;
 
   take(): RecordBatch {
-    const begun = this.#begun;
-    if (begun === null) return this.#free.pop() ?? new RecordBatch();
-    this.#begun = null;
+    const begun = this.begun;
+    if (begun === null) return this.free.pop() ?? new RecordBatch();
+    this.begun = null;
     return begun;
   }
 
   /** The batch's records are written and stay in its memory; the next batch continues after them. */
   continueBehind(batch: RecordBatch): void {
     batch.continueBehind();
-    this.#begun = batch;
+    this.begun = batch;
   }
 
   /** To be called when nobody reads or writes any of the batch's memory any more. */
   release(batch: RecordBatch): void {
-    if (this.#free.length >= BATCHES_MAX || batch.bytes.length > BATCH_BYTES_MAX) return;
+    if (this.free.length >= BATCHES_MAX || batch.bytes.length > BATCH_BYTES_MAX) return;
     batch.clear();
-    this.#free.push(batch);
+    this.free.push(batch);
   }
 }

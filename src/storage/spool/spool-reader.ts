@@ -77,15 +77,15 @@ const FRAME_ROOM = PAYLOAD_BYTES_MAX + HEADER_BYTES;
 
 /** One reader reuses one buffer; a batch's records do not point into it. */
 export class SpoolReader {
-  #buffer = Buffer.allocUnsafeSlow(0);
+  private buffer = Buffer.allocUnsafeSlow(0);
 
   readBatch(directory: string, segment: number, fromOffset: number, limits: BatchLimits): SegmentBatch {
-    return this.#withFile(directory, segment, (fd, segmentBytes) => {
-      let window = this.#read(fd, fromOffset, Math.min(limits.bytesMax, segmentBytes - fromOffset));
+    return this.withFile(directory, segment, (fd, segmentBytes) => {
+      let window = this.read(fd, fromOffset, Math.min(limits.bytesMax, segmentBytes - fromOffset));
       let prefix = readSegment(window, 0, limits.recordsMax);
       if (prefix.torn && prefix.records.length === 0 && fromOffset + window.length < segmentBytes) {
         // The frame is larger than the window.
-        window = this.#read(fd, fromOffset, Math.min(FRAME_ROOM, segmentBytes - fromOffset));
+        window = this.read(fd, fromOffset, Math.min(FRAME_ROOM, segmentBytes - fromOffset));
         prefix = readSegment(window, 0, 1);
       }
       const toOffset = fromOffset + prefix.nextOffset;
@@ -98,8 +98,8 @@ export class SpoolReader {
 
   /** The damaged bytes at `offset` of a segment: up to the next frame, or to the end when there is none. */
   readDamage(directory: string, segment: number, offset: number): SegmentDamage {
-    return this.#withFile(directory, segment, (fd, segmentBytes) => {
-      const rest = Buffer.from(this.#read(fd, offset, segmentBytes - offset));
+    return this.withFile(directory, segment, (fd, segmentBytes) => {
+      const rest = Buffer.from(this.read(fd, offset, segmentBytes - offset));
       const next = findNextReadable(rest);
       const length = next === -1 ? rest.length : next;
       return {
@@ -114,14 +114,14 @@ export class SpoolReader {
 
   /** The raw bytes of a range of a segment. */
   readBytes(directory: string, segment: number, fromOffset: number, toOffset: number): Buffer {
-    return this.#withFile(directory, segment, (fd) => Buffer.from(this.#read(fd, fromOffset, toOffset - fromOffset)));
+    return this.withFile(directory, segment, (fd) => Buffer.from(this.read(fd, fromOffset, toOffset - fromOffset)));
   }
 
   segmentBytes(directory: string, segment: number): number {
-    return this.#withFile(directory, segment, (_fd, segmentBytes) => segmentBytes);
+    return this.withFile(directory, segment, (_fd, segmentBytes) => segmentBytes);
   }
 
-  #withFile<T>(directory: string, segment: number, use: (fd: number, segmentBytes: number) => T): T {
+  private withFile<T>(directory: string, segment: number, use: (fd: number, segmentBytes: number) => T): T {
     const fd = openSync(join(directory, segmentFileName(segment)), 'r');
     try {
       return use(fd, fstatSync(fd).size);
@@ -130,16 +130,16 @@ export class SpoolReader {
     }
   }
 
-  #read(fd: number, position: number, length: number): Buffer {
+  private read(fd: number, position: number, length: number): Buffer {
     const wanted = Math.max(0, length);
-    if (this.#buffer.length < wanted) this.#buffer = Buffer.allocUnsafeSlow(wanted);
+    if (this.buffer.length < wanted) this.buffer = Buffer.allocUnsafeSlow(wanted);
     let filled = 0;
     while (filled < wanted) {
-      const count = readSync(fd, this.#buffer, filled, wanted - filled, position + filled);
+      const count = readSync(fd, this.buffer, filled, wanted - filled, position + filled);
       if (count === 0) break;
       filled += count;
     }
-    return this.#buffer.subarray(0, filled);
+    return this.buffer.subarray(0, filled);
   }
 }
 

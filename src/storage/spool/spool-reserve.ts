@@ -20,22 +20,22 @@ export interface SpoolReserveOptions {
 const RESUME_PART = 8;
 
 export class SpoolReserve {
-  readonly #options: SpoolReserveOptions;
-  #intact = true;
-  #low = false;
-  #filling = false;
+  private readonly options: SpoolReserveOptions;
+  private intact = true;
+  private low = false;
+  private filling = false;
   /** The reserve was released while it was still being created, so the file is removed when it is finished. */
-  #releasedInFilling = false;
-  #closed = false;
+  private releasedInFilling = false;
+  private closed = false;
 
   constructor(options: SpoolReserveOptions) {
-    this.#options = options;
-    if (options.fileBytes > 0) this.#fill();
+    this.options = options;
+    if (options.fileBytes > 0) this.fill();
   }
 
   /** Whether there is room for more executions. */
   get hasRoom(): boolean {
-    return this.#intact && !this.#low;
+    return this.intact && !this.low;
   }
 
   /**
@@ -43,10 +43,10 @@ export class SpoolReserve {
    * deleted before.
    */
   release(): boolean {
-    if (!this.#intact) return false;
-    const { files, path, log } = this.#options;
-    this.#intact = false;
-    this.#releasedInFilling = this.#filling;
+    if (!this.intact) return false;
+    const { files, path, log } = this.options;
+    this.intact = false;
+    this.releasedInFilling = this.filling;
     log.error(
       { path },
       'spool: the disk is full; nothing is admitted until there is room, what is under way is recorded in the reserve',
@@ -61,56 +61,56 @@ export class SpoolReserve {
 
   /** Reads the free space; must be called regularly. */
   check(): void {
-    const { files, directory, freeBytesMin, fileBytes, log } = this.#options;
+    const { files, directory, freeBytesMin, fileBytes, log } = this.options;
     files.freeBytes(directory, (error, bytes) => {
-      if (this.#closed) return;
+      if (this.closed) return;
       if (error !== null) {
         log.warn({ err: error }, 'spool: free space cannot be read');
         return;
       }
-      const wasLow = this.#low;
-      this.#low = bytes < (wasLow ? freeBytesMin + freeBytesMin / RESUME_PART : freeBytesMin);
-      if (this.#low !== wasLow) {
-        if (this.#low)
+      const wasLow = this.low;
+      this.low = bytes < (wasLow ? freeBytesMin + freeBytesMin / RESUME_PART : freeBytesMin);
+      if (this.low !== wasLow) {
+        if (this.low)
           log.error(
             { freeBytes: bytes, freeBytesMin },
             'spool: the disk is nearly full; nothing is admitted until there is room',
           );
         else log.info({ freeBytes: bytes }, 'spool: there is room on the disk again');
       }
-      if (!this.#intact && !this.#low && bytes >= fileBytes) this.#fill();
+      if (!this.intact && !this.low && bytes >= fileBytes) this.fill();
     });
   }
 
   close(): void {
-    this.#closed = true;
+    this.closed = true;
     try {
-      this.#options.files.remove(this.#options.path);
+      this.options.files.remove(this.options.path);
     } catch (error) {
-      this.#options.log.warn({ err: error }, 'spool: the reserve could not be removed');
+      this.options.log.warn({ err: error }, 'spool: the reserve could not be removed');
     }
   }
 
-  #fill(): void {
-    if (this.#filling) return;
-    const { files, path, fileBytes, log } = this.#options;
-    this.#filling = true;
+  private fill(): void {
+    if (this.filling) return;
+    const { files, path, fileBytes, log } = this.options;
+    this.filling = true;
     files.preallocate(path, fileBytes, (error) => {
-      this.#filling = false;
-      if (this.#closed || this.#releasedInFilling) {
-        this.#releasedInFilling = false;
+      this.filling = false;
+      if (this.closed || this.releasedInFilling) {
+        this.releasedInFilling = false;
         files.remove(path);
         return;
       }
       if (error !== null) {
         log.warn({ err: error, path }, 'spool: the reserve could not be made');
         // The part that was written takes space that records need.
-        if (this.#intact) this.release();
+        if (this.intact) this.release();
         else files.remove(path);
         return;
       }
-      if (!this.#intact) log.info({ path }, 'spool: the reserve is there again; executions are admitted');
-      this.#intact = true;
+      if (!this.intact) log.info({ path }, 'spool: the reserve is there again; executions are admitted');
+      this.intact = true;
     });
   }
 }

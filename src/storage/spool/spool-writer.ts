@@ -56,29 +56,29 @@ const FULL_CODES: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT']);
 
 export class SpoolWriter {
   readonly directory: string;
-  readonly #options: SpoolWriterOptions;
-  readonly #files: SpoolFileSystem;
-  readonly #reserve: SpoolReserve;
-  readonly #freeBatches = new FreeBatches();
-  #segment = 0;
-  #fd = -1;
-  #segmentBytes = 0;
-  #closed = false;
-  #dirty = false;
-  #syncing = false;
+  private readonly options: SpoolWriterOptions;
+  private readonly files: SpoolFileSystem;
+  private readonly reserve: SpoolReserve;
+  private readonly freeBatches = new FreeBatches();
+  private segment = 0;
+  private fd = -1;
+  private segmentBytes = 0;
+  private closed = false;
+  private dirty = false;
+  private syncing = false;
   /** The end of the present segment is unknown, so nothing can be appended to it. */
-  #torn = false;
+  private torn = false;
   /** A sync of the present segment, or of its name, has failed. */
-  #distrusted = false;
+  private distrusted = false;
   /** No sync has succeeded since the last fault. */
-  #unproven = false;
-  #retryAtMs = 0;
-  #retryWaitMs = RETRY_FIRST_MS;
-  readonly #unsynced = new UnsyncedRuns(this.#freeBatches);
+  private unproven = false;
+  private retryAtMs = 0;
+  private retryWaitMs = RETRY_FIRST_MS;
+  private readonly unsynced = new UnsyncedRuns(this.freeBatches);
   /** Descriptors that a background fdatasync may still be using. */
-  readonly #retired: number[] = [];
-  readonly #timer: NodeJS.Timeout;
-  #onSyncEnd: (() => void) | null = null;
+  private readonly retired: number[] = [];
+  private readonly timer: NodeJS.Timeout;
+  private onSyncEnd: (() => void) | null = null;
   /** Totals since opening, for metrics. */
   recordsAppended = 0;
   bytesAppended = 0;
@@ -88,45 +88,45 @@ export class SpoolWriter {
   }
 
   private constructor(options: SpoolWriterOptions) {
-    this.#options = options;
-    this.#files = options.fileSystem ?? nodeFileSystem;
+    this.options = options;
+    this.files = options.fileSystem ?? nodeFileSystem;
     this.directory = join(options.directory, String(options.epoch));
     createOwnedDirectory(options, this.directory);
-    this.#openNextSegment();
+    this.openNextSegment();
     const { freeBytesMin = 0, reserveFileBytes: fileBytes = 0, log } = options;
-    this.#reserve = new SpoolReserve({
+    this.reserve = new SpoolReserve({
       directory: options.directory,
       path: join(this.directory, 'reserve'),
       fileBytes,
       freeBytesMin,
-      files: this.#files,
+      files: this.files,
       log,
     });
     // One timer for the writer's life, armed only while something is unsynced, so that an idle process is not woken.
-    this.#timer = setTimeout(() => this.#syncInBackground(), options.fsyncIntervalMs);
+    this.timer = setTimeout(() => this.syncInBackground(), options.fsyncIntervalMs);
   }
 
   /** False stops admission. Records of admitted executions must still be appended. */
   get healthy(): boolean {
     return (
-      !this.#torn &&
-      !this.#distrusted &&
-      !this.#unproven &&
-      this.#reserve.hasRoom &&
-      this.#unsynced.bytes <= UNSYNCED_BYTES_MAX
+      !this.torn &&
+      !this.distrusted &&
+      !this.unproven &&
+      this.reserve.hasRoom &&
+      this.unsynced.bytes <= UNSYNCED_BYTES_MAX
     );
   }
 
   /** Checks the free space, and retries after a fault; must be called about once a second. */
   check(): void {
-    if (this.#closed) return;
-    this.#reserve.check();
-    if ((this.#torn || this.#distrusted) && this.#mayRetry()) this.#tryAfresh();
+    if (this.closed) return;
+    this.reserve.check();
+    if ((this.torn || this.distrusted) && this.mayRetry()) this.tryAfresh();
   }
 
   /** Returns an empty batch to fill and pass to `appendBatch`. */
   takeBatch(): RecordBatch {
-    return this.#freeBatches.take();
+    return this.freeBatches.take();
   }
 
   /**
@@ -134,17 +134,17 @@ export class SpoolWriter {
    * what was written since the last sync. The batch belongs to the spool from here on, even when this throws.
    */
   appendBatch(batch: RecordBatch): void {
-    assert(!this.#closed, 'spool: append after close');
+    assert(!this.closed, 'spool: append after close');
     batch.endFrame();
     if (batch.ends.length === 0) return;
     writeHeaders(batch);
     const { records } = batch;
     try {
-      if ((this.#torn || this.#distrusted) && this.#mayRetry()) this.#beginAfresh();
-      if (this.#torn) throw new SpoolFault('the spool cannot be written', 0);
+      if ((this.torn || this.distrusted) && this.mayRetry()) this.beginAfresh();
+      if (this.torn) throw new SpoolFault('the spool cannot be written', 0);
       const { hasRoom } = batch;
-      this.#write(batch.bytes, batch.start, batch.ends, hasRoom ? null : batch);
-      if (hasRoom) this.#freeBatches.continueBehind(batch);
+      this.write(batch.bytes, batch.start, batch.ends, hasRoom ? null : batch);
+      if (hasRoom) this.freeBatches.continueBehind(batch);
       this.recordsAppended += records;
     } catch (error) {
       if (error instanceof SpoolFault) {
@@ -160,42 +160,42 @@ export class SpoolWriter {
    * closing.
    */
   async close(): Promise<void> {
-    if (this.#closed) return;
-    this.#closed = true;
-    clearTimeout(this.#timer);
-    if (this.#syncing) await new Promise<void>((resolve) => (this.#onSyncEnd = resolve));
+    if (this.closed) return;
+    this.closed = true;
+    clearTimeout(this.timer);
+    if (this.syncing) await new Promise<void>((resolve) => (this.onSyncEnd = resolve));
     // The last records may need the reserve's room.
-    this.#reserve.close();
+    this.reserve.close();
     try {
-      if (this.#torn || this.#distrusted) this.#beginAfresh();
-      this.#files.fdatasyncSync(this.#fd);
+      if (this.torn || this.distrusted) this.beginAfresh();
+      this.files.fdatasyncSync(this.fd);
     } catch (error) {
-      this.#report('sync at the end', error);
+      this.report('sync at the end', error);
     }
-    this.#files.close(this.#fd);
+    this.files.close(this.fd);
     writeFileDurably(join(this.directory, CLOSED_FILE), '');
   }
 
   /** Writes frames, which end at `ends`. `batch` is set if nothing will follow them in the batch's memory. */
-  #write(bytes: Buffer, start: number, ends: readonly number[], batch: RecordBatch | null): void {
+  private write(bytes: Buffer, start: number, ends: readonly number[], batch: RecordBatch | null): void {
     const end = ends.at(-1) ?? start;
-    if (this.#segmentBytes > 0 && this.#segmentBytes + end - start > this.#options.segmentBytesMax) this.#rotate();
-    const fault = this.#writeBytes(bytes, start, end);
+    if (this.segmentBytes > 0 && this.segmentBytes + end - start > this.options.segmentBytesMax) this.rotate();
+    const fault = this.writeBytes(bytes, start, end);
     if (fault === null) {
-      this.#keep({ bytes, start, end, batch });
+      this.keep({ bytes, start, end, batch });
       return;
     }
-    const whole = this.#cutBack(start, fault.written, ends);
+    const whole = this.cutBack(start, fault.written, ends);
     const wholeEnd = ends[whole - 1] ?? start;
-    if (whole > 0) this.#keep({ bytes, start, end: wholeEnd, batch: null });
+    if (whole > 0) this.keep({ bytes, start, end: wholeEnd, batch: null });
     if (fault.full) throw new SpoolFault('the spool is full', whole, { cause: fault.cause });
-    this.#report('write', fault.cause);
-    this.#distrusted = true;
-    if (!this.#mayRetry()) throw new SpoolFault('the spool cannot be written', whole, { cause: fault.cause });
+    this.report('write', fault.cause);
+    this.distrusted = true;
+    if (!this.mayRetry()) throw new SpoolFault('the spool cannot be written', whole, { cause: fault.cause });
     // Whatever is wrong with the descriptor, a fresh one may work.
     try {
-      this.#beginAfresh();
-      this.#write(bytes, wholeEnd, ends.slice(whole), null);
+      this.beginAfresh();
+      this.write(bytes, wholeEnd, ends.slice(whole), null);
     } catch (error) {
       throw new SpoolFault(
         'the spool cannot be written',
@@ -209,12 +209,16 @@ export class SpoolWriter {
    * null: everything was written. When the disk is full the reserve is released and the write continues where it
    * stopped.
    */
-  #writeBytes(bytes: Buffer, start: number, end: number): { written: number; full: boolean; cause: unknown } | null {
+  private writeBytes(
+    bytes: Buffer,
+    start: number,
+    end: number,
+  ): { written: number; full: boolean; cause: unknown } | null {
     let at = start;
     for (;;) {
       let cause: unknown = null;
       try {
-        const count = this.#files.write(this.#fd, bytes, at, end - at);
+        const count = this.files.write(this.fd, bytes, at, end - at);
         at += count;
         if (at === end) return null;
         if (count > 0) continue;
@@ -222,56 +226,56 @@ export class SpoolWriter {
         cause = error;
         if (!isFull(error)) return { written: at - start, full: false, cause };
       }
-      if (!this.#reserve.release())
+      if (!this.reserve.release())
         return { written: at - start, full: true, cause: cause ?? new Error(`short write: ${at - start} bytes`) };
     }
   }
 
   /** Cuts off a torn frame; whole ones stay, since jobs may have read them already. Returns their number. */
-  #cutBack(start: number, written: number, ends: readonly number[]): number {
+  private cutBack(start: number, written: number, ends: readonly number[]): number {
     const whole = ends.filter((end) => end - start <= written).length;
     const wholeBytes = (ends[whole - 1] ?? start) - start;
     try {
-      this.#files.ftruncate(this.#fd, this.#segmentBytes + wholeBytes);
+      this.files.ftruncate(this.fd, this.segmentBytes + wholeBytes);
     } catch (error) {
-      this.#torn = true;
-      this.#report('cutting a torn frame off', error);
+      this.torn = true;
+      this.report('cutting a torn frame off', error);
     }
     return whole;
   }
 
   /** Keeps a run that is in the segment but not covered by a sync yet. */
-  #keep(run: WrittenRun): void {
+  private keep(run: WrittenRun): void {
     const bytes = run.end - run.start;
-    this.#segmentBytes += bytes;
+    this.segmentBytes += bytes;
     this.bytesAppended += bytes;
-    this.#unsynced.add(run);
-    if (this.#dirty) return;
-    this.#dirty = true;
-    if (!this.#syncing && !this.#closed) this.#timer.refresh();
+    this.unsynced.add(run);
+    if (this.dirty) return;
+    this.dirty = true;
+    if (!this.syncing && !this.closed) this.timer.refresh();
   }
 
   /** The old segment is durable before the new one exists, so only the last segment can lose its end in a power cut. */
-  #rotate(): void {
-    if (this.#distrusted) return this.#beginAfresh();
+  private rotate(): void {
+    if (this.distrusted) return this.beginAfresh();
     try {
-      this.#files.fdatasyncSync(this.#fd);
+      this.files.fdatasyncSync(this.fd);
     } catch (error) {
-      this.#distrust(error);
-      return this.#beginAfresh();
+      this.distrust(error);
+      return this.beginAfresh();
     }
     // The kernel reports an error of a file to one sync only; while another sync runs, its result is unknown.
-    if (this.#syncing) this.#unsynced.joinSync();
-    else this.#unsynced.clear();
-    const before = this.#fd;
+    if (this.syncing) this.unsynced.joinSync();
+    else this.unsynced.clear();
+    const before = this.fd;
     try {
-      this.#openNextSegment();
+      this.openNextSegment();
     } catch (error) {
       // The present segment grows beyond its size, which is harmless. A new one whose name may not be on the disk is
       // left as soon as possible.
-      if (this.#fd !== before) this.#distrusted = true;
-      this.#report('beginning a segment', error);
-      this.#reserve.release();
+      if (this.fd !== before) this.distrusted = true;
+      this.report('beginning a segment', error);
+      this.reserve.release();
     }
   }
 
@@ -279,102 +283,102 @@ export class SpoolWriter {
    * Leaves a segment that cannot be trusted and rewrites what it may lose to a fresh one. Throws when that fails, and
    * then keeps everything.
    */
-  #beginAfresh(): void {
-    const { clock } = this.#options;
-    this.#retryAtMs = clock.monotonicMs() + this.#retryWaitMs;
-    this.#retryWaitMs = Math.min(RETRY_MAX_MS, this.#retryWaitMs * 2);
-    this.#unproven = true;
+  private beginAfresh(): void {
+    const { clock } = this.options;
+    this.retryAtMs = clock.monotonicMs() + this.retryWaitMs;
+    this.retryWaitMs = Math.min(RETRY_MAX_MS, this.retryWaitMs * 2);
+    this.unproven = true;
     try {
-      this.#openNextSegment();
+      this.openNextSegment();
     } catch (error) {
-      if (isFull(error)) this.#reserve.release();
+      if (isFull(error)) this.reserve.release();
       throw new SpoolFault('the spool cannot begin a segment', 0, { cause: error });
     }
-    this.#torn = false;
-    this.#distrusted = false;
-    const again = this.#unsynced.takeWritten();
+    this.torn = false;
+    this.distrusted = false;
+    const again = this.unsynced.takeWritten();
     for (const [index, run] of again.entries()) {
-      const fault = this.#writeAgain(run);
+      const fault = this.writeAgain(run);
       if (fault === null) continue;
-      for (const left of again.slice(index)) this.#unsynced.add(left);
-      this.#torn = true;
+      for (const left of again.slice(index)) this.unsynced.add(left);
+      this.torn = true;
       throw new SpoolFault('the spool cannot be written', 0, { cause: fault });
     }
     // Only a sync proves that the segment works, even if there was nothing to write.
-    this.#dirty = true;
-    if (!this.#syncing && !this.#closed) this.#timer.refresh();
+    this.dirty = true;
+    if (!this.syncing && !this.closed) this.timer.refresh();
   }
 
-  #writeAgain(run: WrittenRun): unknown {
-    const fault = this.#writeBytes(run.bytes, run.start, run.end);
-    if (fault === null) this.#keep(run);
-    else this.#cutBack(0, 0, []); // A torn frame would pass for damage, since another segment follows this one.
+  private writeAgain(run: WrittenRun): unknown {
+    const fault = this.writeBytes(run.bytes, run.start, run.end);
+    if (fault === null) this.keep(run);
+    else this.cutBack(0, 0, []); // A torn frame would pass for damage, since another segment follows this one.
     return fault === null ? null : fault.cause;
   }
 
   /** The new segment exists before the old one is closed. */
-  #openNextSegment(): void {
-    const fd = this.#files.open(join(this.directory, segmentFileName(this.#segment + 1)));
-    this.#segment++;
-    if (this.#fd !== -1) {
-      if (this.#syncing) this.#retired.push(this.#fd);
-      else this.#files.close(this.#fd);
+  private openNextSegment(): void {
+    const fd = this.files.open(join(this.directory, segmentFileName(this.segment + 1)));
+    this.segment++;
+    if (this.fd !== -1) {
+      if (this.syncing) this.retired.push(this.fd);
+      else this.files.close(this.fd);
     }
-    this.#fd = fd;
-    this.#segmentBytes = 0;
-    this.#files.syncDirectory(this.directory);
+    this.fd = fd;
+    this.segmentBytes = 0;
+    this.files.syncDirectory(this.directory);
   }
 
-  #syncInBackground(): void {
+  private syncInBackground(): void {
     // Another sync of a segment whose sync failed would report success although the first one dropped data.
-    if (!this.#dirty || this.#syncing || this.#closed || this.#distrusted || this.#torn) return;
-    this.#dirty = false;
-    this.#syncing = true;
-    const fd = this.#fd;
-    this.#unsynced.joinSync();
-    this.#files.fdatasync(fd, (error) => {
-      this.#syncing = false;
-      for (const retired of this.#retired.splice(0)) this.#files.close(retired);
-      if (error === null) this.#proved(fd);
-      else this.#distrust(error);
-      this.#unsynced.endSync();
-      if (this.#distrusted && !this.#closed && this.#mayRetry()) this.#tryAfresh();
-      if (this.#dirty && !this.#closed) this.#timer.refresh();
-      this.#onSyncEnd?.();
+    if (!this.dirty || this.syncing || this.closed || this.distrusted || this.torn) return;
+    this.dirty = false;
+    this.syncing = true;
+    const fd = this.fd;
+    this.unsynced.joinSync();
+    this.files.fdatasync(fd, (error) => {
+      this.syncing = false;
+      for (const retired of this.retired.splice(0)) this.files.close(retired);
+      if (error === null) this.proved(fd);
+      else this.distrust(error);
+      this.unsynced.endSync();
+      if (this.distrusted && !this.closed && this.mayRetry()) this.tryAfresh();
+      if (this.dirty && !this.closed) this.timer.refresh();
+      this.onSyncEnd?.();
     });
   }
 
-  #proved(fd: number): void {
+  private proved(fd: number): void {
     // Where another segment began meanwhile, a sync of that one proves it, also when nothing is written to it.
-    if (fd !== this.#fd) this.#dirty ||= this.#unproven;
-    if (fd !== this.#fd || this.#distrusted || this.#torn) return;
-    if (this.#unproven) this.#options.log.info({ epoch: this.#options.epoch }, 'spool: can be written again');
-    this.#unproven = false;
-    this.#retryWaitMs = RETRY_FIRST_MS;
+    if (fd !== this.fd) this.dirty ||= this.unproven;
+    if (fd !== this.fd || this.distrusted || this.torn) return;
+    if (this.unproven) this.options.log.info({ epoch: this.options.epoch }, 'spool: can be written again');
+    this.unproven = false;
+    this.retryWaitMs = RETRY_FIRST_MS;
   }
 
   /** What the failed sync should have covered is written again, before what came after it. */
-  #distrust(cause: unknown): void {
-    this.#report('fdatasync', cause);
-    this.#unsynced.failSync();
-    this.#distrusted = true;
+  private distrust(cause: unknown): void {
+    this.report('fdatasync', cause);
+    this.unsynced.failSync();
+    this.distrusted = true;
   }
 
-  #tryAfresh(): void {
+  private tryAfresh(): void {
     try {
-      this.#beginAfresh();
+      this.beginAfresh();
     } catch (error) {
-      this.#report('a fresh segment', error);
+      this.report('a fresh segment', error);
     }
   }
 
-  #mayRetry(): boolean {
-    return this.#options.clock.monotonicMs() >= this.#retryAtMs;
+  private mayRetry(): boolean {
+    return this.options.clock.monotonicMs() >= this.retryAtMs;
   }
 
-  #report(operation: string, cause: unknown): void {
-    this.#options.log.error(
-      { err: cause, epoch: this.#options.epoch, operation },
+  private report(operation: string, cause: unknown): void {
+    this.options.log.error(
+      { err: cause, epoch: this.options.epoch, operation },
       'spool: fault; nothing is admitted until it can be written again',
     );
   }

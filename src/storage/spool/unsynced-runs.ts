@@ -17,20 +17,20 @@ export interface WrittenRun {
 }
 
 export class UnsyncedRuns {
-  readonly #freeBatches: FreeBatches;
+  private readonly freeBatches: FreeBatches;
   /** What the running sync covers if it succeeds. */
-  #syncing: WrittenRun[] = [];
+  private syncing: WrittenRun[] = [];
   /** What was written since it began. */
-  #written: WrittenRun[] = [];
+  private written: WrittenRun[] = [];
   /** The number of bytes in both lists. */
   bytes = 0;
 
   constructor(freeBatches: FreeBatches) {
-    this.#freeBatches = freeBatches;
+    this.freeBatches = freeBatches;
   }
 
   add(run: WrittenRun): void {
-    this.#written.push(run);
+    this.written.push(run);
     this.bytes += run.end - run.start;
   }
 
@@ -39,41 +39,41 @@ export class UnsyncedRuns {
    * another segment.
    */
   joinSync(): void {
-    this.#syncing.push(...this.#written);
-    this.#written = [];
+    this.syncing.push(...this.written);
+    this.written = [];
   }
 
   /** The sync has ended: what it covered is durable, or `failSync` has put it back. */
   endSync(): void {
-    this.bytes -= this.#letGo(this.#syncing);
-    this.#syncing = [];
+    this.bytes -= this.letGo(this.syncing);
+    this.syncing = [];
   }
 
   /** Puts back what the sync would have covered, before what came after it. */
   failSync(): void {
-    this.#written = [...this.#syncing, ...this.#written];
-    this.#syncing = [];
+    this.written = [...this.syncing, ...this.written];
+    this.syncing = [];
   }
 
   /** Everything written is durable, and no sync is running. */
   clear(): void {
-    this.bytes -= this.#letGo(this.#written);
-    this.#written = [];
+    this.bytes -= this.letGo(this.written);
+    this.written = [];
   }
 
   /** Takes out what must be written again; it counts as kept once it is added again. */
   takeWritten(): WrittenRun[] {
-    const taken = this.#written;
-    this.#written = [];
+    const taken = this.written;
+    this.written = [];
     for (const { start, end } of taken) this.bytes -= end - start;
     return taken;
   }
 
-  #letGo(runs: readonly WrittenRun[]): number {
+  private letGo(runs: readonly WrittenRun[]): number {
     let bytes = 0;
     for (const { start, end, batch } of runs) {
       bytes += end - start;
-      if (batch !== null) this.#freeBatches.release(batch);
+      if (batch !== null) this.freeBatches.release(batch);
     }
     return bytes;
   }

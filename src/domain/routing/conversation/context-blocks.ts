@@ -170,16 +170,16 @@ function elementOf(elements: Map<string, ElementEnds>, text: string, tag: string
  * pass over the text.
  */
 class ElementEnds {
-  readonly #text: string;
-  readonly #opening: string;
-  readonly #closing: string;
-  #nextOpen = -1;
-  #nextClose = -1;
+  private readonly text: string;
+  private readonly opening: string;
+  private readonly closing: string;
+  private nextOpen = -1;
+  private nextClose = -1;
 
   constructor(text: string, tag: string) {
-    this.#text = text;
-    this.#opening = `<${tag}`;
-    this.#closing = `</${tag}>`;
+    this.text = text;
+    this.opening = `<${tag}`;
+    this.closing = `</${tag}>`;
   }
 
   /**
@@ -188,34 +188,34 @@ class ElementEnds {
    */
   endOf(at: number): number {
     let depth = 1;
-    let position = at + this.#opening.length;
+    let position = at + this.opening.length;
     let end = -1;
     while (depth > 0) {
-      const close = this.#closeFrom(position);
+      const close = this.closeFrom(position);
       if (close === Number.POSITIVE_INFINITY) return end;
-      const open = this.#openFrom(position);
+      const open = this.openFrom(position);
       depth += open < close ? 1 : -1;
-      position = open < close ? open + this.#opening.length : close + this.#closing.length;
+      position = open < close ? open + this.opening.length : close + this.closing.length;
       if (close < open) end = position;
     }
     return end;
   }
 
-  #openFrom(position: number): number {
+  private openFrom(position: number): number {
     let from = position;
-    while (this.#nextOpen < from) {
-      const open = indexOrInfinity(this.#text.indexOf(this.#opening, from));
-      const after = this.#text[open + this.#opening.length];
+    while (this.nextOpen < from) {
+      const open = indexOrInfinity(this.text.indexOf(this.opening, from));
+      const after = this.text[open + this.opening.length];
       // `<skill` also begins `<skills>`.
-      if (open === Number.POSITIVE_INFINITY || after === '>' || after === ' ') this.#nextOpen = open;
+      if (open === Number.POSITIVE_INFINITY || after === '>' || after === ' ') this.nextOpen = open;
       else from = open + 1;
     }
-    return this.#nextOpen;
+    return this.nextOpen;
   }
 
-  #closeFrom(position: number): number {
-    if (this.#nextClose < position) this.#nextClose = indexOrInfinity(this.#text.indexOf(this.#closing, position));
-    return this.#nextClose;
+  private closeFrom(position: number): number {
+    if (this.nextClose < position) this.nextClose = indexOrInfinity(this.text.indexOf(this.closing, position));
+    return this.nextClose;
   }
 }
 

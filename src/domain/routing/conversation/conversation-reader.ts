@@ -17,20 +17,20 @@ const BILLING_LINE = 'x-anthropic-billing-header:';
 
 export class ConversationReader {
   /** Of every message with human text. */
-  readonly #texts: string[] = [];
+  private readonly texts: string[] = [];
   /** Where the messages of the latest turn begin, and those of the turn before it. */
-  #turnStart = 0;
-  #previousTurnStart: number | null = null;
+  private turnStart = 0;
+  private previousTurnStart: number | null = null;
   /** A model has spoken since the latest human message. */
-  #isAnswered = false;
-  #instructions = '';
-  #isSigned = false;
+  private isAnswered = false;
+  private instructionText = '';
+  private isSigned = false;
 
   /** A system prompt, or a part of it. */
   instructions(content: unknown): void {
     for (const text of textsOfContent(content)) {
-      if (this.#instructions.length >= INSTRUCTIONS_HEAD_UNITS) return;
-      if (!text.startsWith(BILLING_LINE)) this.#instructions += text.slice(0, INSTRUCTIONS_HEAD_UNITS);
+      if (this.instructionText.length >= INSTRUCTIONS_HEAD_UNITS) return;
+      if (!text.startsWith(BILLING_LINE)) this.instructionText += text.slice(0, INSTRUCTIONS_HEAD_UNITS);
     }
   }
 
@@ -41,42 +41,42 @@ export class ConversationReader {
   userMessage(content: unknown): void {
     const text = humanTextOf(content);
     if (text === '') return;
-    if (this.#isAnswered) {
-      this.#previousTurnStart = this.#turnStart;
-      this.#turnStart = this.#texts.length;
-      this.#isAnswered = false;
+    if (this.isAnswered) {
+      this.previousTurnStart = this.turnStart;
+      this.turnStart = this.texts.length;
+      this.isAnswered = false;
     }
-    this.#texts.push(text);
+    this.texts.push(text);
   }
 
   /** A model's message before the first human one answers nothing: some clients open with a greeting. */
   modelMessage(): void {
-    if (this.#texts.length > 0) this.#isAnswered = true;
+    if (this.texts.length > 0) this.isAnswered = true;
   }
 
   /** Reasoning that is signed or encrypted: only the model (or provider) that produced it accepts it back. */
   signedReasoning(): void {
-    this.#isSigned = true;
+    this.isSigned = true;
   }
 
   finish(
     request: Pick<PreparedConversation, 'bodySession' | 'previousResponseId' | 'offersTools' | 'textBytes'>,
   ): PreparedConversation {
-    const first = this.#texts[0] ?? '';
+    const first = this.texts[0] ?? '';
     const firstMessage = hashOf([first]);
-    const previousStart = this.#previousTurnStart;
+    const previousStart = this.previousTurnStart;
     return {
-      humanTexts: trimmedForClassifier(this.#texts.slice(-HUMAN_TEXTS_MAX)),
-      turn: this.#nameTurn(this.#turnStart, this.#texts.length),
-      previousTurn: previousStart === null ? null : this.#nameTurn(previousStart, this.#turnStart),
-      isInToolLoop: this.#isAnswered,
-      instructions: hashOf([this.#instructions.slice(0, INSTRUCTIONS_HEAD_UNITS)]),
+      humanTexts: trimmedForClassifier(this.texts.slice(-HUMAN_TEXTS_MAX)),
+      turn: this.nameTurn(this.turnStart, this.texts.length),
+      previousTurn: previousStart === null ? null : this.nameTurn(previousStart, this.turnStart),
+      isInToolLoop: this.isAnswered,
+      instructions: hashOf([this.instructionText.slice(0, INSTRUCTIONS_HEAD_UNITS)]),
       isSideRequest: isSideRequest(first),
       firstMessage,
       opener: hasCharacters(first, OPENER_CHARACTERS_MIN) ? firstMessage : null,
       ...request,
-      reasoning: this.#isSigned ? 'signed' : 'none',
-      isFollowUp: this.#turnStart > 0,
+      reasoning: this.isSigned ? 'signed' : 'none',
+      isFollowUp: this.turnStart > 0,
     };
   }
 
@@ -84,11 +84,11 @@ export class ConversationReader {
    * A turn is named by its own words, and by how often they have been said, and not by what else the history holds: a
    * client may cut that, compact it or leave it to the provider.
    */
-  #nameTurn(start: number, end: number): string {
-    const latest = this.#texts[end - 1];
+  private nameTurn(start: number, end: number): string {
+    const latest = this.texts[end - 1];
     let times = 0;
-    for (let index = 0; index < end; index++) if (this.#texts[index] === latest) times++;
-    return hashOf([...this.#texts.slice(start, end), String(times)]);
+    for (let index = 0; index < end; index++) if (this.texts[index] === latest) times++;
+    return hashOf([...this.texts.slice(start, end), String(times)]);
   }
 }
 

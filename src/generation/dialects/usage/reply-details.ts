@@ -195,16 +195,16 @@ export function withDetails(counts: Usage, usage: UsageObject, reply: KeptReply)
 /** The part of a reply that is searched, and how deep a place in it lies. */
 class ReplyPlace {
   readonly bytes: Buffer;
-  readonly #reply: KeptReply;
-  readonly #isDocument: boolean;
-  readonly #eventDepth: number;
+  private readonly reply: KeptReply;
+  private readonly isDocument: boolean;
+  private readonly eventDepth: number;
 
   constructor(reply: KeptReply, eventDepth: number, bytesMax: number) {
-    this.#reply = reply;
-    this.#isDocument = isDocument(reply.beginning);
-    this.#eventDepth = eventDepth;
+    this.reply = reply;
+    this.isDocument = isDocument(reply.beginning);
+    this.eventDepth = eventDepth;
     const { end } = reply;
-    this.bytes = this.#isDocument || end.length <= bytesMax ? end : end.subarray(end.length - bytesMax);
+    this.bytes = this.isDocument || end.length <= bytesMax ? end : end.subarray(end.length - bytesMax);
   }
 
   /** The first such key at or behind `from`; -1: there is none. */
@@ -221,26 +221,26 @@ class ReplyPlace {
    */
   thoseAtTop(keys: readonly number[]): readonly number[] {
     if (keys.length === 0) return keys;
-    const isWhole = this.#reply.end.length === this.#reply.beginning.length;
-    if (!this.#isDocument || !isWhole) return this.#seenFromEnd(keys);
+    const isWhole = this.reply.end.length === this.reply.beginning.length;
+    if (!this.isDocument || !isWhole) return this.seenFromEnd(keys);
     const depths = new DepthFromStart(this.bytes, 0);
     return keys.filter((key) => depths.at(key) === 1);
   }
 
   /** Of events, each line is a document of its own. Of what broke off, the last one has no end to count depths from. */
-  #seenFromEnd(keys: readonly number[]): readonly number[] {
+  private seenFromEnd(keys: readonly number[]): readonly number[] {
     const { bytes } = this;
     const own: number[] = [];
     let lineStart = bytes.length;
     let depths: DepthFromEnd | null = null;
     for (const key of keys.toReversed()) {
       if (key < lineStart) {
-        const lineEnd = this.#isDocument ? -1 : bytes.indexOf(LINE_FEED, key);
-        lineStart = this.#isDocument ? 0 : bytes.lastIndexOf(LINE_FEED, key) + 1;
-        const isOver = lineEnd !== -1 || !this.#reply.cut;
+        const lineEnd = this.isDocument ? -1 : bytes.indexOf(LINE_FEED, key);
+        lineStart = this.isDocument ? 0 : bytes.lastIndexOf(LINE_FEED, key) + 1;
+        const isOver = lineEnd !== -1 || !this.reply.cut;
         depths = isOver ? new DepthFromEnd(bytes, lineEnd === -1 ? bytes.length : lineEnd) : null;
       }
-      if (depths?.at(key) === (this.#isDocument ? 1 : this.#eventDepth)) own.push(key);
+      if (depths?.at(key) === (this.isDocument ? 1 : this.eventDepth)) own.push(key);
     }
     return own.toReversed();
   }

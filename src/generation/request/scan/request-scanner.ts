@@ -103,21 +103,21 @@ declare const WebAssembly: {
 
 /** One per process. A scan holds a slot of the module's memory from `begin` until `finish` or `abandon`. */
 export class RequestScanner {
-  readonly #module: ScannerModule;
-  readonly #freeSlots: number[] = [];
-  #nextSlot = SLOTS;
-  #bytes: Uint8Array;
-  #words: Int32Array;
+  private readonly module: ScannerModule;
+  private readonly freeSlots: number[] = [];
+  private nextSlot = SLOTS;
+  private bytes: Uint8Array;
+  private words: Int32Array;
 
   constructor() {
     const wasm = new WebAssembly.Module(readFileSync(new URL('./request-scanner.wasm', import.meta.url)));
     // The artifact is ours and compared with its source by `npm run check`: its exports are known.
-    this.#module = new WebAssembly.Instance(wasm).exports as ScannerModule;
-    this.#module.initialize();
-    this.#bytes = new Uint8Array(this.#module.memory.buffer);
-    this.#words = new Int32Array(this.#module.memory.buffer);
-    writeKeyTables(this.#bytes);
-    this.#warmUp();
+    this.module = new WebAssembly.Instance(wasm).exports as ScannerModule;
+    this.module.initialize();
+    this.bytes = new Uint8Array(this.module.memory.buffer);
+    this.words = new Int32Array(this.module.memory.buffer);
+    writeKeyTables(this.bytes);
+    this.warmUp();
   }
 
   /** For a body that arrives in pieces: `feed` each, then `finish` with the whole, or `abandon`. */
@@ -138,50 +138,50 @@ export class RequestScanner {
 
   /** Scans that hold a slot now. */
   get active(): number {
-    return (this.#nextSlot - SLOTS) / SLOT_BYTES - this.#freeSlots.length;
+    return (this.nextSlot - SLOTS) / SLOT_BYTES - this.freeSlots.length;
   }
 
   // What follows is for Scan alone.
 
   takeSlot(): number {
-    let slot = this.#freeSlots.pop();
+    let slot = this.freeSlots.pop();
     if (slot === undefined) {
-      slot = this.#nextSlot;
-      if (slot + SLOT_BYTES > this.#bytes.byteLength) this.#grow();
-      this.#nextSlot += SLOT_BYTES;
+      slot = this.nextSlot;
+      if (slot + SLOT_BYTES > this.bytes.byteLength) this.grow();
+      this.nextSlot += SLOT_BYTES;
     }
-    this.#module.begin(slot);
+    this.module.begin(slot);
     return slot;
   }
 
   releaseSlot(slot: number): void {
-    this.#freeSlots.push(slot);
+    this.freeSlots.push(slot);
   }
 
   feedSlot(slot: number, chunk: Uint8Array): number {
     const length = chunk.byteLength;
     if (length <= SCRATCH_BYTES) {
-      this.#bytes.set(chunk, SCRATCH);
-      return this.#module.feed(slot, length);
+      this.bytes.set(chunk, SCRATCH);
+      return this.module.feed(slot, length);
     }
     let state = STATE_START;
     for (let from = 0; from < length && state !== STATE_FAULTY; from += SCRATCH_BYTES) {
       const piece = chunk.subarray(from, from + SCRATCH_BYTES);
-      this.#bytes.set(piece, SCRATCH);
-      state = this.#module.feed(slot, piece.byteLength);
+      this.bytes.set(piece, SCRATCH);
+      state = this.module.feed(slot, piece.byteLength);
     }
     return state;
   }
 
   word(slot: number, field: number): number {
-    return this.#words[(slot >> 2) + field] ?? 0;
+    return this.words[(slot >> 2) + field] ?? 0;
   }
 
   /**
    * V8 compiles in haste first and well in the background once code has run: without this the first large body takes 7
    * ms.
    */
-  #warmUp(): void {
+  private warmUp(): void {
     const item =
       '{"model":["\\n \\" \\u0041 a string that is longer than sixteen bytes",-1.5e3,10,true,null,{}, []]},\n ';
     const body = Buffer.from(`{"messages":[${item.repeat(400)}0]}`);
@@ -190,11 +190,11 @@ export class RequestScanner {
   }
 
   /** More bodies are under way at once than ever before. Growing detaches the old views. */
-  #grow(): void {
-    const pages = this.#bytes.byteLength / PAGE_BYTES;
-    this.#module.memory.grow(pages);
-    this.#bytes = new Uint8Array(this.#module.memory.buffer);
-    this.#words = new Int32Array(this.#module.memory.buffer);
+  private grow(): void {
+    const pages = this.bytes.byteLength / PAGE_BYTES;
+    this.module.memory.grow(pages);
+    this.bytes = new Uint8Array(this.module.memory.buffer);
+    this.words = new Int32Array(this.module.memory.buffer);
   }
 }
 
@@ -211,42 +211,42 @@ export class Scan implements ScannedRequest {
   storedObjectKeys = 0;
   references = 0;
   hasAmbiguousReference = false;
-  readonly #scanner: RequestScanner;
-  readonly #found: number[] = []; // control index | kind << 8, start, end
-  #slot: number;
-  #state = STATE_START;
+  private readonly scanner: RequestScanner;
+  private readonly found: number[] = []; // control index | kind << 8, start, end
+  private slot: number;
+  private state = STATE_START;
 
   constructor(scanner: RequestScanner, slot: number) {
-    this.#scanner = scanner;
-    this.#slot = slot;
+    this.scanner = scanner;
+    this.slot = slot;
   }
 
   /** The next bytes of the body. False once the body is faulty: nothing that follows can mend it. */
   feed(chunk: Uint8Array): boolean {
-    assert(this.#slot !== NO_SLOT, 'a scan is fed after its end');
-    if (this.#state === STATE_FAULTY) return false;
+    assert(this.slot !== NO_SLOT, 'a scan is fed after its end');
+    if (this.state === STATE_FAULTY) return false;
     if (chunk.byteLength === 0) return true;
-    this.#state = this.#scanner.feedSlot(this.#slot, chunk);
-    return this.#state !== STATE_FAULTY;
+    this.state = this.scanner.feedSlot(this.slot, chunk);
+    return this.state !== STATE_FAULTY;
   }
 
   /** `body` is everything that was fed, in one piece (after a fault it may be anything). */
   finish(body: Buffer): ScannedRequest {
-    const slot = this.#slot;
+    const slot = this.slot;
     assert(slot !== NO_SLOT, 'a scan is finished twice');
-    const scanner = this.#scanner;
-    if (this.#state === STATE_DONE) {
+    const scanner = this.scanner;
+    if (this.state === STATE_DONE) {
       assert(scanner.word(slot, CONSUMED) === body.byteLength, 'a scan is finished with another body than was fed');
       const words = FOUND + scanner.word(slot, FOUND_COUNT) * FOUND_WORDS;
-      for (let field = FOUND; field < words; field++) this.#found.push(scanner.word(slot, field));
+      for (let field = FOUND; field < words; field++) this.found.push(scanner.word(slot, field));
       this.attachments = scanner.word(slot, ATTACHMENTS);
-      this.#readMarks();
+      this.readMarks();
       // Bytes outside strings are ASCII by grammar; only a body that has others pays for a second look.
       if (scanner.word(slot, NON_ASCII) !== 0 && !isUtf8(body)) {
         this.fault = 'invalid_utf8';
         this.faultOffset = invalidUtf8Offset(body);
       }
-    } else if (this.#state === STATE_FAULTY) {
+    } else if (this.state === STATE_FAULTY) {
       this.fault = FAULTS[scanner.word(slot, FAULT)] ?? 'invalid_json';
       this.faultOffset = scanner.word(slot, FAULT_OFFSET);
       if (this.fault === 'duplicate_key' || this.fault === 'letter_case')
@@ -255,14 +255,14 @@ export class Scan implements ScannedRequest {
       this.fault = 'invalid_json';
       this.faultOffset = body.byteLength;
     }
-    this.#end();
+    this.end();
     return this;
   }
 
   /** What of the body bears on its price or on other requests. */
-  #readMarks(): void {
-    const scanner = this.#scanner;
-    const slot = this.#slot;
+  private readMarks(): void {
+    const scanner = this.scanner;
+    const slot = this.slot;
     const [lowBits = 0, highBits = 0] = COST_BITS;
     this.hasCostKeys = (scanner.word(slot, SEEN) & lowBits) !== 0 || (scanner.word(slot, SEEN + 1) & highBits) !== 0;
     this.storedObjectKeys = scanner.word(slot, STORED_KEYS);
@@ -280,11 +280,11 @@ export class Scan implements ScannedRequest {
 
   /** For a request that was aborted before its last byte. Harmless after `finish`. */
   abandon(): void {
-    if (this.#slot !== NO_SLOT) this.#end();
+    if (this.slot !== NO_SLOT) this.end();
   }
 
   valueOf(key: ControlKey): ScannedValue | null {
-    const found = this.#found;
+    const found = this.found;
     for (let row = 0; row < found.length; row += FOUND_WORDS) {
       const head = found[row] ?? 0;
       if (CONTROL_KEYS[head & 0xff] !== key) continue;
@@ -293,9 +293,9 @@ export class Scan implements ScannedRequest {
     return null;
   }
 
-  #end(): void {
-    this.#scanner.releaseSlot(this.#slot);
-    this.#slot = NO_SLOT;
+  private end(): void {
+    this.scanner.releaseSlot(this.slot);
+    this.slot = NO_SLOT;
   }
 }
 

@@ -39,15 +39,15 @@ export function bucketsOf({ fromMs, untilMs, ...kind }: ReportWindow): TimeBucke
 
 /** Finds the bucket of an instant. */
 export class TimeBuckets {
-  readonly #wall: Intl.DateTimeFormat;
-  readonly #unitMs: number;
-  readonly #byName = new Map<string, TimeBucket>();
+  private readonly wall: Intl.DateTimeFormat;
+  private readonly unitMs: number;
+  private readonly byName = new Map<string, TimeBucket>();
   /** Offsets from UTC at the start of each UTC day. */
-  readonly #offsets = new Map<number, number>();
+  private readonly offsets = new Map<number, number>();
 
   constructor({ timeZone, granularity }: Pick<ReportWindow, 'timeZone' | 'granularity'>) {
-    this.#unitMs = granularity === 'hour' ? HOUR_MS : DAY_MS;
-    this.#wall = new Intl.DateTimeFormat('en-US', {
+    this.unitMs = granularity === 'hour' ? HOUR_MS : DAY_MS;
+    this.wall = new Intl.DateTimeFormat('en-US', {
       timeZone,
       calendar: 'gregory',
       numberingSystem: 'latn',
@@ -64,14 +64,14 @@ export class TimeBuckets {
   bucketAt(instantMs: number): TimeBucket {
     // No bucket begins within a quarter of an hour, and what a clock shows has no milliseconds.
     const quarterMs = Math.floor(instantMs / QUARTER_MS) * QUARTER_MS;
-    const name = this.#nameAt(quarterMs);
-    let bucket = this.#byName.get(name);
+    const name = this.nameAt(quarterMs);
+    let bucket = this.byName.get(name);
     if (bucket === undefined) {
-      const startMs = this.#startOf(name, quarterMs);
-      const wallMs = this.#wallMs(startMs);
+      const startMs = this.startOf(name, quarterMs);
+      const wallMs = this.wallMs(startMs);
       const text = new Date(wallMs).toISOString().slice(0, 19);
       bucket = { startMs, start: text + offsetText(wallMs - startMs), date: text.slice(0, 10) };
-      this.#byName.set(name, bucket);
+      this.byName.set(name, bucket);
     }
     return bucket;
   }
@@ -80,43 +80,43 @@ export class TimeBuckets {
    * The first quarter of an hour in the bucket: where the local clock says it is, unless the clock was changed in
    * between.
    */
-  #startOf(name: string, quarterMs: number): number {
-    const supposedMs = quarterMs - (this.#wallMs(quarterMs) % this.#unitMs);
-    if (this.#nameAt(supposedMs) === name && this.#nameAt(supposedMs - QUARTER_MS) !== name) return supposedMs;
+  private startOf(name: string, quarterMs: number): number {
+    const supposedMs = quarterMs - (this.wallMs(quarterMs) % this.unitMs);
+    if (this.nameAt(supposedMs) === name && this.nameAt(supposedMs - QUARTER_MS) !== name) return supposedMs;
     let startMs = quarterMs;
-    while (this.#nameAt(startMs - QUARTER_MS) === name) startMs -= QUARTER_MS;
+    while (this.nameAt(startMs - QUARTER_MS) === name) startMs -= QUARTER_MS;
     return startMs;
   }
 
   /** Hours include the offset in their name: an hour that occurs twice is two buckets. */
-  #nameAt(instantMs: number): string {
-    const wallMs = this.#wallMs(instantMs);
-    const unit = Math.floor(wallMs / this.#unitMs);
-    return this.#unitMs === DAY_MS ? String(unit) : `${unit} ${wallMs - instantMs}`;
+  private nameAt(instantMs: number): string {
+    const wallMs = this.wallMs(instantMs);
+    const unit = Math.floor(wallMs / this.unitMs);
+    return this.unitMs === DAY_MS ? String(unit) : `${unit} ${wallMs - instantMs}`;
   }
 
   /**
    * The local time as if it were UTC. Asking the runtime is slow, so a day that begins and ends with the same offset is
    * assumed to have it throughout.
    */
-  #wallMs(instantMs: number): number {
+  private wallMs(instantMs: number): number {
     const day = Math.floor(instantMs / DAY_MS);
-    const offsetMs = this.#offsetAtStartOf(day);
-    return offsetMs === this.#offsetAtStartOf(day + 1) ? instantMs + offsetMs : this.#askedWallMs(instantMs);
+    const offsetMs = this.offsetAtStartOf(day);
+    return offsetMs === this.offsetAtStartOf(day + 1) ? instantMs + offsetMs : this.askedWallMs(instantMs);
   }
 
-  #offsetAtStartOf(day: number): number {
-    let offsetMs = this.#offsets.get(day);
+  private offsetAtStartOf(day: number): number {
+    let offsetMs = this.offsets.get(day);
     if (offsetMs === undefined) {
-      offsetMs = this.#askedWallMs(day * DAY_MS) - day * DAY_MS;
-      this.#offsets.set(day, offsetMs);
+      offsetMs = this.askedWallMs(day * DAY_MS) - day * DAY_MS;
+      this.offsets.set(day, offsetMs);
     }
     return offsetMs;
   }
 
-  #askedWallMs(instantMs: number): number {
+  private askedWallMs(instantMs: number): number {
     const parts: Partial<Record<Intl.DateTimeFormatPartTypes, number>> = {};
-    for (const { type, value } of this.#wall.formatToParts(instantMs)) parts[type] = Number(value);
+    for (const { type, value } of this.wall.formatToParts(instantMs)) parts[type] = Number(value);
     const { year = 0, month = 1, day = 1, hour = 0, minute = 0, second = 0 } = parts;
     return Date.UTC(year, month - 1, day, hour, minute, second);
   }

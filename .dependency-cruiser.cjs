@@ -3,6 +3,13 @@
 const PLANES = '^src/(generation|control-plane)/';
 const COMPOSITION = '^src/(commands|gateway|routes|supervisor)/|^src/main\\.ts$';
 
+/** The files of `folder` import, of our own folders, only itself and the `others`. */
+function knowsOnly(name, folder, others, comment) {
+  const known = [folder, ...others.map((other) => `src/${other}`)].join('|');
+  const to = { path: '^(src|jobs|workers|build|test|benchmarks)/', pathNot: `^(${known})/` };
+  return { name, comment, severity: 'error', from: { path: `^${folder}/` }, to };
+}
+
 /** @type {import('dependency-cruiser').IConfiguration} */
 module.exports = {
   forbidden: [
@@ -13,27 +20,24 @@ module.exports = {
       from: {},
       to: { circular: true },
     },
-    {
-      name: 'domain-is-a-leaf',
-      comment: 'rules know neither who calls them nor where things are kept',
-      severity: 'error',
-      from: { path: '^src/domain/' },
-      to: { path: '^(src|jobs|workers)/', pathNot: '^src/(domain|platform)/' },
-    },
-    {
-      name: 'records-are-a-leaf',
-      comment: 'what gateways write and jobs read: one table of fields, known to both and knowing neither',
-      severity: 'error',
-      from: { path: '^src/records/' },
-      to: { path: '^(src|jobs|workers)/', pathNot: '^src/(records|domain|platform)/' },
-    },
-    {
-      name: 'upstream-knows-no-request',
-      comment: 'a call to a provider is given a body and a credential; whose they are is not its concern',
-      severity: 'error',
-      from: { path: '^src/upstream/' },
-      to: { path: '^(src|jobs|workers)/', pathNot: '^src/(upstream|domain|platform)/' },
-    },
+    knowsOnly(
+      'domain-is-a-leaf',
+      'src/domain',
+      ['platform'],
+      'rules know neither who calls them nor where things are kept',
+    ),
+    knowsOnly(
+      'records-are-a-leaf',
+      'src/records',
+      ['domain', 'platform'],
+      'what gateways write and jobs read: one table of fields, known to both and knowing neither',
+    ),
+    knowsOnly(
+      'upstream-knows-no-request',
+      'src/upstream',
+      ['domain', 'platform'],
+      'a call to a provider is given a body and a credential; whose they are is not its concern',
+    ),
     {
       name: 'domain-does-no-io',
       comment: 'status-line takes the table of reason phrases from node:http, and nothing that opens a socket',
@@ -44,12 +48,12 @@ module.exports = {
         path: '^(node:)?(fs|net|tls|http|http2|https|dgram|dns|child_process|cluster|worker_threads)(/|$)',
       },
     },
-    {
-      name: 'platform-is-below-all',
-      severity: 'error',
-      from: { path: '^src/platform/' },
-      to: { path: '^(src|jobs)/', pathNot: '^src/platform/' },
-    },
+    knowsOnly(
+      'platform-is-below-all',
+      'src/platform',
+      [],
+      'clock, ids, log, metrics, pools: every process stands on them',
+    ),
     {
       name: 'planes-apart',
       comment: 'generation requests and the control plane never import each other',
@@ -76,12 +80,12 @@ module.exports = {
       from: { pathNot: '^(src/storage|test)/' },
       to: { path: '(^|/)(pg|@clickhouse/client|chdb)(/|$)' },
     },
-    {
-      name: 'storage-knows-the-domain-only',
-      severity: 'error',
-      from: { path: '^src/storage/' },
-      to: { path: '^(src|jobs)/', pathNot: '^src/(storage|records|domain|platform)/' },
-    },
+    knowsOnly(
+      'storage-knows-the-domain-only',
+      'src/storage',
+      ['records', 'domain', 'platform'],
+      'statements and files; who asks is not its concern',
+    ),
     {
       name: 'only-http-knows-uws',
       comment: 'benchmarks measure the bare server beside ours',
@@ -96,12 +100,7 @@ module.exports = {
       from: { pathNot: '^src/commands/' },
       to: { path: '(^|/)@pydantic/genai-prices(/|$)' },
     },
-    {
-      name: 'http-knows-no-plane',
-      severity: 'error',
-      from: { path: '^src/http/' },
-      to: { path: '^(src|jobs)/', pathNot: '^src/(http|domain|platform)/' },
-    },
+    knowsOnly('http-knows-no-plane', 'src/http', ['domain', 'platform'], 'an exchange is the same whatever is asked'),
     {
       name: 'no-analytics-in-a-request',
       comment: 'a generation never waits for ClickHouse',
@@ -109,31 +108,25 @@ module.exports = {
       from: { path: '^src/(generation|upstream)/' },
       to: { path: '^src/storage/clickhouse/', reachable: true },
     },
-    {
-      name: 'workers-are-pure',
-      severity: 'error',
-      from: { path: '^workers/' },
-      to: { path: '^(src|jobs)/', pathNot: '^src/(domain|platform)/' },
-    },
+    knowsOnly('workers-are-pure', 'workers', ['domain', 'platform'], 'a task is a function over plain data'),
     {
       name: 'jobs-stand-on-storage',
       severity: 'error',
       from: { path: '^jobs/' },
       to: { path: '^(src|workers)/', pathNot: '^src/(domain|records|storage|upstream|platform)/|^src/config\\.ts$' },
     },
-    {
-      name: 'simulator-stands-alone',
-      severity: 'error',
-      from: { path: '^src/simulator/' },
-      to: { path: '^(src|jobs|workers|test|benchmarks)/', pathNot: '^src/simulator/' },
-    },
-    {
-      name: 'console-stands-alone',
-      comment: 'the browser application asks the gateway over HTTP and shares no code with it',
-      severity: 'error',
-      from: { path: '^src/console/' },
-      to: { path: '^(src|jobs|workers|test|benchmarks|build)/', pathNot: '^src/console/' },
-    },
+    knowsOnly(
+      'simulator-stands-alone',
+      'src/simulator',
+      [],
+      'what it knew of the product it would repeat instead of testing it',
+    ),
+    knowsOnly(
+      'console-stands-alone',
+      'src/console',
+      [],
+      'the browser application asks the gateway over HTTP and shares no code with it',
+    ),
     {
       name: 'nothing-imports-the-console',
       comment: 'its logic is tested without a browser; a gateway serves what was built',
@@ -141,20 +134,18 @@ module.exports = {
       from: { path: '^(src|jobs|workers|benchmarks|bin)/', pathNot: '^src/console/' },
       to: { path: '^src/console/' },
     },
-    {
-      name: 'load-stands-alone',
-      comment: 'a load treats every target alike: what it knew of this product would favour it',
-      severity: 'error',
-      from: { path: '^src/load/' },
-      to: { path: '^(src|jobs|workers)/', pathNot: '^src/(load|platform)/' },
-    },
-    {
-      name: 'connect-stands-alone',
-      comment: 'what is written into the settings of other tools is asked of the gateway, as any client would',
-      severity: 'error',
-      from: { path: '^src/connect/' },
-      to: { path: '^(src|jobs|workers)/', pathNot: '^src/(connect|platform)/' },
-    },
+    knowsOnly(
+      'load-stands-alone',
+      'src/load',
+      ['platform'],
+      'a load treats every target alike: what it knew of this product would favour it',
+    ),
+    knowsOnly(
+      'connect-stands-alone',
+      'src/connect',
+      ['platform'],
+      'what is written into the settings of other tools is asked of the gateway, as any client would',
+    ),
     {
       name: 'not-to-test',
       severity: 'error',

@@ -7,7 +7,7 @@ import type { ConfigurationText } from '../domain/configuration-text/configurati
 import { nearestNames } from '../domain/list-prices/nearest-names.ts';
 import type { Provider } from '../domain/models/provider.ts';
 import { systemClock } from '../platform/clock.ts';
-import { listModels, type ModelList, type OfferedModel } from '../upstream/list-models.ts';
+import { listModels, type ModelList, type ProviderModel } from '../upstream/list-models.ts';
 import type { Providers } from '../upstream/providers.ts';
 import { proxyOf } from '../upstream/proxy-of.ts';
 import { verifyProvider } from '../upstream/verify-provider.ts';
@@ -141,7 +141,7 @@ function examineModels(
 }
 
 /** Some take a name without its date and list it with one, or the other way round. */
-function isListed(name: string, models: readonly OfferedModel[]): boolean {
+function isListed(name: string, models: readonly ProviderModel[]): boolean {
   const plain = withoutDate(name);
   return models.some(({ id }) => id === name || withoutDate(id) === plain);
 }

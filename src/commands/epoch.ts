@@ -2,9 +2,10 @@
 // ever.
 
 import { join } from 'node:path';
+import type { OpenEpoch } from '../domain/jobs/job-run.ts';
 import { formatUsdString } from '../domain/money/format.ts';
 import { systemClock } from '../platform/clock.ts';
-import { abandonEpoch, listEveryOpenEpoch, type OpenEpoch } from '../storage/postgres/ledger/lost-epochs.ts';
+import { abandonEpoch, listEveryOpenEpoch } from '../storage/postgres/ledger/lost-epochs.ts';
 import { listEpochs } from '../storage/spool/spool-directory.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 import {

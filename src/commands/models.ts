@@ -15,7 +15,7 @@ import type { ListedModel } from '../domain/list-prices/listed-model.ts';
 import { nearestNames } from '../domain/list-prices/nearest-names.ts';
 import { systemClock } from '../platform/clock.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
-import { listModels, type OfferedModel } from '../upstream/list-models.ts';
+import { listModels, type ProviderModel } from '../upstream/list-models.ts';
 import { callableProvider, withProviders } from './call-providers.ts';
 import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './command.ts';
 import {
@@ -64,17 +64,17 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   const list = (await loadPriceList()).provider(provider);
   const providerModel = values['provider-model'] ?? nameAtProvider(id, provider, list);
   const listed = list?.find(providerModel) ?? list?.find(modelPart(id)) ?? null;
-  const offered = values.offline ? null : await askProvider(provider, environment, print);
-  if (!isKnown(providerModel, listed, offered, provider))
-    throw new StartFault(unknownModel(providerModel, provider, list, offered));
-  const ofProvider = offered?.find((model) => model.id === providerModel);
-  if (offered !== null && ofProvider === undefined)
-    print(`warning: provider "${provider.id}" does not list "${providerModel}"${namesLike(providerModel, offered)}`);
+  const ofProvider = values.offline ? null : await askProvider(provider, environment, print);
+  if (!isKnown(providerModel, listed, ofProvider, provider))
+    throw new StartFault(unknownModel(providerModel, provider, list, ofProvider));
+  const described = ofProvider?.find((model) => model.id === providerModel);
+  if (ofProvider !== null && described === undefined)
+    print(`warning: provider "${provider.id}" does not list "${providerModel}"${namesLike(providerModel, ofProvider)}`);
   if (!isForText(providerModel))
     throw new StartFault(
       `"${providerModel}" is no model for text: write its entry by hand, as docs/configuration.md describes`,
     );
-  const limits = await completeLimits(options, ofProvider, listed, id);
+  const limits = await completeLimits(options, described, listed, id);
   const plan = planModel({
     id,
     provider,
@@ -146,7 +146,7 @@ async function askProvider(
   { id, entry }: FileProvider,
   environment: Environment,
   print: (text: string) => void,
-): Promise<readonly OfferedModel[] | null> {
+): Promise<readonly ProviderModel[] | null> {
   const callable = await callableProvider(entry, environment);
   if (!callable.ok) {
     print(`provider "${id}" is not asked for the model's limits: it ${callable.reason}`);
@@ -161,30 +161,30 @@ async function askProvider(
 function isKnown(
   model: string,
   listed: ListedModel | null,
-  offered: readonly OfferedModel[] | null,
+  ofProvider: readonly ProviderModel[] | null,
   { preset }: FileProvider,
 ): boolean {
-  if (listed !== null || offered?.some(({ id }) => id === model) === true) return true;
+  if (listed !== null || ofProvider?.some(({ id }) => id === model) === true) return true;
   const isListable = preset !== null && !isKeyless(preset) && preset !== 'azure' && preset !== 'azure-classic';
-  return offered === null && !isListable;
+  return ofProvider === null && !isListable;
 }
 
 function unknownModel(
   model: string,
   provider: FileProvider,
   list: ListedProvider | null,
-  offered: readonly OfferedModel[] | null,
+  ofProvider: readonly ProviderModel[] | null,
 ): string {
-  const names = [...(list?.models ?? []), ...(offered ?? [])].map(({ id }) => id);
+  const names = [...(list?.models ?? []), ...(ofProvider ?? [])].map(({ id }) => id);
   const near = nearestNames(model, [...new Set(names)]);
   const known = `"${model}" is not known: neither ${PRICE_LIST_TEXT} nor provider "${provider.id}" has it`;
   return near.length === 0 ? known : `${known}\nnames like it: ${near.join(', ')}`;
 }
 
-function namesLike(model: string, offered: readonly OfferedModel[]): string {
+function namesLike(model: string, ofProvider: readonly ProviderModel[]): string {
   const near = nearestNames(
     model,
-    offered.map(({ id }) => id),
+    ofProvider.map(({ id }) => id),
   );
   return near.length === 0 ? '' : `; names like it: ${near.join(', ')}`;
 }
@@ -192,13 +192,13 @@ function namesLike(model: string, offered: readonly OfferedModel[]): string {
 /** The options go before what the provider says, and a person is asked for what is left. */
 async function completeLimits(
   options: ModelLimits,
-  offered: OfferedModel | undefined,
+  described: ProviderModel | undefined,
   listed: ListedModel | null,
   id: string,
 ): Promise<ModelLimits> {
   const known = {
-    contextLength: options.contextLength ?? offered?.contextLength ?? listed?.contextLength ?? null,
-    maxOutputTokens: options.maxOutputTokens ?? offered?.maxOutputTokens ?? null,
+    contextLength: options.contextLength ?? described?.contextLength ?? listed?.contextLength ?? null,
+    maxOutputTokens: options.maxOutputTokens ?? described?.maxOutputTokens ?? null,
   };
   const prompt = openPrompt();
   if (prompt === null) return known;

@@ -1,8 +1,9 @@
 // `tollgate reconcile`: lets the jobs process run one job now, or all of them, and prints the results.
 
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { JobRun } from '../domain/jobs/job-run.ts';
 import { systemClock } from '../platform/clock.ts';
-import { type JobRun, readJobRun, requestJobRun, withdrawJobRun } from '../storage/postgres/job-runs.ts';
+import { readJobRun, requestJobRun, withdrawJobRun } from '../storage/postgres/job-runs.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './command.ts';
 import { withDatabase } from './database.ts';

@@ -2,7 +2,8 @@
 
 import { get } from 'node:http';
 import { type Environment, readConfig } from '../config.ts';
-import { type JobRun, listLastRuns } from '../storage/postgres/job-runs.ts';
+import type { JobRun } from '../domain/jobs/job-run.ts';
+import { listLastRuns } from '../storage/postgres/job-runs.ts';
 import { readAddresses } from '../supervisor/addresses.ts';
 import { findInstallationHolder } from '../supervisor/installation-lock.ts';
 import { type Command, type CommandContext, expectPositionals, parseArguments } from './command.ts';

@@ -1,4 +1,5 @@
-// The operations on saved responses: authenticate, find whose response it is and who keeps it, pass the call through
+// The operations on saved responses: authenticate, find whose response it is and in which account a provider stores it,
+// pass the call through
 // (spec 4.2).
 
 import type { ScopedPrincipal } from '../domain/identity/principal.ts';
@@ -36,13 +37,13 @@ export function serveSavedResponse(
     if (saved === 'unposted') return exchange.refuse({ kind: 'not_posted_yet' });
     // Foreign and absent look the same.
     if (typeof saved === 'string') return exchange.refuse({ kind: 'response_not_found' });
-    const keeper = saved.ownKeyId === null ? keeperOf(plane, saved) : await ownKeeperOf(plane, principal, saved);
+    const account = saved.ownKeyId === null ? accountOf(plane, saved) : await ownAccountOf(plane, principal, saved);
     if (exchange.closed) return;
-    if ('kind' in keeper) return exchange.refuse(keeper);
+    if ('kind' in account) return exchange.refuse(account);
     const screening = savedScreening(plane, principal);
     if (screening !== null && 'kind' in screening) return exchange.refuse(screening);
     if (screening !== null) exchange.screeningHeaders = screening.headers();
-    passThrough({ exchange, ...keeper, path: `/v1/responses/${responseId}${operation}`, screening }, plane.relay);
+    passThrough({ exchange, ...account, path: `/v1/responses/${responseId}${operation}`, screening }, plane.relay);
   };
 }
 
@@ -55,9 +56,10 @@ function savedScreening(plane: DataPlane, principal: ScopedPrincipal): Screening
   return compiled.unavailable === 'refuse' ? { kind: 'guardrail_unavailable' } : null;
 }
 
-type Keeper = Pick<PassThroughParams, 'provider' | 'credential'>;
+/** A provider and the key whose account there has the response. */
+type Account = Pick<PassThroughParams, 'provider' | 'credential'>;
 
-function keeperOf(plane: DataPlane, saved: SavedResponse): Keeper | Refusal {
+function accountOf(plane: DataPlane, saved: SavedResponse): Account | Refusal {
   const provider = plane.catalog().providers.get(saved.provider);
   return provider === undefined
     ? { kind: 'response_not_found' }
@@ -65,11 +67,11 @@ function keeperOf(plane: DataPlane, saved: SavedResponse): Keeper | Refusal {
 }
 
 /** With the own key that the response was made with, and no other. */
-async function ownKeeperOf(
+async function ownAccountOf(
   plane: DataPlane,
   { organizationId }: ScopedPrincipal,
   { ownKeyId, model: name }: SavedResponse,
-): Promise<Keeper | Refusal> {
+): Promise<Account | Refusal> {
   const { models, byName } = plane.catalog();
   const model = byName.get(name)?.model;
   const keys = await plane.ownKeys.find(organizationId);

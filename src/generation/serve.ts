@@ -37,22 +37,22 @@ function serve(plane: DataPlane, dialect: Dialect, exchange: Exchange): void {
   receiveRequest(exchange, identified, plane.intake, dialect.form ?? null, request);
 }
 
-/** What is to be done once the body is whole. */
+/** The steps from the last byte of the body to the relay. */
 async function serveWhole(request: OpenRequest, received: ReceivedFrom<ScopedPrincipal>): Promise<void> {
   const { plane, dialect, exchange, receivedAtMs: atMs } = request;
   try {
     request.onWhole(received);
-    const sent = request.readControlFields();
-    if (request.ends(sent)) return;
+    const asSent = request.readControlFields();
+    if (request.ends(asSent)) return;
 
-    // Before anybody else reads the body: the classifier is a provider, too.
-    const screening = screenRequest(plane, request, sent);
+    // Guardrails come before everything else that reads the body, since the classifier is a provider, too.
+    const screening = screenRequest(plane, request, asSent);
     const read = screening instanceof Promise ? await screening : screening;
     if (request.ends(read)) return;
 
-    const owning = request.principal.hasOwnKeys ? request.useOwnKeys() : null;
-    const unowned = owning instanceof Promise ? await owning : owning;
-    if (request.ends(unowned)) return;
+    const addingOwnKeys = request.principal.hasOwnKeys ? request.useOwnKeys() : null;
+    const ownKeysRefused = addingOwnKeys instanceof Promise ? await addingOwnKeys : addingOwnKeys;
+    if (request.ends(ownKeysRefused)) return;
 
     const routing = routeRequest(plane, request, read);
     const routed = routing instanceof Promise ? await routing : routing;
@@ -64,7 +64,7 @@ async function serveWhole(request: OpenRequest, received: ReceivedFrom<ScopedPri
     const { served } = resolved;
     request.modelId = served.model.id;
 
-    // What it continues is looked up only for a request that could be admitted if it carried nothing along.
+    // A continued response is looked up only for a request that could be admitted without it.
     if (request.looksUp && request.admission === null) {
       const refusal = await admitProvisionally(plane, request, [served.model.id], 0);
       if (request.ends(refusal)) return;
@@ -81,10 +81,10 @@ async function serveWhole(request: OpenRequest, received: ReceivedFrom<ScopedPri
     if (request.ends(deployments)) return;
 
     const checking = dialect.check?.(request.received.body, plane.relay.workers, served.model) ?? null;
-    const unfit = checking instanceof Promise ? await checking : checking;
-    if (request.ends(unfit)) return;
+    const bodyRefused = checking instanceof Promise ? await checking : checking;
+    if (request.ends(bodyRefused)) return;
 
-    // Nothing is sent before this grants it. It takes the place of a provisional admission.
+    // Nothing is sent before this admission is granted. It replaces a provisional one.
     if (!plane.canRecord()) return exchange.refuse({ kind: 'billing_unavailable' });
     request.releaseAdmission();
     const admitting = admit(request.admissionOf(served, continued.carriedTokens), plane.admission);

@@ -10,7 +10,7 @@ export interface Turn {
   readonly text: string;
 }
 
-export interface OfferedTool {
+export interface ToolDefinition {
   readonly name: string;
   /** A `custom` tool takes free text instead of JSON. */
   readonly kind: 'function' | 'custom';
@@ -31,7 +31,7 @@ const SCHEMA_DEPTH_MAX = 8;
 
 interface Situation {
   readonly turns: readonly Turn[];
-  readonly tools: readonly OfferedTool[];
+  readonly tools: readonly ToolDefinition[];
   readonly choice: ToolChoice;
   readonly directives: Directives;
 }

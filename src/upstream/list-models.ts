@@ -10,7 +10,7 @@ import type { Providers } from './providers.ts';
 import type { ReplyHandler } from './reply-handler.ts';
 import { ASKING_HEADERS } from './verify-provider.ts';
 
-export interface OfferedModel {
+export interface ProviderModel {
   readonly id: string;
   /** null: the list does not say. */
   readonly contextLength: number | null;
@@ -19,7 +19,7 @@ export interface OfferedModel {
 
 export interface ModelList {
   /** null: there is no list to read. */
-  readonly models: readonly OfferedModel[] | null;
+  readonly models: readonly ProviderModel[] | null;
   /** The provider's clock, to the second; null: it does not say. */
   readonly clockMs: number | null;
   /** Why there is no list, to go on from "the provider"; null: there is one. */
@@ -133,7 +133,7 @@ class Reading implements ReplyHandler {
 type Fields = Readonly<Record<string, unknown>>;
 
 /** `{ data: [...] }` nearly everywhere, a bare list at some; Gemini's own and Cohere's have `models`. */
-function readList(text: string): readonly OfferedModel[] | null {
+function readList(text: string): readonly ProviderModel[] | null {
   let root: unknown;
   try {
     root = JSON.parse(text);
@@ -145,7 +145,7 @@ function readList(text: string): readonly OfferedModel[] | null {
   return list?.flatMap(readModel) ?? null;
 }
 
-function readModel(found: unknown): OfferedModel[] {
+function readModel(found: unknown): ProviderModel[] {
   if (typeof found !== 'object' || found === null) return [];
   const fields = found as Fields;
   const id = fields['id'] ?? fields['name'];

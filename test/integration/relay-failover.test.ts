@@ -11,7 +11,7 @@ import { type Front, startFront } from '../support/front.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
 import { writeForm } from '../support/multipart-forms.ts';
-import { type OfferedModel, providersConfiguration } from '../support/provider-configuration.ts';
+import { providersConfiguration, type ServedModel } from '../support/provider-configuration.ts';
 import { KEYS } from '../support/test-configuration.ts';
 import { waitFor } from '../support/waiting.ts';
 
@@ -53,7 +53,7 @@ const CASES = {
 } as const satisfies Record<string, Case>;
 type CaseName = keyof typeof CASES;
 
-const MODELS: readonly OfferedModel[] = [
+const MODELS: readonly ServedModel[] = [
   ...Object.keys(CASES).map((name) => ({
     id: `test/${name}`,
     deployments: [

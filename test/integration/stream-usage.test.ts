@@ -10,7 +10,7 @@ import { type Front, startFront } from '../support/front.ts';
 import { settledGeneration } from '../support/generation-lookup.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
-import { type OfferedModel, providersConfiguration } from '../support/provider-configuration.ts';
+import { providersConfiguration, type ServedModel } from '../support/provider-configuration.ts';
 import { loadRecordedChatExchanges, type RecordedExchange } from '../support/recorded-exchanges.ts';
 import { SEED, splitReply } from '../support/replays.ts';
 import { type SimulatedProvider, startSimulatedProvider } from '../support/simulated-provider.ts';
@@ -68,7 +68,7 @@ function withOptions(hole: BodyWithHole, model: string, options: string | null):
   return options === null ? body : `${body.slice(0, close)},"stream_options":${options}${body.slice(close)}`;
 }
 
-const MODELS: readonly OfferedModel[] = [
+const MODELS: readonly ServedModel[] = [
   ...replays.map(({ publicModel, providerModel }) => ({
     id: publicModel,
     deployments: [{ provider: 'fake', model: providerModel, streamUsage: 'request' as const }],

@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
 import { imageEdits } from '../../src/generation/dialects/images.ts';
-import { type Intake, receiveRequest, type Sender } from '../../src/generation/request/receive.ts';
+import { type Intake, type MemoryOwner, receiveRequest } from '../../src/generation/request/receive.ts';
 import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
 import type { HttpLimits } from '../../src/http/server.ts';
@@ -22,8 +22,8 @@ export const REFUSED_KEY = 'refused';
 /** To be looked up, and found or not as the test says. */
 export const COLD_KEY = 'cold';
 
-const SOMEBODY: Sender = { organizationId: 'somebody' };
-const ANOTHER: Sender = { organizationId: 'another' };
+const SOMEBODY: MemoryOwner = { organizationId: 'somebody' };
+const ANOTHER: MemoryOwner = { organizationId: 'another' };
 
 export interface IntakeFront extends HttpFront {
   readonly buffers: BufferPool;
@@ -41,8 +41,8 @@ export async function startIntakeFront(
   const buffers = new BufferPool(options.lentBytesMax === undefined ? {} : { lentBytesMax: options.lentBytesMax });
   const intake: Intake = { buffers, scanner: new RequestScanner(), bodyLimitBytes: BODY_LIMIT_BYTES };
   const received: string[] = [];
-  const lookUps: ((found: Sender | Refusal) => void)[] = [];
-  const identify = (key: string): Sender | Refusal | Promise<Sender | Refusal> => {
+  const lookUps: ((found: MemoryOwner | Refusal) => void)[] = [];
+  const identify = (key: string): MemoryOwner | Refusal | Promise<MemoryOwner | Refusal> => {
     if (key === WARM_KEY) return SOMEBODY;
     if (key === OTHER_WARM_KEY) return ANOTHER;
     if (key === REFUSED_KEY) return { kind: 'unauthorized' };

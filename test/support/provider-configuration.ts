@@ -16,7 +16,7 @@ export interface TestProvider {
   readonly onDisconnect?: 'cancel' | 'drain';
 }
 
-export interface OfferedModel {
+export interface ServedModel {
   readonly id: string;
   readonly kind?: 'text' | 'image';
   /** First to last. */
@@ -29,7 +29,7 @@ export interface OfferedModel {
 
 const TEXT_APIS: readonly ApiName[] = ['chat_completions', 'responses', 'messages', 'count_tokens'];
 
-export function providersConfiguration(providers: readonly TestProvider[], models: readonly OfferedModel[]): string {
+export function providersConfiguration(providers: readonly TestProvider[], models: readonly ServedModel[]): string {
   // YAML reads JSON.
   return JSON.stringify({
     providers: providers.map(({ id, url, timeouts, onDisconnect }) => ({

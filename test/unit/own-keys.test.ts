@@ -10,8 +10,8 @@ import { type KeyCaller, orderAttempts } from '../../src/domain/own-keys/attempt
 import { BYOK_DEFAULTS } from '../../src/domain/own-keys/byok-settings.ts';
 import { explainKeyUse } from '../../src/domain/own-keys/explain-key-use.ts';
 import { allKinds, isKeyProblem, openKinds, ownProvider } from '../../src/domain/own-keys/key-kinds.ts';
+import { findOwnDeployment, unratedInMap } from '../../src/domain/own-keys/own-deployment.ts';
 import { labelOf, type OwnKey, presentState } from '../../src/domain/own-keys/own-key.ts';
-import { findOffer, unratedInMap } from '../../src/domain/own-keys/own-offer.ts';
 import { KeyPauses } from '../../src/generation/own-keys/key-pauses.ts';
 import { OrganizationKeys } from '../../src/generation/own-keys/organization-keys.ts';
 
@@ -53,9 +53,9 @@ function key(fields: Partial<OwnKey> = {}): OwnKey {
 
 function order(
   keys: readonly OwnKey[],
-  { fallback = false, offer = 'an offer' as string | null, isOpen = true, hasFeeBasis = true } = {},
+  { fallback = false, serves = 'a deployment' as string | null, isOpen = true, hasFeeBasis = true } = {},
 ) {
-  const candidates = keys.map((one) => ({ key: one, offer, hasFeeBasis, isOpen }));
+  const candidates = keys.map((one) => ({ key: one, serves, hasFeeBasis, isOpen }));
   const found = orderAttempts(candidates, { modelId: 'a/model', caller: CALLER, fallback, nowMs: NOW });
   return {
     before: found.before.map((attempt) => attempt.key.name),
@@ -114,7 +114,7 @@ describe('the order of attempts', () => {
   });
 
   test('a model that the kind does not serve is none of its business', () => {
-    const found = order([key({ name: 'other' })], { offer: null });
+    const found = order([key({ name: 'other' })], { serves: null });
     assert.deepEqual(found, {
       before: [],
       service: true,
@@ -125,7 +125,7 @@ describe('the order of attempts', () => {
   });
 
   test('a caller without a team or a person is in no list of them', () => {
-    const candidates = [{ key: key({ teams: ['t1'] }), offer: 'an offer', hasFeeBasis: true, isOpen: true }];
+    const candidates = [{ key: key({ teams: ['t1'] }), serves: 'a deployment', hasFeeBasis: true, isOpen: true }];
     const caller = { apiKeyId: 'k1', teamId: null, userId: null };
     const found = orderAttempts(candidates, { modelId: 'a/model', caller, fallback: false, nowMs: NOW });
     assert.equal(found.notTried[0]?.why, 'other_callers');
@@ -296,7 +296,7 @@ describe('who would serve a request', () => {
     const mapped = (name: string) => key({ modelMap: { 'a/model': name } });
 
     test('is rated by the model that it names', () => {
-      const offer = findOffer(mapped('dearer'), {
+      const own = findOwnDeployment(mapped('dearer'), {
         models,
         model: MODEL,
         api: 'chat_completions',
@@ -304,7 +304,7 @@ describe('who would serve a request', () => {
         ownPrice: null,
         fee: percent.fee,
       });
-      assert.equal(offer?.price, DEARER);
+      assert.equal(own?.price, DEARER);
     });
 
     test('to a model without a known price makes the key unusable, and not the service serve', () => {
@@ -343,7 +343,7 @@ test('the secret before a rotation is not used beyond its overlap, however long 
   const keys = new OrganizationKeys('o', { settings, keys: [sealed], prices: new Map() });
   const secretsAt = (nowMs: number) => {
     const order = keys.order({ models: [MODEL], model: MODEL, api: 'chat_completions', caller: CALLER, nowMs });
-    return order.before.flatMap(({ offer }) => offer.map(({ provider }) => provider.apiKey));
+    return order.before.flatMap(({ serves }) => serves.map(({ provider }) => provider.apiKey));
   };
   assert.deepEqual(secretsAt(NOW), ['sk-new', 'sk-before']);
   assert.deepEqual(secretsAt(NOW + 5_000), ['sk-new']);

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import OpenAI from 'openai';
 import { readDirectives } from '../../src/simulator/directives.ts';
-import { chooseToolCalls, type OfferedTool, type ToolChoice, type Turn } from '../../src/simulator/tool-calls.ts';
+import { chooseToolCalls, type ToolChoice, type ToolDefinition, type Turn } from '../../src/simulator/tool-calls.ts';
 import { loadOpenapiSchemas } from '../support/openapi-schema.ts';
 import { type SimulatedProvider, startSimulatedProvider } from '../support/simulated-provider.ts';
 
@@ -21,7 +21,7 @@ const SCHEMA = {
     optional: { type: 'string' },
   },
 };
-const TOOLS: readonly OfferedTool[] = [
+const TOOLS: readonly ToolDefinition[] = [
   { name: 'read_file', kind: 'function', schema: SCHEMA },
   { name: 'patch', kind: 'custom', schema: null },
 ];

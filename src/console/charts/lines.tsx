@@ -1,10 +1,10 @@
 // Lines along time: latency, or what was spent against what the strongest model would have cost, the gap shaded.
 
 import { area, line } from 'd3-shape';
-import { highest, type Scale, scaleOf } from '../logic/chart-scale.ts';
+import { highest, plotFrame, type Scale, scaleOf } from '../logic/chart-scale.ts';
 import { bucketLabel } from '../logic/format.ts';
 import { ChartFigure } from './chart-figure.tsx';
-import { Axes, figureOf, type TimeChartProps } from './stacked-bars.tsx';
+import { Axes, figureOf, Marks, type TimeChartProps } from './stacked-bars.tsx';
 
 interface LinesProps extends TimeChartProps {
   /** Shades what lies between the first two. */
@@ -17,8 +17,7 @@ export function Lines(props: LinesProps) {
     <ChartFigure
       {...figureOf(props, show)}
       draw={({ width, height, at }) => {
-        const frame = { left: 52, top: 8, width: width - 60, height: height - 34 };
-        const scale = scaleOf(frame, buckets.length, highest(series));
+        const scale = scaleOf(plotFrame(width, height), buckets.length, highest(series));
         const [low, high] = series;
         return (
           <>
@@ -48,12 +47,7 @@ export function Lines(props: LinesProps) {
                   />
                 ),
               )}
-            {marks.map(({ index, name }) => (
-              <g key={`${index} ${name}`} class="mark">
-                <title>{name}</title>
-                <path d={`M${scale.x(index)} 6V${height - 26}`} />
-              </g>
-            ))}
+            <Marks marks={marks} scale={scale} height={height} />
           </>
         );
       }}

@@ -5,6 +5,7 @@ import { useMemo } from 'preact/hooks';
 import {
   highestStack,
   labelledIndexes,
+  plotFrame,
   type Scale,
   type Series,
   scaleOf,
@@ -38,7 +39,7 @@ export function StackedBars(props: TimeChartProps) {
     <ChartFigure
       {...figureOf(props, show)}
       draw={({ width, height, at }) => {
-        const scale = scaleOf({ left: 52, top: 8, width: width - 60, height: height - 34 }, buckets.length, most);
+        const scale = scaleOf(plotFrame(width, height), buckets.length, most);
         return (
           <>
             <Axes
@@ -55,17 +56,31 @@ export function StackedBars(props: TimeChartProps) {
                 {index % 8 > 0 && <path class="hatch" fill={`url(#hatch-${index % 8})`} d={path} />}
               </g>
             ))}
-            {marks.map(({ index, name }) => (
-              <g key={`${index} ${name}`} class="mark">
-                <title>{name}</title>
-                <path d={`M${scale.x(index)} 6V${height - 26}`} />
-                <path class="head" d={`M${scale.x(index)} 2l5 6h-10z`} />
-              </g>
-            ))}
+            <Marks marks={marks} scale={scale} height={height} />
           </>
         );
       }}
     />
+  );
+}
+
+interface MarksProps {
+  readonly marks: NonNullable<TimeChartProps['marks']>;
+  readonly scale: Scale;
+  readonly height: number;
+}
+
+export function Marks({ marks, scale, height }: MarksProps) {
+  return (
+    <>
+      {marks.map(({ index, name }) => (
+        <g key={`${index} ${name}`} class="mark">
+          <title>{name}</title>
+          <path d={`M${scale.x(index)} 6V${height - 26}`} />
+          <path class="head" d={`M${scale.x(index)} 2l5 6h-10z`} />
+        </g>
+      ))}
+    </>
   );
 }
 

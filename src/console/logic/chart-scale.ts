@@ -15,6 +15,11 @@ export interface Frame {
   readonly height: number;
 }
 
+/** The part of a chart in which its points stand: left of it the axis, below it the labels. */
+export function plotFrame(width: number, height: number): Frame {
+  return { left: 52, top: 8, width: width - 60, height: height - 34 };
+}
+
 export interface Scale {
   readonly y: (value: number) => number;
   readonly ticks: readonly number[];

@@ -13,6 +13,16 @@ export interface Column<Row> {
   readonly isExtra?: boolean;
 }
 
+/** A column of numbers that are all written in one way, `written`. */
+export function numberColumn<Row, Value extends string | number | null | undefined>(
+  name: string,
+  valueOf: (row: Row) => Value,
+  written: (value: Value) => ComponentChildren,
+  { isExtra = false } = {},
+): Column<Row> {
+  return { name, raw: (row) => valueOf(row) ?? null, show: (row) => written(valueOf(row)), isNumber: true, isExtra };
+}
+
 interface TableProps<Row> {
   readonly caption: string;
   readonly columns: readonly Column<Row>[];

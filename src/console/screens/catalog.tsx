@@ -7,7 +7,7 @@ import { Badge, type Tone } from '../parts/figures.tsx';
 import { SelectField } from '../parts/form.tsx';
 import { ManagedList } from '../parts/managed-list.tsx';
 import { Page } from '../parts/page.tsx';
-import type { Column } from '../parts/table.tsx';
+import { type Column, numberColumn } from '../parts/table.tsx';
 import { now } from '../state/clock.ts';
 import { useRead } from '../state/load.ts';
 
@@ -38,12 +38,7 @@ const PROVIDER_COLUMNS: readonly Column<Provider>[] = [
       </>
     ),
   },
-  {
-    name: 'Answers in',
-    raw: ({ health }) => health.latency_ms,
-    show: ({ health }) => duration(health.latency_ms),
-    isNumber: true,
-  },
+  numberColumn('Answers in', ({ health }) => health.latency_ms, duration),
   {
     name: 'Last success',
     raw: ({ health }) => health.last_success_at,
@@ -87,20 +82,14 @@ const MODEL_COLUMNS: readonly Column<Model>[] = [
   },
   {
     name: 'Served by',
-    raw: ({ served_by: offers }) => offers.map(({ provider }) => provider).join(' '),
-    show: ({ served_by: offers }) => offers.map(({ provider, model }) => `${provider} (${model})`).join(', '),
+    raw: ({ served_by: deployments }) => deployments.map(({ provider }) => provider).join(' '),
+    show: ({ served_by: deployments }) => deployments.map(({ provider, model }) => `${provider} (${model})`).join(', '),
   },
-  {
-    name: 'Context',
-    raw: ({ context_length: size }) => size ?? null,
-    show: ({ context_length: size }) => whole(size),
-    isNumber: true,
-    isExtra: true,
-  },
+  numberColumn('Context', ({ context_length: size }) => size, whole, { isExtra: true }),
 ];
 
 const PRICE_COLUMNS: readonly Column<Price>[] = [
-  { name: 'Offer', raw: ({ provider, provider_model: model }) => `${provider} ${model}` },
+  { name: 'Deployment', raw: ({ provider, provider_model: model }) => `${provider} ${model}` },
   {
     name: 'Version',
     raw: ({ version }) => version,

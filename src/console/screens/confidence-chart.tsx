@@ -2,7 +2,7 @@
 
 import { ChartFigure } from '../charts/chart-figure.tsx';
 import { Axes } from '../charts/stacked-bars.tsx';
-import { scaleOf, stackedBarPaths } from '../logic/chart-scale.ts';
+import { plotFrame, scaleOf, stackedBarPaths } from '../logic/chart-scale.ts';
 import { compact, whole } from '../logic/format.ts';
 import { useRead } from '../state/load.ts';
 import type { Routing } from '../state/reports.ts';
@@ -35,7 +35,7 @@ export function ConfidenceChart({ report: { confidence, policies } }: { readonly
         return bucket === undefined ? '' : `${bucket.from} to ${bucket.to}: ${whole(bucket.requests)} requests`;
       }}
       draw={({ width, height, at }) => {
-        const scale = scaleOf({ left: 52, top: 8, width: width - 60, height: height - 34 }, confidence.length, most);
+        const scale = scaleOf(plotFrame(width, height), confidence.length, most);
         const x = 52 + (floor ?? 0) * (width - 60);
         return (
           <>

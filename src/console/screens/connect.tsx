@@ -9,7 +9,7 @@ import { SelectField } from '../parts/form.tsx';
 import { Link } from '../parts/link.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { Card, Page } from '../parts/page.tsx';
-import { type Column, Table } from '../parts/table.tsx';
+import { type Column, numberColumn, Table } from '../parts/table.tsx';
 import { useRead } from '../state/load.ts';
 
 type Model = AnswerOf<'/v1/models'>['data'][number];
@@ -26,13 +26,7 @@ const COLUMNS: readonly Column<Model>[] = [
     ),
   },
   { name: 'Kind', raw: ({ kind }) => kind },
-  {
-    name: 'Context',
-    raw: ({ context_length: size }) => size,
-    show: ({ context_length: size }) => whole(size),
-    isNumber: true,
-    isExtra: true,
-  },
+  numberColumn('Context', ({ context_length: size }) => size, whole, { isExtra: true }),
   {
     name: 'Input',
     raw: ({ pricing }) => pricing?.input ?? null,

@@ -9,7 +9,7 @@ import { Said, SelectField, useSubmit } from '../parts/form.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { ManagedList } from '../parts/managed-list.tsx';
 import { Card, Page } from '../parts/page.tsx';
-import { type Column, Table } from '../parts/table.tsx';
+import { type Column, numberColumn, Table } from '../parts/table.tsx';
 import { WindowTools } from '../parts/window-tools.tsx';
 import { useRead } from '../state/load.ts';
 import { windowQuery, zone } from '../state/view.ts';
@@ -61,8 +61,8 @@ const FOUND_COLUMNS: readonly Column<Found>[] = [
   { name: 'Done', raw: ({ action, stage }) => `${action} ${stage}` },
   { name: 'Model', raw: ({ model }) => model, isExtra: true },
   { name: 'Key', raw: ({ api_key: key, api_key_id: id }) => key ?? id, isExtra: true },
-  { name: 'Requests', raw: ({ requests }) => requests, show: ({ requests }) => whole(requests), isNumber: true },
-  { name: 'Findings', raw: ({ findings }) => findings, show: ({ findings }) => whole(findings), isNumber: true },
+  numberColumn('Requests', ({ requests }) => requests, whole),
+  numberColumn('Findings', ({ findings }) => findings, whole),
 ];
 
 export function Guardrails() {

@@ -6,7 +6,7 @@ import { Stat, Stats } from '../parts/figures.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { ManagedList } from '../parts/managed-list.tsx';
 import { Page } from '../parts/page.tsx';
-import type { Column } from '../parts/table.tsx';
+import { type Column, numberColumn } from '../parts/table.tsx';
 import { useRead } from '../state/load.ts';
 import { windowQuery, zone } from '../state/view.ts';
 
@@ -16,7 +16,7 @@ type File = AnswerOf<typeof PATH>['data'][number];
 const COLUMNS: readonly Column<File>[] = [
   { name: 'File', raw: ({ id }) => id, show: ({ id }) => <code>{id}</code> },
   { name: 'Type', raw: ({ content_type: type }) => type },
-  { name: 'Size', raw: ({ size }) => size, show: ({ size }) => bytes(size), isNumber: true },
+  numberColumn('Size', ({ size }) => size, bytes),
   {
     name: 'Uploaded',
     raw: ({ uploaded_at: at }) => at,

@@ -6,7 +6,7 @@ import { Badge, Stat, Stats } from '../parts/figures.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { ManagedList } from '../parts/managed-list.tsx';
 import { Page } from '../parts/page.tsx';
-import type { Column } from '../parts/table.tsx';
+import { type Column, numberColumn } from '../parts/table.tsx';
 import { now } from '../state/clock.ts';
 import { useRead } from '../state/load.ts';
 import { zone } from '../state/view.ts';
@@ -87,8 +87,8 @@ const EPOCH_COLUMNS: readonly Column<Epoch>[] = [
     raw: ({ last_posted_at: at }) => at,
     show: ({ last_posted_at: at }) => distance(at, now.value.getTime()),
   },
-  { name: 'Lent to it', raw: ({ leased }) => leased, show: ({ leased }) => dollars(leased), isNumber: true },
-  { name: 'Pending', raw: ({ pending }) => pending, show: ({ pending }) => whole(pending), isNumber: true },
+  numberColumn('Lent to it', ({ leased }) => leased, dollars),
+  numberColumn('Pending', ({ pending }) => pending, whole),
 ];
 
 export function Operation() {

@@ -9,7 +9,7 @@ import { SelectField, TextField } from '../parts/form.tsx';
 import { Link } from '../parts/link.tsx';
 import { ManagedList } from '../parts/managed-list.tsx';
 import { Page } from '../parts/page.tsx';
-import type { Column } from '../parts/table.tsx';
+import { type Column, numberColumn } from '../parts/table.tsx';
 import { params } from '../state/address.ts';
 import { useRead } from '../state/load.ts';
 import { zone } from '../state/view.ts';
@@ -111,9 +111,9 @@ const WALLET_COLUMNS: readonly Column<Wallet>[] = [
     show: ({ balance }) => dollars(balance, { exact: true }),
     isNumber: true,
   },
-  { name: 'Held', raw: ({ held }) => held, show: ({ held }) => dollars(held), isNumber: true },
-  { name: 'Lent', raw: ({ lent }) => lent, show: ({ lent }) => dollars(lent), isNumber: true, isExtra: true },
-  { name: 'Available', raw: ({ available }) => available, show: ({ available }) => dollars(available), isNumber: true },
+  numberColumn('Held', ({ held }) => held, dollars),
+  numberColumn('Lent', ({ lent }) => lent, dollars, { isExtra: true }),
+  numberColumn('Available', ({ available }) => available, dollars),
 ];
 
 function Wallets({ organizationId }: { readonly organizationId: string }) {

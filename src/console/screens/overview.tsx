@@ -7,7 +7,7 @@ import { Bar, Gauge, Stat, Stats } from '../parts/figures.tsx';
 import { Link } from '../parts/link.tsx';
 import { Empty, Loaded } from '../parts/loaded.tsx';
 import { Card, Page } from '../parts/page.tsx';
-import { type Column, Table } from '../parts/table.tsx';
+import { type Column, numberColumn, Table } from '../parts/table.tsx';
 import { WindowTools } from '../parts/window-tools.tsx';
 import { useRead } from '../state/load.ts';
 import { reportCommand, reportPermission, useReport } from '../state/reports.ts';
@@ -178,8 +178,8 @@ function SpendByModel({ models, cost }: ModelsProps) {
         </Link>
       ),
     },
-    { name: 'Requests', raw: ({ requests }) => requests, show: ({ requests }) => whole(requests), isNumber: true },
-    { name: 'Spend', raw: ({ cost: own }) => own, show: ({ cost: own }) => dollars(own), isNumber: true },
+    numberColumn('Requests', ({ requests }) => requests, whole),
+    numberColumn('Spend', ({ cost: own }) => own, dollars),
     {
       name: 'Share',
       raw: ({ cost: own }) => own,

@@ -7,7 +7,7 @@ import { Badge } from '../parts/figures.tsx';
 import { Said, SelectField, useSubmit } from '../parts/form.tsx';
 import { ManagedList } from '../parts/managed-list.tsx';
 import { Card, Page } from '../parts/page.tsx';
-import { type Column, Table } from '../parts/table.tsx';
+import { type Column, numberColumn, Table } from '../parts/table.tsx';
 import { useRead } from '../state/load.ts';
 import { me } from '../state/session.ts';
 import { zone } from '../state/view.ts';
@@ -50,12 +50,7 @@ const COLUMNS: readonly Column<Policy>[] = [
     isNumber: true,
     isExtra: true,
   },
-  {
-    name: 'Organizations',
-    raw: ({ organizations }) => organizations,
-    show: ({ organizations }) => whole(organizations),
-    isNumber: true,
-  },
+  numberColumn('Organizations', ({ organizations }) => organizations, whole),
 ];
 
 export function Policies() {

@@ -8,7 +8,7 @@ import { Badge, type Tone } from '../parts/figures.tsx';
 import { SelectField, TextField } from '../parts/form.tsx';
 import { ManagedList } from '../parts/managed-list.tsx';
 import { Page } from '../parts/page.tsx';
-import type { Column } from '../parts/table.tsx';
+import { type Column, numberColumn } from '../parts/table.tsx';
 import { now } from '../state/clock.ts';
 import { useRead } from '../state/load.ts';
 import { windowQuery } from '../state/view.ts';
@@ -61,9 +61,9 @@ const COLUMNS: readonly Column<Credential>[] = [
 
 const USE_COLUMNS: readonly Column<Use>[] = [
   { name: 'Key', raw: ({ credential_name: name }) => name },
-  { name: 'Requests', raw: ({ requests }) => requests, show: ({ requests }) => whole(requests), isNumber: true },
-  { name: 'Worth', raw: ({ rated_cost: cost }) => cost, show: ({ rated_cost: cost }) => dollars(cost), isNumber: true },
-  { name: 'Fee', raw: ({ fee }) => fee, show: ({ fee }) => dollars(fee), isNumber: true },
+  numberColumn('Requests', ({ requests }) => requests, whole),
+  numberColumn('Worth', ({ rated_cost: cost }) => cost, dollars),
+  numberColumn('Fee', ({ fee }) => fee, dollars),
 ];
 
 export function ProviderKeys() {

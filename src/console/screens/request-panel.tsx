@@ -8,7 +8,7 @@ import { CodeBlock, CopyButton } from '../parts/copy.tsx';
 import { Badge } from '../parts/figures.tsx';
 import { Dialog } from '../parts/form.tsx';
 import { RefusalNotice, Waiting } from '../parts/loaded.tsx';
-import { type Column, Table } from '../parts/table.tsx';
+import { type Column, numberColumn, Table } from '../parts/table.tsx';
 import { useLoad } from '../state/load.ts';
 import { pathOf, type RequestRow, reportPermission } from '../state/reports.ts';
 import { zone } from '../state/view.ts';
@@ -28,8 +28,8 @@ type Attempt = NonNullable<Detailed['details']>['attempts'][number];
 /** Milliseconds count from when the request came. */
 const ATTEMPT_COLUMNS: readonly Column<Attempt>[] = [
   { name: 'Provider', raw: ({ provider }) => provider },
-  { name: 'Began', raw: ({ started_ms: ms }) => ms, show: ({ started_ms: ms }) => duration(ms), isNumber: true },
-  { name: 'Ended', raw: ({ ended_ms: ms }) => ms, show: ({ ended_ms: ms }) => duration(ms), isNumber: true },
+  numberColumn('Began', ({ started_ms: ms }) => ms, duration),
+  numberColumn('Ended', ({ ended_ms: ms }) => ms, duration),
   {
     name: 'With',
     raw: ({ status, cause }) => cause ?? status,

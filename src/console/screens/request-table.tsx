@@ -5,7 +5,7 @@ import { Badge, type Tone } from '../parts/figures.tsx';
 import { Link } from '../parts/link.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { Card } from '../parts/page.tsx';
-import { type Column, Table } from '../parts/table.tsx';
+import { type Column, numberColumn, Table } from '../parts/table.tsx';
 import { params, setParams } from '../state/address.ts';
 import { type RequestRow, reportPermission, useReport } from '../state/reports.ts';
 import { zone } from '../state/view.ts';
@@ -31,33 +31,15 @@ const REQUEST_COLUMNS: readonly Column<RequestRow>[] = [
     ),
   },
   { name: 'Status', raw: ({ status }) => status, show: (row) => <StatusBadge row={row} /> },
-  {
-    name: 'Tokens in',
-    raw: ({ tokens_prompt: count }) => count,
-    show: ({ tokens_prompt: count }) => whole(count),
-    isNumber: true,
-    isExtra: true,
-  },
-  {
-    name: 'Out',
-    raw: ({ tokens_completion: count }) => count,
-    show: ({ tokens_completion: count }) => whole(count),
-    isNumber: true,
-    isExtra: true,
-  },
+  numberColumn('Tokens in', ({ tokens_prompt: count }) => count, whole, { isExtra: true }),
+  numberColumn('Out', ({ tokens_completion: count }) => count, whole, { isExtra: true }),
   {
     name: 'Cost',
     raw: ({ cost }) => cost,
     show: ({ cost, billing_status: state }) => (state === 'pending' ? 'pending' : dollars(cost)),
     isNumber: true,
   },
-  {
-    name: 'Latency',
-    raw: ({ latency_ms: ms }) => ms,
-    show: ({ latency_ms: ms }) => duration(ms),
-    isNumber: true,
-    isExtra: true,
-  },
+  numberColumn('Latency', ({ latency_ms: ms }) => ms, duration, { isExtra: true }),
   {
     name: 'Key',
     raw: ({ api_key: key, api_key_id: id }) => key ?? id,

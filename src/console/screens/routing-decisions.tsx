@@ -7,7 +7,7 @@ import { Bar } from '../parts/figures.tsx';
 import { Link } from '../parts/link.tsx';
 import { Empty } from '../parts/loaded.tsx';
 import { Card } from '../parts/page.tsx';
-import { type Column, Table } from '../parts/table.tsx';
+import { type Column, numberColumn, Table } from '../parts/table.tsx';
 import type { Routing } from '../state/reports.ts';
 import { zone } from '../state/view.ts';
 import { ConfidenceChart } from './confidence-chart.tsx';
@@ -50,7 +50,7 @@ function CountTable({
           </Link>
         ),
     },
-    { name: 'Requests', raw: ({ requests }) => requests, show: ({ requests }) => whole(requests), isNumber: true },
+    numberColumn('Requests', ({ requests }) => requests, whole),
     { name: 'Share', raw: ({ requests }) => requests, show: ({ requests }) => <Bar share={requests / (of || 1)} /> },
   ];
   return <Table caption={title} columns={columns} rows={rows} />;
@@ -83,9 +83,9 @@ export function Distributions({ report }: Props) {
 function Classifiers({ report: { classifiers } }: Props) {
   const columns: Column<(typeof classifiers)[number]>[] = [
     { name: 'Classifier', raw: ({ model }) => model },
-    { name: 'Calls', raw: ({ calls }) => calls, show: ({ calls }) => whole(calls), isNumber: true },
-    { name: 'p50', raw: ({ p50_ms: ms }) => ms, show: ({ p50_ms: ms }) => duration(ms), isNumber: true },
-    { name: 'p95', raw: ({ p95_ms: ms }) => ms, show: ({ p95_ms: ms }) => duration(ms), isNumber: true },
+    numberColumn('Calls', ({ calls }) => calls, whole),
+    numberColumn('p50', ({ p50_ms: ms }) => ms, duration),
+    numberColumn('p95', ({ p95_ms: ms }) => ms, duration),
     {
       name: 'Cost',
       raw: ({ cost_usd: cost }) => cost,
@@ -112,7 +112,7 @@ export function Rejections({ report: { rejections } }: Props) {
     { name: 'Model', raw: ({ model }) => model },
     { name: 'Tier', raw: ({ tier }) => tier },
     { name: 'Why', raw: ({ reason }) => reason, show: ({ reason }) => spaced(reason) },
-    { name: 'Times', raw: ({ count }) => count, show: ({ count }) => whole(count), isNumber: true },
+    numberColumn('Times', ({ count }) => count, whole),
     {
       name: '',
       raw: ({ count }) => count,
@@ -144,7 +144,7 @@ export function PolicyVersions({ report }: Props) {
       raw: ({ policy, version }) => `${policy} ${version}`,
       show: ({ policy, version }) => `${policy}, version ${version}`,
     },
-    { name: 'Requests', raw: ({ requests }) => requests, show: ({ requests }) => whole(requests), isNumber: true },
+    numberColumn('Requests', ({ requests }) => requests, whole),
     {
       name: 'First use',
       raw: ({ first_used_at: at }) => at,
@@ -189,18 +189,13 @@ export function Corrections({ report }: Props) {
 function RateTable({ title, rows }: { readonly title: string; readonly rows: readonly RateRow[] }) {
   const columns: Column<RateRow>[] = [
     { name: 'Answered by', raw: ({ name }) => name },
-    {
-      name: 'Rate',
-      raw: ({ correction_rate: rate }) => rate,
-      show: ({ correction_rate: rate }) => percent(rate),
-      isNumber: true,
-    },
+    numberColumn('Rate', ({ correction_rate: rate }) => rate, percent),
     {
       name: '0 to 60 %',
       raw: ({ corrections }) => corrections,
       show: ({ corrections, follow_ups: all }) => <RateDot hits={corrections} trials={all} max={0.6} />,
     },
-    { name: 'Of', raw: ({ follow_ups: all }) => all, show: ({ follow_ups: all }) => whole(all), isNumber: true },
+    numberColumn('Of', ({ follow_ups: all }) => all, whole),
   ];
   return (
     <Card title={title} note="The line is the 95 % interval: few follow-ups make it wide.">

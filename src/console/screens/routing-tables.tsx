@@ -6,7 +6,7 @@ import { Bar } from '../parts/figures.tsx';
 import { Link } from '../parts/link.tsx';
 import { Empty } from '../parts/loaded.tsx';
 import { Card } from '../parts/page.tsx';
-import { type Column, Table } from '../parts/table.tsx';
+import { type Column, numberColumn, Table } from '../parts/table.tsx';
 import type { Routing } from '../state/reports.ts';
 
 type Metrics = NonNullable<Routing['model_remainder']>;
@@ -17,35 +17,12 @@ interface Props {
 
 function metricColumns<Row extends Metrics>(): Column<Row>[] {
   return [
-    { name: 'Requests', raw: ({ requests }) => requests, show: ({ requests }) => whole(requests), isNumber: true },
+    numberColumn('Requests', ({ requests }) => requests, whole),
     { name: 'Share', raw: ({ share }) => share, show: ({ share }) => <Bar share={share ?? 0} /> },
-    {
-      name: 'Spend',
-      raw: ({ spend_usd: spend }) => spend,
-      show: ({ spend_usd: spend }) => dollars(spend),
-      isNumber: true,
-    },
-    {
-      name: 'Saved',
-      raw: ({ savings_usd: saved }) => saved,
-      show: ({ savings_usd: saved }) => dollars(saved),
-      isNumber: true,
-      isExtra: true,
-    },
-    {
-      name: 'p95',
-      raw: ({ p95_latency_ms: ms }) => ms,
-      show: ({ p95_latency_ms: ms }) => duration(ms),
-      isNumber: true,
-      isExtra: true,
-    },
-    {
-      name: 'Errors',
-      raw: ({ error_rate: rate }) => rate,
-      show: ({ error_rate: rate }) => percent(rate),
-      isNumber: true,
-      isExtra: true,
-    },
+    numberColumn('Spend', ({ spend_usd: spend }) => spend, dollars),
+    numberColumn('Saved', ({ savings_usd: saved }) => saved, dollars, { isExtra: true }),
+    numberColumn('p95', ({ p95_latency_ms: ms }) => ms, duration, { isExtra: true }),
+    numberColumn('Errors', ({ error_rate: rate }) => rate, percent, { isExtra: true }),
     {
       name: 'Confidence',
       raw: ({ avg_confidence: value }) => value,
@@ -53,13 +30,7 @@ function metricColumns<Row extends Metrics>(): Column<Row>[] {
       isNumber: true,
       isExtra: true,
     },
-    {
-      name: 'Escalated',
-      raw: ({ escalated }) => escalated,
-      show: ({ escalated }) => whole(escalated),
-      isNumber: true,
-      isExtra: true,
-    },
+    numberColumn('Escalated', ({ escalated }) => escalated, whole, { isExtra: true }),
   ];
 }
 
@@ -132,14 +103,8 @@ export function TaskMap({ report }: Props) {
       raw: ({ task }) => task,
       show: ({ task }) => (task === '' ? <span class="muted">none named</span> : task),
     },
-    { name: 'Requests', raw: ({ requests }) => requests, show: ({ requests }) => whole(requests), isNumber: true },
-    {
-      name: 'Spend',
-      raw: ({ spend_usd: spend }) => spend,
-      show: ({ spend_usd: spend }) => dollars(spend),
-      isNumber: true,
-      isExtra: true,
-    },
+    numberColumn('Requests', ({ requests }) => requests, whole),
+    numberColumn('Spend', ({ spend_usd: spend }) => spend, dollars, { isExtra: true }),
     ...models.map(
       (model): Column<(typeof tasks)[number]> => ({
         name: model,

@@ -8,7 +8,7 @@ import { Said, SelectField, useSubmit } from '../parts/form.tsx';
 import { Link } from '../parts/link.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { Card, Page } from '../parts/page.tsx';
-import { type Column, Table } from '../parts/table.tsx';
+import { type Column, numberColumn, Table } from '../parts/table.tsx';
 import { WindowTools } from '../parts/window-tools.tsx';
 import { params, setParams } from '../state/address.ts';
 import {
@@ -97,7 +97,7 @@ type Row = GroupNames &
 function columnsOf(groupName: string, total: string): Column<Row>[] {
   return [
     { name: groupName, raw: (row) => nameOfRow(row), show: (row) => <GroupLink row={row} /> },
-    { name: 'Requests', raw: ({ requests }) => requests, show: ({ requests }) => whole(requests), isNumber: true },
+    numberColumn('Requests', ({ requests }) => requests, whole),
     {
       name: 'Errors',
       raw: ({ errors }) => errors,
@@ -105,28 +105,10 @@ function columnsOf(groupName: string, total: string): Column<Row>[] {
       isNumber: true,
       isExtra: true,
     },
-    {
-      name: 'Tokens in',
-      raw: ({ tokens_prompt: count }) => count,
-      show: ({ tokens_prompt: count }) => whole(count),
-      isNumber: true,
-      isExtra: true,
-    },
-    {
-      name: 'Out',
-      raw: ({ tokens_completion: count }) => count,
-      show: ({ tokens_completion: count }) => whole(count),
-      isNumber: true,
-      isExtra: true,
-    },
-    {
-      name: 'p95',
-      raw: ({ p95_latency_ms: ms }) => ms,
-      show: ({ p95_latency_ms: ms }) => duration(ms),
-      isNumber: true,
-      isExtra: true,
-    },
-    { name: 'Spend', raw: ({ cost }) => cost, show: ({ cost }) => dollars(cost), isNumber: true },
+    numberColumn('Tokens in', ({ tokens_prompt: count }) => count, whole, { isExtra: true }),
+    numberColumn('Out', ({ tokens_completion: count }) => count, whole, { isExtra: true }),
+    numberColumn('p95', ({ p95_latency_ms: ms }) => ms, duration, { isExtra: true }),
+    numberColumn('Spend', ({ cost }) => cost, dollars),
     {
       name: 'Share',
       raw: ({ cost }) => cost,

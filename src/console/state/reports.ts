@@ -10,46 +10,11 @@ export type Requests = AnswerOf<'/v1/admin/active-org/usage/requests'>;
 export type RequestRow = Requests['data'][number];
 export type Routing = AnswerOf<'/v1/admin/active-org/usage/analytics/routing'>;
 
-export interface Figures {
-  readonly requests: number;
-  readonly errors: number;
-  readonly tokens_prompt: number;
-  readonly tokens_completion: number;
-  readonly cost: string;
-  readonly p50_latency_ms: number | null;
-  readonly p95_latency_ms: number | null;
-  readonly p50_ttft_ms: number | null;
-  readonly p95_ttft_ms: number | null;
-}
-
-export interface FigureSeries extends Figures {
-  readonly series: readonly ({ readonly bucket: string } & Figures)[];
-}
-
+export type UsageSeries = AnswerOf<'/v1/admin/active-org/usage/analytics/series'>['data'];
+export type FigureSeries = UsageSeries['totals'];
+export type Figures = Omit<FigureSeries, 'series'>;
 /** The names of a group: one of them is there, null for requests that have none. */
-export interface GroupNames {
-  readonly model?: string;
-  readonly provider?: string;
-  readonly tag?: string | null;
-  readonly status?: number | null;
-  readonly organization_id?: string | null;
-  readonly organization?: string | null;
-  readonly team_id?: string | null;
-  readonly team?: string | null;
-  readonly user_id?: string | null;
-  readonly user?: string | null;
-  readonly api_key_id?: string | null;
-  readonly api_key?: string | null;
-}
-
-export interface UsageSeries {
-  readonly granularity: 'hour' | 'day';
-  readonly time_zone: string;
-  readonly buckets: readonly string[];
-  readonly totals: FigureSeries;
-  readonly groups: readonly (GroupNames & FigureSeries)[];
-  readonly remainder: ({ readonly groups: number } & FigureSeries) | null;
-}
+export type GroupNames = Omit<UsageSeries['groups'][number], keyof FigureSeries>;
 
 interface Reports {
   readonly usage: { readonly data: Usage };

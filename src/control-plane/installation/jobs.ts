@@ -3,12 +3,13 @@
 
 import { z } from 'zod';
 import { JOB_NAMES, type JobName } from '../../domain/jobs/job-names.ts';
+import type { JobRun } from '../../domain/jobs/job-run.ts';
 import { formatUsdString } from '../../domain/money/format.ts';
 import { showMoment, showMomentOrNull, shownMoment } from '../identity/fields.ts';
 import { answerOf } from '../identity/outcome.ts';
 import { actorOf, idOf } from '../identity/tenancy.ts';
 import { type Operation, operation } from '../operation.ts';
-import type { InstallationStore, ShownJobRun } from './installation-store.ts';
+import type { InstallationStore } from './installation-store.ts';
 
 const run = z
   .object({
@@ -20,7 +21,7 @@ const run = z
   })
   .meta({ id: 'JobRun' });
 
-function showRun({ machine, startedAtMs, finishedAtMs, error, details }: ShownJobRun): z.output<typeof run> {
+function showRun({ machine, startedAtMs, finishedAtMs, error, details }: JobRun): z.output<typeof run> {
   return {
     machine,
     started_at: showMoment(startedAtMs),

@@ -27,10 +27,10 @@ export type NotTried =
   | 'too_many_before'
   | Extract<KeyState, 'invalid' | 'disabled' | 'cooling_down'>;
 
-/** A key and what it would call for the request; `offer` null: its kind does not serve the model there. */
-export interface KeyCandidate<Offer> {
+/** A key and what it would call for the request; `serves` null: its kind does not serve the model there. */
+export interface KeyCandidate<Served> {
   readonly key: OwnKey;
-  readonly offer: Offer | null;
+  readonly serves: Served | null;
   /** What the platform's fee is a share of is known. If not, the key stands, and cannot be used. */
   readonly hasFeeBasis: boolean;
   /** The platform has its kind open to the organization. If not, the key stands, and cannot be used. */
@@ -45,32 +45,32 @@ export interface OrderParams {
   readonly nowMs: number;
 }
 
-export interface AttemptOrder<Offer> {
-  readonly before: readonly OwnAttempt<Offer>[];
+export interface AttemptOrder<Served> {
+  readonly before: readonly OwnAttempt<Served>[];
   /** The service's deployments are tried in between. */
   readonly usesService: boolean;
-  readonly after: readonly OwnAttempt<Offer>[];
+  readonly after: readonly OwnAttempt<Served>[];
   /** A key is for this request, whether it can be used or not. */
   readonly concerns: boolean;
   readonly notTried: readonly { readonly key: OwnKey; readonly why: NotTried }[];
 }
 
-export interface OwnAttempt<Offer> {
+export interface OwnAttempt<Served> {
   readonly key: OwnKey;
-  readonly offer: Offer;
+  readonly serves: Served;
 }
 
-export function orderAttempts<Offer>(
-  candidates: readonly KeyCandidate<Offer>[],
+export function orderAttempts<Served>(
+  candidates: readonly KeyCandidate<Served>[],
   params: OrderParams,
-): AttemptOrder<Offer> {
-  const before: OwnAttempt<Offer>[] = [];
-  const after: OwnAttempt<Offer>[] = [];
+): AttemptOrder<Served> {
+  const before: OwnAttempt<Served>[] = [];
+  const after: OwnAttempt<Served>[] = [];
   const notTried: { key: OwnKey; why: NotTried }[] = [];
   let [usesService, concerns] = [true, false];
-  for (const { key, offer, hasFeeBasis, isOpen } of inOrder(candidates)) {
-    const why = whyNotFor(key, offer, params);
-    if (why !== null || offer === null) {
+  for (const { key, serves, hasFeeBasis, isOpen } of inOrder(candidates)) {
+    const why = whyNotFor(key, serves, params);
+    if (why !== null || serves === null) {
       notTried.push({ key, why: why ?? 'model_not_served' });
       continue;
     }
@@ -79,14 +79,14 @@ export function orderAttempts<Offer>(
     const unusable = unusableFor({ hasFeeBasis, isOpen }) ?? whyUnusable(key, params.nowMs);
     if (unusable !== null) notTried.push({ key, why: unusable });
     else if (before.length + after.length >= OWN_ATTEMPTS_MAX) notTried.push({ key, why: 'too_many_before' });
-    else (key.place === 'before' ? before : after).push({ key, offer });
+    else (key.place === 'before' ? before : after).push({ key, serves });
   }
   return { before, usesService, after, concerns, notTried };
 }
 
 /** All that are placed before, then all after; by position in each. By id at last, so that every process agrees. */
-function inOrder<Offer>(candidates: readonly KeyCandidate<Offer>[]): readonly KeyCandidate<Offer>[] {
-  const rank = ({ key }: KeyCandidate<Offer>): number => (key.place === 'before' ? 0 : 1);
+function inOrder<Served>(candidates: readonly KeyCandidate<Served>[]): readonly KeyCandidate<Served>[] {
+  const rank = ({ key }: KeyCandidate<Served>): number => (key.place === 'before' ? 0 : 1);
   return candidates.toSorted(
     (one, other) =>
       rank(one) - rank(other) || one.key.position - other.key.position || (one.key.id < other.key.id ? -1 : 1),
@@ -94,11 +94,11 @@ function inOrder<Offer>(candidates: readonly KeyCandidate<Offer>[]): readonly Ke
 }
 
 /** null: the key is for such requests. One that is turned off is for none. */
-function whyNotFor(key: OwnKey, offer: unknown, { modelId, caller }: OrderParams): NotTried | null {
+function whyNotFor(key: OwnKey, serves: unknown, { modelId, caller }: OrderParams): NotTried | null {
   if (key.state === 'disabled') return 'disabled';
   if (key.models !== null && !key.models.includes(modelId)) return 'other_models';
   if (!isFor(key, caller)) return 'other_callers';
-  return offer === null ? 'model_not_served' : null;
+  return serves === null ? 'model_not_served' : null;
 }
 
 function isFor({ teams, apiKeys, users }: KeyAudience, { teamId, apiKeyId, userId }: KeyCaller): boolean {

@@ -3,11 +3,11 @@
 import type { ApiName } from '../models/apis.ts';
 import type { Catalog, Model } from '../models/catalog.ts';
 import type { Price } from '../models/price.ts';
-import { type KeyCaller, type NotTried, orderAttempts } from './attempt-order.ts';
+import { type KeyCaller, type NotTried, type OwnAttempt, orderAttempts } from './attempt-order.ts';
 import type { ByokSettings } from './byok-settings.ts';
 import { isKeyProblem, isOpen, ownProvider } from './key-kinds.ts';
+import { findOwnDeployment, type OwnDeployment } from './own-deployment.ts';
 import type { OwnKey } from './own-key.ts';
-import { findOffer, type OwnOffer } from './own-offer.ts';
 
 export interface KeyUseParams {
   readonly keys: readonly OwnKey[];
@@ -38,15 +38,15 @@ export interface ExplainedKeyUse {
 export function explainKeyUse(params: KeyUseParams): ExplainedKeyUse {
   const { keys, settings, model, api, caller, nowMs } = params;
   const candidates = keys.map((key) => {
-    const offer = offerOf(key, params);
-    return { key, offer, hasFeeBasis: offer?.hasFeeBasis ?? true, isOpen: isUsable(key, settings) };
+    const serves = ownDeploymentOf(key, params);
+    return { key, serves, hasFeeBasis: serves?.hasFeeBasis ?? true, isOpen: isUsable(key, settings) };
   });
   const order = orderAttempts(candidates, { modelId: model.id, caller, fallback: settings.fallback, nowMs });
-  const own = ({ key, offer }: { key: OwnKey; offer: OwnOffer }): ExplainedAttempt => ({
+  const own = ({ key, serves }: OwnAttempt<OwnDeployment>): ExplainedAttempt => ({
     source: 'own',
     key,
     provider: key.kind,
-    providerModel: offer.providerModel,
+    providerModel: serves.providerModel,
   });
   const service = model.servedBy
     .filter(({ apis, via }) => order.usesService && via === undefined && apis.includes(api))
@@ -67,9 +67,9 @@ function isUsable({ kind }: OwnKey, settings: ByokSettings): boolean {
   return settings.enabled && isOpen(kind, settings);
 }
 
-function offerOf(key: OwnKey, { catalog, model, api, ownPrice, settings }: KeyUseParams): OwnOffer | null {
+function ownDeploymentOf(key: OwnKey, { catalog, model, api, ownPrice, settings }: KeyUseParams): OwnDeployment | null {
   const found = ownProvider(catalog, key.kind, key);
   return isKeyProblem(found)
     ? null
-    : findOffer(key, { ...catalog, model, api, apis: found.apis, ownPrice, fee: settings.fee });
+    : findOwnDeployment(key, { ...catalog, model, api, apis: found.apis, ownPrice, fee: settings.fee });
 }

@@ -15,7 +15,7 @@ interface Row {
   readonly maxMs: number;
   /** The provider's Retry-After counts instead. */
   readonly takesRetryAfter: boolean;
-  /** The client never sees it: the next offer is tried, or the request is refused with `byok_key_unavailable`. */
+  /** The client never sees it: the next deployment is tried, or the request is refused with `byok_key_unavailable`. */
   readonly isHidden: boolean;
   /** As records and `byok/explain` name it. */
   readonly reason: string;

@@ -7,7 +7,7 @@ import type { ApiName } from '../../domain/models/apis.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { RequestBounds } from '../dialects/dialect.ts';
 import type { ScannedBody } from '../request/scanned-body.ts';
-import type { KeptBy, SavedItem, SavedResponses } from './saved-responses.ts';
+import type { SavedItem, SavedResponses, StoredAt } from './saved-responses.ts';
 import type { Deployment } from './serving-catalog.ts';
 import {
   deploymentsForUnknownItems,
@@ -94,11 +94,11 @@ async function continueItems(
     const shared = deploymentsForUnknownItems(deployments);
     return 'kind' in shared ? shared : { deployments: shared, carriedTokens: null };
   }
-  const keeping = keepingOf(deployments, first);
-  return 'kind' in keeping ? keeping : { deployments: keeping, carriedTokens: carriedBy(items, itemIds) };
+  const able = deploymentsOfAccount(deployments, first);
+  return 'kind' in able ? able : { deployments: able, carriedTokens: carriedBy(items, itemIds) };
 }
 
-function isSameAccount(one: KeptBy, other: KeptBy): boolean {
+function isSameAccount(one: StoredAt, other: StoredAt): boolean {
   return one.provider === other.provider && one.ownKeyId === other.ownKeyId;
 }
 
@@ -106,12 +106,12 @@ function isSameAccount(one: KeptBy, other: KeptBy): boolean {
  * The deployments in whose account the object is. One that an own key made is nowhere else; one of the operator's is
  * sought wherever the operator still serves the model.
  */
-function keepingOf(deployments: readonly Deployment[], kept: KeptBy): readonly Deployment[] | Refusal {
-  const ofSource = deployments.filter(({ ownKey }) => (ownKey?.keyId ?? null) === kept.ownKeyId);
+function deploymentsOfAccount(deployments: readonly Deployment[], stored: StoredAt): readonly Deployment[] | Refusal {
+  const ofSource = deployments.filter(({ ownKey }) => (ownKey?.keyId ?? null) === stored.ownKeyId);
   if (ofSource.length === 0) return { kind: 'byok_key_unavailable' };
-  if (kept.ownKeyId !== null) return ofSource;
-  const keeping = ofSource.filter(({ provider }) => provider.id === kept.provider);
-  return keeping.length > 0 ? keeping : ofSource;
+  if (stored.ownKeyId !== null) return ofSource;
+  const ofProvider = ofSource.filter(({ provider }) => provider.id === stored.provider);
+  return ofProvider.length > 0 ? ofProvider : ofSource;
 }
 
 /**
@@ -140,12 +140,12 @@ async function continueResponse(
     const shared = deployments.filter(isShared);
     return shared.length > 0 ? { deployments: shared, carriedTokens: null } : { kind: 'response_not_found' };
   }
-  const keeping = keepingOf(deployments, saved);
-  if ('kind' in keeping) return keeping;
+  const able = deploymentsOfAccount(deployments, saved);
+  if ('kind' in able) return able;
   const { inputTokens, outputTokens } = saved;
   const carriedTokens =
     inputTokens === null || outputTokens === null || alsoCarried === null
       ? null
       : inputTokens + outputTokens + alsoCarried;
-  return { deployments: keeping, carriedTokens };
+  return { deployments: able, carriedTokens };
 }

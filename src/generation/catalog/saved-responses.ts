@@ -7,13 +7,13 @@ import { socketsRead } from '../../platform/tick.ts';
 import { OrganizationQueues } from '../admission/organization-queues.ts';
 
 /** Where a response is stored. */
-export interface KeptBy {
+export interface StoredAt {
   readonly provider: string;
   /** The organization's own key in whose account it is; null: in the operator's. */
   readonly ownKeyId: string | null;
 }
 
-export interface SavedResponse extends KeptBy {
+export interface SavedResponse extends StoredAt {
   /** Public id of the model that produced it. */
   readonly model: string;
   /** Input tokens that a continuation adds; null: not reported. */
@@ -22,7 +22,7 @@ export interface SavedResponse extends KeptBy {
 }
 
 /** An item of a response, to which a later request may refer. */
-export interface SavedItem extends KeptBy {
+export interface SavedItem extends StoredAt {
   readonly responseId: string;
   /** Output tokens of the whole response; null: not reported. */
   readonly outputTokens: number | null;

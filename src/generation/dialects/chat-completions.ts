@@ -47,6 +47,16 @@ const CHAT_MESSAGE = {
   extra_content: 'opaque',
 } as const;
 
+/** What a whole reply and a chunk of a stream both have. */
+const CHAT_REPLY = {
+  id: 'opaque',
+  object: 'opaque',
+  model: 'opaque',
+  system_fingerprint: 'opaque',
+  usage: 'opaque',
+  citations: 'fragile',
+} as const;
+
 const CHAT_TEXTS: TextPlaces = {
   request: 'request',
   reply: 'reply',
@@ -101,12 +111,7 @@ const CHAT_TEXTS: TextPlaces = {
     called: { members: { name: 'fragile', arguments: 'arguments' }, string: 'opaque' },
     reply: {
       members: {
-        id: 'opaque',
-        object: 'opaque',
-        model: 'opaque',
-        system_fingerprint: 'opaque',
-        usage: 'opaque',
-        citations: 'fragile',
+        ...CHAT_REPLY,
         choices: { shape: 'choice' },
       },
     },
@@ -115,13 +120,8 @@ const CHAT_TEXTS: TextPlaces = {
     },
     event: {
       members: {
-        id: 'opaque',
-        object: 'opaque',
-        model: 'opaque',
-        system_fingerprint: 'opaque',
-        usage: 'opaque',
+        ...CHAT_REPLY,
         obfuscation: 'opaque',
-        citations: 'fragile',
         choices: { shape: 'piece' },
       },
     },

@@ -17,7 +17,7 @@ export const countTokens: Dialect = {
   overheadTokens: 0,
   readBounds: () => ({ streamed: false, outputTokensMax: 0, answers: 1 }),
   readUsage: () => NO_TOKENS_USED,
-  readCount,
+  readCountedTokens,
   watchStreamEnd: () => messages.watchStreamEnd(),
 };
 
@@ -27,7 +27,7 @@ const NO_TOKENS_USED: Usage = { ...NO_COUNTS, inputTokens: 0, outputTokens: 0 };
 /** A count has a few dozen bytes; a reply beyond this is none that is worth the event loop's time. */
 const REPLY_BYTES_MAX = 16_384;
 
-function readCount({ beginning }: KeptReply): number | null {
+function readCountedTokens({ beginning }: KeptReply): number | null {
   if (beginning.length > REPLY_BYTES_MAX) return null;
   const count = parseObject(beginning.toString('utf8'))?.['input_tokens'];
   return typeof count === 'number' && Number.isSafeInteger(count) && count >= 0 ? count + 0 : null;

@@ -1,5 +1,4 @@
-// What differs between the request formats. Everything outside a dialect's own file is the same for all of them (DESIGN
-// 3).
+// What differs between the request formats. Everything outside a dialect's own file is the same for all of them.
 
 import type { TextPlaces } from '../../domain/guardrails/text-places.ts';
 import type { ApiName } from '../../domain/models/apis.ts';
@@ -89,9 +88,9 @@ export interface KeptReply {
   readonly end: Buffer;
   /** The reply broke off, so its last line or bracket may be missing. */
   readonly cut: boolean;
-  /** It is to be told whether the reply names the plain service tier, speed or region, or none. */
+  /** The caller needs to know whether the reply names the plain service tier, speed or region, or none. */
   readonly tellsPlain?: boolean;
-  /** It is to be told what the reply says that it cost. */
+  /** The caller needs the cost that the reply reports. */
   readonly tellsCost?: boolean;
 }
 
@@ -110,7 +109,7 @@ export interface StoredReplyIds {
 
 export const NOT_STORED: StoredReplyIds = { responseId: null, itemIds: [] };
 
-/** Learns them. */
+/** Finds the ids while a reply that the provider keeps passes. */
 export interface StoredReplyWatch {
   /** The next bytes of a stream. */
   feed(chunk: Buffer): void;
@@ -174,7 +173,7 @@ export interface Dialect {
    * Where a request uses nothing itself and answers how much another would: the input tokens that its reply tells, null
    * where it tells none. They are recorded (spec 2.1), and never rated, held or limited.
    */
-  readonly readCount?: (reply: KeptReply) => number | null;
+  readonly readCountedTokens?: (reply: KeptReply) => number | null;
   /** What the reply says outside of its usage object that its cost depends on; null: nothing. */
   readonly readDetails?: (reply: KeptReply, bounds: RequestBounds) => UsageDetails | null;
   /**

@@ -2,6 +2,7 @@
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Usage, UsageDetails } from '../../domain/usage/usage.ts';
+import { skipSpace } from '../../platform/json-bytes.ts';
 import { readCount, readFlag, readText } from '../request/request-fields.ts';
 import type { ScannedRequest } from '../request/scan/request-scanner.ts';
 import { OPENAI_FIELDS, type UnpricedRequests, withNamedCosts } from '../request/unpriced-fields.ts';
@@ -9,7 +10,7 @@ import { readResponseId } from '../sse/response-id.ts';
 import { StoredReply } from '../sse/stored-reply.ts';
 import { EventStreamEnd } from '../sse/stream-end.ts';
 import { TerminalEvents } from '../sse/terminal-events.ts';
-import { documentUsage, type EventLine, isDocument, lastEventUsage, skipSpace } from '../sse/usage-window.ts';
+import { documentUsage, type EventLine, isDocument, lastEventUsage } from '../sse/usage-window.ts';
 import type { Dialect, KeptReply, RequestBounds, SavedResponseFields } from './dialect.ts';
 import { RESPONSES_TEXTS } from './responses-texts.ts';
 import { endedAtLimit, type LimitMark, lastEventSaysLimit } from './usage/output-limit.ts';

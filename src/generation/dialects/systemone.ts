@@ -6,11 +6,12 @@ import type { TextPlaces } from '../../domain/guardrails/text-places.ts';
 import type { Model } from '../../domain/models/catalog.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { NO_COUNTS, type Usage } from '../../domain/usage/usage.ts';
+import { skipSpace } from '../../platform/json-bytes.ts';
 import { begunFlag, type WorkerPool } from '../../platform/worker-pool.ts';
 import { TOKENIZER_WAIT_MS } from '../count-tokens.ts';
 import type { ScannedRequest } from '../request/scan/request-scanner.ts';
 import { NO_STREAM } from '../sse/stream-end.ts';
-import { documentUsage, skipSpace } from '../sse/usage-window.ts';
+import { documentUsage } from '../sse/usage-window.ts';
 import type { Dialect, KeptReply } from './dialect.ts';
 import { countOf } from './usage/reported-counts.ts';
 

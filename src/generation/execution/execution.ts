@@ -292,10 +292,10 @@ export class Execution implements RecordOwner {
       provider: { id: provider },
       ownKey,
     } = this.deployment;
-    const keptBy = { provider, ownKeyId: ownKey?.keyId ?? null };
+    const storedAt = { provider, ownKeyId: ownKey?.keyId ?? null };
     const [inputTokens, outputTokens] = [usage?.inputTokens ?? null, usage?.outputTokens ?? null];
-    savedResponses.remember(owner, responseId, { ...keptBy, model: this.request.model, inputTokens, outputTokens });
-    const item = { ...keptBy, responseId, outputTokens };
+    savedResponses.remember(owner, responseId, { ...storedAt, model: this.request.model, inputTokens, outputTokens });
+    const item = { ...storedAt, responseId, outputTokens };
     for (const itemId of itemIds) savedResponses.rememberItem(owner, itemId, item);
   }
 }

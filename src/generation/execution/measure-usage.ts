@@ -69,7 +69,8 @@ export function reportedUsage(
     inputReport: null,
     truncated,
   };
-  if (dialect.readCount !== undefined) return { ...measured, counted: countAsUsage(dialect.readCount(kept)) };
+  if (dialect.readCountedTokens !== undefined)
+    return { ...measured, counted: countAsUsage(dialect.readCountedTokens(kept)) };
   return details === undefined ? measured : { ...measured, usage: { ...checked.usage, details }, details };
 }
 

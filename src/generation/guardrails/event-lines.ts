@@ -1,6 +1,7 @@
 // Cuts a stream into whole events, and finds the line of an event that has its data.
 
 import { Buffer } from 'node:buffer';
+import { matchesAt } from '../../platform/matches-at.ts';
 
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
@@ -83,7 +84,7 @@ function dataOf(bytes: Buffer): EventBytes | null {
     const next = found === -1 ? bytes.length : found + 1;
     let end = found === -1 ? bytes.length : found;
     if (end > at && bytes[end - 1] === CARRIAGE_RETURN) end -= 1;
-    if (isData(bytes, at)) lines.push([at + DATA.length, end]);
+    if (matchesAt(bytes, at, DATA)) lines.push([at + DATA.length, end]);
     at = next;
   }
   const [first] = lines;
@@ -92,11 +93,6 @@ function dataOf(bytes: Buffer): EventBytes | null {
   const [start, end] = first;
   const isDone = bytes.toString('latin1', start, Math.min(end, start + 16)).trim() === '[DONE]';
   return { bytes, original: bytes, dataStart: isDone ? -1 : start, dataEnd: end, isDone };
-}
-
-function isData(bytes: Buffer, at: number): boolean {
-  for (let index = 0; index < DATA.length; index++) if (bytes[at + index] !== DATA[index]) return false;
-  return true;
 }
 
 /** Clients join the lines of data by line ends, which in JSON are blanks. */

@@ -8,9 +8,8 @@ export interface Known {
   /**
    * - `uncertain`: a change may have been missed. The store is asked again, and the principal is used only if the store
    *   cannot answer.
-   * - `changed`: the principal is out of date and is not used. The entry stays because look-ups of credentials that
-   * were
-   *   valid go before look-ups of unknown ones.
+   * - `changed`: the principal is out of date and is not used. The entry stays, because look-ups of credentials that
+   *   were valid go before look-ups of unknown ones.
    */
   state: 'good' | 'uncertain' | 'changed';
 }

@@ -61,7 +61,7 @@ function servedWithOwnKeys(catalog: ServingCatalog, served: ServedModel, view: O
     ? { ...served, classifiers: ownClassifiers(keys.order({ ...asked, api: EVALUATION })) }
     : served;
   if (!order.concerns) return base;
-  const attempts = (list: typeof order.before): Deployment[] => list.flatMap(({ offer }) => offer);
+  const attempts = (list: typeof order.before): Deployment[] => list.flatMap(({ serves }) => serves);
   const own = [...attempts(order.before), ...attempts(order.after)];
   const pauseOf = (deployment: Deployment): PausedKey | null => findPause(pauses, deployment, monotonicMs);
   const paused = own.flatMap((deployment) => pauseOf(deployment) ?? []);
@@ -84,7 +84,9 @@ function servedWithOwnKeys(catalog: ServingCatalog, served: ServedModel, view: O
 
 /** The service pays for none of its own: where no key serves the classifier, nobody is asked. */
 function ownClassifiers({ before, after }: AttemptOrder<readonly Deployment[]>): readonly ClassifierDeployment[] {
-  return [...before, ...after].flatMap(({ offer }) => offer.map((deployment) => ({ ...deployment, via: EVALUATION })));
+  return [...before, ...after].flatMap(({ serves }) =>
+    serves.map((deployment) => ({ ...deployment, via: EVALUATION })),
+  );
 }
 
 /** The secret before a rotation serves on while the present one is refused; what pauses their account, pauses both. */

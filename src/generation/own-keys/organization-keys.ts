@@ -12,12 +12,12 @@ import {
 } from '../../domain/own-keys/attempt-order.ts';
 import { type ByokSettings, ratingPrice } from '../../domain/own-keys/byok-settings.ts';
 import { isKeyProblem, isOpen, type OwnProvider, ownProvider } from '../../domain/own-keys/key-kinds.ts';
+import { findOwnDeployment, type OwnDeployment } from '../../domain/own-keys/own-deployment.ts';
 import type { OwnKey } from '../../domain/own-keys/own-key.ts';
-import { findOffer, type OwnOffer } from '../../domain/own-keys/own-offer.ts';
 import { type Deployment, prepareDeployment } from '../catalog/serving-catalog.ts';
 import type { OwnKeySet, SealedOwnKey } from './own-key-set.ts';
 
-export interface OfferParams {
+export interface AttemptParams {
   /** All models of the catalog, and the one that is asked for. */
   readonly models: readonly Model[];
   readonly model: Model;
@@ -27,9 +27,9 @@ export interface OfferParams {
   readonly nowMs: number;
 }
 
-interface SealedOffer {
+interface SealedDeployment {
   readonly sealed: SealedOwnKey;
-  readonly offer: OwnOffer;
+  readonly deployment: OwnDeployment;
 }
 
 export class OrganizationKeys {
@@ -40,7 +40,7 @@ export class OrganizationKeys {
   private models: readonly Model[] = [];
   private readonly providers = new Map<SealedOwnKey, OwnProvider | null>();
   /** By model and API. */
-  private readonly candidates = new Map<string, readonly KeyCandidate<SealedOffer>[]>();
+  private readonly candidates = new Map<string, readonly KeyCandidate<SealedDeployment>[]>();
   private readonly deployments = new Map<string, readonly Deployment[]>();
 
   constructor(organizationId: string, set: OwnKeySet) {
@@ -53,29 +53,29 @@ export class OrganizationKeys {
     return this.set.keys.length === 0;
   }
 
-  order(params: OfferParams): AttemptOrder<readonly Deployment[]> {
+  order(params: AttemptParams): AttemptOrder<readonly Deployment[]> {
     this.follow(params.models);
     const { model, caller, nowMs } = params;
     const { fallback } = this.settings;
     const found = orderAttempts(this.candidatesOf(params), { modelId: model.id, caller, fallback, nowMs });
     // Only of those that are tried a secret is opened.
-    const open = ({ key, offer: { sealed, offer } }: OwnAttempt<SealedOffer>): OwnAttempt<readonly Deployment[]> => {
-      return { key, offer: this.deploymentsOf(sealed, offer, params) };
+    const open = ({ key, serves }: OwnAttempt<SealedDeployment>): OwnAttempt<readonly Deployment[]> => {
+      return { key, serves: this.deploymentsOf(serves.sealed, serves.deployment, params) };
     };
     return { ...found, before: found.before.map(open), after: found.after.map(open) };
   }
 
-  /** What every key offers for a model on an API, whoever asks: an organization may have a thousand keys. */
-  private candidatesOf(params: OfferParams): readonly KeyCandidate<SealedOffer>[] {
+  /** What every key calls for a model on an API, whoever asks: an organization may have a thousand keys. */
+  private candidatesOf(params: AttemptParams): readonly KeyCandidate<SealedDeployment>[] {
     const name = `${params.model.id}\0${params.api}`;
     let made = this.candidates.get(name);
     if (made === undefined) {
       made = this.set.keys.map((sealed) => {
         const { key } = sealed;
-        const offer = this.offerOf(sealed, params);
+        const deployment = this.ownDeploymentOf(sealed, params);
         const isOfKind = this.settings.enabled && isOpen(key.kind, this.settings);
-        const hasFeeBasis = offer?.hasFeeBasis ?? true;
-        return { key, offer: offer === null ? null : { sealed, offer }, hasFeeBasis, isOpen: isOfKind };
+        const hasFeeBasis = deployment?.hasFeeBasis ?? true;
+        return { key, serves: deployment === null ? null : { sealed, deployment }, hasFeeBasis, isOpen: isOfKind };
       });
       this.candidates.set(name, made);
     }
@@ -83,12 +83,12 @@ export class OrganizationKeys {
   }
 
   /** Of the key with which a saved response was made; null: it is gone, or cannot be used any more. */
-  deploymentOf(keyId: string, params: Omit<OfferParams, 'caller'>): Deployment | null {
+  deploymentOf(keyId: string, params: Omit<AttemptParams, 'caller'>): Deployment | null {
     this.follow(params.models);
     const sealed = this.set.keys.find(({ key }) => key.id === keyId);
     if (sealed === undefined || !this.isUsable(sealed.key, params.nowMs)) return null;
-    const offer = this.offerOf(sealed, params);
-    return offer?.hasFeeBasis !== true ? null : (this.deploymentsOf(sealed, offer, params)[0] ?? null);
+    const own = this.ownDeploymentOf(sealed, params);
+    return own?.hasFeeBasis !== true ? null : (this.deploymentsOf(sealed, own, params)[0] ?? null);
   }
 
   private isUsable({ kind, state, expiresAtMs }: OwnKey, nowMs: number): boolean {
@@ -104,7 +104,10 @@ export class OrganizationKeys {
     this.deployments.clear();
   }
 
-  private offerOf(sealed: SealedOwnKey, { models, model, api }: Omit<OfferParams, 'caller'>): OwnOffer | null {
+  private ownDeploymentOf(
+    sealed: SealedOwnKey,
+    { models, model, api }: Omit<AttemptParams, 'caller'>,
+  ): OwnDeployment | null {
     let provider = this.providers.get(sealed);
     if (provider === undefined) {
       const found = ownProvider({ models }, sealed.key.kind, sealed.key);
@@ -113,16 +116,16 @@ export class OrganizationKeys {
     }
     if (provider === null) return null;
     const ownPrice = ratingPrice(this.settings.fee, this.set.prices.get(model.id) ?? null);
-    return findOffer(sealed.key, { models, model, api, apis: provider.apis, ownPrice, fee: this.settings.fee });
+    return findOwnDeployment(sealed.key, { models, model, api, apis: provider.apis, ownPrice, fee: this.settings.fee });
   }
 
   /** None where the secret cannot be opened; with the secret before a rotation, while that may be tried, two. */
   private deploymentsOf(
     sealed: SealedOwnKey,
-    offer: OwnOffer,
-    params: Pick<OfferParams, 'model' | 'api' | 'nowMs'>,
+    own: OwnDeployment,
+    params: Pick<AttemptParams, 'model' | 'api' | 'nowMs'>,
   ): readonly Deployment[] {
-    const made = this.madeDeployments(sealed, offer, params);
+    const made = this.madeDeployments(sealed, own, params);
     const { previousUntilMs } = sealed.key;
     // The keys are held for longer than an overlap may last.
     return previousUntilMs !== null && previousUntilMs <= params.nowMs
@@ -132,15 +135,15 @@ export class OrganizationKeys {
 
   private madeDeployments(
     sealed: SealedOwnKey,
-    offer: OwnOffer,
-    { model, api }: Pick<OfferParams, 'model' | 'api'>,
+    own: OwnDeployment,
+    { model, api }: Pick<AttemptParams, 'model' | 'api'>,
   ): readonly Deployment[] {
     const name = `${sealed.key.id}\0${model.id}\0${api}`;
     let made = this.deployments.get(name);
     if (made === undefined) {
       const previous = sealed.openPreviousSecret();
       const ofSecret = (secret: string | null, isPrevious: boolean): Deployment[] =>
-        secret === null ? [] : [this.deployment(sealed, offer, { secret, isPrevious, api })];
+        secret === null ? [] : [this.deployment(sealed, own, { secret, isPrevious, api })];
       made = [...ofSecret(sealed.openSecret(), false), ...ofSecret(previous, true)];
       this.deployments.set(name, made);
     }
@@ -149,7 +152,7 @@ export class OrganizationKeys {
 
   private deployment(
     sealed: SealedOwnKey,
-    { providerModel, price, asksForUsage }: OwnOffer,
+    { providerModel, price, asksForUsage }: OwnDeployment,
     { secret, isPrevious, api }: { secret: string; isPrevious: boolean; api: ApiName },
   ): Deployment {
     const { id: keyId, fingerprint } = sealed.key;

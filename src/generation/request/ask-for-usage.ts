@@ -2,8 +2,7 @@
 // client says of it: what `stream_usage: request` adds to a request.
 
 import { Buffer } from 'node:buffer';
-import { stringEnd } from '../sse/json-depth.ts';
-import { skipSpace } from '../sse/usage-window.ts';
+import { skipSpace, stringEnd } from '../../platform/json-bytes.ts';
 import type { BodyEdit } from './edits.ts';
 
 interface Span {

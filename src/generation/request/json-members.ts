@@ -1,7 +1,6 @@
 // Finds members of objects in JSON bytes whose end may be missing, without parsing what lies between them.
 
-import { stringEnd } from '../sse/json-depth.ts';
-import { skipSpace } from '../sse/usage-window.ts';
+import { skipSpace, stringEnd } from '../../platform/json-bytes.ts';
 
 const QUOTE = 0x22;
 const COMMA = 0x2c;

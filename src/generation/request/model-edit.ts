@@ -2,8 +2,8 @@
 // provider wants instead where its address names the model.
 
 import type { Buffer } from 'node:buffer';
+import { skipSpace, skipSpaceBack } from '../../platform/json-bytes.ts';
 import type { Deployment } from '../catalog/serving-catalog.ts';
-import { skipSpace } from '../sse/usage-window.ts';
 import type { BodyEdit } from './edits.ts';
 
 type ModelNames = Pick<Deployment, 'modelJson' | 'insteadOfModel'>;
@@ -26,11 +26,4 @@ export function modelEdit(
   if (body[next] === COMMA) return { start: nameStart, end: next + 1, replacement: insteadOfModel };
   const previous = skipSpaceBack(body, nameStart - 1);
   return { start: body[previous] === COMMA ? previous : nameStart, end, replacement: insteadOfModel };
-}
-
-/** The last byte at or before `offset` that is no white space. */
-function skipSpaceBack(bytes: Buffer, offset: number): number {
-  let at = offset;
-  while (bytes[at] === 0x20 || bytes[at] === 0x0a || bytes[at] === 0x0d || bytes[at] === 0x09) at -= 1;
-  return at;
 }

@@ -1,6 +1,7 @@
-// Takes in a JSON request: the body is copied into a pooled buffer, which grows with what has come, and scanned
-// piece by piece as it arrives. Nothing is parsed, and nothing beyond what came with the head is taken in before it is
-// known whose request it is.
+// Receives the body of a generation request, JSON or a form: it is copied into a pooled buffer, which grows with what
+// has come, and JSON is scanned piece by piece as it arrives. Nothing is parsed, and nothing beyond what came with the
+// head is taken in before it is known whose request it is. The buffer is this file's until `onReceived`, then the
+// receiver's to release.
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { ClientWatch } from '../../http/client-watch.ts';
@@ -19,8 +20,8 @@ export interface ReceivedRequest extends ScannedBody {
   readonly pooled: PooledBuffer;
 }
 
-/** With whoever sent it. */
-export interface ReceivedFrom<S extends Sender> extends ReceivedRequest {
+/** A received request with the principal that sent it. */
+export interface ReceivedFrom<S extends MemoryOwner> extends ReceivedRequest {
   readonly sender: S;
 }
 
@@ -30,13 +31,13 @@ export interface Intake {
   readonly bodyLimitBytes: number;
 }
 
-/** In whose share of the memory a body lies. */
-export interface Sender {
+/** Whose share of the buffer pool a body is charged to. */
+export interface MemoryOwner {
   readonly organizationId: string;
 }
 
 /** Who goes on with a request. One of these is called, once; none when the client leaves before. */
-export interface RequestReceiver<S extends Sender> {
+export interface RequestReceiver<S extends MemoryOwner> {
   /** The buffer is the receiver's to release. */
   onReceived(received: ReceivedFrom<S>): void;
   /** It is refused before it is whole. By then it is known who asks, if it ever will be. */
@@ -48,7 +49,7 @@ export interface RequestReceiver<S extends Sender> {
  * Attaches to the exchange at once. `identified`: who asks; a promise of it, or of the refusal, while that is being
  * looked up. `forms`: of a dialect that takes multipart/form-data besides JSON.
  */
-export function receiveRequest<S extends Sender>(
+export function receiveRequest<S extends MemoryOwner>(
   exchange: Exchange,
   identified: S | Promise<S | Refusal>,
   intake: Intake,
@@ -62,7 +63,7 @@ export function receiveRequest<S extends Sender>(
 }
 
 /** Whoever sent it may still be being looked up, and it is to be recorded as theirs. */
-function refuseOnceKnown<S extends Sender>(
+function refuseOnceKnown<S extends MemoryOwner>(
   receiver: RequestReceiver<S>,
   refusal: Refusal,
   identified: S | Promise<S | Refusal>,
@@ -83,7 +84,7 @@ const GROWTH = 4;
 const UNKNOWN_OWNER = '';
 
 /** A body that is coming in. */
-class IncomingRequest<S extends Sender> implements BodySink, ClientWatch {
+class IncomingRequest<S extends MemoryOwner> implements BodySink, ClientWatch {
   private readonly exchange: Exchange;
   private readonly intake: Intake;
   /** null: the body is JSON. */

@@ -2,8 +2,9 @@
 // usage object is recognized by its depth: what models and callers write (tool arguments, schemas, metadata) appears in
 // replies and may contain keys of the same name further inside.
 
+import { stringEnd, stringStart } from '../../platform/json-bytes.ts';
+
 const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 const OPEN_BRACKET = 0x5b;
@@ -69,44 +70,4 @@ export class DepthFromEnd {
     this.end = keyStart;
     return this.depth;
   }
-}
-
-/** Most names and values are shorter, and a native search costs more than so many bytes. */
-const NEAR_BYTES = 32;
-
-/** Offset of the quote that closes the string opened at `open`, or -1. */
-export function stringEnd(bytes: Buffer, open: number): number {
-  let at = quoteBehind(bytes, open);
-  while (at !== -1 && isEscaped(bytes, at)) at = quoteBehind(bytes, at);
-  return at;
-}
-
-function quoteBehind(bytes: Buffer, before: number): number {
-  const far = Math.min(bytes.length, before + 1 + NEAR_BYTES);
-  for (let at = before + 1; at < far; at++) if (bytes[at] === QUOTE) return at;
-  return far === bytes.length ? -1 : bytes.indexOf(QUOTE, far);
-}
-
-/**
- * Offset of the quote that opens the string closed at `close`, or -1. Outside of strings there are no backslashes, so
- * no quote is mistaken.
- */
-function stringStart(bytes: Buffer, close: number): number {
-  let at = close;
-  do {
-    at = quoteBefore(bytes, at);
-  } while (at !== -1 && isEscaped(bytes, at));
-  return at;
-}
-
-function quoteBefore(bytes: Buffer, behind: number): number {
-  const far = Math.max(-1, behind - 1 - NEAR_BYTES);
-  for (let at = behind - 1; at > far; at--) if (bytes[at] === QUOTE) return at;
-  return far === -1 ? -1 : bytes.lastIndexOf(QUOTE, far);
-}
-
-function isEscaped(bytes: Buffer, quote: number): boolean {
-  let at = quote - 1;
-  while (at >= 0 && bytes[at] === BACKSLASH) at -= 1;
-  return (quote - 1 - at) % 2 === 1;
 }

@@ -1,7 +1,8 @@
 // Reads the id of a response from the beginning of its reply, for the operations on saved responses (spec 4.2).
 
-import { DepthFromStart, NO_DEPTH, stringEnd } from './json-depth.ts';
-import { isDocument, skipSpace } from './usage-window.ts';
+import { stringEnd, valueAfterKey } from '../../platform/json-bytes.ts';
+import { DepthFromStart, NO_DEPTH } from './json-depth.ts';
+import { isDocument } from './usage-window.ts';
 
 const ID_KEY = Buffer.from('"id"');
 const DATA_FIELD = Buffer.from('data:');
@@ -34,9 +35,8 @@ function idAtDepth(bytes: Buffer, start: number, wantedDepth: number): string | 
 
 /** The string value after a key; null if it is not a string, or the bytes are not a key. */
 function stringAfter(bytes: Buffer, afterKey: number): string | null {
-  const colon = skipSpace(bytes, afterKey);
-  const open = bytes[colon] === 0x3a ? skipSpace(bytes, colon + 1) : colon;
-  if (open === colon || bytes[open] !== 0x22) return null;
+  const open = valueAfterKey(bytes, afterKey);
+  if (bytes[open] !== 0x22) return null;
   const close = stringEnd(bytes, open);
   if (close === -1 || close - open > ID_BYTES_MAX) return null;
   return JSON.parse(bytes.toString('utf8', open, close + 1)) as string;

@@ -3,11 +3,12 @@
 // and may be longer than what is kept.
 
 import { Buffer } from 'node:buffer';
+import { skipSpace, stringEnd } from '../../platform/json-bytes.ts';
+import { matchesAt } from '../../platform/matches-at.ts';
 import type { KeptReply, StoredReplyIds, StoredReplyWatch } from '../dialects/dialect.ts';
 import { firstItemAt, memberAt, NOT_THERE, nextAfter } from '../request/json-members.ts';
-import { stringEnd } from './json-depth.ts';
 import { readResponseId } from './response-id.ts';
-import { isDocument, skipSpace } from './usage-window.ts';
+import { isDocument } from './usage-window.ts';
 
 const ITEMS_MAX = 64;
 const ID_BYTES_MAX = 128;
@@ -60,7 +61,7 @@ export class StoredReply implements StoredReplyWatch {
   private takeEvent(bytes: Buffer, line: number): boolean {
     const lineEnd = bytes.indexOf(LINE_FEED, line);
     const data = bytes[line] === DATA[0] ? line : lineEnd === -1 ? bytes.length : lineEnd + 1;
-    if (isAt(bytes, data, DATA)) {
+    if (matchesAt(bytes, data, DATA)) {
       const item = memberAt(bytes, skipSpace(bytes, data + DATA.length), ITEM);
       if (item !== NOT_THERE && this.takeItem(bytes, item)) return true;
     }
@@ -99,7 +100,7 @@ function lineBeginning(bytes: Buffer, mark: number, atLineStart: boolean): numbe
   for (const beginning of LINE_BEGINNINGS) {
     const start = mark + MARK.length - beginning.length;
     const isLineStart = start === 0 ? atLineStart : bytes[start - 1] === LINE_FEED;
-    if (start >= 0 && isLineStart && isAt(bytes, start, beginning)) return start;
+    if (start >= 0 && isLineStart && matchesAt(bytes, start, beginning)) return start;
   }
   return NOT_THERE;
 }
@@ -111,7 +112,7 @@ function unfinishedBeginning(bytes: Buffer, atLineStart: boolean): Buffer | null
   const { length } = bytes;
   if (start === length || length - start >= LINE_BEGINNING_BYTES_MAX || (lineFeed === -1 && !atLineStart)) return null;
   const line = bytes.subarray(start);
-  const mayGoOn = LINE_BEGINNINGS.some((beginning) => line.length < beginning.length && isAt(beginning, 0, line));
+  const mayGoOn = LINE_BEGINNINGS.some((beginning) => line.length < beginning.length && matchesAt(beginning, 0, line));
   return mayGoOn ? Buffer.from(line) : null;
 }
 
@@ -122,11 +123,6 @@ function lastEvent(end: Buffer): number {
     if (end[data] === OPEN_BRACE) return data;
   }
   return NOT_THERE;
-}
-
-function isAt(bytes: Buffer, start: number, word: Buffer): boolean {
-  const end = start + word.length;
-  return end <= bytes.length && bytes.compare(word, 0, word.length, start, end) === 0;
 }
 
 /** null: it is not a string of visible ASCII characters, or is too long. */

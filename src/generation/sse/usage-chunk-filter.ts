@@ -6,6 +6,7 @@
 //   line start --any other line--> inside it --line end----> line start
 
 import { Buffer } from 'node:buffer';
+import { matchesAt } from '../../platform/matches-at.ts';
 import { CARRIAGE_RETURN, LINE_FEED } from './terminal-events.ts';
 import { EventLine, namesUsageObject } from './usage-window.ts';
 
@@ -94,7 +95,7 @@ export class UsageChunkFilter {
       const lineEnd = bytes.indexOf(LINE_FEED, line);
       if ((lineEnd === -1 ? bytes.length : lineEnd) - start > HELD_BYTES_MAX) return PLAIN;
       if (lineEnd === -1) return mayBeChunk(bytes, line) ? UNDECIDED : PLAIN;
-      if (startsWithData(bytes, line)) {
+      if (matchesAt(bytes, line, DATA_FIELD)) {
         if (!isUsageChunk(bytes, line, lineEnd)) return PLAIN;
         this.fieldBytes = 0;
         return lineEnd + 1;
@@ -125,15 +126,10 @@ function endOfBlankLine(bytes: Buffer, at: number): number {
 function mayBeChunk(bytes: Buffer, line: number): boolean {
   const first = bytes[line];
   if (first === COLON || first === CARRIAGE_RETURN) return false;
-  if (!startsWithData(bytes, line)) return true;
+  if (!matchesAt(bytes, line, DATA_FIELD)) return true;
   let at = line + DATA_FIELD.length;
   while (bytes[at] === SPACE || bytes[at] === TAB) at += 1;
   return at >= bytes.length || bytes[at] === BRACE;
-}
-
-function startsWithData(bytes: Buffer, line: number): boolean {
-  for (let index = 0; index < DATA_FIELD.length; index++) if (bytes[line + index] !== DATA_FIELD[index]) return false;
-  return true;
 }
 
 function endsWithBlankLine(bytes: Buffer): boolean {

@@ -2,6 +2,7 @@
 // then a check of its depth. Only the object itself is parsed.
 
 import { parseObject } from '../../domain/usage/countable-text.ts';
+import { skipSpace, valueAfterKey } from '../../platform/json-bytes.ts';
 import type { KeptReply } from '../dialects/dialect.ts';
 import type { UsageObject } from '../dialects/usage/reported-counts.ts';
 import { DepthFromEnd, DepthFromStart, NO_DEPTH } from './json-depth.ts';
@@ -145,16 +146,8 @@ function keyBefore(bytes: Buffer, key: number): number {
 
 /** Offset of the `{` after a key's colon, or -1: all events of a stream but the last have `"usage": null`. */
 function objectStart(bytes: Buffer, afterKey: number): number {
-  let offset = skipSpace(bytes, afterKey);
-  if (bytes[offset] !== 0x3a) return NOT_FOUND;
-  offset = skipSpace(bytes, offset + 1);
-  return bytes[offset] === 0x7b ? offset : NOT_FOUND;
-}
-
-export function skipSpace(bytes: Buffer, offset: number): number {
-  let at = offset;
-  while (bytes[at] === 0x20 || bytes[at] === 0x0a || bytes[at] === 0x0d || bytes[at] === 0x09) at += 1;
-  return at;
+  const value = valueAfterKey(bytes, afterKey);
+  return bytes[value] === 0x7b ? value : NOT_FOUND;
 }
 
 function readObject(bytes: Buffer, start: number): UsageObject | null {

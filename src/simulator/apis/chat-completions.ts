@@ -6,7 +6,7 @@ import { contentTexts, countTokens, firstWhole, isObject, type Json, objectsIn }
 import { derivedId } from '../made-up.ts';
 import { type AnswerPart, answerPieces, answerText, type PlannedAnswer, planAnswer } from '../planned-answer.ts';
 import { type ReplyScript, type Round, type StreamScript, scriptedCall } from '../reply-script.ts';
-import { chooseToolCalls, type OfferedTool, type ToolChoice, type Turn } from '../tool-calls.ts';
+import { chooseToolCalls, type ToolChoice, type ToolDefinition, type Turn } from '../tool-calls.ts';
 import { wrongCounts } from '../wrong-counts.ts';
 import { type Api, type CallRequest, type CallTally, emptyTally, type Planned } from './api.ts';
 import {
@@ -245,7 +245,7 @@ function readTurns(json: Json): Turn[] {
   }));
 }
 
-function readTools(json: Json): OfferedTool[] {
+function readTools(json: Json): ToolDefinition[] {
   return objectsIn(json.tools).flatMap((tool) => {
     const described = isObject(tool.function) ? tool.function : null;
     return typeof described?.name === 'string'

@@ -1,7 +1,7 @@
 // Reads a request of the Messages API: its texts for counting, and its turns and tools for choosing an answer.
 
 import { contentTexts, isObject, type Json, objectsIn } from '../json-fields.ts';
-import type { OfferedTool, ToolChoice, Turn } from '../tool-calls.ts';
+import type { ToolChoice, ToolDefinition, Turn } from '../tool-calls.ts';
 
 /** All texts of `system` and the messages, including tool results. */
 export function messageTexts(json: Json | null): string[] {
@@ -14,7 +14,7 @@ export function readTurns(json: Json): Turn[] {
   return [system, ...objectsIn(json.messages).flatMap(turnsOf)];
 }
 
-export function readTools(json: Json): OfferedTool[] {
+export function readTools(json: Json): ToolDefinition[] {
   return objectsIn(json.tools).flatMap(({ name, type, input_schema: schema }) => {
     // Anthropic runs its own tools (web search and the like) itself.
     const own = type !== undefined && type !== 'custom';

@@ -6,7 +6,7 @@ import { contentTexts, countTokens, firstWhole, isObject, type Json, objectsIn }
 import { isBrokenSeal } from '../made-up.ts';
 import { planAnswer } from '../planned-answer.ts';
 import { scriptedCall } from '../reply-script.ts';
-import { chooseToolCalls, type OfferedTool, type ToolChoice, type Turn } from '../tool-calls.ts';
+import { chooseToolCalls, type ToolChoice, type ToolDefinition, type Turn } from '../tool-calls.ts';
 import { type Api, type CallRequest, emptyTally, type Planned } from './api.ts';
 import { invalid, modelError, NOT_JSON, OPENAI_UNAUTHENTICATED, renderOpenaiError } from './openai-errors.ts';
 import { ResponseScript } from './response-events.ts';
@@ -110,7 +110,7 @@ function readTurns(json: Json): Turn[] {
   }));
 }
 
-function readTools(json: Json): OfferedTool[] {
+function readTools(json: Json): ToolDefinition[] {
   return objectsIn(json.tools).flatMap(({ type, name, parameters }) => {
     if (typeof name !== 'string' || (type !== 'function' && type !== 'custom')) return [];
     return [{ name, kind: type, schema: parameters }];

@@ -2,6 +2,7 @@
 // result. A run that an operator requested is a row without a machine until a jobs process takes it.
 
 import type { Actor } from '../../domain/identity/actor.ts';
+import type { JobRun } from '../../domain/jobs/job-run.ts';
 import { recordAudit } from './identity/audit.ts';
 import type { Postgres, PostgresClient } from './pool.ts';
 
@@ -76,17 +77,6 @@ export async function finishJobRun(
     run.error,
     run.details,
   ]);
-}
-
-export interface JobRun {
-  readonly name: string;
-  /** Empty until a machine takes it. */
-  readonly machine: string;
-  readonly startedAtMs: number;
-  /** null: it is running, or its process died. */
-  readonly finishedAtMs: number | null;
-  readonly error: string | null;
-  readonly details: Readonly<Record<string, unknown>> | null;
 }
 
 interface RunRow {

@@ -3,7 +3,8 @@
 import { BufferPool, type PooledBuffer } from '../../platform/buffer-pool.ts';
 import { atTickEnd, isTickEnd } from '../../platform/tick.ts';
 
-interface Sender {
+/** What `sendSoon` needs of a connection. */
+interface WaitingConnection {
   send(): void;
 }
 
@@ -12,7 +13,7 @@ interface Sender {
  * been looked at once more then. An end or a stray reply that lies unread on one of them must not be taken for the
  * reply to this request (response queue poisoning), and a dead one is better found before it is used.
  */
-let sending: Sender[] = [];
+let sending: WaitingConnection[] = [];
 /** After two counted ticks every socket has been polled, so a connection that became free before them was read. */
 export const TICKS_FOR_A_LOOK = 2;
 
@@ -52,7 +53,7 @@ export function gather(head: string, pieces: readonly Uint8Array[]): Gathered {
 }
 
 /** Lets the connection send at the end of the next tick. */
-export function sendSoon(connection: Sender): void {
+export function sendSoon(connection: WaitingConnection): void {
   // In the middle of a tick its sockets were gathered before, and not all of them are read.
   if (!isTickEnd()) {
     atTickEnd(() => sendSoon(connection));

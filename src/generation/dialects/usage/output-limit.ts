@@ -3,6 +3,7 @@
 // Callers' schemas and tools' arguments may hold the same words.
 
 import { Buffer } from 'node:buffer';
+import { skipSpaceBack } from '../../../platform/json-bytes.ts';
 import { DepthFromEnd, DepthFromStart, NO_DEPTH } from '../../sse/json-depth.ts';
 import { isDocument } from '../../sse/usage-window.ts';
 import type { KeptReply } from '../dialect.ts';
@@ -118,10 +119,4 @@ function nameBefore(bytes: Buffer, value: number, name: Buffer): number {
   // Behind a backslash the quote is part of a longer name.
   if (start < 0 || bytes[start - 1] === BACKSLASH) return NOT_FOUND;
   return bytes.compare(name, 0, name.length, start, end) === 0 ? start : NOT_FOUND;
-}
-
-function skipSpaceBack(bytes: Buffer, from: number): number {
-  let at = from;
-  while (bytes[at] === 0x20 || bytes[at] === 0x0a || bytes[at] === 0x0d || bytes[at] === 0x09) at -= 1;
-  return at;
 }

@@ -8,14 +8,14 @@ import { type PicoUsd, picoUsd } from '../../../domain/money/pico-usd.ts';
 import { readUnits, readUsdNumber } from '../../../domain/money/read-number.ts';
 import { parseObject } from '../../../domain/usage/countable-text.ts';
 import type { ToolCalls, Usage, UsageDetails } from '../../../domain/usage/usage.ts';
+import { valueAfterKey } from '../../../platform/json-bytes.ts';
 import { matchesAt } from '../../../platform/matches-at.ts';
 import { DepthFromEnd, DepthFromStart } from '../../sse/json-depth.ts';
-import { isDocument, OBJECT_BYTES_MAX, objectEnd, skipSpace } from '../../sse/usage-window.ts';
+import { isDocument, OBJECT_BYTES_MAX, objectEnd } from '../../sse/usage-window.ts';
 import type { KeptReply } from '../dialect.ts';
 import { objectOf, type UsageObject } from './reported-counts.ts';
 
 const QUOTE = 0x22;
-const COLON = 0x3a;
 const LINE_FEED = 0x0a;
 const VALUE_BYTES_MAX = 40;
 
@@ -98,7 +98,7 @@ const NO_CALLS: readonly ToolCalls[] = [];
 
 /** Where the object behind this key lies; `end`: -1 where it is none, or has no end. */
 function toolUsageAt(bytes: Buffer, key: number): { readonly start: number; readonly end: number } {
-  const start = valueAfter(bytes, key + TOOL_USAGE_KEY.key.length);
+  const start = valueAfterKey(bytes, key + TOOL_USAGE_KEY.key.length);
   return { start, end: start === -1 ? -1 : objectEnd(bytes, start) };
 }
 
@@ -246,16 +246,10 @@ class ReplyPlace {
   }
 }
 
-/** Where the value of a key begins; -1 where the bytes before are no key. */
-function valueAfter(bytes: Buffer, afterKey: number): number {
-  const colon = skipSpace(bytes, afterKey);
-  return bytes[colon] === COLON ? skipSpace(bytes, colon + 1) : -1;
-}
-
 /** The text that is a key's value, as it is written; null where it is no string. */
 function textAfter(bytes: Buffer, afterKey: number): string | null {
-  const open = valueAfter(bytes, afterKey);
-  if (open === -1 || bytes[open] !== QUOTE) return null;
+  const open = valueAfterKey(bytes, afterKey);
+  if (bytes[open] !== QUOTE) return null;
   const close = bytes.indexOf(QUOTE, open + 1);
   return close === -1 ? null : shorten(bytes.toString('latin1', open + 1, Math.min(close, open + 1 + VALUE_BYTES_MAX)));
 }

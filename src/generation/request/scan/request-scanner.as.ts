@@ -1,6 +1,6 @@
 // The scan itself, in AssemblyScript: a resumable, complete RFC 8259 check of one JSON object that notes where the
-// control fields lie. request-scanner.ts owns the interface and writes the key tables; test/check/build-wasm.ts makes
-// the .wasm from this.
+// control fields lie. request-scanner.ts owns the interface, and scanned-keys.ts writes the key tables;
+// test/check/build-wasm.ts makes the .wasm from this.
 //
 //   START -> KEY_OR_END -> COLON -> VALUE -> AFTER -> KEY -> ... -> DONE        any chunk may end in any state, also
 //              `{`         IN_KEY    IN_STRING IN_NUMBER IN_LITERAL              in a token, an escape, four hex digits
@@ -23,7 +23,7 @@ const SCRATCH_BYTES: i32 = 65536;
 const SLOTS: usize = 74752; // SCRATCH + SCRATCH_BYTES + room for the sentinel and for reads past the end
 const SLOT_BYTES: usize = 1536;
 
-// A key table, written by request-scanner.ts: keys of one length are neighbours.
+// A key table, written by scanned-keys.ts: keys of one length are neighbours.
 const TABLE_META: usize = 80; // before it: for each length 0..32 two bytes, first and one past last key
 const TABLE_KEYS: usize = 224; // before it: for each key two bytes, control index or role (255 none) and flags (FLAG_*)
 const KEY_BYTES_MAX: i32 = 32; // each key zero-padded to this

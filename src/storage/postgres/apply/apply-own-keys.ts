@@ -3,8 +3,8 @@
 
 import type { ConfiguredOrganization, ConfiguredOwnKey } from '../../../domain/configuration/configuration.ts';
 import { priceSchema } from '../../../domain/configuration/price-schema.ts';
+import { unratedInMap } from '../../../domain/own-keys/own-deployment.ts';
 import type { OwnKey } from '../../../domain/own-keys/own-key.ts';
-import { unratedInMap } from '../../../domain/own-keys/own-offer.ts';
 import { isRefused } from '../../../domain/refusals/refused.ts';
 import { readCatalog } from '../catalog/catalog-store.ts';
 import { notifyOwnKeysChanged } from '../changes.ts';

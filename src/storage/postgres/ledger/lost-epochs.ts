@@ -2,24 +2,12 @@
 // only because time has passed.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
+import type { OpenEpoch } from '../../../domain/jobs/job-run.ts';
 import { formatUsdString } from '../../../domain/money/format.ts';
 import type { TerminalRecord } from '../../../records/execution-record.ts';
 import { recordAudit } from '../identity/audit.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { closeDeadEpoch, resolvePending } from './epochs.ts';
-
-export interface OpenEpoch {
-  readonly epoch: number;
-  readonly machine: string;
-  readonly kind: string;
-  readonly pid: number;
-  readonly startedAtMs: number;
-  /** When something of its spool was posted last; null: never. */
-  readonly lastPostedAtMs: number | null;
-  /** The credit that it has leased, in pico-dollars. */
-  readonly leased: bigint;
-  readonly pending: number;
-}
 
 interface EpochRow {
   readonly epoch: string;

@@ -32,7 +32,7 @@ const READ_CURSOR = 'SELECT posted_offset FROM spool_cursors WHERE epoch = $1 AN
  * statement is its own transaction, which Postgres finishes even if this process dies, and it locks wallets after
  * everything else was written, so that gateways wait for them as briefly as possible.
  *
- *   cursor moves ─► input ─► terminals ─► settled (row absent or open) ─► owed ─► transfers, entries ─► written
+ *   cursor moves ─► input ─► terminals ─► settled (row absent or open) ─► due ─► transfers, entries ─► written
  *     (or nothing)       └─► opened (admitted,                         ├─► charges per wallet, locked in id order
  *                            no end in this batch)                     │     ─► balances, leases
  *                                                                      └─► spendings per budget pool, locked likewise
@@ -76,7 +76,7 @@ const POST = {
       ${SAVE_ITEMS} RETURNING 1
     ), sized AS (
       ${REMEMBER_SIZES} RETURNING 1
-    ), owed AS MATERIALIZED (
+    ), due AS MATERIALIZED (
       SELECT nextval('ledger_transfers_id_seq') AS transfer_id, 'charge' AS kind, settled.id AS execution_id,
         charge AS amount,
              wallet.id AS from_account, (SELECT id FROM ledger_accounts WHERE kind = 'revenue') AS to_account
@@ -88,11 +88,11 @@ const POST = {
         FROM settled WHERE suspense > 0
     ), transfers AS (
       INSERT INTO ledger_transfers (id, reference, kind, execution_id)
-        SELECT transfer_id, kind || ':' || execution_id, kind, execution_id FROM owed
+        SELECT transfer_id, kind || ':' || execution_id, kind, execution_id FROM due
       RETURNING 1
     ), entries AS (
       INSERT INTO ledger_entries (transfer_id, account_id, amount)
-      SELECT transfer_id, from_account, -amount FROM owed UNION ALL SELECT transfer_id, to_account, amount FROM owed
+      SELECT transfer_id, from_account, -amount FROM due UNION ALL SELECT transfer_id, to_account, amount FROM due
       RETURNING 1
     ), written AS MATERIALIZED (
       SELECT (SELECT count(*) FROM opened) + (SELECT count(*) FROM announced) + (SELECT count(*)
@@ -129,7 +129,7 @@ const POST = {
     SELECT check_posting(
              $1,
              (SELECT coalesce(sum(charge), 0) FROM settled WHERE wallet_id IS NOT NULL),
-               (SELECT coalesce(sum(amount), 0) FROM owed WHERE kind = 'charge'),
+               (SELECT coalesce(sum(amount), 0) FROM due WHERE kind = 'charge'),
              (SELECT count(*) FROM charges), (SELECT count(*) FROM balances), (SELECT count(*) FROM held)),
            EXISTS (SELECT FROM moved) AS moved,
            (SELECT count(*) FROM settled)::integer AS settled,

@@ -1,4 +1,4 @@
-// What an own key offers for a model on an API: the provider's own model to call, and the price it is rated by.
+// What an own key calls for a model on an API: the provider's own model to call, and the price it is rated by.
 
 import { APIS, type ApiName } from '../models/apis.ts';
 import type { Model, ServedBy } from '../models/catalog.ts';
@@ -6,7 +6,7 @@ import type { Price } from '../models/price.ts';
 import type { ByokFee } from './byok-settings.ts';
 import type { OwnKey } from './own-key.ts';
 
-export interface OwnOffer {
+export interface OwnDeployment {
   readonly providerModel: string;
   /** Of the model that is named there, while the fee is a share of it; else as far as anybody here knows. */
   readonly price: Price | null;
@@ -15,7 +15,7 @@ export interface OwnOffer {
   readonly asksForUsage: boolean;
 }
 
-export interface OfferedFor {
+export interface OwnDeploymentParams {
   /** All of the catalog, and the one that is asked for. */
   readonly models: readonly Model[];
   readonly model: Model;
@@ -28,10 +28,10 @@ export interface OfferedFor {
 }
 
 /** null: the key does not serve the model on this API. */
-export function findOffer(
+export function findOwnDeployment(
   { kind, modelMap }: Pick<OwnKey, 'kind' | 'modelMap'>,
-  { models, model, api, apis, ownPrice, fee }: OfferedFor,
-): OwnOffer | null {
+  { models, model, api, apis, ownPrice, fee }: OwnDeploymentParams,
+): OwnDeployment | null {
   const serving = model.servedBy.filter((entry) => entry.via === undefined && entry.apis.includes(api));
   const served = serving.find((entry) => isOfKind(entry, kind));
   const mapped = Object.hasOwn(modelMap, model.id) ? modelMap[model.id] : undefined;

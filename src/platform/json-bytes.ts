@@ -1,0 +1,66 @@
+// Moves over JSON that lies in memory as bytes, without parsing it: over white space, over strings, from a key to its
+// value.
+
+const QUOTE = 0x22;
+const COLON = 0x3a;
+const BACKSLASH = 0x5c;
+
+/** The first byte at or after `offset` that is no white space. */
+export function skipSpace(bytes: Buffer, offset: number): number {
+  let at = offset;
+  while (bytes[at] === 0x20 || bytes[at] === 0x0a || bytes[at] === 0x0d || bytes[at] === 0x09) at += 1;
+  return at;
+}
+
+/** The last byte at or before `offset` that is no white space. */
+export function skipSpaceBack(bytes: Buffer, offset: number): number {
+  let at = offset;
+  while (bytes[at] === 0x20 || bytes[at] === 0x0a || bytes[at] === 0x0d || bytes[at] === 0x09) at -= 1;
+  return at;
+}
+
+/** Where the value of the key begins that ends before `afterKey`; -1 where no colon follows, so that it is no key. */
+export function valueAfterKey(bytes: Buffer, afterKey: number): number {
+  const colon = skipSpace(bytes, afterKey);
+  return bytes[colon] === COLON ? skipSpace(bytes, colon + 1) : -1;
+}
+
+/** Most names and values are shorter, and a native search costs more than so many bytes. */
+const NEAR_BYTES = 32;
+
+/** Offset of the quote that closes the string opened at `open`, or -1. */
+export function stringEnd(bytes: Buffer, open: number): number {
+  let at = quoteBehind(bytes, open);
+  while (at !== -1 && isEscaped(bytes, at)) at = quoteBehind(bytes, at);
+  return at;
+}
+
+/**
+ * Offset of the quote that opens the string closed at `close`, or -1. Outside of strings there are no backslashes, so
+ * no quote is mistaken.
+ */
+export function stringStart(bytes: Buffer, close: number): number {
+  let at = close;
+  do {
+    at = quoteBefore(bytes, at);
+  } while (at !== -1 && isEscaped(bytes, at));
+  return at;
+}
+
+function quoteBehind(bytes: Buffer, before: number): number {
+  const far = Math.min(bytes.length, before + 1 + NEAR_BYTES);
+  for (let at = before + 1; at < far; at++) if (bytes[at] === QUOTE) return at;
+  return far === bytes.length ? -1 : bytes.indexOf(QUOTE, far);
+}
+
+function quoteBefore(bytes: Buffer, behind: number): number {
+  const far = Math.max(-1, behind - 1 - NEAR_BYTES);
+  for (let at = behind - 1; at > far; at--) if (bytes[at] === QUOTE) return at;
+  return far === -1 ? -1 : bytes.lastIndexOf(QUOTE, far);
+}
+
+function isEscaped(bytes: Buffer, quote: number): boolean {
+  let at = quote - 1;
+  while (at >= 0 && bytes[at] === BACKSLASH) at -= 1;
+  return (quote - 1 - at) % 2 === 1;
+}

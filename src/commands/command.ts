@@ -80,6 +80,20 @@ export function chooseAction<Action>(
   return actions[expectAction(positionals, Object.keys(actions))] as Action;
 }
 
+/** The values of options that all take one. */
+export type OptionValues<Options> = { readonly [option in keyof Options]?: string | undefined };
+
+/** Runs a command whose only positional argument names what is to be done with its options. */
+export function runAction<const Options extends Readonly<Record<string, { readonly type: 'string' }>>>(
+  args: readonly string[],
+  context: CommandContext,
+  options: Options,
+  actions: Readonly<Record<string, (values: OptionValues<Options>, context: CommandContext) => Promise<number>>>,
+): Promise<number> {
+  const { values, positionals } = parseArguments(args, options);
+  return chooseAction(positionals, actions)(values as OptionValues<Options>, context);
+}
+
 export function requireOption(value: string | undefined, name: string): string {
   if (value === undefined) throw new UsageFault(`--${name} is missing`);
   return value;

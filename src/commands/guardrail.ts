@@ -8,9 +8,9 @@ import { getPolicy, listPolicies, removePolicy } from '../storage/postgres/guard
 import {
   type Command,
   type CommandContext,
-  chooseAction,
-  parseArguments,
+  type OptionValues,
   requireOption,
+  runAction,
   UsageFault,
 } from './command.ts';
 import { withDatabase } from './database.ts';
@@ -27,7 +27,7 @@ export const guardrailCommand: Command = {
   summary:
     'Lists guardrail policies and who is screened by them, or assigns what the platform sets. test shows ' +
     'what a policy would find in a text, and calls nobody. Policies are made by a configuration file or over HTTP.',
-  run,
+  run: (args, context) => runAction(args, context, OPTIONS, { list, assign, test, remove }),
 };
 
 const OPTIONS = {
@@ -37,12 +37,7 @@ const OPTIONS = {
   text: { type: 'string' },
 } as const;
 
-type Values = { readonly [option in keyof typeof OPTIONS]?: string | undefined };
-
-async function run(args: readonly string[], context: CommandContext): Promise<number> {
-  const { values, positionals } = parseArguments(args, OPTIONS);
-  return chooseAction(positionals, { list, assign, test, remove })(values, context);
-}
+type Values = OptionValues<typeof OPTIONS>;
 
 async function list({ organization }: Values, { environment, print }: CommandContext): Promise<number> {
   await withDatabase(environment, async (postgres) => {

@@ -8,6 +8,7 @@ import {
   type Command,
   type CommandContext,
   expectAction,
+  type OptionValues,
   parseArguments,
   requireOption,
   UsageFault,
@@ -44,7 +45,7 @@ const OPTIONS = {
   overlap: { type: 'string' },
 } as const;
 
-type Values = { readonly [option in keyof typeof OPTIONS]?: string | undefined };
+type Values = OptionValues<typeof OPTIONS>;
 
 interface Named {
   readonly organization: string;

@@ -11,6 +11,7 @@ import {
   type Command,
   type CommandContext,
   chooseAction,
+  type OptionValues,
   parseArguments,
   requireOption,
   UsageFault,
@@ -45,7 +46,7 @@ const OPTIONS = {
   limit: { type: 'string' },
 } as const;
 
-type Values = { readonly [option in keyof typeof OPTIONS]?: string | undefined };
+type Values = OptionValues<typeof OPTIONS>;
 
 const COUNTED = ['requests_per_minute', 'tokens_per_minute', 'concurrent_requests'] as const;
 const WINDOWS = ['hour', 'day', 'week', 'month'] as const;

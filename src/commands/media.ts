@@ -9,9 +9,9 @@ import { readMediaUsage } from '../storage/postgres/media/media-usage.ts';
 import {
   type Command,
   type CommandContext,
-  chooseAction,
-  parseArguments,
+  type OptionValues,
   requireOption,
+  runAction,
   UsageFault,
 } from './command.ts';
 import { withDatabase } from './database.ts';
@@ -28,17 +28,12 @@ export const mediaCommand: Command = {
     'Lists the files that an organization uploaded, deletes one, or prints what they take and were used for, day by ' +
     'day, as CSV. "home" says that the files of this installation lie where the settings say from now on, after they ' +
     'were moved or lost.',
-  run,
+  run: (args, context) => runAction(args, context, OPTIONS, { list, remove, usage, home: moveHome }),
 };
 
 const OPTIONS = { organization: { type: 'string' }, id: { type: 'string' }, days: { type: 'string' } } as const;
 
-type Values = { readonly [option in keyof typeof OPTIONS]?: string | undefined };
-
-async function run(args: readonly string[], context: CommandContext): Promise<number> {
-  const { values, positionals } = parseArguments(args, OPTIONS);
-  return chooseAction(positionals, { list, remove, usage, home: moveHome })(values, context);
-}
+type Values = OptionValues<typeof OPTIONS>;
 
 async function list({ organization }: Values, { environment, print }: CommandContext): Promise<number> {
   const slug = requireOption(organization, 'organization');

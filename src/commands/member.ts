@@ -15,6 +15,7 @@ import {
   type Command,
   type CommandContext,
   expectAction,
+  type OptionValues,
   parseArguments,
   requireOption,
   UsageFault,
@@ -45,7 +46,7 @@ export const MEMBER_OPTIONS = {
   role: { type: 'string' },
 } as const;
 
-type Values = { readonly [option in keyof typeof MEMBER_OPTIONS]?: string | undefined };
+type Values = OptionValues<typeof MEMBER_OPTIONS>;
 
 interface Order {
   readonly email: string;

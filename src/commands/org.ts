@@ -9,9 +9,9 @@ import {
 import {
   type Command,
   type CommandContext,
-  chooseAction,
-  parseArguments,
+  type OptionValues,
   requireOption,
+  runAction,
   UsageFault,
 } from './command.ts';
 import { withDatabase } from './database.ts';
@@ -26,7 +26,7 @@ export const orgCommand: Command = {
   summary:
     'Makes an organization with its wallet and, if named, its first owner; changes one, or freezes its ' +
     'credit; or lists all of them.',
-  run,
+  run: (args, context) => runAction(args, context, OPTIONS, { create, update, list }),
 };
 
 const OPTIONS = {
@@ -37,12 +37,7 @@ const OPTIONS = {
   frozen: { type: 'string' },
 } as const;
 
-type Values = { readonly [option in keyof typeof OPTIONS]?: string | undefined };
-
-async function run(args: readonly string[], context: CommandContext): Promise<number> {
-  const { values, positionals } = parseArguments(args, OPTIONS);
-  return chooseAction(positionals, { create, update, list })(values, context);
-}
+type Values = OptionValues<typeof OPTIONS>;
 
 async function create(values: Values, { environment, print }: CommandContext): Promise<number> {
   const slug = requireOption(values.slug, 'slug');

@@ -3,7 +3,7 @@
 import type { LimitScope } from '../domain/identity/limit-scope.ts';
 import type { ModelAccessScope } from '../domain/identity/model-access.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
-import { requireOption, UsageFault } from './command.ts';
+import { type OptionValues, requireOption, UsageFault } from './command.ts';
 import { findKey, findMember, findOrganization, findTeam } from './identity.ts';
 
 export const SCOPE_OPTIONS = {
@@ -12,7 +12,7 @@ export const SCOPE_OPTIONS = {
   key: { type: 'string' },
 } as const;
 
-type Values = { readonly [option in keyof typeof SCOPE_OPTIONS]?: string | undefined };
+type Values = OptionValues<typeof SCOPE_OPTIONS>;
 
 interface Found<Scope> {
   readonly scope: Scope;

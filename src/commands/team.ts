@@ -5,6 +5,7 @@ import {
   type Command,
   type CommandContext,
   expectPositionals,
+  type OptionValues,
   parseArguments,
   requireOption,
   UsageFault,
@@ -31,7 +32,7 @@ export const teamCommand: Command = {
 
 const OPTIONS = { ...MEMBER_OPTIONS, slug: { type: 'string' }, name: { type: 'string' } } as const;
 
-type Values = { readonly [option in keyof typeof OPTIONS]?: string | undefined };
+type Values = OptionValues<typeof OPTIONS>;
 
 async function run(args: readonly string[], context: CommandContext): Promise<number> {
   const { values, positionals } = parseArguments(args, OPTIONS);

@@ -135,9 +135,14 @@ export async function startNginx(stubPort: number, certificate: string | null = 
   };
 }
 
+/**
+ * TLS 1.3, as Node negotiates it: nginx 1.22 offers providers TLS 1.2 at most by itself, and then has AES of 128 bits
+ * where the product has AES of 256.
+ */
 function nginxTls(certificate: string | null): Record<string, string> {
   if (certificate === null) return { SCHEME: 'http', TLS: '' };
   const lines = [
+    'proxy_ssl_protocols TLSv1.2 TLSv1.3',
     'proxy_ssl_server_name on',
     'proxy_ssl_name localhost',
     'proxy_ssl_verify on',

@@ -11,7 +11,7 @@ import type { Log } from '../platform/log.ts';
 import { LoopTurns } from '../platform/loop-turns.ts';
 import type { MetricsRegistry } from '../platform/metrics.ts';
 import { openObjects } from '../storage/media/open-objects.ts';
-import { findMediaObject } from '../storage/postgres/media/media-objects.ts';
+import { findMediaObject, findPublicMediaObject } from '../storage/postgres/media/media-objects.ts';
 import { finishDuplicate, finishUpload, releaseMedia, reserveMedia } from '../storage/postgres/media/uploads.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 import { ServedBytes } from './served-bytes.ts';
@@ -67,5 +67,6 @@ function storeOf(postgres: Postgres, { organizationBytesMax }: MediaLimits, life
     finishDuplicate: (upload, file) => finishDuplicate(postgres, { ...upload, file }),
     finish: (upload, file) => finishUpload(postgres, { ...upload, file }),
     find: (id, organizationId) => findMediaObject(postgres, id, organizationId),
+    findPublic: (id) => findPublicMediaObject(postgres, id),
   };
 }

@@ -10,4 +10,13 @@ export async function assertIsolated(isolation: Isolation, options: IsolationOpt
     `--seed ${options.seed} --exchanges ${options.exchanges} --at-once ${options.atOnce}`;
   assert.equal(watch.violationCount, 0, `${watch.report()}\nagain: ${again}`);
   assert.ok((watch.answers.get('provider 200') ?? 0) > options.exchanges / 2, watch.report());
+  if (options.media === undefined) return;
+  // What is not asked for cannot be refused.
+  for (const [what, share] of [
+    ['POST 200', 6],
+    ['GET 404', 10],
+    ['GET 206', 30],
+    ['GET 304', 40],
+  ] as const)
+    assert.ok((watch.media.get(what) ?? 0) > options.media.steps / share, `${what}: ${watch.report()}`);
 }

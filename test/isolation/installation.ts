@@ -18,6 +18,8 @@ const NODE_OPTIONS = `--disable-warning=ExperimentalWarning --import=${SLOW_LINE
 /** That of the installation may begin as every process of the test run does; a fault is planted into the source. */
 const INSTALLATION_NODE_OPTIONS = `${process.env.NODE_OPTIONS ?? ''} ${NODE_OPTIONS}`;
 const STOP_TIMEOUT_MS = 20_000;
+/** Files have public addresses, below which no other file may be read. */
+const MEDIA = { MEDIA: 'disk', MEDIA_PUBLIC_URL: 'https://files.isolation.test' } as const;
 /** Of the installation and of the gateways beside it. */
 export const MASTER_KEY = randomBytes(32).toString('base64');
 
@@ -25,7 +27,13 @@ export function startInstallation(configurationYaml: string, gatewayProcesses: n
   return startTollgate({
     configurationYaml,
     gatewayProcesses,
-    env: { NODE_EXTRA_CA_CERTS: CERTIFICATE, NODE_OPTIONS: INSTALLATION_NODE_OPTIONS, MASTER_KEY, ADMIN_TOKEN },
+    env: {
+      ...MEDIA,
+      NODE_EXTRA_CA_CERTS: CERTIFICATE,
+      NODE_OPTIONS: INSTALLATION_NODE_OPTIONS,
+      MASTER_KEY,
+      ADMIN_TOKEN,
+    },
   });
 }
 
@@ -43,6 +51,7 @@ export async function startLoneGateway(tollgate: Tollgate, planted: string): Pro
   const child = spawn(process.execPath, [COMMAND, 'gateway'], {
     env: {
       ...process.env,
+      ...MEDIA,
       DATA_DIR: tollgate.dataDir,
       DATABASE_URL: tollgate.postgresUrl,
       MASTER_KEY,

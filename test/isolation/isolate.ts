@@ -9,6 +9,7 @@ import { SeenPlaceholders } from './guarded.ts';
 import { MASTER_KEY, startInstallation } from './installation.ts';
 import { Load } from './load.ts';
 import { LOOK_UPS, type LookUp, LookUps } from './look-ups.ts';
+import { MediaTraffic } from './media-traffic.ts';
 import { OwnKeys, ownKeysConfiguration } from './own-keys.ts';
 import type { Exchange } from './plan.ts';
 import { guardrailPolicies, guardrailsOf } from './planted.ts';
@@ -31,6 +32,8 @@ export interface IsolationOptions {
   readonly ownKeys?: { readonly changeEvery: number };
   /** Most exchanges are of organizations whose policies change what passes. */
   readonly isGuarded?: boolean;
+  /** Files of the plain organizations are uploaded and asked for beside the exchanges, in so many steps at least. */
+  readonly media?: { readonly steps: number };
   /** Exchanges between two rolling restarts of the gateways; 0: none. */
   readonly rollEvery: number;
   /** The address of one gateway that is attacked instead of the installation's own. */
@@ -104,6 +107,16 @@ export class Isolation {
       const beside = this.workBeside(options, lookUps, watch, () => end.reached || isOver()).finally(() => {
         if (options.densely !== undefined) end.reached = true;
       });
+      const { media } = options;
+      const files =
+        media === undefined
+          ? null
+          : new MediaTraffic({ url, watch, seed: options.seed, tenants: PLAIN_TENANTS }).run(
+              media.steps,
+              () => end.reached || isOver(),
+            );
+      // It is waited for behind the load.
+      files?.catch(() => undefined);
       const ownTenants = options.ownKeys === undefined ? [] : OWN_TENANTS;
       const isGuarded = options.isGuarded === true;
       await load.run({
@@ -115,6 +128,7 @@ export class Isolation {
       });
       end.reached = true;
       await beside;
+      await files;
       await checkQuiet({ adminUrl, watch });
       const tenants = [...PLAIN_TENANTS, ...ownTenants, ...(isGuarded ? GUARDED_TENANTS : [])];
       if (!isOver()) await checkLookUps({ url, adminUrl, load, watch, tenants });

@@ -42,6 +42,18 @@ describe('isolation of tenants, at length', () => {
       rollEvery: 1_200,
     }));
 
+  test('uploaded files: no byte, id, size or existence of one shows to another organization', () =>
+    assertIsolated(isolation, {
+      seed: 1,
+      from: 1,
+      exchanges: 3_000,
+      atOnce: 16,
+      isLight: false,
+      lookUpsEvery: 1_000,
+      media: { steps: 8_000 },
+      rollEvery: 1_200,
+    }));
+
   for (const seed of SEEDS) {
     test(`seed ${seed}: nobody sees a foreign mark`, () =>
       assertIsolated(isolation, {

@@ -57,7 +57,16 @@ describe('isolation of tenants', () => {
       isGuarded: true,
     }));
 
-  for (const { name, found, isQuick, ofOwnKeys, ofGuardrails } of PLANTED_FAULTS) {
+  test(`seed ${SEED}, uploaded files: no byte, id, size or existence of one shows to another organization`, () =>
+    assertIsolated(isolation, {
+      ...OPTIONS,
+      seed: SEED,
+      exchanges: howMany({ short: 120, long: 2_000 }),
+      lookUpsEvery: Number.POSITIVE_INFINITY,
+      media: { steps: howMany({ short: 300, long: 4_000 }) },
+    }));
+
+  for (const { name, found, isQuick, ofOwnKeys, ofGuardrails, ofMedia } of PLANTED_FAULTS) {
     test(`found when planted: ${name}`, isQuick === true ? {} : AT_LENGTH_ONLY, async () => {
       const gateway = await startLoneGateway(isolation.tollgate, name);
       try {
@@ -70,6 +79,7 @@ describe('isolation of tenants', () => {
           endsAtFirst: true,
           ...(ofOwnKeys === true ? { ownKeys: OWN_KEYS } : {}),
           ...(ofGuardrails === true ? { isGuarded: true } : {}),
+          ...(ofMedia === true ? { media: { steps: 0 } } : {}),
         });
         const wasFound = [found].flat().some((kind) => watch.countOf(kind) > 0);
         assert.ok(wasFound, watch.report());

@@ -15,6 +15,8 @@ export interface PlantedFault {
   readonly ofOwnKeys?: true;
   /** It shows between organizations with guardrail policies. */
   readonly ofGuardrails?: true;
+  /** It shows between organizations that upload files. */
+  readonly ofMedia?: true;
 }
 
 export const PLANTED_FAULTS: readonly PlantedFault[] = [
@@ -147,5 +149,49 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     ],
     found: 'foreign mark',
     ofGuardrails: true,
+  },
+  {
+    name: 'a file is found whoever asks for it',
+    edits: [
+      {
+        file: 'src/storage/postgres/media/media-objects.ts',
+        find: 'WHERE t.id = $1 AND t.organization_id = $2`,\n};',
+        replace: 'WHERE t.id = $1 AND $2::uuid IS NOT NULL`,\n};',
+      },
+    ],
+    found: ['foreign file', 'foreign mark'],
+    isQuick: true,
+    ofMedia: true,
+  },
+  {
+    name: 'the same bytes are one file for all organizations',
+    edits: [
+      {
+        file: 'src/storage/postgres/media/uploads.ts',
+        find: "'SELECT 1 FROM media_objects WHERE organization_id = $1 AND sha256 = $2'",
+        replace: "'SELECT 1 FROM media_objects WHERE $1::uuid IS NOT NULL AND sha256 = $2'",
+      },
+      {
+        file: 'src/storage/postgres/media/uploads.ts',
+        find: 'SET uploaded_at = now() WHERE organization_id = $1 AND sha256 = $2',
+        replace: 'SET uploaded_at = now() WHERE $1::uuid IS NOT NULL AND sha256 = $2',
+      },
+    ],
+    found: 'foreign file',
+    ofMedia: true,
+  },
+  {
+    name: 'downloads share the memory that they are read into',
+    edits: [
+      {
+        file: 'src/storage/media/disk-objects.ts',
+        find: 'const buffer = Buffer.allocUnsafe(Math.min(PIECE_BYTES, Math.max(1, last - first + 1)));',
+        replace:
+          'const buffer = Reflect.get(globalThis, "everybodysPiece") ?? Buffer.allocUnsafe(PIECE_BYTES);\n' +
+          '    Reflect.set(globalThis, "everybodysPiece", buffer);',
+      },
+    ],
+    found: ['foreign mark', 'wrong bytes'],
+    ofMedia: true,
   },
 ];

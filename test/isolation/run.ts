@@ -2,7 +2,7 @@
 // mark. README.md here explains it.
 //
 //   node test/isolation/run.ts --exchanges 1000000 --seed 1 --light [--from N] [--at-once 24]
-//     [--gateways 2] [--look-ups-every 2000] [--progress 10] [--own-keys] [--guardrails]
+//     [--gateways 2] [--look-ups-every 2000] [--progress 10] [--own-keys] [--guardrails] [--media]
 //   node test/isolation/run.ts --leavers 10000 [--look-ups credential,lease,continuation,turn,route] [--at-once 6]
 //
 // `--leavers`: rounds of look-ups that wait, 60 clients each, until so many have left in each of these kinds; the load
@@ -12,6 +12,8 @@
 // after so many exchanges (`--change-every`) one of the keys is rotated or removed.
 //
 // `--guardrails`: most exchanges are of a dozen organizations whose policies cloak, mask and block.
+//
+// `--media`: six organizations upload files and ask for each other's, for as long as the exchanges go on.
 //
 // `--light`: few large bodies and half of the faults, for long runs. `--from`: the number of the first exchange, where
 // a run is repeated in part.
@@ -35,6 +37,7 @@ const { values } = parseArgs({
     light: { type: 'boolean', default: false },
     'own-keys': { type: 'boolean', default: false },
     guardrails: { type: 'boolean', default: false },
+    media: { type: 'boolean', default: false },
     'change-every': { type: 'string', default: '200' },
   },
 });
@@ -61,6 +64,7 @@ const watch = await isolation.run({
   ...(leavers === undefined ? {} : { densely: { lookUps, leavers: Number(leavers) } }),
   ...(values['own-keys'] ? { ownKeys: { changeEvery: Number(values['change-every']) } } : {}),
   isGuarded: values.guardrails,
+  ...(values.media ? { media: { steps: 0 } } : {}),
   rollEvery: Number(values['roll-every']),
   onProgress: {
     everyMs: Number(values.progress) * 1_000,

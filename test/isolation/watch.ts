@@ -17,6 +17,8 @@ export type ViolationKind =
   | 'shared placeholder'
   /** An organization is refused for what happened to the key of another, or of the service. */
   | 'foreign pause'
+  /** An uploaded file, or that there is one, shows to another organization, or is not what was uploaded. */
+  | 'foreign file'
   /** A reply that was cut looks whole. */
   | 'false end'
   /** Something that should have ended has not. */
@@ -37,6 +39,9 @@ export class Watch {
   readonly answers = new Map<string, number>();
   /** What became of those whose look-ups waited. */
   readonly lookUps = new Map<string, number>();
+
+  /** Requests about uploaded files, by method and status. */
+  readonly media = new Map<string, number>();
 
   count(counts: Map<string, number>, name: string): void {
     counts.set(name, (counts.get(name) ?? 0) + 1);
@@ -81,6 +86,7 @@ export class Watch {
       `faults: ${list(this.faults)}`,
       `answers: ${list(this.answers)}`,
       `look-ups: ${list(this.lookUps)}`,
+      ...(this.media.size === 0 ? [] : [`files: ${list(this.media)}`]),
       `violations: ${this.violationCount === 0 ? 'none' : list(this.violations)}; foreign ` +
         `marks: ${this.countOf('foreign mark')} (${this.foreignBytes} bytes)`,
       ...this.details.map((detail) => `  ${detail}`),

@@ -31,7 +31,7 @@ export async function getPublicMedia(media: Media | null, exchange: Exchange): P
   const [id = '', signature = ''] = exchange.parameters;
   if (media === null) return exchange.refuse({ kind: 'media_not_available' });
   const isSigned = media.addresses?.isSigned(id, signature) === true;
-  const object = isSigned && ID.test(id) ? await media.store.find(id, null) : null;
+  const object = isSigned && ID.test(id) ? await media.store.findPublic(id) : null;
   if (object === null) return exchange.refuse({ kind: 'not_found' });
   await serveBytes(media, exchange, object, 'everybody');
 }

@@ -32,7 +32,9 @@ export interface MediaStore {
   finishDuplicate(upload: Upload, file: ReceivedFile): Promise<KeptUpload | null>;
   /** null: the upload took so long that its reservation is gone. */
   finish(upload: Upload, file: ReceivedFile): Promise<KeptUpload | null>;
-  find(id: string, organizationId: string | null): Promise<MediaObject | null>;
+  find(id: string, organizationId: string): Promise<MediaObject | null>;
+  /** For whoever has its public address; null also while its organization is frozen. */
+  findPublic(id: string): Promise<MediaObject | null>;
 }
 
 export interface Media {

@@ -36,17 +36,28 @@ export function toMediaObject(row: MediaObjectRow): MediaObject {
 
 const FIND = {
   name: 'find_media_object',
-  text: `SELECT ${MEDIA_COLUMNS} FROM media_objects t
-          WHERE t.id = $1 AND ($2::uuid IS NULL OR t.organization_id = $2)`,
+  text: `SELECT ${MEDIA_COLUMNS} FROM media_objects t WHERE t.id = $1 AND t.organization_id = $2`,
 };
 
-/** null: the organization has none of this id. `organizationId` null: whoever's it is. */
+/** null: the organization has none of this id. */
 export async function findMediaObject(
   postgres: PostgresClient,
   id: string,
-  organizationId: string | null,
+  organizationId: string,
 ): Promise<MediaObject | null> {
   const { rows } = await postgres.query<MediaObjectRow>(FIND, [id, organizationId]);
+  return rows[0] === undefined ? null : toMediaObject(rows[0]);
+}
+
+const FIND_PUBLIC = {
+  name: 'find_public_media_object',
+  text: `SELECT ${MEDIA_COLUMNS} FROM media_objects t WHERE t.id = $1 AND NOT EXISTS (
+           SELECT FROM wallets w WHERE w.organization_id = t.organization_id AND w.user_id IS NULL AND w.frozen)`,
+};
+
+/** For whoever has its public address; null: nobody has it, or its organization is frozen. */
+export async function findPublicMediaObject(postgres: PostgresClient, id: string): Promise<MediaObject | null> {
+  const { rows } = await postgres.query<MediaObjectRow>(FIND_PUBLIC, [id]);
   return rows[0] === undefined ? null : toMediaObject(rows[0]);
 }
 

@@ -3,16 +3,25 @@
 
 import type { PostgresClient } from '../pool.ts';
 
-/** Gives back what uploads had reserved that no process works on any more. Returns how many. */
+/**
+ * Gives back what uploads had reserved that no process works on any more. Returns how many. Quotas are locked in order
+ * of organization, as everybody takes these locks; what another process gives back right now is left to it.
+ */
 export async function expireReservations(postgres: PostgresClient): Promise<number> {
   const { rows } = await postgres.query<{ expired: number }>(
     `WITH gone AS (
-       DELETE FROM media_reservations WHERE expires_at < now() RETURNING organization_id, bytes
+       DELETE FROM media_reservations WHERE id IN (
+         SELECT id FROM media_reservations WHERE expires_at < now() FOR UPDATE SKIP LOCKED
+       ) RETURNING organization_id, bytes
      ), sums AS (
        SELECT organization_id, sum(bytes) AS bytes, count(*) AS uploads FROM gone GROUP BY organization_id
+     ), locked AS (
+       SELECT organization_id FROM media_quotas
+        WHERE organization_id IN (SELECT organization_id FROM sums) ORDER BY organization_id FOR UPDATE
      ), given AS (
        UPDATE media_quotas q SET reserved_bytes = q.reserved_bytes - sums.bytes
-         FROM sums WHERE q.organization_id = sums.organization_id RETURNING sums.uploads
+         FROM sums JOIN locked USING (organization_id)
+        WHERE q.organization_id = locked.organization_id RETURNING sums.uploads
      )
      SELECT coalesce(sum(uploads), 0)::integer AS expired FROM given`,
   );

@@ -6,6 +6,7 @@ import { type Media, type MediaStore, UPLOADS_AT_ONCE } from '../control-plane/m
 import { MediaMetrics } from '../control-plane/media/media-metrics.ts';
 import type { MediaLimits } from '../domain/media/media-object.ts';
 import { SignedAddresses } from '../domain/media/signed-address.ts';
+import { systemClock } from '../platform/clock.ts';
 import { FairQueue } from '../platform/fair-queue.ts';
 import type { Log } from '../platform/log.ts';
 import { LoopTurns } from '../platform/loop-turns.ts';
@@ -44,7 +45,7 @@ export async function createMedia({ config, log, metrics, postgres, pepper }: Pa
     objects: await openObjects({ postgres, storage: media.storage, dataDirectory: config.dataDirectory, log }),
     limits: media.limits,
     uploads: new FairQueue(UPLOADS_AT_ONCE),
-    turns: new LoopTurns(),
+    turns: new LoopTurns(systemClock),
     downloads: new DownloadPlaces(),
     metrics: new MediaMetrics(metrics),
     addresses,

@@ -45,8 +45,8 @@ describe('a browser’s form', { skip }, () => {
 
   async function openForm(origin: string, bytes: Buffer): Promise<Page> {
     const page = await (await browser.newContext()).newPage();
-    // The gateway has no such page of its own: one of its origin. Where pages are replaced Playwright answers preflights
-    // itself, so nowhere else.
+    // The gateway has no such page of its own: one of its origin. Where pages are replaced Playwright answers
+    // preflights itself, so nowhere else.
     if (origin === front.url)
       await page.route(`${origin}/page`, (route) => route.fulfill({ contentType: 'text/html', body: pageOf(origin) }));
     await page.goto(`${origin}/page`);

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { LoopTurns } from '../../src/platform/loop-turns.ts';
 
 test('each goes on in a turn of its own, in order', async () => {
-  const turns = new LoopTurns();
+  const turns = new LoopTurns({ monotonicMs: () => 0 });
   const seen: string[] = [];
   let isOver = false;
   const count = (): void => {
@@ -23,3 +23,23 @@ test('each goes on in a turn of its own, in order', async () => {
   isOver = true;
   assert.equal(seen.join('').replace(/\|+/g, '|'), '|a|b|c|a|b|c|a|b|c');
 });
+
+test('after each nobody goes on for three times as long as it took', async (context) => {
+  context.mock.timers.enable({ apis: ['setTimeout'] });
+  let nowMs = 0;
+  const turns = new LoopTurns({ monotonicMs: () => nowMs });
+  await turns.next();
+  nowMs += 20;
+  let isOn = false;
+  const next = turns.next().then(() => (isOn = true));
+  await twoTurns();
+  context.mock.timers.tick(59);
+  await twoTurns();
+  assert.equal(isOn, false);
+  context.mock.timers.tick(1);
+  await next;
+});
+
+async function twoTurns(): Promise<void> {
+  for (let turn = 0; turn < 2; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}

@@ -1,4 +1,5 @@
-// `tollgate reconcile`: lets the jobs process run one job now, or all of them, and prints the results.
+// `tollgate reconcile`: lets the jobs process run one job now, or all of them, and prints the results; or compares a
+// provider's bill with the ledger (reconcile-invoice.ts).
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { JobRun } from '../domain/jobs/job-run.ts';
@@ -7,12 +8,15 @@ import { readJobRun, requestJobRun, withdrawJobRun } from '../storage/postgres/j
 import type { Postgres } from '../storage/postgres/pool.ts';
 import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './command.ts';
 import { withDatabase } from './database.ts';
+import { INVOICE_USAGE, reconcileInvoice } from './reconcile-invoice.ts';
 
 export const reconcileCommand: Command = {
-  usage: ['tollgate reconcile [JOB]'],
+  usage: ['tollgate reconcile [JOB]', INVOICE_USAGE],
   summary:
     'Runs one job of reconciliation now, or all, and prints the results. Exit code 0: all is well, 1: a ' +
-    'job failed or found a difference.',
+    "job failed or found a difference. invoice: compares a provider's exports of usage and costs with what was " +
+    'recorded, by day, model and key, and names likely causes (docs/invoices.md). Exit code 0: all is within ' +
+    '--tolerance, 1: something is not, 2: a file cannot be read.',
   run,
 };
 
@@ -23,7 +27,10 @@ const POLL_MS = 200;
 const TAKEN_LIMIT_MS = 15_000;
 const ENDED_LIMIT_MS = 300_000;
 
-async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
+async function run(args: readonly string[], context: CommandContext): Promise<number> {
+  const [first, ...others] = args;
+  if (first === 'invoice') return reconcileInvoice(others, context);
+  const { environment, print } = context;
   const { positionals } = parseArguments(args, {});
   const { JOBS } = await import('../../jobs/scheduling/schedule.ts');
   const names = JOBS.map(({ name }) => name);

@@ -1,16 +1,14 @@
 // Loads the catalog: one consistent snapshot of providers, models, aliases and prices.
 
-import { readTerms } from '../../../domain/configuration/price-schema.ts';
 import { type RequestFields, readRequestSettings } from '../../../domain/configuration/request-settings.ts';
 import type { ApiName, ModelKind } from '../../../domain/models/apis.ts';
 import type { Catalog, Model, ServedBy, StreamUsage } from '../../../domain/models/catalog.ts';
-import type { Price } from '../../../domain/models/price.ts';
 import { NO_TOKEN, type Provider, type ProviderTimeouts } from '../../../domain/models/provider.ts';
-import { type PicoUsd, picoUsd } from '../../../domain/money/pico-usd.ts';
 import type { RoutingTable } from '../../../domain/routing/routing-table.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { loadRoutingTable } from '../routing/policies.ts';
 import type { SecretBox } from '../secret-box.ts';
+import { PRICE_AS_JSON, type PriceRow, toPrice } from './price-rows.ts';
 import { MADE_FROM, tokenSecretName } from './provider-tokens.ts';
 
 interface ProviderRow {
@@ -38,14 +36,6 @@ interface DeploymentRow {
   readonly prices: readonly PriceRow[] | null;
 }
 
-interface PriceRow
-  extends Readonly<
-    Record<'input' | 'cached_input' | 'cache_write' | 'cache_write_1h' | 'output' | 'image', string | null>
-  > {
-  readonly version: string;
-  readonly terms: unknown;
-}
-
 interface ModelRow {
   readonly id: string;
   readonly display_name: string;
@@ -69,10 +59,7 @@ const MODELS = `
          ARRAY(SELECT alias FROM model_aliases a WHERE a.model_id = m.id ORDER BY position) AS aliases,
          coalesce((SELECT json_agg(json_build_object('provider_id', s.provider_id, 'provider_model', s.provider_model,
            'apis', s.apis, 'stream_usage', s.stream_usage, 'via', s.via,
-             'prices', (SELECT json_agg(json_build_object('version', p.version::text, 'input', p.input::text,
-               'cached_input', p.cached_input::text, 'cache_write', p.cache_write::text, 'cache_write_1h',
-                 p.cache_write_1h::text, 'output', p.output::text, 'image', p.image::text,
-                 'terms', p.terms) ORDER BY place)
+             'prices', (SELECT json_agg(${PRICE_AS_JSON} ORDER BY place)
                FROM unnest(array_prepend(s.price_version, s.further_prices)) WITH ORDINALITY listed (version, place)
                JOIN prices p USING (version))
            ) ORDER BY s.position)
@@ -197,25 +184,6 @@ function toPrices(rows: readonly PriceRow[]): Pick<ServedBy, 'price' | 'prices'>
   return isDated ? { price, prices } : { price };
 }
 
-function toPrice(row: PriceRow): Price {
-  const hourCacheWrite = toMoney(row.cache_write_1h);
-  const terms = row.terms === null ? null : readTerms(row.terms);
-  return {
-    version: row.version,
-    input: toMoney(row.input),
-    cachedInput: toMoney(row.cached_input),
-    cacheWrite: toMoney(row.cache_write),
-    output: toMoney(row.output),
-    image: toMoney(row.image),
-    ...(hourCacheWrite === null ? {} : { hourCacheWrite }),
-    ...(terms === null ? {} : { terms }),
-  };
-}
-
 function toNumber(value: string | null): number | null {
   return value === null ? null : Number(value);
-}
-
-function toMoney(value: string | null): PicoUsd | null {
-  return value === null ? null : picoUsd(BigInt(value));
 }

@@ -23,7 +23,12 @@ const IN_WINDOW = `id >= $1 AND id < $2 AND admitted_at >= to_timestamp($3::doub
   AND ended_at < to_timestamp($5::double precision / 1000)`;
 
 function windowValues({ fromMs, untilMs, endedBeforeMs }: GenerationWindow): unknown[] {
-  return [lowestId(fromMs - ID_MARGIN_MS), lowestId(untilMs + ID_MARGIN_MS), fromMs, untilMs, endedBeforeMs];
+  return [...idRange(fromMs, untilMs), fromMs, untilMs, endedBeforeMs];
+}
+
+/** All ids of executions that were admitted between these instants, and some more. */
+export function idRange(fromMs: number, untilMs: number): readonly [fromId: string, untilId: string] {
+  return [lowestId(fromMs - ID_MARGIN_MS), lowestId(untilMs + ID_MARGIN_MS)];
 }
 
 function lowestId(timeMs: number): string {

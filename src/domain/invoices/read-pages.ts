@@ -1,0 +1,79 @@
+// Reads the pages of an export: what all vendors' have in common. Shapes are checked, and what is wrong is named by its
+// page and path, with the line and column where the text itself is broken.
+
+import { z } from 'zod';
+import { readDecimal } from '../money/read-decimal.ts';
+import { readJsonValues } from './exact-json.ts';
+import { describeFault } from './invoice.ts';
+
+/** A count of tokens, calls or images. null, and absent, are none. */
+export const count = z
+  .number('must be a whole number')
+  .int('must be a whole number')
+  .nonnegative('must not be negative')
+  .nullish()
+  .transform((value) => value ?? 0);
+
+export const word = z
+  .string('must be a text')
+  .nullish()
+  .transform((value) => value ?? null);
+
+/** An amount in units of which a pico-dollar is the decimal of that place; written as text or as a number. */
+export function amount(unitDecimals: number) {
+  return z.union([z.string(), z.number()], 'must be an amount').transform((value, context) => {
+    const read = readDecimal(String(value), unitDecimals);
+    if (read !== null) return read;
+    context.addIssue({ code: 'custom', message: `is no amount: ${JSON.stringify(value)}` });
+    return z.NEVER;
+  });
+}
+
+const page = z.looseObject({ data: z.array(z.unknown()), has_more: z.boolean().nullish() });
+
+export interface Pages<BucketShape> {
+  readonly buckets: readonly BucketShape[];
+  /** The last page says that there are more, and the file ends. */
+  readonly isCut: boolean;
+}
+
+export type PagesRead<BucketShape> =
+  | { readonly ok: true; readonly pages: Pages<BucketShape> }
+  | { readonly ok: false; readonly problem: string };
+
+/** A file is one page, or several one behind the other or in an array; or the buckets alone. */
+export function readPages<BucketShape>(text: string, bucket: z.ZodType<BucketShape>): PagesRead<BucketShape> {
+  const read = readJsonValues(text);
+  if (!read.ok) return { ok: false, problem: describeFault(read.fault) };
+  if (read.values.length === 0) return { ok: false, problem: 'the file is empty' };
+  const buckets: BucketShape[] = [];
+  let isCut = false;
+  const found = read.values.flatMap((value) => (Array.isArray(value) ? (value as unknown[]) : [value]));
+  for (const [index, value] of found.entries()) {
+    const isBucket = typeof value === 'object' && value !== null && 'results' in value;
+    const opened = page.safeParse(isBucket ? { data: [value] } : value);
+    if (!opened.success) return problemOf(index, [], opened.error);
+    for (const [place, written] of opened.data.data.entries()) {
+      const shaped = bucket.safeParse(written);
+      if (!shaped.success) return problemOf(index, ['data', place], shaped.error);
+      buckets.push(shaped.data);
+    }
+    isCut = opened.data.has_more === true;
+  }
+  return { ok: true, pages: { buckets, isCut } };
+}
+
+function problemOf(
+  pageIndex: number,
+  path: readonly PropertyKey[],
+  { issues }: z.ZodError,
+): { readonly ok: false; readonly problem: string } {
+  const [issue] = issues;
+  const place = [...path, ...(issue?.path ?? [])]
+    .map((part, index) => (typeof part === 'number' ? `[${part}]` : `${index === 0 ? '' : '.'}${String(part)}`))
+    .join('');
+  return { ok: false, problem: `page ${pageIndex + 1}${place === '' ? '' : `, ${place}`}: ${issue?.message ?? ''}` };
+}
+
+export const CUT_NOTE =
+  'The last page of the export says has_more: there are further pages, and the file does not have them.';

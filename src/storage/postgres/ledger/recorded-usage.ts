@@ -1,0 +1,139 @@
+// Sums up what the ledger recorded of calls to providers, by day, model, key and price: what their bills are compared
+// with. Facts lack what a reply was served with (usage_details), so it is read here.
+
+import { type Meters, NO_METERS } from '../../../domain/invoices/meters.ts';
+import type { RecordedUsage } from '../../../domain/invoices/recorded-usage.ts';
+import type { PostgresClient } from '../pool.ts';
+import { idRange } from './generation-facts.ts';
+
+export interface UsageParams {
+  /** Begins of the days in ascending order, and behind them the end of the last one. */
+  readonly daysMs: readonly number[];
+  readonly providers: readonly string[];
+  /** Sizes of input in ascending order from which a price has other rates. */
+  readonly sizes: readonly number[];
+}
+
+/** Nobody's requests are open for longer, but for a few; those are billed a day later than we think. */
+const BESIDE_MS = 3_600_000;
+
+const DETAIL = (name: string): string => `usage_details ->> '${name}'`;
+const KNOWN = `CASE WHEN ended_at IS NULL THEN 'open' WHEN usage_source IS NULL THEN 'unseen' ELSE usage_source END`;
+const DAYS = '$5::timestamptz[]';
+const SUMS: Readonly<Record<keyof Meters, string>> = {
+  input: `CASE WHEN api <> 'images' THEN input_tokens - coalesce(cached_input_tokens, 0)
+    - coalesce(cache_write_tokens, 0) END`,
+  cached_input: `CASE WHEN api <> 'images' THEN cached_input_tokens END`,
+  cache_write: `cache_write_tokens - coalesce((${DETAIL('cache_write_1h_tokens')})::bigint, 0)`,
+  cache_write_1h: `(${DETAIL('cache_write_1h_tokens')})::bigint`,
+  output: `CASE WHEN api <> 'images' THEN output_tokens END`,
+  image: `CASE WHEN api = 'images' THEN images END`,
+  web_search: `(usage_details #>> '{calls,web_search}')::bigint`,
+};
+const METER_NAMES = Object.keys(SUMS) as (keyof Meters)[];
+
+// A token count is free everywhere. What was refused by us, or answered with an error, is on nobody's bill.
+const STATEMENT = `
+  SELECT width_bucket(admitted_at, ${DAYS}) - 1 AS day, provider, provider_model AS "providerModel",
+    credential_id::text AS "credentialId", price_version AS "priceVersion", ${DETAIL('service_tier')} AS tier,
+    ${DETAIL('speed')} AS speed, ${DETAIL('inference_geo')} AS geo,
+    width_bucket(coalesce(input_tokens, 0), $6::bigint[]) AS size, ${KNOWN} AS known,
+    CASE WHEN usage_source IS NULL THEN outcome END AS outcome,
+    width_bucket(admitted_at - interval '1 minute', ${DAYS})
+      <> width_bucket(coalesce(ended_at, admitted_at) + interval '1 minute', ${DAYS}) AS "isAtEdge",
+    count(*)::integer AS requests, coalesce(sum(rated_cost), 0)::text AS cost,
+    (count(*) FILTER (WHERE usage_source IS NOT NULL AND rated_cost IS NULL))::integer AS unrated,
+    (count(*) FILTER (WHERE suspense > 0))::integer AS suspected, coalesce(sum(suspense), 0)::text AS suspense,
+    ${METER_NAMES.map((meter) => `coalesce(sum(${SUMS[meter]}), 0)::text AS "meter_${meter}"`).join(', ')}
+  FROM generations
+  WHERE id >= $1 AND id < $2 AND admitted_at >= to_timestamp($3::double precision / 1000)
+    AND admitted_at < to_timestamp($4::double precision / 1000)
+    AND provider = ANY ($7::text[]) AND api <> 'count_tokens'
+    AND (usage_source IS NOT NULL OR outcome IS NULL
+      OR outcome NOT IN ('refused', 'connect_failed', 'provider_refused', 'provider_failed'))
+  GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12`;
+
+type Row = Omit<RecordedUsage, 'meters' | 'inputFrom' | 'cost' | 'suspense'> & {
+  readonly size: number;
+  readonly cost: string;
+  readonly suspense: string;
+} & Readonly<Record<`meter_${keyof Meters}`, string>>;
+
+/** One statement a day, so that none of them holds the ledger up for long; those beside the days are at the edge. */
+export async function* readRecordedUsage(
+  postgres: PostgresClient,
+  { daysMs, providers, sizes }: UsageParams,
+): AsyncGenerator<RecordedUsage> {
+  const thresholds = [0, ...sizes];
+  const [first = 0] = daysMs;
+  const last = daysMs.at(-1) ?? 0;
+  const bounds = [first - BESIDE_MS, ...daysMs, last + BESIDE_MS];
+  for (const [index, fromMs] of bounds.slice(0, -1).entries()) {
+    const untilMs = bounds[index + 1] ?? fromMs;
+    const { rows } = await postgres.query<Row & Record<string, unknown>>(STATEMENT, [
+      ...idRange(fromMs, untilMs),
+      fromMs,
+      untilMs,
+      daysMs.map((ms) => new Date(ms)),
+      thresholds,
+      providers,
+    ]);
+    for (const row of rows) {
+      const isBeside = row.day < 0 || row.day >= daysMs.length - 1;
+      if (!isBeside || row.isAtEdge) yield toUsage(row, thresholds);
+    }
+  }
+}
+
+function toUsage({ size, cost, suspense, ...row }: Row, thresholds: readonly number[]): RecordedUsage {
+  const meters = Object.fromEntries(METER_NAMES.map((meter) => [meter, Number(row[`meter_${meter}`])]));
+  return {
+    day: row.day,
+    provider: row.provider,
+    providerModel: row.providerModel,
+    credentialId: row.credentialId,
+    priceVersion: row.priceVersion,
+    tier: row.tier,
+    speed: row.speed,
+    geo: row.geo,
+    inputFrom: thresholds[size - 1] ?? 0,
+    known: row.known,
+    outcome: row.outcome,
+    isAtEdge: row.isAtEdge,
+    requests: row.requests,
+    meters: { ...NO_METERS, ...meters },
+    cost: BigInt(cost),
+    unrated: row.unrated,
+    suspected: row.suspected,
+    suspense: BigInt(suspense),
+  };
+}
+
+/** Which price versions were used on these days. */
+export async function findUsedPrices(
+  postgres: PostgresClient,
+  { daysMs, providers }: Pick<UsageParams, 'daysMs' | 'providers'>,
+): Promise<readonly string[]> {
+  const fromMs = daysMs[0] ?? 0;
+  const untilMs = daysMs.at(-1) ?? 0;
+  const { rows } = await postgres.query<{ version: string }>(
+    `SELECT DISTINCT price_version AS version FROM generations
+      WHERE id >= $1 AND id < $2 AND provider = ANY ($3::text[]) AND price_version IS NOT NULL`,
+    [...idRange(fromMs, untilMs), providers],
+  );
+  return rows.map(({ version }) => version);
+}
+
+/** Providers at a vendor's address, and own keys' that go there: those are recorded by the name of the preset. */
+export async function readVendorProviders(
+  postgres: PostgresClient,
+  addressPattern: string,
+  preset: string,
+): Promise<readonly string[]> {
+  const { rows } = await postgres.query<{ id: string }>(
+    `SELECT id FROM providers WHERE base_url ~ $1
+      UNION SELECT kind FROM own_keys WHERE kind = $2 ORDER BY id`,
+    [addressPattern, preset],
+  );
+  return rows.map(({ id }) => id);
+}

@@ -173,7 +173,8 @@ const wholePrice: Explain = ({ ours, usage, costs, rest }) => {
   const own = ours.reduce((sum, { cost }) => sum + cost, 0n);
   if (own === 0n) return [];
   const percent = Number((rest * 1_000n) / own) / 10;
-  const evidence = `the same counts for ${percent > 0 ? '+' : ''}${percent} %; an export by line item tells which price`;
+  const share = `${percent > 0 ? '+' : ''}${percent} %`;
+  const evidence = `the same counts for ${share}; an export by line item tells which price`;
   return [{ kind: 'price', evidence, cost: rest }];
 };
 

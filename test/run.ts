@@ -130,6 +130,7 @@ function shareStartOfProcesses(directory: string): void {
   process.env.TOLLGATE_TEST_STRIPPED = join(directory, 'stripped');
   mkdirSync(process.env.TOLLGATE_TEST_STRIPPED);
   process.env.NODE_COMPILE_CACHE = join(directory, 'compiled');
+  process.env.TOLLGATE_TEST_OPENAPI = join(directory, 'openapi.json');
   process.env.NODE_OPTIONS = `${process.env.NODE_OPTIONS ?? ''} --disable-warning=ExperimentalWarning ${preloads.join(' ')}`;
   process.env.TOLLGATE_TEST_CPU = join(directory, 'cpu');
   mkdirSync(process.env.TOLLGATE_TEST_CPU);

@@ -11,7 +11,6 @@ import { type FakeUpstream, type ReceivedRequest, startFakeUpstream } from '../s
 import { httpCall } from '../support/http-call.ts';
 import { modelServedBy, PlaneInProcess } from '../support/plane-in-process.ts';
 import { principalOf } from '../support/principals.ts';
-import { openapiDocument } from '../support/route-table.ts';
 
 const PROVIDER_MODEL = 'acme/large-1';
 
@@ -183,7 +182,7 @@ describe('requests as a provider wants them', () => {
       principals: new Map([['key', principalOf('acme', { billed: false })]]),
       models: [{ ...model, servedBy }],
     });
-    expectDocumentedAnswers(plane.url, openapiDocument());
+    expectDocumentedAnswers(plane.url);
     const before = upstream.requests.length;
     try {
       const answer = await httpCall(plane.url + path, {

@@ -6,7 +6,7 @@ import { after, before, describe, test } from 'node:test';
 import OpenAI, { NotFoundError } from 'openai';
 import { seededRandom } from '../support/byte-splits.ts';
 import { type FakeUpstream, type ScriptedReply, startFakeUpstream } from '../support/fake-upstream.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { type GenerationView, settledGeneration } from '../support/generation-lookup.ts';
 import { callRoute } from '../support/generation-routes.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
@@ -104,14 +104,14 @@ const REPLIES: Readonly<Record<string, readonly [reply: string, tokens: number]>
 describe('embeddings', () => {
   let upstream: FakeUpstream;
   let simulator: SimulatedProvider;
-  let tollgate: Tollgate;
+  let tollgate: Front;
   let ledger: LedgerView;
   let script: ScriptedReply = { body: SHORT };
 
   before(async () => {
     upstream = await startFakeUpstream(() => script);
     simulator = await startSimulatedProvider();
-    tollgate = await startTollgate({ configurationYaml: configuration(upstream.url, simulator.url) });
+    tollgate = await startFront({ configurationYaml: configuration(upstream.url, simulator.url), reports: true });
     ledger = openLedgerView(tollgate.postgresUrl);
   });
 

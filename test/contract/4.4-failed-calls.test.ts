@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type FakeUpstream, type Script, startFakeUpstream } from '../support/fake-upstream.ts';
 import { findFreePort } from '../support/free-port.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { httpCall } from '../support/http-call.ts';
 import { readMetrics } from '../support/metric-values.ts';
 import { providersConfiguration } from '../support/provider-configuration.ts';
@@ -60,7 +60,7 @@ const ROWS: Readonly<Record<string, Row>> = {
 describe('a failed call of a provider', () => {
   let first: FakeUpstream;
   let second: FakeUpstream;
-  let tollgate: Tollgate;
+  let tollgate: Front;
   /** With the name of its row. */
   const executionIds = new Map<string, string>();
 
@@ -85,7 +85,7 @@ describe('a failed call of a provider', () => {
       ],
     }));
     const configurationYaml = providersConfiguration([...providers, { id: 'second', url: second.url }], models);
-    tollgate = await startTollgate({ configurationYaml, gatewayProcesses: 1 });
+    tollgate = await startFront({ configurationYaml, reports: true });
   });
   after(async () => {
     await tollgate?.stop();

@@ -7,6 +7,7 @@ import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.t
 import { type Front, startFront } from '../support/front.ts';
 import { CONTRACT_MODELS, callRoute, GENERATION_ROUTES } from '../support/generation-routes.ts';
 import { httpCall } from '../support/http-call.ts';
+import { openapiDocument } from '../support/route-table.ts';
 import { KEYS, testConfiguration } from '../support/test-configuration.ts';
 
 const KEPT_MAX = 255;
@@ -81,8 +82,16 @@ describe('X-Client-Request-Id', () => {
     });
   }
 
-  test('the OpenAPI document has the limit in both places', async () => {
-    const document = JSON.parse((await httpCall(`${tollgate.url}/openapi.json`)).body.toString()) as {
+  test('what is served as OpenAPI document is the one that every contract test holds answers against', async () => {
+    const { body } = await httpCall(`${tollgate.url}/openapi.json`);
+    const { servers, ...served } = JSON.parse(body.toString()) as Record<string, unknown>;
+    const { servers: _, ...expected } = JSON.parse(JSON.stringify(openapiDocument())) as Record<string, unknown>;
+    assert.deepEqual(served, expected);
+    assert.deepEqual(servers, [{ url: tollgate.url }]);
+  });
+
+  test('the OpenAPI document has the limit in both places', () => {
+    const document = openapiDocument() as {
       paths: Record<string, Record<string, { parameters: { name: string; schema: { maxLength?: number } }[] }>>;
     };
     const limitOf = (method: string, path: string, named: string): number | undefined =>

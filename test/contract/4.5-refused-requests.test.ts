@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import pg from 'pg';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { settledGeneration } from '../support/generation-lookup.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { limitedConfiguration, limitedKey } from '../support/limited-organizations.ts';
@@ -21,7 +21,7 @@ const RECORDED_AT_ONCE = 300;
 
 describe('refused requests', () => {
   let upstream: FakeUpstream;
-  let tollgate: Tollgate;
+  let tollgate: Front;
 
   before(async () => {
     upstream = await startFakeUpstream(() => ({ instead: 'reset' }));
@@ -30,9 +30,9 @@ describe('refused requests', () => {
       { slug: 'poor', credit: '0' },
       { slug: 'many', credit: '0' },
     ];
-    tollgate = await startTollgate({
+    tollgate = await startFront({
       configurationYaml: limitedConfiguration(upstream.url, organizations),
-      gatewayProcesses: 1,
+      reports: true,
     });
   });
   after(async () => {

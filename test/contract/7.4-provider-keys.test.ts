@@ -8,7 +8,7 @@ import { after, before, describe, test } from 'node:test';
 import pg from 'pg';
 import { type FakeUpstream, ONE_TOKEN_REPLY, type Script, startFakeUpstream } from '../support/fake-upstream.ts';
 import { findFreePort } from '../support/free-port.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { httpCall } from '../support/http-call.ts';
 import { ADMIN_TOKEN, ask, Tenant } from '../support/identity-world.ts';
 import type { ReceivedRequest } from '../support/request-reader.ts';
@@ -40,7 +40,7 @@ describe('own provider keys', () => {
   /** Answers anybody, and counts. */
   let open: Server;
   let answered = 0;
-  let tollgate: Tollgate;
+  let tollgate: Front;
   let tenant: Tenant;
   let stranger: Tenant;
   const grant = (id: string, body: Json) =>
@@ -67,12 +67,11 @@ describe('own provider keys', () => {
     context_length: 1000
     tokenizer: o200k_base
     served_by: [{ provider: upstream, model: m, apis: [chat_completions, messages, responses] }]\n`;
-    tollgate = await startTollgate({
+    tollgate = await startFront({
       configurationYaml: yaml
         .replace('providers:\n', `providers:\n${nowhere}${opened}`)
         .replace('models:\n', `models:\n${served}`),
       env: { ADMIN_TOKEN },
-      clickhouse: 'away',
     });
     tenant = await Tenant.create(tollgate.url, 'keyed');
     stranger = await Tenant.create(tollgate.url, 'strange');

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { lookupGeneration } from '../support/generation-lookup.ts';
 import { GENERATION_ROUTES } from '../support/generation-routes.ts';
 import { httpCall } from '../support/http-call.ts';
@@ -105,12 +105,12 @@ interface Refused {
 
 describe('what is refused or fails', () => {
   let upstream: FakeUpstream;
-  let tollgate: Tollgate;
+  let tollgate: Front;
   before(async () => {
     upstream = await startFakeUpstream(() => ({ instead: 'reset' }));
-    tollgate = await startTollgate({
+    tollgate = await startFront({
       configurationYaml: limitedConfiguration(upstream.url, ORGANIZATIONS),
-      gatewayProcesses: 1,
+      reports: true,
       env: { ADMIN_TOKEN, BODY_LIMIT_BYTES: String(BODY_LIMIT_BYTES), BODY_TIMEOUT_SECONDS: '1' },
     });
   });

@@ -8,7 +8,7 @@ import pg from 'pg';
 import type { DescribedRoute } from '../../src/control-plane/openapi/described-route.ts';
 import { howMany } from '../support/at-length.ts';
 import { type FakeUpstream, ONE_TOKEN_REPLY, startFakeUpstream } from '../support/fake-upstream.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { settledGeneration } from '../support/generation-lookup.ts';
 import { GENERATION_ROUTES } from '../support/generation-routes.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
@@ -465,7 +465,7 @@ function sees(caller: Caller, kind: Expectation['object'], object: ObjectName): 
 }
 
 interface World {
-  readonly tollgate: Tollgate;
+  readonly tollgate: Front;
   readonly first: Tenant;
   readonly second: Tenant;
   readonly credentials: Readonly<Record<Caller, string | null>>;
@@ -533,13 +533,14 @@ function isTried(route: number, caller: Caller, object: ObjectName): boolean {
 
 describe('identity: every caller on every route', () => {
   let upstream: FakeUpstream;
-  let tollgate: Tollgate;
+  let tollgate: Front;
   let world: World;
   let cells = 0;
 
   before(async () => {
     upstream = await startFakeUpstream(() => ONE_TOKEN_REPLY);
-    tollgate = await startTollgate({
+    tollgate = await startFront({
+      reports: true,
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url }),
       env: { ADMIN_TOKEN, MEDIA: 'disk', CONSOLE: 'off' },
     });
@@ -767,7 +768,7 @@ async function callCell(
   });
 }
 
-async function makeWorld(tollgate: Tollgate): Promise<World> {
+async function makeWorld(tollgate: Front): Promise<World> {
   const { url } = tollgate;
   const first = await Tenant.adopt(url, await organizationIdOf(url, ADMIN_TOKEN, 'acme'));
   const second = await Tenant.create(url, 'matrix-foreign', 'prepaid');
@@ -856,7 +857,7 @@ async function personalKey(url: string, { token }: Person): Promise<string> {
 }
 
 /** Time does what the API does not: no token is made that has expired already. */
-async function expireToken({ postgresUrl }: Tollgate, tokenId: string): Promise<void> {
+async function expireToken({ postgresUrl }: Front, tokenId: string): Promise<void> {
   const client = new pg.Client({ connectionString: postgresUrl });
   await client.connect();
   try {

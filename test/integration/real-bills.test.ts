@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-invariants.ts';
 import { type FakeUpstream, type Script, startFakeUpstream } from '../support/fake-upstream.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { httpCall } from '../support/http-call.ts';
 import { type LedgerRow, type LedgerView, openLedgerView } from '../support/ledger-view.ts';
 import { KEYS, testConfiguration } from '../support/test-configuration.ts';
@@ -33,7 +33,7 @@ const WRITTEN = {
 
 describe('prices with terms', () => {
   let upstream: FakeUpstream;
-  let tollgate: Tollgate;
+  let tollgate: Front;
   let ledger: LedgerView;
   let reply: Script;
   const asked: string[] = [];
@@ -52,8 +52,7 @@ describe('prices with terms', () => {
     const yaml = testConfiguration({ upstreamUrl: upstream.url, models });
     const [small = '', other = ''] = yaml.split('model: "other"');
     const reported = `${small}model: "other"${other.replace(PLAIN, PLAIN.replace('}', ', cost: reported }'))}`;
-    tollgate = await startTollgate({
-      clickhouse: 'away',
+    tollgate = await startFront({
       configurationYaml: reported.replace(`${PLAIN}\n`, (found) => found + second),
     });
     ledger = openLedgerView(tollgate.postgresUrl);

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type FakeUpstream, type Script, startFakeUpstream } from '../support/fake-upstream.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type Front, startFront } from '../support/front.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
 import { providersConfiguration } from '../support/provider-configuration.ts';
@@ -62,7 +62,7 @@ const ROUTES = [
 describe('a key of the service that a provider refuses', () => {
   let first: FakeUpstream;
   let second: FakeUpstream;
-  let tollgate: Tollgate;
+  let tollgate: Front;
   let ledger: LedgerView;
 
   before(async () => {
@@ -90,7 +90,7 @@ describe('a key of the service that a provider refuses', () => {
         { id: `alone/${name}`, deployments: [{ provider: 'first', model: `alone-${name}` }] },
       ]),
     );
-    tollgate = await startTollgate({ configurationYaml, clickhouse: 'away' });
+    tollgate = await startFront({ configurationYaml });
     ledger = openLedgerView(tollgate.postgresUrl);
   });
 

@@ -64,7 +64,7 @@ function assertOpenaiError(body: unknown, code: string): void {
   assert.deepEqual([error.type, error.code], ['server_error', code]);
 }
 
-const SLOW_READERS = howMany({ short: 15, long: 100 });
+const SLOW_READERS = howMany({ short: 8, long: 100 });
 
 describe('a call that would not end', () => {
   let provider: SimulatedProvider;

@@ -8,6 +8,7 @@ import { readFileSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { AT_LENGTH_ONLY } from '../support/at-length.ts';
 import { findFreePort } from '../support/free-port.ts';
 import { httpCall } from '../support/http-call.ts';
 import { isRunning, listDescendants, type ProcessEntry } from '../support/process-table.ts';
@@ -84,7 +85,9 @@ function pidOf(fake: FakeInstallation, role: string): number {
 
 describe('supervisor', () => {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    test(`${signal}: gateways drain first, then jobs, then postgres, and nothing is left`, async (context) => {
+    // A Ctrl-C, which is the other one, is below.
+    const options = signal === 'SIGTERM' ? {} : AT_LENGTH_ONLY;
+    test(`${signal}: gateways drain first, then jobs, then postgres, and nothing is left`, options, async (context) => {
       const fake = await startFake(context, { env: { FAKE_DRAIN_MS: '100' } });
       await untilAnnounced(fake);
       const entries = fake.processes();

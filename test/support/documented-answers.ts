@@ -1,8 +1,11 @@
 // Holds the answers that contract tests get against the OpenAPI document that the product serves: a status, a content
-// type, a header of the product's own or a member that the document does not have fails the test.
+// type, a header of the product's own or a member that the document does not have fails the test. The document is made
+// once for a run (test/run.ts) and not once for each installation; contract/4.5-client-request-ids asserts that one
+// serves it.
 
 import assert from 'node:assert/strict';
-import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import type { IncomingHttpHeaders } from 'node:http';
 import { z } from 'zod';
 
 export interface AnswerToCheck {
@@ -23,7 +26,13 @@ interface DocumentedHeader {
 
 interface ServedDocument {
   readonly paths: Readonly<Record<string, Readonly<Record<string, { readonly responses: Responses }>>>>;
-  readonly components: { readonly schemas: Readonly<Record<string, object>> };
+  readonly components: Components;
+}
+
+interface Components {
+  readonly responses: Responses;
+  readonly headers: Readonly<Record<string, DocumentedHeader>>;
+  readonly schemas: Readonly<Record<string, object>>;
 }
 
 type Responses = Readonly<Record<string, DocumentedResponse>>;
@@ -36,29 +45,22 @@ const TRANSPORT = new Set(['content-type', 'content-length', 'connection', 'date
 export const OWN_REFUSAL_HEADER = 'x-should-retry';
 const ERRORS = ['GatewayError', 'PlatformError', 'ProviderKeysError', 'OpenaiError', 'MessagesError', 'SystemoneError'];
 
-/** Origins of installations and fronts, with the document once it has been asked for, or where it was given. */
-const documents = new Map<string, Promise<Contract> | null>();
-/** By their text: the document of nearly all installations of a test is the same. */
-const contracts = new Map<string, Contract>();
+/** Of installations and fronts. */
+const origins = new Set<string>();
+let contract: Promise<Contract> | null = null;
 /** What was wrong, also where a test caught it. */
 const breaches: string[] = [];
 
-/**
- * To be called once by whoever starts the product. One with a part of its route table serves no document, and is given
- * that of the whole.
- */
-export function expectDocumentedAnswers(url: string, document: object | null = null): void {
-  if (!IS_CONTRACT) return;
-  documents.set(new URL(url).origin, document === null ? null : Promise.resolve(contractOf(JSON.stringify(document))));
+/** To be called once by whoever starts the product. */
+export function expectDocumentedAnswers(url: string): void {
+  if (IS_CONTRACT) origins.add(new URL(url).origin);
 }
 
 /** Rejects where the answer is not as the document says. */
 export async function checkAnswer(url: string, method: string, answer: AnswerToCheck): Promise<void> {
   const { origin, pathname } = new URL(url);
-  const known = documents.get(origin);
-  if (known === undefined || method === 'HEAD' || method === 'OPTIONS') return;
-  const contract = known ?? fetchContract(origin);
-  documents.set(origin, contract);
+  if (!origins.has(origin) || method === 'HEAD' || method === 'OPTIONS') return;
+  contract ??= documentOfRun().then((text) => new Contract(text));
   const breach = (await contract).breachOf(method, pathname, answer);
   if (breach === null) return;
   const text = String(answer.body).slice(0, 600);
@@ -74,25 +76,22 @@ process.on('exit', () => {
   process.stderr.write(`${breaches.join('\n')}\n`);
 });
 
-async function fetchContract(origin: string): Promise<Contract> {
-  const text = await new Promise<string>((resolve, reject) => {
-    const request = httpRequest(`${origin}/openapi.json`, { agent: false }, (response) => {
-      const chunks: Buffer[] = [];
-      response.on('data', (chunk: Buffer) => chunks.push(chunk));
-      response.on('error', reject);
-      response.on('end', () => resolve(Buffer.concat(chunks).toString('utf8')));
-    });
-    request.on('error', reject);
-    request.end();
-  });
-  return contractOf(text);
-}
-
-function contractOf(text: string): Contract {
-  const own = text.replace(/"servers":\[[^\]]*\]/, '"servers":[]');
-  const contract = contracts.get(own) ?? new Contract(own);
-  contracts.set(own, contract);
-  return contract;
+/** Who needs it first makes it, for this file or, within a run, for all. */
+async function documentOfRun(): Promise<string> {
+  const kept = process.env['TOLLGATE_TEST_OPENAPI'];
+  try {
+    if (kept !== undefined) return readFileSync(kept, 'utf8');
+  } catch {
+    // Nobody needed it before.
+  }
+  const { openapiDocument } = await import('./route-table.ts');
+  const text = JSON.stringify(openapiDocument());
+  if (kept !== undefined) {
+    const unfinished = `${kept}.${process.pid}`;
+    writeFileSync(unfinished, text);
+    renameSync(unfinished, kept);
+  }
+  return text;
 }
 
 class Contract {
@@ -104,8 +103,7 @@ class Contract {
   private readonly validators = new Map<object, z.ZodType>();
 
   constructor(text: string) {
-    const parsed = JSON.parse(text.replaceAll('#/components/schemas/', '#/$defs/')) as ServedDocument;
-    this.document = resolveShared(parsed) as ServedDocument;
+    this.document = JSON.parse(text.replaceAll('#/components/schemas/', '#/$defs/')) as ServedDocument;
     this.operations = Object.entries(this.document.paths)
       // A literal segment is matched before a parameter.
       .toSorted(([one], [other]) => one.split('{').length - other.split('{').length)
@@ -120,7 +118,7 @@ class Contract {
     const { responses } = operation;
     // Where the provider's own errors come too, they are in `default`, and a refusal is held to what is ours.
     const isRelayed = 'default' in responses && !isRefusal && answer.status >= 300;
-    const response = isRelayed ? responses['default'] : responses[answer.status];
+    const response = this.shared('responses', isRelayed ? responses['default'] : responses[answer.status]);
     if (response === undefined) return `it has no status ${answer.status}`;
     return isRefusal || !('default' in responses)
       ? (this.headersOf(response, answer) ?? this.contentOf(withoutProvider(response), answer))
@@ -134,7 +132,9 @@ class Contract {
   }
 
   private headersOf({ headers = {} }: DocumentedResponse, answer: AnswerToCheck): string | null {
-    const described = new Map(Object.entries(headers).map(([name, header]) => [name.toLowerCase(), header]));
+    const described = new Map(
+      Object.entries(headers).map(([name, header]) => [name.toLowerCase(), this.shared('headers', header)]),
+    );
     for (const [name, value] of Object.entries(answer.headers)) {
       if (TRANSPORT.has(name) || name.startsWith('access-control-') || name === 'vary') continue;
       const header = described.get(name);
@@ -177,12 +177,29 @@ class Contract {
   private problemOf(schema: object, value: unknown): string | null {
     let validator = this.validators.get(schema);
     if (validator === undefined) {
-      const $defs = JSON.stringify(schema).includes('"$ref"') ? this.document.components.schemas : {};
-      validator = z.fromJSONSchema({ ...schema, $defs } as never);
+      validator = z.fromJSONSchema({ ...schema, $defs: this.schemasIn(schema) } as never);
       this.validators.set(schema, validator);
     }
     const { error } = validator.safeParse(value);
     return error === undefined ? null : z.prettifyError(error);
+  }
+
+  /** Those that it refers to, and those that they refer to. */
+  private schemasIn(schema: object, found: Record<string, object> = {}): Readonly<Record<string, object>> {
+    for (const [, name = ''] of JSON.stringify(schema).matchAll(/"#\/\$defs\/([^"]+)"/g)) {
+      const named = this.document.components.schemas[name];
+      if (named === undefined || name in found) continue;
+      found[name] = named;
+      this.schemasIn(named, found);
+    }
+    return found;
+  }
+
+  /** The response or the header itself, where a component is referred to. */
+  private shared<Part extends object | undefined>(kind: 'responses' | 'headers', part: Part): Part {
+    if (part === undefined || !('$ref' in part)) return part;
+    const name = String(part.$ref).slice(`#/components/${kind}/`.length);
+    return this.document.components[kind][name] as Part;
   }
 }
 
@@ -207,26 +224,4 @@ function ownOf(schema: { readonly anyOf: readonly object[] }): { readonly schema
   const made = { schema: { anyOf } };
   own.set(schema, made);
   return made;
-}
-
-/** Responses and headers that are components are put where they are referred to; schemas stay components. */
-function resolveShared(document: object): unknown {
-  const shared = new Map<string, unknown>();
-  const resolve = (value: unknown): unknown => {
-    if (typeof value !== 'object' || value === null) return value;
-    if (Array.isArray(value)) return value.map(resolve);
-    if ('$ref' in value && typeof value.$ref === 'string' && value.$ref.startsWith('#/components/'))
-      return resolveOnce(value.$ref);
-    return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, resolve(part)]));
-  };
-  const resolveOnce = (reference: string): unknown => {
-    if (!shared.has(reference)) shared.set(reference, resolve(follow(document, reference)));
-    return shared.get(reference);
-  };
-  return resolve(document);
-}
-
-function follow(document: object, reference: string): unknown {
-  const names = reference.slice('#/'.length).split('/');
-  return names.reduce<unknown>((at, name) => (at as Readonly<Record<string, unknown>>)[name], document);
 }

@@ -1,14 +1,15 @@
 // A gateway and jobs in the test's own process: what `tollgate apply`, `tollgate gateway` and `tollgate jobs` run, with
-// real sockets and a real database, without a supervisor and its processes. For tests that ask for no report and kill
-// nothing; it starts for half to nine tenths of what an installation costs (gateway.ts).
+// real sockets and real databases, without a supervisor and its processes. For tests that kill nothing; it starts for
+// half to nine tenths of what an installation costs (gateway.ts).
 
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runJobs } from '../../jobs/run-jobs.ts';
 import { readConfig } from '../../src/config.ts';
 import { runGateway } from '../../src/gateway/run-gateway.ts';
 import { systemClock } from '../../src/platform/clock.ts';
+import { createLog } from '../../src/platform/log.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import { startAdminServer } from '../../src/supervisor/admin-server.ts';
 import { completeConfig } from '../../src/supervisor/complete-config.ts';
@@ -16,30 +17,36 @@ import { makeSocketDirectories } from '../../src/supervisor/reports-address.ts';
 import { expectDocumentedAnswers } from './documented-answers.ts';
 import { findFreePort } from './free-port.ts';
 import { NOWHERE, runCommand, settingsOf, type Tollgate } from './gateway.ts';
-import { silentLog, startTestPostgres } from './postgres.ts';
+import { startTestPostgres } from './postgres.ts';
 import { removeInstallation } from './remove-installation.ts';
 
 const DRAIN_LIMIT_MS = 10_000;
 
-export type Front = Pick<Tollgate, 'url' | 'adminUrl' | 'postgresUrl' | 'dataDir' | 'run' | 'stop'>;
+export type Front = Pick<Tollgate, 'url' | 'adminUrl' | 'postgresUrl' | 'dataDir' | 'run' | 'output' | 'stop'>;
 
 export interface FrontOptions {
   readonly configurationYaml: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** For tests that ask for reports: the embedded ClickHouse, of which a process has one at a time. */
+  readonly reports?: true;
 }
 
-export async function startFront({ configurationYaml, env: settings = {} }: FrontOptions): Promise<Front> {
+export async function startFront({ configurationYaml, env: settings = {}, reports }: FrontOptions): Promise<Front> {
   const server = await startTestPostgres();
   const postgresUrl = await server.createDatabase();
-  const dataDir = mkdtempSync(join(tmpdir(), 'tollgate-test-'));
+  const directory = mkdtempSync(join(tmpdir(), 'tollgate-test-'));
+  const dataDir = join(directory, 'data');
+  mkdirSync(dataDir);
   const [port, adminPort] = [await findFreePort(), await findFreePort()];
   const env = settingsOf({
     dataDir,
     port,
     adminPort,
     databaseUrl: postgresUrl,
-    env: { CLICKHOUSE_URL: NOWHERE, ...settings },
+    env: { ...(reports === true ? {} : { CLICKHOUSE_URL: NOWHERE }), ...settings },
   });
+  let logged = '';
+  const log = createLog({ level: 'warn', process: 'front', destination: { write: (line) => (logged += line) } });
   const ends: (() => Promise<unknown>)[] = [() => server.stop()];
   const run = (args: readonly string[]) => runCommand(args, env);
   const front: Front = {
@@ -48,9 +55,11 @@ export async function startFront({ configurationYaml, env: settings = {} }: Fron
     postgresUrl,
     dataDir,
     run,
+    output: () => logged,
     async stop() {
       for (const end of ends.toReversed()) await end();
       removeInstallation(dataDir);
+      rmSync(directory, { recursive: true });
     },
   };
   try {
@@ -63,13 +72,13 @@ export async function startFront({ configurationYaml, env: settings = {} }: Fron
   return front;
 
   async function start(): Promise<void> {
-    const file = join(dataDir, 'tollgate.yaml');
+    const file = join(directory, 'tollgate.yaml');
     writeFileSync(file, configurationYaml);
     const applied = await run(['apply', file]);
     if (applied.exitCode !== 0) throw new Error(applied.output);
     const config = completeConfig(readConfig(env));
     makeSocketDirectories(config.dataDirectory, config);
-    const parts = { config, log: silentLog, clock: systemClock };
+    const parts = { config, log, clock: systemClock };
     const registries = [new MetricsRegistry(), new MetricsRegistry()] as const;
     // Gateways end first, because jobs ships what they wrote.
     const jobs = await runJobs({ ...parts, metrics: registries[0] });

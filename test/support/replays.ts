@@ -147,7 +147,7 @@ interface Pieces {
 }
 
 const REPLY_PIECES: Pieces = howMany({
-  short: { eachByteMax: 300, most: 20 },
+  short: { eachByteMax: 300, most: 12 },
   long: { eachByteMax: 3_000, most: 400 },
 });
 /** uWebSockets.js waits ten seconds for each 16 KB of a body; a busy machine may take milliseconds for each piece. */

@@ -109,7 +109,7 @@ export async function request(asked: Asked, signal?: AbortSignal): Promise<Answe
 }
 
 /** Every envelope has its words in `error`, as a text or as an object with a message. */
-async function readRefusal(response: Response): Promise<Refusal> {
+export async function readRefusal(response: Response): Promise<Refusal> {
   const requestId = response.headers.get('x-request-id');
   try {
     const body = (await response.json()) as { error?: unknown; message?: unknown; request_id?: string };

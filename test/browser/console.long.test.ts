@@ -3,7 +3,8 @@
 // hostile names everywhere; what is empty, refused or away says so; figures are the API's.
 
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { Browser } from 'playwright-core';
@@ -17,14 +18,16 @@ import {
   signIn,
   type WatchedPage,
 } from '../support/console-browser.ts';
+import { findFreePort } from '../support/free-port.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { OidcTestProvider } from '../support/oidc-test-provider.ts';
 import { type SimulatedProvider, startSimulatedProvider } from '../support/simulated-provider.ts';
 import { waitFor } from '../support/waiting.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const HOSTILE = `<img src=x onerror="globalThis.ran=1">"'><script>globalThis.ran=1</script>{{7*7}}\${7*7}`;
 const TAG = '<svg/onload=globalThis.ran=1>';
-const MEMBER_SCREENS = ['overview', 'requests', 'usage', 'routing', 'connect', 'keys'];
+const MEMBER_SCREENS = ['overview', 'requests', 'usage', 'routing', 'connect', 'playground', 'keys'];
 const OWNER_SCREENS = ['people', 'limits', 'provider-keys', 'guardrails', 'media', 'webhook', 'audit'];
 const PLATFORM_SCREENS = ['organizations', 'catalog', 'policies', 'operation'];
 const SCREENS = [...MEMBER_SCREENS, ...OWNER_SCREENS, ...PLATFORM_SCREENS];
@@ -40,13 +43,30 @@ describe('the console in a browser', { skip }, () => {
   let browser: Browser;
   let owner: string;
   let member: string;
+  let openId: OidcTestProvider;
+  const folder = mkdtempSync(join(tmpdir(), 'tollgate-test-'));
 
   before(async () => {
     provider = await startSimulatedProvider();
     const configurationYaml = readFileSync(join(ROOT, 'deploy/demo.yaml'), 'utf8')
       .replaceAll('${SIMULATED_PROVIDER_URL}', provider.url)
       .replace(/^ {4}keys: .*$/m, '');
-    tollgate = await startTollgate({ configurationYaml });
+    openId = new OidcTestProvider(await findFreePort(), {
+      grace: { email: 'grace@demo.test', verified: true, groups: ['demo-people'] },
+      nobody: { email: 'nobody@demo.test', verified: true, groups: [] },
+    });
+    const signInFile = join(folder, 'sign-in.yaml');
+    writeFileSync(
+      signInFile,
+      `oidc:
+  - { id: acme, display_name: Acme, issuer: "${openId.issuer}", client_id: tollgate,
+      client_secret: secret-of-the-client, scopes: openid email groups,
+      members: [{ group: demo-people, organization: demo, role: member }] }
+  - { id: away, display_name: Nobody there, issuer: "http://127.0.0.1:9", client_id: x, client_secret: y }
+`,
+    );
+    tollgate = await startTollgate({ configurationYaml, env: { SIGN_IN_FILE: signInFile } });
+    await openId.start([`${tollgate.url}/v1/console/oidc/acme/callback`]);
     owner = await tokenOf('owner@demo.test');
     assert.equal((await tollgate.run(['administrator', 'add', '--user', 'owner@demo.test'])).exitCode, 0);
     await fill();
@@ -58,6 +78,8 @@ describe('the console in a browser', { skip }, () => {
     await browser?.close();
     await tollgate?.stop();
     await provider?.stop();
+    openId?.stop();
+    rmSync(folder, { recursive: true, force: true });
   });
 
   async function tokenOf(user: string): Promise<string> {
@@ -216,6 +238,48 @@ describe('the console in a browser', { skip }, () => {
     assert.match(await page.locator('#main').innerText(), /No request matches/);
     await openScreen(watched, tollgate.url, `overview?${quiet}`);
     assert.match(await page.locator('#main').innerText(), /First steps/);
+    await page.context().close();
+  });
+
+  test('the playground asks a model by auto routing, and shows the reply, its cost and its record', async () => {
+    const watched = await signedIn(member, { width: 1440 });
+    const { page } = watched;
+    await openScreen(watched, tollgate.url, 'playground');
+    await page.getByLabel('Message').fill('Say something about tolls');
+    await page.getByLabel('Message').press('Control+Enter');
+    await page.locator('.facts', { hasText: 'Cost' }).waitFor();
+    assert.match(await page.locator('.facts').innerText(), /Served by\s+sim\/[\s\S]*Cost\s+\$0\.0*[1-9]\d* FINAL/i);
+    assert.notEqual((await page.locator('.sample').innerText()).trim(), '');
+    assert.deepEqual(await findBarriers(watched), []);
+    await page.getByRole('link', { name: 'Its record' }).click();
+    await page.getByText('Why this model').waitFor();
+    assert.match(await page.getByRole('dialog').innerText(), /playground/);
+    await openScreen(watched, tollgate.url, 'playground');
+    await page.getByLabel('Message').fill('x');
+    await page.route('**/chat/completions', (route) => route.fulfill({ status: 429, json: { error: 'slow down' } }));
+    await page.getByRole('button', { name: 'Send' }).click();
+    await page.getByRole('alert').getByText('slow down').waitFor();
+    assert.deepEqual(await watched.complaints(), []);
+    await page.context().close();
+  });
+
+  test('an OpenID provider signs somebody in; one who has no access, and one that is away, are said', async () => {
+    const watched = await openPage(browser, { width: 1440 });
+    const { page } = watched;
+    openId.visitor = 'nobody';
+    await page.goto(`${tollgate.url}/console`);
+    await page.getByRole('link', { name: 'Sign in with Acme' }).click();
+    await page.getByText('no group of yours gives access here').waitFor();
+    assert.equal(new URL(page.url()).hash, '');
+    await page.getByRole('link', { name: 'Sign in with Nobody there' }).click();
+    await page.getByText('The provider does not answer').waitFor();
+    assert.deepEqual(await findBarriers(watched), []);
+    await page.context().clearCookies();
+    openId.visitor = 'grace';
+    await page.getByRole('link', { name: 'Sign in with Acme' }).click();
+    await page.locator('#main h1').waitFor();
+    assert.match(await page.locator('nav').innerText(), /Playground/);
+    assert.deepEqual(await watched.complaints(), []);
     await page.context().close();
   });
 

@@ -3,88 +3,26 @@
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import Provider from 'oidc-provider';
 import { callWithSession } from '../support/console-session.ts';
 import { type FakeUpstream, ONE_TOKEN_REPLY, startFakeUpstream } from '../support/fake-upstream.ts';
 import { findFreePort } from '../support/free-port.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { ADMIN_TOKEN, Tenant } from '../support/identity-world.ts';
+import { type OidcAccount, OidcTestProvider } from '../support/oidc-test-provider.ts';
 import { testConfiguration } from '../support/test-configuration.ts';
 import { waitFor } from '../support/waiting.ts';
 
-interface Account {
-  readonly email: string;
-  readonly verified: boolean;
-  groups: string[];
-}
-
-const ACCOUNTS: Record<string, Account> = {
+const ACCOUNTS: Record<string, OidcAccount> = {
   ada: { email: 'ada@oidc.test', verified: true, groups: ['acme-ml'] },
   boss: { email: 'owner@oidc-world.test', verified: true, groups: ['acme-ml'] },
   root: { email: 'root@oidc.test', verified: true, groups: ['tg-platform'] },
   lead: { email: 'lead@oidc.test', verified: true, groups: ['acme-owners'] },
   stranger: { email: 'stranger@oidc.test', verified: true, groups: [] },
 };
-
-/** A provider whose next visitor is whom the test says. */
-class TestProvider {
-  visitor = 'ada';
-  readonly issuer: string;
-  private readonly port: number;
-  private readonly server: Server;
-  private provider: Provider | null = null;
-
-  constructor(port: number) {
-    this.port = port;
-    this.issuer = `http://127.0.0.1:${port}`;
-    this.server = createServer((request, response) => {
-      const { provider } = this;
-      assert.ok(provider !== null);
-      if (request.url?.startsWith('/interaction/') !== true) return void provider.callback()(request, response);
-      const done = { login: { accountId: this.visitor } };
-      void provider.interactionFinished(request, response, done, { mergeWithLastSubmission: false });
-    });
-  }
-
-  async start(redirectUris: string[]): Promise<void> {
-    this.provider = new Provider(this.issuer, {
-      clients: [{ client_id: 'tollgate', client_secret: 'secret-of-the-client', redirect_uris: redirectUris }],
-      claims: { openid: ['sub'], email: ['email', 'email_verified'], groups: ['groups'] },
-      scopes: ['openid', 'email', 'groups'],
-      cookies: { keys: ['a key of the test'] },
-      features: { devInteractions: { enabled: false } },
-      interactions: { url: (_, { uid }) => `/interaction/${uid}` },
-      pkce: { required: () => true },
-      findAccount: (_, sub) => ({
-        accountId: sub,
-        claims: () => {
-          const { email, verified, groups } = ACCOUNTS[sub] as Account;
-          return { sub, email, email_verified: verified, groups };
-        },
-      }),
-      async loadExistingGrant({ oidc }) {
-        const grant = new oidc.provider.Grant({
-          clientId: oidc.client?.clientId ?? '',
-          accountId: oidc.session?.accountId ?? '',
-        });
-        grant.addOIDCScope('openid email groups');
-        await grant.save();
-        return grant;
-      },
-    });
-    await new Promise<void>((resolve) => this.server.listen(this.port, '127.0.0.1', resolve));
-  }
-
-  stop(): void {
-    this.server.closeAllConnections();
-    this.server.close();
-  }
-}
 
 /** Cookies by host, and no more of a browser than that. */
 class Browser {
@@ -118,14 +56,14 @@ class Browser {
 let upstream: FakeUpstream;
 let tollgate: Tollgate;
 let tenant: Tenant;
-let provider: TestProvider;
-let other: TestProvider;
+let provider: OidcTestProvider;
+let other: OidcTestProvider;
 const folder = mkdtempSync(join(tmpdir(), 'tollgate-test-'));
 
 before(async () => {
   upstream = await startFakeUpstream(() => ONE_TOKEN_REPLY);
-  provider = new TestProvider(await findFreePort());
-  other = new TestProvider(await findFreePort());
+  provider = new OidcTestProvider(await findFreePort(), ACCOUNTS);
+  other = new OidcTestProvider(await findFreePort(), ACCOUNTS);
   const entry = (id: string, issuer: string, more: string) =>
     `  - { id: ${id}, issuer: "${issuer}", client_id: tollgate, client_secret: "\${CLIENT_SECRET}",
       scopes: openid email groups, ${more} platform_administrators: [tg-platform],
@@ -199,12 +137,12 @@ describe('signing in by an OpenID provider', () => {
 
   test('follows the groups at each sign-in: roles change, end, and what people gave stays', async () => {
     const first = await sessionOf((await signInAs('ada')).cookie);
-    (ACCOUNTS['ada'] as Account).groups = ['tg-platform'];
+    (ACCOUNTS['ada'] as OidcAccount).groups = ['tg-platform'];
     const { cookie } = await signInAs('ada');
     const session = await sessionOf(cookie);
     assert.deepEqual([session.user.id, session.platform_admin], [first.user.id, true]);
     assert.equal(session.organization, null);
-    (ACCOUNTS['ada'] as Account).groups = [];
+    (ACCOUNTS['ada'] as OidcAccount).groups = [];
     assert.match((await signInAs('ada')).location, /sign-in-problem=no_access$/);
     await waitFor(
       'the platform to be out of reach',
@@ -220,7 +158,7 @@ describe('signing in by an OpenID provider', () => {
     const lead = await sessionOf((await signInAs('lead')).cookie);
     assert.equal(lead.organization.role, 'owner');
     await tenant.as('DELETE', `/members/${tenant.owner.userId}`);
-    (ACCOUNTS['lead'] as Account).groups = [];
+    (ACCOUNTS['lead'] as OidcAccount).groups = [];
     const kept = await sessionOf((await signInAs('lead')).cookie);
     assert.equal(kept.organization.role, 'owner');
   });
@@ -231,7 +169,7 @@ describe('signing in by an OpenID provider', () => {
     assert.equal(stranger.cookie, null);
     const taken = await signInAs('boss');
     assert.match(taken.location, /sign-in-problem=email_taken$/);
-    const boss = ACCOUNTS['boss'] as Account;
+    const boss = ACCOUNTS['boss'] as OidcAccount;
     ACCOUNTS['boss'] = { ...boss, verified: false };
     assert.match((await signInAs('boss', new Browser(), 'linking')).location, /sign-in-problem=email_taken$/);
     ACCOUNTS['boss'] = boss;

@@ -9,14 +9,17 @@ import {
   scaleOf,
   stackedBarPaths,
 } from '../../src/console/logic/chart-scale.ts';
+import { ChatStream } from '../../src/console/logic/chat-stream.ts';
 import { curlOf } from '../../src/console/logic/command.ts';
 import { csvOf } from '../../src/console/logic/csv.ts';
+import { parseWithAmounts } from '../../src/console/logic/exact-json.ts';
 import { bucketLabel, dollars, duration, percent } from '../../src/console/logic/format.ts';
 import { isTimeZone, periodBefore, periodOf } from '../../src/console/logic/period.ts';
 import { adviceOn } from '../../src/console/logic/refusals.ts';
 import { routeInWords } from '../../src/console/logic/route-words.ts';
 import { bucketsOf, marksOf } from '../../src/console/logic/routing-buckets.ts';
 import { nameOfGroup, seriesOf } from '../../src/console/logic/series-chart.ts';
+import { signInProblem } from '../../src/console/logic/sign-in-problems.ts';
 
 describe('amounts', () => {
   const cases: readonly (readonly [string | null, string])[] = [
@@ -174,4 +177,30 @@ test('every reason has its sentence, with what it rests on', () => {
   );
   assert.match(words[0] ?? '', /chose “light” with a confidence of 0\.41, below the policy’s floor/);
   assert.ok(words.includes('The message corrects the previous answer, which a gave.'));
+});
+
+test('a streamed reply reads the same wherever its bytes are cut', () => {
+  const event = (content: string) => `data: ${JSON.stringify({ choices: [{ delta: { content } }] })}\n\n`;
+  const stream = `: ping\r\n\r\n${event('He')}data:{"choices":[]}\n\n${event('llo\n“x”')}data: [DONE]`;
+  for (let size = 1; size < stream.length; size++) {
+    const chat = new ChatStream();
+    let text = '';
+    for (let at = 0; at < stream.length; at += size) text += chat.read(stream.slice(at, at + size)).text;
+    assert.equal(text + chat.end().text, 'Hello\n“x”');
+  }
+  const broken = new ChatStream().read(`${event('a')}data: {"error":{"message":"cut"}}\n\n`);
+  assert.deepEqual(broken, { text: 'a', problem: 'cut' });
+});
+
+test('amounts of a record keep every digit, and no text that looks like one is touched', () => {
+  const record = parseWithAmounts('{"total_cost":0.0000123456789012345678,"id":"\\"total_cost\\":1","n":2}', [
+    'total_cost',
+  ]);
+  assert.deepEqual(record, { total_cost: '0.0000123456789012345678', id: '"total_cost":1', n: 2 });
+});
+
+test('a failed sign-in says what to do, also by a word that this page does not know', () => {
+  assert.equal(signInProblem(null), null);
+  assert.match(signInProblem('no_access') ?? '', /no group of yours/);
+  assert.match(signInProblem('constructor') ?? '', /failed/);
 });

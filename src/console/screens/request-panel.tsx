@@ -1,6 +1,7 @@
 // One request: cost, tokens, times, the routing decision in words, and the same as a command.
 
 import type { ComponentChildren } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
 import { type AnswerOf, commandOf, send } from '../api.ts';
 import { dollars, duration, moment, percent, spaced, whole } from '../logic/format.ts';
 import { routeInWords } from '../logic/route-words.ts';
@@ -9,7 +10,7 @@ import { Badge } from '../parts/figures.tsx';
 import { Dialog } from '../parts/form.tsx';
 import { RefusalNotice, Waiting } from '../parts/loaded.tsx';
 import { type Column, numberColumn, Table } from '../parts/table.tsx';
-import { useLoad } from '../state/load.ts';
+import { type Load, useLoad } from '../state/load.ts';
 import { pathOf, type RequestRow, reportPermission } from '../state/reports.ts';
 import { zone } from '../state/view.ts';
 import { StatusBadge } from './request-table.tsx';
@@ -40,6 +41,7 @@ const ATTEMPT_COLUMNS: readonly Column<Attempt>[] = [
 export function RequestPanel({ id, row, onClose }: PanelProps) {
   const path = `${pathOf('requests')}/${encodeURIComponent(id)}`;
   const load = useLoad(path, (signal) => send<Answered>({ method: 'get', address: path }, signal));
+  const isComing = useReadAgain(load);
   const shown = load.data?.data ?? row;
   const details = load.data?.data.details ?? null;
   return (
@@ -48,14 +50,38 @@ export function RequestPanel({ id, row, onClose }: PanelProps) {
         {id} <CopyButton text={id} label="Copy id" />
       </p>
       {shown !== null && <RowFacts row={shown} />}
-      {load.refusal !== null && <RefusalNotice refusal={load.refusal} permission={reportPermission()} />}
-      {shown === null && load.isLoading && <Waiting />}
+      {isComing && (
+        <>
+          <Waiting />
+          <p class="note">A request is in the reports some seconds after it ended.</p>
+        </>
+      )}
+      {load.refusal !== null && !isComing && <RefusalNotice refusal={load.refusal} permission={reportPermission()} />}
+      {shown === null && load.isLoading && !isComing && <Waiting />}
       {shown?.model_route != null && <RouteFacts row={shown} />}
       {details !== null && <Details details={details} />}
       <h3>As a command</h3>
       <CodeBlock code={commandOf(path)} label="Command" />
     </Dialog>
   );
+}
+
+const READ_AGAIN_MS = 2_000;
+const READ_AGAIN_MAX = 10;
+
+/** A request that ended just now is not in the reports yet: it is asked for again, for twenty seconds. */
+function useReadAgain({ refusal, again }: Load<unknown>): boolean {
+  const [tries, setTries] = useState(0);
+  const isComing = refusal?.status === 404 && tries < READ_AGAIN_MAX;
+  useEffect(() => {
+    if (!isComing) return;
+    const timer = setTimeout(() => {
+      setTries(tries + 1);
+      again();
+    }, READ_AGAIN_MS);
+    return () => clearTimeout(timer);
+  }, [isComing, tries]);
+  return isComing;
 }
 
 function RowFacts({ row }: { readonly row: RequestRow }) {

@@ -51,16 +51,18 @@ export function Requests() {
           empty={<p>No request matches. Take a filter away, or a longer window.</p>}
         >
           {({ data, next_cursor: cursor }) => (
-            <Listing
-              key={JSON.stringify([filters, data[0]?.id])}
-              first={data}
-              cursor={cursor}
-              query={query}
-              shownId={shownId}
-            />
+            <Listing key={JSON.stringify([filters, data[0]?.id])} first={data} cursor={cursor} query={query} />
           )}
         </Loaded>
       </Card>
+      {shownId !== undefined && (
+        <RequestPanel
+          key={shownId}
+          id={shownId}
+          row={first.data?.data.find(({ id }) => id === shownId) ?? null}
+          onClose={() => setParams({ request: null })}
+        />
+      )}
     </Page>
   );
 }
@@ -69,11 +71,10 @@ interface ListingProps {
   readonly first: readonly RequestRow[];
   readonly cursor: string | null;
   readonly query: Readonly<Record<string, string | number | undefined>>;
-  readonly shownId: string | undefined;
 }
 
 /** Later pages are added below the first. */
-function Listing({ first, cursor, query, shownId }: ListingProps) {
+function Listing({ first, cursor, query }: ListingProps) {
   const [rows, setRows] = useState(first);
   const [next, setNext] = useState(cursor);
   const [asked, setAsked] = useState<string | null>(null);
@@ -97,13 +98,6 @@ function Listing({ first, cursor, query, shownId }: ListingProps) {
             Older requests
           </button>
         </div>
-      )}
-      {shownId !== undefined && (
-        <RequestPanel
-          id={shownId}
-          row={rows.find(({ id }) => id === shownId) ?? null}
-          onClose={() => setParams({ request: null })}
-        />
       )}
     </>
   );

@@ -13,6 +13,7 @@ import { Operation } from './operation.tsx';
 import { Organizations } from './organizations.tsx';
 import { Overview } from './overview.tsx';
 import { People } from './people.tsx';
+import { Playground } from './playground.tsx';
 import { Policies } from './policies.tsx';
 import { ProviderKeys } from './provider-keys.tsx';
 import { Requests } from './requests.tsx';
@@ -34,6 +35,7 @@ export const SCREENS: readonly Screen[] = [
   { id: 'usage', name: 'Usage and spend', group: 'Observe', permission: 'usage.read', view: UsageAndSpend },
   { id: 'routing', name: 'Routing', group: 'Observe', permission: 'usage.read', view: RoutingReport },
   { id: 'connect', name: 'Connect', group: 'Build', permission: 'inference', view: Connect },
+  { id: 'playground', name: 'Playground', group: 'Build', permission: 'inference', view: Playground },
   { id: 'keys', name: 'Keys', group: 'Build', permission: 'inference', view: Keys },
   { id: 'people', name: 'Members and teams', group: 'Manage', permission: 'org.admin', view: People },
   { id: 'limits', name: 'Limits and budgets', group: 'Manage', permission: 'org.admin', view: Limits },

@@ -1,13 +1,15 @@
-// Signing in: with an access token, or by a one-time link that has brought somebody here.
+// Signing in: at an OpenID provider, with an access token, or by a one-time link that has brought somebody here.
 
 import { useEffect, useState } from 'preact/hooks';
 import { BrandMark } from '../parts/brand-mark.tsx';
 import { Said, TextField, useSubmit } from '../parts/form.tsx';
+import { useRead } from '../state/load.ts';
 import { signIn } from '../state/session.ts';
 
 export function SignIn({ reason }: { readonly reason: string | null }) {
   const [token, setToken] = useState('');
   const { isBusy, refusal, run } = useSubmit<unknown>(() => setToken(''));
+  const providers = useRead('/v1/console/sign-in').data?.data.oidc ?? [];
   useEffect(() => {
     document.title = 'Sign in · Tollgate';
   }, []);
@@ -28,6 +30,11 @@ export function SignIn({ reason }: { readonly reason: string | null }) {
             {reason}
           </p>
         )}
+        {providers.map(({ id, display_name: name, url }) => (
+          <a key={id} class="button" href={url}>
+            Sign in with {name}
+          </a>
+        ))}
         <TextField
           label="Access token"
           type="password"
@@ -37,7 +44,7 @@ export function SignIn({ reason }: { readonly reason: string | null }) {
           placeholder="tgt-…"
         />
         <Said refusal={refusal} />
-        <button type="submit" class="main" disabled={isBusy || token.trim() === ''}>
+        <button type="submit" class={providers.length === 0 ? 'main' : ''} disabled={isBusy || token.trim() === ''}>
           Sign in
         </button>
         <p class="note">

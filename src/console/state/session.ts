@@ -2,6 +2,7 @@
 
 import { signal } from '@preact/signals';
 import { type Answer, type AnswerOf, call, send, whenSignedOut } from '../api.ts';
+import { signInProblem } from '../logic/sign-in-problems.ts';
 
 export type Me = AnswerOf<'/v1/me'>['data'];
 export type Membership = AnswerOf<'/v1/me/organizations'>['data'][number];
@@ -24,11 +25,13 @@ whenSignedOut(() => {
   if (session.value.kind === 'in') session.value = { kind: 'out', reason: 'Your session has ended. Sign in again.' };
 });
 
-/** A one-time link carries its code in the fragment, which no server and no log sees. */
+/** A one-time link carries its code in the fragment, which no server and no log sees; a failed sign-in its reason. */
 export async function startSession(): Promise<void> {
-  const link = new URLSearchParams(location.hash.slice(1)).get('link');
+  const fragment = new URLSearchParams(location.hash.slice(1));
+  const link = fragment.get('link');
+  const problem = signInProblem(fragment.get('sign-in-problem'));
+  if (link !== null || problem !== null) history.replaceState(null, '', location.pathname + location.search);
   if (link !== null) {
-    history.replaceState(null, '', location.pathname + location.search);
     const opened = await signIn({ link });
     if (opened.ok) return;
     session.value = { kind: 'out', reason: 'This link does not sign in any more: each works once, for ten minutes.' };
@@ -36,7 +39,7 @@ export async function startSession(): Promise<void> {
   }
   const answer = await send({ method: 'get', address: '/v1/console/session' });
   if (answer.ok) return enter();
-  const reason = answer.refusal.status === 401 ? null : answer.refusal.message;
+  const reason = answer.refusal.status === 401 ? problem : answer.refusal.message;
   session.value = { kind: 'out', reason };
 }
 

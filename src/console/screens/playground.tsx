@@ -1,0 +1,193 @@
+// One request to any model, or to auto routing, with what it cost, what served it and why beside the reply.
+
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { commandOf, type Refusal } from '../api.ts';
+import { dollars, duration, whole } from '../logic/format.ts';
+import { Badge } from '../parts/figures.tsx';
+import { Said, SelectField, TextField } from '../parts/form.tsx';
+import { Link } from '../parts/link.tsx';
+import { Loaded } from '../parts/loaded.tsx';
+import { Card, Page } from '../parts/page.tsx';
+import { useRead } from '../state/load.ts';
+import { ask, bodyOf, type GenerationRecord, type Prompt, type Reply, recordOf } from '../state/playground.ts';
+
+const AUTO = 'service/auto';
+const MAX_TOKENS = 1024;
+
+export function Playground() {
+  const models = useRead('/v1/models');
+  const [prompt, setPrompt] = useState<Prompt>({ model: AUTO, system: '', text: '', maxTokens: MAX_TOKENS });
+  return (
+    <Page
+      title="Playground"
+      lead="A real request: it is charged, limited, screened and recorded like any other, with the tag “playground”."
+      commands={[commandOf('/v1/chat/completions', { body: bodyOf(prompt) }, 'post')]}
+    >
+      <Loaded
+        load={models}
+        permission="inference"
+        isEmpty={({ data }) => data.length === 0}
+        empty="The catalog has no model yet."
+      >
+        {({ data }) => {
+          const texts = data.filter(({ kind, apis }) => kind === 'text' && apis.includes('chat_completions'));
+          const ids = [...new Set([AUTO, ...texts.map(({ id }) => id)])];
+          return <Conversation models={ids} prompt={prompt} onPrompt={setPrompt} />;
+        }}
+      </Loaded>
+    </Page>
+  );
+}
+
+interface ConversationProps {
+  readonly models: readonly string[];
+  readonly prompt: Prompt;
+  readonly onPrompt: (prompt: Prompt) => void;
+}
+
+function Conversation({ models, prompt, onPrompt }: ConversationProps) {
+  const { isBusy, reply, record, refusal, send, stop } = useAsk();
+  const change = (part: Partial<Prompt>) => onPrompt({ ...prompt, ...part });
+  const isReady = prompt.text.trim() !== '' && prompt.maxTokens >= 1;
+  return (
+    <div class="grid">
+      <Card title="Request">
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            if (isReady) void send(prompt);
+          }}
+        >
+          <SelectField
+            label="Model"
+            value={prompt.model}
+            onValue={(model) => change({ model })}
+            options={models}
+            hint={prompt.model === AUTO ? 'The cheapest model that would answer well, by the policy.' : undefined}
+          />
+          <TextField label="Instructions" value={prompt.system} onValue={(system) => change({ system })} />
+          <div class="field">
+            <label for="playground-text">Message</label>
+            <textarea
+              id="playground-text"
+              rows={8}
+              value={prompt.text}
+              placeholder="Ask something"
+              onInput={(event) => change({ text: event.currentTarget.value })}
+              onKeyDown={(event) => {
+                if (event.key === 'Enter' && (event.ctrlKey || event.metaKey) && isReady) void send(prompt);
+              }}
+            />
+          </div>
+          <TextField
+            label="Tokens at most"
+            type="number"
+            value={String(prompt.maxTokens)}
+            onValue={(value) => change({ maxTokens: Math.trunc(Number(value)) })}
+          />
+          <div class="tools">
+            <button type="submit" class="main" disabled={isBusy || !isReady}>
+              Send
+            </button>
+            {isBusy && (
+              <button type="button" onClick={stop}>
+                Stop
+              </button>
+            )}
+            <span class="note">Ctrl and Enter send, too.</span>
+          </div>
+        </form>
+      </Card>
+      <Card title="Reply">
+        <Said refusal={refusal} />
+        {reply === null && refusal === null && <p class="empty">What the model says appears here.</p>}
+        {reply !== null && <Answered reply={reply} record={record} asked={prompt.model} isBusy={isBusy} />}
+      </Card>
+    </div>
+  );
+}
+
+interface AnsweredProps {
+  readonly reply: Reply;
+  readonly record: GenerationRecord | null;
+  readonly asked: string;
+  readonly isBusy: boolean;
+}
+
+function Answered({ reply, record, asked, isBusy }: AnsweredProps) {
+  const { text, executionId, routedModel, firstByteMs, wholeMs, problem } = reply;
+  return (
+    <>
+      <p class="sample" aria-live="polite" aria-busy={isBusy}>
+        {text}
+      </p>
+      {problem !== null && (
+        <p class="refused" role="status">
+          {problem}
+        </p>
+      )}
+      <dl class="facts">
+        <dt>Served by</dt>
+        <dd>{routedModel ?? asked}</dd>
+        <dt>First byte</dt>
+        <dd>{duration(firstByteMs)}</dd>
+        <dt>Whole</dt>
+        <dd>{duration(wholeMs)}</dd>
+        {record !== null && (
+          <>
+            <dt>Tokens</dt>
+            <dd>
+              {whole(record.native_tokens_prompt)} in, {whole(record.native_tokens_completion)} out
+            </dd>
+            <dt>Cost</dt>
+            <dd>
+              {dollars(record.total_cost, { exact: true })} <Badge>{record.billing_status.replace('_', ' ')}</Badge>
+            </dd>
+          </>
+        )}
+      </dl>
+      {executionId !== null && wholeMs !== null && (
+        <p>
+          <Link to="requests" params={{ request: executionId }}>
+            Its record, and why this model served
+          </Link>
+        </p>
+      )}
+    </>
+  );
+}
+
+/** One request at a time; leaving the screen cuts it. */
+function useAsk() {
+  const [isBusy, setBusy] = useState(false);
+  const [reply, setReply] = useState<Reply | null>(null);
+  const [record, setRecord] = useState<GenerationRecord | null>(null);
+  const [refusal, setRefusal] = useState<Refusal | null>(null);
+  const asking = useRef<AbortController | null>(null);
+  useEffect(() => () => asking.current?.abort(), []);
+  const send = async (prompt: Prompt) => {
+    if (isBusy) return;
+    const controller = new AbortController();
+    asking.current = controller;
+    setBusy(true);
+    setReply(null);
+    setRecord(null);
+    setRefusal(null);
+    let last: Reply | null = null;
+    const refused = await ask(
+      prompt,
+      (next) => {
+        last = next;
+        setReply(next);
+      },
+      controller.signal,
+    );
+    setRefusal(refused);
+    setBusy(false);
+    const id = (last as Reply | null)?.executionId ?? null;
+    if (id === null) return;
+    const found = await recordOf(id);
+    if (asking.current === controller) setRecord(found);
+  };
+  return { isBusy, reply, record, refusal, send, stop: () => asking.current?.abort() };
+}

@@ -1,0 +1,124 @@
+// Requests of the playground: made with an inference key of fifteen minutes, since a session generates nothing.
+
+import { type Answer, call, type Refusal, readRefusal } from '../api.ts';
+import { ChatStream } from '../logic/chat-stream.ts';
+import { parseWithAmounts } from '../logic/exact-json.ts';
+import { now } from './clock.ts';
+import { me } from './session.ts';
+
+export interface Prompt {
+  readonly model: string;
+  readonly system: string;
+  readonly text: string;
+  readonly maxTokens: number;
+}
+
+export interface Reply {
+  readonly text: string;
+  readonly executionId: string | null;
+  /** What served, where it is not what was asked for. */
+  readonly routedModel: string | null;
+  readonly firstByteMs: number | null;
+  /** Of the whole reply; null while it comes. */
+  readonly wholeMs: number | null;
+  readonly problem: string | null;
+}
+
+/** The record of a generation (spec 2.1); amounts are texts with every digit. */
+export interface GenerationRecord {
+  readonly billing_status: string;
+  readonly native_tokens_prompt?: number;
+  readonly native_tokens_completion?: number;
+  readonly total_cost?: string;
+  readonly authorized_amount?: string;
+}
+
+/** The console's clock is up to a minute behind. */
+const KEY_LEFT_MS = 90_000;
+let kept: { readonly key: string; readonly organizationId: string | null; readonly endsAtMs: number } | null = null;
+
+async function playgroundKey(): Promise<Answer<string>> {
+  const organizationId = me()?.organization_id ?? null;
+  if (kept !== null && kept.organizationId === organizationId && kept.endsAtMs - now.value.getTime() > KEY_LEFT_MS)
+    return { ok: true, data: kept.key };
+  const made = await call('post', '/v1/console/playground-key');
+  if (!made.ok) return made;
+  const { key, expires_at: endsAt } = made.data.data;
+  kept = { key, organizationId, endsAtMs: Date.parse(endsAt) };
+  return { ok: true, data: key };
+}
+
+export function bodyOf({ model, system, text, maxTokens }: Prompt) {
+  const before = system === '' ? [] : [{ role: 'system', content: system }];
+  return { model, stream: true, max_tokens: maxTokens, messages: [...before, { role: 'user', content: text }] };
+}
+
+/** Tells `onReply` of each piece; gives the refusal that came in a reply's place, if one did. */
+export async function ask(
+  prompt: Prompt,
+  onReply: (reply: Reply) => void,
+  signal: AbortSignal,
+): Promise<Refusal | null> {
+  const key = await playgroundKey();
+  if (!key.ok) return key.refusal;
+  const startedAtMs = performance.now();
+  const elapsedMs = () => performance.now() - startedAtMs;
+  let reply: Reply = {
+    text: '',
+    executionId: null,
+    routedModel: null,
+    firstByteMs: null,
+    wholeMs: null,
+    problem: null,
+  };
+  try {
+    const response = await fetch('/v1/chat/completions', {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${key.data}`,
+        'content-type': 'application/json',
+        'x-service-tag': 'playground',
+      },
+      body: JSON.stringify(bodyOf(prompt)),
+      credentials: 'omit',
+      signal,
+    });
+    const executionId = response.headers.get('x-service-execution-id');
+    reply = { ...reply, executionId, routedModel: response.headers.get('x-service-routed-model') };
+    if (response.status === 401) kept = null;
+    if (!response.ok || response.body === null) return await readRefusal(response);
+    const stream = new ChatStream();
+    const add = ({ text, problem }: ReturnType<ChatStream['read']>) => {
+      const firstByteMs = reply.firstByteMs ?? elapsedMs();
+      reply = { ...reply, text: reply.text + text, problem: reply.problem ?? problem, firstByteMs };
+      onReply(reply);
+    };
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    for (let piece = await reader.read(); !piece.done; piece = await reader.read()) add(stream.read(piece.value));
+    add(stream.end());
+    onReply({ ...reply, wholeMs: elapsedMs() });
+  } catch (error) {
+    const isEnded = error instanceof DOMException && error.name === 'AbortError';
+    onReply({ ...reply, wholeMs: elapsedMs(), problem: isEnded ? 'Stopped.' : 'The reply broke off.' });
+  }
+  return null;
+}
+
+const AMOUNTS = ['total_cost', 'rated_cost', 'authorized_amount'];
+const RECORD_WAIT_SECONDS = 10;
+
+/** Once the charge is final, or what is known after ten seconds; null: nothing is known. */
+export async function recordOf(executionId: string): Promise<GenerationRecord | null> {
+  const key = await playgroundKey();
+  if (!key.ok) return null;
+  try {
+    const response = await fetch(`/v1/generation?id=${executionId}&wait=${RECORD_WAIT_SECONDS}`, {
+      headers: { authorization: `Bearer ${key.data}` },
+      credentials: 'omit',
+    });
+    if (!response.ok) return null;
+    return (parseWithAmounts(await response.text(), AMOUNTS) as { readonly data: GenerationRecord }).data;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,69 @@
+// A real OpenID provider (oidc-provider) on this machine that asks nobody anything: its next visitor is whom the test
+// says.
+
+import assert from 'node:assert/strict';
+import { createServer, type Server } from 'node:http';
+import Provider from 'oidc-provider';
+
+export interface OidcAccount {
+  readonly email: string;
+  readonly verified: boolean;
+  groups: string[];
+}
+
+/** A provider whose next visitor is whom the test says. */
+export class OidcTestProvider {
+  visitor = '';
+  readonly issuer: string;
+  private readonly accounts: Readonly<Record<string, OidcAccount>>;
+  private readonly port: number;
+  private readonly server: Server;
+  private provider: Provider | null = null;
+
+  constructor(port: number, accounts: Readonly<Record<string, OidcAccount>>) {
+    this.port = port;
+    this.accounts = accounts;
+    this.issuer = `http://127.0.0.1:${port}`;
+    this.server = createServer((request, response) => {
+      const { provider } = this;
+      assert.ok(provider !== null);
+      if (request.url?.startsWith('/interaction/') !== true) return void provider.callback()(request, response);
+      const done = { login: { accountId: this.visitor } };
+      void provider.interactionFinished(request, response, done, { mergeWithLastSubmission: false });
+    });
+  }
+
+  async start(redirectUris: string[]): Promise<void> {
+    this.provider = new Provider(this.issuer, {
+      clients: [{ client_id: 'tollgate', client_secret: 'secret-of-the-client', redirect_uris: redirectUris }],
+      claims: { openid: ['sub'], email: ['email', 'email_verified'], groups: ['groups'] },
+      scopes: ['openid', 'email', 'groups'],
+      cookies: { keys: ['a key of the test'] },
+      features: { devInteractions: { enabled: false } },
+      interactions: { url: (_, { uid }) => `/interaction/${uid}` },
+      pkce: { required: () => true },
+      findAccount: (_, sub) => ({
+        accountId: sub,
+        claims: () => {
+          const { email, verified, groups } = this.accounts[sub] as OidcAccount;
+          return { sub, email, email_verified: verified, groups };
+        },
+      }),
+      async loadExistingGrant({ oidc }) {
+        const grant = new oidc.provider.Grant({
+          clientId: oidc.client?.clientId ?? '',
+          accountId: oidc.session?.accountId ?? '',
+        });
+        grant.addOIDCScope('openid email groups');
+        await grant.save();
+        return grant;
+      },
+    });
+    await new Promise<void>((resolve) => this.server.listen(this.port, '127.0.0.1', resolve));
+  }
+
+  stop(): void {
+    this.server.closeAllConnections();
+    this.server.close();
+  }
+}

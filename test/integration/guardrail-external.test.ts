@@ -178,6 +178,26 @@ test('a text that was asked about is not asked about again', async () => {
   );
 });
 
+test('verdicts are remembered for one organization, and by the versions of its policies', async () => {
+  answer = () => ({ body: { findings: [] } });
+  const by = detectors();
+  const askFor = (organizationId: string, version: number) => {
+    const { compiled, stage } = compiledFor(externalOf({}), {}, { version });
+    return by.ask(compiled, stage, organizationId, ['the same text']);
+  };
+  for (const [organizationId, version, calls] of [
+    ['acme', 1, 1],
+    ['acme', 1, 1],
+    ['other', 1, 2],
+    ['other', 1, 2],
+    ['acme', 2, 3],
+    ['acme', 1, 3],
+  ] as const) {
+    await askFor(organizationId, version);
+    assert.equal(asked.length, calls, `${organizationId}, version ${version}`);
+  }
+});
+
 describe('in an installation', () => {
   let upstream: FakeUpstream;
   let tollgate: Front;

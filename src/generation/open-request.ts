@@ -85,7 +85,7 @@ export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipa
   }
 
   private keepOwnKeys(keys: OrganizationKeys | 'unavailable'): Refusal | null {
-    if (keys === 'unavailable') return { kind: 'byok_key_unavailable' };
+    if (keys === 'unavailable') return { kind: 'byok_key_unavailable', isNotLookedUp: true };
     const { principal, plane, dialect, receivedAtMs } = this;
     const pauses = plane.relay.keyPauses;
     const at = { nowMs: plane.clock.nowMs(), monotonicMs: receivedAtMs };

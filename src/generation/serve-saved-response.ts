@@ -75,7 +75,8 @@ async function ownAccountOf(
   const { models, byName } = plane.catalog();
   const model = byName.get(name)?.model;
   const keys = await plane.ownKeys.find(organizationId);
-  if (keys === 'unavailable' || ownKeyId === null || model === undefined) return { kind: 'byok_key_unavailable' };
+  if (keys === 'unavailable') return { kind: 'byok_key_unavailable', isNotLookedUp: true };
+  if (ownKeyId === null || model === undefined) return { kind: 'byok_key_unavailable' };
   const found = keys.deploymentOf(ownKeyId, { models, model, api: 'responses', nowMs: plane.clock.nowMs() });
   return found ?? { kind: 'byok_key_unavailable' };
 }

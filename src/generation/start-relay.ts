@@ -46,6 +46,8 @@ export function startRelay(plane: DataPlane, request: OpenRequest, admitted: Adm
   const execution = new Execution(start, admission, request.receivedAtMs, plane.metering, routed?.baseline ?? null);
   execution.wholeAtMs = request.wholeAtMs;
   execution.screening = request.screening;
+  for (const { keyId, reason } of served.passedOver ?? [])
+    execution.onOwnKeyFailed({ credential_id: keyId, reason, status: null });
   const { organizationId } = principal;
   const { tokenizer } = served.model;
   const params = {

@@ -129,6 +129,7 @@ export class Isolation {
       end.reached = true;
       await beside;
       await files;
+      await providers.ownKeys?.settled();
       await checkQuiet({ adminUrl, watch });
       const tenants = [...PLAIN_TENANTS, ...ownTenants, ...(isGuarded ? GUARDED_TENANTS : [])];
       if (!isOver()) await checkLookUps({ url, adminUrl, load, watch, tenants });

@@ -4,6 +4,7 @@
 import { ADMIN_TOKEN, organizationIdOf, Tenant } from '../support/identity-world.ts';
 import { askAgain } from './ask-again.ts';
 import { findMarks, markOf } from './marks.ts';
+import { OwnRefusals } from './own-refusals.ts';
 import type { Exchange } from './plan.ts';
 import type { Watch } from './watch.ts';
 import { hasOwnKeys, MODELS, OWN_TENANTS, PROVIDERS, type ProviderId, providerKeyOf } from './world.ts';
@@ -83,10 +84,12 @@ export class OwnKeys {
   private readonly kept = new Map<string, KeptKey>();
   private readonly tenants = new Map<number, Tenant>();
   private changes = 0;
+  private readonly refusals: OwnRefusals;
 
   constructor(url: string, watch: () => Watch) {
     this.url = url;
     this.watch = watch;
+    this.refusals = new OwnRefusals(url);
   }
 
   private keptKey(tenant: number, kind: ProviderId): KeptKey {
@@ -139,16 +142,27 @@ export class OwnKeys {
   }
 
   /** What the gateway itself answered to an exchange: nobody else's trouble may be in it. */
-  checkRefusal({ index, tenant, kind, models }: Exchange, status: number, refusal: string): void {
+  checkRefusal(exchange: Exchange, status: number, refusal: string): void {
+    const { index, tenant, kind, models } = exchange;
     const code = /upstream_cooldown|byok_key_unavailable/.exec(refusal)?.[0];
     if (code === undefined) return;
-    const isOwn = hasOwnKeys(tenant);
+    const watch = this.watch();
+    if (!hasOwnKeys(tenant)) {
+      if (code !== 'upstream_cooldown' || !models.includes('iso/cool'))
+        watch.violation('foreign pause', `exchange ${index} of tenant ${tenant} (${kind}): ${status} ${code}`);
+      return;
+    }
+    // The database had no time for this gateway: nobody knew the keys, so none of them was paused.
+    if (/could not be looked up/.test(refusal)) return watch.count(watch.faults, 'own keys not looked up in time');
     // A response is kept by the key that made it, which may be gone.
-    const isOfItsOwn = isOwn
-      ? !ownTraits(tenant).isSteady || kind === 'saved' || kind === 'continued'
-      : code === 'upstream_cooldown' && models.includes('iso/cool');
-    if (!isOfItsOwn)
-      this.watch().violation('foreign pause', `exchange ${index} of tenant ${tenant} (${kind}): ${status} ${code}`);
+    if (!ownTraits(tenant).isSteady || kind === 'saved' || kind === 'continued') return;
+    const keys = async (): Promise<unknown> => ask(await this.tenantOf(tenant), 'GET', '/provider-credentials');
+    this.refusals.look({ exchange, status, code, keys }, watch);
+  }
+
+  /** Everything that was found odd has been looked into. */
+  settled(): Promise<void> {
+    return this.refusals.settled();
   }
 
   /** Replaces or removes one of the keys, in turn. */

@@ -50,6 +50,38 @@ describe('own keys that are held', () => {
     assert.equal(await held.find('o'), 'unavailable');
   });
 
+  test('an answer that comes after its deadline serves those who ask next', async ({ mock }) => {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    const { promise, resolve } = Promise.withResolvers<typeof SET>();
+    let asked = 0;
+    const clock: Clock = { nowMs: () => 1_000, monotonicMs: () => 1_000 };
+    const slow = new HeldOwnKeys(() => {
+      asked += 1;
+      return promise;
+    }, clock);
+    const late = slow.find('o');
+    mock.timers.tick(2_000);
+    assert.equal(await late, 'unavailable');
+    resolve(SET);
+    await promise;
+    assert.ok(!(slow.find('o') instanceof Promise));
+    assert.equal(asked, 1);
+  });
+
+  test('of an answer that comes after its deadline and after a change nothing is kept', async ({ mock }) => {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    const { promise, resolve } = Promise.withResolvers<typeof SET>();
+    const clock: Clock = { nowMs: () => 1_000, monotonicMs: () => 1_000 };
+    const slow = new HeldOwnKeys(() => promise, clock);
+    const late = slow.find('o');
+    mock.timers.tick(2_000);
+    await late;
+    slow.forget('o');
+    resolve(SET);
+    await promise;
+    assert.ok(slow.find('o') instanceof Promise);
+  });
+
   test('a change is read at once, also one that comes while the keys are being read', async () => {
     const { held, store } = heldAt();
     const reading = held.find('o');

@@ -53,6 +53,14 @@ export interface AttemptOrder<Served> {
   /** A key is for this request, whether it can be used or not. */
   readonly concerns: boolean;
   readonly notTried: readonly { readonly key: OwnKey; readonly why: NotTried }[];
+  /** Those of them that are for this request and cannot be used. */
+  readonly passedOver: readonly PassedOverKey[];
+}
+
+/** A key that was for a request and was not called for it. `reason` as records name it. */
+export interface PassedOverKey {
+  readonly keyId: string;
+  readonly reason: string;
 }
 
 export interface OwnAttempt<Served> {
@@ -67,6 +75,7 @@ export function orderAttempts<Served>(
   const before: OwnAttempt<Served>[] = [];
   const after: OwnAttempt<Served>[] = [];
   const notTried: { key: OwnKey; why: NotTried }[] = [];
+  const passedOver: PassedOverKey[] = [];
   let [usesService, concerns] = [true, false];
   for (const { key, serves, hasFeeBasis, isOpen } of inOrder(candidates)) {
     const why = whyNotFor(key, serves, params);
@@ -77,11 +86,13 @@ export function orderAttempts<Served>(
     concerns = true;
     if (!allowsService(key, params.fallback)) usesService = false;
     const unusable = unusableFor({ hasFeeBasis, isOpen }) ?? whyUnusable(key, params.nowMs);
-    if (unusable !== null) notTried.push({ key, why: unusable });
-    else if (before.length + after.length >= OWN_ATTEMPTS_MAX) notTried.push({ key, why: 'too_many_before' });
+    if (unusable !== null) {
+      notTried.push({ key, why: unusable });
+      passedOver.push({ keyId: key.id, reason: unusable });
+    } else if (before.length + after.length >= OWN_ATTEMPTS_MAX) notTried.push({ key, why: 'too_many_before' });
     else (key.place === 'before' ? before : after).push({ key, serves });
   }
-  return { before, usesService, after, concerns, notTried };
+  return { before, usesService, after, concerns, notTried, passedOver };
 }
 
 /** All that are placed before, then all after; by position in each. By id at last, so that every process agrees. */

@@ -48,9 +48,14 @@ export const BYOK_RULES: RefusalRules<ByokKind> = {
     family: 'service',
     errorTypes: { chat: 'byok_key_unavailable', messages: 'byok_key_unavailable', systemone: 'byok_key_unavailable' },
     retryable: false,
-    summary: ({ provider }) =>
-      `Your organization's own ` +
-      `key${provider === undefined ? '' : ` for the provider ${quoteShort(provider)}`} could not serve this request.`,
-    advice: 'Ask an administrator of the organization to check the key, or to allow other keys when it fails.',
+    summary: ({ provider, isNotLookedUp }) => {
+      if (isNotLookedUp === true) return "Your organization's own provider keys could not be looked up at the moment.";
+      const which = provider === undefined ? '' : ` for the provider ${quoteShort(provider)}`;
+      return `Your organization's own key${which} could not serve this request.`;
+    },
+    advice: ({ isNotLookedUp }) =>
+      isNotLookedUp === true
+        ? 'Send the request again in some seconds.'
+        : 'Ask an administrator of the organization to check the key, or to allow other keys when it fails.',
   },
 };

@@ -3,6 +3,7 @@
 // not here.
 
 import type { PicoUsd } from '../money/pico-usd.ts';
+import type { PassedOverKey } from '../own-keys/attempt-order.ts';
 
 /** For refusals that pass with time: how long to wait, when that is known better than the row's default. */
 interface Later {
@@ -14,6 +15,11 @@ export type LimitResult = Readonly<Record<string, string | number | boolean | nu
 
 interface Limited extends Later {
   readonly result?: LimitResult;
+}
+
+/** Own keys that were for the request and could not serve it: for its record, and for nobody's answer. */
+interface PassedOver {
+  readonly passedOver?: readonly PassedOverKey[];
 }
 
 /** The guardrail rule that blocked the request (spec 7.7). It holds names only, never the text that matched. */
@@ -86,7 +92,7 @@ export type Refusal =
   | ({ readonly kind: 'usage_limit_exceeded' } & Limited)
   | ({ readonly kind: 'rate_limit' } & Limited)
   | ({ readonly kind: 'concurrency_limit' } & Limited)
-  | ({ readonly kind: 'upstream_cooldown' } & Limited)
+  | ({ readonly kind: 'upstream_cooldown' } & Limited & PassedOver)
   | {
       readonly kind: 'traffic_token_bound_required';
       readonly field: string;
@@ -110,7 +116,12 @@ export type Refusal =
   | { readonly kind: 'key_rejected'; readonly why: 'refused' | 'silent' }
   | { readonly kind: 'byok_encryption_unconfigured' }
   // Failures of the provider and of the service itself.
-  | { readonly kind: 'byok_key_unavailable'; readonly provider?: string }
+  | ({
+      readonly kind: 'byok_key_unavailable';
+      readonly provider?: string;
+      /** Nobody knows at the moment which keys there are. Absent: they are known, and none can serve. */
+      readonly isNotLookedUp?: true;
+    } & PassedOver)
   | ({ readonly kind: 'upstream_unreachable' } & Later)
   | ({ readonly kind: 'upstream_timeout' } & Later)
   | ({ readonly kind: 'store_busy' } & Later)

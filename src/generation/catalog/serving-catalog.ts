@@ -5,6 +5,7 @@ import type { ApiName } from '../../domain/models/apis.ts';
 import type { Catalog, Model, ServedBy } from '../../domain/models/catalog.ts';
 import { type Price, priceOn } from '../../domain/models/price.ts';
 import type { Provider } from '../../domain/models/provider.ts';
+import type { PassedOverKey } from '../../domain/own-keys/attempt-order.ts';
 import type { ByokFee, ByokSettings } from '../../domain/own-keys/byok-settings.ts';
 import { feePrice } from '../../domain/own-keys/fee-price.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
@@ -72,6 +73,8 @@ export interface ServedModel {
   readonly classifiers: readonly ClassifierDeployment[];
   /** Why nobody may serve the model on an API to the caller, who has keys of its own. Absent: somebody may. */
   readonly refusals?: ReadonlyMap<ApiName, Refusal>;
+  /** Own keys of the caller that are for the model and are not called for now. Absent: none. */
+  readonly passedOver?: readonly PassedOverKey[];
   /** The same by the caller's own keys alone. Absent: nobody else serves, or no own key does. */
   readonly ownOnly?: ServedModel;
 }

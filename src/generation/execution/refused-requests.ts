@@ -10,6 +10,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { CounterCell, MetricsRegistry } from '../../platform/metrics.ts';
 import { RateMeter } from '../../platform/rate-meter.ts';
 import type { ExecutionEnd, ExecutionStart } from '../../records/execution-record.ts';
+import type { RecordedKeyFailure } from '../../records/field-types.ts';
 import type { GuardrailMetrics } from '../guardrails/guardrail-metrics.ts';
 import type { Screening } from '../guardrails/screening.ts';
 import type { RecordJournal } from './record-journal.ts';
@@ -115,10 +116,18 @@ export class RefusedRequests {
       responseBytes: 0,
       guardrail: screening?.rule ?? null,
       screening: report,
+      ownFailures: failuresIn(refusal),
     };
     // No request waits for this record; when it cannot be written, the journal's own alarm reports it.
     journal.append(start, end, null);
   }
+}
+
+function failuresIn(refusal: Refusal): readonly RecordedKeyFailure[] | null {
+  const passedOver = 'passedOver' in refusal ? (refusal.passedOver ?? []) : [];
+  return passedOver.length === 0
+    ? null
+    : passedOver.map(({ keyId, reason }) => ({ credential_id: keyId, reason, status: null }));
 }
 
 /** Whole characters alone, whether it is cut or came so: ClickHouse takes no half of a pair. */

@@ -4,7 +4,8 @@
 
 import type { Principal } from '../../domain/identity/principal.ts';
 import type { ApiName } from '../../domain/models/apis.ts';
-import type { AttemptOrder } from '../../domain/own-keys/attempt-order.ts';
+import type { AttemptOrder, PassedOverKey } from '../../domain/own-keys/attempt-order.ts';
+import { OWN_REPLIES } from '../../domain/own-keys/own-reply.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import {
   type ClassifierDeployment,
@@ -57,14 +58,20 @@ function servedWithOwnKeys(catalog: ServingCatalog, served: ServedModel, view: O
   const asked = { models: catalog.models, model, caller, nowMs };
   const order = keys.order({ ...asked, api });
   const isOwnClassifier = keys.settings.classifier === 'own' && served.classifiers.length > 0;
-  const base = isOwnClassifier
+  const known = isOwnClassifier
     ? { ...served, classifiers: ownClassifiers(keys.order({ ...asked, api: EVALUATION })) }
     : served;
-  if (!order.concerns) return base;
+  if (!order.concerns) return known;
   const attempts = (list: typeof order.before): Deployment[] => list.flatMap(({ serves }) => serves);
   const own = [...attempts(order.before), ...attempts(order.after)];
   const pauseOf = (deployment: Deployment): PausedKey | null => findPause(pauses, deployment, monotonicMs);
   const paused = own.flatMap((deployment) => pauseOf(deployment) ?? []);
+  const passedOver = [
+    ...order.passedOver,
+    ...unreadable(order),
+    ...own.flatMap((one) => showPaused(one, pauseOf(one))),
+  ];
+  const base = passedOver.length === 0 ? known : { ...known, passedOver };
   const isFree = (deployment: Deployment): boolean => pauseOf(deployment) === null;
   const service = order.usesService ? (base.deployments.get(api) ?? []) : [];
   const able = [...attempts(order.before).filter(isFree), ...service, ...attempts(order.after).filter(isFree)];
@@ -72,14 +79,27 @@ function servedWithOwnKeys(catalog: ServingCatalog, served: ServedModel, view: O
   if (able.length === 0) {
     const allRate = own.length > 0 && paused.length === own.length && paused.every(({ meaning }) => meaning === 'rate');
     const refusal: Refusal = allRate
-      ? { kind: 'upstream_cooldown', retryAfterMs: Math.min(...paused.map(({ leftMs }) => leftMs)) }
-      : { kind: 'byok_key_unavailable' };
+      ? { kind: 'upstream_cooldown', retryAfterMs: Math.min(...paused.map(({ leftMs }) => leftMs)), passedOver }
+      : { kind: 'byok_key_unavailable', passedOver };
     return { ...withOwn, refusals: new Map([[api, refusal]]) };
   }
   const alone = able.filter(isOwn);
   return alone.length === 0 || alone.length === able.length
     ? withOwn
     : { ...withOwn, ownOnly: withDeployments(base, api, alone) };
+}
+
+/** Keys whose secret was sealed under another master key, or for another row. */
+function unreadable({ before, after }: AttemptOrder<readonly Deployment[]>): PassedOverKey[] {
+  return [...before, ...after].flatMap(({ key, serves }) =>
+    serves.length === 0 ? [{ keyId: key.id, reason: 'secret_unreadable' }] : [],
+  );
+}
+
+function showPaused({ ownKey }: Deployment, pause: PausedKey | null): PassedOverKey[] {
+  return ownKey === undefined || ownKey.isPrevious || pause === null
+    ? []
+    : [{ keyId: ownKey.keyId, reason: OWN_REPLIES[pause.meaning].reason }];
 }
 
 /** The service pays for none of its own: where no key serves the classifier, nobody is asked. */

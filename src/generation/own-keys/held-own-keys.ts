@@ -27,8 +27,9 @@ interface Held {
   usedAtMs: number;
 }
 
+/** One question to the store. */
 interface Reading {
-  readonly answer: Promise<OrganizationKeys | 'unavailable'>;
+  readonly organizationId: string;
   /** A change came since it began, so its answer is not kept. */
   isOutdated: boolean;
 }
@@ -39,7 +40,10 @@ export class HeldOwnKeys {
   private readonly clock: Clock;
   private readonly onStoreFault: (fault: unknown) => void;
   private readonly held = new BoundedMap<string, Held>(ORGANIZATIONS_MAX);
-  private readonly reading = new Map<string, Reading>();
+  /** What those who ask meanwhile wait for. */
+  private readonly answers = new Map<string, Promise<OrganizationKeys | 'unavailable'>>();
+  /** Those without an answer, also beyond their deadline. */
+  private readonly readings = new Set<Reading>();
 
   /** `onStoreFault` is told why the store could not be asked. */
   constructor(findOwnKeys: FindOwnKeys, clock: Clock, onStoreFault: (fault: unknown) => void = () => undefined) {
@@ -56,21 +60,18 @@ export class HeldOwnKeys {
       held.usedAtMs = nowMs;
       return held.keys;
     }
-    const reading = this.reading.get(organizationId);
-    if (reading !== undefined && !reading.isOutdated) return reading.answer;
-    const begun: Reading = { answer: this.read(organizationId, () => begun.isOutdated), isOutdated: false };
-    this.reading.set(organizationId, begun);
-    return begun.answer;
+    const asked = this.answers.get(organizationId);
+    if (asked !== undefined) return asked;
+    const answer = this.read(organizationId).finally(() => {
+      if (this.answers.get(organizationId) === answer) this.answers.delete(organizationId);
+    });
+    this.answers.set(organizationId, answer);
+    return answer;
   }
 
-  private async read(organizationId: string, isOutdated: () => boolean): Promise<OrganizationKeys | 'unavailable'> {
+  private async read(organizationId: string): Promise<OrganizationKeys | 'unavailable'> {
     try {
-      const set = await withDeadline(this.findOwnKeys(organizationId), STORE_DEADLINE_MS);
-      const keys = new OrganizationKeys(organizationId, set);
-      const nowMs = this.clock.monotonicMs();
-      const freshUntilMs = nowMs + TIME_TO_LIVE_MS;
-      if (!isOutdated()) this.held.set(organizationId, { keys, readAtMs: nowMs, freshUntilMs, usedAtMs: nowMs });
-      return keys;
+      return await withDeadline(this.ask(organizationId), STORE_DEADLINE_MS);
     } catch (fault) {
       this.onStoreFault(fault);
       const held = this.held.get(organizationId);
@@ -80,9 +81,23 @@ export class HeldOwnKeys {
       held.usedAtMs = nowMs;
       return held.keys;
     } finally {
-      if (!isOutdated()) this.reading.delete(organizationId);
       // Whoever left meanwhile is known to have left before anybody is called for them.
       await socketsRead();
+    }
+  }
+
+  /** What comes after the deadline is kept, too: the next request need not wait for it. */
+  private async ask(organizationId: string): Promise<OrganizationKeys> {
+    const reading: Reading = { organizationId, isOutdated: false };
+    this.readings.add(reading);
+    try {
+      const keys = new OrganizationKeys(organizationId, await this.findOwnKeys(organizationId));
+      const nowMs = this.clock.monotonicMs();
+      const freshUntilMs = nowMs + TIME_TO_LIVE_MS;
+      if (!reading.isOutdated) this.held.set(organizationId, { keys, readAtMs: nowMs, freshUntilMs, usedAtMs: nowMs });
+      return keys;
+    } finally {
+      this.readings.delete(reading);
     }
   }
 
@@ -90,14 +105,14 @@ export class HeldOwnKeys {
   forget(organizationId: string): void {
     this.pauses.forget(organizationId);
     this.held.delete(organizationId);
-    const reading = this.reading.get(organizationId);
-    if (reading !== undefined) reading.isOutdated = true;
-    this.reading.delete(organizationId);
+    this.answers.delete(organizationId);
+    for (const reading of this.readings) if (reading.organizationId === organizationId) reading.isOutdated = true;
   }
 
   /** Notifications may have been lost. */
   forgetAll(): void {
-    for (const organizationId of this.reading.keys()) this.forget(organizationId);
+    for (const reading of this.readings) reading.isOutdated = true;
+    this.answers.clear();
     for (const [organizationId] of this.held) this.held.delete(organizationId);
     this.pauses.forgetAll();
   }

@@ -4,7 +4,7 @@
 import type { Price } from '../../../domain/models/price.ts';
 import type { ByokSettings } from '../../../domain/own-keys/byok-settings.ts';
 import type { OwnKey } from '../../../domain/own-keys/own-key.ts';
-import type { Postgres, PostgresClient } from '../pool.ts';
+import type { Postgres } from '../pool.ts';
 import type { SecretBox } from '../secret-box.ts';
 import { readByokSettings } from './byok-settings.ts';
 import { OWN_KEY_COLUMNS, type OwnKeyRow, ownKeySecretName, previousSecretName, toOwnKey } from './own-key-rows.ts';
@@ -38,11 +38,16 @@ const IN_USE = {
 };
 
 export async function readOwnKeysInUse(
-  postgres: PostgresClient,
+  postgres: Pick<Postgres, 'query'>,
   { box, onUnreadable }: { readonly box: SecretBox; readonly onUnreadable: (keyId: string, fault: unknown) => void },
   organizationId: string,
 ): Promise<OwnKeysInUse> {
-  const { rows } = await postgres.query<SealedRow>(IN_USE, [organizationId]);
+  // A request waits for all three.
+  const [{ rows }, prices, settings] = await Promise.all([
+    postgres.query<SealedRow>(IN_USE, [organizationId]),
+    listOwnPrices(postgres, organizationId),
+    readByokSettings(postgres, organizationId),
+  ]);
   const open = (key: OwnKey, sealed: Buffer | null, bindTo: string): string | null => {
     if (sealed === null) return null;
     try {
@@ -60,9 +65,8 @@ export async function readOwnKeysInUse(
       openPreviousSecret: () => open(key, row.previous_sealed, previousSecretName(key, row.generation)),
     };
   });
-  const prices = await listOwnPrices(postgres, organizationId);
   return {
-    settings: await readByokSettings(postgres, organizationId),
+    settings,
     keys,
     prices: new Map(prices.map(({ model, price }) => [model, price])),
   };

@@ -1,11 +1,11 @@
 // Holds the answers that contract tests get against the OpenAPI document that the product serves: a status, a content
 // type, a header of the product's own or a member that the document does not have fails the test. The document is made
 // once for a run (test/run.ts) and not once for each installation; contract/4.5-client-request-ids asserts that one
-// serves it.
+// serves it. An installation with a setting that changes the document is held to the one that it serves.
 
 import assert from 'node:assert/strict';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
-import type { IncomingHttpHeaders } from 'node:http';
+import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import { z } from 'zod';
 
 export interface AnswerToCheck {
@@ -45,23 +45,29 @@ const TRANSPORT = new Set(['content-type', 'content-length', 'connection', 'date
 export const OWN_REFUSAL_HEADER = 'x-should-retry';
 const ERRORS = ['GatewayError', 'PlatformError', 'ProviderKeysError', 'OpenaiError', 'MessagesError', 'SystemoneError'];
 
-/** Of installations and fronts. */
-const origins = new Set<string>();
-let contract: Promise<Contract> | null = null;
+/** The setting that the document depends on: which APIs have admission refusals in their own form. */
+const CHANGES_DOCUMENT = 'DIALECT_REFUSALS';
+
+/** Of installations and fronts, by origin; they read the document when they are first asked. */
+const contracts = new Map<string, () => Promise<Contract>>();
+const contractOfRun = once(documentOfRun);
 /** What was wrong, also where a test caught it. */
 const breaches: string[] = [];
 
-/** To be called once by whoever starts the product. */
-export function expectDocumentedAnswers(url: string): void {
-  if (IS_CONTRACT) origins.add(new URL(url).origin);
+/** To be called once by whoever starts the product, with the settings that it was given. */
+export function expectDocumentedAnswers(url: string, settings: Readonly<Record<string, string>> = {}): void {
+  if (!IS_CONTRACT) return;
+  const { origin } = new URL(url);
+  const own = once(() => servedDocument(origin));
+  contracts.set(origin, settings[CHANGES_DOCUMENT] === undefined ? contractOfRun : own);
 }
 
 /** Rejects where the answer is not as the document says. */
 export async function checkAnswer(url: string, method: string, answer: AnswerToCheck): Promise<void> {
   const { origin, pathname } = new URL(url);
-  if (!origins.has(origin) || method === 'HEAD' || method === 'OPTIONS') return;
-  contract ??= documentOfRun().then((text) => new Contract(text));
-  const breach = (await contract).breachOf(method, pathname, answer);
+  const contract = contracts.get(origin);
+  if (contract === undefined || method === 'HEAD' || method === 'OPTIONS') return;
+  const breach = (await contract()).breachOf(method, pathname, answer);
   if (breach === null) return;
   const text = String(answer.body).slice(0, 600);
   breaches.push(
@@ -75,6 +81,24 @@ process.on('exit', () => {
   process.exitCode = 1;
   process.stderr.write(`${breaches.join('\n')}\n`);
 });
+
+function once(read: () => Promise<string>): () => Promise<Contract> {
+  let contract: Promise<Contract> | null = null;
+  return () => (contract ??= read().then((text) => new Contract(text)));
+}
+
+function servedDocument(origin: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const request = httpRequest(`${origin}/openapi.json`, { agent: false }, (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('error', reject);
+      response.on('end', () => resolve(Buffer.concat(chunks).toString('utf8')));
+    });
+    request.on('error', reject);
+    request.end();
+  });
+}
 
 /** Who needs it first makes it, for this file or, within a run, for all. */
 async function documentOfRun(): Promise<string> {

@@ -68,7 +68,7 @@ export async function startFront({ configurationYaml, env: settings = {}, report
     await front.stop().catch(() => undefined);
     throw fault;
   }
-  expectDocumentedAnswers(front.url);
+  expectDocumentedAnswers(front.url, settings);
   return front;
 
   async function start(): Promise<void> {

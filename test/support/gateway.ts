@@ -83,7 +83,7 @@ export async function startTollgate(options: TollgateOptions): Promise<Tollgate>
   installation.launch(['start', '--config', configurationPath], env);
   try {
     await installation.becomeReady();
-    expectDocumentedAnswers(installation.url);
+    expectDocumentedAnswers(installation.url, options.env);
   } catch (fault) {
     await installation.stop().catch(() => undefined);
     throw fault;

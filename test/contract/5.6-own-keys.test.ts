@@ -440,21 +440,26 @@ describe('own provider keys at work', () => {
       ));
 
     test('a key that was refused is not tried again at once; another one serves', () =>
-      withKeys('billed', [{ behaviour: 'refused' }, { behaviour: 'good' }], async () => {
+      withKeys('billed', [{ behaviour: 'refused' }, { behaviour: 'good' }], async ([id]) => {
         const from = upstream.requests.length;
         assert.equal((await send('billed', 'chat', false)).status, 200);
-        assert.equal((await send('billed', 'messages', false)).status, 200);
+        const second = await send('billed', 'messages', false);
+        assert.equal(second.status, 200);
         assert.deepEqual(callsSince(from), ['own', 'own', 'own']);
+        const { own_failures } = await record('billed', second.id);
+        assert.deepEqual(own_failures, [{ credential_id: id, reason: 'key_refused', status: null }]);
       }));
 
     test('all own keys cooling down for their rate: 429 with Retry-After, and nobody is called', () =>
-      withKeys('billed', [{ behaviour: 'rate' }], async () => {
+      withKeys('billed', [{ behaviour: 'rate' }], async ([id]) => {
         assert.equal((await send('billed', 'chat', false)).status, 429);
         const from = upstream.requests.length;
         const reply = await send('billed', 'chat', false);
         assert.equal(reply.status, 429);
         assert.match(reply.text, /upstream_cooldown/);
         assert.deepEqual(callsSince(from), []);
+        const { own_failures } = await record('billed', reply.id);
+        assert.deepEqual(own_failures, [{ credential_id: id, reason: 'rate_limited', status: null }]);
       }));
 
     test('a key of one organization is never called for another', () =>

@@ -297,6 +297,13 @@ describe('own provider keys', () => {
     assert.deepEqual((await call('GET', `${PATH}/model-prices`)).data, [{ model: 'sim/small', price }]);
     await refused('invalid_request', 'PUT', path, { input: 0.5 });
     await refused('invalid_request', 'PUT', path, { input: '1', output: '1', from: '2030-01-01' });
+    // By prices without a bound a record could be rated at more than the ledger holds: it would not be posted, nor a
+    // fee be taken for it.
+    const dear = { calls: { web_search: { usd: '10000000', max: 3 } } };
+    for (const wrong of [{ output: '9'.repeat(30) }, { output: '10000000' }, { request: '10000000.5' }, dear])
+      await refused('invalid_request', 'PUT', path, { input: '1', output: '1', ...wrong });
+    await refused('invalid_request', 'PUT', path, { input: '1', output: '1', service_tiers: { flex: '10000000' } });
+    assert.equal((await call('PUT', path, { input: '9999999', output: '9999999.999999' })).status, 200);
     await refused('not_found', 'PUT', `${PATH}/model-prices/no/such`, price);
     assert.deepEqual((await call('DELETE', path)).data, { removed: true });
     await refused('not_found', 'DELETE', path);

@@ -5,6 +5,7 @@ import type { ConfiguredOrganization, ConfiguredOwnKey } from '../../../domain/c
 import { priceSchema } from '../../../domain/configuration/price-schema.ts';
 import { unratedInMap } from '../../../domain/own-keys/own-deployment.ts';
 import type { OwnKey } from '../../../domain/own-keys/own-key.ts';
+import { BEYOND_LEDGER } from '../../../domain/own-keys/own-model-price.ts';
 import { isRefused } from '../../../domain/refusals/refused.ts';
 import { readCatalog } from '../catalog/catalog-store.ts';
 import { notifyOwnKeysChanged } from '../changes.ts';
@@ -29,9 +30,12 @@ export async function applyOwnKeys(application: Application, organizationId: str
   for (const wanted of ownKeys ?? []) await applyKey(application, organizationId, { wanted, present });
   if (application.prune && ownKeys !== null)
     for (const { id, name } of present) if (!ownKeys.some((key) => key.name === name)) await eraseOwnKey(client, id);
-  for (const [model, words] of Object.entries(ownPrices ?? {}))
-    if (!(await storeOwnPrice(client, { organizationId, model, fields: priceSchema.parse(words) })))
-      throw new ConfigurationConflict(`organization "${said.slug}": model_prices: there is no model "${model}"`);
+  for (const [model, words] of Object.entries(ownPrices ?? {})) {
+    const stored = await storeOwnPrice(client, { organizationId, model, fields: priceSchema.parse(words) });
+    if (stored === 'stored') continue;
+    const problem = stored === 'no_such_model' ? `there is no model "${model}"` : `"${model}": each ${BEYOND_LEDGER}`;
+    throw new ConfigurationConflict(`organization "${said.slug}": model_prices: ${problem}`);
+  }
   await notifyOwnKeysChanged(client, organizationId);
 }
 

@@ -12,7 +12,7 @@ import type { Actor } from '../../../domain/identity/actor.ts';
 import { areUuids } from '../../../domain/identity/names.ts';
 import type { ModelKind } from '../../../domain/models/apis.ts';
 import type { Price } from '../../../domain/models/price.ts';
-import type { OwnModelPrice } from '../../../domain/own-keys/own-model-price.ts';
+import { BEYOND_LEDGER, isBeyondLedger, type OwnModelPrice } from '../../../domain/own-keys/own-model-price.ts';
 import type { Refused } from '../../../domain/refusals/refused.ts';
 import { notifyOwnKeysChanged } from '../changes.ts';
 import { recordAudit } from '../identity/audit.ts';
@@ -57,7 +57,8 @@ export async function putOwnPrice(
     const present = await listOwnPrices(client, organizationId);
     if (present.length >= PRICES_MAX && !present.some((price) => price.model === model))
       return invalid('model', `is one too many: ${PRICES_MAX} models have prices`);
-    await storeOwnPrice(client, { organizationId, model, fields });
+    if ((await storeOwnPrice(client, { organizationId, model, fields })) === 'beyond_ledger')
+      return invalid('price', BEYOND_LEDGER);
     const before = present.find((price) => price.model === model)?.words;
     const after = (await getOwnPrice(client, organizationId, model))?.words;
     const target = { kind: 'own_model_price', id: model } as const;
@@ -67,23 +68,24 @@ export async function putOwnPrice(
   });
 }
 
-/** Within the transaction of a change; a price that is the same stays. False: there is no such model. */
+/** Within the transaction of a change; a price that is the same stays. */
 export async function storeOwnPrice(
   client: PostgresClient,
   { organizationId, model, fields }: { organizationId: string; model: string; fields: PriceFields },
-): Promise<boolean> {
+): Promise<'stored' | 'no_such_model' | 'beyond_ledger'> {
   const { rows } = await client.query<{ kind: ModelKind }>('SELECT kind FROM models WHERE id = $1', [model]);
   const kind = rows[0]?.kind;
-  if (kind === undefined) return false;
+  if (kind === undefined) return 'no_such_model';
   const { terms, ...rates } = readPrice(kind, fields);
   const words = { ...writeRates(rates), ...(terms === undefined ? {} : writeTerms(terms)) };
+  if (isBeyondLedger(words)) return 'beyond_ledger';
   await client.query(
     `INSERT INTO own_model_prices AS p (organization_id, model_id, price) VALUES ($1, $2, $3)
      ON CONFLICT (organization_id, model_id) DO UPDATE SET price = excluded.price, version = excluded.version
        WHERE p.price <> excluded.price`,
     [organizationId, model, JSON.stringify(words)],
   );
-  return true;
+  return 'stored';
 }
 
 export async function getOwnPrice(

@@ -6,7 +6,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { type FakeUpstream, type Script, type ScriptedReply, startFakeUpstream } from '../support/fake-upstream.ts';
-import { type Front, startFront } from '../support/front.ts';
+import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { GENERATION_ROUTES } from '../support/generation-routes.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
@@ -47,7 +47,7 @@ const chunk = (delta: Json): string => `data: ${JSON.stringify({ choices: [{ ind
 const messagesEvent = (data: Json): string => `event: ${String(data['type'])}\ndata: ${JSON.stringify(data)}\n\n`;
 
 let upstream: FakeUpstream;
-let tollgate: Front;
+let tollgate: Tollgate;
 let ledger: LedgerView;
 /** What the provider answers, given the body that it got. */
 let answer: (body: string) => Script = () => json({ choices: [] });
@@ -55,7 +55,8 @@ let answer: (body: string) => Script = () => json({ choices: [] });
 before(async () => {
   upstream = await startFakeUpstream(({ body }) => answer(body.toString()));
   const yaml = testConfiguration({ upstreamUrl: upstream.url, models: MODELS });
-  tollgate = await startFront({
+  tollgate = await startTollgate({
+    clickhouse: 'away',
     configurationYaml: `${GUARDRAILS}${yaml.replace('  - slug: acme\n', '  - slug: acme\n    guardrails: { policy: main }\n')}`,
   });
   ledger = openLedgerView(tollgate.postgresUrl);

@@ -427,6 +427,18 @@ describe('events of a stream that are too big for the event loop', () => {
     assert.deepEqual([output.action, output.findings.map(({ count }) => count)], ['masked', [4]]);
   });
 
+  test('one behind a burst, and last: its record says what was found in it', async () => {
+    const small = Array.from({ length: 60 }, (_, index) => chunk({ content: `word ${index} ` }));
+    const events = [...small, chunk({ content: `${filler}plantedfalcon.` }), 'data: [DONE]\n\n'];
+    for (let round = 0; round < 5; round++) {
+      answer = () => ({ ...stream(...events), split: { kind: 'random', seed: round, bytesMax: 40_000 } });
+      const got = await ask('/v1/chat/completions', chat('tell', { stream: true }));
+      assert.ok(got.complete && textIn(got).endsWith('[internal].'));
+      const { screening } = (await recordOf(got.label)) as { screening: { output?: { action: string } } };
+      assert.equal(screening.output?.action, 'masked');
+    }
+  });
+
   test('a block in one ends the stream, and nothing of it goes out', async () => {
     answer = () =>
       stream(chunk({ content: 'It is ' }), chunk({ content: `${filler}${SECRET} and` }), chunk({ content: '!' }));

@@ -136,7 +136,7 @@ describe('the withheld tail', () => {
     const reply = new CapturedReply();
     reply.state = 'relaying';
     reply.progress = 'ending';
-    const stage = new WithholdEnd(passed, reply, { settle: () => undefined });
+    const stage = new WithholdEnd(passed, reply, { settle: () => undefined, isScreening: false });
     return { passed, reply, stage };
   };
 
@@ -149,6 +149,20 @@ describe('the withheld tail', () => {
     stage.onRecorded();
     stage.onReplyPause();
     assert.equal(Buffer.concat(passed.chunks).toString(), 'ab');
+  });
+
+  test('is not recorded while a guardrail still looks at it, whatever wakes the writer meanwhile', () => {
+    const ends: string[] = [];
+    const recorder = { settle: (end: string) => void ends.push(end), isScreening: true };
+    const reply = new CapturedReply();
+    reply.state = 'relaying';
+    reply.progress = 'ended';
+    const stage = new WithholdEnd(new Passed(), reply, recorder);
+    stage.onReplyPause();
+    assert.deepEqual(ends, []);
+    recorder.isScreening = false;
+    stage.onReplyPause();
+    assert.deepEqual(ends, ['clean']);
   });
 
   test('of an endless last event is its newest chunk', () => {

@@ -90,6 +90,10 @@ class Relay implements OpenRelay, ClientWatch, WriterOwner, EndRecorder, Executi
     }
   }
 
+  get isScreening(): boolean {
+    return this.screenReply?.isScreening === true;
+  }
+
   settle(end: ReplyEnd): void {
     const { reply } = this;
     if (reply.state !== 'waiting' && reply.state !== 'relaying') return;
@@ -160,7 +164,7 @@ class Relay implements OpenRelay, ClientWatch, WriterOwner, EndRecorder, Executi
     if (reply.state === 'closed') return;
     const isOpen = reply.state === 'waiting' || reply.state === 'relaying';
     // Nobody else would end the relay when a fault of ours kept the end of its call from it.
-    if (isOpen && failover.call?.isOver === true && this.screenReply?.isScreening !== true)
+    if (isOpen && failover.call?.isOver === true && !this.isScreening)
       throw new Error('a call has ended, and its relay has not heard of it');
     const { exchange } = this.params;
     const timeouts = this.context.providers.timeoutsOf(failover.deployment.provider);

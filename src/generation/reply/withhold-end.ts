@@ -14,6 +14,8 @@ export type ReplyEnd = 'clean' | 'client_left' | 'key_refused' | UpstreamFault;
 export interface EndRecorder {
   /** Called at each sign of an end, of which the first counts. */
   settle(end: ReplyEnd): void;
+  /** What was read of the reply is still being screened: what it ended with is not known. */
+  readonly isScreening: boolean;
 }
 
 /** Of a terminal event longer than this only the newest chunk is withheld, so that the tail stays small. */
@@ -55,12 +57,17 @@ export class WithholdEnd extends ReplyStage {
     this.tailBytes = 0;
   }
 
-  /** Nothing is written while the end is being recorded: what waits for the client's socket may be the last bytes. */
+  /**
+   * Nothing is written while the end is being recorded: what waits for the client's socket may be the last bytes. A
+   * pause that comes of writing, and not of reading, may come while the end is still being screened.
+   */
   override onReplyPause(): void {
-    const { state, progress } = this.reply;
+    const { reply, recorder } = this;
+    const { state, progress } = reply;
     if (state === 'settled') this.next.onReplyPause();
-    else if (state === 'relaying' && progress === 'ended') this.recorder.settle('clean');
-    else if (state === 'relaying') this.next.onReplyPause();
+    else if (state === 'relaying' && progress === 'ended') {
+      if (!recorder.isScreening) recorder.settle('clean');
+    } else if (state === 'relaying') this.next.onReplyPause();
   }
 
   override onReplyEnd(): void {

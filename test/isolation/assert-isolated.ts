@@ -11,7 +11,8 @@ export async function assertIsolated(isolation: Isolation, options: IsolationOpt
   assert.equal(watch.violationCount, 0, `${watch.report()}\nagain: ${again}`);
   assert.ok((watch.answers.get('provider 200') ?? 0) > options.exchanges / 2, watch.report());
   if (options.media === undefined) return;
-  // What is not asked for cannot be refused. The shares are far below what runs have: chance decides how often each comes.
+  // What is not asked for cannot be refused. Chance decides how often each comes: the shares are far below what runs
+  // have.
   for (const [what, share] of [
     ['POST 200', 6],
     ['GET 404', 10],

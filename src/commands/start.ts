@@ -7,6 +7,7 @@ import { type Config, type Environment, localUrl, readConfig, reportsAddressText
 import type { Configuration } from '../domain/configuration/configuration.ts';
 import { systemClock } from '../platform/clock.ts';
 import { createLog, type Log } from '../platform/log.ts';
+import { missingStores } from '../storage/embedded-stores.ts';
 import { readStoredNames } from '../storage/postgres/apply/stored-names.ts';
 import { embeddedPostgresUrl } from '../storage/postgres/embedded/embedded-postgres.ts';
 import { refuseCopiedDirectory } from '../storage/postgres/embedded/home.ts';
@@ -62,6 +63,7 @@ async function start(args: readonly string[], context: CommandContext): Promise<
   const { values, positionals } = parseArguments(args, { config: { type: 'string' } });
   expectPositionals(positionals, []);
   const config = readConfig(context.environment);
+  refuseMissingStores(config);
   const configurationFile = values.config === undefined ? config.configurationFile : resolve(values.config);
   if (configurationFile !== null && config.databaseUrl !== null) refuseWeakSecrets(context.environment, config);
   // Mistakes in the operator's file are reported before anything starts. The demo's file is ours, and its variables are
@@ -102,6 +104,11 @@ async function start(args: readonly string[], context: CommandContext): Promise<
     forgetAddresses(config.dataDirectory);
     lock.release();
   }
+}
+
+function refuseMissingStores(config: Config): void {
+  const lines = missingStores(config);
+  if (lines.length > 0) throw new StartFault(lines.join('\n'));
 }
 
 function refuseCopy(dataDirectory: string): void {

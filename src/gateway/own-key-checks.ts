@@ -8,9 +8,9 @@ import { isKeyProblem, ownProvider } from '../domain/own-keys/key-kinds.ts';
 import { isRefused } from '../domain/refusals/refused.ts';
 import type { OwnKeyUse } from '../generation/catalog/serving-catalog.ts';
 import type { Log } from '../platform/log.ts';
+import { coolOwnKeyDown, recordVerdict, suspectOwnKey } from '../storage/postgres/own-keys/key-states.ts';
 import { claimKeysToCheck, recordNoVerdict } from '../storage/postgres/own-keys/keys-to-check.ts';
-import { openOwnKey, recordVerdict } from '../storage/postgres/own-keys/own-keys.ts';
-import { suspectOwnKey } from '../storage/postgres/own-keys/own-keys-in-use.ts';
+import { openOwnKey } from '../storage/postgres/own-keys/own-keys.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 import type { SecretBox } from '../storage/postgres/secret-box.ts';
 import type { OwnKeyVerifier } from '../upstream/own-key-verifier.ts';
@@ -49,6 +49,14 @@ export class OwnKeyChecks {
         if (isNew) this.start();
       },
       (fault: unknown) => log.warn({ err: fault, credential_id: keyId }, 'the refusal of a key could not be stored'),
+    );
+  }
+
+  /** A key's account has no credit or quota left. Other processes read it with the keys, within a minute. */
+  spent(key: OwnKeyUse, restsMs: number): void {
+    const { postgres, log } = this.parts;
+    coolOwnKeyDown(postgres, ACTOR, key, restsMs).catch((fault: unknown) =>
+      log.warn({ err: fault, credential_id: key.keyId }, 'the rest of a key could not be stored'),
     );
   }
 

@@ -265,6 +265,7 @@ function createPlane(
     cooldowns: held.cooldowns,
     keyPauses: held.ownKeys.pauses,
     onOwnKeyRefused: (key) => held.ownKeyChecks.refused(key),
+    onOwnKeySpent: (key, restsMs) => held.ownKeyChecks.spent(key, restsMs),
     providers,
     reportFailedCall: (call) => log.warn(call, 'a call to a provider failed'),
   };

@@ -100,6 +100,20 @@ export class EgressGuard {
     return isIP(host) === 0 || this.allows(host, port) ? null : new EgressRefused();
   }
 
+  /**
+   * What keeps an address from being called as it is written, to go on from "it"; null: nothing that is seen without
+   * looking its name up.
+   */
+  problemOf(url: string): string | null {
+    const { protocol, hostname, port: written } = new URL(url);
+    const port = written === '' ? (protocol === 'https:' ? HTTPS_PORT : 80) : Number(written);
+    const host = hostname.replace(/^\[|\]$/g, '');
+    const meant = /(^|\.)localhost\.?$/i.test(host) ? '127.0.0.1' : host;
+    if (this.refusalOfHost(meant, port) === null)
+      return isIP(meant) !== 0 || this.mayOpen(port) ? null : 'has a port that is not open to customers';
+    return 'must not be a loopback, private or reserved address, or on a port that is not open to customers';
+  }
+
   /** Destroys a socket that is connected to what is not allowed. It must be called before anything is written. */
   watch(socket: Socket, port: number): void {
     // In front of the listener by which TLS sends its first byte.
@@ -114,6 +128,12 @@ export class EgressGuard {
    */
   learnTranslation(addresses: readonly string[]): void {
     for (const address of addresses) if (isIP(address) === 6) this.translated.addSubnet(address, 96, 'ipv6');
+  }
+
+  /** To some address at least. */
+  private mayOpen(port: number): boolean {
+    const { anyPort, allowPrivate } = this.rules;
+    return anyPort || allowPrivate || port === HTTPS_PORT || this.allowed.some((entry) => entry.port === port);
   }
 
   private hasPort(port: number): boolean {

@@ -50,6 +50,11 @@ export class OwnKeyVerifier {
     }
   }
 
+  /** What keeps its address from being called, to go on from "it"; null: nothing that is seen without calling. */
+  addressProblem({ provider, isGuarded }: OwnProvider): string | null {
+    return this.through.addressProblem({ ...provider, own: { keyId: '', isGuarded } });
+  }
+
   private async answersAnybody(own: OwnProvider): Promise<boolean> {
     const address = addressOf(own.provider);
     const nowMs = this.clock.monotonicMs();
@@ -63,9 +68,13 @@ export class OwnKeyVerifier {
     return isPublic;
   }
 
-  private ask({ provider, isGuarded }: OwnProvider, secret: string): Promise<Verification> {
-    const own = { keyId: `verification ${randomUUID()}`, isGuarded };
-    return verifyProvider({ ...provider, apiKey: secret, own }, this.through);
+  private async ask({ provider, isGuarded }: OwnProvider, secret: string): Promise<Verification> {
+    const asked = { ...provider, apiKey: secret, own: { keyId: `verification ${randomUUID()}`, isGuarded } };
+    try {
+      return await verifyProvider(asked, this.through);
+    } finally {
+      this.through.leave(asked);
+    }
   }
 }
 

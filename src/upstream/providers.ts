@@ -34,6 +34,10 @@ export interface ProviderRequest extends RequestTarget {
 export interface Providers {
   /** Starts a call and passes its reply to the handler, never before this returns. */
   call(provider: Provider, request: ProviderRequest, handler: ReplyHandler): UpstreamCall;
+  /** What keeps an own key's address from being called as it is written, to go on from "it"; null: nothing. */
+  addressProblem(provider: Provider): string | null;
+  /** Nobody will call with this own key again: its connections are closed as soon as its calls have ended. */
+  leave(provider: Provider): void;
   timeoutsOf(provider: Provider): UpstreamTimeouts;
 }
 
@@ -136,6 +140,16 @@ export class ProviderCalls implements Providers {
       handler,
       keyRefusals === undefined ? observer : { ...observer, wordings: null, onReply: () => undefined },
     );
+  }
+
+  addressProblem({ baseUrl, own }: Provider): string | null {
+    return own?.isGuarded === true ? this.egress.problemOf(baseUrl) : null;
+  }
+
+  leave(provider: Provider): void {
+    const used = this.origins.get(this.calleeOf(provider).key);
+    // Until then its calls have to run out of time like any others, so it stays for the next `trim` to find.
+    if (used !== undefined && used.usedAtMs !== null) used.usedAtMs = Number.NEGATIVE_INFINITY;
   }
 
   timeoutsOf(provider: Provider): UpstreamTimeouts {

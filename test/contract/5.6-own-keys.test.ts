@@ -462,6 +462,56 @@ describe('own provider keys at work', () => {
         assert.deepEqual(own_failures, [{ credential_id: id, reason: 'rate_limited', status: null }]);
       }));
 
+    test('a key whose account is spent cools down, which is shown, until its provider is asked again', () =>
+      withKeys('billed', [{ behaviour: 'spent' }], async ([id]) => {
+        const { tenant } = tenants.get('billed') as { tenant: Tenant };
+        const path = `/provider-credentials/${String(id)}`;
+        const explain = () => tenant.as('GET', '/byok/explain?model=sim/small&api=chat_completions');
+        const first = await send('billed', 'chat', false);
+        assertUnavailable('chat', first);
+        const shown = await waitFor(
+          'the key to cool down',
+          () => tenant.as('GET', path) as Promise<Json>,
+          ({ state }) => state === 'cooling_down',
+        );
+        assert.match(String(shown['state_reason']), /no credit or quota/);
+        const restsMs = Date.parse(String(shown['state_until'])) - Date.now();
+        assert.ok(restsMs > 4 * 60_000 && restsMs <= 5 * 60_000, `${restsMs}`);
+        const { not_tried, refusal } = await explain();
+        assert.deepEqual(
+          [(not_tried as Json[]).map(({ reason }) => reason), refusal],
+          [['quota_exhausted'], 'byok_key_unavailable'],
+        );
+        // The store's word holds also in a process that has met nothing of it itself.
+        await tenant.as('PATCH', '/byok/settings', { budgets: 'fee' });
+        await followed('billed');
+        const from = upstream.requests.length;
+        const second = await send('billed', 'chat', false);
+        assertUnavailable('chat', second);
+        assert.deepEqual(callsSince(from), []);
+        const { own_failures } = await record('billed', second.id);
+        assert.deepEqual(own_failures, [{ credential_id: id, reason: 'quota_exhausted', status: null }]);
+        const verified = await tenant.as('POST', `${path}/verify`);
+        assert.deepEqual([verified['state'], verified['state_until']], ['active', null]);
+        await followed('billed');
+        assertUnavailable('chat', await send('billed', 'chat', false));
+        assert.deepEqual(callsSince(from), ['own']);
+      }));
+
+    test('a key that rests for its rate is explained so', () =>
+      withKeys('billed', [{ behaviour: 'rate' }], async () => {
+        const { tenant } = tenants.get('billed') as { tenant: Tenant };
+        assert.equal((await send('billed', 'chat', false)).status, 429);
+        const { attempts, not_tried, refusal } = await tenant.as(
+          'GET',
+          '/byok/explain?model=sim/small&api=chat_completions',
+        );
+        assert.deepEqual(
+          [attempts, (not_tried as Json[]).map(({ reason }) => reason), refusal],
+          [[], ['rate_limited'], 'upstream_cooldown'],
+        );
+      }));
+
     test('a key of one organization is never called for another', () =>
       withKeys('billed', [{ behaviour: 'good' }], async () => {
         const from = upstream.requests.length;

@@ -181,6 +181,23 @@ describe('own provider keys', () => {
     for (const body of bodies) await refused('invalid_request', 'POST', CREDENTIALS, body);
   });
 
+  test('invalid_request: a custom host that cannot be called, also when nobody is asked there', async () => {
+    await grant(stranger.id, { custom_base_url: true });
+    const hosts = ['127.0.0.1', '0x7f.1', '2130706433', '127.0.0.1.', '[::1]', '[::ffff:7f00:1]', '10.0.0.1'];
+    const more = ['localhost', 'a.localhost', 'LOCALHOST.', '169.254.169.254', '[64:ff9b::a00:1]', 'llm.test:8443'];
+    for (const host of [...hosts, ...more]) {
+      const body = wanted({ kind: 'custom', base_url: `https://${host}/v1`, verify: false });
+      assert.match(
+        await refused('invalid_request', 'POST', CREDENTIALS, body, stranger),
+        /"base_url" is not valid: it (must not|has a port)/,
+        host,
+      );
+    }
+    for (const host of ['llm.test', '93.184.216.34', 'llm.test:443', 'localhost.llm.test', '127.0.0.1.llm.test'])
+      await create({ kind: 'custom', base_url: `https://${host}/v1`, verify: false }, stranger);
+    await grant(stranger.id, { custom_base_url: false });
+  });
+
   test('not_found: what is absent and what is another organization’s look the same', async () => {
     const foreign = await create({}, stranger);
     const words = new Set<string>();
@@ -287,6 +304,28 @@ describe('own provider keys', () => {
     assert.deepEqual(await explain(), ['two', 'the service', 'one']);
     await refused('invalid_request', 'PUT', `${PATH}/byok/order`, { kind: 'upstream', before: [two['id']] }, other);
     await refused('not_found', 'GET', `${PATH}/byok/explain?model=no/such&api=messages`, undefined, other);
+  });
+
+  test('who would serve an inference key, by its team and its user', async () => {
+    const other = await Tenant.create(tollgate.url, 'explaining');
+    await grant(other.id, { enabled: true });
+    const team = await other.addTeam();
+    const [bound, free] = [await other.addKey({ team_id: team, user_id: other.owner.userId }), await other.addKey()];
+    await create({ name: 'of the team', teams: [team] }, other);
+    await create({ name: 'of the owner', users: [other.owner.userId] }, other);
+    const path = `${PATH}/byok/explain?model=sim/small&api=chat_completions`;
+    const explain = async (query: string) => {
+      const { data } = await call('GET', `${path}${query}`, undefined, other);
+      return (data['attempts'] as readonly Json[]).map((attempt) => attempt['credential_name'] ?? 'the service');
+    };
+    assert.deepEqual(await explain(`&api_key_id=${bound.id}`), ['of the team', 'of the owner']);
+    assert.deepEqual(await explain(`&api_key_id=${bound.id}&team_id=${team}`), ['of the team', 'of the owner']);
+    assert.deepEqual(await explain(`&api_key_id=${free.id}`), ['the service']);
+    const contradictions = [`team_id=${team}`, `user_id=${other.owner.userId}`];
+    for (const said of contradictions)
+      await refused('invalid_request', 'GET', `${path}&api_key_id=${free.id}&${said}`, undefined, other);
+    const foreign = await stranger.addKey();
+    await refused('not_found', 'GET', `${path}&api_key_id=${foreign.id}`, undefined, other);
   });
 
   test('prices of one’s own', async () => {

@@ -16,7 +16,7 @@ import { httpCall } from '../support/http-call.ts';
 import { ADMIN_TOKEN, Tenant } from '../support/identity-world.ts';
 import { silentLog } from '../support/postgres.ts';
 import { testConfiguration } from '../support/test-configuration.ts';
-import { waitFor } from '../support/waiting.ts';
+import { pause, waitFor } from '../support/waiting.ts';
 import { startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -296,6 +296,32 @@ describe('own provider keys', () => {
     assert.equal((await tollgate.run(['reconcile', 'check-own-keys'])).exitCode, 0);
     assert.equal(asked(), before + 2);
     refused.delete(OTHER);
+  });
+
+  test('a secret that was replaced is erased once its overlap is over', async () => {
+    const key = { kind: 'upstream', name: 'replaced', secret: SECRET, verify: false };
+    const { id } = await tenant.as('POST', '/provider-credentials', key, 201);
+    const rotate = (overlap_seconds: number) =>
+      tenant.as('POST', `/provider-credentials/${String(id)}/rotate`, {
+        secret: OTHER,
+        verify: false,
+        overlap_seconds,
+      });
+    const kept = async () => {
+      const checked = await tollgate.run(['reconcile', 'check-own-keys']);
+      assert.equal(checked.exitCode, 0, checked.output);
+      const { rows } = await database.query(
+        'SELECT previous_sealed IS NOT NULL AS sealed, previous_until IS NOT NULL AS until FROM own_keys WHERE id = $1',
+        [id],
+      );
+      return rows[0] as Json;
+    };
+    await rotate(600);
+    assert.deepEqual(await kept(), { sealed: true, until: true });
+    await rotate(1);
+    await pause(1_100);
+    assert.deepEqual(await kept(), { sealed: false, until: false });
+    await tenant.as('DELETE', `/provider-credentials/${String(id)}`);
   });
 
   test('--prune removes what the file does not list, with its secret', async () => {

@@ -2,17 +2,21 @@
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { readRequestSettings } from '../../src/domain/configuration/request-settings.ts';
 import type { Provider } from '../../src/domain/models/provider.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
+import { OwnKeyVerifier } from '../../src/upstream/own-key-verifier.ts';
 import { ProviderCalls } from '../../src/upstream/providers.ts';
 import { verifyProvider } from '../../src/upstream/verify-provider.ts';
 import { type FakeUpstream, type Script, startFakeUpstream } from '../support/fake-upstream.ts';
 import { findFreePort } from '../support/free-port.ts';
 import { startRawProvider } from '../support/raw-provider.ts';
+import { waitFor } from '../support/waiting.ts';
 
 const json = (status: number, body: unknown): Script => ({
   status,
@@ -154,6 +158,36 @@ describe('a key is verified', () => {
       });
     });
   }
+
+  test('of an own key: its connections are closed as soon as it has its answer', async () => {
+    let open = 0;
+    const listener = createServer((_, response) => void response.end('{"data":[]}'));
+    listener.on('connection', (socket) => {
+      open += 1;
+      socket.on('close', () => (open -= 1));
+    });
+    await new Promise<void>((resolve) => void listener.listen(0, '127.0.0.1', resolve));
+    const calls = new ProviderCalls(new MetricsRegistry(), systemClock);
+    try {
+      const baseUrl = `http://127.0.0.1:${(listener.address() as AddressInfo).port}`;
+      const provider = { id: 'p', baseUrl, apiKey: '', auth: 'bearer', onDisconnect: 'cancel' } as const;
+      const verifier = new OwnKeyVerifier(calls, systemClock);
+      const found = await verifier.verify({ provider, apis: [], isGuarded: false }, 'sk-own');
+      // It answers anybody.
+      assert.equal(found?.state, 'unverified');
+      await waitFor(
+        'the connections to be closed',
+        async () => {
+          calls.trim();
+          return open;
+        },
+        (count) => count === 0,
+      );
+    } finally {
+      await calls.close();
+      listener.close();
+    }
+  });
 
   test('one that says nothing is given up after five seconds', async ({ mock }) => {
     script = { instead: 'silence' };

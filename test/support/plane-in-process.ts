@@ -223,6 +223,7 @@ export class PlaneInProcess {
       cooldowns: new Cooldowns(),
       keyPauses: ownKeys.pauses,
       onOwnKeyRefused: () => undefined,
+      onOwnKeySpent: () => undefined,
       providers,
       reportFailedCall: () => undefined,
     };

@@ -53,9 +53,15 @@ function key(fields: Partial<OwnKey> = {}): OwnKey {
 
 function order(
   keys: readonly OwnKey[],
-  { fallback = false, serves = 'a deployment' as string | null, isOpen = true, hasFeeBasis = true } = {},
+  {
+    fallback = false,
+    serves = 'a deployment' as string | null,
+    isKnown = true,
+    isOpen = true,
+    hasFeeBasis = true,
+  } = {},
 ) {
-  const candidates = keys.map((one) => ({ key: one, serves, hasFeeBasis, isOpen }));
+  const candidates = keys.map((one) => ({ key: one, serves, isKnown, hasFeeBasis, isOpen }));
   const found = orderAttempts(candidates, { modelId: 'a/model', caller: CALLER, fallback, nowMs: NOW });
   return {
     before: found.before.map((attempt) => attempt.key.name),
@@ -124,8 +130,22 @@ describe('the order of attempts', () => {
     });
   });
 
+  test('a key whose provider the catalog has no more takes the service out all the same, and cannot be used', () => {
+    const gone = { serves: null, isKnown: false };
+    const found = order([key({ name: 'gone' })], gone);
+    assert.deepEqual(
+      [found.before, found.service, found.concerns, found.notTried],
+      [[], false, true, { gone: 'provider_unknown' }],
+    );
+    assert.equal(order([key({ fallback: 'on' })], gone).service, true);
+    for (const other of [{ models: ['another/model'] }, { teams: ['t2'] }, { state: 'disabled' }] as const)
+      assert.equal(order([key(other)], gone).service, true);
+  });
+
   test('a caller without a team or a person is in no list of them', () => {
-    const candidates = [{ key: key({ teams: ['t1'] }), serves: 'a deployment', hasFeeBasis: true, isOpen: true }];
+    const candidates = [
+      { key: key({ teams: ['t1'] }), serves: 'a deployment', hasFeeBasis: true, isKnown: true, isOpen: true },
+    ];
     const caller = { apiKeyId: 'k1', teamId: null, userId: null };
     const found = orderAttempts(candidates, { modelId: 'a/model', caller, fallback: false, nowMs: NOW });
     assert.equal(found.notTried[0]?.why, 'other_callers');
@@ -257,6 +277,7 @@ describe('who would serve a request', () => {
     ownPrice: null,
     caller: CALLER,
     nowMs: NOW,
+    pauseOf: () => null,
   } as const;
 
   test('an own key by the model of its provider, the service behind it where that is allowed', () => {
@@ -279,6 +300,24 @@ describe('who would serve a request', () => {
       found.notTried.map(({ why }) => why),
       ['model_not_served'],
     );
+  });
+
+  test('a key that rests for now is not tried; all resting for their rate is another refusal', () => {
+    const keys = [key({ fallback: 'on' })];
+    const found = explainKeyUse({ ...params, keys, pauseOf: () => 'quota' });
+    assert.deepEqual(
+      [found.attempts.map(({ source }) => source), found.notTried.map(({ why }) => why), found.refusal],
+      [['service'], ['quota_exhausted'], null],
+    );
+    const alone = [key(), key()];
+    const refusal = (meanings: readonly ('rate' | 'key')[]) =>
+      explainKeyUse({ ...params, keys: alone, pauseOf: (one) => meanings[alone.indexOf(one)] ?? null }).refusal;
+    assert.deepEqual(
+      [refusal(['rate', 'rate']), refusal(['rate', 'key']), refusal(['rate'])],
+      ['upstream_cooldown', 'byok_key_unavailable', null],
+    );
+    const rotated = [key({ previousUntilMs: NOW + 1 })];
+    assert.equal(explainKeyUse({ ...params, keys: rotated, pauseOf: () => 'key' }).attempts.length, 1);
   });
 
   test('nobody, where own keys are for it, none is usable and the service may not', () => {

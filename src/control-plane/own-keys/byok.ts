@@ -136,7 +136,7 @@ const explanation = z
       }),
     ),
     not_tried: z.array(z.object({ credential_id: shownId, credential_name: z.string(), reason: z.string() })),
-    refusal: z.literal('byok_key_unavailable').nullable(),
+    refusal: z.enum(['byok_key_unavailable', 'upstream_cooldown']).nullable(),
   })
   .meta({ id: 'ByokExplanation' });
 
@@ -157,11 +157,15 @@ function showExplanation({ attempts, notTried, refusal }: ExplainedKeyUse): z.ou
 export function explainByok(store: OwnKeysStore): Operation {
   return operation({
     id: 'explainByok',
-    summary: 'Says who would serve a request at this moment, in which order, and why an own key would not.',
+    summary:
+      'Says who would serve a request at this moment, in which order, and why an own key would not; keys that rest are ' +
+      'those of the process that answers.',
     query: z.object({
       model: modelNameField,
       api: z.enum(API_NAMES),
-      api_key_id: idField.optional().meta({ description: 'For requests with this inference key.' }),
+      api_key_id: idField
+        .optional()
+        .meta({ description: 'For requests with this inference key, and so of its team and its user.' }),
       team_id: idField.optional(),
       user_id: idField.optional(),
     }),

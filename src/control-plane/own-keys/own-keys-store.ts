@@ -55,6 +55,8 @@ export interface OwnKeysStore {
     reference: OwnKeyReference,
     found: { readonly verdict: KeyVerdict; readonly generation: number },
   ): Answer<OwnKey>;
+  /** What the rules of egress say of the address as it is written, to go on from "it"; null: nothing. */
+  addressProblem(own: OwnProvider): string | null;
   /** Asks the provider; null: it does not answer. */
   verify(own: OwnProvider, secret: string): Promise<KeyVerdict | null>;
   setOrder(actor: Actor, organizationId: string, order: KeyOrder): Answer<readonly OwnKey[]>;

@@ -116,7 +116,9 @@ async function allowedProvider(
   const found = ownProvider(store.catalog(), kind, address);
   if (isKeyProblem(found) && found.field === 'kind') return refuseField(found);
   if (!isOpen(kind, settings)) return { kind: 'byok_kind_not_allowed' };
-  return isKeyProblem(found) ? refuseField(found) : { found, fee: settings.fee };
+  if (isKeyProblem(found)) return refuseField(found);
+  const reason = store.addressProblem(found);
+  return reason === null ? { found, fee: settings.fee } : refuseField({ field: 'base_url', reason });
 }
 
 /** A fee that is a share of a price needs one: of the model that is named at the provider, whatever it is named for. */

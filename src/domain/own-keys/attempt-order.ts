@@ -25,12 +25,19 @@ export type NotTried =
   | 'mapped_model_without_price'
   | 'expired'
   | 'too_many_before'
-  | Extract<KeyState, 'invalid' | 'disabled' | 'cooling_down'>;
+  | 'provider_unknown'
+  | 'quota_exhausted'
+  | Extract<KeyState, 'invalid' | 'disabled'>;
 
 /** A key and what it would call for the request; `serves` null: its kind does not serve the model there. */
 export interface KeyCandidate<Served> {
   readonly key: OwnKey;
   readonly serves: Served | null;
+  /**
+   * False: the catalog has no such provider any more. Nobody can say then which models the key was for, so it stands
+   * for all that it does not exclude: the service must not begin to charge because a provider was renamed.
+   */
+  readonly isKnown: boolean;
   /** What the platform's fee is a share of is known. If not, the key stands, and cannot be used. */
   readonly hasFeeBasis: boolean;
   /** The platform has its kind open to the organization. If not, the key stands, and cannot be used. */
@@ -77,18 +84,20 @@ export function orderAttempts<Served>(
   const notTried: { key: OwnKey; why: NotTried }[] = [];
   const passedOver: PassedOverKey[] = [];
   let [usesService, concerns] = [true, false];
-  for (const { key, serves, hasFeeBasis, isOpen } of inOrder(candidates)) {
-    const why = whyNotFor(key, serves, params);
-    if (why !== null || serves === null) {
-      notTried.push({ key, why: why ?? 'model_not_served' });
+  for (const candidate of inOrder(candidates)) {
+    const { key, serves } = candidate;
+    const why = whyNotFor(candidate, params);
+    if (why !== null) {
+      notTried.push({ key, why });
       continue;
     }
     concerns = true;
     if (!allowsService(key, params.fallback)) usesService = false;
-    const unusable = unusableFor({ hasFeeBasis, isOpen }) ?? whyUnusable(key, params.nowMs);
-    if (unusable !== null) {
-      notTried.push({ key, why: unusable });
-      passedOver.push({ keyId: key.id, reason: unusable });
+    const unusable = unusableFor(candidate) ?? whyUnusable(key, params.nowMs);
+    if (unusable !== null || serves === null) {
+      const reason = unusable ?? 'provider_unknown';
+      notTried.push({ key, why: reason });
+      passedOver.push({ keyId: key.id, reason });
     } else if (before.length + after.length >= OWN_ATTEMPTS_MAX) notTried.push({ key, why: 'too_many_before' });
     else (key.place === 'before' ? before : after).push({ key, serves });
   }
@@ -105,11 +114,14 @@ function inOrder<Served>(candidates: readonly KeyCandidate<Served>[]): readonly 
 }
 
 /** null: the key is for such requests. One that is turned off is for none. */
-function whyNotFor(key: OwnKey, serves: unknown, { modelId, caller }: OrderParams): NotTried | null {
+function whyNotFor(
+  { key, serves, isKnown }: Pick<KeyCandidate<unknown>, 'key' | 'serves' | 'isKnown'>,
+  { modelId, caller }: OrderParams,
+): NotTried | null {
   if (key.state === 'disabled') return 'disabled';
   if (key.models !== null && !key.models.includes(modelId)) return 'other_models';
   if (!isFor(key, caller)) return 'other_callers';
-  return serves === null ? 'model_not_served' : null;
+  return serves === null && isKnown ? 'model_not_served' : null;
 }
 
 function isFor({ teams, apiKeys, users }: KeyAudience, { teamId, apiKeyId, userId }: KeyCaller): boolean {
@@ -122,7 +134,7 @@ function allowsService({ fallback }: OwnKey, inherited: boolean): boolean {
   return fallback === 'inherit' ? inherited : fallback === 'on';
 }
 
-function unusableFor({ hasFeeBasis, isOpen }: { hasFeeBasis: boolean; isOpen: boolean }): NotTried | null {
+function unusableFor({ hasFeeBasis, isOpen }: Pick<KeyCandidate<unknown>, 'hasFeeBasis' | 'isOpen'>): NotTried | null {
   if (!isOpen) return 'kind_not_allowed';
   return hasFeeBasis ? null : 'mapped_model_without_price';
 }
@@ -130,5 +142,6 @@ function unusableFor({ hasFeeBasis, isOpen }: { hasFeeBasis: boolean; isOpen: bo
 function whyUnusable(key: OwnKey, nowMs: number): NotTried | null {
   if (key.expiresAtMs !== null && key.expiresAtMs <= nowMs) return 'expired';
   const state = presentState(key, nowMs);
-  return state === 'invalid' || state === 'cooling_down' ? state : null;
+  if (state === 'cooling_down') return 'quota_exhausted';
+  return state === 'invalid' ? state : null;
 }

@@ -3,11 +3,12 @@
 import type { ApiName } from '../models/apis.ts';
 import type { Catalog, Model } from '../models/catalog.ts';
 import type { Price } from '../models/price.ts';
-import { type KeyCaller, type NotTried, type OwnAttempt, orderAttempts } from './attempt-order.ts';
+import { type KeyCaller, type OwnAttempt, orderAttempts } from './attempt-order.ts';
 import type { ByokSettings } from './byok-settings.ts';
-import { isKeyProblem, isOpen, ownProvider } from './key-kinds.ts';
+import { isKeyProblem, isOpen, type OwnProvider, ownProvider } from './key-kinds.ts';
 import { findOwnDeployment, type OwnDeployment } from './own-deployment.ts';
 import type { OwnKey } from './own-key.ts';
+import { OWN_REPLIES, type OwnReplyMeaning } from './own-reply.ts';
 
 export interface KeyUseParams {
   readonly keys: readonly OwnKey[];
@@ -18,6 +19,8 @@ export interface KeyUseParams {
   readonly ownPrice: Price | null;
   readonly caller: KeyCaller;
   readonly nowMs: number;
+  /** After which answer a key rests for now, or for one of its provider's models; null: it does not. */
+  readonly pauseOf: (key: OwnKey, providerModel: string) => OwnReplyMeaning | null;
 }
 
 export interface ExplainedAttempt {
@@ -30,16 +33,22 @@ export interface ExplainedAttempt {
 
 export interface ExplainedKeyUse {
   readonly attempts: readonly ExplainedAttempt[];
-  readonly notTried: readonly { readonly key: OwnKey; readonly why: NotTried }[];
-  /** `byok_key_unavailable`: own keys are for the request, none can serve it, and the service may not. */
-  readonly refusal: 'byok_key_unavailable' | null;
+  /** `why`: what `NotTried` names; of a key that rests for now the reason that records name. */
+  readonly notTried: readonly { readonly key: OwnKey; readonly why: string }[];
+  /**
+   * Own keys are for the request, none can serve it, and the service may not; `upstream_cooldown`: all of them rest for
+   * their rate.
+   */
+  readonly refusal: 'byok_key_unavailable' | 'upstream_cooldown' | null;
 }
 
 export function explainKeyUse(params: KeyUseParams): ExplainedKeyUse {
   const { keys, settings, model, api, caller, nowMs } = params;
   const candidates = keys.map((key) => {
-    const serves = ownDeploymentOf(key, params);
-    return { key, serves, hasFeeBasis: serves?.hasFeeBasis ?? true, isOpen: isUsable(key, settings) };
+    const found = ownProvider(params.catalog, key.kind, key);
+    const isKnown = !isKeyProblem(found);
+    const serves = isKnown ? ownDeploymentOf(key, found, params) : null;
+    return { key, serves, isKnown, hasFeeBasis: serves?.hasFeeBasis ?? true, isOpen: isUsable(key, settings) };
   });
   const order = orderAttempts(candidates, { modelId: model.id, caller, fallback: settings.fallback, nowMs });
   const own = ({ key, serves }: OwnAttempt<OwnDeployment>): ExplainedAttempt => ({
@@ -58,18 +67,36 @@ export function explainKeyUse(params: KeyUseParams): ExplainedKeyUse {
         providerModel,
       }),
     );
-  const attempts = [...order.before.map(own), ...service, ...order.after.map(own)];
-  const isRefused = order.concerns && attempts.length === 0;
-  return { attempts, notTried: order.notTried, refusal: isRefused ? 'byok_key_unavailable' : null };
+  const resting = [...order.before, ...order.after].flatMap((attempt) => {
+    const meaning = restOf(attempt, params);
+    return meaning === null ? [] : { key: attempt.key, meaning };
+  });
+  const isUp = ({ key }: OwnAttempt<OwnDeployment>): boolean => !resting.some((rest) => rest.key === key);
+  const attempts = [...order.before.filter(isUp).map(own), ...service, ...order.after.filter(isUp).map(own)];
+  const notTried = [
+    ...order.notTried,
+    ...resting.map(({ key, meaning }) => ({ key, why: OWN_REPLIES[meaning].reason })),
+  ];
+  if (!order.concerns || attempts.length > 0) return { attempts, notTried, refusal: null };
+  const isRateOnly = resting.length > 0 && resting.every(({ meaning }) => meaning === 'rate');
+  return { attempts, notTried, refusal: isRateOnly ? 'upstream_cooldown' : 'byok_key_unavailable' };
+}
+
+/** While a rotation's overlap lasts, the secret before serves where the present one is refused. */
+function restOf({ key, serves }: OwnAttempt<OwnDeployment>, { pauseOf, nowMs }: KeyUseParams): OwnReplyMeaning | null {
+  const meaning = pauseOf(key, serves.providerModel);
+  const hasPrevious = key.previousUntilMs !== null && key.previousUntilMs > nowMs;
+  return meaning === 'key' && hasPrevious ? null : meaning;
 }
 
 function isUsable({ kind }: OwnKey, settings: ByokSettings): boolean {
   return settings.enabled && isOpen(kind, settings);
 }
 
-function ownDeploymentOf(key: OwnKey, { catalog, model, api, ownPrice, settings }: KeyUseParams): OwnDeployment | null {
-  const found = ownProvider(catalog, key.kind, key);
-  return isKeyProblem(found)
-    ? null
-    : findOwnDeployment(key, { ...catalog, model, api, apis: found.apis, ownPrice, fee: settings.fee });
+function ownDeploymentOf(
+  key: OwnKey,
+  { apis }: OwnProvider,
+  { catalog, model, api, ownPrice, settings }: KeyUseParams,
+): OwnDeployment | null {
+  return findOwnDeployment(key, { ...catalog, model, api, apis, ownPrice, fee: settings.fee });
 }

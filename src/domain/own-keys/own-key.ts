@@ -12,7 +12,7 @@ export type KeyFallback = (typeof KEY_FALLBACKS)[number];
 /**
  * - active: it is used.
  * - unverified: it is used; nothing has shown yet that the provider accepts it.
- * - cooling_down: its provider has refused it for lack of quota, until `stateUntilMs`.
+ * - cooling_down: its provider has refused it for lack of credit or quota; it rests until `stateUntilMs`.
  * - invalid: its provider does not accept it. It is tried again every hour, and recovers by itself.
  * - disabled: an administrator has turned it off.
  */
@@ -72,7 +72,7 @@ export function labelOf(secret: string): string | null {
   return secret.length < SHOWN_FROM_LENGTH ? null : `…${secret.slice(-SHOWN_CHARACTERS)}`;
 }
 
-/** The state that counts at a moment: a cooldown that is over leaves the key as it was before. */
+/** The state that counts at a moment: a provider that says that a key's account is spent has accepted the key. */
 export function presentState({ state, stateUntilMs }: Pick<OwnKey, 'state' | 'stateUntilMs'>, nowMs: number): KeyState {
   return state === 'cooling_down' && stateUntilMs !== null && stateUntilMs <= nowMs ? 'active' : state;
 }

@@ -73,9 +73,11 @@ export class OrganizationKeys {
       made = this.set.keys.map((sealed) => {
         const { key } = sealed;
         const deployment = this.ownDeploymentOf(sealed, params);
+        const isKnown = this.providers.get(sealed) !== null;
         const isOfKind = this.settings.enabled && isOpen(key.kind, this.settings);
         const hasFeeBasis = deployment?.hasFeeBasis ?? true;
-        return { key, serves: deployment === null ? null : { sealed, deployment }, hasFeeBasis, isOpen: isOfKind };
+        const serves = deployment === null ? null : { sealed, deployment };
+        return { key, serves, isKnown, hasFeeBasis, isOpen: isOfKind };
       });
       this.candidates.set(name, made);
     }

@@ -142,12 +142,13 @@ export class Failover extends ReplyStage {
   private noteOwnKey(status: number | null, complaint: Complaint | null, retryAfter: string | null): OwnReplyMeaning {
     const { params, context } = this.parts;
     const { deployment } = this;
-    const meaning = pauseOwnKey(deployment, { status, complaint, retryAfter }, context);
+    const { meaning, restsMs } = pauseOwnKey(deployment, { status, complaint, retryAfter }, context);
     const { ownKey } = deployment;
     if (ownKey === undefined) return meaning;
     const { reason } = OWN_REPLIES[meaning];
     params.execution.onOwnKeyFailed({ credential_id: ownKey.keyId, reason, status });
     if (meaning === 'key' && !ownKey.isPrevious) context.onOwnKeyRefused(ownKey);
+    if (meaning === 'quota' && !ownKey.isPrevious) context.onOwnKeySpent(ownKey, restsMs);
     return meaning;
   }
 

@@ -33,17 +33,17 @@ export function keyRefusal({ own }: Provider): Refusal {
   return { kind: own === undefined ? 'provider_unavailable' : 'byok_key_unavailable' };
 }
 
-/** What an answer to an own key means for it, and how long it is not used now; 0: it is used on. */
+/** What an answer to an own key means for it, and how long it rests now; 0: it is used on. */
 export function pauseOwnKey(
   { ownKey, providerModel }: Deployment,
   answer: { readonly status: number | null; readonly complaint: Complaint | null; readonly retryAfter: string | null },
   { keyPauses, clock }: { readonly keyPauses: KeyPauses; readonly clock: Clock },
-): OwnReplyMeaning {
+): { readonly meaning: OwnReplyMeaning; readonly restsMs: number } {
   const meaning = meaningOf(answer.status, answer.complaint);
   const { retryAfter } = answer;
   const retryAfterMs = retryAfter === null ? null : readRetryAfter(retryAfter, clock.nowMs());
   // A secret that is being replaced is expected to be refused, and pauses nothing.
-  if (ownKey !== undefined && !ownKey.isPrevious)
-    keyPauses.begin({ ...ownKey, providerModel }, meaning, retryAfterMs, clock.monotonicMs());
-  return meaning;
+  if (ownKey === undefined || ownKey.isPrevious) return { meaning, restsMs: 0 };
+  const restsMs = keyPauses.begin({ ...ownKey, providerModel }, meaning, retryAfterMs, clock.monotonicMs());
+  return { meaning, restsMs };
 }

@@ -27,6 +27,8 @@ export interface RelayContext {
   readonly keyPauses: KeyPauses;
   /** The store is told of an own key that its provider does not accept, so that it is asked about it. */
   readonly onOwnKeyRefused: (key: OwnKeyUse) => void;
+  /** The store is told of one that rests for so long, since its account has no credit or quota left. */
+  readonly onOwnKeySpent: (key: OwnKeyUse, restsMs: number) => void;
   readonly providers: Providers;
   readonly reportFailedCall: ReportFailedCall;
 }

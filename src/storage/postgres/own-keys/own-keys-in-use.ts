@@ -71,13 +71,3 @@ export async function readOwnKeysInUse(
     prices: new Map(prices.map(({ model, price }) => [model, price])),
   };
 }
-
-/** A provider did not accept a key in a request, and is to be asked about it. False: that is known already. */
-export async function suspectOwnKey(postgres: Postgres, keyId: string): Promise<boolean> {
-  const { rowCount } = await postgres.query(
-    `UPDATE own_keys SET suspected_at = now()
-      WHERE id = $1 AND removed_at IS NULL AND suspected_at IS NULL AND state IN ('active', 'unverified')`,
-    [keyId],
-  );
-  return rowCount > 0;
-}

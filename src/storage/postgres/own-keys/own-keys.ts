@@ -113,7 +113,7 @@ export async function insertOwnKey(client: PostgresClient, secrets: OwnKeySecret
 }
 
 /** `before` and `after` a change each is what a reader sees; the notification drops what processes remember. */
-async function changeKeys<T>(
+export async function changeKeys<T>(
   postgres: Postgres,
   organizationId: string,
   work: (client: PostgresClient) => Promise<T | Refused>,
@@ -250,6 +250,14 @@ export async function eraseOwnKey(client: PostgresClient, keyId: string): Promis
   );
 }
 
+/** Erases the secrets before a rotation whose overlap is over: nobody is called with them any more. */
+export async function erasePreviousSecrets(postgres: PostgresClient): Promise<number> {
+  const { rowCount } = await postgres.query(
+    'UPDATE own_keys SET previous_sealed = NULL, previous_until = NULL WHERE previous_until <= now()',
+  );
+  return rowCount;
+}
+
 export interface RotatedSecret {
   readonly secret: string;
   /** How long the secret before is tried where the new one is refused. */
@@ -352,29 +360,8 @@ export async function openOwnKey(
   }
 }
 
-/** Records what a verification of this generation of the secret found. */
-export async function recordVerdict(
-  postgres: Postgres,
-  actor: Actor,
-  { organizationId, keyId }: OwnKeyReference,
-  { verdict, generation }: { readonly verdict: KeyVerdict; readonly generation: number },
-): Promise<OwnKey | Refused> {
-  return changeKeys(postgres, organizationId, async (client) => {
-    const before = await getOwnKey(client, { organizationId, keyId });
-    if (isRefused(before)) return before;
-    await client.query(
-      `UPDATE own_keys SET checked_at = now(), suspected_at = NULL,
-         verified_at = CASE WHEN $4 = 'active' THEN now() ELSE verified_at END,
-         state = CASE WHEN state = 'disabled' THEN state ELSE $4 END, state_reason = $5, state_until = NULL
-       WHERE organization_id = $1 AND id = $2 AND generation = $3`,
-      [organizationId, keyId, generation, verdict.state, verdict.reason],
-    );
-    return readChanged(client, actor, 'own_key.state', before);
-  });
-}
-
 /** The key as it is now: audited if it is another, and told to the organization's webhook where it matters. */
-async function readChanged(
+export async function readChanged(
   client: PostgresClient,
   actor: Actor,
   action: 'own_key.update' | 'own_key.rotate' | 'own_key.state',

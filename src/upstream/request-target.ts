@@ -22,6 +22,22 @@ export interface RequestTarget {
 
 /** RFC 3986: only visible ASCII characters can be part of a URL. */
 const QUERY = /^[\x21-\x7e]+$/;
+/**
+ * By these providers take a key in the address, some before the one in the header. Like the headers of the kind none
+ * goes along: it would choose another account than the record says, or show a client's Tollgate key to a provider.
+ */
+const CREDENTIAL_PARAMETERS: ReadonlySet<string> = new Set([
+  'key',
+  'api_key',
+  'api-key',
+  'apikey',
+  'x-api-key',
+  'access_token',
+  'auth_token',
+  'token',
+  'subscription-key',
+  'ocp-apim-subscription-key',
+]);
 const TEMPLATE = /\{(model|path)\}/g;
 
 /** What requests to one provider have in common. */
@@ -32,8 +48,8 @@ export class ProviderAddress {
   /** The whole path of the base URL. */
   private readonly basePath: string;
   private readonly apis: Readonly<Partial<Record<TargetName, ApiSettings>>> | null;
-  /** Names, decoded, and the text of the parameters that every request has; null: none. */
-  private readonly query: { readonly names: ReadonlySet<string>; readonly text: string } | null;
+  /** Names, decoded, and the texts of the parameters that every request has; null: none. */
+  private readonly query: { readonly names: ReadonlySet<string>; readonly texts: readonly string[] } | null;
   /** The client's headers that do not go along although they could; null: none. */
   private readonly withheld: ReadonlySet<string> | null;
 
@@ -48,8 +64,8 @@ export class ProviderAddress {
     const apis = { ...requests?.apis, ...verify };
     this.apis = Object.keys(apis).length === 0 ? null : apis;
     const query = Object.entries(requests?.query ?? {});
-    const text = query.map(([name, value]) => `${name}=${value}`).join('&');
-    this.query = query.length === 0 ? null : { names: new Set(query.map(([name]) => name)), text };
+    const texts = query.map(([name, value]) => `${name}=${value}`);
+    this.query = query.length === 0 ? null : { names: new Set(query.map(([name]) => name)), texts };
     const replaced = [auth, ...Object.keys(requests?.headers ?? {}), ...(requests?.dropHeaders ?? [])];
     const withheld = replaced.filter(isForwarded);
     this.withheld = withheld.length === 0 ? null : new Set(withheld);
@@ -59,8 +75,9 @@ export class ProviderAddress {
   pathOf(target: RequestTarget): string {
     const own = this.apis === null ? undefined : this.apis[target.api];
     const path = own?.path === undefined ? this.usualPrefix + target.path : this.basePath + fill(own, target);
-    if (this.query === null) return target.query !== '' && QUERY.test(target.query) ? `${path}?${target.query}` : path;
-    return `${path}?${withoutNames(target.query, this.query.names)}${this.query.text}`;
+    if (target.query === '' && this.query === null) return path;
+    const parameters = [...clientParameters(target.query, this.query?.names), ...(this.query?.texts ?? [])];
+    return parameters.length === 0 ? path : `${path}?${parameters.join('&')}`;
   }
 
   /** The client's headers, without those that this provider does not get. */
@@ -79,11 +96,13 @@ function fill({ path = '', pathStream }: ApiSettings, { path: usual, providerMod
   );
 }
 
-/** What is left of the client's parameters, each with an ampersand behind it. */
-function withoutNames(query: string, names: ReadonlySet<string>): string {
-  if (query === '' || !QUERY.test(query)) return '';
-  const kept = query.split('&').filter((parameter) => !names.has(nameOf(parameter)));
-  return kept.map((parameter) => `${parameter}&`).join('');
+/** The client's parameters, without those that the provider's configuration says and those that name a credential. */
+function clientParameters(query: string, replaced: ReadonlySet<string> | undefined): readonly string[] {
+  if (query === '' || !QUERY.test(query)) return [];
+  return query.split('&').filter((parameter) => {
+    const name = nameOf(parameter);
+    return replaced?.has(name) !== true && !CREDENTIAL_PARAMETERS.has(name.toLowerCase());
+  });
 }
 
 function nameOf(parameter: string): string {

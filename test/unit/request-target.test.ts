@@ -91,6 +91,22 @@ describe('a path of its own', () => {
   });
 });
 
+test('a parameter that names a credential does not go along, however spelt', () => {
+  const [plain, set] = [address('https://llm.test'), address('https://llm.test', { query: { mode: 'x' } })];
+  const cases: Readonly<Record<string, string>> = {
+    'key=a': '',
+    'KEY=a&beta=true': 'beta=true',
+    'beta=true&%6Bey=a&api%5fkey=b': 'beta=true',
+    'access_token=a&Api-Key=b&subscription-key=c': '',
+    'keys=a&%zz=b&&c': 'keys=a&%zz=b&&c',
+  };
+  for (const [query, expected] of Object.entries(cases)) {
+    const path = '/v1/chat/completions';
+    assert.equal(plain.pathOf({ ...CHAT, query }), expected === '' ? path : `${path}?${expected}`, query);
+    assert.equal(set.pathOf({ ...CHAT, query }), `${path}?${expected === '' ? '' : `${expected}&`}mode=x`, query);
+  }
+});
+
 test('parameters of the query go before those of the client with the same name, however spelt', () => {
   const target = address('https://llm.test', { query: { 'api-version': '2026-05-01', mode: 'x' } });
   const cases: Readonly<Record<string, string>> = {

@@ -158,8 +158,8 @@ export function explainByok(store: OwnKeysStore): Operation {
   return operation({
     id: 'explainByok',
     summary:
-      'Says who would serve a request at this moment, in which order, and why an own key would not; keys that rest are ' +
-      'those of the process that answers.',
+      'Says who would serve a request at this moment, in which order, and why an own key would not; keys that ' +
+      'rest are those of the process that answers.',
     query: z.object({
       model: modelNameField,
       api: z.enum(API_NAMES),

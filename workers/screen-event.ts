@@ -3,11 +3,12 @@
 import { compiledOf } from '../src/domain/guardrails/compiled-by-key.ts';
 import { EventScreen } from '../src/domain/guardrails/event-screen.ts';
 import { ExternalTexts } from '../src/domain/guardrails/external-texts.ts';
+import { packEdits } from '../src/domain/guardrails/packed-edits.ts';
 import { RestorableValues } from '../src/domain/guardrails/placeholders.ts';
-import type { LargeEvent, ScreenEventInput } from '../src/domain/guardrails/screen-event-task.ts';
+import type { ScreenEventInput, ScreenEventOutput } from '../src/domain/guardrails/screen-event-task.ts';
 import { placeNodes } from '../src/domain/guardrails/text-places.ts';
 
-export default function screenEvent(input: ScreenEventInput): LargeEvent | null {
+export default function screenEvent(input: ScreenEventInput): ScreenEventOutput | null {
   Atomics.store(input.begun, 0, 1);
   Atomics.notify(input.begun, 0);
   const compiled = compiledOf(input);
@@ -19,5 +20,6 @@ export default function screenEvent(input: ScreenEventInput): LargeEvent | null 
   const screen = new EventScreen({ compiled, stage: 'output', placeholders: null, values, external });
   const event = screen.event(bytes, dataStart, dataEnd, placeNodes(places).event);
   const { collected: texts = [], isIncomplete = false } = external ?? {};
-  return { event, report: screen.tally.report(), blocked: screen.tally.blocked, texts, isIncomplete };
+  const packed = { ...event, edits: packEdits(event.edits), repeats: packEdits(event.repeats) };
+  return { event: packed, report: screen.tally.report(), blocked: screen.tally.blocked, texts, isIncomplete };
 }

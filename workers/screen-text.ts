@@ -1,11 +1,12 @@
 // Worker task: screens a request or a reply that is too big for the event loop, or whose rules have patterns.
 
 import { compiledOf } from '../src/domain/guardrails/compiled-by-key.ts';
+import { packEdits } from '../src/domain/guardrails/packed-edits.ts';
 import { RestorableValues } from '../src/domain/guardrails/placeholders.ts';
-import type { ScreenTextInput } from '../src/domain/guardrails/screen-text-task.ts';
-import { type ScreenedWhole, screenWhole } from '../src/domain/guardrails/screen-whole.ts';
+import type { ScreenTextInput, ScreenTextOutput } from '../src/domain/guardrails/screen-text-task.ts';
+import { screenWhole } from '../src/domain/guardrails/screen-whole.ts';
 
-export default function screenText(input: ScreenTextInput): ScreenedWhole | null {
+export default function screenText(input: ScreenTextInput): ScreenTextOutput | null {
   Atomics.store(input.begun, 0, 1);
   Atomics.notify(input.begun, 0);
   const compiled = compiledOf(input);
@@ -13,5 +14,6 @@ export default function screenText(input: ScreenTextInput): ScreenedWhole | null
   const { stage, places, parts, scopes, values, verdicts } = input;
   const body = Buffer.from(input.body.buffer, input.body.byteOffset, input.body.byteLength);
   const restorable = values === null ? null : new RestorableValues(values);
-  return screenWhole(compiled, { stage, body, places, parts }, { scopes, values: restorable, verdicts });
+  const whole = screenWhole(compiled, { stage, body, places, parts }, { scopes, values: restorable, verdicts });
+  return { ...whole, edits: packEdits(whole.edits) };
 }

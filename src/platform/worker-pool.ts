@@ -23,6 +23,7 @@ export type WorkerTask =
   | 'prepare-conversation'
   | 'screen-event'
   | 'screen-text'
+  | 'try-policies'
   | 'validate-questions';
 
 export type WorkerResult<T> =

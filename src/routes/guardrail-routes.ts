@@ -31,7 +31,7 @@ export function guardrailRows(parts: RouteParts): ControlPlaneRow[] {
 }
 
 function policyRows(
-  { guardrails, guardrailsInForce }: RouteParts,
+  { guardrails, guardrailTrials }: RouteParts,
   path: string,
   access: RouteAccess,
   owner: policies.PolicyOwner,
@@ -42,6 +42,6 @@ function policyRows(
     row('GET', policy, access, policies.getPolicy(guardrails, owner)),
     row('PUT', policy, access, policies.putPolicy(guardrails, owner)),
     row('DELETE', policy, access, policies.removePolicy(guardrails, owner)),
-    row('POST', `${path}/test`, access, testText(guardrails, guardrailsInForce, owner)),
+    row('POST', `${path}/test`, access, testText(guardrails, guardrailTrials, owner)),
   ];
 }

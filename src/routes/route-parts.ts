@@ -9,7 +9,7 @@ import type { ConsoleParts } from '../control-plane/console/console-parts.ts';
 import type { GenerationLookup } from '../control-plane/executions/get-generation.ts';
 import type { FindGenerations } from '../control-plane/executions/list-generations.ts';
 import type { GuardrailStore } from '../control-plane/guardrails/guardrail-store.ts';
-import type { PoliciesOf } from '../control-plane/guardrails/test-text.ts';
+import type { GuardrailTrials } from '../control-plane/guardrails/test-text.ts';
 import type { IdentityStore } from '../control-plane/identity/identity-store.ts';
 import type { InstallationStore } from '../control-plane/installation/installation-store.ts';
 import type { MediaRows } from '../control-plane/media/manage-media.ts';
@@ -36,7 +36,7 @@ export interface RouteParts {
   readonly ownKeys: OwnKeysStore;
   readonly routing: RoutingStore;
   readonly guardrails: GuardrailStore;
-  readonly guardrailsInForce: PoliciesOf;
+  readonly guardrailTrials: GuardrailTrials;
   /** null: the installation keeps no files. */
   readonly media: Media | null;
   readonly mediaRows: MediaRows;

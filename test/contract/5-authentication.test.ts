@@ -94,7 +94,7 @@ const parts = {
   catalogStore: identity,
   guardrails: identity,
   mediaRows,
-  guardrailsInForce: () => null,
+  guardrailTrials: { policiesOf: () => [], run: () => null },
   ownKeys,
   console: {
     ...NOTHING_BEHIND.console,

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { ENTITY_NAMES } from '../../src/domain/guardrails/entities.ts';
 import { FINDINGS_MAX, resolveOverlaps } from '../../src/domain/guardrails/finding.ts';
+import { packEdits, unpackEdits } from '../../src/domain/guardrails/packed-edits.ts';
 import { screenFewFindings, screenWhole, type WholeBody } from '../../src/domain/guardrails/screen-whole.ts';
 import { messages } from '../../src/generation/dialects/messages.ts';
 import { compiledOf, findingsIn, ruleOf } from '../support/guardrail-policies.ts';
@@ -62,6 +63,13 @@ describe('hostile bodies', () => {
     const over = screenWhole(MAILS, bodyOf(texts(FINDINGS_MAX + 100)), NO_CLOAKING);
     assert.equal(over.edits.length, FINDINGS_MAX + 1);
     assert.deepEqual(over.report.not_scanned, ['too_large']);
+  });
+
+  test('what a thread has found comes from it as it was', () => {
+    const { edits } = screenWhole(MAILS, bodyOf('"é a@b.example, c@d.example"'), NO_CLOAKING);
+    assert.equal(edits.length, 2);
+    assert.deepEqual(unpackEdits(structuredClone(packEdits(edits))), edits);
+    assert.deepEqual(unpackEdits(packEdits([])), []);
   });
 
   test('more findings than the event loop has time for: it is left to a worker', () => {

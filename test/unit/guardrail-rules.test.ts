@@ -6,7 +6,7 @@ import { describe, test } from 'node:test';
 import { compilePolicy } from '../../src/domain/guardrails/compile-policy.ts';
 import { DETECTORS } from '../../src/domain/guardrails/detectors/detectors.ts';
 import { KEY_FORMS } from '../../src/domain/guardrails/detectors/key-forms.ts';
-import { patternProblem } from '../../src/domain/guardrails/detectors/patterns.ts';
+import { checkPattern, writtenSizeOf } from '../../src/domain/guardrails/detectors/patterns.ts';
 import { ENTITY_NAMES } from '../../src/domain/guardrails/entities.ts';
 import { FINDINGS_MAX, type Finding, resolveOverlaps } from '../../src/domain/guardrails/finding.ts';
 import { guardrailDefinition, guardrailPolicyOf } from '../../src/domain/guardrails/policy-definition.ts';
@@ -78,15 +78,47 @@ test('patterns are RE2’s, no longer than they say, with the byte before as the
     foundIn(patterns, 'ACME-123456 ACME-1234567 xACME-1 ACME-7').map(([, value]) => value),
     ['ACME-123456', 'ACME-7'],
   );
-  for (const regex of ['(a)\\1', '(?=a)', '^a', 'a$', 'a*', '(']) assert.notEqual(patternProblem(regex), null, regex);
-  assert.equal(patternProblem('(a+)+b'), null);
-  assert.match(patternProblem('.{1,900}a') ?? '', /too large/);
+  for (const regex of ['(a)\\1', '(?=a)', '^a', 'a$', 'a*', '(']) assert.notEqual(checkPattern(regex).problem, null);
+  assert.equal(checkPattern('(a+)+b').problem, null);
+  assert.match(checkPattern('.{1,900}a').problem ?? '', /too large/);
   const pattern = (index: number) => ({ regex: `.{1,60}${index}`, max_length: 70 });
   const rules = (count: number) => [
     { id: 'a', patterns: Array.from({ length: count }, (_, index) => pattern(index)), stage: 'both', action: 'mask' },
   ];
   assert.equal(guardrailDefinition.safeParse({ rules: rules(2) }).success, true);
   assert.equal(guardrailDefinition.safeParse({ rules: rules(20) }).success, false);
+});
+
+test('what would take long to compile is refused before it is compiled', () => {
+  const problemsOf = (...regexes: readonly string[]) => {
+    const patterns = regexes.map((regex) => ({ regex, max_length: 20 }));
+    const parsed = guardrailDefinition.safeParse({ rules: [{ id: 'a', patterns, stage: 'both', action: 'flag' }] });
+    return parsed.error?.issues.map(({ message }) => message) ?? [];
+  };
+  assert.match(problemsOf(`(?:${'a?'.repeat(500)}){1000}`).join(), /too large/);
+  assert.match(problemsOf(...Array.from({ length: 60 }, () => `[a-z]${'a|'.repeat(400)}b`)).join(), /large together/);
+  assert.match(problemsOf(`(?i)[${'B-\\x{1e900}'.repeat(17)}]`).join(), /classes beyond ASCII/);
+  assert.match(problemsOf('\\pL'.repeat(17)).join(), /classes beyond ASCII/);
+  assert.deepEqual(problemsOf('[\\p{L}é-ÿ]{2,30}', 'ACME-[0-9]{6}', '(?i)(?:Straße|straat) [0-9]+'), []);
+  for (const [regex, size] of [
+    ['ACME-[0-9]{6}', 11],
+    ['(?:ab{2}){3,5}c', 21],
+    ['[]a-z]\\p{Greek}\\x{e9}[[:alpha:]]\\]', 5],
+    ['a{2,}', 2],
+  ] as const)
+    assert.equal(writtenSizeOf(regex), size, regex);
+  const { size } = checkPattern('(?:ab{2}){3,5}c');
+  assert.ok(size >= 16 && size <= 2 * 21, String(size));
+});
+
+test('words and patterns are prepared once for every stage and API', () => {
+  const policies = [policyOf([ruleOf({ words: ['falcon'], patterns: [{ regex: 'ACME-[0-9]{6}', maxLength: 11 }] })])];
+  const one = compilePolicy(policies, 'messages');
+  const other = compilePolicy(policies, 'responses');
+  assert.ok(one?.input?.patterns?.set !== undefined && one.output !== null && other?.input !== null);
+  assert.equal(one.output.patterns?.set, one.input.patterns.set);
+  assert.equal(other?.input.patterns?.set, one.input.patterns.set);
+  assert.equal(other?.input.detectors[0]?.detector, one.input.detectors[0]?.detector);
 });
 
 test('a pattern that would explode elsewhere takes linear time here', () => {

@@ -5,7 +5,7 @@ import { describe, test } from 'node:test';
 import { compilePolicy } from '../../src/domain/guardrails/compile-policy.ts';
 import type { OnFailure } from '../../src/domain/guardrails/policy.ts';
 import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
-import { screenBody } from '../../src/generation/guardrails/screen-body.ts';
+import { inlineBytesMax, screenBody } from '../../src/generation/guardrails/screen-body.ts';
 import { ScreenReply } from '../../src/generation/guardrails/screen-reply.ts';
 import { Screening } from '../../src/generation/guardrails/screening.ts';
 import { CapturedReply } from '../../src/generation/reply/capture.ts';
@@ -50,6 +50,7 @@ describe('slow patterns', () => {
     const slow = compiledOf(ruleOf({ patterns: SLOW }));
     const screened = await screenBody(slow, whole, NO_CLOAKING, workers as never);
     assert.deepEqual([asked, screened.report.not_scanned], [['screen-text'], ['timeout']]);
+    assert.ok(inlineBytesMax(slow, 'output') < 1_024, 'nor is an event of a stream screened on the event loop');
     const plain = compiledOf(ruleOf({ patterns: [{ regex: 'ACME-[0-9]{6}', maxLength: 11 }] }));
     assert.ok(!(screenBody(plain, whole, NO_CLOAKING, workers as never) instanceof Promise));
   });

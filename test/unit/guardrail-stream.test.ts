@@ -7,13 +7,17 @@ import { type CompiledPolicy, compilePolicy } from '../../src/domain/guardrails/
 import { Placeholders, RestorableValues } from '../../src/domain/guardrails/placeholders.ts';
 import type { Rule } from '../../src/domain/guardrails/policy.ts';
 import { BodyScreen } from '../../src/domain/guardrails/screen-body.ts';
+import type { ScreenEventInput } from '../../src/domain/guardrails/screen-event-task.ts';
 import { placeNodes } from '../../src/domain/guardrails/text-places.ts';
 import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
 import type { Dialect } from '../../src/generation/dialects/dialect.ts';
 import { messages } from '../../src/generation/dialects/messages.ts';
 import { responses } from '../../src/generation/dialects/responses.ts';
+import type { EventBytes } from '../../src/generation/guardrails/event-lines.ts';
+import { type ScreeningWorkers, screenEventInWorker } from '../../src/generation/guardrails/screen-body.ts';
 import { StreamScreen } from '../../src/generation/guardrails/stream-screen.ts';
 import { applyEdits } from '../../src/generation/request/edits.ts';
+import screenEvent from '../../workers/screen-event.ts';
 import { howMany } from '../support/at-length.ts';
 import { seededRandom, splitBytes } from '../support/byte-splits.ts';
 import { compiledOf, policyOf, ruleOf } from '../support/guardrail-policies.ts';
@@ -21,6 +25,11 @@ import { loadRecordedExchanges } from '../support/recorded-exchanges.ts';
 
 const SEED = Number(process.env['TEST_SEED'] ?? 20_261_124);
 const ROUNDS = howMany({ short: 400, long: 10_000 });
+
+/** Does in this process what a thread would. */
+const IN_PROCESS = {
+  run: async (_task: string, input: ScreenEventInput) => ({ ok: true, value: screenEvent(input) }),
+} as unknown as ScreeningWorkers;
 
 const SCOPES = { key: Buffer.alloc(32, 7), apiKeyId: 'key', conversation: '' };
 const placeholders = new Placeholders(SCOPES);
@@ -236,7 +245,7 @@ describe(`screened streams (TEST_SEED=${SEED})`, () => {
     [messages, 'messages'],
   ] as const) {
     const exchanges = loadRecordedExchanges(format).filter(({ stream, status }) => stream && status < 300);
-    test(`${exchanges.length} recorded ${format} streams pass byte for byte where nothing is found`, () => {
+    test(`${exchanges.length} recorded ${format} streams pass byte for byte where nothing is found`, async () => {
       const nothing = compiledPassing(
         ruleOf({ id: 'never', action: 'block', words: ['zzqqzzqqzz'], detect: ['email', 'iban', 'jwt'] }),
       );
@@ -246,8 +255,15 @@ describe(`screened streams (TEST_SEED=${SEED})`, () => {
             { compiled: nothing, stage: 'output', placeholders: null, values },
             placeNodes(dialect.texts).event,
           );
-          const out = splitBytes(responseBody, split).flatMap((piece) => screen.feed(piece));
-          out.push(...screen.end(true));
+          const out: Buffer[] = [];
+          const pass = async (pieces: readonly Buffer[]): Promise<void> => {
+            out.push(...pieces);
+            while (screen.large !== null) out.push(...(await screen.takeLarge(await screenLarge(screen.large))));
+          };
+          const screenLarge = (event: EventBytes) =>
+            screenEventInWorker(nothing, event, { places: dialect.texts, values }, IN_PROCESS);
+          for (const piece of splitBytes(responseBody, split)) await pass(screen.feed(piece));
+          await pass(screen.end(true));
           if (screen.tally.blocked !== null) continue;
           assert.equal(screen.endedBy, null, name);
           assert.ok(Buffer.concat(out).equals(responseBody), `${name}: other bytes`);

@@ -2,20 +2,24 @@
 
 import { z } from 'zod';
 import { slugSchema } from '../../domain/configuration/name-schemas.ts';
-import { findInText, TRIED_TEXT_BYTES_MAX } from '../../domain/guardrails/find-in-text.ts';
+import { type TextToTry, TRIED_TEXT_BYTES_MAX, type TriedText } from '../../domain/guardrails/find-in-text.ts';
 import { ACTIONS, type Policy } from '../../domain/guardrails/policy.ts';
 import { guardrailDefinition, guardrailPolicyOf } from '../../domain/guardrails/policy-definition.ts';
 import { API_NAMES } from '../../domain/models/apis.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { isRefused, type Refused } from '../../domain/refusals/refused.ts';
-import { answerOf, shownOrRefused } from '../identity/outcome.ts';
+import { answerOf, refusalOf } from '../identity/outcome.ts';
 import { ACTIVE } from '../identity/tenancy.ts';
 import { type Operation, type OperationInput, operation } from '../operation.ts';
 import type { GuardrailStore } from './guardrail-store.ts';
 import type { PolicyOwner } from './policies.ts';
 
-/** The policies in force for an organization as a whole. */
-export type PoliciesOf = (organizationId: string) => readonly Policy[];
+export interface GuardrailTrials {
+  /** Those in force for an organization as a whole. */
+  readonly policiesOf: (organizationId: string) => readonly Policy[];
+  /** Off the event loop, since drafts are tried, too. null: not in time. */
+  readonly run: (policies: readonly Policy[], tried: TextToTry) => Promise<TriedText | null>;
+}
 
 const body = z
   .strictObject({
@@ -45,26 +49,26 @@ const shown = z.object({
   not_asked: z.array(z.string()).meta({ description: 'External detectors, which a test does not call.' }),
 });
 
-export function testText(store: GuardrailStore, policiesOf: PoliciesOf, owner: PolicyOwner): Operation {
+export function testText(store: GuardrailStore, trials: GuardrailTrials, owner: PolicyOwner): Operation {
   return operation({
     id: `testGuardrails${owner.suffix}`,
     summary: 'Shows what guardrails would find in a text. Nobody is called, and nothing is kept.',
     body,
     answer: answerOf(shown),
     run: async (input): Promise<{ data: z.output<typeof shown> } | Refusal> => {
-      const policies = await choosePolicies(store, policiesOf, owner, input);
+      const policies = await choosePolicies(store, trials, owner, input);
+      if (isRefused(policies)) return refusalOf(policies);
       const { text, stage = 'input', api = 'chat_completions' } = input.body;
-      return shownOrRefused(policies, (chosen) => {
-        const { findings, notAsked } = findInText(chosen as readonly Policy[], { text, stage, api });
-        return { findings: [...findings], not_asked: [...notAsked] };
-      });
+      const tried = await trials.run(policies, { text, stage, api });
+      if (tried === null) return { kind: 'guardrail_unavailable' };
+      return { data: { findings: [...tried.findings], not_asked: [...tried.notAsked] } };
     },
   });
 }
 
 async function choosePolicies(
   store: GuardrailStore,
-  policiesOf: PoliciesOf,
+  { policiesOf }: GuardrailTrials,
   owner: PolicyOwner,
   input: OperationInput<unknown, z.output<typeof body>>,
 ): Promise<readonly Policy[] | Refused> {

@@ -25,7 +25,7 @@ export function answerOf<Item extends z.ZodType>(item: Item) {
   return z.object({ data: item });
 }
 
-function refusalOf({ refused, field, reason }: Refused): Refusal {
+export function refusalOf({ refused, field, reason }: Refused): Refusal {
   switch (refused) {
     case 'conflict':
       return {

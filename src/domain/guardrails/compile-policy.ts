@@ -1,6 +1,7 @@
 // Makes of the policies in force for one principal and one API what the scan needs: the table of anchors, and for each
 // entity the rules that look for it, the strongest first. Made once a process for each such set of versions.
 
+import { BoundedMap } from '../../platform/bounded-map.ts';
 import type { ApiName } from '../models/apis.ts';
 import type { Detector } from './detectors/detector.ts';
 import { DETECTORS } from './detectors/detectors.ts';
@@ -8,7 +9,9 @@ import { DIGITS_MAX } from './detectors/digit-groups.ts';
 import { PatternSet } from './detectors/patterns.ts';
 import { wordsDetector } from './detectors/words.ts';
 import { strengthOf } from './finding.ts';
-import type { External, OnFailure, Policy, Rule, Stage } from './policy.ts';
+import type { External, OnFailure, Pattern, Policy, Rule, Stage } from './policy.ts';
+
+const PATTERN_SETS_MAX = 64;
 
 /** A rule with what its policy lets through. */
 export interface CompiledRule {
@@ -122,7 +125,7 @@ function compileStage(policies: readonly Policy[], api: ApiName, stage: Stage): 
   })).filter((found) => found.rules.length > 0);
   const own = compiled
     .filter(({ rule }) => rule.words.length > 0)
-    .map((found) => ({ detector: wordsDetector(found.rule.words), rules: [found] }));
+    .map((found) => ({ detector: detectorOfWords(found.rule.words), rules: [found] }));
   const detectors = [...builtIn, ...own];
   return {
     ...anchorsOf(detectors),
@@ -148,7 +151,24 @@ function compileStage(policies: readonly Policy[], api: ApiName, stage: Stage): 
 function compilePatterns(rules: readonly CompiledRule[]): CompiledPatterns | null {
   const found = rules.flatMap((compiled) => compiled.rule.patterns.map((pattern) => ({ compiled, pattern })));
   if (found.length === 0) return null;
-  return { set: new PatternSet(found.map(({ pattern }) => pattern)), ruleOf: found.map(({ compiled }) => compiled) };
+  return { set: setOfPatterns(found.map(({ pattern }) => pattern)), ruleOf: found.map(({ compiled }) => compiled) };
+}
+
+/** The same rules are compiled for each stage and API: their words are sorted, and their patterns compiled, once. */
+const wordsKnown = new WeakMap<readonly string[], Detector>();
+const patternsKnown = new BoundedMap<string, PatternSet>(PATTERN_SETS_MAX);
+
+function detectorOfWords(words: readonly string[]): Detector {
+  const known = wordsKnown.get(words) ?? wordsDetector(words);
+  wordsKnown.set(words, known);
+  return known;
+}
+
+function setOfPatterns(patterns: readonly Pattern[]): PatternSet {
+  const key = JSON.stringify(patterns);
+  const known = patternsKnown.get(key) ?? new PatternSet(patterns);
+  patternsKnown.set(key, known);
+  return known;
 }
 
 function atAnchorOf(found: readonly CompiledDetector[]): AtAnchor {

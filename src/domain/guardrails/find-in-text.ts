@@ -6,7 +6,7 @@ import { type Finding, resolveOverlaps } from './finding.ts';
 import type { Action, Policy, Stage } from './policy.ts';
 import { scanText } from './scan-text.ts';
 
-/** As long as a text may be that patterns run over on the event loop. */
+/** As long as a text may be that somebody tries: a message, and not a document. */
 export const TRIED_TEXT_BYTES_MAX = 4_096;
 
 export interface FoundInText {
@@ -20,16 +20,19 @@ export interface FoundInText {
   readonly end: number;
 }
 
+export interface TextToTry {
+  readonly text: string;
+  readonly stage: Stage;
+  readonly api: ApiName;
+}
+
 export interface TriedText {
   readonly findings: readonly FoundInText[];
   /** Names of external detectors, which nobody calls here. */
   readonly notAsked: readonly string[];
 }
 
-export function findInText(
-  policies: readonly Policy[],
-  { text, stage, api }: { readonly text: string; readonly stage: Stage; readonly api: ApiName },
-): TriedText {
+export function findInText(policies: readonly Policy[], { text, stage, api }: TextToTry): TriedText {
   const compiled = compilePolicy(policies, api);
   if (compiled === null) return { findings: [], notAsked: [] };
   const bytes = Buffer.from(text);

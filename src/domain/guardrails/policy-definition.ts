@@ -4,7 +4,7 @@
 import { z } from 'zod';
 import { slugSchema } from '../configuration/name-schemas.ts';
 import { API_NAMES } from '../models/apis.ts';
-import { patternProblem, patternSize } from './detectors/patterns.ts';
+import { checkPattern, countWideClasses, TOO_LARGE, writtenSizeOf } from './detectors/patterns.ts';
 import { WORD_BYTES_MIN } from './detectors/words.ts';
 import { ENTITY_NAMES } from './entities.ts';
 import { externalDefinition } from './external-definition.ts';
@@ -16,7 +16,13 @@ const PATTERN_CHARACTERS_MAX = 1_024;
 const PATTERN_LENGTH_MAX = 256;
 /** Of all patterns of a policy together; a number of ten digits with a prefix has about 15. */
 const PATTERN_INSTRUCTIONS_MAX = 1_000;
+/** Of one, and of all of a policy, with what they repeat written out: an event loop compiles them. */
+const PATTERN_WRITTEN_MAX = 2_048;
+const PATTERNS_WRITTEN_MAX = 8_192;
+const WIDE_CLASSES_MAX = 16;
 const WORDS_MAX = 1_000;
+/** Of all rules of a policy: a thousand take a few milliseconds to sort. */
+const POLICY_WORDS_MAX = 10_000;
 const WORD_CHARACTERS_MAX = 128;
 const ALLOWED_MAX = 1_000;
 const EXTERNALS_MAX = 8;
@@ -26,10 +32,7 @@ const pattern = z.strictObject({
   regex: z
     .string()
     .max(PATTERN_CHARACTERS_MAX, `must be at most ${PATTERN_CHARACTERS_MAX} characters`)
-    .superRefine((regex, context) => {
-      const problem = patternProblem(regex);
-      if (problem !== null) context.addIssue({ code: 'custom', message: problem });
-    }),
+    .refine((regex) => writtenSizeOf(regex) <= PATTERN_WRITTEN_MAX, TOO_LARGE),
   max_length: z
     .int('must be a whole number')
     .min(1, 'must be at least 1')
@@ -108,15 +111,36 @@ export const guardrailDefinition = z
       if (output === 'after' && stage !== 'input' && action !== 'flag')
         add(['rules', index, 'action'], 'must be flag: the detector is asked behind the reply (output: after)');
     }
-    const patterns = value.rules.reduce((sum, { patterns: found = [] }) => sum + found.length, 0);
-    if (patterns > PATTERNS_MAX) add(['rules'], `must have at most ${PATTERNS_MAX} patterns`);
-    const size = value.rules
-      .flatMap(({ patterns: found = [] }) => found)
-      .slice(0, PATTERNS_MAX)
-      .reduce((sum, { regex }) => sum + patternSize(regex), 0);
-    if (size > PATTERN_INSTRUCTIONS_MAX)
-      add(['rules'], 'has patterns that are too large together: they repeat too much');
+    const words = value.rules.reduce((sum, { words: found = [] }) => sum + found.length, 0);
+    if (words > POLICY_WORDS_MAX) add(['rules'], `must have at most ${POLICY_WORDS_MAX} words`);
+    for (const { path, message } of problemsOfPatterns(value.rules)) add(['rules', ...path], message);
   });
+
+interface PatternProblem {
+  readonly path: readonly (string | number)[];
+  readonly message: string;
+}
+
+/** What can be known without compiling them comes first, so that what is compiled is small. */
+function problemsOfPatterns(rules: readonly z.output<typeof rule>[]): PatternProblem[] {
+  const all = rules.flatMap(({ patterns = [] }, index) =>
+    patterns.map(({ regex }, at) => ({ regex, path: [index, 'patterns', at, 'regex'] })),
+  );
+  const sumOf = (weigh: (regex: string) => number): number => all.reduce((sum, { regex }) => sum + weigh(regex), 0);
+  if (all.length > PATTERNS_MAX) return [{ path: [], message: `must have at most ${PATTERNS_MAX} patterns` }];
+  if (sumOf(writtenSizeOf) > PATTERNS_WRITTEN_MAX) return [ALL_TOO_LARGE];
+  if (sumOf(countWideClasses) > WIDE_CLASSES_MAX)
+    return [{ path: [], message: `must have at most ${WIDE_CLASSES_MAX} classes beyond ASCII in patterns` }];
+  const checked = all.map(({ regex, path }) => ({ path, ...checkPattern(regex) }));
+  const wrong = checked.flatMap(({ path, problem }) => (problem === null ? [] : [{ path, message: problem }]));
+  const size = checked.reduce((sum, found) => sum + found.size, 0);
+  return size > PATTERN_INSTRUCTIONS_MAX ? [...wrong, ALL_TOO_LARGE] : wrong;
+}
+
+const ALL_TOO_LARGE: PatternProblem = {
+  path: [],
+  message: 'has patterns that are too large together: they repeat too much',
+};
 
 /** Stored as it was written, without defaults and without the secrets of external detectors. */
 export type GuardrailDefinition = z.output<typeof guardrailDefinition>;

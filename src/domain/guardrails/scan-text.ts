@@ -24,7 +24,7 @@ const hit: Hit = { start: 0, end: 0, isOpen: false };
  * Appends what is found in bytes[start, end), overlaps included: `resolveOverlaps` says which count. `textStart`: where
  * what is there of the text begins, if before `start`. What lies between has been scanned: it decides findings, and
  * none of them begins there. A stream keeps CONTEXT_BYTES of it, or all that it has. The byte before `textStart` is
- * read as well. False: the text has more findings than FINDINGS_MAX and counts as not screened.
+ * read as well. False: there are more than `findingsMax`, and the rest is not scanned.
  */
 export function scanText(
   compiled: CompiledPolicy,
@@ -34,10 +34,11 @@ export function scanText(
   end: number,
   findings: Finding[],
   textStart = start,
+  findingsMax = FINDINGS_MAX,
 ): boolean {
   const rules = stageOf(compiled, stage);
   if (rules === null) return true;
-  if (rules.patterns !== null && !findPatterns(rules.patterns, bytes, start, end, findings)) return false;
+  if (rules.patterns !== null && !findPatterns(rules.patterns, bytes, start, end, findings, findingsMax)) return false;
   forgetDigitGroups();
   const { anchors, atAnchor } = rules;
   for (let at = nextAnchor(anchors, bytes, start, end); at < end; at = nextAnchor(anchors, bytes, at + 1, end)) {
@@ -50,7 +51,7 @@ export function scanText(
       const digits = runEnd(DIGIT, bytes, at, end, DIGITS_MAX + 1) - at;
       detectAt(numbers[digits] as readonly CompiledDetector[], bytes, at, textStart, start, end, findings);
     }
-    if (findings.length > FINDINGS_MAX) return false;
+    if (findings.length > findingsMax) return false;
   }
   return true;
 }
@@ -106,6 +107,7 @@ function findPatterns(
   start: number,
   end: number,
   findings: Finding[],
+  findingsMax: number,
 ): boolean {
   set.find(bytes, start, end, (match) => {
     const compiled = ruleOf[match.index] as CompiledRule;
@@ -115,9 +117,9 @@ function findPatterns(
       const { start: from, end: to } = match;
       findings.push({ rule: compiled.rule, entity: OWN_ENTITIES.pattern, start: from, end: to, isOpen: false });
     }
-    return findings.length <= FINDINGS_MAX;
+    return findings.length <= findingsMax;
   });
-  return findings.length <= FINDINGS_MAX;
+  return findings.length <= findingsMax;
 }
 
 /** The policy of the rule lets the value of the last hit through. */

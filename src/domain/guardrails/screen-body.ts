@@ -206,9 +206,9 @@ export class BodyScreen implements TextVisitor {
     if (this.isOver) return NO_FINDINGS;
     const findings: Finding[] = [];
     const { compiled, stage, findingsMax = FINDINGS_MAX } = this.rules;
-    const isWhole = scanText(compiled, stage, bytes, start, end, findings);
+    const isWhole = scanText(compiled, stage, bytes, start, end, findings, start, findingsMax - this.found);
     this.found += findings.length;
-    if (!isWhole || this.found > findingsMax) {
+    if (!isWhole) {
       this.isOver = true;
       this.tally.miss('too_large');
     }

@@ -2,6 +2,7 @@
 
 import type { PlainPolicies } from './compiled-by-key.ts';
 import type { ScreenedEvent } from './event-screen.ts';
+import type { PackedEdits } from './packed-edits.ts';
 import type { BlockedBy, StageReport } from './screening-report.ts';
 import type { TextPlaces } from './text-places.ts';
 
@@ -16,7 +17,6 @@ export interface ScreenEventInput extends PlainPolicies {
   readonly begun: Int32Array<SharedArrayBuffer>;
 }
 
-/** Plain data. */
 export interface LargeEvent {
   readonly event: ScreenedEvent;
   readonly report: StageReport;
@@ -24,4 +24,11 @@ export interface LargeEvent {
   /** Those that external detectors are to be asked about; whether some are too long for that. */
   readonly texts: readonly string[];
   readonly isIncomplete: boolean;
+}
+
+export interface ScreenEventOutput extends Omit<LargeEvent, 'event'> {
+  readonly event: Omit<ScreenedEvent, 'edits' | 'repeats'> & {
+    readonly edits: PackedEdits;
+    readonly repeats: PackedEdits;
+  };
 }

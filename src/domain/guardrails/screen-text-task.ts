@@ -1,10 +1,11 @@
-// What the worker task screen-text is given.
+// What the worker task screen-text is given, and what it answers.
 
 import type { PlainPolicies } from './compiled-by-key.ts';
 import type { ExternalVerdicts } from './external-texts.ts';
+import type { PackedEdits } from './packed-edits.ts';
 import type { CloakScopes } from './placeholders.ts';
 import type { Stage } from './policy.ts';
-import type { TextPart } from './screen-whole.ts';
+import type { ScreenedWhole, TextPart } from './screen-whole.ts';
 import type { TextPlaces } from './text-places.ts';
 
 export interface ScreenTextInput extends PlainPolicies {
@@ -18,4 +19,8 @@ export interface ScreenTextInput extends PlainPolicies {
   readonly verdicts: ExternalVerdicts | null;
   /** Set once the task runs: its deadline counts from then on. */
   readonly begun: Int32Array<SharedArrayBuffer>;
+}
+
+export interface ScreenTextOutput extends Omit<ScreenedWhole, 'edits'> {
+  readonly edits: PackedEdits;
 }

@@ -16,7 +16,7 @@ import { socketsRead } from '../../platform/tick.ts';
 import { type EventBytes, EventLines, eventOf } from './event-lines.ts';
 import type { ExternalAnswer } from './external-detectors.ts';
 import { mustAnswer } from './screen-and-ask.ts';
-import { inlineEventBytesMax } from './screen-body.ts';
+import { inlineBytesMax } from './screen-body.ts';
 import { type LaneEdit, type LaneRules, StreamLane } from './stream-lane.ts';
 
 /** Of events that wait, without large ones. */
@@ -69,7 +69,7 @@ export class StreamScreen implements LaneRules {
     this.external = (rules.compiled.output?.externals.length ?? 0) > 0 ? new ExternalTexts(null) : null;
     this.screen = new EventScreen({ ...rules, external: this.external });
     this.node = node;
-    this.inlineBytesMax = inlineEventBytesMax(rules.compiled, 'output');
+    this.inlineBytesMax = inlineBytesMax(rules.compiled, 'output');
   }
 
   /** The event that has to be screened elsewhere before the stream goes on; null: there is none. */

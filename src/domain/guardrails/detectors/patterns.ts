@@ -15,6 +15,7 @@ const WORD_BOUNDARIES = 0x30;
 
 /** Linear time still grows with the pattern: 16 of `.{1,900}a` took eight seconds over 4 KB. */
 const INSTRUCTIONS_MAX = 256;
+export const TOO_LARGE = 'is too large: it repeats too much';
 
 interface Instruction {
   readonly op: number;
@@ -29,28 +30,68 @@ export interface PatternMatch {
   readonly end: number;
 }
 
-/** What a pattern costs in the worst text: the instructions that it compiles to. 0: it does not compile. */
-export function patternSize(regex: string): number {
+/** An escape with its braces, a class, the opening of a group, a repetition with its counts, or a character. */
+const PIECES =
+  /\\(?:[pPx]\{[^}]*\}|[^])|\[\^?\]?(?:\\[^]|\[:\^?[a-z]+:\]|[^\]\\])*\]|\((?:\?[^:)]*:?)?|\{(\d+)(?:,(\d*))?\}|[^]/gu;
+/** Properties of Unicode, and ranges that end beyond ASCII: one takes up to 4 ms to compile, any other a few µs. */
+const WIDE_CLASS = /\\[pP]|-(?:\\x|\P{ASCII})/gu;
+
+/**
+ * About how many instructions a pattern has once what it repeats is written out. Known before it is compiled: a
+ * thousand characters can be a million instructions, which take a second.
+ */
+export function writtenSizeOf(regex: string): number {
+  const groups: { size: number; last: number }[] = [{ size: 0, last: 0 }];
+  for (const [piece, least, most] of regex.matchAll(PIECES)) {
+    const group = groups.at(-1) as (typeof groups)[number];
+    if (least !== undefined) {
+      const times = Math.max(1, Number(least), Number(most ?? 0));
+      group.size += group.last * (times - 1);
+      group.last *= times;
+    } else if (piece.startsWith('(')) {
+      groups.push({ size: 1, last: 0 });
+    } else if (piece === ')' && groups.length > 1) {
+      groups.pop();
+      const outer = groups.at(-1) as (typeof groups)[number];
+      outer.size += group.size;
+      outer.last = group.size;
+    } else {
+      group.size += 1;
+      group.last = 1;
+    }
+  }
+  return groups.reduce((sum, { size }) => sum + size, 0);
+}
+
+export function countWideClasses(regex: string): number {
+  return regex.match(WIDE_CLASS)?.length ?? 0;
+}
+
+export interface CheckedPattern {
+  /** null: the pattern can be used; otherwise what is wrong with it. */
+  readonly problem: string | null;
+  /** What it costs in the worst text: the instructions that it compiles to. 0: it does not compile. */
+  readonly size: number;
+}
+
+/** Compiles the pattern: what is too much for the event loop must have been refused by its written size before. */
+export function checkPattern(regex: string): CheckedPattern {
   try {
-    return RE2JS.compile(regex).programSize();
-  } catch {
-    return 0;
+    const compiled = RE2JS.compile(regex);
+    return { problem: problemOf(compiled), size: compiled.programSize() };
+  } catch (fault) {
+    const reason = fault instanceof Error ? fault.message : String(fault);
+    return { problem: `must be a regular expression of RE2: ${reason}`, size: 0 };
   }
 }
 
-/** null: the pattern can be used; otherwise what is wrong with it. */
-export function patternProblem(regex: string): string | null {
-  try {
-    const compiled = RE2JS.compile(regex);
-    if (compiled.programSize() > INSTRUCTIONS_MAX) return 'is too large: it repeats too much';
-    if (compiled.test('')) return 'must not match an empty text';
-    const isAnchored = instructionsOf(compiled).some(
-      ({ op, arg }) => op === OP_EMPTY_WIDTH && (arg & ~WORD_BOUNDARIES) !== 0,
-    );
-    return isAnchored ? 'must have no ^ or $: a text is screened in pieces' : null;
-  } catch (fault) {
-    return `must be a regular expression of RE2: ${fault instanceof Error ? fault.message : String(fault)}`;
-  }
+function problemOf(compiled: RE2JS): string | null {
+  if (compiled.programSize() > INSTRUCTIONS_MAX) return TOO_LARGE;
+  if (compiled.test('')) return 'must not match an empty text';
+  const isAnchored = instructionsOf(compiled).some(
+    ({ op, arg }) => op === OP_EMPTY_WIDTH && (arg & ~WORD_BOUNDARIES) !== 0,
+  );
+  return isAnchored ? 'must have no ^ or $: a text is screened in pieces' : null;
 }
 
 export class PatternSet {

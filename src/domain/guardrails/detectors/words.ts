@@ -9,6 +9,7 @@ import { byteAt, type Detector, type Hit, pairOf } from './detector.ts';
 /** ASCII letters in lower case, every other byte as it is. */
 const LOWER = Uint8Array.from({ length: 256 }, (_, byte) => (byte >= 0x41 && byte <= 0x5a ? byte + 0x20 : byte));
 export const WORD_BYTES_MIN = 2;
+const ASCII = /^\p{ASCII}*$/u;
 
 /** `words`: each of at least two bytes. */
 export function wordsDetector(words: readonly string[]): Detector {
@@ -28,6 +29,7 @@ export function wordsDetector(words: readonly string[]): Detector {
 
 /** Letters beyond ASCII have no second case among bytes, and accents may be characters of their own. */
 function spellingsOf(word: string): string[] {
+  if (ASCII.test(word)) return [word];
   const first = String.fromCodePoint(word.codePointAt(0) as number);
   const cases = [word, word.toLowerCase(), word.toUpperCase(), first.toUpperCase() + word.slice(first.length)];
   return cases.flatMap((spelling) => [spelling.normalize('NFC'), spelling.normalize('NFD'), spelling]);

@@ -1,10 +1,11 @@
-// What the control plane reads and changes: storage, given to it as functions.
+// What the control plane reads, changes and tries: storage and workers, given to it as functions.
 
 import type { Clock } from '../platform/clock.ts';
 import type { InstallationSecrets } from '../storage/postgres/installation-secrets.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 import { createBillingStore } from './billing-store.ts';
 import { createCatalogStore } from './catalog-store.ts';
+import { createGuardrailTrials } from './create-guardrail-trials.ts';
 import { createGuardrailStore } from './guardrail-store.ts';
 import { createIdentityStore } from './identity-store.ts';
 import { createInstallationStore } from './installation-store.ts';
@@ -13,11 +14,12 @@ import { createOwnKeysStore } from './own-keys-store.ts';
 import type { ProviderHealthExchange } from './provider-health-exchange.ts';
 import { createRoutingStore } from './routing-store.ts';
 
-type Held = Parameters<typeof createOwnKeysStore>[0] & {
-  readonly controlPostgres: Postgres;
-  readonly secrets: InstallationSecrets;
-  readonly health: ProviderHealthExchange;
-};
+type Held = Parameters<typeof createOwnKeysStore>[0] &
+  Parameters<typeof createGuardrailTrials>[0] & {
+    readonly controlPostgres: Postgres;
+    readonly secrets: InstallationSecrets;
+    readonly health: ProviderHealthExchange;
+  };
 
 export function createStores(held: Held, clock: Clock) {
   const { controlPostgres: postgres, secrets } = held;
@@ -28,6 +30,7 @@ export function createStores(held: Held, clock: Clock) {
     ownKeys: createOwnKeysStore(held, secrets, clock),
     routing: createRoutingStore(postgres),
     guardrails: createGuardrailStore(postgres, secrets),
+    guardrailTrials: createGuardrailTrials(held),
     mediaRows: createMediaRows(postgres, clock),
     catalogStore: createCatalogStore(postgres, secrets),
     healthOf: (providerId: string) => held.health.healthOf(providerId),

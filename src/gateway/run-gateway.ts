@@ -50,7 +50,6 @@ import { ProviderCalls } from '../upstream/providers.ts';
 import { CoarseClock } from './coarse-clock.ts';
 import { createConsole } from './create-console.ts';
 import { createEgressGuard } from './create-egress-guard.ts';
-import { createGuardrailTrials } from './create-guardrail-trials.ts';
 import { createMedia, type HeldMedia } from './create-media.ts';
 import { createRoutePreview } from './create-route-preview.ts';
 import { createRouter } from './create-router.ts';
@@ -334,7 +333,6 @@ function createServer(
       ...createStores(held, clock),
       media: held.media,
       webhookTargets: { allowHttp: config.webhookAllowHttp, allowPrivate: config.webhookAllowPrivate },
-      guardrailTrials: createGuardrailTrials(held),
       reports,
       console: createConsole({ config, log, clock, postgres, secrets: held.secrets }),
       previewRoute: createRoutePreview({ postgres, previewer, catalog: () => catalog.serving }),

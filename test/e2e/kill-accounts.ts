@@ -10,7 +10,7 @@ import { queryFacts } from '../support/facts-view.ts';
 import type { LedgerView } from '../support/ledger-view.ts';
 import { silentLog } from '../support/silent-log.ts';
 import { expectedCostPico } from '../support/test-configuration.ts';
-import type { SeenResponse } from './kill-load.ts';
+import { OUTPUT_TOKENS_MAX, type SeenResponse } from './kill-load.ts';
 import type { KillOrganization } from './kill-world.ts';
 
 export interface GenerationRow {
@@ -89,6 +89,21 @@ function compareBill(row: GenerationRow, { input, cached, output }: NonNullable<
 /** Of the arguments of a call we count tokens, where the simulated provider counts pieces of eight characters. */
 const ARGUMENT_TOKENS_MAX = 16;
 
+/** Where a count fails, what the request may have at most is charged instead. */
+function isBound(output: number, served: { readonly output: number }): boolean {
+  return output === OUTPUT_TOKENS_MAX && output > served.output + ARGUMENT_TOKENS_MAX;
+}
+
+/** By the log of a gateway: the thread was killed, or died, before it had counted. */
+const COUNT_FAILED = /"task":"count-tokens"[^\n]*a worker task (?:ran out of time|failed)/g;
+
+/** A bound is charged as often as counts have failed at most. */
+export function checkBounds(chargedByBound: readonly string[], log: string): string[] {
+  const failed = log.match(COUNT_FAILED)?.length ?? 0;
+  if (chargedByBound.length <= failed) return [];
+  return [`charged by their bound: ${chargedByBound.join(', ')}; the log knows of ${failed} counts that failed`];
+}
+
 /**
  * A blocked reply was produced: it is charged by what the provider reported, or by what had come of it, which is no
  * more than the provider sent.
@@ -108,6 +123,7 @@ function compareBlockedBill(
     `rated ${row.rated_cost}, ${row.billing_status}, charge ${row.charge}, ` +
     `posted ${row.posted} in ${row.transfers}, suspense ${row.suspense}`;
   const problems = found === expected ? [] : [`execution ${row.id} was blocked: expected ${expected}; found ${found}`];
+  if (isBound(output, served)) return problems;
   if (output > served.output + ARGUMENT_TOKENS_MAX || output === 0)
     problems.push(`execution ${row.id} was blocked after ${output} tokens of ${served.output}`);
   return problems;
@@ -121,6 +137,8 @@ export interface ProviderTotals {
    * Whole replies that were lost with their process before they were recorded: no client saw their end, so nobody pays.
    */
   readonly unpaidReplies: number;
+  /** Executions with a blocked reply whose tokens could not be counted: checkBounds says whether they may be. */
+  readonly chargedByBound: readonly string[];
 }
 
 /**
@@ -161,6 +179,7 @@ export function compareProviderWithLedger(
   const requests = new Set<string>();
   let servedPico = 0n;
   let unpaidReplies = 0;
+  const chargedByBound: string[] = [];
   for (const row of generations) {
     const request = row.client_request_id;
     if (row.outcome === 'refused') {
@@ -180,7 +199,9 @@ export function compareProviderWithLedger(
       if (completed.has(request)) problems.push(`execution ${row.id} was seen whole and is cancelled`);
       if (end?.completed === true) unpaidReplies += 1;
     } else if (row.outcome === 'output_blocked' && end !== undefined) {
-      problems.push(...compareBlockedBill(row, tokensOf(end)));
+      const served = tokensOf(end);
+      problems.push(...compareBlockedBill(row, served));
+      if (isBound(Number(row.output_tokens), served)) chargedByBound.push(row.id);
       servedPico += BigInt(row.rated_cost ?? 0);
     } else if (row.outcome !== 'completed') {
       problems.push(`execution ${row.id} ended as ${row.outcome}, ${row.billing_status}`);
@@ -194,7 +215,7 @@ export function compareProviderWithLedger(
       servedPico += expectedCostPico(served);
     }
   }
-  return { problems, servedPico, unpaidReplies };
+  return { problems, servedPico, unpaidReplies, chargedByBound };
 }
 
 /** The whole reply, or the block in its place. */

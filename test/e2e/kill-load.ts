@@ -16,6 +16,9 @@ import {
 } from './kill-guardrails.ts';
 import type { KillOrganization } from './kill-world.ts';
 
+/** Of every request. */
+export const OUTPUT_TOKENS_MAX = 100;
+
 export interface SeenResponse {
   readonly organization: string;
   readonly clientRequestId: string;
@@ -138,7 +141,7 @@ export function makeRequest(
     JSON.stringify({
       model,
       messages: [{ role: 'user', content: content + said }],
-      max_tokens: 100,
+      max_tokens: OUTPUT_TOKENS_MAX,
       ...(words === null ? {} : { tools: [{ type: 'function', function: { name: 'note' } }] }),
       ...(streamed ? { stream: true, stream_options: { include_usage: true } } : {}),
     });

@@ -14,6 +14,7 @@ import { type SimulatedProvider, startSimulatedProvider } from '../support/simul
 import { pause, waitFor } from '../support/waiting.ts';
 import {
   checkBooks,
+  checkBounds,
   compareLedgerWithFacts,
   compareProviderWithLedger,
   compareSeenWithLedger,
@@ -288,6 +289,7 @@ async function checkEverything({ tollgate, ledger, provider, world, seen }: Ende
   const problems = [
     ...compareSeenWithLedger(seen, generations),
     ...compared.problems,
+    ...checkBounds(compared.chargedByBound, tollgate.output()),
     ...(await compareWallets(ledger, world.organizations, generations)),
     ...(await checkBudgets(ledger, world.organizations, generations)),
     ...checkRates(world.organizations, seen, calls),

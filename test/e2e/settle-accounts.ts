@@ -6,6 +6,7 @@ import type { SimulatedProvider } from '../support/simulated-provider.ts';
 import { waitFor } from '../support/waiting.ts';
 import {
   checkBooks,
+  checkBounds,
   compareProviderWithLedger,
   compareSeenWithLedger,
   compareWallets,
@@ -70,6 +71,7 @@ export async function settleAccounts(parts: {
     problems: [
       ...compareSeenWithLedger(seen, generations),
       ...compared.problems,
+      ...checkBounds(compared.chargedByBound, ''),
       ...(await compareWallets(ledger, organizations, generations)),
       ...(await checkBooks(postgresUrl)),
     ],

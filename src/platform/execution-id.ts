@@ -19,6 +19,8 @@ const COUNTER_SEED_MASK = 0x7ff;
 const TIMESTAMP_MAX = 2 ** 48 - 1;
 
 const DIGITS = Buffer.from('0123456789abcdef');
+/** The places of the milliseconds' digits, the last one first. */
+const TIME_AT = [12, 11, 10, 9, 7, 6, 5, 4, 3, 2, 1, 0] as const;
 const VARIANT_AT = 19;
 /** The places of the 60 random bits, three digits for each draw. */
 const TRIPLES_AT = [20, 24, 27, 30, 33] as const;
@@ -42,7 +44,11 @@ export function createExecutionIdSource(
     assert(ms >= 0 && ms <= TIMESTAMP_MAX, 'execution id: the clock is outside what a UUIDv7 can carry');
     timestampMs = ms;
     counter = seed & COUNTER_SEED_MASK;
-    text.write(executionIdTimeText(ms), 'latin1');
+    let left = ms;
+    for (const at of TIME_AT) {
+      text[at] = DIGITS[left % 16] as number;
+      left = Math.floor(left / 16);
+    }
   };
   const writeTriple = (at: number, bits: number): void => {
     text[at] = DIGITS[(bits >> 8) & 0xf] as number;

@@ -25,11 +25,11 @@ export class RecordBatch {
   /** The offset before the first frame. */
   start = 0;
   /** The offset after each frame that is ended. */
-  readonly ends: number[] = [];
+  ends: number[] = [];
   /** How many records there are in all. */
   records = 0;
   /** How many records lie before each of `ends`. */
-  private readonly recordsBefore: number[] = [];
+  private recordsBefore: number[] = [];
   /** The frame that is being put together; null: none is. */
   private frame: OpenFrame | null = null;
   /** Where the frames end so far. */
@@ -74,8 +74,8 @@ export class RecordBatch {
   }
 
   private beginAt(start: number): void {
-    this.ends.length = 0;
-    this.recordsBefore.length = 0;
+    this.ends = [];
+    this.recordsBefore = [];
     this.records = 0;
     this.frame = null;
     this.start = start;

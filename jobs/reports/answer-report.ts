@@ -254,6 +254,8 @@ const FILTERS = {
   routed: 'routed',
   route_tier: 'routeTier',
   route_reason: 'routeReason',
+  credential_source: 'credentialSource',
+  credential_id: 'credentialId',
 } as const satisfies Readonly<Record<string, keyof ReportFilters>>;
 
 function filtersOf(query: ReportQuery): ReportFilters {

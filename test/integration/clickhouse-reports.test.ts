@@ -100,6 +100,8 @@ function singleFilters(pools: FactPools): ReportFilters[] {
     ...each(['classified', 'continuation', 'correction_escalated', 'classifier_failed'], (routeReason) => ({
       routeReason,
     })),
+    ...each(['own', 'service'] as const, (credentialSource) => ({ credentialSource })),
+    ...each(pools.credentials.slice(0, 3), (credentialId) => ({ credentialId })),
   ];
 }
 
@@ -493,6 +495,8 @@ describe('exports', () => {
       assert.equal(row['x_UserName'], nameOf(row['x_UserId']));
     }
     assert.ok(rows.some((row) => row['x_UserId'] !== ''));
+    const sources = rows.map((row) => `${row['x_CredentialSource']} ${row['x_CredentialId'] === '' ? 'none' : 'one'}`);
+    assert.deepEqual([...new Set(sources)].toSorted(), ['own one', 'service none']);
     assert.deepEqual(Object.keys(rows[0] ?? {}).slice(0, FOCUS_MANDATORY.length), FOCUS_MANDATORY);
   });
 });

@@ -37,6 +37,8 @@ export interface FactPools {
   readonly apiKeys: readonly string[];
   readonly models: readonly string[];
   readonly tags: readonly string[];
+  /** Of organizations' own provider keys. */
+  readonly credentials: readonly string[];
 }
 
 interface Caller {
@@ -286,6 +288,7 @@ class Generator {
       ttftMs: isServed && this.chance(0.8) ? Math.floor(latencyMs / 3) : null,
       responseBytes: 4000,
       ...(isServed && this.chance(0.06) ? { truncated: true } : {}),
+      credentialId: isOwnKey ? ownKeyOf(caller.organizationId) : null,
       guardrail: this.chance(0.05) ? this.pick(['cards', 'names']) : null,
       ...(hasBaseline ? { baselineCost: (tokens * BASELINE_PRICE).toString() } : {}),
     };
@@ -352,6 +355,11 @@ class Generator {
   }
 }
 
+/** Each organization has one provider key of its own. */
+function ownKeyOf(organizationId: string): string {
+  return `0000000a${organizationId.slice(8)}`;
+}
+
 export function generateFacts(seed: number, count: number): GeneratedFacts {
   const generator = new Generator(seed);
   generator.addTurns(count);
@@ -368,6 +376,7 @@ export function generateFacts(seed: number, count: number): GeneratedFacts {
       apiKeys: distinct(callers.map(({ apiKeyId }) => apiKeyId)),
       models: models.map(({ id }) => id),
       tags: TAGS,
+      credentials: distinct(callers.map(({ organizationId }) => ownKeyOf(organizationId))),
     },
   };
 }

@@ -52,6 +52,8 @@ function passesFilters(fact: RequestFact, filters: ReportFilters): boolean {
     [filters.organizationId, fact.organizationId],
     [filters.routed, route !== null],
     [filters.routeReason, route?.reason],
+    [filters.credentialSource, fact.credentialId != null ? 'own' : fact.outcome === 'refused' ? null : 'service'],
+    [filters.credentialId, fact.credentialId],
   ];
   if (wanted.some(([filter, value]) => filter !== undefined && filter !== value)) return false;
   if (filters.routeTier !== undefined && (route === null || (route.tier ?? '') !== filters.routeTier)) return false;

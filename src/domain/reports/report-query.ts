@@ -79,6 +79,11 @@ const listingFilters = {
     .meta({ description: 'Whether the request named the virtual model.' }),
   route_tier: slugSchema.optional(),
   route_reason: routeReason.optional(),
+  credential_source: z
+    .enum(['service', 'own'], 'must be service or own')
+    .optional()
+    .meta({ description: 'Whose provider key was called with last.' }),
+  credential_id: id.optional().meta({ description: 'The own provider key that was called with last.' }),
 };
 
 const ofTeam = { user_id: id.optional() };

@@ -34,6 +34,8 @@ export class GenerationMetrics {
   private readonly unpriced: CounterCell;
   private readonly suspended: CounterCell;
   private readonly charged: CounterCell;
+  private readonly ownKeys;
+  private readonly ownKeyFailures;
 
   constructor(registry: MetricsRegistry) {
     this.requests = registry.counter(
@@ -87,6 +89,16 @@ export class GenerationMetrics {
       )
       .labels();
     this.charged = registry.counter('tollgate_charged_micro_usd_total', 'Charges recorded').labels();
+    this.ownKeys = registry.counter(
+      'tollgate_own_key_requests_total',
+      'Admitted executions that ended on a provider key of the organization, by status class',
+      ['status_class'],
+    );
+    this.ownKeyFailures = registry.counter(
+      'tollgate_own_key_failures_total',
+      'Provider keys of organizations that could not serve an execution, by reason',
+      ['reason'],
+    );
   }
 
   private cellsOf(api: ApiName): ApiCells {
@@ -118,6 +130,13 @@ export class GenerationMetrics {
 
   countUnpriced(): void {
     this.unpriced.increment();
+  }
+
+  /** `failures`: of own keys, before what has served. */
+  endedWithKeys(isOwn: boolean, status: number | null, failures: readonly { readonly reason: string }[]): void {
+    const statusClass = STATUS_CLASSES[status === null ? 0 : Math.floor(status / 100)];
+    if (isOwn && statusClass !== undefined) this.ownKeys.labels(statusClass).increment();
+    for (const { reason } of failures) this.ownKeyFailures.labels(reason).increment();
   }
 
   ended(api: ApiName, seen: ObservedEnd, settlement: Settlement, latencyMs: number, ttftMs: number | null): void {

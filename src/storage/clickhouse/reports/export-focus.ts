@@ -1,12 +1,12 @@
 // Exports costs by day in the columns of FOCUS 1.2 (FinOps Open Cost and Usage Specification) as CSV: one row per day
-// (UTC), payer, team, user, key, model and price. The standard defines the columns, so a new field of records is not
-// among them.
+// (UTC), payer, team, user, key, model, price and own provider key. The standard defines the columns, so a new field of
+// records is not among them.
 
 import type { Named, NameRows } from '../../../domain/reports/owners.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { type CsvValue, csvLine } from './csv.ts';
 import { COMPLETION_TOKENS, PROMPT_TOKENS } from './metrics.ts';
-import { checkedConditions, conditionParameters, type ReportParams } from './report-params.ts';
+import { CREDENTIAL_SOURCE, checkedConditions, conditionParameters, type ReportParams } from './report-params.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 
 const DAY_MS = 86_400_000;
@@ -25,6 +25,8 @@ interface ChargeRow {
   readonly served: string;
   readonly called: string;
   readonly price: string | null;
+  readonly source: 'service' | 'own';
+  readonly credential: string | null;
   readonly unit: 'Images' | 'Tokens';
   readonly quantity: number;
   readonly billed: string;
@@ -83,6 +85,8 @@ const COLUMNS: Readonly<Record<string, (charge: Charge) => CsvValue>> = {
   x_Requests: (charge) => charge.requests,
   x_TokensPrompt: (charge) => charge.prompt,
   x_TokensCompletion: (charge) => charge.completion,
+  x_CredentialSource: (charge) => charge.source,
+  x_CredentialId: (charge) => charge.credential,
 };
 
 /** One day at a time, first to last. */
@@ -121,6 +125,7 @@ async function selectCharges(client: ClickHouseReader, params: ReportParams): Pr
        toString(api_key_id) AS of_key,
        toString(provider) AS publisher, toString(model) AS served,
        toString(api) AS called, CAST(price_version, 'Nullable(String)') AS price,
+       ${CREDENTIAL_SOURCE} AS source, toString(credential_id) AS credential,
        if(isNull(images), 'Tokens', 'Images') AS unit,
        sum(ifNull(images, ${PROMPT_TOKENS} + ${COMPLETION_TOKENS})) AS quantity,
        toString(sum(ifNull(total_cost, 0))) AS billed,
@@ -128,8 +133,8 @@ async function selectCharges(client: ClickHouseReader, params: ReportParams): Pr
        sum(${COMPLETION_TOKENS}) AS completion
      FROM request_facts FINAL
      WHERE ${checkedConditions(params)}
-     GROUP BY of_organization, of_team, of_user, of_key, publisher, served, called, price, unit
-     ORDER BY of_organization, of_team, of_user, of_key, publisher, served, called, price, unit
+     GROUP BY of_organization, of_team, of_user, of_key, publisher, served, called, price, source, credential, unit
+     ORDER BY of_organization, of_team, of_user, of_key, publisher, served, called, price, source, credential, unit
      ${REPORT_SETTINGS}`,
     conditionParameters(params),
   );

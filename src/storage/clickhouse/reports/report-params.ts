@@ -28,6 +28,8 @@ export interface ReportFilters {
   readonly routed?: boolean;
   readonly routeTier?: string;
   readonly routeReason?: string;
+  readonly credentialSource?: 'service' | 'own';
+  readonly credentialId?: string;
 }
 
 /** The window that contains the instant of admission. */
@@ -56,6 +58,9 @@ interface Condition {
   readonly sql: string;
   readonly parameters: Readonly<Record<string, string | number>>;
 }
+
+/** Whose key was called with; nobody was called with any where a request was refused before. */
+export const CREDENTIAL_SOURCE = `multiIf(credential_id IS NOT NULL, 'own', provider = '', NULL, 'service')`;
 
 const IN_WINDOW =
   "admitted_at >= fromUnixTimestamp64Milli({from_ms:Int64}, 'UTC') AND admitted_at < " +
@@ -101,6 +106,10 @@ function conditionsOf({ scope, filters, window, showsRefused }: ReportParams): C
     require('routed AND route_tier = {route_tier:String}', { route_tier: filters.routeTier });
   if (filters.routeReason !== undefined)
     require('routed AND route_reason = {route_reason:String}', { route_reason: filters.routeReason });
+  if (filters.credentialSource !== undefined)
+    require(`${CREDENTIAL_SOURCE} = {credential_source:String}`, { credential_source: filters.credentialSource });
+  if (filters.credentialId !== undefined)
+    require('credential_id = {credential:UUID}', { credential: filters.credentialId });
   if (filters.status !== undefined) conditions.push(statusCondition(filters.status));
   return conditions;
 }

@@ -12,6 +12,7 @@ import {
 } from '../../../records/fields.ts';
 import { LISTED_COLUMNS, type ListedMember } from '../route-columns.ts';
 import { SPEND } from './metrics.ts';
+import { CREDENTIAL_SOURCE } from './report-params.ts';
 
 /** Members that do not apply are absent. */
 export type EntryRoute = Pick<ModelRoute, 'requested' | ListedMember | 'baseline_cost_usd'>;
@@ -96,8 +97,6 @@ function entryValuesOf([field, { type, places }]: (typeof FIELD_ROWS)[number]): 
   return [entryValue(listed, clickhouse)];
 }
 
-/** Nobody was called with any key where a request was refused before. */
-const CREDENTIAL_SOURCE = `multiIf(credential_id IS NOT NULL, 'own', provider = '', NULL, 'service')`;
 const ID = 'toString(credential_id)';
 
 /** Of requests that were refused before they were known. */

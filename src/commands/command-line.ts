@@ -1,7 +1,7 @@
 // A command line: finds its command, runs it, and turns its result or error into output and an exit code.
 
-import { readFileSync } from 'node:fs';
 import { ConfigFault, type Environment } from '../config.ts';
+import { readVersion } from '../platform/version.ts';
 import { SchemaTooNew } from '../storage/schema-too-new.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 import { type Command, UsageFault } from './command.ts';
@@ -95,13 +95,6 @@ export async function runCommandLine(
 function describeFault(error: Error): string {
   const cause = error.cause instanceof Error ? `\ncaused by ${describeFault(error.cause)}` : '';
   return `${error.stack ?? error.message}${cause}`;
-}
-
-function readVersion(): string {
-  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
-    version: string;
-  };
-  return version;
 }
 
 async function renderHelp(): Promise<string> {

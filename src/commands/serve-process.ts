@@ -5,6 +5,7 @@ import { type CompleteConfig, localUrl, readConfig } from '../config.ts';
 import { type Clock, systemClock } from '../platform/clock.ts';
 import { createLog, type Log } from '../platform/log.ts';
 import { MetricsRegistry } from '../platform/metrics.ts';
+import { registerBuildInfo } from '../platform/version.ts';
 import { startAdminServer } from '../supervisor/admin-server.ts';
 import { completeConfig } from '../supervisor/complete-config.ts';
 import { logToStderr } from '../supervisor/log-destination.ts';
@@ -43,6 +44,8 @@ export async function serveProcess(
   makeSocketDirectories(config.dataDirectory, config);
   const log = createLog({ level: config.logLevel, process: name, destination: logToStderr() });
   const metrics = new MetricsRegistry();
+  // Under a supervisor it is the supervisor's.
+  if (!supervised) registerBuildInfo(metrics);
   const lifecycle = new ProcessLifecycle({
     log,
     metrics,

@@ -1,10 +1,11 @@
-// Gauges of a gateway process that must return to their base value when it is idle.
+// Gauges of a gateway process that must return to their base value when it is idle, and its counter of refusals.
 
 import type { ReportForwarder } from '../control-plane/reports/forward-report.ts';
+import { REFUSAL_RULES } from '../domain/refusals/refusal-rules.ts';
 import type { RelayContext } from '../generation/reply/relay-params.ts';
 import type { Server } from '../http/server.ts';
 import type { BufferPool } from '../platform/buffer-pool.ts';
-import type { MetricsRegistry } from '../platform/metrics.ts';
+import type { Counter, MetricsRegistry } from '../platform/metrics.ts';
 import type { SpoolWriter } from '../storage/spool/spool-writer.ts';
 
 export function registerGauges(metrics: MetricsRegistry, records: SpoolWriter, relay: RelayContext): void {
@@ -13,6 +14,14 @@ export function registerGauges(metrics: MetricsRegistry, records: SpoolWriter, r
     'Processes that admit nothing because of their spool; above zero is an alarm.',
     {
       read: () => (records.healthy ? 0 : 1),
+    },
+  );
+  metrics.gauge(
+    'tollgate_upstream_paused',
+    'Providers’ models that are not called for now: the provider asked for it',
+    {
+      merge: 'max',
+      read: () => relay.cooldowns.size,
     },
   );
   metrics.gauge('tollgate_relays_open', 'Requests handed to the relay whose end is not complete', {
@@ -38,4 +47,11 @@ export function registerServerGauges(metrics: MetricsRegistry, { server, reports
   metrics.gauge('tollgate_reports_open', 'Reports that this process waits for or streams', {
     read: () => reports.open,
   });
+}
+
+/** All kinds are there from the start: what first appears as 1 has not risen for whoever watches it. */
+export function registerRefusals(metrics: MetricsRegistry): Counter<readonly ['code']> {
+  const refusals = metrics.counter('tollgate_refusals_total', 'Requests refused, by reason', ['code']);
+  for (const kind of Object.keys(REFUSAL_RULES)) refusals.labels(kind);
+  return refusals;
 }

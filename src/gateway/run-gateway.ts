@@ -68,7 +68,7 @@ import { prepareFirstRequest } from './prepare-first-request.ts';
 import { ProviderHealthExchange } from './provider-health-exchange.ts';
 import { type AskedStore, RefusalLog } from './refusal-log.ts';
 import { RefusedKeys } from './refused-keys.ts';
-import { registerGauges, registerServerGauges } from './register-gauges.ts';
+import { registerGauges, registerRefusals, registerServerGauges } from './register-gauges.ts';
 import { watchEventLoop } from './watch-event-loop.ts';
 
 export interface GatewayParts {
@@ -316,7 +316,7 @@ function createServer(
     'Connections closed as they came, by the cap that was reached',
     ['cap'],
   );
-  const refusals = metrics.counter('tollgate_refusals_total', 'Requests refused, by reason', ['code']);
+  const refusals = registerRefusals(metrics);
   const server: Server = new Server({
     routes: createRoutes({
       plane,

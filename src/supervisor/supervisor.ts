@@ -9,6 +9,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
 import { MetricsRegistry, type MetricsSnapshot } from '../platform/metrics.ts';
+import { registerBuildInfo } from '../platform/version.ts';
 import { type AdminServer, startAdminServer } from './admin-server.ts';
 import type { Readiness } from './messages.ts';
 import { ProcessJournal } from './process-journal.ts';
@@ -100,6 +101,7 @@ export class Supervisor {
     this.log = log;
     this.clock = clock;
     this.journal = new ProcessJournal(plan.dataDirectory);
+    registerBuildInfo(this.metrics);
     this.stopWanted = new Promise((resolve) => {
       this.wantStop = resolve;
     });

@@ -173,7 +173,8 @@ describe('reconciliation', () => {
     await watched.refresh(postgres, ['check-ledger', 'resolve-pending', 'compare-facts']);
     assert.equal(shipping.metricValue(metrics, 'tollgate_ledger_drift'), 2);
     assert.ok(
-      shipping.metricValue(metrics, 'tollgate_job_last_success_seconds', 'check-ledger') > due.dueAtMs / 1000 - 60,
+      shipping.metricValue(metrics, 'tollgate_job_last_success_timestamp_seconds', 'check-ledger') >
+        due.dueAtMs / 1000 - 60,
     );
     assert.equal(shipping.metricValue(metrics, 'tollgate_job_failed', 'resolve-pending'), 1);
     assert.equal(shipping.metricValue(metrics, 'tollgate_pending_executions'), 1);

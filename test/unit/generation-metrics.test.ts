@@ -7,7 +7,7 @@ import { GenerationMetrics } from '../../src/generation/execution/generation-met
 import { NO_USAGE, type ObservedEnd } from '../../src/generation/execution/observed-end.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 
-test('charges and suspense of less than a micro-dollar are counted', () => {
+test('charges and suspense are counted in dollars, also those of less than a micro-dollar', () => {
   const registry = new MetricsRegistry();
   const metrics = new GenerationMetrics(registry);
   const ending: ObservedEnd = {
@@ -26,6 +26,6 @@ test('charges and suspense of less than a micro-dollar are counted', () => {
   } as const;
   for (let request = 0; request < 3; request++) metrics.ended('chat_completions', ending, settlement, 5, null);
   const text = MetricsRegistry.render(registry.snapshot());
-  assert.match(text, /^tollgate_charged_micro_usd_total 1\.5$/m);
-  assert.match(text, /^tollgate_suspense_micro_usd_total 0\.75$/m);
+  assert.match(text, /^tollgate_charged_usd_total 0\.0000015$/m);
+  assert.match(text, /^tollgate_suspense_usd_total 7\.5e-7$/m);
 });

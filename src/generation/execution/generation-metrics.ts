@@ -10,7 +10,7 @@ const STATUS_CLASSES = ['none', '1xx', '2xx', '3xx', '4xx', '5xx'] as const;
 const DURATION_BUCKETS_SECONDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
 /** What a gateway adds by itself is far below what a provider takes, unless it waits for a lease or a classifier. */
 const OVERHEAD_BUCKETS_SECONDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5];
-const PICO_USD_PER_MICRO_USD = 1_000_000;
+const PICO_USD_PER_USD = 1e12;
 
 interface ApiCells {
   readonly byStatusClass: readonly CounterCell[];
@@ -84,11 +84,11 @@ export class GenerationMetrics {
       .labels();
     this.suspended = registry
       .counter(
-        'tollgate_suspense_micro_usd_total',
-        'Cost beyond the hold, and charges that no price accounts for, posted to suspense: an alarm',
+        'tollgate_suspense_usd_total',
+        'US dollars beyond the hold, and charges that no price accounts for, posted to suspense: an alarm',
       )
       .labels();
-    this.charged = registry.counter('tollgate_charged_micro_usd_total', 'Charges recorded').labels();
+    this.charged = registry.counter('tollgate_charged_usd_total', 'Charges recorded, in US dollars').labels();
     this.ownKeys = registry.counter(
       'tollgate_own_key_requests_total',
       'Admitted executions that ended on a provider key of the organization, by status class',
@@ -149,8 +149,8 @@ export class GenerationMetrics {
     this.outputTokens.increment(usage?.outputTokens ?? 0);
     if (source === 'counted') this.counted.increment();
     if (distrust !== null) this.distrusted.increment();
-    // With what is less than a micro-dollar: many requests cost no more, and their sum is no less for it.
-    if (settlement.suspense > 0n) this.suspended.increment(Number(settlement.suspense) / PICO_USD_PER_MICRO_USD);
-    if (settlement.charge !== null) this.charged.increment(Number(settlement.charge) / PICO_USD_PER_MICRO_USD);
+    // Rounded, for people and alarms: the ledger has the exact sums.
+    if (settlement.suspense > 0n) this.suspended.increment(Number(settlement.suspense) / PICO_USD_PER_USD);
+    if (settlement.charge !== null) this.charged.increment(Number(settlement.charge) / PICO_USD_PER_USD);
   }
 }

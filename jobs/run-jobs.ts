@@ -18,6 +18,7 @@ import { createPostgres, type Postgres } from '../src/storage/postgres/pool.ts';
 import { makeDirectoryDurably } from '../src/storage/spool/durable-file.ts';
 import type { ProxySettings } from '../src/upstream/proxy-of.ts';
 import { ClickHouseLink } from './clickhouse-link.ts';
+import { createObservers } from './observing/create-observers.ts';
 import { nameOwners } from './reports/name-owners.ts';
 import { ReportServer } from './reports/report-server.ts';
 import { withinTime } from './reports/within-time.ts';
@@ -48,6 +49,7 @@ export interface JobsParts {
     readonly delegationKey: Buffer | null;
     readonly reportsListen: ReportsAddress;
     readonly brand: string;
+    readonly observing: Config['observing'];
     readonly proxies: ProxySettings;
   };
   readonly log: Log;
@@ -58,6 +60,7 @@ export interface JobsParts {
 const MIGRATIONS_DIRECTORY = join(import.meta.dirname, '../deploy/clickhouse');
 const STOP_LIMIT_MS = 5_000;
 const REPORTS_STOP_LIMIT_MS = 2_000;
+const OBSERVERS_STOP_LIMIT_MS = 2_000;
 /**
  * One connection for posting, one for the cursors of facts, one for the names in reports, the
  * others for scheduled jobs, webhooks and tokens.
@@ -91,7 +94,8 @@ export async function runJobs({
     log,
     clock,
   });
-  const shipper = createShipper({ spoolDirectory, postgres, facts: link, log, clock, metrics });
+  const observers = createObservers(config, { log, clock, metrics });
+  const shipper = createShipper({ spoolDirectory, postgres, facts: link, log, clock, metrics, observers });
   shipper.start();
   const reports = new ReportServer({
     address: config.reportsListen,
@@ -136,6 +140,7 @@ export async function runJobs({
       await webhooks.stop();
       await tokens.stop();
       await shipper.stop(Math.min(limitMs, STOP_LIMIT_MS));
+      await Promise.all(observers.map((observer) => observer.stop(OBSERVERS_STOP_LIMIT_MS)));
       await link.close();
       await postgres.close();
     },

@@ -5,9 +5,10 @@ import { resolve } from 'node:path';
 import { z } from 'zod';
 import { API_NAMES, APIS, type ApiName } from './domain/models/apis.ts';
 import { type MediaConfig, mediaConfigOf, mediaProblems } from './media-settings.ts';
+import { type ObservingConfig, observingConfigOf, readHeaders } from './observing-settings.ts';
 import type { EgressAllowance } from './platform/egress-guard.ts';
 import { isNetwork, readAllowance } from './platform/networks.ts';
-import { address, flag, listOf, text, wholeNumber } from './setting-fields.ts';
+import { address, flag, listOf, share, text, wholeNumber } from './setting-fields.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -89,6 +90,7 @@ export interface Config {
   readonly factsRetentionDays: number | null;
   /** null: nothing is uploaded and nothing served. */
   readonly media: MediaConfig | null;
+  readonly observing: ObservingConfig;
   readonly dialectRefusals: ReadonlySet<ApiName>;
   readonly logLevel: (typeof LOG_LEVELS)[number];
   /** The absolute path of the configuration file; null: none was named. */
@@ -239,6 +241,15 @@ const SETTINGS = z.object({
   MEDIA_FILE_BYTES_MAX: wholeNumber(1, 5 * GIBIBYTE),
   MEDIA_RETENTION_DAYS: wholeNumber(1, 36_500),
   MEDIA_ORGANIZATION_BYTES_MAX: wholeNumber(1, 999_999_999_999_999),
+  ACCESS_LOG: z.enum(['on', 'off'], 'must be on or off').optional(),
+  OTEL_EXPORTER_OTLP_ENDPOINT: address(['http:', 'https:']),
+  OTEL_EXPORTER_OTLP_HEADERS: z
+    .string()
+    .transform(readHeaders)
+    .refine((headers) => headers !== null, 'must be name=value pairs with commas between')
+    .optional(),
+  OTEL_SERVICE_NAME: text(/^[\x20-\x7e]{1,128}$/, 'must be visible ASCII characters'),
+  OTEL_TRACES_SAMPLER_ARG: share(),
   DIALECT_REFUSALS: listOf(DIALECT_ROUTES, `must be "all" or some of ${DIALECT_ROUTES.join(',')}, with commas between`),
   LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`).optional(),
   TOLLGATE_CONFIG: text(/^[^\0]+$/, 'must be a file path'),
@@ -260,6 +271,7 @@ const SECRET_SETTINGS: ReadonlySet<string> = new Set([
   'HTTPS_PROXY',
   'HTTP_PROXY',
   'MEDIA_BUCKET_SECRET',
+  'OTEL_EXPORTER_OTLP_HEADERS',
 ]);
 
 /** Settings that are not Tollgate's own, and that many systems have in small letters. */
@@ -335,6 +347,7 @@ export function readConfig(environment: Environment, workingDirectory: string = 
     reportsUrl: settings.REPORTS_URL ?? settings.REPORTS_LISTEN ?? null,
     factsRetentionDays: settings.FACTS_RETENTION_DAYS ?? null,
     media: mediaConfigOf(settings),
+    observing: observingConfigOf(settings),
     dialectRefusals: new Set(settings.DIALECT_REFUSALS ?? []),
     logLevel: settings.LOG_LEVEL ?? 'info',
     configurationFile:

@@ -13,6 +13,17 @@ export function wholeNumber(min: number, max: number) {
     .optional();
 }
 
+/** From 0 to 1. */
+export function share() {
+  const mustBe = 'must be a number from 0 to 1';
+  return z
+    .string()
+    .regex(/^[01](\.\d{1,9})?$/, mustBe)
+    .transform(Number)
+    .refine((value) => value <= 1, mustBe)
+    .optional();
+}
+
 export function text(pattern: RegExp, mustBe: string) {
   return z.string().regex(pattern, mustBe).optional();
 }

@@ -8,6 +8,7 @@ import { closeDeadEpoch, resolvePending } from '../../src/storage/postgres/ledge
 import { postExecutions } from '../../src/storage/postgres/ledger/post-executions.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
 import { quarantine } from '../../src/storage/spool/spool-directory.ts';
+import type { EndObserver } from '../observing/end-observer.ts';
 import { Backoff } from './backoff.ts';
 import type { PostingBatch, ShippedEpoch } from './shipped-epoch.ts';
 import type { ShippingLimits } from './shipping-limits.ts';
@@ -43,6 +44,7 @@ export interface PostingOptions {
   readonly limits: ShippingLimits;
   readonly metrics: ShippingMetrics;
   readonly fleet: SpoolFleet;
+  readonly observers?: readonly EndObserver[];
 }
 
 /** `caught_up`: records were posted, and nothing readable is left. */
@@ -108,6 +110,10 @@ export class PostingShipping {
     }
     epoch.posted({ ...batch, records: accepted });
     metrics.recordsPosted.increment(accepted.length);
+    const { observers = [] } = this.options;
+    if (observers.length === 0) return;
+    const ended = accepted.filter((record) => record.type === 'terminal');
+    for (const observer of observers) observer.ended(ended);
   }
 
   /**

@@ -11,6 +11,7 @@ import type { Clock } from '../../src/platform/clock.ts';
 import type { Log } from '../../src/platform/log.ts';
 import type { MetricsRegistry } from '../../src/platform/metrics.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
+import type { EndObserver } from '../observing/end-observer.ts';
 import { Backoff } from './backoff.ts';
 import { FactShipping, type FactSink } from './fact-shipping.ts';
 import { PostingShipping } from './posting-shipping.ts';
@@ -27,6 +28,8 @@ export interface ShipperOptions {
   readonly clock: Clock;
   readonly metrics: MetricsRegistry;
   readonly limits?: Partial<ShippingLimits>;
+  /** Who is told of what has ended, once it is posted. */
+  readonly observers?: readonly EndObserver[];
 }
 
 export interface Shipper {

@@ -20,6 +20,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   provider: async () => (await import('./provider.ts')).providerCommand,
   model: async () => (await import('./model.ts')).modelCommand,
   console: async () => (await import('./console.ts')).consoleCommand,
+  logs: async () => (await import('./logs.ts')).logsCommand,
   status: async () => (await import('./status.ts')).statusCommand,
   org: async () => (await import('./org.ts')).orgCommand,
   member: async () => (await import('./member.ts')).memberCommand,

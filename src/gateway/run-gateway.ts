@@ -300,6 +300,7 @@ function createPlane(
     routedModelHeader: `X-${config.brand}-Routed-Model`,
     guardrailHeaders: { action: `X-${config.brand}-Guardrail`, count: `X-${config.brand}-Guardrail-Count` },
     tagHeader: `x-${config.brand.toLowerCase()}-tag`,
+    keepsTraceparent: config.observing.traces !== null,
   };
   return { plane, previewer };
 }

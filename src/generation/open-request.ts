@@ -13,7 +13,7 @@ import { pricedDeployments } from './catalog/priced-deployments.ts';
 import type { Deployment, ServedModel, ServingCatalog } from './catalog/serving-catalog.ts';
 import { referencesIn } from './catalog/stored-objects.ts';
 import type { Dialect, ReadRequest } from './dialects/dialect.ts';
-import { readClientRequestId, readTags } from './execution/client-labels.ts';
+import { readClientRequestId, readTags, readTraceparent } from './execution/client-labels.ts';
 import type { Screening } from './guardrails/screening.ts';
 import { catalogWithOwnKeys } from './own-keys/catalog-with-own-keys.ts';
 import type { OrganizationKeys } from './own-keys/organization-keys.ts';
@@ -131,6 +131,7 @@ export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipa
       model: this.modelId,
       streamed: read?.bounds.streamed ?? false,
       clientRequestId: typeof label === 'string' ? label : null,
+      traceparent: plane.keepsTraceparent ? readTraceparent(exchange) : null,
       tags: readTags(exchange, plane.tagHeader),
       requestBytes: this.taken?.body.length ?? 0,
       receivedAtMs: this.receivedAtMs,

@@ -37,4 +37,6 @@ export interface DataPlane {
   readonly executionIdHeader: string;
   readonly routedModelHeader: string;
   readonly tagHeader: string;
+  /** Whether the client's trace context is recorded: jobs exports traces. */
+  readonly keepsTraceparent: boolean;
 }

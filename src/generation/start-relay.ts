@@ -4,7 +4,7 @@ import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { Admission } from './admission/admission.ts';
 import type { Deployment, ServedModel } from './catalog/serving-catalog.ts';
 import type { ReadRequest } from './dialects/dialect.ts';
-import { readTags } from './execution/client-labels.ts';
+import { readTags, readTraceparent } from './execution/client-labels.ts';
 import { type AdmittedRequest, Execution, type ExecutionOwner } from './execution/execution.ts';
 import type { OpenRequest } from './open-request.ts';
 import type { DataPlane } from './plane.ts';
@@ -37,6 +37,7 @@ export function startRelay(plane: DataPlane, request: OpenRequest, admitted: Adm
     deployment: deployments[0] as Deployment,
     streamed: read.bounds.streamed,
     clientRequestId: request.clientRequestId,
+    traceparent: plane.keepsTraceparent ? readTraceparent(exchange) : null,
     tags: readTags(exchange, plane.tagHeader),
     route: routed?.route ?? null,
     requestBytes: received.body.length,

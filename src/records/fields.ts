@@ -174,6 +174,8 @@ export const FIELDS = {
   attempts: optionalEnd(nullable(attempts), { postgres: 'attempts' }),
   /** What the platform charged for the use of an own key, which is all that was charged. */
   fee: optionalEnd(nullable(amount), { postgres: 'fee', clickhouse: 'fee', generation: 'fee' }),
+  /** The client's W3C trace context, where traces are exported. */
+  traceparent: optionalStart(nullable(text), {}),
   /** Pools of budgets (grant ids) from which the execution is held. */
   budgets: optionalStart(uuids, { postgres: 'budgets' }),
   /** What was used of each of `budgets`, at most the hold. */

@@ -122,8 +122,7 @@ describe('a real Prometheus', needs('prometheus', 'promtool'), () => {
     const empty: string[] = [];
     for (const { title, expression } of expressions) {
       const samples = await ask(expression.replaceAll('$__rate_interval', '1m'));
-      if (samples.every(({ value }) => value[1] === 'NaN'))
-        empty.push(`${title}: ${expression}`);
+      if (samples.every(({ value }) => value[1] === 'NaN')) empty.push(`${title}: ${expression}`);
     }
     assert.deepEqual(empty, []);
   });

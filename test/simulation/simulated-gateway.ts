@@ -181,6 +181,7 @@ export class SimulatedGateway {
       deployment: deployment as AdmittedRequest['deployment'],
       streamed: bounds.streamed,
       clientRequestId: null,
+      traceparent: null,
       tags: [],
       route: null,
       requestBytes: request.body.length,

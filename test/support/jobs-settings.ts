@@ -14,4 +14,5 @@ export const JOBS_SETTINGS = {
   delegationKey: Buffer.alloc(32, 2),
   proxies: NO_PROXIES,
   brand: 'Service',
+  observing: { accessLog: false, traces: null },
 };

@@ -286,6 +286,7 @@ export class PlaneInProcess {
       executionIdHeader: 'X-Service-Execution-Id',
       routedModelHeader: 'X-Service-Routed-Model',
       tagHeader: 'x-service-tag',
+      keepsTraceparent: false,
     };
     this.routes = generationRoutes({ plane, dialectRefusals: new Set() } as unknown as RouteParts);
     this.server = new Server({

@@ -34,3 +34,12 @@ export function readTags(exchange: Exchange, headerName: string): readonly strin
   }
   return [...tags];
 }
+
+/** W3C Trace Context of version 00, which has this length; what it says is read by who exports traces. */
+const TRACEPARENT_LENGTH = 55;
+
+/** null: the client sent none. */
+export function readTraceparent(exchange: Exchange): string | null {
+  const value = exchange.header('traceparent');
+  return value?.length === TRACEPARENT_LENGTH ? value : null;
+}

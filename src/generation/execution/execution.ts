@@ -43,6 +43,8 @@ export interface AdmittedRequest {
   readonly deployment: Deployment;
   readonly streamed: boolean;
   readonly clientRequestId: string | null;
+  /** null: none, or traces are not exported. */
+  readonly traceparent: string | null;
   readonly tags: readonly string[];
   /** Why this model serves a request that named none (spec 2.4). */
   readonly route: ModelRoute | null;
@@ -264,6 +266,7 @@ export class Execution implements RecordOwner {
       requestBytes: request.requestBytes,
       tags: request.tags,
       clientRequestId: request.clientRequestId,
+      traceparent: request.traceparent,
       route: request.route,
       budgets: admission.budgets,
       credentialId: deployment.ownKey?.keyId ?? null,

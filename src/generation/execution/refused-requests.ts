@@ -26,6 +26,7 @@ export interface RefusedRequest {
   readonly model: string | null;
   readonly streamed: boolean;
   readonly clientRequestId: string | null;
+  readonly traceparent: string | null;
   readonly tags: readonly string[];
   readonly requestBytes: number;
   /** Monotonic. */
@@ -99,6 +100,7 @@ export class RefusedRequests {
       requestBytes: request.requestBytes,
       tags: request.tags,
       clientRequestId: request.clientRequestId,
+      traceparent: request.traceparent,
     };
     const end: ExecutionEnd = {
       outcome: 'refused',

@@ -1,0 +1,91 @@
+// The access log: a line of JSON for each ended execution, in files of the data directory that replace one another.
+// `tollgate logs` reads them. No texts, no keys, no names of persons: ids, counts and amounts.
+
+import { appendFile, rename, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { Log } from '../../src/platform/log.ts';
+import type { CounterCell, MetricsRegistry } from '../../src/platform/metrics.ts';
+import { ACCESS_LOG_FILES, accessLogFile, accessLogLine } from '../../src/records/access-log-line.ts';
+import type { TerminalRecord } from '../../src/records/execution-record.ts';
+import type { EndObserver } from './end-observer.ts';
+
+const FILE_BYTES_MAX = 64 * 1024 * 1024;
+/** With a disk that does not take them, lines beyond these are dropped. */
+const WAITING_BYTES_MAX = 8 * 1024 * 1024;
+
+export interface AccessLogParts {
+  readonly dataDirectory: string;
+  readonly log: Log;
+  readonly metrics: MetricsRegistry;
+  readonly fileBytesMax?: number;
+}
+
+export class AccessLog implements EndObserver {
+  private readonly path: string;
+  private readonly fileBytesMax: number;
+  private readonly log: Log;
+  private readonly dropped: CounterCell;
+  private waiting = '';
+  private writing: Promise<void> | null = null;
+  /** null: not known yet. */
+  private bytes: number | null = null;
+  private isFailing = false;
+
+  constructor({ dataDirectory, log, metrics, fileBytesMax = FILE_BYTES_MAX }: AccessLogParts) {
+    this.path = accessLogFile(dataDirectory, 0);
+    this.fileBytesMax = fileBytesMax;
+    this.log = log;
+    this.dropped = metrics
+      .counter('tollgate_access_log_dropped_total', 'Executions without a line in the access log: the disk took none.')
+      .labels();
+  }
+
+  ended(records: readonly TerminalRecord[]): void {
+    if (this.waiting.length > WAITING_BYTES_MAX) {
+      this.dropped.increment(records.length);
+      return;
+    }
+    for (const record of records) this.waiting += accessLogLine(record);
+    this.writing ??= this.writeAll().finally(() => {
+      this.writing = null;
+    });
+  }
+
+  async stop(): Promise<void> {
+    await this.writing;
+  }
+
+  private async writeAll(): Promise<void> {
+    while (this.waiting !== '') {
+      const text = this.waiting;
+      this.waiting = '';
+      try {
+        await this.write(text);
+        this.isFailing = false;
+      } catch (error) {
+        this.dropped.increment(text.split('\n').length - 1);
+        if (!this.isFailing) this.log.error({ err: error, path: this.path }, 'the access log cannot be written');
+        this.isFailing = true;
+        this.bytes = null;
+      }
+    }
+  }
+
+  private async write(text: string): Promise<void> {
+    this.bytes ??= await stat(this.path).then(
+      ({ size }) => size,
+      () => 0,
+    );
+    if (this.bytes > 0 && this.bytes + text.length > this.fileBytesMax) await this.beginFile();
+    await appendFile(this.path, text, { mode: 0o600 });
+    this.bytes += Buffer.byteLength(text);
+  }
+
+  /** The oldest file is overwritten by the one after it. */
+  private async beginFile(): Promise<void> {
+    const directory = dirname(this.path);
+    for (let age = ACCESS_LOG_FILES - 1; age > 0; age--)
+      await rename(accessLogFile(directory, age - 1), accessLogFile(directory, age)).catch(() => undefined);
+    this.bytes = 0;
+  }
+}

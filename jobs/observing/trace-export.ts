@@ -1,0 +1,117 @@
+// Sends the spans of ended executions to a collector by OTLP over HTTP. What a collector that is away or slow does not
+// take is dropped and counted: it holds up nothing, and memory is bounded.
+
+import { request } from 'undici';
+import type { Clock } from '../../src/platform/clock.ts';
+import type { Log } from '../../src/platform/log.ts';
+import type { Counter, MetricsRegistry } from '../../src/platform/metrics.ts';
+import type { TerminalRecord } from '../../src/records/execution-record.ts';
+import type { EndObserver } from './end-observer.ts';
+import { otlpJson, type Resource } from './otlp-json.ts';
+import { readTraceparent, type Span, spansOf, traceIdOf } from './spans-of-execution.ts';
+
+export interface TraceExportParts {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly ratio: number;
+  readonly resource: Resource;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly metrics: MetricsRegistry;
+  readonly intervalMs?: number;
+}
+
+const INTERVAL_MS = 2_000;
+const SEND_LIMIT_MS = 10_000;
+const BATCH_SPANS_MAX = 512;
+const WAITING_SPANS_MAX = 8_192;
+/** Longer than this is slow, and worth a trace whatever the ratio says. */
+const SLOW_MS = 30_000;
+const FAILED_STATUS = 500;
+/** The collector asks to be asked again: all else that it refuses, it would refuse again. */
+const AGAIN: ReadonlySet<number> = new Set([429, 502, 503, 504]);
+
+export class TraceExport implements EndObserver {
+  private readonly parts: TraceExportParts;
+  private readonly spans: Counter<readonly ['result']>;
+  private waiting: Span[] = [];
+  private sending: Promise<void> | null = null;
+  private readonly timer: NodeJS.Timeout;
+  private isAway = false;
+
+  constructor(parts: TraceExportParts) {
+    this.parts = parts;
+    this.spans = parts.metrics.counter('tollgate_trace_spans_total', 'Spans that were to be exported, by result.', [
+      'result',
+    ]);
+    this.spans.labels('sent');
+    this.spans.labels('dropped');
+    this.timer = setInterval(() => this.send(), parts.intervalMs ?? INTERVAL_MS);
+    this.timer.unref();
+  }
+
+  ended(records: readonly TerminalRecord[]): void {
+    for (const record of records) if (isSampled(record, this.parts.ratio)) this.waiting.push(...spansOf(record));
+    const excess = this.waiting.length - WAITING_SPANS_MAX;
+    // The oldest are the least worth.
+    if (excess > 0) this.drop(this.waiting.splice(0, excess).length);
+    if (this.waiting.length >= BATCH_SPANS_MAX && !this.isAway) this.send();
+  }
+
+  async stop(limitMs: number): Promise<void> {
+    clearInterval(this.timer);
+    const deadlineMs = this.parts.clock.monotonicMs() + limitMs;
+    await this.sending;
+    while (this.waiting.length > 0 && !this.isAway && this.parts.clock.monotonicMs() < deadlineMs) {
+      this.send();
+      await this.sending;
+    }
+  }
+
+  private send(): void {
+    if (this.sending !== null || this.waiting.length === 0) return;
+    const batch = this.waiting.splice(0, BATCH_SPANS_MAX);
+    this.sending = this.post(batch).finally(() => {
+      this.sending = null;
+    });
+  }
+
+  private async post(batch: Span[]): Promise<void> {
+    const { url, headers, resource, log } = this.parts;
+    try {
+      const { statusCode, body } = await request(url, {
+        method: 'POST',
+        headers: { ...headers, 'content-type': 'application/json' },
+        body: otlpJson(batch, resource),
+        signal: AbortSignal.timeout(SEND_LIMIT_MS),
+      });
+      await body.dump();
+      if (AGAIN.has(statusCode)) throw new Error(`the collector answered ${statusCode}`);
+      if (statusCode >= 300) {
+        log.warn({ status: statusCode, spans: batch.length }, 'traces: the collector refused a batch');
+        this.drop(batch.length);
+      } else this.spans.labels('sent').increment(batch.length);
+      this.isAway = false;
+    } catch (error) {
+      if (!this.isAway) log.warn({ err: error }, 'traces: the collector is away; the newest spans wait for it');
+      this.isAway = true;
+      // It goes before what came meanwhile, as far as there is room.
+      const room = Math.max(0, WAITING_SPANS_MAX - this.waiting.length);
+      this.waiting.unshift(...batch.slice(Math.max(0, batch.length - room)));
+      this.drop(Math.max(0, batch.length - room));
+    }
+  }
+
+  private drop(count: number): void {
+    if (count > 0) this.spans.labels('dropped').increment(count);
+  }
+}
+
+/** What the client decided holds; of the rest what failed or was slow, and a share by the trace's id. */
+function isSampled(record: TerminalRecord, ratio: number): boolean {
+  const parent = readTraceparent(record.traceparent);
+  if (parent !== null) return parent.isSampled;
+  if (record.status === null || record.status >= FAILED_STATUS || record.latencyMs >= SLOW_MS) return true;
+  // The end of a UUIDv7 is random.
+  return Number.parseInt(traceIdOf(record.id).slice(-8), 16) / 2 ** 32 < ratio;
+}

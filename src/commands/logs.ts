@@ -1,0 +1,127 @@
+// `tollgate logs`: shows the access log of this machine, and what comes to it.
+
+import { createReadStream, existsSync } from 'node:fs';
+import { open, stat } from 'node:fs/promises';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { readConfig } from '../config.ts';
+import { ACCESS_LOG_FILES, type AccessLogEntry, accessLogFile } from '../records/access-log-line.ts';
+import { StartFault } from '../supervisor/start-fault.ts';
+import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './command.ts';
+
+export const logsCommand: Command = {
+  usage: ['tollgate logs [-f] [--lines COUNT] [--failed] [--model MODEL] [--json]'],
+  summary:
+    'Shows the last requests that ended on this machine (ACCESS_LOG=on), and with -f those that come; --json: as ' +
+    'they are in the log.',
+  run,
+};
+
+const LINES = 20;
+const POLL_MS = 250;
+const CHUNK_BYTES = 1 << 16;
+
+interface Shown {
+  readonly failed: boolean;
+  readonly model: string | null;
+  readonly json: boolean;
+}
+
+async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
+  const { values, positionals } = parseArguments(
+    args.map((arg) => (arg === '-f' ? '--follow' : arg)),
+    {
+      follow: { type: 'boolean', default: false },
+      lines: { type: 'string', default: String(LINES) },
+      failed: { type: 'boolean', default: false },
+      model: { type: 'string' },
+      json: { type: 'boolean', default: false },
+    },
+  );
+  expectPositionals(positionals, []);
+  if (!/^\d{1,6}$/.test(values.lines)) throw new UsageFault('--lines needs a number of lines');
+  const { dataDirectory } = readConfig(environment);
+  const shown = { failed: values.failed, model: values.model ?? null, json: values.json };
+  const path = accessLogFile(dataDirectory, 0);
+  if (!existsSync(path) && !values.follow)
+    throw new StartFault(`there is no access log in ${dataDirectory}: jobs writes it with ACCESS_LOG=on`);
+  const { lines, bytes } = await readLast(dataDirectory, Number(values.lines), shown);
+  for (const line of lines) print(line);
+  if (values.follow) await follow(path, bytes, (line) => showLine(line, shown, print));
+  return 0;
+}
+
+/** The last lines that are to be shown, oldest first, and how far the present file was read. */
+async function readLast(directory: string, count: number, shown: Shown): Promise<{ lines: string[]; bytes: number }> {
+  const lines: string[] = [];
+  let bytes = 0;
+  for (let age = ACCESS_LOG_FILES - 1; age >= 0; age--) {
+    const path = accessLogFile(directory, age);
+    const size = await stat(path).then(
+      (file) => file.size,
+      () => 0,
+    );
+    if (age === 0) bytes = size;
+    if (size === 0) continue;
+    const input = createReadStream(path, { end: size - 1 });
+    for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
+      showLine(line, shown, (text) => lines.push(text));
+      if (lines.length > count) lines.shift();
+    }
+  }
+  return { lines, bytes };
+}
+
+/** Never resolves. A file that is replaced is read from its beginning. */
+async function follow(path: string, from: number, show: (line: string) => void): Promise<never> {
+  let offset = from;
+  let rest = '';
+  const chunk = Buffer.alloc(CHUNK_BYTES);
+  for (;;) {
+    const size = await stat(path).then(
+      (file) => file.size,
+      () => 0,
+    );
+    if (size < offset) offset = 0;
+    if (size <= offset) {
+      await sleep(POLL_MS);
+      continue;
+    }
+    const file = await open(path);
+    const { bytesRead } = await file.read(chunk, 0, CHUNK_BYTES, offset).finally(() => file.close());
+    offset += bytesRead;
+    const lines = (rest + chunk.toString('latin1', 0, bytesRead)).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) show(Buffer.from(line, 'latin1').toString('utf8'));
+  }
+}
+
+function showLine(line: string, { failed, model, json }: Shown, print: (text: string) => void): void {
+  let entry: AccessLogEntry;
+  try {
+    entry = JSON.parse(line) as AccessLogEntry;
+  } catch {
+    // The last line of a machine that lost its power.
+    return;
+  }
+  if (failed && entry.status !== null && entry.status < 400) return;
+  if (model !== null && entry.model !== model && entry.requested_model !== model) return;
+  print(json ? line : renderEntry(entry));
+}
+
+function renderEntry(entry: AccessLogEntry): string {
+  const { status, error, provider, attempts, tier, cost, ttft_ms: ttftMs } = entry;
+  const tokens = `${entry.tokens_prompt ?? '?'}+${entry.tokens_completion ?? '?'} tokens`;
+  return [
+    entry.time,
+    `${status ?? 'left'}${error === null ? '' : ` ${error}`}`,
+    entry.api,
+    entry.requested_model === entry.model ? entry.model : `${entry.requested_model} > ${entry.model}`,
+    ...(provider === null ? [] : [attempts > 1 ? `${provider} (${attempts} calls)` : provider]),
+    ...(tier === null ? [] : [`tier ${tier}`]),
+    `${entry.latency_ms} ms${ttftMs === null ? '' : `, first byte ${ttftMs} ms`}`,
+    ...(provider === null ? [] : [tokens]),
+    ...(cost === null ? [] : [`${cost} USD`]),
+    entry.id,
+  ].join('  ');
+}

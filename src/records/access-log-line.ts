@@ -1,0 +1,86 @@
+// A line of the access log: what is told of an ended execution, and in which files. jobs writes them, `tollgate logs`
+// reads them.
+
+import { join } from 'node:path';
+import type { TerminalRecord } from './execution-record.ts';
+
+/** How many files there are at most, the present one included. */
+export const ACCESS_LOG_FILES = 5;
+const PICO_USD_PER_USD_DIGITS = 12;
+
+export interface AccessLogEntry {
+  /** When it ended, ISO 8601. */
+  readonly time: string;
+  readonly id: string;
+  readonly api: string;
+  /** As the client wrote it. */
+  readonly requested_model: string;
+  readonly model: string;
+  /** null: no provider was called. */
+  readonly provider: string | null;
+  readonly streamed: boolean;
+  /** null: the client left before one was sent. */
+  readonly status: number | null;
+  readonly error: string | null;
+  readonly outcome: string;
+  readonly latency_ms: number;
+  readonly ttft_ms: number | null;
+  readonly tokens_prompt: number | null;
+  readonly tokens_completion: number | null;
+  /** US dollars, as a decimal string; null: not billed, or not known. */
+  readonly cost: string | null;
+  readonly billing_status: string;
+  /** Calls of providers. */
+  readonly attempts: number;
+  readonly tier: string | null;
+  readonly guardrail: string | null;
+  readonly organization_id: string;
+  readonly team_id: string | null;
+  readonly user_id: string | null;
+  readonly api_key_id: string;
+  readonly client_request_id: string | null;
+}
+
+/** `age` 0: the one that is written. */
+export function accessLogFile(dataDirectory: string, age: number): string {
+  return join(dataDirectory, age === 0 ? 'access.jsonl' : `access.${age}.jsonl`);
+}
+
+export function accessLogLine(record: TerminalRecord): string {
+  const called = record.provider === '' ? 0 : 1;
+  const entry: AccessLogEntry = {
+    time: new Date(record.endedAtMs).toISOString(),
+    id: record.id,
+    api: record.api,
+    requested_model: record.requestedModel,
+    model: record.model,
+    provider: called === 0 ? null : record.provider,
+    streamed: record.streamed,
+    status: record.status,
+    error: record.errorCode,
+    outcome: record.outcome,
+    latency_ms: Math.round(record.latencyMs),
+    ttft_ms: record.ttftMs === null ? null : Math.round(record.ttftMs),
+    tokens_prompt: record.usage?.inputTokens ?? null,
+    tokens_completion: record.usage?.outputTokens ?? null,
+    cost: record.charge === null ? null : dollarsOf(record.charge),
+    billing_status: record.billingStatus,
+    attempts: record.attempts?.length ?? called,
+    tier: record.route?.tier ?? null,
+    guardrail: record.guardrail ?? null,
+    organization_id: record.organizationId,
+    team_id: record.teamId,
+    user_id: record.userId,
+    api_key_id: record.apiKeyId,
+    client_request_id: record.clientRequestId,
+  };
+  return `${JSON.stringify(entry)}\n`;
+}
+
+/** Of pico-dollars, written as digits: no float touches an amount. */
+function dollarsOf(pico: string): string {
+  const digits = pico.padStart(PICO_USD_PER_USD_DIGITS + 1, '0');
+  const fraction = digits.slice(-PICO_USD_PER_USD_DIGITS).replace(/0+$/, '');
+  const whole = digits.slice(0, -PICO_USD_PER_USD_DIGITS);
+  return fraction === '' ? whole : `${whole}.${fraction}`;
+}

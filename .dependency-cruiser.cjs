@@ -113,7 +113,10 @@ module.exports = {
       name: 'jobs-stand-on-storage',
       severity: 'error',
       from: { path: '^jobs/' },
-      to: { path: '^(src|workers)/', pathNot: '^src/(domain|records|storage|upstream|platform)/|^src/(config|observing-settings)\\.ts$' },
+      to: {
+        path: '^(src|workers)/',
+        pathNot: '^src/(domain|records|storage|upstream|platform)/|^src/(config|observing-settings)\\.ts$',
+      },
     },
     knowsOnly(
       'simulator-stands-alone',

@@ -57,6 +57,10 @@ export interface JobsParts {
   readonly metrics: MetricsRegistry;
 }
 
+interface RunningJobs {
+  drain(limitMs: number): Promise<void>;
+}
+
 const MIGRATIONS_DIRECTORY = join(import.meta.dirname, '../deploy/clickhouse');
 const STOP_LIMIT_MS = 5_000;
 const REPORTS_STOP_LIMIT_MS = 2_000;
@@ -75,12 +79,7 @@ const WATCH_INTERVAL_MS = 15_000;
 const UNSPOOLED_INTERVAL_MS = 30_000;
 
 /** Resolves once shipping has started. ClickHouse may still be away then. */
-export async function runJobs({
-  config,
-  log,
-  clock,
-  metrics,
-}: JobsParts): Promise<{ drain(limitMs: number): Promise<void> }> {
+export async function runJobs({ config, log, clock, metrics }: JobsParts): Promise<RunningJobs> {
   const spoolDirectory = join(config.dataDirectory, 'spool');
   makeDirectoryDurably(spoolDirectory);
   const postgres = createPostgres({ url: config.databaseUrl, log, max: CONNECTIONS_MAX });

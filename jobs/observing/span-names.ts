@@ -1,5 +1,5 @@
-// The names of spans and attributes. Those of GenAI are the conventions' own, all of them still "development": when they
-// move, this file does, and nothing else.
+// The names of spans and attributes. Those of GenAI are the conventions' own, all of them still "development": when
+// they move, this file does, and nothing else.
 //
 // https://github.com/open-telemetry/semantic-conventions-genai (gen_ai.*), opentelemetry.io/docs/specs/semconv (http.*,
 // error.type, service.*).

@@ -1,6 +1,6 @@
-// The spans of an ended execution, made from its record: one of the request, a child of the client’s, and below it one of
-// the classifier's call and of each call of a provider. Ids follow from the execution's, so that what is told twice is
-// the same span. No texts, keys or persons.
+// The spans of an ended execution, made from its record: one of the request, a child of the client's, and below it one
+// of the classifier's call and of each call of a provider. Ids follow from the execution's, so that what is told twice
+// is the same span. No texts, keys or persons.
 
 import { createHash } from 'node:crypto';
 import type { ApiName } from '../../src/domain/models/apis.ts';

@@ -65,7 +65,7 @@ async function readLast(directory: string, count: number, shown: Shown): Promise
     if (size === 0) continue;
     const input = createReadStream(path, { end: size - 1 });
     for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
-      showLine(line, shown, (text) => lines.push(text));
+      showLine(line, shown, (text) => void lines.push(text));
       if (lines.length > count) lines.shift();
     }
   }

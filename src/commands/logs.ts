@@ -87,12 +87,22 @@ async function follow(path: string, from: number, show: (line: string) => void):
       await sleep(POLL_MS);
       continue;
     }
-    const file = await open(path);
-    const { bytesRead } = await file.read(chunk, 0, CHUNK_BYTES, offset).finally(() => file.close());
-    offset += bytesRead;
-    const lines = (rest + chunk.toString('latin1', 0, bytesRead)).split('\n');
+    const text = await readAt(path, offset, chunk);
+    offset += text.length;
+    const lines = (rest + text).split('\n');
     rest = lines.pop() ?? '';
     for (const line of lines) show(Buffer.from(line, 'latin1').toString('utf8'));
+  }
+}
+
+/** Its bytes as characters of Latin-1: a character of a line may be cut by the end of what is read. */
+async function readAt(path: string, offset: number, chunk: Buffer): Promise<string> {
+  const file = await open(path);
+  try {
+    const { bytesRead } = await file.read(chunk, 0, chunk.length, offset);
+    return chunk.toString('latin1', 0, bytesRead);
+  } finally {
+    await file.close();
   }
 }
 

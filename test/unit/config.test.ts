@@ -78,6 +78,7 @@ describe('settings', () => {
         reportsListen: null,
         reportsUrl: null,
         factsRetentionDays: null,
+        observing: { accessLog: false, traces: null },
         media: {
           storage: 'disk',
           retrieval: 'bytes',
@@ -261,4 +262,31 @@ describe('settings', () => {
     assert.equal(localUrl('::1', 1), 'http://[::1]:1');
     assert.equal(localUrl('gate.test', 1), 'http://gate.test:1');
   });
+});
+
+test('a collector of traces is named as OpenTelemetry names it', () => {
+  const { observing } = readConfig({
+    ACCESS_LOG: 'on',
+    OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector.test/otlp/',
+    OTEL_EXPORTER_OTLP_HEADERS: 'Authorization=Bearer%20one, x-tenant = two',
+    OTEL_TRACES_SAMPLER_ARG: '0.25',
+  });
+  assert.deepEqual(observing, {
+    accessLog: true,
+    traces: {
+      url: 'https://collector.test/otlp/v1/traces',
+      headers: { authorization: 'Bearer one', 'x-tenant': 'two' },
+      serviceName: 'tollgate',
+      ratio: 0.25,
+    },
+  });
+  for (const wrong of [
+    { OTEL_EXPORTER_OTLP_HEADERS: 'one' },
+    { OTEL_EXPORTER_OTLP_HEADERS: 'one=%zz' },
+    { OTEL_TRACES_SAMPLER_ARG: '1.5' },
+    { OTEL_TRACES_SAMPLER_ARG: '-1' },
+    { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' },
+    { ACCESS_LOG: 'yes' },
+  ])
+    assert.throws(() => readConfig(wrong), ConfigFault);
 });

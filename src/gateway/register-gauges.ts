@@ -49,9 +49,17 @@ export function registerServerGauges(metrics: MetricsRegistry, { server, reports
   });
 }
 
-/** All kinds are there from the start: what first appears as 1 has not risen for whoever watches it. */
-export function registerRefusals(metrics: MetricsRegistry): Counter<readonly ['code']> {
+/** All kinds of refusals are there from the start: what first appears as 1 has not risen for whoever watches it. */
+export function registerRefusals(metrics: MetricsRegistry): {
+  readonly refusals: Counter<readonly ['code']>;
+  readonly connectionsRefused: Counter<readonly ['cap']>;
+} {
   const refusals = metrics.counter('tollgate_refusals_total', 'Requests refused, by reason', ['code']);
   for (const kind of Object.keys(REFUSAL_RULES)) refusals.labels(kind);
-  return refusals;
+  const connectionsRefused = metrics.counter(
+    'tollgate_connections_refused_total',
+    'Connections closed as they came, by the cap that was reached',
+    ['cap'],
+  );
+  return { refusals, connectionsRefused };
 }

@@ -312,12 +312,7 @@ function createServer(
 ): Server {
   const { controlPostgres: postgres, catalog, authenticator, delegationKey } = held;
   const reports = new ReportForwarder({ address: config.reportsUrl, delegationKey, clock, log });
-  const connectionsRefused = metrics.counter(
-    'tollgate_connections_refused_total',
-    'Connections closed as they came, by the cap that was reached',
-    ['cap'],
-  );
-  const refusals = registerRefusals(metrics);
+  const { refusals, connectionsRefused } = registerRefusals(metrics);
   const server: Server = new Server({
     routes: createRoutes({
       plane,

@@ -5,6 +5,7 @@ import { type CompleteConfig, localUrl, readConfig } from '../config.ts';
 import { type Clock, systemClock } from '../platform/clock.ts';
 import { createLog, type Log } from '../platform/log.ts';
 import { MetricsRegistry } from '../platform/metrics.ts';
+import { takeProfile } from '../platform/profile.ts';
 import { registerBuildInfo } from '../platform/version.ts';
 import { startAdminServer } from '../supervisor/admin-server.ts';
 import { completeConfig } from '../supervisor/complete-config.ts';
@@ -60,6 +61,11 @@ export async function serveProcess(
         port: config.adminPort,
         orNext: !config.given.has('ADMIN_PORT'),
         metrics: async () => metrics.render(),
+        profiles: {
+          adminToken: config.adminToken,
+          processes: () => [name],
+          take: (_process, kind, seconds) => takeProfile(kind, seconds),
+        },
         readiness: async () => (lifecycle.serves ? lifecycle.readiness() : { notReady: [name], impaired: [] }),
       });
   if (admin === null && !supervised)

@@ -166,6 +166,7 @@ function planOf(installation: Installation, print: (text: string) => void): Supe
     adminHost: config.adminHost,
     adminPort: config.adminPort,
     adminPortIsFixed: config.given.has('ADMIN_PORT'),
+    adminToken: installation.secrets.adminToken,
     postgres: isEmbedded ? { module: POSTGRES_MODULE, args: [] } : null,
     simulatedProvider: installation.configurationFile === null ? { module: SIMULATED_PROVIDER_MODULE, args: [] } : null,
     jobs: { module: MAIN_MODULE, args: ['jobs', '--supervised'] },

@@ -1,8 +1,9 @@
 // The operator's address, on loopback unless it is told otherwise: /metrics, /healthz (this process lives), /readyz
-// (all that should serve, serves).
+// (all that should serve, serves), /profile (of a process, with ADMIN_TOKEN).
 
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { finished } from 'node:stream/promises';
+import { answerProfile, type ProfileSource } from './answer-profile.ts';
 import type { Readiness } from './messages.ts';
 import { claimPort } from './ports.ts';
 
@@ -19,6 +20,8 @@ export interface AdminServerOptions {
   readonly metrics: () => Promise<string>;
   /** The readiness of everything that should serve, with the name of each process. */
   readonly readiness: () => Promise<Readiness>;
+  /** Not given: there are none. */
+  readonly profiles?: ProfileSource;
 }
 
 const PORTS_TRIED_MAX = 100;
@@ -31,7 +34,7 @@ export async function startAdminServer(options: AdminServerOptions): Promise<Adm
     const claim = await claimPort(options.host, port);
     if (claim === null) continue;
     const server = createServer((request, response) => {
-      void answer(request.url ?? '/', options).then(
+      void answer(request, options).then(
         ({ status, contentType, body }) => {
           response.writeHead(status, { 'content-type': contentType, 'cache-control': 'no-store' }).end(body);
         },
@@ -54,14 +57,20 @@ interface Answer {
   readonly body: string;
 }
 
-async function answer(url: string, options: AdminServerOptions): Promise<Answer> {
-  const [path] = url.split('?');
+async function answer(request: IncomingMessage, options: AdminServerOptions): Promise<Answer> {
+  const [path, query = ''] = (request.url ?? '/').split('?');
   if (path === '/healthz') return text(200, 'ok\n');
   if (path === '/metrics') return { status: 200, contentType: METRICS_CONTENT_TYPE, body: await options.metrics() };
   if (path === '/readyz') {
     const { notReady, impaired } = await options.readiness();
     const first = notReady.length === 0 ? 'ready' : `not ready: ${notReady.join(', ')}`;
     return text(notReady.length === 0 ? 200 : 503, `${[first, ...impaired].join('\n')}\n`);
+  }
+  if (path === '/profile' && options.profiles !== undefined) {
+    const { method = 'GET', headers } = request;
+    const asked = { method, query, authorization: headers.authorization ?? '' };
+    const { status, body } = await answerProfile(options.profiles, asked);
+    return status === 200 ? { status, contentType: 'application/json', body } : text(status, body);
   }
   return text(404, 'not found: /metrics, /healthz, /readyz are here\n');
 }

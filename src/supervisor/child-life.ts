@@ -2,6 +2,7 @@
 
 import type { ChildProcess } from 'node:child_process';
 import type { MetricsSnapshot } from '../platform/metrics.ts';
+import type { ProfileKind } from '../platform/profile.ts';
 import type { ProcessMessage, Readiness, SupervisorMessage } from './messages.ts';
 
 export interface Exit {
@@ -17,6 +18,13 @@ export interface ReadyReport {
 /** The messages that answer a request by its id. */
 type Answer = Extract<ProcessMessage, { readonly id: number | null }>;
 
+/** A question without its id. */
+type Question =
+  | { readonly type: 'metrics' | 'readiness' }
+  | { readonly type: 'profile'; readonly kind: ProfileKind; readonly seconds: number };
+
+/** To write a profile down takes a while. */
+const PROFILE_ANSWER_LIMIT_MS = 10_000;
 /** A process whose drain takes this much longer than its limit is killed. */
 const KILL_AFTER_MS = 3_000;
 
@@ -48,12 +56,11 @@ export class ChildLife {
     });
     this.ready = new Promise((resolve) => {
       child.on('message', (message: ProcessMessage) => {
-        if (message.type === 'metrics' || message.type === 'readiness') this.hear(message);
-        else {
+        if (message.type === 'ready' || message.type === 'listening') {
           this.isReady = true;
           this.endsBySignal = message.type === 'listening';
           resolve({ url: message.type === 'listening' ? message.url : null });
-        }
+        } else this.hear(message);
       });
       void this.exited.then(() => resolve(null));
     });
@@ -61,15 +68,21 @@ export class ChildLife {
 
   /** The process's metrics; null: it did not answer in time. */
   async metrics(limitMs: number): Promise<MetricsSnapshot | null> {
-    const answer = await this.ask('metrics', limitMs);
+    const answer = await this.ask({ type: 'metrics' }, limitMs);
     return answer?.type === 'metrics' ? answer.snapshot : null;
   }
 
   /** null: the process did not answer in time. */
   async readiness(limitMs: number): Promise<Readiness | null> {
     if (this.endsBySignal) return { notReady: [], impaired: [] };
-    const answer = await this.ask('readiness', limitMs);
+    const answer = await this.ask({ type: 'readiness' }, limitMs);
     return answer?.type === 'readiness' ? answer : null;
+  }
+
+  /** null: the process did not answer, or takes another one. */
+  async profile(kind: ProfileKind, seconds: number): Promise<string | null> {
+    const answer = await this.ask({ type: 'profile', kind, seconds }, seconds * 1_000 + PROFILE_ANSWER_LIMIT_MS);
+    return answer?.type === 'profile' ? answer.profile : null;
   }
 
   /**
@@ -79,11 +92,11 @@ export class ChildLife {
   countSilentSteps(stepMs: number): number {
     this.silentSteps = this.isHeard ? 0 : this.silentSteps + 1;
     this.isHeard = this.endsBySignal;
-    void this.ask('readiness', stepMs);
+    void this.ask({ type: 'readiness' }, stepMs);
     return this.silentSteps;
   }
 
-  private async ask(type: Answer['type'], limitMs: number): Promise<Answer | null> {
+  private async ask(question: Question, limitMs: number): Promise<Answer | null> {
     if (this.hasExited || this.endsBySignal || !this.child.connected) return null;
     const id = this.nextRequest++;
     return new Promise((resolve) => {
@@ -94,7 +107,7 @@ export class ChildLife {
       };
       const timer = setTimeout(answered, limitMs, null);
       this.waiting.set(id, answered);
-      this.send({ type, id });
+      this.send({ ...question, id });
     });
   }
 

@@ -1,6 +1,7 @@
 // The messages between a supervisor and its processes over the channel of fork(2).
 
 import type { MetricsSnapshot } from '../platform/metrics.ts';
+import type { ProfileKind } from '../platform/profile.ts';
 
 export interface Readiness {
   /** What a process lacks to serve; empty: it serves. */
@@ -12,7 +13,8 @@ export interface Readiness {
 export type SupervisorMessage =
   /** Finish the requests in flight within the limit, and end. */
   | { readonly type: 'drain'; readonly limitMs: number }
-  | { readonly type: 'metrics' | 'readiness'; readonly id: number };
+  | { readonly type: 'metrics' | 'readiness'; readonly id: number }
+  | { readonly type: 'profile'; readonly id: number; readonly kind: ProfileKind; readonly seconds: number };
 
 export type ProcessMessage =
   | { readonly type: 'ready' }
@@ -20,5 +22,7 @@ export type ProcessMessage =
   | { readonly type: 'metrics'; readonly id: number | null; readonly snapshot: MetricsSnapshot }
   /** The answer to a request by its id. */
   | ({ readonly type: 'readiness'; readonly id: number } & Readiness)
+  /** The answer to a request by its id; null: none could be taken. */
+  | { readonly type: 'profile'; readonly id: number; readonly profile: string | null }
   /** The simulated provider is ready. */
   | { readonly type: 'listening'; readonly url: string };

@@ -4,6 +4,7 @@
 
 import type { Log } from '../platform/log.ts';
 import type { MetricsRegistry } from '../platform/metrics.ts';
+import { takeProfile } from '../platform/profile.ts';
 import type { ProcessMessage, Readiness, SupervisorMessage } from './messages.ts';
 
 /** The work of a process that serves. `limitMs` is how long an end may take; what is not done by then is cut. */
@@ -86,8 +87,17 @@ export class ProcessLifecycle {
 
   private hear(message: SupervisorMessage): void {
     if (message.type === 'drain') void this.end(message.limitMs, 'supervisor_requested');
+    else if (message.type === 'profile') void this.profile(message);
     else if (message.type === 'readiness') this.tell({ type: 'readiness', id: message.id, ...this.readiness() });
     else this.tell({ type: 'metrics', id: message.id, snapshot: this.options.metrics.snapshot() });
+  }
+
+  private async profile({ id, kind, seconds }: Extract<SupervisorMessage, { type: 'profile' }>): Promise<void> {
+    const profile = await takeProfile(kind, seconds).catch((error: unknown) => {
+      this.options.log.error({ err: error }, 'no profile could be taken');
+      return null;
+    });
+    this.tell({ type: 'profile', id, profile });
   }
 
   /** A process that does not serve yet has nothing to finish, so it ends at once. */

@@ -5,6 +5,7 @@ import type { ChildProcess } from 'node:child_process';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
 import type { MetricsSnapshot } from '../platform/metrics.ts';
+import type { ProfileKind } from '../platform/profile.ts';
 import { ChildLife, type Exit, type ReadyReport } from './child-life.ts';
 import type { Readiness } from './messages.ts';
 
@@ -60,6 +61,11 @@ export class ProcessSlot {
     const { notReady, impaired } = (await life.readiness(limitMs)) ?? { notReady: ['no answer'], impaired: [] };
     const named = (what: string): string => `${this.name}: ${what}`;
     return { notReady: notReady.map(named), impaired: impaired.map(named) };
+  }
+
+  /** null: the process did not answer, or takes another one. */
+  async profile(kind: ProfileKind, seconds: number): Promise<string | null> {
+    return (await this.life?.profile(kind, seconds)) ?? null;
   }
 
   get lives(): readonly ChildLife[] {

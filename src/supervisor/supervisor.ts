@@ -35,6 +35,8 @@ export interface SupervisorPlan {
   readonly adminHost: string;
   readonly adminPort: number;
   readonly adminPortIsFixed: boolean;
+  /** Who may take profiles; null: nobody. */
+  readonly adminToken: string | null;
   readonly postgres: ProcessPlan | null;
   readonly simulatedProvider: ProcessPlan | null;
   readonly jobs: ProcessPlan;
@@ -240,6 +242,14 @@ export class Supervisor {
       orNext: !adminPortIsFixed,
       metrics: () => this.renderMetrics(),
       readiness: () => this.readiness(),
+      profiles: {
+        adminToken: this.plan.adminToken,
+        processes: () => this.slots.filter(isOurs).map(({ name }) => name),
+        take: async (name, kind, seconds) => {
+          const slot = this.slots.find((one) => one.name === name);
+          return (await slot?.profile(kind, seconds)) ?? null;
+        },
+      },
     });
     if (admin === null)
       throw new StartFault(
@@ -319,4 +329,9 @@ export class Supervisor {
     this.log.warn('stopping at once; what is in flight is cut');
     for (const slot of this.slots) if (slot.role !== 'postgres') slot.kill();
   }
+}
+
+/** Processes that run our own code under a lifecycle. */
+function isOurs({ role }: ProcessSlot): boolean {
+  return role === 'gateway' || role === 'jobs';
 }

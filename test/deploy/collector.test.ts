@@ -1,5 +1,5 @@
-// Traces at a real OpenTelemetry Collector: it takes the spans of a retried request as they are meant. `otelcol` with an
-// OTLP receiver and the debug exporter, which any distribution has.
+// Traces at a real OpenTelemetry Collector: it takes the spans of a retried request as they are meant. `otelcol` with
+// an OTLP receiver and the debug exporter, which any distribution has.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';

@@ -30,6 +30,7 @@ const supervisor = new Supervisor(
     adminPort: Number(adminPort),
     adminHost: '127.0.0.1',
     adminPortIsFixed: true,
+    adminToken: null,
     postgres: { module, args: ['postgres'] },
     simulatedProvider: null,
     jobs: { module, args: ['jobs'] },

@@ -164,7 +164,9 @@ class Contract {
       const header = described.get(name);
       if (header === undefined) return `it has no header ${name}`;
       // Node.js has several Set-Cookie headers as a list.
-      const problem = this.problemOf(header.schema, Array.isArray(value) ? value.join(', ') : value);
+      const text = Array.isArray(value) ? value.join(', ') : value;
+      const isNumber = 'type' in header.schema && header.schema.type === 'integer';
+      const problem = this.problemOf(header.schema, isNumber ? Number(text) : text);
       if (problem !== null) return `header ${name}: ${problem}`;
     }
     const missing = [...described].find(([name, { required }]) => required === true && !(name in answer.headers));

@@ -69,6 +69,11 @@ export interface ProviderCallOptions {
 
 /** Whoever has no rules calls no address that a customer named. */
 const NOWHERE = new EgressGuard({ anyPort: false, allowPrivate: false, allowed: [] });
+/**
+ * No thread waits for these. A name whose name server hangs is looked up for some seconds, and one organization may
+ * have a thousand keys: with few at once it would hold up the names of all others.
+ */
+const CUSTOMER_LOOKUPS_MAX = 2_000;
 /** An own key that was not used for so long has no connections any more. */
 const OWN_IDLE_MS_MAX = 600_000;
 
@@ -112,7 +117,7 @@ export class ProviderCalls implements Providers {
     this.proxies = proxies;
     this.observed = observed ?? null;
     this.names = new NameLookups(clock, resolve);
-    this.customerNames = new NameLookups(clock, resolveCustomerName);
+    this.customerNames = new NameLookups(clock, resolveCustomerName, CUSTOMER_LOOKUPS_MAX);
     this.egress = egress;
     this.faults = metrics.counter('tollgate_upstream_errors_total', 'Calls to providers that failed, by kind', [
       'provider',

@@ -202,6 +202,10 @@ describe('requests on own keys, attacked', () => {
       assert.equal((await send(service)).status, 200, first);
       assert.deepEqual(await chargesOf(service, 1), [0.0000525], first);
     }
+    // The operator sees both, and nothing of any organization.
+    const metrics = (await httpCall(`${tollgate.adminUrl}/metrics`)).body.toString();
+    assert.match(metrics, /\ntollgate_own_key_requests_total\{[^}]*status_class="2xx"[^}]*\} [1-9]/);
+    assert.match(metrics, /\ntollgate_own_key_failures_total\{[^}]*reason="key_refused"[^}]*\} [1-9]/);
     // What was sent and not answered may have been done: nobody else is asked to do it again, and it costs nothing.
     for (const first of ['closing', 'resetting']) {
       const one = await world({ per_request: `${FEE}` }, [first, 'good'], { fallback: 'on' });

@@ -76,6 +76,31 @@ describe('a connection that the operator has opened', () => {
     }
   });
 
+  test('customers whose names hang hold up no name of another', async () => {
+    const host = createServer((_, response) => void response.end('{"data":[]}'));
+    const port = await listenOn(host);
+    const egress = new EgressGuard({ anyPort: false, allowPrivate: false, allowed: [{ network: '127.0.0.1', port }] });
+    const calls = new ProviderCalls(new MetricsRegistry(), systemClock, {
+      egress,
+      resolveCustomerName: (name, _, callback) => {
+        if (name === 'good.test') setImmediate(() => callback(null, [{ address: '127.0.0.1', family: 4 }]));
+      },
+    });
+    const verify = (name: string) => {
+      const own = { keyId: name, isGuarded: true };
+      const provider = { id: 'custom', baseUrl: `http://${name}:${port}`, apiKey: 'k', auth: 'bearer', own } as const;
+      return verifyProvider({ ...provider, onDisconnect: 'cancel' }, calls);
+    };
+    const hanging = Array.from({ length: 200 }, (_, at) => verify(`hanging-${at}.test`));
+    try {
+      assert.equal((await verify('good.test')).result, 'good');
+    } finally {
+      await calls.close();
+      host.close();
+      await Promise.all(hanging);
+    }
+  });
+
   function listenOn(server: ReturnType<typeof createServer>): Promise<number> {
     return new Promise((resolve) => {
       server.listen(0, '127.0.0.1', () => {

@@ -1,6 +1,7 @@
 // Looks up the host names of providers. The system's resolver (getaddrinfo, with /etc/hosts) runs in libuv's few
 // threads, which also sync the spool. So answers are cached for a few seconds, each name is looked up once at a time,
-// and at most two names at once. If the resolver fails or hangs, the last answer is used for a while.
+// and at most two names at once (more with a resolver that needs no thread). If it fails or hangs, the last answer is
+// used for a while.
 
 import { type LookupAddress, type LookupAllOptions, lookup as lookupBySystem } from 'node:dns';
 import type { LookupFunction } from 'node:net';
@@ -9,7 +10,7 @@ import type { Clock } from '../../platform/clock.ts';
 
 const FRESH_MS = 5_000;
 const STALE_MS_MAX = 600_000;
-const LOOKUPS_MAX = 2;
+const SYSTEM_LOOKUPS_MAX = 2;
 /** How long a connection waits for a new answer when there is an old one; then it gets the old one. */
 const STALE_AFTER_WAIT_MS = 1_000;
 /** A limit for safety, since catalogs have few names; beyond it the oldest is forgotten. */
@@ -32,14 +33,17 @@ interface Name {
 export class NameLookups {
   private readonly clock: Clock;
   private readonly resolve: Resolve;
+  private readonly lookupsMax: number;
   private readonly names = new BoundedMap<string, Name>(NAMES_MAX);
   /** Names that wait until one of the running look-ups ends. */
   private readonly queue: { readonly name: Name; readonly timer: NodeJS.Timeout }[] = [];
   private underWay = 0;
 
-  constructor(clock: Clock, resolve: Resolve = lookupBySystem) {
+  /** `lookupsMax`: how many names may be looked up at once. */
+  constructor(clock: Clock, resolve: Resolve = lookupBySystem, lookupsMax = SYSTEM_LOOKUPS_MAX) {
     this.clock = clock;
     this.resolve = resolve;
+    this.lookupsMax = lookupsMax;
   }
 
   /** The `lookup` option of a socket. Never calls back before it returns. */
@@ -88,7 +92,7 @@ export class NameLookups {
   }
 
   private askNext(): void {
-    while (this.underWay < LOOKUPS_MAX) {
+    while (this.underWay < this.lookupsMax) {
       const next = this.queue.shift();
       if (next === undefined) return;
       const { name, timer } = next;

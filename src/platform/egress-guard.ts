@@ -68,6 +68,11 @@ export class EgressGuard {
     }));
   }
 
+  /** Private addresses may be called. */
+  get allowsPrivate(): boolean {
+    return this.rules.allowPrivate;
+  }
+
   /** False for what is no IP address, too. */
   allows(address: string, port: number): boolean {
     const family = familyOf(address);

@@ -5,9 +5,19 @@ import { lookup as lookupHost } from 'node:dns';
 import { request as httpRequest, type RequestOptions } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { LookupFunction } from 'node:net';
-import type { EgressGuard } from './egress-guard.ts';
+import { type EgressGuard, EgressRefused } from './egress-guard.ts';
+import { resolveByDns } from './resolve-name.ts';
 
 const DEFAULT_PORTS = { 'https:': 443, 'http:': 80 } as const;
+
+/**
+ * The system's resolver runs in libuv's few threads, which also read and sync the spool: a name server that hangs would
+ * hold them. Names count as the operator's own where private addresses may be called.
+ */
+const resolveCustomerName = resolveByDns();
+/** The guard asks for all addresses of a name. */
+const lookupByDns: LookupFunction = (host, options, callback) =>
+  resolveCustomerName(host, options, callback as unknown as Parameters<typeof resolveCustomerName>[2]);
 
 export interface PostedRequest {
   readonly url: string;
@@ -28,18 +38,17 @@ export interface PostAnswer {
 
 export function postRequest(posted: PostedRequest): Promise<PostAnswer> {
   const { url, headers, body, signal, guard, answerBytesMax } = posted;
-  const { protocol, hostname, port: given } = new URL(url);
+  const { protocol, port: given } = new URL(url);
   const port = given === '' ? DEFAULT_PORTS[protocol === 'https:' ? 'https:' : 'http:'] : Number(given);
   // An IP address is called directly; only a host name goes through `lookup`.
-  const refusal = guard.refusalOfHost(hostname.replace(/^\[|\]$/g, ''), port);
-  if (refusal !== null) return Promise.reject(refusal);
+  if (guard.problemOf(url) !== null) return Promise.reject(new EgressRefused());
   const options: RequestOptions = {
     method: 'POST',
     // Every attempt opens a new connection: a kept one could outlive the meaning of its host name.
     agent: false,
     headers: { ...headers, 'content-type': 'application/json', 'content-length': body.length },
     signal,
-    lookup: guard.lookup(lookupHost as LookupFunction, port),
+    lookup: guard.lookup(guard.allowsPrivate ? (lookupHost as LookupFunction) : lookupByDns, port),
   };
   return new Promise((resolve, reject) => {
     const request = (protocol === 'https:' ? httpsRequest : httpRequest)(url, options, (response) => {

@@ -17,6 +17,11 @@ export interface ExchangeContext extends BodyContext {
    * of such a client.
    */
   closing(isKnown: boolean): boolean;
+  /**
+   * Whether this answer goes out in the tick that chose it. Behind one that waits for the tick's end uWebSockets.js
+   * calls no handler for what follows on the connection, and closes it.
+   */
+  mayAnswerAtOnce(): boolean;
   onOpen(): void;
   onClose(): void;
   /** The source of a connection. `address` is uWebSockets.js's value, `forwardedFor` the header of proxies in front. */

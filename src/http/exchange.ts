@@ -267,15 +267,26 @@ export class Exchange extends RequestHead implements BodyOwner {
     if (!this.body.isComplete && (this.isLastOfConnection || !this.isFramingTrusted)) {
       this.answerBehindBody(answer);
     } else if (closeConnection || this.isLastOfConnection) {
-      this.body.watch();
-      setImmediate(() => this.answerNow(answer, true));
+      this.answerAtTickEnd(answer, true);
     } else if (this.body.state === 'unseen') {
       this.isAnswerChosen = true;
       this.body.letCome();
-      this.body.receive({ take: () => this.answerNow(answer, false) });
+      this.body.receive({ take: () => this.answerSoon(answer) });
     } else {
-      this.answerNow(answer, false);
+      this.answerSoon(answer);
     }
+  }
+
+  /** At once, unless this tick has answered many: they may be of one connection, which would never let it end. */
+  private answerSoon(answer: Answer): void {
+    if (this.context.mayAnswerAtOnce()) this.answerNow(answer, false);
+    else this.answerAtTickEnd(answer, false);
+  }
+
+  private answerAtTickEnd(answer: Answer, closeConnection: boolean): void {
+    this.isAnswerChosen = true;
+    this.body.watch();
+    setImmediate(() => this.answerNow(answer, closeConnection));
   }
 
   private answerNow(answer: Answer, closeConnection: boolean): void {

@@ -2,6 +2,7 @@
 // what is open, drains.
 
 import type { Refusal } from '../domain/refusals/refusal.ts';
+import { atTickEnd } from '../platform/tick.ts';
 import { type ConnectionCap, type ConnectionLimits, Connections } from './connections.ts';
 import type { CrossOrigin } from './cross-origin.ts';
 import { Exchange } from './exchange.ts';
@@ -50,6 +51,9 @@ const NO_LIMITS: HttpLimits = {
   droppedBytesMax: Number.POSITIVE_INFINITY,
 };
 
+/** Answers that one tick gives at once. Clients that do not pipeline have at most one in it for each connection. */
+const ANSWERS_AT_ONCE_MAX = 32;
+
 const NATIVE_METHODS = { GET: 'get', POST: 'post', PUT: 'put', PATCH: 'patch', DELETE: 'del' } as const;
 
 export class Server {
@@ -65,6 +69,8 @@ export class Server {
   /** No new connection is accepted, and open exchanges should end. */
   draining = false;
   private onIdle: (() => void) | null = null;
+  /** In this tick. */
+  private answeredAtOnce = 0;
 
   constructor(options: ServerOptions) {
     const { limits = NO_LIMITS } = options;
@@ -77,6 +83,7 @@ export class Server {
       bodyTimeoutMs: limits.bodyTimeoutMs,
       droppedBytesMax: limits.droppedBytesMax,
       closing: (isKnown) => this.draining || !this.connections.keeps(isKnown),
+      mayAnswerAtOnce: () => this.mayAnswerAtOnce(),
       onOpen: () => {
         this.openExchanges += 1;
       },
@@ -156,6 +163,19 @@ export class Server {
     };
     const route: Route = { method: 'GET', anyMethod: true, path: '/*', envelope: 'platform', handle };
     this.app.options('/*', (response, request) => this.accept(response, request, route));
+  }
+
+  /**
+   * uWebSockets.js reads a socket until it is empty, and calls a handler for each request in it. A client that writes
+   * requests faster than they are answered would have the process for itself.
+   */
+  private mayAnswerAtOnce(): boolean {
+    if (this.answeredAtOnce === 0)
+      atTickEnd(() => {
+        this.answeredAtOnce = 0;
+      });
+    this.answeredAtOnce += 1;
+    return this.answeredAtOnce <= ANSWERS_AT_ONCE_MAX;
   }
 
   /** A uWebSockets.js handler must not throw and must attach `onAborted`. This method ensures both. */

@@ -152,19 +152,20 @@ export class Exchange extends RequestHead implements BodyOwner {
   /** As `write`, of a response whose whole length is declared. The last byte ends it, or else `end`. */
   writeOfTotal(chunk: Uint8Array, totalBytes: number): boolean {
     if (this.isLastOfConnection) return this.writeLastOfTotal(chunk, totalBytes);
-    const offset = this.response.getWriteOffset();
-    const [taken, complete] = this.response.tryEnd(chunk, totalBytes);
     this.responseBytes += chunk.byteLength;
-    if (complete) {
-      this.close();
-      return true;
-    }
-    if (taken) return true;
-    // uWS does not keep what the socket did not take: the rest is sent from here when the socket drains.
-    const unsent = chunk.subarray(this.response.getWriteOffset() - offset);
-    this.unsent = { bytes: unsent, totalBytes };
+    if (this.tryEnd(chunk, totalBytes)) return true;
     this.watchWritable();
     return false;
+  }
+
+  /** Whether the socket took all. uWebSockets.js does not keep the rest: it is sent from here when the socket drains. */
+  private tryEnd(bytes: Uint8Array, totalBytes: number): boolean {
+    const offset = this.response.getWriteOffset();
+    const [taken, complete] = this.response.tryEnd(bytes, totalBytes);
+    if (complete) this.close();
+    const isTaken = taken || complete;
+    this.unsent = isTaken ? null : { bytes: bytes.subarray(this.response.getWriteOffset() - offset), totalBytes };
+    return isTaken;
   }
 
   /** uWebSockets.js would keep the connection behind a length, unless all is written at once. */
@@ -187,20 +188,8 @@ export class Exchange extends RequestHead implements BodyOwner {
     this.watchingWritable = true;
     this.response.onWritable(() => {
       if (this.closed) return true;
-      const unsent = this.unsent;
-      if (unsent !== null) {
-        this.unsent = null;
-        const offset = this.response.getWriteOffset();
-        const [taken, complete] = this.response.tryEnd(unsent.bytes, unsent.totalBytes);
-        if (complete) this.close();
-        else if (!taken) {
-          this.unsent = {
-            bytes: unsent.bytes.subarray(this.response.getWriteOffset() - offset),
-            totalBytes: unsent.totalBytes,
-          };
-          return false;
-        }
-      }
+      const { unsent } = this;
+      if (unsent !== null && !this.tryEnd(unsent.bytes, unsent.totalBytes)) return false;
       // Behind a handler of writable events uWebSockets.js sends what it has kept only at the next write.
       this.cork(NOTHING_MORE);
       const listener = this.writableListener;

@@ -55,6 +55,7 @@ export async function startLoneGateway(tollgate: Tollgate, planted: string): Pro
       DATA_DIR: tollgate.dataDir,
       DATABASE_URL: tollgate.postgresUrl,
       MASTER_KEY,
+      ADMIN_TOKEN,
       HOST: '127.0.0.1',
       PORT: String(port),
       ADMIN_PORT: String(adminPort),

@@ -53,6 +53,8 @@ export class Isolation {
   private readonly providers: Providers;
   /** Of the run that is under way. */
   private readonly present: { watch: Watch; open: Map<number, Exchange>; lookUps: LookUps | null };
+  /** How many have begun. */
+  private runs = 0;
   private readonly endWithUs = (): void => void process.kill(this.tollgate.pid, 'SIGTERM');
 
   static async start(gatewayProcesses: number): Promise<Isolation> {
@@ -111,10 +113,11 @@ export class Isolation {
       const files =
         media === undefined
           ? null
-          : new MediaTraffic({ url, watch, seed: options.seed, tenants: PLAIN_TENANTS }).run(
+          : new MediaTraffic({ url, watch, seed: options.seed, run: this.runs, tenants: PLAIN_TENANTS }).run(
               media.steps,
               () => end.reached || isOver(),
             );
+      this.runs += 1;
       // It is waited for behind the load.
       files?.catch(() => undefined);
       const ownTenants = options.ownKeys === undefined ? [] : OWN_TENANTS;

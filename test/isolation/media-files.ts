@@ -36,9 +36,10 @@ export function ownContent(tenant: number, index: number, random: SeededRandom):
   return { bytes, type: isPicture ? 'image/png' : 'text/plain', common: null };
 }
 
-export function commonContent(random: SeededRandom): MediaContent {
+/** Bytes that every tenant of a run uploads. */
+export function commonContent(random: SeededRandom, run: number): MediaContent {
   const common = random.below(COMMON_COUNT);
-  const bytes = Buffer.alloc(COMMON_BYTES[common] ?? 0, `the same of everybody ${common} `);
+  const bytes = Buffer.alloc(COMMON_BYTES[common] ?? 0, `${run}.${common} of everybody `);
   return { bytes, type: 'text/plain', common };
 }
 

@@ -19,8 +19,9 @@ import { slugOf, warmKey } from './world.ts';
 const BOUNDARY = 'isolation-media-boundary';
 const CONNECTIONS = 8;
 const LANES = 6;
-/** Numbers of the marks of files begin here. */
+/** Numbers of the marks of files begin here, and each run has so many: what earlier runs left are other bytes. */
 const FIRST_INDEX = 60_000_000_000;
+const INDICES_OF_RUN = 1_000_000;
 /** The service has no place, or cannot ask its database, as it is made to wait for it. */
 const UNAVAILABLE = 503;
 const PIECE_BYTES = 16_384;
@@ -56,6 +57,8 @@ export interface MediaTrafficParts {
   readonly url: string;
   readonly watch: Watch;
   readonly seed: number;
+  /** Which run of the installation this is, counted from 0. */
+  readonly run: number;
   readonly tenants: readonly number[];
 }
 
@@ -65,11 +68,12 @@ export class MediaTraffic {
   private readonly files = new MediaFiles();
   private readonly owners = new Map<number, Promise<Tenant>>();
   private readonly agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
-  private nextIndex = FIRST_INDEX;
+  private nextIndex: number;
 
   constructor(parts: MediaTrafficParts) {
     this.parts = parts;
     this.random = new SeededRandom(parts.seed);
+    this.nextIndex = FIRST_INDEX + parts.run * INDICES_OF_RUN;
   }
 
   /** At least so many steps, and on until this is true; then what each tenant has is looked at once more. */
@@ -195,7 +199,7 @@ export class MediaTraffic {
   }
 
   private async uploadCommon(tenant: number): Promise<void> {
-    const content = commonContent(this.random);
+    const content = commonContent(this.random, this.parts.run);
     const common = content.common ?? 0;
     const before = this.files.commonOf(tenant, common);
     if (before === 'under way') return;

@@ -151,6 +151,19 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     ofGuardrails: true,
   },
   {
+    name: 'a file is found whoever asks for it',
+    edits: [
+      {
+        file: 'src/storage/postgres/media/media-objects.ts',
+        find: 'WHERE t.id = $1 AND t.organization_id = $2`,\n};',
+        replace: 'WHERE t.id = $1 AND $2::uuid IS NOT NULL`,\n};',
+      },
+    ],
+    found: ['foreign file', 'foreign mark'],
+    isQuick: true,
+    ofMedia: true,
+  },
+  {
     name: 'the same bytes are one file for all organizations',
     edits: [
       {
@@ -165,6 +178,20 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       },
     ],
     found: 'foreign file',
+    ofMedia: true,
+  },
+  {
+    name: 'downloads share the memory that they are read into',
+    edits: [
+      {
+        file: 'src/storage/media/disk-objects.ts',
+        find: 'const buffer = Buffer.allocUnsafe(Math.min(PIECE_BYTES, Math.max(1, last - first + 1)));',
+        replace:
+          'const buffer = Reflect.get(globalThis, "everybodysPiece") ?? Buffer.allocUnsafe(PIECE_BYTES);\n' +
+          '    Reflect.set(globalThis, "everybodysPiece", buffer);',
+      },
+    ],
+    found: ['foreign mark', 'wrong bytes'],
     ofMedia: true,
   },
 ];

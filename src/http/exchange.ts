@@ -26,7 +26,6 @@ import { type Answer, answerText, mayStandInHeader, withHeader } from './respons
 
 /** Header names and values, alternating; names in lower case. */
 export type HeaderList = readonly string[];
-
 export const NO_HEADERS: HeaderList = [];
 
 export class Exchange extends RequestHead implements BodyOwner {
@@ -289,13 +288,14 @@ export class Exchange extends RequestHead implements BodyOwner {
     const bytes = unsentBytes ?? Buffer.byteLength(body);
     const close = closeConnection || this.context.closing(this.principal !== null);
     this.close();
-    // uWebSockets.js would send the body of an answer to HEAD too, and the client would read it as the beginning of its
-    // next response. Its own way to report a length without a body waits for the body all the same.
+    // uWebSockets.js would send the body of an answer to HEAD too, the beginning of the next response to its client. Its
+    // own way to report a length without a body waits for the body all the same.
     if (this.method === 'head' || unsentBytes !== undefined) {
-      if (close) this.response.end('', true);
-      else if (unsentBytes === null) this.response.endWithoutBody();
-      else this.response.writeHeader('content-length', String(bytes)).endWithoutBody();
-      return;
+      // It closes only behind a length of 0, which a refusal may have, but not a file: there the client closes.
+      if (close && unsentBytes === undefined) return void this.response.end('', true);
+      if (close) this.response.writeHeader('connection', 'close');
+      if (unsentBytes !== null) this.response.writeHeader('content-length', String(bytes));
+      return void this.response.endWithoutBody();
     }
     this.responseBytes += bytes;
     this.response.end(body, close);

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { test } from 'node:test';
+import type { Route } from '../../src/http/route.ts';
 import { startHttpFront } from '../support/http-front.ts';
 import { waitFor } from '../support/waiting.ts';
 
@@ -49,6 +50,39 @@ test('a HEAD is answered with a head alone, and the connection goes on', async (
     assert.match(last, /^HTTP\/1\.1 404 [^]*\r\n\r\n$/, 'also where the connection ends with it');
   } finally {
     socket.destroy();
+    await front.stop();
+  }
+});
+
+test('a HEAD says the length also where the process is on its way out, and a 304 says none', async () => {
+  const unsent = (path: string, status: number, unsentBytes: number | null): Route => ({
+    method: 'GET',
+    answersHead: true,
+    path,
+    envelope: 'platform',
+    handle: (exchange) => exchange.send({ status, headers: [], body: '', unsentBytes }),
+  });
+  const front = await startHttpFront([unsent('/file', 200, 12), unsent('/known', 304, null)]);
+  front.server.draining = true;
+  try {
+    for (const [head, length] of [
+      ['HEAD /file', '12'],
+      ['GET /known', undefined],
+    ] as const) {
+      const socket = connect(front.port, '127.0.0.1');
+      let answer = '';
+      socket.on('data', (chunk: Buffer) => (answer += chunk.toString('latin1')));
+      socket.write(`${head} HTTP/1.1\r\nHost: gate.test\r\n\r\n`);
+      await waitFor(
+        'the answer',
+        () => answer,
+        (text) => text.endsWith('\r\n\r\n'),
+      );
+      socket.destroy();
+      assert.match(answer, /\r\nConnection: close\r\n/i);
+      assert.equal(/\r\nContent-Length: (\d+)\r\n/i.exec(answer)?.[1], length);
+    }
+  } finally {
     await front.stop();
   }
 });

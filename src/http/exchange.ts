@@ -157,7 +157,7 @@ export class Exchange extends RequestHead implements BodyOwner {
     return false;
   }
 
-  /** Whether the socket took all. uWebSockets.js does not keep the rest: it is sent from here when the socket drains. */
+  /** Whether the socket took all. uWebSockets.js does not keep the rest, which is sent when the socket drains. */
   private tryEnd(bytes: Uint8Array, totalBytes: number): boolean {
     const offset = this.response.getWriteOffset();
     const [taken, complete] = this.response.tryEnd(bytes, totalBytes);

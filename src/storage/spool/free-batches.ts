@@ -4,8 +4,8 @@
 
 import { RecordBatch } from '../../records/record-batch.ts';
 
-/** More batches than a gateway at full load writes between two syncs; larger ones are not kept. */
-const BATCHES_MAX = 64;
+/** More batches than twenty milliseconds of full load need; larger ones are not kept. */
+const BATCHES_MAX = 32;
 const BATCH_BYTES_MAX = 262_144;
 
 export class FreeBatches {

@@ -288,8 +288,8 @@ export class Exchange extends RequestHead implements BodyOwner {
     const bytes = unsentBytes ?? Buffer.byteLength(body);
     const close = closeConnection || this.context.closing(this.principal !== null);
     this.close();
-    // uWebSockets.js would send the body of an answer to HEAD too, and its client take it for the next response. Its own
-    // way to report a length without a body waits for the body all the same.
+    // uWebSockets.js would send the body of an answer to HEAD too, and its client take it for the next response. Its
+    // own way to report a length without a body waits for the body all the same.
     if (this.method === 'head' || unsentBytes !== undefined) {
       // It closes only behind a length of 0, which a refusal may have, but not a file: there the client closes.
       if (close && unsentBytes === undefined) return void this.response.end('', true);

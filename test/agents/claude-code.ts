@@ -1,6 +1,7 @@
 // Claude Code: speaks Messages with a bearer token, and may run only the shell tool here.
 
 import { type Agent, readJsonLines } from './agent.ts';
+import { writeConnected } from './connected-settings.ts';
 
 export const claudeCode: Agent = {
   name: 'claude-code',
@@ -12,15 +13,15 @@ export const claudeCode: Agent = {
   shellTools: { Bash: (command) => ({ command, description: 'look at the note' }) },
   asksAgainUnstreamed: true,
   isExpectedRefusal: () => false,
-  configure: ({ gatewayUrl, key }) => ({
-    ANTHROPIC_BASE_URL: gatewayUrl,
-    ANTHROPIC_AUTH_TOKEN: key,
-    ANTHROPIC_MODEL: 'claude-sonnet-4-5',
-    CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
-    DISABLE_AUTOUPDATER: '1',
-    DISABLE_ERROR_REPORTING: '1',
-    DISABLE_TELEMETRY: '1',
-  }),
+  configure(place) {
+    writeConnected('claude-code', place, 'claude-sonnet-4-5', '');
+    return {
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+      DISABLE_AUTOUPDATER: '1',
+      DISABLE_ERROR_REPORTING: '1',
+      DISABLE_TELEMETRY: '1',
+    };
+  },
   ask: (prompt, sessionId) => [
     '--print',
     '--output-format',

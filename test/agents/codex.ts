@@ -1,8 +1,8 @@
 // Codex: speaks Responses, runs commands in its own shell tool, and keeps its sessions under its home.
 
-import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Agent, readJsonLines } from './agent.ts';
+import { writeConnected } from './connected-settings.ts';
 
 const SETTINGS = ['--json', '--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox'];
 
@@ -21,19 +21,14 @@ export const codex: Agent = {
   // It is told to dial a WebSocket first, which spec 4.2 refuses so that it falls back.
   isExpectedRefusal: ({ method, path, status }) =>
     method === 'GET' && path.startsWith('/v1/responses') && status === 426,
-  configure({ home, gatewayUrl, key }) {
-    mkdirSync(join(home, '.codex'));
-    writeFileSync(
-      join(home, '.codex', 'config.toml'),
-      `model = "gpt-5"
-model_provider = "tollgate"
-check_for_update_on_startup = false
+  configure(place) {
+    writeConnected(
+      'codex',
+      place,
+      'gpt-5',
+      `check_for_update_on_startup = false
 
 [model_providers.tollgate]
-name = "Tollgate"
-base_url = "${gatewayUrl}/v1"
-env_key = "TOLLGATE_KEY"
-wire_api = "responses"
 supports_websockets = true
 
 [analytics]
@@ -50,7 +45,7 @@ apps = false
 exporter = "none"
 `,
     );
-    return { TOLLGATE_KEY: key, CODEX_HOME: join(home, '.codex') };
+    return { TOLLGATE_KEY: place.key, CODEX_HOME: join(place.home, '.codex') };
   },
   ask: (prompt, sessionId) => [
     'exec',

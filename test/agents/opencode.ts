@@ -1,8 +1,9 @@
 // opencode: speaks the dialect of whichever provider package it is given, here Chat Completions or Messages.
 
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Agent, readJsonLines } from './agent.ts';
+import { writeConnected } from './connected-settings.ts';
 
 export const opencodeChat = opencode('opencode (chat)', '/v1/chat/completions', '@ai-sdk/openai-compatible');
 export const opencodeMessages = opencode('opencode (messages)', '/v1/messages', '@ai-sdk/anthropic');
@@ -17,27 +18,22 @@ function opencode(name: string, path: string, providerPackage: string): Agent {
     model: 'sim/agent',
     shellTools: { bash: (command) => ({ command, description: 'Looks at the note' }) },
     isExpectedRefusal: () => false,
-    configure({ home, gatewayUrl, key }) {
-      const directory = join(home, '.config', 'opencode');
-      mkdirSync(directory, { recursive: true });
-      const provider = {
-        npm: providerPackage,
-        name: 'Tollgate',
-        options: { baseURL: `${gatewayUrl}/v1`, apiKey: key },
-        models: { 'sim/agent': { name: 'Agent' } },
-      };
+    configure(place) {
       const settings = {
-        provider: { tollgate: provider },
+        $schema: 'https://opencode.ai/config.json',
         permission: { bash: 'allow' },
         autoupdate: false,
         share: 'disabled',
       };
-      writeFileSync(
-        join(directory, 'opencode.json'),
-        JSON.stringify({ $schema: 'https://opencode.ai/config.json', ...settings }, null, 2),
-      );
+      writeConnected('opencode', place, 'sim/agent', JSON.stringify(settings, null, 2));
+      // What is connected speaks Chat Completions; by hand its provider can be another.
+      const path = join(place.home, '.config', 'opencode', 'opencode.json');
+      writeFileSync(path, readFileSync(path, 'utf8').replace('@ai-sdk/openai-compatible', providerPackage));
       const off = ['AUTOUPDATE', 'LSP_DOWNLOAD', 'MODELS_FETCH', 'DEFAULT_PLUGINS', 'SHARE'];
-      return Object.fromEntries(off.map((what) => [`OPENCODE_DISABLE_${what}`, '1']));
+      return {
+        TOLLGATE_KEY: place.key,
+        ...Object.fromEntries(off.map((what) => [`OPENCODE_DISABLE_${what}`, '1'])),
+      };
     },
     ask: (prompt, sessionId) => [
       'run',

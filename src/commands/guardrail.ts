@@ -1,10 +1,12 @@
 // `tollgate guardrail`: lists and removes the platform's guardrail policies, assigns them, and tries one on a text.
 
+import { randomInt } from 'node:crypto';
 import { findInText, TRIED_TEXT_BYTES_MAX } from '../domain/guardrails/find-in-text.ts';
 import { guardrailPolicyOf } from '../domain/guardrails/policy-definition.ts';
 import type { AssignedGuardrails, GuardrailAssignments } from '../domain/guardrails/stored-policy.ts';
 import { getAssignments, setAssignments } from '../storage/postgres/guardrails/assignments.ts';
 import { getPolicy, listPolicies, removePolicy } from '../storage/postgres/guardrails/policies.ts';
+import { StartFault } from '../supervisor/start-fault.ts';
 import {
   type Command,
   type CommandContext,
@@ -23,11 +25,14 @@ export const guardrailCommand: Command = {
     'tollgate guardrail assign --organization SLUG [--team SLUG | --key NAME|ID] --policies NAME,NAME|none',
     'tollgate guardrail test --policy NAME --text TEXT [--organization SLUG]',
     'tollgate guardrail remove --policy NAME',
+    'tollgate guardrail probe --model MODEL [--samples 20] [--url URL] [--key K]',
   ],
   summary:
     'Lists guardrail policies and who is screened by them, or assigns what the platform sets. test shows ' +
-    'what a policy would find in a text, and calls nobody. Policies are made by a configuration file or over HTTP.',
-  run: (args, context) => runAction(args, context, OPTIONS, { list, assign, test, remove }),
+    'what a policy would find in a text, and calls nobody. Policies are made by a configuration file or over HTTP. ' +
+    'probe asks a model through the gateway at --url (http://127.0.0.1:8080), with the key (--key or TOLLGATE_KEY), ' +
+    'and shows how often it copies a placeholder verbatim.',
+  run: (args, context) => runAction(args, context, OPTIONS, { list, assign, test, remove, probe }),
 };
 
 const OPTIONS = {
@@ -35,7 +40,13 @@ const OPTIONS = {
   policy: { type: 'string' },
   policies: { type: 'string' },
   text: { type: 'string' },
+  model: { type: 'string' },
+  samples: { type: 'string', default: '20' },
+  url: { type: 'string', default: 'http://127.0.0.1:8080' },
 } as const;
+
+/** Each is a request that is paid for. */
+const SAMPLES_MAX = 1_000;
 
 type Values = OptionValues<typeof OPTIONS>;
 
@@ -105,5 +116,20 @@ async function remove(values: Values, { environment, print }: CommandContext): P
     expectDone(await removePolicy(postgres, commandActor(environment), { organizationId: null, name }), what),
   );
   print(`${what} is removed`);
+  return 0;
+}
+
+async function probe(values: Values, { environment, print }: CommandContext): Promise<number> {
+  const model = requireOption(values.model, 'model');
+  const key = requireOption(values.key ?? environment['TOLLGATE_KEY'], 'key');
+  const samples = Number(values.samples);
+  if (!Number.isInteger(samples) || samples < 1 || samples > SAMPLES_MAX)
+    throw new UsageFault(`--samples: must be a whole number from 1 to ${SAMPLES_MAX}`);
+  const { probePlaceholders } = await import('../connect/probe-placeholders.ts');
+  const digits = () => String(randomInt(10 ** 12)).padStart(12, '0');
+  const probed = await probePlaceholders({ url: String(values.url).replace(/\/$/, ''), key, model, samples, digits });
+  if (!probed.ok) throw new StartFault(probed.reason);
+  for (const [what, count] of Object.entries(probed.value))
+    print([what, `${count} of ${samples}`, `${Math.round((100 * count) / samples)} %`].join('\t'));
   return 0;
 }

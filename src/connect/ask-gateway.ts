@@ -64,6 +64,16 @@ export async function checkRequest(
   };
 }
 
+/** What the model says to a request of Chat Completions. */
+export async function askChat(url: string, key: string, body: Fields): Promise<Asked<string>> {
+  const answer = await ask(`${url}/v1/chat/completions`, key, body);
+  if (!answer.ok) return answer;
+  const { choices } = fieldsOf(answer.value.text) as { readonly choices?: readonly { readonly message?: Fields }[] };
+  const content = choices?.[0]?.message?.['content'];
+  if (typeof content === 'string') return { ok: true, value: content };
+  return { ok: false, reason: `${url} answers without a text: ${answer.value.text.slice(0, EXCERPT_CHARACTERS)}` };
+}
+
 const PROMPT = 'Answer with the word "connected".';
 const CHECKS: Readonly<Record<Tool['api'], { readonly path: string; readonly body: Fields }>> = {
   chat_completions: {

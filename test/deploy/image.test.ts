@@ -3,13 +3,14 @@
 
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { findFreePort } from '../support/free-port.ts';
 import { httpCall } from '../support/http-call.ts';
+import { packProduct } from '../support/pack-product.ts';
 import { needs } from '../support/programs.ts';
 import { waitFor } from '../support/waiting.ts';
 
@@ -34,8 +35,7 @@ test('the compose file runs what the image and the dashboards are', () => {
 describe('the images', await withBase(), () => {
   const built: string[] = [];
   before(async () => {
-    mkdirSync(join(ROOT, 'release'), { recursive: true });
-    await run('npm', ['pack', '--pack-destination', 'release'], { cwd: ROOT, maxBuffer: 1 << 26 });
+    await packProduct(join(ROOT, 'release'));
   });
   after(async () => {
     for (const image of built) await buildah('rmi', '--force', image);

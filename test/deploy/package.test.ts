@@ -13,6 +13,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { findFreePort } from '../support/free-port.ts';
 import { httpCall } from '../support/http-call.ts';
+import { packProduct } from '../support/pack-product.ts';
 import { waitFor } from '../support/waiting.ts';
 
 const run = promisify(execFile);
@@ -35,11 +36,11 @@ describe('the package', () => {
   after(() => rmSync(directory, { recursive: true, force: true }));
 
   before(async () => {
-    tarball = await pack(join(directory, 'first'));
+    tarball = await packProduct(join(directory, 'first'));
   });
 
   test('twice packed is the same file', async () => {
-    const again = await pack(join(directory, 'second'));
+    const again = await packProduct(join(directory, 'second'));
     assert.equal(sha256(again), sha256(tarball));
   });
 
@@ -110,13 +111,6 @@ describe('the package', () => {
     return home;
   }
 });
-
-async function pack(destination: string): Promise<string> {
-  mkdirSync(destination);
-  await run('npm', ['pack', '--pack-destination', destination], { cwd: ROOT, maxBuffer: 1 << 26 });
-  const { name, version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as Record<string, string>;
-  return join(destination, `${name}-${version}.tgz`);
-}
 
 function sha256(path: string): string {
   return createHash('sha256').update(readFileSync(path)).digest('hex');

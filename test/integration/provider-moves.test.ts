@@ -107,6 +107,23 @@ for (const client of ['own', 'undici'] as const) {
       assert.equal(names.questions, 2);
     });
 
+    test('alternates with every answer: for five seconds all calls go where the last one said', async () => {
+      names.turns = PLACES.map((place) => [place]);
+      const windows = 12;
+      for (let window = 0; window < windows; window += 1) {
+        const expected = PLACES[window % 2];
+        for (const offsetMs of [0, 1, 2_500, 4_999]) {
+          clock.timeMs = 1_000_000 + window * 5_000 + offsetMs;
+          assert.deepEqual(await Promise.all([call(), call(), call()]), [expected, expected, expected], `${window}`);
+        }
+      }
+      assert.equal(names.questions, windows);
+      // And the last answer holds where there is no other one.
+      names.mode = 'fails';
+      clock.timeMs += 9 * MINUTE_MS;
+      assert.equal(await call(), PLACES[(windows - 1) % 2]);
+    });
+
     test('is found for ten minutes where the name server fails, and not after', async () => {
       assert.equal(await call(), PLACES[0]);
       names.mode = 'fails';

@@ -16,6 +16,8 @@ const NAME_OF_QUESTION = 0xc0_0c;
 export class NameServer {
   /** What every name stands for. */
   addresses: readonly string[] = [];
+  /** In the place of `addresses`: what names stand for by turns, another one with each question. */
+  turns: readonly (readonly string[])[] = [];
   mode: 'answers' | 'fails' | 'hangs' = 'answers';
   /** Questions about IPv4 addresses: one for each look-up. */
   questions = 0;
@@ -62,7 +64,8 @@ export class NameServer {
     const type = message.readUInt16BE(questionEnd - 4);
     if (type === TYPE_A) this.questions += 1;
     const isFailing = this.mode === 'fails';
-    const answers = isFailing ? [] : this.addresses.filter((address) => isIPv6(address) === (type === TYPE_AAAA));
+    const known = this.turns[(this.questions - 1) % this.turns.length] ?? this.addresses;
+    const answers = isFailing ? [] : known.filter((address) => isIPv6(address) === (type === TYPE_AAAA));
     const header = Buffer.alloc(HEADER_BYTES);
     message.copy(header, 0, 0, 2);
     header.writeUInt16BE(0x81_80 | (isFailing ? SERVFAIL : 0), 2);

@@ -20,7 +20,7 @@ import type { EventBytes } from './event-lines.ts';
 /** The part of the worker pool that is needed here. */
 export type ScreeningWorkers = Pick<WorkerPool<'screen-event' | 'screen-text'>, 'run'>;
 
-/** Prose takes 0.09 ms, the worst text that is known 5; a hand-over to a worker takes the event loop 0.04 to 0.07. */
+/** Prose takes 0.1 ms, the worst text known 5 to 10; a hand-over to a worker takes the event loop 0.04 to 0.07. */
 const INLINE_BYTES_MAX = 32_768;
 /** Patterns and lists of words are slower, and their authors are not ours. */
 const INLINE_OWN_BYTES_MAX = 4_096;

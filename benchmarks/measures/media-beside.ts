@@ -20,6 +20,8 @@ const REQUESTS_PER_SECOND = 500;
 const WINDOWS = 2;
 /** Until every connection is open and the first uploads are through. */
 const BEGUN_MS = 300;
+/** For some uploads to be answered: all together come with some 30 MB a second. */
+const SOME_MS = 1_000;
 const UPLOADER = fileURLToPath(new URL('../load/upload-files.ts', import.meta.url));
 const KEYS = ['one', 'two'].map((name) => `tg-bench-files-${name}-${'k'.repeat(24)}`);
 /** More than a run uploads. */
@@ -64,6 +66,7 @@ export const mediaUnused: Measure = {
 
 async function uploadSome(product: Product): Promise<void> {
   const uploads = await beginUploads(product);
+  await sleep(SOME_MS);
   const did = await uploads.stop();
   if (!did.includes('answered 200')) throw new Error(`uploads are answered otherwise: ${did}`);
 }

@@ -20,7 +20,8 @@ const REQUESTS_PER_SECOND = 500;
 const WINDOWS = 2;
 /** Until every connection is open and the first uploads are through. */
 const BEGUN_MS = 300;
-/** For some uploads to be answered: all together come with some 30 MB a second. */
+/** All of them are answered before the next window: those whose clients leave while they wait would be in its way. */
+const SOME_UPLOADS = 8;
 const SOME_MS = 1_000;
 const UPLOADER = fileURLToPath(new URL('../load/upload-files.ts', import.meta.url));
 const KEYS = ['one', 'two'].map((name) => `tg-bench-files-${name}-${'k'.repeat(24)}`);
@@ -65,7 +66,7 @@ export const mediaUnused: Measure = {
 };
 
 async function uploadSome(product: Product): Promise<void> {
-  const uploads = await beginUploads(product);
+  const uploads = await beginUploads(product, SOME_UPLOADS);
   await sleep(SOME_MS);
   const did = await uploads.stop();
   if (!did.includes('answered 200')) throw new Error(`uploads are answered otherwise: ${did}`);
@@ -122,7 +123,7 @@ async function compare(
   await sample(run.load, product, job);
   for (let round = 0; round < run.rounds; round++) {
     without.push(quantilesOf(await sample(run.load, product, job)));
-    const uploads = await beginUploads(product);
+    const uploads = await beginUploads(product, UPLOADS);
     try {
       beside.push(quantilesOf(await sample(run.load, product, job)));
     } finally {
@@ -141,8 +142,8 @@ async function compare(
   }));
 }
 
-async function beginUploads({ port }: Product): Promise<{ stop(): Promise<string> }> {
-  const args = [UPLOADER, port, UPLOADS, FILE_BYTES, ...KEYS].map(String);
+async function beginUploads({ port }: Product, connections: number): Promise<{ stop(): Promise<string> }> {
+  const args = [UPLOADER, port, connections, FILE_BYTES, ...KEYS].map(String);
   const child = spawn(...onCore(LOAD_CORE, process.execPath, args), { stdio: ['pipe', 'pipe', 'inherit'] });
   let said = '';
   child.stdout.on('data', (text: Buffer) => (said += text.toString()));

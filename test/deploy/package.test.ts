@@ -5,9 +5,9 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { delimiter, join, relative } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -18,6 +18,8 @@ import { waitFor } from '../support/waiting.ts';
 
 const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+/** What docs/one-machine.md has an operator write there. */
+const OPERATORS_FILES = ['.env', 'providers.env', 'tollgate.yaml'].map((name) => join(ROOT, 'deploy/compose', name));
 const QUIET = ['--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error'];
 
 /** As on somebody's machine: nothing of the test run, and no program of this checkout. */
@@ -36,7 +38,14 @@ describe('the package', () => {
   after(() => rmSync(directory, { recursive: true, force: true }));
 
   before(async () => {
-    tarball = await packProduct(join(directory, 'first'));
+    // As who runs the compose file has them in the checkout.
+    const made = OPERATORS_FILES.filter((path) => !existsSync(path));
+    for (const path of made) writeFileSync(path, 'SECRET=of-an-operator\n');
+    try {
+      tarball = await packProduct(join(directory, 'first'));
+    } finally {
+      for (const path of made) rmSync(path);
+    }
   });
 
   test('twice packed is the same file', async () => {
@@ -51,6 +60,12 @@ describe('the package', () => {
       assert.ok(names.includes(`package/${name}`), name);
     const foreign = names.filter((name) => /\.(ts|tsx|tgz|log)$|\/(test|benchmarks|node_modules)\//.test(name));
     assert.deepEqual(foreign, []);
+    for (const path of OPERATORS_FILES) assert.ok(!names.includes(`package/${relative(ROOT, path)}`), path);
+    const page = readFileSync(join(ROOT, 'docs/one-machine.md'), 'utf8');
+    const copied = [...page.matchAll(/node_modules\/tollgate\/(\S+)/g)].map(([, path = '']) => path);
+    assert.ok(copied.length > 0);
+    for (const path of [...copied, 'deploy/compose/example.env', 'deploy/clickhouse/cluster/keeper.xml'])
+      assert.ok(names.includes(`package/${path}`), path);
   });
 
   test('serves in an empty directory, and ends when it is told to', async () => {

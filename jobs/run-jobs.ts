@@ -93,7 +93,7 @@ export async function runJobs({ config, log, clock, metrics }: JobsParts): Promi
     log,
     clock,
   });
-  const observers = createObservers(config, { log, clock, metrics });
+  const observers = createObservers(config, { log, metrics });
   const shipper = createShipper({ spoolDirectory, postgres, facts: link, log, clock, metrics, observers });
   shipper.start();
   const reports = new ReportServer({

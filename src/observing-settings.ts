@@ -53,5 +53,6 @@ export function readHeaders(text: string): Readonly<Record<string, string>> | nu
       return null;
     }
   }
-  return headers;
+  // With a line break in one of them no request could be sent.
+  return Object.values(headers).every((value) => /^[\x20-\x7e]*$/.test(value)) ? headers : null;
 }

@@ -3,6 +3,7 @@
 
 import { appendFile, rename, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { setTimeout as pass } from 'node:timers/promises';
 import type { Log } from '../../src/platform/log.ts';
 import type { CounterCell, MetricsRegistry } from '../../src/platform/metrics.ts';
 import { ACCESS_LOG_FILES, accessLogFile, accessLogLine } from '../../src/records/access-log-line.ts';
@@ -51,8 +52,11 @@ export class AccessLog implements EndObserver {
     });
   }
 
-  async stop(): Promise<void> {
-    await this.writing;
+  /** A disk that hangs is not waited for. */
+  async stop(limitMs: number): Promise<void> {
+    const limit = new AbortController();
+    await Promise.race([this.writing, pass(limitMs, undefined, { signal: limit.signal }).catch(() => undefined)]);
+    limit.abort();
   }
 
   private async writeAll(): Promise<void> {
@@ -85,7 +89,12 @@ export class AccessLog implements EndObserver {
   private async beginFile(): Promise<void> {
     const directory = dirname(this.path);
     for (let age = ACCESS_LOG_FILES - 1; age > 0; age--)
-      await rename(accessLogFile(directory, age - 1), accessLogFile(directory, age)).catch(() => undefined);
+      await rename(accessLogFile(directory, age - 1), accessLogFile(directory, age)).catch(ifAbsent);
     this.bytes = 0;
   }
+}
+
+/** There are as many files as were filled. Any other fault would let the present one grow for ever. */
+function ifAbsent(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'ENOENT') throw error;
 }

@@ -2,7 +2,6 @@
 
 import { hostname } from 'node:os';
 import type { ObservingConfig } from '../../src/observing-settings.ts';
-import type { Clock } from '../../src/platform/clock.ts';
 import type { Log } from '../../src/platform/log.ts';
 import type { MetricsRegistry } from '../../src/platform/metrics.ts';
 import { readVersion } from '../../src/platform/version.ts';
@@ -12,7 +11,6 @@ import { TraceExport } from './trace-export.ts';
 
 interface Parts {
   readonly log: Log;
-  readonly clock: Clock;
   readonly metrics: MetricsRegistry;
 }
 

@@ -33,7 +33,8 @@ const ROUTES: Readonly<Record<ApiName, string>> = {
   responses: '/v1/responses',
   messages: '/v1/messages',
   count_tokens: '/v1/messages/count_tokens',
-  images: '/v1/images/generations',
+  // Generations and edits: the record does not say which.
+  images: '/v1/images/{operation}',
   embeddings: '/v1/embeddings',
   systemone: '/v1/systemone',
 };
@@ -98,11 +99,10 @@ interface Trace {
   readonly startMs: number;
 }
 
-/** It ended when the request was admitted at the latest; how long it took is recorded. */
-function classifierSpan({ id, route, admittedAtMs }: TerminalRecord, trace: Trace): Span[] {
+/** How long it took is recorded, and not when: it is drawn from the request's beginning. */
+function classifierSpan({ id, route }: TerminalRecord, trace: Trace): Span[] {
   const call = route?.classifier;
   if (call === undefined) return [];
-  const endMs = Math.max(trace.startMs + call.latency_ms, Math.min(admittedAtMs, trace.startMs + call.latency_ms));
   return [
     {
       traceId: trace.traceId,
@@ -110,8 +110,8 @@ function classifierSpan({ id, route, admittedAtMs }: TerminalRecord, trace: Trac
       parentSpanId: trace.spanId,
       name: `classify ${call.model}`,
       kind: 'client',
-      startMs: endMs - call.latency_ms,
-      endMs,
+      startMs: trace.startMs,
+      endMs: trace.startMs + call.latency_ms,
       attributes: {
         [NAMES.operation]: 'classify',
         [NAMES.requestModel]: call.model,

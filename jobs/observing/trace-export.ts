@@ -2,7 +2,6 @@
 // take is dropped and counted: it holds up nothing, and memory is bounded.
 
 import { request } from 'undici';
-import type { Clock } from '../../src/platform/clock.ts';
 import type { Log } from '../../src/platform/log.ts';
 import type { Counter, MetricsRegistry } from '../../src/platform/metrics.ts';
 import type { TerminalRecord } from '../../src/records/execution-record.ts';
@@ -16,7 +15,6 @@ export interface TraceExportParts {
   readonly ratio: number;
   readonly resource: Resource;
   readonly log: Log;
-  readonly clock: Clock;
   readonly metrics: MetricsRegistry;
   readonly intervalMs?: number;
 }
@@ -36,8 +34,11 @@ export class TraceExport implements EndObserver {
   private readonly spans: Counter<readonly ['result']>;
   private waiting: Span[] = [];
   private sending: Promise<void> | null = null;
+  /** Ends the request that is under way. */
+  private cut = new AbortController();
   private readonly timer: NodeJS.Timeout;
   private isAway = false;
+  private isRefusing = false;
 
   constructor(parts: TraceExportParts) {
     this.parts = parts;
@@ -55,17 +56,27 @@ export class TraceExport implements EndObserver {
     const excess = this.waiting.length - WAITING_SPANS_MAX;
     // The oldest are the least worth.
     if (excess > 0) this.drop(this.waiting.splice(0, excess).length);
-    if (this.waiting.length >= BATCH_SPANS_MAX && !this.isAway) this.send();
+    this.sendIfFull();
   }
 
   async stop(limitMs: number): Promise<void> {
     clearInterval(this.timer);
-    const deadlineMs = this.parts.clock.monotonicMs() + limitMs;
+    let isLate = false;
+    const limit = setTimeout(() => {
+      isLate = true;
+      this.cut.abort();
+    }, limitMs);
     await this.sending;
-    while (this.waiting.length > 0 && !this.isAway && this.parts.clock.monotonicMs() < deadlineMs) {
+    while (this.waiting.length > 0 && !this.isAway && !isLate) {
       this.send();
       await this.sending;
     }
+    clearTimeout(limit);
+  }
+
+  /** While the collector takes them, batches follow one another at once: at high rates many are full in an interval. */
+  private sendIfFull(): void {
+    if (this.waiting.length >= BATCH_SPANS_MAX && !this.isAway) this.send();
   }
 
   private send(): void {
@@ -73,24 +84,29 @@ export class TraceExport implements EndObserver {
     const batch = this.waiting.splice(0, BATCH_SPANS_MAX);
     this.sending = this.post(batch).finally(() => {
       this.sending = null;
+      this.sendIfFull();
     });
   }
 
   private async post(batch: Span[]): Promise<void> {
     const { url, headers, resource, log } = this.parts;
+    this.cut = new AbortController();
+    const limit = setTimeout(() => this.cut.abort(new Error(`no answer in ${SEND_LIMIT_MS} ms`)), SEND_LIMIT_MS);
     try {
       const { statusCode, body } = await request(url, {
         method: 'POST',
         headers: { ...headers, 'content-type': 'application/json' },
         body: otlpJson(batch, resource),
-        signal: AbortSignal.timeout(SEND_LIMIT_MS),
+        signal: this.cut.signal,
       });
       await body.dump();
       if (AGAIN.has(statusCode)) throw new Error(`the collector answered ${statusCode}`);
-      if (statusCode >= 300) {
-        log.warn({ status: statusCode, spans: batch.length }, 'traces: the collector refused a batch');
-        this.drop(batch.length);
-      } else this.spans.labels('sent').increment(batch.length);
+      const isRefused = statusCode >= 300;
+      if (isRefused && !this.isRefusing)
+        log.warn({ status: statusCode }, 'traces: the collector refuses spans, which are dropped');
+      if (isRefused) this.drop(batch.length);
+      else this.spans.labels('sent').increment(batch.length);
+      this.isRefusing = isRefused;
       this.isAway = false;
     } catch (error) {
       if (!this.isAway) log.warn({ err: error }, 'traces: the collector is away; the newest spans wait for it');
@@ -99,6 +115,8 @@ export class TraceExport implements EndObserver {
       const room = Math.max(0, WAITING_SPANS_MAX - this.waiting.length);
       this.waiting.unshift(...batch.slice(Math.max(0, batch.length - room)));
       this.drop(Math.max(0, batch.length - room));
+    } finally {
+      clearTimeout(limit);
     }
   }
 

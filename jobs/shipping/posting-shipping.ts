@@ -110,10 +110,21 @@ export class PostingShipping {
     }
     epoch.posted({ ...batch, records: accepted });
     metrics.recordsPosted.increment(accepted.length);
-    const { observers = [] } = this.options;
+    this.tellObservers(accepted);
+  }
+
+  /** The records are posted: a fault of who is told of them must not count as one of the posting. */
+  private tellObservers(accepted: readonly ExecutionRecord[]): void {
+    const { observers = [], log } = this.options;
     if (observers.length === 0) return;
     const ended = accepted.filter((record) => record.type === 'terminal');
-    for (const observer of observers) observer.ended(ended);
+    for (const observer of observers) {
+      try {
+        observer.ended(ended);
+      } catch (error) {
+        log.error({ err: error, executions: ended.length }, 'shipping: an observer of ended executions failed');
+      }
+    }
   }
 
   /**

@@ -20,6 +20,8 @@ export const logsCommand: Command = {
 const LINES = 20;
 const POLL_MS = 250;
 const CHUNK_BYTES = 1 << 16;
+/** A client may ask for a model by any text: none of it may move a terminal's cursor, or look like another line. */
+const CONTROL = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 interface Shown {
   readonly failed: boolean;
@@ -47,57 +49,77 @@ async function run(args: readonly string[], { environment, print }: CommandConte
     throw new StartFault(`there is no access log in ${dataDirectory}: jobs writes it with ACCESS_LOG=on`);
   const { lines, bytes } = await readLast(dataDirectory, Number(values.lines), shown);
   for (const line of lines) print(line);
-  if (values.follow) await follow(path, bytes, (line) => showLine(line, shown, print));
+  if (values.follow) await follow(dataDirectory, bytes, (line) => showLine(line, shown, print));
   return 0;
 }
 
 /** The last lines that are to be shown, oldest first, and how far the present file was read. */
 async function readLast(directory: string, count: number, shown: Shown): Promise<{ lines: string[]; bytes: number }> {
+  const newest = await readEnd(accessLogFile(directory, 0), count, shown);
+  let { lines } = newest;
+  // Files are long: an older one is read only for what the newer ones lack.
+  for (let age = 1; age < ACCESS_LOG_FILES && lines.length < count; age++)
+    lines = [...(await readEnd(accessLogFile(directory, age), count - lines.length, shown)).lines, ...lines];
+  return { lines, bytes: newest.bytes };
+}
+
+/** Of a file that is not there: nothing. */
+async function readEnd(path: string, count: number, shown: Shown): Promise<{ lines: string[]; bytes: number }> {
   const lines: string[] = [];
-  let bytes = 0;
-  for (let age = ACCESS_LOG_FILES - 1; age >= 0; age--) {
-    const path = accessLogFile(directory, age);
-    const size = await stat(path).then(
-      (file) => file.size,
-      () => 0,
-    );
-    if (age === 0) bytes = size;
-    if (size === 0) continue;
-    const input = createReadStream(path, { end: size - 1 });
-    for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
-      showLine(line, shown, (text) => void lines.push(text));
-      if (lines.length > count) lines.shift();
-    }
+  const size = await sizeOf(path);
+  if (size === 0) return { lines, bytes: 0 };
+  const input = createReadStream(path, { end: size - 1 });
+  for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
+    showLine(line, shown, (text) => void lines.push(text));
+    if (lines.length > count) lines.shift();
   }
-  return { lines, bytes };
+  return { lines, bytes: size };
 }
 
-/** Never resolves. A file that is replaced is read from its beginning. */
-async function follow(path: string, from: number, show: (line: string) => void): Promise<never> {
-  let offset = from;
-  let rest = '';
+function sizeOf(path: string): Promise<number> {
+  return stat(path).then(
+    ({ size }) => size,
+    () => 0,
+  );
+}
+
+/** Never resolves. A file that is put aside is read to its end, and the next one from its beginning. */
+async function follow(directory: string, from: number, show: (line: string) => void): Promise<never> {
+  const present = accessLogFile(directory, 0);
   const chunk = Buffer.alloc(CHUNK_BYTES);
-  for (;;) {
-    const size = await stat(path).then(
-      (file) => file.size,
-      () => 0,
-    );
-    if (size < offset) offset = 0;
-    if (size <= offset) {
-      await sleep(POLL_MS);
-      continue;
+  let rest = '';
+  /** Shows what has come to a file, and says how far it is read then. */
+  const readOn = async (path: string, offset: number): Promise<number> => {
+    for (let at = offset; ; ) {
+      const text = await readAt(path, at, chunk);
+      if (text === '') return at;
+      at += text.length;
+      const lines = (rest + text).split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines) show(Buffer.from(line, 'latin1').toString('utf8'));
     }
-    const text = await readAt(path, offset, chunk);
-    offset += text.length;
-    const lines = (rest + text).split('\n');
-    rest = lines.pop() ?? '';
-    for (const line of lines) show(Buffer.from(line, 'latin1').toString('utf8'));
+  };
+  for (let offset = from; ; ) {
+    if ((await sizeOf(present)) < offset) {
+      await readOn(accessLogFile(directory, 1), offset);
+      offset = 0;
+      rest = '';
+    }
+    offset = await readOn(present, offset);
+    await sleep(POLL_MS);
   }
 }
 
-/** Its bytes as characters of Latin-1: a character of a line may be cut by the end of what is read. */
+/**
+ * Its bytes as characters of Latin-1: a character of a line may be cut by the end of what is read. Of a file that is
+ * not there, as between two of them: nothing.
+ */
 async function readAt(path: string, offset: number, chunk: Buffer): Promise<string> {
-  const file = await open(path);
+  const file = await open(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null;
+    throw error;
+  });
+  if (file === null) return '';
   try {
     const { bytesRead } = await file.read(chunk, 0, chunk.length, offset);
     return chunk.toString('latin1', 0, bytesRead);
@@ -133,5 +155,7 @@ function renderEntry(entry: AccessLogEntry): string {
     ...(provider === null ? [] : [tokens]),
     ...(cost === null ? [] : [`${cost} USD`]),
     entry.id,
-  ].join('  ');
+  ]
+    .join('  ')
+    .replaceAll(CONTROL, '\u{fffd}');
 }

@@ -7,6 +7,8 @@ import type { TerminalRecord } from './execution-record.ts';
 /** How many files there are at most, the present one included. */
 export const ACCESS_LOG_FILES = 5;
 const PICO_USD_PER_USD_DIGITS = 12;
+/** What a terminal or a reader of lines acts upon, and JSON lets stand: a client may ask for a model by any text. */
+const LEFT_BY_JSON = /[\u007f-\u009f\u2028\u2029]/g;
 
 export interface AccessLogEntry {
   /** When it ended, ISO 8601. */
@@ -74,7 +76,11 @@ export function accessLogLine(record: TerminalRecord): string {
     api_key_id: record.apiKeyId,
     client_request_id: record.clientRequestId,
   };
-  return `${JSON.stringify(entry)}\n`;
+  return `${JSON.stringify(entry).replaceAll(LEFT_BY_JSON, escaped)}\n`;
+}
+
+function escaped(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
 /** Of pico-dollars, written as digits: no float touches an amount. */

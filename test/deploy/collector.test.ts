@@ -10,7 +10,6 @@ import { test } from 'node:test';
 import { stringify } from 'yaml';
 import { traceIdOf } from '../../jobs/observing/spans-of-execution.ts';
 import { TraceExport } from '../../jobs/observing/trace-export.ts';
-import { systemClock } from '../../src/platform/clock.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import { executionStart, terminalRecord } from '../support/execution-records.ts';
 import { findFreePort } from '../support/free-port.ts';
@@ -55,7 +54,6 @@ test('a collector takes every span with its attributes, parents and errors', nee
     ratio: 1,
     resource: { serviceName: 'tollgate', version: '1.2.3', instance: 'machine-1' },
     log: silentLog,
-    clock: systemClock,
     metrics,
   });
   const attempts = [

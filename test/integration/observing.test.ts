@@ -11,7 +11,6 @@ import { fileURLToPath } from 'node:url';
 import { parse, stringify } from 'yaml';
 import { AccessLog } from '../../jobs/observing/access-log.ts';
 import { TraceExport } from '../../jobs/observing/trace-export.ts';
-import { systemClock } from '../../src/platform/clock.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import { type AccessLogEntry, accessLogFile } from '../../src/records/access-log-line.ts';
 import { executionStart, terminalRecord } from '../support/execution-records.ts';
@@ -25,6 +24,7 @@ import { waitFor } from '../support/waiting.ts';
 const KEY = `tg-observed-${'a'.repeat(32)}`;
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const PARENT = '00f067aa0ba902b7';
+const STOP_LIMIT_MS = 5_000;
 
 interface ReceivedSpan {
   readonly traceId: string;
@@ -224,7 +224,6 @@ describe('an exporter', () => {
       ratio,
       resource,
       log: silentLog,
-      clock: systemClock,
       metrics: registry,
       intervalMs: 5,
     });
@@ -293,7 +292,7 @@ test('files of the access log replace one another, and a disk that takes none ha
   const log = new AccessLog({ dataDirectory: directory, log: silentLog, metrics, fileBytesMax: 2_000 });
   for (let round = 0; round < 20; round++) {
     log.ended([terminalRecord()]);
-    await log.stop();
+    await log.stop(STOP_LIMIT_MS);
   }
   const sizes = [0, 1, 2, 3, 4].map((age) => readFileSync(accessLogFile(directory, age)).length);
   assert.ok(
@@ -303,7 +302,7 @@ test('files of the access log replace one another, and a disk that takes none ha
   const figures = new MetricsRegistry();
   const away = new AccessLog({ dataDirectory: join(directory, 'absent'), log: silentLog, metrics: figures });
   away.ended([terminalRecord()]);
-  await away.stop();
+  await away.stop(STOP_LIMIT_MS);
   assert.match(figures.render(), /^tollgate_access_log_dropped_total 1$/m);
 });
 

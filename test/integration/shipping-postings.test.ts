@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
+import type { TerminalRecord } from '../../src/records/execution-record.ts';
 import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-invariants.ts';
 import { readSpoolCursors } from '../../src/storage/postgres/ledger/spool-cursors.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
@@ -112,6 +113,28 @@ describe('shipping', () => {
     await assertShipped([id]);
     assert.deepEqual(listQuarantine(spoolDirectory), []);
     assert.deepEqual(listEpochs(spoolDirectory), []);
+  });
+
+  test('an observer of ended executions that fails fails no posting, and keeps nothing from the next', async (context) => {
+    const { spoolDirectory, writer } = await setUp(context);
+    const told: string[] = [];
+    const stop = async () => undefined;
+    const failing = {
+      ended: () => {
+        throw new Error('a fault of an observer');
+      },
+      stop,
+    };
+    const listening = {
+      ended: (records: readonly TerminalRecord[]) => void told.push(...records.map(({ id }) => id)),
+      stop,
+    };
+    const ids = [shipping.appendExecution(writer, payer), shipping.appendExecution(writer, payer)];
+    const observers = [failing, listening];
+    await shipping.testShipper({ spoolDirectory, postgres, facts: sink, observers }).drainOnce();
+    await assertShipped(ids);
+    assert.deepEqual(told, ids);
+    await writer.close();
   });
 
   test('damage in the middle is set aside with an alarm, and every whole record around it is posted', async (context) => {

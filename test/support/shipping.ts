@@ -2,6 +2,7 @@
 // charge it, and a fact sink.
 
 import { randomUUID } from 'node:crypto';
+import type { EndObserver } from '../../jobs/observing/end-observer.ts';
 import type { FactSink } from '../../jobs/shipping/fact-shipping.ts';
 import { createShipper, type Shipper } from '../../jobs/shipping/ship-spool.ts';
 import type { ShippingLimits } from '../../jobs/shipping/shipping-limits.ts';
@@ -97,6 +98,7 @@ export function testShipper(parts: {
   facts: FactSink;
   metrics?: MetricsRegistry;
   limits?: Partial<ShippingLimits>;
+  observers?: readonly EndObserver[];
 }): Shipper {
   return createShipper({ log: silentLog, clock: systemClock, metrics: new MetricsRegistry(), ...parts });
 }

@@ -283,6 +283,7 @@ test('a collector of traces is named as OpenTelemetry names it', () => {
   for (const wrong of [
     { OTEL_EXPORTER_OTLP_HEADERS: 'one' },
     { OTEL_EXPORTER_OTLP_HEADERS: 'one=%zz' },
+    { OTEL_EXPORTER_OTLP_HEADERS: 'one=two%0d%0athree' },
     { OTEL_TRACES_SAMPLER_ARG: '1.5' },
     { OTEL_TRACES_SAMPLER_ARG: '-1' },
     { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' },

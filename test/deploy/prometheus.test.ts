@@ -46,6 +46,11 @@ describe('files of dashboards and alerts', () => {
     }
   });
 
+  test('the chart has a copy of the alerts: what Helm packs lies within the chart', () => {
+    const copy = join(ROOT, 'deploy/helm/tollgate/files/tollgate-rules.yaml');
+    assert.equal(readFileSync(copy, 'utf8'), readFileSync(RULES, 'utf8'));
+  });
+
   test('each alert has a paragraph in the runbook and a case of its own', () => {
     const headings = [...readFileSync(join(ROOT, 'docs/runbook.md'), 'utf8').matchAll(/^## (\w+)$/gm)].map(
       ([, name]) => name,

@@ -17,6 +17,7 @@ const READ_AT_RUN_TIME = [
   'src/console/built',
   'src/generation/request/scan/request-scanner.wasm',
   'deploy/demo.yaml',
+  'deploy/demo-traffic.yaml',
   'deploy/postgres',
   'deploy/clickhouse',
 ];

@@ -5,6 +5,7 @@ import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Config, type Environment, localUrl, readConfig, reportsAddressText, SETTING_NAMES } from '../config.ts';
 import type { Configuration } from '../domain/configuration/configuration.ts';
+import { virtualModelOf } from '../domain/routing/virtual-model.ts';
 import { systemClock } from '../platform/clock.ts';
 import { createLog, type Log } from '../platform/log.ts';
 import { missingStores } from '../storage/embedded-stores.ts';
@@ -26,7 +27,7 @@ import { reportsAddresses } from '../supervisor/reports-address.ts';
 import { loadSecrets, type Secrets } from '../supervisor/secrets.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 import { Supervisor, type SupervisorPlan } from '../supervisor/supervisor.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments } from './command.ts';
+import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './command.ts';
 import {
   applyOrExplain,
   readConfigurationFile,
@@ -36,10 +37,13 @@ import {
 } from './configuration-file.ts';
 import { consoleLink } from './console.ts';
 import { openDemoConsole } from './demo-console.ts';
+import { writeDemoHour } from './demo-traffic/write-hour.ts';
 
 export const startCommand: Command = {
-  usage: ['tollgate start [--config FILE]'],
-  summary: 'Starts this installation: databases, jobs and gateways. Without a file it serves the demo.',
+  usage: ['tollgate start [--config FILE]', 'tollgate start --demo-traffic'],
+  summary:
+    'Starts this installation: databases, jobs and gateways. Without a file it serves the demo, with --demo-traffic ' +
+    'behind an hour of made-up requests.',
   run: start,
 };
 
@@ -47,6 +51,7 @@ const MAIN_MODULE = fileURLToPath(new URL('../main.ts', import.meta.url));
 const POSTGRES_MODULE = fileURLToPath(new URL('../supervisor/postgres-owner.ts', import.meta.url));
 const SIMULATED_PROVIDER_MODULE = fileURLToPath(new URL('../simulator/main.ts', import.meta.url));
 const DEMO_CONFIGURATION = fileURLToPath(new URL('../../deploy/demo.yaml', import.meta.url));
+const DEMO_TRAFFIC_CONFIGURATION = fileURLToPath(new URL('../../deploy/demo-traffic.yaml', import.meta.url));
 const MIGRATIONS = fileURLToPath(new URL('../../deploy/postgres', import.meta.url));
 
 interface Installation {
@@ -57,14 +62,21 @@ interface Installation {
   readonly port: number;
   /** null: the demo. */
   readonly configurationFile: string | null;
+  /** The demo has an hour of made-up requests behind it. */
+  readonly demoTraffic: boolean;
 }
 
 async function start(args: readonly string[], context: CommandContext): Promise<number> {
-  const { values, positionals } = parseArguments(args, { config: { type: 'string' } });
+  const { values, positionals } = parseArguments(args, {
+    config: { type: 'string' },
+    'demo-traffic': { type: 'boolean', default: false },
+  });
   expectPositionals(positionals, []);
   const config = readConfig(context.environment);
   refuseMissingStores(config);
   const configurationFile = values.config === undefined ? config.configurationFile : resolve(values.config);
+  const demoTraffic = values['demo-traffic'];
+  if (demoTraffic) refuseDemoTraffic(config, configurationFile);
   if (configurationFile !== null && config.databaseUrl !== null) refuseWeakSecrets(context.environment, config);
   // Mistakes in the operator's file are reported before anything starts. The demo's file is ours, and its variables are
   // known only later.
@@ -95,6 +107,7 @@ async function start(args: readonly string[], context: CommandContext): Promise<
       environment: context.environment,
       log,
       configurationFile,
+      demoTraffic,
       port: claim.port,
     };
     await new Supervisor(planOf(installation, context.print), { log, clock: systemClock }).run();
@@ -104,6 +117,19 @@ async function start(args: readonly string[], context: CommandContext): Promise<
     forgetAddresses(config.dataDirectory);
     lock.release();
   }
+}
+
+/** Made-up requests are for the demo's own databases: nowhere else may they stand among real ones. */
+function refuseDemoTraffic(config: Config, configurationFile: string | null): void {
+  const found =
+    configurationFile !== null
+      ? `a configuration file is given (${configurationFile})`
+      : config.databaseUrl !== null
+        ? 'DATABASE_URL is given'
+        : config.clickhouseUrl !== null
+          ? 'CLICKHOUSE_URL is given'
+          : null;
+  if (found !== null) throw new UsageFault(`--demo-traffic is for the demo with its own databases, and ${found}`);
 }
 
 function refuseMissingStores(config: Config): void {
@@ -277,7 +303,11 @@ async function prepareDatabase(
   const postgres = createPostgres({ url: databaseUrl, log, max: 2 });
   try {
     await migratePostgres(postgres, MIGRATIONS);
-    if (configurationFile === null) return await applyDemo(postgres, installation, simulatedProviderUrl ?? '');
+    if (configurationFile === null) {
+      const applied = await applyDemo(postgres, installation, simulatedProviderUrl ?? '');
+      if (installation.demoTraffic) await addDemoTraffic(postgres, installation, print);
+      return applied;
+    }
     const stored = await readStoredNames(postgres);
     const configuration = readConfigurationFile(configurationFile, environment, stored);
     const opened = await openInstallationSecrets(postgres, secrets);
@@ -313,6 +343,30 @@ async function applyDemo(
     model: findTriable(configuration),
     linkCode: config.console ? await openDemoConsole(postgres, opened) : null,
   };
+}
+
+async function addDemoTraffic(
+  postgres: Postgres,
+  { config, secrets, environment, log }: Installation,
+  print: (text: string) => void,
+): Promise<void> {
+  const opened = await openInstallationSecrets(postgres, secrets);
+  // A file that refers to what demo.yaml has, which is applied.
+  const configuration = readConfigurationFile(DEMO_TRAFFIC_CONFIGURATION, environment, 'later');
+  await applyOrExplain(postgres, configuration, opened);
+  const requests = await writeDemoHour({
+    postgres,
+    secrets: opened,
+    dataDirectory: config.dataDirectory,
+    virtualModel: virtualModelOf(config.brand).id,
+    clock: systemClock,
+    log,
+  });
+  print(
+    requests === null
+      ? 'No traffic was made up: too little is left of the credit or the budget of the demo.'
+      : `${requests} requests of the past hour are made up; the console has them within a minute.`,
+  );
 }
 
 /** Finds a model for the banner's request, which sets no output limit. */

@@ -77,6 +77,22 @@ describe('command line', () => {
     });
   }
 
+  for (const [name, args, env] of [
+    ['a configuration file is given', ['--config', 'own.yaml'], {}],
+    ['a configuration file is given', [], { TOLLGATE_CONFIG: 'own.yaml' }],
+    [
+      'DATABASE_URL is given',
+      [],
+      { DATABASE_URL: 'postgres://localhost/own', MASTER_KEY: Buffer.alloc(32).toString('base64') },
+    ],
+    ['CLICKHOUSE_URL is given', [], { CLICKHOUSE_URL: 'http://127.0.0.1:9' }],
+  ] as const)
+    test(`made-up traffic is for the demo alone: ${name} (${[...args, ...Object.keys(env)].join(' ')})`, async (context) => {
+      const answer = await call(context, ['start', '--demo-traffic', ...args], { env });
+      assert.equal(answer.exitCode, 2, answer.stderr);
+      assert.match(answer.stderr, new RegExp(`^tollgate: --demo-traffic is for the demo .*, and ${name}`));
+    });
+
   test('wrong settings: each in one line, exit code 2, no stack, nothing started', async (context) => {
     const answer = await call(context, ['start'], { env: { PORT: 'abc', BRAND: '1', DRAIN_SECONDS: 'soon' } });
     assert.deepEqual(answer, {

@@ -7,7 +7,9 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { REFUSED } from '../../src/commands/demo-traffic/mix.ts';
 import { AT_LENGTH_ONLY } from '../support/at-length.ts';
+import { callWithSession, signedIn } from '../support/console-session.ts';
 import { findFreePort } from '../support/free-port.ts';
 import { httpCall } from '../support/http-call.ts';
 import { isRunning, listDescendants, type ProcessEntry } from '../support/process-table.ts';
@@ -172,6 +174,41 @@ describe('installation', () => {
     assert.equal(keyOf(second), key);
     assert.equal(await findGeneration(second, key, id), 200);
     assert.equal(await second.end('SIGTERM'), 0);
+  });
+
+  test('the demo with made-up traffic: every report has something to say, and the books agree', {
+    timeout: 300_000,
+    ...AT_LENGTH_ONLY,
+  }, async (context) => {
+    const directory = installationDirectory(context);
+    const demo = await start(context, directory, { args: ['--demo-traffic'] });
+    const made = Number(/^(\d+) requests of the past hour are made up/m.exec(demo.printed())?.[1]);
+    assert.ok(made > 400, demo.printed());
+    const refused = REFUSED.reduce((sum, { requests }) => sum + requests, 0);
+    const cookie = await signedIn(demo.url, { link: /#link=(\S+)/.exec(demo.printed())?.[1] ?? '' });
+    const report = async <T>(path: string): Promise<T> => {
+      const answer = await callWithSession(`${demo.url}/v1/admin/active-org/usage${path}`, cookie);
+      assert.equal(answer.status, 200, answer.body.toString());
+      return JSON.parse(answer.body.toString()) as T;
+    };
+    await waitFor(
+      'the requests in the reports',
+      () => report<{ data: { requests: number } }>(''),
+      // What was refused is none of the usage.
+      ({ data }) => data.requests === made - refused,
+      60_000,
+    );
+    for (const dimension of ['model', 'api_key', 'user', 'team', 'tag', 'status']) {
+      const { data } = await report<{ data: { groups: unknown[] } }>(`/analytics/series?group_by=${dimension}`);
+      assert.ok(data.groups.length >= 3, `${dimension}: ${JSON.stringify(data.groups)}`);
+    }
+    const { recent_corrections: corrections, ...routing } = await report<Record<string, unknown>>('/analytics/routing');
+    assert.notDeepEqual(corrections, []);
+    for (const [field, value] of Object.entries(routing))
+      if (Array.isArray(value)) assert.notDeepEqual(value, [], field);
+    const checked = await callCommand(directory, ['reconcile']);
+    assert.equal(checked.exitCode, 0, checked.output);
+    assert.equal(await demo.end('SIGTERM'), 0);
   });
 
   test('two demos do not collide; kills are survived', {

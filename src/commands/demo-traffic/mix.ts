@@ -1,0 +1,157 @@
+// Who asks for what in the demo's generated traffic, and how often in the hour.
+
+import type { ApiName } from '../../domain/models/apis.ts';
+import type { Refusal } from '../../domain/refusals/refusal.ts';
+
+/** The names of the keys in deploy/demo-traffic.yaml. */
+export const DEMO_KEYS = ['support-bot', 'editor', 'terminal', 'nightly', 'search', 'studio'] as const;
+export type DemoKey = (typeof DEMO_KEYS)[number];
+
+export type TextApi = 'chat_completions' | 'responses' | 'messages';
+
+/** Who talks through auto routing, and how. */
+export interface Talker {
+  readonly key: DemoKey;
+  readonly api: TextApi;
+  readonly tags: readonly string[];
+  readonly conversations: number;
+  readonly turnsMax: number;
+  /** Of one turn, which an agent makes with its tools. */
+  readonly requestsMax: number;
+  readonly tokens: { readonly first: number; readonly grows: number; readonly output: number };
+  /** How many of its turns are hard. */
+  readonly hard: number;
+  readonly task: string;
+}
+
+/** Who asks one thing at a time, of a model that it names. */
+export interface Caller {
+  readonly key: DemoKey;
+  readonly api: ApiName;
+  readonly model: string;
+  readonly tags: readonly string[];
+  readonly requests: number;
+  readonly streamed: boolean;
+  readonly tokens: { readonly input: number; readonly output: number };
+}
+
+export const TALKERS: readonly Talker[] = [
+  {
+    key: 'support-bot',
+    api: 'chat_completions',
+    tags: ['support', 'channel:web'],
+    conversations: 34,
+    turnsMax: 5,
+    requestsMax: 1,
+    tokens: { first: 900, grows: 350, output: 220 },
+    hard: 0.15,
+    task: 'prose',
+  },
+  {
+    key: 'editor',
+    api: 'messages',
+    tags: ['agent', 'repo:api'],
+    conversations: 7,
+    turnsMax: 7,
+    requestsMax: 6,
+    tokens: { first: 14_000, grows: 4_500, output: 700 },
+    hard: 0.55,
+    task: 'code',
+  },
+  {
+    key: 'terminal',
+    api: 'responses',
+    tags: ['agent', 'repo:web'],
+    conversations: 6,
+    turnsMax: 6,
+    requestsMax: 5,
+    tokens: { first: 20_000, grows: 9_000, output: 500 },
+    hard: 0.45,
+    task: 'code',
+  },
+  {
+    key: 'nightly',
+    api: 'messages',
+    tags: ['batch', 'job:reports'],
+    conversations: 9,
+    turnsMax: 1,
+    requestsMax: 2,
+    // Some fit into no small model, however simple the question is.
+    tokens: { first: 150_000, grows: 1_000, output: 900 },
+    hard: 0.2,
+    task: 'prose',
+  },
+];
+
+export const CALLERS: readonly Caller[] = [
+  {
+    key: 'nightly',
+    api: 'chat_completions',
+    model: 'sim/large',
+    tags: ['batch', 'job:summaries'],
+    requests: 90,
+    streamed: false,
+    tokens: { input: 6_000, output: 600 },
+  },
+  {
+    key: 'nightly',
+    api: 'chat_completions',
+    model: 'sim/small',
+    tags: ['batch', 'job:labels'],
+    requests: 120,
+    streamed: false,
+    tokens: { input: 1_200, output: 40 },
+  },
+  {
+    key: 'search',
+    api: 'embeddings',
+    model: 'sim/embedding',
+    tags: ['search'],
+    requests: 150,
+    streamed: false,
+    tokens: { input: 3_000, output: 0 },
+  },
+  {
+    key: 'studio',
+    api: 'images',
+    model: 'sim/image',
+    tags: ['campaign'],
+    requests: 14,
+    streamed: false,
+    tokens: { input: 60, output: 0 },
+  },
+  {
+    key: 'studio',
+    api: 'chat_completions',
+    model: 'sim/small',
+    tags: ['campaign'],
+    requests: 40,
+    streamed: true,
+    tokens: { input: 700, output: 350 },
+  },
+];
+
+/** Refusals of requests that name a model; each leaves a record. */
+export const REFUSED: readonly {
+  readonly key: DemoKey;
+  readonly model: string;
+  readonly refusal: Refusal;
+  readonly requests: number;
+}[] = [
+  { key: 'studio', model: 'sim/huge', refusal: { kind: 'unknown_model', model: 'sim/huge' }, requests: 4 },
+  {
+    key: 'nightly',
+    model: 'sim/unbounded',
+    refusal: { kind: 'not_safely_billable', field: 'max_tokens' },
+    requests: 7,
+  },
+  {
+    key: 'support-bot',
+    model: 'sim/image',
+    refusal: { kind: 'api_not_supported', model: 'sim/image', api: 'chat_completions' },
+    requests: 3,
+  },
+];
+
+/** For these minutes of the hour the provider of a model has trouble with a share of the requests. */
+export const TROUBLE = { model: 'sim/large', fromMinute: 37, untilMinute: 41, share: 0.4 };

@@ -1,18 +1,14 @@
 // How a client is pointed at this gateway: agents, SDKs, curl, with a model of the catalog.
 
 import { useState } from 'preact/hooks';
-import { type AnswerOf, commandOf } from '../api.ts';
+import { commandOf } from '../api.ts';
 import { whole } from '../logic/format.ts';
 import { snippetsFor } from '../logic/snippets.ts';
 import { CodeBlock } from '../parts/copy.tsx';
-import { SelectField } from '../parts/form.tsx';
 import { Link } from '../parts/link.tsx';
-import { Loaded } from '../parts/loaded.tsx';
+import { type Model, ModelChoice, WithModels } from '../parts/model-choice.tsx';
 import { Card, Page } from '../parts/page.tsx';
 import { type Column, numberColumn, Table } from '../parts/table.tsx';
-import { useRead } from '../state/load.ts';
-
-type Model = AnswerOf<'/v1/models'>['data'][number];
 
 const COLUMNS: readonly Column<Model>[] = [
   {
@@ -48,7 +44,6 @@ const COLUMNS: readonly Column<Model>[] = [
 ];
 
 export function Connect() {
-  const models = useRead('/v1/models');
   const [chosen, setChosen] = useState('');
   return (
     <Page
@@ -61,24 +56,13 @@ export function Connect() {
       }
       commands={[commandOf('/v1/models')]}
     >
-      <Loaded
-        load={models}
-        permission="inference"
-        isEmpty={({ data }) => data.length === 0}
-        empty="The catalog has no model yet."
-      >
-        {({ data }) => {
-          const texts = data.filter(({ kind }) => kind === 'text').map(({ id }) => id);
-          const model = chosen || texts[0] || data[0]?.id || '';
+      <WithModels>
+        {(models) => {
+          const model = chosen || (models.find(({ kind }) => kind === 'text') ?? models[0])?.id || '';
           return (
             <>
               <div class="filters">
-                <SelectField
-                  label="Model"
-                  value={model}
-                  onValue={setChosen}
-                  options={['service/auto', ...texts].filter(isFirst)}
-                />
+                <ModelChoice models={models} value={model} onValue={setChosen} />
               </div>
               <div class="grid">
                 {snippetsFor(location.origin, model).map(({ name, note, code }) => (
@@ -88,16 +72,12 @@ export function Connect() {
                 ))}
               </div>
               <Card title="Models" note="Prices are dollars for a million tokens.">
-                <Table caption="Models" columns={COLUMNS} rows={data} />
+                <Table caption="Models" columns={COLUMNS} rows={models} />
               </Card>
             </>
           );
         }}
-      </Loaded>
+      </WithModels>
     </Page>
   );
-}
-
-function isFirst(value: string, index: number, all: readonly string[]): boolean {
-  return all.indexOf(value) === index;
 }

@@ -4,43 +4,29 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { commandOf, type Refusal } from '../api.ts';
 import { dollars, duration, whole } from '../logic/format.ts';
 import { Badge } from '../parts/figures.tsx';
-import { Said, SelectField, TextField } from '../parts/form.tsx';
+import { Said, TextField } from '../parts/form.tsx';
 import { Link } from '../parts/link.tsx';
-import { Loaded } from '../parts/loaded.tsx';
+import { AUTO_MODEL, type Model, ModelChoice, WithModels } from '../parts/model-choice.tsx';
 import { Card, Page } from '../parts/page.tsx';
-import { useRead } from '../state/load.ts';
 import { ask, bodyOf, type GenerationRecord, type Prompt, type Reply, recordOf } from '../state/playground.ts';
 
-const AUTO = 'service/auto';
 const MAX_TOKENS = 1024;
 
 export function Playground() {
-  const models = useRead('/v1/models');
-  const [prompt, setPrompt] = useState<Prompt>({ model: AUTO, system: '', text: '', maxTokens: MAX_TOKENS });
+  const [prompt, setPrompt] = useState<Prompt>({ model: AUTO_MODEL, system: '', text: '', maxTokens: MAX_TOKENS });
   return (
     <Page
       title="Playground"
       lead="A real request: it is charged, limited, screened and recorded like any other, with the tag “playground”."
       commands={[commandOf('/v1/chat/completions', { body: bodyOf(prompt) }, 'post')]}
     >
-      <Loaded
-        load={models}
-        permission="inference"
-        isEmpty={({ data }) => data.length === 0}
-        empty="The catalog has no model yet."
-      >
-        {({ data }) => {
-          const texts = data.filter(({ kind, apis }) => kind === 'text' && apis.includes('chat_completions'));
-          const ids = [...new Set([AUTO, ...texts.map(({ id }) => id)])];
-          return <Conversation models={ids} prompt={prompt} onPrompt={setPrompt} />;
-        }}
-      </Loaded>
+      <WithModels>{(models) => <Conversation models={models} prompt={prompt} onPrompt={setPrompt} />}</WithModels>
     </Page>
   );
 }
 
 interface ConversationProps {
-  readonly models: readonly string[];
+  readonly models: readonly Model[];
   readonly prompt: Prompt;
   readonly onPrompt: (prompt: Prompt) => void;
 }
@@ -58,12 +44,11 @@ function Conversation({ models, prompt, onPrompt }: ConversationProps) {
             if (isReady) void send(prompt);
           }}
         >
-          <SelectField
-            label="Model"
+          <ModelChoice
+            models={models}
+            api="chat_completions"
             value={prompt.model}
             onValue={(model) => change({ model })}
-            options={models}
-            hint={prompt.model === AUTO ? 'The cheapest model that would answer well, by the policy.' : undefined}
           />
           <TextField label="Instructions" value={prompt.system} onValue={(system) => change({ system })} />
           <div class="field">

@@ -1,0 +1,46 @@
+// The models of the catalog, and the choice of one that answers in text: auto routing first.
+
+import type { ComponentChildren } from 'preact';
+import type { AnswerOf } from '../api.ts';
+import { useRead } from '../state/load.ts';
+import { SelectField } from './form.tsx';
+import { Loaded } from './loaded.tsx';
+
+export const AUTO_MODEL = 'service/auto';
+export type Model = AnswerOf<'/v1/models'>['data'][number];
+
+/** Draws what needs the catalog's models, of which there is at least one. */
+export function WithModels({ children }: { readonly children: (models: readonly Model[]) => ComponentChildren }) {
+  const models = useRead('/v1/models');
+  return (
+    <Loaded
+      load={models}
+      permission="inference"
+      isEmpty={({ data }) => data.length === 0}
+      empty="The catalog has no model yet."
+    >
+      {({ data }) => children(data)}
+    </Loaded>
+  );
+}
+
+interface ModelChoiceProps {
+  readonly models: readonly Model[];
+  /** Only models that are served on this API. */
+  readonly api?: Model['apis'][number];
+  readonly value: string;
+  readonly onValue: (model: string) => void;
+}
+
+export function ModelChoice({ models, api, value, onValue }: ModelChoiceProps) {
+  const texts = models.filter(({ kind, apis }) => kind === 'text' && (api === undefined || apis.includes(api)));
+  return (
+    <SelectField
+      label="Model"
+      value={value}
+      onValue={onValue}
+      options={[...new Set([AUTO_MODEL, ...texts.map(({ id }) => id)])]}
+      hint={value === AUTO_MODEL ? 'The cheapest model that would answer well, by the policy.' : undefined}
+    />
+  );
+}

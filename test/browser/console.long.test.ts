@@ -241,6 +241,35 @@ describe('the console in a browser', { skip }, () => {
     await page.context().close();
   });
 
+  test('a limit of a key is set and removed where the organization’s are, and theirs stay', async () => {
+    const { data: keys } = await api<{ data: { id: string }[] }>('GET', '/v1/admin/active-org/keys');
+    const path = `/v1/admin/active-org/keys/${keys[0]?.id}/limits`;
+    const limitsAt = async (of: string) => (await api<{ data: { limits: unknown[] } }>('GET', of)).data.limits;
+    const ofOrganization = await limitsAt('/v1/admin/active-org/limits');
+    const watched = await signedIn(owner, { width: 1440 });
+    const { page } = watched;
+    await openScreen(watched, tollgate.url, 'limits');
+    await page.getByLabel('Whose').selectOption(`key:${keys[0]?.id}`);
+    await page.getByText('There is no limit').waitFor();
+    await page.getByRole('button', { name: 'New limit' }).click();
+    await page.getByLabel('Kind').selectOption('requests per minute');
+    await page.getByLabel('How many').fill('90');
+    await page.getByRole('button', { name: 'Set it' }).click();
+    await page.getByRole('cell', { name: 'Requests per minute' }).waitFor();
+    assert.deepEqual(await limitsAt(path), [{ kind: 'requests_per_minute', limit: 90, set_by: 'organization' }]);
+    assert.deepEqual(await findBarriers(watched), []);
+    // The address names whose they are.
+    await page.reload();
+    await page.getByRole('cell', { name: 'Requests per minute' }).waitFor();
+    await page.getByRole('button', { name: 'Remove' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
+    await page.getByText('There is no limit').waitFor();
+    assert.deepEqual(await limitsAt(path), []);
+    assert.deepEqual(await limitsAt('/v1/admin/active-org/limits'), ofOrganization);
+    assert.deepEqual(await watched.complaints(), []);
+    await page.context().close();
+  });
+
   test('the playground asks a model by auto routing, and shows the reply, its cost and its record', async () => {
     const watched = await signedIn(member, { width: 1440 });
     const { page } = watched;
@@ -259,6 +288,34 @@ describe('the console in a browser', { skip }, () => {
     await page.route('**/chat/completions', (route) => route.fulfill({ status: 429, json: { error: 'slow down' } }));
     await page.getByRole('button', { name: 'Send' }).click();
     await page.getByRole('alert').getByText('slow down').waitFor();
+    assert.deepEqual(await watched.complaints(), []);
+    await page.context().close();
+  });
+
+  test('an own provider key gets another secret; a key says when it was last used', async () => {
+    const path = '/v1/admin/active-org/provider-credentials';
+    const { data: session } = await api<{ data: { organization_id: string } }>('GET', '/v1/me');
+    await api('PATCH', `/v1/admin/organizations/${session.organization_id}/byok`, { enabled: true });
+    const made = { kind: 'sim', name: 'ours', secret: 'ours-before', verify: false };
+    const { data: before } = await api<{ data: { fingerprint: string } }>('POST', path, made);
+    const watched = await signedIn(owner, { width: 1440 });
+    const { page } = watched;
+    await openScreen(watched, tollgate.url, 'provider-keys');
+    await page.getByRole('button', { name: 'Rotate' }).click();
+    await page.getByLabel('New secret').fill('ours-afterwards');
+    await page.getByLabel('The old secret stands in for').selectOption('a day');
+    assert.deepEqual(await findBarriers(watched), []);
+    await page.getByRole('button', { name: 'Verify and rotate' }).click();
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    const { data } = await api<{ data: { fingerprint: string; rotated_at: string | null }[] }>('GET', path);
+    assert.notEqual(data[0]?.fingerprint, before.fingerprint);
+    assert.notEqual(data[0]?.rotated_at, null);
+    await page.getByText(data[0]?.fingerprint ?? '-').waitFor();
+    await openScreen(watched, tollgate.url, 'keys');
+    await page
+      .getByRole('cell', { name: /^\d{4}-\d\d-\d\d$/ })
+      .first()
+      .waitFor();
     assert.deepEqual(await watched.complaints(), []);
     await page.context().close();
   });

@@ -14,6 +14,7 @@ import { curlOf } from '../../src/console/logic/command.ts';
 import { csvOf } from '../../src/console/logic/csv.ts';
 import { parseWithAmounts } from '../../src/console/logic/exact-json.ts';
 import { bucketLabel, dollars, duration, percent } from '../../src/console/logic/format.ts';
+import { lastDaysOf } from '../../src/console/logic/last-days.ts';
 import { isTimeZone, periodBefore, periodOf } from '../../src/console/logic/period.ts';
 import { adviceOn } from '../../src/console/logic/refusals.ts';
 import { routeInWords } from '../../src/console/logic/route-words.ts';
@@ -203,4 +204,21 @@ test('a failed sign-in says what to do, also by a word that this page does not k
   assert.equal(signInProblem(null), null);
   assert.match(signInProblem('no_access') ?? '', /no group of yours/);
   assert.match(signInProblem('constructor') ?? '', /failed/);
+});
+
+test('when keys were last used: the latest day of each, whatever their order', () => {
+  const days = [
+    { date: '2026-11-03', api_key_id: 'a' },
+    { date: '2026-11-25', api_key_id: 'a' },
+    { date: '2026-11-24', api_key_id: 'b' },
+    { date: '2026-11-09', api_key_id: 'a' },
+    { date: '2026-11-26', api_key_id: null },
+  ];
+  assert.deepEqual(
+    [...lastDaysOf(days)],
+    [
+      ['a', '2026-11-25'],
+      ['b', '2026-11-24'],
+    ],
+  );
 });

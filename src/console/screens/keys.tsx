@@ -3,10 +3,12 @@
 import { useState } from 'preact/hooks';
 import { type AnswerOf, call, commandOf } from '../api.ts';
 import { distance, moment } from '../logic/format.ts';
+import { lastDaysOf } from '../logic/last-days.ts';
 import { DialogForm, SecretOnce } from '../parts/dialog-form.tsx';
 import { Badge } from '../parts/figures.tsx';
 import { SelectField, TextField } from '../parts/form.tsx';
 import { ManagedList } from '../parts/managed-list.tsx';
+import { OVERLAP_DEFAULT, OverlapField } from '../parts/overlap-field.tsx';
 import { Page } from '../parts/page.tsx';
 import type { Column } from '../parts/table.tsx';
 import { now } from '../state/clock.ts';
@@ -16,10 +18,18 @@ import { zone } from '../state/view.ts';
 
 type Key = AnswerOf<'/v1/admin/active-org/keys'>['data'][number];
 
-const COLUMNS: readonly Column<Key>[] = [
+/** The last day on which a key was used, by its id; null: not known. */
+type LastDays = ReadonlyMap<string, string> | null;
+
+const columnsWith = (lastDays: LastDays): readonly Column<Key>[] => [
   { name: 'Name', raw: ({ name }) => name, show: ({ name }) => <span class="cell-main">{name}</span> },
   { name: 'Begins', raw: ({ prefix }) => prefix, show: ({ prefix }) => <code>{prefix}…</code> },
   { name: 'State', raw: ({ revoked_at: at }) => at, show: (key) => <KeyState of={key} /> },
+  {
+    name: 'Last use',
+    raw: ({ id }) => lastDays?.get(id) ?? null,
+    show: ({ id }) => (lastDays === null ? '–' : (lastDays.get(id) ?? 'not in 30 days')),
+  },
   { name: 'Payer', raw: ({ payer }) => payer, isExtra: true },
   {
     name: 'Models',
@@ -50,6 +60,7 @@ export function Keys() {
     ? (['/v1/admin/active-org/keys', '/v1/admin/active-org/keys/{keyId}'] as const)
     : (['/v1/me/keys', '/v1/me/keys/{keyId}'] as const);
   const load = useRead(path, { query: { limit: 100 } });
+  const lastDays = useLastDays(all);
   const [dialog, setDialog] = useState<'new' | Key | null>(null);
   const [secret, setSecret] = useState<string | null>(null);
   const shown = (made: { readonly data: { readonly secret: string } }) => {
@@ -72,7 +83,7 @@ export function Keys() {
         title={all ? 'Keys of the organization' : 'Your keys'}
         load={load}
         rowsOf={({ data }) => data}
-        columns={COLUMNS}
+        columns={columnsWith(lastDays)}
         permission={all ? 'org.admin' : 'inference'}
         empty={<p>No key yet. A client needs one to ask anything.</p>}
         actions={(key) =>
@@ -96,6 +107,13 @@ export function Keys() {
       {secret !== null && <SecretOnce title="The key" secret={secret} onClose={() => setSecret(null)} />}
     </Page>
   );
+}
+
+/** By the reports of the last 30 days, which is what they go back to when they are asked for nothing else. */
+function useLastDays(isForAll: boolean): LastDays {
+  const path = isForAll ? '/v1/admin/active-org/usage/daily' : '/v1/usage/me/daily';
+  const days = useRead(path, { query: { group_by: 'api_key', time_zone: zone.value } }).data;
+  return days === null ? null : lastDaysOf(days.data);
 }
 
 interface KeyDialogProps {
@@ -156,7 +174,7 @@ interface RotateProps extends KeyDialogProps {
 }
 
 function RotateKey({ path, of: key, onDone, onClose }: RotateProps) {
-  const [overlap, setOverlap] = useState('3600');
+  const [overlap, setOverlap] = useState(OVERLAP_DEFAULT);
   const send = () =>
     call('post', `${path}/rotate` as '/v1/me/keys/{keyId}/rotate', {
       at: { keyId: key.id },
@@ -164,16 +182,7 @@ function RotateKey({ path, of: key, onDone, onClose }: RotateProps) {
     });
   return (
     <DialogForm title={`Rotate “${key.name}”`} verb="Rotate" send={send} onDone={onDone} onClose={onClose}>
-      <SelectField
-        label="The old secret works for"
-        value={overlap}
-        onValue={setOverlap}
-        options={[
-          { id: '0', name: 'not a second longer' },
-          { id: '3600', name: 'an hour' },
-          { id: '86400', name: 'a day' },
-        ]}
-      />
+      <OverlapField label="The old secret works for" value={overlap} onValue={setOverlap} />
     </DialogForm>
   );
 }

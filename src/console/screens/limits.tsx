@@ -1,19 +1,32 @@
-// Limits and budgets of the organization: what is used, lent and left, and setting them.
+// Limits and budgets of the organization, of a team or of a key: what is used, lent and left, and setting them.
 
 import { useState } from 'preact/hooks';
-import { type AnswerOf, type BodyOf, call, commandOf } from '../api.ts';
+import { type AnswerOf, addressOf, type BodyOf, call, commandOf } from '../api.ts';
 import { dollars, lengthOf, moment, percent, sentence, whole } from '../logic/format.ts';
 import { DialogForm } from '../parts/dialog-form.tsx';
 import { Gauge } from '../parts/figures.tsx';
 import { SelectField, TextField } from '../parts/form.tsx';
+import { Waiting } from '../parts/loaded.tsx';
 import { ManagedList } from '../parts/managed-list.tsx';
 import { Page } from '../parts/page.tsx';
 import type { Column } from '../parts/table.tsx';
+import { params, setParams } from '../state/address.ts';
 import { useRead } from '../state/load.ts';
 import { zone } from '../state/view.ts';
 import { Adder } from './people.tsx';
 
 const PATH = '/v1/admin/active-org/limits';
+
+/** Whose limits they are. */
+interface Bearer {
+  /** As it stands in the address; empty: the organization. */
+  readonly id: string;
+  readonly name: string;
+  readonly path: string;
+}
+
+const ORGANIZATION: Bearer = { id: '', name: 'The organization', path: PATH };
+
 type Current = AnswerOf<'/v1/admin/active-org/limits/current'>['data'][number];
 type OwnLimit = BodyOf<typeof PATH, 'put'>['limits'][number];
 
@@ -62,11 +75,23 @@ const COLUMNS: readonly Column<Current>[] = [
 ];
 
 export function Limits() {
-  const current = useRead('/v1/admin/active-org/limits/current');
-  const set = useRead(PATH);
+  const { bearers, isLoading } = useBearers();
+  const asked = params.value['of'];
+  const found = asked === undefined ? ORGANIZATION : bearers.find(({ id }) => id === asked);
+  // A link may name a team that is not read yet.
+  if (found === undefined && isLoading) return <Waiting />;
+  const bearer = found ?? ORGANIZATION;
+  // Each has a part of the page of its own, so that the limits of one are never sent to another.
+  return <LimitsOf key={bearer.id} bearer={bearer} bearers={bearers} />;
+}
+
+function LimitsOf({ bearer, bearers }: { readonly bearer: Bearer; readonly bearers: readonly Bearer[] }) {
+  const path = bearer.path as typeof PATH;
+  const current = useRead(`${path}/current` as const);
+  const set = useRead(path);
   const [isOpen, setOpen] = useState(false);
   const own = (set.data?.data.limits ?? []).filter((limit) => limit.set_by === 'organization').map(bodyOf);
-  const replace = (limits: readonly OwnLimit[]) => call('put', PATH, { body: { limits: [...limits] } });
+  const replace = (limits: readonly OwnLimit[]) => call('put', path, { body: { limits: [...limits] } });
   const again = () => {
     current.again();
     set.again();
@@ -75,11 +100,16 @@ export function Limits() {
     <Page
       title="Limits and budgets"
       lead="They hold across all gateways together. What is lent is with a gateway for requests that are under way."
-      tools={<Adder name="New limit" onClick={() => setOpen(true)} />}
-      commands={[commandOf('/v1/admin/active-org/limits/current'), commandOf(PATH)]}
+      tools={set.data !== null && <Adder name="New limit" onClick={() => setOpen(true)} />}
+      commands={[commandOf(`${path}/current`), commandOf(path)]}
     >
+      {bearers.length > 1 && (
+        <div class="filters">
+          <SelectField label="Whose" value={bearer.id} onValue={(id) => setParams({ of: id })} options={bearers} />
+        </div>
+      )}
       <ManagedList
-        title="The organization"
+        title={bearer.name}
         load={{ ...current, again }}
         rowsOf={({ data }) => data}
         columns={COLUMNS}
@@ -89,11 +119,12 @@ export function Limits() {
           verb: 'Remove',
           ask: ({ kind }) => `The limit “${sentence(kind)}” holds no more, at once and on every gateway.`,
           send: (limit) => replace(own.filter((one) => !isSame(one, limit))),
-          isFor: ({ set_by: by, scope }) => by === 'organization' && scope === 'organization',
+          isFor: ({ set_by: by }) => set.data !== null && by === 'organization',
         }}
       />
       {isOpen && (
         <NewLimit
+          of={bearer.name}
           send={(limit) => replace([...own.filter((one) => !isSame(one, limit)), limit])}
           onDone={() => {
             setOpen(false);
@@ -104,6 +135,26 @@ export function Limits() {
       )}
     </Page>
   );
+}
+
+/** The organization, its teams, and its keys that are not revoked. */
+function useBearers(): { readonly bearers: readonly Bearer[]; readonly isLoading: boolean } {
+  const teams = useRead('/v1/admin/active-org/teams', { query: { limit: 100 } });
+  const keys = useRead('/v1/admin/active-org/keys', { query: { limit: 100 } });
+  const bearers = [
+    ORGANIZATION,
+    ...(teams.data?.data ?? []).map(({ id, display_name: name }) => below('team', id, name)),
+    ...(keys.data?.data ?? []).flatMap(({ id, name, revoked_at: at }) => (at === null ? [below('key', id, name)] : [])),
+  ];
+  return { bearers, isLoading: teams.isLoading || keys.isLoading };
+}
+
+function below(kind: 'team' | 'key', id: string, name: string): Bearer {
+  return {
+    id: `${kind}:${id}`,
+    name: `${kind === 'team' ? 'Team' : 'Key'} ${name}`,
+    path: addressOf(`/v1/admin/active-org/${kind}s/{id}/limits`, { at: { id } }),
+  };
 }
 
 /** As it is sent back: who has set it is not for us to say. */
@@ -134,12 +185,13 @@ const KINDS = [
 ];
 
 interface NewLimitProps {
+  readonly of: string;
   readonly send: (limit: OwnLimit) => ReturnType<typeof call<typeof PATH, 'put'>>;
   readonly onDone: () => void;
   readonly onClose: () => void;
 }
 
-function NewLimit({ send, onDone, onClose }: NewLimitProps) {
+function NewLimit({ of: bearer, send, onDone, onClose }: NewLimitProps) {
   const [kind, setKind] = useState(KINDS[0] ?? '');
   const [amount, setAmount] = useState('');
   const [model, setModel] = useState('');
@@ -151,7 +203,7 @@ function NewLimit({ send, onDone, onClose }: NewLimitProps) {
     ...(model.trim() === '' ? {} : { model: model.trim() }),
   } as OwnLimit;
   return (
-    <DialogForm title="New limit" verb="Set it" send={() => send(limit)} onDone={onDone} onClose={onClose}>
+    <DialogForm title={`New limit: ${bearer}`} verb="Set it" send={() => send(limit)} onDone={onDone} onClose={onClose}>
       <SelectField label="Kind" value={kind} onValue={setKind} options={KINDS} />
       <TextField
         label={isBudget ? 'Dollars' : 'How many'}

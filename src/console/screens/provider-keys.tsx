@@ -7,6 +7,7 @@ import { DialogForm } from '../parts/dialog-form.tsx';
 import { Badge, type Tone } from '../parts/figures.tsx';
 import { SelectField, TextField } from '../parts/form.tsx';
 import { ManagedList } from '../parts/managed-list.tsx';
+import { OVERLAP_DEFAULT, OverlapField } from '../parts/overlap-field.tsx';
 import { Page } from '../parts/page.tsx';
 import { type Column, numberColumn } from '../parts/table.tsx';
 import { now } from '../state/clock.ts';
@@ -55,7 +56,6 @@ const COLUMNS: readonly Column<Credential>[] = [
     name: 'Last use',
     raw: ({ last_used_at: at }) => at,
     show: ({ last_used_at: at }) => distance(at, now.value.getTime()),
-    isExtra: true,
   },
 ];
 
@@ -70,12 +70,17 @@ export function ProviderKeys() {
   const keys = useRead(PATH);
   const { start_date, end_date } = windowQuery.value;
   const use = useRead('/v1/admin/active-org/byok/usage', { query: { start_date, end_date } });
-  const [isOpen, setOpen] = useState(false);
+  const [dialog, setDialog] = useState<'new' | Credential | null>(null);
+  const close = () => setDialog(null);
+  const done = () => {
+    close();
+    keys.again();
+  };
   return (
     <Page
       title="Own provider keys"
       lead="Requests are served by your own contract with a provider. Secrets are sealed and never shown again."
-      tools={<Adder name="Add a key" onClick={() => setOpen(true)} />}
+      tools={<Adder name="Add a key" onClick={() => setDialog('new')} />}
       commands={[commandOf(PATH), commandOf('/v1/admin/active-org/byok/settings')]}
     >
       <ManagedList
@@ -85,16 +90,21 @@ export function ProviderKeys() {
         columns={COLUMNS}
         permission="org.admin"
         empty={<p>No own key. The service’s keys serve every request.</p>}
-        actions={({ id }) => (
-          <button
-            type="button"
-            class="small"
-            onClick={() =>
-              void call('post', `${PATH}/{credentialId}/verify`, { at: { credentialId: id } }).then(keys.again)
-            }
-          >
-            Verify
-          </button>
+        actions={(key) => (
+          <>
+            <button
+              type="button"
+              class="small"
+              onClick={() =>
+                void call('post', `${PATH}/{credentialId}/verify`, { at: { credentialId: key.id } }).then(keys.again)
+              }
+            >
+              Verify
+            </button>
+            <button type="button" class="small" onClick={() => setDialog(key)}>
+              Rotate
+            </button>
+          </>
         )}
         removal={{
           verb: 'Remove',
@@ -110,20 +120,18 @@ export function ProviderKeys() {
         permission="org.admin"
         empty="No own key has served a request in this window."
       />
-      {isOpen && (
-        <NewCredential
-          onDone={() => {
-            setOpen(false);
-            keys.again();
-          }}
-          onClose={() => setOpen(false)}
-        />
-      )}
+      {dialog === 'new' && <NewCredential onDone={done} onClose={close} />}
+      {dialog !== null && dialog !== 'new' && <RotateCredential of={dialog} onDone={done} onClose={close} />}
     </Page>
   );
 }
 
-function NewCredential({ onDone, onClose }: { readonly onDone: () => void; readonly onClose: () => void }) {
+interface CredentialDialogProps {
+  readonly onDone: () => void;
+  readonly onClose: () => void;
+}
+
+function NewCredential({ onDone, onClose }: CredentialDialogProps) {
   const templates = useRead('/v1/admin/active-org/byok-templates').data?.data ?? [];
   const [kind, setKind] = useState('');
   const [name, setName] = useState('');
@@ -166,6 +174,23 @@ function NewCredential({ onDone, onClose }: { readonly onDone: () => void; reado
           isRequired={setting.required}
         />
       ))}
+    </DialogForm>
+  );
+}
+
+/** The provider is asked about the new secret first; one that it refuses changes nothing. */
+function RotateCredential({ of: key, onDone, onClose }: CredentialDialogProps & { readonly of: Credential }) {
+  const [secret, setSecret] = useState('');
+  const [overlap, setOverlap] = useState(OVERLAP_DEFAULT);
+  const send = () =>
+    call('post', `${PATH}/{credentialId}/rotate`, {
+      at: { credentialId: key.id },
+      body: { secret, verify: true, overlap_seconds: Number(overlap) },
+    });
+  return (
+    <DialogForm title={`Rotate “${key.name}”`} verb="Verify and rotate" send={send} onDone={onDone} onClose={onClose}>
+      <TextField label="New secret" type="password" value={secret} onValue={setSecret} isRequired />
+      <OverlapField label="The old secret stands in for" value={overlap} onValue={setOverlap} />
     </DialogForm>
   );
 }

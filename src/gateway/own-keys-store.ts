@@ -58,12 +58,12 @@ export function createOwnKeysStore(
     addressProblem: (own) => verifier.addressProblem(own),
     verify: (own, secret) => verifier.verify(own, secret),
     setOrder: (actor, organizationId, order) => setKeyOrder(postgres, actor, organizationId, order),
-    async explain({ organizationId, model: name, api, caller: asked }) {
+    async explain({ organizationId, model: name, api, caller: asked, allowedModels }) {
       const settings = await getByokSettings(postgres, organizationId);
       if (isRefused(settings)) return settings;
       const { present } = catalog;
       const model = present.byName.get(name);
-      if (model === undefined) return { refused: 'not_found' };
+      if (model === undefined || allowedModels?.has(model.id) === false) return { refused: 'not_found' };
       const caller = await callerOf(postgres, organizationId, asked);
       if (isRefused(caller)) return caller;
       const keys = await listOwnKeys(postgres, organizationId);

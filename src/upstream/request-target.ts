@@ -23,8 +23,9 @@ export interface RequestTarget {
 /** RFC 3986: only visible ASCII characters can be part of a URL. */
 const QUERY = /^[\x21-\x7e]+$/;
 /**
- * By these providers take a key in the address, some before the one in the header. Like the headers of the kind none
- * goes along: it would choose another account than the record says, or show a client's Tollgate key to a provider.
+ * By these providers take a key or an account in the address, some before the one in the header. Like the headers of
+ * the kind none goes along: it would choose another account than the record says, or show a client's Tollgate key to a
+ * provider. Google's may each have a dollar sign in front (https://cloud.google.com/apis/docs/system-parameters).
  */
 const CREDENTIAL_PARAMETERS: ReadonlySet<string> = new Set([
   'key',
@@ -32,11 +33,15 @@ const CREDENTIAL_PARAMETERS: ReadonlySet<string> = new Set([
   'api-key',
   'apikey',
   'x-api-key',
+  'x-goog-api-key',
+  'authorization',
   'access_token',
+  'oauth_token',
   'auth_token',
   'token',
   'subscription-key',
   'ocp-apim-subscription-key',
+  'userproject',
 ]);
 const TEMPLATE = /\{(model|path)\}/g;
 
@@ -98,10 +103,12 @@ function fill({ path = '', pathStream }: ApiSettings, { path: usual, providerMod
 
 /** The client's parameters, without those that the provider's configuration says and those that name a credential. */
 function clientParameters(query: string, replaced: ReadonlySet<string> | undefined): readonly string[] {
-  if (query === '' || !QUERY.test(query)) return [];
-  return query.split('&').filter((parameter) => {
+  // Behind a fragment, which no request has, a provider would not read the parameters that follow.
+  const [sent = ''] = query.split('#', 1);
+  if (sent === '' || !QUERY.test(sent)) return [];
+  return sent.split('&').filter((parameter) => {
     const name = nameOf(parameter);
-    return replaced?.has(name) !== true && !CREDENTIAL_PARAMETERS.has(name.toLowerCase());
+    return replaced?.has(name) !== true && !CREDENTIAL_PARAMETERS.has(name.toLowerCase().replace(/^\$/, ''));
   });
 }
 

@@ -312,5 +312,16 @@ describe('own provider keys beside the three dialects', () => {
       assert.equal(reply.status, 503, reply.body);
       assert.ok(!reply.calls.includes('service /v1/chat/completions'), reply.calls.join());
     });
+
+    test('where own keys keep it from every candidate, it is refused for that, and nobody is asked', async () => {
+      await ask('refused');
+      const reply = await ask('refused');
+      const { error } = JSON.parse(reply.body) as { error: Json };
+      assert.deepEqual([reply.status, error['code'], reply.calls], [503, 'byok_key_unavailable', []], reply.body);
+      const { own_failures } = await record('refused', reply.id);
+      const [failure, ...others] = own_failures as readonly Json[];
+      assert.ok(['key_refused', 'invalid'].includes(String(failure?.['reason'])), reply.id);
+      assert.deepEqual(others, []);
+    });
   });
 });

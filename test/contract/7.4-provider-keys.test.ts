@@ -13,6 +13,7 @@ import { httpCall } from '../support/http-call.ts';
 import { ADMIN_TOKEN, ask, Tenant } from '../support/identity-world.ts';
 import type { ReceivedRequest } from '../support/request-reader.ts';
 import { testConfiguration } from '../support/test-configuration.ts';
+import { waitFor } from '../support/waiting.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -326,6 +327,12 @@ describe('own provider keys', () => {
       await refused('invalid_request', 'GET', `${path}&api_key_id=${free.id}&${said}`, undefined, other);
     const foreign = await stranger.addKey();
     await refused('not_found', 'GET', `${path}&api_key_id=${foreign.id}`, undefined, other);
+    // What the platform does not let the organization use is as absent here as in the list of models.
+    const access = `/v1/admin/organizations/${other.id}/model-access`;
+    await ask(tollgate.url, ADMIN_TOKEN, 'PUT', access, { allowed_models: ['sim/open'] });
+    const hidden = () => call('GET', path, undefined, other);
+    await waitFor('the list to be followed', hidden, ({ status }) => status === 404);
+    await refused('not_found', 'GET', path, undefined, other);
   });
 
   test('prices of one’s own', async () => {

@@ -13,7 +13,7 @@ interface Question {
 }
 
 /** A resolver that answers when the test says so, and how many questions it had. */
-function heldResolver(): {
+function heldResolver(lookupsMax?: number): {
   readonly names: NameLookups;
   readonly clock: HeldClock;
   readonly questions: Question[];
@@ -32,7 +32,7 @@ function heldResolver(): {
     });
   };
   const clock = new HeldClock();
-  return { names: new NameLookups(clock, resolve), clock, questions, open: () => open };
+  return { names: new NameLookups(clock, resolve, lookupsMax), clock, questions, open: () => open };
 }
 
 const ask = (names: NameLookups, host: string): Promise<string> =>
@@ -114,6 +114,21 @@ describe('name look-ups', () => {
     assert.deepEqual([questions.length, open()], [2, 1]);
     questions[1]?.answer(null, '192.0.2.9');
     assert.equal(await ask(names, 'a.test'), '192.0.2.9');
+  });
+
+  test('names that hang, however many, take from no name in use the answer that it has', async () => {
+    const { names, clock, questions } = heldResolver(20_000);
+    const first = ask(names, 'a.test');
+    questions[0]?.answer(null, '192.0.2.1');
+    await first;
+    for (let flood = 0; flood < 4; flood++) {
+      for (let at = 0; at < 4_000; at++) void ask(names, `hanging-${flood}-${at}.test`);
+      clock.timeMs += 1_000;
+      assert.equal(await ask(names, 'a.test'), '192.0.2.1');
+    }
+    clock.timeMs += 60_000;
+    assert.equal(await ask(names, 'a.test'), '192.0.2.1');
+    for (const question of questions.slice(1)) question.answer(null, '192.0.2.2');
   });
 
   test('a socket connects by it, to the address that listens', async () => {

@@ -98,6 +98,11 @@ test('a parameter that names a credential does not go along, however spelt', () 
     'KEY=a&beta=true': 'beta=true',
     'beta=true&%6Bey=a&api%5fkey=b': 'beta=true',
     'access_token=a&Api-Key=b&subscription-key=c': '',
+    '$key=a&%24key=b&oauth_token=c&$userProject=d&x-goog-api-key=e&b=$key&a=1&b=2': 'b=$key&a=1&b=2',
+    // A provider that ends the address at a fragment would not read what stands behind it.
+    'beta=true#x&y=1': 'beta=true',
+    '#': '',
+    '#key=a': '',
     'keys=a&%zz=b&&c': 'keys=a&%zz=b&&c',
   };
   for (const [query, expected] of Object.entries(cases)) {

@@ -173,7 +173,8 @@ export function explainByok(store: OwnKeysStore): Operation {
     run: async (input) => {
       const { model, api, api_key_id: apiKeyId = null, team_id: teamId = null, user_id: userId = null } = input.query;
       const caller = { apiKeyId, teamId, userId };
-      const params = { organizationId: ACTIVE.organizationId(input), model, api, caller };
+      const { allowedModels } = input.principal;
+      const params = { organizationId: ACTIVE.organizationId(input), model, api, caller, allowedModels };
       return shownOrRefused(await store.explain(params), showExplanation);
     },
   });

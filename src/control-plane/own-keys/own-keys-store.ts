@@ -28,6 +28,8 @@ export interface ExplainParams extends OfOrganization {
   readonly model: string;
   readonly api: ApiName;
   readonly caller: KeyCaller;
+  /** Public ids of what whoever asks may see; null: every model. */
+  readonly allowedModels: ReadonlySet<string> | null;
 }
 
 export interface OwnKeysStore {

@@ -26,6 +26,7 @@ import {
   findContinuation,
   nameTurn,
   type RoutingRequest,
+  refusalOfOwnKeys,
 } from './routing-request.ts';
 import type { SharedTurns, TurnDecider, TurnRoute } from './shared-turns.ts';
 import type { TurnKey } from './turn-memory.ts';
@@ -112,8 +113,9 @@ export class Router {
 
   private async routeByConversation(request: WaitingRequest, policy: RoutingPolicy): Promise<Routed | Refusal | null> {
     const candidates = new RouteCandidates(candidateParams(request, policy));
-    if (candidates.failure !== null)
-      return { kind: candidates.failure === 'denied' ? 'routing_denied' : 'routing_unavailable' };
+    if (candidates.failure === 'denied') return { kind: 'routing_denied' };
+    if (candidates.failure === 'unavailable')
+      return refusalOfOwnKeys(request, candidates) ?? { kind: 'routing_unavailable' };
     // The request is admitted before it costs anything: a worker's time for a big body, a claim in Postgres, a
     // classifier call that the operator pays for.
     const refusal = await request.admitProvisionally(candidates.able);

@@ -113,6 +113,16 @@ export function candidateParams(
 }
 
 /**
+ * What keeps a request from every candidate is that own keys which are for one cannot serve, and the service may not
+ * (spec 5.6); null: it is something else.
+ */
+export function refusalOfOwnKeys({ api, catalog }: RoutingRequest, candidates: RouteCandidates): Refusal | null {
+  const kept = candidates.all.find(({ rejection }) => rejection === 'credential_unavailable');
+  const refusal = kept === undefined ? undefined : catalog.byName.get(kept.model)?.refusals?.get(api);
+  return refusal?.kind === 'byok_key_unavailable' ? refusal : null;
+}
+
+/**
  * Which models have a price for what the request names. undefined: it names nothing, or no candidate has one, so that
  * admission refuses it and says why.
  */

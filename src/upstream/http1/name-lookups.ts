@@ -13,8 +13,11 @@ const STALE_MS_MAX = 600_000;
 const SYSTEM_LOOKUPS_MAX = 2;
 /** How long a connection waits for a new answer when there is an old one; then it gets the old one. */
 const STALE_AFTER_WAIT_MS = 1_000;
-/** A limit for safety, since catalogs have few names; beyond it the oldest is forgotten. */
-const NAMES_MAX = 1_000;
+/**
+ * A limit for safety, beyond which the name that was used longest ago is forgotten: more than may be looked up at once,
+ * so that names which hang take from nobody else the answer that a connection gets meanwhile.
+ */
+const NAMES_MAX = 10_000;
 
 type Answer = (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void;
 export type Resolve = (host: string, options: LookupAllOptions, callback: Answer) => void;
@@ -73,8 +76,8 @@ export class NameLookups {
         isLate: false,
         waiting: [],
       };
-      this.names.set(host, name);
     }
+    this.names.set(host, name);
     return name;
   }
 

@@ -16,10 +16,10 @@ import {
 const DIRECTORY = new URL('../../src/commands/', import.meta.url);
 
 async function loadCommands(): Promise<[string, Command][]> {
+  // A folder beside the commands has what one of them is made of.
+  const files = readdirSync(fileURLToPath(DIRECTORY)).filter((name) => name.endsWith('.ts'));
   const modules = await Promise.all(
-    readdirSync(fileURLToPath(DIRECTORY)).map(
-      async (file) => (await import(new URL(file, DIRECTORY).href)) as Record<string, unknown>,
-    ),
+    files.map(async (file) => (await import(new URL(file, DIRECTORY).href)) as Record<string, unknown>),
   );
   return modules.flatMap((exports) => Object.entries(exports)).filter(isCommand);
 }

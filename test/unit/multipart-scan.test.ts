@@ -92,6 +92,7 @@ describe('what is found', () => {
     });
     assert.equal(textOf(body, scanned(body), 'model'), 'm');
     scanned(`\r\n${MODEL}--b--`);
+    scanned(`${MODEL}--b--\r\n\r\n`);
   });
 
   test('a name without quotes, in any order with other parameters', () => {
@@ -174,6 +175,12 @@ describe('what is refused', () => {
     ['text after the closing delimiter in its line', `${MODEL}--b--x`, 'malformed', null],
     ['a bare line feed after the closing delimiter', `${MODEL}--b--\n`, 'malformed', null],
     ['a part in the epilogue', `${MODEL}${CLOSE}${MODEL}${CLOSE}`, 'malformed', null],
+    [
+      'what only lacks its delimiter to be a part, in the epilogue',
+      `${MODEL}${CLOSE}Content-Disposition: form-data; name="n"\r\n\r\n9`,
+      'malformed',
+      null,
+    ],
     [
       'padding after the boundary',
       `--b \r\nContent-Disposition: form-data; name="model"\r\n\r\nm\r\n${CLOSE}`,
@@ -362,7 +369,9 @@ const forms = boundaries.chain((boundary) =>
       const entries: FormEntry[] = others.map(([kind, value]) => ({ ...kind, value }));
       for (const [index, name] of fields.entries())
         entries.splice(places[index] ?? 0, 0, { name, value: fieldValues[index] as Buffer });
-      return { boundary, entries, preamble, epilogue };
+      // An empty line in an epilogue could end the headers of a part.
+      const ended = epilogue.toString('latin1').replaceAll(/[\r\n]+/g, '\r\n');
+      return { boundary, entries, preamble, epilogue: Buffer.from(ended, 'latin1') };
     }),
 );
 

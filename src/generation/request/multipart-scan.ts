@@ -56,6 +56,7 @@ export interface FormFault {
 }
 
 const PARTS_MAX = 256;
+const EMPTY_LINES = ['\r\n\r\n', '\n\n', '\r\r'].map((text) => Buffer.from(text));
 const PART_HEADER_BYTES_MAX = 8_192;
 /** Headers are read byte by byte; everything else is searched natively. */
 const ALL_HEADER_BYTES_MAX = 131_072;
@@ -123,9 +124,18 @@ class FormScan implements ScannedForm {
       delimiter = next;
     }
     if ('fault' in delimiter) return delimiter;
-    // The epilogue is ignored too, but nobody may find another part in it.
-    const again = this.body.indexOf(this.dashBoundary, delimiter.end);
-    return again === -1 ? this : malformed(again);
+    const another = this.partInEpilogue(delimiter.end);
+    return another === -1 ? this : malformed(another);
+  }
+
+  /**
+   * Where a parser that reads on behind the last delimiter could find another part, which has a delimiter, or an empty
+   * line between its headers and its value; -1: nowhere. Any other epilogue is ignored (RFC 2046, 5.1.1).
+   */
+  private partInEpilogue(end: number): number {
+    const ownLine = isLineEnd(this.body, end) ? 2 : 0;
+    const found = [this.dashBoundary, ...EMPTY_LINES].map((bytes) => this.body.indexOf(bytes, end + ownLine));
+    return found.find((at) => at !== -1) ?? -1;
   }
 
   /**

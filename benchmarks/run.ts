@@ -16,6 +16,7 @@ import { addedLatency } from './measures/added-latency.ts';
 import { autoRouting } from './measures/auto-routing.ts';
 import { bystander } from './measures/bystander.ts';
 import { cpuPerRequest } from './measures/cpu-per-request.ts';
+import { guardrailsBeside } from './measures/guardrails-beside.ts';
 import { jobsCpu } from './measures/jobs-cpu.ts';
 import { type Measure, type Row, type Run, residentBytes, targetOf } from './measures/measure.ts';
 import { mediaBeside, mediaUnused } from './measures/media-beside.ts';
@@ -41,6 +42,7 @@ const MEASURES: readonly Measure[] = [
   providerTransports,
   bystander,
   ownKeysBeside,
+  guardrailsBeside,
   mediaUnused,
   mediaBeside,
 ];

@@ -111,6 +111,51 @@ test('what would take long to compile is refused before it is compiled', () => {
   assert.ok(size >= 16 && size <= 2 * 21, String(size));
 });
 
+test('words of many rules are all found, however differently their beginnings are shared', () => {
+  // Word n is of the rules whose bits n has: each beginning is looked for by another set of rules.
+  const words = Array.from({ length: 500 }, (_, index) => {
+    const first = String.fromCharCode(0x61 + (index % 26));
+    return `${first}${String.fromCharCode(0x61 + Math.floor(index / 26))}zq`;
+  });
+  const rules = Array.from({ length: 9 }, (_, bit) =>
+    ruleOf({ id: `rule-${bit}`, words: words.filter((_word, index) => (((index + 1) >> bit) & 1) === 1) }),
+  );
+  const compiled = compiledOf(...rules);
+  assert.deepEqual(
+    words.filter((word) => foundIn(compiled, ` ${word} `).length === 0),
+    [],
+  );
+});
+
+describe('behind a blank that is spelt out', () => {
+  const all = compiledOf(ruleOf({ detect: ['email', 'card', 'iban', 'phone', 'us_ssn', 'api_key', 'jwt', 'es_nif'] }));
+  const words = compiledOf(ruleOf({ words: ['Falcon'] }));
+  const VALUES = {
+    email: ['ada@acme.test'],
+    card: ['4111 1111 1111 1111', '4111111111111111'],
+    iban: ['DE89370400440532013000'],
+    phone: ['+14155552671', '415-555-2671', '(415) 555-2671'],
+    us_ssn: ['219-09-9998'],
+    api_key: [`ghp_${'Ab1Cd2xYz9'.repeat(4).slice(0, 36)}`],
+    jwt: ['eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmN'],
+    es_nif: ['12345678Z'],
+  };
+
+  test('values are found as behind one, as programs and JSON within a text have them', () => {
+    for (const [entity, values] of Object.entries(VALUES))
+      for (const value of values)
+        for (const blank of ['\\n', '\\r\\n', '\\t', '\\\\n'])
+          assert.deepEqual(foundIn(all, `print("to${blank}${value}")`), [[entity, value]], `${blank}${value}`);
+    assert.deepEqual(foundIn(words, '"a\\nFalcon"'), [['words', 'Falcon']]);
+  });
+
+  test('not behind other escapes, nor behind such a letter alone', () => {
+    for (const before of ['n', 't', '\\u000a', '\\x', '\\_n'])
+      assert.deepEqual(foundIn(all, `${before}4111 1111 1111 1111`), [], before);
+    assert.deepEqual(foundIn(words, 'nFalcon'), []);
+  });
+});
+
 test('words and patterns are prepared once for every stage and API', () => {
   const policies = [policyOf([ruleOf({ words: ['falcon'], patterns: [{ regex: 'ACME-[0-9]{6}', maxLength: 11 }] })])];
   const one = compilePolicy(policies, 'messages');

@@ -239,6 +239,29 @@ describe(`screened streams (TEST_SEED=${SEED})`, () => {
     assert.ok(changed > ROUNDS / 3);
   });
 
+  test('deltas of events that nobody knows are a text that grows', () => {
+    const type = 'response.apply_patch_call_operation_diff.delta';
+    const events = ['+ ada@ac', 'me.te', 'st\n'].map((delta) => ({ type, output_index: 1, item_id: 'i', delta }));
+    const bytes = events.map((event) => Buffer.from(`event: ${type}\ndata: ${JSON.stringify(event)}\n\n`));
+    const { stream } = screenStream(responses, bytes);
+    const given = stream.toString().matchAll(/"delta":("(?:[^"\\]|\\.)*")/g);
+    assert.equal([...given].map(([, text]) => String(JSON.parse(text ?? ''))).join(''), '+ [person "x"]\n');
+  });
+
+  test('thinking in blocks of a chat stream is a text that grows, which is not rewritten', () => {
+    const thoughts = {
+      thinking_blocks: (text: string) => ({ thinking_blocks: [{ type: 'thinking', thinking: text, signature: '' }] }),
+      content: (text: string) => ({ content: [{ type: 'thinking', thinking: [{ type: 'text', text }] }] }),
+    };
+    for (const deltaOf of Object.values(thoughts)) {
+      const pieces = ['they are ada@ac', 'me.te', 'st, so'].map((text) =>
+        Buffer.from(`data: ${JSON.stringify({ choices: [{ index: 0, delta: deltaOf(text) }] })}\n\n`),
+      );
+      const { screen } = screenStream(chatCompletions, pieces);
+      assert.deepEqual([screen.endedBy, screen.tally.blocked?.entity], ['finding', 'email']);
+    }
+  });
+
   for (const [dialect, format] of [
     [chatCompletions, 'chat'],
     [responses, 'responses'],

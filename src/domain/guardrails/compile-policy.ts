@@ -5,7 +5,7 @@ import { BoundedMap } from '../../platform/bounded-map.ts';
 import type { ApiName } from '../models/apis.ts';
 import type { Detector } from './detectors/detector.ts';
 import { DETECTORS } from './detectors/detectors.ts';
-import { DIGITS_MAX } from './detectors/digit-groups.ts';
+import { isOpening, OPENINGS } from './detectors/digit-groups.ts';
 import { PatternSet } from './detectors/patterns.ts';
 import { wordsDetector } from './detectors/words.ts';
 import { strengthOf } from './finding.ts';
@@ -42,14 +42,16 @@ export interface CompiledPatterns {
 /** Who looks closer at an anchor. */
 export interface AtAnchor {
   readonly detectors: readonly CompiledDetector[];
-  /** Those of numbers, by the digits of the first group; null: none. */
+  /** Those of numbers, by `openingOf` their first two groups; null: none. */
   readonly numbers: readonly (readonly CompiledDetector[])[] | null;
 }
 
 export interface CompiledStage {
-  /** By `pairOf`: 0, or the index in `atAnchor` of the detectors that look closer there. */
+  /** By `pairOf`: 0, or the index in `atAnchor` of the detectors that look closer there; IN_RARE: see there. */
   readonly anchors: Uint8Array;
   readonly atAnchor: readonly AtAnchor[];
+  /** By `pairOf`, where rules have so many words that bytes are too small for the indexes. */
+  readonly rareAnchors: ReadonlyMap<number, AtAnchor>;
   readonly detectors: readonly CompiledDetector[];
   /** How many rules have words of their own. */
   readonly wordRules: number;
@@ -87,6 +89,12 @@ export function compilePolicy(policies: readonly Policy[], api: ApiName): Compil
     output,
     onFailure: policies.some(({ onFailure }) => onFailure === 'refuse') ? 'refuse' : 'pass',
   };
+}
+
+/** Who looks closer at a pair that is an anchor. */
+export function detectorsAt({ anchors, atAnchor, rareAnchors }: CompiledStage, pair: number): AtAnchor {
+  const entry = anchors[pair] as number;
+  return (entry === IN_RARE ? rareAnchors.get(pair) : atAnchor[entry]) as AtAnchor;
 }
 
 export function stageOf(compiled: CompiledPolicy, stage: Stage): CompiledStage | null {
@@ -172,31 +180,38 @@ function setOfPatterns(patterns: readonly Pattern[]): PatternSet {
 }
 
 function atAnchorOf(found: readonly CompiledDetector[]): AtAnchor {
-  const ofNumbers = found.filter(({ detector }) => detector.firstDigits !== undefined);
-  const byDigits = (count: number) => ofNumbers.filter(({ detector }) => detector.firstDigits?.includes(count));
+  const ofNumbers = found.filter(({ detector }) => detector.openings !== undefined);
+  const openings = Array.from({ length: OPENINGS }, (_, opening) =>
+    ofNumbers.filter(({ detector }) => detector.openings?.some((one) => isOpening(one, opening))),
+  );
   return {
-    detectors: found.filter(({ detector }) => detector.firstDigits === undefined),
-    numbers: ofNumbers.length === 0 ? null : Array.from({ length: DIGITS_MAX + 2 }, (_, count) => byDigits(count)),
+    detectors: found.filter(({ detector }) => detector.openings === undefined),
+    numbers: ofNumbers.length === 0 ? null : openings,
   };
 }
 
 const PAIRS = 256 * 256;
+const IN_RARE = 255;
 
 /** Pairs with the same detectors share an entry of `atAnchor`. */
-function anchorsOf(detectors: readonly CompiledDetector[]): Pick<CompiledStage, 'anchors' | 'atAnchor'> {
+function anchorsOf(
+  detectors: readonly CompiledDetector[],
+): Pick<CompiledStage, 'anchors' | 'atAnchor' | 'rareAnchors'> {
   const indexes = new Map<number, number[]>();
   detectors.forEach(({ detector }, index) => {
     for (const pair of new Set(detector.anchors)) indexes.set(pair, [...(indexes.get(pair) ?? []), index]);
   });
   const anchors = new Uint8Array(PAIRS);
   const atAnchor: AtAnchor[] = [{ detectors: [], numbers: null }];
+  const rareAnchors = new Map<number, AtAnchor>();
   const known = new Map<string, number>();
   for (const [pair, found] of indexes) {
     const name = found.join(' ');
     const entry =
       known.get(name) ?? atAnchor.push(atAnchorOf(found.map((index) => detectors[index] as CompiledDetector))) - 1;
     known.set(name, entry);
-    anchors[pair] = entry;
+    anchors[pair] = Math.min(entry, IN_RARE);
+    if (entry >= IN_RARE) rareAnchors.set(pair, atAnchor[entry] as AtAnchor);
   }
-  return { anchors, atAnchor };
+  return { anchors, atAnchor, rareAnchors };
 }

@@ -2,22 +2,24 @@
 // Linear: what a detector reads around an anchor is bounded.
 
 import {
-  type AtAnchor,
   type CompiledDetector,
   type CompiledPatterns,
   type CompiledPolicy,
   type CompiledRule,
+  detectorsAt,
   isAllowedValue,
   stageOf,
 } from './compile-policy.ts';
-import { DIGIT, runEnd } from './detectors/characters.ts';
+import { isWithin, WORD } from './detectors/characters.ts';
 import { type Hit, pairOf, textOf } from './detectors/detector.ts';
-import { DIGITS_MAX, forgetDigitGroups } from './detectors/digit-groups.ts';
+import { forgetDigitGroups, openingAt } from './detectors/digit-groups.ts';
 import { OWN_ENTITIES } from './entities.ts';
 import { FINDINGS_MAX, type Finding } from './finding.ts';
 import type { Stage } from './policy.ts';
 
 const BLANK = 0x20;
+/** A view costs as much as a hundred bytes. */
+const VIEWED_BYTES_MIN = 256;
 const hit: Hit = { start: 0, end: 0, isOpen: false };
 
 /**
@@ -40,44 +42,43 @@ export function scanText(
   if (rules === null) return true;
   if (rules.patterns !== null && !findPatterns(rules.patterns, bytes, start, end, findings, findingsMax)) return false;
   forgetDigitGroups();
-  const { anchors, atAnchor } = rules;
-  for (let at = nextAnchor(anchors, bytes, start, end); at < end; at = nextAnchor(anchors, bytes, at + 1, end)) {
-    const before = at > 0 ? (bytes[at - 1] as number) : BLANK;
-    const entry = anchors[pairOf(before, bytes[at] as number)] as number;
-    const { detectors, numbers } = atAnchor[entry] as AtAnchor;
+  const { anchors } = rules;
+  const view = end - start < VIEWED_BYTES_MIN ? null : new DataView(bytes.buffer, bytes.byteOffset, end);
+  for (let at = start; (at = nextAnchor(anchors, bytes, view, at, end)) < end; at += 1) {
+    const pair = pairOf(at > 0 ? (bytes[at - 1] as number) : BLANK, bytes[at] as number);
+    const { detectors, numbers } = detectorsAt(rules, pair);
     if (detectors.length > 0) detectAt(detectors, bytes, at, textStart, start, end, findings);
-    if (numbers !== null) {
-      // Most are dates, versions and counts, whose first group is no number's.
-      const digits = runEnd(DIGIT, bytes, at, end, DIGITS_MAX + 1) - at;
-      detectAt(numbers[digits] as readonly CompiledDetector[], bytes, at, textStart, start, end, findings);
+    if (numbers !== null && !isWithin(WORD, bytes, at)) {
+      // Most are dates, versions and counts, which begin as no number does that is looked for.
+      const found = numbers[openingAt(bytes, at, end)] as readonly CompiledDetector[];
+      if (found.length > 0) detectAt(found, bytes, at, textStart, start, end, findings);
     }
     if (findings.length > findingsMax) return false;
   }
   return true;
 }
 
+/** The first place from `from` on whose byte and the one before are an anchor, a blank before the first; or `end`. */
+function nextAnchor(anchors: Uint8Array, bytes: Uint8Array, view: DataView | null, from: number, end: number): number {
+  if (from === 0 && end > 0 && anchors[pairOf(BLANK, bytes[0] as number)] !== 0) return 0;
+  let at = Math.max(from, 1);
+  if (view !== null) at = nearAnchor(anchors, view, at, end);
+  while (at < end && anchors[pairOf(bytes[at - 1] as number, bytes[at] as number)] === 0) at += 1;
+  return at;
+}
+
 /**
- * The hot loop: the first place from `from` on whose byte and the one before are an anchor; `end`: none. Four at a time
- * take two thirds of the time of one.
+ * The hot loop: a place from `from` on with no anchor before it, and one within three bytes or the end. Four bytes that
+ * are read at once are three pairs, in a fifth less time than bytes read one by one.
  */
-function nextAnchor(anchors: Uint8Array, bytes: Uint8Array, from: number, end: number): number {
-  let before = from > 0 ? (bytes[from - 1] as number) : BLANK;
+function nearAnchor(anchors: Uint8Array, view: DataView, from: number, end: number): number {
   let at = from;
-  for (; at + 4 <= end; at += 4) {
-    const one = bytes[at] as number;
-    const two = bytes[at + 1] as number;
-    const three = bytes[at + 2] as number;
-    const four = bytes[at + 3] as number;
-    const first = (anchors[(before << 8) | one] as number) | (anchors[(one << 8) | two] as number);
-    if ((first | (anchors[(two << 8) | three] as number) | (anchors[(three << 8) | four] as number)) !== 0) break;
-    before = four;
+  for (; at + 3 <= end; at += 3) {
+    const four = view.getInt32(at - 1, true);
+    const first = (anchors[four & 0xffff] as number) | (anchors[(four >>> 8) & 0xffff] as number);
+    if ((first | (anchors[four >>> 16] as number)) !== 0) break;
   }
-  for (; at < end; at += 1) {
-    const byte = bytes[at] as number;
-    if (anchors[(before << 8) | byte] !== 0) return at;
-    before = byte;
-  }
-  return end;
+  return at;
 }
 
 function detectAt(

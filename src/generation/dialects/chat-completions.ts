@@ -142,14 +142,26 @@ const CHAT_TEXTS: TextPlaces = {
         reasoning_content: { lane: 'reasoning_content', as: 'text' },
         reasoning: { lane: 'reasoning', as: 'text' },
         reasoning_details: { shape: 'delta_detail' },
+        thinking_blocks: { shape: 'delta_thought' },
         tool_calls: { shape: 'tool_piece' },
         function_call: { shape: 'called_piece' },
         audio: { shape: 'audio_piece' },
       },
     },
     delta_part: {
-      members: { type: 'opaque', text: { lane: 'content', as: 'text' }, thinking: 'fragile' },
+      members: { type: 'opaque', text: { lane: 'content', as: 'text' }, thinking: { shape: 'delta_thought' } },
       string: { lane: 'content', as: 'text' },
+    },
+    delta_thought: {
+      members: {
+        type: 'opaque',
+        signature: 'opaque',
+        data: 'opaque',
+        thinking: { lane: 'thinking', as: 'fragile' },
+        text: { lane: 'thinking', as: 'fragile' },
+      },
+      otherwise: 'fragile',
+      string: { lane: 'thinking', as: 'fragile' },
     },
     delta_detail: {
       members: { text: { lane: 'detail', as: 'fragile' }, summary: { lane: 'detail', as: 'fragile' }, data: 'opaque' },

@@ -170,8 +170,9 @@ export const RESPONSES_TEXTS: TextPlaces = {
         output: { shape: 'item' },
       },
     },
+    // A delta of an event that is not known is a text that grows, as all deltas are.
     event: {
-      members: { ...REPEATED, response: { shape: 'reply' } },
+      members: { ...REPEATED, delta: { lane: 'delta', as: 'text' }, response: { shape: 'reply' } },
       byType: { ...DELTAS, ...ENDS, ...OVER },
     },
     over: { members: { ...REPEATED, response: { shape: 'reply' } }, ends: true },

@@ -1,6 +1,6 @@
 // Keys of well-known APIs: the issuer's prefix, characters and length, and enough entropy to be no placeholder.
 
-import { classOf, holdByClass, WORD } from './characters.ts';
+import { classOf, holdByClass, isWithin, WORD } from './characters.ts';
 import { byteAt, type Detector, type Hit, pairOf } from './detector.ts';
 import { KEY_FORMS, type KeyForm, type KeyPart } from './key-forms.ts';
 
@@ -35,7 +35,7 @@ function findApiKey(bytes: Uint8Array, at: number, start: number, end: number, h
 
 /** -1: it goes on before. */
 function startOfKey(bytes: Uint8Array, from: number): number {
-  return from > 0 && WORD[bytes[from - 1] as number] === 1 ? -1 : from;
+  return isWithin(WORD, bytes, from) ? -1 : from;
 }
 
 /** -1: it is not of this form. */
@@ -69,7 +69,7 @@ function startOfTelegram(bytes: Uint8Array, colon: number, start: number): numbe
   while (place > start && place > colon - 11 && isDigit(bytes[place - 1] as number)) place -= 1;
   const count = colon - place;
   if (count < 8 || count > 10) return -1;
-  return place > 0 && WORD[bytes[place - 1] as number] === 1 ? -1 : place;
+  return isWithin(WORD, bytes, place) ? -1 : place;
 }
 
 function isDigit(byte: number): boolean {

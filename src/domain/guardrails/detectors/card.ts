@@ -33,6 +33,14 @@ const BRANDS: readonly (readonly [from: number, to: number, lengths: readonly nu
   [81, 81, [16]],
   [5019, 5019, [16]],
 ];
+/** By the first four digits: bit n is 1 where numbers of n digits are given out. */
+const LENGTHS_BY_PREFIX = new Uint32Array(10_000);
+for (const [from, to, lengths] of BRANDS) {
+  const scale = 10 ** (4 - String(from).length);
+  const bits = lengths.reduce((sum, length) => sum | (1 << length), 0);
+  for (let prefix = from * scale; prefix < (to + 1) * scale; prefix += 1)
+    LENGTHS_BY_PREFIX[prefix] = (LENGTHS_BY_PREFIX[prefix] as number) | bits;
+}
 const GROUPINGS: readonly (readonly number[])[] = [
   [4, 4, 4, 4, 3],
   [4, 4, 4, 4],
@@ -71,13 +79,9 @@ function groupsOf(found: DigitGroups): number {
 }
 
 function isOfBrand(digits: Uint8Array, count: number): boolean {
-  return BRANDS.some(([from, to, lengths]) => {
-    if (!lengths.includes(count)) return false;
-    let prefix = 0;
-    for (let index = 0, left = from; left >= 1; index += 1, left /= 10)
-      prefix = prefix * 10 + (digits[index] as number);
-    return prefix >= from && prefix <= to;
-  });
+  let prefix = 0;
+  for (let index = 0; index < 4; index += 1) prefix = prefix * 10 + (digits[index] as number);
+  return (((LENGTHS_BY_PREFIX[prefix] as number) >> count) & 1) === 1;
 }
 
 /** `4444 4444 4444 4444` is an example of the form. */
@@ -88,7 +92,10 @@ function isUniform(digits: Uint8Array, count: number): boolean {
 
 export const card: Detector = {
   entity: 'card',
-  firstDigits: [4, 8, 12, 13, 14, 15, 16, 17, 18, 19],
+  openings: [
+    ...GROUPINGS.map(([first = 0, second = 0]) => [first, second] as const),
+    ...Array.from({ length: LENGTH_MAX - LENGTH_MIN + 1 }, (_, more) => [LENGTH_MIN + more, 'any'] as const),
+  ],
   anchors: NUMBER_ANCHORS,
   find: findCard,
   hold: holdByClass(classOf('0-9 \u002d'), DIGIT, 30),

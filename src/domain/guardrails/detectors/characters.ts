@@ -31,6 +31,23 @@ export function complementOf(table: ByteClass): ByteClass {
   return table.map((member) => 1 - member);
 }
 
+const BACKSLASH = 0x5c;
+/** Of an escape that stands for a blank. */
+const BLANK_LETTERS = classOf('nrt');
+
+/**
+ * Whether the byte before `at` is of the class, so that what begins here is within something longer. The letter of
+ * `\n`, `\r` or `\t` spelt out is not: programs and JSON within a text have these where a line or a column begins.
+ */
+export function isWithin(table: ByteClass, bytes: Uint8Array, at: number): boolean {
+  if (at === 0 || table[bytes[at - 1] as number] !== 1) return false;
+  return at === 1 || !isBlankEscape(bytes, at - 2);
+}
+
+export function isBlankEscape(bytes: Uint8Array, at: number): boolean {
+  return bytes[at] === BACKSLASH && BLANK_LETTERS[bytes[at + 1] as number] === 1;
+}
+
 /** The first place from `from` on, at most `max` bytes on, whose byte is not in the class. */
 export function runEnd(table: ByteClass, bytes: Uint8Array, from: number, end: number, max: number): number {
   const limit = Math.min(end, from + max);

@@ -17,6 +17,12 @@ export interface Hit {
   isOpen: boolean;
 }
 
+/**
+ * How many digits the first group of a number has, and the one behind it after one separator (0: there is none; `any`:
+ * whatever follows).
+ */
+export type Opening = readonly [first: number, second: number | 'any'];
+
 export interface Detector {
   readonly entity: EntityName | typeof OWN_ENTITIES.words;
   /**
@@ -25,10 +31,9 @@ export interface Detector {
    */
   readonly lookBehind?: number;
   /**
-   * Of a detector of numbers: how many digits their first group can have. Its anchors are those of all numbers, and it
-   * is asked for others only.
+   * Of a detector of numbers, whose anchors are those of all numbers: it is asked about those alone that begin so.
    */
-  readonly firstDigits?: readonly number[];
+  readonly openings?: readonly Opening[];
   /** Byte pairs, as `pairOf` makes them. */
   readonly anchors: readonly number[];
   /**
@@ -52,8 +57,9 @@ export interface Tail {
 
 export type TailOf = (bytes: Uint8Array, from: number, end: number) => Tail;
 
+/** As two bytes are read at once, the lower one first. */
 export function pairOf(first: number, second: number): number {
-  return (first << 8) | second;
+  return (second << 8) | first;
 }
 
 /** The byte at `at`, or a blank outside of the text. The byte before a text is never read at a negative place. */

@@ -1,12 +1,16 @@
 // Reads what looks like a written number: groups of digits with one separator between two of them. The detectors of
 // numbers share it, since most of them begin at the same digit.
 
-import { ALNUM, bytesIn, DIGIT, WORD } from './characters.ts';
-import { byteAt, pairOf } from './detector.ts';
+import { ALNUM, bytesIn, classOf, complementOf, DIGIT, runEnd, WORD } from './characters.ts';
+import { byteAt, type Opening, pairOf } from './detector.ts';
 
 /** More than the longest number in its widest grouping. */
 const GROUPS_MAX = 8;
-export const DIGITS_MAX = 24;
+const DIGITS_MAX = 24;
+/** Of one group, for an opening: none, up to DIGITS_MAX of them, or more. */
+const COUNTS = DIGITS_MAX + 2;
+/** How many ways there are for a number to begin. */
+export const OPENINGS = COUNTS * COUNTS;
 const ZERO = 0x30;
 const DOT = 0x2e;
 
@@ -36,10 +40,25 @@ let readEnd = 0;
 const SEPARATORS = new Uint8Array(256);
 for (const separator of ' -./') SEPARATORS[separator.charCodeAt(0)] = 1;
 
-/** Pairs at which a number may begin: a digit after anything that is no letter, digit or underscore. */
-export const NUMBER_ANCHORS: readonly number[] = [...WORD.keys()].flatMap((before) =>
-  WORD[before] === 1 ? [] : bytesIn(DIGIT).map((digit) => pairOf(before, digit)),
+/**
+ * Pairs at which a number may begin: a digit after anything that is no letter, digit or underscore, or after the letter
+ * of a blank that is spelt out (`\n`), which whoever looks closer makes sure of.
+ */
+export const NUMBER_ANCHORS: readonly number[] = [...bytesIn(complementOf(WORD)), ...bytesIn(classOf('nrt'))].flatMap(
+  (before) => bytesIn(DIGIT).map((digit) => pairOf(before, digit)),
 );
+
+/** How the number at `at` begins: its first two groups, as one index. */
+export function openingAt(bytes: Uint8Array, at: number, end: number): number {
+  const behind = runEnd(DIGIT, bytes, at, end, COUNTS - 1);
+  const first = (behind - at) * COUNTS;
+  if (SEPARATORS[byteAt(bytes, behind, end)] !== 1) return first;
+  return first + runEnd(DIGIT, bytes, behind + 1, end, COUNTS - 1) - behind - 1;
+}
+
+export function isOpening([first, second]: Opening, opening: number): boolean {
+  return Math.floor(opening / COUNTS) === first && (second === 'any' || opening % COUNTS === second);
+}
 
 /**
  * The groups from the digit at `at` on; valid until the next call. The same place of the same text is read once: a scan

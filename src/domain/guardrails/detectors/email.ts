@@ -1,7 +1,7 @@
 // Email addresses: found at the `@`, with the rules of labels and of top-level domains as they are used.
 
-import { bytesIn, classOf, holdByClass, LETTER, runEnd } from './characters.ts';
-import { byteAt, type Detector, type Hit, pairOf, textOf } from './detector.ts';
+import { bytesIn, classOf, holdByClass, isBlankEscape, LETTER, runEnd } from './characters.ts';
+import { byteAt, type Detector, type Hit, pairOf } from './detector.ts';
 
 /** RFC 5321 4.5.3.1. */
 const LOCAL_BYTES_MAX = 64;
@@ -47,6 +47,7 @@ function startOfLocal(bytes: Uint8Array, at: number, start: number): number {
     }
     from -= 1;
   }
+  if (from > start && isBlankEscape(bytes, from - 1)) from += 1;
   while (from < at && LOCAL_FIRST[bytes[from] as number] !== 1) from += 1;
   return from;
 }
@@ -84,15 +85,24 @@ function isTopLevel(bytes: Uint8Array, from: number, to: number): boolean {
   if (to - from < 2) return false;
   const isInternational = bytes[from] === 0x78 && bytes[from + 1] === 0x6e && bytes[from + 2] === DASH;
   if (!isInternational && runEnd(LETTER, bytes, from, to, LABEL_BYTES_MAX) !== to) return false;
-  return !FILE_ENDINGS.has(textOf(bytes, from, to).toLowerCase());
+  return !FILE_ENDINGS.has(numberOf(bytes, from, to));
+}
+
+/** The lower-case letters as digits of one number: exact for file endings, and no text has to be made. */
+function numberOf(bytes: Uint8Array, from: number, to: number): number {
+  let number = 0;
+  for (let at = from; at < to; at += 1) number = number * 256 + ((bytes[at] as number) | 0x20);
+  return number;
 }
 
 /** File endings that are no top-level domains: `logo@2x.png`, `styles@media.css`. */
-const FILE_ENDINGS = new Set(
+const FILE_ENDINGS: ReadonlySet<number> = new Set(
   (
     'png jpg jpeg gif svg webp css scss js mjs cjs ts tsx jsx json html xml yml yaml txt ' +
     'py rb go java class map lock gz tgz'
-  ).split(' '),
+  )
+    .split(' ')
+    .map((ending) => numberOf(Buffer.from(ending), 0, ending.length)),
 );
 
 export const email: Detector = {

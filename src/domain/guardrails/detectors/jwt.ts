@@ -1,6 +1,6 @@
 // JSON Web Tokens: a header that decodes to JSON with an algorithm, and a payload after it.
 
-import { type ByteClass, classOf, runEnd, runStart, WORD } from './characters.ts';
+import { type ByteClass, classOf, isWithin, runEnd, runStart, WORD } from './characters.ts';
 import { byteAt, type Detector, type Hit, pairOf, type Tail, textOf } from './detector.ts';
 
 const BASE64URL = classOf('A-Za-z0-9_\u002d');
@@ -22,7 +22,7 @@ const LONGEST_UNDECIDED = HEADER_BYTES_MAX + 1 + PAYLOAD_BYTES_MIN;
 function findJwt(bytes: Uint8Array, at: number, start: number, end: number, hit: Hit): boolean {
   const from = at - 2;
   if (from < start || bytes[from] !== 0x65) return false;
-  if (from > 0 && TOKEN[bytes[from - 1] as number] === 1) return false;
+  if (isWithin(TOKEN, bytes, from)) return false;
   const headerEnd = runEnd(BASE64URL, bytes, from, end, HEADER_BYTES_MAX);
   if (byteAt(bytes, headerEnd, end) !== DOT) return false;
   const payloadEnd = runEnd(BASE64URL, bytes, headerEnd + 1, end, PAYLOAD_BYTES_MIN);
@@ -79,7 +79,7 @@ const FIRST: ByteClass = classOf('e');
 
 function holdJwt(bytes: Uint8Array, start: number, end: number): number {
   let at = runStart(TOKEN, bytes, end, start, LONGEST_UNDECIDED);
-  while (at < end && (FIRST[bytes[at] as number] !== 1 || (at > start && WORD[bytes[at - 1] as number] === 1))) at += 1;
+  while (at < end && (FIRST[bytes[at] as number] !== 1 || (at > start && isWithin(WORD, bytes, at)))) at += 1;
   return at;
 }
 

@@ -1,8 +1,8 @@
 // National identifiers of letters and digits, by their check characters. Off unless a rule names them.
 
 import type { EntityName } from '../entities.ts';
-import { bytesIn, classOf, DIGIT, holdByClass, runEnd, WORD } from './characters.ts';
-import { byteAt, type Detector, type Hit, pairOf, textOf } from './detector.ts';
+import { bytesIn, classOf, DIGIT, holdByClass, isWithin, runEnd, WORD } from './characters.ts';
+import { byteAt, type Detector, type Hit, type Opening, pairOf, textOf } from './detector.ts';
 import { NUMBER_ANCHORS } from './digit-groups.ts';
 
 interface CodeForm {
@@ -133,14 +133,19 @@ function detectorOf({ entity, first, digitsAt, before, digitsMin, written, isVal
       const from = at - count;
       if (from < start || firsts[bytes[from] as number] !== 1) continue;
       if (runEnd(befores, bytes, from, at, count) !== at) continue;
-      if ((from === 0 || WORD[bytes[from - 1] as number] !== 1) && findFrom(bytes, from, end, hit)) return true;
+      if (!isWithin(WORD, bytes, from) && findFrom(bytes, from, end, hit)) return true;
     }
     return false;
   };
   // The first of its digits, after a letter or a blank, or at its very beginning.
   const hold = holdByClass(CODE, firsts, LONGEST);
-  if (digitsAt[0] === 0)
-    return { entity, firstDigits: [digitsMin, digitsMin + 1], anchors: NUMBER_ANCHORS, find, hold };
+  if (digitsAt[0] === 0) {
+    const openings: readonly Opening[] = [
+      [digitsMin, 'any'],
+      [digitsMin + 1, 'any'],
+    ];
+    return { entity, openings, anchors: NUMBER_ANCHORS, find, hold };
+  }
   const anchors = bytesIn(DIGIT).flatMap((byte) => bytesIn(befores).map((before) => pairOf(before, byte)));
   return { entity, anchors, find, hold };
 }

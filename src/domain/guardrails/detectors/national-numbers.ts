@@ -4,7 +4,7 @@
 import type { EntityName } from '../entities.ts';
 import { classOf, DIGIT, holdByClass } from './characters.ts';
 import { passesMod11And10, passesVerhoeff, weightedSum } from './checksums.ts';
-import type { Detector, Hit } from './detector.ts';
+import type { Detector, Hit, Opening } from './detector.ts';
 import { digitGroupsAt, isEndOfNumber, isGrouped, NUMBER_ANCHORS } from './digit-groups.ts';
 
 interface NumberForm {
@@ -125,8 +125,8 @@ function detectorOf({ entity, groupings, isValid }: NumberForm): Detector {
     hit.isOpen = false;
     return true;
   };
-  const firstDigits = groupings.map(([lengths]) => lengths[0] as number);
-  return { entity, firstDigits, anchors: NUMBER_ANCHORS, find, hold: holdByClass(classOf('0-9 .\u002d'), DIGIT, 26) };
+  const openings = groupings.map(([[first = 0, second]]): Opening => [first, second ?? 'any']);
+  return { entity, openings, anchors: NUMBER_ANCHORS, find, hold: holdByClass(classOf('0-9 .\u002d'), DIGIT, 26) };
 }
 
 export const nationalNumbers: readonly Detector[] = FORMS.map(detectorOf);

@@ -1,7 +1,7 @@
 // Phone numbers: with `+` and country code, or in the spaced form of North America; each must be one that the numbering
 // plan of its country gives out, by libphonenumber's table.
 
-import { bytesIn, classOf, DIGIT, holdByClass, WORD } from './characters.ts';
+import { bytesIn, classOf, DIGIT, holdByClass, isWithin, WORD } from './characters.ts';
 import { byteAt, type Detector, type Hit, pairOf } from './detector.ts';
 import { digitGroupsAt, isEndOfNumber, isGrouped, NUMBER_ANCHORS } from './digit-groups.ts';
 import { isNumberInPlan } from './numbering-plans.ts';
@@ -27,7 +27,7 @@ const digits = Buffer.alloc(DIGITS_MAX + 1);
 /** The longest beginning of the groups that is a number: what stands after it may be another. */
 function findInternational(bytes: Uint8Array, at: number, start: number, end: number, hit: Hit): boolean {
   if (at - 1 < start || bytes[at - 1] !== PLUS) return false;
-  if (WORD[byteAt(bytes, at - 2, end)] === 1 || bytes[at - 2] === PLUS) return false;
+  if (isWithin(WORD, bytes, at - 1) || bytes[at - 2] === PLUS) return false;
   for (let group = readGroups(bytes, at, end) - 1; group >= 0; group -= 1) {
     const groupEnd = groupEnds[group] as number;
     const count = groupDigits[group] as number;
@@ -127,7 +127,12 @@ export const internationalPhone: Detector = {
 
 export const northAmericanPhone: Detector = {
   entity: 'phone',
-  firstDigits: [1, 3],
+  // The second where the area is in brackets.
+  openings: [
+    [3, 3],
+    [3, 0],
+    [1, 3],
+  ],
   anchors: NUMBER_ANCHORS,
   find: findNorthAmerican,
   hold,

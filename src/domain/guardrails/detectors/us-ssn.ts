@@ -31,7 +31,7 @@ function isGivenOut({ digits }: DigitGroups): boolean {
 
 export const usSsn: Detector = {
   entity: 'us_ssn',
-  firstDigits: [3],
+  openings: [[3, 2]],
   anchors: NUMBER_ANCHORS,
   find: findSsn,
   hold: holdByClass(classOf('0-9\u002d'), DIGIT, 13),

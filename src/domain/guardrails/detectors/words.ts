@@ -3,7 +3,7 @@
 // how far it agrees with some word, and hardly with how many words there are.
 
 import { OWN_ENTITIES } from '../entities.ts';
-import { WORD } from './characters.ts';
+import { isWithin, WORD } from './characters.ts';
 import { byteAt, type Detector, type Hit, pairOf } from './detector.ts';
 
 /** ASCII letters in lower case, every other byte as it is. */
@@ -43,19 +43,19 @@ function loweredBytes(word: string): Buffer {
 
 function pairsInAnyCase(pair: number): number[] {
   const cases = (byte: number) => (byte >= 0x61 && byte <= 0x7a ? [byte, byte - 0x20] : [byte]);
-  return cases(pair >> 8).flatMap((first) => cases(pair & 0xff).map((second) => pairOf(first, second)));
+  return cases(pair & 0xff).flatMap((first) => cases(pair >> 8).map((second) => pairOf(first, second)));
 }
 
 /** The longest word that begins at `from` and ends where one can. */
 function findWord(sorted: readonly Uint8Array[], bytes: Uint8Array, from: number, end: number, hit: Hit): boolean {
-  if (!isBoundary(bytes, from, byteBefore(bytes, from))) return false;
+  if (!isWordStart(bytes, from)) return false;
   let low = 0;
   let high = sorted.length;
   let wordEnd = -1;
   for (let to = from; low < high; to += 1) {
     const length = to - from;
     if (sorted[low]?.length === length) {
-      if (isBoundary(bytes, to - 1, byteAt(bytes, to, end))) wordEnd = to;
+      if (isWordEnd(bytes, to, end)) wordEnd = to;
       low += 1;
     }
     if (to === end) break;
@@ -72,8 +72,7 @@ function findWord(sorted: readonly Uint8Array[], bytes: Uint8Array, from: number
 /** A whole word at the very end waits too: the next byte says whether it ends there. */
 function holdWords(sorted: readonly Uint8Array[], bytes: Uint8Array, start: number, end: number): number {
   let from = start;
-  while (from < end && !(isBoundary(bytes, from, byteBefore(bytes, from)) && beginsWord(sorted, bytes, from, end)))
-    from += 1;
+  while (from < end && !(isWordStart(bytes, from) && beginsWord(sorted, bytes, from, end))) from += 1;
   return from;
 }
 
@@ -106,11 +105,10 @@ function firstFrom(sorted: readonly Uint8Array[], low: number, high: number, dep
   return from;
 }
 
-/** Whether the byte beside the word's first or last one lets it end there. */
-function isBoundary(bytes: Uint8Array, edge: number, beside: number): boolean {
-  return WORD[bytes[edge] as number] !== 1 || WORD[beside] !== 1;
+function isWordStart(bytes: Uint8Array, from: number): boolean {
+  return WORD[bytes[from] as number] !== 1 || !isWithin(WORD, bytes, from);
 }
 
-function byteBefore(bytes: Uint8Array, at: number): number {
-  return at > 0 ? (bytes[at - 1] as number) : 0x20;
+function isWordEnd(bytes: Uint8Array, to: number, end: number): boolean {
+  return WORD[bytes[to - 1] as number] !== 1 || WORD[byteAt(bytes, to, end)] !== 1;
 }

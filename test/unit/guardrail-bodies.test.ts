@@ -244,6 +244,36 @@ describe('a screened body', () => {
     assert.notEqual(screened(messages, 'input', body, compiled(rules, 'refuse')).found.blocked, null);
   });
 
+  test('a page of what a saved response was asked has the items of one', () => {
+    const image = `data:image/png;base64,${'ADA@acme.test'.replace('@', 'A')}`;
+    const items = [
+      { type: 'message', id: 'msg_4111111111111111', content: [{ type: 'input_text', text: 'ada@acme.test' }] },
+      { type: 'message', id: 'msg_2', content: [{ type: 'input_image', image_url: image }] },
+      { type: 'reasoning', id: 'rs_1', encrypted_content: 'gAAA 4111111111111111', summary: [] },
+    ];
+    const page = { object: 'list', data: items, first_id: '4111111111111111', last_id: 'rs_1', has_more: false };
+    const { text, found } = screened(responses, 'output', JSON.stringify(page), MASK);
+    assert.equal(text, JSON.stringify(page).replace('ada@acme.test', '[x]'));
+    assert.deepEqual(found.report.not_scanned, ['attachment']);
+  });
+
+  test('JSON in a string of JSON in arguments is still JSON, and what is spelt in it a third time is not found', () => {
+    const argumentsOf = (said: string): string => JSON.stringify({ body: `{"to":"Bob","said":"${said}"}` });
+    const replyOf = (said: string) => ({
+      choices: [{ message: { tool_calls: [{ function: { name: 'send', arguments: argumentsOf(said) } }] } }],
+    });
+    const saidOf = (reply: string): string => {
+      const { choices } = JSON.parse(reply) as ReturnType<typeof replyOf>;
+      const called = choices[0]?.message.tool_calls[0]?.function.arguments ?? '';
+      const { body } = JSON.parse(called) as { body: string };
+      return (JSON.parse(body) as { said: string }).said;
+    };
+    const masked = (said: string): string =>
+      saidOf(screened(chatCompletions, 'output', JSON.stringify(replyOf(said)), MASK).text);
+    assert.equal(masked('a\\n4111 1111 1111 1111\\tada@acme.test, Falcon'), 'a\n[x]\t[x], [x]');
+    assert.equal(masked('a\\u000aada\\u0040acme.test'), 'a\nada@acme.test');
+  });
+
   test('tokens are a text that cannot be read, and count as not screened', () => {
     const report = (input: unknown) =>
       screened(embeddings, 'input', JSON.stringify({ model: 'm', input, dimensions: 256 }), MASK).found.report;

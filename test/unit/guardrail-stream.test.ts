@@ -239,13 +239,42 @@ describe(`screened streams (TEST_SEED=${SEED})`, () => {
     assert.ok(changed > ROUNDS / 3);
   });
 
-  test('deltas of events that nobody knows are a text that grows', () => {
-    const type = 'response.apply_patch_call_operation_diff.delta';
-    const events = ['+ ada@ac', 'me.te', 'st\n'].map((delta) => ({ type, output_index: 1, item_id: 'i', delta }));
-    const bytes = events.map((event) => Buffer.from(`event: ${type}\ndata: ${JSON.stringify(event)}\n\n`));
-    const { stream } = screenStream(responses, bytes);
-    const given = stream.toString().matchAll(/"delta":("(?:[^"\\]|\\.)*")/g);
-    assert.equal([...given].map(([, text]) => String(JSON.parse(text ?? ''))).join(''), '+ [person "x"]\n');
+  test('deltas that nobody knows are a text that grows', () => {
+    const ofResponses = (delta: string) => ({
+      type: 'response.apply_patch_call_operation_diff.delta',
+      output_index: 1,
+      delta,
+    });
+    const ofMessages = (said: string) => ({
+      type: 'content_block_delta',
+      index: 1,
+      delta: { type: 'new_delta', said },
+    });
+    for (const [dialect, eventOf, told] of [
+      [responses, ofResponses, /"delta":("(?:[^"\\]|\\.)*")/g],
+      [messages, ofMessages, /"said":("(?:[^"\\]|\\.)*")/g],
+    ] as const) {
+      const bytes = ['+ ada@ac', 'me.te', 'st\n'].map((text) =>
+        Buffer.from(`data: ${JSON.stringify(eventOf(text))}\n\n`),
+      );
+      const given = screenStream(dialect, bytes).stream.toString().matchAll(told);
+      assert.equal([...given].map(([, text]) => String(JSON.parse(text ?? ''))).join(''), '+ [person "x"]\n');
+    }
+  });
+
+  test('data is found behind a byte order mark and behind carriage returns, as clients find it', () => {
+    const data = 'data: {"choices":[{"index":0,"delta":{"content":"ada@acme.test"}}]}';
+    for (const text of [
+      `\ufeff${data}\n\n`,
+      `: hi\r${data}\n\n`,
+      `event: x\r${data}\r\n\r\n`,
+      `\ufeff: hi\r${data}\r\r`,
+      `${data}\r: hi\n\n`,
+    ]) {
+      const { stream, screen } = screenStream(chatCompletions, [Buffer.from(text)]);
+      assert.equal(screen.tally.report().action, 'masked', JSON.stringify(text));
+      assert.equal(stream.toString(), text.replace('ada@acme.test', '[person \\"x\\"]'));
+    }
   });
 
   test('thinking in blocks of a chat stream is a text that grows, which is not rewritten', () => {

@@ -157,6 +157,8 @@ const MESSAGES_TEXTS: TextPlaces = {
         signature: 'opaque',
         citation: 'fragile',
       },
+      // Of a delta that is not known: a text that grows, as all are.
+      otherwise: { lane: 'other', as: 'text' },
     },
     over: { members: { type: 'opaque', usage: 'opaque', context_management: 'opaque' }, ends: true },
     block_stop: { members: { type: 'opaque', index: { index: 0 } }, ends: true },

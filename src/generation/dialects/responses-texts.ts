@@ -168,6 +168,10 @@ export const RESPONSES_TEXTS: TextPlaces = {
         previous_response_id: 'opaque',
         usage: 'opaque',
         output: { shape: 'item' },
+        // Of a page of what a saved response was asked.
+        data: { shape: 'item' },
+        first_id: 'opaque',
+        last_id: 'opaque',
       },
     },
     // A delta of an event that is not known is a text that grows, as all deltas are.

@@ -5,6 +5,8 @@ import { matchesAt } from '../../platform/matches-at.ts';
 
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
+/** Clients leave it out where a stream begins with it. */
+const BYTE_ORDER_MARK = Buffer.from('\ufeff');
 const DATA = Buffer.from('data:');
 const DONE = Buffer.from('[DONE]');
 const NOTHING = Buffer.alloc(0);
@@ -77,15 +79,20 @@ export function eventOf(bytes: Buffer): EventBytes {
   return data ?? { bytes, original: bytes, dataStart: -1, dataEnd: -1, isDone: false };
 }
 
+/** A carriage return ends a line, too, also without a line feed behind it. */
+function lineEnd(bytes: Buffer, from: number): number {
+  const found = bytes.indexOf(LINE_FEED, from);
+  const end = found === -1 ? bytes.length : found;
+  const before = bytes.subarray(from, end).indexOf(CARRIAGE_RETURN);
+  return before === -1 ? end : from + before;
+}
+
 function dataOf(bytes: Buffer): EventBytes | null {
   const lines: [number, number][] = [];
-  for (let at = 0; at < bytes.length; ) {
-    const found = bytes.indexOf(LINE_FEED, at);
-    const next = found === -1 ? bytes.length : found + 1;
-    let end = found === -1 ? bytes.length : found;
-    if (end > at && bytes[end - 1] === CARRIAGE_RETURN) end -= 1;
+  for (let at = matchesAt(bytes, 0, BYTE_ORDER_MARK) ? BYTE_ORDER_MARK.length : 0; at < bytes.length; ) {
+    const end = lineEnd(bytes, at);
     if (matchesAt(bytes, at, DATA)) lines.push([at + DATA.length, end]);
-    at = next;
+    at = end + 1;
   }
   const [first] = lines;
   if (first === undefined) return null;

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { type FakeUpstream, type Script, startFakeUpstream } from '../support/fake-upstream.ts';
 import { type Front, startFront } from '../support/front.ts';
 import { httpCall } from '../support/http-call.ts';
@@ -39,6 +40,9 @@ describe('tollgate reconcile invoice', () => {
     };
     const json = [['content-type', 'application/json']] as const;
     reply = { headers: json, body: JSON.stringify(completion) };
+    // All of them belong to one day of the bill.
+    const untilMidnightMs = DAY_MS - (Date.now() % DAY_MS);
+    if (untilMidnightMs < 60_000) await delay(untilMidnightMs);
     for (let asked = 0; asked < REQUESTS; asked++) assert.equal((await ask()).status, 200);
     // What the provider answers with an error is on no bill.
     reply = { status: 500, headers: json, body: '{"error":{"message":"down"}}' };

@@ -347,6 +347,32 @@ describe('a planted difference is named', () => {
     assert.deepEqual(differences(doubted), [`2026-11-01 ${MODEL}: suspense ${5n * outputRate}`]);
   });
 
+  test('requests that are not over, a model without a price, and what nothing explains', () => {
+    const nothing = { ...BASE, requests: 2, input: 0, cached: 0, written: 0, output: 0, searches: 0 };
+    const unfinished = recordedOf(nothing, { known: 'open' });
+    const more = FACTS.map((fact) => (fact.day === 0 ? { ...fact, requests: 42, output: fact.output + 5 } : fact));
+    const early = compare({ texts: openai(more), recorded: [...recorded, unfinished] });
+    assert.deepEqual(differences(early), [`2026-11-01 ${MODEL}: open ${5n * outputRate}`]);
+    assert.match(early.rows.flatMap(({ causes }) => causes)[0]?.evidence ?? '', /^2 requests of ours are not over/);
+
+    const tokens = { ...BASE, searches: 0 };
+    const unrated = recordedOf(tokens, { priceVersion: null, cost: 0n, unrated: 40 });
+    const unpriced = compare({ texts: openai([tokens]), recorded: [unrated] });
+    assert.deepEqual(differences(unpriced), [`2026-11-01 ${MODEL}: no_price ${recordedOf(tokens).cost}`]);
+    const [reason] = unpriced.rows.flatMap(({ causes }) => causes);
+    assert.match(reason?.evidence ?? '', /^40 requests of ours have no price in the catalog/);
+
+    // More input and less output at once: neither a use outside nor a thing that was not billed.
+    const odd = FACTS.map((fact) =>
+      fact.day === 0 ? { ...fact, input: fact.input + 3, output: fact.output - 5 } : fact,
+    );
+    const left = compare({ texts: openai(odd), recorded });
+    assert.deepEqual(differences(left), [
+      `2026-11-01 ${MODEL}: unexplained ${3n * PRICES.input - 5n * outputRate}`,
+    ]);
+    assert.match(left.rows.flatMap(({ causes }) => causes)[0]?.evidence ?? '', /input \+3.*output -5/);
+  });
+
   test('a tolerance is of dollars or of a share, and of no difference without an amount', () => {
     const more = FACTS.map((fact) => (fact.day === 0 ? { ...fact, output: fact.output + 5 } : fact));
     const within = (tolerance: Tolerance) => compare({ texts: openai(more), recorded, tolerance }).isWithin;

@@ -1,7 +1,7 @@
 // The access log: a line of JSON for each ended execution, in files of the data directory that replace one another.
 // `tollgate logs` reads them. No texts, no keys, no names of persons: ids, counts and amounts.
 
-import { appendFile, rename, stat } from 'node:fs/promises';
+import { appendFile, open, rename, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as pass } from 'node:timers/promises';
 import type { Log } from '../../src/platform/log.ts';
@@ -76,13 +76,16 @@ export class AccessLog implements EndObserver {
   }
 
   private async write(text: string): Promise<void> {
-    this.bytes ??= await stat(this.path).then(
-      ({ size }) => size,
-      () => 0,
-    );
-    if (this.bytes > 0 && this.bytes + text.length > this.fileBytesMax) await this.beginFile();
-    await appendFile(this.path, text, { mode: 0o600 });
-    this.bytes += Buffer.byteLength(text);
+    let lines = text;
+    if (this.bytes === null) {
+      const { bytes, isTorn } = await lookAt(this.path);
+      this.bytes = bytes;
+      // The rest of a line that a power cut or a full disk left stays a line of its own, which readers pass over.
+      if (isTorn) lines = `\n${text}`;
+    }
+    if (this.bytes > 0 && this.bytes + lines.length > this.fileBytesMax) await this.beginFile();
+    await appendFile(this.path, lines, { mode: 0o600 });
+    this.bytes += Buffer.byteLength(lines);
   }
 
   /** The oldest file is overwritten by the one after it. */
@@ -91,6 +94,24 @@ export class AccessLog implements EndObserver {
     for (let age = ACCESS_LOG_FILES - 1; age > 0; age--)
       await rename(accessLogFile(directory, age - 1), accessLogFile(directory, age)).catch(ifAbsent);
     this.bytes = 0;
+  }
+}
+
+const LINE_FEED = 0x0a;
+
+/** How long the file is, and whether it ends within a line. */
+async function lookAt(path: string): Promise<{ bytes: number; isTorn: boolean }> {
+  const size = await stat(path).then(
+    (found) => found.size,
+    () => 0,
+  );
+  if (size === 0) return { bytes: 0, isTorn: false };
+  const file = await open(path, 'r');
+  try {
+    const { buffer } = await file.read(Buffer.alloc(1), 0, 1, size - 1);
+    return { bytes: size, isTorn: buffer[0] !== LINE_FEED };
+  } finally {
+    await file.close();
   }
 }
 

@@ -104,6 +104,21 @@ test('where a full file cannot be put aside nothing is written beyond it, and th
   assert.equal(readFileSync(accessLogFile(directory, 0), 'utf8'), '0');
 });
 
+test('half a line that a power cut left takes no line behind it along', async (context) => {
+  const directory = temporaryDirectory(context);
+  const path = accessLogFile(directory, 0);
+  const [before, behind] = [terminalRecord(), terminalRecord()];
+  writeFileSync(path, accessLogLine(before) + accessLogLine(terminalRecord()).slice(0, 60));
+  const log = new AccessLog({ dataDirectory: directory, log: silentLog, metrics: new MetricsRegistry() });
+  log.ended([behind]);
+  await log.stop(5_000);
+  const shown = await shownOf(directory, ['--json']);
+  assert.deepEqual(
+    shown.map((line) => JSON.parse(line).id),
+    [before.id, behind.id],
+  );
+});
+
 async function shownOf(directory: string, args: readonly string[]): Promise<string[]> {
   const lines: string[] = [];
   const environment = { DATA_DIR: directory };

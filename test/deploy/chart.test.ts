@@ -74,6 +74,23 @@ describe('the chart', needs('helm'), () => {
     );
   });
 
+  test('lets whom it is told reach the pods, and the admin port nobody else', async (context) => {
+    assert.equal((await render(context, VALUES))['NetworkPolicy'], undefined);
+    const prometheus = { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'monitoring' } } };
+    const named = await render(context, { ...VALUES, networkPolicy: { enabled: true, admins: [prometheus] } });
+    const { podSelector, policyTypes, ingress } = named['NetworkPolicy'].spec;
+    assert.deepEqual(podSelector, named['StatefulSet'].spec.selector);
+    assert.deepEqual(policyTypes, ['Ingress']);
+    assert.deepEqual(ingress, [
+      { ports: [{ protocol: 'TCP', port: 'http' }] },
+      { ports: [{ protocol: 'TCP', port: 'admin' }], from: [prometheus] },
+    ]);
+    const nobody = await render(context, { ...VALUES, networkPolicy: { enabled: true, clients: [prometheus] } });
+    assert.deepEqual(nobody['NetworkPolicy'].spec.ingress, [
+      { ports: [{ protocol: 'TCP', port: 'http' }], from: [prometheus] },
+    ]);
+  });
+
   const REFUSED: readonly (readonly [what: string, values: object, says: RegExp])[] = [
     ['an unknown key', { ...VALUES, replcas: 2 }, /replcas/],
     ['an unknown key below another', { ...VALUES, persistence: { sise: '1Gi', size: '1Gi' } }, /sise/],

@@ -1,9 +1,10 @@
-// The images, built by buildah and run: non-root, on a read-only root, with one volume. The base is TOLLGATE_TEST_BASE
+// The images, built by buildah and run: non-root, with one volume. The base is TOLLGATE_TEST_BASE
 // (an image with Node 22), or the one of the Dockerfile where its registry can be reached.
 
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
-import { readFileSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -34,12 +35,17 @@ test('the compose file runs what the image and the dashboards are', () => {
 
 describe('the images', await withBase(), () => {
   const built: string[] = [];
+  /** What the Dockerfile takes, apart from the checkout, whose release/ may be somebody's. */
+  let source = '';
   before(async () => {
-    await packProduct(join(ROOT, 'release'));
+    source = mkdtempSync(join(tmpdir(), 'tollgate-image-'));
+    await packProduct(join(source, 'release'));
+    for (const file of ['package-lock.json', '.npmrc', 'build/trim-dependencies.js'])
+      cpSync(join(ROOT, file), join(source, file), { recursive: true });
   });
   after(async () => {
     for (const image of built) await buildah('rmi', '--force', image);
-    rmSync(join(ROOT, 'release'), { recursive: true, force: true });
+    rmSync(source, { recursive: true, force: true });
   });
 
   test('slim runs as nobody of importance, and says what it needs', async (context) => {
@@ -103,7 +109,7 @@ describe('the images', await withBase(), () => {
   async function build(target: string): Promise<string> {
     const name = `localhost/tollgate-test-${target}:${process.pid}`;
     const options = ['--format', 'docker', ...ISOLATION, '--build-arg', `BASE=${BASE}`, '--target', target, '-t', name];
-    await buildah('bud', ...options, '-f', DOCKERFILE, ROOT);
+    await buildah('bud', ...options, '-f', join(ROOT, DOCKERFILE), source);
     built.push(name);
     return name;
   }

@@ -367,9 +367,7 @@ describe('a planted difference is named', () => {
       fact.day === 0 ? { ...fact, input: fact.input + 3, output: fact.output - 5 } : fact,
     );
     const left = compare({ texts: openai(odd), recorded });
-    assert.deepEqual(differences(left), [
-      `2026-11-01 ${MODEL}: unexplained ${3n * PRICES.input - 5n * outputRate}`,
-    ]);
+    assert.deepEqual(differences(left), [`2026-11-01 ${MODEL}: unexplained ${3n * PRICES.input - 5n * outputRate}`]);
     assert.match(left.rows.flatMap(({ causes }) => causes)[0]?.evidence ?? '', /input \+3.*output -5/);
   });
 

@@ -104,7 +104,7 @@ export class RequestBody {
   /** Until `letCome`, what did not come yet stays with the client and in its socket, as far as `pause` can do that. */
   hold(): void {
     this.isHeld = true;
-    if (this.state === 'arriving') this.pause();
+    if (this.state === 'arriving' && !this.isPaused) this.pause();
   }
 
   letCome(): void {
@@ -136,8 +136,11 @@ export class RequestBody {
     if (leavesRest) this.pause();
   }
 
+  /**
+   * Also behind what comes although it is paused: each such piece has uWebSockets.js wait for the next one for ten
+   * seconds, and then close the connection.
+   */
   private pause(): void {
-    if (this.isPaused) return;
     this.isPaused = true;
     this.source.pause();
   }

@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { JobContext } from '../../jobs/scheduling/job.ts';
 import { retireMedia } from '../../jobs/tasks/retire-media.ts';
 import { DOWNLOADS_OF_ORGANIZATION_MAX } from '../../src/control-plane/media/download-places.ts';
@@ -249,6 +250,41 @@ describe('attacks on uploaded files', () => {
     clearInterval(trickle);
     for (const client of slow) client.leave();
     assert.equal(other.status, 200);
+    await assertNothingStays();
+  });
+
+  test('what clients sent that left while they waited keeps nobody waiting: nothing is reserved for them', async () => {
+    const { media: held } = media;
+    assert.ok(held);
+    const form = fileForm(randomBytes(1_000_000));
+    const send = async (bytes: number): Promise<RawClient> => {
+      const client = await RawClient.open(media.front.port);
+      void client.write(Buffer.concat([Buffer.from(headOf(form.length)), form.subarray(0, bytes)]));
+      return client;
+    };
+    const underWay = await Promise.all(Array.from({ length: AT_ONCE }, () => send(500)));
+    await waitFor(
+      'all places to be taken',
+      () => media.files().staged.length,
+      (staged) => staged === AT_ONCE,
+    );
+    const { store } = held;
+    const reserve = store.reserve.bind(store);
+    const reservedBy: number[] = [];
+    const leavers: RawClient[] = [];
+    try {
+      store.reserve = (upload, bytes) => {
+        reservedBy.push(bytes);
+        return reserve(upload, bytes);
+      };
+      for (let count = 0; count < 12; count += 1) leavers.push(await send(form.length - 1));
+      await sleep(100);
+      for (const client of [...leavers, ...underWay]) client.leave();
+      assert.equal((await media.upload('acme', randomBytes(10))).status, 200);
+    } finally {
+      store.reserve = reserve;
+    }
+    assert.equal(reservedBy.length, 1);
     await assertNothingStays();
   });
 

@@ -91,6 +91,10 @@ class FormReading {
       await this.turns.next();
       const piece = await this.body.next();
       if (piece === 'left') return this.leave();
+      if (piece === 'too_long') {
+        this.stop({ refusal: this.room.beyond });
+        break;
+      }
       if (piece === 'ended') {
         await this.end();
         break;

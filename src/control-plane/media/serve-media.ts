@@ -20,7 +20,9 @@ export async function serveBytes(
   const etag = etagOf(object);
   if (isUnchanged(exchange.header('if-none-match'), etag))
     return exchange.send({ status: 304, headers: versionHeaders(object, audience), body: '', unsentBytes: null });
-  const range = askedRange(exchange.header('range'), exchange.header('if-range'), etag, object.bytes);
+  // RFC 9110, 14.2: it means nothing to another method than GET.
+  const asked = exchange.method === 'head' ? null : exchange.header('range');
+  const range = askedRange(asked, exchange.header('if-range'), etag, object.bytes);
   if (range === 'unsatisfiable')
     return exchange.refuse({ kind: 'range_not_satisfiable', bytes: object.bytes }, [
       'content-range',

@@ -2,9 +2,14 @@
 // with the client, apart from what uWebSockets.js had begun to read.
 
 import type { Exchange } from '../../http/exchange.ts';
+import type { LoopTurns } from '../../platform/loop-turns.ts';
+import { socketsRead } from '../../platform/tick.ts';
 
-/** `ended`: the body is whole. `left`: the client left, or is refused for its slowness. `stopped`: nobody reads on. */
-export type NextPiece = Buffer | 'ended' | 'left' | 'stopped';
+/**
+ * `ended`: the body is whole. `left`: the client left, or is refused for its slowness. `too_long`: it has more than it
+ * may have. `stopped`: nobody reads on.
+ */
+export type NextPiece = Buffer | 'ended' | 'left' | 'too_long' | 'stopped';
 
 /**
  * The most that is handed on at once. It is searched for the form's boundary and hashed in one turn of the event loop:
@@ -12,18 +17,28 @@ export type NextPiece = Buffer | 'ended' | 'left' | 'stopped';
  */
 const PIECE_BYTES_MAX = 65_536;
 
+/** About what Linux still sends for a client that has left: tcp_wmem. */
+const LOOKED_AHEAD_BYTES_MAX = 4_194_304;
+
 export class UploadBody {
   private readonly exchange: Exchange;
+  private readonly bytesMax: number;
   private readonly pieces: Buffer[] = [];
+  private receivedBytes = 0;
   private end: Exclude<NextPiece, Buffer> | null = null;
   private wake: (() => void) | null = null;
 
-  /** To be made before the route's handler returns. */
-  constructor(exchange: Exchange) {
+  /**
+   * To be made before the route's handler returns. `bytesMax`: of a longer body nothing is kept, whoever sends it and
+   * however fast.
+   */
+  constructor(exchange: Exchange, bytesMax: number) {
     this.exchange = exchange;
+    this.bytesMax = bytesMax;
     exchange.body.hold();
     exchange.watchClient({ onClientLeft: () => this.finish('left') });
-    if (exchange.contentLength <= 0 && !exchange.isChunked) this.end = 'ended';
+    if (exchange.contentLength > bytesMax) this.end = 'too_long';
+    else if (exchange.contentLength <= 0 && !exchange.isChunked) this.end = 'ended';
     else exchange.body.receive({ take: (bytes, isLast) => this.take(bytes, isLast) });
   }
 
@@ -31,8 +46,17 @@ export class UploadBody {
     return this.end === 'left';
   }
 
+  get isTooLong(): boolean {
+    return this.end === 'too_long';
+  }
+
   private take(bytes: Uint8Array, isLast: boolean): void {
-    if (this.end === 'left' || this.end === 'stopped') return;
+    if (this.end !== null) return;
+    this.receivedBytes += bytes.length;
+    if (this.receivedBytes > this.bytesMax) {
+      this.exchange.body.hold();
+      return this.finish('too_long');
+    }
     // uWebSockets.js empties them when this returns. A piece is its reader's own.
     for (let at = 0; at < bytes.length; at += PIECE_BYTES_MAX)
       this.pieces.push(Buffer.from(bytes.subarray(at, at + PIECE_BYTES_MAX)));
@@ -41,7 +65,21 @@ export class UploadBody {
     this.awaken();
   }
 
-  private finish(end: 'left' | 'stopped'): void {
+  /**
+   * A client that left while its upload waited shows only behind all that it had sent: that is let come as long as
+   * there is some, so that nothing is done for one who is not there any more.
+   */
+  async lookForClient(turns: LoopTurns): Promise<void> {
+    while (this.end === null && this.receivedBytes < LOOKED_AHEAD_BYTES_MAX) {
+      const before = this.receivedBytes;
+      await turns.next();
+      this.exchange.body.letCome();
+      await socketsRead();
+      if (this.receivedBytes === before) return;
+    }
+  }
+
+  private finish(end: 'left' | 'too_long' | 'stopped'): void {
     this.end = end;
     this.pieces.length = 0;
     this.awaken();

@@ -19,7 +19,7 @@ type Outcome = KeptUpload | Refusal | 'left';
 
 /** `media` null: the installation keeps no files. */
 export async function uploadMedia(media: Media | null, exchange: Exchange, authorize: Authorize): Promise<void> {
-  const body = new UploadBody(exchange);
+  const body = new UploadBody(exchange, media === null ? 0 : bodyBytesMax(media));
   const principal = await authorize();
   if ('kind' in principal) return exchange.refuse(principal);
   if (media === null) return exchange.refuse({ kind: 'media_not_available' });
@@ -37,15 +37,18 @@ function uploadOf({ organizationId, apiKeyId }: Principal): Upload {
   return { id: randomUUID(), organizationId, apiKeyId };
 }
 
-function refuseHead(exchange: Exchange, { limits }: Media): Refusal | null {
+function refuseHead(exchange: Exchange, media: Media): Refusal | null {
+  const { limits } = media;
   const { contentType, contentLength } = exchange;
   const encoding = exchange.header('content-encoding');
   if (!FORM_TYPE.test(contentType) || (encoding !== null && encoding !== 'identity'))
     return { kind: 'unsupported_media_type', expected: 'multipart/form-data' };
   if (exchange.header('content-length') !== null && contentLength === -1) return { kind: 'length_required' };
-  return contentLength > limits.fileBytesMax + FORM_BYTES_MAX
-    ? { kind: 'file_too_large', limitBytes: limits.fileBytesMax }
-    : null;
+  return contentLength > bodyBytesMax(media) ? { kind: 'file_too_large', limitBytes: limits.fileBytesMax } : null;
+}
+
+function bodyBytesMax({ limits }: Pick<Media, 'limits'>): number {
+  return limits.fileBytesMax + FORM_BYTES_MAX;
 }
 
 function answer(media: Media, exchange: Exchange, outcome: Outcome): void {
@@ -68,8 +71,10 @@ function answer(media: Media, exchange: Exchange, outcome: Outcome): void {
 }
 
 async function serve(media: Media, exchange: Exchange, body: UploadBody, upload: Upload): Promise<Outcome> {
+  await body.lookForClient(media.turns);
   if (body.hasLeft) return 'left';
   const { store, limits } = media;
+  if (body.isTooLong) return { kind: 'file_too_large', limitBytes: limits.fileBytesMax };
   const asked =
     exchange.contentLength > 0 ? Math.min(exchange.contentLength, limits.fileBytesMax) : limits.fileBytesMax;
   const granted = await store.reserve(upload, asked);
@@ -78,14 +83,18 @@ async function serve(media: Media, exchange: Exchange, body: UploadBody, upload:
     granted < asked
       ? { kind: 'media_quota_exceeded', limitBytes: limits.organizationBytesMax }
       : { kind: 'file_too_large', limitBytes: limits.fileBytesMax };
+  let isKept = false;
   try {
-    return await receiveAndKeep(media, exchange, body, upload, { bytesMax: granted, beyond });
+    const outcome = await receiveAndKeep(media, exchange, body, upload, { bytesMax: granted, beyond });
+    isKept = outcome !== 'left' && 'object' in outcome;
+    return outcome;
   } catch (fault) {
     if (!(fault instanceof StorageFailed)) throw fault;
     media.log.error({ err: fault.cause, media_id: upload.id }, 'a file could not be kept');
     return { kind: 'media_storage_unavailable' };
   } finally {
-    await store.release(upload);
+    // That of a kept file is gone with its row.
+    if (!isKept) await store.release(upload);
   }
 }
 

@@ -79,7 +79,11 @@ export function servingHeaders(object: MediaObject, audience: MediaAudience): re
   ];
 }
 
-/** What a client that has the bytes already is told. */
+/**
+ * What a client that has the bytes already is told. A cache that several credentials share, as in a server that has
+ * clients of its own, keeps an answer for each of them.
+ */
 export function versionHeaders(object: MediaObject, audience: MediaAudience): readonly string[] {
-  return ['cache-control', CACHE_CONTROL[audience], 'etag', etagOf(object)];
+  const vary = audience === 'organization' ? ['vary', 'authorization, x-api-key'] : [];
+  return ['cache-control', CACHE_CONTROL[audience], ...vary, 'etag', etagOf(object)];
 }

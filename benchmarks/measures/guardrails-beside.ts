@@ -15,7 +15,7 @@ const WITH_POLICIES = `${otherOrganizations(PART, () => '    guardrails: { polic
   - name: people
     rules:
       - { id: secrets, detect: [api_key, private_key, jwt, url_password], stage: both, action: block }
-      - { id: people, detect: [email, phone, iban, card], stage: both, action: cloak }
+      - { id: people, detect: [email, phone, iban, card], stage: input, action: cloak }
 `;
 
 export const guardrailsBeside: Measure = {

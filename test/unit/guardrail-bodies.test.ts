@@ -232,7 +232,7 @@ describe('a screened body', () => {
             { type: 'thinking', thinking: `to ${mail}`, signature: mail },
             { type: 'redacted_thinking', data: mail },
             { type: 'tool_use', id: mail, name: 'send', input: {} },
-            { type: 'image', source: { type: 'base64', media_type: 'image/png', data: mail } },
+            { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'YWRhQGFjbWUudGVzdA==' } },
           ],
         },
       ],
@@ -244,8 +244,45 @@ describe('a screened body', () => {
     assert.notEqual(screened(messages, 'input', body, compiled(rules, 'refuse')).found.blocked, null);
   });
 
+  test('what only claims to be base64 is a text, which is not rewritten; so are settings', () => {
+    const chat = (part: object) => ({ messages: [{ role: 'user', content: [part] }] });
+    const asked = (part: object) => ({ input: [{ role: 'user', content: [part] }] });
+    const document = (source: object) => chat({ type: 'document', source: { type: 'base64', ...source } });
+    const bodies = (data: string) =>
+      [
+        [chatCompletions, chat({ type: 'image_url', image_url: { url: `data:image/png;base64,${data}` } })],
+        [chatCompletions, chat({ type: 'file', file: { file_data: data } })],
+        [chatCompletions, chat({ type: 'file', file: { file_data: `data:application/pdf;base64,${data}` } })],
+        [chatCompletions, chat({ type: 'input_audio', input_audio: { data, format: 'wav' } })],
+        [responses, asked({ type: 'input_file', file_data: data })],
+        [messages, document({ media_type: 'text/plain', data })],
+      ] as const;
+    for (const [dialect, body] of bodies('to ada@acme.test'))
+      assert.equal(screened(dialect, 'input', JSON.stringify(body), MASK).found.blocked?.entity, 'email');
+    // Digits alone are base64, and cost nothing but a search.
+    for (const [dialect, body] of bodies('4111111111111111AAAA/+=='))
+      assert.deepEqual(screened(dialect, 'input', JSON.stringify(body), MASK).found.report, {
+        action: 'none',
+        not_scanned: ['attachment'],
+      });
+    for (const [dialect, body] of [
+      [chatCompletions, { tool_choice: 'ada@acme.test' }],
+      [responses, { reasoning: { effort: 'ada@acme.test' } }],
+      [messages, { thinking: { type: 'enabled', note: 'ada@acme.test' } }],
+      [embeddings, { input: 'x', encoding_format: ['ada@acme.test'] }],
+    ] as const)
+      assert.equal(screened(dialect, 'input', JSON.stringify(body), MASK).found.blocked?.entity, 'email');
+  });
+
+  test('a part of a form that is JSON is read as such', () => {
+    const body = Buffer.from('{"to":"ada\\u0040acme.test","n":"\\n4111 1111 1111 1111"}');
+    const parts = [{ name: 'extra', start: 0, end: body.length }];
+    const found = screenWhole(MASK, { stage: 'input', body, places: chatCompletions.texts, parts }, NO_CLOAKING);
+    assert.equal(Buffer.concat(applyEdits(body, found.edits)).toString(), '{"to":"[x]","n":"\\n[x]"}');
+  });
+
   test('a page of what a saved response was asked has the items of one', () => {
-    const image = `data:image/png;base64,${'ADA@acme.test'.replace('@', 'A')}`;
+    const image = 'data:image/png;base64,4111111111111111';
     const items = [
       { type: 'message', id: 'msg_4111111111111111', content: [{ type: 'input_text', text: 'ada@acme.test' }] },
       { type: 'message', id: 'msg_2', content: [{ type: 'input_image', image_url: image }] },

@@ -94,7 +94,8 @@ export class BodyScreen implements TextVisitor {
   /** A text that stands in the body as it is, as in a part of a form. */
   plain(body: Buffer, start: number, end: number): void {
     this.body = body;
-    this.scan({ bytes: body, start, end, outer: null, inner: null, isArguments: false, levels: 0 }, true);
+    const source = { bytes: body, start, end, outer: null, inner: null, isArguments: false, levels: 0 };
+    this.scan(this.sourceWithin(source, KIND.text), true);
   }
 
   result(): ScreenedBytes {
@@ -110,16 +111,19 @@ export class BodyScreen implements TextVisitor {
   onString(node: PlaceNode, start: number, end: number, isEscaped: boolean): void {
     const { kind } = node;
     if (start === end) return;
-    if (kind === KIND.url && this.isAttachment(start, end)) return;
+    if ((kind === KIND.url || kind === KIND.base64) && this.isAttachment(kind, start, end)) return;
     const isFree = kind === KIND.text || kind === KIND.arguments || kind === KIND.echo;
     const once = this.sourceOf(start, end, isEscaped);
     this.scan(this.sourceWithin(once, kind), isFree, kind === KIND.echo);
   }
 
-  /** Base64 cannot be read, and so it is said that it was not. */
-  private isAttachment(start: number, end: number): boolean {
+  /** Base64 cannot be read, and so it is said that it was not. What only claims to be base64 is a text. */
+  private isAttachment(kind: KindCode, start: number, end: number): boolean {
     const head = this.body.toString('latin1', start, Math.min(end, start + DATA_HEAD_BYTES));
-    if (!DATA_ADDRESS.test(head)) return false;
+    const address = DATA_ADDRESS.exec(head);
+    if (address === null && kind === KIND.url) return false;
+    const encoded = this.body.subarray(start + (address?.[0].length ?? 0), end);
+    if (NEVER_IN_BASE64.some((byte) => encoded.includes(byte))) return false;
     this.tally.miss('attachment');
     return true;
   }
@@ -322,6 +326,8 @@ export function withoutOverlaps(edits: readonly TextEdit[]): readonly TextEdit[]
 }
 const DATA_ADDRESS = /^data:[^,]{0,96};base64,/i;
 const DATA_HEAD_BYTES = 128;
+/** A blank, `@`, `.` and `:`. A text that somebody could read has one of them; searching takes next to no time. */
+const NEVER_IN_BASE64 = [0x20, 0x40, 0x2e, 0x3a];
 
 /**
  * Where something lies in arguments: within one of their strings, or it is a whole number beside them, which becomes a

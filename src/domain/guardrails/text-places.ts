@@ -6,10 +6,10 @@
 /**
  * `text`: screened and rewritten; the names in objects below it, too. `fragile`: screened, never rewritten. `opaque`:
  * not looked at. `arguments`: a string that holds JSON. `url`: opaque where it is a `data:` address with base64, else
- * fragile. `text_or_tokens`: numbers there are a text that nobody here can read. `echo`: the request again, in a reply:
- * values come back there, and nothing is screened twice.
+ * fragile. `base64`: opaque where it can be that, else fragile. `text_or_tokens`: numbers there are a text that nobody
+ * here can read. `echo`: the request again, in a reply: values come back there, and nothing is screened twice.
  */
-export type TextClass = 'text' | 'fragile' | 'opaque' | 'arguments' | 'url' | 'echo' | 'text_or_tokens';
+export type TextClass = 'text' | 'fragile' | 'opaque' | 'arguments' | 'url' | 'base64' | 'echo' | 'text_or_tokens';
 
 /** A piece of a text that grows from event to event: its lane is told by this name and the indexes around it. */
 export interface LanePlace {
@@ -80,13 +80,14 @@ export const KIND = {
   fragile: 1,
   arguments: 2,
   url: 3,
-  echo: 4,
-  opaque: 5,
-  index: 6,
-  ends: 7,
-  repeats: 8,
-  shape: 9,
-  tokens: 10,
+  base64: 4,
+  echo: 5,
+  opaque: 6,
+  index: 7,
+  ends: 8,
+  repeats: 9,
+  shape: 10,
+  tokens: 11,
 } as const;
 export type KindCode = (typeof KIND)[keyof typeof KIND];
 
@@ -127,11 +128,14 @@ interface OwnOfLeaf {
   readonly instead?: string;
 }
 
+/** Of which an object is no value that anybody knows. */
+const TEXT_BELOW: ReadonlySet<KindCode> = new Set([KIND.arguments, KIND.url, KIND.base64, KIND.tokens]);
+
 /** Whatever lies below a leaf is the same as it; below a string that would hold JSON, plain text. */
 function leaf(kind: KindCode, { lane, index = 0, instead = '' }: OwnOfLeaf = {}): PlaceNode {
   const node = { kind, lane: lane ?? null, index, instead, members: [], byType: null, ends: false, isWatched: false };
   const whole = node as unknown as PlaceNode;
-  whole.otherwise = kind === KIND.arguments || kind === KIND.url || kind === KIND.tokens ? TEXT_NODE : whole;
+  whole.otherwise = TEXT_BELOW.has(kind) ? TEXT_NODE : whole;
   whole.names = whole.otherwise;
   whole.string = kind === KIND.tokens ? TEXT_NODE : whole;
   return whole;
@@ -146,6 +150,7 @@ const LEAVES: Readonly<Record<TextClass, PlaceNode>> = {
   opaque: OPAQUE_NODE,
   arguments: leaf(KIND.arguments),
   url: leaf(KIND.url),
+  base64: leaf(KIND.base64),
   echo: leaf(KIND.echo),
   text_or_tokens: leaf(KIND.tokens),
 };

@@ -74,7 +74,7 @@ const CHAT_TEXTS: TextPlaces = {
         tool_choice: { shape: 'tool' },
         function_call: { shape: 'called' },
         response_format: { shape: 'format' },
-        audio: 'opaque',
+        audio: 'fragile',
         prediction: { shape: 'message' },
       },
     },
@@ -91,11 +91,11 @@ const CHAT_TEXTS: TextPlaces = {
       },
     },
     media: { members: { url: 'url', detail: 'opaque' }, string: 'url' },
-    inline: { members: { id: 'opaque', data: 'opaque', format: 'opaque' } },
-    file: { members: { file_data: 'opaque', file_id: 'opaque' } },
+    inline: { members: { id: 'opaque', data: 'base64', format: 'opaque' } },
+    file: { members: { file_data: 'base64', file_id: 'opaque' } },
     tool: {
       members: { type: 'opaque', function: { shape: 'function' }, custom: { shape: 'function' } },
-      string: 'opaque',
+      string: 'fragile',
     },
     function: { members: { name: 'fragile', parameters: { shape: 'schema' } } },
     format: { members: { type: 'opaque', json_schema: { shape: 'named_schema' } } },
@@ -108,7 +108,7 @@ const CHAT_TEXTS: TextPlaces = {
         extra_content: 'opaque',
       },
     },
-    called: { members: { name: 'fragile', arguments: 'arguments' }, string: 'opaque' },
+    called: { members: { name: 'fragile', arguments: 'arguments' }, string: 'fragile' },
     reply: {
       members: {
         ...CHAT_REPLY,

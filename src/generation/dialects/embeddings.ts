@@ -25,7 +25,7 @@ const EMBEDDINGS_TEXTS: TextPlaces = {
   reply: 'reply',
   event: 'reply',
   shapes: {
-    request: { members: { model: 'opaque', input: 'text_or_tokens', encoding_format: 'opaque' } },
+    request: { members: { model: 'opaque', input: 'text_or_tokens', encoding_format: 'fragile' } },
     reply: { members: {}, otherwise: 'opaque', names: 'echo' },
   },
 };

@@ -75,8 +75,8 @@ const BLOCK = {
   url: 'fragile',
   content: { shape: 'block' },
   source: { shape: 'source' },
-  caller: 'opaque',
-  cache_control: 'opaque',
+  caller: 'fragile',
+  cache_control: 'fragile',
 } as const;
 
 const MESSAGES_TEXTS: TextPlaces = {
@@ -94,7 +94,7 @@ const MESSAGES_TEXTS: TextPlaces = {
         tool_choice: { shape: 'tool' },
         mcp_servers: { shape: 'server' },
         container: 'opaque',
-        thinking: 'opaque',
+        thinking: 'fragile',
       },
     },
     message: { members: { role: 'opaque', content: { shape: 'block' } } },
@@ -108,7 +108,7 @@ const MESSAGES_TEXTS: TextPlaces = {
       members: { type: 'opaque', media_type: 'opaque', file_id: 'opaque', url: 'url', content: { shape: 'block' } },
       byType: { base64: 'base64' },
     },
-    base64: { members: { type: 'opaque', media_type: 'opaque', data: 'opaque' } },
+    base64: { members: { type: 'opaque', media_type: 'fragile', data: 'base64' } },
     tool: {
       members: { type: 'opaque', name: 'fragile', input_schema: { shape: 'schema' }, cache_control: 'opaque' },
     },

@@ -5,7 +5,7 @@ import { JSON_SCHEMA_TEXTS, type Place, type Shape, type TextPlaces } from '../.
 const PART = {
   type: 'opaque',
   image_url: { shape: 'media' },
-  file_data: 'opaque',
+  file_data: 'base64',
   file_id: 'opaque',
   file_url: 'url',
   detail: 'opaque',
@@ -104,8 +104,8 @@ export const RESPONSES_TEXTS: TextPlaces = {
         prompt: { shape: 'prompt' },
         previous_response_id: 'opaque',
         conversation: { shape: 'reference' },
-        include: 'opaque',
-        reasoning: 'opaque',
+        include: 'fragile',
+        reasoning: 'fragile',
       },
     },
     reference: { members: { id: 'opaque' }, string: 'opaque' },
@@ -137,7 +137,7 @@ export const RESPONSES_TEXTS: TextPlaces = {
     image_call: { members: { type: 'opaque', id: 'opaque', status: 'opaque', result: 'opaque' } },
     part: { members: PART },
     media: { members: { url: 'url', detail: 'opaque' }, string: 'url' },
-    inline: { members: { data: 'opaque', format: 'opaque' } },
+    inline: { members: { data: 'base64', format: 'opaque' } },
     tool: {
       members: {
         type: 'opaque',
@@ -153,7 +153,7 @@ export const RESPONSES_TEXTS: TextPlaces = {
         parameters: { shape: 'schema' },
         tools: { shape: 'tool' },
       },
-      string: 'opaque',
+      string: 'fragile',
     },
     text_format: { members: { format: { shape: 'named_schema' }, verbosity: 'opaque' } },
     prompt: { members: { id: 'opaque', version: 'opaque', variables: { shape: 'variables' } } },

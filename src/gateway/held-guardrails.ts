@@ -16,6 +16,8 @@ import type { Log } from '../platform/log.ts';
 const COMPILED_MAX = 256;
 const CLOAK_KEYS_MAX = 10_000;
 const RETRY_MS = 1_000;
+/** Whoever changes without a pause has everything loaded so often, and keeps nobody else's change from being used. */
+const BETWEEN_LOADS_MS = 50;
 
 interface Parts {
   readonly load: () => Promise<GuardrailTable>;
@@ -43,12 +45,12 @@ export class HeldGuardrails implements PoliciesInForce {
   /** What each principal's requests are screened by, as long as the snapshot is the present one. */
   private ofPrincipals = new WeakMap<ScopedPrincipal, Map<ApiName, InForce>>();
   private readonly cloakKeys = new BoundedMap<string, Uint8Array>(CLOAK_KEYS_MAX);
-  /** Organizations with a change that is being loaded; null: all of them. The present snapshot serves meanwhile. */
-  private readonly pending = new Set<string | null>();
+  /** Organizations with a change that no load has begun behind; null: all of them. The present snapshot serves. */
+  private pending = new Set<string | null>();
   /** Those with a change that could not be loaded. */
   private readonly stale = new Set<string | null>();
   private timer: NodeJS.Timeout | null = null;
-  private loads = 0;
+  private isLoading = false;
 
   static async load(parts: Parts): Promise<HeldGuardrails> {
     return new HeldGuardrails(parts, await parts.load());
@@ -115,40 +117,36 @@ export class HeldGuardrails implements PoliciesInForce {
   /** A change of an organization's policies or assignments, or of the platform's (null). Loads them anew. */
   changed(organizationId: string | null): void {
     this.pending.add(organizationId);
-    void this.reload();
+    if (!this.isLoading && this.timer === null) void this.reload();
   }
 
   close(): void {
     if (this.timer !== null) clearTimeout(this.timer);
   }
 
+  /** One at a time; what changes meanwhile is loaded by the next. */
   private async reload(): Promise<void> {
-    this.loads += 1;
-    const load = this.loads;
-    const concerned = [...this.pending];
+    this.isLoading = true;
+    const concerned = this.pending;
+    this.pending = new Set();
+    let nextMs = BETWEEN_LOADS_MS;
     try {
-      const table = await this.parts.load();
-      // A later load has been started, which knows more.
-      if (load !== this.loads) return;
-      this.table = keepSame(this.table, table);
+      this.table = keepSame(this.table, await this.parts.load());
       this.ofPrincipals = new WeakMap();
-      for (const organizationId of concerned) {
-        this.pending.delete(organizationId);
-        this.stale.delete(organizationId);
-      }
+      for (const organizationId of concerned) this.stale.delete(organizationId);
     } catch (fault) {
-      for (const organizationId of concerned) this.stale.add(organizationId);
+      for (const organizationId of concerned) {
+        this.stale.add(organizationId);
+        this.pending.add(organizationId);
+      }
       this.parts.log.warn({ err: fault }, 'the guardrail policies could not be loaded anew');
-      this.retryLater();
+      nextMs = RETRY_MS;
     }
-  }
-
-  private retryLater(): void {
-    if (this.timer !== null) return;
+    this.isLoading = false;
     this.timer = setTimeout(() => {
       this.timer = null;
-      void this.reload();
-    }, RETRY_MS);
+      if (this.pending.size > 0) void this.reload();
+    }, nextMs);
     this.timer.unref();
   }
 }

@@ -9,6 +9,7 @@ import type { ScopedPrincipal } from '../../src/domain/identity/principal.ts';
 import { HeldGuardrails } from '../../src/gateway/held-guardrails.ts';
 import { policyOf, ruleOf } from '../support/guardrail-policies.ts';
 import { silentLog } from '../support/silent-log.ts';
+import { waitFor } from '../support/waiting.ts';
 
 const NER = {
   name: 'ner',
@@ -50,7 +51,12 @@ const principalOf = (organizationId: string): ScopedPrincipal =>
 
 test('what changes is compiled anew, and nothing else', async () => {
   let table = tableOf({ acme: 1, other: 1 });
-  const held = await HeldGuardrails.load({ load: async () => table, pepper: Buffer.alloc(32), log: silentLog });
+  let loads = 0;
+  const load = async (): Promise<GuardrailTable> => {
+    loads += 1;
+    return table;
+  };
+  const held = await HeldGuardrails.load({ load, pepper: Buffer.alloc(32), log: silentLog });
   const acme = principalOf('acme');
   const other = principalOf('other');
   const compiled = (principal: ScopedPrincipal) => {
@@ -60,7 +66,13 @@ test('what changes is compiled anew, and nothing else', async () => {
   };
   const change = async (next: GuardrailTable): Promise<void> => {
     table = next;
+    const before = loads;
     held.changed('acme');
+    await waitFor(
+      'the change to be loaded',
+      () => loads,
+      (count) => count > before,
+    );
     await new Promise((resolve) => setImmediate(resolve));
   };
   const first = compiled(acme);
@@ -75,5 +87,40 @@ test('what changes is compiled anew, and nothing else', async () => {
   await change(tableOf({ acme: 2, other: 1 }, 'b'));
   assert.equal(compiled(acme).policies[0]?.externals[0]?.secret, 'b');
   assert.equal(compiled(other), others);
+  held.close();
+});
+
+test('who changes without a pause keeps nobody else’s change from being used, and has one load at a time', async () => {
+  const waiting: ((table: GuardrailTable) => void)[] = [];
+  let loads = 0;
+  const load = (): Promise<GuardrailTable> => {
+    loads += 1;
+    return loads === 1
+      ? Promise.resolve(tableOf({ acme: 1, other: 1 }))
+      : new Promise((resolve) => waiting.push(resolve));
+  };
+  const held = await HeldGuardrails.load({ load, pepper: Buffer.alloc(32), log: silentLog });
+  const versionOf = (organizationId: string): number | undefined => {
+    const found = held.of(principalOf(organizationId), 'messages');
+    assert.ok(found !== null && !('unavailable' in found));
+    return found.policies[0]?.version;
+  };
+  held.changed('other');
+  for (let change = 0; change < 100; change += 1) held.changed('acme');
+  assert.equal(waiting.length, 1);
+
+  waiting[0]?.(tableOf({ acme: 2, other: 2 }));
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual([versionOf('other'), versionOf('acme')], [2, 2]);
+
+  for (let change = 0; change < 100; change += 1) held.changed('acme');
+  await waitFor(
+    'what has changed meanwhile to be loaded',
+    () => waiting.length,
+    (count) => count === 2,
+  );
+  waiting[1]?.(tableOf({ acme: 102, other: 2 }));
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(versionOf('acme'), 102);
   held.close();
 });

@@ -89,6 +89,8 @@ async function besides<T>(work: T | Promise<T>): Promise<[T, number]> {
   return [done, longestMs];
 }
 
+for (const name of HOSTILE_TEXTS) await print(`32 KB of ${name}`, everything, hostileText(name, INLINE_BYTES));
+for (const name of HOSTILE_TEXTS) await print(`1 MB of ${name}`, everything, hostileText(name, MEGABYTE));
 for (const [bytes, policy] of [
   [INLINE_BYTES, 'emails'],
   [102_400, 'emails'],
@@ -100,8 +102,6 @@ for (const [bytes, policy] of [
     policy === 'emails' ? emails : everything,
     prose.subarray(0, bytes),
   );
-for (const name of HOSTILE_TEXTS) await print(`32 KB of ${name}`, everything, hostileText(name, INLINE_BYTES));
-for (const name of HOSTILE_TEXTS) await print(`1 MB of ${name}`, everything, hostileText(name, MEGABYTE));
 await print('100,000 findings', emails, Buffer.alloc(700_000, 'a@b.co '));
 for (const bytes of [440, 4_000, 65_000, MEGABYTE])
   await print(`${bytes} bytes for patterns that explode`, exploding, Buffer.alloc(bytes, 'a'));

@@ -1,5 +1,5 @@
-// Recorded bodies of every API, under a policy that finds nothing in them: nothing of them is written otherwise. Streams
-// are in guardrail-stream.test.ts.
+// Recorded bodies of every API, under a policy that finds nothing in them: nothing of them is written otherwise.
+// Streams are in guardrail-stream.test.ts.
 
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';

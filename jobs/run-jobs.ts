@@ -7,6 +7,7 @@ import type { Config, ReportsAddress } from '../src/config.ts';
 import type { Clock } from '../src/platform/clock.ts';
 import { type EgressAllowance, EgressGuard } from '../src/platform/egress-guard.ts';
 import type { Log } from '../src/platform/log.ts';
+import { LoopDelay } from '../src/platform/loop-delay.ts';
 import type { MetricsRegistry } from '../src/platform/metrics.ts';
 import { SERVER_READ_SETTINGS } from '../src/storage/clickhouse/clickhouse.ts';
 import { openObjects } from '../src/storage/media/open-objects.ts';
@@ -15,6 +16,7 @@ import { openInstallationSecrets } from '../src/storage/postgres/installation-se
 import { findEndedExecution } from '../src/storage/postgres/ledger/generation-facts.ts';
 import { refuseNewerSchema } from '../src/storage/postgres/migrate.ts';
 import { createPostgres, type Postgres } from '../src/storage/postgres/pool.ts';
+import { Heartbeat } from '../src/storage/postgres/processes/heartbeat.ts';
 import { makeDirectoryDurably } from '../src/storage/spool/durable-file.ts';
 import type { ProxySettings } from '../src/upstream/proxy-of.ts';
 import { ClickHouseLink } from './clickhouse-link.ts';
@@ -129,6 +131,9 @@ export async function runJobs({ config, log, clock, metrics }: JobsParts): Promi
   tokens.start();
   const watching = watchJobs(context, metrics);
   const closing = closeUnspooledNowAndThen(context, spoolDirectory);
+  const loopDelay = new LoopDelay();
+  const heartbeat = new Heartbeat({ postgres, kind: 'jobs', epoch: null, metrics, loopDelay, clock, log });
+  heartbeat.start();
   return {
     async drain(limitMs) {
       clearInterval(watching);
@@ -140,6 +145,7 @@ export async function runJobs({ config, log, clock, metrics }: JobsParts): Promi
       await tokens.stop();
       await shipper.stop(Math.min(limitMs, STOP_LIMIT_MS));
       await Promise.all(observers.map((observer) => observer.stop(OBSERVERS_STOP_LIMIT_MS)));
+      await heartbeat.stop();
       await link.close();
       await postgres.close();
     },

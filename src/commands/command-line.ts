@@ -39,6 +39,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   guardrail: async () => (await import('./guardrail.ts')).guardrailCommand,
   media: async () => (await import('./media.ts')).mediaCommand,
   reconcile: async () => (await import('./reconcile.ts')).reconcileCommand,
+  process: async () => (await import('./process.ts')).processCommand,
   epoch: async () => (await import('./epoch.ts')).epochCommand,
   backup: async () => (await import('./backup.ts')).backupCommand,
   restore: async () => (await import('./restore.ts')).restoreCommand,

@@ -25,7 +25,7 @@ export function createStores(held: Held, clock: Clock) {
   const { controlPostgres: postgres, secrets } = held;
   return {
     identity: createIdentityStore(postgres, secrets),
-    installation: createInstallationStore(postgres),
+    installation: createInstallationStore(postgres, clock),
     billing: createBillingStore(postgres, secrets),
     ownKeys: createOwnKeysStore(held, secrets, clock),
     routing: createRoutingStore(postgres),

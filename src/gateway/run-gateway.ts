@@ -42,6 +42,7 @@ import { registerEpoch } from '../storage/postgres/ledger/wallets.ts';
 import type { Listener } from '../storage/postgres/listen.ts';
 import { refuseNewerSchema } from '../storage/postgres/migrate.ts';
 import { createPostgres, type Postgres } from '../storage/postgres/pool.ts';
+import { Heartbeat } from '../storage/postgres/processes/heartbeat.ts';
 import { readSpoolEnds } from '../storage/spool/spool-directory.ts';
 import { SpoolWriter } from '../storage/spool/spool-writer.ts';
 import { ObservedProviders } from '../upstream/observed-providers.ts';
@@ -136,6 +137,7 @@ export async function runGateway(parts: GatewayParts): Promise<GatewayInService>
   const { leases, catalog, providers, buffers } = held;
   const { plane, previewer } = createPlane(parts, held);
   const server = createServer(parts, held, { plane, previewer });
+  const loopDelay = watchEventLoop(parts.metrics);
   registerGauges(parts.metrics, held.records, plane.relay);
   const updateLeaseMetrics = registerLeaseMetrics(parts.metrics, leases);
   const changes = await followChanges({ ...held, url: config.databaseUrl, log });
@@ -154,14 +156,17 @@ export async function runGateway(parts: GatewayParts): Promise<GatewayInService>
     new CoarseClock(HEALTH_INTERVAL_MS, log, [() => held.health.exchange(), () => held.media?.flush()]),
     new CoarseClock(SLOW_INTERVAL_MS, log, [() => buffers.trim()]),
   ];
+  const heartbeat = new Heartbeat({ ...parts, ...held, postgres: held.controlPostgres, kind: 'gateway', loopDelay });
   await prepareFirstRequest({ ...held, connections: POSTGRES_CONNECTIONS_MAX, log });
   await server.listen(config.host, config.port);
+  heartbeat.start();
   log.info({ epoch: held.epoch, host: config.host, port: config.port }, 'gateway listens');
 
   return {
     async drain(limitMs) {
       await server.drain(limitMs);
       for (const coarseClock of clocks) coarseClock.stop();
+      await heartbeat.stop();
       await close(held, changes, log);
     },
     notReady: () => listNotReady(held),
@@ -356,7 +361,6 @@ function createServer(
       log.error({ err: fault, method: request.method, path: request.route.path }, 'fault while serving a request'),
   });
   registerServerGauges(metrics, { server, reports, buffers: held.buffers });
-  watchEventLoop(metrics);
   return server;
 }
 

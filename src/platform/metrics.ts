@@ -207,8 +207,10 @@ export class MetricsRegistry {
     return family;
   }
 
-  snapshot(): MetricsSnapshot {
-    return [...this.families.values()].map(snapshotFamily);
+  /** `names`: only these; no other gauge is read then. */
+  snapshot(names?: ReadonlySet<string>): MetricsSnapshot {
+    const wanted = [...this.families.values()].filter(({ name }) => names === undefined || names.has(name));
+    return wanted.map(snapshotFamily);
   }
 
   render(): string {

@@ -1,6 +1,7 @@
 // The rows of the route table about the installation itself: its jobs, its processes' epochs, what was found to differ.
 
 import * as jobs from '../control-plane/installation/jobs.ts';
+import { listProcesses, showLive } from '../control-plane/installation/processes.ts';
 import { type ControlPlaneRow, PLATFORM_ADMIN, row } from './control-plane-row.ts';
 import type { RouteParts } from './route-parts.ts';
 
@@ -12,6 +13,8 @@ export function installationRows({ installation }: RouteParts): ControlPlaneRow[
     row('POST', `${JOBS_PATH}/:jobName/runs`, PLATFORM_ADMIN, jobs.runJob(installation)),
     row('GET', `${JOBS_PATH}/:jobName/runs/:runNumber`, PLATFORM_ADMIN, jobs.getJobRun(installation)),
     row('GET', '/v1/admin/epochs', PLATFORM_ADMIN, jobs.listEpochs(installation)),
+    row('GET', '/v1/admin/processes', PLATFORM_ADMIN, listProcesses(installation)),
+    row('GET', '/v1/admin/live', PLATFORM_ADMIN, showLive(installation)),
     row('GET', '/v1/admin/drift', PLATFORM_ADMIN, jobs.getDrift(installation)),
   ];
 }

@@ -29,7 +29,7 @@ const HOSTILE = `<img src=x onerror="globalThis.ran=1">"'><script>globalThis.ran
 const TAG = '<svg/onload=globalThis.ran=1>';
 const MEMBER_SCREENS = ['overview', 'requests', 'usage', 'routing', 'connect', 'playground', 'keys'];
 const OWNER_SCREENS = ['people', 'limits', 'provider-keys', 'guardrails', 'media', 'webhook', 'audit'];
-const PLATFORM_SCREENS = ['organizations', 'catalog', 'policies', 'operation'];
+const PLATFORM_SCREENS = ['live', 'organizations', 'catalog', 'policies', 'operation'];
 const SCREENS = [...MEMBER_SCREENS, ...OWNER_SCREENS, ...PLATFORM_SCREENS];
 
 const chromium = findChromium();

@@ -265,6 +265,33 @@ describe('the console asks', () => {
     assert.deepEqual([entry.action, entry.target.id, entry.actor.kind], ['job.run', 'check-ledger', 'bootstrap']);
     assert.match(entry.actor.label, /^console session /);
   });
+
+  test('what all processes serve at this time, and how each stands', async () => {
+    const cookie = await signedIn(tollgate.url, { token: ADMIN_TOKEN });
+    const { secret } = await tenant.addKey();
+    const body = JSON.stringify({ model: 'sim/small', messages: [{ role: 'user', content: 'x' }] });
+    const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' };
+    const ask = { method: 'POST', headers, body };
+    assert.equal((await fetch(`${tollgate.url}/v1/chat/completions`, ask)).status, 200);
+    const live = await waitFor(
+      'the request to be counted',
+      () => data('/v1/admin/live', cookie),
+      ({ minute }) => minute.requests > 0,
+      30_000,
+    );
+    assert.equal(live.minute.by_status['2xx'], live.minute.requests);
+    assert.ok(live.minute.latency_ms.p50 > 0 && live.minute.first_byte_ms.p99 > 0);
+    assert.equal(live.points.length, 60);
+    assert.deepEqual([live.processes, live.silent_processes], [3, 0]);
+    const processes: { kind: string; epoch: number | null; in_flight: number | null; unposted_bytes: number | null }[] =
+      await data('/v1/admin/processes', cookie);
+    const kinds = processes.map(({ kind, epoch, in_flight: inFlight, unposted_bytes: unposted }) =>
+      [kind, epoch !== null, inFlight !== null, unposted !== null].join(' '),
+    );
+    assert.deepEqual(kinds, ['gateway true true false', 'gateway true true false', 'jobs false false true']);
+    assert.match((await tollgate.run(['process', 'list'])).output, /gateway \d+ .* runs .*in_flight \d/);
+    assert.match((await tollgate.run(['process', 'live'])).output, /last minute: \d+ requests/);
+  });
 });
 
 describe('a session ends', () => {

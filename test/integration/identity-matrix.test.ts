@@ -153,6 +153,8 @@ const EXPECTED: Readonly<Record<string, Expectation>> = {
   'POST /v1/admin/jobs/:jobName/runs': { gate: 'platform', ok: 404 },
   'GET /v1/admin/jobs/:jobName/runs/:runNumber': { gate: 'platform', ok: 404 },
   'GET /v1/admin/epochs': platform,
+  'GET /v1/admin/processes': platform,
+  'GET /v1/admin/live': platform,
   'GET /v1/admin/drift': platform,
 
   'GET /v1/me': { gate: 'anybody', ...READ },

@@ -11,7 +11,7 @@ import {
   scaleOf,
   stackedBarPaths,
 } from '../logic/chart-scale.ts';
-import { bucketLabel } from '../logic/format.ts';
+import { bucketLabel, type Granularity } from '../logic/format.ts';
 import type { Column } from '../parts/table.tsx';
 import { ChartFigure } from './chart-figure.tsx';
 
@@ -19,7 +19,7 @@ export interface TimeChartProps {
   readonly title: string;
   readonly note?: ComponentChildren;
   readonly buckets: readonly string[];
-  readonly granularity: 'hour' | 'day';
+  readonly granularity: Granularity;
   readonly series: readonly Series[];
   readonly show: (value: number) => string;
   /** What the server said of a bucket and series, to the digit. */
@@ -126,7 +126,7 @@ export function figureOf(props: TimeChartProps, show: (value: number) => string)
   const valueOf = (row: BucketRow, at: number) => exact?.(row.index, at) ?? show(series[at]?.values[row.index] ?? 0);
   const columns: Column<BucketRow>[] = [
     {
-      name: granularity === 'day' ? 'Day' : 'Hour',
+      name: { day: 'Day', hour: 'Hour', second: 'Time' }[granularity],
       raw: ({ index }) => buckets[index] ?? '',
       show: ({ index }) => bucketLabel(buckets[index] ?? '', granularity),
     },

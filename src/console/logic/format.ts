@@ -103,8 +103,11 @@ export function distance(iso: string | null | undefined, nowMs: number): string 
   return seconds < 0 ? `in ${count} ${unit}` : `${count} ${unit} ago`;
 }
 
-/** The start of an hour or day, as short as an axis needs it. The server has formed it in the zone. */
-export function bucketLabel(bucket: string, granularity: 'hour' | 'day'): string {
+export type Granularity = 'day' | 'hour' | 'second';
+
+/** The start of a bucket, as short as an axis needs it. The server has formed it in the zone. */
+export function bucketLabel(bucket: string, granularity: Granularity): string {
+  if (granularity === 'second') return bucket.slice(11, 19);
   const [, month = '', day = '', hour = ''] = /^\d{4}-(\d\d)-(\d\d)(?:T(\d\d))?/.exec(bucket) ?? [];
   const date = `${Number(day)} ${MONTHS[Number(month) - 1] ?? ''}`;
   return granularity === 'day' ? date : `${date} ${hour}:00`;

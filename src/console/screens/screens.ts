@@ -8,6 +8,7 @@ import { Connect } from './connect.tsx';
 import { Guardrails } from './guardrails.tsx';
 import { Keys } from './keys.tsx';
 import { Limits } from './limits.tsx';
+import { LiveFigures } from './live.tsx';
 import { Media } from './media.tsx';
 import { Operation } from './operation.tsx';
 import { Organizations } from './organizations.tsx';
@@ -44,6 +45,7 @@ export const SCREENS: readonly Screen[] = [
   { id: 'media', name: 'Media', group: 'Manage', permission: 'org.admin', view: Media },
   { id: 'webhook', name: 'Webhook', group: 'Manage', permission: 'org.admin', view: Webhook },
   { id: 'audit', name: 'Audit', group: 'Manage', permission: 'org.admin', view: Audit },
+  { id: 'live', name: 'Live', group: 'Platform', permission: 'platform.admin', view: LiveFigures },
   { id: 'organizations', name: 'Organizations', group: 'Platform', permission: 'platform.admin', view: Organizations },
   { id: 'catalog', name: 'Catalog', group: 'Platform', permission: 'platform.admin', view: Catalog },
   { id: 'policies', name: 'Routing policies', group: 'Platform', permission: 'platform.admin', view: Policies },

@@ -1,0 +1,258 @@
+// What all gateways serve at this time: throughput, latency, errors, refusals, pauses, and the processes themselves.
+
+import { useState } from 'preact/hooks';
+import { type AnswerOf, commandOf } from '../api.ts';
+import { Lines } from '../charts/lines.tsx';
+import { StackedBars } from '../charts/stacked-bars.tsx';
+import { bucketLabel, bytes, compact, duration, percent, spaced, whole } from '../logic/format.ts';
+import { Badge, Stat, Stats } from '../parts/figures.tsx';
+import { Loaded } from '../parts/loaded.tsx';
+import { ManagedList } from '../parts/managed-list.tsx';
+import { Card, Page } from '../parts/page.tsx';
+import { type Column, numberColumn, Table } from '../parts/table.tsx';
+import { useEvery } from '../state/every.ts';
+import { useRead } from '../state/load.ts';
+
+type Live = AnswerOf<'/v1/admin/live'>['data'];
+type Point = Live['points'][number];
+type Process = AnswerOf<'/v1/admin/processes'>['data'][number];
+
+const timeOf = (iso: string): string => bucketLabel(iso, 'second');
+const REFRESH_MS = 5_000;
+const STATUSES = ['2xx', '3xx', '4xx', '5xx', 'none'] as const;
+
+export function LiveFigures() {
+  const [isHeld, setHeld] = useState(false);
+  const live = useRead('/v1/admin/live');
+  const processes = useRead('/v1/admin/processes');
+  useEvery(REFRESH_MS, () => {
+    if (isHeld) return;
+    live.again();
+    processes.again();
+  });
+  // What is read every few seconds is not dimmed each time.
+  const steady = { ...live, isLoading: live.data === null };
+  return (
+    <Page
+      title="Live"
+      lead="All gateways of all machines together, as their processes wrote it in the last seconds. Times are UTC."
+      tools={
+        <button type="button" aria-pressed={isHeld} onClick={() => setHeld(!isHeld)}>
+          Hold
+        </button>
+      }
+      commands={[commandOf('/v1/admin/live'), commandOf('/v1/admin/processes'), 'tollgate process live']}
+    >
+      <Loaded load={steady} permission="platform.admin">
+        {({ data }) => <Shown live={data} />}
+      </Loaded>
+      <ManagedList
+        title="Processes"
+        load={{ ...processes, isLoading: processes.data === null }}
+        rowsOf={({ data }) => data}
+        columns={PROCESS_COLUMNS}
+        permission="platform.admin"
+        empty="No process has written anything in the last ten minutes."
+      />
+    </Page>
+  );
+}
+
+function Shown({ live }: { readonly live: Live }) {
+  const { points } = live;
+  const buckets = points.map(({ at }) => at);
+  const common = { buckets, granularity: 'second' as const };
+  const timesOf = (name: string, valueOf: (point: Point) => number | null) => ({ name, values: points.map(valueOf) });
+  return (
+    <>
+      <Minute live={live} />
+      <div class="grid">
+        <StackedBars
+          {...common}
+          title="Requests by status"
+          note="Requests that ended in each five seconds. None: no answer was sent."
+          series={STATUSES.map((status) => timesOf(status, ({ by_status: by }) => by[status] ?? 0))}
+          show={whole}
+          axis={compact}
+        />
+        <Lines
+          {...common}
+          title="Latency"
+          note="From the request received to its end."
+          series={[
+            timesOf('p50', ({ latency_ms: latency }) => latency.p50),
+            timesOf('p95', ({ latency_ms: latency }) => latency.p95),
+            timesOf('p99', ({ latency_ms: latency }) => latency.p99),
+          ]}
+          show={duration}
+          axis={duration}
+        />
+        <Lines
+          {...common}
+          title="First byte"
+          note="From the request received to the first byte of the reply."
+          series={[
+            timesOf('p50', ({ first_byte_ms: first }) => first.p50),
+            timesOf('p95', ({ first_byte_ms: first }) => first.p95),
+            timesOf('p99', ({ first_byte_ms: first }) => first.p99),
+          ]}
+          show={duration}
+          axis={duration}
+        />
+        <StackedBars
+          {...common}
+          title="Refused and failed"
+          note="Requests that were refused, and calls of providers that failed, also where another one served."
+          series={[
+            timesOf('Refused', ({ refusals }) => refusals),
+            timesOf('Failed calls', ({ failed_calls: failed }) => failed),
+          ]}
+          show={whole}
+          axis={compact}
+        />
+        <Reasons live={live} />
+      </div>
+    </>
+  );
+}
+
+function Minute({ live }: { readonly live: Live }) {
+  const { minute } = live;
+  const share = minute.requests === 0 ? null : minute.errors / minute.requests;
+  return (
+    <>
+      <Stats>
+        <Stat
+          name="Requests a second"
+          value={minute.requests_per_second.toFixed(1)}
+          note={`${whole(minute.requests)} ended in the last minute`}
+        />
+        <Stat name="Tokens a second" value={whole(Math.round(minute.tokens_per_second))} />
+        <Stat
+          name="Latency p95"
+          value={duration(minute.latency_ms.p95)}
+          note={`p50 ${duration(minute.latency_ms.p50)} · p99 ${duration(minute.latency_ms.p99)}`}
+        />
+        <Stat
+          name="First byte p95"
+          value={duration(minute.first_byte_ms.p95)}
+          note={`p50 ${duration(minute.first_byte_ms.p50)} · p99 ${duration(minute.first_byte_ms.p99)}`}
+        />
+        <Stat
+          name="Errors"
+          value={share === null ? '–' : percent(share)}
+          tone={minute.errors > 0 ? 'bad' : undefined}
+          note={`${whole(minute.errors)} of ${whole(minute.requests)}`}
+        />
+        <Stat name="Refused" value={whole(minute.refusals)} note="in the last minute" />
+      </Stats>
+      <Stats>
+        <Stat name="In flight" value={whole(live.in_flight)} />
+        <Stat
+          name="Not yet in the ledger"
+          value={bytes(live.unposted_bytes)}
+          note={`not yet in reports ${bytes(live.unreported_bytes)}`}
+        />
+        <Stat
+          name="Processes"
+          value={whole(live.processes)}
+          tone={live.silent_processes > 0 ? 'bad' : undefined}
+          note={live.silent_processes > 0 ? `${live.silent_processes} silent` : 'all of them write'}
+        />
+        <Stat
+          name="Blocked"
+          value={whole(live.blocked_processes)}
+          tone={live.blocked_processes > 0 ? 'bad' : undefined}
+          note="admit nothing, since their spool cannot be written"
+        />
+      </Stats>
+    </>
+  );
+}
+
+const REFUSAL_COLUMNS: readonly Column<Live['refusals'][number]>[] = [
+  { name: 'Refused because', raw: ({ code }) => code, show: ({ code }) => spaced(code) },
+  numberColumn('Requests', ({ count }) => count, whole),
+];
+const FAILED_COLUMNS: readonly Column<Live['failed_calls'][number]>[] = [
+  { name: 'Provider', raw: ({ provider }) => provider },
+  { name: 'How', raw: ({ kind }) => kind, show: ({ kind }) => spaced(kind) },
+  numberColumn('Calls', ({ count }) => count, whole),
+];
+const PAUSE_COLUMNS: readonly Column<Live['paused'][number]>[] = [
+  { name: 'Provider', raw: ({ provider }) => provider },
+  { name: 'Model', raw: ({ model }) => model, show: ({ model }) => model ?? 'all of its models' },
+  { name: 'Called again', raw: ({ until }) => until, show: ({ until }) => timeOf(until) },
+];
+
+function Reasons({ live: { refusals, failed_calls: failed, paused } }: { readonly live: Live }) {
+  return (
+    <>
+      <Card title="Refusals" note="Of the last five minutes.">
+        {refusals.length === 0 ? (
+          <p class="empty">Nothing was refused.</p>
+        ) : (
+          <Table caption="Refusals" columns={REFUSAL_COLUMNS} rows={refusals} />
+        )}
+      </Card>
+      <Card title="Providers" note="Calls that failed in the last five minutes, and what is not called for now.">
+        {failed.length === 0 && paused.length === 0 && <p class="empty">No call failed, nothing is paused.</p>}
+        {failed.length > 0 && <Table caption="Failed calls" columns={FAILED_COLUMNS} rows={failed} />}
+        {paused.length > 0 && <Table caption="Paused" columns={PAUSE_COLUMNS} rows={paused} />}
+      </Card>
+    </>
+  );
+}
+
+const PROCESS_COLUMNS: readonly Column<Process>[] = [
+  {
+    name: 'Process',
+    raw: ({ kind, pid, machine }) => `${kind} ${pid} ${machine}`,
+    show: ({ kind, pid, machine, version }) => (
+      <>
+        <span class="cell-main">
+          {kind} {pid}
+        </span>
+        <span class="note">
+          {machine}, version {version}
+        </span>
+      </>
+    ),
+  },
+  {
+    name: 'State',
+    raw: ({ silent, blocked }) => (silent ? 'silent' : blocked ? 'blocked' : 'runs'),
+    show: ({ silent, blocked, last_seen_at: at }) =>
+      silent ? (
+        <>
+          <Badge tone="bad">silent</Badge>
+          <span class="note">last seen {timeOf(at)}</span>
+        </>
+      ) : (
+        <Badge tone={blocked ? 'bad' : 'good'}>{blocked ? 'blocked' : 'runs'}</Badge>
+      ),
+  },
+  numberColumn('In flight', ({ in_flight: count }) => count, whole),
+  numberColumn('Connections', ({ connections }) => connections, whole, { isExtra: true }),
+  numberColumn('Paused models', ({ paused_models: count }) => count, whole, { isExtra: true }),
+  numberColumn(
+    'Lent',
+    ({ lent_usd: free, held_usd: held }) => (free === null || held === null ? null : free + held),
+    (usd) => (usd === null ? '–' : `$${usd.toFixed(2)}`),
+    { isExtra: true },
+  ),
+  numberColumn(
+    'To ship',
+    ({ unposted_bytes: count }) => count,
+    (count) => (count === null ? '–' : bytes(count)),
+    {
+      isExtra: true,
+    },
+  ),
+  numberColumn('Loop delay', ({ loop_delay_ms: ms }) => ms, duration),
+  numberColumn(
+    'Memory',
+    ({ memory_bytes: count }) => count,
+    (count) => (count === null ? '–' : bytes(count)),
+  ),
+];

@@ -1,11 +1,10 @@
 // Opens a configuration file for commands that change its text, and writes it: whole or not at all, and never with
 // mistakes that it did not have.
 
-import { generateKeyPairSync } from 'node:crypto';
 import { existsSync, readFileSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { type Environment, readConfig } from '../config.ts';
-import { parseConfigurationFile } from '../domain/configuration/parse-configuration-file.ts';
+import { parseWithoutEnvironment } from '../domain/configuration/parse-without-environment.ts';
 import { PRESET_NAMES, type PresetName } from '../domain/configuration/presets.ts';
 import { ConfigurationText } from '../domain/configuration-text/configuration-text.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
@@ -58,25 +57,9 @@ export function writeWhole(named: string, text: string): void {
   }
 }
 
-/**
- * What is wrong with a file whatever the environment has: a variable may be a word, an address or an account's key, and
- * one that is not set is no mistake of the file.
- */
+/** What is wrong with a file whatever the environment has. */
 export function mistakesOf(text: string): readonly string[] {
-  const values = ['x', 'http://x.test', ...(text.includes('credentials') ? [accountKey()] : [])];
-  const [ofWords = [], ...others] = values.map((value) => {
-    const environment = new Proxy<Record<string, string>>({}, { get: () => value, has: () => true });
-    const parsed = parseConfigurationFile(text, environment, USUAL_FILE, 'later');
-    return parsed.ok ? [] : parsed.errors;
-  });
-  return ofWords.filter((mistake) => others.every((mistakes) => mistakes.includes(mistake)));
-}
-
-/** In the shape of the key of a service account, which a variable may be too. */
-function accountKey(): string {
-  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 1_024 });
-  const key = privateKey.export({ type: 'pkcs8', format: 'pem' });
-  return JSON.stringify({ type: 'service_account', client_email: 'x@x.test', private_key: key });
+  return parseWithoutEnvironment(text, {}, 'later', USUAL_FILE).mistakes;
 }
 
 function withoutLine(mistake: string): string {

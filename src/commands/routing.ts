@@ -8,6 +8,7 @@ import { parsePolicyFile } from '../domain/routing/parse-policy-file.ts';
 import { type PolicyDefinition, policyOf } from '../domain/routing/policy-definition.ts';
 import { type ReplayCosts, type ReplayReport, replayPolicy } from '../domain/routing/replay-policy.ts';
 import { systemClock } from '../platform/clock.ts';
+import { firstExecutionIdAt } from '../platform/execution-id.ts';
 import { loadCatalog } from '../storage/postgres/catalog/catalog-store.ts';
 import { listAllowedModels } from '../storage/postgres/routing/organization-caller.ts';
 import { refuseDraft } from '../storage/postgres/routing/policies.ts';
@@ -34,6 +35,7 @@ export const routingCommand: Command = {
 
 const DAY_MS = 86_400_000;
 const DAYS_MAX = 366;
+const PAGE_SIZE = 2_000;
 
 async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
   const { values, positionals } = parseArguments(args, {
@@ -61,7 +63,11 @@ async function run(args: readonly string[], { environment, print }: CommandConte
     };
     return replayPolicy(
       draft,
-      readRoutedRequests(postgres, { sinceMs: systemClock.nowMs() - Number(days) * DAY_MS, organizationId }),
+      readRoutedRequests(postgres, {
+        after: firstExecutionIdAt(systemClock.nowMs() - Number(days) * DAY_MS),
+        organizationId,
+        pageSize: PAGE_SIZE,
+      }),
     );
   });
   for (const line of describe(report, Number(days))) print(line);

@@ -1,11 +1,14 @@
 // What the control plane reads, changes and tries: storage and workers, given to it as functions.
 
+import type { Catalog } from '../domain/models/catalog.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { InstallationSecrets } from '../storage/postgres/installation-secrets.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 import { createBillingStore } from './billing-store.ts';
 import { createCatalogStore } from './catalog-store.ts';
+import { createCatalogCheck } from './create-catalog-check.ts';
 import { createGuardrailTrials } from './create-guardrail-trials.ts';
+import { createPolicyReplay } from './create-policy-replay.ts';
 import { createGuardrailStore } from './guardrail-store.ts';
 import { createIdentityStore } from './identity-store.ts';
 import { createInstallationStore } from './installation-store.ts';
@@ -19,6 +22,7 @@ type Held = Parameters<typeof createOwnKeysStore>[0] &
     readonly controlPostgres: Postgres;
     readonly secrets: InstallationSecrets;
     readonly health: ProviderHealthExchange;
+    readonly catalog: { readonly present: Catalog };
   };
 
 export function createStores(held: Held, clock: Clock) {
@@ -29,6 +33,8 @@ export function createStores(held: Held, clock: Clock) {
     billing: createBillingStore(postgres, secrets),
     ownKeys: createOwnKeysStore(held, secrets, clock),
     routing: createRoutingStore(postgres),
+    replayPolicy: createPolicyReplay({ postgres, catalog: () => held.catalog.present, clock }),
+    checkCatalog: createCatalogCheck({ postgres, secrets, workers: held.workers }),
     guardrails: createGuardrailStore(postgres, secrets),
     guardrailTrials: createGuardrailTrials(held),
     mediaRows: createMediaRows(postgres, clock),

@@ -18,6 +18,7 @@ import type { Counter, Gauge, Histogram, MetricsRegistry } from './metrics.ts';
 
 /** The worker tasks of the product, each a file of this name in workers/. */
 export type WorkerTask =
+  | 'check-file'
   | 'count-tokens'
   | 'find-stored-objects'
   | 'prepare-conversation'

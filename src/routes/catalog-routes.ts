@@ -1,5 +1,6 @@
 // The rows of the route table with which platform administrators change the catalog: providers, models, prices.
 
+import { checkCatalog } from '../control-plane/catalog/check-catalog.ts';
 import * as models from '../control-plane/catalog/models.ts';
 import * as providers from '../control-plane/catalog/providers.ts';
 import { type ControlPlaneRow, PLATFORM_ADMIN, row } from './control-plane-row.ts';
@@ -9,7 +10,7 @@ const PROVIDERS_PATH = '/v1/admin/providers';
 const MODELS_PATH = '/v1/admin/models';
 const PRICES_PATH = '/v1/admin/prices';
 
-export function catalogRows({ catalogStore, healthOf }: RouteParts): ControlPlaneRow[] {
+export function catalogRows({ catalogStore, healthOf, checkCatalog: check }: RouteParts): ControlPlaneRow[] {
   const provider = `${PROVIDERS_PATH}/:providerName`;
   return [
     row('GET', PROVIDERS_PATH, PLATFORM_ADMIN, providers.listProviders(catalogStore, healthOf)),
@@ -22,6 +23,7 @@ export function catalogRows({ catalogStore, healthOf }: RouteParts): ControlPlan
     modelRow('DELETE', models.removeModel(catalogStore)),
     row('GET', PRICES_PATH, PLATFORM_ADMIN, models.listPrices(catalogStore)),
     row('PUT', PRICES_PATH, PLATFORM_ADMIN, models.putPrice(catalogStore)),
+    row('POST', '/v1/admin/catalog/check', PLATFORM_ADMIN, checkCatalog(check)),
   ];
 }
 

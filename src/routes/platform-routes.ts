@@ -8,6 +8,7 @@ import { NAMED } from '../control-plane/identity/tenancy.ts';
 import * as tokens from '../control-plane/identity/tokens.ts';
 import * as policies from '../control-plane/routing/policies.ts';
 import { previewRouting } from '../control-plane/routing/preview.ts';
+import { replayRouting } from '../control-plane/routing/replay.ts';
 import { modelAccessRows } from './ceiling-rows.ts';
 import { type ControlPlaneRow, ORGANIZATION_PATH, PLATFORM_ADMIN, row } from './control-plane-row.ts';
 import type { RouteParts } from './route-parts.ts';
@@ -54,13 +55,14 @@ function tenancyRows(parts: RouteParts): ControlPlaneRow[] {
   ];
 }
 
-function routingRows({ routing, catalogStore, previewRoute }: RouteParts): ControlPlaneRow[] {
+function routingRows({ routing, catalogStore, previewRoute, replayPolicy }: RouteParts): ControlPlaneRow[] {
   return [
     row('GET', POLICIES_PATH, PLATFORM_ADMIN, policies.listPolicies(routing)),
     row('GET', `${POLICIES_PATH}/:policyName`, PLATFORM_ADMIN, policies.getPolicy(routing)),
     row('PUT', `${POLICIES_PATH}/:policyName`, PLATFORM_ADMIN, policies.putPolicy(routing)),
     row('DELETE', `${POLICIES_PATH}/:policyName`, PLATFORM_ADMIN, policies.removePolicy(catalogStore)),
     row('POST', '/v1/admin/routing/preview', PLATFORM_ADMIN, previewRouting(previewRoute)),
+    row('POST', '/v1/admin/routing/replay', PLATFORM_ADMIN, replayRouting(replayPolicy)),
     row('GET', `${ORGANIZATION_PATH}/routing`, PLATFORM_ADMIN, policies.getOrganizationRouting(routing)),
     row('PUT', `${ORGANIZATION_PATH}/routing`, PLATFORM_ADMIN, policies.setOrganizationRouting(routing)),
   ];

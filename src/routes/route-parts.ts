@@ -3,6 +3,7 @@
 import type { BillingStore } from '../control-plane/billing/billing-store.ts';
 import type { WebhookTargets } from '../control-plane/billing/webhooks.ts';
 import type { CatalogStore } from '../control-plane/catalog/catalog-store.ts';
+import type { CatalogCheck } from '../control-plane/catalog/check-catalog.ts';
 import type { HealthOf } from '../control-plane/catalog/health-fields.ts';
 import type { ChangeMeter } from '../control-plane/change-meter.ts';
 import type { ConsoleParts } from '../control-plane/console/console-parts.ts';
@@ -17,6 +18,7 @@ import type { Media } from '../control-plane/media/media.ts';
 import type { OwnKeysStore } from '../control-plane/own-keys/own-keys-store.ts';
 import type { ReportForwarder } from '../control-plane/reports/forward-report.ts';
 import type { PreviewRoute } from '../control-plane/routing/preview.ts';
+import type { PolicyReplay } from '../control-plane/routing/replay.ts';
 import type { RoutingStore } from '../control-plane/routing/routing-store.ts';
 import type { Catalog } from '../domain/models/catalog.ts';
 import type { VirtualModel } from '../domain/routing/virtual-model.ts';
@@ -43,6 +45,8 @@ export interface RouteParts {
   readonly catalogStore: CatalogStore;
   readonly healthOf: HealthOf;
   readonly previewRoute: PreviewRoute;
+  readonly replayPolicy: PolicyReplay;
+  readonly checkCatalog: CatalogCheck;
   readonly reports: ReportForwarder;
   readonly console: ConsoleParts;
   readonly installation: InstallationStore;

@@ -30,7 +30,8 @@ const TAG = '<svg/onload=globalThis.ran=1>';
 const MEMBER_SCREENS = ['overview', 'requests', 'usage', 'routing', 'connect', 'playground', 'keys'];
 const OWNER_SCREENS = ['people', 'limits', 'provider-keys', 'guardrails', 'media', 'webhook', 'audit'];
 const PLATFORM_SCREENS = ['live', 'organizations', 'catalog', 'policies', 'operation'];
-const SCREENS = [...MEMBER_SCREENS, ...OWNER_SCREENS, ...PLATFORM_SCREENS];
+const EDITORS = ['policies?policy=hostile', 'policies?policy=%2B', 'guardrails?policy=people', 'requests?follow=1'];
+const SCREENS = [...MEMBER_SCREENS, ...OWNER_SCREENS, ...PLATFORM_SCREENS, ...EDITORS];
 
 const chromium = findChromium();
 const isBuilt = existsSync(join(ROOT, 'src/console/built/index.html'));
@@ -107,6 +108,9 @@ describe('the console in a browser', { skip }, () => {
     await api('PUT', `${place}/limits`, { limits: [{ kind: 'budget', window: 'month', limit: '50.00' }] });
     const rules = [{ id: 'mail', detect: ['email'], stage: 'input', action: 'flag' }];
     await api('PUT', `${place}/guardrails/policies/people`, { rules });
+    const tiers = [{ name: 'one', description: HOSTILE, models: [{ id: 'sim/small' }] }];
+    const policy = { classifier: { model: 'sim/judge-latest' }, tiers, kinds: { prose: HOSTILE } };
+    await api('PUT', '/v1/admin/routing/policies/hostile', policy);
     await api('PUT', `${place}/webhook`, { url: 'https://example.com/?q=<script>globalThis.ran=1</script>' });
     await api('POST', '/v1/admin/organizations', { slug: 'hostile', display_name: HOSTILE, billing: 'prepaid' });
     for (let index = 0; index < 24; index++) {

@@ -103,6 +103,7 @@ describe('the routing report (spec 2.5)', () => {
       'totals.sessions',
     );
     has(found['series'], 'bucket tier requests spend_usd baseline_cost_usd baseline_spend_usd', 'series');
+    has(found['series_totals'], 'bucket requests spend_usd baseline_cost_usd baseline_spend_usd', 'series_totals');
     has(found['by_tier'], `${METRICS} tier rank`, 'by_tier');
     has(found['by_model'], `${METRICS} model`, 'by_model');
     has(found['by_task'], `${METRICS} task`, 'by_task');

@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import pg from 'pg';
 import type { DescribedRoute } from '../../src/control-plane/openapi/described-route.ts';
 import { callWithSession, cookieOf, OWN_PAGE, signedIn, signIn } from '../support/console-session.ts';
-import { type FakeUpstream, ONE_TOKEN_REPLY, startFakeUpstream } from '../support/fake-upstream.ts';
+import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { GENERATION_ROUTES } from '../support/generation-routes.ts';
 import { httpCall } from '../support/http-call.ts';
@@ -19,13 +19,23 @@ import { waitFor } from '../support/waiting.ts';
 /** Both processes have had a connection of as many, all but surely. */
 const CONNECTIONS = 16;
 const SESSION = '/v1/console/session';
+const REPLY = {
+  body: JSON.stringify({
+    id: 'c',
+    object: 'chat.completion',
+    created: 1,
+    model: 'sim-small',
+    choices: [{ index: 0, message: { role: 'assistant', content: 'x' }, finish_reason: 'stop' }],
+    usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
+  }),
+};
 
 let upstream: FakeUpstream;
 let tollgate: Tollgate;
 let tenant: Tenant;
 
 before(async () => {
-  upstream = await startFakeUpstream(() => ONE_TOKEN_REPLY);
+  upstream = await startFakeUpstream(() => REPLY);
   tollgate = await startTollgate({
     configurationYaml: testConfiguration({ upstreamUrl: upstream.url }),
     env: { ADMIN_TOKEN, MEDIA: 'disk' },
@@ -272,7 +282,7 @@ describe('the console asks', () => {
     const body = JSON.stringify({ model: 'sim/small', messages: [{ role: 'user', content: 'x' }] });
     const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' };
     const ask = { method: 'POST', headers, body };
-    assert.equal((await fetch(`${tollgate.url}/v1/chat/completions`, ask)).status, 200);
+    assert.equal((await httpCall(`${tollgate.url}/v1/chat/completions`, ask)).status, 200);
     const live = await waitFor(
       'the request to be counted',
       () => data('/v1/admin/live', cookie),

@@ -1,4 +1,4 @@
-// `tollgate routing replay`: what a whole installation has routed, under a draft. The figures equal a recomputation
+// `tollgate routing replay` and POST /v1/admin/routing/replay: what a whole installation has routed, under a draft. The figures equal a recomputation
 // from the posted rows.
 
 import assert from 'node:assert/strict';
@@ -6,8 +6,11 @@ import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { parse } from 'yaml';
 import type { ModelRoute } from '../../src/domain/routing/model-route.ts';
+import { callRoute } from '../support/generation-routes.ts';
 import {
+  ROUTING_ADMIN_TOKEN,
   ROUTING_KEYS,
   ROUTING_PRICES,
   type RoutingInstallation,
@@ -63,6 +66,78 @@ after(() => routing?.stop());
 const costAt = (model: 'small' | 'large', row: Row): bigint =>
   BigInt(row.input_tokens) * ROUTING_PRICES[model].input + BigInt(row.output_tokens) * ROUTING_PRICES[model].output;
 const sum = (amounts: readonly bigint[]): bigint => amounts.reduce((total, amount) => total + amount, 0n);
+
+async function replayByApi(body: object, key = ROUTING_ADMIN_TOKEN) {
+  const url = `${routing.tollgate.url}/v1/admin/routing/replay`;
+  return callRoute(url, { key, body: JSON.stringify(body) });
+}
+
+describe('a replay by the API', () => {
+  const { name: _, ...definition } = parse(DRAFT) as { name: string };
+
+  for (const organization of [null, 'acme'])
+    test(`${organization ?? 'everybody'}: the figures of the command`, async () => {
+      const own = rows.filter((row) => organization === null || row.organization === organization);
+      const { rows: found } = await routing.postgres.query<{ id: string }>(
+        'SELECT id FROM organizations WHERE slug = $1',
+        [organization],
+      );
+      const before = routing.upstream.requests.length;
+      const answer = await replayByApi({ policy: definition, days: 1, organization_id: found[0]?.id });
+      assert.equal(answer.status, 200, answer.body);
+      assert.equal(routing.upstream.requests.length, before, 'nobody is asked');
+      const { data } = JSON.parse(answer.body) as { data: Record<string, unknown> };
+      const wanted = own.map(({ model_route: route }) => (route.classified_tier === 'light' ? 'small' : 'large'));
+      const cost = sum(own.map((row, index) => costAt(wanted[index] ?? 'large', row)));
+      const baseline = sum(own.map((row) => costAt('large', row)));
+      const was = sum(own.map((row) => BigInt(row.rated_cost)));
+      const costs = (amount: bigint) => ({
+        cost: decimalOfPico(amount),
+        baselined: own.length,
+        baselined_cost: decimalOfPico(amount),
+        baseline_cost: decimalOfPico(baseline),
+        savings: decimalOfPico(baseline - amount),
+      });
+      assert.deepEqual(data, {
+        days: 1,
+        whole: true,
+        requests: own.length,
+        replayed: own.length,
+        continued: 0,
+        moved: own.filter(({ model }, index) => model !== `sim/${wanted[index]}`).length,
+        unreplayed: [],
+        tiers: ['light', 'strong'].map((tier) => ({
+          tier,
+          was: own.filter(({ model_route: route }) => route.tier === tier).length,
+          draft: wanted.filter((one) => (one === 'small' ? 'light' : 'strong') === tier).length,
+        })),
+        compared: own.length,
+        was: costs(was),
+        draft: costs(cost),
+      });
+    });
+
+  test('takes a published policy by its name; is the platform’s alone; refuses what could not be published', async () => {
+    const { rows: policies } = await routing.postgres.query<{ name: string }>(
+      'SELECT name FROM routing_policies LIMIT 1',
+    );
+    const published = await replayByApi({ policy: policies[0]?.name });
+    assert.equal((JSON.parse(published.body) as { data: { requests: number } }).data.requests, rows.length);
+    assert.equal((await replayByApi({ policy: definition }, ROUTING_KEYS.acme)).status, 403);
+    assert.equal((await replayByApi({ policy: definition, organization_id: randomUUID() })).status, 404);
+    const mistakes: readonly [object, RegExp][] = [
+      [{}, /policy/],
+      [{ policy: 'absent' }, /policy.*name of a routing policy/],
+      [{ policy: definition, days: 32 }, /days.*at most 31/],
+      [{ policy: parse(DRAFT.replace('name: draft', '').replace('sim/small', 'sim/nowhere')) }, /sim\/nowhere/],
+    ];
+    for (const [body, expected] of mistakes) {
+      const answer = await replayByApi(body);
+      assert.equal(answer.status, 400, answer.body);
+      assert.match(answer.body, expected);
+    }
+  });
+});
 
 describe('tollgate routing replay', () => {
   for (const organization of [null, 'acme']) {

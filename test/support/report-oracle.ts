@@ -217,6 +217,7 @@ export function expectedReport(facts: readonly RequestFact[], params: RoutingPar
       sessions: conversations.sessions,
     },
     series: seriesOf(routed, params),
+    series_totals: seriesTotalsOf(routed, params),
     by_tier: grouped(routed, ({ route }) => route?.tier ?? '')
       .map(([tier, group]) => ({ tier, rank: latestRank(group), ...metricsOf(group, whole) }))
       .sort((a, b) => (a.rank ?? 999) - (b.rank ?? 999) || (a.tier < b.tier ? -1 : 1)),
@@ -507,6 +508,16 @@ function seriesOf(facts: readonly RequestFact[], { window }: RoutingParams): Rou
       return { bucket, tier, requests, spend_usd, baseline_cost_usd, baseline_spend_usd };
     })
     .sort((a, b) => Date.parse(a.bucket) - Date.parse(b.bucket) || compare(a.tier, b.tier));
+}
+
+function seriesTotalsOf(facts: readonly RequestFact[], { window }: RoutingParams): RoutingReport['series_totals'] {
+  const buckets = ExpectedBuckets.of(window.timeZone, window.granularity);
+  return grouped(facts, (fact) => buckets.at(fact.admittedAtMs))
+    .map(([bucket, group]) => {
+      const { requests, spend_usd, baseline_cost_usd, baseline_spend_usd } = metricsOf(group, 1);
+      return { bucket, requests, spend_usd, baseline_cost_usd, baseline_spend_usd };
+    })
+    .sort((a, b) => Date.parse(a.bucket) - Date.parse(b.bucket));
 }
 
 export function usageOf(facts: readonly RequestFact[]): Omit<UsageSummary, 'currency' | 'by_model' | 'groups'> {

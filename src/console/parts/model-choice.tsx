@@ -3,10 +3,10 @@
 import type { ComponentChildren } from 'preact';
 import type { AnswerOf } from '../api.ts';
 import { useRead } from '../state/load.ts';
+import { autoModel } from '../state/session.ts';
 import { SelectField } from './form.tsx';
 import { Loaded } from './loaded.tsx';
 
-export const AUTO_MODEL = 'service/auto';
 export type Model = AnswerOf<'/v1/models'>['data'][number];
 
 /** Draws what needs the catalog's models, of which there is at least one. */
@@ -39,8 +39,8 @@ export function ModelChoice({ models, api, value, onValue }: ModelChoiceProps) {
       label="Model"
       value={value}
       onValue={onValue}
-      options={[...new Set([AUTO_MODEL, ...texts.map(({ id }) => id)])]}
-      hint={value === AUTO_MODEL ? 'The cheapest model that would answer well, by the policy.' : undefined}
+      options={[...new Set([autoModel(), ...texts.map(({ id }) => id)])]}
+      hint={value === autoModel() ? 'The cheapest model that would answer well, by the policy.' : undefined}
     />
   );
 }

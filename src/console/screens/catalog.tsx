@@ -10,6 +10,7 @@ import { Page } from '../parts/page.tsx';
 import { type Column, numberColumn } from '../parts/table.tsx';
 import { now } from '../state/clock.ts';
 import { useRead } from '../state/load.ts';
+import { CatalogCheck } from './catalog-check.tsx';
 
 type Provider = AnswerOf<'/v1/admin/providers'>['data'][number];
 type Model = AnswerOf<'/v1/admin/models'>['data'][number];
@@ -161,6 +162,7 @@ export function Catalog() {
         permission="platform.admin"
         empty="No price is known."
       />
+      <CatalogCheck />
     </Page>
   );
 }

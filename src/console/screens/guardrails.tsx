@@ -1,24 +1,27 @@
-// Guardrails: policies and what they found, with a try-out that changes and sends nothing.
+// Guardrails: policies, whom they screen and what they found, with a try-out and an editor.
 
-import { useState } from 'preact/hooks';
 import { type AnswerOf, call, commandOf } from '../api.ts';
 import { moment, whole } from '../logic/format.ts';
-import { markedPieces } from '../logic/marked-pieces.ts';
 import { Badge, Stat, Stats } from '../parts/figures.tsx';
-import { Said, SelectField, useSubmit } from '../parts/form.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { ManagedList } from '../parts/managed-list.tsx';
-import { Card, Page } from '../parts/page.tsx';
-import { type Column, numberColumn, Table } from '../parts/table.tsx';
+import { Page } from '../parts/page.tsx';
+import { type Column, numberColumn } from '../parts/table.tsx';
 import { WindowTools } from '../parts/window-tools.tsx';
-import { useRead } from '../state/load.ts';
+import { params, setParams } from '../state/address.ts';
+import { type Load, useRead } from '../state/load.ts';
 import { windowQuery, zone } from '../state/view.ts';
+import { GuardrailEditor } from './guardrail-editor.tsx';
+import { TryOut } from './guardrail-try-out.tsx';
+import { Adder } from './people.tsx';
 
 const POLICIES = '/v1/admin/active-org/guardrails/policies';
+const ASSIGNMENTS = '/v1/admin/active-org/guardrails/assignments';
+/** Stands in the address where a policy's name does. No policy can be called so. */
+const NEW = '+';
 const REPORT = '/v1/admin/active-org/guardrails/report';
 type Policy = AnswerOf<typeof POLICIES>['data'][number];
 type Found = AnswerOf<typeof REPORT>['data']['rows'][number];
-type Tried = AnswerOf<'/v1/admin/active-org/guardrails/test', 'post'>;
 
 const COLUMNS: readonly Column<Policy>[] = [
   {
@@ -68,11 +71,17 @@ const FOUND_COLUMNS: readonly Column<Found>[] = [
 export function Guardrails() {
   const policies = useRead(POLICIES);
   const report = useRead(REPORT, { query: windowQuery.value });
+  const edited = params.value['policy'];
   return (
     <Page
       title="Guardrails"
       lead="What is blocked, masked, cloaked or flagged in requests and replies."
-      tools={<WindowTools withAudience={false} />}
+      tools={
+        <>
+          <Adder name="New policy" onClick={() => open(NEW)} />
+          <WindowTools withAudience={false} />
+        </>
+      }
       commands={[commandOf(POLICIES), commandOf(REPORT, { query: windowQuery.value })]}
     >
       <Loaded load={report} permission="org.admin">
@@ -84,19 +93,20 @@ export function Guardrails() {
           </Stats>
         )}
       </Loaded>
-      <TryOut policies={policies.data?.data ?? []} />
-      <ManagedList
-        title="Policies"
-        load={policies}
-        rowsOf={({ data }) => data}
-        columns={COLUMNS}
-        permission="org.admin"
-        empty={
-          <p>
-            No policy. <code>tollgate guardrail</code> or a PUT to {POLICIES}/NAME makes one.
-          </p>
-        }
-      />
+      <PolicyList policies={policies} edited={edited} />
+      {edited === undefined ? (
+        <TryOut title="Try it" policies={policies.data?.data ?? []} />
+      ) : (
+        <GuardrailEditor
+          key={edited}
+          name={edited === NEW ? null : edited}
+          onPublished={(name) => {
+            policies.again();
+            open(name);
+          }}
+          onClose={() => open(null)}
+        />
+      )}
       <ManagedList
         title="Found"
         load={report}
@@ -109,71 +119,69 @@ export function Guardrails() {
   );
 }
 
-function TryOut({ policies }: { readonly policies: readonly Policy[] }) {
-  const [text, setText] = useState('');
-  const [name, setName] = useState('');
-  const [tried, setTried] = useState<{ readonly text: string; readonly answer: Tried } | null>(null);
-  const { isBusy, refusal, run } = useSubmit<Tried>((answer) => setTried({ text, answer }));
-  const policy = name || policies[0]?.name || '';
+function open(name: string | null): void {
+  setParams({ policy: name });
+}
+
+interface ListProps {
+  readonly policies: Load<AnswerOf<typeof POLICIES>>;
+  readonly edited: string | undefined;
+}
+
+/** Whom they screen: everybody of the organization is switched here. */
+function PolicyList({ policies, edited }: ListProps) {
+  const assigned = useRead(ASSIGNMENTS);
+  const everybody = assigned.data?.data.organization.policies ?? [];
+  const byPlatform = [...(assigned.data?.data.floor ?? []), ...(assigned.data?.data.platform.policies ?? [])];
+  const toggle = (name: string) => {
+    const names = everybody.includes(name) ? everybody.filter((one) => one !== name) : [...everybody, name];
+    void call('put', ASSIGNMENTS, { body: { policies: names } }).then(assigned.again);
+  };
   return (
-    <Card title="Try it" note="Nothing is kept, sent on or charged. Detectors that lie elsewhere are not asked.">
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          void run(() => call('post', '/v1/admin/active-org/guardrails/test', { body: { text, policy } }));
-        }}
-      >
-        <label>
-          <span class="unseen">Text to look at</span>
-          <textarea
-            rows={3}
-            value={text}
-            placeholder="Write to ada@example.com about card 4111 1111 1111 1111"
-            onInput={(event) => setText(event.currentTarget.value)}
-          />
-        </label>
-        <div class="filters try">
-          <SelectField label="Policy" value={policy} onValue={setName} options={policies.map((one) => one.name)} />
-          <button type="submit" disabled={isBusy || text === '' || policy === ''}>
-            Look
-          </button>
-        </div>
-      </form>
-      <Said refusal={refusal} />
-      {tried !== null && <Findings tried={tried} />}
-    </Card>
+    <ManagedList
+      title="Policies"
+      load={policies}
+      rowsOf={({ data }) => data}
+      columns={[...COLUMNS, whomColumn(everybody, byPlatform)]}
+      permission="org.admin"
+      empty="No policy yet. A new one screens nobody before it is switched on."
+      actions={({ name, set_by: by }) => (
+        <>
+          {assigned.data !== null && !byPlatform.includes(name) && (
+            <button type="button" class="small" onClick={() => toggle(name)}>
+              {everybody.includes(name) ? 'Switch off' : 'Switch on'}
+            </button>
+          )}{' '}
+          {by === 'organization' && (
+            <button type="button" class="small" aria-pressed={name === edited} onClick={() => open(name)}>
+              Edit
+            </button>
+          )}
+        </>
+      )}
+      removal={{
+        verb: 'Remove',
+        ask: ({ name }) => `The policy “${name}” is removed. One that screens somebody is not.`,
+        send: ({ name, version }) =>
+          call('delete', `${POLICIES}/{policyName}`, { at: { policyName: name }, query: { version } }),
+        isFor: ({ name, set_by: by }) => by === 'organization' && !everybody.includes(name),
+      }}
+    />
   );
 }
 
-function Findings({ tried: { text, answer } }: { readonly tried: { readonly text: string; readonly answer: Tried } }) {
-  const { findings } = answer.data;
-  const columns: Column<(typeof findings)[number]>[] = [
-    { name: 'Entity', raw: ({ entity }) => entity },
-    { name: 'Rule', raw: ({ policy, rule }) => `${policy} / ${rule}` },
-    {
-      name: 'Action',
-      raw: ({ action }) => action,
-      show: ({ action }) => <Badge tone={action === 'block' ? 'bad' : 'warn'}>{action}</Badge>,
-    },
-  ];
-  return (
-    <div aria-live="polite">
-      <p class="sample">
-        {markedPieces(text, findings).map(({ piece, isFound }, index) =>
-          isFound ? (
-            <mark key={index} class="found">
-              {piece}
-            </mark>
-          ) : (
-            piece
-          ),
-        )}
-      </p>
-      {findings.length === 0 ? (
-        <p class="note">Nothing was found.</p>
+/** Teams and keys have more of their own, which the command and the API set. */
+function whomColumn(everybody: readonly string[], byPlatform: readonly string[]): Column<Policy> {
+  return {
+    name: 'Screens',
+    raw: ({ name }) => (byPlatform.includes(name) || everybody.includes(name) ? 'everybody' : ''),
+    show: ({ name }) =>
+      byPlatform.includes(name) ? (
+        <Badge>everybody, by the platform</Badge>
+      ) : everybody.includes(name) ? (
+        <Badge tone="good">everybody</Badge>
       ) : (
-        <Table caption="Findings" columns={columns} rows={findings} />
-      )}
-    </div>
-  );
+        '–'
+      ),
+  };
 }

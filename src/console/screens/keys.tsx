@@ -49,7 +49,7 @@ function KeyState({ of: key }: { readonly of: Key }) {
   if (key.revoked_at !== null) return <Badge>revoked</Badge>;
   if (key.expires_at !== null && new Date(key.expires_at) < now.value) return <Badge tone="warn">expired</Badge>;
   if (key.previous_secret_until !== null && new Date(key.previous_secret_until) > now.value)
-    return <Badge tone="warn">old secret until {distance(key.previous_secret_until, now.value.getTime())}</Badge>;
+    return <Badge tone="warn">old secret ends {distance(key.previous_secret_until, now.value.getTime())}</Badge>;
   return <Badge tone="good">active</Badge>;
 }
 

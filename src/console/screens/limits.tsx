@@ -1,4 +1,4 @@
-// Limits and budgets of the organization, of a team or of a key: what is used, lent and left, and setting them.
+// Limits and budgets of the organization, of a team, a member or a key: what is used, lent and left, and setting them.
 
 import { useState } from 'preact/hooks';
 import { type AnswerOf, addressOf, type BodyOf, call, commandOf } from '../api.ts';
@@ -137,22 +137,26 @@ function LimitsOf({ bearer, bearers }: { readonly bearer: Bearer; readonly beare
   );
 }
 
-/** The organization, its teams, and its keys that are not revoked. */
+/** The organization, its teams and members, and its keys that are not revoked. */
 function useBearers(): { readonly bearers: readonly Bearer[]; readonly isLoading: boolean } {
   const teams = useRead('/v1/admin/active-org/teams', { query: { limit: 100 } });
+  const members = useRead('/v1/admin/active-org/members', { query: { limit: 100 } });
   const keys = useRead('/v1/admin/active-org/keys', { query: { limit: 100 } });
   const bearers = [
     ORGANIZATION,
     ...(teams.data?.data ?? []).map(({ id, display_name: name }) => below('team', id, name)),
+    ...(members.data?.data ?? []).map(({ user_id: id, email }) => below('member', id, email)),
     ...(keys.data?.data ?? []).flatMap(({ id, name, revoked_at: at }) => (at === null ? [below('key', id, name)] : [])),
   ];
-  return { bearers, isLoading: teams.isLoading || keys.isLoading };
+  return { bearers, isLoading: teams.isLoading || members.isLoading || keys.isLoading };
 }
 
-function below(kind: 'team' | 'key', id: string, name: string): Bearer {
+const KIND_NAMES = { team: 'Team', member: 'Member', key: 'Key' } as const;
+
+function below(kind: keyof typeof KIND_NAMES, id: string, name: string): Bearer {
   return {
     id: `${kind}:${id}`,
-    name: `${kind === 'team' ? 'Team' : 'Key'} ${name}`,
+    name: `${KIND_NAMES[kind]} ${name}`,
     path: addressOf(`/v1/admin/active-org/${kind}s/{id}/limits`, { at: { id } }),
   };
 }

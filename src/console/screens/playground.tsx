@@ -6,14 +6,15 @@ import { dollars, duration, whole } from '../logic/format.ts';
 import { Badge } from '../parts/figures.tsx';
 import { Said, TextField } from '../parts/form.tsx';
 import { Link } from '../parts/link.tsx';
-import { AUTO_MODEL, type Model, ModelChoice, WithModels } from '../parts/model-choice.tsx';
+import { type Model, ModelChoice, WithModels } from '../parts/model-choice.tsx';
 import { Card, Page } from '../parts/page.tsx';
 import { ask, bodyOf, type GenerationRecord, type Prompt, type Reply, recordOf } from '../state/playground.ts';
+import { autoModel } from '../state/session.ts';
 
 const MAX_TOKENS = 1024;
 
 export function Playground() {
-  const [prompt, setPrompt] = useState<Prompt>({ model: AUTO_MODEL, system: '', text: '', maxTokens: MAX_TOKENS });
+  const [prompt, setPrompt] = useState<Prompt>({ model: autoModel(), system: '', text: '', maxTokens: MAX_TOKENS });
   return (
     <Page
       title="Playground"

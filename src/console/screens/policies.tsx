@@ -1,20 +1,23 @@
-// Routing policies: their tiers and versions, and a preview of what a request would be routed to.
+// Routing policies: their tiers, and the editor of one with its versions.
 
-import { useState } from 'preact/hooks';
 import { type AnswerOf, call, commandOf } from '../api.ts';
 import { moment, whole } from '../logic/format.ts';
 import { Badge } from '../parts/figures.tsx';
-import { Said, SelectField, useSubmit } from '../parts/form.tsx';
 import { ManagedList } from '../parts/managed-list.tsx';
-import { Card, Page } from '../parts/page.tsx';
-import { type Column, numberColumn, Table } from '../parts/table.tsx';
+import { Page } from '../parts/page.tsx';
+import { type Column, numberColumn } from '../parts/table.tsx';
+import { params, setParams } from '../state/address.ts';
 import { useRead } from '../state/load.ts';
-import { me } from '../state/session.ts';
+import { autoModel } from '../state/session.ts';
 import { zone } from '../state/view.ts';
+import { Adder } from './people.tsx';
+import { PolicyEditor } from './policy-editor.tsx';
 
 const PATH = '/v1/admin/routing/policies';
 type Policy = AnswerOf<typeof PATH>['data'][number];
-type Preview = AnswerOf<'/v1/admin/routing/preview', 'post'>;
+
+/** Stands in the address where a policy's name does. No policy can be called so. */
+const NEW = '+';
 
 const COLUMNS: readonly Column<Policy>[] = [
   {
@@ -55,88 +58,47 @@ const COLUMNS: readonly Column<Policy>[] = [
 
 export function Policies() {
   const policies = useRead(PATH);
+  const asked = params.value['policy'];
+  const open = (name: string | null) => setParams({ policy: name });
   return (
     <Page
       title="Routing policies"
-      lead="Which models serve service/auto. Every change makes a version, which each record names."
-      commands={[commandOf(PATH), 'tollgate routing --help']}
+      lead={`Which models serve ${autoModel()}. Every change makes a version, which each record names.`}
+      tools={<Adder name="New policy" onClick={() => open(NEW)} />}
+      commands={[commandOf(PATH), 'tollgate routing replay --policy FILE --days 7', 'tollgate apply FILE']}
     >
-      <TryPolicy policies={policies.data?.data ?? []} />
       <ManagedList
         title="Policies"
         load={policies}
         rowsOf={({ data }) => data}
         columns={COLUMNS}
         permission="platform.admin"
-        empty="No policy: service/auto is an unknown model."
-      />
-    </Page>
-  );
-}
-
-function TryPolicy({ policies }: { readonly policies: readonly Policy[] }) {
-  const [text, setText] = useState('');
-  const [name, setName] = useState('');
-  const [seen, setSeen] = useState<Preview['data'] | null>(null);
-  const { isBusy, refusal, run } = useSubmit<Preview>(({ data }) => setSeen(data));
-  const policy = name || policies[0]?.name || '';
-  const organizationId = me()?.organization_id ?? '';
-  const body = {
-    organization_id: organizationId,
-    api: 'chat_completions' as const,
-    body: JSON.stringify({ model: 'service/auto', messages: [{ role: 'user', content: text }] }),
-    policy,
-  };
-  return (
-    <Card
-      title="Preview"
-      note="The classifier is asked and paid by the service; no model serves, and nobody is charged."
-    >
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          void run(() => call('post', '/v1/admin/routing/preview', { body }));
-        }}
-      >
-        <label>
-          <span class="unseen">A message</span>
-          <textarea
-            rows={3}
-            value={text}
-            placeholder="A message, as somebody would write it"
-            onInput={(event) => setText(event.currentTarget.value)}
-          />
-        </label>
-        <div class="filters try">
-          <SelectField label="Policy" value={policy} onValue={setName} options={policies.map((one) => one.name)} />
-          <button type="submit" disabled={isBusy || text.trim() === '' || organizationId === ''}>
-            Preview
+        empty={`No policy: ${autoModel()} is an unknown model.`}
+        actions={({ name }) => (
+          <button type="button" class="small" aria-pressed={name === asked} onClick={() => open(name)}>
+            Edit
           </button>
-        </div>
-      </form>
-      <Said refusal={refusal} />
-      {seen !== null && <Seen preview={seen} />}
-    </Card>
-  );
-}
-
-function Seen({ preview }: { readonly preview: Preview['data'] }) {
-  const columns: Column<Preview['data']['candidates'][number]>[] = [
-    { name: 'Tier', raw: ({ tier }) => tier },
-    { name: 'Model', raw: ({ model }) => model },
-    {
-      name: 'Could serve',
-      raw: ({ rejection }) => rejection,
-      show: ({ rejection }) => (rejection === null ? 'yes' : rejection.replaceAll('_', ' ')),
-    },
-  ];
-  return (
-    <div aria-live="polite">
-      <p>
-        {preview.outcome === 'routed' ? 'It would be served by ' : `It would be ${preview.outcome}.`}
-        {preview.model !== null && <strong>{preview.model}</strong>}
-      </p>
-      <Table caption="Candidates" columns={columns} rows={preview.candidates} />
-    </div>
+        )}
+        removal={{
+          verb: 'Remove',
+          ask: ({ name }) => `The policy “${name}” is removed; its versions stay for the records that name them.`,
+          send: ({ name, version }) =>
+            call('delete', `${PATH}/{policyName}`, { at: { policyName: name }, query: { version } }),
+          isFor: ({ organizations }) => organizations === 0,
+        }}
+      />
+      {asked !== undefined && policies.data !== null && (
+        <PolicyEditor
+          key={asked}
+          name={asked === NEW ? null : asked}
+          template={policies.data.data[0]?.definition ?? null}
+          onPublished={(name) => {
+            policies.again();
+            open(name);
+          }}
+          onClose={() => open(null)}
+        />
+      )}
+    </Page>
   );
 }

@@ -7,6 +7,7 @@ import { Loaded } from '../parts/loaded.tsx';
 import { Card, Page } from '../parts/page.tsx';
 import { WindowTools } from '../parts/window-tools.tsx';
 import { params, setParams } from '../state/address.ts';
+import { useEvery } from '../state/every.ts';
 import { type RequestRow, reportCommand, reportPermission, useReport } from '../state/reports.ts';
 import { audience } from '../state/view.ts';
 import { RequestPanel } from './request-panel.tsx';
@@ -14,6 +15,8 @@ import { RequestTable } from './request-table.tsx';
 import { GroupChart } from './usage-charts.tsx';
 
 const PAGE_SIZE = 50;
+/** New requests are in the reports some seconds after they ended. */
+const FOLLOW_MS = 3_000;
 const FILTERS = [
   'model',
   'provider',
@@ -34,18 +37,33 @@ export function Requests() {
   const first = useReport('requests', query);
   const volume = useReport('series', { ...filters, group_by: 'status', top: 6 });
   const shownId = params.value['request'];
+  const isFollowed = params.value['follow'] === '1';
+  useEvery(FOLLOW_MS, () => isFollowed && first.again());
+  // What is read every few seconds is not dimmed each time.
+  const shown = isFollowed && first.data !== null ? { ...first, isLoading: false } : first;
   return (
     <Page
       title="Requests"
       lead="Every request with what it used, what it cost and why its model served."
-      tools={<WindowTools />}
+      tools={
+        <>
+          <button
+            type="button"
+            aria-pressed={isFollowed}
+            onClick={() => setParams({ follow: isFollowed ? null : '1' }, { isNewEntry: false })}
+          >
+            Follow
+          </button>
+          <WindowTools />
+        </>
+      }
       commands={[reportCommand('requests', query), reportCommand('requests', { ...query, format: 'csv' })]}
     >
       <Filters />
       <GroupChart load={volume} measure="requests" title="Requests by status" />
       <Card>
         <Loaded
-          load={first}
+          load={shown}
           permission={audience.value.id === 'organization' ? 'org.admin' : reportPermission()}
           isEmpty={({ data }) => data.length === 0}
           empty={<p>No request matches. Take a filter away, or a longer window.</p>}

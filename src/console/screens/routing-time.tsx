@@ -8,6 +8,8 @@ import { seriesOf } from '../logic/series-chart.ts';
 import { go } from '../state/address.ts';
 import type { Routing } from '../state/reports.ts';
 
+type Total = Routing['series_totals'][number];
+
 interface Props {
   readonly report: Routing;
 }
@@ -40,23 +42,26 @@ export function RequestsByTier({ report }: Props) {
 /** Compared over the requests for which both prices are known: how many those are is said. */
 export function SpendAndBaseline({ report }: Props) {
   const buckets = bucketsOf(report);
-  const sums = new Map<string, { bucket: string; spend: number; baseline: number }>();
-  for (const { bucket, baseline_spend_usd: spend, baseline_cost_usd: baseline } of report.series) {
-    const sum = sums.get(bucket) ?? { bucket, spend: 0, baseline: 0 };
-    sums.set(bucket, { bucket, spend: sum.spend + lengthOf(spend), baseline: sum.baseline + lengthOf(baseline) });
-  }
-  const points = [...sums.values()];
+  const points = report.series_totals;
+  const found = new Map(points.map((point) => [point.bucket, point]));
+  const amounts = [
+    { name: 'Spent', amountOf: (point: Total) => point.baseline_spend_usd },
+    { name: 'Baseline', amountOf: (point: Total) => point.baseline_cost_usd },
+  ];
   return (
     <Lines
       title="Spend against the baseline"
       note={`On the strongest model: ${whole(report.totals.baseline_requests)} requests with both prices.`}
       buckets={buckets}
       granularity={report.granularity}
-      series={[
-        seriesOf('Spent', buckets, points, ({ spend }) => spend),
-        seriesOf('Baseline', buckets, points, ({ baseline }) => baseline),
-      ]}
-      show={(value) => dollars(value.toFixed(9))}
+      series={amounts.map(({ name, amountOf }) =>
+        seriesOf(name, buckets, points, (point) => lengthOf(amountOf(point))),
+      )}
+      show={(value) => dollars(value.toFixed(12))}
+      exact={(index, at) => {
+        const point = found.get(buckets[index] ?? '');
+        return point === undefined ? '0' : (amounts[at]?.amountOf(point) ?? '0');
+      }}
       axis={(value) => `$${value < 1 ? value.toPrecision(1) : compact(value)}`}
       isGapShaded
       marks={marksOf(report.policies, buckets)}

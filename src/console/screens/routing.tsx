@@ -8,6 +8,7 @@ import { Loaded } from '../parts/loaded.tsx';
 import { Page } from '../parts/page.tsx';
 import { WindowTools } from '../parts/window-tools.tsx';
 import { type Routing, reportCommand, reportPermission, useReport } from '../state/reports.ts';
+import { autoModel } from '../state/session.ts';
 import { audience, period } from '../state/view.ts';
 import { Corrections, Distributions, PolicyVersions, Rejections } from './routing-decisions.tsx';
 import { ByModel, ByTier, TaskMap } from './routing-tables.tsx';
@@ -21,7 +22,7 @@ export function RoutingReport() {
   return (
     <Page
       title="Routing"
-      lead={`What service/auto chose (${audience.value.name}), against the strongest model it could have used.`}
+      lead={`What ${autoModel()} chose (${audience.value.name}), against the strongest model it could have used.`}
       tools={<WindowTools />}
       commands={[reportCommand('routing', query)]}
     >
@@ -33,7 +34,7 @@ export function RoutingReport() {
           <>
             <p>No routed request in this window.</p>
             <p>
-              Requests that name the model <code>service/auto</code> appear here, once the organization has a routing
+              Requests that name the model <code>{autoModel()}</code> appear here, once the organization has a routing
               policy.
             </p>
           </>

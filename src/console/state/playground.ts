@@ -4,7 +4,7 @@ import { type Answer, call, type Refusal, readRefusal } from '../api.ts';
 import { ChatStream } from '../logic/chat-stream.ts';
 import { parseWithAmounts } from '../logic/exact-json.ts';
 import { now } from './clock.ts';
-import { me } from './session.ts';
+import { headerPrefix, me } from './session.ts';
 
 export interface Prompt {
   readonly model: string;
@@ -77,14 +77,14 @@ export async function ask(
       headers: {
         authorization: `Bearer ${key.data}`,
         'content-type': 'application/json',
-        'x-service-tag': 'playground',
+        [`${headerPrefix()}-tag`]: 'playground',
       },
       body: JSON.stringify(bodyOf(prompt)),
       credentials: 'omit',
       signal,
     });
-    const executionId = response.headers.get('x-service-execution-id');
-    reply = { ...reply, executionId, routedModel: response.headers.get('x-service-routed-model') };
+    const executionId = response.headers.get(`${headerPrefix()}-execution-id`);
+    reply = { ...reply, executionId, routedModel: response.headers.get(`${headerPrefix()}-routed-model`) };
     if (response.status === 401) kept = null;
     if (!response.ok || response.body === null) return await readRefusal(response);
     const stream = new ChatStream();

@@ -5,6 +5,7 @@ import { type Answer, type AnswerOf, call, send, whenSignedOut } from '../api.ts
 import { signInProblem } from '../logic/sign-in-problems.ts';
 
 export type Me = AnswerOf<'/v1/me'>['data'];
+export type Brand = Pick<AnswerOf<'/v1/console/session'>['data'], 'brand' | 'auto_model'>;
 export type Membership = AnswerOf<'/v1/me/organizations'>['data'][number];
 export type Permission =
   | 'inference'
@@ -17,7 +18,14 @@ export type Permission =
 export type Session =
   | { readonly kind: 'starting' }
   | { readonly kind: 'out'; readonly reason: string | null }
-  | { readonly kind: 'in'; readonly me: Me; readonly organizations: readonly Membership[] };
+  | {
+      readonly kind: 'in';
+      readonly me: Me;
+      readonly organizations: readonly Membership[];
+      readonly brand: Brand;
+    };
+
+const USUAL_BRAND: Brand = { brand: 'Service', auto_model: 'service/auto' };
 
 export const session = signal<Session>({ kind: 'starting' });
 
@@ -56,21 +64,41 @@ export async function signOut(): Promise<void> {
 
 /** Reads who is signed in, and where they may work. ADMIN_TOKEN stands for no person and has no memberships. */
 async function enter(): Promise<void> {
-  const [me, organizations] = await Promise.all([
+  const [me, named, organizations] = await Promise.all([
     call('get', '/v1/me'),
+    call('get', '/v1/console/session'),
     call('get', '/v1/me/organizations', { query: { limit: 100 } }),
   ]);
   if (!me.ok) {
     session.value = { kind: 'out', reason: me.refusal.status === 401 ? null : me.refusal.message };
     return;
   }
-  session.value = { kind: 'in', me: me.data.data, organizations: organizations.ok ? organizations.data.data : [] };
+  session.value = {
+    kind: 'in',
+    me: me.data.data,
+    organizations: organizations.ok ? organizations.data.data : [],
+    brand: named.ok ? named.data.data : USUAL_BRAND,
+  };
 }
 
 export async function switchOrganization(organizationId: string): Promise<Answer<unknown>> {
   const answer = await call('patch', '/v1/console/session', { body: { organization_id: organizationId } });
   if (answer.ok) await enter();
   return answer;
+}
+
+/** The name under which auto routing is asked for. */
+export function autoModel(): string {
+  return brand().auto_model;
+}
+
+/** By which the gateway names its own headers: `x-service-tag`. */
+export function headerPrefix(): string {
+  return `x-${brand().brand.toLowerCase()}`;
+}
+
+function brand(): Brand {
+  return session.value.kind === 'in' ? session.value.brand : USUAL_BRAND;
 }
 
 export function me(): Me | null {

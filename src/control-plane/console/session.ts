@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import type { Principal } from '../../domain/identity/principal.ts';
+import { virtualModelOf } from '../../domain/routing/virtual-model.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { idField, roleField, showMomentOrNull, shownId, shownMoment } from '../identity/fields.ts';
 import type { IdentityStore } from '../identity/identity-store.ts';
@@ -27,6 +28,7 @@ export const shownSession = z
     teams: z.array(z.object({ team_id: shownId, role: roleField })),
     platform_admin: z.boolean(),
     brand: z.string(),
+    auto_model: z.string().meta({ description: 'The name under which auto routing is asked for.' }),
     time_zone: z.string().meta({ description: 'The zone of reports that name none.' }),
     expires_at: shownMoment.nullable(),
   })
@@ -54,6 +56,7 @@ export async function showSession(
     teams: [...principal.teamPermissions].map(([team_id, role]) => ({ team_id, role })),
     platform_admin: principal.platformAdmin,
     brand,
+    auto_model: virtualModelOf(brand).id,
     time_zone: 'UTC',
     expires_at: showMomentOrNull(principal.expiresAtMs),
   };

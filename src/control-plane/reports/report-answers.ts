@@ -216,6 +216,14 @@ const classifier = {
 };
 const afterAnswer = { follow_ups: count, corrections: count, correction_rate: share };
 
+const bucketFigures = {
+  bucket: moment,
+  requests: count,
+  spend_usd: usd,
+  baseline_cost_usd: usd,
+  baseline_spend_usd: usd,
+};
+
 /** The report of spec 2.5 with the parameters of the request. */
 export const routingAnswer = z
   .object({
@@ -230,16 +238,8 @@ export const routingAnswer = z
       classifier: z.object({ ...classifier, fallback_rate: share, cached_share: share, escalated_share: share }),
       sessions: z.object({ ...afterAnswer, remembered: count, escalated: count, sticky: count, sticky_share: share }),
     }),
-    series: z.array(
-      z.object({
-        bucket: moment,
-        tier: z.string(),
-        requests: count,
-        spend_usd: usd,
-        baseline_cost_usd: usd,
-        baseline_spend_usd: usd,
-      }),
-    ),
+    series: z.array(z.object({ ...bucketFigures, tier: z.string() })),
+    series_totals: z.array(z.object(bucketFigures)).meta({ description: 'All tiers together.' }),
     by_tier: z.array(z.object({ tier: z.string(), rank: count.nullable(), ...metrics })),
     by_model: z.array(z.object({ model: z.string(), ...metrics })).max(REPORTED_MODELS_MAX),
     model_remainder: z.object(metrics).nullable(),

@@ -24,7 +24,7 @@ import {
 import { type RoutingFacets, selectRoutingFacets } from './routing-facets.ts';
 import { type GroupRow, type RoutingGroups, selectRoutingGroups } from './routing-groups.ts';
 import { type RejectionCount, selectRejections } from './routing-rejections.ts';
-import { type SeriesPoint, selectRoutingSeries } from './routing-series.ts';
+import { type SeriesPoint, type SeriesTotal, selectRoutingSeries } from './routing-series.ts';
 
 export interface ClassifierTotals {
   readonly calls: number;
@@ -51,6 +51,7 @@ export interface RoutingTotals extends Metrics {
 export interface RoutingReport extends Pick<RoutingConversations, 'by_previous_tier' | 'by_previous_model'> {
   readonly totals: RoutingTotals;
   readonly series: readonly SeriesPoint[];
+  readonly series_totals: readonly SeriesTotal[];
   readonly by_tier: readonly (Metrics & { readonly tier: string; readonly rank: number | null })[];
   readonly by_model: readonly (Metrics & { readonly model: string })[];
   /** null when all models are listed. */
@@ -79,7 +80,7 @@ export interface RoutingParams extends ReportParams {
 
 /** The statements run one after the other, since each may use all the memory that a report is given. */
 export async function routingReport(client: ClickHouseReader, params: RoutingParams): Promise<RoutingReport> {
-  const { allRequests, routedRequests, series } = await selectRoutingSeries(client, params);
+  const { allRequests, routedRequests, series, totals: seriesTotals } = await selectRoutingSeries(client, params);
   const groups = await selectRoutingGroups(
     client,
     params,
@@ -105,6 +106,7 @@ export async function routingReport(client: ClickHouseReader, params: RoutingPar
   return {
     totals,
     series,
+    series_totals: seriesTotals,
     ...groupsOf(groups, all.m_requests),
     ...facetsOf(facets),
     rejections,

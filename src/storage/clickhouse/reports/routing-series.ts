@@ -1,4 +1,4 @@
-// The series of the routing report (spec 2.5) by bucket and tier, and the number of all requests, routed or not.
+// The series of the routing report (spec 2.5) by bucket and tier and by bucket alone, and the number of all requests, routed or not.
 
 import { formatUsdString } from '../../../domain/money/format.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
@@ -9,20 +9,25 @@ import { compareText } from './routing-conversations.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 import { slotSeconds, TimeBuckets } from './time-buckets.ts';
 
-export interface SeriesPoint {
+/** All tiers together. */
+export interface SeriesTotal {
   /** Start of the hour or day, RFC 3339 in the window's time zone. */
   readonly bucket: string;
-  readonly tier: string;
   readonly requests: number;
   readonly spend_usd: string;
   readonly baseline_cost_usd: string;
   readonly baseline_spend_usd: string;
 }
 
+export interface SeriesPoint extends SeriesTotal {
+  readonly tier: string;
+}
+
 export interface RoutingSeries {
   readonly allRequests: number;
   readonly routedRequests: number;
   readonly series: readonly SeriesPoint[];
+  readonly totals: readonly SeriesTotal[];
 }
 
 interface SlotRow extends SeriesRow {
@@ -44,7 +49,13 @@ export async function selectRoutingSeries(client: ClickHouseReader, params: Repo
     { ...conditionParameters(params), slot_seconds: slotSeconds(params.window) },
   );
   const routed = rows.filter((row) => row.is_routed === 1);
-  return { allRequests: requestsOf(rows), routedRequests: requestsOf(routed), series: pointsOf(routed, params) };
+  const points = pointsOf(routed, params, ({ tier }) => tier);
+  return {
+    allRequests: requestsOf(rows),
+    routedRequests: requestsOf(routed),
+    series: points.map(({ tier, ...point }) => ({ ...showPoint(point), tier })),
+    totals: pointsOf(routed, params, () => '').map(showPoint),
+  };
 }
 
 function requestsOf(rows: readonly SlotRow[]): number {
@@ -62,16 +73,17 @@ interface Point {
 }
 
 /** Adds slots up to buckets; buckets without requests are left out. */
-function pointsOf(rows: readonly SlotRow[], { window }: ReportParams): SeriesPoint[] {
+function pointsOf(rows: readonly SlotRow[], { window }: ReportParams, tierOf: (row: SlotRow) => string): Point[] {
   const buckets = new TimeBuckets(window);
   const slotMs = slotSeconds(window) * 1000;
   const points = new Map<string, Point>();
   for (const row of rows) {
     const { startMs, start } = buckets.bucketAt(row.slot * slotMs);
-    const key = `${startMs} ${row.tier}`;
+    const tier = tierOf(row);
+    const key = `${startMs} ${tier}`;
     let point = points.get(key);
     if (point === undefined) {
-      point = { startMs, bucket: start, tier: row.tier, requests: 0, spend: 0n, baselineCost: 0n, baselineSpend: 0n };
+      point = { startMs, bucket: start, tier, requests: 0, spend: 0n, baselineCost: 0n, baselineSpend: 0n };
       points.set(key, point);
     }
     point.requests += row.m_requests;
@@ -79,14 +91,15 @@ function pointsOf(rows: readonly SlotRow[], { window }: ReportParams): SeriesPoi
     point.baselineCost += picoOf(row.m_baseline_cost);
     point.baselineSpend += picoOf(row.m_baseline_spend);
   }
-  return [...points.values()]
-    .sort((a, b) => a.startMs - b.startMs || compareText(a.tier, b.tier))
-    .map(({ bucket, tier, requests, spend, baselineCost, baselineSpend }) => ({
-      bucket,
-      tier,
-      requests,
-      spend_usd: formatUsdString(spend),
-      baseline_cost_usd: formatUsdString(baselineCost),
-      baseline_spend_usd: formatUsdString(baselineSpend),
-    }));
+  return [...points.values()].sort((a, b) => a.startMs - b.startMs || compareText(a.tier, b.tier));
+}
+
+function showPoint({ bucket, requests, spend, baselineCost, baselineSpend }: Omit<Point, 'tier'>): SeriesTotal {
+  return {
+    bucket,
+    requests,
+    spend_usd: formatUsdString(spend),
+    baseline_cost_usd: formatUsdString(baselineCost),
+    baseline_spend_usd: formatUsdString(baselineSpend),
+  };
 }

@@ -30,16 +30,44 @@ const PAGE = `
   SELECT id, ended_at IS NOT NULL AS ended, organization_id, wallet_id, api, model, request_bytes, input_tokens,
     cached_input_tokens, cache_write_tokens,
          output_tokens, reasoning_tokens, rated_cost, model_route
-    FROM generations WHERE id > $1 ORDER BY id LIMIT 2000`;
+    FROM generations WHERE id > $1 ORDER BY id LIMIT $2`;
 
-/** Routed requests that have ended. `organizationId` null: of all organizations. */
+export interface ReplayStart {
+  /** The id before the first one. */
+  readonly after: string;
+  /** All executions of the time are behind it. */
+  readonly isWhole: boolean;
+}
+
+/** Where the last `executionsMax` executions since a time begin. */
+export async function findReplayStart(
+  postgres: PostgresClient,
+  { sinceMs, executionsMax }: { readonly sinceMs: number; readonly executionsMax: number },
+): Promise<ReplayStart> {
+  const { rows } = await postgres.query<{ id: string }>(
+    'SELECT id FROM generations WHERE id > $1 ORDER BY id DESC OFFSET $2 LIMIT 1',
+    [firstExecutionIdAt(sinceMs), executionsMax],
+  );
+  return { after: rows[0]?.id ?? firstExecutionIdAt(sinceMs), isWhole: rows[0] === undefined };
+}
+
+interface Wanted {
+  /** The id before the first one. */
+  readonly after: string;
+  /** null: of all organizations. */
+  readonly organizationId: string | null;
+  /** Read, and decided, without a break. */
+  readonly pageSize: number;
+}
+
+/** Routed requests that have ended. */
 export async function* readRoutedRequests(
   postgres: PostgresClient,
-  { sinceMs, organizationId }: { readonly sinceMs: number; readonly organizationId: string | null },
+  { after: first, organizationId, pageSize }: Wanted,
 ): AsyncGenerator<RoutedRequest> {
-  let after = firstExecutionIdAt(sinceMs);
+  let after = first;
   for (;;) {
-    const { rows } = await postgres.query<Row>(PAGE, [after]);
+    const { rows } = await postgres.query<Row>(PAGE, [after, pageSize]);
     for (const row of rows) {
       if (row.ended && row.model_route !== null && (organizationId === null || row.organization_id === organizationId))
         yield toRequest(row, row.model_route);

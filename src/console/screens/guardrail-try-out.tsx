@@ -1,0 +1,94 @@
+// What guardrails would find in a text that somebody tries them on. Nothing is kept, sent on or charged.
+
+import { useState } from 'preact/hooks';
+import { type AnswerOf, type BodyOf, call } from '../api.ts';
+import { markedPieces } from '../logic/marked-pieces.ts';
+import { Badge } from '../parts/figures.tsx';
+import { Said, SelectField, useSubmit } from '../parts/form.tsx';
+import { Card } from '../parts/page.tsx';
+import { type Column, Table } from '../parts/table.tsx';
+import type { Definition } from './guardrail-editor.tsx';
+
+type Tried = AnswerOf<'/v1/admin/active-org/guardrails/test', 'post'>;
+
+interface TryOutProps {
+  readonly title: string;
+  /** Of which one is chosen, where there is no draft. */
+  readonly policies: readonly { readonly name: string }[];
+  /** A draft; null: it cannot be read. */
+  readonly definition?: Definition | null;
+}
+
+export function TryOut({ title, policies, definition }: TryOutProps) {
+  const [text, setText] = useState('');
+  const [name, setName] = useState('');
+  const [tried, setTried] = useState<{ readonly text: string; readonly answer: Tried } | null>(null);
+  const { isBusy, refusal, run } = useSubmit<Tried>((answer) => setTried({ text, answer }));
+  const policy = name || policies[0]?.name || '';
+  const tryOn = definition === undefined ? { policy } : { definition: definition ?? undefined };
+  const isReady = text !== '' && (definition === undefined ? policy !== '' : definition !== null);
+  const body = { text, ...tryOn } as BodyOf<'/v1/admin/active-org/guardrails/test', 'post'>;
+  return (
+    <Card title={title} note="Nothing is kept, sent on or charged. Detectors that lie elsewhere are not asked.">
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          void run(() => call('post', '/v1/admin/active-org/guardrails/test', { body }));
+        }}
+      >
+        <label>
+          <span class="unseen">Text to look at</span>
+          <textarea
+            rows={3}
+            value={text}
+            placeholder="Write to ada@example.com about card 4111 1111 1111 1111"
+            onInput={(event) => setText(event.currentTarget.value)}
+          />
+        </label>
+        <div class="filters try">
+          {definition === undefined && (
+            <SelectField label="Policy" value={policy} onValue={setName} options={policies.map((one) => one.name)} />
+          )}
+          <button type="submit" disabled={isBusy || !isReady}>
+            Look
+          </button>
+        </div>
+      </form>
+      <Said refusal={refusal} />
+      {tried !== null && <Findings tried={tried} />}
+    </Card>
+  );
+}
+
+function Findings({ tried: { text, answer } }: { readonly tried: { readonly text: string; readonly answer: Tried } }) {
+  const { findings } = answer.data;
+  const columns: Column<(typeof findings)[number]>[] = [
+    { name: 'Entity', raw: ({ entity }) => entity },
+    { name: 'Rule', raw: ({ policy, rule }) => `${policy} / ${rule}` },
+    {
+      name: 'Action',
+      raw: ({ action }) => action,
+      show: ({ action }) => <Badge tone={action === 'block' ? 'bad' : 'warn'}>{action}</Badge>,
+    },
+  ];
+  return (
+    <div aria-live="polite">
+      <p class="sample">
+        {markedPieces(text, findings).map(({ piece, isFound }, index) =>
+          isFound ? (
+            <mark key={index} class="found">
+              {piece}
+            </mark>
+          ) : (
+            piece
+          ),
+        )}
+      </p>
+      {findings.length === 0 ? (
+        <p class="note">Nothing was found.</p>
+      ) : (
+        <Table caption="Findings" columns={columns} rows={findings} />
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,169 @@
+// The editor of one routing policy: its versions, a preview and a replay of the draft, and publishing it.
+
+import { useState } from 'preact/hooks';
+import { type AnswerOf, type BodyOf, call } from '../api.ts';
+import { readDefinition, writeDefinition } from '../logic/definition-text.ts';
+import { moment, whole } from '../logic/format.ts';
+import { DefinitionField } from '../parts/definition-field.tsx';
+import { Badge } from '../parts/figures.tsx';
+import { Confirm, TextField } from '../parts/form.tsx';
+import { RefusalNotice, Waiting } from '../parts/loaded.tsx';
+import { Card } from '../parts/page.tsx';
+import { type Column, Table } from '../parts/table.tsx';
+import { useRead } from '../state/load.ts';
+import { zone } from '../state/view.ts';
+import { PolicyPreview } from './policy-preview.tsx';
+import { PolicyReplay } from './policy-replay.tsx';
+
+const PATH = '/v1/admin/routing/policies/{policyName}';
+type History = AnswerOf<typeof PATH>['data'];
+type Version = History['versions'][number];
+export type Definition = Version['definition'];
+
+/** Of an installation that has none yet. */
+const SKELETON: Definition = {
+  classifier: { model: '' },
+  tiers: [
+    { name: 'light', description: 'Simple questions, short texts.', models: [{ id: '' }] },
+    { name: 'strong', description: 'Hard problems, long work.', models: [{ id: '' }] },
+  ],
+};
+
+interface EditorProps {
+  /** null: a new one. */
+  readonly name: string | null;
+  /** What a new one begins with; null: there is no other policy. */
+  readonly template: Definition | null;
+  readonly onPublished: (name: string) => void;
+  readonly onClose: () => void;
+}
+
+export function PolicyEditor({ name, template, onPublished, onClose }: EditorProps) {
+  const load = useRead(name === null ? null : PATH, { at: { policyName: name ?? '' } });
+  if (load.refusal !== null) return <RefusalNotice refusal={load.refusal} permission="platform.admin" />;
+  if (name !== null && load.data === null) return <Waiting />;
+  const history = load.data?.data ?? null;
+  // A version that is published is what the next one is made from.
+  return (
+    <Editing
+      key={history?.version ?? 0}
+      history={history}
+      begin={history?.definition ?? template ?? SKELETON}
+      onPublished={(published) => {
+        load.again();
+        onPublished(published);
+      }}
+      onClose={onClose}
+    />
+  );
+}
+
+interface EditingProps {
+  readonly history: History | null;
+  readonly begin: Definition;
+  readonly onPublished: (name: string) => void;
+  readonly onClose: () => void;
+}
+
+function Editing({ history, begin, onPublished, onClose }: EditingProps) {
+  const [name, setName] = useState(history?.name ?? '');
+  const [text, setText] = useState(writeDefinition(begin));
+  const [isAsked, setAsked] = useState(false);
+  const [replayed, setReplayed] = useState<string | null>(null);
+  const read = readDefinition<Definition>(text);
+  const isChanged = history === null || text !== writeDefinition(history.definition);
+  return (
+    <>
+      <Card
+        title={history === null ? 'New policy' : `Policy ${history.name}`}
+        note="As the configuration file has it, in JSON. Nothing holds before it is published."
+        tools={
+          <button type="button" class="quiet" onClick={onClose}>
+            Close
+          </button>
+        }
+      >
+        {history === null && (
+          <TextField label="Name" value={name} onValue={setName} isRequired hint="Small letters, digits and dashes." />
+        )}
+        <DefinitionField label="Definition" text={text} onText={setText} problem={read.ok ? null : read.problem} />
+        <div class="tools">
+          <button
+            type="button"
+            class="main"
+            disabled={!read.ok || !isChanged || name.trim() === ''}
+            onClick={() => setAsked(true)}
+          >
+            Publish
+          </button>
+          {history !== null && isChanged && (
+            <button type="button" onClick={() => setText(writeDefinition(history.definition))}>
+              Undo the changes
+            </button>
+          )}
+          <span class="note">{replayed === text ? 'Replayed as it stands.' : 'Replay it before you publish it.'}</span>
+        </div>
+      </Card>
+      <PolicyReplay definition={read.ok ? read.definition : null} onReplayed={() => setReplayed(text)} />
+      <PolicyPreview definition={read.ok ? read.definition : null} />
+      {history !== null && <Versions history={history} onTake={(taken) => setText(writeDefinition(taken))} />}
+      {isAsked && read.ok && (
+        <Confirm
+          title="Publish?"
+          verb="Publish"
+          send={() => publish(name.trim(), read.definition, history?.version ?? null)}
+          onDone={() => onPublished(name.trim())}
+          onClose={() => setAsked(false)}
+        >
+          {history === null
+            ? 'It is the first version, and holds once an organization routes by it.'
+            : `Version ${history.version + 1} routes ${whole(history.organizations)} organizations within a second.`}
+          {replayed === text ? '' : ' It was not replayed as it stands.'}
+        </Confirm>
+      )}
+    </>
+  );
+}
+
+/** `version`: the one that it was made from; somebody else's newer one is a conflict. */
+function publish(policyName: string, definition: Definition, version: number | null) {
+  const body = { ...definition, ...(version === null ? {} : { version }) } as BodyOf<typeof PATH, 'put'>;
+  return call('put', PATH, { at: { policyName }, body });
+}
+
+function Versions({ history, onTake }: { readonly history: History; readonly onTake: (taken: Definition) => void }) {
+  const columns: Column<Version>[] = [
+    {
+      name: 'Version',
+      raw: ({ version }) => version,
+      show: ({ version }) => (
+        <>
+          {version} {version === history.version && <Badge tone="good">present</Badge>}
+        </>
+      ),
+    },
+    { name: 'Since', raw: ({ created_at: at }) => at, show: ({ created_at: at }) => moment(at, zone.value) },
+    {
+      name: 'Tiers',
+      raw: ({ definition }) => definition.tiers.map(({ name }) => name).join(', '),
+    },
+    { name: 'Classifier', raw: ({ definition }) => definition.classifier.model, isExtra: true },
+  ];
+  return (
+    <Card
+      title="Versions"
+      note="Records name the version that routed them. An earlier one is published again as a new one."
+    >
+      <Table
+        caption="Versions"
+        columns={columns}
+        rows={history.versions}
+        actions={({ definition }) => (
+          <button type="button" class="small" onClick={() => onTake(definition)}>
+            Take into the editor
+          </button>
+        )}
+      />
+    </Card>
+  );
+}

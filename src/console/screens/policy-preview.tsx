@@ -1,0 +1,82 @@
+// How a policy's draft would route one message.
+
+import { useState } from 'preact/hooks';
+import { type AnswerOf, call } from '../api.ts';
+import { Said, useSubmit } from '../parts/form.tsx';
+import { Card } from '../parts/page.tsx';
+import { type Column, Table } from '../parts/table.tsx';
+import { autoModel, me } from '../state/session.ts';
+import type { Definition } from './policy-editor.tsx';
+
+type Preview = AnswerOf<'/v1/admin/routing/preview', 'post'>;
+
+export function PolicyPreview({ definition }: { readonly definition: Definition | null }) {
+  const [text, setText] = useState('');
+  const [seen, setSeen] = useState<Preview['data'] | null>(null);
+  const { isBusy, refusal, run } = useSubmit<Preview>(({ data }) => setSeen(data));
+  const organizationId = me()?.organization_id ?? null;
+  const send = (policy: Definition, organization: string) =>
+    call('post', '/v1/admin/routing/preview', {
+      body: {
+        organization_id: organization,
+        api: 'chat_completions',
+        body: JSON.stringify({ model: autoModel(), messages: [{ role: 'user', content: text }] }),
+        policy,
+      },
+    });
+  return (
+    <Card
+      title="Preview"
+      note="The draft for one message. The classifier is asked and paid by the service; no model serves."
+    >
+      {organizationId === null ? (
+        <p class="empty">Choose an organization above: a message is routed for one.</p>
+      ) : (
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            if (definition !== null) void run(() => send(definition, organizationId));
+          }}
+        >
+          <label>
+            <span class="unseen">A message</span>
+            <textarea
+              rows={3}
+              value={text}
+              placeholder="A message, as somebody would write it"
+              onInput={(event) => setText(event.currentTarget.value)}
+            />
+          </label>
+          <div class="filters try">
+            <button type="submit" disabled={isBusy || text.trim() === '' || definition === null}>
+              Preview
+            </button>
+          </div>
+        </form>
+      )}
+      <Said refusal={refusal} />
+      {seen !== null && <Seen preview={seen} />}
+    </Card>
+  );
+}
+
+function Seen({ preview }: { readonly preview: Preview['data'] }) {
+  const columns: Column<Preview['data']['candidates'][number]>[] = [
+    { name: 'Tier', raw: ({ tier }) => tier },
+    { name: 'Model', raw: ({ model }) => model },
+    {
+      name: 'Could serve',
+      raw: ({ rejection }) => rejection,
+      show: ({ rejection }) => (rejection === null ? 'yes' : rejection.replaceAll('_', ' ')),
+    },
+  ];
+  return (
+    <div aria-live="polite">
+      <p>
+        {preview.outcome === 'routed' ? 'It would be served by ' : `It would be ${preview.outcome}.`}
+        {preview.model !== null && <strong>{preview.model}</strong>}
+      </p>
+      <Table caption="Candidates" columns={columns} rows={preview.candidates} />
+    </div>
+  );
+}

@@ -1,0 +1,15 @@
+// What the worker task check-file is given, and what it makes of a file.
+
+import type { StoredNames } from './check-references.ts';
+
+export interface FileCheck {
+  readonly text: string;
+  /** Of those that the file names. */
+  readonly variables: Readonly<Record<string, string>>;
+}
+
+export interface CheckFileInput extends FileCheck {
+  readonly stored: StoredNames;
+  /** Set once the task runs: its deadline counts from then on. */
+  readonly begun: Int32Array<SharedArrayBuffer>;
+}

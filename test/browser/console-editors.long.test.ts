@@ -1,0 +1,253 @@
+// What administrators change and watch in the console, in a real Chromium: routing policies and guardrails are edited,
+// tried and published, a file is compared with the catalog, members are limited, requests are followed, all gateways
+// are watched.
+
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import type { Browser } from 'playwright-core';
+import {
+  findBarriers,
+  findChromium,
+  openChromium,
+  openPage,
+  openScreen,
+  signIn,
+  type WatchedPage,
+} from '../support/console-browser.ts';
+import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { type SimulatedProvider, startSimulatedProvider } from '../support/simulated-provider.ts';
+import { waitFor } from '../support/waiting.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const HOSTILE = `<img src=x onerror="globalThis.ran=1">"'><script>globalThis.ran=1</script>`;
+const POLICY = '/v1/admin/routing/policies/default';
+
+const chromium = findChromium();
+const isBuilt = existsSync(join(ROOT, 'src/console/built/index.html'));
+const skip =
+  chromium === null ? 'no Chromium is installed here' : !isBuilt && 'the console is not built: npm run prepare';
+
+describe('administrators in a browser', { skip }, () => {
+  let provider: SimulatedProvider;
+  let tollgate: Tollgate;
+  let browser: Browser;
+  let owner: string;
+  let secret: string;
+  let watched: WatchedPage;
+
+  before(async () => {
+    provider = await startSimulatedProvider();
+    const configurationYaml = readFileSync(join(ROOT, 'deploy/demo.yaml'), 'utf8')
+      .replaceAll('${SIMULATED_PROVIDER_URL}', provider.url)
+      .replace(/^ {4}keys: .*$/m, '');
+    tollgate = await startTollgate({ configurationYaml });
+    const args = ['token', 'create', '--user', 'owner@demo.test', '--name', 'browser', '--organization', 'demo'];
+    owner = /tgt-[\w-]+/.exec((await tollgate.run(args)).output)?.[0] ?? assert.fail('no token');
+    assert.equal((await tollgate.run(['administrator', 'add', '--user', 'owner@demo.test'])).exitCode, 0);
+    secret = (await api<{ data: { secret: string } }>('POST', '/v1/admin/active-org/keys', { name: 'k' })).data.secret;
+    for (const text of ['Write a poem', 'Prove that it halts', 'Fix the test']) await ask('service/auto', text);
+    browser = await openChromium(chromium ?? '');
+    watched = await openPage(browser, { width: 1440 });
+    await signIn(watched, tollgate.url, owner);
+    await watched.complaints();
+  });
+
+  after(async () => {
+    await browser?.close();
+    await tollgate?.stop();
+    await provider?.stop();
+  });
+
+  async function api<T>(method: string, path: string, body?: unknown): Promise<T> {
+    const response = await fetch(tollgate.url + path, {
+      method,
+      headers: { authorization: `Bearer ${owner}`, 'content-type': 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    assert.ok(response.ok, `${method} ${path}: ${response.status} ${text}`);
+    return JSON.parse(text) as T;
+  }
+
+  async function ask(model: string, content: string): Promise<void> {
+    const response = await fetch(`${tollgate.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model, max_tokens: 20, messages: [{ role: 'user', content }] }),
+    });
+    await response.text();
+  }
+
+  async function nothingWrong(): Promise<void> {
+    assert.deepEqual(await findBarriers(watched), []);
+    assert.deepEqual(await watched.complaints(), []);
+    assert.equal(await watched.page.evaluate('globalThis.ran'), undefined);
+  }
+
+  test('a routing policy is edited, replayed over what was routed, and published as a version', async () => {
+    const { page } = watched;
+    await waitFor(
+      'the requests to be posted',
+      () => api<{ data: { requests: number } }>('POST', '/v1/admin/routing/replay', { policy: 'default' }),
+      ({ data }) => data.requests === 3,
+      30_000,
+    );
+    await openScreen(watched, tollgate.url, 'policies?policy=default');
+    const field = page.getByLabel('Definition');
+    const written = await field.inputValue();
+    await field.fill(written.replace('{', '{,'));
+    await page.getByText(/JSON/).first().waitFor();
+    assert.ok(await page.getByRole('button', { name: 'Publish' }).isDisabled());
+    assert.ok(await page.getByRole('button', { name: 'Replay' }).isDisabled());
+    const draft = JSON.parse(written) as { tiers: { name: string; description: string }[] };
+    for (const tier of draft.tiers) tier.description = HOSTILE;
+    await field.fill(JSON.stringify(draft));
+    await page.getByRole('button', { name: 'Replay' }).click();
+    await page.getByText('Replayed as it stands.').waitFor();
+    assert.match(await page.locator('.stat', { hasText: 'Replayed' }).innerText(), /3\s+of 3 routed/);
+    await page.getByLabel('A message').fill('Say something');
+    await page.getByRole('button', { name: 'Preview' }).click();
+    await page.getByText('It would be served by').waitFor();
+    await nothingWrong();
+    await page.getByRole('button', { name: 'Publish' }).click();
+    await page.getByRole('dialog').getByText('Version 2 routes 1 organizations').waitFor();
+    await page.getByRole('dialog').getByRole('button', { name: 'Publish' }).click();
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await page.getByText('version 2,').waitFor();
+    const { data } = await api<{ data: { version: number; versions: unknown[]; definition: typeof draft } }>(
+      'GET',
+      POLICY,
+    );
+    assert.deepEqual([data.version, data.versions.length, data.definition.tiers[0]?.description], [2, 2, HOSTILE]);
+    // The earlier one is taken, and published again as a new one.
+    await page.getByRole('button', { name: 'Take into the editor' }).last().click();
+    assert.equal(await page.getByLabel('Definition').inputValue(), written);
+    await nothingWrong();
+  });
+
+  test('somebody else’s newer version is not overwritten', async () => {
+    const { page } = watched;
+    await openScreen(watched, tollgate.url, 'policies?policy=default');
+    const { data } = await api<{ data: { definition: { classifier: object } } }>('GET', POLICY);
+    const changed = { ...data.definition, prefer_native_api: false };
+    await api('PUT', POLICY, changed);
+    await page.getByLabel('Definition').fill(JSON.stringify({ ...changed, sticky: { min_tokens: 5 } }));
+    await page.getByRole('button', { name: 'Publish' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Publish' }).click();
+    await page
+      .getByRole('alert')
+      .getByText(/version/)
+      .waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    // The browser's own note of the status is all that it says.
+    assert.deepEqual(
+      (await watched.complaints()).filter((line) => !line.includes('409')),
+      [],
+    );
+  });
+
+  test('a guardrail policy is made, its draft tried, published, switched on, and off again', async () => {
+    const { page } = watched;
+    await openScreen(watched, tollgate.url, 'guardrails');
+    await page.getByRole('button', { name: 'New policy' }).click();
+    await page.getByLabel('Name', { exact: true }).fill('mails');
+    await page.getByLabel('Text to look at').fill(`${HOSTILE} ada@example.com`);
+    await page.getByRole('button', { name: 'Look' }).click();
+    await page.locator('mark.found').waitFor();
+    assert.equal(await page.locator('mark.found').innerText(), 'ada@example.com');
+    await nothingWrong();
+    await page.getByRole('button', { name: 'Publish' }).click();
+    await page.getByRole('button', { name: 'Switch on' }).click();
+    await page.getByRole('cell', { name: 'everybody' }).waitFor();
+    const assigned = async () =>
+      (
+        await api<{ data: { organization: { policies: string[] } } }>(
+          'GET',
+          '/v1/admin/active-org/guardrails/assignments',
+        )
+      ).data.organization.policies;
+    assert.deepEqual(await assigned(), ['mails']);
+    await page.getByLabel('Definition').fill('{ "rules": [] }');
+    await page.getByRole('button', { name: 'Publish' }).click();
+    await page.getByRole('alert').getByText(/rules/).waitFor();
+    await page.getByRole('button', { name: 'Switch off' }).click();
+    await page.getByRole('button', { name: 'Switch on' }).waitFor();
+    assert.deepEqual(await assigned(), []);
+    assert.deepEqual(
+      (await watched.complaints()).filter((line) => !line.includes('400')),
+      [],
+    );
+  });
+
+  test('a file is compared with the catalog; its mistakes are said, and no markup of it runs', async () => {
+    const { page } = watched;
+    await openScreen(watched, tollgate.url, 'catalog');
+    const file = readFileSync(join(ROOT, 'deploy/demo.yaml'), 'utf8').replaceAll(
+      '${SIMULATED_PROVIDER_URL}',
+      provider.url,
+    );
+    await page.getByLabel('Configuration file').fill(file);
+    await page.getByRole('button', { name: 'Compare' }).click();
+    await page
+      .getByRole('table', { name: 'Differences' })
+      .or(page.getByText('The catalog is as the file has it'))
+      .waitFor();
+    await page
+      .getByLabel('Configuration file')
+      .fill(`models: [{ id: m, display_name: '${HOSTILE.replaceAll("'", '')}' }]`);
+    await page.getByRole('button', { name: 'Compare' }).click();
+    await page
+      .getByText(/tollgate\.yaml:1/)
+      .first()
+      .waitFor();
+    await nothingWrong();
+  });
+
+  test('a member is limited', async () => {
+    const { page } = watched;
+    await openScreen(watched, tollgate.url, 'limits');
+    await page.getByLabel('Whose').selectOption('Member owner@demo.test');
+    await page.getByRole('button', { name: 'New limit' }).click();
+    await page.getByLabel('Dollars').fill('12.50');
+    await page.getByRole('button', { name: 'Set it' }).click();
+    await page.getByRole('cell', { name: 'Budget a month' }).waitFor();
+    const { data: members } = await api<{ data: { user_id: string }[] }>('GET', '/v1/admin/active-org/members');
+    const path = `/v1/admin/active-org/members/${members[0]?.user_id}/limits`;
+    const { data } = await api<{ data: { limits: { limit: string }[] } }>('GET', path);
+    assert.deepEqual(
+      data.limits.map(({ limit }) => limit),
+      ['12.5'],
+    );
+    await nothingWrong();
+  });
+
+  test('requests are followed: a new one appears by itself', async () => {
+    const { page } = watched;
+    await openScreen(watched, tollgate.url, 'requests');
+    await page.getByRole('button', { name: 'Follow' }).click();
+    assert.match(page.url(), /follow=1/);
+    await ask('sim/large', 'Something new');
+    await page.getByRole('cell', { name: 'sim/large' }).first().waitFor({ timeout: 30_000 });
+    await nothingWrong();
+  });
+
+  test('live: all gateways together, to the last request, and every process', async () => {
+    const { page } = watched;
+    await openScreen(watched, tollgate.url, 'live');
+    await ask('sim/unknown', 'x');
+    await page.getByRole('cell', { name: 'unknown model' }).waitFor({ timeout: 30_000 });
+    const processes = page.getByRole('table', { name: 'Processes' });
+    await processes.getByRole('cell', { name: /^jobs/ }).waitFor();
+    assert.match(await processes.innerText(), /gateway \d+[\s\S]*runs/);
+    const { data } = await api<{ data: { processes: number } }>('GET', '/v1/admin/live');
+    assert.equal(
+      await page.locator('.stat', { hasText: 'Processes' }).locator('dd').first().innerText(),
+      String(data.processes),
+    );
+    await page.getByRole('button', { name: 'Hold' }).click();
+    await nothingWrong();
+  });
+});

@@ -12,6 +12,7 @@ import {
 import { ChatStream } from '../../src/console/logic/chat-stream.ts';
 import { curlOf } from '../../src/console/logic/command.ts';
 import { csvOf } from '../../src/console/logic/csv.ts';
+import { readDefinition, writeDefinition } from '../../src/console/logic/definition-text.ts';
 import { parseWithAmounts } from '../../src/console/logic/exact-json.ts';
 import { bucketLabel, dollars, duration, percent } from '../../src/console/logic/format.ts';
 import { lastDaysOf } from '../../src/console/logic/last-days.ts';
@@ -221,4 +222,19 @@ test('when keys were last used: the latest day of each, whatever their order', (
       ['b', '2026-11-24'],
     ],
   );
+});
+
+describe('definitions as people edit them', () => {
+  test('come back as they were written, and are objects', () => {
+    const definition = { tiers: [{ name: 'a', description: '<b> "x"' }] };
+    assert.deepEqual(readDefinition(writeDefinition(definition)), { ok: true, definition });
+    for (const text of ['[]', 'null', '"x"', '3'])
+      assert.deepEqual(readDefinition(text), { ok: false, problem: 'It must be an object: { ... }' });
+  });
+
+  test('what cannot be read is said with its line', () => {
+    const read = readDefinition('{\n  "a": 1,\n  "b" 2\n}');
+    assert.match(read.ok ? '' : read.problem, /line 3/);
+    assert.equal(readDefinition('').ok, false);
+  });
 });

@@ -1,6 +1,6 @@
 // A definition as people edit it: JSON, indented, and what is wrong with it before it is sent.
 
-export type ReadDefinition<T> =
+type ReadDefinition<T> =
   | { readonly ok: true; readonly definition: T }
   | { readonly ok: false; readonly problem: string };
 

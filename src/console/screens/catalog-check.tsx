@@ -50,7 +50,7 @@ export function CatalogCheck() {
   return (
     <Card
       title="Check a file"
-      note="What its providers, models and routing policies would change. Nothing is changed or kept; keys are not needed."
+      note="What its providers, models and policies would change. Nothing is changed or kept; keys are not needed."
     >
       <form
         onSubmit={(event) => {

@@ -1,7 +1,7 @@
 // The editor of one guardrail policy of the organization: its definition, a try-out of the draft, its versions.
 
 import { useState } from 'preact/hooks';
-import { type AnswerOf, type BodyOf, call } from '../api.ts';
+import { type BodyOf, call } from '../api.ts';
 import { readDefinition, writeDefinition } from '../logic/definition-text.ts';
 import { moment } from '../logic/format.ts';
 import { DefinitionField } from '../parts/definition-field.tsx';
@@ -11,13 +11,16 @@ import { RefusalNotice, Waiting } from '../parts/loaded.tsx';
 import { Card } from '../parts/page.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { useRead } from '../state/load.ts';
+import {
+  type GuardrailDefinition as Definition,
+  GUARDRAIL_POLICY,
+  type GuardrailHistory as History,
+} from '../state/policies.ts';
 import { zone } from '../state/view.ts';
 import { TryOut } from './guardrail-try-out.tsx';
 
-const PATH = '/v1/admin/active-org/guardrails/policies/{policyName}';
-type History = AnswerOf<typeof PATH>['data'];
+const PATH = GUARDRAIL_POLICY;
 type Version = History['versions'][number];
-export type Definition = Version['definition'];
 
 const SKELETON = {
   rules: [{ id: 'mail', detect: ['email'], stage: 'input', action: 'mask' }],

@@ -7,7 +7,7 @@ import { Badge } from '../parts/figures.tsx';
 import { Said, SelectField, useSubmit } from '../parts/form.tsx';
 import { Card } from '../parts/page.tsx';
 import { type Column, Table } from '../parts/table.tsx';
-import type { Definition } from './guardrail-editor.tsx';
+import type { GuardrailDefinition as Definition } from '../state/policies.ts';
 
 type Tried = AnswerOf<'/v1/admin/active-org/guardrails/test', 'post'>;
 

@@ -1,7 +1,7 @@
 // The editor of one routing policy: its versions, a preview and a replay of the draft, and publishing it.
 
 import { useState } from 'preact/hooks';
-import { type AnswerOf, type BodyOf, call } from '../api.ts';
+import { type BodyOf, call } from '../api.ts';
 import { readDefinition, writeDefinition } from '../logic/definition-text.ts';
 import { moment, whole } from '../logic/format.ts';
 import { DefinitionField } from '../parts/definition-field.tsx';
@@ -11,14 +11,17 @@ import { RefusalNotice, Waiting } from '../parts/loaded.tsx';
 import { Card } from '../parts/page.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { useRead } from '../state/load.ts';
+import {
+  type RoutingDefinition as Definition,
+  type RoutingHistory as History,
+  ROUTING_POLICY,
+} from '../state/policies.ts';
 import { zone } from '../state/view.ts';
 import { PolicyPreview } from './policy-preview.tsx';
 import { PolicyReplay } from './policy-replay.tsx';
 
-const PATH = '/v1/admin/routing/policies/{policyName}';
-type History = AnswerOf<typeof PATH>['data'];
+const PATH = ROUTING_POLICY;
 type Version = History['versions'][number];
-export type Definition = Version['definition'];
 
 /** Of an installation that has none yet. */
 const SKELETON: Definition = {

@@ -5,8 +5,8 @@ import { type AnswerOf, call } from '../api.ts';
 import { Said, useSubmit } from '../parts/form.tsx';
 import { Card } from '../parts/page.tsx';
 import { type Column, Table } from '../parts/table.tsx';
+import type { RoutingDefinition as Definition } from '../state/policies.ts';
 import { autoModel, me } from '../state/session.ts';
-import type { Definition } from './policy-editor.tsx';
 
 type Preview = AnswerOf<'/v1/admin/routing/preview', 'post'>;
 

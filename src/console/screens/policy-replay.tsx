@@ -7,7 +7,7 @@ import { Bar, Stat, Stats } from '../parts/figures.tsx';
 import { Said, SelectField, useSubmit } from '../parts/form.tsx';
 import { Card } from '../parts/page.tsx';
 import { type Column, numberColumn, Table } from '../parts/table.tsx';
-import type { Definition } from './policy-editor.tsx';
+import type { RoutingDefinition as Definition } from '../state/policies.ts';
 
 type Replayed = AnswerOf<'/v1/admin/routing/replay', 'post'>['data'];
 

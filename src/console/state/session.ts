@@ -5,7 +5,7 @@ import { type Answer, type AnswerOf, call, send, whenSignedOut } from '../api.ts
 import { signInProblem } from '../logic/sign-in-problems.ts';
 
 export type Me = AnswerOf<'/v1/me'>['data'];
-export type Brand = Pick<AnswerOf<'/v1/console/session'>['data'], 'brand' | 'auto_model'>;
+type Brand = Pick<AnswerOf<'/v1/console/session'>['data'], 'brand' | 'auto_model'>;
 export type Membership = AnswerOf<'/v1/me/organizations'>['data'][number];
 export type Permission =
   | 'inference'

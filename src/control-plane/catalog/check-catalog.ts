@@ -6,7 +6,7 @@ import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { answerOf } from '../identity/outcome.ts';
 import { type Operation, operation } from '../operation.ts';
 
-export interface CatalogDifference {
+interface CatalogDifference {
   readonly kind: string;
   readonly id: string;
   readonly change: 'added' | 'changed' | 'removed';

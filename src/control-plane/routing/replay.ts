@@ -27,7 +27,7 @@ export interface ReplayParams {
   readonly executionsMax: number;
 }
 
-export interface ReplayedPolicy {
+interface ReplayedPolicy {
   readonly report: ReplayReport;
   /** All executions of the days were looked at. */
   readonly isWhole: boolean;

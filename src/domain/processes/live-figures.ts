@@ -48,7 +48,7 @@ export interface LiveFigures {
   readonly firstByte: Percentiles;
 }
 
-export interface LivePoint extends LiveFigures {
+interface LivePoint extends LiveFigures {
   readonly atMs: number;
 }
 

@@ -1,4 +1,5 @@
-// The series of the routing report (spec 2.5) by bucket and tier and by bucket alone, and the number of all requests, routed or not.
+// The series of the routing report (spec 2.5) by bucket and tier and by bucket alone, and the number of all requests,
+// routed or not.
 
 import { formatUsdString } from '../../../domain/money/format.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';

@@ -14,7 +14,7 @@ export interface BeatingProcess {
   readonly epoch: number | null;
 }
 
-export interface Beat extends ProcessSample {
+interface Beat extends ProcessSample {
   readonly atMs: number;
   readonly isLast: boolean;
 }

@@ -32,7 +32,7 @@ const PAGE = `
          output_tokens, reasoning_tokens, rated_cost, model_route
     FROM generations WHERE id > $1 ORDER BY id LIMIT $2`;
 
-export interface ReplayStart {
+interface ReplayStart {
   /** The id before the first one. */
   readonly after: string;
   /** All executions of the time are behind it. */

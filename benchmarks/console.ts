@@ -1,0 +1,213 @@
+// `node benchmarks/console.ts [--pictures DIRECTORY]`: how fast the console is in a real Chromium, on the demo with an
+// hour of made-up traffic behind it: first paint, data, frames while 10,000 rows are scrolled, and the drawing of 92
+// days of four tiers by the hour. With a directory, pictures of every screen, light and dark.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { findChromium, openChromium } from '../test/support/console-browser.ts';
+import { findFreePort } from '../test/support/free-port.ts';
+import { waitFor } from '../test/support/waiting.ts';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const ROUNDS = 5;
+const ROWS = 10_000;
+const DAYS = 92;
+const HOUR_MS = 3_600_000;
+const SCREENS =
+  'overview requests usage routing connect playground keys people limits provider-keys guardrails media webhook ' +
+  'audit live organizations catalog policies operation policies?policy=default guardrails?policy=%2B';
+/** With something in it to see. */
+const PANEL = 'requests?routed=true';
+const { values } = parseArgs({ options: { pictures: { type: 'string' } } });
+
+const executable = findChromium();
+if (executable === null) throw new Error('no Chromium is installed here');
+const directory = mkdtempSync(join(tmpdir(), 'tollgate-console-'));
+const demo = await startDemo();
+const browser = await openChromium(executable);
+try {
+  const { context, page } = await signedIn(browser);
+  console.log(`first contentful paint, ms  ${summary(await repeat(() => firstPaintMs(page)))}   (500)`);
+  console.log(`overview with its data, ms  ${summary(await repeat(() => dataMs(page, 'overview')))}   (1,000)`);
+  console.log(`routing with its data, ms   ${summary(await repeat(() => dataMs(page, 'routing')))}   (1,000)`);
+  console.log(`${ROWS} rows, frames a second ${summary(await framesOfRows(page), 'least')}   (55)`);
+  console.log(`${DAYS} days x 4 tiers, ms     ${summary(await drawingMs(page))}   (100)`);
+  await context.close();
+  if (values.pictures !== undefined) await takePictures(values.pictures);
+} finally {
+  await browser.close();
+  demo.process.kill('SIGTERM');
+  await new Promise((resolve) => demo.process.once('exit', resolve));
+  rmSync(directory, { recursive: true, force: true });
+}
+
+interface Demo {
+  readonly process: ChildProcess;
+  readonly url: string;
+  readonly link: string;
+}
+
+async function startDemo(): Promise<Demo> {
+  const [port, adminPort] = [await findFreePort(), await findFreePort()];
+  const environment = { DATA_DIR: directory, PORT: String(port), ADMIN_PORT: String(adminPort), LOG_LEVEL: 'error' };
+  const child = spawn(process.execPath, [join(ROOT, 'bin/tollgate.js'), 'start', '--demo-traffic'], {
+    env: { ...process.env, ...environment },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let printed = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    printed += chunk.toString();
+  });
+  const [, link = ''] = await waitFor(
+    'the demo to print its link',
+    async () => /console (http\S+#link=\S+)/.exec(printed) ?? [],
+    (found) => found.length > 0,
+    180_000,
+  );
+  return { process: child, url: `http://127.0.0.1:${port}`, link };
+}
+
+/** The link opens one session, whose cookie other contexts take over. */
+let cookies: Awaited<ReturnType<BrowserContext['cookies']>> | null = null;
+
+async function signedIn(
+  of: Browser,
+  colorScheme: 'light' | 'dark' = 'light',
+): Promise<{ readonly context: BrowserContext; readonly page: Page }> {
+  const context = await of.newContext({ viewport: { width: 1440, height: 900 }, colorScheme });
+  const page = await context.newPage();
+  if (cookies === null) {
+    await page.goto(demo.link);
+    await page.locator('#main h1').waitFor();
+    cookies = await context.cookies();
+    // The hour is shipped by jobs.
+    await waitFor(
+      'the hour to be in the reports',
+      async () => {
+        await open(page, 'overview');
+        return page.locator('.stat', { hasText: 'Requests' }).first().innerText();
+      },
+      (text) => /[1-9]\d\d/.test(text),
+      120_000,
+    );
+  } else await context.addCookies(cookies);
+  return { context, page };
+}
+
+async function open(page: Page, screen: string): Promise<void> {
+  await page.goto(new URL(`/console/${screen}`, demo.link).href);
+  await page.locator('#main h1').waitFor();
+  await page.waitForFunction("document.querySelector('.waiting, [aria-busy=true]') === null");
+}
+
+async function repeat(measure: () => Promise<number>): Promise<number[]> {
+  const found: number[] = [];
+  for (let round = 0; round < ROUNDS; round++) found.push(await measure());
+  return found;
+}
+
+function summary(found: readonly number[], worst: 'least' | 'most' = 'most'): string {
+  const sorted = found.toSorted((one, other) => one - other);
+  const middle = sorted[sorted.length >> 1] ?? 0;
+  return `${middle.toFixed(0)} (${worst} ${(worst === 'most' ? sorted.at(-1) : sorted[0])?.toFixed(0)})`;
+}
+
+async function firstPaintMs(page: Page): Promise<number> {
+  await open(page, 'overview');
+  return page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime");
+}
+
+/** From the navigation until nothing is loading. */
+async function dataMs(page: Page, screen: string): Promise<number> {
+  await page.goto(new URL(`/console/${screen}`, demo.link).href, { waitUntil: 'commit' });
+  const until = await page.waitForFunction(
+    "document.querySelector('#main h1') && document.querySelector('.waiting, [aria-busy=true]') === null" +
+      ' && performance.now()',
+  );
+  return (await until.jsonValue()) as number;
+}
+
+/** A listing as the server would answer it, if its pages were that long. */
+async function framesOfRows(page: Page): Promise<number[]> {
+  await page.route('**/usage/requests?**', async (route) => {
+    const response = await route.fetch();
+    const { data } = (await response.json()) as { data: { id: string }[] };
+    const rows = Array.from({ length: ROWS }, (_, index) => ({ ...data[index % data.length], id: `row-${index}` }));
+    await route.fulfill({ response, json: { data: rows, next_cursor: null } });
+  });
+  await open(page, 'requests');
+  await page.unroute('**/usage/requests?**');
+  // Half a second each, by about a window a frame.
+  return repeat(() =>
+    page.evaluate(`new Promise((resolve) => {
+      const startMs = performance.now();
+      let frames = 0;
+      const step = () => {
+        scrollBy(0, 700);
+        frames += 1;
+        const passedMs = performance.now() - startMs;
+        if (passedMs < 1000) requestAnimationFrame(step);
+        else resolve(frames / passedMs * 1000);
+      };
+      requestAnimationFrame(step);
+    })`),
+  );
+}
+
+/** From the click that draws the chart until the frame that shows it. */
+async function drawingMs(page: Page): Promise<number[]> {
+  await page.route('**/analytics/routing?**', async (route) => {
+    const response = await route.fetch();
+    const report = (await response.json()) as Record<string, unknown>;
+    const startMs = Date.UTC(2026, 7, 1);
+    const hours = Array.from({ length: DAYS * 24 }, (_, hour) => new Date(startMs + hour * HOUR_MS).toISOString());
+    const series = hours.flatMap((bucket, hour) =>
+      ['light', 'middle', 'strong', 'best'].map((tier, index) => ({
+        bucket,
+        tier,
+        requests: 50 + ((hour * (index + 3)) % 97),
+        spend_usd: '1.5',
+        baseline_cost_usd: '2.5',
+        baseline_spend_usd: '1.5',
+      })),
+    );
+    await route.fulfill({ response, json: { ...report, granularity: 'hour', series } });
+  });
+  await open(page, 'routing');
+  await page.unroute('**/analytics/routing?**');
+  const chart = page.locator('figure', { hasText: 'Requests by tier' }).first();
+  return repeat(async () => {
+    await chart.getByRole('button', { name: 'As a table' }).click();
+    return chart.evaluate(`(figure) => new Promise((resolve) => {
+      const startMs = performance.now();
+      new MutationObserver((_, observer) => {
+        if (figure.querySelectorAll('svg path.fill').length < 4) return;
+        observer.disconnect();
+        requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - startMs)));
+      }).observe(figure, { childList: true, subtree: true });
+      figure.querySelector('button[aria-pressed]').click();
+    })`);
+  });
+}
+
+async function takePictures(into: string): Promise<void> {
+  mkdirSync(into, { recursive: true });
+  for (const theme of ['light', 'dark'] as const) {
+    const { context, page } = await signedIn(browser, theme);
+    for (const screen of SCREENS.split(' ')) {
+      await open(page, screen);
+      const name = screen.replaceAll(/\W+/g, '-');
+      await page.screenshot({ path: join(into, `${name}-${theme}.png`), fullPage: true });
+    }
+    await open(page, PANEL);
+    await page.locator('tbody button.link').first().click();
+    await page.getByText('Why this model').waitFor();
+    await page.screenshot({ path: join(into, `request-${theme}.png`) });
+    await context.close();
+  }
+}

@@ -113,6 +113,11 @@ describe('administrators in a browser', { skip }, () => {
     await nothingWrong();
     await page.getByRole('button', { name: 'Publish' }).click();
     await page.getByRole('dialog').getByText('Version 2 routes 1 organizations').waitFor();
+    await page
+      .getByRole('dialog')
+      .getByText(/tiers\.0\.description: .*<img src=x/)
+      .waitFor();
+    await nothingWrong();
     await page.getByRole('dialog').getByRole('button', { name: 'Publish' }).click();
     await page.getByRole('dialog').waitFor({ state: 'detached' });
     await page.getByText('version 2,').waitFor();

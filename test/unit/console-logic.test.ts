@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { changesOf } from '../../src/console/logic/changes.ts';
 import {
   highestStack,
   interval,
@@ -236,5 +237,26 @@ describe('definitions as people edit them', () => {
     const read = readDefinition('{\n  "a": 1,\n  "b" 2\n}');
     assert.match(read.ok ? '' : read.problem, /line 3/);
     assert.equal(readDefinition('').ok, false);
+  });
+});
+
+describe('what differs', () => {
+  test('is named where it lies, also behind what is too long to be shown', () => {
+    const long = 'x'.repeat(100);
+    const before = { tiers: [{ name: 'a', description: `${long}1` }], sticky: { min_tokens: 5 }, floor: 0.5 };
+    const after = { tiers: [{ name: 'b', description: `${long}2` }], sticky: null, floor: 0.5, kinds: { code: 'c' } };
+    assert.deepEqual(changesOf(before, after), [
+      'tiers.0.name: a → b',
+      `tiers.0.description: ${long.slice(0, 60)}… → ${long.slice(0, 60)}…`,
+      'sticky: {"min_tokens":5} → none',
+      'kinds: {"code":"c"}',
+    ]);
+  });
+
+  test('of what is new or gone are its members', () => {
+    assert.deepEqual(changesOf(null, { name: 'a' }), ['name: a']);
+    assert.deepEqual(changesOf({ name: 'a' }, undefined), ['name: a → none']);
+    assert.deepEqual(changesOf({ list: ['a', 'b'] }, { list: ['a'] }), ['list.1: b → none']);
+    assert.deepEqual(changesOf({ a: 1 }, { a: 1 }), []);
   });
 });

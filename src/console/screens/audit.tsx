@@ -1,7 +1,7 @@
 // Who changed what: administrators of the organization see its own, those of the platform everything.
 
 import { type AnswerOf, commandOf } from '../api.ts';
-import { changesOf } from '../logic/audit-changes.ts';
+import { changesOf } from '../logic/changes.ts';
 import { moment } from '../logic/format.ts';
 import { ManagedList } from '../parts/managed-list.tsx';
 import { Page } from '../parts/page.tsx';

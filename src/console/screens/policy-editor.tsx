@@ -2,6 +2,7 @@
 
 import { useState } from 'preact/hooks';
 import { type BodyOf, call } from '../api.ts';
+import { changesOf } from '../logic/changes.ts';
 import { readDefinition, writeDefinition } from '../logic/definition-text.ts';
 import { moment, whole } from '../logic/format.ts';
 import { DefinitionField } from '../parts/definition-field.tsx';
@@ -122,9 +123,20 @@ function Editing({ history, begin, onPublished, onClose }: EditingProps) {
             ? 'It is the first version, and holds once an organization routes by it.'
             : `Version ${history.version + 1} routes ${whole(history.organizations)} organizations within a second.`}
           {replayed === text ? '' : ' It was not replayed as it stands.'}
+          {history !== null && <Changes lines={changesOf(history.definition, read.definition)} />}
         </Confirm>
       )}
     </>
+  );
+}
+
+function Changes({ lines }: { readonly lines: readonly string[] }) {
+  return (
+    <span class="changes mono">
+      {lines.map((line) => (
+        <span key={line}>{line}</span>
+      ))}
+    </span>
   );
 }
 

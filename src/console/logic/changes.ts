@@ -1,0 +1,31 @@
+// What differs between two states of something, each difference where it lies, as short texts: `tiers.0.name: a → b`.
+
+const TEXT_MAX = 60;
+
+export function changesOf(before: unknown, after: unknown): string[] {
+  return changesAt('', before ?? {}, after ?? {});
+}
+
+function changesAt(place: string, before: unknown, after: unknown): string[] {
+  if (JSON.stringify(before) === JSON.stringify(after)) return [];
+  if (isNested(before) && isNested(after) && Array.isArray(before) === Array.isArray(after)) {
+    const [was, is] = [before as Members, after as Members];
+    const names = [...new Set([...Object.keys(was), ...Object.keys(is)])];
+    return names.flatMap((name) => changesAt(place === '' ? name : `${place}.${name}`, was[name], is[name]));
+  }
+  const name = place === '' ? 'value' : place;
+  const [one, other] = [textOf(before), textOf(after)];
+  return [one === '' ? `${name}: ${other}` : `${name}: ${one} → ${other === '' ? 'none' : other}`];
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+function isNested(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}
+
+function textOf(value: unknown): string {
+  if (value === null || value === undefined) return '';
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  return text.length > TEXT_MAX ? `${text.slice(0, TEXT_MAX)}…` : text;
+}

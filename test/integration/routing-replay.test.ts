@@ -1,5 +1,5 @@
-// `tollgate routing replay` and POST /v1/admin/routing/replay: what a whole installation has routed, under a draft. The figures equal a recomputation
-// from the posted rows.
+// `tollgate routing replay` and POST /v1/admin/routing/replay: what a whole installation has routed, under a draft. The
+// figures equal a recomputation from the posted rows.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';

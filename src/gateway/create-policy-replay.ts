@@ -7,6 +7,7 @@ import { policyOf } from '../domain/routing/policy-definition.ts';
 import { replayPolicy } from '../domain/routing/replay-policy.ts';
 import type { Clock } from '../platform/clock.ts';
 import { FairQueue } from '../platform/fair-queue.ts';
+import { LoopTurns } from '../platform/loop-turns.ts';
 import { invalid, NOT_FOUND } from '../storage/postgres/identity/change.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 import { findOrganizationCaller, listAllowedModels } from '../storage/postgres/routing/organization-caller.ts';
@@ -15,8 +16,9 @@ import { findReplayStart, readRoutedRequests } from '../storage/postgres/routing
 
 const DAY_MS = 86_400_000;
 const REPLAYS = { underWayMax: 1, waitingMax: 4, waitMsMax: 10_000 } as const;
-/** Decided without a break: some milliseconds. */
 const PAGE_SIZE = 100;
+/** Decided without a break: a policy may have thousands of candidates. */
+const PIECE_MS = 2;
 
 interface ReplayParts {
   readonly postgres: Postgres;
@@ -24,12 +26,30 @@ interface ReplayParts {
   readonly clock: Clock;
 }
 
-export function createPolicyReplay(parts: ReplayParts): PolicyReplay {
-  const replays = new FairQueue(REPLAYS);
-  return (params) => replays.run(() => replay(parts, params), { kind: 'store_busy' } as const);
+interface Turned extends ReplayParts {
+  readonly turns: LoopTurns;
 }
 
-async function replay({ postgres, catalog, clock }: ReplayParts, params: ReplayParams) {
+export function createPolicyReplay(parts: ReplayParts): PolicyReplay {
+  const replays = new FairQueue(REPLAYS);
+  const turns = new LoopTurns(parts.clock);
+  return (params) => replays.run(() => replay({ ...parts, turns }, params), { kind: 'store_busy' } as const);
+}
+
+/** Lets everything else of the process come in between. */
+async function* inPieces<T>(all: AsyncIterable<T>, { clock, turns }: Turned): AsyncGenerator<T> {
+  let begunMs = clock.monotonicMs();
+  for await (const one of all) {
+    if (clock.monotonicMs() - begunMs > PIECE_MS) {
+      await turns.next();
+      begunMs = clock.monotonicMs();
+    }
+    yield one;
+  }
+}
+
+async function replay(parts: Turned, params: ReplayParams) {
+  const { postgres, catalog, clock } = parts;
   const { policy, organizationId, days, executionsMax } = params;
   if (organizationId !== null && (await findOrganizationCaller(postgres, organizationId)) === null) return NOT_FOUND;
   const stored = typeof policy === 'string' ? await getPolicy(postgres, policy) : null;
@@ -45,9 +65,7 @@ async function replay({ postgres, catalog, clock }: ReplayParts, params: ReplayP
     allowedModelsOf: (id: string) => allowed.get(id) ?? null,
   };
   const start = await findReplayStart(postgres, { sinceMs: clock.nowMs() - days * DAY_MS, executionsMax });
-  const report = await replayPolicy(
-    draft,
-    readRoutedRequests(postgres, { after: start.after, organizationId, pageSize: PAGE_SIZE }),
-  );
+  const requests = readRoutedRequests(postgres, { after: start.after, organizationId, pageSize: PAGE_SIZE });
+  const report = await replayPolicy(draft, inPieces(requests, parts));
   return { report, isWhole: start.isWhole };
 }

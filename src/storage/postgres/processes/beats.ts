@@ -1,7 +1,7 @@
 // The beats of processes: one row for each process and five seconds, and what all of them counted together.
 
 import { type BeatCounts, type ProcessState, SHOWN_MS } from '../../../domain/processes/live-figures.ts';
-import type { ProcessSample } from '../../../domain/processes/process-sample.ts';
+import { BEAT_INTERVAL_MS, type ProcessSample } from '../../../domain/processes/process-sample.ts';
 import type { PostgresClient } from '../pool.ts';
 
 export interface BeatingProcess {
@@ -20,6 +20,8 @@ interface Beat extends ProcessSample {
 }
 
 const KEPT_MS = 2 * SHOWN_MS;
+/** What is shown ends a beat or two ago. */
+const READ_MS = SHOWN_MS + 3 * BEAT_INTERVAL_MS;
 /** What is old goes a little at a time, and whoever finds it removes it. */
 const REMOVED_AT_ONCE = 100;
 
@@ -45,7 +47,7 @@ export async function readBeatCounts(client: PostgresClient, nowMs: number): Pro
   const { rows } = await client.query<{ at_ms: number; key: string; count: number }>(
     `SELECT (extract(epoch FROM at) * 1000)::double precision AS at_ms, key, sum(value::double precision) AS count
        FROM process_beats CROSS JOIN LATERAL jsonb_each_text(counts)
-      WHERE at > to_timestamp(($1::double precision - ${KEPT_MS}) / 1000) GROUP BY at, key`,
+      WHERE at > to_timestamp(($1::double precision - ${READ_MS}) / 1000) GROUP BY at, key`,
     [nowMs],
   );
   const byTime = new Map<number, Map<string, number>>();

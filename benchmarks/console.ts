@@ -25,6 +25,9 @@ const SCREENS =
 const PANEL = 'requests?routed=true';
 const { values } = parseArgs({ options: { pictures: { type: 'string' } } });
 
+/** The link opens one session, whose cookie other contexts take over. */
+let cookies: Awaited<ReturnType<BrowserContext['cookies']>> | null = null;
+
 const executable = findChromium();
 if (executable === null) throw new Error('no Chromium is installed here');
 const directory = mkdtempSync(join(tmpdir(), 'tollgate-console-'));
@@ -71,9 +74,6 @@ async function startDemo(): Promise<Demo> {
   );
   return { process: child, url: `http://127.0.0.1:${port}`, link };
 }
-
-/** The link opens one session, whose cookie other contexts take over. */
-let cookies: Awaited<ReturnType<BrowserContext['cookies']>> | null = null;
 
 async function signedIn(
   of: Browser,

@@ -155,8 +155,8 @@ const EXPECTED: Readonly<Record<string, Expectation>> = {
   'GET /v1/admin/epochs': platform,
   'GET /v1/admin/processes': platform,
   'GET /v1/admin/live': platform,
-  'POST /v1/admin/routing/replay': platform,
-  'POST /v1/admin/catalog/check': platform,
+  'POST /v1/admin/routing/replay': { gate: 'platform', ok: 400, body: () => ({ policy: 'absent' }) },
+  'POST /v1/admin/catalog/check': { ...platform, body: () => ({ configuration: 'providers: []' }) },
   'GET /v1/admin/drift': platform,
 
   'GET /v1/me': { gate: 'anybody', ...READ },

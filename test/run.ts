@@ -1,6 +1,7 @@
 // `npm test` and `npm run test:long`: finds the tests of the named suites, runs them with node:test, shows progress,
 // and fails when none ran or a process is left behind. What the files of a run have in common is made here, once: one
-// Postgres with a migrated database to copy, and the sources without their types.
+// Postgres with a migrated database to copy, and the sources without their types; small files share processes, too
+// (support/batches.ts).
 //
 //   node test/run.ts [suite or file ...] [--test-name-pattern=PATTERN ...] [--slowest=COUNT]
 //
@@ -15,6 +16,7 @@ import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { batchesOf } from './support/batches.ts';
 import { reportCpuTime } from './support/cpu-report.ts';
 import { watchForLeftovers } from './support/process-leftovers.ts';
 import { startSharedPostgres } from './support/shared-postgres.ts';
@@ -62,8 +64,11 @@ const database = files.some((file) => SUITES_WITH_DATABASE.has(suiteOf(file)))
 let ran = 0;
 let failed = 0;
 let filesDone = 0;
+// At length each file is run by itself, which shows that it does not live on what another one left.
+const isAtLength = process.env.TOLLGATE_TEST_AT_LENGTH !== undefined;
+const runs = isAtLength ? files : batchesOf(files, { directory: sharedDirectory, suiteOf });
 const stream = run({
-  files,
+  files: runs,
   concurrency: CONCURRENCY,
   timeout: TIMEOUT_MS,
   signal: stop.signal,
@@ -71,34 +76,44 @@ const stream = run({
 });
 stream.on('test:pass', ({ details, skip, name }) => {
   // A file without a test passes under its own name.
-  if (details.type !== 'suite' && skip === undefined && !files.includes(name)) ran += 1;
+  if (details.type !== 'suite' && skip === undefined && !runs.includes(name)) ran += 1;
 });
 stream.on('test:fail', ({ todo }) => {
   if (todo === undefined) failed += 1;
 });
 // The report prints a file's tests when all files before it have ended; this says at once which ones have.
 stream.on('test:summary', ({ file, counts, duration_ms: durationMs, success }) => {
-  if (file === undefined) return;
-  filesDone += 1;
-  const atSeconds = ((performance.now() - startedAtMs) / 1_000).toFixed(0);
-  const seconds = (durationMs / 1_000).toFixed(1);
+  if (file === undefined || !files.includes(file)) return;
   const outcome = success ? `${counts.passed} passed` : `FAILED, ${counts.passed} of ${counts.tests} passed`;
-  process.stderr.write(
-    `[${atSeconds} s, ${filesDone}/${files.length}] ${relative(ROOT, file)}: ${outcome} in ${seconds} s\n`,
-  );
+  showProgress(relative(ROOT, file), `${outcome} in ${(durationMs / 1_000).toFixed(1)} s`);
+});
+// A file of a batch is a suite of its name.
+stream.on('test:complete', ({ name, nesting, details }) => {
+  if (nesting !== 0 || !files.includes(resolve(ROOT, name))) return;
+  showProgress(name, `${details.passed ? 'passed' : 'FAILED'} in ${(details.duration_ms / 1_000).toFixed(1)} s`);
 });
 const report = stream.compose(new spec());
 report.pipe(process.stdout);
 await new Promise((resolve) => report.on('end', resolve));
 await database?.stop();
 const left = await leftovers.end();
-const cpuReport = reportCpuTime(join(sharedDirectory, 'cpu'), Number(values.slowest), (file) => relative(ROOT, file));
+const cpuReport = reportCpuTime(join(sharedDirectory, 'cpu'), Number(values.slowest), nameOf);
 if (files.length > 1) process.stderr.write(`${cpuReport.join('\n')}\n`);
 rmSync(sharedDirectory, { recursive: true, force: true, maxRetries: 5 });
 if (stop.signal.aborted) fail('it was told to stop');
 if (left.length > 0) fail(`processes were left behind, and are killed now:\n  ${left.join('\n  ')}`);
 if (ran + failed === 0) fail('no test ran');
 process.exit(failed === 0 ? 0 : 1);
+
+function showProgress(name: string, outcome: string): void {
+  filesDone += 1;
+  const atSeconds = ((performance.now() - startedAtMs) / 1_000).toFixed(0);
+  process.stderr.write(`[${atSeconds} s, ${filesDone}/${files.length}] ${name}: ${outcome}\n`);
+}
+
+function nameOf(file: string): string {
+  return relative(runs.includes(file) && !files.includes(file) ? sharedDirectory : ROOT, file);
+}
 
 function findTests(suiteOrFile: string): string[] {
   if (suiteOrFile === LONG_SUITE) return glob('test/**/*.test.ts').filter(isLong);

@@ -1,6 +1,6 @@
 // OpenAI's own client on every API that it has: what it gets, what it leaves behind, and what its user reads when the
 // answer is no. Admission refusals are in the dialect on chat completions, and flat, as by default, elsewhere. Costs
-// are in openai-client.test.ts.
+// are in openai-client.long.test.ts.
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';

@@ -170,7 +170,7 @@ describe('files', () => {
   test('every spec contract file is named for its section', () => {
     const names = globSync('test/contract/*.test.ts', { cwd: ROOT }).map((path) => path.slice('test/contract/'.length));
     assert.deepEqual(
-      names.filter((name) => !/^\d+(\.\d+)?-[a-z0-9-]+\.test\.ts$/.test(name)),
+      names.filter((name) => !/^\d+(\.\d+)?-[a-z0-9-]+(\.long)?\.test\.ts$/.test(name)),
       [],
     );
   });

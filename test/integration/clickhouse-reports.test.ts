@@ -185,7 +185,7 @@ describe('the generated facts', () => {
 
 describe('the routing report', () => {
   test('is what the facts say, figure by figure', { timeout: SLOWEST_MS }, async () => {
-    await holds(howMany({ short: 3, long: 60 }), async (question) => {
+    await holds(howMany({ short: 2, long: 60 }), async (question) => {
       const asked = { ...question, recentCorrections: question.window.granularity === 'day' };
       assertFigures(await routingReport(clickhouse.client, asked), expectedReport(latest, asked), 'report');
     });
@@ -242,7 +242,7 @@ describe('the routing report', () => {
 
 describe('usage', () => {
   test('the summary and the days are what the facts say', { timeout: SLOWEST_MS }, async () => {
-    await holds(howMany({ short: 3, long: 40 }), async (question) => {
+    await holds(howMany({ short: 2, long: 40 }), async (question) => {
       assert.deepEqual(await usageSummary(clickhouse.client, question), expectedSummary(latest, question));
       assert.deepEqual(await usageDaily(clickhouse.client, question), expectedDays(latest, question));
     });
@@ -290,7 +290,7 @@ describe('the series of usage', () => {
     timeout: SLOWEST_MS,
   }, async () => {
     let asked = 0;
-    await holds(howMany({ short: 3, long: 40 }), async (question) => {
+    await holds(howMany({ short: 2, long: 40 }), async (question) => {
       for (const groupBy of [null, ...SERIES_DIMENSIONS]) {
         const params = { ...question, groupBy, top: [3, 1, 25][asked++ % 3] ?? 3 };
         // Long windows by hour are more points than an answer has.
@@ -366,7 +366,7 @@ describe('listings', () => {
     timeout: SLOWEST_MS,
   }, async () => {
     const expected = new Map(latest.map((fact) => [fact.id, fact]));
-    await holds(howMany({ short: 2, long: 20 }), async (question) => {
+    await holds(howMany({ short: 1, long: 20 }), async (question) => {
       const found = matching(latest, { ...question, showsRefused: true });
       const limit = Math.max(1, Math.ceil(found.length / 3.5));
       const entries = await listAll(question, limit);

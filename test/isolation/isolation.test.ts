@@ -15,11 +15,11 @@ import { PLANTED_FAULTS } from './planted-faults.ts';
 const SEED = 2;
 const OPTIONS: Omit<IsolationOptions, 'seed'> = {
   from: 1,
-  exchanges: howMany({ short: 240, long: 800 }),
+  exchanges: howMany({ short: 160, long: 800 }),
   atOnce: 16,
   isLight: false,
-  lookUpsEvery: howMany({ short: 120, long: 200 }),
-  rollEvery: howMany({ short: 150, long: 500 }),
+  lookUpsEvery: howMany({ short: 80, long: 200 }),
+  rollEvery: howMany({ short: 100, long: 500 }),
 };
 /** Of the runs in which most organizations have own provider keys. */
 const OWN_KEYS = { changeEvery: howMany({ short: 12, long: 40 }) };
@@ -43,7 +43,7 @@ describe('isolation of tenants', () => {
     assertIsolated(isolation, {
       ...OPTIONS,
       seed: SEED,
-      exchanges: howMany({ short: 240, long: 2_000 }),
+      exchanges: howMany({ short: 160, long: 2_000 }),
       lookUpsEvery: Number.POSITIVE_INFINITY,
       ownKeys: OWN_KEYS,
     }));
@@ -52,7 +52,7 @@ describe('isolation of tenants', () => {
     assertIsolated(isolation, {
       ...OPTIONS,
       seed: SEED,
-      exchanges: howMany({ short: 240, long: 2_000 }),
+      exchanges: howMany({ short: 160, long: 2_000 }),
       lookUpsEvery: Number.POSITIVE_INFINITY,
       isGuarded: true,
     }));
@@ -61,9 +61,9 @@ describe('isolation of tenants', () => {
     assertIsolated(isolation, {
       ...OPTIONS,
       seed: SEED,
-      exchanges: howMany({ short: 120, long: 2_000 }),
+      exchanges: howMany({ short: 80, long: 2_000 }),
       lookUpsEvery: Number.POSITIVE_INFINITY,
-      media: { steps: howMany({ short: 300, long: 4_000 }) },
+      media: { steps: howMany({ short: 200, long: 4_000 }) },
     }));
 
   for (const { name, found, isQuick, ofOwnKeys, ofGuardrails, ofMedia } of PLANTED_FAULTS) {

@@ -113,7 +113,6 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       },
     ],
     found: 'foreign mark',
-    isQuick: true,
     ofGuardrails: true,
   },
   {
@@ -160,7 +159,6 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       },
     ],
     found: ['foreign file', 'foreign mark'],
-    isQuick: true,
     ofMedia: true,
   },
   {

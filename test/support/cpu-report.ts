@@ -23,7 +23,7 @@ export function reportCpuTime(directory: string, slowest: number, nameOf: (file:
   const shown = (seconds: number): string => `${seconds.toFixed(1).padStart(6)} s`;
   const named = notes.toSorted((one, other) => other.seconds - one.seconds).slice(0, slowest);
   return [
-    `CPU time: ${shown(sum)} of ${notes.length} files, ${shown((user + system) / 1e6)} of the runner, ` +
+    `CPU time: ${shown(sum)} of the files, ${shown((user + system) / 1e6)} of the runner, ` +
       `${shown(Math.max(secondsOfChildren() - sum, 0))} of the shared Postgres`,
     'Files that took most (and what of it their own process took):',
     ...named.map(({ file, seconds, ownSeconds }) => `${shown(seconds)} (${ownSeconds.toFixed(1)}) ${nameOf(file)}`),

@@ -1,19 +1,42 @@
 // Preloaded into every process of a test run (NODE_OPTIONS). The process of a test file notes at its end what CPU time
 // it took, with all processes that it started and outlived: wall time says little about a file that ran beside others.
+// Where files share a process (run-batch.ts) each is noted when its tests are done, and the process for the rest.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-const directory = process.env['TOLLGATE_TEST_CPU'];
-const file = process.argv[1];
+export interface CpuSeconds {
+  /** Of this process. */
+  readonly own: number;
+  /** Of those that it started and that have ended. */
+  readonly children: number;
+}
 
-if (directory !== undefined && file?.endsWith('.test.ts'))
-  process.on('exit', () => {
-    const { user, system } = process.cpuUsage();
-    const ownSeconds = (user + system) / 1_000_000;
-    const note = { file, ownSeconds, seconds: ownSeconds + secondsOfChildren() };
-    writeFileSync(join(directory, String(process.pid)), JSON.stringify(note));
-  });
+const directory = process.env['TOLLGATE_TEST_CPU'];
+const main = process.argv[1];
+let notes = 0;
+const noted = { own: 0, children: 0 };
+
+if (directory !== undefined && main !== undefined && /\.test\.(ts|mjs)$/.test(main))
+  process.on('exit', () => noteCpuTime(main, noted));
+
+/** What this process has taken until now. */
+export function cpuSeconds(): CpuSeconds {
+  const { user, system } = process.cpuUsage();
+  return { own: (user + system) / 1_000_000, children: secondsOfChildren() };
+}
+
+/** Notes for a test file what was taken since `begun`. */
+export function noteCpuTime(file: string, begun: CpuSeconds): void {
+  if (directory === undefined) return;
+  const now = cpuSeconds();
+  const own = now.own - begun.own;
+  const children = now.children - begun.children;
+  noted.own += own;
+  noted.children += children;
+  const note = { file, ownSeconds: own, seconds: own + children };
+  writeFileSync(join(directory, `${process.pid}-${(notes += 1)}`), JSON.stringify(note));
+}
 
 /** Of the descendants that have ended; 0 where the system does not say. */
 export function secondsOfChildren(): number {

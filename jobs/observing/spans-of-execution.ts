@@ -3,7 +3,7 @@
 // is the same span. No texts, keys or persons.
 
 import { createHash } from 'node:crypto';
-import type { ApiName } from '../../src/domain/models/apis.ts';
+import { APIS, type ModelKind } from '../../src/domain/models/apis.ts';
 import type { TerminalRecord } from '../../src/records/execution-record.ts';
 import { NAMES } from './span-names.ts';
 
@@ -28,17 +28,8 @@ export interface TraceContext {
   readonly isSampled: boolean;
 }
 
-const ROUTES: Readonly<Record<ApiName, string>> = {
-  chat_completions: '/v1/chat/completions',
-  responses: '/v1/responses',
-  messages: '/v1/messages',
-  count_tokens: '/v1/messages/count_tokens',
-  // Generations and edits: the record does not say which.
-  images: '/v1/images/{operation}',
-  embeddings: '/v1/embeddings',
-  systemone: '/v1/systemone',
-};
-const OPERATIONS: Partial<Record<ApiName, string>> = { images: 'generate_content', embeddings: 'embeddings' };
+/** By OpenTelemetry's conventions for generative AI; of every other kind of model a `chat`. */
+const OPERATIONS: Partial<Record<ModelKind, string>> = { image: 'generate_content', embedding: 'embeddings' };
 const SERVER_FAILED = 500;
 
 /** W3C Trace Context; null: there is none, or it is not one. */
@@ -67,14 +58,14 @@ export function spansOf(record: TerminalRecord): Span[] {
     traceId: trace.traceId,
     spanId: trace.spanId,
     parentSpanId: parent?.parentSpanId ?? '',
-    name: `POST ${ROUTES[record.api]}`,
+    name: `POST ${APIS[record.api].path}`,
     kind: 'server',
     startMs: trace.startMs,
     endMs: record.endedAtMs,
     // No tokens: those of the calls below are added up by whoever reads a trace.
     attributes: {
       [NAMES.method]: 'POST',
-      [NAMES.route]: ROUTES[record.api],
+      [NAMES.route]: APIS[record.api].path,
       [NAMES.status]: status,
       [NAMES.requestBytes]: record.requestBytes,
       [NAMES.responseBytes]: record.responseBytes,
@@ -134,7 +125,7 @@ function callSpans(record: TerminalRecord, trace: Trace): Span[] {
   return attempts.map((attempt, index): Span => {
     const isLast = attempt.ended_ms === null;
     const startMs = trace.startMs + attempt.started_ms;
-    const operation = OPERATIONS[record.api] ?? 'chat';
+    const operation = OPERATIONS[APIS[record.api].kind] ?? 'chat';
     const error = isLast ? lastError(record) : (attempt.cause ?? String(attempt.status));
     return {
       traceId: trace.traceId,

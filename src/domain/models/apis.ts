@@ -19,6 +19,8 @@ export type ModelKind = keyof typeof MODEL_KINDS;
 export const MODEL_KIND_NAMES = Object.keys(MODEL_KINDS) as ModelKind[];
 
 interface ApiRow {
+  /** Of its requests, below the address of a service; where it has several, a pattern of them. */
+  readonly path: string;
   /** The kind of models that can be served on this API. */
   readonly kind: ModelKind;
   /**
@@ -37,13 +39,25 @@ interface ApiRow {
 
 /** One upstream API a row; the catalog says which of them a provider serves for a model. */
 export const APIS = {
-  chat_completions: { kind: 'text', family: 'openai', hasOwnRefusalForm: true, isCountable: true },
-  responses: { kind: 'text', family: 'openai', hasOwnRefusalForm: true, isCountable: true },
-  messages: { kind: 'text', family: 'anthropic', hasOwnRefusalForm: true, isCountable: true },
-  count_tokens: { kind: 'text', family: 'anthropic', hasOwnRefusalForm: true, isCountable: false },
-  images: { kind: 'image', family: null, hasOwnRefusalForm: true, isCountable: false },
-  embeddings: { kind: 'embedding', family: null, hasOwnRefusalForm: true, isCountable: true },
-  systemone: { kind: 'evaluation', family: null, hasOwnRefusalForm: false, isCountable: false },
+  chat_completions: {
+    path: '/v1/chat/completions',
+    kind: 'text',
+    family: 'openai',
+    hasOwnRefusalForm: true,
+    isCountable: true,
+  },
+  responses: { path: '/v1/responses', kind: 'text', family: 'openai', hasOwnRefusalForm: true, isCountable: true },
+  messages: { path: '/v1/messages', kind: 'text', family: 'anthropic', hasOwnRefusalForm: true, isCountable: true },
+  count_tokens: {
+    path: '/v1/messages/count_tokens',
+    kind: 'text',
+    family: 'anthropic',
+    hasOwnRefusalForm: true,
+    isCountable: false,
+  },
+  images: { path: '/v1/images/{operation}', kind: 'image', family: null, hasOwnRefusalForm: true, isCountable: false },
+  embeddings: { path: '/v1/embeddings', kind: 'embedding', family: null, hasOwnRefusalForm: true, isCountable: true },
+  systemone: { path: '/v1/systemone', kind: 'evaluation', family: null, hasOwnRefusalForm: false, isCountable: false },
 } as const satisfies Record<string, ApiRow>;
 
 export type ApiName = keyof typeof APIS;

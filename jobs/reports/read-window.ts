@@ -7,10 +7,10 @@ import {
   WINDOW_DAYS_DEFAULT,
   WINDOW_DAYS_MAX,
 } from '../../src/domain/reports/report-query.ts';
+import { DAY_MS } from '../../src/platform/durations.ts';
 import type { ReportWindow } from '../../src/storage/clickhouse/reports/report-params.ts';
 import { TimeBuckets } from '../../src/storage/clickhouse/reports/time-buckets.ts';
 
-const DAY_MS = 86_400_000;
 const EARLIEST_MS = Date.UTC(2000, 0, 1);
 const LATEST_MS = Date.UTC(2200, 0, 1);
 

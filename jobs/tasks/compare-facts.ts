@@ -4,6 +4,7 @@
 // Counts, pending counts and charges are compared per hour; only an hour that differs is read execution by execution, a
 // minute at a time. A fact without a ledger row cannot be repaired by inserting: it stays a difference, and an alarm.
 
+import { HOUR_MS, MINUTE_MS } from '../../src/platform/durations.ts';
 import {
   countFactsPerHour,
   type ExecutionHour,
@@ -19,8 +20,6 @@ import {
 } from '../../src/storage/postgres/ledger/generation-facts.ts';
 import type { JobContext, JobResult } from '../scheduling/job.ts';
 
-const HOUR_MS = 3_600_000;
-const MINUTE_MS = 60_000;
 /** An execution that ended later than this may not have reached ClickHouse yet. */
 const SETTLING_MS = 60_000;
 

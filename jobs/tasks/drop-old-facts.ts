@@ -1,10 +1,9 @@
 // Job: facts older than the operator keeps them (FACTS_RETENTION_DAYS) are dropped, by whole months. The ledger keeps
 // what was charged.
 
+import { DAY_MS } from '../../src/platform/durations.ts';
 import { dropFactMonthsBefore } from '../../src/storage/clickhouse/fact-partitions.ts';
 import type { JobContext, JobResult } from '../scheduling/job.ts';
-
-const DAY_MS = 86_400_000;
 
 export async function dropOldFacts({ clickhouse, factsRetentionDays, clock, log }: JobContext): Promise<JobResult> {
   if (factsRetentionDays === null) return { dropped: [] };

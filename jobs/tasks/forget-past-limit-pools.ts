@@ -1,11 +1,11 @@
 // Job: deletes the counts of past budget periods and of removed limits once nothing of them is leased.
 
+import { DAY_MS } from '../../src/platform/durations.ts';
 import { forgetLimitPools } from '../../src/storage/postgres/limits/limit-leases.ts';
 import type { JobContext, JobResult } from '../scheduling/job.ts';
 
 /** Past periods are kept for a while so that people can look at them. */
 const KEPT_DAYS = 7;
-const DAY_MS = 86_400_000;
 
 export async function forgetPastLimitPools({ postgres, clock }: JobContext): Promise<JobResult> {
   return { forgotten: await forgetLimitPools(postgres, new Date(clock.nowMs() - KEPT_DAYS * DAY_MS)) };

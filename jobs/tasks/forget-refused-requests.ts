@@ -1,10 +1,10 @@
 // Job: requests that were refused are shown for a month; nothing about money is in their records.
 
+import { DAY_MS } from '../../src/platform/durations.ts';
 import { forgetRefusedRequests } from '../../src/storage/postgres/ledger/generations.ts';
 import type { JobContext, JobResult } from '../scheduling/job.ts';
 
 const KEPT_DAYS = 30;
-const DAY_MS = 86_400_000;
 
 export async function forgetOldRefusedRequests({ postgres, clock }: JobContext): Promise<JobResult> {
   return { forgotten: await forgetRefusedRequests(postgres, new Date(clock.nowMs() - KEPT_DAYS * DAY_MS)) };

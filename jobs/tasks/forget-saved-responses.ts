@@ -1,10 +1,10 @@
 // Job: where a saved response is kept is remembered for three months, which is longer than providers keep the response.
 
+import { DAY_MS } from '../../src/platform/durations.ts';
 import { forgetSavedResponses } from '../../src/storage/postgres/saved/saved-responses.ts';
 import type { JobContext, JobResult } from '../scheduling/job.ts';
 
 const KEPT_DAYS = 90;
-const DAY_MS = 86_400_000;
 
 export async function forgetOldSavedResponses({ postgres, clock }: JobContext): Promise<JobResult> {
   return { forgotten: await forgetSavedResponses(postgres, new Date(clock.nowMs() - KEPT_DAYS * DAY_MS)) };

@@ -1,6 +1,7 @@
 // Job: uploaded files are deleted when they are as old as they may be, the bytes of what was deleted are removed, and
 // what uploads had reserved whose process died is given back.
 
+import { DAY_MS } from '../../src/platform/durations.ts';
 import { retireMediaObjects } from '../../src/storage/postgres/media/media-objects.ts';
 import {
   expireReservations,
@@ -13,7 +14,6 @@ import type { JobContext, JobResult, MediaOfJobs } from '../scheduling/job.ts';
 const BATCH = 500;
 /** The rest is done by the next run. */
 const BATCHES_MAX = 200;
-const DAY_MS = 86_400_000;
 
 export async function retireMedia(context: JobContext): Promise<JobResult> {
   const { media, postgres } = context;

@@ -2,6 +2,7 @@
 
 import type { MediaObject } from '../domain/media/media-object.ts';
 import { systemClock } from '../platform/clock.ts';
+import { DAY_MS } from '../platform/durations.ts';
 import { homeOf, mediaDirectory } from '../storage/media/open-objects.ts';
 import { moveMediaHome } from '../storage/postgres/media/media-home.ts';
 import { listMediaObjects, removeMediaObject } from '../storage/postgres/media/media-objects.ts';
@@ -61,7 +62,6 @@ async function remove({ organization, id: given }: Values, { environment }: Comm
   return 0;
 }
 
-const DAY_MS = 86_400_000;
 const USAGE_COLUMNS = [
   'day',
   'uploads',

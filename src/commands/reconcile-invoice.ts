@@ -10,6 +10,7 @@ import { readAnthropicInvoice } from '../domain/invoices/read-anthropic.ts';
 import { readOpenaiInvoice } from '../domain/invoices/read-openai.ts';
 import { credentialOf, type RecordedUsage } from '../domain/invoices/recorded-usage.ts';
 import { parseUsd } from '../domain/money/parse-usd.ts';
+import { DAY_MS } from '../platform/durations.ts';
 import { readPriceVersions } from '../storage/postgres/catalog/price-rows.ts';
 import { findUsedPrices, readRecordedUsage, readVendorProviders } from '../storage/postgres/ledger/recorded-usage.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
@@ -33,7 +34,6 @@ const OPTIONS = {
   csv: { type: 'boolean', default: false },
 } as const;
 
-const DAY_MS = 86_400_000;
 /** A month of minutes for a hundred keys and models is below it; V8 holds no text of twice the size. */
 const FILE_BYTES_MAX = 256 * 1024 * 1024;
 const READERS = { openai: readOpenaiInvoice, anthropic: readAnthropicInvoice };

@@ -8,6 +8,7 @@ import { parsePolicyFile } from '../domain/routing/parse-policy-file.ts';
 import { type PolicyDefinition, policyOf } from '../domain/routing/policy-definition.ts';
 import { type ReplayCosts, type ReplayReport, replayPolicy } from '../domain/routing/replay-policy.ts';
 import { systemClock } from '../platform/clock.ts';
+import { DAY_MS } from '../platform/durations.ts';
 import { firstExecutionIdAt } from '../platform/execution-id.ts';
 import { loadCatalog } from '../storage/postgres/catalog/catalog-store.ts';
 import { listAllowedModels } from '../storage/postgres/routing/organization-caller.ts';
@@ -33,7 +34,6 @@ export const routingCommand: Command = {
   run,
 };
 
-const DAY_MS = 86_400_000;
 const DAYS_MAX = 366;
 const PAGE_SIZE = 2_000;
 

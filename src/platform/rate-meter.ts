@@ -2,8 +2,8 @@
 // pace.
 
 import { BoundedMap } from './bounded-map.ts';
+import { MINUTE_MS } from './durations.ts';
 
-const MINUTE_MS = 60_000;
 /** Beyond this many keys the one counted longest ago is forgotten, and starts with a whole minute's events again. */
 const KEYS_MAX = 10_000;
 /** Rounding errors of added fractions stay below this; without it a key's last event would be refused now and then. */

@@ -17,6 +17,7 @@ import { RouteCandidates } from '../../domain/routing/route-candidates.ts';
 import type { RoutingPolicy } from '../../domain/routing/routing-policy.ts';
 import type { Outcome } from '../../domain/settlement/outcome.ts';
 import { NO_COUNTS, type Usage } from '../../domain/usage/usage.ts';
+import { HOUR_MS, MINUTE_MS } from '../../platform/durations.ts';
 import { CALLERS, type Caller, type DemoKey, REFUSED, TALKERS, type Talker, type TextApi, TROUBLE } from './mix.ts';
 
 export interface DemoRequest {
@@ -48,9 +49,6 @@ export interface DemoHour {
   readonly untilMs: number;
   readonly seed: number;
 }
-
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
 
 /** In the order of time; none is before the hour, or after it. */
 export function planDemoHour(hour: DemoHour): readonly DemoRequest[] {

@@ -5,6 +5,7 @@ import type { Actor } from '../../domain/identity/actor.ts';
 import type { Page, PageParams } from '../../domain/lists/page.ts';
 import type { MediaObject } from '../../domain/media/media-object.ts';
 import type { MediaDay, MediaUsage } from '../../domain/media/media-usage.ts';
+import { DAY_MS } from '../../platform/durations.ts';
 import { removedAnswer } from '../catalog/providers.ts';
 import { pageQuery, showMoment, shownId, shownMoment } from '../identity/fields.ts';
 import type { Answer, IdentityStore } from '../identity/identity-store.ts';
@@ -73,7 +74,6 @@ export function removeMedia(rows: MediaRows, tenancy: Tenancy): Operation {
   });
 }
 
-const DAY_MS = 86_400_000;
 const DAYS_DEFAULT = 30;
 const DAYS_MAX = 366;
 const date = z.iso.date('must be a date, such as 2026-11-24').optional();

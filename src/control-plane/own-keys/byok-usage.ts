@@ -3,13 +3,13 @@
 import { z } from 'zod';
 import { formatUsdString } from '../../domain/money/format.ts';
 import type { OwnKeyUsage } from '../../domain/own-keys/own-key-usage.ts';
+import { DAY_MS } from '../../platform/durations.ts';
 import { showMomentOrNull, shownId, shownMoment } from '../identity/fields.ts';
 import { shownOrRefused } from '../identity/outcome.ts';
 import { ACTIVE } from '../identity/tenancy.ts';
 import { type Operation, operation } from '../operation.ts';
 import type { OwnKeysStore } from './own-keys-store.ts';
 
-const DAY_MS = 86_400_000;
 const DAYS_DEFAULT = 30;
 const DAYS_MAX = 366;
 

@@ -1,6 +1,7 @@
 // The shape of a provider, in the configuration file and in requests, and how it becomes plain data.
 
 import { z } from 'zod';
+import { DAY_MS } from '../../platform/durations.ts';
 import { NO_TOKEN, type ProviderAuth, type ProviderTimeouts } from '../models/provider.ts';
 import { basedOn } from './catalog-schema.ts';
 import type { ConfiguredProvider, ProviderChange } from './configuration.ts';
@@ -29,7 +30,6 @@ const baseUrl = z.string().transform((given, context): string => {
   return z.NEVER;
 });
 
-const DAY_MS = 86_400_000;
 const milliseconds = z
   .int('must be a whole number of milliseconds')
   .min(1, 'must be at least 1')

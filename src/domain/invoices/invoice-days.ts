@@ -1,9 +1,9 @@
 // The days that an invoice is compared by: the export's own, which are UTC's unless it was asked for another zone, and
 // between them those that it leaves out.
 
+import { DAY_MS } from '../../platform/durations.ts';
 import type { Bucket, Invoice } from './invoice.ts';
 
-const DAY_MS = 86_400_000;
 /** A day on which clocks change has 25 hours. */
 const DAY_MS_MAX = 25 * 3_600_000;
 /** What is shorter is an hour or a minute, and belongs to its day. */

@@ -4,12 +4,12 @@
 // the API have published ("gpt-5.5-2026-04-23, cached input", "priority | gpt-5.6-sol, output, long context").
 
 import { z } from 'zod';
+import { SECOND_MS } from '../../platform/durations.ts';
 import type { CostLine, InvoiceRead, UsageLine } from './invoice.ts';
 import { type Meter, NO_METERS } from './meters.ts';
 import { amount, CUT_NOTE, count, readPages, word } from './read-pages.ts';
 
 const USD_DECIMALS = 12;
-const SECOND_MS = 1_000;
 
 const group = { model: word, api_key_id: word };
 const tokens = z.object({

@@ -1,12 +1,9 @@
 // Which of several prices of a deployment is valid at an instant: each may begin at an instant, and hold for hours of
 // the day alone.
 
+import { DAY_MS, MINUTE_MS } from '../../platform/durations.ts';
 import type { Catalog, Model, ServedBy } from './catalog.ts';
 import type { DayHours, Price } from './price.ts';
-
-const MINUTE_MS = 60_000;
-const DAY_MINUTES = 1_440;
-const DAY_MS = DAY_MINUTES * MINUTE_MS;
 
 /** The last one that is valid; null: none is yet. */
 function priceAt(prices: readonly Price[], nowMs: number): Price | null {

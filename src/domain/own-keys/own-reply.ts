@@ -1,6 +1,8 @@
 // What each reply to a call with an own key means: for the request, for the key, and for how long. As a table, so that
 // it can be read and tested row by row.
 
+import { MINUTE_MS, SECOND_MS } from '../../platform/durations.ts';
+
 /** What the provider says that it refuses, where its words tell (src/upstream/refused-key.ts). */
 export type RefusedFor = 'key' | 'billing' | 'scope';
 
@@ -20,9 +22,6 @@ interface Row {
   /** As records and `byok/explain` name it. */
   readonly reason: string;
 }
-
-const SECOND_MS = 1_000;
-const MINUTE_MS = 60 * SECOND_MS;
 
 export const OWN_REPLIES: Readonly<Record<OwnReplyMeaning, Row>> = {
   key: {

@@ -1,8 +1,9 @@
 // The rows of refusal-rules.ts for what admission refuses: credit, usage budgets and traffic (spec 7.4).
 
+import { SECOND_MS } from '../../platform/durations.ts';
 import { formatUsdString } from '../money/format.ts';
 import { quoteShort } from './quote-short.ts';
-import { RETRY_LATER, type RefusalRules, SECOND_MS } from './refusal-rule.ts';
+import { RETRY_LATER, type RefusalRules } from './refusal-rule.ts';
 
 type AdmissionKind =
   | 'insufficient_credit'

@@ -1,7 +1,8 @@
 // Owns the rows of refusal-rules.ts for what is refused before a request reaches its route (spec 7.6).
 // Their summaries are the exact strings of that section.
 
-import { RETRY_LATER, type RefusalRules, SECOND_MS } from './refusal-rule.ts';
+import { SECOND_MS } from '../../platform/durations.ts';
+import { RETRY_LATER, type RefusalRules } from './refusal-rule.ts';
 
 type GatewayKind =
   | 'authentication_required'

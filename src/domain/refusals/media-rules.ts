@@ -1,6 +1,7 @@
 // Owns the rows of refusal-rules.ts for uploaded files (spec 4.7).
 
-import { RETRY_LATER, type RefusalRules, SECOND_MS } from './refusal-rule.ts';
+import { SECOND_MS } from '../../platform/durations.ts';
+import { RETRY_LATER, type RefusalRules } from './refusal-rule.ts';
 
 type MediaKind =
   | 'media_not_available'

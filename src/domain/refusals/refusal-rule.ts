@@ -45,5 +45,4 @@ export type RefusalRules<K extends RefusalKind> = {
   readonly [Kind in K]: RefusalRule<Extract<Refusal, { readonly kind: Kind }>>;
 };
 
-export const SECOND_MS = 1000;
 export const RETRY_LATER = 'Try again after the time in the Retry-After header.';

@@ -1,12 +1,13 @@
 // One row for each kind of refusal: its status, code, retry rule and words. A new kind without a row does not compile.
 
+import { SECOND_MS } from '../../platform/durations.ts';
 import { ADMISSION_RULES } from './admission-rules.ts';
 import { BYOK_RULES } from './byok-rules.ts';
 import { GATEWAY_RULES } from './gateway-rules.ts';
 import { MEDIA_RULES } from './media-rules.ts';
 import { quoteShort } from './quote-short.ts';
 import type { Refusal, RefusalKind } from './refusal.ts';
-import { RETRY_LATER, type RefusalRule, type RefusalRules, SECOND_MS } from './refusal-rule.ts';
+import { RETRY_LATER, type RefusalRule, type RefusalRules } from './refusal-rule.ts';
 
 /** The default; the scanner that measures the depth may say another. */
 const BODY_DEPTH_MAX = 256;

@@ -3,13 +3,12 @@
 // records is not among them.
 
 import type { Named, NameRows } from '../../../domain/reports/owners.ts';
+import { DAY_MS } from '../../../platform/durations.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { type CsvValue, csvLine } from './csv.ts';
 import { COMPLETION_TOKENS, PROMPT_TOKENS } from './metrics.ts';
 import { CREDENTIAL_SOURCE, checkedConditions, conditionParameters, type ReportParams } from './report-params.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
-
-const DAY_MS = 86_400_000;
 
 export interface FocusParams extends ReportParams {
   /** Who provides the service and issues the invoice: the installation's brand. */

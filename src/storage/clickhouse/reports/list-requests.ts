@@ -1,6 +1,7 @@
 // Lists recorded requests, latest first, by pages. A cursor names the last entry of its page, so requests recorded
 // meanwhile do not shift the next page.
 
+import { HOUR_MS } from '../../../platform/durations.ts';
 import { executionIdTimeMs } from '../../../platform/execution-id.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
 import {
@@ -86,7 +87,6 @@ interface EntryKey {
   readonly admitted_ms: number;
 }
 
-const HOUR_MS = 3_600_000;
 /**
  * How far before the page's start to search, step by step: usually the first step already has a page, and the window
  * can be long.

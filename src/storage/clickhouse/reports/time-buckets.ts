@@ -2,11 +2,10 @@
 // divides, and they are added up here: so this runtime alone decides the boundaries, daylight saving included,
 // whichever server has the facts.
 
+import { DAY_MS, HOUR_MS } from '../../../platform/durations.ts';
 import type { ReportWindow } from './report-params.ts';
 
 const QUARTER_MS = 900_000;
-const HOUR_MS = 3_600_000;
-const DAY_MS = 86_400_000;
 
 export interface TimeBucket {
   readonly startMs: number;

@@ -6,6 +6,7 @@ import type { Catalog } from '../domain/models/catalog.ts';
 import { policyOf } from '../domain/routing/policy-definition.ts';
 import { replayPolicy } from '../domain/routing/replay-policy.ts';
 import type { Clock } from '../platform/clock.ts';
+import { DAY_MS } from '../platform/durations.ts';
 import { FairQueue } from '../platform/fair-queue.ts';
 import { LoopTurns } from '../platform/loop-turns.ts';
 import { invalid, NOT_FOUND } from '../storage/postgres/identity/change.ts';
@@ -14,7 +15,6 @@ import { findOrganizationCaller, listAllowedModels } from '../storage/postgres/r
 import { getPolicy, refuseDraft } from '../storage/postgres/routing/policies.ts';
 import { findReplayStart, readRoutedRequests } from '../storage/postgres/routing/routed-requests.ts';
 
-const DAY_MS = 86_400_000;
 const REPLAYS = { underWayMax: 1, waitingMax: 4, waitMsMax: 10_000 } as const;
 const PAGE_SIZE = 100;
 /** Decided without a break: a policy may have thousands of candidates. */

@@ -14,14 +14,14 @@ import { createIdentityStore } from './identity-store.ts';
 import { createInstallationStore } from './installation-store.ts';
 import { createMediaRows } from './media-rows.ts';
 import { createOwnKeysStore } from './own-keys-store.ts';
-import type { ProviderHealthExchange } from './provider-health-exchange.ts';
 import { createRoutingStore } from './routing-store.ts';
+import type { SharedProviderHealth } from './shared-provider-health.ts';
 
 type Held = Parameters<typeof createOwnKeysStore>[0] &
   Parameters<typeof createGuardrailTrials>[0] & {
     readonly controlPostgres: Postgres;
     readonly secrets: InstallationSecrets;
-    readonly health: ProviderHealthExchange;
+    readonly health: SharedProviderHealth;
     readonly catalog: { readonly present: Catalog };
   };
 

@@ -66,10 +66,10 @@ import { OwnKeyChecks } from './own-key-checks.ts';
 import { ownKeysIn } from './own-keys-in-use.ts';
 import { PostingFence } from './posting-fence.ts';
 import { prepareFirstRequest } from './prepare-first-request.ts';
-import { ProviderHealthExchange } from './provider-health-exchange.ts';
 import { type AskedStore, RefusalLog } from './refusal-log.ts';
 import { RefusedKeys } from './refused-keys.ts';
 import { registerGauges, registerRefusals, registerServerGauges } from './register-gauges.ts';
+import { SharedProviderHealth } from './shared-provider-health.ts';
 import { watchEventLoop } from './watch-event-loop.ts';
 
 export interface GatewayParts {
@@ -113,7 +113,7 @@ interface Held {
   readonly buffers: BufferPool;
   readonly providers: ProviderCalls;
   readonly cooldowns: Cooldowns;
-  readonly health: ProviderHealthExchange;
+  readonly health: SharedProviderHealth;
   readonly refusedKeys: RefusedKeys;
   readonly refusalLog: RefusalLog;
   readonly postingFence: PostingFence;
@@ -153,7 +153,7 @@ export async function runGateway(parts: GatewayParts): Promise<GatewayInService>
       () => catalog.lookForTokens(),
       updateLeaseMetrics,
     ]),
-    new CoarseClock(HEALTH_INTERVAL_MS, log, [() => held.health.exchange(), () => held.media?.flush()]),
+    new CoarseClock(HEALTH_INTERVAL_MS, log, [() => held.health.share(), () => held.media?.flush()]),
     new CoarseClock(SLOW_INTERVAL_MS, log, [() => buffers.trim()]),
   ];
   const heartbeat = new Heartbeat({ ...parts, ...held, postgres: held.controlPostgres, kind: 'gateway', loopDelay });
@@ -230,7 +230,7 @@ async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held
     buffers: new BufferPool({ lentBytesMax: config.bodyMemoryBytes }),
     providers,
     cooldowns,
-    health: new ProviderHealthExchange({ postgres: controlPostgres, epoch, clock, log, observed, cooldowns, catalog }),
+    health: new SharedProviderHealth({ postgres: controlPostgres, epoch, clock, log, observed, cooldowns, catalog }),
     refusedKeys,
     refusalLog,
     postingFence,

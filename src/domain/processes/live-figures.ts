@@ -1,11 +1,11 @@
 // Totals and percentiles of what all processes counted together, for people who watch: the last minute, and each five
 // seconds of the last five minutes.
 
+import { MINUTE_MS } from '../../platform/durations.ts';
 import { BEAT_INTERVAL_MS, type CountName, countKey, type GaugeName } from './process-sample.ts';
 
 /** How long counts are shown, and how long the totals beside them are. */
 export const SHOWN_MS = 300_000;
-const MINUTE_MS = 60_000;
 /** All processes have written by then, or are away. */
 const WRITTEN_WITHIN_MS = 3_000;
 /** Three beats of it are missing. */

@@ -22,7 +22,7 @@ export class CapturedReply {
   /** The provider's status; 0 before the head. */
   status = 0;
   isStream = false;
-  /** How it is compressed, against our wish: nothing in it can be read. null: it is not. */
+  /** How the provider compressed it, though nobody asked: nothing in it can be read. null: it did not. */
   encoding: string | null = null;
   readonly bytes = new CaptureBuffer();
   watch: ReplyWatch | null = null;

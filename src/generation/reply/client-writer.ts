@@ -173,8 +173,8 @@ export class ClientWriter implements ReplyHandler {
 }
 
 /**
- * Whose bytes are being written. A cork calls back at once, so one function serves all writers, and none is made for
- * each reply.
+ * Whose bytes are being written. `cork` runs its function at once, so one function serves all writers, and none is
+ * made for each reply.
  */
 let writing: ClientWriter | null = null;
 

@@ -14,7 +14,7 @@ import {
 import type { Postgres } from '../storage/postgres/pool.ts';
 import type { ObservedProviders } from '../upstream/observed-providers.ts';
 
-export interface HealthExchangeParts {
+export interface SharedHealthParts {
   readonly postgres: Postgres;
   readonly epoch: number;
   readonly clock: Clock;
@@ -24,15 +24,15 @@ export interface HealthExchangeParts {
   readonly catalog: { readonly serving: ServingCatalog };
 }
 
-export class ProviderHealthExchange {
-  private readonly parts: HealthExchangeParts;
+export class SharedProviderHealth {
+  private readonly parts: SharedHealthParts;
   private merged: ReadonlyMap<string, ProviderHealth> = new Map();
   /** Those whose pauses were told last: that they are over is told too. */
   private paused: ReadonlySet<string> = new Set();
-  private isExchanging = false;
+  private isSharing = false;
   private isAway = false;
 
-  constructor(parts: HealthExchangeParts) {
+  constructor(parts: SharedHealthParts) {
     this.parts = parts;
   }
 
@@ -42,9 +42,9 @@ export class ProviderHealthExchange {
   }
 
   /** Called from a clock. Never rejects. */
-  async exchange(): Promise<void> {
-    if (this.isExchanging) return;
-    this.isExchanging = true;
+  async share(): Promise<void> {
+    if (this.isSharing) return;
+    this.isSharing = true;
     try {
       const { postgres, epoch } = this.parts;
       const rows = this.takeRows();
@@ -53,10 +53,10 @@ export class ProviderHealthExchange {
       this.isAway = false;
     } catch (fault) {
       // Once for each time that the database is away; what is remembered is shown meanwhile.
-      if (!this.isAway) this.parts.log.warn({ err: fault }, 'the health of providers could not be exchanged');
+      if (!this.isAway) this.parts.log.warn({ err: fault }, 'the health of providers could not be shared');
       this.isAway = true;
     } finally {
-      this.isExchanging = false;
+      this.isSharing = false;
     }
   }
 

@@ -89,7 +89,7 @@ stream.on('test:summary', ({ file, counts, duration_ms: durationMs, success }) =
 });
 // A file of a batch is a suite of its name.
 stream.on('test:complete', ({ name, nesting, details }) => {
-  if (nesting !== 0 || !files.includes(resolve(ROOT, name))) return;
+  if (nesting !== 0 || runs.includes(name) || !files.includes(resolve(ROOT, name))) return;
   showProgress(name, `${details.passed ? 'passed' : 'FAILED'} in ${(details.duration_ms / 1_000).toFixed(1)} s`);
 });
 const report = stream.compose(new spec());

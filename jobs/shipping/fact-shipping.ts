@@ -34,6 +34,8 @@ export class FactShipping {
   private readonly options: FactShippingOptions;
   private insertedMs = Number.NEGATIVE_INFINITY;
   private more = false;
+  /** What ClickHouse did not take: at most `factsMax` facts, sent again as they are. null: nothing. */
+  private refused: readonly Collected[] | null = null;
 
   constructor(options: FactShippingOptions) {
     this.options = options;
@@ -55,13 +57,15 @@ export class FactShipping {
 
   private async insertNext(): Promise<boolean> {
     const { facts: sink, postgres, clock, limits, metrics } = this.options;
-    const collected = this.collect(limits.factsMax);
+    const collected = this.refused ?? this.collect(limits.factsMax);
+    this.refused = collected;
     const ranges = collected.flatMap(({ ranges: ofEpoch }) => mergeBySegment(ofEpoch));
     const facts = ranges.flatMap((range) => range.facts);
     this.insertedMs = clock.monotonicMs();
     this.more = facts.length >= limits.factsMax;
     if (facts.length > 0) await sink.insert(facts, nameBatch(ranges));
     if (ranges.length > 0) await advanceFactsOffsets(postgres, ranges);
+    this.refused = null;
     for (const { epoch, ranges: ofEpoch } of collected) for (const range of ofEpoch) epoch.factsInserted(range);
     metrics.factsInserted.increment(facts.length);
     const ended = await this.endEpochs();

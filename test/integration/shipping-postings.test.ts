@@ -258,6 +258,25 @@ describe('shipping', () => {
     assert.equal(existsSync(directory), false);
   });
 
+  test('facts that ClickHouse did not take are not read again for each attempt', async (context) => {
+    const { spoolDirectory, writer } = await setUp(context);
+    const ids = Array.from({ length: 40 }, () => shipping.appendExecution(writer, payer));
+    sink.away = true;
+    await assert.rejects(shipping.testShipper({ spoolDirectory, postgres, facts: sink }).drainOnce(), /away/);
+    // Another process, which has the facts from the spool alone.
+    const shipper = shipping.testShipper({ spoolDirectory, postgres, facts: sink });
+    for (let attempt = 0; attempt < 3; attempt++) await assert.rejects(shipper.drainOnce(), /away/);
+    const [, first = [], ...others] = sink.refused;
+    assert.equal(first.length, 40);
+    assert.equal(others.length, 2);
+    for (const other of others) assert.ok(other.every((fact, index) => fact === first[index]));
+    ids.push(shipping.appendExecution(writer, payer));
+    sink.away = false;
+    await shipper.drainOnce();
+    await assertShipped(ids);
+    await writer.close();
+  });
+
   test('running by itself: records arrive while it runs, Postgres goes away and comes back', async (context) => {
     const { spoolDirectory, writer } = await setUp(context, 300);
     const metrics = new MetricsRegistry();

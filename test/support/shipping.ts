@@ -83,10 +83,15 @@ export function appendExecution(writer: SpoolWriter, payer: Payer): string {
 export class MemorySink implements FactSink {
   readonly facts = new Map<string, RequestFact>();
   readonly batches: string[] = [];
+  /** What it was asked to take while it was away. */
+  readonly refused: (readonly RequestFact[])[] = [];
   away = false;
 
   async insert(facts: readonly RequestFact[], batch: string): Promise<void> {
-    if (this.away) throw new Error('ClickHouse is away');
+    if (this.away) {
+      this.refused.push(facts);
+      throw new Error('ClickHouse is away');
+    }
     this.batches.push(batch);
     for (const fact of facts) this.facts.set(fact.id, fact);
   }

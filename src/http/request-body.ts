@@ -11,6 +11,7 @@
 //
 // Each becomes `closed` when its exchange is; one that is dropped behind its answer, when the connection is.
 
+import { atTickEnd } from '../platform/tick.ts';
 import type { HttpResponse } from './native-server.ts';
 
 /** What the head says of a body. */
@@ -64,6 +65,7 @@ export class RequestBody {
   private sink: BodySink | null = null;
   private isHeld = false;
   private isPaused = false;
+  private isPauseDue = false;
   /** For how long a body that arrives or is dropped may, and until when; 0: that is not known yet. */
   private timeoutMs = 0;
   private dueMs = 0;
@@ -104,7 +106,7 @@ export class RequestBody {
   /** Until `letCome`, what did not come yet stays with the client and in its socket, as far as `pause` can do that. */
   hold(): void {
     this.isHeld = true;
-    if (this.state === 'arriving' && !this.isPaused) this.pause();
+    if (this.state === 'arriving') this.pauseAtTickEnd();
   }
 
   letCome(): void {
@@ -122,8 +124,8 @@ export class RequestBody {
     const { sink } = this;
     if (this.state === 'dropping') return this.countDropped(chunk.byteLength, isLast);
     if (this.state === 'closed' || sink === null) return;
-    if (isLast) this.endWhole();
-    else this.awaitMore(this.isHeld || sink === LEFT_ALONE);
+    if (isLast) this.settle('whole');
+    else this.awaitMore();
     try {
       sink.take(new Uint8Array(chunk), isLast);
     } catch (fault) {
@@ -131,24 +133,28 @@ export class RequestBody {
     }
   }
 
-  private awaitMore(leavesRest: boolean): void {
+  private awaitMore(): void {
     if (this.state !== 'arriving') this.become('arriving', this.context.bodyTimeoutMs);
-    if (leavesRest) this.pause();
+    if (this.isLeftWaiting) this.pauseAtTickEnd();
+  }
+
+  private get isLeftWaiting(): boolean {
+    return this.isHeld || this.sink === LEFT_ALONE;
   }
 
   /**
-   * Also behind what comes although it is paused: each such piece has uWebSockets.js wait for the next one for ten
-   * seconds, and then close the connection.
+   * No sooner: what lies in the socket is read in this tick all the same. Each piece of it, and `resume`, would have
+   * uWebSockets.js wait for the next one for ten seconds and then close the connection, although there may be none.
    */
-  private pause(): void {
-    this.isPaused = true;
-    this.source.pause();
-  }
-
-  private endWhole(): void {
-    this.settle('whole');
-    // Nothing is left to be held back, and that the client leaves must show.
-    this.resume();
+  private pauseAtTickEnd(): void {
+    if (this.isPaused || this.isPauseDue) return;
+    this.isPauseDue = true;
+    atTickEnd(() => {
+      this.isPauseDue = false;
+      if (this.state !== 'arriving' || !this.isLeftWaiting) return;
+      this.isPaused = true;
+      this.source.pause();
+    });
   }
 
   private become(state: 'arriving' | 'dropping', timeoutMs: number): void {

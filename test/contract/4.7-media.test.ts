@@ -192,6 +192,7 @@ describe('uploaded files', () => {
     ['no end', writeForm(BOUNDARY, [{ name: 'file', filename: 'a', value: 'x' }]).subarray(0, -10), /closing boundary/],
     ['nothing', Buffer.alloc(0), /closing boundary/],
     ['another boundary', writeForm('another', [{ name: 'file', filename: 'a', value: 'x' }]), /./],
+    ['thousands of parts', Buffer.from(`--${BOUNDARY}\r\n\r\n\r\n`.repeat(5_000)), /too many parts/],
     ['many fields', Array.from({ length: 60 }, () => ({ name: 'x', value: 'y' })), /too many parts/],
   ];
   for (const [what, body, reason] of INVALID) {

@@ -1,4 +1,4 @@
-// A body that is left with its client for long, after more of it came than was asked for.
+// Bodies of which more came than was asked for, and that are left with their clients, or answered, long after that.
 
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
@@ -49,6 +49,33 @@ test('a body that is held is there as long as it is, however much of it came at 
     await ended;
     assert.ok(heldAt > 0, 'nothing came while it was held');
     assert.match(answer, new RegExp(`^HTTP/1.1 200 [^]*${BODY_BYTES}`), `held behind ${heldAt} of ${BODY_BYTES}`);
+  } finally {
+    await front.stop();
+  }
+});
+
+test('a body that came whole although it was held is answered when it is, however late', async () => {
+  let pieces = 0;
+  const handle = (exchange: Exchange): void => {
+    exchange.body.hold();
+    exchange.body.receive({
+      take: (_bytes, isLast) => {
+        pieces += 1;
+        if (isLast) setTimeout(() => exchange.answer(200, [], 'late'), HELD_MS);
+      },
+    });
+  };
+  const front = await startHttpFront([{ method: 'POST', path: '/v1/late', envelope: 'platform', handle }]);
+  try {
+    const socket = connect(front.port, '127.0.0.1');
+    let answer = '';
+    socket.on('data', (text) => (answer += text.toString()));
+    const ended = new Promise<void>((resolve) => socket.on('close', () => resolve()).on('error', () => undefined));
+    const chunks = '3\r\nbeg\r\n3\r\nun \r\n3\r\nend\r\n0\r\n\r\n';
+    socket.write(`POST /v1/late HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n${chunks}`);
+    await ended;
+    assert.ok(pieces > 1, 'it came in one piece');
+    assert.match(answer, /^HTTP\/1.1 200 [^]*late/);
   } finally {
     await front.stop();
   }

@@ -98,6 +98,8 @@ describe('attacks on uploaded files', () => {
     ['a boundary of 70 bytes', 200, `multipart/form-data; boundary=${'b'.repeat(70)}`, oddForm('b'.repeat(70))],
     ['a boundary of 1,000 bytes', 400, `multipart/form-data; boundary=${LONG}`, oddForm(LONG)],
     ['a quoted boundary', 200, 'multipart/form-data; boundary="a b:c"', oddForm('a b:c')],
+    ['two boundaries', 400, `${FORM_TYPE}; boundary=x`, oddForm('x')],
+    ['a boundary of RFC 2231', 400, `multipart/form-data; boundary*=utf-8''${BOUNDARY}`, oddForm(BOUNDARY)],
     ['a boundary without a value', 400, 'multipart/form-data; boundary', oddForm('x')],
     ['__proto__ for a boundary', 200, 'multipart/form-data; boundary=__proto__', oddForm('__proto__')],
     ['line ends without CR', 400, FORM_TYPE, Buffer.from(String(oddForm(BOUNDARY)).replaceAll('\r\n', '\n'))],

@@ -27,9 +27,9 @@ import { waitFor } from '../support/waiting.ts';
 
 const BOUNDARY = 'a-boundary';
 const PROGRAM = new URL('../support/fake-media-gateway.ts', import.meta.url);
-const STEPS = ['reserve', 'stage', 'write', 'sync', 'look', 'keep', 'finish', 'release'] as const;
+const STEPS = ['reserve', 'stage', 'write', 'sync', 'look', 'keep', 'finish'] as const;
 /** Of the steps before which the row is there. */
-const DONE: ReadonlySet<string> = new Set(['release before', 'release after']);
+const DONE: ReadonlySet<string> = new Set(['finish after']);
 const DAY_MS = 86_400_000;
 /** 503: the sweep has removed what was received. 408: it was kept too late to get a row. */
 const STOPPED_STATUS: Readonly<Record<string, number>> = {
@@ -129,7 +129,7 @@ describe('a gateway that is killed in an upload', () => {
 
   for (const step of STEPS) {
     // Behind a step is before the next one.
-    for (const when of step === 'release' ? ['before', 'after'] : ['before']) {
+    for (const when of step === 'finish' ? ['before', 'after'] : ['before']) {
       test(`${when} ${step}: no row without an object, no object without a row, the quota exact`, async () => {
         const url = await start(step, when);
         const value = randomBytes(300_000);

@@ -115,6 +115,10 @@ const parts = {
     asked.push({ operation: 'previewRoute', values: [order, body.toString()] });
     return answer;
   },
+  checkCatalog: async (params: unknown) => {
+    asked.push({ operation: 'checkCatalog', values: [params] });
+    return { kind: 'not_found' };
+  },
   webhookTargets: { allowHttp: false, allowPrivate: false },
   catalog: () => catalog,
   lookup: { findGeneration: async () => null, clock: systemClock },

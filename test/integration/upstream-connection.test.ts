@@ -1,5 +1,7 @@
 // Connections to providers on real sockets: what goes over the wire, when a connection is used again and when never,
 // each fault told once, backpressure, and TLS (failures ST4, ST5, S12).
+//
+// A process of its own: it changes whom the process trusts of TLS.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

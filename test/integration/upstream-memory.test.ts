@@ -1,5 +1,7 @@
 // Memory that a provider's socket may still be reading: it has a holder until the socket's write has called back,
 // whatever became of the call, and nothing of what lies there afterwards is ever sent.
+//
+// A process of its own: it changes whom the process trusts of TLS.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';

@@ -1,7 +1,5 @@
 // Calls to providers over each transport: our own HTTP/1.1 client and undici, directly and through proxies, over
 // HTTP/1.1 and HTTP/2, with certificates of our own. What a call tells is the same over all of them.
-//
-// A process of its own: how a handshake fails differs in one that has made other connections over TLS.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

@@ -19,6 +19,8 @@ export const NOTHING_BEHIND = {
   dialectRefusals: new Set(),
   webhookTargets: {},
   publicUrl: 'https://gate.test',
+  // No files are kept.
+  media: null,
   // Switched off; its sessions are looked for by every route that takes them.
   console: {
     built: null,

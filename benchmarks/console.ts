@@ -102,7 +102,19 @@ async function signedIn(
 async function open(page: Page, screen: string): Promise<void> {
   await page.goto(new URL(`/console/${screen}`, demo.link).href);
   await page.locator('#main h1').waitFor();
-  await page.waitForFunction("document.querySelector('.waiting, [aria-busy=true]') === null");
+  await untilLoadedMs(page);
+}
+
+/** Since the navigation, in the page's own time. Its policy lets nothing be evaluated but by the debugger. */
+function untilLoadedMs(page: Page): Promise<number> {
+  return page.evaluate(`new Promise((resolve) => {
+    const look = () => {
+      const isThere = document.querySelector('#main h1') && !document.querySelector('.waiting, [aria-busy=true]');
+      if (isThere) resolve(performance.now());
+      else requestAnimationFrame(look);
+    };
+    look();
+  })`);
 }
 
 async function repeat(measure: () => Promise<number>): Promise<number[]> {
@@ -125,11 +137,7 @@ async function firstPaintMs(page: Page): Promise<number> {
 /** From the navigation until nothing is loading. */
 async function dataMs(page: Page, screen: string): Promise<number> {
   await page.goto(new URL(`/console/${screen}`, demo.link).href, { waitUntil: 'commit' });
-  const until = await page.waitForFunction(
-    "document.querySelector('#main h1') && document.querySelector('.waiting, [aria-busy=true]') === null" +
-      ' && performance.now()',
-  );
-  return (await until.jsonValue()) as number;
+  return untilLoadedMs(page);
 }
 
 /** A listing as the server would answer it, if its pages were that long. */

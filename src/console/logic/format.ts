@@ -17,6 +17,21 @@ export function compact(value: number | null | undefined): string {
   return value < 10_000 ? WHOLE.format(value) : COMPACT.format(value);
 }
 
+/** The same at an axis, where there are no halves of requests. */
+export function countTick(value: number): string {
+  return Number.isInteger(value) ? compact(value) : '';
+}
+
+/** Dollars at an axis. */
+export function dollarTick(value: number): string {
+  return `$${value < 1 ? value.toPrecision(1) : compact(value)}`;
+}
+
+/** A duration at an axis, whose parts of a millisecond say nothing. */
+export function durationTick(ms: number): string {
+  return ms > 0 && ms < 1 ? '' : duration(ms);
+}
+
 /** A share of 1. */
 export function percent(share: number | null | undefined, digits = 1): string {
   return share === null || share === undefined ? UNKNOWN : `${(share * 100).toFixed(digits)} %`;

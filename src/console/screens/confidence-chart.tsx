@@ -3,7 +3,7 @@
 import { ChartFigure } from '../charts/chart-figure.tsx';
 import { Axes } from '../charts/stacked-bars.tsx';
 import { plotFrame, scaleOf, stackedBarPaths } from '../logic/chart-scale.ts';
-import { compact, whole } from '../logic/format.ts';
+import { countTick, whole } from '../logic/format.ts';
 import { useRead } from '../state/load.ts';
 import type { Routing } from '../state/reports.ts';
 import { may } from '../state/session.ts';
@@ -39,7 +39,7 @@ export function ConfidenceChart({ report: { confidence, policies } }: { readonly
         const x = 52 + (floor ?? 0) * (width - 60);
         return (
           <>
-            <Axes scale={scale} width={width} height={height} axis={compact} labels={labels} at={at} />
+            <Axes scale={scale} width={width} height={height} axis={countTick} labels={labels} at={at} />
             {stackedBarPaths(
               [{ name: 'Requests', values: confidence.map(({ requests }) => requests) }],
               scale,

@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks';
 import { type AnswerOf, commandOf } from '../api.ts';
 import { Lines } from '../charts/lines.tsx';
 import { StackedBars } from '../charts/stacked-bars.tsx';
-import { bucketLabel, bytes, compact, duration, percent, spaced, whole } from '../logic/format.ts';
+import { bucketLabel, bytes, countTick, duration, durationTick, percent, spaced, whole } from '../logic/format.ts';
 import { Badge, Stat, Stats } from '../parts/figures.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { ManagedList } from '../parts/managed-list.tsx';
@@ -73,7 +73,7 @@ function Shown({ live }: { readonly live: Live }) {
           note="Requests that ended in each five seconds. None: no answer was sent."
           series={STATUSES.map((status) => timesOf(status, ({ by_status: by }) => by[status] ?? 0))}
           show={whole}
-          axis={compact}
+          axis={countTick}
         />
         <Lines
           {...common}
@@ -85,7 +85,7 @@ function Shown({ live }: { readonly live: Live }) {
             timesOf('p99', ({ latency_ms: latency }) => latency.p99),
           ]}
           show={duration}
-          axis={duration}
+          axis={durationTick}
         />
         <Lines
           {...common}
@@ -97,7 +97,7 @@ function Shown({ live }: { readonly live: Live }) {
             timesOf('p99', ({ first_byte_ms: first }) => first.p99),
           ]}
           show={duration}
-          axis={duration}
+          axis={durationTick}
         />
         <StackedBars
           {...common}
@@ -108,7 +108,7 @@ function Shown({ live }: { readonly live: Live }) {
             timesOf('Failed calls', ({ failed_calls: failed }) => failed),
           ]}
           show={whole}
-          axis={compact}
+          axis={countTick}
         />
         <Reasons live={live} />
       </div>

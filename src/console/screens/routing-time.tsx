@@ -2,7 +2,7 @@
 
 import { Lines } from '../charts/lines.tsx';
 import { StackedBars } from '../charts/stacked-bars.tsx';
-import { compact, dollars, lengthOf, whole } from '../logic/format.ts';
+import { countTick, dollars, dollarTick, lengthOf, whole } from '../logic/format.ts';
 import { bucketsOf, marksOf } from '../logic/routing-buckets.ts';
 import { seriesOf } from '../logic/series-chart.ts';
 import { go } from '../state/address.ts';
@@ -29,7 +29,7 @@ export function RequestsByTier({ report }: Props) {
         seriesOf(tierName(tier), buckets, pointsOf(report, tier), ({ requests }) => requests),
       )}
       show={whole}
-      axis={compact}
+      axis={countTick}
       marks={marksOf(report.policies, buckets)}
       onPick={(index) => {
         const day = buckets[index]?.slice(0, 10);
@@ -62,7 +62,7 @@ export function SpendAndBaseline({ report }: Props) {
         const point = found.get(buckets[index] ?? '');
         return point === undefined ? '0' : (amounts[at]?.amountOf(point) ?? '0');
       }}
-      axis={(value) => `$${value < 1 ? value.toPrecision(1) : compact(value)}`}
+      axis={dollarTick}
       isGapShaded
       marks={marksOf(report.policies, buckets)}
     />

@@ -1,7 +1,7 @@
 // Usage along time by a group, as the server has summed it up: cost, requests, tokens.
 
 import { StackedBars } from '../charts/stacked-bars.tsx';
-import { compact, dollars, lengthOf, whole } from '../logic/format.ts';
+import { countTick, dollars, dollarTick, lengthOf, whole } from '../logic/format.ts';
 import { nameOfGroup, seriesOf } from '../logic/series-chart.ts';
 import { Empty, Loaded } from '../parts/loaded.tsx';
 import { Card } from '../parts/page.tsx';
@@ -76,7 +76,7 @@ export function GroupChart({ load, measure, title }: GroupChartProps) {
         if (point === undefined) return measure === 'cost' ? '0' : '0';
         return measure === 'cost' ? point.cost : String(VALUE[measure](point));
       }}
-      axis={measure === 'cost' ? (value) => `$${value < 1 ? value.toPrecision(1) : compact(value)}` : compact}
+      axis={measure === 'cost' ? dollarTick : countTick}
       isLoading={load.isLoading}
       onPick={(index) => {
         const day = buckets[index]?.slice(0, 10);

@@ -233,6 +233,25 @@ describe('definitions as people edit them', () => {
       assert.deepEqual(readDefinition(text), { ok: false, problem: 'It must be an object: { ... }' });
   });
 
+  test('stand in the order of the documentation, what fits a line on one', () => {
+    const stored = { kinds: { code: 'x' }, tiers: [{ models: [{ id: 'm' }], name: 'a', description: 'd'.repeat(99) }] };
+    assert.equal(
+      writeDefinition(stored),
+      `{
+  "tiers": [
+    {
+      "name": "a",
+      "description": "${'d'.repeat(99)}",
+      "models": [{ "id": "m" }]
+    }
+  ],
+  "kinds": { "code": "x" }
+}`,
+    );
+    assert.equal(writeDefinition({ rules: [] }), '{\n  "rules": []\n}');
+    assert.equal(writeDefinition({}), '{}');
+  });
+
   test('what cannot be read is said with its line', () => {
     const read = readDefinition('{\n  "a": 1,\n  "b" 2\n}');
     assert.match(read.ok ? '' : read.problem, /line 3/);
@@ -256,7 +275,12 @@ describe('what differs', () => {
   test('of what is new or gone are its members', () => {
     assert.deepEqual(changesOf(null, { name: 'a' }), ['name: a']);
     assert.deepEqual(changesOf({ name: 'a' }, undefined), ['name: a → none']);
-    assert.deepEqual(changesOf({ list: ['a', 'b'] }, { list: ['a'] }), ['list.1: b → none']);
+    assert.deepEqual(changesOf({ list: ['a', 'b'] }, { list: ['b', 'c', 'd'] }), [
+      'list: − a',
+      'list: + c',
+      'list: + d',
+    ]);
+    assert.deepEqual(changesOf({}, { absent: null }), []);
     assert.deepEqual(changesOf({ a: 1 }, { a: 1 }), []);
   });
 });

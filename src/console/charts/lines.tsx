@@ -33,7 +33,18 @@ export function Lines(props: LinesProps) {
               <path class="gap" d={gapPath(low.values, high.values, scale)} />
             )}
             {series.map(({ name, values }, index) => (
-              <path key={name} class={`line s${index % 8} d${index % 4}`} d={linePath(values, scale)} />
+              <g key={name}>
+                <path class={`line s${index % 8} d${index % 4}`} d={linePath(values, scale)} />
+                {alone(values).map((point) => (
+                  <circle
+                    key={point}
+                    class={`fill s${index % 8}`}
+                    cx={scale.x(point) + scale.band / 2}
+                    cy={scale.y(values[point] ?? 0)}
+                    r="3"
+                  />
+                ))}
+              </g>
             ))}
             {at !== null &&
               series.map(({ name, values }, index) =>
@@ -53,6 +64,12 @@ export function Lines(props: LinesProps) {
       }}
     />
   );
+}
+
+/** Points without a neighbour, of which no line can be seen. */
+function alone(values: readonly (number | null)[]): number[] {
+  const isThere = (index: number): boolean => values[index] != null;
+  return [...values.keys()].filter((index) => isThere(index) && !isThere(index - 1) && !isThere(index + 1));
 }
 
 function linePath(values: readonly (number | null)[], scale: Scale): string {

@@ -7,7 +7,13 @@ export function changesOf(before: unknown, after: unknown): string[] {
 }
 
 function changesAt(place: string, before: unknown, after: unknown): string[] {
-  if (JSON.stringify(before) === JSON.stringify(after)) return [];
+  if (JSON.stringify(before ?? null) === JSON.stringify(after ?? null)) return [];
+  // Of lists of one length it is said which items changed, of others which came and went.
+  if (Array.isArray(before) && Array.isArray(after) && before.length !== after.length)
+    return [
+      ...without(before, after).map((gone) => `${place}: − ${gone}`),
+      ...without(after, before).map((come) => `${place}: + ${come}`),
+    ];
   if (isNested(before) && isNested(after) && Array.isArray(before) === Array.isArray(after)) {
     const [was, is] = [before as Members, after as Members];
     const names = [...new Set([...Object.keys(was), ...Object.keys(is)])];
@@ -16,6 +22,11 @@ function changesAt(place: string, before: unknown, after: unknown): string[] {
   const name = place === '' ? 'value' : place;
   const [one, other] = [textOf(before), textOf(after)];
   return [one === '' ? `${name}: ${other}` : `${name}: ${one} → ${other === '' ? 'none' : other}`];
+}
+
+function without(items: readonly unknown[], others: readonly unknown[]): string[] {
+  const known = new Set(others.map((other) => JSON.stringify(other)));
+  return items.filter((item) => !known.has(JSON.stringify(item))).map(textOf);
 }
 
 type Members = Readonly<Record<string, unknown>>;

@@ -4,8 +4,53 @@ type ReadDefinition<T> =
   | { readonly ok: true; readonly definition: T }
   | { readonly ok: false; readonly problem: string };
 
+/** As the documentation has them; the database keeps members in an order of its own. Others stand behind. */
+const ORDER = [
+  'name',
+  'id',
+  'description',
+  'classifier',
+  'tiers',
+  'rules',
+  'model',
+  'models',
+  'fallback_tier',
+  'kinds',
+  'detect',
+  'stage',
+  'action',
+];
+const LINE_MAX = 100;
+
+/** What fits a line stands on one. */
 export function writeDefinition(definition: object): string {
-  return JSON.stringify(definition, null, 2);
+  return written(definition, '');
+}
+
+function written(value: unknown, indent: string): string {
+  const inline = oneLine(value);
+  if (indent.length + inline.length <= LINE_MAX && indent !== '') return inline;
+  if (typeof value !== 'object' || value === null) return inline;
+  const inner = `${indent}  `;
+  const lines = Array.isArray(value)
+    ? value.map((one) => inner + written(one, inner))
+    : membersOf(value).map(([name, one]) => `${inner}${JSON.stringify(name)}: ${written(one, inner)}`);
+  const [open, close] = Array.isArray(value) ? '[]' : '{}';
+  return lines.length === 0 ? `${open}${close}` : `${open}\n${lines.join(',\n')}\n${indent}${close}`;
+}
+
+function oneLine(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(oneLine).join(', ')}]`;
+  const members = membersOf(value).map(([name, one]) => `${JSON.stringify(name)}: ${oneLine(one)}`);
+  return members.length === 0 ? '{}' : `{ ${members.join(', ')} }`;
+}
+
+function membersOf(value: object): [string, unknown][] {
+  const placeOf = (name: string): number => (ORDER.includes(name) ? ORDER.indexOf(name) : ORDER.length);
+  return Object.entries(value)
+    .filter(([, one]) => one !== undefined)
+    .toSorted(([one], [other]) => placeOf(one) - placeOf(other));
 }
 
 /** Whether it is a good definition is the gateway's to say. */

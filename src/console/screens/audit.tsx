@@ -30,10 +30,35 @@ const COLUMNS: readonly Column<Entry>[] = [
   {
     name: 'Change',
     raw: ({ before, after }) => changesOf(before, after).join('; '),
-    show: ({ before, after }) => <span class="note">{changesOf(before, after).join(' · ')}</span>,
+    show: ({ before, after }) => <Changes lines={changesOf(before, after)} />,
     isExtra: true,
   },
 ];
+
+const SHOWN_MAX = 5;
+
+function Changes({ lines }: { readonly lines: readonly string[] }) {
+  const list = (some: readonly string[]) => (
+    <ul class="plain">
+      {some.map((line) => (
+        <li key={line} class="note">
+          {line}
+        </li>
+      ))}
+    </ul>
+  );
+  return (
+    <>
+      {list(lines.slice(0, SHOWN_MAX))}
+      {lines.length > SHOWN_MAX && (
+        <details>
+          <summary class="note">{lines.length - SHOWN_MAX} more</summary>
+          {list(lines.slice(SHOWN_MAX))}
+        </details>
+      )}
+    </>
+  );
+}
 
 export function Audit() {
   const isPlatform = may('platform.admin') && params.value['of'] === 'platform';

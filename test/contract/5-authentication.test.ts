@@ -407,6 +407,7 @@ function exampleOf(route: DescribedRoute): Readonly<Record<string, unknown>> {
     overlap_seconds: 60,
     organization_id: OTHER_ID,
     amount: '25.00',
+    configuration: 'providers: []',
     reference: 'invoice 1',
     frozen: true,
     url: 'https://hooks.test/tollgate',

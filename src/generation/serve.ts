@@ -11,6 +11,7 @@
 import type { ScopedPrincipal } from '../domain/identity/principal.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { withSocketsRead } from '../platform/tick.ts';
+import { inTurnsOf } from '../platform/worker-pool.ts';
 import { admit } from './admission/admit.ts';
 import { admitProvisionally } from './admission/admit-provisionally.ts';
 import { continueFrom } from './catalog/continuation.ts';
@@ -69,7 +70,8 @@ async function serveWhole(request: OpenRequest, received: ReceivedFrom<ScopedPri
       const refusal = await admitProvisionally(plane, request, [served.model.id], 0);
       if (request.ends(refusal)) return;
     }
-    const lookUps = { savedResponses: plane.savedResponses, workers: plane.relay.workers };
+    const workers = inTurnsOf(plane.relay.workers, request.principal.organizationId);
+    const lookUps = { savedResponses: plane.savedResponses, workers };
     const continuing = continueFrom(lookUps, request.continuationOf(resolved.deployments));
     const continued = continuing instanceof Promise ? await continuing : continuing;
     if (request.ends(continued)) return;
@@ -80,7 +82,7 @@ async function serveWhole(request: OpenRequest, received: ReceivedFrom<ScopedPri
     const deployments = cooldowns.filter(priced, request.principal.organizationId, atMs);
     if (request.ends(deployments)) return;
 
-    const checking = dialect.check?.(request.received.body, plane.relay.workers, served.model) ?? null;
+    const checking = dialect.check?.(request.received.body, workers, served.model) ?? null;
     const bodyRefused = checking instanceof Promise ? await checking : checking;
     if (request.ends(bodyRefused)) return;
 

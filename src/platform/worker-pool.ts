@@ -13,6 +13,7 @@ import { fileURLToPath } from 'node:url';
 import { Piscina } from 'piscina';
 import { assert } from './assert.ts';
 import { type Clock, systemClock } from './clock.ts';
+import { FairQueue } from './fair-queue.ts';
 import type { Log } from './log.ts';
 import type { Counter, Gauge, Histogram, MetricsRegistry } from './metrics.ts';
 
@@ -36,6 +37,11 @@ export interface WorkerTaskOptions {
   /** The memory that the task occupies, which counts towards the queue's limit. */
   readonly bytes: number;
   readonly deadlineMs: number;
+  /**
+   * Whose work it is, where that may be slow or much: sources take turns at the threads, and one has a part of the
+   * queue's bytes beside its first task. Left out: it is a source of its own.
+   */
+  readonly source?: string;
   /** For the work alone, without the wait for a thread and its start: `begun` is in the task's input, which sets it. */
   readonly work?: { readonly begun: BegunFlag; readonly deadlineMs: number };
   /** Buffers whose ownership moves to the thread; the caller must not touch them again. */
@@ -65,9 +71,15 @@ const WORKERS_DIRECTORY = new URL('../../workers/', import.meta.url);
 const IDLE_TIMEOUT_MS = 30_000;
 /** The number of tasks is limited too, because each has a promise, a timer and a place in the queue. */
 const TASKS_MAX = 4096;
+/** What one source may occupy of the queue's bytes, unless one task alone takes more. */
+const PART_OF_SOURCE = 4;
+/** A task has a deadline of its own: the longest that a timer can wait. */
+const WAIT_MS_MAX = 2 ** 31 - 1;
 /** One encoding takes about 110 MB; a body and its text come on top. */
 const THREAD_MEMORY = { maxOldGenerationSizeMb: 512, maxYoungGenerationSizeMb: 64 };
 const DURATION_BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+const LATE = { ok: false, reason: 'deadline' } as const;
 
 export class WorkerPool<Task extends string = WorkerTask> {
   /** Made with the first task: a process that has none has no thread. */
@@ -82,9 +94,9 @@ export class WorkerPool<Task extends string = WorkerTask> {
   private readonly seconds: Histogram<readonly ['task']>;
   private readonly threads: number;
   private readonly idleTimeoutMs: number;
-  /** Tasks that wait for a thread, in order of arrival; each is called with whether it got one. */
-  private readonly waiting: ((hasThread: boolean) => void)[] = [];
-  private threadsTaken = 0;
+  private readonly turns: FairQueue;
+  private readonly bytesOf = new Map<string, number>();
+  private unnamed = 0;
   private bytes = 0;
   private tasks = 0;
   private closed = false;
@@ -94,6 +106,9 @@ export class WorkerPool<Task extends string = WorkerTask> {
     this.directory = options.directory ?? WORKERS_DIRECTORY;
     this.threads = options.threads;
     this.idleTimeoutMs = options.idleTimeoutMs ?? IDLE_TIMEOUT_MS;
+    const underWayOfSourceMax = Math.max(1, this.threads - 1);
+    const limits = { underWayMax: this.threads, underWayOfSourceMax, waitingMax: TASKS_MAX, waitMsMax: WAIT_MS_MAX };
+    this.turns = new FairQueue(limits);
     this.queueBytesMax = options.queueBytesMax;
     this.log = options.log;
     this.clock = options.clock ?? systemClock;
@@ -120,11 +135,12 @@ export class WorkerPool<Task extends string = WorkerTask> {
 
   async run<T>(task: Task, input: unknown, options: WorkerTaskOptions): Promise<WorkerResult<T>> {
     if (this.closed) return this.finish(task, { ok: false, reason: 'crashed' });
-    const isFull = this.tasks >= TASKS_MAX || this.bytes + options.bytes > this.queueBytesMax;
-    if (isFull) return this.finish(task, { ok: false, reason: 'queue_full' });
+    this.unnamed += 1;
+    const source = options.source ?? `unnamed ${this.unnamed}`;
+    if (this.isFullFor(source, options.bytes)) return this.finish(task, { ok: false, reason: 'queue_full' });
 
     const startMs = this.clock.monotonicMs();
-    this.hold(options.bytes, 1);
+    this.hold(source, options.bytes, 1);
     const deadline = new AbortController();
     let timer = setTimeout(() => deadline.abort(), options.deadlineMs);
     let isOver = false;
@@ -134,11 +150,12 @@ export class WorkerPool<Task extends string = WorkerTask> {
       timer = setTimeout(() => deadline.abort(), workMs);
     });
     try {
-      return this.finish(task, await this.runInThread<T>(task, input, options, deadline.signal));
+      const run = (): Promise<WorkerResult<T>> => this.runInThread<T>(task, input, options, deadline.signal);
+      return this.finish(task, await this.inTurn(run, source, deadline.signal));
     } finally {
       isOver = true;
       clearTimeout(timer);
-      this.hold(-options.bytes, -1);
+      this.hold(source, -options.bytes, -1);
       this.seconds.labels(task).observe((this.clock.monotonicMs() - startMs) / 1000);
     }
   }
@@ -149,7 +166,6 @@ export class WorkerPool<Task extends string = WorkerTask> {
     options: WorkerTaskOptions,
     deadline: AbortSignal,
   ): Promise<WorkerResult<T>> {
-    if (!(await this.takeThread(deadline))) return { ok: false, reason: this.closed ? 'crashed' : 'deadline' };
     try {
       // piscina would start threads again after its end, so nothing may reach it then.
       if (this.closed) return { ok: false, reason: 'crashed' };
@@ -167,8 +183,6 @@ export class WorkerPool<Task extends string = WorkerTask> {
       }
       if (!this.closed) this.log.error({ task, err: error }, 'a worker task failed');
       return { ok: false, reason: 'crashed' };
-    } finally {
-      this.freeThread();
     }
   }
 
@@ -189,28 +203,32 @@ export class WorkerPool<Task extends string = WorkerTask> {
     return this.piscina;
   }
 
-  /** Waits for a thread, first come first served; false when the deadline or the end of the pool came first. */
-  private async takeThread(deadline: AbortSignal): Promise<boolean> {
-    if (this.threadsTaken < this.threads) {
-      this.threadsTaken++;
-      return true;
-    }
-    const { promise, resolve } = Promise.withResolvers<boolean>();
-    this.waiting.push(resolve);
-    const leaveQueue = (): void => {
-      const place = this.waiting.indexOf(resolve);
-      if (place !== -1) this.waiting.splice(place, 1);
-      resolve(false);
+  /** Once a thread is free and it is the source's turn; one that is late is not waited for, and does nothing then. */
+  private async inTurn<T>(
+    run: () => Promise<WorkerResult<T>>,
+    source: string,
+    deadline: AbortSignal,
+  ): Promise<WorkerResult<T>> {
+    // Its input is let go of when it is late, though its turn is still to come.
+    let waiting: typeof run | null = run;
+    const begin = async (): Promise<WorkerResult<T>> => {
+      const begun = waiting;
+      waiting = null;
+      return begun === null ? LATE : begun();
     };
-    deadline.addEventListener('abort', leaveQueue, { once: true });
-    return promise;
+    const { promise: late, resolve } = Promise.withResolvers<WorkerResult<T>>();
+    const leave = (): void => {
+      if (waiting !== null) resolve(LATE);
+      waiting = null;
+    };
+    deadline.addEventListener('abort', leave, { once: true });
+    return Promise.race([this.turns.run(begin, LATE, source), late]);
   }
 
-  /** Hands the thread to the task that has waited longest. */
-  private freeThread(): void {
-    const next = this.waiting.shift();
-    if (next === undefined) this.threadsTaken--;
-    else next(true);
+  private isFullFor(source: string, bytes: number): boolean {
+    if (this.tasks >= TASKS_MAX || this.bytes + bytes > this.queueBytesMax) return true;
+    const own = this.bytesOf.get(source) ?? 0;
+    return own > 0 && own + bytes > this.queueBytesMax / PART_OF_SOURCE;
   }
 
   /**
@@ -219,11 +237,13 @@ export class WorkerPool<Task extends string = WorkerTask> {
   async close(): Promise<void> {
     if (this.closed) return;
     this.closed = true;
-    for (const next of this.waiting.splice(0)) next(false);
     await this.piscina?.destroy();
   }
 
-  private hold(bytes: number, tasks: number): void {
+  private hold(source: string, bytes: number, tasks: number): void {
+    const own = (this.bytesOf.get(source) ?? 0) + bytes;
+    if (own > 0) this.bytesOf.set(source, own);
+    else this.bytesOf.delete(source);
     this.bytes += bytes;
     this.tasks += tasks;
     this.queueBytes.set(this.bytes);
@@ -234,6 +254,14 @@ export class WorkerPool<Task extends string = WorkerTask> {
     this.results.labels(task, result.ok ? 'ok' : result.reason).increment();
     return result;
   }
+}
+
+/** The pool for the tasks of one source, such as an organization: it takes turns with the others. */
+export function inTurnsOf<Task extends string>(
+  workers: Pick<WorkerPool<Task>, 'run'>,
+  source: string,
+): Pick<WorkerPool<Task>, 'run'> {
+  return { run: (task, input, options) => workers.run(task, input, { ...options, source }) };
 }
 
 /** Calls back when the task says that it runs; never, where that does not matter. */

@@ -10,6 +10,7 @@ import { ScreenReply } from '../../src/generation/guardrails/screen-reply.ts';
 import { Screening } from '../../src/generation/guardrails/screening.ts';
 import { CapturedReply } from '../../src/generation/reply/capture.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
+import { inTurnsOf } from '../../src/platform/worker-pool.ts';
 import type { ReplyHandler } from '../../src/upstream/reply-handler.ts';
 import { compiledOf, foundIn, policyOf, ruleOf } from '../support/guardrail-policies.ts';
 
@@ -37,19 +38,19 @@ describe('many words', () => {
 describe('slow patterns', () => {
   const SLOW = Array.from({ length: 4 }, (_, index) => ({ regex: `[a-z]*${'abcd'[index]}[a-z]{200}`, maxLength: 256 }));
 
-  test('a body of a kilobyte is left to a worker', async () => {
+  test('a body of a kilobyte is left to a worker, in its organization’s turn', async () => {
     const body = Buffer.from(`{"messages":[{"role":"user","content":"${'a word '.repeat(150)}"}]}`);
     const whole = { stage: 'input' as const, body, places: chatCompletions.texts, parts: null };
     const asked: string[] = [];
     const workers = {
-      run: async (name: string) => {
-        asked.push(name);
+      run: async (name: string, _input: unknown, { source }: { readonly source?: string }) => {
+        asked.push(`${name} of ${source}`);
         return { ok: false as const, reason: 'timeout' as const };
       },
     };
     const slow = compiledOf(ruleOf({ patterns: SLOW }));
-    const screened = await screenBody(slow, whole, NO_CLOAKING, workers as never);
-    assert.deepEqual([asked, screened.report.not_scanned], [['screen-text'], ['timeout']]);
+    const screened = await screenBody(slow, whole, NO_CLOAKING, inTurnsOf(workers as never, 'acme'));
+    assert.deepEqual([asked, screened.report.not_scanned], [['screen-text of acme'], ['timeout']]);
     assert.ok(inlineBytesMax(slow, 'output') < 1_024, 'nor is an event of a stream screened on the event loop');
     const plain = compiledOf(ruleOf({ patterns: [{ regex: 'ACME-[0-9]{6}', maxLength: 11 }] }));
     assert.ok(!(screenBody(plain, whole, NO_CLOAKING, workers as never) instanceof Promise));

@@ -130,6 +130,40 @@ describe('WorkerPool', () => {
     );
   });
 
+  test('lets sources take turns, however much one of them asks for', async (context) => {
+    const { pool } = startPool(context);
+    const done: string[] = [];
+    const ask = async (source: string): Promise<void> => {
+      const result = await pool.run('echo', source, { ...GENEROUS, source });
+      assert.ok(result.ok);
+      done.push(source);
+    };
+    const flood = Array.from({ length: 20 }, () => ask('much'));
+    await Promise.all([...flood, ask('little')]);
+    assert.ok(done.indexOf('little') <= 2, done.join());
+  });
+
+  test('leaves a thread to the others where there are several', async (context) => {
+    const { pool } = startPool(context, { threads: 2 });
+    const spinning = [1, 2, 3].map(() => pool.run('spin', null, { ...SOON, source: 'slow' }));
+    assert.equal((await pool.run('echo', 1, { ...GENEROUS, source: 'other' })).ok, true);
+    for (const one of spinning) assert.deepEqual(await one, { ok: false, reason: 'deadline' });
+  });
+
+  test('lets one source have a quarter of the bytes, or one task', async (context) => {
+    const { pool } = startPool(context, { queueBytesMax: 1000 });
+    const ask = (source: string, bytes: number) => pool.run('echo', 1, { bytes, deadlineMs: 60_000, source });
+    const [large, second, other, small, more] = await Promise.all([
+      ask('large', 600),
+      ask('large', 1),
+      ask('other', 200),
+      ask('other', 50),
+      ask('other', 1),
+    ]);
+    assert.deepEqual([large.ok, other.ok, small.ok], [true, true, true]);
+    for (const refused of [second, more]) assert.deepEqual(refused, { ok: false, reason: 'queue_full' });
+  });
+
   test('lets idle threads go but for one, which has what it has loaded, and starts new ones', {
     timeout: 30_000,
   }, async (context) => {

@@ -156,7 +156,11 @@ export interface Dialect {
   /** Absent where only JSON is accepted. */
   readonly form?: FormReader;
   /** A look at the body before anything is held, where the dialect checks more than its control fields. */
-  readonly check?: (body: Buffer, workers: WorkerPool, model: Model) => Refusal | null | Promise<Refusal | null>;
+  readonly check?: (
+    body: Buffer,
+    workers: Pick<WorkerPool, 'run'>,
+    model: Model,
+  ) => Refusal | null | Promise<Refusal | null>;
   /** Under a limit on tokens: a request that has no bound for another reason than its output limit (spec 7.5). */
   readonly refuseUnbounded?: (request: ScannedBody) => Refusal | null;
   /** Reads the control fields; a refusal where one of them has the wrong type. */

@@ -33,8 +33,8 @@ const INLINE_FINDINGS_MAX = 500;
 /** A megabyte takes some milliseconds, the worst one found 160. What takes three times that is given up. */
 const WORK_MS = 250;
 const WORK_MS_PER_MEGABYTE = 250;
-/** For a thread to become free, or to start and load the detectors on a busy machine. */
-const WAIT_MS = 5_000;
+/** For a thread to become free, which the largest body of somebody else may take for eight seconds, or to start. */
+const WAIT_MS = 10_000;
 
 const NOT_IN_TIME: ScreenedWhole = {
   edits: [],

@@ -5,6 +5,7 @@ import { Buffer } from 'node:buffer';
 import { stageOf } from '../../domain/guardrails/compile-policy.ts';
 import { isUnscreened } from '../../domain/guardrails/screen-whole.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
+import { inTurnsOf } from '../../platform/worker-pool.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import type { DataPlane } from '../plane.ts';
 import { applyEdits } from '../request/edits.ts';
@@ -32,7 +33,7 @@ export async function screenPreview(
   const whole = { stage: 'input' as const, body, places: dialect.texts, parts: null };
   const scopes = rules.cloaks ? { key: policies.cloakKeyOf(organizationId), apiKeyId: '', conversation: '' } : null;
   const by = {
-    workers: parts.relay.workers,
+    workers: inTurnsOf(parts.relay.workers, organizationId),
     ask: (texts: readonly string[]) => parts.externalDetectors.ask(compiled, rules, organizationId, texts),
   };
   const screened = await screenAndAsk(by, compiled, whole, { scopes, values: null });

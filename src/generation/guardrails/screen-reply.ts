@@ -9,6 +9,7 @@ import { placeNodes } from '../../domain/guardrails/text-places.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { inTurnsOf } from '../../platform/worker-pool.ts';
 import type { UpstreamFault } from '../../upstream/call-connection.ts';
 import { type ReplyHeaders, replyHeader } from '../../upstream/http1/reply-head.ts';
 import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
@@ -69,7 +70,8 @@ export class ScreenReply extends ReplyStage {
   constructor(next: ReplyHandler, parts: ScreenReplyParts) {
     super();
     this.next = next;
-    this.parts = parts;
+    const { organizationId } = parts.screening;
+    this.parts = organizationId === null ? parts : { ...parts, workers: inTurnsOf(parts.workers, organizationId) };
   }
 
   override onReplyStart(status: number, headers: ReplyHeaders): void {

@@ -9,6 +9,7 @@ import type { TextEdit } from '../../domain/guardrails/screen-body.ts';
 import { isUnscreened } from '../../domain/guardrails/screen-whole.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { withSocketsRead } from '../../platform/tick.ts';
+import { inTurnsOf } from '../../platform/worker-pool.ts';
 import type { ReadRequest } from '../dialects/dialect.ts';
 import type { OpenRequest } from '../open-request.ts';
 import type { DataPlane } from '../plane.ts';
@@ -48,7 +49,7 @@ export function screenRequest(
   };
   const cloaking = { scopes: scopesOf(compiled, policies, request), values: null };
   const by = {
-    workers: plane.relay.workers,
+    workers: inTurnsOf(plane.relay.workers, principal.organizationId),
     ask: (texts: readonly string[]) => plane.externalDetectors.ask(compiled, stage, principal.organizationId, texts),
   };
   const screened = screenAndAsk(by, compiled, whole, cloaking);

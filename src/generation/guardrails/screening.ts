@@ -54,6 +54,11 @@ export class Screening {
     return external.detectors.ask(compiled, compiled.output, external.organizationId, texts);
   }
 
+  /** null: the policies could not be loaded. */
+  get organizationId(): string | null {
+    return this.external?.organizationId ?? null;
+  }
+
   get onFailure(): OnFailure {
     return this.compiled?.onFailure ?? 'pass';
   }

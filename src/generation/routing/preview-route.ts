@@ -8,6 +8,7 @@ import { modelRouteOf, type TurnHashes } from '../../domain/routing/model-route.
 import { RouteCandidates } from '../../domain/routing/route-candidates.ts';
 import type { RoutePreview } from '../../domain/routing/route-preview.ts';
 import type { RoutingPolicy } from '../../domain/routing/routing-policy.ts';
+import { inTurnsOf } from '../../platform/worker-pool.ts';
 import type { ServingCatalog } from '../catalog/serving-catalog.ts';
 import { chatCompletions } from '../dialects/chat-completions.ts';
 import { countTokens } from '../dialects/count-tokens.ts';
@@ -67,7 +68,7 @@ export class RoutePreviewer {
     const request: RoutingRequest = { principal: caller, api, body, bounds, header, catalog };
     const continued = await findContinuation(request, policy, this.parts.savedResponses);
     if (continued !== null && 'kind' in continued) return continued;
-    const prepared = await prepareBody(api, body, this.parts.workers);
+    const prepared = await prepareBody(api, body, inTurnsOf(this.parts.workers, caller.organizationId));
     return continued === null
       ? this.previewTurn(request, policy, prepared)
       : this.show(request, policy, { decision: continued, prepared });

@@ -15,6 +15,7 @@ import {
 import { RouteCandidates } from '../../domain/routing/route-candidates.ts';
 import type { RoutingPolicy } from '../../domain/routing/routing-policy.ts';
 import { socketsRead, withSocketsRead } from '../../platform/tick.ts';
+import { inTurnsOf } from '../../platform/worker-pool.ts';
 import type { SavedResponses } from '../catalog/saved-responses.ts';
 import type { Classification, Classifier } from './classifier.ts';
 import { type ConversationWorkers, prepareBody } from './prepare-body.ts';
@@ -97,11 +98,15 @@ export class Router {
     const refusal = await request.admitProvisionally([continued.model]);
     if (refusal !== null) return refusal;
     if (request.hasLeft()) return null;
-    const prepared = await prepareBody(request.api, request.body, this.parts.workers);
+    const prepared = await this.prepare(request);
     const named = prepared === null ? null : (nameTurn(request, prepared)?.hashes ?? null);
     const isFollowUp = prepared === null || prepared.humanTexts.length > 0;
     const decision = isFollowUp ? continued : { ...continued, previous: null };
     return this.routed(request, policy, { decision, named, cached: !isFollowUp });
+  }
+
+  private prepare({ api, body, principal }: RoutingRequest): ReturnType<typeof prepareBody> {
+    return prepareBody(api, body, inTurnsOf(this.parts.workers, principal.organizationId));
   }
 
   /** Spec 4.11: where auto routing is off, the virtual model does not exist. */
@@ -121,7 +126,7 @@ export class Router {
     const refusal = await request.admitProvisionally(candidates.able);
     if (refusal !== null) return refusal;
     if (request.hasLeft()) return null;
-    const preparing = prepareBody(request.api, request.body, this.parts.workers);
+    const preparing = this.prepare(request);
     const prepared = preparing instanceof Promise ? await preparing : preparing;
     const decideUnclassified = (judgement: Judgement): RouteDecision =>
       decideFor(request, policy, { judgement, previous: null, prepared });

@@ -183,8 +183,8 @@ test('a policy lets its values and domains through, and no other policy’s', ()
   assert.equal(foundIn(both, text).length, 3);
 });
 
-test('of overlapping findings the stronger counts, then the longer, then the leftmost', () => {
-  const finding = (action: 'block' | 'mask' | 'flag', start: number, end: number): Finding => ({
+test('of overlapping findings the stronger counts, then the longer, then the leftmost: it takes the others along', () => {
+  const finding = (action: 'block' | 'mask' | 'cloak' | 'flag', start: number, end: number): Finding => ({
     rule: ruleOf({ action }),
     entity: 'words',
     start,
@@ -193,13 +193,34 @@ test('of overlapping findings the stronger counts, then the longer, then the lef
   });
   const places = (...findings: readonly Finding[]) =>
     resolveOverlaps(findings).map(({ rule, start, end }) => [rule.action, start, end]);
-  assert.deepEqual(places(finding('mask', 0, 20), finding('block', 5, 8)), [['block', 5, 8]]);
-  assert.deepEqual(places(finding('mask', 0, 5), finding('mask', 3, 20)), [['mask', 3, 20]]);
-  assert.deepEqual(places(finding('mask', 3, 8), finding('mask', 0, 5)), [['mask', 0, 5]]);
+  assert.deepEqual(places(finding('mask', 0, 20), finding('block', 5, 8)), [['block', 0, 20]]);
+  assert.deepEqual(places(finding('mask', 0, 5), finding('mask', 3, 20)), [['mask', 0, 20]]);
+  assert.deepEqual(places(finding('mask', 3, 8), finding('mask', 0, 5)), [['mask', 0, 8]]);
   assert.deepEqual(places(finding('flag', 0, 5), finding('mask', 4, 6), finding('flag', 6, 9)), [
     ['mask', 4, 6],
     ['flag', 6, 9],
   ]);
+  assert.deepEqual(places(finding('cloak', 2, 12), finding('mask', 0, 4), finding('mask', 8, 10)), [
+    ['mask', 0, 8],
+    ['mask', 8, 12],
+  ]);
+  // A chain: the second loses to the first, the third to what the first has by then.
+  assert.deepEqual(places(finding('mask', 0, 5), finding('cloak', 4, 9), finding('cloak', 8, 11)), [['mask', 0, 11]]);
+});
+
+test('a word that is masked within an address leaves nothing of the address', () => {
+  const cloaks = ruleOf({ action: 'cloak', detect: ['email'] });
+  const text = 'to ada.lovelace@falcon.com now';
+  for (const compiled of [
+    compiledOf(cloaks, ruleOf({ words: ['falcon'] })),
+    compiledOf(cloaks, ruleOf({ patterns: [{ regex: '@falcon.com now', maxLength: 20 }] })),
+  ]) {
+    const [found, ...others] = resolveOverlaps(findingsIn(compiled, text));
+    assert.deepEqual(
+      [found?.rule.action, text.slice(found?.start, found?.end), others],
+      ['mask', found?.entity === 'pattern' ? 'ada.lovelace@falcon.com now' : 'ada.lovelace@falcon.com', []],
+    );
+  }
 });
 
 test('the strongest of the rules that look for an entity counts; of a policy that observes, none acts', () => {

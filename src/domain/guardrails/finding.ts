@@ -14,6 +14,8 @@ export interface Finding {
    * private key, a long JWT). `tailOf` says what belongs to it of what comes next.
    */
   readonly isOpen: boolean;
+  /** Of an open one that got its end from another: that one's entity. */
+  readonly goesOnAs?: string;
 }
 
 /** No body has more findings than this; the scan stops there, and the body counts as not screened. */
@@ -73,7 +75,10 @@ export function resolveOverlaps(findings: readonly Finding[]): Finding[] {
   return kept;
 }
 
-/** Appends those of a chain of overlapping findings that count. */
+/**
+ * Appends those of a chain of overlapping findings that count. What the others have beside them belongs to them: of an
+ * address in which a word is masked, nothing goes on.
+ */
 function addStrongest(cluster: readonly Finding[], kept: Finding[]): void {
   if (cluster.length < 2) {
     kept.push(...cluster);
@@ -81,13 +86,27 @@ function addStrongest(cluster: readonly Finding[], kept: Finding[]): void {
   }
   const chosen: Finding[] = [];
   for (const finding of cluster.toSorted(byPrecedence)) {
-    const place = placeOf(chosen, finding.start);
-    const before = chosen[place - 1];
-    const after = chosen[place];
-    if ((before === undefined || before.end <= finding.start) && (after === undefined || after.start >= finding.end))
-      chosen.splice(place, 0, finding);
+    const behind = placeOf(chosen, finding.end - 1);
+    let first = placeOf(chosen, finding.start);
+    if (first > 0 && (chosen[first - 1] as Finding).end > finding.start) first -= 1;
+    if (first === behind) chosen.splice(first, 0, finding);
+    else if (finding.rule.action !== 'flag') cover(chosen, first, behind, finding);
   }
   kept.push(...chosen);
+}
+
+/** Those of `chosen` from `first` to before `behind` overlap `finding`: together they get all of it. */
+function cover(chosen: Finding[], first: number, behind: number, finding: Finding): void {
+  for (let index = first; index < behind; index += 1) {
+    const one = chosen[index] as Finding;
+    const isLast = index === behind - 1;
+    const start = index === first ? Math.min(one.start, finding.start) : one.start;
+    const end = isLast ? Math.max(one.end, finding.end) : (chosen[index + 1] as Finding).start;
+    if (start === one.start && end === one.end) continue;
+    // Only what reaches the end of what was scanned is open, and so nothing that is chosen is behind it.
+    const goesOn = isLast && finding.isOpen ? { isOpen: true, goesOnAs: finding.entity } : {};
+    chosen[index] = { ...one, start, end, ...goesOn };
+  }
 }
 
 /** How many of the sorted findings begin at `start` or before. */

@@ -54,8 +54,8 @@ function earliestHold({ detectors, patterns }: CompiledStage, bytes: Uint8Array,
 }
 
 /** What of bytes[from, end) still belongs to an open finding. */
-export function tailOf({ entity }: Finding, bytes: Uint8Array, from: number, end: number): Tail {
-  const detector = DETECTORS.find((one) => one.entity === entity);
+export function tailOf({ entity, goesOnAs = entity }: Finding, bytes: Uint8Array, from: number, end: number): Tail {
+  const detector = DETECTORS.find((one) => one.entity === goesOnAs);
   return detector?.tailOf?.(bytes, from, end) ?? { to: from, isOpen: false };
 }
 

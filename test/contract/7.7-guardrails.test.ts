@@ -72,6 +72,13 @@ for (const [path, { envelope, error }] of Object.entries(ROWS)) {
       }
     });
 
+    test('guardrail_unavailable of what could not be read says so, and of a reply not that nobody was asked', () => {
+      const said = (unread: 'input' | 'output') =>
+        JSON.stringify(render({ kind: 'guardrail_unavailable', unread }, envelope, 'flat').body);
+      assert.match(said('input'), /could not look at all of the request, so it was not sent to a provider\./);
+      assert.match(said('output'), /could not look at all of the reply, so it is withheld\./);
+    });
+
     test('guardrail_unavailable: 503 api_error', () => {
       const message =
         'The guardrails of your organization could not be loaded, so the request was not sent to a provider. ' +

@@ -12,6 +12,13 @@ import { RETRY_LATER, type RefusalRule, type RefusalRules } from './refusal-rule
 /** The default; the scanner that measures the depth may say another. */
 const BODY_DEPTH_MAX = 256;
 
+/** What guardrails could not do, and what became of the request. */
+const NOT_DONE = {
+  load: 'be loaded, so the request was not sent to a provider.',
+  input: 'look at all of the request, so it was not sent to a provider.',
+  output: 'look at all of the reply, so it is withheld.',
+} as const;
+
 export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
   ...GATEWAY_RULES,
 
@@ -259,8 +266,9 @@ export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
     errorTypes: { chat: 'api_error', openai: 'api_error' },
     retryable: true,
     retryAfterMs: 2 * SECOND_MS,
-    summary: 'The guardrails of your organization could not be loaded, so the request was not sent to a provider.',
-    advice: RETRY_LATER,
+    summary: ({ unread }) => `The guardrails of your organization could not ${NOT_DONE[unread ?? 'load']}`,
+    advice: ({ unread }) =>
+      unread === undefined ? RETRY_LATER : 'Ask an administrator of the organization if it is refused again.',
   },
 
   routing_denied: {

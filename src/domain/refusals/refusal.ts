@@ -103,7 +103,8 @@ export type Refusal =
   | ({ readonly kind: 'traffic_capacity_unavailable' } & Limited)
   // Guardrails (spec 7.7).
   | { readonly kind: 'guardrail_blocked'; readonly guardrail: GuardrailFinding }
-  | ({ readonly kind: 'guardrail_unavailable' } & Later)
+  // `unread`: what they could not see all of; absent: they are not there themselves.
+  | ({ readonly kind: 'guardrail_unavailable'; readonly unread?: 'input' | 'output' } & Later)
   // Auto routing (spec 4.11).
   | { readonly kind: 'routing_denied' }
   | { readonly kind: 'routing_too_large' }

@@ -43,6 +43,6 @@ export async function screenPreview(
     return { kind: 'guardrail_blocked', guardrail: { policy, rule, entity, stage: 'input' } };
   }
   if (isRefused === true || (isUnscreened(report) && compiled.onFailure === 'refuse'))
-    return { kind: 'guardrail_unavailable' };
+    return { kind: 'guardrail_unavailable', unread: 'input' };
   return edits.length === 0 ? body : Buffer.concat(applyEdits(body, edits));
 }

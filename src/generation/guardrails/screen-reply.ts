@@ -41,6 +41,7 @@ export interface ScreenReplyParts {
 /** A longer reply is not kept until its end. */
 const WHOLE_BYTES_MAX = 8_388_608;
 const NOTHING: readonly Buffer[] = [];
+const UNREAD: Refusal = { kind: 'guardrail_unavailable', unread: 'output' };
 
 /** `passing`: as it comes; `whole`: kept until it is here; `stream`: event by event; `over`: what comes is dropped. */
 type Mode = 'passing' | 'whole' | 'stream' | 'over';
@@ -97,7 +98,7 @@ export class ScreenReply extends ReplyStage {
     const { screening } = this.parts;
     screening.onOutput({ action: 'none', not_scanned: [reason] }, null);
     if (screening.onFailure === 'pass') this.next.onReplyStart(status, headers);
-    else this.refuse({ kind: 'guardrail_unavailable' });
+    else this.refuse(UNREAD);
   }
 
   override onReplyData(chunk: Buffer): void {
@@ -233,7 +234,7 @@ export class ScreenReply extends ReplyStage {
   private onTooLarge(): void {
     const { screening } = this.parts;
     screening.onOutput({ action: 'none', not_scanned: ['too_large'] }, null);
-    if (screening.onFailure === 'refuse') return this.refuse({ kind: 'guardrail_unavailable' });
+    if (screening.onFailure === 'refuse') return this.refuse(UNREAD);
     this.mode = 'passing';
     this.passAsItIs();
   }
@@ -287,8 +288,7 @@ export class ScreenReply extends ReplyStage {
     const { screening, dialect, exchange, reply } = this.parts;
     this.report(tally);
     const blocked = endedBy === 'finding' ? tally.blocked : null;
-    const refusal: Refusal =
-      blocked === null ? { kind: 'guardrail_unavailable' } : screening.refusalOf(blocked, 'output');
+    const refusal: Refusal = blocked === null ? UNREAD : screening.refusalOf(blocked, 'output');
     this.mode = 'over';
     this.chunks = [];
     this.held = [];
@@ -338,8 +338,8 @@ export class ScreenReply extends ReplyStage {
     const not_scanned = [...(report.not_scanned ?? []), ...missed];
     screening.onOutput(not_scanned.length === 0 ? report : { ...report, not_scanned }, blocked);
     if (blocked !== null) return this.refuse(screening.refusalOf(blocked, 'output'));
-    if (isRefused === true) return this.refuse({ kind: 'guardrail_unavailable' });
-    if (isUnscreened(report) && screening.onFailure === 'refuse') return this.refuse({ kind: 'guardrail_unavailable' });
+    if (isRefused === true) return this.refuse(UNREAD);
+    if (isUnscreened(report) && screening.onFailure === 'refuse') return this.refuse(UNREAD);
     exchange.screeningHeaders = screening.headers();
     this.mode = 'over';
     if (edits.length === 0) {

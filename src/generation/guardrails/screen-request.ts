@@ -78,8 +78,8 @@ function goOn(plane: DataPlane, request: OpenRequest, read: ReadRequest, found: 
   screening.onInput(screened);
   request.exchange.screeningHeaders = screening.headers();
   if (screened.blocked !== null) return screening.refusalOf(screened.blocked, 'input');
-  if (screened.isRefused === true) return { kind: 'guardrail_unavailable' };
-  if (isUnscreened(screened.report) && screening.onFailure === 'refuse') return { kind: 'guardrail_unavailable' };
+  const isUnseen = isUnscreened(screened.report) && screening.onFailure === 'refuse';
+  if (screened.isRefused === true || isUnseen) return { kind: 'guardrail_unavailable', unread: 'input' };
   if (screened.edits.length === 0) return read;
   return rewrite(plane, request, screened.edits);
 }

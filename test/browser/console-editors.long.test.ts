@@ -112,7 +112,7 @@ describe('administrators in a browser', { skip }, () => {
     await page.getByText('It would be served by').waitFor();
     await nothingWrong();
     await page.getByRole('button', { name: 'Publish' }).click();
-    await page.getByRole('dialog').getByText('Version 2 routes 1 organizations').waitFor();
+    await page.getByRole('dialog').getByText('Version 2 holds for 1 organization within').waitFor();
     await page
       .getByRole('dialog')
       .getByText(/tiers\.0\.description: .*<img src=x/)

@@ -121,13 +121,17 @@ function Editing({ history, begin, onPublished, onClose }: EditingProps) {
         >
           {history === null
             ? 'It is the first version, and holds once an organization routes by it.'
-            : `Version ${history.version + 1} routes ${whole(history.organizations)} organizations within a second.`}
+            : `Version ${history.version + 1} holds for ${organizations(history.organizations)} within a second.`}
           {replayed === text ? '' : ' It was not replayed as it stands.'}
           {history !== null && <Changes lines={changesOf(history.definition, read.definition)} />}
         </Confirm>
       )}
     </>
   );
+}
+
+function organizations(count: number): string {
+  return count === 1 ? '1 organization' : `${whole(count)} organizations`;
 }
 
 function Changes({ lines }: { readonly lines: readonly string[] }) {

@@ -113,7 +113,7 @@ describe('supervisor', () => {
     });
   }
 
-  test('a Ctrl-C that reaches the whole process group drains in order too', async (context) => {
+  test('a Ctrl-C that reaches the whole process group drains in order too', AT_LENGTH_ONLY, async (context) => {
     const fake = await startFake(context, { env: { FAKE_DRAIN_MS: '100' } });
     await untilAnnounced(fake);
     const entries = fake.processes();
@@ -125,28 +125,32 @@ describe('supervisor', () => {
     assert.equal(fake.events().filter((event) => event.startsWith('gateway') && event.endsWith('drained')).length, 2);
   });
 
-  test('a start and a stop that take long say which processes they wait for, and how many requests', async (context) => {
-    const directory = temporaryDirectory(context);
-    const slow = join(directory, 'broken.slow.jobs');
-    writeFileSync(slow, '');
-    const fake = await startFake(context, {
-      gateways: 1,
-      directory,
-      env: { FAKE_DRAIN_MS: '1500', FAKE_INFLIGHT: '3' },
-    });
-    await waitFor('a note of jobs', fake.printed, (printed) => printed.includes('Starting: waiting for jobs'));
-    assert.match(fake.printed(), /^Starting: waiting for jobs \(Postgres and ClickHouse\)\.$/m);
-    unlinkSync(slow);
-    await untilAnnounced(fake);
-    fake.child.kill('SIGTERM');
-    await fake.ended;
-    assert.match(
-      fake.printed(),
-      /^Stopping: waiting for gateway-1 to finish 3 open requests, for at most 5 s; a second Ctrl-C cuts what is open\.$/m,
-    );
-  });
+  test(
+    'a start and a stop that take long say which processes they wait for, and how many requests',
+    AT_LENGTH_ONLY,
+    async (context) => {
+      const directory = temporaryDirectory(context);
+      const slow = join(directory, 'broken.slow.jobs');
+      writeFileSync(slow, '');
+      const fake = await startFake(context, {
+        gateways: 1,
+        directory,
+        env: { FAKE_DRAIN_MS: '1500', FAKE_INFLIGHT: '3' },
+      });
+      await waitFor('a note of jobs', fake.printed, (printed) => printed.includes('Starting: waiting for jobs'));
+      assert.match(fake.printed(), /^Starting: waiting for jobs \(Postgres and ClickHouse\)\.$/m);
+      unlinkSync(slow);
+      await untilAnnounced(fake);
+      fake.child.kill('SIGTERM');
+      await fake.ended;
+      assert.match(
+        fake.printed(),
+        /^Stopping: waiting for gateway-1 to finish 3 open requests, for at most 5 s; a second Ctrl-C cuts what is open\.$/m,
+      );
+    },
+  );
 
-  test('a second Ctrl-C cuts a drain that takes too long', async (context) => {
+  test('a second Ctrl-C cuts a drain that takes too long', AT_LENGTH_ONLY, async (context) => {
     const fake = await startFake(context, { env: { FAKE_DRAIN_MS: '4000' } });
     await untilAnnounced(fake);
     const entries = fake.processes();
@@ -209,7 +213,7 @@ describe('supervisor', () => {
     await fake.ended;
   });
 
-  test('a gateway that stands still is replaced; one that answers late is not', async (context) => {
+  test('a gateway that stands still is replaced; one that answers late is not', AT_LENGTH_ONLY, async (context) => {
     const fake = await startFake(context, { gateways: 2, env: { FAKE_WATCH_STEP_MS: '500' } });
     await untilAnnounced(fake);
     const gateways = () =>
@@ -243,7 +247,7 @@ describe('supervisor', () => {
     await fake.ended;
   });
 
-  test('counters of processes that ended stay in /metrics', async (context) => {
+  test('counters of processes that ended stay in /metrics', AT_LENGTH_ONLY, async (context) => {
     const fake = await startFake(context);
     await untilAnnounced(fake);
     const starts = async () =>
@@ -292,7 +296,7 @@ describe('supervisor', () => {
     assert.deepEqual(await next.ended, [0, null]);
   });
 
-  test('started by npm, it ends with its parent, however that ends', async (context) => {
+  test('started by npm, it ends with its parent, however that ends', AT_LENGTH_ONLY, async (context) => {
     const directory = temporaryDirectory(context);
     const eventsFile = join(directory, 'events');
     writeFileSync(eventsFile, '');
@@ -331,7 +335,7 @@ describe('supervisor', () => {
     assert.deepEqual(fake.processes(), []);
   });
 
-  test('one that fails a few times and then starts is waited for', async (context) => {
+  test('one that fails a few times and then starts is waited for', AT_LENGTH_ONLY, async (context) => {
     const directory = temporaryDirectory(context);
     const broken = join(directory, 'broken.gateway');
     writeFileSync(broken, '');
@@ -347,7 +351,7 @@ describe('supervisor', () => {
     assert.deepEqual(await fake.ended, [0, null]);
   });
 
-  test('a stop while it starts ends what was started', async (context) => {
+  test('a stop while it starts ends what was started', AT_LENGTH_ONLY, async (context) => {
     const directory = temporaryDirectory(context);
     writeFileSync(join(directory, 'broken.gateway'), '');
     const fake = await startFake(context, { directory, gateways: 1 });

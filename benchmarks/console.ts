@@ -140,17 +140,23 @@ async function dataMs(page: Page, screen: string): Promise<number> {
   return untilLoadedMs(page);
 }
 
+/** Opens a screen with an answer that is larger than the demo's. Only the page itself may ask with its session. */
+async function openWith<T>(page: Page, screen: string, path: RegExp, change: (answer: T) => unknown): Promise<void> {
+  const answered = page.waitForResponse((response) => path.test(response.url()));
+  await open(page, screen);
+  const answer = (await (await answered).json()) as T;
+  await page.route(path, (route) => route.fulfill({ json: change(answer) }));
+  await open(page, screen);
+  await page.unroute(path);
+}
+
 /** A listing as the server would answer it, if its pages were that long. */
 async function framesOfRows(page: Page): Promise<number[]> {
-  await page.route('**/usage/requests?**', async (route) => {
-    const response = await route.fetch();
-    const { data } = (await response.json()) as { data: { id: string }[] };
-    const rows = Array.from({ length: ROWS }, (_, index) => ({ ...data[index % data.length], id: `row-${index}` }));
-    await route.fulfill({ response, json: { data: rows, next_cursor: null } });
-  });
-  await open(page, 'requests');
-  await page.unroute('**/usage/requests?**');
-  // Half a second each, by about a window a frame.
+  await openWith<{ data: object[] }>(page, 'requests', /usage\/requests\?.*limit=50/, ({ data }) => ({
+    data: Array.from({ length: ROWS }, (_, index) => ({ ...data[index % data.length], id: `row-${index}` })),
+    next_cursor: null,
+  }));
+  // A second each, by most of a window a frame.
   return repeat(() =>
     page.evaluate(`new Promise((resolve) => {
       const startMs = performance.now();
@@ -169,25 +175,23 @@ async function framesOfRows(page: Page): Promise<number[]> {
 
 /** From the click that draws the chart until the frame that shows it. */
 async function drawingMs(page: Page): Promise<number[]> {
-  await page.route('**/analytics/routing?**', async (route) => {
-    const response = await route.fetch();
-    const report = (await response.json()) as Record<string, unknown>;
-    const startMs = Date.UTC(2026, 7, 1);
-    const hours = Array.from({ length: DAYS * 24 }, (_, hour) => new Date(startMs + hour * HOUR_MS).toISOString());
-    const series = hours.flatMap((bucket, hour) =>
-      ['light', 'middle', 'strong', 'best'].map((tier, index) => ({
-        bucket,
-        tier,
-        requests: 50 + ((hour * (index + 3)) % 97),
-        spend_usd: '1.5',
-        baseline_cost_usd: '2.5',
-        baseline_spend_usd: '1.5',
-      })),
-    );
-    await route.fulfill({ response, json: { ...report, granularity: 'hour', series } });
-  });
-  await open(page, 'routing');
-  await page.unroute('**/analytics/routing?**');
+  const startMs = Date.UTC(2026, 7, 1);
+  const hours = Array.from({ length: DAYS * 24 }, (_, hour) => new Date(startMs + hour * HOUR_MS).toISOString());
+  const series = hours.flatMap((bucket, hour) =>
+    ['light', 'middle', 'strong', 'best'].map((tier, index) => ({
+      bucket,
+      tier,
+      requests: 50 + ((hour * (index + 3)) % 97),
+      spend_usd: '1.5',
+      baseline_cost_usd: '2.5',
+      baseline_spend_usd: '1.5',
+    })),
+  );
+  await openWith<object>(page, 'routing', /analytics\/routing\?/, (report) => ({
+    ...report,
+    granularity: 'hour',
+    series,
+  }));
   const chart = page.locator('figure', { hasText: 'Requests by tier' }).first();
   return repeat(async () => {
     await chart.getByRole('button', { name: 'As a table' }).click();

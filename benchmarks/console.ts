@@ -192,19 +192,23 @@ async function drawingMs(page: Page): Promise<number[]> {
     granularity: 'hour',
     series,
   }));
-  const chart = page.locator('figure', { hasText: 'Requests by tier' }).first();
-  return repeat(async () => {
-    await chart.getByRole('button', { name: 'As a table' }).click();
-    return chart.evaluate(`(figure) => new Promise((resolve) => {
-      const startMs = performance.now();
-      new MutationObserver((_, observer) => {
-        if (figure.querySelectorAll('svg path.fill').length < 4) return;
-        observer.disconnect();
-        requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - startMs)));
-      }).observe(figure, { childList: true, subtree: true });
-      figure.querySelector('button[aria-pressed]').click();
-    })`);
-  });
+  const figure = "[...document.querySelectorAll('figure')].find((one) => one.textContent.includes('Requests by tier'))";
+  return repeat(() =>
+    page.evaluate(`new Promise((resolve) => {
+      const figure = ${figure};
+      const press = () => figure.querySelector('button[aria-pressed]').click();
+      press();
+      setTimeout(() => {
+        const startMs = performance.now();
+        new MutationObserver((_, observer) => {
+          if (figure.querySelectorAll('svg path.fill').length < 4) return;
+          observer.disconnect();
+          requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - startMs)));
+        }).observe(figure, { childList: true, subtree: true });
+        press();
+      }, 1000);
+    })`),
+  );
 }
 
 async function takePictures(into: string): Promise<void> {

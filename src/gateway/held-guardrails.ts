@@ -4,8 +4,8 @@
 
 import { deriveCloakKey } from '../domain/guardrails/cloak-key.ts';
 import { type CompiledPolicy, compilePolicy } from '../domain/guardrails/compile-policy.ts';
-import { type GuardrailTable, policiesOf } from '../domain/guardrails/guardrail-table.ts';
-import type { OnFailure, Policy } from '../domain/guardrails/policy.ts';
+import { type GuardrailTable, platformPoliciesOf, policiesOf, type Screened } from '../domain/guardrails/guardrail-table.ts';
+import type { Policy } from '../domain/guardrails/policy.ts';
 import type { ScopedPrincipal } from '../domain/identity/principal.ts';
 import type { ApiName } from '../domain/models/apis.ts';
 import type { PoliciesInForce, PoliciesUnavailable } from '../generation/guardrails/policies-in-force.ts';
@@ -67,8 +67,7 @@ export class HeldGuardrails implements PoliciesInForce {
   }
 
   of(principal: ScopedPrincipal, api: ApiName): CompiledPolicy | PoliciesUnavailable | null {
-    const { organizationId } = principal;
-    if (this.isStale(organizationId)) return { unavailable: this.choiceOf(organizationId) };
+    if (this.isStale(principal.organizationId)) return this.unavailableTo(principal, api);
     const known = this.ofPrincipals.get(principal);
     const found = known?.get(api);
     if (found !== undefined) return this.compile(found);
@@ -79,21 +78,22 @@ export class HeldGuardrails implements PoliciesInForce {
   }
 
   ofOrganization(organizationId: string, api: ApiName): CompiledPolicy | PoliciesUnavailable | null {
-    if (this.isStale(organizationId)) return { unavailable: this.choiceOf(organizationId) };
+    if (this.isStale(organizationId)) return this.unavailableTo(wholeOf(organizationId), api);
     return this.compile(inForceFor(this.policiesOf(organizationId), api));
   }
 
   /** Of an organization as a whole. */
   policiesOf(organizationId: string): readonly Policy[] {
-    return policiesOf(this.table, { organizationId, teamId: null, apiKeyId: '' });
+    return policiesOf(this.table, wholeOf(organizationId));
   }
 
   private isStale(organizationId: string): boolean {
     return this.stale.size > 0 && (this.stale.has(null) || this.stale.has(organizationId));
   }
 
-  private choiceOf(organizationId: string): OnFailure {
-    return this.table.organizations.get(organizationId)?.onUnavailable ?? 'refuse';
+  private unavailableTo(screened: Screened, api: ApiName): PoliciesUnavailable {
+    const unavailable = this.table.organizations.get(screened.organizationId)?.onUnavailable ?? 'refuse';
+    return { unavailable, platform: this.compile(inForceFor(platformPoliciesOf(this.table, screened), api)) };
   }
 
   private compile({ key, policies, api }: InForce): CompiledPolicy | null {
@@ -149,6 +149,10 @@ export class HeldGuardrails implements PoliciesInForce {
     }, nextMs);
     this.timer.unref();
   }
+}
+
+function wholeOf(organizationId: string): Screened {
+  return { organizationId, teamId: null, apiKeyId: '' };
 }
 
 function inForceFor(policies: readonly Policy[], api: ApiName): InForce {

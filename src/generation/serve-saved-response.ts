@@ -7,6 +7,7 @@ import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { providerCredential } from '../upstream/credential.ts';
 import type { SavedResponse } from './catalog/saved-responses.ts';
+import { rulesOf } from './guardrails/policies-in-force.ts';
 import { Screening } from './guardrails/screening.ts';
 import type { DataPlane } from './plane.ts';
 import { type PassThroughParams, passThrough } from './reply/pass-through.ts';
@@ -49,11 +50,13 @@ export function serveSavedResponse(
 
 /** A reply that is fetched later passes the rules for replies as one that comes at once. null: there are none. */
 function savedScreening(plane: DataPlane, principal: ScopedPrincipal): Screening | Refusal | null {
-  const compiled = plane.policiesInForce()?.of(principal, 'responses') ?? null;
+  const found = plane.policiesInForce()?.of(principal, 'responses') ?? null;
+  if (found === null) return null;
+  const compiled = rulesOf(found);
+  if (compiled === 'refuse') return { kind: 'guardrail_unavailable' };
   if (compiled === null) return null;
   const external = { detectors: plane.externalDetectors, organizationId: principal.organizationId };
-  if (!('unavailable' in compiled)) return new Screening(compiled, plane.guardrailHeaders, external);
-  return compiled.unavailable === 'refuse' ? { kind: 'guardrail_unavailable' } : null;
+  return new Screening(compiled, plane.guardrailHeaders, external, 'unavailable' in found);
 }
 
 /** A provider and the key whose account there has the response. */

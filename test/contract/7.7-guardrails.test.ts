@@ -73,10 +73,22 @@ for (const [path, { envelope, error }] of Object.entries(ROWS)) {
     });
 
     test('guardrail_unavailable of what could not be read says so, and of a reply not that nobody was asked', () => {
-      const said = (unread: 'input' | 'output') =>
-        JSON.stringify(render({ kind: 'guardrail_unavailable', unread }, envelope, 'flat').body);
-      assert.match(said('input'), /could not look at all of the request, so it was not sent to a provider\./);
-      assert.match(said('output'), /could not look at all of the reply, so it is withheld\./);
+      const said = (refusal: Refusal) => {
+        const { status, headers, body } = render(refusal, envelope, 'flat');
+        return `${status} ${headers['x-should-retry']} ${JSON.stringify(body)}`;
+      };
+      const ofRequest = /could not look at all of the request, so it was not sent to a provider\./;
+      // Who was asked may answer another time.
+      const late = said({ kind: 'guardrail_unavailable', unread: 'input' });
+      assert.match(late, /^503 true .*"guardrail_unavailable"/);
+      assert.match(late, ofRequest);
+      const never = said({ kind: 'guardrail_unread', unread: 'input' });
+      assert.match(never, /^503 false .*"guardrail_unavailable"/);
+      assert.match(never, ofRequest);
+      // Another reply would be another call that is paid for.
+      const withheld = said({ kind: 'guardrail_unread', unread: 'output' });
+      assert.match(withheld, /^503 false .*"guardrail_unavailable"/);
+      assert.match(withheld, /could not look at all of the reply, so it is withheld\./);
     });
 
     test('guardrail_unavailable: 503 api_error', () => {

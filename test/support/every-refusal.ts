@@ -58,6 +58,7 @@ const BY_KIND: { readonly [K in RefusalKind]: Extract<Refusal, { readonly kind: 
     guardrail: { policy: 'no-secrets', rule: 'keys', entity: 'api_key', stage: 'input' },
   },
   guardrail_unavailable: { kind: 'guardrail_unavailable' },
+  guardrail_unread: { kind: 'guardrail_unread', unread: 'output' },
   routing_denied: { kind: 'routing_denied' },
   routing_too_large: { kind: 'routing_too_large' },
   routing_unavailable: { kind: 'routing_unavailable' },

@@ -24,6 +24,7 @@ import { GenerationMetrics } from '../../src/generation/execution/generation-met
 import { RecordJournal, type RecordSink } from '../../src/generation/execution/record-journal.ts';
 import { RefusedRequests } from '../../src/generation/execution/refused-requests.ts';
 import { ExternalDetectors } from '../../src/generation/guardrails/external-detectors.ts';
+import type { PoliciesInForce } from '../../src/generation/guardrails/policies-in-force.ts';
 import { GuardrailMetrics } from '../../src/generation/guardrails/guardrail-metrics.ts';
 import { Authenticator } from '../../src/generation/identity/authenticate.ts';
 import { HeldOwnKeys } from '../../src/generation/own-keys/held-own-keys.ts';
@@ -142,6 +143,7 @@ export interface PlaneOptions {
   readonly countWaitMsMax?: number;
   /** Where records go instead of `records` and `ends`. */
   readonly spool?: RecordSink;
+  readonly policies?: PoliciesInForce;
 }
 
 /** Stores remember nothing, and leases are granted from what the test says. */
@@ -280,7 +282,7 @@ export class PlaneInProcess {
       router,
       clock,
       canRecord,
-      policiesInForce: () => null,
+      policiesInForce: () => options.policies ?? null,
       externalDetectors: new ExternalDetectors({ clock, log: silentLog, metrics, allowPrivate: false }),
       guardrailHeaders: { action: 'X-Service-Guardrail', count: 'X-Service-Guardrail-Count' },
       executionIdHeader: 'X-Service-Execution-Id',

@@ -103,7 +103,7 @@ describe('slow patterns', () => {
 
   test('or ends, where the policy refuses what cannot be screened', () => {
     const { out, ended, report } = slowStream('refuse');
-    assert.ok(!out.includes('falcon') && out.endsWith('data: guardrail_unavailable\n\n'), out);
+    assert.ok(!out.includes('falcon') && out.endsWith('data: guardrail_unread\n\n'), out);
     assert.deepEqual([ended, report?.not_scanned], [true, ['timeout']]);
   });
 });

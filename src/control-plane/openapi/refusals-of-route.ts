@@ -94,6 +94,7 @@ const WHERE: Readonly<Record<RefusalKind, Where>> = {
   traffic_token_bound_required: generating,
   traffic_capacity_unavailable: generating,
   guardrail_blocked: screened,
+  guardrail_unread: screened,
   guardrail_unavailable: (route) => screened(route) || route.path.endsWith('/guardrails/test'),
   routing_denied: routed,
   routing_too_large: routed,

@@ -33,10 +33,24 @@ export interface Screened {
 
 /** Platform floor, organization, team, key: lower scopes only add. Each policy once. */
 export function policiesOf(table: GuardrailTable, screened: Screened): readonly Policy[] {
+  return assigned(table, screened, () => true);
+}
+
+/** Of these, those that the platform has assigned: no choice of the organization takes them away. */
+export function platformPoliciesOf(table: GuardrailTable, screened: Screened): readonly Policy[] {
+  return assigned(table, screened, ({ setBy }) => setBy === 'platform');
+}
+
+function assigned(
+  table: GuardrailTable,
+  screened: Screened,
+  counts: (assignment: Assignment) => boolean,
+): readonly Policy[] {
   const organization = table.organizations.get(screened.organizationId);
   if (organization === undefined) return table.floor;
   const found = organization.assignments.flatMap((assignment) => {
-    const policy = isFor(assignment, organization, screened) ? table.policies.get(assignment.policyId) : undefined;
+    if (!counts(assignment) || !isFor(assignment, organization, screened)) return [];
+    const policy = table.policies.get(assignment.policyId);
     return policy === undefined ? [] : [policy];
   });
   return [...new Set([...table.floor, ...found])];

@@ -270,6 +270,16 @@ export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
     advice: ({ unread }) =>
       unread === undefined ? RETRY_LATER : 'Ask an administrator of the organization if it is refused again.',
   },
+  guardrail_unread: {
+    status: 503,
+    code: 'guardrail_unavailable',
+    family: 'service',
+    isCodePublished: true,
+    errorTypes: { chat: 'api_error', openai: 'api_error' },
+    retryable: false,
+    summary: ({ unread }) => `The guardrails of your organization could not ${NOT_DONE[unread]}`,
+    advice: 'Ask an administrator of the organization.',
+  },
 
   routing_denied: {
     status: 403,

@@ -103,8 +103,10 @@ export type Refusal =
   | ({ readonly kind: 'traffic_capacity_unavailable' } & Limited)
   // Guardrails (spec 7.7).
   | { readonly kind: 'guardrail_blocked'; readonly guardrail: GuardrailFinding }
-  // `unread`: what they could not see all of; absent: they are not there themselves.
-  | ({ readonly kind: 'guardrail_unavailable'; readonly unread?: 'input' | 'output' } & Later)
+  // They are not there themselves, or with `unread` not all of the request was looked at in time.
+  | ({ readonly kind: 'guardrail_unavailable'; readonly unread?: 'input' } & Later)
+  // They could not look at all of it: the same request would fare no better, and another reply be paid for.
+  | { readonly kind: 'guardrail_unread'; readonly unread: 'input' | 'output' }
   // Auto routing (spec 4.11).
   | { readonly kind: 'routing_denied' }
   | { readonly kind: 'routing_too_large' }

@@ -6,9 +6,20 @@ import type { OnFailure } from '../../domain/guardrails/policy.ts';
 import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { ApiName } from '../../domain/models/apis.ts';
 
-/** The policies could not be loaded: what the organization chose for that case. */
+/** A change of the policies could not be loaded: what the organization chose for that case. */
 export interface PoliciesUnavailable {
   readonly unavailable: OnFailure;
+  /**
+   * The platform's policies as they are known, by which also screens who chose to pass: the choice is about the
+   * organization's own. null: there are none.
+   */
+  readonly platform: CompiledPolicy | null;
+}
+
+/** What there is to go by. null: nothing, and the request passes. */
+export function rulesOf(found: CompiledPolicy | PoliciesUnavailable): CompiledPolicy | 'refuse' | null {
+  if (!('unavailable' in found)) return found;
+  return found.unavailable === 'refuse' ? 'refuse' : found.platform;
 }
 
 export interface PoliciesInForce {

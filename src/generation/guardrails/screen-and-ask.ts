@@ -2,9 +2,10 @@
 // its texts, unless it is blocked already, and it is screened once more with what they said.
 
 import { type CompiledPolicy, stageOf } from '../../domain/guardrails/compile-policy.ts';
-import type { Stage } from '../../domain/guardrails/policy.ts';
-import type { Cloaking, ScreenedWhole, WholeBody } from '../../domain/guardrails/screen-whole.ts';
+import type { OnFailure, Stage } from '../../domain/guardrails/policy.ts';
+import { type Cloaking, isUnscreened, type ScreenedWhole, type WholeBody } from '../../domain/guardrails/screen-whole.ts';
 import type { StageReport } from '../../domain/guardrails/screening-report.ts';
+import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { ExternalAnswer } from './external-detectors.ts';
 import { type ScreeningWorkers, screenBody } from './screen-body.ts';
 
@@ -42,6 +43,15 @@ export function screenAndAsk(
   };
   const screened = screenBody(compiled, whole, cloaking, workers);
   return screened instanceof Promise ? screened.then(goOn) : goOn(screened);
+}
+
+/** Why a request does not go on of which not all was looked at. null: all was, or it goes on all the same. */
+export function refusalOfUnread({ report, isRefused }: AskedWhole, onFailure: OnFailure): Refusal | null {
+  const isUnseen = isUnscreened(report) && onFailure === 'refuse';
+  if (isRefused !== true && !isUnseen) return null;
+  // Who was asked may answer another time. What cannot be read at all stays so.
+  const mayPass = isRefused === true || report.not_scanned?.includes('timeout') === true;
+  return { kind: mayPass ? 'guardrail_unavailable' : 'guardrail_unread', unread: 'input' };
 }
 
 /** Some detector of the stage refuses what it has not looked at. */

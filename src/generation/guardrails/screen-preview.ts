@@ -3,13 +3,13 @@
 
 import { Buffer } from 'node:buffer';
 import { stageOf } from '../../domain/guardrails/compile-policy.ts';
-import { isUnscreened } from '../../domain/guardrails/screen-whole.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { inTurnsOf } from '../../platform/worker-pool.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import type { DataPlane } from '../plane.ts';
 import { applyEdits } from '../request/edits.ts';
-import { screenAndAsk } from './screen-and-ask.ts';
+import { rulesOf } from './policies-in-force.ts';
+import { refusalOfUnread, screenAndAsk } from './screen-and-ask.ts';
 
 type ScreeningParts = Pick<DataPlane, 'relay' | 'externalDetectors' | 'policiesInForce'>;
 
@@ -25,9 +25,11 @@ export async function screenPreview(
   { organizationId, dialect, body }: PreviewedRequest,
 ): Promise<Buffer | Refusal> {
   const policies = parts.policiesInForce();
-  const compiled = policies?.ofOrganization(organizationId, dialect.api) ?? null;
-  if (policies === null || compiled === null) return body;
-  if ('unavailable' in compiled) return compiled.unavailable === 'pass' ? body : { kind: 'guardrail_unavailable' };
+  const found = policies?.ofOrganization(organizationId, dialect.api) ?? null;
+  if (policies === null || found === null) return body;
+  const compiled = rulesOf(found);
+  if (compiled === 'refuse') return { kind: 'guardrail_unavailable' };
+  if (compiled === null) return body;
   const rules = stageOf(compiled, 'input');
   if (rules === null) return body;
   const whole = { stage: 'input' as const, body, places: dialect.texts, parts: null };
@@ -37,12 +39,12 @@ export async function screenPreview(
     ask: (texts: readonly string[]) => parts.externalDetectors.ask(compiled, rules, organizationId, texts),
   };
   const screened = await screenAndAsk(by, compiled, whole, { scopes, values: null });
-  const { blocked, report, edits, isRefused } = screened;
+  const { blocked, edits } = screened;
   if (blocked !== null) {
     const { policy, rule, entity } = blocked;
     return { kind: 'guardrail_blocked', guardrail: { policy, rule, entity, stage: 'input' } };
   }
-  if (isRefused === true || (isUnscreened(report) && compiled.onFailure === 'refuse'))
-    return { kind: 'guardrail_unavailable', unread: 'input' };
+  const unread = refusalOfUnread(screened, compiled.onFailure);
+  if (unread !== null) return unread;
   return edits.length === 0 ? body : Buffer.concat(applyEdits(body, edits));
 }

@@ -41,7 +41,7 @@ export interface ScreenReplyParts {
 /** A longer reply is not kept until its end. */
 const WHOLE_BYTES_MAX = 8_388_608;
 const NOTHING: readonly Buffer[] = [];
-const UNREAD: Refusal = { kind: 'guardrail_unavailable', unread: 'output' };
+const UNREAD: Refusal = { kind: 'guardrail_unread', unread: 'output' };
 
 /** `passing`: as it comes; `whole`: kept until it is here; `stream`: event by event; `over`: what comes is dropped. */
 type Mode = 'passing' | 'whole' | 'stream' | 'over';

@@ -6,7 +6,6 @@ import { createHash } from 'node:crypto';
 import { type CompiledPolicy, stageOf } from '../../domain/guardrails/compile-policy.ts';
 import type { CloakScopes } from '../../domain/guardrails/placeholders.ts';
 import type { TextEdit } from '../../domain/guardrails/screen-body.ts';
-import { isUnscreened } from '../../domain/guardrails/screen-whole.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { withSocketsRead } from '../../platform/tick.ts';
 import { inTurnsOf } from '../../platform/worker-pool.ts';
@@ -17,8 +16,8 @@ import { firstItemAt, NOT_THERE, valueEnd } from '../request/json-members.ts';
 import { scanMultipart } from '../request/multipart-scan.ts';
 import { refuseScan } from '../request/read-request.ts';
 import type { ScannedBody } from '../request/scanned-body.ts';
-import type { PoliciesInForce } from './policies-in-force.ts';
-import { type AskedWhole, screenAndAsk } from './screen-and-ask.ts';
+import { type PoliciesInForce, rulesOf } from './policies-in-force.ts';
+import { type AskedWhole, refusalOfUnread, screenAndAsk } from './screen-and-ask.ts';
 import { Screening } from './screening.ts';
 
 /** The request as it goes on; where nothing had to be written otherwise, the same. */
@@ -30,17 +29,21 @@ export function screenRequest(
   const policies = plane.policiesInForce();
   if (policies === null) return read;
   const { dialect, principal, received } = request;
-  const compiled = policies.of(principal, dialect.api);
-  if (compiled === null) return read;
-  if ('unavailable' in compiled) return withoutPolicies(plane, request, read, compiled.unavailable);
-  const screening = new Screening(compiled, plane.guardrailHeaders, {
-    detectors: plane.externalDetectors,
-    organizationId: principal.organizationId,
-  });
+  const found = policies.of(principal, dialect.api);
+  if (found === null) return read;
+  const compiled = rulesOf(found);
+  if (compiled === 'refuse') return { kind: 'guardrail_unavailable' };
+  if (compiled === null) return passUnscreened(plane, request, read);
+  const isPartial = 'unavailable' in found;
+  const external = { detectors: plane.externalDetectors, organizationId: principal.organizationId };
+  const screening = new Screening(compiled, plane.guardrailHeaders, external, isPartial);
   request.screening = screening;
   request.exchange.screeningHeaders = screening.headers();
   const stage = stageOf(compiled, 'input');
-  if (stage === null) return read;
+  if (stage === null) {
+    if (isPartial) screening.onInput(NOTHING_SCANNED);
+    return read;
+  }
   const whole = {
     stage: 'input' as const,
     body: received.body,
@@ -59,13 +62,9 @@ export function screenRequest(
   );
 }
 
-function withoutPolicies(
-  plane: DataPlane,
-  request: OpenRequest,
-  read: ReadRequest,
-  choice: 'refuse' | 'pass',
-): ReadRequest | Refusal {
-  if (choice === 'refuse') return { kind: 'guardrail_unavailable' };
+const NOTHING_SCANNED = { report: { action: 'none' }, blocked: null, restorable: [] } as const;
+
+function passUnscreened(plane: DataPlane, request: OpenRequest, read: ReadRequest): ReadRequest {
   request.screening = new Screening(null, plane.guardrailHeaders);
   request.screening.onInput({ report: { action: 'none', not_scanned: ['policy'] }, blocked: null, restorable: [] });
   return read;
@@ -78,8 +77,8 @@ function goOn(plane: DataPlane, request: OpenRequest, read: ReadRequest, found: 
   screening.onInput(screened);
   request.exchange.screeningHeaders = screening.headers();
   if (screened.blocked !== null) return screening.refusalOf(screened.blocked, 'input');
-  const isUnseen = isUnscreened(screened.report) && screening.onFailure === 'refuse';
-  if (screened.isRefused === true || isUnseen) return { kind: 'guardrail_unavailable', unread: 'input' };
+  const unread = refusalOfUnread(screened, screening.onFailure);
+  if (unread !== null) return unread;
   if (screened.edits.length === 0) return read;
   return rewrite(plane, request, screened.edits);
 }

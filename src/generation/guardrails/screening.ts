@@ -40,11 +40,19 @@ export class Screening {
   private blockedBy: BlockedBy | null = null;
 
   private readonly external: ScreeningExternal | null;
+  /** Policies that could not be loaded are not among the rules. */
+  private readonly isPartial: boolean;
 
-  constructor(compiled: CompiledPolicy | null, names: GuardrailHeaders, external: ScreeningExternal | null = null) {
+  constructor(
+    compiled: CompiledPolicy | null,
+    names: GuardrailHeaders,
+    external: ScreeningExternal | null = null,
+    isPartial = false,
+  ) {
     this.compiled = compiled;
     this.names = names;
     this.external = external;
+    this.isPartial = isPartial;
   }
 
   /** What external detectors say of texts of the reply. */
@@ -69,14 +77,18 @@ export class Screening {
   }
 
   onInput({ report, blocked, restorable }: Pick<ScreenedWhole, 'report' | 'blocked' | 'restorable'>): void {
-    this.input = report;
+    this.input = this.withMissing(report);
     this.blockedBy ??= blocked;
     if (restorable.length > 0) this.values = new RestorableValues(restorable);
   }
 
   onOutput(report: StageReport, blocked: BlockedBy | null): void {
-    this.output = report;
+    this.output = this.withMissing(report);
     this.blockedBy ??= blocked;
+  }
+
+  private withMissing(report: StageReport): StageReport {
+    return this.isPartial ? { ...report, not_scanned: [...(report.not_scanned ?? []), 'policy'] } : report;
   }
 
   /** For the record; null: nothing ran, and nothing was to run. */
@@ -101,6 +113,7 @@ export class Screening {
     const isUnseen = ran.length > 0 && ran.every(isUnscreened);
     if (this.compiled === null || isUnseen) return NO_HEADERS;
     const strongest = ran.reduce((found, { action }) => Math.max(found, STRENGTH.indexOf(action)), 0);
+    if (this.isPartial && strongest === 0) return NO_HEADERS;
     const count = ran.reduce((sum, stage) => sum + findingsIn(stage), 0);
     return [this.names.action, STRENGTH[strongest] ?? 'none', this.names.count, String(count)];
   }

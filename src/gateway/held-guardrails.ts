@@ -4,7 +4,12 @@
 
 import { deriveCloakKey } from '../domain/guardrails/cloak-key.ts';
 import { type CompiledPolicy, compilePolicy } from '../domain/guardrails/compile-policy.ts';
-import { type GuardrailTable, platformPoliciesOf, policiesOf, type Screened } from '../domain/guardrails/guardrail-table.ts';
+import {
+  type GuardrailTable,
+  platformPoliciesOf,
+  policiesOf,
+  type Screened,
+} from '../domain/guardrails/guardrail-table.ts';
 import type { Policy } from '../domain/guardrails/policy.ts';
 import type { ScopedPrincipal } from '../domain/identity/principal.ts';
 import type { ApiName } from '../domain/models/apis.ts';

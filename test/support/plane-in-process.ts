@@ -24,8 +24,8 @@ import { GenerationMetrics } from '../../src/generation/execution/generation-met
 import { RecordJournal, type RecordSink } from '../../src/generation/execution/record-journal.ts';
 import { RefusedRequests } from '../../src/generation/execution/refused-requests.ts';
 import { ExternalDetectors } from '../../src/generation/guardrails/external-detectors.ts';
-import type { PoliciesInForce } from '../../src/generation/guardrails/policies-in-force.ts';
 import { GuardrailMetrics } from '../../src/generation/guardrails/guardrail-metrics.ts';
+import type { PoliciesInForce } from '../../src/generation/guardrails/policies-in-force.ts';
 import { Authenticator } from '../../src/generation/identity/authenticate.ts';
 import { HeldOwnKeys } from '../../src/generation/own-keys/held-own-keys.ts';
 import type { DataPlane } from '../../src/generation/plane.ts';

@@ -3,7 +3,12 @@
 
 import { type CompiledPolicy, stageOf } from '../../domain/guardrails/compile-policy.ts';
 import type { OnFailure, Stage } from '../../domain/guardrails/policy.ts';
-import { type Cloaking, isUnscreened, type ScreenedWhole, type WholeBody } from '../../domain/guardrails/screen-whole.ts';
+import {
+  type Cloaking,
+  isUnscreened,
+  type ScreenedWhole,
+  type WholeBody,
+} from '../../domain/guardrails/screen-whole.ts';
 import type { StageReport } from '../../domain/guardrails/screening-report.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { ExternalAnswer } from './external-detectors.ts';

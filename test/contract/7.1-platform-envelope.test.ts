@@ -41,7 +41,9 @@ test('has these fields and no others', () => {
 
 test('code is the same for a kind every time, another for another kind, and names nothing', () => {
   const codes = ON_PLATFORM_ROUTES.map((refusal) => render(refusal).code);
-  assert.equal(new Set(codes).size, codes.length);
+  // Two kinds share a code that the spec publishes.
+  const named = ON_PLATFORM_ROUTES.map(({ kind }) => REFUSAL_RULES[kind].code ?? kind);
+  assert.equal(new Set(codes).size, new Set(named).size);
   for (const [index, { kind }] of ON_PLATFORM_ROUTES.entries()) {
     // What guardrails refuse has no route here; its code is published all the same (spec 7.7).
     if (kind !== 'owner_floor' && !kind.startsWith('guardrail_')) assert.match(codes[index] ?? '', /^[0-9a-f]{8}$/);

@@ -137,6 +137,7 @@ function aiSdk(name: string, path: string, modelAt: (baseURL: string, model: str
       'usage_limit_exceeded',
       'byok_key_unavailable',
       'routing_too_large',
+      'guardrail_unread',
       'provider_unavailable',
       'internal_error',
     ],
@@ -182,6 +183,7 @@ function langchain(name: string, path: string, useResponsesApi: boolean): Client
       'traffic_token_bound_required',
       'byok_key_unavailable',
       'routing_too_large',
+      'guardrail_unread',
       'provider_unavailable',
       'internal_error',
     ],
@@ -238,6 +240,7 @@ const CLIENTS: readonly Client[] = [
       'usage_limit_exceeded',
       'byok_key_unavailable',
       'routing_too_large',
+      'guardrail_unread',
       'provider_unavailable',
       'internal_error',
     ],
@@ -267,7 +270,13 @@ const CLIENTS: readonly Client[] = [
     reads: (_form, status) => (OPENROUTER_STATUSES.has(status) ? 'neither' : 'text'),
     keeps: (error) => (error as OpenRouterError).body,
     // It goes by the status, 5xx alone.
-    stubborn: ['byok_key_unavailable', 'routing_too_large', 'provider_unavailable', 'internal_error'],
+    stubborn: [
+      'byok_key_unavailable',
+      'routing_too_large',
+      'guardrail_unread',
+      'provider_unavailable',
+      'internal_error',
+    ],
     impatient: ['request_timeout', 'too_many_changes', 'rate_limit', 'concurrency_limit', 'upstream_cooldown'],
   },
 ];

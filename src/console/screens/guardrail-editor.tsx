@@ -3,24 +3,26 @@
 import { useState } from 'preact/hooks';
 import { type BodyOf, call } from '../api.ts';
 import { readDefinition, writeDefinition } from '../logic/definition-text.ts';
-import { moment } from '../logic/format.ts';
 import { DefinitionField } from '../parts/definition-field.tsx';
-import { Badge } from '../parts/figures.tsx';
 import { Said, TextField, useSubmit } from '../parts/form.tsx';
 import { RefusalNotice, Waiting } from '../parts/loaded.tsx';
 import { Card } from '../parts/page.tsx';
-import { type Column, Table } from '../parts/table.tsx';
+import type { Column } from '../parts/table.tsx';
+import { Versions } from '../parts/versions.tsx';
 import { useRead } from '../state/load.ts';
 import {
   type GuardrailDefinition as Definition,
   GUARDRAIL_POLICY,
   type GuardrailHistory as History,
 } from '../state/policies.ts';
-import { zone } from '../state/view.ts';
 import { TryOut } from './guardrail-try-out.tsx';
 
 const PATH = GUARDRAIL_POLICY;
 type Version = History['versions'][number];
+
+const COLUMNS: readonly Column<Version>[] = [
+  { name: 'Rules', raw: ({ definition }) => definition.rules.map(({ id }) => id).join(', ') },
+];
 
 const SKELETON = {
   rules: [{ id: 'mail', detect: ['email'], stage: 'input', action: 'mask' }],
@@ -115,37 +117,9 @@ function Editing({ history, onPublished, onClose }: EditingProps) {
         </form>
       </Card>
       <TryOut title="Try the draft" policies={[]} definition={read.ok ? read.definition : null} />
-      {history !== null && <Versions history={history} onTake={(taken) => setText(writeDefinition(taken))} />}
+      {history !== null && (
+        <Versions history={history} columns={COLUMNS} onTake={(taken) => setText(writeDefinition(taken))} />
+      )}
     </>
-  );
-}
-
-function Versions({ history, onTake }: { readonly history: History; readonly onTake: (taken: Definition) => void }) {
-  const columns: Column<Version>[] = [
-    {
-      name: 'Version',
-      raw: ({ version }) => version,
-      show: ({ version }) => (
-        <>
-          {version} {version === history.version && <Badge tone="good">present</Badge>}
-        </>
-      ),
-    },
-    { name: 'Since', raw: ({ created_at: at }) => at, show: ({ created_at: at }) => moment(at, zone.value) },
-    { name: 'Rules', raw: ({ definition }) => definition.rules.map(({ id }) => id).join(', ') },
-  ];
-  return (
-    <Card title="Versions">
-      <Table
-        caption="Versions"
-        columns={columns}
-        rows={history.versions}
-        actions={({ definition }) => (
-          <button type="button" class="small" onClick={() => onTake(definition)}>
-            Take into the editor
-          </button>
-        )}
-      />
-    </Card>
   );
 }

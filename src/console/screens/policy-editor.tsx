@@ -4,25 +4,31 @@ import { useState } from 'preact/hooks';
 import { type BodyOf, call } from '../api.ts';
 import { changesOf } from '../logic/changes.ts';
 import { readDefinition, writeDefinition } from '../logic/definition-text.ts';
-import { moment, whole } from '../logic/format.ts';
+import { whole } from '../logic/format.ts';
 import { DefinitionField } from '../parts/definition-field.tsx';
-import { Badge } from '../parts/figures.tsx';
 import { Confirm, TextField } from '../parts/form.tsx';
 import { RefusalNotice, Waiting } from '../parts/loaded.tsx';
 import { Card } from '../parts/page.tsx';
-import { type Column, Table } from '../parts/table.tsx';
+import type { Column } from '../parts/table.tsx';
+import { Versions } from '../parts/versions.tsx';
 import { useRead } from '../state/load.ts';
 import {
   type RoutingDefinition as Definition,
   type RoutingHistory as History,
   ROUTING_POLICY,
 } from '../state/policies.ts';
-import { zone } from '../state/view.ts';
 import { PolicyPreview } from './policy-preview.tsx';
 import { PolicyReplay } from './policy-replay.tsx';
 
 const PATH = ROUTING_POLICY;
 type Version = History['versions'][number];
+
+const COLUMNS: readonly Column<Version>[] = [
+  { name: 'Tiers', raw: ({ definition }) => definition.tiers.map(({ name }) => name).join(', ') },
+  { name: 'Classifier', raw: ({ definition }) => definition.classifier.model, isExtra: true },
+];
+
+const VERSIONS_NOTE = 'Records name the version that routed them. An earlier one is published again as a new one.';
 
 /** Of an installation that has none yet. */
 const SKELETON: Definition = {
@@ -110,7 +116,14 @@ function Editing({ history, begin, onPublished, onClose }: EditingProps) {
       </Card>
       <PolicyReplay definition={read.ok ? read.definition : null} onReplayed={() => setReplayed(text)} />
       <PolicyPreview definition={read.ok ? read.definition : null} />
-      {history !== null && <Versions history={history} onTake={(taken) => setText(writeDefinition(taken))} />}
+      {history !== null && (
+        <Versions
+          history={history}
+          columns={COLUMNS}
+          note={VERSIONS_NOTE}
+          onTake={(taken) => setText(writeDefinition(taken))}
+        />
+      )}
       {isAsked && read.ok && (
         <Confirm
           title="Publish?"
@@ -148,41 +161,4 @@ function Changes({ lines }: { readonly lines: readonly string[] }) {
 function publish(policyName: string, definition: Definition, version: number | null) {
   const body = { ...definition, ...(version === null ? {} : { version }) } as BodyOf<typeof PATH, 'put'>;
   return call('put', PATH, { at: { policyName }, body });
-}
-
-function Versions({ history, onTake }: { readonly history: History; readonly onTake: (taken: Definition) => void }) {
-  const columns: Column<Version>[] = [
-    {
-      name: 'Version',
-      raw: ({ version }) => version,
-      show: ({ version }) => (
-        <>
-          {version} {version === history.version && <Badge tone="good">present</Badge>}
-        </>
-      ),
-    },
-    { name: 'Since', raw: ({ created_at: at }) => at, show: ({ created_at: at }) => moment(at, zone.value) },
-    {
-      name: 'Tiers',
-      raw: ({ definition }) => definition.tiers.map(({ name }) => name).join(', '),
-    },
-    { name: 'Classifier', raw: ({ definition }) => definition.classifier.model, isExtra: true },
-  ];
-  return (
-    <Card
-      title="Versions"
-      note="Records name the version that routed them. An earlier one is published again as a new one."
-    >
-      <Table
-        caption="Versions"
-        columns={columns}
-        rows={history.versions}
-        actions={({ definition }) => (
-          <button type="button" class="small" onClick={() => onTake(definition)}>
-            Take into the editor
-          </button>
-        )}
-      />
-    </Card>
-  );
 }

@@ -26,7 +26,8 @@ export function Lines(props: LinesProps) {
               width={width}
               height={height}
               axis={axis}
-              labels={buckets.map((bucket) => bucketLabel(bucket, granularity))}
+              count={buckets.length}
+              labelAt={(index) => bucketLabel(buckets[index] ?? '', granularity)}
               at={at}
             />
             {isGapShaded && low !== undefined && high !== undefined && (

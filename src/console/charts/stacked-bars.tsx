@@ -47,7 +47,8 @@ export function StackedBars(props: TimeChartProps) {
               width={width}
               height={height}
               axis={axis}
-              labels={buckets.map((bucket) => bucketLabel(bucket, granularity))}
+              count={buckets.length}
+              labelAt={(index) => bucketLabel(buckets[index] ?? '', granularity)}
               at={at}
             />
             {stackedBarPaths(series, scale, buckets.length).map((path, index) => (
@@ -89,11 +90,12 @@ interface AxesProps {
   readonly width: number;
   readonly height: number;
   readonly axis: (value: number) => string;
-  readonly labels: readonly string[];
+  readonly count: number;
+  readonly labelAt: (index: number) => string;
   readonly at: number | null;
 }
 
-export function Axes({ scale, width, height, axis, labels, at }: AxesProps) {
+export function Axes({ scale, width, height, axis, count, labelAt, at }: AxesProps) {
   return (
     <>
       {scale.ticks.map((tick) => (
@@ -104,12 +106,12 @@ export function Axes({ scale, width, height, axis, labels, at }: AxesProps) {
           </text>
         </g>
       ))}
-      {labelledIndexes(labels.length, width - 60, 92).map((index) => (
+      {labelledIndexes(count, width - 60, 92).map((index) => (
         <text key={index} class="label" x={scale.x(index)} y={height - 8}>
-          {labels[index]}
+          {labelAt(index)}
         </text>
       ))}
-      {at !== null && at < labels.length && (
+      {at !== null && at < count && (
         <rect class="cursor" x={scale.x(at)} y="8" width={Math.max(1, scale.band)} height={height - 34} />
       )}
     </>

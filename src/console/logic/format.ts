@@ -91,7 +91,17 @@ export function moment(iso: string | null | undefined, timeZone: string, seconds
   if (iso === null || iso === undefined) return NONE;
   const at = new Date(iso);
   if (Number.isNaN(at.getTime())) return iso;
-  return new Intl.DateTimeFormat('en-GB', {
+  return momentFormat(timeZone, seconds).format(at);
+}
+
+/** Made once for a zone: to make one costs more than the rest of a row. */
+const momentFormats = new Map<string, Intl.DateTimeFormat>();
+
+function momentFormat(timeZone: string, seconds: boolean): Intl.DateTimeFormat {
+  const key = `${timeZone} ${seconds}`;
+  const known = momentFormats.get(key);
+  if (known !== undefined) return known;
+  const made = new Intl.DateTimeFormat('en-GB', {
     timeZone,
     day: 'numeric',
     month: 'short',
@@ -99,7 +109,9 @@ export function moment(iso: string | null | undefined, timeZone: string, seconds
     hour: '2-digit',
     minute: '2-digit',
     ...(seconds ? { second: '2-digit' } : {}),
-  }).format(at);
+  });
+  momentFormats.set(key, made);
+  return made;
 }
 
 /** How long ago, or in how long, in words; `now` is passed in. */

@@ -1,6 +1,8 @@
 // A table, and what a column of one is. Charts, exports and tables are made of the same columns.
 
 import type { ComponentChildren } from 'preact';
+import { useMemo } from 'preact/hooks';
+import { BLOCK_ROWS, RowBlocks } from './row-blocks.tsx';
 
 export interface Column<Row> {
   readonly name: string;
@@ -34,13 +36,28 @@ interface TableProps<Row> {
 }
 
 export function Table<Row>({ caption, columns, rows, keyOf, actions, isSelected }: TableProps<Row>) {
+  const isLong = rows.length > BLOCK_ROWS;
+  const rowAt = (index: number) => {
+    const row = rows[index] as Row;
+    return (
+      <tr
+        key={keyOf?.(row) ?? index}
+        class={isSelected?.(row) ? 'selected' : undefined}
+        // The head is row 1.
+        aria-rowindex={isLong ? index + 2 : undefined}
+      >
+        {columns.map((column) => cellOf(column, row))}
+        {actions && <td class="actions">{actions(row)}</td>}
+      </tr>
+    );
+  };
   return (
     // A region that scrolls can be reached by keyboard.
     <div class="table-frame" role="region" aria-label={caption} tabIndex={0}>
-      <table>
+      <table aria-rowcount={isLong ? rows.length + 1 : undefined}>
         <caption class="unseen">{caption}</caption>
         <thead>
-          <tr>
+          <tr aria-rowindex={isLong ? 1 : undefined}>
             {columns.map((column) => (
               <th key={column.name} scope="col" class={classOf(column)}>
                 {column.name}
@@ -53,21 +70,42 @@ export function Table<Row>({ caption, columns, rows, keyOf, actions, isSelected 
             )}
           </tr>
         </thead>
-        <tbody>
-          {rows.map((row, index) => (
-            <tr key={keyOf?.(row) ?? index} class={isSelected?.(row) ? 'selected' : undefined}>
-              {columns.map((column) => (
-                <td key={column.name} class={classOf(column)}>
-                  {column.show?.(row) ?? column.raw(row)}
-                </td>
-              ))}
-              {actions && <td class="actions">{actions(row)}</td>}
-            </tr>
-          ))}
-        </tbody>
+        {isLong ? (
+          <RowBlocks
+            count={rows.length}
+            cells={columns.length + (actions === undefined ? 0 : 1)}
+            rowAt={rowAt}
+            widest={<WidestCells columns={columns} rows={rows} />}
+          />
+        ) : (
+          <tbody>{rows.map((_, index) => rowAt(index))}</tbody>
+        )}
       </table>
     </div>
   );
+}
+
+function cellOf<Row>(column: Column<Row>, row: Row) {
+  return (
+    <td key={column.name} class={classOf(column)}>
+      {column.show?.(row) ?? column.raw(row)}
+    </td>
+  );
+}
+
+/** Of each column the cell with the longest text. */
+function WidestCells<Row>({ columns, rows }: Pick<TableProps<Row>, 'columns' | 'rows'>) {
+  const widest = useMemo(() => columns.map(({ raw }) => longestOf(rows, raw)), [columns, rows]);
+  return <>{columns.map((column, index) => cellOf(column, widest[index] as Row))}</>;
+}
+
+function longestOf<Row>(rows: readonly Row[], raw: Column<Row>['raw']): Row | undefined {
+  let [longest, length]: [Row | undefined, number] = [rows[0], -1];
+  for (const row of rows) {
+    const present = String(raw(row) ?? '').length;
+    if (present > length) [longest, length] = [row, present];
+  }
+  return longest;
 }
 
 function classOf({ isNumber, isExtra }: { readonly isNumber?: boolean; readonly isExtra?: boolean }): string {

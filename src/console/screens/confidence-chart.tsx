@@ -39,7 +39,15 @@ export function ConfidenceChart({ report: { confidence, policies } }: { readonly
         const x = 52 + (floor ?? 0) * (width - 60);
         return (
           <>
-            <Axes scale={scale} width={width} height={height} axis={countTick} labels={labels} at={at} />
+            <Axes
+              scale={scale}
+              width={width}
+              height={height}
+              axis={countTick}
+              count={labels.length}
+              labelAt={(index) => labels[index] ?? ''}
+              at={at}
+            />
             {stackedBarPaths(
               [{ name: 'Requests', values: confidence.map(({ requests }) => requests) }],
               scale,

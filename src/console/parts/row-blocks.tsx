@@ -1,0 +1,117 @@
+// The rows of a long table, block by block: only those near the window are in the page, the others are as much empty
+// height.
+
+import type { ComponentChildren, VNode } from 'preact';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+
+/** A table of no more rows is drawn as it is. */
+export const BLOCK_ROWS = 40;
+/** How high a row is taken to be before one was measured. */
+const USUAL_ROW_PX = 40;
+/** Drawn ahead, above and below: half a window's height. */
+const AHEAD = '50% 0px';
+
+interface RowBlocksProps {
+  readonly count: number;
+  /** Cells of a row. */
+  readonly cells: number;
+  readonly rowAt: (index: number) => VNode;
+  /** A row that is as wide as any, so that columns keep their widths whichever rows are in the page. */
+  readonly widest: ComponentChildren;
+}
+
+export function RowBlocks({ count, cells, rowAt, widest }: RowBlocksProps) {
+  const watch = useNearness();
+  const [rowPx, setRowPx] = useState(USUAL_ROW_PX);
+  const blocks = Array.from({ length: Math.ceil(count / BLOCK_ROWS) }, (_, block) => block * BLOCK_ROWS);
+  return (
+    <>
+      {blocks.map((from) => (
+        <Block
+          key={from}
+          from={from}
+          to={Math.min(count, from + BLOCK_ROWS)}
+          cells={cells}
+          rowAt={rowAt}
+          watch={watch}
+          usualRowPx={rowPx}
+          {...(from === 0 ? { onMeasured: setRowPx } : {})}
+        />
+      ))}
+      <tfoot class="widest">
+        <tr>{widest}</tr>
+      </tfoot>
+    </>
+  );
+}
+
+type Watch = (element: Element, tell: (entry: IntersectionObserverEntry) => void) => () => void;
+
+/** One observer for all blocks of a table. */
+function useNearness(): Watch {
+  const [{ observer, watch }] = useState(() => {
+    const listeners = new Map<Element, (entry: IntersectionObserverEntry) => void>();
+    const made = new IntersectionObserver(
+      (entries) => {
+        for (const entry of entries) listeners.get(entry.target)?.(entry);
+      },
+      { rootMargin: AHEAD },
+    );
+    const add: Watch = (element, tell) => {
+      listeners.set(element, tell);
+      made.observe(element);
+      return () => {
+        made.unobserve(element);
+        listeners.delete(element);
+      };
+    };
+    return { observer: made, watch: add };
+  });
+  useEffect(() => () => observer.disconnect(), []);
+  return watch;
+}
+
+interface BlockProps extends Omit<RowBlocksProps, 'count' | 'widest'> {
+  readonly from: number;
+  readonly to: number;
+  readonly watch: Watch;
+  readonly usualRowPx: number;
+  readonly onMeasured?: (rowPx: number) => void;
+}
+
+/** The block that has the focus stays, wherever the window is. */
+function Block({ from, to, cells, rowAt, watch, usualRowPx, onMeasured }: BlockProps) {
+  const element = useRef<HTMLTableSectionElement>(null);
+  const rowPx = useRef<number | null>(null);
+  const [isNear, setNear] = useState(from === 0);
+  const [hasFocus, setFocus] = useState(false);
+  const isDrawn = isNear || hasFocus;
+  const drawn = useRef(isDrawn);
+  drawn.current = isDrawn;
+  useLayoutEffect(() => {
+    const height = element.current?.getBoundingClientRect().height ?? 0;
+    if (height > 0) onMeasured?.(height / (to - from));
+  }, []);
+  useEffect(() => {
+    if (element.current === null) return;
+    return watch(element.current, ({ isIntersecting, boundingClientRect: { height } }) => {
+      if (drawn.current && height > 0) rowPx.current = height / (to - from);
+      setNear(isIntersecting);
+    });
+  }, [to]);
+  return (
+    <tbody
+      ref={element}
+      onFocusIn={() => setFocus(true)}
+      onFocusOut={({ currentTarget, relatedTarget }) => setFocus(currentTarget.contains(relatedTarget as Node | null))}
+    >
+      {isDrawn ? (
+        Array.from({ length: to - from }, (_, offset) => rowAt(from + offset))
+      ) : (
+        <tr aria-hidden="true" class="not-drawn">
+          <td colSpan={cells} style={{ height: `${((rowPx.current ?? usualRowPx) * (to - from)).toFixed(1)}px` }} />
+        </tr>
+      )}
+    </tbody>
+  );
+}

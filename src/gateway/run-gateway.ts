@@ -62,6 +62,7 @@ import { HeldCatalog } from './held-catalog.ts';
 import { HeldGuardrails } from './held-guardrails.ts';
 import { registerLeaseMetrics } from './lease-metrics.ts';
 import { createLeaseStore, createLeaseTime } from './lease-store.ts';
+import { listen } from './listen.ts';
 import { OwnKeyChecks } from './own-key-checks.ts';
 import { ownKeysIn } from './own-keys-in-use.ts';
 import { PostingFence } from './posting-fence.ts';
@@ -158,10 +159,9 @@ export async function runGateway(parts: GatewayParts): Promise<GatewayInService>
   ];
   const heartbeat = new Heartbeat({ ...parts, ...held, postgres: held.controlPostgres, kind: 'gateway', loopDelay });
   await prepareFirstRequest({ ...held, connections: POSTGRES_CONNECTIONS_MAX, log });
-  await server.listen(config.host, config.port);
+  await listen(server, config.host, config.port, log);
   heartbeat.start();
   log.info({ epoch: held.epoch, host: config.host, port: config.port }, 'gateway listens');
-
   return {
     async drain(limitMs) {
       await server.drain(limitMs);

@@ -5,8 +5,8 @@
 // - an `onData` chunk is emptied when the callback returns: a sink of the body copies what it keeps.
 // - writes outside a uWS callback go through `cork`, or each costs a packet and a syscall.
 // - `write` returning false means: stop reading the source until `onWritable`; uWS buffers without limit otherwise.
-// - `pause` stops reading the socket, but not what is being read: one packet, or all that lies in the socket where that
-// is half a megabyte or more. While it lasts, nobody notices that the client leaves.
+// - `pause` stops reading the socket, but not what is being read: that goes on while each read is half a megabyte, from
+// which receive-buffer.ts keeps it. While the pause lasts, nobody notices that the client leaves.
 // - After `end` the response must not be touched, so an answer behind which the connection is still read is written
 // without it.
 

@@ -42,10 +42,6 @@ describe('the chart', needs('helm'), () => {
     const settings = Object.fromEntries(container.env.map(({ name, value }: Objects) => [name, value]));
     assert.equal(terminationGracePeriodSeconds, Number(settings.DRAIN_SECONDS) + 10 + 30);
     assert.equal(securityContext.runAsNonRoot, true);
-    assert.deepEqual(
-      securityContext.sysctls.map(({ name }: Objects) => name),
-      ['net.ipv4.tcp_rmem'],
-    );
     assert.equal(container.securityContext.readOnlyRootFilesystem, true);
     assert.deepEqual(container.securityContext.capabilities, { drop: ['ALL'] });
     const written = container.volumeMounts.filter(({ readOnly }: Objects) => readOnly !== true);

@@ -1,0 +1,12 @@
+// Opens the port of a gateway process, with a bound on what the system holds of its connections.
+
+import { boundReceiveBuffers } from '../http/receive-buffer.ts';
+import type { Server } from '../http/server.ts';
+import type { Log } from '../platform/log.ts';
+
+/** Resolves once the port is open. Connections that come within the few milliseconds before the bound do without it. */
+export async function listen(server: Server, host: string, port: number, log: Log): Promise<void> {
+  await server.listen(host, port);
+  if (!(await boundReceiveBuffers(port)) && process.platform === 'linux')
+    log.warn('receive buffers could not be bounded: large bodies take as much memory as the system lets come at once');
+}

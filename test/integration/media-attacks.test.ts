@@ -8,7 +8,7 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { JobContext } from '../../jobs/scheduling/job.ts';
 import { retireMedia } from '../../jobs/tasks/retire-media.ts';
-import { DOWNLOADS_OF_ORGANIZATION_MAX } from '../../src/control-plane/media/download-places.ts';
+import { DOWNLOADS_MAX } from '../../src/control-plane/media/download-places.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { howMany } from '../support/at-length.ts';
 import { seededRandom } from '../support/byte-splits.ts';
@@ -31,7 +31,7 @@ describe('attacks on uploaded files', () => {
 
   before(async () => {
     database = await openTestDatabase();
-    media = await startMediaFront(database.postgres, { limits: LIMITS });
+    media = await startMediaFront(database.postgres, { limits: LIMITS, publicUrl: 'https://files.test' });
   });
   after(async () => {
     // Throws what a route threw.
@@ -295,12 +295,42 @@ describe('attacks on uploaded files', () => {
     const others = (await media.upload('other', randomBytes(100))).body.id;
     const { organizations, media: held } = media;
     assert.ok(held);
-    for (let count = 0; count < DOWNLOADS_OF_ORGANIZATION_MAX; count += 1)
-      assert.ok(held.downloads.take(organizations.acme));
+    const read = { id: own, organizationId: organizations.acme };
+    const take = () => held.downloads.take(read, 'organization');
+    for (let count = 0; count < DOWNLOADS_MAX.organization; count += 1) assert.ok(take());
     assert.equal((await media.call('acme', `/v1/media/${own}`)).status, 503);
     assert.equal((await media.call('other', `/v1/media/${others}`)).status, 200);
-    for (let count = 0; count < DOWNLOADS_OF_ORGANIZATION_MAX; count += 1) held.downloads.giveBack(organizations.acme);
+    for (let count = 0; count < DOWNLOADS_MAX.organization; count += 1) held.downloads.giveBack(read, 'organization');
     assert.equal((await media.call('acme', `/v1/media/${own}`)).status, 200);
+    await waitFor(
+      'all downloads to end',
+      () => held.downloads.underWay,
+      (underWay) => underWay === 0,
+    );
+  });
+
+  test('one public address read slowly leaves places for others, and all of them for the organization itself', async () => {
+    const { organizations, media: held } = media;
+    assert.ok(held);
+    const [one, other] = [await media.upload('acme', randomBytes(100)), await media.upload('acme', randomBytes(101))];
+    const statusOf = async ({ body }: typeof one) => (await media.call(null, new URL(body.url).pathname)).status;
+    const statuses = async () => [
+      await statusOf(one),
+      await statusOf(other),
+      (await media.call('acme', `/v1/media/${one.body.id}`)).status,
+    ];
+    const taken: { id: string; organizationId: string }[] = [];
+    const takeAllOf = (id: string): void => {
+      const read = { id, organizationId: organizations.acme };
+      while (held.downloads.take(read, 'everybody')) taken.push(read);
+    };
+    assert.deepEqual(await statuses(), [200, 200, 200]);
+    takeAllOf(one.body.id);
+    assert.deepEqual(await statuses(), [503, 200, 200]);
+    for (let count = 0; count < 4; count += 1) takeAllOf(`another ${count}`);
+    assert.deepEqual(await statuses(), [503, 503, 200]);
+    for (const read of taken) held.downloads.giveBack(read, 'everybody');
+    assert.deepEqual(await statuses(), [200, 200, 200]);
     await waitFor(
       'all downloads to end',
       () => held.downloads.underWay,

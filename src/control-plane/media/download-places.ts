@@ -1,30 +1,44 @@
-// Counts the downloads of uploaded files under way in a process, and how many of them are of one organization's files:
-// whoever has an address may read as slowly as he likes, and the files of others are served all the same.
+// Counts the downloads of uploaded files under way in a process, and keeps places free for others: whoever has an
+// address may read as slowly as he likes. A download counts in each group that it is of.
 
-const DOWNLOADS_MAX = 512;
-export const DOWNLOADS_OF_ORGANIZATION_MAX = 128;
+import type { MediaObject } from '../../domain/media/media-object.ts';
+import type { MediaAudience } from '../../domain/media/serving-headers.ts';
+
+/** Of a whole process; of one organization's files; of those without a key, and so of one file. */
+export const DOWNLOADS_MAX = { process: 512, organization: 128, publicOfOrganization: 96, publicOfFile: 64 } as const;
+
+type Group = readonly [name: string, max: number];
 
 export class DownloadPlaces {
-  private readonly ofOrganization = new Map<string, number>();
-  private count = 0;
+  private readonly counts = new Map<string, number>();
 
   get underWay(): number {
-    return this.count;
+    return this.counts.get(PROCESS[0]) ?? 0;
   }
 
   /** False: there is no place, and nothing is to be given back. */
-  take(organizationId: string): boolean {
-    const own = this.ofOrganization.get(organizationId) ?? 0;
-    if (this.count >= DOWNLOADS_MAX || own >= DOWNLOADS_OF_ORGANIZATION_MAX) return false;
-    this.count += 1;
-    this.ofOrganization.set(organizationId, own + 1);
+  take(object: Downloaded, audience: MediaAudience): boolean {
+    const groups = groupsOf(object, audience);
+    if (groups.some(([name, max]) => (this.counts.get(name) ?? 0) >= max)) return false;
+    for (const [name] of groups) this.counts.set(name, (this.counts.get(name) ?? 0) + 1);
     return true;
   }
 
-  giveBack(organizationId: string): void {
-    const rest = (this.ofOrganization.get(organizationId) ?? 0) - 1;
-    this.count -= 1;
-    if (rest > 0) this.ofOrganization.set(organizationId, rest);
-    else this.ofOrganization.delete(organizationId);
+  giveBack(object: Downloaded, audience: MediaAudience): void {
+    for (const [name] of groupsOf(object, audience)) {
+      const rest = (this.counts.get(name) ?? 0) - 1;
+      if (rest > 0) this.counts.set(name, rest);
+      else this.counts.delete(name);
+    }
   }
+}
+
+type Downloaded = Pick<MediaObject, 'id' | 'organizationId'>;
+
+const PROCESS: Group = ['process', DOWNLOADS_MAX.process];
+
+function groupsOf({ id, organizationId }: Downloaded, audience: MediaAudience): readonly Group[] {
+  const own: readonly Group[] = [PROCESS, [organizationId, DOWNLOADS_MAX.organization]];
+  if (audience === 'organization') return own;
+  return [...own, [`public ${organizationId}`, DOWNLOADS_MAX.publicOfOrganization], [id, DOWNLOADS_MAX.publicOfFile]];
 }

@@ -33,11 +33,11 @@ export async function serveBytes(
   const total = bytes.last - bytes.first + 1;
   if (exchange.method === 'head') return exchange.send({ ...part, body: '', unsentBytes: total });
   if (total === 0) return exchange.answer(part.status, headers, '');
-  if (!media.downloads.take(object.organizationId)) return exchange.refuse({ kind: 'overloaded' });
+  if (!media.downloads.take(object, audience)) return exchange.refuse({ kind: 'overloaded' });
   try {
     await sendObject(media, exchange, object, { ...part, bytes, total });
   } finally {
-    media.downloads.giveBack(object.organizationId);
+    media.downloads.giveBack(object, audience);
     media.metrics.servedBytes.increment(exchange.status < 300 ? exchange.responseBytes : 0);
     if (exchange.status < 300) media.countServed(object.organizationId, exchange.responseBytes);
   }

@@ -20,7 +20,8 @@ const DAYS = 92;
 const HOUR_MS = 3_600_000;
 const SCREENS =
   'overview requests usage routing connect playground keys people limits provider-keys guardrails media webhook ' +
-  'audit live organizations catalog policies operation policies?policy=default guardrails?policy=%2B';
+  'audit live organizations catalog policies platform-guardrails operation policies?policy=default ' +
+  'guardrails?policy=%2B platform-guardrails?policy=%2B';
 /** With something in it to see. */
 const PANEL = 'requests?routed=true';
 const { values } = parseArgs({ options: { pictures: { type: 'string' } } });

@@ -3,73 +3,35 @@
 // are watched.
 
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import type { Browser } from 'playwright-core';
-import {
-  findBarriers,
-  findChromium,
-  openChromium,
-  openPage,
-  openScreen,
-  signIn,
-  type WatchedPage,
-} from '../support/console-browser.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
-import { type SimulatedProvider, startSimulatedProvider } from '../support/simulated-provider.ts';
+import { findBarriers, openScreen, type WatchedPage } from '../support/console-browser.ts';
+import { type ConsoleInstallation, skipWithoutConsole, startConsole } from '../support/console-installation.ts';
 import { waitFor } from '../support/waiting.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
 const HOSTILE = `<img src=x onerror="globalThis.ran=1">"'><script>globalThis.ran=1</script>`;
 const POLICY = '/v1/admin/routing/policies/default';
 
-const chromium = findChromium();
-const isBuilt = existsSync(join(ROOT, 'src/console/built/index.html'));
-const skip =
-  chromium === null ? 'no Chromium is installed here' : !isBuilt && 'the console is not built: npm run prepare';
-
-describe('administrators in a browser', { skip }, () => {
-  let provider: SimulatedProvider;
-  let tollgate: Tollgate;
-  let browser: Browser;
-  let owner: string;
+describe('administrators in a browser', { skip: skipWithoutConsole }, () => {
+  let installation: ConsoleInstallation;
+  let provider: ConsoleInstallation['provider'];
+  let tollgate: ConsoleInstallation['tollgate'];
+  let api: ConsoleInstallation['api'];
   let secret: string;
   let watched: WatchedPage;
 
   before(async () => {
-    provider = await startSimulatedProvider();
-    const configurationYaml = readFileSync(join(ROOT, 'deploy/demo.yaml'), 'utf8')
-      .replaceAll('${SIMULATED_PROVIDER_URL}', provider.url)
-      .replace(/^ {4}keys: .*$/m, '');
-    tollgate = await startTollgate({ configurationYaml });
-    const args = ['token', 'create', '--user', 'owner@demo.test', '--name', 'browser', '--organization', 'demo'];
-    owner = /tgt-[\w-]+/.exec((await tollgate.run(args)).output)?.[0] ?? assert.fail('no token');
-    assert.equal((await tollgate.run(['administrator', 'add', '--user', 'owner@demo.test'])).exitCode, 0);
+    installation = await startConsole();
+    ({ provider, tollgate, api } = installation);
     secret = (await api<{ data: { secret: string } }>('POST', '/v1/admin/active-org/keys', { name: 'k' })).data.secret;
     for (const text of ['Write a poem', 'Prove that it halts', 'Fix the test']) await ask('service/auto', text);
-    browser = await openChromium(chromium ?? '');
-    watched = await openPage(browser, { width: 1440 });
-    await signIn(watched, tollgate.url, owner);
-    await watched.complaints();
+    watched = await installation.signedIn(installation.owner);
   });
 
   after(async () => {
-    await browser?.close();
-    await tollgate?.stop();
-    await provider?.stop();
+    await installation?.stop();
   });
-
-  async function api<T>(method: string, path: string, body?: unknown): Promise<T> {
-    const response = await fetch(tollgate.url + path, {
-      method,
-      headers: { authorization: `Bearer ${owner}`, 'content-type': 'application/json' },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-    const text = await response.text();
-    assert.ok(response.ok, `${method} ${path}: ${response.status} ${text}`);
-    return JSON.parse(text) as T;
-  }
 
   async function ask(model: string, content: string): Promise<void> {
     const response = await fetch(`${tollgate.url}/v1/chat/completions`, {
@@ -84,6 +46,14 @@ describe('administrators in a browser', { skip }, () => {
     assert.deepEqual(await findBarriers(watched), []);
     assert.deepEqual(await watched.complaints(), []);
     assert.equal(await watched.page.evaluate('globalThis.ran'), undefined);
+  }
+
+  async function publish(said: string): Promise<void> {
+    const { page } = watched;
+    await page.getByRole('button', { name: 'Publish' }).click();
+    await page.getByRole('dialog').getByText(said).waitFor();
+    await page.getByRole('dialog').getByRole('button', { name: 'Publish' }).click();
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
   }
 
   test('a routing policy is edited, replayed over what was routed, and published as a version', async () => {
@@ -164,7 +134,7 @@ describe('administrators in a browser', { skip }, () => {
     await page.locator('mark.found').waitFor();
     assert.equal(await page.locator('mark.found').innerText(), 'ada@example.com');
     await nothingWrong();
-    await page.getByRole('button', { name: 'Publish' }).click();
+    await publish('It screens nobody before it is switched on.');
     await page.getByRole('button', { name: 'Switch on' }).click();
     await page.getByRole('cell', { name: 'everybody' }).waitFor();
     const assigned = async () =>
@@ -177,7 +147,9 @@ describe('administrators in a browser', { skip }, () => {
     assert.deepEqual(await assigned(), ['mails']);
     await page.getByLabel('Definition').fill('{ "rules": [] }');
     await page.getByRole('button', { name: 'Publish' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Publish' }).click();
     await page.getByRole('alert').getByText(/rules/).waitFor();
+    await page.keyboard.press('Escape');
     await page.getByRole('button', { name: 'Switch off' }).click();
     await page.getByRole('button', { name: 'Switch on' }).waitFor();
     assert.deepEqual(await assigned(), []);
@@ -187,10 +159,53 @@ describe('administrators in a browser', { skip }, () => {
     );
   });
 
+  test('a guardrail policy of the platform is edited as an organization’s is, and shown there as its floor', async () => {
+    const { page } = watched;
+    await openScreen(watched, tollgate.url, 'platform-guardrails');
+    await page.getByRole('button', { name: 'New policy' }).click();
+    await page.getByLabel('Name', { exact: true }).fill('house');
+    const rules = [{ id: 'cards', detect: ['card'], stage: 'input', action: 'mask' }];
+    await page.getByLabel('Definition').fill(JSON.stringify({ floor: true, rules }));
+    await page.getByLabel('Text to look at').fill('pay with 4111 1111 1111 1111');
+    await page.getByRole('button', { name: 'Look' }).click();
+    await page.locator('mark.found').waitFor();
+    await nothingWrong();
+    await publish('It screens every organization within a second.');
+    await page.getByRole('cell', { name: 'everybody' }).waitFor();
+    const path = '/v1/admin/guardrails/policies/house';
+    const stored = async () =>
+      (await api<{ data: { version: number; definition: { floor?: boolean; mode?: string } } }>('GET', path)).data;
+    assert.deepEqual([(await stored()).version, (await stored()).definition.floor], [1, true]);
+    await page.getByLabel('Definition').fill(JSON.stringify({ floor: true, mode: 'observe', rules }));
+    await page.getByRole('button', { name: 'Publish' }).click();
+    await page
+      .getByRole('dialog')
+      .getByText(/mode: .*observe/)
+      .waitFor();
+    // Somebody else was faster: nothing of theirs is overwritten, and nothing that was typed is lost.
+    await api('PUT', path, { floor: true, mode: 'enforce', on_failure: 'pass', rules });
+    await page.getByRole('dialog').getByRole('button', { name: 'Publish' }).click();
+    await page
+      .getByRole('alert')
+      .getByText(/version/)
+      .waitFor();
+    await page.keyboard.press('Escape');
+    assert.match(await page.getByLabel('Definition').inputValue(), /observe/);
+    assert.equal((await stored()).definition.mode, 'enforce');
+    await watched.complaints();
+    await openScreen(watched, tollgate.url, 'guardrails');
+    const row = page.getByRole('row', { name: /house/ });
+    await row.getByText('everybody, the platform’s floor').waitFor();
+    assert.equal(await row.getByRole('button').count(), 0, 'an organization changes nothing of it');
+    await nothingWrong();
+    await api('PUT', path, { rules });
+    await api('DELETE', path);
+  });
+
   test('a file is compared with the catalog; its mistakes are said, and no markup of it runs', async () => {
     const { page } = watched;
     await openScreen(watched, tollgate.url, 'catalog');
-    const file = readFileSync(join(ROOT, 'deploy/demo.yaml'), 'utf8').replaceAll(
+    const file = readFileSync(join(import.meta.dirname, '../../deploy/demo.yaml'), 'utf8').replaceAll(
       '${SIMULATED_PROVIDER_URL}',
       provider.url,
     );

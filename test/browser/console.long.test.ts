@@ -29,8 +29,14 @@ const HOSTILE = `<img src=x onerror="globalThis.ran=1">"'><script>globalThis.ran
 const TAG = '<svg/onload=globalThis.ran=1>';
 const MEMBER_SCREENS = ['overview', 'requests', 'usage', 'routing', 'connect', 'playground', 'keys'];
 const OWNER_SCREENS = ['people', 'limits', 'provider-keys', 'guardrails', 'media', 'webhook', 'audit'];
-const PLATFORM_SCREENS = ['live', 'organizations', 'catalog', 'policies', 'operation'];
-const EDITORS = ['policies?policy=hostile', 'policies?policy=%2B', 'guardrails?policy=people', 'requests?follow=1'];
+const PLATFORM_SCREENS = ['live', 'organizations', 'catalog', 'policies', 'platform-guardrails', 'operation'];
+const EDITORS = [
+  'policies?policy=hostile',
+  'policies?policy=%2B',
+  'guardrails?policy=people',
+  'platform-guardrails?policy=%2B',
+  'requests?follow=1',
+];
 const SCREENS = [...MEMBER_SCREENS, ...OWNER_SCREENS, ...PLATFORM_SCREENS, ...EDITORS];
 
 const chromium = findChromium();

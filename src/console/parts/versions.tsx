@@ -1,5 +1,6 @@
-// The versions of a policy, with what each says in short, to take one into its editor.
+// The versions of a policy, with what each says in short, to take one into its editor; and what a draft changes.
 
+import { changesOf } from '../logic/changes.ts';
 import { moment } from '../logic/format.ts';
 import { zone } from '../state/view.ts';
 import { Badge } from './figures.tsx';
@@ -46,5 +47,16 @@ export function Versions<Definition>({ history, columns, note, onTake }: Version
         )}
       />
     </Card>
+  );
+}
+
+/** What is different, a line for each place. */
+export function Changes({ before, after }: { readonly before: object; readonly after: object }) {
+  return (
+    <span class="changes mono">
+      {changesOf(before, after).map((line, index) => (
+        <span key={index}>{line}</span>
+      ))}
+    </span>
   );
 }

@@ -1,23 +1,23 @@
-// The editor of one guardrail policy of the organization: its definition, a try-out of the draft, its versions.
+// The editor of one guardrail policy, an organization's or the platform's: its definition, a try-out of the draft,
+// publishing it, its versions.
 
 import { useState } from 'preact/hooks';
 import { type BodyOf, call } from '../api.ts';
 import { readDefinition, writeDefinition } from '../logic/definition-text.ts';
 import { DefinitionField } from '../parts/definition-field.tsx';
-import { Said, TextField, useSubmit } from '../parts/form.tsx';
+import { Confirm, TextField } from '../parts/form.tsx';
 import { RefusalNotice, Waiting } from '../parts/loaded.tsx';
 import { Card } from '../parts/page.tsx';
 import type { Column } from '../parts/table.tsx';
-import { Versions } from '../parts/versions.tsx';
+import { Changes, Versions } from '../parts/versions.tsx';
 import { useRead } from '../state/load.ts';
 import {
   type GuardrailDefinition as Definition,
-  GUARDRAIL_POLICY,
+  type GuardrailOwner,
   type GuardrailHistory as History,
 } from '../state/policies.ts';
 import { TryOut } from './guardrail-try-out.tsx';
 
-const PATH = GUARDRAIL_POLICY;
 type Version = History['versions'][number];
 
 const COLUMNS: readonly Column<Version>[] = [
@@ -29,21 +29,23 @@ const SKELETON = {
 } as unknown as Definition;
 
 interface EditorProps {
+  readonly owner: GuardrailOwner;
   /** null: a new one. */
   readonly name: string | null;
   readonly onPublished: (name: string) => void;
   readonly onClose: () => void;
 }
 
-export function GuardrailEditor({ name, onPublished, onClose }: EditorProps) {
-  const load = useRead(name === null ? null : PATH, { at: { policyName: name ?? '' } });
-  if (load.refusal !== null) return <RefusalNotice refusal={load.refusal} permission="org.admin" />;
+export function GuardrailEditor({ owner, name, onPublished, onClose }: EditorProps) {
+  const load = useRead(name === null ? null : owner.paths.policy, { at: { policyName: name ?? '' } });
+  if (load.refusal !== null) return <RefusalNotice refusal={load.refusal} permission={owner.permission} />;
   if (name !== null && load.data === null) return <Waiting />;
   const history = load.data?.data ?? null;
   // A version that is published is what the next one is made from.
   return (
     <Editing
       key={history?.version ?? 0}
+      owner={owner}
       history={history}
       onPublished={(published) => {
         load.again();
@@ -55,22 +57,18 @@ export function GuardrailEditor({ name, onPublished, onClose }: EditorProps) {
 }
 
 interface EditingProps {
+  readonly owner: GuardrailOwner;
   readonly history: History | null;
   readonly onPublished: (name: string) => void;
   readonly onClose: () => void;
 }
 
-function Editing({ history, onPublished, onClose }: EditingProps) {
+function Editing({ owner, history, onPublished, onClose }: EditingProps) {
   const [name, setName] = useState(history?.name ?? '');
   const begin = writeDefinition(history?.definition ?? SKELETON);
   const [text, setText] = useState(begin);
-  const { isBusy, refusal, run } = useSubmit<unknown>(() => onPublished(name.trim()));
+  const [isAsked, setAsked] = useState(false);
   const read = readDefinition<Definition>(text);
-  const publish = (definition: Definition) => {
-    const version = history === null ? {} : { version: history.version };
-    const body = { ...definition, ...version } as unknown as BodyOf<typeof PATH, 'put'>;
-    return call('put', PATH, { at: { policyName: name.trim() }, body });
-  };
   return (
     <>
       <Card
@@ -85,7 +83,7 @@ function Editing({ history, onPublished, onClose }: EditingProps) {
         <form
           onSubmit={(event) => {
             event.preventDefault();
-            if (read.ok) void run(() => publish(read.definition));
+            setAsked(read.ok);
           }}
         >
           {history === null && (
@@ -98,12 +96,11 @@ function Editing({ history, onPublished, onClose }: EditingProps) {
             />
           )}
           <DefinitionField label="Definition" text={text} onText={setText} problem={read.ok ? null : read.problem} />
-          <Said refusal={refusal} />
           <div class="tools">
             <button
               type="submit"
               class="main"
-              disabled={isBusy || !read.ok || name.trim() === '' || (history !== null && text === begin)}
+              disabled={!read.ok || name.trim() === '' || (history !== null && text === begin)}
             >
               Publish
             </button>
@@ -116,10 +113,39 @@ function Editing({ history, onPublished, onClose }: EditingProps) {
           </div>
         </form>
       </Card>
-      <TryOut title="Try the draft" policies={[]} definition={read.ok ? read.definition : null} />
+      <TryOut title="Try the draft" owner={owner} policies={[]} definition={read.ok ? read.definition : null} />
       {history !== null && (
         <Versions history={history} columns={COLUMNS} onTake={(taken) => setText(writeDefinition(taken))} />
       )}
+      {isAsked && read.ok && (
+        <Confirm
+          title="Publish?"
+          verb="Publish"
+          send={() => publish(owner, name.trim(), read.definition, history?.version ?? null)}
+          onDone={() => onPublished(name.trim())}
+          onClose={() => setAsked(false)}
+        >
+          {whomItConcerns(owner, history, read.definition)}
+          {history !== null && <Changes before={history.definition} after={read.definition} />}
+        </Confirm>
+      )}
     </>
   );
+}
+
+function whomItConcerns({ setBy }: GuardrailOwner, history: History | null, { floor }: Definition): string {
+  if (setBy === 'platform' && floor === true) return 'It screens every organization within a second.';
+  if (history !== null) return `Version ${history.version + 1} holds for whom it screens within a second.`;
+  return setBy === 'platform'
+    ? 'It screens nobody before it is assigned to an organization.'
+    : 'It screens nobody before it is switched on.';
+}
+
+/** `version`: the one that it was made from; somebody else's newer one is a conflict. */
+function publish(owner: GuardrailOwner, policyName: string, definition: Definition, version: number | null) {
+  const body = { ...definition, ...(version === null ? {} : { version }) };
+  return call('put', owner.paths.policy, {
+    at: { policyName },
+    body: body as unknown as BodyOf<typeof owner.paths.policy, 'put'>,
+  });
 }

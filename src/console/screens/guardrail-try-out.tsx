@@ -7,19 +7,21 @@ import { Badge } from '../parts/figures.tsx';
 import { Said, SelectField, useSubmit } from '../parts/form.tsx';
 import { Card } from '../parts/page.tsx';
 import { type Column, Table } from '../parts/table.tsx';
-import type { GuardrailDefinition as Definition } from '../state/policies.ts';
+import type { GuardrailDefinition as Definition, GuardrailOwner } from '../state/policies.ts';
 
-type Tried = AnswerOf<'/v1/admin/active-org/guardrails/test', 'post'>;
+type TestPath = GuardrailOwner['paths']['test'];
+type Tried = AnswerOf<TestPath, 'post'>;
 
 interface TryOutProps {
   readonly title: string;
+  readonly owner: GuardrailOwner;
   /** Of which one is chosen, where there is no draft. */
   readonly policies: readonly { readonly name: string }[];
   /** A draft; null: it cannot be read. */
   readonly definition?: Definition | null;
 }
 
-export function TryOut({ title, policies, definition }: TryOutProps) {
+export function TryOut({ title, owner, policies, definition }: TryOutProps) {
   const [text, setText] = useState('');
   const [name, setName] = useState('');
   const [tried, setTried] = useState<{ readonly text: string; readonly answer: Tried } | null>(null);
@@ -27,13 +29,13 @@ export function TryOut({ title, policies, definition }: TryOutProps) {
   const policy = name || policies[0]?.name || '';
   const tryOn = definition === undefined ? { policy } : { definition: definition ?? undefined };
   const isReady = text !== '' && (definition === undefined ? policy !== '' : definition !== null);
-  const body = { text, ...tryOn } as BodyOf<'/v1/admin/active-org/guardrails/test', 'post'>;
+  const body = { text, ...tryOn } as BodyOf<TestPath, 'post'>;
   return (
     <Card title={title} note="Nothing is kept, sent on or charged. Detectors that lie elsewhere are not asked.">
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          void run(() => call('post', '/v1/admin/active-org/guardrails/test', { body }));
+          void run(() => call('post', owner.paths.test, { body }));
         }}
       >
         <label>

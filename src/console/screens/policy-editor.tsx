@@ -2,7 +2,6 @@
 
 import { useState } from 'preact/hooks';
 import { type BodyOf, call } from '../api.ts';
-import { changesOf } from '../logic/changes.ts';
 import { readDefinition, writeDefinition } from '../logic/definition-text.ts';
 import { whole } from '../logic/format.ts';
 import { DefinitionField } from '../parts/definition-field.tsx';
@@ -10,7 +9,7 @@ import { Confirm, TextField } from '../parts/form.tsx';
 import { RefusalNotice, Waiting } from '../parts/loaded.tsx';
 import { Card } from '../parts/page.tsx';
 import type { Column } from '../parts/table.tsx';
-import { Versions } from '../parts/versions.tsx';
+import { Changes, Versions } from '../parts/versions.tsx';
 import { useRead } from '../state/load.ts';
 import {
   type RoutingDefinition as Definition,
@@ -136,7 +135,7 @@ function Editing({ history, begin, onPublished, onClose }: EditingProps) {
             ? 'It is the first version, and holds once an organization routes by it.'
             : `Version ${history.version + 1} holds for ${organizations(history.organizations)} within a second.`}
           {replayed === text ? '' : ' It was not replayed as it stands.'}
-          {history !== null && <Changes lines={changesOf(history.definition, read.definition)} />}
+          {history !== null && <Changes before={history.definition} after={read.definition} />}
         </Confirm>
       )}
     </>
@@ -145,16 +144,6 @@ function Editing({ history, begin, onPublished, onClose }: EditingProps) {
 
 function organizations(count: number): string {
   return count === 1 ? '1 organization' : `${whole(count)} organizations`;
-}
-
-function Changes({ lines }: { readonly lines: readonly string[] }) {
-  return (
-    <span class="changes mono">
-      {lines.map((line) => (
-        <span key={line}>{line}</span>
-      ))}
-    </span>
-  );
 }
 
 /** `version`: the one that it was made from; somebody else's newer one is a conflict. */

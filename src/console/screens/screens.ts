@@ -14,6 +14,7 @@ import { Operation } from './operation.tsx';
 import { Organizations } from './organizations.tsx';
 import { Overview } from './overview.tsx';
 import { People } from './people.tsx';
+import { PlatformGuardrails } from './platform-guardrails.tsx';
 import { Playground } from './playground.tsx';
 import { Policies } from './policies.tsx';
 import { ProviderKeys } from './provider-keys.tsx';
@@ -49,5 +50,12 @@ export const SCREENS: readonly Screen[] = [
   { id: 'organizations', name: 'Organizations', group: 'Platform', permission: 'platform.admin', view: Organizations },
   { id: 'catalog', name: 'Catalog', group: 'Platform', permission: 'platform.admin', view: Catalog },
   { id: 'policies', name: 'Routing policies', group: 'Platform', permission: 'platform.admin', view: Policies },
+  {
+    id: 'platform-guardrails',
+    name: 'Platform guardrails',
+    group: 'Platform',
+    permission: 'platform.admin',
+    view: PlatformGuardrails,
+  },
   { id: 'operation', name: 'Jobs and drift', group: 'Platform', permission: 'platform.admin', view: Operation },
 ];

@@ -1,11 +1,42 @@
 // Policies of routing and of guardrails, as the API has them.
 
 import type { AnswerOf } from '../api.ts';
+import type { paths } from '../api-types';
+import type { Permission } from './session.ts';
 
 export const ROUTING_POLICY = '/v1/admin/routing/policies/{policyName}';
-export const GUARDRAIL_POLICY = '/v1/admin/active-org/guardrails/policies/{policyName}';
+const OWN_GUARDRAILS = {
+  policies: '/v1/admin/active-org/guardrails/policies',
+  policy: '/v1/admin/active-org/guardrails/policies/{policyName}',
+  test: '/v1/admin/active-org/guardrails/test',
+  report: '/v1/admin/active-org/guardrails/report',
+} as const;
+const PLATFORM_GUARDRAILS = {
+  policies: '/v1/admin/guardrails/policies',
+  policy: '/v1/admin/guardrails/policies/{policyName}',
+  test: '/v1/admin/guardrails/test',
+  report: '/v1/admin/guardrails/report',
+} as const satisfies Record<keyof typeof OWN_GUARDRAILS, keyof paths>;
+
+/** Whose guardrail policies are shown and changed: an organization's own, or the platform's. */
+export interface GuardrailOwner {
+  readonly setBy: 'organization' | 'platform';
+  readonly permission: Permission;
+  readonly paths: typeof OWN_GUARDRAILS;
+}
+
+export const OWN: GuardrailOwner = { setBy: 'organization', permission: 'org.admin', paths: OWN_GUARDRAILS };
+/** The same operations at other addresses. */
+export const OF_PLATFORM: GuardrailOwner = {
+  setBy: 'platform',
+  permission: 'platform.admin',
+  paths: PLATFORM_GUARDRAILS as unknown as typeof OWN_GUARDRAILS,
+};
 
 export type RoutingHistory = AnswerOf<typeof ROUTING_POLICY>['data'];
 export type RoutingDefinition = RoutingHistory['definition'];
-export type GuardrailHistory = AnswerOf<typeof GUARDRAIL_POLICY>['data'];
+export type GuardrailHistory = AnswerOf<typeof OWN_GUARDRAILS.policy>['data'];
 export type GuardrailDefinition = GuardrailHistory['definition'];
+export type GuardrailPolicies = AnswerOf<typeof OWN_GUARDRAILS.policies>;
+export type GuardrailPolicy = GuardrailPolicies['data'][number];
+export type GuardrailReport = AnswerOf<typeof OWN_GUARDRAILS.report>;

@@ -1,0 +1,141 @@
+// The page of guardrail policies, an organization's own or the platform's: what was found, the policies, the editor of
+// one, and a try-out. Whom a policy screens is the caller's.
+
+import type { ComponentChildren } from 'preact';
+import { commandOf } from '../api.ts';
+import { moment, whole } from '../logic/format.ts';
+import { Badge, Stat, Stats } from '../parts/figures.tsx';
+import { Loaded } from '../parts/loaded.tsx';
+import { ManagedList } from '../parts/managed-list.tsx';
+import { Page } from '../parts/page.tsx';
+import { type Column, numberColumn } from '../parts/table.tsx';
+import { WindowTools } from '../parts/window-tools.tsx';
+import { params, setParams } from '../state/address.ts';
+import { type Load, useRead } from '../state/load.ts';
+import type { GuardrailOwner, GuardrailPolicies, GuardrailPolicy, GuardrailReport } from '../state/policies.ts';
+import { windowQuery, zone } from '../state/view.ts';
+import { GuardrailEditor } from './guardrail-editor.tsx';
+import { TryOut } from './guardrail-try-out.tsx';
+import { Adder } from './people.tsx';
+
+/** Stands in the address where a policy's name does. No policy can be called so. */
+const NEW = '+';
+type Found = GuardrailReport['data']['rows'][number];
+
+export const POLICY_COLUMNS: readonly Column<GuardrailPolicy>[] = [
+  {
+    name: 'Policy',
+    raw: ({ name }) => name,
+    show: ({ name, version, set_by: by }) => (
+      <>
+        <span class="cell-main">{name}</span>
+        <span class="note">
+          version {version}, set by the {by}
+        </span>
+      </>
+    ),
+  },
+  {
+    name: 'Rules',
+    raw: ({ definition }) => definition.rules.map(({ id }) => id).join(' '),
+    show: ({ definition }) => (
+      <span class="badges">
+        {definition.rules.map(({ id, action, stage }) => (
+          <Badge key={id} tone={action === 'block' ? 'bad' : 'plain'}>
+            {id}: {action} {stage}
+          </Badge>
+        ))}
+      </span>
+    ),
+  },
+  { name: 'Mode', raw: ({ definition }) => definition.mode ?? 'enforce', isExtra: true },
+  {
+    name: 'Since',
+    raw: ({ created_at: at }) => at,
+    show: ({ created_at: at }) => moment(at, zone.value, false),
+    isExtra: true,
+  },
+];
+
+const FOUND_COLUMNS: readonly Column<Found>[] = [
+  { name: 'Rule', raw: ({ policy, rule }) => `${policy} / ${rule}` },
+  { name: 'Entity', raw: ({ entity }) => entity },
+  { name: 'Done', raw: ({ action, stage }) => `${action} ${stage}` },
+  { name: 'Model', raw: ({ model }) => model, isExtra: true },
+  { name: 'Key', raw: ({ api_key: key, api_key_id: id }) => key ?? id, isExtra: true },
+  numberColumn('Requests', ({ requests }) => requests, whole),
+  numberColumn('Findings', ({ findings }) => findings, whole),
+];
+
+interface GuardrailPageProps {
+  readonly owner: GuardrailOwner;
+  readonly title: string;
+  readonly lead: string;
+  /** The policies, with whom they screen; `edited` is the name of the one in the editor. */
+  readonly list: (policies: Load<GuardrailPolicies>, edited: string | undefined) => ComponentChildren;
+}
+
+export function GuardrailPage({ owner, title, lead, list }: GuardrailPageProps) {
+  const { permission, paths } = owner;
+  const policies = useRead(paths.policies);
+  const report = useRead(paths.report, { query: windowQuery.value });
+  const edited = params.value['policy'];
+  return (
+    <Page
+      title={title}
+      lead={lead}
+      tools={
+        <>
+          <Adder name="New policy" onClick={() => openPolicy(NEW)} />
+          <WindowTools withAudience={false} />
+        </>
+      }
+      commands={[commandOf(paths.policies), commandOf(paths.report, { query: windowQuery.value })]}
+    >
+      <Loaded load={report} permission={permission}>
+        {({ data }) => (
+          <Stats>
+            <Stat name="Screened" value={whole(data.screened)} />
+            <Stat name="Blocked" value={whole(data.blocked)} />
+            <Stat name="Not scanned" value={whole(data.not_scanned.reduce((sum, { requests }) => sum + requests, 0))} />
+          </Stats>
+        )}
+      </Loaded>
+      {list(policies, edited)}
+      {edited === undefined ? (
+        <TryOut title="Try it" owner={owner} policies={policies.data?.data ?? []} />
+      ) : (
+        <GuardrailEditor
+          key={edited}
+          owner={owner}
+          name={edited === NEW ? null : edited}
+          onPublished={(name) => {
+            policies.again();
+            openPolicy(name);
+          }}
+          onClose={() => openPolicy(null)}
+        />
+      )}
+      <ManagedList
+        title="Found"
+        load={report}
+        rowsOf={({ data }) => data.rows}
+        columns={FOUND_COLUMNS}
+        permission={permission}
+        empty="Nothing was found in this window."
+      />
+    </Page>
+  );
+}
+
+export function EditButton({ name, edited }: { readonly name: string; readonly edited: string | undefined }) {
+  return (
+    <button type="button" class="small" aria-pressed={name === edited} onClick={() => openPolicy(name)}>
+      Edit
+    </button>
+  );
+}
+
+function openPolicy(name: string | null): void {
+  setParams({ policy: name });
+}

@@ -1,0 +1,45 @@
+// Guardrail policies of the platform: those that screen everybody (`floor`), and those that are assigned to some.
+
+import { call } from '../api.ts';
+import { Badge } from '../parts/figures.tsx';
+import { ManagedList } from '../parts/managed-list.tsx';
+import type { Column } from '../parts/table.tsx';
+import { type GuardrailPolicy, OF_PLATFORM } from '../state/policies.ts';
+import { EditButton, GuardrailPage, POLICY_COLUMNS } from './guardrail-page.tsx';
+
+const COLUMNS: readonly Column<GuardrailPolicy>[] = [
+  ...POLICY_COLUMNS,
+  {
+    name: 'Screens',
+    raw: ({ definition }) => (definition.floor === true ? 'everybody' : 'whom it is assigned to'),
+    show: ({ definition }) =>
+      definition.floor === true ? <Badge tone="good">everybody</Badge> : 'whom it is assigned to',
+  },
+];
+
+export function PlatformGuardrails() {
+  return (
+    <GuardrailPage
+      owner={OF_PLATFORM}
+      title="Platform guardrails"
+      lead="What holds for all organizations (“floor”), or for those to which it is assigned. None can take it away."
+      list={(policies, edited) => (
+        <ManagedList
+          title="Policies"
+          load={policies}
+          rowsOf={({ data }) => data}
+          columns={COLUMNS}
+          permission={OF_PLATFORM.permission}
+          empty="The platform screens nobody. A policy with “floor”: true screens every organization."
+          actions={({ name }) => <EditButton name={name} edited={edited} />}
+          removal={{
+            verb: 'Remove',
+            ask: ({ name }) => `The policy “${name}” is removed. One that screens somebody is not.`,
+            send: ({ name, version }) =>
+              call('delete', OF_PLATFORM.paths.policy, { at: { policyName: name }, query: { version } }),
+          }}
+        />
+      )}
+    />
+  );
+}

@@ -2,7 +2,7 @@
 // short interleaved windows. What a change to the warm path is worth: the median of the pairs' ratios, this ÷ that,
 // with how far the middle half of them lies apart.
 
-import { pathToFileURL } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { startNodeServer } from './harness/child-server.ts';
 import { LOAD_CORE } from './harness/cores.ts';
@@ -15,15 +15,30 @@ interface Load {
   readonly reply: StubReply;
   readonly body: string;
   readonly connections: number;
+  /** Between an answer and the client's next request. */
+  readonly thinkMs?: number;
+  /** The provider speaks TLS; its latency is 5 ms. */
+  readonly isTls?: true;
   /** What CPU is divided by. */
   readonly unitsOf: (sample: Sample) => number;
 }
+
+/** As P15 (measures/tls-provider.ts). */
+const TLS = {
+  reply: 'json/1024/5',
+  connections: 64,
+  thinkMs: 25,
+  isTls: true,
+  unitsOf: ({ result }: Sample) => result.requests,
+} as const;
 
 const LOADS: Readonly<Record<string, Load>> = {
   '1k': { reply: 'json/1024', body: '1k', connections: 64, unitsOf: ({ result }) => result.requests },
   '16k': { reply: 'json/1024', body: '16k', connections: 64, unitsOf: ({ result }) => result.requests },
   '256k': { reply: 'json/1024', body: '256k', connections: 32, unitsOf: ({ result }) => result.requests },
   burst: { reply: 'events/400/16/16', body: 'stream', connections: 50, unitsOf: ({ result }) => result.events },
+  'tls-1k': { ...TLS, body: '1k' },
+  'tls-16k': { ...TLS, body: '16k' },
   paced: { reply: 'events/200/1/5', body: 'stream', connections: 100, unitsOf: ({ result }) => result.events },
 };
 
@@ -50,6 +65,9 @@ if (other === undefined || load === undefined || before === undefined) {
   process.exit(2);
 }
 
+const fileOf = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
+const CERTIFICATE = fileOf('../test/support/tls/localhost-certificate.pem');
+const KEY = fileOf('../test/support/tls/localhost-key.pem');
 const WARM_UP_MS = 3_000;
 const WINDOW_WARM_UP_MS = 100;
 const stopped: (() => Promise<void>)[] = [];
@@ -60,7 +78,9 @@ try {
 }
 
 async function compare(measured: Load, first: Load, directory: string): Promise<void> {
-  const stub = await startNodeServer(LOAD_CORE, new URL('./stub/provider-stub.ts', import.meta.url).pathname, []);
+  const stub = measured.isTls
+    ? await startNodeServer(LOAD_CORE, fileOf('./stub/tls-provider-stub.ts'), [CERTIFICATE, KEY])
+    : await startNodeServer(LOAD_CORE, fileOf('./stub/provider-stub.ts'), []);
   stopped.push(() => stub.stop());
   const client = await LoadClient.start();
   stopped.push(() => client.stop());
@@ -69,18 +89,18 @@ async function compare(measured: Load, first: Load, directory: string): Promise<
   };
   const products: Product[] = [];
   for (const start of [startProduct, theirs.startProduct]) {
-    const product = await start(stub.port);
+    const product = await start(stub.port, undefined, measured.isTls ? CERTIFICATE : null);
     if (product === null) throw new Error('a checkout has no command to start');
     stopped.push(() => product.stop());
     products.push(product);
   }
   const [ours, others] = products as [Product, Product];
-  const drive = (product: Product, { reply, body, connections }: Load, durationMs: number): Promise<Sample> =>
+  const drive = (product: Product, { reply, body, connections, thinkMs = 0 }: Load, durationMs: number): Promise<Sample> =>
     sample(client, product, {
       kind: 'closed',
       target: targetOf(product, reply, body, null),
       connections,
-      thinkMs: 0,
+      thinkMs,
       warmupMs: WINDOW_WARM_UP_MS,
       durationMs,
     });

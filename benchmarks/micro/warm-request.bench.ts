@@ -26,9 +26,9 @@ let asked: ProviderSocket[] = [];
 /** Takes all that is written at once, and has the reply when it is told to. */
 class ProviderSocket {
   readonly errored = null;
+  readonly writableLength = 0;
   readonly remoteAddress = '127.0.0.1';
   private readonly onread: OnReadOpts;
-  private onWritten: (() => void) | null = null;
 
   constructor({ onread }: { readonly onread: OnReadOpts }, onConnected: () => void) {
     this.onread = onread;
@@ -39,13 +39,11 @@ class ProviderSocket {
   setNoDelay(): void {}
   setKeepAlive(): void {}
 
-  write(_: Buffer, onWritten: () => void): void {
-    this.onWritten = onWritten;
+  write(): void {
     asked.push(this);
   }
 
   reply(): void {
-    this.onWritten?.();
     const { buffer } = this.onread;
     REPLY.copy(buffer as Buffer);
     this.onread.callback(REPLY.length, buffer as Buffer);

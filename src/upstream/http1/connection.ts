@@ -56,6 +56,7 @@ const WRITE_WAIT_MS = 2_000;
 const TCP_KEEP_ALIVE_DELAY_MS = 60_000;
 
 const NO_PIECES: readonly Uint8Array[] = [];
+const NOTHING = Buffer.alloc(0);
 
 /** All connections share this read buffer: what one read brings is dealt with before the next read. */
 const READ_BUFFER = Buffer.allocUnsafeSlow(65_536);
@@ -162,7 +163,7 @@ export class Connection implements CallConnection {
     if (gathered.pieces === pieces.length) {
       // The body was copied; it is the copy that is sent from.
       this.releaseBody();
-      socket.write(beginning, this.onWritten);
+      this.writeLast(beginning);
       return;
     }
     // Corked, all pieces are one system call.
@@ -170,8 +171,21 @@ export class Connection implements CallConnection {
     socket.write(beginning);
     const last = pieces.length - 1;
     for (let index = gathered.pieces; index < last; index++) socket.write(pieces[index] as Buffer);
-    socket.write(pieces[last] as Buffer, this.onWritten);
+    this.writeLast(pieces[last] as Buffer);
+  }
+
+  /**
+   * Calls `onWritten` once all is written. What is not encrypted the system has nearly always taken when `uncork`
+   * returns: Node's callback for it would cost 2 to 3 % of a request.
+   */
+  private writeLast(bytes: Buffer): void {
+    const { socket } = this;
+    const isTls = this.owner.peer.isTls;
+    socket.write(bytes, isTls ? this.onWritten : undefined);
     socket.uncork();
+    if (isTls) return;
+    if (socket.writableLength === 0) this.onWritten();
+    else socket.write(NOTHING, this.onWritten);
   }
 
   /** Neither Node nor the system reads the request's memory any more, whether it went out or not. */

@@ -95,7 +95,11 @@ async function compare(measured: Load, first: Load, directory: string): Promise<
     products.push(product);
   }
   const [ours, others] = products as [Product, Product];
-  const drive = (product: Product, { reply, body, connections, thinkMs = 0 }: Load, durationMs: number): Promise<Sample> =>
+  const drive = (
+    product: Product,
+    { reply, body, connections, thinkMs = 0 }: Load,
+    durationMs: number,
+  ): Promise<Sample> =>
     sample(client, product, {
       kind: 'closed',
       target: targetOf(product, reply, body, null),

@@ -82,7 +82,10 @@ const terminalItem: ItemOf = compile(
 );
 /** What a record has of these optional fields, with those of `others`; null: none. */
 const membersOf = (names: readonly FieldName[]): ((values: Values, others: Values | null) => Values | null) => {
-  const statements = names.map((name) => `if (one.${name} != null && !isAbsent(one.${name})) (others ??= {}).${name} = one.${name};`);
+  const statements = names.map((name) => {
+    const value = `one.${name}`;
+    return `if (${value} != null && !isAbsent(${value})) (others ??= {}).${name} = ${value};`;
+  });
   return compile('one, others', `{ ${statements.join(' ')} return others; }`);
 };
 const startMembers = membersOf(OPTIONAL_START_NAMES);

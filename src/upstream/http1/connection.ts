@@ -160,8 +160,8 @@ export class Connection implements CallConnection {
     const gathered = gather(head, pieces);
     this.gathered = gathered.pooled;
     const beginning = gathered.pooled.buffer.subarray(0, gathered.bytes);
-    // What is encrypted goes out later. The rest the system has nearly always taken when `write` returns, and a callback
-    // for it would cost 2 to 4 % of a request.
+    // What is encrypted goes out later. The rest the system has nearly always taken when `write` returns, and a
+    // callback for it would cost 2 to 4 % of a request.
     const onWritten = this.owner.peer.isTls ? this.onWritten : undefined;
     if (gathered.pieces === pieces.length) {
       // The body was copied; it is the copy that is sent from.

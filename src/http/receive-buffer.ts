@@ -29,6 +29,9 @@ const isSet = socket.open(3) === 0 && socket.bufferSize(${RECEIVE_BUFFER_BYTES},
 process.exit(isSet ? 0 : 1);
 `;
 
+/** It takes some 40 ms. */
+const TIMEOUT_MS = 10_000;
+
 /**
  * For all connections that come to this port of this process from now on: they get it from the socket that listens
  * (Linux, tcp(7)). False: that could not be done, and they hold as much as the system lets them.
@@ -62,12 +65,15 @@ function listeningIn(table: string, port: number): readonly string[] {
 const LISTEN = '0A';
 
 function setReceiveBuffer(descriptor: number): Promise<boolean> {
-  return new Promise((resolve) => {
+  const done = new Promise<boolean>((resolve) => {
     const child = spawn(process.execPath, ['-e', SET_RECEIVE_BUFFER], {
       env: {},
       stdio: ['ignore', 'ignore', 'ignore', descriptor],
+      timeout: TIMEOUT_MS,
     });
     child.once('error', () => resolve(false));
     child.once('exit', (code) => resolve(code === 0));
   });
+  // A system that lets no process be made may say so at once.
+  return done.catch(() => false);
 }

@@ -7,6 +7,7 @@ import type { Log } from '../src/platform/log.ts';
 import {
   type ClickHouseClient,
   type ClickHouseLocation,
+  type ClickHouseReader,
   createClickHouse,
 } from '../src/storage/clickhouse/clickhouse.ts';
 import { insertFacts, type RequestFact } from '../src/storage/clickhouse/facts.ts';
@@ -29,6 +30,15 @@ import { StoppableSleep } from './shipping/stoppable-sleep.ts';
 /** Any number that no other advisory lock uses. */
 const MIGRATION_LOCK = 7_060_155_442;
 
+/**
+ * A connection to the embedded engine runs one statement at a time, so that an insert of facts would wait for the
+ * reports before it: these have a connection of their own. A server's client has many.
+ */
+interface Opened {
+  readonly client: ClickHouseClient;
+  readonly reports: ClickHouseClient;
+}
+
 export interface ClickHouseLinkOptions {
   readonly location: ClickHouseLocation;
   readonly migrationsDirectory: string;
@@ -43,7 +53,7 @@ export class ClickHouseLink implements FactSink {
   private readonly options: ClickHouseLinkOptions;
   private readonly sleep = new StoppableSleep();
   /** null while it is not open. */
-  opened: ClickHouseClient | null = null;
+  private opened: Opened | null = null;
   private embeddedLock: EmbeddedLock | null = null;
   private closed = false;
   private readonly opening: Promise<void>;
@@ -59,7 +69,12 @@ export class ClickHouseLink implements FactSink {
 
   client(): ClickHouseClient {
     if (this.opened === null) throw new Error('ClickHouse is not open yet');
-    return this.opened;
+    return this.opened.client;
+  }
+
+  /** For statements of reports. null while it is not open. */
+  reader(): ClickHouseReader | null {
+    return this.opened?.reports ?? null;
   }
 
   async insert(facts: readonly RequestFact[], batch: string): Promise<void> {
@@ -70,7 +85,7 @@ export class ClickHouseLink implements FactSink {
     this.closed = true;
     this.sleep.stop();
     await this.opening;
-    await this.opened?.close();
+    if (this.opened !== null) await closeBoth(this.opened);
     this.opened = null;
     await this.embeddedLock?.release();
   }
@@ -92,10 +107,11 @@ export class ClickHouseLink implements FactSink {
     tried.resolve();
   }
 
-  private async open(): Promise<ClickHouseClient> {
+  private async open(): Promise<Opened> {
     const { location, clock, log, migrationsDirectory, postgres, databaseUrl } = this.options;
     const client = await createClickHouse(location, clock);
     const kind = 'directory' in location ? 'embedded' : 'server';
+    let reports = client;
     try {
       await holdingAdvisoryLock(postgres, MIGRATION_LOCK, async () => {
         const applied = await migrateClickHouse(client, migrationsDirectory);
@@ -113,12 +129,18 @@ export class ClickHouseLink implements FactSink {
             'facts are kept in the ClickHouse of CLICKHOUSE_URL from now on, and made there anew from the ledger',
           );
       });
-      return client;
+      if (kind === 'embedded') reports = await createClickHouse(location, clock);
+      return { client, reports };
     } catch (error) {
-      await client.close();
+      await closeBoth({ client, reports });
       await this.embeddedLock?.release();
       this.embeddedLock = null;
       throw error;
     }
   }
+}
+
+async function closeBoth({ client, reports }: Opened): Promise<void> {
+  if (reports !== client) await reports.close();
+  await client.close();
 }

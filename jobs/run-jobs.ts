@@ -105,7 +105,7 @@ export async function runJobs({ config, log, clock, metrics }: JobsParts): Promi
     ownerNames: nameOwners((organizationId, ids) => findOwnerNames(postgres, organizationId, ids), log),
     endedExecution: (wanted) =>
       withinTime(findEndedExecution(postgres, wanted), null, { log, without: 'details of a request' }),
-    clickhouse: () => link.opened,
+    clickhouse: () => link.reader(),
     ...REPORT_STATEMENTS[config.clickhouseUrl === null ? 'embedded' : 'server'],
     log,
     clock,

@@ -8,6 +8,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { DEFAULT_LIMITS } from '../../jobs/shipping/shipping-limits.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { type ClickHouseClient, createClickHouse, selectRows } from '../../src/storage/clickhouse/clickhouse.ts';
 import { insertFacts } from '../../src/storage/clickhouse/facts.ts';
@@ -30,8 +31,8 @@ const FACTS = Number(process.argv[2] ?? 10) * 1_000_000;
 const PAST_MONTHS = ['202608', '202609'];
 const DAY_MS = 86_400_000;
 const ROUNDS = 3;
-/** As shipping inserts when it has a backlog. */
-const INSERTED_FACTS = 1_000;
+/** As shipping inserts when facts come now and then, and when it has a backlog. */
+const INSERTED_FACTS = [1_000, DEFAULT_LIMITS.factsMax];
 const INSERTING_MS = 15_000;
 
 const WINDOW = { ...FACTS_WINDOW, granularity: 'day' as const, timeZone: 'Europe/Berlin' };
@@ -66,10 +67,14 @@ async function timed(name: string, run: () => Promise<unknown>): Promise<void> {
 }
 
 /** Reports one after the other while facts are inserted: how many of them, and how often the event loop was held. */
-async function insertBeside(client: ClickHouseClient, report: (() => Promise<unknown>) | null): Promise<string> {
+async function insertBeside(
+  client: ClickHouseClient,
+  atOnce: number,
+  report: (() => Promise<unknown>) | null,
+): Promise<string> {
   const untilMs = performance.now() + INSERTING_MS;
   const isOver = (): boolean => performance.now() >= untilMs;
-  const { facts } = generateFacts(7, INSERTED_FACTS);
+  const { facts } = generateFacts(7, atOnce);
   let inserted = 0;
   let reports = 0;
   let longestMs = 0;
@@ -96,6 +101,8 @@ const kept = process.argv[3];
 const isFilled = kept !== undefined && existsSync(kept);
 const directory = kept ?? mkdtempSync(join(tmpdir(), 'tollgate-bench-clickhouse-'));
 const client = await createClickHouse({ directory }, systemClock);
+/** Reports have a connection of their own (jobs/clickhouse-link.ts). */
+const reading = await createClickHouse({ directory }, systemClock);
 /** The statements of a routing report. */
 const PARTS = {
   series: (question) => selectRoutingSeries(client, question),
@@ -188,13 +195,16 @@ try {
     }),
   );
   console.log(`${residentMb()} MB resident now, ${mostMb} MB at most while reading`);
-  console.log(`alone: ${await insertBeside(client, null)}`);
   const params = { ...questionOf(organization(0)), ...noCorrections };
-  const besideLargest = await insertBeside(client, () => routingReport(client, params));
-  console.log(`beside reports of the largest organization: ${besideLargest}`);
+  for (const atOnce of INSERTED_FACTS) {
+    console.log(`${atOnce} at once, alone: ${await insertBeside(client, atOnce, null)}`);
+    const beside = await insertBeside(client, atOnce, () => routingReport(reading, params));
+    console.log(`${atOnce} at once, beside reports of the largest organization: ${beside}`);
+  }
   console.log(`${residentMb()} MB resident now, ${mostMb} MB at most`);
 } finally {
   clearInterval(watch);
+  await reading.close();
   await client.close();
   if (kept === undefined) rmSync(directory, { recursive: true, force: true });
 }

@@ -15,7 +15,7 @@ import type { ReportDelegation } from '../../src/domain/reports/report-delegatio
 import type { Clock } from '../../src/platform/clock.ts';
 import type { Log } from '../../src/platform/log.ts';
 import type { Counter, MetricsRegistry } from '../../src/platform/metrics.ts';
-import { type ClickHouseClient, type ClickHouseSettings, readingFor } from '../../src/storage/clickhouse/clickhouse.ts';
+import { type ClickHouseReader, type ClickHouseSettings, readingFor } from '../../src/storage/clickhouse/clickhouse.ts';
 import { ReportStoreAway } from '../../src/storage/clickhouse/reports/select-report.ts';
 import { Backoff } from '../shipping/backoff.ts';
 import { StoppableSleep } from '../shipping/stoppable-sleep.ts';
@@ -31,7 +31,7 @@ export interface ReportServerOptions {
   readonly ownerNames: FindOwnerNames;
   readonly endedExecution: FindEndedExecution;
   /** null while ClickHouse is away. */
-  readonly clickhouse: () => ClickHouseClient | null;
+  readonly clickhouse: () => ClickHouseReader | null;
   /** How many statements may run at once. */
   readonly atOnce: number;
   /** Settings of every statement. */

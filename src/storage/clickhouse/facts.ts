@@ -52,7 +52,7 @@ function ofKinds<const Some extends Kind>(
   return Object.fromEntries(kinds.map((kind) => [kind, value])) as Record<Some, (value: unknown) => unknown>;
 }
 
-/** The table's columns in the order of an inserted row. */
+/** The table's columns in the order of an insert. */
 const COLUMNS: readonly Column[] = [
   ['version', (fact) => fact.version],
   ...FIELD_ROWS.flatMap(([field, { type, places }]): Column[] => {
@@ -69,8 +69,8 @@ const COLUMN_NAMES = COLUMNS.map(([name]) => name).join(', ');
 
 /**
  * Inserts facts; inserting them again changes nothing. `batch` identifies exactly these facts and is the insert's
- * deduplication token. Rows are arrays of values and part of the statement's text, which measured at two thirds of the
- * cost of JSONEachRow.
+ * deduplication token. Each column is an array of values and part of the statement's text: measured, an eighth faster
+ * than rows as arrays, which cost two thirds of rows as objects.
  */
 export async function insertFacts(
   client: ClickHouseClient,
@@ -78,13 +78,12 @@ export async function insertFacts(
   batch: string,
 ): Promise<void> {
   if (facts.length === 0) return;
-  let rows = '';
-  for (const fact of facts) rows += `${JSON.stringify(COLUMNS.map(([, value]) => wellFormed(value(fact))))}\n`;
+  const columns = COLUMNS.map(([, value]) => JSON.stringify(facts.map((fact) => wellFormed(value(fact)))));
   const statement = `
     INSERT INTO request_facts (${COLUMN_NAMES})
     SETTINGS async_insert = 0, insert_deduplicate = 1, insert_deduplication_token = '${checkedToken(batch)}'
-    FORMAT JSONCompactEachRow\n`;
-  await client.command({ query: statement + rows });
+    FORMAT JSONCompactColumns\n`;
+  await client.command({ query: `${statement}[${columns.join(',')}]` });
 }
 
 /**

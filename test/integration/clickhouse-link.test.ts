@@ -1,0 +1,43 @@
+// The connections of jobs to the embedded ClickHouse: facts are inserted while a report is read.
+
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { ClickHouseLink } from '../../jobs/clickhouse-link.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { selectRows } from '../../src/storage/clickhouse/clickhouse.ts';
+import { CLICKHOUSE_MIGRATIONS } from '../support/clickhouse.ts';
+import { generateFacts } from '../support/fact-generator.ts';
+import { openTestDatabase, silentLog } from '../support/postgres.ts';
+
+test('an insert does not wait for the statement of a report, and the next one has its facts', async (context) => {
+  const database = await openTestDatabase();
+  context.after(() => database.close());
+  const directory = mkdtempSync(join(tmpdir(), 'tollgate-test-clickhouse-'));
+  context.after(() => rmSync(directory, { recursive: true, force: true }));
+  const link = new ClickHouseLink({
+    location: { directory },
+    migrationsDirectory: CLICKHOUSE_MIGRATIONS,
+    postgres: database.postgres,
+    databaseUrl: database.url,
+    log: silentLog,
+    clock: systemClock,
+  });
+  await link.tried;
+  const reader = link.reader();
+  assert.ok(reader !== null);
+  const ended: string[] = [];
+  const { facts } = generateFacts(1, 20);
+  // As long as the engine lets one sleep.
+  const reading = selectRows(reader, 'SELECT sleep(3)').then(() => ended.push('report'));
+  await link.insert(facts, 'batch').then(() => ended.push('insert'));
+  const rows = 'SELECT toUInt32(uniqExact(id)) AS facts FROM request_facts';
+  assert.deepEqual(await selectRows(link.client(), rows), [{ facts: new Set(facts.map(({ id }) => id)).size }]);
+  await reading;
+  assert.deepEqual(ended, ['insert', 'report']);
+  assert.deepEqual(await selectRows(reader, rows), await selectRows(link.client(), rows));
+  await link.close();
+  assert.equal(link.reader(), null);
+});

@@ -142,8 +142,9 @@ export interface RecentCorrection {
 }
 
 interface CorrectionRow
-  extends Omit<RecentCorrection, 'at' | 'escalated' | 'previous_model' | 'previous_tier' | 'tier' | 'task'> {
+  extends Omit<RecentCorrection, 'at' | 'escalated' | 'previous_model' | 'previous_tier' | 'model' | 'tier' | 'task'> {
   readonly at_ms: number;
+  readonly served: string;
   readonly previous_model: string;
   readonly previous_tier: string;
   readonly tier: string;
@@ -151,37 +152,56 @@ interface CorrectionRow
   readonly escalated: number;
 }
 
-/** The latest corrected follow-ups, each shown by its turn's first request. */
+interface CorrectionKey {
+  readonly at_ms: number;
+  readonly first_id: string;
+}
+
+/**
+ * The latest corrected follow-ups, each shown by its turn's first request. These are found first, since `FINAL` reads
+ * every column of all requests, and what is shown of them then in their own short stretch of time.
+ */
 export async function selectRecentCorrections(
   client: ClickHouseReader,
   params: ReportParams,
 ): Promise<RecentCorrection[]> {
-  const rows = await selectReport<CorrectionRow>(
+  const keys = await selectReport<CorrectionKey>(
     client,
-    `SELECT toUnixTimestamp64Milli(at) AS at_ms, toString(first_id) AS request_id, previous_model, previous_tier,
-      served AS model, tier, task, probability, escalated
+    `SELECT toUnixTimestamp64Milli(at) AS at_ms, toString(request) AS first_id
      FROM (
-       SELECT admitted_at AS at, id AS first_id, toString(route_previous_model) AS previous_model,
-         toString(route_previous_tier) AS previous_tier,
-         toString(model) AS served, toString(route_tier) AS tier, toString(route_task) AS task,
-           route_correction_probability AS probability,
-         toUInt8(${IS_ESCALATED}) AS escalated, ${TURN} AS turn
+       SELECT admitted_at AS at, id AS request, ${TURN} AS turn
        FROM request_facts FINAL
        WHERE routed AND route_correction AND ${checkedConditions(params)}
-       ORDER BY at, first_id
+       ORDER BY at, request
        LIMIT 1 BY turn
      )
-     ORDER BY at DESC, first_id DESC
+     ORDER BY at DESC, request DESC
      LIMIT ${REPORTED_CORRECTIONS_MAX}
      ${REPORT_SETTINGS}`,
     conditionParameters(params),
+  );
+  const [latest, earliest] = [keys[0], keys.at(-1)];
+  if (latest === undefined || earliest === undefined) return [];
+  const window = { ...params.window, fromMs: earliest.at_ms, untilMs: latest.at_ms + 1 };
+  const shown = { ...params, window };
+  const rows = await selectReport<CorrectionRow>(
+    client,
+    `SELECT toUnixTimestamp64Milli(admitted_at) AS at_ms, toString(id) AS request_id,
+       toString(route_previous_model) AS previous_model, toString(route_previous_tier) AS previous_tier,
+       toString(model) AS served, toString(route_tier) AS tier, toString(route_task) AS task,
+       route_correction_probability AS probability, toUInt8(${IS_ESCALATED}) AS escalated
+     FROM request_facts FINAL
+     WHERE id IN {ids:Array(UUID)} AND ${checkedConditions(shown)}
+     ORDER BY admitted_at DESC, id DESC
+     ${REPORT_SETTINGS}`,
+    { ...conditionParameters(shown), ids: keys.map(({ first_id }) => first_id) },
   );
   return rows.map(({ at_ms, ...row }) => ({
     at: new Date(at_ms).toISOString(),
     request_id: row.request_id,
     previous_model: row.previous_model === '' ? null : row.previous_model,
     previous_tier: row.previous_tier === '' ? null : row.previous_tier,
-    model: row.model,
+    model: row.served,
     tier: row.tier === '' ? null : row.tier,
     task: row.task === '' ? null : row.task,
     probability: row.probability,

@@ -1,5 +1,5 @@
-// Assembles the routing report (spec 2.5): five passes over the facts, each over other columns, and a sixth for the
-// recent corrections if the audience may see them.
+// Assembles the routing report (spec 2.5): five passes over the facts, each over other columns, and two more for
+// the recent corrections if the audience may see them.
 
 import type { ClickHouseReader } from '../clickhouse.ts';
 import {

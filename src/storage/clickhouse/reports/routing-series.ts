@@ -8,7 +8,7 @@ import { SERIES_COLUMNS, type SeriesRow } from './metrics.ts';
 import { checkedConditions, conditionParameters, type ReportParams } from './report-params.ts';
 import { compareText } from './routing-conversations.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
-import { slotSeconds, TimeBuckets } from './time-buckets.ts';
+import { bucketsOf } from './time-buckets.ts';
 
 /** All tiers together. */
 export interface SeriesTotal {
@@ -31,35 +31,37 @@ export interface RoutingSeries {
   readonly totals: readonly SeriesTotal[];
 }
 
-interface SlotRow extends SeriesRow {
+interface BucketRow extends SeriesRow {
   readonly is_routed: number;
-  readonly slot: number;
+  /** In epoch seconds; 0 where the request was not routed. */
+  readonly bucket_start: number;
   readonly tier: string;
 }
 
 export async function selectRoutingSeries(client: ClickHouseReader, params: ReportParams): Promise<RoutingSeries> {
-  const rows = await selectReport<SlotRow>(
+  const buckets = new Map(bucketsOf(params.window).map(({ startMs, start }) => [startMs / 1000, start]));
+  const rows = await selectReport<BucketRow>(
     client,
-    `SELECT toUInt8(routed) AS is_routed, if(routed, intDiv(toUnixTimestamp(admitted_at), {slot_seconds:UInt32}),
-      0) AS slot, toString(route_tier) AS tier,
+    `SELECT toUInt8(routed) AS is_routed, if(routed, roundDown(toUnixTimestamp(admitted_at), {starts:Array(UInt32)}),
+      0) AS bucket_start, toString(route_tier) AS tier,
        ${SERIES_COLUMNS}
      FROM request_facts FINAL
      WHERE ${checkedConditions(params)}
-     GROUP BY is_routed, slot, tier
+     GROUP BY is_routed, bucket_start, tier
      ${REPORT_SETTINGS}`,
-    { ...conditionParameters(params), slot_seconds: slotSeconds(params.window) },
+    { ...conditionParameters(params), starts: [...buckets.keys()] },
   );
   const routed = rows.filter((row) => row.is_routed === 1);
-  const points = pointsOf(routed, params, ({ tier }) => tier);
+  const points = pointsOf(routed, buckets, ({ tier }) => tier);
   return {
     allRequests: requestsOf(rows),
     routedRequests: requestsOf(routed),
     series: points.map(({ tier, ...point }) => ({ ...showPoint(point), tier })),
-    totals: pointsOf(routed, params, () => '').map(showPoint),
+    totals: pointsOf(routed, buckets, () => '').map(showPoint),
   };
 }
 
-function requestsOf(rows: readonly SlotRow[]): number {
+function requestsOf(rows: readonly BucketRow[]): number {
   return rows.reduce((sum, row) => sum + row.m_requests, 0);
 }
 
@@ -73,18 +75,21 @@ interface Point {
   baselineSpend: bigint;
 }
 
-/** Adds slots up to buckets; buckets without requests are left out. */
-function pointsOf(rows: readonly SlotRow[], { window }: ReportParams, tierOf: (row: SlotRow) => string): Point[] {
-  const buckets = new TimeBuckets(window);
-  const slotMs = slotSeconds(window) * 1000;
+/** Adds up what has the same bucket and tier; buckets without requests are left out. */
+function pointsOf(
+  rows: readonly BucketRow[],
+  buckets: ReadonlyMap<number, string>,
+  tierOf: (row: BucketRow) => string,
+): Point[] {
   const points = new Map<string, Point>();
   for (const row of rows) {
-    const { startMs, start } = buckets.bucketAt(row.slot * slotMs);
     const tier = tierOf(row);
-    const key = `${startMs} ${tier}`;
+    const key = `${row.bucket_start} ${tier}`;
     let point = points.get(key);
     if (point === undefined) {
-      point = { startMs, bucket: start, tier, requests: 0, spend: 0n, baselineCost: 0n, baselineSpend: 0n };
+      const bucket = buckets.get(row.bucket_start) ?? '';
+      const startMs = row.bucket_start * 1000;
+      point = { startMs, bucket, tier, requests: 0, spend: 0n, baselineCost: 0n, baselineSpend: 0n };
       points.set(key, point);
     }
     point.requests += row.m_requests;

@@ -1,10 +1,10 @@
-// Computes hours and days in a time zone. ClickHouse counts facts by quarters of an hour in UTC, which no zone's offset
-// divides, and they are added up here: so this runtime alone decides the boundaries, daylight saving included,
-// whichever server has the facts.
+// Computes hours and days in a time zone. ClickHouse is told where each begins: so this runtime alone decides the
+// boundaries, daylight saving included, whichever server has the facts.
 
 import { DAY_MS, HOUR_MS } from '../../../platform/durations.ts';
 import type { ReportWindow } from './report-params.ts';
 
+/** No zone's offset divides it. */
 const QUARTER_MS = 900_000;
 
 export interface TimeBucket {
@@ -13,12 +13,6 @@ export interface TimeBucket {
   readonly start: string;
   /** The local date. */
   readonly date: string;
-}
-
-/** The width of the slots by which facts are counted: as wide as possible without crossing a bucket's boundary. */
-export function slotSeconds({ timeZone, granularity }: Pick<ReportWindow, 'timeZone' | 'granularity'>): number {
-  if (timeZone !== 'UTC') return QUARTER_MS / 1000;
-  return (granularity === 'hour' ? HOUR_MS : DAY_MS) / 1000;
 }
 
 /** The buckets that a window touches, first to last. */

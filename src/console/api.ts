@@ -46,10 +46,26 @@ export interface Details {
   readonly signal?: AbortSignal;
 }
 
-/** Told when the session has ended. */
-let onSignedOut: () => void = () => {};
-export function whenSignedOut(then: () => void): void {
-  onSignedOut = then;
+/** What requests have to know of the session, and what they tell of it. */
+interface SessionOfRequests {
+  /** The organization that is shown; null: none. */
+  readonly organizationId: () => string | null;
+  readonly onSignedOut: () => void;
+  /** Something stands otherwise than it is shown. */
+  readonly onConflict: () => void;
+}
+
+let session: SessionOfRequests = { organizationId: () => null, onSignedOut: () => {}, onConflict: () => {} };
+export function requestsBelongTo(owner: SessionOfRequests): void {
+  session = owner;
+}
+
+/** Of the person, wherever they work. */
+const OF_NO_ORGANIZATION = /^\/v1\/(me|me\/organizations|console\/session|console\/sign-in)(\?|$)/;
+
+/** Another tab may have chosen another organization: what is meant for one is never done in the other. */
+function shownOrganization(address: string): string {
+  return (OF_NO_ORGANIZATION.test(address) ? null : session.organizationId()) ?? '1';
 }
 
 export function addressOf(path: string, { at = {}, query = {} }: Details = {}): string {
@@ -87,7 +103,7 @@ export async function send<T>(asked: Asked, signal?: AbortSignal): Promise<Answe
 
 /** The response as it is, once it says yes. */
 export async function request(asked: Asked, signal?: AbortSignal): Promise<Answer<Response>> {
-  const headers: Record<string, string> = { 'x-tollgate-console': '1' };
+  const headers: Record<string, string> = { 'x-tollgate-console': shownOrganization(asked.address) };
   const isForm = asked.body instanceof FormData;
   if (asked.body !== undefined && !isForm) headers['content-type'] = 'application/json';
   try {
@@ -99,7 +115,8 @@ export async function request(asked: Asked, signal?: AbortSignal): Promise<Answe
       credentials: 'same-origin',
     });
     if (response.ok) return { ok: true, data: response };
-    if (response.status === 401) onSignedOut();
+    if (response.status === 401) session.onSignedOut();
+    if (response.status === 409) session.onConflict();
     return { ok: false, refusal: await readRefusal(response) };
   } catch (error) {
     const isEnded = error instanceof DOMException && error.name === 'AbortError';

@@ -7,7 +7,7 @@ import { Link } from './parts/link.tsx';
 import { RefusalNotice, Waiting } from './parts/loaded.tsx';
 import { Page } from './parts/page.tsx';
 import { SCREENS, type Screen } from './screens/screens.ts';
-import { SignIn } from './screens/sign-in.tsx';
+import { DoubtNotice, SignIn } from './screens/sign-in.tsx';
 import { current, go } from './state/address.ts';
 import { type Me, type Membership, may, session, signOut, switchOrganization } from './state/session.ts';
 import { type Theme, theme } from './state/view.ts';
@@ -21,7 +21,12 @@ export function App() {
       </main>
     );
   if (value.kind === 'out') return <SignIn reason={value.reason} />;
-  return <Shell me={value.me} organizations={value.organizations} />;
+  return (
+    <>
+      <Shell me={value.me} organizations={value.organizations} />
+      {value.doubt !== null && <DoubtNotice key={value.doubt.kind} doubt={value.doubt} />}
+    </>
+  );
 }
 
 interface ShellProps {
@@ -69,7 +74,7 @@ function Shell({ me, organizations }: ShellProps) {
       <nav id="navigation" class={isOpen ? 'side open' : 'side'} aria-label="Screens" onClick={() => setOpen(false)}>
         <Navigation screen={screen} />
       </nav>
-      <main id="main" tabIndex={-1} key={`${me.organization_id}`}>
+      <main id="main" tabIndex={-1} key={`${me.user_id} ${me.organization_id}`}>
         <CurrentScreen screen={SCREENS.find(({ id }) => id === screen)} />
       </main>
     </div>

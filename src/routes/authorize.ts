@@ -37,7 +37,9 @@ export function authorizeWithSession(
   return () => {
     const found = permitOn(route, exchange, authenticator.identifySession(secret, undefined, exchange));
     const use = (principal: Principal | Refusal) => {
-      if (!('kind' in principal)) console.sessions.used(principal);
+      if ('kind' in principal) return principal;
+      if (console.sessions.cookie.isElsewhere(principal.organizationId, exchange)) return ELSEWHERE;
+      console.sessions.used(principal);
       return principal;
     };
     return found instanceof Promise ? found.then(use) : use(found);
@@ -98,6 +100,10 @@ function isPerson({ credential, userId }: Principal): boolean {
   return credential !== 'key' && userId !== null;
 }
 
+const ELSEWHERE: Refusal = {
+  kind: 'conflict',
+  reason: 'the session works in another organization than the page that asks',
+};
 const UNRESOLVED: Refusal = { kind: 'scope_required' };
 const DENIED: Refusal = { kind: 'permission_denied' };
 

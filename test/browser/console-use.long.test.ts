@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { findBarriers, openScreen } from '../support/console-browser.ts';
+import { findBarriers, openPage, openScreen } from '../support/console-browser.ts';
 import { type ConsoleInstallation, skipWithoutConsole, startConsole } from '../support/console-installation.ts';
 import { waitFor } from '../support/waiting.ts';
 
@@ -72,6 +72,128 @@ describe('people at the console', { skip: skipWithoutConsole }, () => {
     await page.evaluate('scrollTo(0, 0)');
     await table.locator('tr[aria-rowindex="2"]').waitFor();
     assert.deepEqual(await watched.complaints(), []);
+    await page.context().close();
+  });
+
+  test('a session that ends while somebody types: they sign in again, and go on where they were', async () => {
+    const watched = await installation.signedIn(installation.owner);
+    const { page } = watched;
+    await open(page, 'keys');
+    await page.getByRole('button', { name: 'New key' }).click();
+    await page.getByLabel('Name').fill('typed with care');
+    await page.context().clearCookies();
+    await page.getByRole('dialog').getByRole('button', { name: 'Make it' }).click();
+    const again = page.getByRole('dialog', { name: 'Your session has ended' });
+    await again.waitFor();
+    await page.keyboard.press('Escape');
+    assert.ok(await again.isVisible(), 'it is not closed by mistake');
+    assert.deepEqual(await findBarriers(watched), []);
+    await again.getByLabel('Access token').fill(installation.owner);
+    await again.getByRole('button', { name: 'Sign in' }).click();
+    await again.waitFor({ state: 'detached' });
+    assert.equal(await page.getByLabel('Name').inputValue(), 'typed with care');
+    // Twice, as a finger does: one key.
+    await page.getByRole('dialog').getByRole('button', { name: 'Make it' }).dblclick();
+    await page.getByRole('button', { name: 'I have it' }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.mouse.click(5, 5);
+    assert.ok(await page.locator('.secret').isVisible(), 'what is shown once is not lost by a click beside it');
+    await page.getByRole('button', { name: 'I have it' }).click();
+    await page.getByRole('cell', { name: 'typed with care' }).waitFor();
+    const keys = await installation.api<{ data: { name: string }[] }>('GET', '/v1/admin/active-org/keys');
+    assert.equal(keys.data.filter(({ name }) => name === 'typed with care').length, 1);
+    await page.context().close();
+  });
+
+  test('two tabs of two organizations: what is meant for one is never done in the other', async () => {
+    const { api, owner } = installation;
+    const body = { slug: 'second', display_name: 'שנייה', billing: 'none' };
+    const { data: made } = await api<{ data: { id: string } }>('POST', '/v1/admin/organizations', body);
+    await api('POST', `/v1/admin/organizations/${made.id}/members`, { email: 'owner@demo.test', role: 'owner' });
+    await api('POST', `/v1/admin/organizations/${made.id}/teams`, { slug: 'of-second' });
+    const watched = await installation.signedIn(owner);
+    const { page: first } = watched;
+    await open(first, 'people');
+    await first.getByRole('button', { name: 'New team' }).click();
+    await first.getByLabel('Slug').fill('meant-for-demo');
+    const second = await first.context().newPage();
+    await open(second, 'people');
+    await second.getByRole('combobox', { name: 'Organization' }).selectOption(made.id);
+    await second.getByRole('cell', { name: 'of-second' }).first().waitFor();
+    await first.getByRole('dialog').getByRole('button', { name: 'Make it' }).click();
+    const notice = first.getByRole('dialog', { name: 'Another organization is chosen' });
+    await notice.waitFor();
+    assert.deepEqual(await findBarriers(watched), []);
+    const teamsOf = async (organization: string) =>
+      (await api<{ data: { slug: string }[] }>('GET', `/v1/admin/organizations/${organization}/teams`)).data.map(
+        ({ slug }) => slug,
+      );
+    assert.deepEqual(await teamsOf(made.id), ['of-second']);
+    await notice.getByRole('button', { name: 'Go on here' }).click();
+    await notice.waitFor({ state: 'detached' });
+    assert.equal(await first.getByLabel('Slug').inputValue(), 'meant-for-demo');
+    await first.getByRole('dialog').getByRole('button', { name: 'Make it' }).click();
+    await first.getByRole('cell', { name: 'meant-for-demo' }).first().waitFor();
+    // Now the other tab is the one that shows what is not chosen.
+    await second.getByRole('link', { name: 'Media' }).click();
+    await second.getByRole('button', { name: /^Show/ }).click();
+    await second.getByRole('dialog').waitFor({ state: 'detached' });
+    const { data: me } = await api<{ data: { organization_id: string } }>('GET', '/v1/me');
+    assert.equal(await second.getByRole('combobox', { name: 'Organization' }).inputValue(), me.organization_id);
+    assert.deepEqual(await teamsOf(made.id), ['of-second']);
+    await first.context().close();
+  });
+
+  test('every member can be reached, however many there are; a page that does not come is said', async () => {
+    const { api, owner } = installation;
+    const place = '/v1/admin/active-org/members';
+    const { data: members } = await api<{ data: object[] }>('GET', place);
+    const watched = await installation.signedIn(owner);
+    const { page } = watched;
+    const COUNT = 2_345;
+    let refused = 0;
+    await page.route(`**${place}?*`, async (route) => {
+      const query = new URL(route.request().url()).searchParams;
+      const from = Number(query.get('cursor') ?? 0);
+      if (from === 100 && refused++ === 0) return route.fulfill({ status: 503, json: { error: 'the store is busy' } });
+      const data = Array.from({ length: Math.min(100, COUNT - from) }, (_, index) => ({
+        ...members[0],
+        user_id: `user-${from + index}`,
+        email: `${from + index}@demo.test`,
+      }));
+      return route.fulfill({ json: { data, next_cursor: from + 100 < COUNT ? String(from + 100) : null } });
+    });
+    await open(page, 'people');
+    const table = page.getByRole('table', { name: 'Members' });
+    const more = page.getByRole('button', { name: 'More' });
+    assert.equal(await table.getAttribute('aria-rowcount'), '101');
+    await more.click();
+    await page.getByRole('alert').getByText('the store is busy').waitFor();
+    assert.equal(await table.getAttribute('aria-rowcount'), '101');
+    for (const rows of ['1101', '2101', '2346']) {
+      await more.click();
+      await page.locator(`table[aria-rowcount="${rows}"]`).waitFor();
+    }
+    assert.equal(await more.count(), 0);
+    assert.deepEqual(await findBarriers(watched), []);
+    await page.context().close();
+  });
+
+  test('a link to any screen leads there once one has signed in; one that makes no sense breaks nothing', async () => {
+    const watched = await openPage(installation.browser, { width: 360 });
+    const { page } = watched;
+    for (const screen of ['audit?of=platform', 'requests?from=2026-99-99&to=2026-99-99&zone=Not/Any&status=x%00']) {
+      await page.context().clearCookies();
+      await page.goto(`${installation.tollgate.url}/console/${screen}`);
+      await page.getByLabel('Access token').fill(installation.owner);
+      await page.keyboard.press('Enter');
+      await page.locator('#main h1').waitFor();
+      assert.ok(page.url().endsWith(screen), page.url());
+    }
+    assert.deepEqual(
+      (await watched.complaints()).filter((line) => !/status of 400/.test(line)),
+      [],
+    );
     await page.context().close();
   });
 });

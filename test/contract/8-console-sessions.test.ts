@@ -137,6 +137,18 @@ describe('a session counts', () => {
     assert.equal(await statusOf(SESSION, `other=1; ${cookie}`), 200);
   });
 
+  test('only in the organization that its page shows, where the page names one', async () => {
+    const cookie = await signedIn(tollgate.url, { token: tenant.owner.token });
+    const showing = (organization: string) => ({ headers: { 'x-tollgate-console': organization } });
+    const path = '/v1/admin/active-org/teams';
+    const team = (slug: string) => ({ method: 'POST', body: JSON.stringify({ slug }) });
+    assert.equal((await call(path, cookie, showing(tenant.id))).status, 200);
+    assert.equal((await call(path, cookie, { ...showing(randomUUID()), ...team('elsewhere') })).status, 409);
+    assert.equal((await call(path, cookie, { ...showing(tenant.id), ...team('here') })).status, 201);
+    const { data } = JSON.parse((await call(path, cookie)).body.toString()) as { data: { slug: string }[] };
+    assert.ok(data.some(({ slug }) => slug === 'here') && data.every(({ slug }) => slug !== 'elsewhere'));
+  });
+
   test('less than a credential in a header', async () => {
     const cookie = await signedIn(tollgate.url, { token: tenant.owner.token });
     const answer = await call(SESSION, cookie, { headers: { authorization: 'Bearer tgt-unknown' } });

@@ -93,7 +93,7 @@ describe('axes', () => {
   test('hours without requests are there, in the offset of the report', () => {
     const report = { granularity: 'hour', start_date: '2026-11-25', end_date: '2026-11-25' } as const;
     const series = ['2026-11-25T00:00:00+05:30', '2026-11-25T03:00:00+05:30'].map((bucket) => ({ bucket }));
-    assert.deepEqual(bucketsOf({ ...report, series }), [
+    assert.deepEqual(bucketsOf({ ...report, time_zone: 'Asia/Kolkata', series }), [
       '2026-11-25T00:00:00+05:30',
       '2026-11-25T01:00:00+05:30',
       '2026-11-25T02:00:00+05:30',
@@ -104,12 +104,51 @@ describe('axes', () => {
   test('an hour that comes twice is twice on the axis', () => {
     const report = { granularity: 'hour', start_date: '2026-10-25', end_date: '2026-10-25' } as const;
     const twice = ['2026-10-25T02:00:00+02:00', '2026-10-25T02:00:00+01:00'];
-    assert.deepEqual(bucketsOf({ ...report, series: twice.map((bucket) => ({ bucket })) }), twice);
+    const series = twice.map((bucket) => ({ bucket }));
+    assert.deepEqual(bucketsOf({ ...report, time_zone: 'Europe/Berlin', series }), twice);
+  });
+
+  test('hours without requests around a change of the clocks have the offset that they had', () => {
+    const hoursOf = (time_zone: string, ...known: string[]) =>
+      bucketsOf({
+        granularity: 'hour',
+        start_date: '2026-01-01',
+        end_date: '2026-12-31',
+        time_zone,
+        series: known.map((bucket) => ({ bucket })),
+      });
+    assert.deepEqual(hoursOf('Europe/Berlin', '2026-10-25T00:00:00+02:00', '2026-10-25T04:00:00+01:00'), [
+      '2026-10-25T00:00:00+02:00',
+      '2026-10-25T01:00:00+02:00',
+      '2026-10-25T02:00:00+02:00',
+      '2026-10-25T02:00:00+01:00',
+      '2026-10-25T03:00:00+01:00',
+      '2026-10-25T04:00:00+01:00',
+    ]);
+    assert.deepEqual(hoursOf('America/New_York', '2026-03-08T00:00:00-05:00', '2026-03-08T04:00:00-04:00'), [
+      '2026-03-08T00:00:00-05:00',
+      '2026-03-08T01:00:00-05:00',
+      '2026-03-08T03:00:00-04:00',
+      '2026-03-08T04:00:00-04:00',
+    ]);
+    assert.deepEqual(hoursOf('UTC', '2026-03-08T00:00:00Z', '2026-03-08T02:00:00Z')[1], '2026-03-08T01:00:00Z');
+  });
+
+  test('a window in the address whose days no calendar has is none', () => {
+    const now = new Date('2026-11-25T12:00:00Z');
+    for (const day of ['2026-99-99', '2026-02-30', '0000-00-00'])
+      assert.deepEqual(periodOf({ from: day, to: day }, now, 'UTC'), periodOf({}, now, 'UTC'), day);
   });
 
   test('days without requests are there, and a mark is at the day of its first use', () => {
     const series = [{ bucket: '2026-11-01T00:00:00Z' }, { bucket: '2026-11-03T00:00:00Z' }];
-    const buckets = bucketsOf({ granularity: 'day', start_date: '2026-11-01', end_date: '2026-11-03', series });
+    const buckets = bucketsOf({
+      granularity: 'day',
+      start_date: '2026-11-01',
+      end_date: '2026-11-03',
+      time_zone: 'UTC',
+      series,
+    });
     assert.deepEqual(buckets, ['2026-11-01T00:00:00Z', '2026-11-02', '2026-11-03T00:00:00Z']);
     const marks = marksOf([{ policy: 'default', version: 2, first_used_at: '2026-11-02T09:00:00Z' }], buckets);
     assert.deepEqual(marks, [{ index: 1, name: 'default, version 2' }]);

@@ -140,7 +140,7 @@ function Legend({ names }: { readonly names: readonly string[] }) {
   return (
     <ul class="legend">
       {names.map((name, index) => (
-        <li key={name}>
+        <li key={index}>
           <svg width="14" height="12" aria-hidden="true">
             <rect class={`fill s${index % 8}`} width="14" height="12" rx="2" />
             <rect class="hatch" fill={`url(#hatch-${index % 8})`} width="14" height="12" rx="2" />

@@ -33,8 +33,8 @@ export function Lines(props: LinesProps) {
             {isGapShaded && low !== undefined && high !== undefined && (
               <path class="gap" d={gapPath(low.values, high.values, scale)} />
             )}
-            {series.map(({ name, values }, index) => (
-              <g key={name}>
+            {series.map(({ values }, index) => (
+              <g key={index}>
                 <path class={`line s${index % 8} d${index % 4}`} d={linePath(values, scale)} />
                 {alone(values).map((point) => (
                   <circle
@@ -48,10 +48,10 @@ export function Lines(props: LinesProps) {
               </g>
             ))}
             {at !== null &&
-              series.map(({ name, values }, index) =>
+              series.map(({ values }, index) =>
                 values[at] == null ? null : (
                   <circle
-                    key={name}
+                    key={index}
                     class={`fill s${index % 8}`}
                     cx={scale.x(at) + scale.band / 2}
                     cy={scale.y(values[at] ?? 0)}

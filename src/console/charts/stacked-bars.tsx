@@ -52,7 +52,7 @@ export function StackedBars(props: TimeChartProps) {
               at={at}
             />
             {stackedBarPaths(series, scale, buckets.length).map((path, index) => (
-              <g key={series[index]?.name}>
+              <g key={index}>
                 <path class={`fill s${index % 8}`} d={path} />
                 {index % 8 > 0 && <path class="hatch" fill={`url(#hatch-${index % 8})`} d={path} />}
               </g>

@@ -142,6 +142,11 @@ export function bucketLabel(bucket: string, granularity: Granularity): string {
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 
+/** A name that somebody has given, within a sentence: whichever way it is written, the sentence stays as it is. */
+export function quoted(name: string): string {
+  return `“\u2068${name}\u2069”`;
+}
+
 /** `requests_per_minute` in words. */
 export function spaced(name: string): string {
   return name.replaceAll('_', ' ');

@@ -23,7 +23,7 @@ const HOURLY_DAYS_MAX = 3;
 
 export function periodOf(params: { range?: string; from?: string; to?: string }, now: Date, timeZone: string): Period {
   const { from, to } = params;
-  if (from !== undefined && to !== undefined && DATE.test(from) && DATE.test(to) && from <= to)
+  if (from !== undefined && to !== undefined && isDate(from) && isDate(to) && from <= to)
     return { start: from, end: to, granularity: granularityOf(daysBetween(from, to)) };
   const days = PERIODS.find(({ id }) => id === params.range)?.days ?? 30;
   const end = dateIn(now, timeZone);
@@ -38,6 +38,11 @@ export function periodBefore({ start, end, granularity }: Period): Period {
 
 function granularityOf(days: number): 'hour' | 'day' {
   return days <= HOURLY_DAYS_MAX ? 'hour' : 'day';
+}
+
+/** One that the calendar has: an address may say anything. */
+function isDate(text: string): boolean {
+  return DATE.test(text) && !Number.isNaN(Date.parse(text)) && addDays(text, 0) === text;
 }
 
 /** Both included. */

@@ -7,15 +7,17 @@ interface Report {
   readonly granularity: 'hour' | 'day';
   readonly start_date: string;
   readonly end_date: string;
+  readonly time_zone: string;
   readonly series: readonly { readonly bucket: string }[];
 }
 
 /** Starts of the buckets as the server writes them. */
-export function bucketsOf({ granularity, start_date: start, end_date: end, series }: Report): string[] {
+export function bucketsOf(report: Report): string[] {
+  const { granularity, start_date: start, end_date: end, time_zone: timeZone, series } = report;
   const known = [...new Set(series.map(({ bucket }) => bucket))].sort(
     (one, other) => Date.parse(one) - Date.parse(other),
   );
-  if (granularity === 'hour') return withMissingHours(known);
+  if (granularity === 'hour') return withMissingHours(known, timeZone);
   const byDay = new Map(known.map((bucket) => [bucket.slice(0, 10), bucket]));
   const days: string[] = [];
   for (
@@ -29,20 +31,26 @@ export function bucketsOf({ granularity, start_date: start, end_date: end, serie
   return days;
 }
 
-function withMissingHours(known: readonly string[]): string[] {
+function withMissingHours(known: readonly string[], timeZone: string): string[] {
+  const offsets = new Intl.DateTimeFormat('en', { timeZone, timeZoneName: 'longOffset' });
   const all: string[] = [];
   for (const bucket of known) {
     const before = all.at(-1);
-    const offset = /(?:Z|[+-]\d\d:\d\d)$/.exec(bucket)?.[0] ?? 'Z';
     for (
       let at = before === undefined ? Number.NaN : Date.parse(before) + HOUR_MS;
       at < Date.parse(bucket) && all.length < 3000;
       at += HOUR_MS
     )
-      all.push(inOffset(at, offset));
+      all.push(inOffset(at, offsetAt(at, offsets)));
     all.push(bucket);
   }
   return all;
+}
+
+/** `+02:00`, or `Z`: on the day on which the clocks change there are two. */
+function offsetAt(atMs: number, offsets: Intl.DateTimeFormat): string {
+  const name = offsets.formatToParts(atMs).find(({ type }) => type === 'timeZoneName')?.value ?? '';
+  return /[+-](?!00:00)\d\d:\d\d/.exec(name)?.[0] ?? 'Z';
 }
 
 function inOffset(atMs: number, offset: string): string {

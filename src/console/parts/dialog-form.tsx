@@ -47,7 +47,7 @@ interface SecretProps {
 
 export function SecretOnce({ title, secret, onClose }: SecretProps) {
   return (
-    <Dialog title={title} onClose={onClose}>
+    <Dialog title={title}>
       <p>Copy it now: it is shown this once and kept nowhere as it is.</p>
       <code class="secret">{secret}</code>
       <CopyButton text={secret} />

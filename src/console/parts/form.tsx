@@ -98,11 +98,14 @@ export interface Submission<T> {
 export function useSubmit<T>(then: (data: T) => void): Submission<T> {
   const [isBusy, setBusy] = useState(false);
   const [refusal, setRefusal] = useState<Refusal | null>(null);
+  const isUnderWay = useRef(false);
   const run = async (send: () => Promise<Answer<T>>) => {
-    if (isBusy) return;
+    if (isUnderWay.current) return;
+    isUnderWay.current = true;
     setBusy(true);
     setRefusal(null);
     const answer = await send();
+    isUnderWay.current = false;
     setBusy(false);
     if (answer.ok) then(answer.data);
     else setRefusal(answer.refusal);
@@ -125,14 +128,16 @@ export function Said({ refusal }: { readonly refusal: Refusal | null }) {
 
 interface DialogProps {
   readonly title: string;
-  readonly onClose: () => void;
+  /** Without it only what is in it closes it. */
+  readonly onClose?: () => void;
   readonly children: ComponentChildren;
-  /** Beside the page instead of over it. */
+  /** Beside the page instead of over it; a click beside it closes it. */
   readonly isPanel?: boolean;
 }
 
 /** The browser's own dialog: it keeps the focus, closes on Escape, and gives the focus back. */
 export function Dialog({ title, onClose, children, isPanel = false }: DialogProps) {
+  const isKept = onClose === undefined;
   const element = useRef<HTMLDialogElement>(null);
   const id = useId();
   useEffect(() => {
@@ -145,15 +150,24 @@ export function Dialog({ title, onClose, children, isPanel = false }: DialogProp
       ref={element}
       class={isPanel ? 'panel' : undefined}
       aria-labelledby={id}
-      onClose={onClose}
-      onClick={(event) => event.target === element.current && onClose()}
+      onClose={({ currentTarget }) => {
+        // One that was taken away is closed, too, and nobody has closed it.
+        if (!currentTarget.isConnected) return;
+        if (isKept) currentTarget.showModal();
+        else onClose();
+      }}
+      onCancel={(event) => isKept && event.preventDefault()}
+      // A text may be marked from inside to outside: only a click that began outside is one.
+      onPointerDown={(event) => isPanel && event.target === element.current && onClose?.()}
     >
       <div class="dialog-body">
         <header class="dialog-head">
           <h2 id={id}>{title}</h2>
-          <button type="button" class="quiet" aria-label="Close" onClick={onClose}>
-            ✕
-          </button>
+          {!isKept && (
+            <button type="button" class="quiet" aria-label="Close" onClick={onClose}>
+              ✕
+            </button>
+          )}
         </header>
         {children}
       </div>

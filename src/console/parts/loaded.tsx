@@ -4,6 +4,8 @@ import type { ComponentChildren } from 'preact';
 import type { Refusal } from '../api.ts';
 import { adviceOn } from '../logic/refusals.ts';
 import type { Load } from '../state/load.ts';
+import type { Pages } from '../state/pages.ts';
+import { Said } from './form.tsx';
 
 interface LoadedProps<T> {
   readonly load: Load<T>;
@@ -39,6 +41,19 @@ export function Waiting() {
 
 export function Empty({ children }: { readonly children: ComponentChildren }) {
   return <div class="empty">{children}</div>;
+}
+
+/** Below a listing: reads what comes after it. */
+export function MoreButton({ more, name = 'More' }: { readonly more: Pages<unknown>['more']; readonly name?: string }) {
+  if (more.read === null) return null;
+  return (
+    <div class="more">
+      <Said refusal={more.refusal} />
+      <button type="button" disabled={more.isBusy} onClick={more.read}>
+        {name}
+      </button>
+    </div>
+  );
 }
 
 interface NoticeProps {

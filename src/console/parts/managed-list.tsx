@@ -4,8 +4,9 @@ import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Answer } from '../api.ts';
 import type { Load } from '../state/load.ts';
+import type { Pages } from '../state/pages.ts';
 import { Confirm } from './form.tsx';
-import { Loaded } from './loaded.tsx';
+import { Loaded, MoreButton } from './loaded.tsx';
 import { Card } from './page.tsx';
 import { type Column, Table } from './table.tsx';
 
@@ -21,7 +22,7 @@ interface ManagedListProps<Data, Row> {
   readonly title: string;
   readonly note?: ComponentChildren;
   readonly tools?: ComponentChildren;
-  readonly load: Load<Data>;
+  readonly load: Load<Data> & Partial<Pick<Pages<unknown>, 'more'>>;
   readonly rowsOf: (data: Data) => readonly Row[];
   readonly columns: readonly Column<Row>[];
   readonly empty: ComponentChildren;
@@ -55,6 +56,7 @@ export function ManagedList<Data, Row>(props: ManagedListProps<Data, Row>) {
           />
         )}
       </Loaded>
+      {load.more !== undefined && <MoreButton more={load.more} />}
       {asked !== null && removal !== undefined && (
         <Confirm
           title={`${removal.verb}?`}

@@ -46,7 +46,7 @@ export function Table<Row>({ caption, columns, rows, keyOf, actions, isSelected 
         // The head is row 1.
         aria-rowindex={isLong ? index + 2 : undefined}
       >
-        {columns.map((column) => cellOf(column, row))}
+        {columns.map((column, at) => cellOf(column, row, at))}
         {actions && <td class="actions">{actions(row)}</td>}
       </tr>
     );
@@ -58,8 +58,8 @@ export function Table<Row>({ caption, columns, rows, keyOf, actions, isSelected 
         <caption class="unseen">{caption}</caption>
         <thead>
           <tr aria-rowindex={isLong ? 1 : undefined}>
-            {columns.map((column) => (
-              <th key={column.name} scope="col" class={classOf(column)}>
+            {columns.map((column, index) => (
+              <th key={index} scope="col" class={classOf(column)}>
                 {column.name}
               </th>
             ))}
@@ -85,9 +85,10 @@ export function Table<Row>({ caption, columns, rows, keyOf, actions, isSelected 
   );
 }
 
-function cellOf<Row>(column: Column<Row>, row: Row) {
+/** Columns go by their places: two series of a chart may have one name. */
+function cellOf<Row>(column: Column<Row>, row: Row, at: number) {
   return (
-    <td key={column.name} class={classOf(column)}>
+    <td key={at} class={classOf(column)}>
       {column.show?.(row) ?? column.raw(row)}
     </td>
   );
@@ -96,7 +97,7 @@ function cellOf<Row>(column: Column<Row>, row: Row) {
 /** Of each column the cell with the longest text. */
 function WidestCells<Row>({ columns, rows }: Pick<TableProps<Row>, 'columns' | 'rows'>) {
   const widest = useMemo(() => columns.map(({ raw }) => longestOf(rows, raw)), [columns, rows]);
-  return <>{columns.map((column, index) => cellOf(column, widest[index] as Row))}</>;
+  return <>{columns.map((column, index) => cellOf(column, widest[index] as Row, index))}</>;
 }
 
 function longestOf<Row>(rows: readonly Row[], raw: Column<Row>['raw']): Row | undefined {

@@ -2,7 +2,7 @@
 
 import { useState } from 'preact/hooks';
 import { type AnswerOf, call, commandOf } from '../api.ts';
-import { distance, moment } from '../logic/format.ts';
+import { distance, moment, quoted } from '../logic/format.ts';
 import { lastDaysOf } from '../logic/last-days.ts';
 import { DialogForm, SecretOnce } from '../parts/dialog-form.tsx';
 import { Badge } from '../parts/figures.tsx';
@@ -13,6 +13,7 @@ import { Page } from '../parts/page.tsx';
 import type { Column } from '../parts/table.tsx';
 import { now } from '../state/clock.ts';
 import { useRead } from '../state/load.ts';
+import { usePages } from '../state/pages.ts';
 import { may } from '../state/session.ts';
 import { zone } from '../state/view.ts';
 
@@ -59,7 +60,7 @@ export function Keys() {
   const [path, one] = all
     ? (['/v1/admin/active-org/keys', '/v1/admin/active-org/keys/{keyId}'] as const)
     : (['/v1/me/keys', '/v1/me/keys/{keyId}'] as const);
-  const load = useRead(path, { query: { limit: 100 } });
+  const load = usePages<Key>(path, { limit: 100 });
   const lastDays = useLastDays(all);
   const [dialog, setDialog] = useState<'new' | Key | null>(null);
   const [secret, setSecret] = useState<string | null>(null);
@@ -95,7 +96,7 @@ export function Keys() {
         }
         removal={{
           verb: 'Revoke',
-          ask: ({ name }) => `“${name}” stops working everywhere within a second, and cannot be brought back.`,
+          ask: ({ name }) => `${quoted(name)} stops working everywhere within a second, and cannot be brought back.`,
           send: ({ id }) => call('delete', one, { at: { keyId: id } }),
           isFor: ({ revoked_at: at }) => at === null,
         }}
@@ -181,7 +182,7 @@ function RotateKey({ path, of: key, onDone, onClose }: RotateProps) {
       body: { overlap_seconds: Number(overlap) },
     });
   return (
-    <DialogForm title={`Rotate “${key.name}”`} verb="Rotate" send={send} onDone={onDone} onClose={onClose}>
+    <DialogForm title={`Rotate ${quoted(key.name)}`} verb="Rotate" send={send} onDone={onDone} onClose={onClose}>
       <OverlapField label="The old secret works for" value={overlap} onValue={setOverlap} />
     </DialogForm>
   );

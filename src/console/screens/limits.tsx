@@ -77,9 +77,8 @@ const COLUMNS: readonly Column<Current>[] = [
 export function Limits() {
   const { bearers, isLoading } = useBearers();
   const asked = params.value['of'];
-  const found = asked === undefined ? ORGANIZATION : bearers.find(({ id }) => id === asked);
-  // A link may name a team that is not read yet.
-  if (found === undefined && isLoading) return <Waiting />;
+  const found = asked === undefined ? ORGANIZATION : (bearers.find(({ id }) => id === asked) ?? bearerIn(asked));
+  if (isLoading) return <Waiting />;
   const bearer = found ?? ORGANIZATION;
   // Each has a part of the page of its own, so that the limits of one are never sent to another.
   return <LimitsOf key={bearer.id} bearer={bearer} bearers={bearers} />;
@@ -105,7 +104,12 @@ function LimitsOf({ bearer, bearers }: { readonly bearer: Bearer; readonly beare
     >
       {bearers.length > 1 && (
         <div class="filters">
-          <SelectField label="Whose" value={bearer.id} onValue={(id) => setParams({ of: id })} options={bearers} />
+          <SelectField
+            label="Whose"
+            value={bearer.id}
+            onValue={(id) => setParams({ of: id })}
+            options={bearers.some(({ id }) => id === bearer.id) ? bearers : [...bearers, bearer]}
+          />
         </div>
       )}
       <ManagedList
@@ -159,6 +163,12 @@ function below(kind: keyof typeof KIND_NAMES, id: string, name: string): Bearer 
     name: `${KIND_NAMES[kind]} ${name}`,
     path: addressOf(`/v1/admin/active-org/${kind}s/{id}/limits`, { at: { id } }),
   };
+}
+
+/** Somebody beyond those that are offered, whom a link names. */
+function bearerIn(asked: string): Bearer | undefined {
+  const [, kind, id] = /^(team|member|key):([\w-]+)$/.exec(asked) ?? [];
+  return kind === undefined || id === undefined ? undefined : below(kind as keyof typeof KIND_NAMES, id, id);
 }
 
 /** As it is sent back: who has set it is not for us to say. */

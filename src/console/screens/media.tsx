@@ -8,6 +8,7 @@ import { ManagedList } from '../parts/managed-list.tsx';
 import { Page } from '../parts/page.tsx';
 import { type Column, numberColumn } from '../parts/table.tsx';
 import { useRead } from '../state/load.ts';
+import { usePages } from '../state/pages.ts';
 import { windowQuery, zone } from '../state/view.ts';
 
 const PATH = '/v1/admin/active-org/media';
@@ -26,7 +27,7 @@ const COLUMNS: readonly Column<File>[] = [
 ];
 
 export function Media() {
-  const list = useRead(PATH, { query: { limit: 100 } });
+  const list = usePages<File>(PATH, { limit: 100 });
   const { start_date, end_date } = windowQuery.value;
   const usage = useRead(`${PATH}/usage`, { query: { start_date, end_date } });
   return (

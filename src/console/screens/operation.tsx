@@ -3,6 +3,7 @@
 import { type AnswerOf, call, commandOf } from '../api.ts';
 import { distance, dollars, duration, moment, sentence, whole } from '../logic/format.ts';
 import { Badge, Stat, Stats } from '../parts/figures.tsx';
+import { Said, useSubmit } from '../parts/form.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { ManagedList } from '../parts/managed-list.tsx';
 import { Page } from '../parts/page.tsx';
@@ -100,8 +101,8 @@ export function Operation() {
     drift.again();
     epochs.again();
   };
-  const run = (name: string) =>
-    void call('post', '/v1/admin/jobs/{jobName}/runs', { at: { jobName: name } }).then(again);
+  const { isBusy, refusal, run } = useSubmit<unknown>(again);
+  const start = (jobName: string) => void run(() => call('post', '/v1/admin/jobs/{jobName}/runs', { at: { jobName } }));
   return (
     <Page
       title="Jobs and drift"
@@ -130,6 +131,7 @@ export function Operation() {
         permission="platform.admin"
         empty="Nothing has been compared yet."
       />
+      <Said refusal={refusal} />
       <ManagedList
         title="Jobs"
         load={jobs}
@@ -138,7 +140,7 @@ export function Operation() {
         permission="platform.admin"
         empty="No job is known."
         actions={({ name }) => (
-          <button type="button" class="small" onClick={() => run(name)}>
+          <button type="button" class="small" disabled={isBusy} onClick={() => start(name)}>
             Run now
           </button>
         )}

@@ -5,13 +5,14 @@ import { type AnswerOf, call, commandOf } from '../api.ts';
 import { dollars, moment } from '../logic/format.ts';
 import { DialogForm } from '../parts/dialog-form.tsx';
 import { Badge } from '../parts/figures.tsx';
-import { SelectField, TextField } from '../parts/form.tsx';
+import { Confirm, SelectField, TextField } from '../parts/form.tsx';
 import { Link } from '../parts/link.tsx';
 import { ManagedList } from '../parts/managed-list.tsx';
 import { Page } from '../parts/page.tsx';
 import { type Column, numberColumn } from '../parts/table.tsx';
 import { params } from '../state/address.ts';
 import { useRead } from '../state/load.ts';
+import { usePages } from '../state/pages.ts';
 import { zone } from '../state/view.ts';
 import { Adder } from './people.tsx';
 
@@ -51,17 +52,14 @@ const COLUMNS: readonly Column<Organization>[] = [
 ];
 
 export function Organizations() {
-  const load = useRead(PATH, { query: { limit: 100 } });
+  const load = usePages<Organization>(PATH, { limit: 100 });
   const [open, setOpen] = useState<'new' | Organization | null>(null);
   const id = params.value['id'];
   const done = () => {
     setOpen(null);
     load.again();
   };
-  const freeze = ({ id: organizationId, frozen }: Organization) =>
-    void call('patch', `${PATH}/{organizationId}`, { at: { organizationId }, body: { frozen: !frozen } }).then(
-      load.again,
-    );
+  const [frozen, setFrozen] = useState<Organization | null>(null);
   return (
     <Page
       title="Organizations and credit"
@@ -90,16 +88,33 @@ export function Organizations() {
                 Add credit
               </button>
             )}{' '}
-            <button type="button" class="small" onClick={() => freeze(organization)}>
+            <button type="button" class="small" onClick={() => setFrozen(organization)}>
               {organization.frozen ? 'Thaw' : 'Freeze'}
             </button>
           </>
         )}
       />
+      {frozen !== null && <Freeze of={frozen} onDone={load.again} onClose={() => setFrozen(null)} />}
       {id !== undefined && <Wallets organizationId={id} />}
       {open === 'new' && <NewOrganization onDone={done} onClose={() => setOpen(null)} />}
       {open !== null && open !== 'new' && <AddCredit of={open} onDone={done} onClose={() => setOpen(null)} />}
     </Page>
+  );
+}
+
+interface FreezeProps {
+  readonly of: Organization;
+  readonly onDone: () => void;
+  readonly onClose: () => void;
+}
+
+function Freeze({ of: { id: organizationId, display_name: name, frozen }, onDone, onClose }: FreezeProps) {
+  const verb = frozen ? 'Thaw' : 'Freeze';
+  const send = () => call('patch', `${PATH}/{organizationId}`, { at: { organizationId }, body: { frozen: !frozen } });
+  return (
+    <Confirm title={`${verb}?`} verb={verb} send={send} onDone={onDone} onClose={onClose}>
+      <bdi>{name}</bdi> {frozen ? 'is served again.' : 'is served no more, until it is thawed.'}
+    </Confirm>
   );
 }
 

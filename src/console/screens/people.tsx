@@ -2,13 +2,14 @@
 
 import { useState } from 'preact/hooks';
 import { type AnswerOf, call, commandOf } from '../api.ts';
-import { moment } from '../logic/format.ts';
+import { moment, quoted } from '../logic/format.ts';
 import { DialogForm } from '../parts/dialog-form.tsx';
 import { SelectField, TextField } from '../parts/form.tsx';
+import { Link } from '../parts/link.tsx';
 import { ManagedList } from '../parts/managed-list.tsx';
 import { Page } from '../parts/page.tsx';
 import type { Column } from '../parts/table.tsx';
-import { useRead } from '../state/load.ts';
+import { usePages } from '../state/pages.ts';
 import { me } from '../state/session.ts';
 import { zone } from '../state/view.ts';
 
@@ -16,7 +17,7 @@ type Member = AnswerOf<'/v1/admin/active-org/members'>['data'][number];
 type Team = AnswerOf<'/v1/admin/active-org/teams'>['data'][number];
 type Role = Member['role'];
 const ROLES: readonly Role[] = ['member', 'admin', 'owner'];
-const PAGE = { query: { limit: 100 } };
+const PAGE = { limit: 100 };
 
 const MEMBER_COLUMNS: readonly Column<Member>[] = [
   { name: 'Person', raw: ({ email }) => email, show: ({ email }) => <span class="cell-main">{email}</span> },
@@ -50,8 +51,8 @@ type Open =
   | null;
 
 export function People() {
-  const members = useRead('/v1/admin/active-org/members', PAGE);
-  const teams = useRead('/v1/admin/active-org/teams', PAGE);
+  const members = usePages<Member>('/v1/admin/active-org/members', PAGE);
+  const teams = usePages<Team>('/v1/admin/active-org/teams', PAGE);
   const [open, setOpen] = useState<Open>(null);
   const close = () => setOpen(null);
   const done = () => {
@@ -74,9 +75,14 @@ export function People() {
         permission="org.admin"
         empty="Nobody yet."
         actions={(member) => (
-          <button type="button" class="small" onClick={() => setOpen({ kind: 'role', of: member })}>
-            Role
-          </button>
+          <>
+            <Link to="limits" params={{ of: `member:${member.user_id}` }}>
+              Limits
+            </Link>{' '}
+            <button type="button" class="small" onClick={() => setOpen({ kind: 'role', of: member })}>
+              Role
+            </button>
+          </>
         )}
         removal={{
           verb: 'Remove',
@@ -92,10 +98,15 @@ export function People() {
         rowsOf={({ data }) => data}
         columns={TEAM_COLUMNS}
         permission="org.admin"
+        actions={({ id }) => (
+          <Link to="limits" params={{ of: `team:${id}` }}>
+            Limits
+          </Link>
+        )}
         empty={<p>No team. Teams have keys, limits and reports of their own.</p>}
         removal={{
           verb: 'Delete',
-          ask: ({ display_name: name }) => `“${name}” is deleted, once its keys are revoked.`,
+          ask: ({ display_name: name }) => `${quoted(name)} is deleted, once its keys are revoked.`,
           send: ({ id }) => call('delete', '/v1/admin/active-org/teams/{teamId}', { at: { teamId: id } }),
         }}
       />

@@ -2,10 +2,10 @@
 
 import { useState } from 'preact/hooks';
 import { type AnswerOf, call, commandOf } from '../api.ts';
-import { distance, dollars, whole } from '../logic/format.ts';
+import { distance, dollars, quoted, whole } from '../logic/format.ts';
 import { DialogForm } from '../parts/dialog-form.tsx';
 import { Badge, type Tone } from '../parts/figures.tsx';
-import { SelectField, TextField } from '../parts/form.tsx';
+import { Said, SelectField, TextField, useSubmit } from '../parts/form.tsx';
 import { ManagedList } from '../parts/managed-list.tsx';
 import { OVERLAP_DEFAULT, OverlapField } from '../parts/overlap-field.tsx';
 import { Page } from '../parts/page.tsx';
@@ -71,6 +71,7 @@ export function ProviderKeys() {
   const { start_date, end_date } = windowQuery.value;
   const use = useRead('/v1/admin/active-org/byok/usage', { query: { start_date, end_date } });
   const [dialog, setDialog] = useState<'new' | Credential | null>(null);
+  const verification = useSubmit<unknown>(() => keys.again());
   const close = () => setDialog(null);
   const done = () => {
     close();
@@ -83,6 +84,7 @@ export function ProviderKeys() {
       tools={<Adder name="Add a key" onClick={() => setDialog('new')} />}
       commands={[commandOf(PATH), commandOf('/v1/admin/active-org/byok/settings')]}
     >
+      <Said refusal={verification.refusal} />
       <ManagedList
         title="Keys, in the order in which they are tried"
         load={keys}
@@ -95,8 +97,11 @@ export function ProviderKeys() {
             <button
               type="button"
               class="small"
+              disabled={verification.isBusy}
               onClick={() =>
-                void call('post', `${PATH}/{credentialId}/verify`, { at: { credentialId: key.id } }).then(keys.again)
+                void verification.run(() =>
+                  call('post', `${PATH}/{credentialId}/verify`, { at: { credentialId: key.id } }),
+                )
               }
             >
               Verify
@@ -108,7 +113,7 @@ export function ProviderKeys() {
         )}
         removal={{
           verb: 'Remove',
-          ask: ({ name }) => `“${name}” serves no request from now on, and its secret is deleted.`,
+          ask: ({ name }) => `${quoted(name)} serves no request from now on, and its secret is deleted.`,
           send: ({ id }) => call('delete', `${PATH}/{credentialId}`, { at: { credentialId: id } }),
         }}
       />
@@ -188,7 +193,13 @@ function RotateCredential({ of: key, onDone, onClose }: CredentialDialogProps & 
       body: { secret, verify: true, overlap_seconds: Number(overlap) },
     });
   return (
-    <DialogForm title={`Rotate “${key.name}”`} verb="Verify and rotate" send={send} onDone={onDone} onClose={onClose}>
+    <DialogForm
+      title={`Rotate ${quoted(key.name)}`}
+      verb="Verify and rotate"
+      send={send}
+      onDone={onDone}
+      onClose={onClose}
+    >
       <TextField label="New secret" type="password" value={secret} onValue={setSecret} isRequired />
       <OverlapField label="The old secret stands in for" value={overlap} onValue={setOverlap} />
     </DialogForm>

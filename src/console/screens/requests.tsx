@@ -3,13 +3,14 @@
 import { useEffect, useState } from 'preact/hooks';
 import { REASONS } from '../logic/route-words.ts';
 import { SelectField, TextField } from '../parts/form.tsx';
-import { Loaded } from '../parts/loaded.tsx';
+import { Loaded, MoreButton } from '../parts/loaded.tsx';
 import { Card, Page } from '../parts/page.tsx';
 import { WindowTools } from '../parts/window-tools.tsx';
 import { params, setParams } from '../state/address.ts';
 import { useEvery } from '../state/every.ts';
-import { type RequestRow, reportCommand, reportPermission, useReport } from '../state/reports.ts';
-import { audience } from '../state/view.ts';
+import { usePages } from '../state/pages.ts';
+import { pathOf, type RequestRow, reportCommand, reportPermission, useReport } from '../state/reports.ts';
+import { audience, windowQuery } from '../state/view.ts';
 import { RequestPanel } from './request-panel.tsx';
 import { RequestTable } from './request-table.tsx';
 import { GroupChart } from './usage-charts.tsx';
@@ -34,11 +35,19 @@ type Filter = (typeof FILTERS)[number];
 export function Requests() {
   const filters = Object.fromEntries(FILTERS.map((name) => [name, params.value[name]]));
   const query = { ...filters, limit: PAGE_SIZE };
-  const first = useReport('requests', query);
+  const first = usePages<RequestRow>(pathOf('requests'), { ...windowQuery.value, ...query }, { atOnce: 1 });
   const volume = useReport('series', { ...filters, group_by: 'status', top: 6 });
   const shownId = params.value['request'];
   const isFollowed = params.value['follow'] === '1';
   useEvery(FOLLOW_MS, () => isFollowed && first.again());
+  /** Whoever looks at older ones follows no more: a page would be read for each that is shown. */
+  const older =
+    first.more.read === null
+      ? null
+      : () => {
+          if (isFollowed) setParams({ follow: null }, { isNewEntry: false });
+          first.more.read?.();
+        };
   // What is read every few seconds is not dimmed each time.
   const shown = isFollowed && first.data !== null ? { ...first, isLoading: false } : first;
   return (
@@ -68,10 +77,9 @@ export function Requests() {
           isEmpty={({ data }) => data.length === 0}
           empty={<p>No request matches. Take a filter away, or a longer window.</p>}
         >
-          {({ data, next_cursor: cursor }) => (
-            <Listing key={JSON.stringify([filters, data[0]?.id])} first={data} cursor={cursor} query={query} />
-          )}
+          {({ data }) => <RequestTable rows={data} />}
         </Loaded>
+        <MoreButton more={{ ...first.more, read: older }} name="Older requests" />
       </Card>
       {shownId !== undefined && (
         <RequestPanel
@@ -82,42 +90,6 @@ export function Requests() {
         />
       )}
     </Page>
-  );
-}
-
-interface ListingProps {
-  readonly first: readonly RequestRow[];
-  readonly cursor: string | null;
-  readonly query: Readonly<Record<string, string | number | undefined>>;
-}
-
-/** Later pages are added below the first. */
-function Listing({ first, cursor, query }: ListingProps) {
-  const [rows, setRows] = useState(first);
-  const [next, setNext] = useState(cursor);
-  const [asked, setAsked] = useState<string | null>(null);
-  useEffect(() => {
-    setRows(first);
-    setNext(cursor);
-  }, [first, cursor]);
-  const more = useReport('requests', { ...query, cursor: asked, limit: asked === null ? 1 : PAGE_SIZE });
-  useEffect(() => {
-    if (asked === null || more.data === null || more.isLoading) return;
-    setRows((before) => [...before, ...(more.data?.data ?? [])]);
-    setNext(more.data.next_cursor);
-    setAsked(null);
-  }, [more.data, more.isLoading]);
-  return (
-    <>
-      <RequestTable rows={rows} />
-      {next !== null && (
-        <div class="more">
-          <button type="button" disabled={asked !== null} onClick={() => setAsked(next)}>
-            Older requests
-          </button>
-        </div>
-      )}
-    </>
   );
 }
 

@@ -1,27 +1,19 @@
-// Signing in: at an OpenID provider, with an access token, or by a one-time link that has brought somebody here.
+// Signing in: at an OpenID provider, with an access token, or by a one-time link that has brought somebody here; and
+// again, over the screens, where the session has ended or another tab has taken it elsewhere.
 
 import { useEffect, useState } from 'preact/hooks';
 import { BrandMark } from '../parts/brand-mark.tsx';
-import { Said, TextField, useSubmit } from '../parts/form.tsx';
+import { Dialog, Said, TextField, useSubmit } from '../parts/form.tsx';
 import { useRead } from '../state/load.ts';
-import { signIn } from '../state/session.ts';
+import { type Doubt, enter, lookAgain, me, session, signIn, switchOrganization } from '../state/session.ts';
 
 export function SignIn({ reason }: { readonly reason: string | null }) {
-  const [token, setToken] = useState('');
-  const { isBusy, refusal, run } = useSubmit<unknown>(() => setToken(''));
-  const providers = useRead('/v1/console/sign-in').data?.data.oidc ?? [];
   useEffect(() => {
     document.title = 'Sign in · Tollgate';
   }, []);
   return (
     <main class="alone">
-      <form
-        class="card sign-in"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void run(() => signIn({ token: token.trim() }));
-        }}
-      >
+      <div class="card sign-in">
         <h1>
           <BrandMark /> Tollgate
         </h1>
@@ -30,29 +22,89 @@ export function SignIn({ reason }: { readonly reason: string | null }) {
             {reason}
           </p>
         )}
-        {providers.map(({ id, display_name: name, url }) => (
-          <a key={id} class="button" href={url}>
-            Sign in with {name}
-          </a>
-        ))}
-        <TextField
-          label="Access token"
-          type="password"
-          value={token}
-          onValue={setToken}
-          isRequired
-          placeholder="tgt-…"
-        />
-        <Said refusal={refusal} />
-        <button type="submit" class={providers.length === 0 ? 'main' : ''} disabled={isBusy || token.trim() === ''}>
-          Sign in
-        </button>
+        <Ways />
         <p class="note">
           <code>tollgate console</code> on the machine of the gateway prints a link that signs you in once.{' '}
           <code>tollgate token create</code> makes a token. The token is exchanged for a session of this browser and
           kept nowhere.
         </p>
-      </form>
+      </div>
     </main>
+  );
+}
+
+/** `isAside`: providers open beside this page, which keeps what is typed. */
+function Ways({ isAside = false }: { readonly isAside?: boolean }) {
+  const [token, setToken] = useState('');
+  const { isBusy, refusal, run } = useSubmit<unknown>(() => setToken(''));
+  const providers = useRead('/v1/console/sign-in').data?.data.oidc ?? [];
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        void run(() => signIn({ token: token.trim() }));
+      }}
+    >
+      {providers.map(({ id, display_name: name, url }) => (
+        <a key={id} class="button" href={url} {...(isAside ? { target: '_blank', rel: 'noopener' } : {})}>
+          Sign in with {name}
+        </a>
+      ))}
+      <TextField label="Access token" type="password" value={token} onValue={setToken} isRequired placeholder="tgt-…" />
+      <Said refusal={refusal} />
+      <button type="submit" class={providers.length === 0 ? 'main' : ''} disabled={isBusy || token.trim() === ''}>
+        Sign in
+      </button>
+    </form>
+  );
+}
+
+/** Over the screens, which stay as they are. */
+export function DoubtNotice({ doubt }: { readonly doubt: Doubt }) {
+  return doubt.kind === 'ended' ? <SignInAgain /> : <Elsewhere organization={doubt.organization} />;
+}
+
+function leave(): void {
+  session.value = { kind: 'out', reason: null };
+}
+
+function SignInAgain() {
+  // A provider's pages are in another tab: back here, the session may be there.
+  useEffect(() => {
+    const look = () => void lookAgain();
+    addEventListener('focus', look);
+    return () => removeEventListener('focus', look);
+  }, []);
+  return (
+    <Dialog title="Your session has ended">
+      <p class="lead">Sign in again to go on: what is typed on this page stays.</p>
+      <Ways isAside />
+      <footer class="dialog-foot">
+        <button type="button" class="quiet" onClick={leave}>
+          Leave this page
+        </button>
+      </footer>
+    </Dialog>
+  );
+}
+
+function Elsewhere({ organization }: { readonly organization: string }) {
+  const { isBusy, refusal, run } = useSubmit<unknown>(() => {});
+  const [own] = useState(() => me()?.organization_id ?? null);
+  return (
+    <Dialog title="Another organization is chosen">
+      <p>
+        Another tab of this browser works in <bdi>{organization}</bdi>. Nothing was done there from this page.
+      </p>
+      <Said refusal={refusal} />
+      <footer class="dialog-foot">
+        <button type="button" onClick={() => void enter()}>
+          Show <bdi>{organization}</bdi>
+        </button>
+        <button type="button" class="main" disabled={isBusy} onClick={() => void run(() => switchOrganization(own))}>
+          Go on here
+        </button>
+      </footer>
+    </Dialog>
   );
 }

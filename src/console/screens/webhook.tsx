@@ -5,7 +5,7 @@ import { type AnswerOf, call, commandOf } from '../api.ts';
 import { distance, whole } from '../logic/format.ts';
 import { DialogForm, SecretOnce } from '../parts/dialog-form.tsx';
 import { Badge, Stat, Stats } from '../parts/figures.tsx';
-import { Confirm, TextField } from '../parts/form.tsx';
+import { Confirm, Said, TextField, useSubmit } from '../parts/form.tsx';
 import { Empty, Loaded } from '../parts/loaded.tsx';
 import { Card, Page } from '../parts/page.tsx';
 import { now } from '../state/clock.ts';
@@ -66,10 +66,9 @@ interface StateProps {
 }
 
 function State({ hook, onRemove, onRotated, again }: StateProps) {
-  const rotate = async () => {
-    const answer = await call('post', `${PATH}/rotate-secret`);
-    if (answer.ok) onRotated(answer.data);
-  };
+  const rotation = useSubmit<AnswerOf<`${typeof PATH}/rotate-secret`, 'post'>>(onRotated);
+  const delivery = useSubmit<unknown>(again);
+  const isBusy = rotation.isBusy || delivery.isBusy;
   const tried = now.value.getTime();
   return (
     <>
@@ -84,11 +83,20 @@ function State({ hook, onRemove, onRotated, again }: StateProps) {
         tools={<Badge tone={hook.active ? 'good' : 'plain'}>{hook.active ? 'active' : 'paused'}</Badge>}
       >
         <p class="sample">{hook.url}</p>
+        <Said refusal={rotation.refusal ?? delivery.refusal} />
         <footer class="dialog-foot">
-          <button type="button" onClick={() => void rotate()}>
+          <button
+            type="button"
+            disabled={isBusy}
+            onClick={() => void rotation.run(() => call('post', `${PATH}/rotate-secret`))}
+          >
             New secret
           </button>
-          <button type="button" onClick={() => void call('post', `${PATH}/redeliver`).then(again)}>
+          <button
+            type="button"
+            disabled={isBusy}
+            onClick={() => void delivery.run(() => call('post', `${PATH}/redeliver`))}
+          >
             Deliver again
           </button>
           <button type="button" class="danger" onClick={onRemove}>

@@ -3,6 +3,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { type Answer, type AnswerOf, addressOf, call, type Details, type Refusal } from '../api.ts';
 import type { paths } from '../api-types';
+import { entries } from './session.ts';
 
 export interface Load<T> {
   /** The last that came; it is shown dimmed while the next one is read. */
@@ -25,11 +26,19 @@ export function useLoad<T>(key: string | null, read: (signal: AbortSignal) => Pr
     void reader.current(controller.signal).then((answer) => {
       if (controller.signal.aborted) return;
       if (answer.ok) setState({ data: answer.data, refusal: null, isLoading: false });
-      else setState({ data: null, refusal: answer.refusal, isLoading: false });
+      else setState((before) => refusedLoad(before.data, answer.refusal));
     });
     return () => controller.abort();
-  }, [key, round]);
+  }, [key, round, entries.value]);
   return { ...state, again: () => setRound((value) => value + 1) };
+}
+
+const SIGNED_OUT = 401;
+
+/** Who has to sign in again keeps what is shown, and what was typed into it. */
+function refusedLoad<T>(before: T | null, refusal: Refusal): Omit<Load<T>, 'again'> {
+  const isKept = refusal.status === SIGNED_OUT && before !== null;
+  return { data: isKept ? before : null, refusal: isKept ? null : refusal, isLoading: false };
 }
 
 /** One GET of the API. */

@@ -1,7 +1,7 @@
 // Who is signed in, what they may do, and in which organization they work.
 
 import { signal } from '@preact/signals';
-import { type Answer, type AnswerOf, call, send, whenSignedOut } from '../api.ts';
+import { type Answer, type AnswerOf, call, requestsBelongTo, send } from '../api.ts';
 import { signInProblem } from '../logic/sign-in-problems.ts';
 
 export type Me = AnswerOf<'/v1/me'>['data'];
@@ -23,15 +23,44 @@ export type Session =
       readonly me: Me;
       readonly organizations: readonly Membership[];
       readonly brand: Brand;
+      /** What has become of it since; what is typed on the screens stays until somebody has answered. */
+      readonly doubt: Doubt | null;
     };
+
+/** It has ended, or another tab works in another organization, whose name is this. */
+export type Doubt = { readonly kind: 'ended' } | { readonly kind: 'elsewhere'; readonly organization: string };
 
 const USUAL_BRAND: Brand = { brand: 'Service', auto_model: 'service/auto' };
 
 export const session = signal<Session>({ kind: 'starting' });
 
-whenSignedOut(() => {
-  if (session.value.kind === 'in') session.value = { kind: 'out', reason: 'Your session has ended. Sign in again.' };
+/** Moves when somebody has signed in again: what was refused meanwhile is read anew. */
+export const entries = signal(0);
+
+requestsBelongTo({
+  organizationId: () => me()?.organization_id ?? null,
+  onSignedOut: () => doubt({ kind: 'ended' }),
+  onConflict: () => void lookElsewhere(),
 });
+
+function doubt(why: Doubt): void {
+  if (session.value.kind === 'in' && session.value.doubt === null) session.value = { ...session.value, doubt: why };
+}
+
+/** Most conflicts are of what was changed; this one is of the session. */
+async function lookElsewhere(): Promise<void> {
+  const answer = await call('get', '/v1/console/session');
+  if (!answer.ok) return;
+  const { organization } = answer.data.data;
+  if ((organization?.id ?? null) !== (me()?.organization_id ?? null))
+    doubt({ kind: 'elsewhere', organization: organization?.display_name ?? 'no organization' });
+}
+
+/** Where another tab has signed in meanwhile. */
+export async function lookAgain(): Promise<void> {
+  const answer = await call('get', '/v1/console/session');
+  if (answer.ok) await enter();
+}
 
 /** A one-time link carries its code in the fragment, which no server and no log sees; a failed sign-in its reason. */
 export async function startSession(): Promise<void> {
@@ -63,7 +92,7 @@ export async function signOut(): Promise<void> {
 }
 
 /** Reads who is signed in, and where they may work. ADMIN_TOKEN stands for no person and has no memberships. */
-async function enter(): Promise<void> {
+export async function enter(): Promise<void> {
   const [me, named, organizations] = await Promise.all([
     call('get', '/v1/me'),
     call('get', '/v1/console/session'),
@@ -78,10 +107,12 @@ async function enter(): Promise<void> {
     me: me.data.data,
     organizations: organizations.ok ? organizations.data.data : [],
     brand: named.ok ? named.data.data : USUAL_BRAND,
+    doubt: null,
   };
+  entries.value += 1;
 }
 
-export async function switchOrganization(organizationId: string): Promise<Answer<unknown>> {
+export async function switchOrganization(organizationId: string | null): Promise<Answer<unknown>> {
   const answer = await call('patch', '/v1/console/session', { body: { organization_id: organizationId } });
   if (answer.ok) await enter();
   return answer;

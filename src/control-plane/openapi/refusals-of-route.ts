@@ -72,7 +72,7 @@ const WHERE: Readonly<Record<RefusalKind, Where>> = {
   missing_model: generating,
   model_not_a_string: generating,
   invalid_field: (route) => control(route) || generating(route) || signingIn(route),
-  conflict: (route) => changing(route) || signingIn(route),
+  conflict: (route) => changing(route) || signingIn(route) || route.takesSession === true,
   owner_floor: changing,
   too_many_changes: changing,
   unknown_model: (route) => generating(route) || route.takesRest === true,

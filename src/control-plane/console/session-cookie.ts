@@ -7,8 +7,8 @@
 import type { Exchange } from '../../http/exchange.ts';
 
 /**
- * A header that only a script can set, and one of another origin only after a preflight that is never granted. Its value
- * may be the organization that the page shows.
+ * A header that only a script can set, and one of another origin only after a preflight that is never granted. Its
+ * value may be the organization that the page shows.
  */
 const CONSOLE_HEADER = 'x-tollgate-console';
 const SECRET = /^tgs-[A-Za-z0-9_-]{43}$/;

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chownSync, cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
@@ -66,29 +66,61 @@ describe('the images', await withBase(), () => {
 
   test('embedded serves, is healthy, and ends when it is told to', async (context) => {
     const container = await from(context, await build('embedded'));
-    const [port, adminPort] = [await findFreePort(), await findFreePort()];
-    const settings = [`PORT=${port}`, `ADMIN_PORT=${adminPort}`, 'HOST=127.0.0.1', 'ADMIN_HOST=127.0.0.1'];
-    const child = spawn(
-      'buildah',
-      [
-        'run',
-        ...ISOLATION,
-        ...settings.flatMap((setting) => ['--env', setting]),
-        container,
-        '--',
-        'node',
-        '/package/bin/tollgate.js',
-        'start',
-      ],
-      { stdio: ['ignore', 'pipe', 'pipe'] },
+    const settings = await freeAddresses();
+    const environment = settings.list.flatMap((setting) => ['--env', setting]);
+    await servesUntilTold(
+      ['buildah', 'run', ...ISOLATION, ...environment, container, '--', 'node', '/package/bin/tollgate.js', 'start'],
+      settings,
     );
+  });
+
+  /** As compose and the chart run it. Buildah cannot, so its mounts are made by hand. */
+  test('embedded serves from a read-only root without capabilities', asRoot(), async (context) => {
+    const container = await from(context, await build('embedded'));
+    const root = (await buildah('mount', container)).stdout.trim();
+    const data = mkdtempSync(join(tmpdir(), 'tollgate-image-data-'));
+    context.after(() => rmSync(data, { recursive: true, force: true }));
+    chownSync(data, 10001, 10001);
+    const { stdout } = await buildah('inspect', '--type', 'container', container);
+    const { config } = (JSON.parse(stdout) as { Docker: { config: { Env: readonly string[] } } }).Docker;
+    const settings = await freeAddresses();
+    const script = `set -e
+      mount --bind "$1" "$1"; mount -o remount,bind,ro "$1"
+      mount --bind "$2" "$1/data"; mount -t tmpfs none "$1/tmp"; mount --rbind /proc "$1/proc"; mount --rbind /dev "$1/dev"
+      root=$1; shift 2
+      exec chroot "$root" /usr/bin/env -i "$@" \
+        setpriv --reuid 10001 --regid 10001 --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all \
+        sh -c '! touch /package/written && grep -q "CapBnd:.0*$" /proc/self/status && exec node /package/bin/tollgate.js start'`;
+    await servesUntilTold(
+      ['unshare', '--mount', 'sh', '-c', script, 'sh', root, data, ...config.Env, ...settings.list],
+      settings,
+    );
+  });
+
+  interface Settings {
+    readonly port: number;
+    readonly adminPort: number;
+    readonly list: readonly string[];
+  }
+
+  async function freeAddresses(): Promise<Settings> {
+    const [port, adminPort] = [await findFreePort(), await findFreePort()];
+    const list = [`PORT=${port}`, `ADMIN_PORT=${adminPort}`, 'HOST=127.0.0.1', 'ADMIN_HOST=127.0.0.1'];
+    return { port, adminPort, list };
+  }
+
+  async function servesUntilTold([program = '', ...args]: readonly string[], { port, adminPort }: Settings) {
+    const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
     let said = '';
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (said += chunk.toString()));
     const ended = new Promise((resolve) => child.once('exit', resolve));
     try {
       await waitFor(
         'the banner',
-        () => said,
+        () => {
+          if (child.exitCode !== null) assert.fail(`it ended: ${said}`);
+          return said;
+        },
         (text) => text.includes('Try it:'),
         120_000,
       );
@@ -104,10 +136,11 @@ describe('the images', await withBase(), () => {
       child.kill('SIGTERM');
       await ended;
     }
-  });
+  }
 
   async function build(target: string): Promise<string> {
     const name = `localhost/tollgate-test-${target}:${process.pid}`;
+    if (built.includes(name)) return name;
     const options = ['--format', 'docker', ...ISOLATION, '--build-arg', `BASE=${BASE}`, '--target', target, '-t', name];
     await buildah('bud', ...options, '-f', join(ROOT, DOCKERFILE), source);
     built.push(name);
@@ -123,6 +156,10 @@ describe('the images', await withBase(), () => {
 
 function buildah(...args: string[]): Promise<{ stdout: string; stderr: string }> {
   return run('buildah', args, { cwd: ROOT, maxBuffer: 1 << 26 });
+}
+
+function asRoot(): { skip?: string } {
+  return process.getuid?.() === 0 ? {} : { skip: 'mounts are made by root' };
 }
 
 async function withBase(): Promise<{ skip?: string }> {

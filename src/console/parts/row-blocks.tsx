@@ -4,8 +4,9 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
-/** A table of no more rows is drawn as it is. */
-export const BLOCK_ROWS = 40;
+/** A table of no more rows is drawn as it is: a page of requests is. */
+export const WHOLE_ROWS_MAX = 60;
+const BLOCK_ROWS = 40;
 /** How high a row is taken to be before one was measured. */
 const USUAL_ROW_PX = 40;
 /** Drawn ahead, above and below: half a window's height. */

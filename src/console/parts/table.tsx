@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
-import { BLOCK_ROWS, RowBlocks } from './row-blocks.tsx';
+import { RowBlocks, WHOLE_ROWS_MAX } from './row-blocks.tsx';
 
 export interface Column<Row> {
   readonly name: string;
@@ -36,7 +36,7 @@ interface TableProps<Row> {
 }
 
 export function Table<Row>({ caption, columns, rows, keyOf, actions, isSelected }: TableProps<Row>) {
-  const isLong = rows.length > BLOCK_ROWS;
+  const isLong = rows.length > WHOLE_ROWS_MAX;
   const rowAt = (index: number) => {
     const row = rows[index] as Row;
     return (

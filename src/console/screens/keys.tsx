@@ -24,7 +24,7 @@ type LastDays = ReadonlyMap<string, string> | null;
 
 const columnsWith = (lastDays: LastDays): readonly Column<Key>[] => [
   { name: 'Name', raw: ({ name }) => name, show: ({ name }) => <span class="cell-main">{name}</span> },
-  { name: 'Begins', raw: ({ prefix }) => prefix, show: ({ prefix }) => <code>{prefix}…</code> },
+  { name: 'Begins', raw: ({ prefix }) => prefix, show: ({ prefix }) => <code>{prefix}…</code>, isExtra: true },
   { name: 'State', raw: ({ revoked_at: at }) => at, show: (key) => <KeyState of={key} /> },
   {
     name: 'Last use',

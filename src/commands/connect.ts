@@ -94,13 +94,16 @@ async function write({ home, name, file, gateway, isDry, print }: WriteParams): 
   const repository = file.hasKey ? repositoryOf(path) : null;
   if (repository !== null)
     throw new StartFault(`${path} lies in the repository ${repository}, where no key is written: others would see it`);
-  const text = file.merge(readSettings(path), isDry ? { ...gateway, key: KEY_SHOWN } : gateway);
-  if (text === null) throw new StartFault(`${path} cannot be read: it is left as it is`);
+  const before = readSettings(path);
+  const text = before === null ? null : file.merge(before, isDry ? { ...gateway, key: KEY_SHOWN } : gateway);
+  if (text === null)
+    throw new StartFault(`${path} cannot be read: it is left as it is; "tollgate connect ${name}" prints what to add`);
   if (isDry) {
     print(`# ${path} would be\n${text}`);
     return;
   }
-  writeKept(home, name, path, text);
+  const reason = writeKept(home, name, path, text);
+  if (reason !== null) throw new StartFault(`${path} is left as it is: ${reason}`);
   print(`written: ${path}; "tollgate connect ${name} --undo" gives back what it was`);
 }
 
@@ -108,6 +111,7 @@ async function undo(home: string, name: string, print: CommandContext['print']):
   const { keptPath, undoKept } = await import('../connect/kept-copy.ts');
   const { result, path } = undoKept(home, name);
   if (result === 'nothing_kept') throw new StartFault(`nothing was written for ${name}: there is no ${path}`);
+  if (result === 'damaged') throw new StartFault(`${path} is damaged: what it kept for ${name} cannot be given back`);
   if (result === 'changed_since')
     throw new StartFault(
       `${path} was changed after it was written: it is left as it is; ` +

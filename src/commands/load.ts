@@ -57,6 +57,8 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   const { values, positionals } = parseArguments(args, OPTIONS);
   expectPositionals(positionals, []);
   const plan = await readPlan(values, environment['TOLLGATE_KEY'] ?? '');
+  // An hour's load is not lost to a directory that is not there.
+  for (const path of [values.json, values.hdr]) if (path !== undefined) write(path, '');
   const { runLoad, tryOnce } = await import('../load/run-load.ts');
   const wrong = await tryOnce(plan, systemClock);
   if (wrong !== null)

@@ -1,9 +1,10 @@
 // Writes a settings file of a person's home, and keeps what it was before, so that it can be given back byte for byte.
 
-import { Buffer } from 'node:buffer';
+import { Buffer, isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import {
   existsSync,
+  lstatSync,
   mkdirSync,
   readFileSync,
   realpathSync,
@@ -14,8 +15,8 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** Of one tool, in a file of its own that only its owner can read: settings have keys in them. */
-interface Kept {
+/** What a file was before it was written to, and how to know it again. */
+interface Before {
   readonly path: string;
   /** Base64; null: there was no file. */
   readonly before: string | null;
@@ -23,38 +24,67 @@ interface Kept {
   readonly written: string;
 }
 
-export type UndoResult = 'restored' | 'removed' | 'nothing_kept' | 'changed_since';
-
-const OWNER_ONLY = 0o600;
-
-export function readSettings(path: string): string {
-  return existsSync(path) ? readFileSync(path, 'utf8') : '';
+/** Of one tool, in a file of its own that only its owner can read: settings have keys in them. */
+interface Kept extends Before {
+  /** What it was at first, when somebody edited it between two times that it was written. */
+  readonly earlier?: Before | null;
 }
 
-/** Through symbolic links, which stay. A file that was written before keeps what it was at first. */
-export function writeKept(home: string, tool: string, path: string, text: string): void {
-  const target = existsSync(path) ? realpathSync(path) : path;
-  const before = existsSync(target) ? readFileSync(target) : null;
+export type UndoResult = 'restored' | 'removed' | 'nothing_kept' | 'changed_since' | 'damaged';
+
+const OWNER_ONLY = 0o600;
+const WRITABLE = 0o222;
+
+/** '': there is none. null: it is no text in UTF-8, which would not come back as it was. */
+export function readSettings(path: string): string | null {
+  if (!existsSync(path)) return '';
+  const bytes = statSync(path).isFile() ? readFileSync(path) : null;
+  return bytes === null || !isUtf8(bytes) ? null : bytes.toString('utf8');
+}
+
+/**
+ * Through symbolic links, which stay. A file that was written before keeps what it was at first. Returns why it could
+ * not be written, in which case all is as it was; null: it is written.
+ */
+export function writeKept(home: string, tool: string, path: string, text: string): string | null {
   const kept = readKept(home, tool);
-  const isOurs = kept !== null && kept.path === path && before !== null && hashOf(before) === kept.written;
-  const next: Kept = {
-    path,
-    before: isOurs ? kept.before : (before?.toString('base64') ?? null),
-    written: hashOf(Buffer.from(text)),
-  };
-  writeWhole(keptPath(home, tool), JSON.stringify(next), OWNER_ONLY);
-  writeWhole(target, text, before === null ? OWNER_ONLY : statSync(target).mode & 0o777);
+  if (kept === 'damaged') return `${keptPath(home, tool)}, which keeps what it was, is damaged: move that away first`;
+  try {
+    const found = existsSync(path);
+    if (!found && lstatSync(path, { throwIfNoEntry: false }) !== undefined) return 'it is a link to nothing';
+    const target = found ? realpathSync(path) : path;
+    const mode = found ? statSync(target).mode & 0o777 : OWNER_ONLY;
+    if ((mode & WRITABLE) === 0) return 'it is read-only';
+    const next = keep(kept, path, found ? readFileSync(target) : null, text);
+    writeWhole(keptPath(home, tool), JSON.stringify(next), OWNER_ONLY);
+    try {
+      writeWhole(target, text, mode);
+    } catch (error) {
+      putKept(home, tool, kept);
+      throw error;
+    }
+    return null;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+function keep(kept: Kept | null, path: string, before: Buffer | null, text: string): Kept {
+  const written = hashOf(Buffer.from(text));
+  if (kept !== null && before !== null && hashOf(before) === kept.written) return { ...kept, path, written };
+  return { path, before: before?.toString('base64') ?? null, written, earlier: kept?.earlier ?? kept };
 }
 
 /** `changed_since`: somebody has edited the file, and giving back what it was would lose that. Nothing is done. */
 export function undoKept(home: string, tool: string): { readonly result: UndoResult; readonly path: string } {
   const kept = readKept(home, tool);
   if (kept === null) return { result: 'nothing_kept', path: keptPath(home, tool) };
+  if (kept === 'damaged') return { result: 'damaged', path: keptPath(home, tool) };
   const { path, before, written } = kept;
   if (!existsSync(path) || hashOf(readFileSync(path)) !== written) return { result: 'changed_since', path };
   if (before === null) rmSync(path);
   else writeWhole(realpathSync(path), Buffer.from(before, 'base64'), statSync(path).mode & 0o777);
-  rmSync(keptPath(home, tool));
+  putKept(home, tool, kept.earlier ?? null);
   return { result: before === null ? 'removed' : 'restored', path };
 }
 
@@ -72,17 +102,34 @@ export function keptPath(home: string, tool: string): string {
   return join(home, '.config', 'tollgate', `connect-${tool}.json`);
 }
 
-function readKept(home: string, tool: string): Kept | null {
+function readKept(home: string, tool: string): Kept | 'damaged' | null {
   const path = keptPath(home, tool);
-  return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as Kept) : null;
+  if (!existsSync(path)) return null;
+  try {
+    const kept = JSON.parse(readFileSync(path, 'utf8')) as Kept;
+    return typeof kept.path === 'string' && typeof kept.written === 'string' ? kept : 'damaged';
+  } catch {
+    return 'damaged';
+  }
+}
+
+function putKept(home: string, tool: string, kept: Kept | null): void {
+  if (kept === null) rmSync(keptPath(home, tool));
+  else writeWhole(keptPath(home, tool), JSON.stringify(kept), OWNER_ONLY);
 }
 
 /** Beside its place first: whoever reads it meanwhile finds the one or the other. */
 function writeWhole(path: string, bytes: string | Buffer, mode: number): void {
   mkdirSync(dirname(path), { recursive: true });
   const beside = `${path}.tollgate-${process.pid}`;
-  writeFileSync(beside, bytes, { mode });
-  renameSync(beside, path);
+  try {
+    writeFileSync(beside, bytes, { mode });
+    renameSync(beside, path);
+  } catch (error) {
+    // A full disk leaves a part of it, with a key.
+    rmSync(beside, { force: true });
+    throw error;
+  }
 }
 
 function hashOf(bytes: Buffer): string {

@@ -1,14 +1,53 @@
 // Sets keys at the top of a TOML file and one whole table of it, and leaves every other byte as it is, comments too.
 
-/** A line within a string of several lines looks like anything. */
-const QUOTES = /'''|"""/g;
+import { isDeepStrictEqual } from 'node:util';
+import { parse, type TomlTable } from 'smol-toml';
 
-/** `values`: keys at the top. The table of the name is replaced where there is one. Values are strings. */
-export function setInToml(
-  text: string,
-  values: Readonly<Record<string, string>>,
-  table: { readonly name: string; readonly values: Readonly<Record<string, string>> },
-): string {
+/** A string, or a comment, on a line that does not begin within a string. */
+const STRING_OR_COMMENT = /"""|'''|"(?:[^"\\]|\\.)*"|'[^']*'|#/;
+
+interface TableOf {
+  /** With dots for tables in tables. */
+  readonly name: string;
+  readonly values: Readonly<Record<string, string>>;
+}
+
+/**
+ * `values`: keys at the top. The table of the name is replaced where there is one. Values are strings. null: it is no
+ * TOML, or says the same in a form that lines cannot be replaced in.
+ */
+export function setInToml(text: string, values: Readonly<Record<string, string>>, table: TableOf): string | null {
+  const before = parsed(text);
+  const edited = editLines(text, values, table);
+  const after = parsed(edited);
+  if (before === null || after === null) return null;
+  const path = table.name.split('.');
+  const isSet =
+    Object.entries(values).every(([key, value]) => after[key] === value) &&
+    Object.entries(table.values).every(([key, value]) => tableAt(after, path)?.[key] === value);
+  // All else is what it was.
+  for (const root of [before, after]) {
+    for (const key of Object.keys(values)) delete root[key];
+    const above = tableAt(root, path.slice(0, -1));
+    delete above?.[path.at(-1) ?? ''];
+    if (path.length > 1 && above !== null && Object.keys(above).length === 0) delete root[path[0] ?? ''];
+  }
+  return isSet && isDeepStrictEqual(before, after) ? edited : null;
+}
+
+function parsed(text: string): TomlTable | null {
+  try {
+    return parse(text);
+  } catch {
+    return null;
+  }
+}
+
+function tableAt(root: TomlTable, path: readonly string[]): TomlTable | null {
+  return path.reduce<TomlTable | null>((at, name) => (at?.[name] ?? null) as TomlTable | null, root);
+}
+
+function editLines(text: string, values: Readonly<Record<string, string>>, table: TableOf): string {
   const end = text.includes('\r\n') ? '\r\n' : '\n';
   const lines = withoutTable(text === '' ? [] : text.split(/\r?\n/), table.name);
   for (const [key, value] of Object.entries(values)) setAtTop(lines, key, `${key} = ${JSON.stringify(value)}`);
@@ -51,11 +90,18 @@ function nameOf(header: string): string {
 function insideStrings(lines: readonly string[]): boolean[] {
   let open: string | null = null;
   return lines.map((line) => {
-    const before = open !== null;
-    for (const [quotes] of line.matchAll(QUOTES)) {
-      if (open === null) open = quotes;
-      else if (open === quotes) open = null;
+    const isInside = open !== null;
+    for (let rest = line; ; ) {
+      if (open !== null) {
+        const end = rest.indexOf(open);
+        if (end === -1) return isInside;
+        rest = rest.slice(end + open.length);
+        open = null;
+      }
+      const found = STRING_OR_COMMENT.exec(rest);
+      if (found === null || found[0] === '#') return isInside;
+      rest = rest.slice(found.index + found[0].length);
+      if (found[0] === '"""' || found[0] === "'''") open = found[0];
     }
-    return before;
   });
 }

@@ -28,7 +28,7 @@ export interface SettingsFile {
   readonly path: string;
   /** Whether the key is written into it. */
   readonly hasKey: boolean;
-  /** null: the text is no file of that format. */
+  /** null: the text is no file of that format, or has no place for the settings. */
   readonly merge: (text: string, gateway: ConnectedGateway) => string | null;
 }
 
@@ -119,7 +119,7 @@ function claudeCodeValues({ url, key, model }: ConnectedGateway): JsonValue[] {
   return Object.entries(variables).map(([name, value]) => ({ path: ['env', name], value }));
 }
 
-function mergeCodex(text: string, { url, model }: ConnectedGateway): string {
+function mergeCodex(text: string, { url, model }: ConnectedGateway): string | null {
   return setInToml(
     text,
     { model_provider: 'tollgate', model },

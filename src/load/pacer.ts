@@ -1,16 +1,21 @@
 // Wakes its starter at even intervals, to some tens of microseconds. Timers of the event loop are whole milliseconds,
 // too coarse for a schedule of thousands of requests a second: a thread sleeps on a futex instead.
 
+import { once } from 'node:events';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 
 interface PacerData {
   readonly pacerIntervalMs: number;
 }
 
-/** The next wake-ups are of no use if the loop could not take the ones before; those are not repeated. */
-export function startPacer(intervalMs: number, onDue: () => void): Worker {
+/**
+ * Resolves at its first wake-up: a thread takes tens of milliseconds to start. The next wake-ups are of no use if the
+ * loop could not take the ones before; those are not repeated.
+ */
+export async function startPacer(intervalMs: number, onDue: () => void): Promise<Worker> {
   const data: PacerData = { pacerIntervalMs: intervalMs };
   const worker = new Worker(new URL(import.meta.url), { workerData: data });
+  await once(worker, 'message');
   worker.on('message', onDue);
   return worker;
 }

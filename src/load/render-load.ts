@@ -20,16 +20,18 @@ export function renderLiveLine(measurements: Measurements, elapsedMs: number): s
   ].join('  ');
 }
 
-export function renderLoadText({ measurements, elapsedMs, abandoned, oldestAbandonedMs }: LoadResult): string {
+export function renderLoadText(result: LoadResult): string {
+  const { measurements, elapsedMs, goodInTime, abandoned, oldestAbandonedMs } = result;
   const { requests, streams, ownDelay, errors, begun, good, failed, events } = measurements;
   const seconds = elapsedMs / 1_000;
+  const perSecond = (goodInTime / seconds).toFixed(1);
   const rows = [
     ...seriesRows('requests', requests),
     ...seriesRows('streams', streams),
     ...(ownDelay.count > 0 ? [row('sent late by (this command itself)', ownDelay)] : []),
   ];
   const lines = [
-    `${begun} requests in ${seconds.toFixed(1)} s: ${good} good replies (${(good / seconds).toFixed(1)} a second), ` +
+    `${begun} requests in ${seconds.toFixed(1)} s: ${good} good replies (${perSecond} a second in it), ` +
       `${failed} errors${events > 0 ? `, ${events} events` : ''}`,
     '',
     ['ms'.padEnd(36), ...['count', ...PERCENTILES.map((percent) => `p${percent}`), 'max'].map(column)].join(''),
@@ -47,13 +49,14 @@ export function renderLoadText({ measurements, elapsedMs, abandoned, oldestAband
 
 /** Durations are milliseconds. */
 export function loadFigures(result: LoadResult): Readonly<Record<string, unknown>> {
-  const { measurements, startedAtMs, elapsedMs, abandoned, oldestAbandonedMs } = result;
+  const { measurements, startedAtMs, elapsedMs, goodInTime, abandoned, oldestAbandonedMs } = result;
   return {
     started_at: new Date(startedAtMs).toISOString(),
     elapsed_seconds: elapsedMs / 1_000,
     begun: measurements.begun,
     good: measurements.good,
-    good_per_second: measurements.good / (elapsedMs / 1_000),
+    good_in_time: goodInTime,
+    good_per_second: goodInTime / (elapsedMs / 1_000),
     events: measurements.events,
     ...Object.fromEntries(
       Object.entries(histogramsOf(measurements)).map(([name, histogram]) => [`${name}_ms`, figuresOf(histogram)]),

@@ -26,7 +26,10 @@ export interface LoadPlan {
 export interface LoadResult {
   readonly measurements: Measurements;
   readonly startedAtMs: number;
+  /** How long requests began. */
   readonly elapsedMs: number;
+  /** Good replies that were whole within it. Those that were waited for afterwards say nothing of a second. */
+  readonly goodInTime: number;
   /** Requests without a whole reply when the load was stopped, and the age of the oldest. */
   readonly abandoned: number;
   readonly oldestAbandonedMs: number;
@@ -67,21 +70,23 @@ export async function runLoad(
   onStarted: (measurements: Measurements) => void,
 ): Promise<LoadResult> {
   const load = new Load(plan, clock);
+  const pacer = plan.rate === null ? null : await load.startPacer(plan.rate);
   const startedAtMs = clock.nowMs();
   const startMs = clock.monotonicMs();
   onStarted(load.measurements);
   const endLoops = load.startLoops();
-  const pacer = plan.rate === null ? null : load.startSchedule(startMs, plan.rate);
+  if (plan.rate !== null) load.startSchedule(startMs, plan.rate);
   await sleep(plan.seconds * 1_000, undefined, { signal }).catch(() => undefined);
   endLoops();
   if (!signal.aborted) load.sendDue(startMs + plan.seconds * 1_000);
   const elapsedMs = clock.monotonicMs() - startMs;
+  const goodInTime = load.measurements.good;
   await pacer?.terminate();
   // Whoever stopped waiting now would leave out the slowest replies.
   await load.drained(signal);
   const left = load.abandonAll();
   await load.close();
-  return { measurements: load.measurements, startedAtMs, elapsedMs, ...left };
+  return { measurements: load.measurements, startedAtMs, elapsedMs, goodInTime, ...left };
 }
 
 class Load {
@@ -92,6 +97,8 @@ class Load {
   private readonly open = new Set<LoadExchange>();
   private onDrained: (() => void) | null = null;
   private nextDueMs = 0;
+  private untilMs = 0;
+  /** 0: there is no schedule, or not yet. */
   private intervalMs = 0;
 
   constructor(plan: LoadPlan, clock: Clock) {
@@ -141,12 +148,18 @@ class Load {
     };
   }
 
-  startSchedule(startMs: number, rate: number): ReturnType<typeof startPacer> {
+  /** Resolves when it runs: what was due while a thread starts would be late by this command's own doing. */
+  startPacer(rate: number): ReturnType<typeof startPacer> {
+    const wakeIntervalMs = Math.min(Math.max(1_000 / rate, WAKE_INTERVAL_MS_MIN), WAKE_INTERVAL_MS_MAX);
+    return startPacer(wakeIntervalMs, () =>
+      this.sendDue(Math.min(this.clock.monotonicMs() + DUE_WITHIN_MS, this.untilMs)),
+    );
+  }
+
+  startSchedule(startMs: number, rate: number): void {
     this.intervalMs = 1_000 / rate;
     this.nextDueMs = startMs;
-    const untilMs = startMs + this.plan.seconds * 1_000;
-    const wakeIntervalMs = Math.min(Math.max(this.intervalMs, WAKE_INTERVAL_MS_MIN), WAKE_INTERVAL_MS_MAX);
-    return startPacer(wakeIntervalMs, () => this.sendDue(Math.min(this.clock.monotonicMs() + DUE_WITHIN_MS, untilMs)));
+    this.untilMs = startMs + this.plan.seconds * 1_000;
   }
 
   /** Sends all that was due before this moment, however late that is. */

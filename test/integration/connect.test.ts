@@ -2,7 +2,18 @@
 // byte, and no key comes into a file that others see.
 
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readlinkSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { parse } from 'jsonc-parser';
@@ -57,7 +68,7 @@ describe('tollgate connect', () => {
     return lines.join('\n');
   }
 
-  function homeWith(context: TestContext, path: string, text: string): { home: string; file: string } {
+  function homeWith(context: TestContext, path: string, text: string | Uint8Array): { home: string; file: string } {
     const home = temporaryDirectory(context);
     const file = join(home, path);
     mkdirSync(dirname(file), { recursive: true });
@@ -214,6 +225,71 @@ describe('tollgate connect', () => {
     const { home, file } = homeWith(context, '.config/zed/settings.json', '{ "a": ');
     await assert.rejects(connect(home, 'zed', '--write'), /cannot be read: it is left as it is/);
     assert.equal(readFileSync(file, 'utf8'), '{ "a": ');
+  });
+
+  for (const [what, path, text] of [
+    ['a string where the settings go', '.claude/settings.json', '{"env": "x"}'],
+    ['a list where the settings go', '.claude/settings.json', '{"env": ["x"]}'],
+    ['null where the settings go', '.config/zed/settings.json', '{"language_models": null}'],
+    ['a name twice, of which readers take the other', '.claude/settings.json', '{"env": {"A": "1"}, "env": {}}'],
+    ['bytes that are no UTF-8', '.claude/settings.json', Buffer.from('{"a": "\u00ff"}', 'latin1')],
+    ['TOML that is none', '.codex/config.toml', 'this is [ not'],
+    ['the table as an inline one', '.codex/config.toml', '[model_providers]\ntollgate = { name = "mine" }\n'],
+    ['a value of several lines', '.codex/config.toml', 'model = """\nold\n"""\n'],
+  ] as const) {
+    test(`${what}: the file is left as it is`, async (context) => {
+      const { home, file } = homeWith(context, path, text);
+      const name = path.startsWith('.codex') ? 'codex' : path.startsWith('.claude') ? 'claude-code' : 'zed';
+      await assert.rejects(connect(home, name, '--write'), /cannot be read: it is left as it is/);
+      assert.deepEqual(readFileSync(file), Buffer.from(text));
+      await assert.rejects(connect(home, name, '--undo'), /nothing was written/);
+    });
+  }
+
+  test('Codex: quotes in a comment begin no string', async (context) => {
+    const { home, file } = homeWith(
+      context,
+      '.codex/config.toml',
+      '# never """ here\nmodel = "x" # mine\n[a]\nb = 1\n',
+    );
+    await connect(home, 'codex', '--write');
+    await connect(home, 'codex', '--write', '--model', 'sim/small');
+    const written = readFileSync(file, 'utf8');
+    assert.match(written, /^model_provider = "tollgate"\n# never """ here\nmodel = "sim\/small" # mine\n\[a\]/);
+    assert.equal(written.split('[model_providers.tollgate]').length, 2);
+  });
+
+  test('what it was at first is not lost when somebody edits between two times that it is written', async (context) => {
+    const { home, file } = homeWith(context, '.claude/settings.json', '{"mine": 1}');
+    await connect(home, 'claude-code', '--write');
+    const edited = readFileSync(file, 'utf8').replace('"mine": 1', '"mine": 2');
+    writeFileSync(file, edited);
+    await connect(home, 'claude-code', '--write', '--model', 'sim/small');
+    await connect(home, 'claude-code', '--undo');
+    assert.equal(readFileSync(file, 'utf8'), edited);
+    await assert.rejects(connect(home, 'claude-code', '--undo'), /was changed after it was written/);
+    const kept = readFileSync(join(home, '.config/tollgate/connect-claude-code.json'), 'utf8');
+    assert.equal(Buffer.from(JSON.parse(kept).before, 'base64').toString(), '{"mine": 1}');
+  });
+
+  test('a link to nothing, a read-only file and a directory are left; so is a damaged copy', async (context) => {
+    const { home, file } = homeWith(context, '.claude/settings.json', '{}');
+    const kept = join(home, '.config/tollgate/connect-claude-code.json');
+    chmodSync(file, 0o444);
+    await assert.rejects(connect(home, 'claude-code', '--write'), /is left as it is: it is read-only/);
+    assert.equal(existsSync(kept), false);
+    rmSync(file);
+    symlinkSync('away.json', file);
+    await assert.rejects(connect(home, 'claude-code', '--write'), /is left as it is: it is a link to nothing/);
+    assert.equal(readlinkSync(file), 'away.json');
+    rmSync(file);
+    mkdirSync(file);
+    await assert.rejects(connect(home, 'claude-code', '--write'), /cannot be read: it is left as it is/);
+    rmdirSync(file);
+    await connect(home, 'claude-code', '--write');
+    writeFileSync(kept, '{');
+    await assert.rejects(connect(home, 'claude-code', '--undo'), /is damaged: what it kept/);
+    await assert.rejects(connect(home, 'claude-code', '--write'), /is damaged: move that away first/);
   });
 
   test('--check makes one request on the tool’s API and shows model, cost and record', async (context) => {

@@ -9,6 +9,7 @@ import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { loadCommand } from '../../src/commands/load.ts';
 import { buildLoadRequest } from '../../src/load/load-request.ts';
+import { loadFigures, renderLoadText } from '../../src/load/render-load.ts';
 import { type LoadPlan, runLoad, tryOnce } from '../../src/load/run-load.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { runCommand } from '../support/gateway.ts';
@@ -131,6 +132,16 @@ describe('a load', () => {
     assert.deepEqual([...measurements.errors.keys()], ['a stream without its last event']);
   });
 
+  test('replies that are only waited for do not count as served a second', async (context) => {
+    const target = await startLoadTarget((_, reply) => setTimeout(() => reply.end('{}'), 500));
+    context.after(() => target.close());
+    const result = await load(planFor(target.url, { concurrency: 4, seconds: 0.2 }));
+    assert.equal(result.measurements.good, 4);
+    assert.equal(result.goodInTime, 0);
+    assert.match(renderLoadText(result), /^4 requests in 0\.\d s: 4 good replies \(0\.0 a second in it\)/);
+    assert.equal(loadFigures(result)['good_per_second'], 0);
+  });
+
   test('a closed loop has as many requests open as it was told', async (context) => {
     const target = await startLoadTarget((_, reply) => setTimeout(() => reply.end('{}'), 20));
     context.after(() => target.close());
@@ -210,6 +221,7 @@ describe('tollgate load', () => {
       [[...usual, '--rate', '1', '--api', 'soap'], /^UsageFault: unknown API "soap"/],
       [[...usual, '--rate', '1', '--key', 'two words'], /^UsageFault: --key has characters/],
       [[...usual, '--rate', '1'], /before the load failed: status 401: \{"error":"no such key"\}/],
+      [[...usual, '--rate', '1', '--json', '/nowhere/load.json'], /cannot write \/nowhere\/load.json: ENOENT/],
       [['--target', 'http://127.0.0.1:9', '--model', 'm', '--rate', '1'], /no reply: ECONNREFUSED/],
     ];
     for (const [args, text] of cases) {

@@ -28,30 +28,27 @@ export class SimulatedFacts {
   readonly byId = new Map<string, Fact>();
   away = false;
 
+  /** Facts come by columns (storage/clickhouse/facts.ts). */
   insert(statement: string): void {
-    const [head = '', ...rows] = statement
-      .trim()
-      .split('\n')
-      .map((line) => line.trim())
-      .filter((line) => line !== '');
-    const columns = (/\((.*)\)/.exec(head)?.[1] ?? '').split(', ');
-    const at = (name: string): number => columns.indexOf(name);
-    const [id, status, cost, suspense, version] = [
-      at('id'),
-      at('billing_status'),
-      at('total_cost'),
-      at('suspense'),
-      at('version'),
+    const names = (/\((.*)\)/.exec(statement)?.[1] ?? '').split(', ');
+    const columns = JSON.parse(statement.slice(statement.indexOf('\n[') + 1)) as (string | number | null)[][];
+    const column = (name: string): (string | number | null)[] => columns[names.indexOf(name)] ?? [];
+    const [ids, statuses, costs, suspenses, versions] = [
+      column('id'),
+      column('billing_status'),
+      column('total_cost'),
+      column('suspense'),
+      column('version'),
     ];
-    for (const row of rows.filter((line) => line.startsWith('['))) {
-      const values = JSON.parse(row) as (string | number | null)[];
+    for (const [row, id] of ids.entries()) {
+      const cost = costs[row] ?? null;
       const fact = {
-        billingStatus: String(values[status]),
-        charge: values[cost] === null ? null : picoOf(String(values[cost])),
-        suspense: picoOf(String(values[suspense])),
-        version: Number(values[version]),
+        billingStatus: String(statuses[row]),
+        charge: cost === null ? null : picoOf(String(cost)),
+        suspense: picoOf(String(suspenses[row])),
+        version: Number(versions[row]),
       };
-      if ((this.byId.get(String(values[id]))?.version ?? -1) <= fact.version) this.byId.set(String(values[id]), fact);
+      if ((this.byId.get(String(id))?.version ?? -1) <= fact.version) this.byId.set(String(id), fact);
     }
   }
 }

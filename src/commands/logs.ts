@@ -23,6 +23,13 @@ const CHUNK_BYTES = 1 << 16;
 /** A client may ask for a model by any text: none of it may move a terminal's cursor, or look like another line. */
 const CONTROL = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
+/** Where to read on. A name is given to the next file, and a number of the file system is not. */
+interface Place {
+  /** null: there is no file yet. */
+  readonly fileId: bigint | null;
+  readonly bytes: number;
+}
+
 interface Shown {
   readonly failed: boolean;
   readonly model: string | null;
@@ -47,44 +54,49 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   const path = accessLogFile(dataDirectory, 0);
   if (!existsSync(path) && !values.follow)
     throw new StartFault(`there is no access log in ${dataDirectory}: jobs writes it with ACCESS_LOG=on`);
-  const { lines, bytes } = await readLast(dataDirectory, Number(values.lines), shown);
+  const { lines, place } = await readLast(dataDirectory, Number(values.lines), shown);
   for (const line of lines) print(line);
-  if (values.follow) await follow(dataDirectory, bytes, (line) => showLine(line, shown, print));
+  if (values.follow) await follow(dataDirectory, place, (line) => showLine(line, shown, print));
   return 0;
 }
 
 /** The last lines that are to be shown, oldest first, and how far the present file was read. */
-async function readLast(directory: string, count: number, shown: Shown): Promise<{ lines: string[]; bytes: number }> {
+async function readLast(directory: string, count: number, shown: Shown): Promise<{ lines: string[]; place: Place }> {
   const newest = await readEnd(accessLogFile(directory, 0), count, shown);
   let { lines } = newest;
   // Files are long: an older one is read only for what the newer ones lack.
   for (let age = 1; age < ACCESS_LOG_FILES && lines.length < count; age++)
     lines = [...(await readEnd(accessLogFile(directory, age), count - lines.length, shown)).lines, ...lines];
-  return { lines, bytes: newest.bytes };
+  return { lines, place: newest.place };
 }
 
 /** Of a file that is not there: nothing. */
-async function readEnd(path: string, count: number, shown: Shown): Promise<{ lines: string[]; bytes: number }> {
+async function readEnd(path: string, count: number, shown: Shown): Promise<{ lines: string[]; place: Place }> {
   const lines: string[] = [];
-  const size = await sizeOf(path);
-  if (size === 0) return { lines, bytes: 0 };
-  const input = createReadStream(path, { end: size - 1 });
+  const place = await endOf(path);
+  if (place.bytes === 0) return { lines, place };
+  const input = createReadStream(path, { end: place.bytes - 1 });
+  // It may go before it is opened; the lines then end there.
+  input.on('error', () => undefined);
   for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
     showLine(line, shown, (text) => void lines.push(text));
     if (lines.length > count) lines.shift();
   }
-  return { lines, bytes: size };
+  return { lines, place };
 }
 
-function sizeOf(path: string): Promise<number> {
-  return stat(path).then(
-    ({ size }) => size,
-    () => 0,
+function endOf(path: string): Promise<Place> {
+  return stat(path, { bigint: true }).then(
+    ({ ino, size }) => ({ fileId: ino, bytes: Number(size) }),
+    () => ({ fileId: null, bytes: 0 }),
   );
 }
 
-/** Never resolves. A file that is put aside is read to its end, and the next one from its beginning. */
-async function follow(directory: string, from: number, show: (line: string) => void): Promise<never> {
+/**
+ * Never resolves. A file that is put aside is read to its end, and the next one from its beginning. One that somebody
+ * removed or emptied is not put aside: the older one has been shown, or was not asked for.
+ */
+async function follow(directory: string, from: Place, show: (line: string) => void): Promise<never> {
   const present = accessLogFile(directory, 0);
   const chunk = Buffer.alloc(CHUNK_BYTES);
   let rest = '';
@@ -99,13 +111,16 @@ async function follow(directory: string, from: number, show: (line: string) => v
       for (const line of lines) show(Buffer.from(line, 'latin1').toString('utf8'));
     }
   };
-  for (let offset = from; ; ) {
-    if ((await sizeOf(present)) < offset) {
-      await readOn(accessLogFile(directory, 1), offset);
-      offset = 0;
+  for (let { fileId, bytes } = from; ; ) {
+    const now = await endOf(present);
+    if (now.fileId !== null && (now.fileId !== fileId || now.bytes < bytes)) {
+      const aside = accessLogFile(directory, 1);
+      if (fileId !== null && (await endOf(aside)).fileId === fileId) await readOn(aside, bytes);
+      ({ fileId } = now);
+      bytes = 0;
       rest = '';
     }
-    offset = await readOn(present, offset);
+    bytes = await readOn(present, bytes);
     await sleep(POLL_MS);
   }
 }
@@ -129,13 +144,14 @@ async function readAt(path: string, offset: number, chunk: Buffer): Promise<stri
 }
 
 function showLine(line: string, { failed, model, json }: Shown, print: (text: string) => void): void {
-  let entry: AccessLogEntry;
+  let entry: AccessLogEntry | null;
   try {
-    entry = JSON.parse(line) as AccessLogEntry;
+    entry = JSON.parse(line) as AccessLogEntry | null;
   } catch {
     // The last line of a machine that lost its power.
     return;
   }
+  if (typeof entry !== 'object' || entry === null) return;
   if (failed && entry.status !== null && entry.status < 400) return;
   if (model !== null && entry.model !== model && entry.requested_model !== model) return;
   print(json ? line : renderEntry(entry));

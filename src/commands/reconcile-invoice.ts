@@ -9,6 +9,7 @@ import { inputSizes } from '../domain/invoices/rate-recorded.ts';
 import { readAnthropicInvoice } from '../domain/invoices/read-anthropic.ts';
 import { readOpenaiInvoice } from '../domain/invoices/read-openai.ts';
 import { credentialOf, type RecordedUsage } from '../domain/invoices/recorded-usage.ts';
+import { RowsSeen } from '../domain/invoices/read-pages.ts';
 import { parseUsd } from '../domain/money/parse-usd.ts';
 import { DAY_MS } from '../platform/durations.ts';
 import { readPriceVersions } from '../storage/postgres/catalog/price-rows.ts';
@@ -56,7 +57,11 @@ export async function reconcileInvoice(
   if (values.json && values.csv) throw new UsageFault('--json and --csv exclude each other');
   const tolerance = readTolerance(values.tolerance);
   const [models, keys] = [readPairs('model', values.model ?? []), readPairs('key', values.key ?? [])];
-  const invoice = joinInvoices(files.map((file) => readFile(vendor, file)));
+  const seen = new RowsSeen();
+  const invoice = joinInvoices(
+    files.map((file) => readFile(vendor, file, seen)),
+    seen,
+  );
   const found = findDays({
     invoice,
     fromMs: readDay('start-date', values['start-date'], 0),
@@ -80,7 +85,7 @@ export async function reconcileInvoice(
   });
 }
 
-function readFile(vendor: Vendor, path: string): Invoice {
+function readFile(vendor: Vendor, path: string, seen: RowsSeen): Invoice {
   let text: string;
   try {
     const { size } = statSync(path);
@@ -91,20 +96,20 @@ function readFile(vendor: Vendor, path: string): Invoice {
     if (error instanceof UsageFault) throw error;
     throw new UsageFault(`cannot read ${path}: ${(error as Error).message}`);
   }
-  const read = READERS[vendor](text);
+  const read = READERS[vendor](text, seen);
   if (!read.ok) throw new UsageFault(`${path}: ${read.problem}`);
   return read.invoice;
 }
 
 /** Exports of usage and of costs, or of one day each, are one account. */
-function joinInvoices(invoices: readonly Invoice[]): Invoice {
+function joinInvoices(invoices: readonly Invoice[], seen: RowsSeen): Invoice {
   const [first] = invoices as readonly [Invoice, ...Invoice[]];
   return {
     vendor: first.vendor,
     buckets: invoices.flatMap(({ buckets }) => buckets),
     usage: invoices.flatMap(({ usage }) => usage),
     costs: invoices.flatMap(({ costs }) => costs),
-    notes: [...new Set(invoices.flatMap(({ notes }) => notes))],
+    notes: [...new Set(invoices.flatMap(({ notes }) => notes)), ...seen.notes()],
   };
 }
 

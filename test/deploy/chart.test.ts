@@ -100,6 +100,17 @@ describe('the chart', needs('helm'), () => {
       (name) =>
         [`the secret ${name} among the settings`, { ...VALUES, settings: { [name]: 'x' } }, new RegExp(name)] as const,
     ),
+    ['two configurations', { ...VALUES, existingConfigMap: 'mine' }, /configuration and existingConfigMap/],
+    ['a number of pods that no cluster has', { ...VALUES, replicas: 1_000_000 }, /replicas/],
+    ['a budget that is none', { ...VALUES, disruptionBudget: { maxUnavailable: 'some' } }, /maxUnavailable/],
+    ['a negative budget', { ...VALUES, disruptionBudget: { maxUnavailable: -1 } }, /maxUnavailable/],
+    ['a budget that is empty', { ...VALUES, disruptionBudget: { maxUnavailable: null } }, /maxUnavailable/],
+    ['no size', { ...VALUES, persistence: { size: '0Gi' } }, /size/],
+    ['a setting that is no text', { ...VALUES, settings: { WORKER_THREADS: 2 } }, /WORKER_THREADS/],
+    ['a setting in small letters', { ...VALUES, settings: { brand: 'Acme' } }, /brand/],
+    ['a wrong kind of number', { ...VALUES, drainSeconds: '60' }, /drainSeconds/],
+    ['a Secret with a name that none has', { ...VALUES, existingSecret: 'A b' }, /existingSecret/],
+    ['a configuration that is no text', { ...VALUES, configuration: { providers: [] } }, /configuration/],
     ['a size without a unit', { ...VALUES, persistence: { size: '20' } }, /size/],
   ];
   for (const [what, values, says] of REFUSED) {

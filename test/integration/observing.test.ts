@@ -2,7 +2,9 @@
 // routed, a cut and a blocked request, at a receiver of OTLP. A collector that is away harms nothing.
 
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { appendFileSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -12,7 +14,7 @@ import { parse, stringify } from 'yaml';
 import { AccessLog } from '../../jobs/observing/access-log.ts';
 import { TraceExport } from '../../jobs/observing/trace-export.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
-import { type AccessLogEntry, accessLogFile } from '../../src/records/access-log-line.ts';
+import { type AccessLogEntry, accessLogFile, accessLogLine } from '../../src/records/access-log-line.ts';
 import { executionStart, terminalRecord } from '../support/execution-records.ts';
 import { type Front, startFront } from '../support/front.ts';
 import { httpCall } from '../support/http-call.ts';
@@ -21,6 +23,7 @@ import { type SimulatedProvider, startSimulatedProvider } from '../support/simul
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { waitFor } from '../support/waiting.ts';
 
+const COMMAND = fileURLToPath(new URL('../../bin/tollgate.js', import.meta.url));
 const KEY = `tg-observed-${'a'.repeat(32)}`;
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const PARENT = '00f067aa0ba902b7';
@@ -304,6 +307,50 @@ test('files of the access log replace one another, and a disk that takes none ha
   away.ended([terminalRecord()]);
   await away.stop(STOP_LIMIT_MS);
   assert.match(figures.render(), /^tollgate_access_log_dropped_total 1$/m);
+});
+
+test('`tollgate logs -f` follows a file that is put aside, and tells nothing again when one is removed', async (context) => {
+  const directory = temporaryDirectory(context);
+  const [present, aside] = [accessLogFile(directory, 0), accessLogFile(directory, 1)];
+  let count = 0;
+  const line = (): string => accessLogLine({ ...terminalRecord(), id: `line-${count++}` });
+  writeFileSync(aside, line().repeat(20));
+  writeFileSync(present, `${line()}null\n7\n\u{0}\n`);
+  const child = spawn(process.execPath, [COMMAND, 'logs', '-f', '--lines', '1'], {
+    env: { ...process.env, DATA_DIR: directory },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  context.after(() => child.kill());
+  let output = '';
+  child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString('utf8')));
+  const shown = () => [...output.matchAll(/line-\d+/g)].map(([id]) => id);
+  const seen = (...ids: string[]) => waitFor('the lines', shown, (found) => found.join() === ids.join());
+  await seen('line-1');
+  appendFileSync(present, Buffer.concat([Buffer.from([0xff, 0xfe, 0x0a]), Buffer.from(line())]));
+  await seen('line-1', 'line-2');
+  appendFileSync(present, line());
+  renameSync(present, aside);
+  writeFileSync(present, line() + line());
+  await seen('line-1', 'line-2', 'line-3', 'line-4', 'line-5');
+  writeFileSync(aside, line().repeat(50));
+  rmSync(present);
+  writeFileSync(present, line());
+  await seen('line-1', 'line-2', 'line-3', 'line-4', 'line-5', 'line-7');
+});
+
+test('a command whose output nobody reads any more ends, without a word', async (context) => {
+  const directory = temporaryDirectory(context);
+  const present = accessLogFile(directory, 0);
+  writeFileSync(present, accessLogLine(terminalRecord()));
+  const child = spawn(process.execPath, [COMMAND, 'logs', '-f'], { env: { ...process.env, DATA_DIR: directory } });
+  let complaint = '';
+  child.stderr.on('data', (chunk: Buffer) => (complaint += chunk.toString('utf8')));
+  const closed = once(child, 'close');
+  await once(child.stdout, 'data');
+  child.stdout.destroy();
+  appendFileSync(present, accessLogLine(terminalRecord()));
+  assert.deepEqual(await closed, [141, null]);
+  assert.equal(complaint, '');
 });
 
 /** The demo, with a model whose first provider is never reached, and a rule against addresses. */

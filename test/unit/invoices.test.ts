@@ -9,6 +9,7 @@ import type { InvoiceRead } from '../../src/domain/invoices/invoice.ts';
 import { findDays } from '../../src/domain/invoices/invoice-days.ts';
 import { readAnthropicInvoice } from '../../src/domain/invoices/read-anthropic.ts';
 import { readOpenaiInvoice } from '../../src/domain/invoices/read-openai.ts';
+import { RowsSeen } from '../../src/domain/invoices/read-pages.ts';
 import type { RecordedUsage } from '../../src/domain/invoices/recorded-usage.ts';
 import { readDecimal } from '../../src/domain/money/read-decimal.ts';
 import {
@@ -387,6 +388,21 @@ describe('a planted difference is named', () => {
   });
 });
 
+test('rows that are there twice are told of, over all files', () => {
+  const seen = new RowsSeen();
+  const [usage, costs] = [openaiUsage(FACTS, OPTIONS), openaiCosts(FACTS, OPTIONS)];
+  for (const text of [usage, costs]) assert.ok(readOpenaiInvoice(text, seen).ok);
+  assert.deepEqual(seen.notes(), []);
+  assert.ok(readOpenaiInvoice(costs, seen).ok);
+  assert.match(seen.notes().join(), /^\d+ rows are in the export more than once, word for word/);
+  const anthropic = new RowsSeen();
+  const page = anthropicCosts(FACTS, OPTIONS);
+  assert.ok(readAnthropicInvoice(page, anthropic).ok);
+  assert.deepEqual(anthropic.notes(), []);
+  assert.ok(readAnthropicInvoice(page, anthropic).ok);
+  assert.equal(anthropic.notes().length, 1);
+});
+
 describe('an export that cannot be read', () => {
   const usage = openaiUsage(FACTS, OPTIONS);
   const cases: readonly (readonly [name: string, text: string, problem: RegExp])[] = [
@@ -415,6 +431,11 @@ describe('an export that cannot be read', () => {
       'no time',
       usage.replace(/"start_time":\d+/, '"start_time":"yesterday"'),
       /^page 1, data\[0\]\.start_time: must be seconds/,
+    ],
+    [
+      'milliseconds',
+      usage.replace(/"start_time":(\d+)/, '"start_time":$1000'),
+      /^page 1, data\[0\]\.start_time: must be seconds since 1970$/,
     ],
     ['another currency', openaiCosts(FACTS, OPTIONS).replace('"usd"', '"eur"'), /amount\.currency: is eur/],
     [

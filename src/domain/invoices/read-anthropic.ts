@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import type { Bucket, CostLine, InvoiceRead, UsageLine } from './invoice.ts';
 import type { Meter } from './meters.ts';
-import { amount, CUT_NOTE, count, readPages, word } from './read-pages.ts';
+import { amount, CUT_NOTE, count, RowsSeen, readPages, word } from './read-pages.ts';
 
 const CENT_DECIMALS = 10;
 const LONG_CONTEXT = '200k-1M';
@@ -37,7 +37,8 @@ const bucket = z.object({
   results: z.array(z.looseObject({}), 'must be an array'),
 });
 
-export function readAnthropicInvoice(text: string): InvoiceRead {
+/** `seen`: shared by the files of one account. */
+export function readAnthropicInvoice(text: string, seen = new RowsSeen()): InvoiceRead {
   const read = readPages(text, bucket);
   if (!read.ok) return read;
   const lines: UsageLine[] = [];
@@ -48,6 +49,7 @@ export function readAnthropicInvoice(text: string): InvoiceRead {
     const within: Bucket = { fromMs, untilMs };
     covered.push(within);
     for (const [place, result] of results.entries()) {
+      seen.add(within, result);
       const line = 'amount' in result ? costLine(result, within) : usageLine(result, within);
       if ('problem' in line) return { ok: false, problem: `bucket ${at + 1}, results[${place}]${line.problem}` };
       if ('cost' in line) costs.push(line);

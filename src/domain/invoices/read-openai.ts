@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { SECOND_MS } from '../../platform/durations.ts';
 import type { CostLine, InvoiceRead, UsageLine } from './invoice.ts';
 import { type Meter, NO_METERS } from './meters.ts';
-import { amount, CUT_NOTE, count, readPages, word } from './read-pages.ts';
+import { amount, CUT_NOTE, count, RowsSeen, readPages, word } from './read-pages.ts';
 
 const USD_DECIMALS = 12;
 
@@ -31,15 +31,22 @@ const cost = z.object({
   quantity: z.union([z.number(), z.string()]).nullish(),
   quantity_unit: word,
 });
+/** Milliseconds would be some ten thousand years from now, and most numbers no date. */
+const SECONDS_MAX = 253_402_300_800;
+const moment = z
+  .int('must be seconds since 1970')
+  .min(0, 'must be seconds since 1970')
+  .max(SECONDS_MAX, 'must be seconds since 1970');
 const bucket = z.object({
-  start_time: z.number('must be seconds since 1970').int('must be seconds since 1970'),
-  end_time: z.number('must be seconds since 1970').int('must be seconds since 1970'),
+  start_time: moment,
+  end_time: moment,
   results: z.array(z.looseObject({ object: z.string('must say what it is') }), 'must be an array'),
 });
 
 type Lines = Pick<UsageLine, 'bucket'>;
 
-export function readOpenaiInvoice(text: string): InvoiceRead {
+/** `seen`: shared by the files of one account. */
+export function readOpenaiInvoice(text: string, seen = new RowsSeen()): InvoiceRead {
   const read = readPages(text, bucket);
   if (!read.ok) return read;
   const usage: UsageLine[] = [];
@@ -49,6 +56,7 @@ export function readOpenaiInvoice(text: string): InvoiceRead {
   for (const [at, { start_time: from, end_time: until, results }] of buckets.entries()) {
     const within: Lines = { bucket: { fromMs: from * SECOND_MS, untilMs: until * SECOND_MS } };
     for (const [place, result] of results.entries()) {
+      seen.add(within.bucket, result);
       const line = readResult(result, within);
       if ('problem' in line) return { ok: false, problem: `bucket ${at + 1}, results[${place}]${line.problem}` };
       if ('cost' in line) costs.push(line);

@@ -1,10 +1,11 @@
 // Reads the pages of an export: what all vendors' have in common. Shapes are checked, and what is wrong is named by its
 // page and path, with the line and column where the text itself is broken.
 
+import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { readDecimal } from '../money/read-decimal.ts';
 import { readJsonValues } from './exact-json.ts';
-import { describeFault } from './invoice.ts';
+import { type Bucket, describeFault } from './invoice.ts';
 
 /** A count of tokens, calls or images. null, and absent, are none. */
 export const count = z
@@ -73,6 +74,30 @@ function problemOf(
     .map((part, index) => (typeof part === 'number' ? `[${part}]` : `${index === 0 ? '' : '.'}${String(part)}`))
     .join('');
   return { ok: false, problem: `page ${pageIndex + 1}${place === '' ? '' : `, ${place}`}: ${issue?.message ?? ''}` };
+}
+
+/**
+ * Rows by their bucket and all their fields. A vendor sums up what it groups, so that no row is there twice; a page that
+ * was fetched twice, or a file that was named twice, doubles its rows. They are counted all the same, since what is left
+ * out could be what is disputed: the reader is told.
+ */
+export class RowsSeen {
+  private readonly digests = new Set<string>();
+  private repeated = 0;
+
+  add({ fromMs, untilMs }: Bucket, row: object): void {
+    const digest = createHash('sha256')
+      .update(JSON.stringify([fromMs, untilMs, row]))
+      .digest('base64');
+    if (this.digests.has(digest)) this.repeated += 1;
+    else this.digests.add(digest);
+  }
+
+  notes(): string[] {
+    if (this.repeated === 0) return [];
+    const rows = this.repeated === 1 ? '1 row is' : `${this.repeated} rows are`;
+    return [`${rows} in the export more than once, word for word, and counted each time: was a page fetched twice?`];
+  }
 }
 
 export const CUT_NOTE =

@@ -67,7 +67,8 @@ export class TraceExport implements EndObserver {
       this.cut.abort();
     }, limitMs);
     await this.sending;
-    while (this.waiting.length > 0 && !this.isAway && !isLate) {
+    // The end of a full batch has begun the next one.
+    while ((this.waiting.length > 0 || this.sending !== null) && !this.isAway && !isLate) {
       this.send();
       await this.sending;
     }

@@ -33,12 +33,16 @@ export async function withDatabase<T>(
     await refuseNewerSchema(postgres);
     return await work(postgres, config, () => openInstallationSecrets(postgres, config));
   } catch (error) {
-    if (isUnreachable(error))
-      throw new StartFault(`the database cannot be reached: ${error.message}`, { cause: error });
-    throw error;
+    throw toldIfUnreachable(error);
   } finally {
     await postgres.close();
   }
+}
+
+/** What is to be thrown of an error: a database that is not there, or lets nobody in, is told without a stack. */
+export function toldIfUnreachable(error: unknown): unknown {
+  if (!isUnreachable(error)) return error;
+  return new StartFault(`the database cannot be reached: ${error.message}`, { cause: error });
 }
 
 const UNREACHABLE_CODES = new Set([
@@ -49,6 +53,12 @@ const UNREACHABLE_CODES = new Set([
   'ETIMEDOUT',
   'EHOSTUNREACH',
   'ECONNRESET',
+  'EPIPE',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'ERR_TLS_CERT_ALTNAME_INVALID',
+  '28000',
   '28P01',
   '3D000',
   '57P03',
@@ -58,6 +68,6 @@ function isUnreachable(error: unknown): error is Error {
   return (
     error instanceof Error &&
     (('code' in error && UNREACHABLE_CODES.has(String(error.code))) ||
-      /timeout exceeded when trying to connect/.test(error.message))
+      /timeout exceeded when trying to connect|Connection terminated|does not support SSL/.test(error.message))
   );
 }

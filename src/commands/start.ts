@@ -36,6 +36,7 @@ import {
   withoutNamedIn,
 } from './configuration-file.ts';
 import { consoleLink } from './console.ts';
+import { toldIfUnreachable } from './database.ts';
 import { openDemoConsole } from './demo-console.ts';
 import { writeDemoHour } from './demo-traffic/write-hour.ts';
 
@@ -315,6 +316,8 @@ async function prepareDatabase(
     if (warnings.length > 0) print(renderWarnings(warnings));
     if (generatedKeys.length > 0) print(renderGeneratedKeys(generatedKeys));
     return { key: generatedKeys[0] ?? null, model: findTriable(configuration), linkCode: null };
+  } catch (error) {
+    throw toldIfUnreachable(error);
   } finally {
     await postgres.close();
   }

@@ -278,6 +278,16 @@ describe('an exporter', () => {
     await nobody.stop(1_000);
   });
 
+  test('has told all when it has stopped, whole batches too', async (context) => {
+    const receiver = new Receiver();
+    const url = await receiver.start();
+    context.after(() => receiver.stop());
+    const exporter = make(url, new MetricsRegistry());
+    exporter.ended(Array.from({ length: 512 }, () => terminalRecord()));
+    await exporter.stop(STOP_LIMIT_MS);
+    assert.equal(receiver.spans.length, 1_024);
+  });
+
   test('exports failures whatever the share is', async (context) => {
     const receiver = new Receiver();
     const url = await receiver.start();

@@ -2,16 +2,19 @@
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { findFreePort } from '../support/free-port.ts';
 import { RUN_ENVIRONMENT } from '../support/run-environment.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const COMMAND = fileURLToPath(new URL('../../bin/tollgate.js', import.meta.url));
+const DEMO = fileURLToPath(new URL('../../deploy/demo.yaml', import.meta.url));
 /** Without type stripping this Node is one that cannot run the source: the command has to find the pinned one. */
 const FOREIGN_NODE = ['--no-experimental-strip-types'];
 
@@ -179,6 +182,35 @@ describe('command line', () => {
     const directory = await call(context, ['start'], { env: { DATA_DIR: blocked } });
     assert.equal(directory.exitCode, 1);
     assert.match(directory.stderr, /^tollgate: DATA_DIR: must be a directory that this user can write, got "[^\n]*\n$/);
+  });
+
+  test('a database that is not there, or is none, is told in one line', async (context) => {
+    const other = createServer((socket) => socket.once('data', () => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')));
+    other.listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    context.after(() => other.close());
+    const { port } = other.address() as { port: number };
+    const secret = () => randomBytes(32).toString('base64');
+    for (const [address, says] of [
+      ['127.0.0.1:9', 'ECONNREFUSED'],
+      ['nowhere.invalid', 'ENOTFOUND|EAI_AGAIN'],
+      [`127.0.0.1:${port}`, 'Connection terminated|ECONNRESET'],
+    ] as const) {
+      const answer = await call(context, ['start', '--config', DEMO], {
+        env: {
+          DATABASE_URL: `postgres://somebody:secret@${address}/tollgate`,
+          CLICKHOUSE_URL: 'http://127.0.0.1:9/tollgate',
+          SIMULATED_PROVIDER_URL: 'http://127.0.0.1:9',
+          MASTER_KEY: secret(),
+          DELEGATION_KEY: secret(),
+          PORT: String(await findFreePort()),
+          LOG_LEVEL: 'silent',
+        },
+      });
+      assert.equal(answer.exitCode, 1, answer.stderr);
+      assert.match(answer.stderr, new RegExp(`^tollgate: the database cannot be reached: [^\n]*(${says})[^\n]*\n$`));
+      assert.doesNotMatch(answer.stderr, /secret/);
+    }
   });
 
   test('a port that is taken is named, before anything is started', async (context) => {

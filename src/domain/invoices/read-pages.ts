@@ -77,9 +77,9 @@ function problemOf(
 }
 
 /**
- * Rows by their bucket and all their fields. A vendor sums up what it groups, so that no row is there twice; a page that
- * was fetched twice, or a file that was named twice, doubles its rows. They are counted all the same, since what is left
- * out could be what is disputed: the reader is told.
+ * Rows by their bucket and all their fields. A vendor sums up what it groups, so that no row is there twice; a page
+ * that was fetched twice, or a file that was named twice, doubles its rows. They are counted all the same, since what
+ * is left out could be what is disputed: the reader is told.
  */
 export class RowsSeen {
   private readonly digests = new Set<string>();

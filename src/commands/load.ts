@@ -51,25 +51,27 @@ const SECONDS_MAX = 86_400;
 const TIMEOUT_SECONDS_MAX = 3_600;
 const MAX_TOKENS_MAX = 1_000_000;
 const LIVE_INTERVAL_MS = 1_000;
-const EXIT_INTERRUPTED = 130;
+/** What a shell shows of a command that a signal ended. */
+const EXIT_INTERRUPTED = { SIGINT: 130, SIGTERM: 143 } as const;
 
 async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
   const { values, positionals } = parseArguments(args, OPTIONS);
   expectPositionals(positionals, []);
   const plan = await readPlan(values, environment['TOLLGATE_KEY'] ?? '');
   // An hour's load is not lost to a directory that is not there.
-  for (const path of [values.json, values.hdr]) if (path !== undefined) write(path, '');
+  for (const path of [values.json, values.hdr]) if (path !== undefined) write(path, '', 'a');
   const { runLoad, tryOnce } = await import('../load/run-load.ts');
   const wrong = await tryOnce(plan, systemClock);
   if (wrong !== null)
     throw new StartFault(`${plan.request.origin}${plan.request.path}: one request before the load failed: ${wrong}`);
   const interrupt = new AbortController();
-  process.once('SIGINT', () => interrupt.abort());
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => interrupt.abort(EXIT_INTERRUPTED[signal]));
   const live = await openLiveLine();
   const result = await runLoad(plan, systemClock, interrupt.signal, live.start);
   live.end();
   await report(result, values, print);
-  if (interrupt.signal.aborted) return EXIT_INTERRUPTED;
+  if (interrupt.signal.aborted) return interrupt.signal.reason as number;
   return result.measurements.failed === 0 && result.measurements.good > 0 ? 0 : 1;
 }
 
@@ -157,9 +159,10 @@ async function report(result: LoadResult, { json, hdr }: Values, print: CommandC
     write(hdr, renderHistogramLog(result.startedAtMs, result.elapsedMs, histogramsOf(result.measurements)));
 }
 
-function write(path: string, text: string): void {
+/** `flag` `a`: what is in it stays. */
+function write(path: string, text: string, flag: 'w' | 'a' = 'w'): void {
   try {
-    writeFileSync(path, text);
+    writeFileSync(path, text, { flag });
   } catch (error) {
     throw new StartFault(`cannot write ${path}: ${(error as Error).message}`, { cause: error });
   }

@@ -233,25 +233,33 @@ describe('tollgate load', () => {
     }
   });
 
-  test('interrupted, it prints what it has measured and what was still open', async (context) => {
-    const target = await startLoadTarget((_, reply, index) =>
-      index > 5 && index % 2 === 0 ? undefined : reply.end('{}'),
-    );
-    context.after(() => target.close());
-    const args = ['load', '--target', target.url, '--model', 'm', '--rate', '50', '--seconds', '3600'];
-    const child = spawn(process.execPath, [COMMAND, ...args], { detached: true, stdio: ['ignore', 'pipe', 'inherit'] });
-    let output = '';
-    child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString('utf8')));
-    const closed = new Promise<number | null>((resolve) => child.once('close', resolve));
-    await waitFor(
-      'twenty requests',
-      () => target.seen.length,
-      (count) => count > 20,
-    );
-    // As a terminal does: to all processes of the command.
-    process.kill(-(child.pid ?? Number.NaN), 'SIGINT');
-    assert.equal(await closed, 130, output);
-    assert.match(output, /requests: latency/);
-    assert.match(output, /\d+ requests had no whole reply when the load was stopped/);
-  });
+  for (const [signal, exitCode] of [
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const) {
+    test(`ended by ${signal}, it prints what it has measured and what was still open`, async (context) => {
+      const target = await startLoadTarget((_, reply, index) =>
+        index > 5 && index % 2 === 0 ? undefined : reply.end('{}'),
+      );
+      context.after(() => target.close());
+      const args = ['load', '--target', target.url, '--model', 'm', '--rate', '50', '--seconds', '3600'];
+      const child = spawn(process.execPath, [COMMAND, ...args], {
+        detached: true,
+        stdio: ['ignore', 'pipe', 'inherit'],
+      });
+      let output = '';
+      child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString('utf8')));
+      const closed = new Promise<number | null>((resolve) => child.once('close', resolve));
+      await waitFor(
+        'twenty requests',
+        () => target.seen.length,
+        (count) => count > 20,
+      );
+      // As a terminal does: to all processes of the command.
+      process.kill(-(child.pid ?? Number.NaN), signal);
+      assert.equal(await closed, exitCode, output);
+      assert.match(output, /requests: latency/);
+      assert.match(output, /\d+ requests had no whole reply when the load was stopped/);
+    });
+  }
 });

@@ -76,11 +76,13 @@ async function readEnd(path: string, count: number, shown: Shown): Promise<{ lin
   const place = await endOf(path);
   if (place.bytes === 0) return { lines, place };
   const input = createReadStream(path, { end: place.bytes - 1 });
-  // It may go before it is opened; the lines then end there.
-  input.on('error', () => undefined);
-  for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
-    showLine(line, shown, (text) => void lines.push(text));
-    if (lines.length > count) lines.shift();
+  try {
+    for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
+      showLine(line, shown, (text) => void lines.push(text));
+      if (lines.length > count) lines.shift();
+    }
+  } catch (error) {
+    ifAbsent(error);
   }
   return { lines, place };
 }
@@ -130,10 +132,7 @@ async function follow(directory: string, from: Place, show: (line: string) => vo
  * not there, as between two of them: nothing.
  */
 async function readAt(path: string, offset: number, chunk: Buffer): Promise<string> {
-  const file = await open(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return null;
-    throw error;
-  });
+  const file = await open(path).catch(ifAbsent);
   if (file === null) return '';
   try {
     const { bytesRead } = await file.read(chunk, 0, chunk.length, offset);
@@ -141,6 +140,12 @@ async function readAt(path: string, offset: number, chunk: Buffer): Promise<stri
   } finally {
     await file.close();
   }
+}
+
+/** Files are removed, and put aside, at any moment. */
+function ifAbsent(error: unknown): null {
+  if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+  return null;
 }
 
 function showLine(line: string, { failed, model, json }: Shown, print: (text: string) => void): void {

@@ -185,7 +185,9 @@ export class OwnKeys {
   private async tenantOf(tenant: number): Promise<Tenant> {
     let as = this.tenants.get(tenant);
     if (as === undefined) {
-      as = await Tenant.adopt(this.url, await organizationIdOf(this.url, ADMIN_TOKEN, `tenant-${tenant}`));
+      as = await askAgain(async () =>
+        Tenant.adopt(this.url, await organizationIdOf(this.url, ADMIN_TOKEN, `tenant-${tenant}`)),
+      );
       this.tenants.set(tenant, as);
     }
     return as;

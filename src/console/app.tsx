@@ -71,8 +71,11 @@ function Shell({ me, organizations }: ShellProps) {
           Sign out
         </button>
       </header>
-      <nav id="navigation" class={isOpen ? 'side open' : 'side'} aria-label="Screens" onClick={() => setOpen(false)}>
-        <Navigation screen={screen} />
+      <nav id="navigation" class={isOpen ? 'side open' : 'side'} aria-label="Screens">
+        <div onClick={() => setOpen(false)}>
+          <Navigation screen={screen} />
+        </div>
+        <ThemeSwitch />
       </nav>
       <main id="main" tabIndex={-1} key={`${me.user_id} ${me.organization_id}`}>
         <CurrentScreen screen={SCREENS.find(({ id }) => id === screen)} />

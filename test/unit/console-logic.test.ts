@@ -15,7 +15,7 @@ import { curlOf } from '../../src/console/logic/command.ts';
 import { csvOf } from '../../src/console/logic/csv.ts';
 import { readDefinition, writeDefinition } from '../../src/console/logic/definition-text.ts';
 import { parseWithAmounts } from '../../src/console/logic/exact-json.ts';
-import { bucketLabel, dollars, duration, percent } from '../../src/console/logic/format.ts';
+import { bucketLabel, bucketLabels, dollars, duration, percent } from '../../src/console/logic/format.ts';
 import { lastDaysOf } from '../../src/console/logic/last-days.ts';
 import { isTimeZone, periodBefore, periodOf } from '../../src/console/logic/period.ts';
 import { adviceOn } from '../../src/console/logic/refusals.ts';
@@ -106,6 +106,11 @@ describe('axes', () => {
     const twice = ['2026-10-25T02:00:00+02:00', '2026-10-25T02:00:00+01:00'];
     const series = twice.map((bucket) => ({ bucket }));
     assert.deepEqual(bucketsOf({ ...report, time_zone: 'Europe/Berlin', series }), twice);
+  });
+
+  test('and each says which it is', () => {
+    const buckets = ['2026-10-25T01:00:00+02:00', '2026-10-25T02:00:00+02:00', '2026-10-25T02:00:00+01:00'];
+    assert.deepEqual(bucketLabels(buckets, 'hour'), ['25 Oct 01:00', '25 Oct 02:00 +02:00', '25 Oct 02:00 +01:00']);
   });
 
   test('hours without requests around a change of the clocks have the offset that they had', () => {
@@ -319,6 +324,7 @@ describe('what differs', () => {
       'list: + c',
       'list: + d',
     ]);
+    assert.deepEqual(changesOf([1], [1, 2]), ['+ 2']);
     assert.deepEqual(changesOf({}, { absent: null }), []);
     assert.deepEqual(changesOf({ a: 1 }, { a: 1 }), []);
   });

@@ -17,6 +17,8 @@ export interface ChartProps<Row> {
   /** What stands at one of them, in words. */
   readonly say: (index: number) => string;
   readonly legend?: readonly string[];
+  /** What stands for a series in it. */
+  readonly mark?: 'bar' | 'line';
   readonly isLoading?: boolean;
   readonly height?: number;
   /** Opens the requests that are behind a point. */
@@ -33,7 +35,7 @@ export interface ChartProps<Row> {
 const INSET = { left: 52, right: 8 };
 
 export function ChartFigure<Row>(props: ChartProps<Row>) {
-  const { title, note, columns, rows, legend = [], isLoading = false } = props;
+  const { title, note, columns, rows, legend = [], mark = 'bar', isLoading = false } = props;
   const [asTable, setAsTable] = useState(false);
   const id = useId();
   const save = () =>
@@ -61,7 +63,7 @@ export function ChartFigure<Row>(props: ChartProps<Row>) {
         </div>
       </header>
       {asTable ? <Table caption={title} columns={columns} rows={rows} /> : <Plot {...props} />}
-      {!asTable && legend.length > 1 && <Legend names={legend} />}
+      {!asTable && legend.length > 1 && <Legend names={legend} mark={mark} />}
     </figure>
   );
 }
@@ -135,16 +137,27 @@ function useWidth() {
   return [frame, width] as const;
 }
 
+interface LegendProps {
+  readonly names: readonly string[];
+  readonly mark: 'bar' | 'line';
+}
+
 /** Colour and pattern: neither alone tells series apart for everybody. */
-function Legend({ names }: { readonly names: readonly string[] }) {
+function Legend({ names, mark }: LegendProps) {
   return (
     <ul class="legend">
       {names.map((name, index) => (
         <li key={index}>
-          <svg width="14" height="12" aria-hidden="true">
-            <rect class={`fill s${index % 8}`} width="14" height="12" rx="2" />
-            <rect class="hatch" fill={`url(#hatch-${index % 8})`} width="14" height="12" rx="2" />
-          </svg>
+          {mark === 'line' ? (
+            <svg width="24" height="12" aria-hidden="true">
+              <path class={`line s${index % 8} d${index % 4}`} d="M0 6H24" />
+            </svg>
+          ) : (
+            <svg width="14" height="12" aria-hidden="true">
+              <rect class={`fill s${index % 8}`} width="14" height="12" rx="2" />
+              <rect class="hatch" fill={`url(#hatch-${index % 8})`} width="14" height="12" rx="2" />
+            </svg>
+          )}
           {name}
         </li>
       ))}

@@ -2,7 +2,7 @@
 
 import { area, line } from 'd3-shape';
 import { highest, plotFrame, type Scale, scaleOf } from '../logic/chart-scale.ts';
-import { bucketLabel } from '../logic/format.ts';
+import { bucketLabels } from '../logic/format.ts';
 import { ChartFigure } from './chart-figure.tsx';
 import { Axes, figureOf, Marks, type TimeChartProps } from './stacked-bars.tsx';
 
@@ -13,9 +13,11 @@ interface LinesProps extends TimeChartProps {
 
 export function Lines(props: LinesProps) {
   const { buckets, series, granularity, show, axis, marks = [], isGapShaded = false } = props;
+  const labels = bucketLabels(buckets, granularity);
   return (
     <ChartFigure
       {...figureOf(props, show)}
+      mark="line"
       draw={({ width, height, at }) => {
         const scale = scaleOf(plotFrame(width, height), buckets.length, highest(series));
         const [low, high] = series;
@@ -27,7 +29,7 @@ export function Lines(props: LinesProps) {
               height={height}
               axis={axis}
               count={buckets.length}
-              labelAt={(index) => bucketLabel(buckets[index] ?? '', granularity)}
+              labelAt={(index) => labels[index] ?? ''}
               at={at}
             />
             {isGapShaded && low !== undefined && high !== undefined && (

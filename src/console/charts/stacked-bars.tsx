@@ -11,7 +11,7 @@ import {
   scaleOf,
   stackedBarPaths,
 } from '../logic/chart-scale.ts';
-import { bucketLabel, type Granularity } from '../logic/format.ts';
+import { bucketLabels, type Granularity } from '../logic/format.ts';
 import type { Column } from '../parts/table.tsx';
 import { ChartFigure } from './chart-figure.tsx';
 
@@ -35,6 +35,7 @@ export interface TimeChartProps {
 export function StackedBars(props: TimeChartProps) {
   const { buckets, series, granularity, show, axis, marks = [] } = props;
   const most = useMemo(() => highestStack(series, buckets.length), [series, buckets]);
+  const labels = useMemo(() => bucketLabels(buckets, granularity), [buckets, granularity]);
   return (
     <ChartFigure
       {...figureOf(props, show)}
@@ -48,7 +49,7 @@ export function StackedBars(props: TimeChartProps) {
               height={height}
               axis={axis}
               count={buckets.length}
-              labelAt={(index) => bucketLabel(buckets[index] ?? '', granularity)}
+              labelAt={(index) => labels[index] ?? ''}
               at={at}
             />
             {stackedBarPaths(series, scale, buckets.length).map((path, index) => (
@@ -125,12 +126,13 @@ interface BucketRow {
 /** What every chart along time has in common: its table, its words, its legend. */
 export function figureOf(props: TimeChartProps, show: (value: number) => string) {
   const { title, note, buckets, series, granularity, exact, isLoading, height, onPick } = props;
+  const labels = bucketLabels(buckets, granularity);
   const valueOf = (row: BucketRow, at: number) => exact?.(row.index, at) ?? show(series[at]?.values[row.index] ?? 0);
   const columns: Column<BucketRow>[] = [
     {
       name: { day: 'Day', hour: 'Hour', second: 'Time' }[granularity],
       raw: ({ index }) => buckets[index] ?? '',
-      show: ({ index }) => bucketLabel(buckets[index] ?? '', granularity),
+      show: ({ index }) => labels[index] ?? '',
     },
     ...series.map(({ name, values }, at) => ({
       name,
@@ -145,7 +147,7 @@ export function figureOf(props: TimeChartProps, show: (value: number) => string)
         (values[index] ?? 0) === 0 ? '' : `${name} ${show(values[index] ?? 0) || valueOf({ index }, at)}`,
       )
       .filter((part) => part !== '');
-    return `${bucketLabel(buckets[index] ?? '', granularity)}: ${parts.length === 0 ? 'nothing' : parts.join(' · ')}`;
+    return `${labels[index] ?? ''}: ${parts.length === 0 ? 'nothing' : parts.join(' · ')}`;
   };
   return {
     title,

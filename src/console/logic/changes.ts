@@ -8,11 +8,12 @@ export function changesOf(before: unknown, after: unknown): string[] {
 
 function changesAt(place: string, before: unknown, after: unknown): string[] {
   if (JSON.stringify(before ?? null) === JSON.stringify(after ?? null)) return [];
+  const prefix = place === '' ? '' : `${place}: `;
   // Of lists of one length it is said which items changed, of others which came and went.
   if (Array.isArray(before) && Array.isArray(after) && before.length !== after.length)
     return [
-      ...without(before, after).map((gone) => `${place}: − ${gone}`),
-      ...without(after, before).map((come) => `${place}: + ${come}`),
+      ...without(before, after).map((gone) => `${prefix}− ${gone}`),
+      ...without(after, before).map((come) => `${prefix}+ ${come}`),
     ];
   if (isNested(before) && isNested(after) && Array.isArray(before) === Array.isArray(after)) {
     const [was, is] = [before as Members, after as Members];

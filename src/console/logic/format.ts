@@ -140,6 +140,16 @@ export function bucketLabel(bucket: string, granularity: Granularity): string {
   return granularity === 'day' ? date : `${date} ${hour}:00`;
 }
 
+/** Of all buckets of an axis: an hour that the clocks have twice, or a day that begins twice, names its offset. */
+export function bucketLabels(buckets: readonly string[], granularity: Granularity): string[] {
+  const labels = buckets.map((bucket) => bucketLabel(bucket, granularity));
+  const seen = new Map<string, number>();
+  for (const label of labels) seen.set(label, (seen.get(label) ?? 0) + 1);
+  return labels.map((label, index) =>
+    (seen.get(label) ?? 0) > 1 && granularity === 'hour' ? `${label} ${buckets[index]?.slice(19) ?? ''}`.trim() : label,
+  );
+}
+
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 
 /** A name that somebody has given, within a sentence: whichever way it is written, the sentence stays as it is. */

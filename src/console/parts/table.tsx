@@ -35,8 +35,13 @@ interface TableProps<Row> {
   readonly isSelected?: (row: Row) => boolean;
 }
 
+/** More stand below each other, each with its name, where the window is narrow: nothing is cut off at its edge. */
+const NARROW_COLUMNS_MAX = 3;
+
 export function Table<Row>({ caption, columns, rows, keyOf, actions, isSelected }: TableProps<Row>) {
   const isLong = rows.length > WHOLE_ROWS_MAX;
+  const below = columns.filter(({ isExtra }) => !isExtra).length - 1;
+  const isStacked = actions !== undefined || below > NARROW_COLUMNS_MAX - 1;
   const rowAt = (index: number) => {
     const row = rows[index] as Row;
     return (
@@ -47,14 +52,21 @@ export function Table<Row>({ caption, columns, rows, keyOf, actions, isSelected 
         aria-rowindex={isLong ? index + 2 : undefined}
       >
         {columns.map((column, at) => cellOf(column, row, at))}
-        {actions && <td class="actions">{actions(row)}</td>}
+        {actions && (
+          <td class="actions">
+            <span class="buttons">{actions(row)}</span>
+          </td>
+        )}
       </tr>
     );
   };
   return (
     // A region that scrolls can be reached by keyboard.
     <div class="table-frame" role="region" aria-label={caption} tabIndex={0}>
-      <table aria-rowcount={isLong ? rows.length + 1 : undefined}>
+      <table
+        class={isStacked ? `stacked${below % 3 === 0 ? ' in-three' : ''}` : undefined}
+        aria-rowcount={isLong ? rows.length + 1 : undefined}
+      >
         <caption class="unseen">{caption}</caption>
         <thead>
           <tr aria-rowindex={isLong ? 1 : undefined}>
@@ -88,7 +100,7 @@ export function Table<Row>({ caption, columns, rows, keyOf, actions, isSelected 
 /** Columns go by their places: two series of a chart may have one name. */
 function cellOf<Row>(column: Column<Row>, row: Row, at: number) {
   return (
-    <td key={at} class={classOf(column)}>
+    <td key={at} class={classOf(column)} data-name={column.name}>
       {column.show?.(row) ?? column.raw(row)}
     </td>
   );

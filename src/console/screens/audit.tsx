@@ -15,7 +15,7 @@ type Entry = AnswerOf<'/v1/admin/active-org/audit'>['data'][number];
 
 const COLUMNS: readonly Column<Entry>[] = [
   { name: 'When', raw: ({ at }) => at, show: ({ at }) => moment(at, zone.value) },
-  { name: 'Who', raw: ({ actor }) => actor.label, show: ({ actor }) => actor.label || actor.kind },
+  { name: 'Who', raw: ({ actor }) => actor.label, show: ({ actor }) => shortened(actor.label || actor.kind) },
   { name: 'What', raw: ({ action }) => action, show: ({ action }) => <span class="cell-main">{action}</span> },
   {
     name: 'On',
@@ -25,15 +25,32 @@ const COLUMNS: readonly Column<Entry>[] = [
         {target.kind} <code>{target.id.slice(0, 8)}</code>
       </>
     ),
-    isExtra: true,
   },
   {
     name: 'Change',
     raw: ({ before, after }) => changesOf(before, after).join('; '),
-    show: ({ before, after }) => <Changes lines={changesOf(before, after)} />,
-    isExtra: true,
+    show: ({ before, after }) => <Changes lines={changesOf(readable(before), readable(after))} />,
   },
 ];
+
+/** Ids as they stand beside everything else: by their beginning. */
+function shortened(text: string): string {
+  return text.replace(/\b([0-9a-f]{8})(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g, '$1');
+}
+
+/** The log keeps moments as milliseconds and ids whole; people read days, and ids by their beginning. */
+function readable(state: unknown): unknown {
+  if (typeof state === 'string') return shortened(state);
+  if (Array.isArray(state)) return state.map(readable);
+  if (typeof state !== 'object' || state === null) return state;
+  return Object.fromEntries(
+    Object.entries(state).map(([name, value]) =>
+      name.endsWith('AtMs') && typeof value === 'number'
+        ? [name.slice(0, -2), moment(new Date(value).toISOString(), zone.value)]
+        : [name, readable(value)],
+    ),
+  );
+}
 
 const SHOWN_MAX = 5;
 

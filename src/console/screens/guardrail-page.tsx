@@ -86,7 +86,7 @@ export function GuardrailPage({ owner, title, lead, list }: GuardrailPageProps) 
       lead={lead}
       tools={
         <>
-          <Adder name="New policy" onClick={() => openPolicy(NEW)} />
+          <Adder isMain name="New policy" onClick={() => openPolicy(NEW)} />
           <WindowTools withAudience={false} />
         </>
       }

@@ -16,11 +16,12 @@ import { useRead } from '../state/load.ts';
 import { usePages } from '../state/pages.ts';
 import { may } from '../state/session.ts';
 import { zone } from '../state/view.ts';
+import { Adder } from './people.tsx';
 
 type Key = AnswerOf<'/v1/admin/active-org/keys'>['data'][number];
 
-/** The last day on which a key was used, by its id; null: not known. */
-type LastDays = ReadonlyMap<string, string> | null;
+/** The last day on which a key was used, by its id. */
+type LastDays = ReadonlyMap<string, string> | 'coming' | 'not known';
 
 const columnsWith = (lastDays: LastDays): readonly Column<Key>[] => [
   { name: 'Name', raw: ({ name }) => name, show: ({ name }) => <span class="cell-main">{name}</span> },
@@ -28,8 +29,9 @@ const columnsWith = (lastDays: LastDays): readonly Column<Key>[] => [
   { name: 'State', raw: ({ revoked_at: at }) => at, show: (key) => <KeyState of={key} /> },
   {
     name: 'Last use',
-    raw: ({ id }) => lastDays?.get(id) ?? null,
-    show: ({ id }) => (lastDays === null ? '–' : (lastDays.get(id) ?? 'not in 30 days')),
+    raw: ({ id }) => (typeof lastDays === 'string' ? null : (lastDays.get(id) ?? null)),
+    show: ({ id }) =>
+      lastDays === 'coming' ? '…' : lastDays === 'not known' ? 'not known now' : (lastDays.get(id) ?? 'not in 30 days'),
   },
   { name: 'Payer', raw: ({ payer }) => payer, isExtra: true },
   {
@@ -73,11 +75,7 @@ export function Keys() {
     <Page
       title="Keys"
       lead="Inference keys are what clients present. They read no more than their own use and administer nothing."
-      tools={
-        <button type="button" class="main" onClick={() => setDialog('new')}>
-          New key
-        </button>
-      }
+      tools={<Adder isMain name="New key" onClick={() => setDialog('new')} />}
       commands={[commandOf(path), commandOf(path, { body: { name: 'my-client' } }, 'post')]}
     >
       <ManagedList
@@ -113,8 +111,9 @@ export function Keys() {
 /** By the reports of the last 30 days, which is what they go back to when they are asked for nothing else. */
 function useLastDays(isForAll: boolean): LastDays {
   const path = isForAll ? '/v1/admin/active-org/usage/daily' : '/v1/usage/me/daily';
-  const days = useRead(path, { query: { group_by: 'api_key', time_zone: zone.value } }).data;
-  return days === null ? null : lastDaysOf(days.data);
+  const { data, refusal } = useRead(path, { query: { group_by: 'api_key', time_zone: zone.value } });
+  if (data === null) return refusal === null ? 'coming' : 'not known';
+  return lastDaysOf(data.data);
 }
 
 interface KeyDialogProps {

@@ -99,7 +99,7 @@ function LimitsOf({ bearer, bearers }: { readonly bearer: Bearer; readonly beare
     <Page
       title="Limits and budgets"
       lead="They hold across all gateways together. What is lent is with a gateway for requests that are under way."
-      tools={set.data !== null && <Adder name="New limit" onClick={() => setOpen(true)} />}
+      tools={set.data !== null && <Adder isMain name="New limit" onClick={() => setOpen(true)} />}
       commands={[commandOf(`${path}/current`), commandOf(path)]}
     >
       {bearers.length > 1 && (

@@ -64,7 +64,7 @@ export function Organizations() {
     <Page
       title="Organizations and credit"
       lead="Who is served and who pays. A frozen organization’s credit is kept, and its requests are refused."
-      tools={<Adder name="New organization" onClick={() => setOpen('new')} />}
+      tools={<Adder isMain name="New organization" onClick={() => setOpen('new')} />}
       commands={[
         commandOf(PATH),
         commandOf(
@@ -87,7 +87,7 @@ export function Organizations() {
               <button type="button" class="small" onClick={() => setOpen(organization)}>
                 Add credit
               </button>
-            )}{' '}
+            )}
             <button type="button" class="small" onClick={() => setFrozen(organization)}>
               {organization.frozen ? 'Thaw' : 'Freeze'}
             </button>

@@ -9,7 +9,7 @@ import { Empty, Loaded } from '../parts/loaded.tsx';
 import { Card, Page } from '../parts/page.tsx';
 import { type Column, numberColumn, Table } from '../parts/table.tsx';
 import { WindowTools } from '../parts/window-tools.tsx';
-import { useRead } from '../state/load.ts';
+import { type Load, useRead } from '../state/load.ts';
 import { reportCommand, reportPermission, useReport } from '../state/reports.ts';
 import { may } from '../state/session.ts';
 import { audience, period, zone } from '../state/view.ts';
@@ -61,10 +61,10 @@ interface TopProps {
 function TopFigures({ cost, requests, tokens }: TopProps) {
   const { start, end } = periodBefore(period.value);
   const before = useReport('usage', { start_date: start, end_date: end }).data?.data;
-  const routing = useReport('routing').data?.totals;
-  const series = useReport('series').data?.data.totals;
-  const credits = useRead('/v1/billing/credits').data?.data;
-  const errors = series?.errors;
+  const routing = useReport('routing');
+  const series = useReport('series');
+  const credits = useRead('/v1/billing/credits');
+  const [saved, all, credit] = [routing.data?.totals, series.data?.data.totals, credits.data?.data];
   return (
     <Stats>
       <Stat name="Spend" value={dollars(cost)} note={before && `${dollars(before.cost)} in the window before`} />
@@ -75,31 +75,42 @@ function TopFigures({ cost, requests, tokens }: TopProps) {
       />
       <Stat
         name="Errors"
-        value={errors === undefined ? '…' : percent(requests === 0 ? 0 : errors / requests)}
-        note={errors === undefined ? ' ' : `${whole(errors)} of ${whole(requests)}`}
+        value={all === undefined ? absent(series) : percent(all.requests === 0 ? 0 : all.errors / all.requests)}
+        note={all === undefined ? ' ' : `${whole(all.errors)} of ${whole(all.requests)}`}
       />
-      <Stat name="Latency" value={duration(series?.p95_latency_ms)} note="95 of 100 are faster" />
+      <Stat
+        name="Latency"
+        value={all === undefined ? absent(series) : duration(all.p95_latency_ms)}
+        note="95 of 100 are faster"
+      />
       <Stat
         name="Saved by routing"
-        value={routing === undefined ? '…' : dollars(routing.savings_usd)}
-        tone={routing !== undefined && lengthOf(routing.savings_usd) > 0 ? 'good' : undefined}
+        value={saved === undefined ? absent(routing) : dollars(saved.savings_usd)}
+        tone={saved !== undefined && lengthOf(saved.savings_usd) > 0 ? 'good' : undefined}
         note={
-          routing === undefined
+          saved === undefined
             ? ' '
-            : `${percent((routing.savings_pct ?? 0) / 100)} over ${whole(routing.baseline_requests)} requests`
+            : `${percent((saved.savings_pct ?? 0) / 100)} over ${whole(saved.baseline_requests)} requests`
         }
       />
       <Stat
         name="Credit left"
-        value={credits === undefined ? '…' : credits.available === null ? 'not billed' : dollars(credits.available)}
+        value={
+          credit === undefined ? absent(credits) : credit.available === null ? 'not billed' : dollars(credit.available)
+        }
         note={
-          credits?.balance == null
+          credit?.balance == null
             ? 'of the active organization'
-            : `${dollars(credits.balance)} less what is held and lent`
+            : `${dollars(credit.balance)} less what is held and lent`
         }
       />
     </Stats>
   );
+}
+
+/** Instead of a figure that is not there: it is on its way, or was refused. */
+function absent({ refusal }: Pick<Load<unknown>, 'refusal'>): string {
+  return refusal === null ? '…' : 'not known now';
 }
 
 type Limit = AnswerOf<'/v1/usage/limits/current'>['data'][number];

@@ -78,7 +78,7 @@ export function People() {
           <>
             <Link to="limits" params={{ of: `member:${member.user_id}` }}>
               Limits
-            </Link>{' '}
+            </Link>
             <button type="button" class="small" onClick={() => setOpen({ kind: 'role', of: member })}>
               Role
             </button>
@@ -117,9 +117,16 @@ export function People() {
   );
 }
 
-export function Adder({ name, onClick }: { readonly name: string; readonly onClick: () => void }) {
+interface AdderProps {
+  readonly name: string;
+  readonly onClick: () => void;
+  /** It is what somebody comes to this screen for. */
+  readonly isMain?: boolean;
+}
+
+export function Adder({ name, onClick, isMain = false }: AdderProps) {
   return (
-    <button type="button" onClick={onClick}>
+    <button type="button" class={isMain ? 'main' : undefined} onClick={onClick}>
       {name}
     </button>
   );

@@ -64,7 +64,7 @@ export function Policies() {
     <Page
       title="Routing policies"
       lead={`Which models serve ${autoModel()}. Every change makes a version, which each record names.`}
-      tools={<Adder name="New policy" onClick={() => open(NEW)} />}
+      tools={<Adder isMain name="New policy" onClick={() => open(NEW)} />}
       commands={[commandOf(PATH), 'tollgate routing replay --policy FILE --days 7', 'tollgate apply FILE']}
     >
       <ManagedList

@@ -81,7 +81,7 @@ export function ProviderKeys() {
     <Page
       title="Own provider keys"
       lead="Requests are served by your own contract with a provider. Secrets are sealed and never shown again."
-      tools={<Adder name="Add a key" onClick={() => setDialog('new')} />}
+      tools={<Adder isMain name="Add a key" onClick={() => setDialog('new')} />}
       commands={[commandOf(PATH), commandOf('/v1/admin/active-org/byok/settings')]}
     >
       <Said refusal={verification.refusal} />

@@ -211,9 +211,13 @@ function guardrailWords({ input, output }: NonNullable<NonNullable<Detailed['det
   ] as const;
   return said
     .flatMap(([stage, name]) =>
-      stage === undefined ? [] : [`${name}: ${stage.action}${findingWords(stage.findings)}`],
+      stage === undefined ? [] : [`${name}: ${actionWords(stage.action)}${findingWords(stage.findings)}`],
     )
     .join('; ');
+}
+
+function actionWords(action: string): string {
+  return action === 'none' ? 'nothing found' : action;
 }
 
 function findingWords(

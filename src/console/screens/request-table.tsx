@@ -1,6 +1,6 @@
 // Requests as rows, each opening its own panel.
 
-import { dollars, duration, moment, whole } from '../logic/format.ts';
+import { dollars, duration, moment, spaced, whole } from '../logic/format.ts';
 import { Badge, type Tone } from '../parts/figures.tsx';
 import { Link } from '../parts/link.tsx';
 import { Loaded } from '../parts/loaded.tsx';
@@ -36,7 +36,8 @@ const REQUEST_COLUMNS: readonly Column<RequestRow>[] = [
   {
     name: 'Cost',
     raw: ({ cost }) => cost,
-    show: ({ cost, billing_status: state }) => (state === 'pending' ? 'pending' : dollars(cost)),
+    show: ({ cost, billing_status: state, credential_source: source }) =>
+      state === 'pending' ? 'pending' : cost === null && source === 'own' ? 'own key' : dollars(cost),
     isNumber: true,
   },
   numberColumn('Latency', ({ latency_ms: ms }) => ms, duration, { isExtra: true }),
@@ -54,7 +55,7 @@ export function StatusBadge({ row: { status, error } }: { readonly row: Pick<Req
   return (
     <Badge tone={tone}>
       {status ?? 'no reply'}
-      {error !== null && ` ${error}`}
+      {error !== null && ` ${spaced(error)}`}
     </Badge>
   );
 }

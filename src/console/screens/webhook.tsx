@@ -29,7 +29,13 @@ export function Webhook() {
     <Page
       title="Webhook"
       lead="Budgets, credit and keys: what happens is told to your own server, signed."
-      tools={<Adder name={isUnset ? 'Set the address' : 'Change the address'} onClick={() => setOpen('set')} />}
+      tools={
+        <Adder
+          isMain={isUnset}
+          name={isUnset ? 'Set the address' : 'Change the address'}
+          onClick={() => setOpen('set')}
+        />
+      }
       commands={[commandOf(PATH), commandOf(PATH, { body: { url: 'https://example.com/tollgate' } }, 'put')]}
     >
       {isUnset ? (

@@ -2,8 +2,8 @@
 // no usage. It runs off the event loop because a tokenizer takes 100 ms to load and milliseconds to run. It never
 // throws: what cannot be counted is null.
 
+import { APIS } from '../src/domain/models/apis.ts';
 import type { CountTokensInput, CountTokensOutput } from '../src/domain/usage/count-tokens-task.ts';
-import { COUNTABLE_APIS } from '../src/domain/usage/countable-apis.ts';
 import type { CountableText } from '../src/domain/usage/countable-text.ts';
 import { cutLongRuns } from '../src/domain/usage/long-runs.ts';
 
@@ -52,7 +52,7 @@ export async function loadEncoding(encoding: string): Promise<CountTokens> {
 }
 
 function countRequest({ api, request, count: { input } }: CountTokensInput, count: CountTokens): number | null {
-  const text = COUNTABLE_APIS[api].requestText(decode(request));
+  const text = APIS[api].countable.requestText(decode(request));
   const tokens = countText(text, count);
   if (text === null || tokens === null || input !== 'at_most') return tokens;
   const textBytes = text.texts.reduce((bytes, part) => bytes + Buffer.byteLength(part), 0);
@@ -61,7 +61,7 @@ function countRequest({ api, request, count: { input } }: CountTokensInput, coun
 
 function countResponse(input: CountTokensInput, count: CountTokens): number | null {
   const body = decode(input.response);
-  const dialect = COUNTABLE_APIS[input.api];
+  const dialect = APIS[input.api].countable;
   const text = input.responseIsStream ? dialect.streamText(body) : dialect.responseText(body);
   const tokens = countText(text, count);
   const keptBytes = input.response.byteLength;

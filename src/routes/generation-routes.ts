@@ -1,7 +1,6 @@
 // The generation rows of the route table. They authenticate by themselves, so that a warm request waits for nothing.
 
 import type { DescribedRoute } from '../control-plane/openapi/described-route.ts';
-import type { OperationDescription } from '../control-plane/operation.ts';
 import type { ApiName } from '../domain/models/apis.ts';
 import type { AdmissionForm } from '../domain/refusals/render.ts';
 import { chatCompletions } from '../generation/dialects/chat-completions.ts';
@@ -11,11 +10,12 @@ import { embeddings } from '../generation/dialects/embeddings.ts';
 import { imageEdits, imageGenerations } from '../generation/dialects/images.ts';
 import { messages } from '../generation/dialects/messages.ts';
 import { responses } from '../generation/dialects/responses.ts';
+import { SAVED_RESPONSE_DESCRIPTIONS as SAVED } from '../generation/dialects/responses-description.ts';
 import { systemone } from '../generation/dialects/systemone.ts';
 import { serveGeneration } from '../generation/serve.ts';
 import { serveSavedResponse } from '../generation/serve-saved-response.ts';
 import type { Exchange } from '../http/exchange.ts';
-import * as descriptions from './generation-descriptions.ts';
+import { describeGeneration } from './describe-generation.ts';
 import type { RouteParts } from './route-parts.ts';
 
 /** What all generation needs; the method is not the only thing that differs. */
@@ -23,63 +23,58 @@ const INFERENCE = { plane: 'data', permission: 'inference', scope: 'key' } as co
 
 export function generationRoutes(parts: RouteParts): readonly DescribedRoute[] {
   const formOf = (api: ApiName): AdmissionForm => (parts.dialectRefusals.has(api) ? 'dialect' : 'flat');
-  /** What the routes of generations have in common: an envelope, an admission form, and the one path of a request. */
-  const generate = (envelope: DescribedRoute['envelope'], dialect: Dialect, description: descriptions.Described) => ({
+  const generate = (dialect: Dialect): DescribedRoute => ({
     ...INFERENCE,
-    envelope,
+    method: 'POST',
+    path: dialect.path,
+    envelope: dialect.envelope,
     admissionForm: formOf(dialect.api),
     executionIdHeader: parts.plane.executionIdHeader,
-    description: descriptions.describeGeneration(parts.plane, description),
+    description: describeGeneration(parts.plane, dialect.description),
     handle: serveGeneration(parts.plane, dialect),
   });
-  const saved = (subpath: '' | '/cancel' | '/input_items', description: OperationDescription) => ({
+  const saved = (subpath: '' | '/cancel' | '/input_items', description: (typeof SAVED)[keyof typeof SAVED]) => ({
     ...INFERENCE,
-    envelope: 'openai' as const,
-    admissionForm: formOf('responses'),
-    description,
+    path: `${responses.path}/:id${subpath}`,
+    envelope: responses.envelope,
+    admissionForm: formOf(responses.api),
+    description: { ...description, body: null, status: 200 as const },
     handle: serveSavedResponse(parts.plane, subpath),
   });
   return [
-    {
-      method: 'POST',
-      path: '/v1/chat/completions',
-      ...generate('chat', chatCompletions, descriptions.CHAT_COMPLETIONS),
-    },
-    { method: 'POST', path: '/v1/responses', ...generate('openai', responses, descriptions.RESPONSES) },
-    {
-      method: 'GET',
-      path: '/v1/responses',
-      plane: 'process',
-      permission: null,
-      scope: 'none',
-      envelope: 'openai',
-      description: descriptions.RESPONSES_UPGRADE,
-      handle: refuseUpgrade,
-    },
-    { method: 'GET', path: '/v1/responses/:id', ...saved('', descriptions.SAVED_RESPONSES.get) },
-    { method: 'DELETE', path: '/v1/responses/:id', ...saved('', descriptions.SAVED_RESPONSES.delete) },
-    { method: 'POST', path: '/v1/responses/:id/cancel', ...saved('/cancel', descriptions.SAVED_RESPONSES.cancel) },
-    {
-      method: 'GET',
-      path: '/v1/responses/:id/input_items',
-      ...saved('/input_items', descriptions.SAVED_RESPONSES.inputItems),
-    },
-    { method: 'POST', path: '/v1/messages', ...generate('messages', messages, descriptions.MESSAGES) },
-    {
-      method: 'POST',
-      path: '/v1/messages/count_tokens',
-      ...generate('messages', countTokens, descriptions.COUNT_TOKENS),
-    },
-    {
-      method: 'POST',
-      path: '/v1/images/generations',
-      ...generate('openai', imageGenerations, descriptions.IMAGE_GENERATIONS),
-    },
-    { method: 'POST', path: '/v1/images/edits', ...generate('openai', imageEdits, descriptions.IMAGE_EDITS) },
-    { method: 'POST', path: '/v1/embeddings', ...generate('openai', embeddings, descriptions.EMBEDDINGS) },
-    { method: 'POST', path: '/v1/systemone', ...generate('systemone', systemone, descriptions.SYSTEMONE) },
+    generate(chatCompletions),
+    generate(responses),
+    RESPONSES_UPGRADE,
+    { method: 'GET', ...saved('', SAVED.get) },
+    { method: 'DELETE', ...saved('', SAVED.delete) },
+    { method: 'POST', ...saved('/cancel', SAVED.cancel) },
+    { method: 'GET', ...saved('/input_items', SAVED.inputItems) },
+    generate(messages),
+    generate(countTokens),
+    generate(imageGenerations),
+    generate(imageEdits),
+    generate(embeddings),
+    generate(systemone),
   ];
 }
+
+const RESPONSES_UPGRADE: DescribedRoute = {
+  method: 'GET',
+  path: responses.path,
+  plane: 'process',
+  permission: null,
+  scope: 'none',
+  envelope: responses.envelope,
+  description: {
+    id: 'refuseResponsesUpgrade',
+    summary: 'WebSocket is not supported: answers 426, or 405.',
+    query: null,
+    body: null,
+    answer: null,
+    status: null,
+  },
+  handle: refuseUpgrade,
+};
 
 /**
  * POST over HTTPS is the only transport; 426 is what makes clients that dial a WebSocket first fall back to it (spec

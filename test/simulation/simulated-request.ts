@@ -24,7 +24,7 @@ const API = 'systemone';
 
 const DIALECT = {
   api: API,
-  upstreamPath: '/chat/completions',
+  path: '/chat/completions',
   outputLimitField: 'max_tokens',
   inputField: 'messages',
   charged: true,

@@ -1,5 +1,11 @@
-// The table of provider APIs that this gateway speaks, and of the kinds of models that serve them. A new dialect is a
-// row here, its file in src/generation/dialects and its row in the route table.
+// The table of provider APIs that this gateway speaks, and of the kinds of models that serve them: what every process
+// knows of an API. How its requests and replies are read is its dialect's (src/generation/dialects).
+
+import { chatCompletionsText } from '../usage/chat-completions-text.ts';
+import type { CountableDialect } from '../usage/countable-text.ts';
+import { inputTexts } from '../usage/input-texts.ts';
+import { messagesText } from '../usage/messages-text.ts';
+import { responsesText } from '../usage/responses-text.ts';
 
 interface ModelKindRow {
   /** Without these prices the usage of such a model cannot be rated. */
@@ -33,8 +39,8 @@ interface ApiRow {
    * 7.4).
    */
   readonly hasOwnRefusalForm: boolean;
-  /** The tokens that a provider does not report can be counted: COUNTABLE_APIS says where its texts are. */
-  readonly isCountable: boolean;
+  /** Where its texts are, so that tokens which a provider does not report can be counted; null: they cannot. */
+  readonly countable: CountableDialect | null;
 }
 
 /** One upstream API a row; the catalog says which of them a provider serves for a model. */
@@ -44,29 +50,47 @@ export const APIS = {
     kind: 'text',
     family: 'openai',
     hasOwnRefusalForm: true,
-    isCountable: true,
+    countable: chatCompletionsText,
   },
-  responses: { path: '/v1/responses', kind: 'text', family: 'openai', hasOwnRefusalForm: true, isCountable: true },
-  messages: { path: '/v1/messages', kind: 'text', family: 'anthropic', hasOwnRefusalForm: true, isCountable: true },
+  responses: {
+    path: '/v1/responses',
+    kind: 'text',
+    family: 'openai',
+    hasOwnRefusalForm: true,
+    countable: responsesText,
+  },
+  messages: {
+    path: '/v1/messages',
+    kind: 'text',
+    family: 'anthropic',
+    hasOwnRefusalForm: true,
+    countable: messagesText,
+  },
   count_tokens: {
     path: '/v1/messages/count_tokens',
     kind: 'text',
     family: 'anthropic',
     hasOwnRefusalForm: true,
-    isCountable: false,
+    countable: null,
   },
-  images: { path: '/v1/images/{operation}', kind: 'image', family: null, hasOwnRefusalForm: true, isCountable: false },
-  embeddings: { path: '/v1/embeddings', kind: 'embedding', family: null, hasOwnRefusalForm: true, isCountable: true },
-  systemone: { path: '/v1/systemone', kind: 'evaluation', family: null, hasOwnRefusalForm: false, isCountable: false },
+  images: { path: '/v1/images/{operation}', kind: 'image', family: null, hasOwnRefusalForm: true, countable: null },
+  embeddings: {
+    path: '/v1/embeddings',
+    kind: 'embedding',
+    family: null,
+    hasOwnRefusalForm: true,
+    countable: inputTexts('input'),
+  },
+  systemone: { path: '/v1/systemone', kind: 'evaluation', family: null, hasOwnRefusalForm: false, countable: null },
 } as const satisfies Record<string, ApiRow>;
 
 export type ApiName = keyof typeof APIS;
 export const API_NAMES = Object.keys(APIS) as ApiName[];
 
 export type CountableApi = {
-  [Name in ApiName]: (typeof APIS)[Name]['isCountable'] extends true ? Name : never;
+  [Name in ApiName]: (typeof APIS)[Name]['countable'] extends null ? never : Name;
 }[ApiName];
 
 export function isCountable(api: ApiName): api is CountableApi {
-  return APIS[api].isCountable;
+  return APIS[api].countable !== null;
 }

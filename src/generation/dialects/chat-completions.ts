@@ -1,6 +1,7 @@
 // The Chat Completions dialect: its control fields, its usage object, the end of its stream (spec 4.1).
 
 import { JSON_SCHEMA_TEXTS, type TextPlaces } from '../../domain/guardrails/text-places.ts';
+import { APIS } from '../../domain/models/apis.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Usage } from '../../domain/usage/usage.ts';
 import { readCount, readFlag } from '../request/request-fields.ts';
@@ -8,6 +9,7 @@ import type { ScannedRequest } from '../request/scan/request-scanner.ts';
 import { OPENAI_FIELDS, type UnpricedRequests, withNamedCosts } from '../request/unpriced-fields.ts';
 import { ChatStreamEnd } from '../sse/chat-stream-end.ts';
 import { documentUsage, type EventLine, isDocument, lastEventUsage } from '../sse/usage-window.ts';
+import { chatCompletionsDescription } from './chat-completions-description.ts';
 import type { Dialect, KeptReply, RequestBounds } from './dialect.ts';
 import { endedAtLimit, type LimitMark } from './usage/output-limit.ts';
 import { LAST_CHUNKS_BYTES, tierDetails, withDetails } from './usage/reply-details.ts';
@@ -193,7 +195,9 @@ const CHAT_TEXTS: TextPlaces = {
 
 export const chatCompletions: Dialect = {
   api: 'chat_completions',
-  upstreamPath: '/v1/chat/completions',
+  path: APIS.chat_completions.path,
+  envelope: 'chat',
+  description: chatCompletionsDescription,
   outputLimitField: 'max_tokens',
   texts: CHAT_TEXTS,
   inputField: 'messages',

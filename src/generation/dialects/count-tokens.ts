@@ -1,14 +1,18 @@
 // The token counting endpoint of the Messages dialect: the same request, answered with a number and free of charge
 // (spec 4.1).
 
+import { APIS } from '../../domain/models/apis.ts';
 import { parseObject } from '../../domain/usage/countable-text.ts';
 import { NO_COUNTS, type Usage } from '../../domain/usage/usage.ts';
 import type { Dialect, KeptReply } from './dialect.ts';
 import { messages } from './messages.ts';
+import { countTokensDescription } from './messages-description.ts';
 
 export const countTokens: Dialect = {
   api: 'count_tokens',
-  upstreamPath: '/v1/messages/count_tokens',
+  path: APIS.count_tokens.path,
+  envelope: 'messages',
+  description: countTokensDescription,
   outputLimitField: 'max_tokens',
   texts: messages.texts,
   inputField: 'messages',

@@ -1,9 +1,10 @@
-// What differs between the request formats. Everything outside a dialect's own file is the same for all of them.
+// What differs between the request formats. Everything outside a dialect's own files is the same for all of them.
 
 import type { TextPlaces } from '../../domain/guardrails/text-places.ts';
 import type { ApiName } from '../../domain/models/apis.ts';
 import type { Model } from '../../domain/models/catalog.ts';
 import type { VariationKind } from '../../domain/models/price.ts';
+import type { EnvelopeName } from '../../domain/refusals/choose-envelope.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Usage, UsageDetails } from '../../domain/usage/usage.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
@@ -11,6 +12,7 @@ import type { FormFault, ScannedForm } from '../request/multipart-scan.ts';
 import type { ScannedRequest } from '../request/scan/request-scanner.ts';
 import type { ScannedBody } from '../request/scanned-body.ts';
 import type { StreamEnd, StreamProgress } from '../sse/stream-end.ts';
+import type { DialectDescription } from './description.ts';
 
 /** What betas in a header let a model read and write. In tokens; 0: not named. */
 export interface BetaCeilings {
@@ -135,8 +137,12 @@ export interface FormReader {
 
 export interface Dialect {
   readonly api: ApiName;
-  /** Path on the provider, appended to its base URL. */
-  readonly upstreamPath: string;
+  /** Of its route, and on the provider, where it is appended to the base URL. */
+  readonly path: string;
+  /** The form of its refusals (spec 7). */
+  readonly envelope: EnvelopeName;
+  /** For the OpenAPI document alone; no request reads it. */
+  readonly description: DialectDescription;
   /** The field named in a `not_safely_billable` refusal: what the client should set. */
   readonly outputLimitField: string;
   /** How a request is made cheaper, as a half sentence. Absent: by a lower output limit. */

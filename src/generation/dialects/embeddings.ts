@@ -1,12 +1,15 @@
-// The embeddings dialect: no stream, priced by its input alone, since a vector is made of no output tokens.
+// The embeddings dialect: no stream, priced by its input alone, since a vector is made of no output tokens (spec 4.12).
 
+import { z } from 'zod';
 import type { TextPlaces } from '../../domain/guardrails/text-places.ts';
+import { APIS } from '../../domain/models/apis.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { NO_COUNTS, type Usage } from '../../domain/usage/usage.ts';
 import type { ScannedRequest } from '../request/scan/request-scanner.ts';
 import { OPENAI_FIELDS, type UnpricedRequests, withNamedCosts } from '../request/unpriced-fields.ts';
 import { NO_STREAM } from '../sse/stream-end.ts';
 import { documentUsage } from '../sse/usage-window.ts';
+import { answer, count, type DialectDescription, model, text } from './description.ts';
 import type { Dialect, KeptReply, RequestBounds } from './dialect.ts';
 import { withDetails } from './usage/reply-details.ts';
 import { countOf } from './usage/reported-counts.ts';
@@ -30,9 +33,36 @@ const EMBEDDINGS_TEXTS: TextPlaces = {
   },
 };
 
+const EMBEDDINGS_DESCRIPTION: DialectDescription = {
+  id: 'createEmbeddings',
+  summary: 'Makes vectors of texts.',
+  body: z.looseObject({
+    model,
+    input: z.union([z.string(), z.array(z.string()), z.array(z.int()), z.array(z.array(z.int()))]),
+    encoding_format: z.enum(['float', 'base64']).optional(),
+    dimensions: z.int().optional(),
+    user: z.string().optional(),
+  }),
+  answer: answer('EmbeddingList', {
+    object: text.optional(),
+    data: z.array(
+      z.looseObject({
+        index: count.optional(),
+        embedding: z
+          .union([z.array(z.number()), text])
+          .meta({ description: 'Floats, or base64 where that was asked for.' }),
+      }),
+    ),
+    model: text.optional(),
+    usage: z.looseObject({ prompt_tokens: count.optional(), total_tokens: count.optional() }).optional(),
+  }),
+};
+
 export const embeddings: Dialect = {
   api: 'embeddings',
-  upstreamPath: '/v1/embeddings',
+  path: APIS.embeddings.path,
+  envelope: 'openai',
+  description: EMBEDDINGS_DESCRIPTION,
   outputLimitField: 'input',
   cheaper: 'send less "input"',
   texts: EMBEDDINGS_TEXTS,

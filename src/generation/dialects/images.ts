@@ -1,6 +1,7 @@
 // The image dialect: what a request for images may cost, in both forms it comes in, and what its reply used (spec 4.3,
 // 8).
 
+import { z } from 'zod';
 import type { TextPlaces } from '../../domain/guardrails/text-places.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { NO_COUNTS, type Usage } from '../../domain/usage/usage.ts';
@@ -11,6 +12,7 @@ import { readFlag } from '../request/request-fields.ts';
 import { readInteger, type ScannedRequest } from '../request/scan/request-scanner.ts';
 import { ImageDocumentTally, ImageStreamTally, type ImageTally } from '../sse/image-tally.ts';
 import { documentUsage, isDocument, lastEventUsage } from '../sse/usage-window.ts';
+import { answer, count, type DialectDescription, model, stream, text } from './description.ts';
 import type { Dialect, KeptReply, ReadRequest, RequestBounds } from './dialect.ts';
 
 export const IMAGE_PATHS = { generations: '/v1/images/generations', edits: '/v1/images/edits' } as const;
@@ -47,19 +49,72 @@ const IMAGE_TEXTS: TextPlaces = {
   },
 };
 
+/** Spec 8: n is 1 to 10 a request. */
+const ANSWERS_BILLED_MAX = 10;
+
+const FIELDS = {
+  model,
+  prompt: text.optional(),
+  size: text.optional(),
+  quality: text.optional(),
+  n: count
+    .min(1)
+    .max(ANSWERS_BILLED_MAX)
+    .optional()
+    .meta({ description: `Images to make; above ${ANSWERS_BILLED_MAX} a billed request is 422.` }),
+  stream,
+};
+const PRICED_EACH = 'Priced by image; the tokens of its usage are for analytics.';
+const ANSWERS: Pick<DialectDescription, 'answer' | 'events'> = {
+  answer: answer('Images', {
+    created: count.optional(),
+    data: z.array(z.looseObject({ b64_json: text.optional(), url: text.optional() })),
+    usage: z
+      .looseObject({
+        input_tokens: count.optional(),
+        output_tokens: count.optional(),
+        total_tokens: count.optional(),
+        input_tokens_details: z
+          .looseObject({ text_tokens: count.optional(), image_tokens: count.optional() })
+          .optional(),
+      })
+      .optional(),
+  }),
+  events: answer(
+    'ImageEvent',
+    { type: text, b64_json: text.optional() },
+    'The data of one event: a partial image, or one that is whole.',
+  ),
+};
+
 /** Images, made from JSON. */
-export const imageGenerations: Dialect = imageDialect(IMAGE_PATHS.generations);
+export const imageGenerations: Dialect = imageDialect(IMAGE_PATHS.generations, {
+  id: 'generateImages',
+  summary: 'Generates images.',
+  details: PRICED_EACH,
+  body: z.looseObject(FIELDS),
+  ...ANSWERS,
+});
 
 /** Images made from others: as a form, and from several clients as JSON with `images: [{image_url}]`. */
 export const imageEdits: Dialect = {
-  ...imageDialect(IMAGE_PATHS.edits),
+  ...imageDialect(IMAGE_PATHS.edits, {
+    id: 'editImages',
+    summary: 'Edits images.',
+    details: PRICED_EACH,
+    body: z.looseObject({ ...FIELDS, images: z.array(z.looseObject({})).optional() }),
+    form: z.looseObject({ ...FIELDS, 'image[]': z.unknown(), mask: z.unknown().optional() }),
+    ...ANSWERS,
+  }),
   form: { read: readImageForm, refuse: refuseImageForm },
 };
 
-function imageDialect(upstreamPath: string): Dialect {
+function imageDialect(path: string, description: DialectDescription): Dialect {
   return {
     api: 'images',
-    upstreamPath,
+    path,
+    envelope: 'openai',
+    description,
     outputLimitField: 'n',
     cheaper: 'ask for fewer images ("n")',
     texts: IMAGE_TEXTS,
@@ -86,8 +141,6 @@ function readImageForm(form: ScannedForm, body: Buffer): ReadRequest | Refusal {
   return 'kind' in bounds ? bounds : { requestedModel, modelAt, bounds };
 }
 
-/** Spec 8: n is 1 to 10 a request. */
-export const ANSWERS_BILLED_MAX = 10;
 const ANSWERS_REASON = `must be a whole number from 1 to ${ANSWERS_BILLED_MAX}`;
 const WHOLE_NUMBER = /^[1-9][0-9]{0,14}$/;
 /** Longer than any model id; a longer one is not looked up. */

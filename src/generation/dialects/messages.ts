@@ -1,6 +1,7 @@
 // The Messages dialect: its control fields, its usage in two places of a stream, the events that end one (spec 4.1).
 
 import { JSON_SCHEMA_TEXTS, type TextPlaces } from '../../domain/guardrails/text-places.ts';
+import { APIS } from '../../domain/models/apis.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Usage } from '../../domain/usage/usage.ts';
 import { readCount, readFlag } from '../request/request-fields.ts';
@@ -10,6 +11,7 @@ import { EventStreamEnd } from '../sse/stream-end.ts';
 import { TerminalEvents } from '../sse/terminal-events.ts';
 import { documentUsage, firstEventWithUsage, isDocument, lastEventUsage } from '../sse/usage-window.ts';
 import type { BetaCeilings, Dialect, KeptReply, RequestBounds } from './dialect.ts';
+import { messagesDescription } from './messages-description.ts';
 import { endedAtLimit, type LimitMark } from './usage/output-limit.ts';
 import { withDetails } from './usage/reply-details.ts';
 import { countOf, objectOf, type UsageObject } from './usage/reported-counts.ts';
@@ -167,7 +169,9 @@ const MESSAGES_TEXTS: TextPlaces = {
 
 export const messages: Dialect = {
   api: 'messages',
-  upstreamPath: '/v1/messages',
+  path: APIS.messages.path,
+  envelope: 'messages',
+  description: messagesDescription,
   outputLimitField: 'max_tokens',
   texts: MESSAGES_TEXTS,
   inputField: 'messages',

@@ -1,5 +1,6 @@
 // The Responses dialect: its control fields, its usage object, the events that end its stream (spec 4.1, 4.2).
 
+import { APIS } from '../../domain/models/apis.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Usage, UsageDetails } from '../../domain/usage/usage.ts';
 import { skipSpace } from '../../platform/json-bytes.ts';
@@ -12,6 +13,7 @@ import { EventStreamEnd } from '../sse/stream-end.ts';
 import { TerminalEvents } from '../sse/terminal-events.ts';
 import { documentUsage, type EventLine, isDocument, lastEventUsage } from '../sse/usage-window.ts';
 import type { Dialect, KeptReply, RequestBounds, SavedResponseFields } from './dialect.ts';
+import { responsesDescription } from './responses-description.ts';
 import { RESPONSES_TEXTS } from './responses-texts.ts';
 import { endedAtLimit, type LimitMark, lastEventSaysLimit } from './usage/output-limit.ts';
 import { servedTier, servedTools, withDetails } from './usage/reply-details.ts';
@@ -45,7 +47,9 @@ const RESPONSES_UNPRICED: UnpricedRequests = {
 
 export const responses: Dialect = {
   api: 'responses',
-  upstreamPath: '/v1/responses',
+  path: APIS.responses.path,
+  envelope: 'openai',
+  description: responsesDescription,
   outputLimitField: 'max_output_tokens',
   texts: RESPONSES_TEXTS,
   inputField: 'input',

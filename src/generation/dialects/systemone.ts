@@ -3,6 +3,7 @@
 import { checkQuestionsBody } from '../../domain/evaluation/check-questions.ts';
 import type { QuestionContext, ValidateQuestionsInput } from '../../domain/evaluation/validate-questions-task.ts';
 import type { TextPlaces } from '../../domain/guardrails/text-places.ts';
+import { APIS } from '../../domain/models/apis.ts';
 import type { Model } from '../../domain/models/catalog.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { NO_COUNTS, type Usage } from '../../domain/usage/usage.ts';
@@ -13,6 +14,7 @@ import type { ScannedRequest } from '../request/scan/request-scanner.ts';
 import { NO_STREAM } from '../sse/stream-end.ts';
 import { documentUsage } from '../sse/usage-window.ts';
 import type { Dialect, KeptReply } from './dialect.ts';
+import { systemoneDescription } from './systemone-description.ts';
 import { countOf } from './usage/reported-counts.ts';
 
 /**
@@ -38,7 +40,9 @@ const SYSTEMONE_TEXTS: TextPlaces = {
 
 export const systemone: Dialect = {
   api: 'systemone',
-  upstreamPath: '/v1/systemone',
+  path: APIS.systemone.path,
+  envelope: 'systemone',
+  description: systemoneDescription,
   outputLimitField: 'questions',
   cheaper: 'send less "state" or fewer "questions"',
   texts: SYSTEMONE_TEXTS,

@@ -51,7 +51,7 @@ export class Failover extends ReplyStage {
         {
           method: 'POST',
           api: params.dialect.api,
-          path: params.dialect.upstreamPath,
+          path: params.dialect.path,
           query: params.exchange.query,
           providerModel: deployment.providerModel,
           streamed: params.read.bounds.streamed,

@@ -43,7 +43,7 @@ export function askProvider(params: ProviderCallParams, through: ProviderPath): 
   const request = {
     method: 'POST',
     api: dialect.api,
-    path: dialect.upstreamPath,
+    path: dialect.path,
     query: '',
     providerModel: deployment.providerModel,
     streamed: false,

@@ -6,7 +6,8 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type FakeUpstream, type ScriptedReply, startFakeUpstream } from '../support/fake-upstream.ts';
 import { type Front, startFront } from '../support/front.ts';
-import { emptyReply, GUARDED_MODELS, TEXT_PLACES, TEXT_REPLIES } from '../support/guardrail-places.ts';
+import { MODELS_OF_KINDS } from '../support/generation-routes.ts';
+import { emptyReply, TEXT_PLACES, TEXT_REPLIES } from '../support/guardrail-places.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { KEYS, testConfiguration } from '../support/test-configuration.ts';
 
@@ -31,7 +32,7 @@ let front: Front;
 let reply: (body: string) => ScriptedReply;
 before(async () => {
   upstream = await startFakeUpstream(({ body }) => reply(body.toString()));
-  const yaml = testConfiguration({ upstreamUrl: upstream.url, models: GUARDED_MODELS });
+  const yaml = testConfiguration({ upstreamUrl: upstream.url, models: MODELS_OF_KINDS });
   const guarded = yaml.replace('  - slug: acme\n', '  - slug: acme\n    guardrails: { policy: main }\n');
   front = await startFront({ configurationYaml: `${GUARDRAILS}${guarded}` });
 });

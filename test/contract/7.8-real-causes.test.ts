@@ -6,7 +6,7 @@ import { after, before, describe, test } from 'node:test';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
 import { type Front, startFront } from '../support/front.ts';
 import { settledGeneration } from '../support/generation-lookup.ts';
-import { callRoute } from '../support/generation-routes.ts';
+import { callRoute, GENERATION_ROUTES } from '../support/generation-routes.ts';
 import { limitedKey, renderOrganization } from '../support/limited-organizations.ts';
 
 const BODY_LIMIT_BYTES = 65_536;
@@ -91,10 +91,10 @@ const ROWS: readonly Row[] = [
     status: 400,
     says: /"max_tokens" is not valid: must be a whole number, 0 or more/,
   })),
-  ...[CHAT, MESSAGES, RESPONSES, GENERATIONS, EDITS, '/v1/embeddings', '/v1/systemone'].map((path) => ({
+  ...GENERATION_ROUTES.map(({ path, fields }) => ({
     name: 'an empty model',
     path,
-    body: { model: '', messages: HELLO, input: 'hi', prompt: 'a cat' },
+    body: { model: '', ...fields },
     status: 400,
     says: /The field "model" of the request body is empty/,
     never: /has no "model"/,

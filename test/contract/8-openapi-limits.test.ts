@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { buildOpenapiDocument } from '../../src/control-plane/openapi/build-document.ts';
 import { REFUSAL_RULES } from '../../src/domain/refusals/refusal-rules.ts';
+import { GENERATION_ROUTES } from '../support/generation-routes.ts';
 import { routeTable } from '../support/route-table.ts';
 
 type Json = { readonly [member: string]: Json };
@@ -29,18 +30,20 @@ function at(path: string, ...names: readonly string[]): Json {
 const namesOf = (value: Json): string[] => Object.keys(value);
 const bodyOf = (path: string, type = 'application/json') => at(path, 'requestBody', 'content', type, 'schema');
 
-/** Route, what an answer is called, and what an event of a stream is; null: it does not stream. */
-const GENERATIONS: readonly (readonly [path: string, answer: string, event: string | null])[] = [
-  ['/v1/chat/completions', 'ChatCompletion', 'ChatCompletionChunk'],
-  ['/v1/responses', 'Response', 'ResponseEvent'],
-  ['/v1/messages', 'Message', 'MessageEvent'],
-  ['/v1/messages/count_tokens', 'TokenCount', null],
-  ['/v1/images/generations', 'Images', 'ImageEvent'],
-  ['/v1/images/edits', 'Images', 'ImageEvent'],
-  ['/v1/embeddings', 'EmbeddingList', null],
-  ['/v1/systemone', 'Evaluation', null],
-];
-const ROUTED = GENERATIONS.slice(0, 4).map(([path]) => path);
+/** What an answer is called, and what an event of a stream is; null: it does not stream. */
+const ANSWERS: Readonly<Record<string, readonly [answer: string, event: string | null]>> = {
+  '/v1/chat/completions': ['ChatCompletion', 'ChatCompletionChunk'],
+  '/v1/responses': ['Response', 'ResponseEvent'],
+  '/v1/messages': ['Message', 'MessageEvent'],
+  '/v1/messages/count_tokens': ['TokenCount', null],
+  '/v1/images/generations': ['Images', 'ImageEvent'],
+  '/v1/images/edits': ['Images', 'ImageEvent'],
+  '/v1/embeddings': ['EmbeddingList', null],
+  '/v1/systemone': ['Evaluation', null],
+};
+const JSON_ALONE = /^\{"application\/json":"#\/components\/schemas\/\w+"\}$/;
+const GENERATIONS = GENERATION_ROUTES.map(({ path }) => path);
+const ROUTED = GENERATIONS.slice(0, 4);
 /** Spec 7.4, 7.7, 7.8 and the frame: what any generation can be refused with. */
 const STATUSES = [400, 401, 402, 403, 404, 408, 411, 413, 415, 422, 429, 500, 502, 503];
 
@@ -49,15 +52,18 @@ describe('a generation in the OpenAPI document', () => {
     const rows = table.filter(({ plane, description }) => plane === 'data' && description.body !== null);
     assert.deepEqual(
       rows.map(({ path }) => path),
-      GENERATIONS.map(([path]) => path),
+      GENERATIONS,
     );
   });
 
-  for (const [path, answer, event] of GENERATIONS) {
+  for (const path of GENERATIONS) {
     test(`${path} says what it answers, as JSON and as a stream`, () => {
       const content = at(path, 'responses', '200', 'content');
       const named = Object.fromEntries(Object.entries(content).map(([type, { schema }]) => [type, schema?.['$ref']]));
-      const streamed = event === null ? {} : { 'text/event-stream': `#/components/schemas/${event}` };
+      const [answer, event] = ANSWERS[path] ?? [];
+      // One of whose names nobody here knows does not stream.
+      if (answer === undefined) return assert.match(JSON.stringify(named), JSON_ALONE);
+      const streamed = typeof event === 'string' ? { 'text/event-stream': `#/components/schemas/${event}` } : {};
       assert.deepEqual(named, { 'application/json': `#/components/schemas/${answer}`, ...streamed });
     });
 

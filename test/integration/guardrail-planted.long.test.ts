@@ -13,7 +13,8 @@ import pg from 'pg';
 import { queryFacts } from '../support/facts-view.ts';
 import { type FakeUpstream, type Script, startFakeUpstream } from '../support/fake-upstream.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
-import { emptyReply, GUARDED_MODELS, TEXT_PLACES, TEXT_REPLIES } from '../support/guardrail-places.ts';
+import { MODELS_OF_KINDS } from '../support/generation-routes.ts';
+import { emptyReply, TEXT_PLACES, TEXT_REPLIES } from '../support/guardrail-places.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { ADMIN_TOKEN } from '../support/identity-world.ts';
 import { findInMemory } from '../support/process-memory.ts';
@@ -102,7 +103,7 @@ before(async () => {
   });
   await new Promise<void>((resolve) => detector.listen(0, '127.0.0.1', resolve));
   upstream = await startFakeUpstream(({ body }) => reply(body.toString()));
-  const yaml = testConfiguration({ upstreamUrl: upstream.url, models: GUARDED_MODELS });
+  const yaml = testConfiguration({ upstreamUrl: upstream.url, models: MODELS_OF_KINDS });
   const guarded = yaml.replace('  - slug: acme\n', '  - slug: acme\n    guardrails: { policy: main }\n');
   const detectorUrl = `http://127.0.0.1:${(detector.address() as AddressInfo).port}/`;
   tollgate = await startTollgate({

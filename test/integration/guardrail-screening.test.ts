@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { type FakeUpstream, type Script, type ScriptedReply, startFakeUpstream } from '../support/fake-upstream.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
-import { GENERATION_ROUTES } from '../support/generation-routes.ts';
+import { GENERATION_ROUTES, MODELS_OF_KINDS } from '../support/generation-routes.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
 import { RawClient } from '../support/raw-client.ts';
@@ -25,14 +25,6 @@ const GUARDRAILS = `guardrails:
       - { id: doors, words: [${SECRET}], stage: both, action: block }
       - { id: internal, words: [plantedfalcon], stage: both, action: mask, label: "[internal]" }
 `;
-const TEXT_APIS = ['chat_completions', 'responses', 'messages', 'count_tokens'] as const;
-const MODELS = [
-  { id: 'sim/small', providerModel: 'small', outputCap: 4_096, apis: TEXT_APIS },
-  { id: 'sim/image', providerModel: 'image', outputCap: null, kind: 'image', apis: ['images'] },
-  { id: 'sim/judge', providerModel: 'judge', outputCap: null, kind: 'evaluation', apis: ['systemone'] },
-  { id: 'sim/embedding', providerModel: 'embedding', outputCap: null, kind: 'embedding', apis: ['embeddings'] },
-] as const;
-
 const CHAT_USAGE = { prompt_tokens: 40, completion_tokens: 3, total_tokens: 43 };
 const json = (body: Json): ScriptedReply => ({
   headers: [['content-type', 'application/json']],
@@ -54,7 +46,7 @@ let answer: (body: string) => Script = () => json({ choices: [] });
 
 before(async () => {
   upstream = await startFakeUpstream(({ body }) => answer(body.toString()));
-  const yaml = testConfiguration({ upstreamUrl: upstream.url, models: MODELS });
+  const yaml = testConfiguration({ upstreamUrl: upstream.url, models: MODELS_OF_KINDS });
   tollgate = await startTollgate({
     clickhouse: 'away',
     configurationYaml: `${GUARDRAILS}${yaml.replace('  - slug: acme\n', '  - slug: acme\n    guardrails: { policy: main }\n')}`,
@@ -110,12 +102,12 @@ async function recordOf(label: string): Promise<Json> {
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
 
 describe('a request that is blocked', () => {
-  for (const { path, envelope, model, fields } of GENERATION_ROUTES) {
+  for (const { path, envelope, model, saying } of GENERATION_ROUTES) {
     test(`${path}: 400 in its own envelope, not sent, free, recorded`, async () => {
       const before = upstream.requests.length;
       const blocked = await ask(path, {
         model,
-        ...(JSON.parse(JSON.stringify(fields).replace(/"(hi|a cat|a text)"/, `"say ${SECRET}"`)) as Json),
+        ...saying(`say ${SECRET}`),
         user: `the ${SECRET}`,
         ...(path === '/v1/messages' ? { max_tokens: 5 } : {}),
       });

@@ -41,7 +41,8 @@ interface Asked {
   readonly streams: boolean;
 }
 const ANTHROPIC = { 'anthropic-version': '2023-06-01' };
-const ASKED: Readonly<Record<ApiName, Asked>> = {
+/** Of the APIs that presets serve. */
+const ASKED: Readonly<Partial<Record<ApiName, Asked>>> = {
   chat_completions: {
     kind: 'text',
     path: '/v1/chat/completions',
@@ -74,6 +75,12 @@ const ASKED: Readonly<Record<ApiName, Asked>> = {
 };
 const API_KINDS = Object.fromEntries(Object.entries(ASKED).map(([api, { kind }]) => [api, kind]));
 
+function askedOf(api: ApiName): Asked {
+  const asked = ASKED[api];
+  assert.ok(asked !== undefined, `${api} is asked`);
+  return asked;
+}
+
 /** What the chat and Responses replies of a provider say of their cost; all others are rated by their counts. */
 const TELLS: Readonly<Record<string, 'cost of chat' | 'cost' | 'no cached tokens of chat'>> = {
   openrouter: 'cost of chat',
@@ -101,7 +108,7 @@ function expectedPico(preset: string, api: ApiName, end: CallEnd): bigint {
   const { promptTokens: prompt, cachedTokens: cached, completionTokens: completion, images } = end;
   if (api === 'count_tokens') return 0n;
   if (api === 'images') return BigInt(images) * 40_000_000_000n;
-  if (ASKED[api].kind !== 'text') return BigInt(prompt) * 1_000_000n;
+  if (askedOf(api).kind !== 'text') return BigInt(prompt) * 1_000_000n;
   const tells = TELLS[preset];
   if (tells === 'cost' || (tells === 'cost of chat' && api === 'chat_completions'))
     return BigInt(nanoUsdOf({ prompt, completion })) * 1_000n;
@@ -189,7 +196,7 @@ interface Call {
 }
 
 async function ask(provider: string, api: ApiName, isStreamed = false): Promise<Call> {
-  const { kind, path, fields, headers } = ASKED[api];
+  const { kind, path, fields, headers } = askedOf(api);
   const asksForUsage = isStreamed && api === 'chat_completions' && !provider.startsWith('cohere');
   const sent = JSON.stringify({
     model: `${provider}/${kind}`,
@@ -227,7 +234,7 @@ describe('every preset before its double', () => {
     for (const way of ways) {
       test(`${name}, ${way}: what arrives, what comes back`, async () => {
         for (const api of presetOf(name).serves) {
-          for (const isStreamed of ASKED[api].streams ? [false, true] : [false]) {
+          for (const isStreamed of askedOf(api).streams ? [false, true] : [false]) {
             const what = `${name} ${way} ${api}${isStreamed ? ' streamed' : ''}`;
             const { answer, arrived, sent } = await ask(`${name}-${way}`, api, isStreamed);
             assert.equal(answer.status, 200, `${what}: ${arrived.host}${arrived.path} ${answer.body.toString()}`);
@@ -235,7 +242,7 @@ describe('every preset before its double', () => {
             assert.ok(answer.body.equals(arrived.reply), `${what}: the reply is relayed byte for byte`);
             assert.ok(answer.body.length > 10, what);
             assertCredentials(name, arrived);
-            const model = `"${name}-${way}/${ASKED[api].kind}"`;
+            const model = `"${name}-${way}/${askedOf(api).kind}"`;
             assert.equal(arrived.body.toString(), sent.replace(model, `"${PROVIDER_MODEL}"`), what);
             assert.equal(arrived.path.split('?')[1], name === 'azure-classic' ? 'api-version=2024-10-21' : undefined);
             const end = doubles.ends.at(-1) as CallEnd;

@@ -1,9 +1,12 @@
 // The generation routes as a contract test calls them: a good body for each, the envelope it refuses in, and answers
-// read with their reason phrase.
+// read with their reason phrase. The table is the simulated provider's: what it serves, every test of all routes calls.
 
+import assert from 'node:assert/strict';
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
+import { API_NAMES, APIS, type ApiName, MODEL_KIND_NAMES, type ModelKind } from '../../src/domain/models/apis.ts';
+import { createRoutes as simulatedRoutes } from '../../src/simulator/routes.ts';
 import { checkAnswer } from './documented-answers.ts';
-import { KEYS } from './test-configuration.ts';
+import { KEYS, type TestModel } from './test-configuration.ts';
 
 export interface GenerationRoute {
   readonly path: string;
@@ -11,83 +14,73 @@ export interface GenerationRoute {
   /** The API as the operator's switch names it; null: it has no dialect form. */
   readonly switchName: string | null;
   readonly model: string;
-  /** A good request's fields but for the model. */
+  /** A good request's fields but for the model and the limit of its output. */
   readonly fields: object;
+  /** The same with what somebody says in it. */
+  readonly saying: (text: string) => object;
+  /** A good reply that says nothing. */
+  readonly reply: object;
 }
 
-const CHAT = { messages: [{ role: 'user', content: 'hi' }] };
+/** By the family of a provider's API. */
+const ENVELOPES = { openai: 'openai', anthropic: 'messages', typesafe: 'systemone' } as const;
 
-export const GENERATION_ROUTES: readonly GenerationRoute[] = [
-  {
-    path: '/v1/chat/completions',
-    envelope: 'openai',
-    switchName: 'chat_completions',
-    model: 'sim/small',
-    fields: CHAT,
-  },
-  { path: '/v1/responses', envelope: 'openai', switchName: 'responses', model: 'sim/small', fields: { input: 'hi' } },
-  { path: '/v1/messages', envelope: 'messages', switchName: 'messages', model: 'sim/small', fields: CHAT },
-  {
-    path: '/v1/messages/count_tokens',
-    envelope: 'messages',
-    switchName: 'count_tokens',
-    model: 'sim/small',
-    fields: CHAT,
-  },
-  {
-    path: '/v1/images/generations',
-    envelope: 'openai',
-    switchName: 'images',
-    model: 'sim/image',
-    fields: { prompt: 'a cat' },
-  },
-  {
-    path: '/v1/images/edits',
-    envelope: 'openai',
-    switchName: 'images',
-    model: 'sim/image',
-    fields: { prompt: 'a cat', images: [] },
-  },
-  {
-    path: '/v1/embeddings',
-    envelope: 'openai',
-    switchName: 'embeddings',
-    model: 'sim/embedding',
-    fields: { input: 'a text' },
-  },
-  {
-    path: '/v1/systemone',
-    envelope: 'systemone',
-    switchName: null,
-    model: 'sim/judge',
-    fields: {
-      state: 's',
-      questions: { q: { type: 'choice', instructions: 'Is it?', criteria: { yes: null, no: null } } },
-    },
-  },
+/** Whatever the simulated provider answers by itself is a generation; what a good one is stands in its files. */
+export const GENERATION_ROUTES: readonly GenerationRoute[] = simulatedRoutes().flatMap(({ path, api }) => {
+  const { family, example } = api;
+  if (example === undefined) return [];
+  const name = apiOn(path);
+  const saying = (text: string): object => {
+    const { max_tokens: _, ...fields } = example.request(text);
+    return fields;
+  };
+  const route = {
+    path,
+    envelope: ENVELOPES[family],
+    switchName: family === 'typesafe' ? null : name,
+    model: modelOf(APIS[name].kind),
+  };
+  return [{ ...route, fields: saying('hi'), saying, reply: example.reply }];
+});
+
+function apiOn(path: string): ApiName {
+  const found = API_NAMES.find((name) => new RegExp(`^${APIS[name].path.replace(/\{\w+\}/, '\\w+')}$`).test(path));
+  assert.ok(found !== undefined, `${path} is of an API that the product has`);
+  return found;
+}
+
+function modelOf(kind: ModelKind): string {
+  return `sim/${{ text: 'small', evaluation: 'judge' }[kind as string] ?? kind}`;
+}
+
+const TEXT_APIS = API_NAMES.filter((api) => APIS[api].kind === 'text');
+
+/** A model of each other kind, on the APIs of that kind. */
+const OTHER_MODELS: readonly TestModel[] = MODEL_KIND_NAMES.filter((kind) => kind !== 'text').map((kind) => ({
+  id: modelOf(kind),
+  providerModel: modelOf(kind).slice('sim/'.length),
+  outputCap: null,
+  kind,
+  apis: API_NAMES.filter((api) => APIS[api].kind === kind),
+}));
+
+/** A model of each kind. */
+export const MODELS_OF_KINDS: readonly TestModel[] = [
+  { id: 'sim/small', providerModel: 'small', outputCap: 4_096, apis: TEXT_APIS },
+  ...OTHER_MODELS,
 ];
 
-const TEXT_APIS = ['chat_completions', 'responses', 'messages', 'count_tokens'] as const;
-
-export const CONTRACT_MODELS = [
-  { id: 'sim/small', providerModel: 'small', outputCap: 4_096, apis: TEXT_APIS },
+export const CONTRACT_MODELS: readonly TestModel[] = [
+  ...MODELS_OF_KINDS,
   { id: 'sim/uncapped', providerModel: 'uncapped', outputCap: null, apis: TEXT_APIS },
   { id: 'sim/retired', providerModel: 'retired', outputCap: 4_096, active: false, apis: TEXT_APIS },
-  { id: 'sim/image', providerModel: 'image', outputCap: null, kind: 'image', apis: ['images'] },
-  { id: 'sim/embedding', providerModel: 'embedding', outputCap: null, kind: 'embedding', apis: ['embeddings'] },
-  { id: 'sim/judge', providerModel: 'judge', outputCap: null, kind: 'evaluation', apis: ['systemone'] },
   // For providers that ask for a pause.
-  { id: 'sim/small-paused', providerModel: 'small-paused', outputCap: 4_096, apis: TEXT_APIS },
-  { id: 'sim/image-paused', providerModel: 'image-paused', outputCap: null, kind: 'image', apis: ['images'] },
-  {
-    id: 'sim/embedding-paused',
-    providerModel: 'embedding-paused',
-    outputCap: null,
-    kind: 'embedding',
-    apis: ['embeddings'],
-  },
-  { id: 'sim/judge-paused', providerModel: 'judge-paused', outputCap: null, kind: 'evaluation', apis: ['systemone'] },
-] as const;
+  ...MODELS_OF_KINDS.map((model) => ({
+    ...model,
+    id: `${model.id}-paused`,
+    providerModel: `${model.providerModel}-paused`,
+  })),
+];
 
 export interface ContractCall {
   readonly method?: string;

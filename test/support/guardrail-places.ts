@@ -2,6 +2,7 @@
 // guardrails look at.
 
 import type { ScriptedReply } from './fake-upstream.ts';
+import { GENERATION_ROUTES } from './generation-routes.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -11,18 +12,6 @@ export interface TextPlace {
   /** A good request with this text there. */
   readonly body: (text: string) => Json;
 }
-
-export const GUARDED_MODELS = [
-  {
-    id: 'sim/small',
-    providerModel: 'small',
-    outputCap: 4_096,
-    apis: ['chat_completions', 'responses', 'messages', 'count_tokens'],
-  },
-  { id: 'sim/image', providerModel: 'image', outputCap: null, kind: 'image', apis: ['images'] },
-  { id: 'sim/judge', providerModel: 'judge', outputCap: null, kind: 'evaluation', apis: ['systemone'] },
-  { id: 'sim/embedding', providerModel: 'embedding', outputCap: null, kind: 'embedding', apis: ['embeddings'] },
-] as const;
 
 function placesOf(path: string, base: Json, places: Readonly<Record<string, (text: string) => Json>>): TextPlace[] {
   return Object.entries(places).map(([name, fields]) => ({
@@ -128,32 +117,31 @@ function messagesResult(content: unknown): Json {
 const question = (fields: Json): Json => ({ questions: { q: { type: 'choice', instructions: 'Is it?', ...fields } } });
 const CRITERIA = { yes: null, no: null };
 
-/** Of every API that takes texts. */
-export const TEXT_PLACES: readonly TextPlace[] = [
+const MANY_PLACES: readonly TextPlace[] = [
   ...chatPlaces,
   ...responsesPlaces,
   ...placesOf('/v1/messages', { model: 'sim/small', max_tokens: 50 }, MESSAGES_PLACES),
   ...placesOf('/v1/messages/count_tokens', { model: 'sim/small' }, MESSAGES_PLACES),
-  ...placesOf(
-    '/v1/images/generations',
-    { model: 'sim/image', prompt: 'a cat' },
-    { prompt: (prompt) => ({ prompt }), user: (user) => ({ user }) },
-  ),
-  ...placesOf('/v1/images/edits', { model: 'sim/image', images: [] }, { prompt: (prompt) => ({ prompt }) }),
-  ...placesOf(
-    '/v1/embeddings',
-    { model: 'sim/embedding' },
-    { input: (input) => ({ input }), 'one of many': (text) => ({ input: ['a text', text] }) },
-  ),
+  ...placesOf('/v1/images/generations', { model: 'sim/image', prompt: 'a cat' }, { user: (user) => ({ user }) }),
+  ...placesOf('/v1/embeddings', { model: 'sim/embedding' }, { 'one of many': (text) => ({ input: ['a text', text] }) }),
   ...placesOf(
     '/v1/systemone',
     { model: 'sim/judge', state: 's', ...question({ criteria: CRITERIA }) },
     {
-      state: (state) => ({ state }),
       instructions: (instructions) => question({ instructions, criteria: CRITERIA }),
       'a criterion': (text) => question({ criteria: { ...CRITERIA, yes: text } }),
     },
   ),
+];
+
+/** Of every API: where its good request says something, and the places of those that have many. */
+export const TEXT_PLACES: readonly TextPlace[] = [
+  ...GENERATION_ROUTES.filter(({ model }) => model !== 'sim/small').map(({ path, model, saying }) => ({
+    path,
+    name: 'what is said',
+    body: (text: string) => ({ model, ...saying(text) }),
+  })),
+  ...MANY_PLACES,
 ];
 
 export interface TextReply {
@@ -271,17 +259,5 @@ export const TEXT_REPLIES: readonly TextReply[] = [
 
 /** A good reply to a request of this path that says nothing. */
 export function emptyReply(path: string): ScriptedReply {
-  switch (path) {
-    case '/v1/messages/count_tokens':
-      return json({ input_tokens: 5 });
-    case '/v1/images/generations':
-    case '/v1/images/edits':
-      return json({ data: [{ b64_json: 'aGk=' }] });
-    case '/v1/embeddings':
-      return json({ data: [{ embedding: [0], index: 0 }], usage: { prompt_tokens: 5, total_tokens: 5 } });
-    case '/v1/systemone':
-      return json({ results: {}, usage: USAGE });
-    default:
-      return TEXT_REPLIES.find((one) => one.path === path)?.reply('ok') ?? json({});
-  }
+  return json((GENERATION_ROUTES.find((route) => route.path === path)?.reply ?? {}) as Json);
 }

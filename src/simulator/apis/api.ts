@@ -84,6 +84,13 @@ export type Planned =
   | { readonly ok: true; readonly plan: CallPlan }
   | { readonly ok: false; readonly error: ProviderError };
 
+/** The shortest exchange that is a good one, for those who call every API. */
+export interface ApiExample {
+  /** But for the model; the text is what somebody says. */
+  readonly request: (text: string) => Json;
+  readonly reply: Json;
+}
+
 export interface Api {
   readonly name: string;
   /** The provider family whose response headers the reply has. */
@@ -100,4 +107,6 @@ export interface Api {
   readText(call: CallBody): string;
   plan(request: CallRequest): Planned;
   renderError(error: ProviderError, requestId: string): string;
+  /** Absent: it is about what another API has made. */
+  readonly example?: ApiExample;
 }

@@ -35,6 +35,13 @@ export const chatCompletions: Api = {
   readText: ({ json }) => messageTexts(json).join('\n'),
   plan,
   renderError: renderOpenaiError,
+  example: {
+    request: (content) => ({ messages: [{ role: 'user', content }] }),
+    reply: {
+      choices: [{ index: 0, message: { role: 'assistant', content: 'ok' }, finish_reason: 'stop' }],
+      usage: { prompt_tokens: 40, completion_tokens: 3, total_tokens: 43 },
+    },
+  },
 };
 
 function plan(request: CallRequest): Planned {

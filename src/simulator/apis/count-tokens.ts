@@ -16,6 +16,10 @@ export const countMessageTokens: Api = {
   readText: ({ json }) => messageTexts(json).join('\n'),
   plan,
   renderError: renderAnthropicError,
+  example: {
+    request: (content) => ({ messages: [{ role: 'user', content }] }),
+    reply: { input_tokens: 5 },
+  },
 };
 
 function plan(request: CallRequest): Planned {

@@ -15,6 +15,7 @@ const IMAGES_MAX = 10;
 const INPUT_IMAGES_MAX = 16;
 /** Fields that only older models accept; those of the gpt-image family always answer with base64 data. */
 const REFUSED_FIELDS = ['response_format', 'input_fidelity'];
+const EXAMPLE_REPLY: Json = { data: [{ b64_json: 'aGk=' }] };
 /** Fields of a form whose text is a number in the JSON form. */
 const FORM_NUMBERS: readonly string[] = ['n', 'partial_images', 'output_compression'];
 
@@ -31,6 +32,7 @@ export const imageGenerations: Api = {
   name: 'image_generations',
   scopes: [UNSCOPED, 'image_generations', 'images'],
   plan: (request) => plan(request, []),
+  example: { request: (prompt) => ({ prompt }), reply: EXAMPLE_REPLY },
 };
 
 export const imageEdits: Api = {
@@ -48,6 +50,10 @@ export const imageEdits: Api = {
     if (broken !== -1) return invalidImage(`images[${broken}].image_url`);
     if (json !== null && isObject(json.mask) && imageKindOf(json.mask) !== 'png') return invalidImage('mask');
     return plan(request, images);
+  },
+  example: {
+    request: (prompt) => ({ prompt, images: [{ image_url: 'https://pictures.test/cat.png' }] }),
+    reply: EXAMPLE_REPLY,
   },
 };
 

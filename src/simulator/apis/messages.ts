@@ -26,6 +26,15 @@ export const messages: Api = {
   readText: ({ json }) => messageTexts(json).join('\n'),
   plan,
   renderError: renderAnthropicError,
+  example: {
+    request: (content) => ({ messages: [{ role: 'user', content }], max_tokens: 5 }),
+    reply: {
+      id: 'm',
+      type: 'message',
+      content: [{ type: 'text', text: 'ok' }],
+      usage: { input_tokens: 40, output_tokens: 3 },
+    },
+  },
 };
 
 function plan(request: CallRequest): Planned {

@@ -32,6 +32,18 @@ export function createResponses(store: ResponseStore): Api {
     readText: ({ json }) => inputTexts(json).join('\n'),
     plan: (request) => plan(request, store),
     renderError: renderOpenaiError,
+    example: {
+      request: (input) => ({ input }),
+      reply: {
+        id: 'resp_1',
+        object: 'response',
+        status: 'completed',
+        output: [
+          { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'ok', annotations: [] }] },
+        ],
+        usage: { input_tokens: 40, output_tokens: 3 },
+      },
+    },
   };
 }
 

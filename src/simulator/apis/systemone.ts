@@ -37,6 +37,17 @@ export const systemone: Api = {
   readText: ({ json }) => (json === null ? '' : [...allStrings(json.state), ...allStrings(json.questions)].join('\n')),
   plan,
   renderError,
+  example: {
+    request: (state) => ({
+      state,
+      questions: { q: { type: 'choice', instructions: 'Is it?', criteria: { yes: null, no: null } } },
+    }),
+    reply: {
+      model: 'judge-1',
+      answers: { q: { type: 'choice', choice: 'yes' } },
+      usage: { input_tokens: 40, output_tokens: 3 },
+    },
+  },
 };
 
 function plan(request: CallRequest): Planned {

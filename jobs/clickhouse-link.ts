@@ -13,6 +13,7 @@ import {
 import { insertFacts, type RequestFact } from '../src/storage/clickhouse/facts.ts';
 import { identifyClickHouse } from '../src/storage/clickhouse/identity.ts';
 import { migrateClickHouse } from '../src/storage/clickhouse/migrate.ts';
+import { daysOf, SealedDays } from '../src/storage/clickhouse/sealed-days.ts';
 import { holdingAdvisoryLock } from '../src/storage/postgres/advisory-lock.ts';
 import { requestJobRun } from '../src/storage/postgres/job-runs.ts';
 import {
@@ -37,6 +38,8 @@ const MIGRATION_LOCK = 7_060_155_442;
 interface Opened {
   readonly client: ClickHouseClient;
   readonly reports: ClickHouseClient;
+  /** null: a server, whose days are not sealed. */
+  readonly sealedDays: SealedDays | null;
 }
 
 export interface ClickHouseLinkOptions {
@@ -77,8 +80,16 @@ export class ClickHouseLink implements FactSink {
     return this.opened?.reports ?? null;
   }
 
+  /** null: there are none, or it is not open. */
+  sealedDays(): SealedDays | null {
+    return this.opened?.sealedDays ?? null;
+  }
+
+  /** The only way for facts: through it, their days are open when they come. */
   async insert(facts: readonly RequestFact[], batch: string): Promise<void> {
-    await insertFacts(this.client(), facts, batch);
+    const client = this.client();
+    const insert = (): Promise<void> => insertFacts(client, facts, batch);
+    await (this.sealedDays()?.whileOpen(daysOf(facts), insert) ?? insert());
   }
 
   async close(): Promise<void> {
@@ -129,8 +140,9 @@ export class ClickHouseLink implements FactSink {
             'facts are kept in the ClickHouse of CLICKHOUSE_URL from now on, and made there anew from the ledger',
           );
       });
-      if (kind === 'embedded') reports = await createClickHouse(location, clock);
-      return { client, reports };
+      if (kind === 'server') return { client, reports, sealedDays: null };
+      reports = await createClickHouse(location, clock);
+      return { client, reports, sealedDays: await SealedDays.load({ facts: client, reports }) };
     } catch (error) {
       await closeBoth({ client, reports });
       await this.embeddedLock?.release();
@@ -140,7 +152,7 @@ export class ClickHouseLink implements FactSink {
   }
 }
 
-async function closeBoth({ client, reports }: Opened): Promise<void> {
+async function closeBoth({ client, reports }: Pick<Opened, 'client' | 'reports'>): Promise<void> {
   if (reports !== client) await reports.close();
   await client.close();
 }

@@ -87,14 +87,7 @@ export async function runJobs({ config, log, clock, metrics }: JobsParts): Promi
   const postgres = createPostgres({ url: config.databaseUrl, log, max: CONNECTIONS_MAX });
   await refuseNewerSchema(postgres);
   const { box, delegationKey } = await openInstallationSecrets(postgres, config);
-  const link = new ClickHouseLink({
-    location: locationOf(config),
-    migrationsDirectory: MIGRATIONS_DIRECTORY,
-    postgres,
-    databaseUrl: config.databaseUrl,
-    log,
-    clock,
-  });
+  const link = createLink(config, { postgres, log, clock });
   const observers = createObservers(config, { log, metrics });
   const shipper = createShipper({ spoolDirectory, postgres, facts: link, log, clock, metrics, observers });
   shipper.start();
@@ -106,6 +99,7 @@ export async function runJobs({ config, log, clock, metrics }: JobsParts): Promi
     endedExecution: (wanted) =>
       withinTime(findEndedExecution(postgres, wanted), null, { log, without: 'details of a request' }),
     clickhouse: () => link.reader(),
+    sealedDays: () => link.sealedDays(),
     ...REPORT_STATEMENTS[config.clickhouseUrl === null ? 'embedded' : 'server'],
     log,
     clock,
@@ -116,6 +110,8 @@ export async function runJobs({ config, log, clock, metrics }: JobsParts): Promi
   const context: JobContext = {
     postgres,
     clickhouse: () => link.client(),
+    facts: link,
+    sealedDays: () => link.sealedDays(),
     log,
     clock,
     gauges: createJobGauges(metrics),
@@ -150,6 +146,18 @@ export async function runJobs({ config, log, clock, metrics }: JobsParts): Promi
       await postgres.close();
     },
   };
+}
+
+function createLink(
+  config: JobsParts['config'],
+  parts: Pick<ConstructorParameters<typeof ClickHouseLink>[0], 'postgres' | 'log' | 'clock'>,
+): ClickHouseLink {
+  return new ClickHouseLink({
+    ...parts,
+    location: locationOf(config),
+    migrationsDirectory: MIGRATIONS_DIRECTORY,
+    databaseUrl: config.databaseUrl,
+  });
 }
 
 function locationOf({ clickhouseUrl, dataDirectory }: JobsParts['config']) {

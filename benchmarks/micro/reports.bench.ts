@@ -10,8 +10,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DEFAULT_LIMITS } from '../../jobs/shipping/shipping-limits.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { type ClickHouseClient, createClickHouse, selectRows } from '../../src/storage/clickhouse/clickhouse.ts';
-import { insertFacts } from '../../src/storage/clickhouse/facts.ts';
+import { createClickHouse, selectRows } from '../../src/storage/clickhouse/clickhouse.ts';
+import { insertFacts, type RequestFact } from '../../src/storage/clickhouse/facts.ts';
 import { migrateClickHouse } from '../../src/storage/clickhouse/migrate.ts';
 import { listRequests } from '../../src/storage/clickhouse/reports/list-requests.ts';
 import type { ReportParams, ReportScope } from '../../src/storage/clickhouse/reports/report-params.ts';
@@ -23,13 +23,15 @@ import { routingReport } from '../../src/storage/clickhouse/reports/routing-repo
 import { selectRoutingSeries } from '../../src/storage/clickhouse/reports/routing-series.ts';
 import { usageDaily, usageSummary } from '../../src/storage/clickhouse/reports/usage.ts';
 import { usageSeries } from '../../src/storage/clickhouse/reports/usage-series.ts';
+import { daysOf, SealedDays } from '../../src/storage/clickhouse/sealed-days.ts';
 import { generateFacts } from '../../test/support/fact-generator.ts';
 import { FACTS_WINDOW, fillFacts } from '../harness/fill-facts.ts';
 
 const FACTS = Number(process.argv[2] ?? 10) * 1_000_000;
 /** The last month of the facts is the present one, to which facts still come. */
 const PAST_MONTHS = ['202608', '202609'];
-const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 const ROUNDS = 3;
 /** As shipping inserts when facts come now and then, and when it has a backlog. */
 const INSERTED_FACTS = [1_000, DEFAULT_LIMITS.factsMax];
@@ -68,20 +70,24 @@ async function timed(name: string, run: () => Promise<unknown>): Promise<void> {
 
 /** Reports one after the other while facts are inserted: how many of them, and how often the event loop was held. */
 async function insertBeside(
-  client: ClickHouseClient,
+  insert: (facts: readonly RequestFact[]) => Promise<void>,
   atOnce: number,
   report: (() => Promise<unknown>) | null,
 ): Promise<string> {
   const untilMs = performance.now() + INSERTING_MS;
   const isOver = (): boolean => performance.now() >= untilMs;
-  const { facts } = generateFacts(7, atOnce);
+  // Of the present day, as they come, whose facts reports read as they are.
+  const facts = generateFacts(7, atOnce).facts.map((fact, index) => ({
+    ...fact,
+    admittedAtMs: FACTS_WINDOW.untilMs + index,
+  }));
   let inserted = 0;
   let reports = 0;
   let longestMs = 0;
   const inserting = (async () => {
     while (!isOver()) {
       const startMs = performance.now();
-      await insertFacts(client, facts, `bench-${randomUUID()}`);
+      await insert(facts);
       longestMs = Math.max(longestMs, performance.now() - startMs);
       inserted += facts.length;
     }
@@ -139,23 +145,35 @@ try {
     `SELECT count() AS facts FROM request_facts WHERE organization_id = '${organization(0).organizationId}'`,
   );
   console.log(`largest organization: ${largest?.facts} facts; ${residentMb()} MB resident`);
+  const sealedDays = await SealedDays.load({ facts: client, reports: reading });
+  const sealStartMs = performance.now();
+  const sealStart = process.cpuUsage();
+  const sealed = await sealedDays.sealBefore(FACTS_WINDOW.untilMs);
+  const sealing = process.cpuUsage(sealStart);
+  console.log(
+    `${sealed} days sealed in ${((performance.now() - sealStartMs) / 1000).toFixed(1)} s, ` +
+      `CPU ${((sealing.user + sealing.system) / 1e6).toFixed(1)} s`,
+  );
+  const ofCells = (question: ReportParams, recentCorrections: boolean): Promise<unknown> =>
+    sealedDays.reading(question, (params) => routingReport(client, { ...params, recentCorrections }));
   mostMb = 0;
-  const noCorrections = { recentCorrections: false };
-  await timed('routing report, 92 days, largest organization', () =>
-    routingReport(client, { ...questionOf(organization(0)), recentCorrections: true }),
-  );
-  await timed('routing report, 92 days, middling organization', () =>
-    routingReport(client, { ...questionOf(organization(30)), recentCorrections: true }),
-  );
-  await timed('routing report, 3 days by hour, largest organization', () =>
-    routingReport(client, {
-      ...questionOf(organization(0), { ...WINDOW, fromMs: WINDOW.untilMs - 3 * DAY_MS, granularity: 'hour' }),
-      ...noCorrections,
-    }),
-  );
-  await timed('routing report, 92 days, platform', () =>
-    routingReport(client, { ...questionOf({ organizationId: null }), ...noCorrections }),
-  );
+  const lastDay = { ...WINDOW, fromMs: WINDOW.untilMs - DAY_MS, granularity: 'hour' } as const;
+  const threeDays = { ...WINDOW, fromMs: WINDOW.untilMs - 3 * DAY_MS, granularity: 'hour' } as const;
+  // As an administrator in Berlin asks: two hours at one end, and most of a day at the other, are in no whole day.
+  const shifted = { ...WINDOW, fromMs: WINDOW.fromMs - 2 * HOUR_MS, untilMs: WINDOW.untilMs - 2 * HOUR_MS };
+  const platform: ReportScope = { organizationId: null };
+  for (const [name, question, recentCorrections] of [
+    ['92 days, largest organization', questionOf(organization(0)), true],
+    ['92 days, middling organization', questionOf(organization(30)), true],
+    ['3 days by hour, largest organization', questionOf(organization(0), threeDays), false],
+    ['92 days, platform', questionOf(platform), false],
+    ['92 days of Berlin, platform', questionOf(platform, shifted), false],
+    ['a day by hour, largest organization', questionOf(organization(0), lastDay), false],
+    ['a day by hour, platform', questionOf(platform, lastDay), false],
+  ] as const) {
+    await timed(`routing report, ${name}`, () => ofCells(question, recentCorrections));
+    await timed(`  the same of the facts alone`, () => routingReport(client, { ...question, recentCorrections }));
+  }
   for (const [part, select] of Object.entries(PARTS)) {
     await timed(`of it: ${part}`, () => select(questionOf({ organizationId: null })));
   }
@@ -170,15 +188,8 @@ try {
   await timed('series by model, 92 days, platform', () =>
     usageSeries(client, { ...questionOf({ organizationId: null }), ...ofModels }),
   );
-  const lastDay = { ...WINDOW, fromMs: WINDOW.untilMs - DAY_MS, granularity: 'hour' } as const;
   await timed('series by model, a day by hour, platform', () =>
     usageSeries(client, { ...questionOf({ organizationId: null }, lastDay), ...ofModels }),
-  );
-  await timed('routing report, a day by hour, largest organization', () =>
-    routingReport(client, { ...questionOf(organization(0), lastDay), ...noCorrections }),
-  );
-  await timed('routing report, a day by hour, platform', () =>
-    routingReport(client, { ...questionOf({ organizationId: null }, lastDay), ...noCorrections }),
   );
   await timed('listing, first page of 50, largest organization', () =>
     listRequests(client, { ...questionOf(organization(0)), limit: 50, cursor: null }),
@@ -195,10 +206,15 @@ try {
     }),
   );
   console.log(`${residentMb()} MB resident now, ${mostMb} MB at most while reading`);
-  const params = { ...questionOf(organization(0)), ...noCorrections };
+  const insert = (facts: readonly RequestFact[]): Promise<void> =>
+    sealedDays.whileOpen(daysOf(facts), () => insertFacts(client, facts, `bench-${randomUUID()}`));
   for (const atOnce of INSERTED_FACTS) {
-    console.log(`${atOnce} at once, alone: ${await insertBeside(client, atOnce, null)}`);
-    const beside = await insertBeside(client, atOnce, () => routingReport(reading, params));
+    console.log(`${atOnce} at once, alone: ${await insertBeside(insert, atOnce, null)}`);
+    const beside = await insertBeside(insert, atOnce, () =>
+      sealedDays.reading(questionOf(organization(0)), (params) =>
+        routingReport(reading, { ...params, recentCorrections: false }),
+      ),
+    );
     console.log(`${atOnce} at once, beside reports of the largest organization: ${beside}`);
   }
   console.log(`${residentMb()} MB resident now, ${mostMb} MB at most`);

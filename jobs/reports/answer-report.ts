@@ -14,6 +14,7 @@ import type { ReportFilters, ReportParams, ReportScope } from '../../src/storage
 import { routingReport } from '../../src/storage/clickhouse/reports/routing-report.ts';
 import { GROUPS_MAX, usageDaily, usageSummary } from '../../src/storage/clickhouse/reports/usage.ts';
 import { usageSeries } from '../../src/storage/clickhouse/reports/usage-series.ts';
+import type { SealedDays } from '../../src/storage/clickhouse/sealed-days.ts';
 import { openCursor, signCursor } from './page-cursor.ts';
 import { type AskedWindow, readWindow } from './read-window.ts';
 import { type FindEndedExecution, requestDetails } from './request-details.ts';
@@ -28,6 +29,8 @@ interface StatementRunner {
 
 export interface ReportSource {
   readonly client: ClickHouseReader;
+  /** null: reports read the facts alone. */
+  readonly sealedDays: SealedDays | null;
   readonly semaphore: StatementRunner;
   /** Signs cursors. */
   readonly delegationKey: Buffer;
@@ -88,7 +91,8 @@ export async function answerReport(
       return format === 'csv' ? exportRequests(source, whole) : answerRequests(source, whole);
     case 'routing': {
       const recentCorrections = audience === 'me' || audience === 'organization';
-      const found = await source.semaphore.run(() => routingReport(source.client, { ...params, recentCorrections }));
+      const read = (found: ReportParams) => routingReport(source.client, { ...found, recentCorrections });
+      const found = await source.semaphore.run(() => source.sealedDays?.reading(params, read) ?? read(params));
       return json({ ...windowShown(asked), ...found });
     }
     case 'series':

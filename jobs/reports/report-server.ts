@@ -17,6 +17,7 @@ import type { Log } from '../../src/platform/log.ts';
 import type { Counter, MetricsRegistry } from '../../src/platform/metrics.ts';
 import { type ClickHouseReader, type ClickHouseSettings, readingFor } from '../../src/storage/clickhouse/clickhouse.ts';
 import { ReportStoreAway } from '../../src/storage/clickhouse/reports/select-report.ts';
+import type { SealedDays } from '../../src/storage/clickhouse/sealed-days.ts';
 import { Backoff } from '../shipping/backoff.ts';
 import { StoppableSleep } from '../shipping/stoppable-sleep.ts';
 import { answerReport, type ReportAnswer } from './answer-report.ts';
@@ -32,6 +33,8 @@ export interface ReportServerOptions {
   readonly endedExecution: FindEndedExecution;
   /** null while ClickHouse is away. */
   readonly clickhouse: () => ClickHouseReader | null;
+  /** null: there are none, and reports read the facts alone. */
+  readonly sealedDays: () => SealedDays | null;
   /** How many statements may run at once. */
   readonly atOnce: number;
   /** Settings of every statement. */
@@ -154,13 +157,14 @@ export class ReportServer {
     response: ServerResponse,
     delegation: ReportDelegation,
   ): Promise<ReportAnswer | Refusal> {
-    const { clickhouse, delegationKey, issuer, ownerNames, endedExecution, clock, settings } = this.options;
+    const { clickhouse, sealedDays, delegationKey, issuer, ownerNames, endedExecution, clock, settings } = this.options;
     const client = clickhouse();
     if (client === null) return { kind: 'reports_unavailable' };
     const left = leftBy(response);
     const semaphore = { run: <T>(work: () => Promise<T>): Promise<T> => this.semaphore.run(left, work) };
     const source = {
       client: readingFor(client, left, settings),
+      sealedDays: sealedDays(),
       semaphore,
       delegationKey,
       issuer,

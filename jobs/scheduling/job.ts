@@ -4,14 +4,20 @@ import type { ObjectStore } from '../../src/domain/media/object-store.ts';
 import type { Clock } from '../../src/platform/clock.ts';
 import type { Log } from '../../src/platform/log.ts';
 import type { ClickHouseClient } from '../../src/storage/clickhouse/clickhouse.ts';
+import type { SealedDays } from '../../src/storage/clickhouse/sealed-days.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
 import type { SecretBox } from '../../src/storage/postgres/secret-box.ts';
+import type { FactSink } from '../shipping/fact-shipping.ts';
 import type { JobGauges } from './job-gauges.ts';
 
 export interface JobContext {
   readonly postgres: Postgres;
   /** Throws while ClickHouse is away: the run is recorded as failed, and the next run tries again. */
   readonly clickhouse: () => ClickHouseClient;
+  /** The only way for facts into ClickHouse. */
+  readonly facts: FactSink;
+  /** null: this ClickHouse has none, or is away. */
+  readonly sealedDays: () => SealedDays | null;
   readonly log: Log;
   readonly clock: Clock;
   readonly gauges: JobGauges;

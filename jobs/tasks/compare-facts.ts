@@ -10,7 +10,6 @@ import {
   type ExecutionHour,
   type FactWindow,
   factOf,
-  insertFacts,
   readFactStates,
 } from '../../src/storage/clickhouse/facts.ts';
 import {
@@ -87,7 +86,7 @@ async function repairHour(context: JobContext, hour: FactWindow): Promise<number
   return repaired;
 }
 
-async function repairMinute({ postgres, clickhouse }: JobContext, minute: FactWindow): Promise<number> {
+async function repairMinute({ postgres, clickhouse, facts: sink }: JobContext, minute: FactWindow): Promise<number> {
   const [records, facts] = await Promise.all([
     readEndedExecutions(postgres, minute),
     readFactStates(clickhouse(), minute),
@@ -100,11 +99,7 @@ async function repairMinute({ postgres, clickhouse }: JobContext, minute: FactWi
   const [first] = wrong;
   // The name includes what was found, because the same executions with another difference are another insert.
   if (first !== undefined)
-    await insertFacts(
-      clickhouse(),
-      wrong.map(factOf),
-      `repair:${first.id}:${wrong.length}:${facts.size}:${minute.endedBeforeMs}`,
-    );
+    await sink.insert(wrong.map(factOf), `repair:${first.id}:${wrong.length}:${facts.size}:${minute.endedBeforeMs}`);
   return wrong.length;
 }
 

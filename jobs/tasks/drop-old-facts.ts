@@ -2,12 +2,16 @@
 // what was charged.
 
 import { DAY_MS } from '../../src/platform/durations.ts';
-import { dropFactMonthsBefore } from '../../src/storage/clickhouse/fact-partitions.ts';
+import { daysOfMonth, dropFactMonths, findFactMonthsBefore } from '../../src/storage/clickhouse/fact-partitions.ts';
 import type { JobContext, JobResult } from '../scheduling/job.ts';
 
-export async function dropOldFacts({ clickhouse, factsRetentionDays, clock, log }: JobContext): Promise<JobResult> {
+export async function dropOldFacts(context: JobContext): Promise<JobResult> {
+  const { clickhouse, sealedDays, factsRetentionDays, clock, log } = context;
   if (factsRetentionDays === null) return { dropped: [] };
-  const dropped = await dropFactMonthsBefore(clickhouse(), clock.nowMs() - factsRetentionDays * DAY_MS);
-  if (dropped.length > 0) log.info({ months: dropped }, 'facts: old months dropped');
+  const dropped = await findFactMonthsBefore(clickhouse(), clock.nowMs() - factsRetentionDays * DAY_MS);
+  if (dropped.length === 0) return { dropped };
+  const drop = (): Promise<void> => dropFactMonths(clickhouse(), dropped);
+  await (sealedDays()?.whileOpen(new Set(dropped.flatMap(daysOfMonth)), drop) ?? drop());
+  log.info({ months: dropped }, 'facts: old months dropped');
   return { dropped };
 }

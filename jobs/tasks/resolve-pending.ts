@@ -2,13 +2,13 @@
 // (src/storage/postgres/ledger/epochs.ts). Shipping does this when it closes an epoch; this is for what was left when
 // it died between the two.
 
-import { factOf, insertFacts } from '../../src/storage/clickhouse/facts.ts';
+import { factOf } from '../../src/storage/clickhouse/facts.ts';
 import { resolvePending } from '../../src/storage/postgres/ledger/epochs.ts';
 import type { JobContext, JobResult } from '../scheduling/job.ts';
 
 const BATCH_MAX = 1_000;
 
-export async function resolvePendingExecutions({ postgres, clickhouse, clock, log }: JobContext): Promise<JobResult> {
+export async function resolvePendingExecutions({ postgres, facts, clock, log }: JobContext): Promise<JobResult> {
   let resolved = 0;
   for (;;) {
     const records = await postgres.transaction((client) =>
@@ -18,7 +18,7 @@ export async function resolvePendingExecutions({ postgres, clickhouse, clock, lo
     const [first] = records;
     if (first === undefined) break;
     log.info({ resolved: records.length }, 'open executions of closed epochs were resolved');
-    await insertFacts(clickhouse(), records.map(factOf), `resolved:${first.id}:${records.length}`);
+    await facts.insert(records.map(factOf), `resolved:${first.id}:${records.length}`);
   }
   return { resolved };
 }

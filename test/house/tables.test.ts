@@ -49,6 +49,14 @@ describe('tables', () => {
     assert.deepEqual(names.toSorted(), JOB_NAMES.toSorted());
   });
 
+  test('facts are inserted and dropped where their days are opened first', () => {
+    const homes = ['src/storage/clickhouse/facts.ts', 'src/storage/clickhouse/fact-partitions.ts'];
+    const users = sourcesIn('src', 'jobs', 'workers')
+      .filter(({ path, text }) => !homes.includes(path) && /\b(insertFacts|dropFactMonths)\(/.test(text))
+      .map(({ path }) => path);
+    assert.deepEqual(users.toSorted(), ['jobs/clickhouse-link.ts', 'jobs/tasks/drop-old-facts.ts']);
+  });
+
   test('every command is in the table of the command line', () => {
     const table = readFileSync(join(ROOT, 'src/commands/command-line.ts'), 'utf8');
     const commands = sourcesIn('src/commands').filter(({ text }) => /export const \w+Command: Command\b/.test(text));

@@ -16,7 +16,7 @@ import {
   type RequestCursor,
   readRequestCursor,
 } from '../../src/storage/clickhouse/reports/list-requests.ts';
-import type { ReportFilters, ReportParams, ReportScope } from '../../src/storage/clickhouse/reports/report-params.ts';
+import type { ReportParams } from '../../src/storage/clickhouse/reports/report-params.ts';
 import type { RequestEntry } from '../../src/storage/clickhouse/reports/request-entry.ts';
 import { routingReport } from '../../src/storage/clickhouse/reports/routing-report.ts';
 import { ReportStoreAway } from '../../src/storage/clickhouse/reports/select-report.ts';
@@ -26,7 +26,7 @@ import { assertFigures } from '../support/assert-figures.ts';
 import { howMany } from '../support/at-length.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
 import { startClickHouseServer } from '../support/clickhouse-server.ts';
-import { type FactPools, GENERATED_FROM_MS, GENERATED_UNTIL_MS, generateFacts } from '../support/fact-generator.ts';
+import { GENERATED_FROM_MS, GENERATED_UNTIL_MS, generateFacts } from '../support/fact-generator.ts';
 import {
   expectedCharges,
   expectedDays,
@@ -36,6 +36,7 @@ import {
   latestVersions,
   matching,
 } from '../support/report-oracle.ts';
+import { reportQuestions, singleFilters } from '../support/report-questions.ts';
 import { expectedSeries } from '../support/series-oracle.ts';
 
 const FACTS = howMany({ short: 13_000, long: 20_000 });
@@ -43,6 +44,7 @@ const SEED = 20_261_120;
 /** At length, on a machine with other work, the slowest of these took more than two minutes. */
 const SLOWEST_MS = 600_000;
 const HOUR_MS = 3_600_000;
+const GENERATED_SPAN = { fromMs: GENERATED_FROM_MS, untilMs: GENERATED_UNTIL_MS };
 
 const generated = generateFacts(SEED, FACTS);
 const latest = latestVersions(generated.facts);
@@ -58,85 +60,6 @@ before(async () => {
 });
 after(() => clickhouse.close());
 
-const TIME_ZONES = [
-  'UTC',
-  'Europe/Berlin',
-  'America/New_York',
-  'Asia/Kathmandu',
-  'Australia/Lord_Howe',
-  'Pacific/Chatham',
-  'America/St_Johns',
-  'Pacific/Kiritimati',
-];
-
-function oneOf(values: readonly string[]): fc.Arbitrary<string> {
-  return fc.constantFrom(...values);
-}
-
-function scopes(pools: FactPools): fc.Arbitrary<ReportScope> {
-  const organizationId = oneOf(pools.organizations);
-  return fc.oneof(
-    { weight: 3, arbitrary: fc.constant({ organizationId: null }) },
-    { weight: 4, arbitrary: fc.record({ organizationId }) },
-    { weight: 1, arbitrary: fc.record({ organizationId, teamId: oneOf(pools.teams) }) },
-    { weight: 1, arbitrary: fc.record({ organizationId: fc.constant(null), userId: oneOf(pools.users) }) },
-  );
-}
-
-function singleFilters(pools: FactPools): ReportFilters[] {
-  const each = <Value>(values: readonly Value[], filterOf: (value: Value) => ReportFilters): ReportFilters[] =>
-    values.map(filterOf);
-  return [
-    ...each([...pools.models.slice(0, 6), 'no/such'], (model) => ({ model })),
-    ...each(['provider-0', 'provider-3'], (provider) => ({ provider })),
-    ...each(pools.apiKeys.slice(0, 6), (apiKeyId) => ({ apiKeyId })),
-    ...each(pools.users.slice(0, 5), (userId) => ({ userId })),
-    ...each(pools.teams.slice(0, 4), (teamId) => ({ teamId })),
-    ...each(pools.organizations, (organizationId) => ({ organizationId })),
-    ...each([...pools.tags, "it's"], (tag) => ({ tag })),
-    ...each(['error', 'success', '2xx', '4xx', '5xx', '429', '200'], (status) => ({ status })),
-    ...each([true, false], (routed) => ({ routed })),
-    ...each(['light', 'medium', 'strong', ''], (routeTier) => ({ routeTier })),
-    ...each(['classified', 'continuation', 'correction_escalated', 'classifier_failed'], (routeReason) => ({
-      routeReason,
-    })),
-    ...each(['own', 'service'] as const, (credentialSource) => ({ credentialSource })),
-    ...each(pools.credentials.slice(0, 3), (credentialId) => ({ credentialId })),
-  ];
-}
-
-/** Mostly none or one at a time: with many, nothing is left. */
-function filters(pools: FactPools): fc.Arbitrary<ReportFilters> {
-  const one = fc.constantFrom(...singleFilters(pools));
-  return fc.oneof(
-    { weight: 3, arbitrary: fc.constant({}) },
-    { weight: 4, arbitrary: one },
-    { weight: 1, arbitrary: fc.tuple(one, one).map(([a, b]) => ({ ...a, ...b })) },
-  );
-}
-
-function questions(pools: FactPools): fc.Arbitrary<ReportParams> {
-  const span = fc.oneof(
-    fc.constant(GENERATED_UNTIL_MS - GENERATED_FROM_MS),
-    fc.integer({ min: 1, max: 90 * 24 * HOUR_MS }),
-    fc.integer({ min: 1, max: 72 * HOUR_MS }),
-  );
-  return fc
-    .record({
-      scope: scopes(pools),
-      filters: filters(pools),
-      fromMs: fc.integer({ min: GENERATED_FROM_MS - 24 * HOUR_MS, max: GENERATED_UNTIL_MS }),
-      span,
-      granularity: fc.constantFrom('hour' as const, 'day' as const),
-      timeZone: oneOf(TIME_ZONES),
-    })
-    .map(({ scope, filters: chosen, fromMs, span: spanMs, granularity, timeZone }) => ({
-      scope,
-      filters: chosen,
-      window: { fromMs, untilMs: fromMs + spanMs, granularity, timeZone },
-    }));
-}
-
 /** Everything: the widest window of the platform. */
 const ALL: ReportParams = {
   scope: { organizationId: null },
@@ -150,7 +73,7 @@ const ALL: ReportParams = {
 };
 
 async function holds(runs: number, check: (question: ReportParams) => Promise<void>): Promise<void> {
-  await fc.assert(fc.asyncProperty(questions(generated.pools), check), {
+  await fc.assert(fc.asyncProperty(reportQuestions(generated.pools, GENERATED_SPAN), check), {
     seed: SEED,
     numRuns: runs,
     examples: [[ALL]],

@@ -41,7 +41,8 @@ async function kept(): Promise<string[]> {
 
 function runAt(now: string, factsRetentionDays: number | null, client: ClickHouseClient = clickhouse.client) {
   const clock = { nowMs: () => Date.parse(now), monotonicMs: () => 0 };
-  return dropOldFacts({ clickhouse: () => client, factsRetentionDays, clock, log: silentLog } as unknown as JobContext);
+  const context = { clickhouse: () => client, sealedDays: () => null, factsRetentionDays, clock, log: silentLog };
+  return dropOldFacts(context as unknown as JobContext);
 }
 
 describe('facts that are kept for a time', () => {

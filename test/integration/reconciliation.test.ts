@@ -56,6 +56,8 @@ describe('reconciliation', () => {
     context = {
       postgres,
       clickhouse,
+      facts: { insert: clickhouse },
+      sealedDays: () => null,
       log: silentLog,
       clock: systemClock,
       gauges: createJobGauges(metrics),

@@ -116,6 +116,8 @@ describe('scheduled jobs', () => {
     job = {
       postgres,
       clickhouse: () => clickhouse.client,
+      facts: { insert: (facts, batch) => insertFacts(clickhouse.client, facts, batch) },
+      sealedDays: () => null,
       log: silentLog,
       clock: systemClock,
       gauges: createJobGauges(new MetricsRegistry()),

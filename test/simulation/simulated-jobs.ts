@@ -104,6 +104,8 @@ export function startJobs(parts: JobsParts): SimulatedProcess {
       const context = {
         postgres,
         clickhouse: () => clickhouse,
+        facts: sink,
+        sealedDays: () => null,
         log,
         clock,
         gauges: undefined as never,

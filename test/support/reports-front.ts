@@ -13,6 +13,7 @@ import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import type { RouteParts } from '../../src/routes/route-parts.ts';
 import { createRoutes } from '../../src/routes/routes.ts';
 import type { ClickHouseClient, ClickHouseSettings } from '../../src/storage/clickhouse/clickhouse.ts';
+import type { SealedDays } from '../../src/storage/clickhouse/sealed-days.ts';
 import { type HttpAnswer, httpCall } from './http-call.ts';
 import { startHttpFront } from './http-front.ts';
 import { NOTHING_BEHIND } from './route-table.ts';
@@ -26,6 +27,8 @@ export interface ReportsFrontOptions {
   readonly principals: Readonly<Record<string, Principal>>;
   /** null: ClickHouse is away. */
   readonly clickhouse: () => ClickHouseClient | null;
+  /** By default none. */
+  readonly sealedDays?: () => SealedDays | null;
   /** By team, the organization it belongs to. */
   readonly teams?: ReadonlyMap<string, string>;
   readonly clock?: Clock;
@@ -66,6 +69,7 @@ export async function startReportsFront(options: ReportsFrontOptions): Promise<R
   const {
     principals,
     clickhouse,
+    sealedDays = () => null,
     teams = new Map(),
     clock = systemClock,
     delegationKey = DELEGATION_KEY,
@@ -82,6 +86,7 @@ export async function startReportsFront(options: ReportsFrontOptions): Promise<R
     ownerNames,
     endedExecution,
     clickhouse,
+    sealedDays,
     atOnce,
     settings,
     log: silentLog,

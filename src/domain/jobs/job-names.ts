@@ -18,6 +18,7 @@ export const JOB_NAMES = [
   'forget-ended-sessions',
   'drop-old-facts',
   'retire-media',
+  'seal-days',
   'sweep-media',
   'forget-past-limit-pools',
 ] as const;

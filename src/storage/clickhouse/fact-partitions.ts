@@ -1,10 +1,12 @@
 // Deletes old facts by whole months, each of which is a partition: dropping one costs nothing and leaves no part of a
 // day behind.
 
+import { DAY_MS } from '../../platform/durations.ts';
 import { type ClickHouseClient, selectRows } from './clickhouse.ts';
+import type { DayNumber } from './sealed-days.ts';
 
-/** Drops the partitions that ended before an instant; returns their months, first to last. */
-export async function dropFactMonthsBefore(client: ClickHouseClient, beforeMs: number): Promise<string[]> {
+/** The months of partitions that ended before an instant, first to last. */
+export async function findFactMonthsBefore(client: ClickHouseClient, beforeMs: number): Promise<string[]> {
   const [table] = await selectRows<{ engine: string }>(
     client,
     `SELECT engine FROM system.tables WHERE database = currentDatabase() AND name = 'request_facts'`,
@@ -17,10 +19,18 @@ export async function dropFactMonthsBefore(client: ClickHouseClient, beforeMs: n
     `SELECT DISTINCT partition_id AS month FROM system.parts WHERE database = currentDatabase()
       AND table = 'request_facts' AND active ORDER BY month`,
   );
-  const past = rows.map(({ month }) => month).filter((month) => monthEndMs(month) <= beforeMs);
-  for (const month of past)
+  return rows.map(({ month }) => month).filter((month) => monthEndMs(month) <= beforeMs);
+}
+
+export async function dropFactMonths(client: ClickHouseClient, months: readonly string[]): Promise<void> {
+  for (const month of months)
     await client.command({ query: `ALTER TABLE request_facts DROP PARTITION ID ${quoteMonth(month)}` });
-  return past;
+}
+
+export function daysOfMonth(month: string): DayNumber[] {
+  const endDay = monthEndMs(month) / DAY_MS;
+  const firstDay = Date.UTC(Number(month.slice(0, 4)), Number(month.slice(4)) - 1, 1) / DAY_MS;
+  return Array.from({ length: endDay - firstDay }, (_, index) => firstDay + index);
 }
 
 function monthEndMs(month: string): number {

@@ -3,6 +3,7 @@
 
 import { formatUsdString } from '../../../domain/money/format.ts';
 import { picoOf } from '../decimal-text.ts';
+import { checkedColumns, type SqlColumn } from './sql-column.ts';
 
 /** What a request cost: the payer's charge if someone is billed, else the catalog price of its usage. null: unknown. */
 export const SPEND = 'if(isNull(wallet_id), rated_cost, total_cost)';
@@ -135,13 +136,15 @@ const figuresWith = (states: QuantileStates): readonly MetricSql[] => [
 const MONEY: ReadonlySet<string> = new Set(['spend', 'baseline_spend', 'baseline_cost', 'classifier_cost']);
 const INSTANTS: ReadonlySet<string> = new Set(['first_at', 'last_at']);
 
-/** Select lists: every metric's state over facts, and the metrics over rows with those states. */
-export const FACET_STATES = statesOf(FACETS);
+/** Every metric's state over facts, by column, and a select list of the metrics over rows with those states. */
+export const SERIES_STATES = stateColumnsOf(SERIES_METRICS);
+export const MERGED_SERIES = mergedOf(SERIES_METRICS);
+export const FACET_STATES = stateColumnsOf(FACETS);
 export const MERGED_FACETS = mergedOf(FACETS);
 
 /** The same for the metrics. Like those, they consist of constants only. */
-export function checkedMetricStates(quantileStates: QuantileStates): string {
-  return statesOf(metricsWith(quantileStates));
+export function metricStates(quantileStates: QuantileStates): readonly SqlColumn[] {
+  return stateColumnsOf(metricsWith(quantileStates));
 }
 
 export function checkedMergedMetrics(quantileStates: QuantileStates): string {
@@ -149,18 +152,15 @@ export function checkedMergedMetrics(quantileStates: QuantileStates): string {
 }
 
 export function checkedFigureStates(quantileStates: QuantileStates): string {
-  return statesOf(figuresWith(quantileStates));
+  return checkedColumns(stateColumnsOf(figuresWith(quantileStates)));
 }
 
 export function checkedMergedFigures(quantileStates: QuantileStates): string {
   return mergedOf(figuresWith(quantileStates));
 }
 
-/** Select list over facts for the series. */
-export const SERIES_COLUMNS = SERIES_METRICS.map(({ name, state }) => shown(name, state)).join(',\n  ');
-
-function statesOf(metrics: readonly MetricSql[]): string {
-  return metrics.map(({ name, state }) => `${state} AS state_${name}`).join(',\n  ');
+function stateColumnsOf(metrics: readonly MetricSql[]): readonly SqlColumn[] {
+  return metrics.map(({ name, state }) => [`state_${name}`, state]);
 }
 
 function mergedOf(metrics: readonly MetricSql[]): string {

@@ -46,18 +46,34 @@ export interface ReportParams {
   readonly scope: ReportScope;
   readonly filters: ReportFilters;
   readonly window: ReportWindow;
-  /**
-   * Listings show refused requests too. Totals do not count them: they used nothing, and only a limited number of them
-   * is recorded.
-   */
+  /** Listings show refused requests too. */
   readonly showsRefused?: true;
+  /** What of the window is read from the cells of sealed days, by a report that can; absent: nothing. */
+  readonly sealed?: SealedCover;
 }
+
+/** The sealed days of a window (sealed-days.ts), and what of it they leave open. */
+export interface SealedCover {
+  /** Of one organization; `ALL_ORGANIZATIONS`: of all together. */
+  readonly cellsOf: string;
+  /** One for each of the days. */
+  readonly seals: readonly string[];
+  /** Dates in UTC. */
+  readonly firstDay: string;
+  readonly lastDay: string;
+  /** In order; empty: the days are the whole window. */
+  readonly open: readonly { readonly fromMs: number; readonly untilMs: number }[];
+}
+
+export const ALL_ORGANIZATIONS = '00000000-0000-0000-0000-000000000000';
 
 /** A condition on facts, and the values of the parameters in it. */
 interface Condition {
   readonly sql: string;
-  readonly parameters: Readonly<Record<string, string | number>>;
+  readonly parameters: ConditionParameters;
 }
+
+type ConditionParameters = Readonly<Record<string, string | number | readonly string[]>>;
 
 /** Whose key was called with; nobody was called with any where a request was refused before. */
 export const CREDENTIAL_SOURCE = `multiIf(credential_id IS NOT NULL, 'own', provider = '', NULL, 'service')`;
@@ -66,6 +82,9 @@ const IN_WINDOW =
   "admitted_at >= fromUnixTimestamp64Milli({from_ms:Int64}, 'UTC') AND admitted_at < " +
   "fromUnixTimestamp64Milli({until_ms:Int64}, 'UTC')";
 
+/** What totals count: a refused request used nothing, and only a limited number of them is recorded. */
+export const COUNTS = "outcome != 'refused'";
+
 /** The SQL text of the conditions. It consists of constants from this file; values are parameters. */
 export function checkedConditions(params: ReportParams): string {
   return conditionsOf(params)
@@ -73,21 +92,19 @@ export function checkedConditions(params: ReportParams): string {
     .join(' AND ');
 }
 
-export function conditionParameters(params: ReportParams): Record<string, string | number> {
-  return Object.assign({}, ...conditionsOf(params).map(({ parameters }) => parameters)) as Record<
-    string,
-    string | number
-  >;
+export function conditionParameters(params: ReportParams): ConditionParameters {
+  return Object.assign({}, ...conditionsOf(params).map(({ parameters }) => parameters)) as ConditionParameters;
 }
 
-function conditionsOf({ scope, filters, window, showsRefused }: ReportParams): Condition[] {
+function conditionsOf({ scope, filters, window, sealed, showsRefused }: ReportParams): Condition[] {
   const conditions: Condition[] = [
     { sql: IN_WINDOW, parameters: { from_ms: window.fromMs, until_ms: window.untilMs } },
   ];
+  if (sealed !== undefined) conditions.push(openCondition(sealed));
   const require = (sql: string, parameters: Condition['parameters'] = {}): void => {
     conditions.push({ sql, parameters });
   };
-  if (showsRefused !== true) conditions.push({ sql: "outcome != 'refused'", parameters: {} });
+  if (showsRefused !== true) conditions.push({ sql: COUNTS, parameters: {} });
   if (scope.organizationId !== null)
     require('organization_id = {scope_organization:UUID}', { scope_organization: scope.organizationId });
   if (scope.teamId !== undefined) require('team_id = {scope_team:UUID}', { scope_team: scope.teamId });
@@ -112,6 +129,28 @@ function conditionsOf({ scope, filters, window, showsRefused }: ReportParams): C
     require('credential_id = {credential:UUID}', { credential: filters.credentialId });
   if (filters.status !== undefined) conditions.push(statusCondition(filters.status));
   return conditions;
+}
+
+/** The parameters are also those of the cells (cells.ts). */
+function openCondition({ cellsOf, seals, firstDay, lastDay, open }: SealedCover): Condition {
+  const bounds = open.flatMap(({ fromMs, untilMs }, index) => [
+    [`open_from_${index}`, fromMs] as const,
+    [`open_until_${index}`, untilMs] as const,
+  ]);
+  const stretches = open.map(
+    (_, index) => `(admitted_at >= fromUnixTimestamp64Milli({open_from_${index}:Int64}, 'UTC')
+      AND admitted_at < fromUnixTimestamp64Milli({open_until_${index}:Int64}, 'UTC'))`,
+  );
+  return {
+    sql: stretches.length === 0 ? 'false' : stretches.join(' OR '),
+    parameters: {
+      ...Object.fromEntries(bounds),
+      cells_of: cellsOf,
+      seals,
+      first_sealed: firstDay,
+      last_sealed: lastDay,
+    },
+  };
 }
 
 function statusCondition(status: string): Condition {

@@ -2,8 +2,9 @@
 // version. One pass over the facts.
 
 import type { ClickHouseReader } from '../clickhouse.ts';
+import { type Cells, checkedCells } from './cells.ts';
 import { FACET_STATES, type FacetRow, MERGED_FACETS } from './metrics.ts';
-import { checkedConditions, conditionParameters, type ReportParams } from './report-params.ts';
+import { conditionParameters, type ReportParams } from './report-params.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 
 /**
@@ -36,21 +37,26 @@ export interface RoutingFacets {
   readonly classifiers: readonly FacetGroupRow[];
 }
 
+export const FACET_CELLS: Cells = {
+  table: 'sealed_facets',
+  counted: 'routed',
+  keys: [
+    ['reason', 'toString(route_reason)'],
+    ['picked', 'toString(route_picked_by)'],
+    ['policy', 'toString(route_policy)'],
+    ['policy_version', 'route_policy_version'],
+    ['classifier', 'toString(classifier_model)'],
+  ],
+  values: FACET_STATES,
+};
+
 export async function selectRoutingFacets(client: ClickHouseReader, params: ReportParams): Promise<RoutingFacets> {
   const rows = await selectReport<FacetGroupRow>(
     client,
     `SELECT reason, picked, policy, policy_version, classifier,
       grouping(reason, picked, policy, policy_version, classifier) AS grouped_by,
        ${MERGED_FACETS}
-     FROM (
-       SELECT toString(route_reason) AS reason, toString(route_picked_by) AS picked, toString(route_policy) AS policy,
-         route_policy_version AS policy_version,
-         toString(classifier_model) AS classifier,
-         ${FACET_STATES}
-       FROM request_facts FINAL
-       WHERE routed AND ${checkedConditions(params)}
-       GROUP BY reason, picked, policy, policy_version, classifier
-     )
+     FROM (${checkedCells(FACET_CELLS, params)})
      GROUP BY GROUPING SETS ((), (reason), (picked), (policy, policy_version), (classifier))
      ${REPORT_SETTINGS}`,
     conditionParameters(params),

@@ -5,8 +5,9 @@
 
 import { REPORTED_MODELS_MAX } from '../../../domain/reports/report-query.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
-import { checkedMergedMetrics, checkedMetricStates, type MetricsRow, type QuantileStates } from './metrics.ts';
-import { checkedConditions, conditionParameters, type ReportParams } from './report-params.ts';
+import { type Cells, checkedCells } from './cells.ts';
+import { checkedMergedMetrics, type MetricsRow, metricStates, type QuantileStates } from './metrics.ts';
+import { conditionParameters, type ReportParams } from './report-params.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 
 /** Stands for an unknown rank. */
@@ -42,6 +43,20 @@ export interface RoutingGroups {
   readonly taskModels: readonly GroupRow[];
 }
 
+export function groupCells(quantiles: QuantileStates): Cells {
+  return {
+    table: 'sealed_groups',
+    counted: 'routed',
+    keys: [
+      ['tier', 'toString(route_tier)'],
+      ['rank', `ifNull(route_tier_rank, ${NO_RANK})`],
+      ['task', 'toString(route_task)'],
+      ['served', 'toString(model)'],
+    ],
+    values: [['latest', 'max(admitted_at)'], ...metricStates(quantiles)],
+  };
+}
+
 export async function selectRoutingGroups(
   client: ClickHouseReader,
   params: ReportParams,
@@ -57,15 +72,7 @@ export async function selectRoutingGroups(
          '') AS ranked_model
        FROM (
          SELECT *, sum(state_requests) OVER (PARTITION BY served) AS served_requests
-         FROM (
-           SELECT toString(route_tier) AS tier, ifNull(route_tier_rank, ${NO_RANK}) AS rank,
-             toString(route_task) AS task, toString(model) AS served,
-             max(admitted_at) AS latest,
-             ${checkedMetricStates(quantiles)}
-           FROM request_facts FINAL
-           WHERE routed AND ${checkedConditions(params)}
-           GROUP BY tier, rank, task, served
-         )
+         FROM (${checkedCells(groupCells(quantiles), params)})
        )
      )
      GROUP BY GROUPING SETS ((), (tier), (ranked_model), (task), (task, served))

@@ -1,5 +1,5 @@
-// Assembles the routing report (spec 2.5): five passes over the facts, each over other columns, and two more for
-// the recent corrections if the audience may see them.
+// Assembles the routing report (spec 2.5): five passes over the facts, each over other columns, or over the cells of
+// sealed days, and two more over facts for the recent corrections if the audience may see them.
 
 import type { ClickHouseReader } from '../clickhouse.ts';
 import {
@@ -80,16 +80,17 @@ export interface RoutingParams extends ReportParams {
 
 /** The statements run one after the other, since each may use all the memory that a report is given. */
 export async function routingReport(client: ClickHouseReader, params: RoutingParams): Promise<RoutingReport> {
+  const { sealed: _, ...unsealed } = params;
   const { allRequests, routedRequests, series, totals: seriesTotals } = await selectRoutingSeries(client, params);
-  const groups = await selectRoutingGroups(
-    client,
-    params,
-    routedRequests <= EVERY_VALUE_MAX ? 'every value' : 'different values',
-  );
+  // Cells have every value.
+  const groups =
+    routedRequests <= EVERY_VALUE_MAX
+      ? await selectRoutingGroups(client, params, 'every value')
+      : await selectRoutingGroups(client, unsealed, 'different values');
   const facets = await selectRoutingFacets(client, params);
   const { sessions, by_previous_tier, by_previous_model } = await selectRoutingConversations(client, params);
   const rejections = await selectRejections(client, params);
-  const recent_corrections = params.recentCorrections ? await selectRecentCorrections(client, params) : null;
+  const recent_corrections = params.recentCorrections ? await selectRecentCorrections(client, unsealed) : null;
   const all = groups.totals[0] ?? NO_METRICS;
   const totals: RoutingTotals = {
     ...metricsOf(all, all.m_requests),

@@ -4,8 +4,9 @@
 import { formatUsdString } from '../../../domain/money/format.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { picoOf } from '../decimal-text.ts';
-import { SERIES_COLUMNS, type SeriesRow } from './metrics.ts';
-import { checkedConditions, conditionParameters, type ReportParams } from './report-params.ts';
+import { type Cells, checkedCells } from './cells.ts';
+import { MERGED_SERIES, SERIES_STATES, type SeriesRow } from './metrics.ts';
+import { conditionParameters, type ReportParams } from './report-params.ts';
 import { compareText } from './routing-conversations.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 import { bucketsOf } from './time-buckets.ts';
@@ -35,24 +36,44 @@ interface BucketRow extends SeriesRow {
   readonly is_routed: number;
   /** In epoch seconds; 0 where the request was not routed. */
   readonly bucket_start: number;
-  readonly tier: string;
+  readonly tier_name: string;
+}
+
+/** By quarters of an hour, of which every bucket of every time zone consists. */
+export const SERIES_CELLS = seriesCells('toUInt32(intDiv(toUnixTimestamp(admitted_at), 900) * 900)');
+
+/** Of facts that are read for one report there need not be as many: they are by its buckets. */
+const READ_CELLS = seriesCells(
+  'if(routed, roundDown(toUnixTimestamp(admitted_at), {starts:Array(UInt32)}), toUInt32(0))',
+);
+
+function seriesCells(quarter: string): Cells {
+  return {
+    table: 'sealed_series',
+    counted: 'true',
+    keys: [
+      ['is_routed', 'toUInt8(routed)'],
+      ['quarter', quarter],
+      ['tier', 'route_tier'],
+    ],
+    values: SERIES_STATES,
+  };
 }
 
 export async function selectRoutingSeries(client: ClickHouseReader, params: ReportParams): Promise<RoutingSeries> {
   const buckets = new Map(bucketsOf(params.window).map(({ startMs, start }) => [startMs / 1000, start]));
   const rows = await selectReport<BucketRow>(
     client,
-    `SELECT toUInt8(routed) AS is_routed, if(routed, roundDown(toUnixTimestamp(admitted_at), {starts:Array(UInt32)}),
-      0) AS bucket_start, toString(route_tier) AS tier,
-       ${SERIES_COLUMNS}
-     FROM request_facts FINAL
-     WHERE ${checkedConditions(params)}
-     GROUP BY is_routed, bucket_start, tier
+    `SELECT is_routed, if(is_routed = 1, roundDown(quarter, {starts:Array(UInt32)}), 0) AS bucket_start,
+       toString(tier) AS tier_name,
+       ${MERGED_SERIES}
+     FROM (${checkedCells(READ_CELLS, params)})
+     GROUP BY is_routed, bucket_start, tier_name
      ${REPORT_SETTINGS}`,
     { ...conditionParameters(params), starts: [...buckets.keys()] },
   );
   const routed = rows.filter((row) => row.is_routed === 1);
-  const points = pointsOf(routed, buckets, ({ tier }) => tier);
+  const points = pointsOf(routed, buckets, ({ tier_name }) => tier_name);
   return {
     allRequests: requestsOf(rows),
     routedRequests: requestsOf(routed),

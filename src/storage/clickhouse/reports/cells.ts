@@ -1,0 +1,74 @@
+// Cells: what a report needs of all facts that have the same keys, as one row. They are made of the facts when a report
+// is read, or were made when their day was sealed (sealed-days.ts): by the same SQL, so that either gives the same
+// report.
+
+import { ALL_ORGANIZATIONS, COUNTS, checkedConditions, type ReportParams } from './report-params.ts';
+import { checkedColumns, checkedNames, type SqlColumn } from './sql-column.ts';
+
+export interface Cells {
+  /** Where those of sealed days are (deploy/clickhouse/0008-sealed-days.sql). */
+  readonly table: string;
+  /** Which facts are in cells at all. */
+  readonly counted: string;
+  readonly keys: readonly SqlColumn[];
+  readonly values: readonly SqlColumn[];
+  /** What is read of each fact instead, where making cells of the facts would not pay: with the same names. */
+  readonly ofFact?: readonly SqlColumn[];
+}
+
+/** A statement that selects the cells of a report's facts. Of one key there may be several, for the reader to merge. */
+export function checkedCells(cells: Cells, params: ReportParams): string {
+  const { keys, values, ofFact } = cells;
+  const read =
+    ofFact === undefined
+      ? `SELECT ${checkedColumns([...keys, ...values])}
+         FROM request_facts FINAL
+         WHERE ${checkedWhere(cells, params)}
+         GROUP BY ${checkedNames(keys)}`
+      : `SELECT ${checkedColumns(ofFact)}
+         FROM request_facts FINAL
+         WHERE ${checkedWhere(cells, params)}`;
+  return checkedUnion(params, read, `SELECT ${checkedNames([...keys, ...values])} FROM ${checkedTable(cells)}`);
+}
+
+function checkedWhere({ counted }: Cells, params: ReportParams): string {
+  return `(${counted}) AND ${checkedConditions(params)}`;
+}
+
+function checkedTable({ table }: Cells): string {
+  return table;
+}
+
+/** What is read of the facts that no seal covers, and of the cells of the sealed days. */
+export function checkedUnion({ sealed }: ReportParams, ofFacts: string, ofCells: string): string {
+  if (sealed === undefined) return ofFacts;
+  const kept = `${ofCells} WHERE organization_id = {cells_of:UUID} AND day >= {first_sealed:Date}
+    AND day <= {last_sealed:Date} AND seal IN {seals:Array(UUID)}`;
+  return sealed.open.length === 0 ? kept : `${ofFacts} UNION ALL ${kept}`;
+}
+
+/**
+ * The statement that makes the cells of a day in UTC, `{day:Date}`: those of all organizations together, and those of
+ * each of `{organizations:Array(UUID)}`.
+ */
+export function checkedSealing(cells: Cells): string {
+  const { keys, values, counted } = cells;
+  return `
+    INSERT INTO ${checkedTable(cells)} (organization_id, day, seal, ${checkedNames([...keys, ...values])})
+    SELECT cells_of, {day:Date}, {seal:UUID}, * EXCEPT (cells_of)
+    FROM (
+      SELECT arrayJoin(if(has({organizations:Array(UUID)}, organization_id),
+          [toUUID('${ALL_ORGANIZATIONS}'), organization_id], [toUUID('${ALL_ORGANIZATIONS}')])) AS cells_of,
+        ${checkedColumns([...keys, ...values])}
+      FROM request_facts FINAL
+      WHERE ${IN_DAY} AND ${COUNTS} AND ${checkedCondition(counted)}
+      GROUP BY cells_of, ${checkedNames(keys)}
+    )`;
+}
+
+const IN_DAY = `admitted_at >= toDateTime64({day:Date}, 3, 'UTC')
+  AND admitted_at < toDateTime64({day:Date} + 1, 3, 'UTC')`;
+
+function checkedCondition(sql: string): string {
+  return `(${sql})`;
+}

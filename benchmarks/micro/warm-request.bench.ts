@@ -6,7 +6,9 @@
 import { syncBuiltinESMExports } from 'node:module';
 import net, { type OnReadOpts } from 'node:net';
 import { setImmediate as tickEnd } from 'node:timers/promises';
-import type { HttpRequest, HttpResponse } from '../../src/http/native-server.ts';
+import type { ClientRequest } from '../../src/http/fronts/front.ts';
+import type { HttpResponse } from '../../src/http/fronts/load-uws.ts';
+import { UwsResponse } from '../../src/http/fronts/uws-response.ts';
 import type { RecordBatch } from '../../src/records/record-batch.ts';
 import { FreeBatches } from '../../src/storage/spool/free-batches.ts';
 import { writeHeaders } from '../../src/storage/spool/spool-format.ts';
@@ -100,7 +102,7 @@ const REQUEST = {
   forEach: (take: (name: string, value: string) => void) => {
     for (const [name, value] of HEADERS) take(name.toString('latin1'), value.toString('latin1'));
   },
-} as unknown as HttpRequest;
+} as unknown as ClientRequest;
 
 let answered = 0;
 
@@ -134,7 +136,11 @@ async function serveRound(): Promise<void> {
     const expected = answered + requestsPerTick;
     for (let index = 0; index < requestsPerTick; index++) {
       const response = new ClientResponse();
-      plane.server['accept'](response as unknown as HttpResponse, REQUEST, route as NonNullable<typeof route>);
+      plane.server['accept'](
+        new UwsResponse(response as unknown as HttpResponse),
+        REQUEST,
+        route as NonNullable<typeof route>,
+      );
       response.sendBody();
     }
     while (answered < expected) {

@@ -4,6 +4,7 @@
 
 import type { ClientWatch } from '../../src/http/client-watch.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
+import { chooseFront } from '../../src/http/fronts/choose-front.ts';
 import type { BodySink } from '../../src/http/request-body.ts';
 import { Server } from '../../src/http/server.ts';
 import { BufferPool, type PooledBuffer } from '../../src/platform/buffer-pool.ts';
@@ -131,6 +132,7 @@ function handle(exchange: Exchange): void {
 }
 
 const server = new Server({
+  front: await chooseFront(),
   routes: [{ method: 'POST', path: '/*', envelope: 'openai', handle }],
   renderContext: { publicUrl: '' },
   nextRequestId: createExecutionIdSource(systemClock),

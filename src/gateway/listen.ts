@@ -1,8 +1,15 @@
-// Opens the port of a gateway process, with a bound on what the system holds of its connections.
+// The front of a gateway process, and how its port is opened: with a bound on what the system holds of its connections.
 
+import { chooseFront } from '../http/fronts/choose-front.ts';
+import type { Front } from '../http/fronts/front.ts';
 import { boundReceiveBuffers } from '../http/receive-buffer.ts';
 import type { Server } from '../http/server.ts';
 import type { Log } from '../platform/log.ts';
+
+/** Not listening yet. */
+export function openFront(): Promise<Front> {
+  return chooseFront();
+}
 
 /** Resolves once the port is open. Connections that come within the few milliseconds before the bound do without it. */
 export async function listen(server: Server, host: string, port: number, log: Log): Promise<void> {

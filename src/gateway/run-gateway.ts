@@ -1,5 +1,4 @@
-// Composition root of a gateway process: builds pools, caches and clients once, passes them as arguments, listens,
-// drains.
+// Composition root of a gateway process: builds pools, caches and clients once, passes them on, listens, drains.
 
 import { hostname } from 'node:os';
 import { join } from 'node:path';
@@ -26,7 +25,7 @@ import type { RelayContext } from '../generation/reply/relay-params.ts';
 import { RequestScanner } from '../generation/request/scan/request-scanner.ts';
 import type { RoutePreviewer } from '../generation/routing/preview-route.ts';
 import { CrossOrigin } from '../http/cross-origin.ts';
-import { Server } from '../http/server.ts';
+import { Server, type ServerOptions } from '../http/server.ts';
 import { BufferPool } from '../platform/buffer-pool.ts';
 import type { Clock } from '../platform/clock.ts';
 import { createExecutionIdSource } from '../platform/execution-id.ts';
@@ -62,7 +61,7 @@ import { HeldCatalog } from './held-catalog.ts';
 import { HeldGuardrails } from './held-guardrails.ts';
 import { registerLeaseMetrics } from './lease-metrics.ts';
 import { createLeaseStore, createLeaseTime } from './lease-store.ts';
-import { listen } from './listen.ts';
+import { listen, openFront } from './listen.ts';
 import { OwnKeyChecks } from './own-key-checks.ts';
 import { ownKeysIn } from './own-keys-in-use.ts';
 import { PostingFence } from './posting-fence.ts';
@@ -137,7 +136,7 @@ export async function runGateway(parts: GatewayParts): Promise<GatewayInService>
   const held = await open(parts);
   const { leases, catalog, providers, buffers } = held;
   const { plane, previewer } = createPlane(parts, held);
-  const server = createServer(parts, held, { plane, previewer });
+  const server = createServer(parts, held, { plane, previewer, front: await openFront() });
   const loopDelay = watchEventLoop(parts.metrics);
   registerGauges(parts.metrics, held.records, plane.relay);
   const updateLeaseMetrics = registerLeaseMetrics(parts.metrics, leases);
@@ -313,12 +312,13 @@ function createPlane(
 function createServer(
   { config, log, clock, metrics }: GatewayParts,
   held: Held,
-  { plane, previewer }: ReturnType<typeof createPlane>,
+  { plane, previewer, front }: ReturnType<typeof createPlane> & Pick<ServerOptions, 'front'>,
 ): Server {
   const { controlPostgres: postgres, catalog, authenticator, delegationKey } = held;
   const reports = new ReportForwarder({ address: config.reportsUrl, delegationKey, clock, log });
   const { refusals, connectionsRefused } = registerRefusals(metrics);
   const server: Server = new Server({
+    front,
     routes: createRoutes({
       plane,
       authenticator,

@@ -24,8 +24,8 @@ export interface ExchangeContext extends BodyContext {
   mayAnswerAtOnce(): boolean;
   onOpen(): void;
   onClose(): void;
-  /** The source of a connection. `address` is uWebSockets.js's value, `forwardedFor` the header of proxies in front. */
-  sourceOf(address: ArrayBuffer, forwardedFor: string | null): string;
+  /** The source of a connection. `address`: four bytes, or sixteen; `forwardedFor`: the header of proxies in front. */
+  sourceOf(address: Uint8Array, forwardedFor: string | null): string;
   onRefusal(kind: Refusal['kind']): void;
   onFault(fault: unknown, request: RequestHead): void;
 }

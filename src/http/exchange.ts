@@ -1,34 +1,20 @@
-// One HTTP request and its response. The only file that writes to the uWebSockets.js response of a request; what that
-// library asks of its callers is kept here once:
-// - `HttpRequest` dies when the route handler returns: everything is copied in the constructor.
-// - `onAborted` must be attached before the handler returns; after an abort the response must not be touched.
-// - an `onData` chunk is emptied when the callback returns: a sink of the body copies what it keeps.
-// - writes outside a uWS callback go through `cork`, or each costs a packet and a syscall.
-// - `write` returning false means: stop reading the source until `onWritable`; uWS buffers without limit otherwise.
-// - `pause` stops reading the socket, but not what is being read: that goes on while each read is half a megabyte, from
-// which receive-buffer.ts keeps it. While the pause lasts, nobody notices that the client leaves.
-// - After `end` the response must not be touched, so an answer behind which the connection is still read is written
-// without it.
+// One HTTP request and its response: what is answered when, and behind which the connection ends. How it is written is
+// its front's (fronts/front.ts).
 
 import type { Principal } from '../domain/identity/principal.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { RenderedRefusal } from '../domain/refusals/render.ts';
-import { statusLine } from '../domain/refusals/status-line.ts';
 import { StoreBusy } from '../platform/store-busy.ts';
 import type { ClientWatch } from './client-watch.ts';
 import type { Endpoint } from './endpoint.ts';
 import { type ExchangeContext, renderOn } from './exchange-context.ts';
-import type { HttpRequest, HttpResponse } from './native-server.ts';
+import type { ClientRequest, ClientResponse, ResponseOwner } from './fronts/front.ts';
 import type { RefusalWatch } from './refusal-watch.ts';
 import { BODY_TIMEOUT_MS, type BodyOwner, RequestBody } from './request-body.ts';
 import { RequestHead } from './request-head.ts';
-import { type Answer, answerText, mayStandInHeader, withHeader } from './response-headers.ts';
+import { type Answer, type HeaderList, NO_HEADERS } from './response-headers.ts';
 
-/** Header names and values, alternating; names in lower case. */
-export type HeaderList = readonly string[];
-export const NO_HEADERS: HeaderList = [];
-
-export class Exchange extends RequestHead implements BodyOwner {
+export class Exchange extends RequestHead implements BodyOwner, ResponseOwner {
   readonly body: RequestBody;
   /** The response is complete or the connection gone: nothing may be written any more. */
   closed = false;
@@ -45,22 +31,21 @@ export class Exchange extends RequestHead implements BodyOwner {
   /** HTTP status written, 0 before. */
   status = 0;
 
-  private readonly response: HttpResponse;
+  private readonly response: ClientResponse;
   private readonly context: ExchangeContext;
   private clientWatch: ClientWatch | null = null;
   private writableListener: (() => void) | null = null;
-  private watchingWritable = false;
   /** An answer of ours is chosen; it goes out once the body is seen, or dropped. */
   private isAnswerChosen = false;
   private ownId: string | null = null;
 
-  constructor(response: HttpResponse, request: HttpRequest, route: Endpoint, context: ExchangeContext) {
+  constructor(response: ClientResponse, request: ClientRequest, route: Endpoint, context: ExchangeContext) {
     super(request, route);
     this.response = response;
     this.context = context;
-    const ofLength = this.contentLength > 0 ? 'of_length' : 'absent';
-    this.body = new RequestBody(this.transferEncoding === null ? ofLength : 'in_chunks', response, this, context);
-    response.onAborted(() => this.abort());
+    const declaredBytes = this.transferEncoding === null ? Math.max(0, this.contentLength) : null;
+    this.body = new RequestBody(declaredBytes, response, this, context);
+    response.attach(this, this.isLastOfConnection);
     context.onOpen();
   }
 
@@ -69,7 +54,7 @@ export class Exchange extends RequestHead implements BodyOwner {
    * operator's own are believed.
    */
   get source(): string {
-    return this.closed ? '' : this.context.sourceOf(this.response.getRemoteAddress(), this.header('x-forwarded-for'));
+    return this.closed ? '' : this.context.sourceOf(this.response.remoteAddress(), this.header('x-forwarded-for'));
   }
 
   /** By which its answer is found again: an execution's id, where it becomes one. Made when it is first asked for. */
@@ -114,27 +99,7 @@ export class Exchange extends RequestHead implements BodyOwner {
     this.status = status;
     const own = this.screeningHeaders === NO_HEADERS ? ownHeaders : [...ownHeaders, ...this.screeningHeaders];
     const headers = this.context.crossOrigin === null ? own : this.withCrossOrigin(own);
-    // uWebSockets.js writes `200 OK` by itself.
-    if (status !== 200) this.response.writeStatus(statusLine(status));
-    // It writes name and value as they are: all lines are the value of the first name, since each call of it costs more
-    // than a line does.
-    let first: string | null = null;
-    let lines: string | null = null;
-    for (let index = 0; index < headers.length; index += 2) {
-      const name = headers[index] as string;
-      const value = headers[index + 1] as string;
-      // It does not check: response splitting is ours to prevent.
-      if (!mayStandInHeader(value)) continue;
-      first ??= name;
-      lines = withHeader(lines, name, value);
-    }
-    for (let index = 0; index < read.length; index += 2) {
-      const name = read[index] as string;
-      if (!passes(name)) continue;
-      first ??= name;
-      lines = withHeader(lines, name, read[index + 1] as string);
-    }
-    if (first !== null && lines !== null) this.response.writeHeader(first, lines);
+    this.response.begin(status, headers, read, passes);
   }
 
   private withCrossOrigin(headers: HeaderList): HeaderList {
@@ -143,59 +108,33 @@ export class Exchange extends RequestHead implements BodyOwner {
 
   /** Writes body bytes with chunked framing; false asks the caller to wait for `onWritable`. Call inside `cork`. */
   write(chunk: Uint8Array): boolean {
-    if (this.isLastOfConnection && this.responseBytes === 0) this.response.writeHeader('connection', 'close');
     this.responseBytes += chunk.byteLength;
     return this.response.write(chunk);
   }
 
   /** As `write`, of a response whose whole length is declared. The last byte ends it, or else `end`. */
   writeOfTotal(chunk: Uint8Array, totalBytes: number): boolean {
-    if (this.isLastOfConnection) return this.writeLastOfTotal(chunk, totalBytes);
+    if (this.isLastOfConnection && this.responseBytes === 0 && chunk.byteLength === totalBytes) {
+      this.end(chunk);
+      return true;
+    }
     this.responseBytes += chunk.byteLength;
-    if (this.tryEnd(chunk, totalBytes)) return true;
-    this.watchWritable();
-    return false;
+    const room = this.response.writeOfTotal(chunk, totalBytes);
+    if (room === 'complete') this.close();
+    return room !== 'full';
   }
-
-  /** Whether the socket took all. uWebSockets.js does not keep the rest, which is sent when the socket drains. */
-  private tryEnd(bytes: Uint8Array, totalBytes: number): boolean {
-    const offset = this.response.getWriteOffset();
-    const [taken, complete] = this.response.tryEnd(bytes, totalBytes);
-    if (complete) this.close();
-    const isTaken = taken || complete;
-    this.unsent = isTaken ? null : { bytes: bytes.subarray(this.response.getWriteOffset() - offset), totalBytes };
-    return isTaken;
-  }
-
-  /** uWebSockets.js would keep the connection behind a length, unless all is written at once. */
-  private writeLastOfTotal(chunk: Uint8Array, totalBytes: number): boolean {
-    if (this.responseBytes > 0 || chunk.byteLength !== totalBytes) return this.write(chunk);
-    this.end(chunk);
-    return true;
-  }
-
-  private unsent: { bytes: Uint8Array; totalBytes: number } | null = null;
 
   /** Called once after a write returned false, when the socket has room again, or has taken the last of the reply. */
   onWritable(listener: () => void): void {
     this.writableListener = listener;
-    this.watchWritable();
+    this.response.awaitRoom();
   }
 
-  private watchWritable(): void {
-    if (this.watchingWritable) return;
-    this.watchingWritable = true;
-    this.response.onWritable(() => {
-      if (this.closed) return true;
-      const { unsent } = this;
-      if (unsent !== null && !this.tryEnd(unsent.bytes, unsent.totalBytes)) return false;
-      // Behind a handler of writable events uWebSockets.js sends what it has kept only at the next write.
-      this.cork(NOTHING_MORE);
-      const listener = this.writableListener;
-      this.writableListener = null;
-      listener?.();
-      return true;
-    });
+  onRoom(isComplete: boolean): void {
+    if (isComplete) this.close();
+    const listener = this.writableListener;
+    this.writableListener = null;
+    listener?.();
   }
 
   /**
@@ -204,26 +143,23 @@ export class Exchange extends RequestHead implements BodyOwner {
    */
   end(body?: Uint8Array | string): void {
     if (this.isLastOfConnection && this.responseBytes > 0) return this.endConnection(body);
-    // What follows a half-read body cannot be told from it. Behind chunks uWebSockets.js would write the header into
-    // the body.
+    // What follows a half-read body cannot be told from it.
     const closes =
       this.responseBytes === 0 &&
       (this.isLastOfConnection || this.context.closing(this.principal !== null) || !this.body.isComplete);
     this.responseBytes += body?.length ?? 0;
-    this.close(); // First: uWS may call back into us while it ends.
+    this.close(); // First: the front may call back into us while it ends.
     this.response.end(body, closes);
   }
 
   /**
-   * Ends a response in chunks behind which nothing of the connection may be read. uWebSockets.js would take what
-   * follows for a next request once it has ended the response, so that stays pending, and the last chunk is written by
-   * hand: its trailer is what takes up the `: ` that stands between a header's name and its value. The client closes;
-   * one that does not is waited for a while, since what the socket has not taken yet would be lost.
+   * Ends a response in chunks behind which nothing of the connection may be read. The client closes; one that does not
+   * is waited for a while, since what the socket has not taken yet would be lost.
    */
   private endConnection(body?: Uint8Array | string): void {
-    if (body !== undefined && body.length > 0) this.write(Buffer.from(body));
-    this.response.writeHeader('\r\n0\r\nx-complete', 'true\r\n');
+    this.responseBytes += body?.length ?? 0;
     this.close();
+    this.response.endLast(body);
     this.body.drop(BODY_TIMEOUT_MS.leftOpen, () => this.response.close());
   }
 
@@ -292,10 +228,8 @@ export class Exchange extends RequestHead implements BodyOwner {
     // own way to report a length without a body waits for the body all the same.
     if (this.method === 'head' || unsentBytes !== undefined) {
       // It closes only behind a length of 0, which a refusal may have, but not a file: there the client closes.
-      if (close && unsentBytes === undefined) return void this.response.end('', true);
-      if (close) this.response.writeHeader('connection', 'close');
-      if (unsentBytes !== null) this.response.writeHeader('content-length', String(bytes));
-      return void this.response.endWithoutBody();
+      if (close && unsentBytes === undefined) return this.response.end('', true);
+      return this.response.endWithoutBody(unsentBytes === null ? null : bytes, close);
     }
     this.responseBytes += bytes;
     this.response.end(body, close);
@@ -311,10 +245,10 @@ export class Exchange extends RequestHead implements BodyOwner {
     this.close();
     this.body.drop(BODY_TIMEOUT_MS.answered, () => this.response.close());
     this.status = answer.status;
+    const isHead = this.method === 'head';
+    if (!isHead) this.responseBytes += Buffer.byteLength(answer.body);
     const headers = this.withCrossOrigin(answer.headers);
-    const { text, bodyBytes } = answerText({ ...answer, headers }, this.method === 'head');
-    this.responseBytes += bodyBytes;
-    this.response.cork(() => this.response.writeStatus(statusLine(answer.status)).writeHeader('connection', text));
+    this.response.cork(() => this.response.answerBeforeBody(answer.status, headers, answer.body, isHead));
   }
 
   /**
@@ -365,7 +299,7 @@ export class Exchange extends RequestHead implements BodyOwner {
     else this.cut();
   }
 
-  private abort(): void {
+  onAborted(): void {
     this.body.close();
     if (this.closed) return;
     this.aborted = true;
@@ -396,5 +330,4 @@ export class Exchange extends RequestHead implements BodyOwner {
 }
 
 const NONE = (): boolean => false;
-const NOTHING_MORE = (): void => undefined;
 const JSON_HEADERS: HeaderList = ['content-type', 'application/json'];

@@ -1,5 +1,5 @@
 // The body of a request while it comes in: who receives it, when it is left waiting with the client, and how one that
-// nobody wants is read and dropped. The rules of uWebSockets.js stand at the head of exchange.ts.
+// nobody wants is read and dropped. The rules of uWebSockets.js stand in fronts/uws-response.ts.
 //
 //   absent                           none is declared
 //   unseen ──► arriving ──► whole    right after the handler uWebSockets.js hands on what came with the head, if only
@@ -12,10 +12,6 @@
 // Each becomes `closed` when its exchange is; one that is dropped behind its answer, when the connection is.
 
 import { atTickEnd } from '../platform/tick.ts';
-import type { HttpResponse } from './native-server.ts';
-
-/** What the head says of a body. */
-export type DeclaredBody = 'absent' | 'of_length' | 'in_chunks';
 
 export type BodyState = 'absent' | 'unseen' | 'arriving' | 'whole' | 'dropping' | 'closed';
 
@@ -52,16 +48,26 @@ export interface BodyContext {
   onBodySettled(body: RequestBody): void;
 }
 
-/** Where a body comes from: uWebSockets.js has it on the response. */
-type BodySource = Pick<HttpResponse, 'onData' | 'pause' | 'resume'>;
+/** Where a body comes from: a front has it on the response. */
+export interface BodySource {
+  /**
+   * To be called once, before the route handler returns. What came with the head is handed on right after the handler,
+   * if only as an empty piece; of a body in chunks nothing may come before a chunk does. `declaredBytes`: null
+   * for one in chunks.
+   */
+  handBodyTo(sink: BodySink, declaredBytes: number | null): void;
+  /** No more is to be read of the connection. What is being read may come all the same. */
+  pause(): void;
+  resume(): void;
+}
 
-export class RequestBody {
+export class RequestBody implements BodySink {
   state: BodyState;
   private readonly source: BodySource;
   private readonly owner: BodyOwner;
   private readonly context: BodyContext;
-  private readonly isInChunks: boolean;
-  /** null: uWebSockets.js has not been told to hand the body on. */
+  private readonly declaredBytes: number | null;
+  /** null: the source has not been told to hand the body on. */
   private sink: BodySink | null = null;
   private isHeld = false;
   private isPaused = false;
@@ -73,9 +79,10 @@ export class RequestBody {
   /** What follows when nothing more is dropped. */
   private afterDropping: ((isWhole: boolean) => void) | null = null;
 
-  constructor(declared: DeclaredBody, source: BodySource, owner: BodyOwner, context: BodyContext) {
-    this.state = declared === 'absent' ? 'absent' : 'unseen';
-    this.isInChunks = declared === 'in_chunks';
+  /** `declaredBytes`: 0: there is none; null: it comes in chunks. */
+  constructor(declaredBytes: number | null, source: BodySource, owner: BodyOwner, context: BodyContext) {
+    this.state = declaredBytes === 0 ? 'absent' : 'unseen';
+    this.declaredBytes = declaredBytes;
     this.source = source;
     this.owner = owner;
     this.context = context;
@@ -94,8 +101,8 @@ export class RequestBody {
     const isFirst = this.sink === null;
     this.sink = sink;
     if (!isFirst) return;
-    this.source.onData((chunk, isLast) => this.take(chunk, isLast));
-    if (this.isInChunks) this.become('arriving', this.context.bodyTimeoutMs);
+    this.source.handBodyTo(this, this.declaredBytes);
+    if (this.declaredBytes === null) this.become('arriving', this.context.bodyTimeoutMs);
   }
 
   /** To be called before the route handler returns: a body that nobody receives is left where it is. */
@@ -120,14 +127,15 @@ export class RequestBody {
     this.source.resume();
   }
 
-  private take(chunk: ArrayBuffer, isLast: boolean): void {
+  /** For its source alone. */
+  take(bytes: Uint8Array, isLast: boolean): void {
     const { sink } = this;
-    if (this.state === 'dropping') return this.countDropped(chunk.byteLength, isLast);
+    if (this.state === 'dropping') return this.countDropped(bytes.byteLength, isLast);
     if (this.state === 'closed' || sink === null) return;
     if (isLast) this.settle('whole');
     else this.awaitMore();
     try {
-      sink.take(new Uint8Array(chunk), isLast);
+      sink.take(bytes, isLast);
     } catch (fault) {
       this.owner.onBodyFault(fault);
     }

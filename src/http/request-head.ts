@@ -1,8 +1,8 @@
-// The head of a request, copied while the route handler runs, because uWebSockets.js drops it afterwards.
+// The head of a request, copied while the route handler runs, because its front may drop it afterwards.
 
 import { readContentLength } from '../platform/content-length.ts';
 import type { Endpoint } from './endpoint.ts';
-import type { HttpRequest } from './native-server.ts';
+import type { ClientRequest } from './fronts/front.ts';
 
 const METHODS = { GET: 'get', POST: 'post', PUT: 'put', PATCH: 'patch', DELETE: 'delete' } as const;
 
@@ -38,7 +38,7 @@ export class RequestHead {
   /** One bit for each length of a name, so that most look-ups of absent headers end at once. */
   private nameLengths = 0;
 
-  constructor(request: HttpRequest, route: Endpoint) {
+  constructor(request: ClientRequest, route: Endpoint) {
     this.route = route;
     // Each call of uWebSockets.js makes a string, so what the route tells is not asked for.
     this.method = route.anyMethod === true || route.answersHead === true ? request.getMethod() : METHODS[route.method];
@@ -53,7 +53,7 @@ export class RequestHead {
    * One function serves all requests, because uWebSockets.js calls back synchronously and a closure for each request
    * would cost time.
    */
-  private static readHeaders(request: HttpRequest, head: RequestHead): void {
+  private static readHeaders(request: ClientRequest, head: RequestHead): void {
     RequestHead.reading = head;
     request.forEach(RequestHead.onHeader);
     RequestHead.reading = null;
@@ -136,7 +136,7 @@ export class RequestHead {
 
 const NO_PARAMETERS: readonly string[] = [];
 
-function readParameters(request: HttpRequest, { path, takesRest }: Endpoint): readonly string[] {
+function readParameters(request: ClientRequest, { path, takesRest }: Endpoint): readonly string[] {
   if (takesRest === true) return [request.getUrl().slice(path.indexOf(':'))];
   return path
     .split('/')

@@ -1,5 +1,5 @@
-// The HTTP front of a gateway process: registers the route table on uWebSockets.js, guards frames, counts and bounds
-// what is open, drains.
+// The HTTP server of a gateway process: registers the route table on its front, guards frames, counts and bounds what
+// is open, drains.
 
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import { atTickEnd } from '../platform/tick.ts';
@@ -8,20 +8,15 @@ import type { CrossOrigin } from './cross-origin.ts';
 import { Exchange } from './exchange.ts';
 import type { ExchangeContext } from './exchange-context.ts';
 import { guardFrame } from './frame-guard.ts';
-import {
-  App,
-  closeListenSocket,
-  type HttpRequest,
-  type HttpResponse,
-  type ListenSocket,
-  type TemplatedApp,
-} from './native-server.ts';
+import type { ClientRequest, ClientResponse, Front } from './fronts/front.ts';
 import type { RequestBody } from './request-body.ts';
 import type { RequestHead } from './request-head.ts';
 import type { Route } from './route.ts';
 import { explainUnknownPath } from './unknown-path.ts';
 
 export interface ServerOptions {
+  /** Not listening yet. */
+  readonly front: Front;
   readonly routes: readonly Route[];
   readonly renderContext: ExchangeContext['renderContext'];
   readonly nextRequestId: () => string;
@@ -54,18 +49,17 @@ const NO_LIMITS: HttpLimits = {
 /** Answers that one tick gives at once. Clients that do not pipeline have at most one in it for each connection. */
 const ANSWERS_AT_ONCE_MAX = 32;
 
-const NATIVE_METHODS = { GET: 'get', POST: 'post', PUT: 'put', PATCH: 'patch', DELETE: 'del' } as const;
+const METHODS = { GET: 'get', POST: 'post', PUT: 'put', PATCH: 'patch', DELETE: 'delete' } as const;
 
 export class Server {
   /** Exchanges whose response is not complete. */
   openExchanges = 0;
-  private readonly app: TemplatedApp = App();
+  private readonly front: Front;
   private readonly context: ExchangeContext;
   private readonly limits: HttpLimits;
   private readonly connections: Connections;
   /** Bodies that arrive or are dropped, oldest first. */
   private readonly arriving = new Set<RequestBody>();
-  private listenSocket: ListenSocket | null = null;
   /** No new connection is accepted, and open exchanges should end. */
   draining = false;
   private onIdle: (() => void) | null = null;
@@ -73,7 +67,8 @@ export class Server {
   private answeredAtOnce = 0;
 
   constructor(options: ServerOptions) {
-    const { limits = NO_LIMITS } = options;
+    const { front, limits = NO_LIMITS } = options;
+    this.front = front;
     this.limits = limits;
     this.connections = new Connections(limits);
     this.context = {
@@ -93,7 +88,7 @@ export class Server {
       },
       onBodyArriving: (body) => this.arriving.add(body),
       onBodySettled: (body) => this.arriving.delete(body),
-      sourceOf: (address, forwardedFor) => this.connections.sourceOf(new Uint8Array(address), forwardedFor),
+      sourceOf: (address, forwardedFor) => this.connections.sourceOf(address, forwardedFor),
       onRefusal: options.onRefusal,
       onFault: options.onFault,
     };
@@ -102,12 +97,13 @@ export class Server {
   }
 
   private watchConnections({ onConnectionRefused }: ServerOptions): void {
-    this.app.filter((socket, change) => {
-      if (change < 0) return this.connections.onClosed();
-      const cap = this.connections.onOpened(new Uint8Array(socket.getRemoteAddress()));
-      if (cap === null) return;
-      onConnectionRefused?.(cap);
-      socket.close();
+    this.front.watchConnections({
+      onOpened: (address) => {
+        const cap = this.connections.onOpened(address);
+        if (cap !== null) onConnectionRefused?.(cap);
+        return cap === null;
+      },
+      onClosed: () => this.connections.onClosed(),
     });
   }
 
@@ -129,9 +125,9 @@ export class Server {
 
   private register(routes: readonly Route[]): void {
     for (const route of routes) {
-      const handler = (response: HttpResponse, request: HttpRequest) => this.accept(response, request, route);
-      this.app[NATIVE_METHODS[route.method]](patternOf(route), handler);
-      if (route.answersHead === true) this.app.head(patternOf(route), handler);
+      const handler = (response: ClientResponse, request: ClientRequest) => this.accept(response, request, route);
+      this.front.handle(METHODS[route.method], patternOf(route), handler);
+      if (route.answersHead === true) this.front.handle('head', patternOf(route), handler);
     }
     for (const path of new Set(routes.map((route) => route.path))) {
       const allowed = routes.filter((route) => route.path === path);
@@ -144,11 +140,13 @@ export class Server {
         exchange.refuse(isItem && exchange.method === 'post' ? { kind: 'unknown_path', path: exchange.path } : refusal);
       const takesRest = allowed[0]?.takesRest === true ? ({ takesRest: true } as const) : {};
       const wrongMethod: Route = { method: 'GET', anyMethod: true, path, ...takesRest, envelope, handle: refuse };
-      this.app.any(patternOf(wrongMethod), (response, request) => this.accept(response, request, wrongMethod));
+      this.front.handle('any', patternOf(wrongMethod), (response, request) =>
+        this.accept(response, request, wrongMethod),
+      );
     }
     if (this.context.crossOrigin !== null) this.answerPreflights(this.context.crossOrigin);
     // A route that is not in the table does not exist.
-    this.app.any('/*', (response, request) => {
+    this.front.handle('any', '/*', (response, request) => {
       const { envelope, hint } = explainUnknownPath(request.getUrl(), routes, this.context.renderContext.publicUrl);
       const handle = (exchange: Exchange): void => exchange.refuse({ kind: 'unknown_path', path: exchange.path, hint });
       this.accept(response, request, { method: 'GET', anyMethod: true, path: '/*', envelope, handle });
@@ -162,7 +160,7 @@ export class Server {
       exchange.answer(200, crossOrigin.preflightHeadersFor(exchange.header('origin'), asked), '');
     };
     const route: Route = { method: 'GET', anyMethod: true, path: '/*', envelope: 'platform', handle };
-    this.app.options('/*', (response, request) => this.accept(response, request, route));
+    this.front.handle('options', '/*', (response, request) => this.accept(response, request, route));
   }
 
   /**
@@ -178,8 +176,8 @@ export class Server {
     return this.answeredAtOnce <= ANSWERS_AT_ONCE_MAX;
   }
 
-  /** A uWebSockets.js handler must not throw and must attach `onAborted`. This method ensures both. */
-  private accept(response: HttpResponse, request: HttpRequest, route: Route): void {
+  /** A front's handler must not throw and must attach to the response. This method ensures both. */
+  private accept(response: ClientResponse, request: ClientRequest, route: Route): void {
     const exchange = new Exchange(response, request, route, this.context);
     try {
       const refusal = guardFrame(exchange);
@@ -197,23 +195,13 @@ export class Server {
 
   /** Listens with SO_REUSEPORT, so that the gateway processes of one machine share the port. */
   listen(host: string, port: number): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.app.listen(host, port, (listenSocket) => {
-        if (listenSocket === false) {
-          reject(new Error(`cannot listen on ${host}:${port}`));
-          return;
-        }
-        this.listenSocket = listenSocket;
-        resolve();
-      });
-    });
+    return this.front.listen(host, port);
   }
 
   /** Stops accepting connections, lets open exchanges end for at most `drainMs`, then closes every connection. */
   async drain(drainMs: number): Promise<void> {
     this.draining = true;
-    if (this.listenSocket !== null) closeListenSocket(this.listenSocket);
-    this.listenSocket = null;
+    this.front.stopListening();
     if (this.openExchanges > 0) {
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, drainMs);
@@ -223,7 +211,7 @@ export class Server {
         };
       });
     }
-    this.app.close();
+    this.front.close();
   }
 }
 

@@ -51,7 +51,7 @@ describe('a body in chunks', () => {
     assert.equal(headers.connection, 'close');
   }
 
-  /** An answer before the end of the body has an end of line behind it (response-headers.ts), a refusal its own id. */
+  /** An answer before the end of the body has an end of line behind it (uws-head-text.ts), a refusal its own id. */
   const comparable = ({ status, body }: HttpAnswer): unknown => [
     status,
     status === 200 ? body.toString() : refusalBody(body.toString()),

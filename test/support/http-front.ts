@@ -2,6 +2,7 @@
 // plane.
 
 import type { ConnectionCap } from '../../src/http/connections.ts';
+import { chooseFront } from '../../src/http/fronts/choose-front.ts';
 import type { Route } from '../../src/http/route.ts';
 import { type HttpLimits, Server } from '../../src/http/server.ts';
 import { systemClock } from '../../src/platform/clock.ts';
@@ -36,6 +37,7 @@ export async function startHttpFront(routes: readonly Route[], limits: Partial<H
   const refusedConnections: ConnectionCap[] = [];
   const refusals: string[] = [];
   const server = new Server({
+    front: await chooseFront(),
     routes,
     renderContext: { publicUrl: FRONT_PUBLIC_URL },
     nextRequestId: createExecutionIdSource(systemClock),

@@ -37,6 +37,8 @@ import { Router } from '../../src/generation/routing/router.ts';
 import { RoutingMetrics } from '../../src/generation/routing/routing-metrics.ts';
 import { SharedTurns } from '../../src/generation/routing/shared-turns.ts';
 import type { TurnStore } from '../../src/generation/routing/turn-store.ts';
+import { chooseFront } from '../../src/http/fronts/choose-front.ts';
+import type { Front } from '../../src/http/fronts/front.ts';
 import { Server } from '../../src/http/server.ts';
 import { BufferPool } from '../../src/platform/buffer-pool.ts';
 import { systemClock } from '../../src/platform/clock.ts';
@@ -180,14 +182,14 @@ export class PlaneInProcess {
   private readonly providers: ProviderCalls;
 
   static async start(options: PlaneOptions): Promise<PlaneInProcess> {
-    const plane = new PlaneInProcess(options);
+    const plane = new PlaneInProcess(options, await chooseFront());
     plane.port = await findFreePort();
     await plane.server.listen('127.0.0.1', plane.port);
     plane.url = `http://127.0.0.1:${plane.port}`;
     return plane;
   }
 
-  private constructor(options: PlaneOptions) {
+  private constructor(options: PlaneOptions, front: Front) {
     const { gates } = this;
     const { metrics } = this;
     const clock = systemClock;
@@ -292,6 +294,7 @@ export class PlaneInProcess {
     };
     this.routes = generationRoutes({ plane, dialectRefusals: new Set() } as unknown as RouteParts);
     this.server = new Server({
+      front,
       routes: this.routes,
       renderContext: { publicUrl: 'https://gate.test' },
       nextRequestId: createExecutionIdSource(clock),

@@ -3,7 +3,13 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type BodyContext, type BodyState, type DeclaredBody, RequestBody } from '../../src/http/request-body.ts';
+import {
+  type BodyContext,
+  type BodySink,
+  type BodySource,
+  type BodyState,
+  RequestBody,
+} from '../../src/http/request-body.ts';
 
 /** A body whose pieces come when the test says so. */
 class BodyInHand {
@@ -18,14 +24,14 @@ class BodyInHand {
       this.taken += Buffer.from(bytes).toString() + (isLast ? '!' : '');
     },
   };
-  private onData: (chunk: ArrayBuffer, isLast: boolean) => void = () => assert.fail('nobody receives the body');
+  private receiver: BodySink = { take: () => assert.fail('nobody receives the body') };
 
-  constructor(declared: DeclaredBody = 'of_length') {
+  constructor(declaredBytes: number | null = 9) {
     const note = (event: string) => (): void => void this.events.push(event);
-    const source = {
-      onData: (handler: (chunk: ArrayBuffer, isLast: boolean) => void): void => {
+    const source: BodySource = {
+      handBodyTo: (receiver) => {
         this.events.push('receive');
-        this.onData = handler;
+        this.receiver = receiver;
       },
       pause: note('pause'),
       resume: note('resume'),
@@ -37,7 +43,7 @@ class BodyInHand {
       onBodyArriving: note('watch'),
       onBodySettled: note('settled'),
     };
-    this.body = new RequestBody(declared, source as never, owner, context);
+    this.body = new RequestBody(declaredBytes, source, owner, context);
   }
 
   drop(): void {
@@ -45,7 +51,7 @@ class BodyInHand {
   }
 
   come(text: string, isLast: boolean): void {
-    this.onData(new TextEncoder().encode(text).buffer, isLast);
+    this.receiver.take(new TextEncoder().encode(text), isLast);
   }
 
   assertIs(state: BodyState, ...events: string[]): void {
@@ -77,7 +83,7 @@ describe('a request body', () => {
   });
 
   test('that is not declared is complete, and its end is handed on all the same', () => {
-    const inHand = new BodyInHand('absent');
+    const inHand = new BodyInHand(0);
     assert.equal(inHand.body.isComplete, true);
     inHand.body.watch();
     inHand.assertIs('absent');
@@ -88,7 +94,7 @@ describe('a request body', () => {
   });
 
   test('in chunks is watched before anything of it comes', () => {
-    const inHand = new BodyInHand('in_chunks');
+    const inHand = new BodyInHand(null);
     inHand.body.receive(inHand.sink);
     inHand.assertIs('arriving', 'receive', 'watch');
     inHand.come('body', false);

@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
-import type { HeaderList } from '../../http/exchange.ts';
+import type { HeaderList } from '../../http/response-headers.ts';
 
 export interface BuiltFile {
   readonly bytes: Buffer;

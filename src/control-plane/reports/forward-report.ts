@@ -3,7 +3,8 @@
 import { type IncomingMessage, request } from 'node:http';
 import { mintDelegationToken } from '../../domain/identity/delegation-token.ts';
 import type { ReportDelegation } from '../../domain/reports/report-delegation.ts';
-import type { Exchange, HeaderList } from '../../http/exchange.ts';
+import type { Exchange } from '../../http/exchange.ts';
+import type { HeaderList } from '../../http/response-headers.ts';
 import type { Clock } from '../../platform/clock.ts';
 
 export interface ReportForwarderOptions {

@@ -13,7 +13,7 @@ import {
   type StageReport,
 } from '../../domain/guardrails/screening-report.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
-import type { HeaderList } from '../../http/exchange.ts';
+import type { HeaderList } from '../../http/response-headers.ts';
 import type { ExternalAnswer, ExternalDetectors } from './external-detectors.ts';
 
 /** Names of the headers that every screened response carries (spec 7.7). */

@@ -3,7 +3,8 @@
 
 import { Buffer } from 'node:buffer';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
-import { type Exchange, type HeaderList, NO_HEADERS } from '../../http/exchange.ts';
+import type { Exchange } from '../../http/exchange.ts';
+import { type HeaderList, NO_HEADERS } from '../../http/response-headers.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { UpstreamFault } from '../../upstream/call-connection.ts';
 import { passesToClient } from '../../upstream/header-policy.ts';

@@ -1,0 +1,102 @@
+// What a front is to the rest of the product: it listens, reads requests off its connections, finds the handler of each
+// and gives it the request's head and the means to answer.
+
+import type { BodySource } from '../request-body.ts';
+import type { HeaderList } from '../response-headers.ts';
+
+/** The head of a request. It may die when the handler returns. */
+export interface ClientRequest {
+  /** In lower case. */
+  getMethod(): string;
+  /** The path as sent. */
+  getUrl(): string;
+  /** What stands behind the question mark; undefined: there is none. */
+  getQuery(): string | undefined;
+  /** A parameter of the path as sent, by its place among them. */
+  getParameter(index: number): string | undefined;
+  /** Every header line in its order, also repeated ones; the name in lower case. */
+  forEach(take: (name: string, value: string) => void): void;
+}
+
+/** Who answers a request, and is told what becomes of its connection. */
+export interface ResponseOwner {
+  /** The response is handed over whole, or cut: nothing of it is written any more. */
+  readonly closed: boolean;
+  /** The connection is gone before the response was ended. */
+  onAborted(): void;
+  /** After a write that found no room there is some again. `isComplete`: the declared length has been taken, too. */
+  onRoom(isComplete: boolean): void;
+}
+
+/** `complete`: the last byte of the declared length is taken. `full`: the owner is told when there is room again. */
+export type Room = 'complete' | 'room' | 'full';
+
+/**
+ * The response to one request. Bytes that it is given belong to the caller again when the call returns. After an abort,
+ * an end or `close` it must not be touched, but for `close`.
+ */
+export interface ClientResponse extends BodySource {
+  /**
+   * To be called once, before the handler returns. `isLastOfConnection`: nothing that follows the request on its
+   * connection may become another one.
+   */
+  attach(owner: ResponseOwner, isLastOfConnection: boolean): void;
+  /** Four bytes, or sixteen. */
+  remoteAddress(): Uint8Array;
+  /** Runs `write` with all its writes gathered into as few packets as possible. */
+  cork(write: () => void): void;
+  /**
+   * Status and headers. Values of `own` with a control character are left out. `read`: headers that were read strictly,
+   * of which those go along that `passes` lets. Call inside `cork`, as all that follows.
+   */
+  begin(status: number, own: HeaderList, read: HeaderList, passes: (name: string) => boolean): void;
+  /** Body bytes with chunked framing; false: `awaitRoom` tells when to go on. */
+  write(chunk: Uint8Array): boolean;
+  /** Body bytes of a response whose whole length is declared. */
+  writeOfTotal(chunk: Uint8Array, totalBytes: number): Room;
+  /** The owner is to be told when there is room, or the last of the reply is taken. */
+  awaitRoom(): void;
+  /** Ends what `write` has begun, or else answers whole with a length; `closes`: the latter ends the connection. */
+  end(body: Uint8Array | string | undefined, closes: boolean): void;
+  /** A head that says this length of a body that does not follow; null: it says none. */
+  endWithoutBody(bytes: number | null, closes: boolean): void;
+  /**
+   * Ends what `write` has begun, of the last response of a connection. The owner is told by `onAborted` when the
+   * connection closes.
+   */
+  endLast(body: Uint8Array | string | undefined): void;
+  /**
+   * A whole answer to a request whose body is still coming in. The connection stays open for the client to read the
+   * answer, and what comes on it reaches no handler, until `close`, or the client's end, which `onAborted` tells.
+   */
+  answerBeforeBody(status: number, headers: HeaderList, body: string, isHead: boolean): void;
+  /** Cuts the connection. */
+  close(): void;
+}
+
+export type RequestHandler = (response: ClientResponse, request: ClientRequest) => void;
+
+/** Told of every connection. */
+export interface ConnectionWatch {
+  /** `address`: four bytes, or sixteen. Whether it is kept. */
+  onOpened(address: Uint8Array): boolean;
+  onClosed(): void;
+}
+
+/** Methods that a front tells apart; `any`: all that no other handler of the path has. */
+export type FrontMethod = 'get' | 'post' | 'put' | 'patch' | 'delete' | 'head' | 'options' | 'any';
+
+/** Handlers and the watch are given before `listen`. */
+export interface Front {
+  /**
+   * `pattern`: literal segments, `:name`, and at its end `*`. A literal segment goes before a name, and this before `*`.
+   */
+  handle(method: FrontMethod, pattern: string, handler: RequestHandler): void;
+  watchConnections(watch: ConnectionWatch): void;
+  /** Rejects where the port cannot be opened. Several processes of one machine may share it. */
+  listen(host: string, port: number): Promise<void>;
+  /** No new connection is accepted; those that are open stay. */
+  stopListening(): void;
+  /** Closes every connection. */
+  close(): void;
+}

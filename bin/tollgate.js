@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Starts the command with the Node that the project pins. Any Node from 18 on can read this file; if it is not the
 // pinned version, it runs itself again with the binary that npm installed for this platform, and forwards signals and
-// the exit code.
+// the exit code. Where npm installed none, a newer Node serves as well.
 
 import { spawn } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
@@ -34,8 +34,12 @@ function leaveMemoryOutOfCoreDumps() {
 }
 
 /** Type stripping is on by default only from 22.18 on, so an older 22 cannot run the source either. */
+function isNewEnough() {
+  return Number.parseInt(process.versions.node, 10) >= PINNED_MAJOR && Boolean(process.features.typescript);
+}
+
 function isPinned() {
-  return Number.parseInt(process.versions.node, 10) === PINNED_MAJOR && Boolean(process.features.typescript);
+  return Number.parseInt(process.versions.node, 10) === PINNED_MAJOR && isNewEnough();
 }
 
 function pinnedNode() {
@@ -72,14 +76,14 @@ function runAgain(node) {
 }
 
 leaveMemoryOutOfCoreDumps();
-if (isPinned()) {
+const node = isPinned() || process.env.TOLLGATE_RUN_AGAIN !== undefined ? null : pinnedNode();
+if (node === null && isNewEnough()) {
   delete process.env.TOLLGATE_RUN_AGAIN;
   await import(MAIN.href);
 } else {
-  const node = process.env.TOLLGATE_RUN_AGAIN === undefined ? pinnedNode() : null;
   if (node === null) {
     console.error(
-      `tollgate: needs Node ${PINNED_MAJOR} (22.18 or newer); this is ${process.version} on ${process.platform}-${process.arch}, and npm installed none for it: install without --omit=optional, or run it with a Node ${PINNED_MAJOR} of your own`,
+      `tollgate: needs Node ${PINNED_MAJOR}.18 or newer; this is ${process.version} on ${process.platform}-${process.arch}, and npm installed none for it: install without --omit=optional, or run it with a newer Node of your own`,
     );
     process.exit(1);
   }

@@ -18,10 +18,8 @@ if (directory === undefined || !existsSync(directory)) {
 const before = bytesOf(directory);
 const binaries = join(directory, 'uWebSockets.js', 'dist', 'bin');
 for (const name of entriesOf(binaries)) if (name !== `uws_${HOST}_${ABI}.node`) remove(join(binaries, name));
-if (!existsSync(join(binaries, `uws_${HOST}_${ABI}.node`))) {
-  console.error(`there is no uWebSockets.js for ${HOST}, Node ABI ${ABI}`);
-  process.exit(1);
-}
+if (!existsSync(join(binaries, `uws_${HOST}_${ABI}.node`)))
+  console.error(`there is no uWebSockets.js for ${HOST}, Node ABI ${ABI}: node:http will serve in its place`);
 for (const name of entriesOf(directory).filter((entry) => /^node-(bin-)?(linux|darwin)-/.test(entry)))
   for (const part of ['include', 'share', 'CHANGELOG.md', 'README.md']) remove(join(directory, name, part));
 for (const part of ['cjs', 'src']) remove(join(directory, 'gpt-tokenizer', part));

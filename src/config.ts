@@ -66,6 +66,7 @@ export interface Config {
   /** The absolute path of the file of OpenID providers; null: people sign in by tokens and links. */
   readonly signInFile: string | null;
   /** Which HTTP client calls providers directly over HTTP/1.1. */
+  readonly httpFront: 'uws' | 'node' | 'auto';
   readonly upstreamClient: 'own' | 'undici';
   /** The proxies that providers are called through; null: none. */
   readonly proxies: { readonly https: string | null; readonly http: string | null; readonly none: string };
@@ -203,6 +204,7 @@ const SETTINGS = z.object({
     .optional(),
   CONSOLE: z.enum(['on', 'off'], 'must be on or off').optional(),
   SIGN_IN_FILE: text(/^[^\0]+$/, 'must be a file path'),
+  HTTP_FRONT: z.enum(['uws', 'node', 'auto'], 'must be uws, node or auto').optional(),
   UPSTREAM_CLIENT: z.enum(['own', 'undici'], 'must be own or undici').optional(),
   HTTPS_PROXY: address(['http:', 'https:', 'socks5:']),
   HTTP_PROXY: address(['http:', 'https:', 'socks5:']),
@@ -330,6 +332,7 @@ export function readConfig(environment: Environment, workingDirectory: string = 
     corsOrigins: settings.CORS_ORIGINS ?? null,
     console: settings.CONSOLE !== 'off',
     signInFile: settings.SIGN_IN_FILE === undefined ? null : resolve(workingDirectory, settings.SIGN_IN_FILE),
+    httpFront: settings.HTTP_FRONT ?? 'auto',
     upstreamClient: settings.UPSTREAM_CLIENT ?? 'own',
     proxies: {
       https: settings.HTTPS_PROXY ?? null,

@@ -132,7 +132,7 @@ function handle(exchange: Exchange): void {
 }
 
 const server = new Server({
-  front: await chooseFront(),
+  front: (await chooseFront(process.env['HTTP_FRONT'] === 'node' ? 'node' : 'uws')).front,
   routes: [{ method: 'POST', path: '/*', envelope: 'openai', handle }],
   renderContext: { publicUrl: '' },
   nextRequestId: createExecutionIdSource(systemClock),

@@ -3,6 +3,7 @@
 import { accessSync, constants, existsSync, readFileSync, statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Config } from '../config.ts';
+import { chooseFront } from '../http/fronts/choose-front.ts';
 import { systemClock } from '../platform/clock.ts';
 import { createLog } from '../platform/log.ts';
 import { createPostgres } from '../storage/postgres/pool.ts';
@@ -14,6 +15,7 @@ import { type Finding, note, ok, wrong } from './finding.ts';
 export async function examineMachine(config: Config): Promise<readonly Finding[]> {
   const holder = holderOf(config);
   return [
+    ...(await examineFront(config)),
     ...examineDirectory(config),
     ...examineOpenFiles(config),
     ...(holder === null
@@ -30,6 +32,18 @@ function holderOf({ dataDirectory }: Config): ReturnType<typeof findInstallation
     return findInstallationHolder(dataDirectory);
   } catch {
     return null;
+  }
+}
+
+/** Nothing listens by being chosen. */
+async function examineFront({ httpFront }: Config): Promise<readonly Finding[]> {
+  try {
+    const { name, missing } = await chooseFront(httpFront);
+    const served = name === 'uws' ? 'uWebSockets.js' : 'node:http';
+    if (missing === null) return [ok(`requests come in by ${served} (HTTP_FRONT ${httpFront})`)];
+    return [note(`uWebSockets.js has no binary for this system and Node ${process.version}: node:http serves`)];
+  } catch {
+    return [wrong(`HTTP_FRONT is uws, which has no binary for this system and Node ${process.version}: leave it out`)];
   }
 }
 

@@ -1,14 +1,16 @@
 // The front of a gateway process, and how its port is opened: with a bound on what the system holds of its connections.
 
-import { chooseFront } from '../http/fronts/choose-front.ts';
+import { chooseFront, type FrontSetting } from '../http/fronts/choose-front.ts';
 import type { Front } from '../http/fronts/front.ts';
 import { boundReceiveBuffers } from '../http/receive-buffer.ts';
 import type { Server } from '../http/server.ts';
 import type { Log } from '../platform/log.ts';
 
-/** Not listening yet. */
-export function openFront(): Promise<Front> {
-  return chooseFront();
+/** Not listening yet. Throws where HTTP_FRONT asks for one that cannot be had. */
+export async function openFront(setting: FrontSetting, log: Log): Promise<Front> {
+  const { front, missing } = await chooseFront(setting);
+  if (missing !== null) log.warn({ missing }, 'uWebSockets.js has no binary here: node:http serves');
+  return front;
 }
 
 /** Resolves once the port is open. Connections that come within the few milliseconds before the bound do without it. */

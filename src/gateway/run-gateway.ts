@@ -136,7 +136,7 @@ export async function runGateway(parts: GatewayParts): Promise<GatewayInService>
   const held = await open(parts);
   const { leases, catalog, providers, buffers } = held;
   const { plane, previewer } = createPlane(parts, held);
-  const server = createServer(parts, held, { plane, previewer, front: await openFront() });
+  const server = createServer(parts, held, { plane, previewer, front: await openFront(config.httpFront, log) });
   const loopDelay = watchEventLoop(parts.metrics);
   registerGauges(parts.metrics, held.records, plane.relay);
   const updateLeaseMetrics = registerLeaseMetrics(parts.metrics, leases);

@@ -6,7 +6,7 @@ export interface Endpoint {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** It serves all methods that no other endpoint of its path has. `method` is then unused. */
   readonly anyMethod?: true;
-  /** uWebSockets.js pattern: literal segments, `:name`, and at its end `*`. */
+  /** Literal segments, `:name`, and at its end `*`. */
   readonly path: string;
   /** HEAD is served by the same handler, which answers it without a body. */
   readonly answersHead?: true;

@@ -2,7 +2,7 @@
 // nobody wants is read and dropped. The rules of uWebSockets.js stand in fronts/uws-response.ts.
 //
 //   absent                           none is declared
-//   unseen ──► arriving ──► whole    right after the handler uWebSockets.js hands on what came with the head, if only
+//   unseen ──► arriving ──► whole    right after the handler its front hands on what came with the head, if only
 //      │          │                  an empty piece; then more is to come (`arriving`), or all is here (`whole`)
 //      └──────────┴──► dropping      answered before it was whole, or refused without looking at it: the rest is read,
 //                                    so that the client comes to read its answer, and not kept

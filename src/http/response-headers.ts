@@ -4,7 +4,7 @@
 export type HeaderList = readonly string[];
 export const NO_HEADERS: HeaderList = [];
 
-/** Whether a value contains nothing that would end its line: it prevents response splitting (DESIGN 3). */
+/** Whether a value contains nothing that would end its line: it prevents response splitting. */
 export function mayStandInHeader(value: string): boolean {
   for (let index = 0; index < value.length; index++) {
     const code = value.charCodeAt(index);

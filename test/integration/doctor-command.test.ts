@@ -261,6 +261,13 @@ describe('tollgate doctor', () => {
     assert.match(wrong.join('\n'), /^WRONG {2}setting PORT: .*\nWRONG {2}setting BRAND: /);
   });
 
+  test('the front: named, whichever it is', async (context) => {
+    const { printed } = await examine(context, null, { HTTP_FRONT: 'node' });
+    assert.match(printed, /^ok +requests come in by node:http \(HTTP_FRONT node\)$/m);
+    const { wrong } = await examine(context, null, { HTTP_FRONT: 'nginx' });
+    assert.match(wrong.join(), /setting HTTP_FRONT: .*must be uws, node or auto/);
+  });
+
   test('the machine: ports that are taken, a directory that cannot be, databases that are away', async (context) => {
     script = listing(['gpt-one']);
     const server = createServer().listen(0, '127.0.0.1');

@@ -15,6 +15,7 @@ import {
 } from '../support/framing-attacks.ts';
 import { type Front, startFront } from '../support/front.ts';
 import { httpCall } from '../support/http-call.ts';
+import { HTTP_FRONT } from '../support/http-front-name.ts';
 import {
   exchangeRaw,
   finalStatuses,
@@ -30,6 +31,9 @@ const REPLY =
 
 const ANOTHER_MARK = 'another';
 const ANOTHER_BODY = JSON.stringify({ model: 'sim/intended', messages: [], user: ANOTHER_MARK });
+
+/** The front on node:http closes this gap: its parser refuses them. */
+const PARSER_HIDES_IT = HTTP_FRONT === 'node' ? {} : { todo: 'the parser of uWebSockets.js hides it' };
 
 describe('the frame guard', () => {
   let upstream: FakeUpstream;
@@ -72,7 +76,7 @@ describe('the frame guard', () => {
     describe(`with requests sent ${splitName}`, () => {
       for (const attack of FRAMING_ATTACKS) test(attack.name, () => withstand(attack, splitOf(attack.bytes)));
       for (const attack of KNOWN_GAPS)
-        test(attack.name, { todo: 'the parser hides it' }, () => withstand(attack, splitOf(attack.bytes)));
+        test(attack.name, PARSER_HIDES_IT, () => withstand(attack, splitOf(attack.bytes)));
     });
   }
 

@@ -6,6 +6,7 @@ import { after, before, describe, test } from 'node:test';
 import { type FakeUpstream, type Script, startFakeUpstream } from '../support/fake-upstream.ts';
 import { type Front, startFront } from '../support/front.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
+import { HTTP_FRONT } from '../support/http-front-name.ts';
 import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
 import { providersConfiguration } from '../support/provider-configuration.ts';
 import { exchangeRaw } from '../support/raw-connection.ts';
@@ -209,7 +210,8 @@ describe('a key of the service that a provider refuses', () => {
     for (const value of [Buffer.from([0x64, 0xe9, 0x64]), Buffer.from([0x64, 0x7f, 0x64])]) {
       const { received } = await sendRaw(value);
       assert.match(received, /^HTTP\/1\.1 400 /);
-      assert.match(received, /user-agent.{0,3} holds bytes/);
+      // The parser of node:http has refused a control character before.
+      if (HTTP_FRONT === 'uws' || value[1] !== 0x7f) assert.match(received, /user-agent.{0,3} holds bytes/);
     }
     assert.deepEqual([first.requests.length, await faults()], [calls, before]);
   });

@@ -40,7 +40,15 @@ type Responses = Readonly<Record<string, DocumentedResponse>>;
 /** The suite whose answers are checked; others bring about what no client sees. */
 const IS_CONTRACT = process.argv[1]?.includes('/test/contract/') === true;
 /** Headers of HTTP itself, which every answer has. */
-const TRANSPORT = new Set(['content-type', 'content-length', 'connection', 'date', 'transfer-encoding', 'uwebsockets']);
+const TRANSPORT = new Set([
+  'content-type',
+  'content-length',
+  'transfer-encoding',
+  'connection',
+  'keep-alive',
+  'date',
+  'uwebsockets',
+]);
 /** Every refusal of the product has it. */
 export const OWN_REFUSAL_HEADER = 'x-should-retry';
 const ERRORS = ['GatewayError', 'PlatformError', 'ProviderKeysError', 'OpenaiError', 'MessagesError', 'SystemoneError'];

@@ -336,7 +336,7 @@ export const FRAMING_ATTACKS: readonly FramingAttack[] = [
 
 /**
  * What the pinned uWebSockets.js cannot be guarded against: it ends its list of headers at a field without a name, and
- * shows no trace of the rest.
+ * shows no trace of the rest. With HTTP_FRONT=node they are refused.
  */
 export const KNOWN_GAPS: readonly FramingAttack[] = [
   {

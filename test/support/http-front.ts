@@ -2,13 +2,14 @@
 // plane.
 
 import type { ConnectionCap } from '../../src/http/connections.ts';
-import { chooseFront } from '../../src/http/fronts/choose-front.ts';
+import type { Front } from '../../src/http/fronts/front.ts';
 import type { Route } from '../../src/http/route.ts';
 import { type HttpLimits, Server } from '../../src/http/server.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { createExecutionIdSource } from '../../src/platform/execution-id.ts';
 import { expectDocumentedAnswers } from './documented-answers.ts';
 import { findFreePort } from './free-port.ts';
+import { frontOfThisRun } from './http-front-name.ts';
 
 export interface HttpFront {
   readonly url: string;
@@ -32,12 +33,16 @@ const ROOMY: HttpLimits = {
   droppedBytesMax: 1 << 27,
 };
 
-export async function startHttpFront(routes: readonly Route[], limits: Partial<HttpLimits> = {}): Promise<HttpFront> {
+export async function startHttpFront(
+  routes: readonly Route[],
+  limits: Partial<HttpLimits> = {},
+  front?: Front,
+): Promise<HttpFront> {
   const faults: unknown[] = [];
   const refusedConnections: ConnectionCap[] = [];
   const refusals: string[] = [];
   const server = new Server({
-    front: await chooseFront(),
+    front: front ?? (await frontOfThisRun()),
     routes,
     renderContext: { publicUrl: FRONT_PUBLIC_URL },
     nextRequestId: createExecutionIdSource(systemClock),

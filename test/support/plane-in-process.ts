@@ -37,7 +37,6 @@ import { Router } from '../../src/generation/routing/router.ts';
 import { RoutingMetrics } from '../../src/generation/routing/routing-metrics.ts';
 import { SharedTurns } from '../../src/generation/routing/shared-turns.ts';
 import type { TurnStore } from '../../src/generation/routing/turn-store.ts';
-import { chooseFront } from '../../src/http/fronts/choose-front.ts';
 import type { Front } from '../../src/http/fronts/front.ts';
 import { Server } from '../../src/http/server.ts';
 import { BufferPool } from '../../src/platform/buffer-pool.ts';
@@ -51,6 +50,7 @@ import { generationRoutes } from '../../src/routes/generation-routes.ts';
 import type { RouteParts } from '../../src/routes/route-parts.ts';
 import { ProviderCalls } from '../../src/upstream/providers.ts';
 import { findFreePort } from './free-port.ts';
+import { frontOfThisRun } from './http-front-name.ts';
 import { silentLog } from './silent-log.ts';
 import { recordsOf } from './spool-records.ts';
 import { UPSTREAM_CLIENT } from './upstream-client.ts';
@@ -182,7 +182,7 @@ export class PlaneInProcess {
   private readonly providers: ProviderCalls;
 
   static async start(options: PlaneOptions): Promise<PlaneInProcess> {
-    const plane = new PlaneInProcess(options, await chooseFront());
+    const plane = new PlaneInProcess(options, await frontOfThisRun());
     plane.port = await findFreePort();
     await plane.server.listen('127.0.0.1', plane.port);
     plane.url = `http://127.0.0.1:${plane.port}`;

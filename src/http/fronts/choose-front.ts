@@ -1,9 +1,31 @@
-// Which front a process has.
+// Which front a process has: uWebSockets.js, or node:http where that has no binary (HTTP_FRONT).
 
 import type { Front } from './front.ts';
 import { loadUws } from './load-uws.ts';
+import { NodeFront } from './node-front.ts';
 import { UwsFront } from './uws-front.ts';
 
-export async function chooseFront(): Promise<Front> {
-  return new UwsFront(await loadUws());
+export type FrontName = 'uws' | 'node';
+/** `auto`: node:http only where uWebSockets.js cannot be loaded. */
+export type FrontSetting = FrontName | 'auto';
+
+interface ChosenFront {
+  readonly name: FrontName;
+  /** Not listening yet. */
+  readonly front: Front;
+  /** Why uWebSockets.js could not be loaded and node:http stands in for it. */
+  readonly missing: string | null;
+}
+
+const firstLineOf = (error: unknown): string => String((error as Error).message).split('\n')[0] ?? '';
+
+/** Throws where uWebSockets.js is asked for and cannot be loaded. */
+export async function chooseFront(setting: FrontSetting): Promise<ChosenFront> {
+  if (setting === 'node') return { name: 'node', front: new NodeFront(), missing: null };
+  try {
+    return { name: 'uws', front: new UwsFront(await loadUws()), missing: null };
+  } catch (error) {
+    if (setting === 'uws') throw error;
+    return { name: 'node', front: new NodeFront(), missing: firstLineOf(error) };
+  }
 }

@@ -89,7 +89,7 @@ export type FrontMethod = 'get' | 'post' | 'put' | 'patch' | 'delete' | 'head' |
 /** Handlers and the watch are given before `listen`. */
 export interface Front {
   /**
-   * `pattern`: literal segments, `:name`, and at its end `*`. A literal segment goes before a name, and this before `*`.
+   * `pattern`: literal segments, `:name`, and at its end `*`. A literal segment goes before a name, a name before `*`.
    */
   handle(method: FrontMethod, pattern: string, handler: RequestHandler): void;
   watchConnections(watch: ConnectionWatch): void;

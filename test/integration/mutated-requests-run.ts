@@ -1,0 +1,278 @@
+// Requests that are damaged at random against both fronts, on raw sockets and through nginx, each with a whole request
+// hidden in its body: whether what nginx takes for one request ever becomes two handler calls.
+//
+//   node test/integration/mutated-requests-run.ts --count 100000 --seed 1
+//
+// nginx puts an id of its own on every request that it forwards, so a call behind it that has none, or one that was
+// there before, was smuggled. The same bytes are sent directly, too: of how many a front makes two calls and nginx
+// fewer is told, for who has no proxy in front. Exits with 1 after a smuggled call, a fault, or where a front serves no
+// more.
+
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import type { Exchange } from '../../src/http/exchange.ts';
+import { chooseFront, type FrontName } from '../../src/http/fronts/choose-front.ts';
+import { FRAMING_ATTACKS, intendedPost, KNOWN_GAPS } from '../support/framing-attacks.ts';
+import { findFreePort } from '../support/free-port.ts';
+import { httpCall } from '../support/http-call.ts';
+import { type HttpFront, startHttpFront } from '../support/http-front.ts';
+import { waitFor } from '../support/waiting.ts';
+
+const { values } = parseArgs({
+  options: { count: { type: 'string', default: '10000' }, seed: { type: 'string', default: '1' } },
+});
+const COUNT = Number(values.count);
+const AT_ONCE = 48;
+/** A connection on which nothing comes for so long is left: the request on it has no end. */
+const QUIET_MS = 40;
+const PATH = '/v1/chat/completions';
+
+interface Target {
+  readonly name: FrontName;
+  /** Serves what nginx forwards, and nothing else. */
+  readonly behind: HttpFront;
+  readonly direct: HttpFront;
+  readonly nginxPort: number;
+  smuggled: number;
+  /** Handler calls in all, by nginx and directly. */
+  calls: number;
+  directCalls: number;
+  /** Requests that became two calls directly, and fewer by nginx. */
+  beyondNginx: number;
+}
+
+/** mulberry32. */
+function randomFrom(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (state + 0x6d2b79f5) | 0;
+    let value = Math.imul(state ^ (state >>> 15), 1 | state);
+    value = (value + Math.imul(value ^ (value >>> 7), 61 | value)) ^ value;
+    return ((value ^ (value >>> 14)) >>> 0) % below;
+  };
+}
+
+const random = randomFrom(Number(values.seed));
+const pick = <T>(of: readonly T[]): T => of[random(of.length)] as T;
+
+const HIDDEN = intendedPost({ body: '{"model":"sim/smuggled","messages":[]}' });
+const BASES = [
+  ...FRAMING_ATTACKS.filter(({ bytes }) => bytes.length < 8_000).map(({ bytes }) => bytes),
+  ...KNOWN_GAPS.map(({ bytes }) => bytes),
+  intendedPost({ body: HIDDEN }),
+  intendedPost({
+    headers: ['Transfer-Encoding: chunked'],
+    length: false,
+    body: `${HIDDEN.length.toString(16)}\r\n${HIDDEN}\r\n0\r\n\r\n`,
+  }),
+  `GET ${PATH} HTTP/1.1\r\nHost: gateway\r\nContent-Length: ${HIDDEN.length}\r\n\r\n${HIDDEN}`,
+];
+const PIECES = [
+  '\r\n',
+  '\n',
+  '\r',
+  '\0',
+  ' ',
+  '\t',
+  '\v',
+  ':',
+  ';',
+  ',',
+  '0',
+  'ffffffff',
+  '+1',
+  '-1',
+  '0x10',
+  '\x80',
+  '\xff',
+  '\r\n\r\n',
+  '\n\n',
+  'Transfer-Encoding: chunked\r\n',
+  'Transfer-Encoding: identity\r\n',
+  'Transfer-Encoding:chunked, chunked\r\n',
+  'Transfer-Encoding : chunked\r\n',
+  '\r\nTransfer-Encoding: xchunked',
+  'Content-Length: 0\r\n',
+  'Content-Length: 5\r\n',
+  `Content-Length: ${HIDDEN.length}\r\n`,
+  'content-length:\r\n',
+  ' Content-Length: 4\r\n',
+  ': x\r\n',
+  'Connection: Transfer-Encoding\r\n',
+  'Connection: close\r\n',
+  'Connection: upgrade\r\nUpgrade: h2c\r\n',
+  'Expect: 100-continue\r\n',
+  'HTTP/1.0',
+  'HTTP/0.9',
+  'HTTP/2.0',
+  '0\r\n\r\n',
+  '0;\r\n\r\n',
+  '0\r\nX: y\r\n\r\n',
+  'GET / HTTP/1.1\r\n',
+  HIDDEN,
+];
+
+/** One to four damages. Now and then a whole request behind. */
+function mutated(): Buffer {
+  let bytes = pick(BASES);
+  for (let left = 1 + random(4); left > 0; left -= 1) {
+    const at = random(bytes.length);
+    const kind = random(7);
+    if (kind === 0) bytes = bytes.slice(0, at) + String.fromCharCode(random(256)) + bytes.slice(at + 1);
+    else if (kind === 1) bytes = bytes.slice(0, at) + bytes.slice(at + 1 + random(8));
+    else if (kind === 2) bytes = bytes.slice(0, at) + pick(PIECES) + bytes.slice(at);
+    else if (kind === 3) bytes = insertLine(bytes, pick(PIECES));
+    else if (kind === 4) bytes = bytes.slice(0, at) + bytes.slice(at, at + random(60)) + bytes.slice(at);
+    else if (kind === 5) bytes = bytes.replace(/\d+/, () => String(random(3) === 0 ? random(400) : HIDDEN.length));
+    else bytes = swapCase(bytes, at);
+  }
+  return Buffer.from(random(4) === 0 ? bytes + HIDDEN : bytes, 'latin1');
+}
+
+/** Behind the first line of the head, or behind a later one. */
+function insertLine(bytes: string, piece: string): string {
+  let at = bytes.indexOf('\n') + 1;
+  for (let lines = random(5); lines > 0; lines -= 1) at = Math.max(at, bytes.indexOf('\n', at) + 1);
+  return bytes.slice(0, at) + piece + bytes.slice(at);
+}
+
+function swapCase(bytes: string, at: number): string {
+  const part = bytes.slice(at, at + 12);
+  return bytes.slice(0, at) + (random(2) === 0 ? part.toUpperCase() : part.toLowerCase()) + bytes.slice(at + 12);
+}
+
+/** Writes in one packet or two, and reads until the other side closes or has been quiet. */
+function send(port: number, from: string, bytes: Buffer, cut: number): Promise<void> {
+  return new Promise((resolve) => {
+    const socket = connect({ port, host: '127.0.0.1', localAddress: from, noDelay: true });
+    const timer = setTimeout(() => socket.destroy(), QUIET_MS);
+    socket.on('data', () => timer.refresh()).on('error', () => undefined);
+    socket.on('close', () => {
+      clearTimeout(timer);
+      resolve();
+    });
+    socket.write(bytes.subarray(0, cut));
+    if (cut < bytes.length) setImmediate(() => socket.writable && socket.write(bytes.subarray(cut)));
+  });
+}
+
+/** Handler calls by the address of the connection, `direct` or as nginx saw it. */
+type CallsBySource = Map<string, number>;
+
+async function startServer(name: FrontName, onCall: (exchange: Exchange) => void): Promise<HttpFront> {
+  const handle = (exchange: Exchange): void => {
+    onCall(exchange);
+    const answer = (): void => exchange.answerJson(200, '{"a":1}');
+    if (exchange.contentLength <= 0 && !exchange.isChunked) answer();
+    else exchange.body.receive({ take: (_, isLast) => (isLast ? answer() : undefined) });
+  };
+  const routes = (['GET', 'POST'] as const).map((method) => ({
+    method,
+    path: '/*',
+    envelope: 'openai' as const,
+    handle,
+  }));
+  return startHttpFront(routes, {}, (await chooseFront(name)).front);
+}
+
+async function startTarget(
+  name: FrontName,
+): Promise<Target & { readonly calledBy: Record<'nginx' | 'direct', CallsBySource> }> {
+  const calledBy = { nginx: new Map<string, number>(), direct: new Map<string, number>() };
+  const count = (calls: CallsBySource, source: string): void => void calls.set(source, (calls.get(source) ?? 0) + 1);
+  const seen = new Set<string>();
+  const behind = await startServer(name, (exchange) => {
+    const [id = '', ...more] = exchange.headerValues('x-hop');
+    if (id === '' || more.length > 0 || seen.has(id)) target.smuggled += 1;
+    seen.add(id);
+    target.calls += 1;
+    count(calledBy.nginx, exchange.header('x-source') ?? '');
+  });
+  const direct = await startServer(name, (exchange) => {
+    target.directCalls += 1;
+    count(calledBy.direct, exchange.source);
+  });
+  const counts = { smuggled: 0, calls: 0, directCalls: 0, beyondNginx: 0 };
+  const target = { name, behind, direct, nginxPort: await findFreePort(), calledBy, ...counts };
+  return target;
+}
+
+const faults: unknown[] = [];
+process.on('uncaughtException', (fault) => faults.push(fault));
+const targets = [await startTarget('uws'), await startTarget('node')];
+
+const directory = mkdtempSync(join(tmpdir(), 'tollgate-mutated-'));
+const servers = targets.map(
+  ({ name, nginxPort, behind }) => `
+  upstream ${name} { server 127.0.0.1:${behind.port}; keepalive 64; keepalive_requests 100000; }
+  server {
+    listen 127.0.0.1:${nginxPort} backlog=1024;
+    location / {
+      proxy_pass http://${name};
+      proxy_http_version 1.1;
+      proxy_set_header Connection "";
+      proxy_set_header X-Hop $request_id;
+      proxy_set_header X-Source $remote_addr;
+      proxy_request_buffering off;
+      proxy_next_upstream off;
+    }
+  }`,
+);
+writeFileSync(
+  join(directory, 'nginx.conf'),
+  `daemon off; master_process off; pid ${directory}/nginx.pid; error_log ${directory}/error.log crit;
+events { worker_connections 4096; }
+http {
+  access_log off; client_body_temp_path ${directory}/body; proxy_temp_path ${directory}/proxy;
+  fastcgi_temp_path ${directory}/f; uwsgi_temp_path ${directory}/u; scgi_temp_path ${directory}/s;
+  ${servers.join('')}
+}`,
+);
+const nginx = spawn('nginx', ['-p', directory, '-c', join(directory, 'nginx.conf')], { stdio: 'inherit' });
+const isServed = async (port: number): Promise<boolean> =>
+  httpCall(`http://127.0.0.1:${port}/v1/ready`).then(
+    ({ status }) => status === 200,
+    () => false,
+  );
+for (const { nginxPort } of targets) await waitFor('nginx', () => isServed(nginxPort), Boolean);
+
+let left = COUNT;
+async function attackFrom(address: string): Promise<void> {
+  while (left > 0) {
+    left -= 1;
+    const bytes = mutated();
+    const cut = random(3) === 0 ? 1 + random(bytes.length) : bytes.length;
+    for (const target of targets) {
+      await send(target.nginxPort, address, bytes, cut);
+      await send(target.direct.port, address, bytes, cut);
+      const { nginx: byNginx, direct } = target.calledBy;
+      const calls = direct.get(address) ?? 0;
+      if (calls > 1 && calls > (byNginx.get(address) ?? 0)) target.beyondNginx += 1;
+      direct.delete(address);
+      byNginx.delete(address);
+    }
+  }
+}
+const startedMs = performance.now();
+await Promise.all(Array.from({ length: AT_ONCE }, (_, index) => attackFrom(`127.0.1.${index + 1}`)));
+const seconds = Math.round((performance.now() - startedMs) / 1000);
+
+console.log(`${COUNT} damaged requests, each to both fronts by nginx and directly, seed ${values.seed}, ${seconds} s`);
+for (const { name, smuggled, calls, directCalls, beyondNginx } of targets)
+  console.log(
+    `${name.padEnd(4)}  smuggled through nginx: ${smuggled} of ${calls} calls; directly: ${directCalls} calls, ` +
+      `of ${beyondNginx} requests two where nginx makes fewer`,
+  );
+const isGood = targets.every(({ smuggled }) => smuggled === 0) && faults.length === 0;
+const served = await Promise.all(
+  targets.flatMap(({ behind, direct }) => [behind, direct].map(({ port }) => isServed(port))),
+);
+console.log(`faults: ${faults.length}; servers that still serve: ${served.filter(Boolean).length} of ${served.length}`);
+for (const fault of faults.slice(0, 3)) console.log(fault);
+nginx.kill('SIGQUIT');
+rmSync(directory, { recursive: true, force: true });
+process.exit(isGood && served.every(Boolean) ? 0 : 1);

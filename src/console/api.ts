@@ -2,6 +2,7 @@
 
 import type { paths } from './api-types';
 import { curlOf } from './logic/command.ts';
+import { parseWithCounts } from './logic/exact-json.ts';
 
 export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
 type Json<T> = T extends { content: { 'application/json': infer Body } } ? Body : never;
@@ -95,7 +96,7 @@ export async function send<T>(asked: Asked, signal?: AbortSignal): Promise<Answe
   if (!answered.ok) return answered;
   try {
     const text = await answered.data.text();
-    return { ok: true, data: (text === '' ? null : JSON.parse(text)) as T };
+    return { ok: true, data: (text === '' ? null : parseWithCounts(text)) as T };
   } catch {
     return { ok: false, refusal: { status: 0, message: 'The answer broke off.', requestId: null } };
   }
@@ -141,4 +142,34 @@ export async function readRefusal(response: Response): Promise<Refusal> {
   } catch {
     return { status: response.status, message: response.statusText, requestId };
   }
+}
+
+/** A part of a listing, and where the next one begins; null: it was the last. */
+export interface Page<Row> {
+  readonly data: readonly Row[];
+  readonly next_cursor: string | null;
+}
+
+/** As many pages of a listing as there are, `count` at most, from a cursor on; null: from its beginning. */
+export async function readPages<Row>(
+  path: string,
+  query: Query,
+  from: string | null,
+  count: number,
+  signal?: AbortSignal,
+): Promise<Answer<Page<Row>>> {
+  let [all, cursor]: [Page<Row> | null, string | null] = [null, from];
+  for (let page = 0; page < count; page++) {
+    const address = addressOf(path, { query: { ...query, cursor } });
+    const answer = await send<Page<Row>>({ method: 'get', address }, signal);
+    if (!answer.ok) return answer;
+    all = all === null ? answer.data : joined(all, answer.data);
+    cursor = answer.data.next_cursor;
+    if (cursor === null) break;
+  }
+  return { ok: true, data: all ?? { data: [], next_cursor: null } };
+}
+
+export function joined<Row>(first: Page<Row> | null, later: Page<Row>): Page<Row> | null {
+  return first === null ? null : { ...first, data: [...first.data, ...later.data], next_cursor: later.next_cursor };
 }

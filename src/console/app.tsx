@@ -7,7 +7,7 @@ import { Link } from './parts/link.tsx';
 import { RefusalNotice, Waiting } from './parts/loaded.tsx';
 import { Page } from './parts/page.tsx';
 import { SCREENS, type Screen } from './screens/screens.ts';
-import { DoubtNotice, SignIn } from './screens/sign-in.tsx';
+import { Away, DoubtNotice, SignIn } from './screens/sign-in.tsx';
 import { current, go } from './state/address.ts';
 import { type Me, type Membership, may, session, signOut, switchOrganization } from './state/session.ts';
 import { type Theme, theme } from './state/view.ts';
@@ -21,6 +21,7 @@ export function App() {
       </main>
     );
   if (value.kind === 'out') return <SignIn reason={value.reason} />;
+  if (value.kind === 'away') return <Away refusal={value.refusal} />;
   return (
     <>
       <Shell me={value.me} organizations={value.organizations} />

@@ -3,7 +3,7 @@
 import { render } from 'preact';
 import { App } from './app.tsx';
 import { startSession } from './state/session.ts';
-import './style.css';
+import './style/style.css';
 
 const root = document.getElementById('console');
 if (root !== null) render(<App />, root);

@@ -56,6 +56,15 @@ describe('administrators in a browser', { skip: skipWithoutConsole }, () => {
     await page.getByRole('dialog').waitFor({ state: 'detached' });
   }
 
+  /** In the dialog that asks; what is typed stays. */
+  async function publishInVain(because: RegExp): Promise<void> {
+    const { page } = watched;
+    await page.getByRole('dialog').getByRole('button', { name: 'Publish' }).click();
+    await page.getByRole('alert').getByText(because).waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+  }
+
   test('a routing policy is edited, replayed over what was routed, and published as a version', async () => {
     const { page } = watched;
     await waitFor(
@@ -110,12 +119,7 @@ describe('administrators in a browser', { skip: skipWithoutConsole }, () => {
     await api('PUT', POLICY, changed);
     await page.getByLabel('Definition').fill(JSON.stringify({ ...changed, sticky: { min_tokens: 5 } }));
     await page.getByRole('button', { name: 'Publish' }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'Publish' }).click();
-    await page
-      .getByRole('alert')
-      .getByText(/version/)
-      .waitFor();
-    await page.keyboard.press('Escape');
+    await publishInVain(/version/);
     await page.getByRole('dialog').waitFor({ state: 'detached' });
     // The browser's own note of the status is all that it says.
     assert.deepEqual(
@@ -147,9 +151,7 @@ describe('administrators in a browser', { skip: skipWithoutConsole }, () => {
     assert.deepEqual(await assigned(), ['mails']);
     await page.getByLabel('Definition').fill('{ "rules": [] }');
     await page.getByRole('button', { name: 'Publish' }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'Publish' }).click();
-    await page.getByRole('alert').getByText(/rules/).waitFor();
-    await page.keyboard.press('Escape');
+    await publishInVain(/rules/);
     await page.getByRole('button', { name: 'Switch off' }).click();
     await page.getByRole('button', { name: 'Switch on' }).waitFor();
     assert.deepEqual(await assigned(), []);
@@ -184,12 +186,7 @@ describe('administrators in a browser', { skip: skipWithoutConsole }, () => {
       .waitFor();
     // Somebody else was faster: nothing of theirs is overwritten, and nothing that was typed is lost.
     await api('PUT', path, { floor: true, mode: 'enforce', on_failure: 'pass', rules });
-    await page.getByRole('dialog').getByRole('button', { name: 'Publish' }).click();
-    await page
-      .getByRole('alert')
-      .getByText(/version/)
-      .waitFor();
-    await page.keyboard.press('Escape');
+    await publishInVain(/version/);
     assert.match(await page.getByLabel('Definition').inputValue(), /observe/);
     assert.equal((await stored()).definition.mode, 'enforce');
     await watched.complaints();

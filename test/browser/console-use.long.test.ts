@@ -176,6 +176,9 @@ describe('people at the console', { skip: skipWithoutConsole }, () => {
     }
     assert.equal(await more.count(), 0);
     assert.deepEqual(await findBarriers(watched), []);
+    await open(page, 'limits');
+    const offered = page.getByLabel('Whose').locator('option', { hasText: /^Member / });
+    assert.equal(await offered.count(), COUNT, 'a choice of a member offers them all');
     await page.context().close();
   });
 

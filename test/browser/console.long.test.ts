@@ -3,33 +3,29 @@
 // hostile names everywhere; what is empty, refused or away says so; figures are the API's.
 
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { Browser } from 'playwright-core';
-import { dollars } from '../../src/console/logic/format.ts';
+import { dollars, whole } from '../../src/console/logic/format.ts';
+import { cellsOf, findBarriers, openPage, openScreen } from '../support/console-browser.ts';
 import {
-  findBarriers,
-  findChromium,
-  openChromium,
-  openPage,
-  openScreen,
-  signIn,
-  type WatchedPage,
-} from '../support/console-browser.ts';
+  ALL_SCREENS,
+  type ConsoleInstallation,
+  MEMBER_SCREENS,
+  OWNER_SCREENS,
+  PLATFORM_SCREENS,
+  skipWithoutConsole,
+  startConsole,
+} from '../support/console-installation.ts';
 import { findFreePort } from '../support/free-port.ts';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import type { Tollgate } from '../support/gateway.ts';
 import { OidcTestProvider } from '../support/oidc-test-provider.ts';
-import { type SimulatedProvider, startSimulatedProvider } from '../support/simulated-provider.ts';
 import { waitFor } from '../support/waiting.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
 const HOSTILE = `<img src=x onerror="globalThis.ran=1">"'><script>globalThis.ran=1</script>{{7*7}}\${7*7}`;
 const TAG = '<svg/onload=globalThis.ran=1>';
-const MEMBER_SCREENS = ['overview', 'requests', 'usage', 'routing', 'connect', 'playground', 'keys'];
-const OWNER_SCREENS = ['people', 'limits', 'provider-keys', 'guardrails', 'media', 'webhook', 'audit'];
-const PLATFORM_SCREENS = ['live', 'organizations', 'catalog', 'policies', 'platform-guardrails', 'operation'];
 const EDITORS = [
   'policies?policy=hostile',
   'policies?policy=%2B',
@@ -37,16 +33,12 @@ const EDITORS = [
   'platform-guardrails?policy=%2B',
   'requests?follow=1',
 ];
-const SCREENS = [...MEMBER_SCREENS, ...OWNER_SCREENS, ...PLATFORM_SCREENS, ...EDITORS];
+const SCREENS = [...ALL_SCREENS, ...EDITORS];
 
-const chromium = findChromium();
-const isBuilt = existsSync(join(ROOT, 'src/console/built/index.html'));
-const skip =
-  chromium === null ? 'no Chromium is installed here' : !isBuilt && 'the console is not built: npm run prepare';
-
-describe('the console in a browser', { skip }, () => {
-  let provider: SimulatedProvider;
+describe('the console in a browser', { skip: skipWithoutConsole }, () => {
+  let installation: ConsoleInstallation;
   let tollgate: Tollgate;
+  let api: ConsoleInstallation['api'];
   let browser: Browser;
   let owner: string;
   let member: string;
@@ -54,10 +46,6 @@ describe('the console in a browser', { skip }, () => {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-test-'));
 
   before(async () => {
-    provider = await startSimulatedProvider();
-    const configurationYaml = readFileSync(join(ROOT, 'deploy/demo.yaml'), 'utf8')
-      .replaceAll('${SIMULATED_PROVIDER_URL}', provider.url)
-      .replace(/^ {4}keys: .*$/m, '');
     openId = new OidcTestProvider(await findFreePort(), {
       grace: { email: 'grace@demo.test', verified: true, groups: ['demo-people'] },
       nobody: { email: 'nobody@demo.test', verified: true, groups: [] },
@@ -72,38 +60,18 @@ describe('the console in a browser', { skip }, () => {
   - { id: away, display_name: Nobody there, issuer: "http://127.0.0.1:9", client_id: x, client_secret: y }
 `,
     );
-    tollgate = await startTollgate({ configurationYaml, env: { SIGN_IN_FILE: signInFile } });
+    installation = await startConsole({ SIGN_IN_FILE: signInFile });
+    ({ tollgate, api, browser, owner } = installation);
     await openId.start([`${tollgate.url}/v1/console/oidc/acme/callback`]);
-    owner = await tokenOf('owner@demo.test');
-    assert.equal((await tollgate.run(['administrator', 'add', '--user', 'owner@demo.test'])).exitCode, 0);
     await fill();
-    member = await tokenOf('member@demo.test');
-    browser = await openChromium(chromium ?? '');
+    member = await installation.tokenOf('member@demo.test');
   });
 
   after(async () => {
-    await browser?.close();
-    await tollgate?.stop();
-    await provider?.stop();
+    await installation?.stop();
     openId?.stop();
     rmSync(folder, { recursive: true, force: true });
   });
-
-  async function tokenOf(user: string): Promise<string> {
-    const made = await tollgate.run(['token', 'create', '--user', user, '--name', 'browser', '--organization', 'demo']);
-    return /tgt-[\w-]+/.exec(made.output)?.[0] ?? assert.fail(made.output);
-  }
-
-  async function api<T>(method: string, path: string, body?: unknown, token = owner): Promise<T> {
-    const response = await fetch(tollgate.url + path, {
-      method,
-      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-    const text = await response.text();
-    assert.ok(response.ok, `${method} ${path}: ${response.status} ${text}`);
-    return JSON.parse(text) as T;
-  }
 
   /** Requests of every kind, and names that would run if a page took them for markup. */
   async function fill(): Promise<void> {
@@ -133,6 +101,11 @@ describe('the console in a browser', { skip }, () => {
       });
       await response.text();
     }
+    const form = new FormData();
+    form.append('file', new Blob([Buffer.from('89504e470d0a1a0a', 'hex')], { type: 'image/png' }), `${TAG}.png`);
+    const headers = { authorization: `Bearer ${key.data.secret}` };
+    const uploaded = await fetch(`${tollgate.url}/v1/media/upload`, { method: 'POST', headers, body: form });
+    assert.equal(uploaded.status, 200, await uploaded.text());
     await waitFor(
       'the requests to be in the reports',
       () => api<{ data: { requests: number } }>('GET', `${place}/usage`),
@@ -141,16 +114,13 @@ describe('the console in a browser', { skip }, () => {
     );
   }
 
-  async function signedIn(token: string, options: { width: number; dark?: boolean }): Promise<WatchedPage> {
-    const watched = await openPage(browser, options);
-    await signIn(watched, tollgate.url, token);
-    return watched;
-  }
+  const signedIn: ConsoleInstallation['signedIn'] = (token, shape) => installation.signedIn(token, shape);
 
   for (const dark of [false, true])
     test(`every screen by its address, ${dark ? 'dark' : 'light'}: no barrier, nothing said, nothing ran`, async () => {
       const watched = await signedIn(owner, { width: 1440, dark });
-      await watched.complaints();
+      const links = await watched.page.locator('nav a').evaluateAll(LAST_PARTS);
+      assert.deepEqual(links, ALL_SCREENS, 'a screen that is new is added to the lists');
       for (const screen of SCREENS) {
         await openScreen(watched, tollgate.url, screen);
         assert.deepEqual(await findBarriers(watched), [], screen);
@@ -172,7 +142,7 @@ describe('the console in a browser', { skip }, () => {
     });
 
   test('by keyboard alone: skip link, chart, table, panel and back', async () => {
-    const watched = await signedIn(owner, { width: 1440 });
+    const watched = await signedIn(owner);
     const { page } = watched;
     await openScreen(watched, tollgate.url, 'overview');
     await page.keyboard.press('Tab');
@@ -196,10 +166,24 @@ describe('the console in a browser', { skip }, () => {
     await page.context().close();
   });
 
+  test('every control of every screen can be reached by keyboard, in a ring, and shows that it has the focus', async () => {
+    const watched = await signedIn(owner);
+    const { page } = watched;
+    for (const screen of ALL_SCREENS) {
+      await openScreen(watched, tollgate.url, screen);
+      const count = Number(await page.evaluate(MARK_CONTROLS));
+      // What scrolls has the focus once, too.
+      for (let step = 0; step < count + 12; step++) await page.keyboard.press('Tab');
+      assert.deepEqual(await page.evaluate('globalThis.unreached()'), [], screen);
+    }
+    assert.deepEqual(await watched.complaints(), []);
+    await page.context().close();
+  });
+
   test('a request’s panel says why its model served', async () => {
     const place = '/v1/admin/active-org/usage/requests';
     const { data } = await api<{ data: { id: string }[] }>('GET', `${place}?routed=true&limit=1`);
-    const watched = await signedIn(owner, { width: 1440 });
+    const watched = await signedIn(owner);
     await openScreen(watched, tollgate.url, `requests?request=${data[0]?.id}`);
     await watched.page.getByText('Why this model').waitFor();
     assert.match(await watched.page.getByRole('dialog').innerText(), /The classifier|fallback tier|continues/i);
@@ -207,34 +191,69 @@ describe('the console in a browser', { skip }, () => {
     await watched.page.context().close();
   });
 
-  test('figures are the API’s', async () => {
-    const { data } = await api<{ data: { cost: string; requests: number } }>('GET', '/v1/admin/active-org/usage');
-    const watched = await signedIn(owner, { width: 1440 });
+  test('credit, limits and the use of own keys are the API’s', async () => {
+    const watched = await signedIn(owner);
+    const { page } = watched;
+    const { data: me } = await api<{ data: { organization_id: string } }>('GET', '/v1/me');
+    const { data: wallets } = await api<{ data: Record<'balance' | 'held' | 'lent' | 'available', string>[] }>(
+      'GET',
+      `/v1/admin/organizations/${me.organization_id}/wallets`,
+    );
+    await openScreen(watched, tollgate.url, `organizations?id=${me.organization_id}`);
+    assert.deepEqual(
+      await cellsOf(watched, 'Wallets'),
+      wallets.map(({ balance, held, lent, available }) => [
+        'the organization',
+        dollars(balance, { exact: true }),
+        ...[held, lent, available].map((amount) => dollars(amount)),
+      ]),
+    );
+    const { data: limits } = await api<{
+      data: { kind: string; used: string; lent: string; remaining: string; limit: string }[];
+    }>('GET', '/v1/admin/active-org/limits/current');
+    await openScreen(watched, tollgate.url, 'limits');
+    const written = ({ kind }: { kind: string }, amount: string) =>
+      kind === 'budget' ? dollars(amount) : whole(Number(amount));
+    assert.deepEqual(
+      (await cellsOf(watched, 'The organization')).map(([, , used, , lent, left, of]) => [used, lent, left, of]),
+      limits.map((one) => [one.used, one.lent, one.remaining, one.limit].map((amount) => written(one, amount))),
+    );
+    const { data: credit } = await api<{ data: { available: string | null } }>('GET', '/v1/billing/credits');
     await openScreen(watched, tollgate.url, 'overview');
-    const stat = (name: string) => watched.page.locator('.stat', { hasText: name }).first().locator('dd').first();
-    assert.equal(await stat('Spend').innerText(), dollars(data.cost));
-    assert.equal(await stat('Requests').innerText(), String(data.requests));
-    await watched.page.context().close();
+    const left = page.locator('.stat', { hasText: 'Credit left' }).locator('dd').first();
+    assert.equal(await left.innerText(), credit.available === null ? 'not billed' : dollars(credit.available));
+    await page.context().close();
   });
 
   test('a member sees nothing of what is not theirs, and is told which permission a screen needs', async () => {
-    const watched = await signedIn(member, { width: 1440 });
+    const watched = await signedIn(member);
+    const { page } = watched;
     await openScreen(watched, tollgate.url, 'overview');
-    const links = await watched.page.locator('nav a').evaluateAll((all) => all.map((one) => one.getAttribute('href')));
+    assert.deepEqual(await page.locator('nav a').evaluateAll(LAST_PARTS), MEMBER_SCREENS);
+    const asked: string[] = [];
+    page.on('request', (request) => asked.push(request.url()));
+    for (const screen of [...OWNER_SCREENS, ...PLATFORM_SCREENS]) {
+      await openScreen(watched, tollgate.url, screen);
+      const permission = OWNER_SCREENS.includes(screen) ? 'org.admin' : 'platform.admin';
+      assert.ok((await page.locator('#main').innerText()).includes(`needs the permission ${permission}`), screen);
+    }
+    for (const screen of MEMBER_SCREENS) {
+      await openScreen(watched, tollgate.url, `${screen}?whose=platform`);
+      const text = await page.locator('body').innerText();
+      assert.doesNotMatch(text, /owner@demo\.test|globalThis|Playwright/, `${screen} shows what others named`);
+      assert.deepEqual(await findBarriers(watched), [], screen);
+    }
     assert.deepEqual(
-      links.map((href) => (href ?? '').replace('/console/', '').replace(/\?.*/, '')),
-      MEMBER_SCREENS,
+      asked.filter((url) => /\/v1\/admin\//.test(url)),
+      [],
+      'nothing is asked for that would be refused',
     );
-    await openScreen(watched, tollgate.url, 'limits');
-    assert.match(await watched.page.locator('#main').innerText(), /needs the permission org\.admin/);
-    await openScreen(watched, tollgate.url, 'catalog');
-    assert.match(await watched.page.locator('#main').innerText(), /needs the permission platform\.admin/);
     assert.deepEqual(await watched.complaints(), []);
-    await watched.page.context().close();
+    await page.context().close();
   });
 
   test('reports that are away, and a window without requests, say so', async () => {
-    const watched = await signedIn(owner, { width: 1440 });
+    const watched = await signedIn(owner);
     const { page } = watched;
     await page.route('**/usage/**', (route) => route.fulfill({ status: 503, json: { error: 'reports unavailable' } }));
     for (const screen of ['usage', 'routing', 'requests']) {
@@ -256,7 +275,7 @@ describe('the console in a browser', { skip }, () => {
     const path = `/v1/admin/active-org/keys/${keys[0]?.id}/limits`;
     const limitsAt = async (of: string) => (await api<{ data: { limits: unknown[] } }>('GET', of)).data.limits;
     const ofOrganization = await limitsAt('/v1/admin/active-org/limits');
-    const watched = await signedIn(owner, { width: 1440 });
+    const watched = await signedIn(owner);
     const { page } = watched;
     await openScreen(watched, tollgate.url, 'limits');
     await page.getByLabel('Whose').selectOption(`key:${keys[0]?.id}`);
@@ -281,7 +300,7 @@ describe('the console in a browser', { skip }, () => {
   });
 
   test('the playground asks a model by auto routing, and shows the reply, its cost and its record', async () => {
-    const watched = await signedIn(member, { width: 1440 });
+    const watched = await signedIn(member);
     const { page } = watched;
     await openScreen(watched, tollgate.url, 'playground');
     await page.getByLabel('Message').fill('Say something about tolls');
@@ -308,7 +327,7 @@ describe('the console in a browser', { skip }, () => {
     await api('PATCH', `/v1/admin/organizations/${session.organization_id}/byok`, { enabled: true });
     const made = { kind: 'sim', name: 'ours', secret: 'ours-before', verify: false };
     const { data: before } = await api<{ data: { fingerprint: string } }>('POST', path, made);
-    const watched = await signedIn(owner, { width: 1440 });
+    const watched = await signedIn(owner);
     const { page } = watched;
     await openScreen(watched, tollgate.url, 'provider-keys');
     await page.getByRole('button', { name: 'Rotate' }).click();
@@ -351,7 +370,7 @@ describe('the console in a browser', { skip }, () => {
   });
 
   test('signing out ends the session in this browser', async () => {
-    const watched = await signedIn(owner, { width: 1440 });
+    const watched = await signedIn(owner);
     await watched.page.getByRole('button', { name: 'Sign out' }).click();
     await watched.page.getByLabel('Access token').waitFor();
     await watched.page.goto(`${tollgate.url}/console/keys`);
@@ -359,3 +378,21 @@ describe('the console in a browser', { skip }, () => {
     await watched.page.context().close();
   });
 });
+
+/** Of links: the screens that they name. */
+const LAST_PARTS = (all: readonly { getAttribute(name: string): string | null }[]) =>
+  all.map((one) => (one.getAttribute('href') ?? '').replace('/console/', '').replace(/\?.*/, ''));
+
+/** Counts what can be pressed or filled, and notes from now on which of it had the focus and showed it. */
+const MARK_CONTROLS = `(() => {
+  const left = new Set([...document.querySelectorAll('a[href], button, select, input, textarea, summary, [tabindex="0"]')]
+    .filter((one) => !one.disabled && one.checkVisibility()));
+  const count = left.size;
+  document.activeElement.blur();
+  addEventListener('focusin', ({ target }) => {
+    const { outlineStyle, outlineWidth } = getComputedStyle(target);
+    if (outlineStyle !== 'none' && outlineWidth !== '0px') left.delete(target);
+  });
+  globalThis.unreached = () => [...left].filter((one) => one.isConnected).map((one) => one.outerHTML.slice(0, 120));
+  return count;
+})()`;

@@ -80,6 +80,22 @@ export async function openScreen({ page }: WatchedPage, url: string, screen: str
   );
 }
 
+/** The texts of a table's cells, row by row, once all rows are in the page. */
+export async function cellsOf({ page }: WatchedPage, name: string): Promise<string[][]> {
+  const table = page.getByRole('table', { name, exact: true }).first();
+  await table.waitFor();
+  await waitFor(
+    `all rows of ${name}`,
+    () => table.locator('.not-drawn').count(),
+    (missing) => missing === 0,
+  );
+  return table
+    .locator('tbody tr')
+    .evaluateAll((rows) =>
+      rows.map((row) => [...row.children].map((cell) => (cell as { innerText: string }).innerText)),
+    );
+}
+
 const AXE = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
 
 /** Run by the debugger, which no policy of the page keeps out. */

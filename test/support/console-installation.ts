@@ -14,6 +14,12 @@ const ROOT = join(import.meta.dirname, '../..');
 const chromium = findChromium();
 const isBuilt = existsSync(join(ROOT, 'src/console/built/index.html'));
 
+/** By who sees them: the addresses of all screens, and of what opens in them. */
+export const MEMBER_SCREENS = ['overview', 'requests', 'usage', 'routing', 'connect', 'playground', 'keys'];
+export const OWNER_SCREENS = ['people', 'limits', 'provider-keys', 'guardrails', 'media', 'webhook', 'audit'];
+export const PLATFORM_SCREENS = ['live', 'organizations', 'catalog', 'policies', 'platform-guardrails', 'operation'];
+export const ALL_SCREENS = [...MEMBER_SCREENS, ...OWNER_SCREENS, ...PLATFORM_SCREENS];
+
 /** Why a file of the console's screens is left out; false: it runs. */
 export const skipWithoutConsole: string | false =
   chromium === null ? 'no Chromium is installed here' : !isBuilt && 'the console is not built: npm run prepare';

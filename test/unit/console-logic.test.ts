@@ -14,8 +14,16 @@ import { ChatStream } from '../../src/console/logic/chat-stream.ts';
 import { curlOf } from '../../src/console/logic/command.ts';
 import { csvOf } from '../../src/console/logic/csv.ts';
 import { readDefinition, writeDefinition } from '../../src/console/logic/definition-text.ts';
-import { parseWithAmounts } from '../../src/console/logic/exact-json.ts';
-import { bucketLabel, bucketLabels, dollars, duration, percent } from '../../src/console/logic/format.ts';
+import { parseWithAmounts, parseWithCounts } from '../../src/console/logic/exact-json.ts';
+import {
+  bucketLabel,
+  bucketLabels,
+  dollars,
+  duration,
+  percent,
+  sumOfCounts,
+  whole,
+} from '../../src/console/logic/format.ts';
 import { lastDaysOf } from '../../src/console/logic/last-days.ts';
 import { isTimeZone, periodBefore, periodOf } from '../../src/console/logic/period.ts';
 import { adviceOn } from '../../src/console/logic/refusals.ts';
@@ -244,6 +252,22 @@ test('amounts of a record keep every digit, and no text that looks like one is t
     'total_cost',
   ]);
   assert.deepEqual(record, { total_cost: '0.0000123456789012345678', id: '"total_cost":1', n: 2 });
+});
+
+test('counts beyond 2^53 keep every digit, also in a sum, a file and on the screen', () => {
+  const answer = '{"tokens":9007199254740993,"id":"9007199254740993","few":12,"share":0.5,"list":[-18014398509481985]}';
+  const read = parseWithCounts(answer) as { tokens: bigint; list: bigint[] };
+  assert.deepEqual(read, {
+    tokens: 9007199254740993n,
+    id: '9007199254740993',
+    few: 12,
+    share: 0.5,
+    list: [-18014398509481985n],
+  });
+  assert.equal(whole(read.tokens), '9,007,199,254,740,993');
+  assert.equal(whole(sumOfCounts(read.tokens, 4)), '9,007,199,254,740,997');
+  assert.deepEqual([sumOfCounts(1, 2), sumOfCounts(9007199254740993n, -9007199254740990n)], [3, 3]);
+  assert.equal(csvOf(['n'], [[read.tokens]]), 'n\r\n9007199254740993\r\n');
 });
 
 test('a failed sign-in says what to do, also by a word that this page does not know', () => {

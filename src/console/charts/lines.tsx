@@ -87,6 +87,7 @@ function linePath(values: readonly (number | null)[], scale: Scale): string {
 function gapPath(low: readonly (number | null)[], high: readonly (number | null)[], scale: Scale): string {
   return (
     area<number | null>()
+      .defined((value, index) => value !== null && high[index] != null)
       .x((_, index) => scale.x(index) + scale.band / 2)
       .y0((value) => scale.y(value ?? 0))
       .y1((_, index) => scale.y(high[index] ?? 0))([...low]) ?? ''

@@ -1,12 +1,14 @@
 // A table as CSV (RFC 4180). A cell that a spreadsheet would run as a formula is prefixed, as in the product's exports.
 
-export function csvOf(columns: readonly string[], rows: readonly (readonly (string | number | null)[])[]): string {
+import type { Count } from './format.ts';
+
+export function csvOf(columns: readonly string[], rows: readonly (readonly (string | Count | null)[])[]): string {
   return [columns, ...rows].map((row) => `${row.map(cell).join(',')}\r\n`).join('');
 }
 
-function cell(value: string | number | null): string {
+function cell(value: string | Count | null): string {
   if (value === null) return '';
-  if (typeof value === 'number') return String(value);
+  if (typeof value !== 'string') return String(value);
   const safe = /^[=+\-@\t\r]/.test(value) && !/^-?[\d.]+$/.test(value) ? `'${value}` : value;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }

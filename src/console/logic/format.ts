@@ -7,14 +7,22 @@ const NONE = '–';
 const WHOLE = new Intl.NumberFormat('en-US');
 const COMPACT = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 });
 
-export function whole(value: number | null | undefined): string {
+/** One beyond 2^53 comes as a bigint. */
+export type Count = number | bigint;
+
+export function whole(value: Count | null | undefined): string {
   return value === null || value === undefined ? NONE : WHOLE.format(value);
 }
 
 /** 12,345 as 12.3K: where the exact figure stands beside it or in the table. */
-export function compact(value: number | null | undefined): string {
+export function compact(value: Count | null | undefined): string {
   if (value === null || value === undefined) return NONE;
   return value < 10_000 ? WHOLE.format(value) : COMPACT.format(value);
+}
+
+export function sumOfCounts(one: Count, other: Count): Count {
+  const sum = BigInt(one) + BigInt(other);
+  return Number.isSafeInteger(Number(sum)) ? Number(sum) : sum;
 }
 
 /** The same at an axis, where there are no halves of requests. */

@@ -2,12 +2,13 @@
 
 import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
+import type { Count } from '../logic/format.ts';
 import { RowBlocks, WHOLE_ROWS_MAX } from './row-blocks.tsx';
 
 export interface Column<Row> {
   readonly name: string;
   /** As it goes into CSV. */
-  readonly raw: (row: Row) => string | number | null;
+  readonly raw: (row: Row) => string | Count | null;
   /** As it is shown; without it, as it is. */
   readonly show?: (row: Row) => ComponentChildren;
   readonly isNumber?: boolean;
@@ -16,7 +17,7 @@ export interface Column<Row> {
 }
 
 /** A column of numbers that are all written in one way, `written`. */
-export function numberColumn<Row, Value extends string | number | null | undefined>(
+export function numberColumn<Row, Value extends string | Count | null | undefined>(
   name: string,
   valueOf: (row: Row) => Value,
   written: (value: Value) => ComponentChildren,

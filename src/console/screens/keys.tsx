@@ -13,11 +13,12 @@ import { Page } from '../parts/page.tsx';
 import type { Column } from '../parts/table.tsx';
 import { now } from '../state/clock.ts';
 import { useRead } from '../state/load.ts';
-import { usePages } from '../state/pages.ts';
+import { useAll, usePages } from '../state/pages.ts';
 import { may } from '../state/session.ts';
 import { zone } from '../state/view.ts';
 import { Adder } from './people.tsx';
 
+type Team = AnswerOf<'/v1/admin/active-org/teams'>['data'][number];
 type Key = AnswerOf<'/v1/admin/active-org/keys'>['data'][number];
 
 /** The last day on which a key was used, by its id. */
@@ -128,7 +129,7 @@ function NewKey({ path, onDone, onClose }: KeyDialogProps & { readonly path: Key
   const [team, setTeam] = useState('');
   const [models, setModels] = useState('');
   const isForAll = path === '/v1/admin/active-org/keys';
-  const teams = useRead(isForAll ? '/v1/admin/active-org/teams' : null, { query: { limit: 100 } }).data?.data ?? [];
+  const teams = useAll<Team>(isForAll ? '/v1/admin/active-org/teams' : null).data?.data ?? [];
   const allowed = models.split(/[\s,]+/).filter((model) => model !== '');
   const body = {
     name: name.trim(),

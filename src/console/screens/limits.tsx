@@ -12,6 +12,7 @@ import { Page } from '../parts/page.tsx';
 import type { Column } from '../parts/table.tsx';
 import { params, setParams } from '../state/address.ts';
 import { useRead } from '../state/load.ts';
+import { useAll } from '../state/pages.ts';
 import { zone } from '../state/view.ts';
 import { Adder } from './people.tsx';
 
@@ -143,9 +144,9 @@ function LimitsOf({ bearer, bearers }: { readonly bearer: Bearer; readonly beare
 
 /** The organization, its teams and members, and its keys that are not revoked. */
 function useBearers(): { readonly bearers: readonly Bearer[]; readonly isLoading: boolean } {
-  const teams = useRead('/v1/admin/active-org/teams', { query: { limit: 100 } });
-  const members = useRead('/v1/admin/active-org/members', { query: { limit: 100 } });
-  const keys = useRead('/v1/admin/active-org/keys', { query: { limit: 100 } });
+  const teams = useAll<AnswerOf<'/v1/admin/active-org/teams'>['data'][number]>('/v1/admin/active-org/teams');
+  const members = useAll<AnswerOf<'/v1/admin/active-org/members'>['data'][number]>('/v1/admin/active-org/members');
+  const keys = useAll<AnswerOf<'/v1/admin/active-org/keys'>['data'][number]>('/v1/admin/active-org/keys');
   const bearers = [
     ORGANIZATION,
     ...(teams.data?.data ?? []).map(({ id, display_name: name }) => below('team', id, name)),

@@ -1,7 +1,18 @@
 // What an administrator looks at in the morning: spend against budgets, credit, errors, what routing saved.
 
 import { type AnswerOf, commandOf } from '../api.ts';
-import { compact, dollars, duration, lengthOf, moment, percent, sentence, whole } from '../logic/format.ts';
+import {
+  type Count,
+  compact,
+  dollars,
+  duration,
+  lengthOf,
+  moment,
+  percent,
+  sentence,
+  sumOfCounts,
+  whole,
+} from '../logic/format.ts';
 import { periodBefore } from '../logic/period.ts';
 import { Bar, Gauge, Stat, Stats } from '../parts/figures.tsx';
 import { Link } from '../parts/link.tsx';
@@ -32,7 +43,7 @@ export function Overview() {
             <TopFigures
               cost={data.cost}
               requests={data.requests}
-              tokens={data.tokens_prompt + data.tokens_completion}
+              tokens={sumOfCounts(data.tokens_prompt, data.tokens_completion)}
             />
             {data.requests === 0 && <FirstSteps />}
             <div class="grid">
@@ -55,7 +66,7 @@ export function Overview() {
 interface TopProps {
   readonly cost: string;
   readonly requests: number;
-  readonly tokens: number;
+  readonly tokens: Count;
 }
 
 function TopFigures({ cost, requests, tokens }: TopProps) {

@@ -2,10 +2,21 @@
 // again, over the screens, where the session has ended or another tab has taken it elsewhere.
 
 import { useEffect, useState } from 'preact/hooks';
+import type { Refusal } from '../api.ts';
 import { BrandMark } from '../parts/brand-mark.tsx';
 import { Dialog, Said, TextField, useSubmit } from '../parts/form.tsx';
+import { RefusalNotice } from '../parts/loaded.tsx';
 import { useRead } from '../state/load.ts';
-import { type Doubt, enter, lookAgain, me, session, signIn, switchOrganization } from '../state/session.ts';
+import {
+  type Doubt,
+  enter,
+  lookAgain,
+  me,
+  session,
+  signIn,
+  startSession,
+  switchOrganization,
+} from '../state/session.ts';
 
 export function SignIn({ reason }: { readonly reason: string | null }) {
   useEffect(() => {
@@ -28,6 +39,21 @@ export function SignIn({ reason }: { readonly reason: string | null }) {
           <code>tollgate token create</code> makes a token. The token is exchanged for a session of this browser and
           kept nowhere.
         </p>
+      </div>
+    </main>
+  );
+}
+
+/** Nobody can say who is signed in; who was, still is. */
+export function Away({ refusal }: { readonly refusal: Refusal }) {
+  return (
+    <main class="alone">
+      <div class="card sign-in">
+        <h1>
+          <BrandMark /> Tollgate
+        </h1>
+        <RefusalNotice refusal={refusal} permission="" again={() => void startSession()} />
+        <p class="note">Nobody has been signed out by it.</p>
       </div>
     </main>
   );
@@ -61,11 +87,32 @@ function Ways({ isAside = false }: { readonly isAside?: boolean }) {
 
 /** Over the screens, which stay as they are. */
 export function DoubtNotice({ doubt }: { readonly doubt: Doubt }) {
-  return doubt.kind === 'ended' ? <SignInAgain /> : <Elsewhere organization={doubt.organization} />;
+  if (doubt.kind === 'ended') return <SignInAgain />;
+  if (doubt.kind === 'kept') return <StillSignedIn refusal={doubt.refusal} />;
+  return <Elsewhere organization={doubt.organization} />;
 }
 
 function leave(): void {
   session.value = { kind: 'out', reason: null };
+}
+
+function StillSignedIn({ refusal }: { readonly refusal: Refusal }) {
+  return (
+    <Dialog title="You are still signed in" onClose={forget}>
+      <p>The session could not be ended, and whoever opens this browser next would have it. Try again in a moment.</p>
+      <Said refusal={refusal} />
+      <footer class="dialog-foot">
+        <button type="button" class="main" onClick={forget}>
+          Go on
+        </button>
+      </footer>
+    </Dialog>
+  );
+}
+
+/** There is nothing more to say of the session. */
+function forget(): void {
+  if (session.value.kind === 'in') session.value = { ...session.value, doubt: null };
 }
 
 function SignInAgain() {

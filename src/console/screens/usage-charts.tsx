@@ -1,7 +1,7 @@
 // Usage along time by a group, as the server has summed it up: cost, requests, tokens.
 
 import { StackedBars } from '../charts/stacked-bars.tsx';
-import { countTick, dollars, dollarTick, lengthOf, whole } from '../logic/format.ts';
+import { type Count, countTick, dollars, dollarTick, lengthOf, sumOfCounts, whole } from '../logic/format.ts';
 import { nameOfGroup, seriesOf } from '../logic/series-chart.ts';
 import { Empty, Loaded } from '../parts/loaded.tsx';
 import { Card } from '../parts/page.tsx';
@@ -17,10 +17,11 @@ export const MEASURES: readonly { readonly id: Measure; readonly name: string }[
   { id: 'errors', name: 'Errors' },
 ];
 
-const VALUE: Readonly<Record<Measure, (figures: Figures) => number>> = {
+/** What the chart's height is made of; the table has it exactly. */
+const VALUE: Readonly<Record<Measure, (figures: Figures) => Count>> = {
   cost: ({ cost }) => lengthOf(cost),
   requests: ({ requests }) => requests,
-  tokens: ({ tokens_prompt: prompt, tokens_completion: completion }) => prompt + completion,
+  tokens: ({ tokens_prompt: prompt, tokens_completion: completion }) => sumOfCounts(prompt, completion),
   errors: ({ errors }) => errors,
 };
 
@@ -69,7 +70,9 @@ export function GroupChart({ load, measure, title }: GroupChartProps) {
       title={title}
       buckets={buckets}
       granularity={granularity}
-      series={shown.map(({ name, series }) => seriesOf(name, buckets, series, VALUE[measure]))}
+      series={shown.map(({ name, series }) =>
+        seriesOf(name, buckets, series, (point) => Number(VALUE[measure](point))),
+      )}
       show={show}
       exact={(index, at) => {
         const point = found[at]?.get(buckets[index] ?? '');

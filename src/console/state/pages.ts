@@ -1,13 +1,8 @@
 // A listing that comes in pages: the first when it is shown, later ones below it when somebody asks for more.
 
 import { useRef, useState } from 'preact/hooks';
-import { type Answer, addressOf, type Query, type Refusal, send } from '../api.ts';
+import { addressOf, joined, type Page, type Query, type Refusal, readPages } from '../api.ts';
 import { type Load, useLoad } from './load.ts';
-
-interface Page<Row> {
-  readonly data: readonly Row[];
-  readonly next_cursor: string | null;
-}
 
 export interface Pages<Row> extends Load<Page<Row>> {
   readonly more: {
@@ -47,27 +42,14 @@ export function usePages<Row>(path: string, query: Query, { atOnce = AT_ONCE } =
   return { ...load, data: shown, more: { ...state, read: cursor === null ? null : () => void read() } };
 }
 
+/** Pages that are read for a choice of one of them: nobody looks through more than five thousand. */
+const OFFERED_PAGES_MAX = 50;
+const OFFERED_AT_ONCE = 100;
+
+/** All of a listing, to choose one from. `path` null: there is nothing to ask yet. */
+export function useAll<Row>(path: string | null): Load<Page<Row>> {
+  const query = { limit: OFFERED_AT_ONCE };
+  return useLoad<Page<Row>>(path, (signal) => readPages(path ?? '', query, null, OFFERED_PAGES_MAX, signal));
+}
+
 const IDLE = { isBusy: false, refusal: null };
-
-function joined<Row>(first: Page<Row> | null, later: Page<Row>): Page<Row> | null {
-  return first === null ? null : { ...first, data: [...first.data, ...later.data], next_cursor: later.next_cursor };
-}
-
-async function readPages<Row>(
-  path: string,
-  query: Query,
-  from: string | null,
-  count: number,
-  signal?: AbortSignal,
-): Promise<Answer<Page<Row>>> {
-  let [all, cursor]: [Page<Row> | null, string | null] = [null, from];
-  for (let page = 0; page < count; page++) {
-    const address = addressOf(path, { query: { ...query, cursor } });
-    const answer = await send<Page<Row>>({ method: 'get', address }, signal);
-    if (!answer.ok) return answer;
-    all = all === null ? answer.data : joined(all, answer.data);
-    cursor = answer.data.next_cursor;
-    if (cursor === null) break;
-  }
-  return { ok: true, data: all ?? { data: [], next_cursor: null } };
-}

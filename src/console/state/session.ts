@@ -1,7 +1,7 @@
 // Who is signed in, what they may do, and in which organization they work.
 
 import { signal } from '@preact/signals';
-import { type Answer, type AnswerOf, call, requestsBelongTo, send } from '../api.ts';
+import { type Answer, type AnswerOf, call, type Refusal, readPages, requestsBelongTo, send } from '../api.ts';
 import { signInProblem } from '../logic/sign-in-problems.ts';
 
 export type Me = AnswerOf<'/v1/me'>['data'];
@@ -18,6 +18,8 @@ export type Permission =
 export type Session =
   | { readonly kind: 'starting' }
   | { readonly kind: 'out'; readonly reason: string | null }
+  /** Nobody can say who is signed in: the session may be as good as before. */
+  | { readonly kind: 'away'; readonly refusal: Refusal }
   | {
       readonly kind: 'in';
       readonly me: Me;
@@ -27,9 +29,13 @@ export type Session =
       readonly doubt: Doubt | null;
     };
 
-/** It has ended, or another tab works in another organization, whose name is this. */
-export type Doubt = { readonly kind: 'ended' } | { readonly kind: 'elsewhere'; readonly organization: string };
+/** It has ended, or could not be ended, or another tab works in another organization, whose name is this. */
+export type Doubt =
+  | { readonly kind: 'ended' }
+  | { readonly kind: 'kept'; readonly refusal: Refusal }
+  | { readonly kind: 'elsewhere'; readonly organization: string };
 
+const SIGNED_OUT = 401;
 const USUAL_BRAND: Brand = { brand: 'Service', auto_model: 'service/auto' };
 
 export const session = signal<Session>({ kind: 'starting' });
@@ -76,8 +82,8 @@ export async function startSession(): Promise<void> {
   }
   const answer = await send({ method: 'get', address: '/v1/console/session' });
   if (answer.ok) return enter();
-  const reason = answer.refusal.status === 401 ? problem : answer.refusal.message;
-  session.value = { kind: 'out', reason };
+  session.value =
+    answer.refusal.status === SIGNED_OUT ? { kind: 'out', reason: problem } : { kind: 'away', refusal: answer.refusal };
 }
 
 export async function signIn(body: { readonly token: string } | { readonly link: string }): Promise<Answer<unknown>> {
@@ -86,30 +92,42 @@ export async function signIn(body: { readonly token: string } | { readonly link:
   return answer;
 }
 
+/** Who is not signed out is told so: the next one at this browser would be signed in. */
 export async function signOut(): Promise<void> {
-  await send({ method: 'delete', address: '/v1/console/session' });
-  session.value = { kind: 'out', reason: null };
+  const answer = await send({ method: 'delete', address: '/v1/console/session' });
+  if (answer.ok || answer.refusal.status === SIGNED_OUT) session.value = { kind: 'out', reason: null };
+  else doubt({ kind: 'kept', refusal: answer.refusal });
 }
+
+/** Five thousand organizations: a platform's administrator may have joined them all. */
+const MEMBERSHIP_PAGES_MAX = 50;
 
 /** Reads who is signed in, and where they may work. ADMIN_TOKEN stands for no person and has no memberships. */
 export async function enter(): Promise<void> {
   const [me, named, organizations] = await Promise.all([
     call('get', '/v1/me'),
     call('get', '/v1/console/session'),
-    call('get', '/v1/me/organizations', { query: { limit: 100 } }),
+    readPages<Membership>('/v1/me/organizations', { limit: 100 }, null, MEMBERSHIP_PAGES_MAX),
   ]);
-  if (!me.ok) {
-    session.value = { kind: 'out', reason: me.refusal.status === 401 ? null : me.refusal.message };
+  if (!me.ok || !named.ok || !organizations.ok) {
+    const refusal = [me, named, organizations].find((answer) => !answer.ok)?.refusal;
+    if (refusal !== undefined) beRefused(refusal);
     return;
   }
   session.value = {
     kind: 'in',
     me: me.data.data,
-    organizations: organizations.ok ? organizations.data.data : [],
-    brand: named.ok ? named.data.data : USUAL_BRAND,
+    organizations: organizations.data.data,
+    brand: named.data.data,
     doubt: null,
   };
   entries.value += 1;
+}
+
+/** What is shown stays as long as nobody is signed out: something may be typed into it. */
+function beRefused(refusal: Refusal): void {
+  if (refusal.status === SIGNED_OUT) session.value = { kind: 'out', reason: null };
+  else if (session.value.kind !== 'in') session.value = { kind: 'away', refusal };
 }
 
 export async function switchOrganization(organizationId: string | null): Promise<Answer<unknown>> {

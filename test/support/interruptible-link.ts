@@ -1,0 +1,53 @@
+// A TCP link between an installation and a Postgres of a test, which can be cut and mended: while it is cut, what was
+// connected is gone and nobody listens.
+
+import { connect, createServer, type Socket } from 'node:net';
+import pg from 'pg';
+
+export interface InterruptibleLink {
+  /** The same database through the link. */
+  readonly url: string;
+  cut(): Promise<void>;
+  mend(): Promise<void>;
+}
+
+export async function startInterruptibleLink(to: string): Promise<InterruptibleLink> {
+  const { host, port: toPort, user, password, database } = new pg.Client({ connectionString: to });
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    // A server on this machine listens on a socket in a directory.
+    const onwards = host.startsWith('/') ? connect(`${host}/.s.PGSQL.${toPort}`) : connect(toPort, host);
+    for (const [one, other] of [
+      [socket, onwards],
+      [onwards, socket],
+    ] as const) {
+      sockets.add(one);
+      one.on('error', () => one.destroy());
+      one.on('close', () => {
+        sockets.delete(one);
+        other.destroy();
+      });
+      one.pipe(other);
+    }
+  });
+  const listen = (port: number) =>
+    new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(port, '127.0.0.1', () => {
+        server.off('error', reject);
+        resolve();
+      });
+    });
+  await listen(0);
+  const { port } = server.address() as { port: number };
+  const account = `${encodeURIComponent(user ?? '')}:${encodeURIComponent(password ?? '')}`;
+  return {
+    url: `postgres://${account}@127.0.0.1:${port}/${database ?? ''}`,
+    cut: () => {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      for (const socket of sockets) socket.destroy();
+      return closed;
+    },
+    mend: () => listen(port),
+  };
+}

@@ -20,6 +20,8 @@ export interface ChartProps<Row> {
   /** What stands for a series in it. */
   readonly mark?: 'bar' | 'line';
   readonly isLoading?: boolean;
+  /** There is nothing to draw, and it is said. */
+  readonly isEmpty?: boolean;
   readonly height?: number;
   /** Opens the requests that are behind a point. */
   readonly onPick?: (index: number) => void;
@@ -68,7 +70,7 @@ export function ChartFigure<Row>(props: ChartProps<Row>) {
   );
 }
 
-function Plot<Row>({ title, points, say, draw, onPick, height = 220, inset = INSET }: ChartProps<Row>) {
+function Plot<Row>({ title, points, say, draw, onPick, isEmpty, height = 220, inset = INSET }: ChartProps<Row>) {
   const [frame, width] = useWidth();
   const [at, setAt] = useState<number | null>(null);
   const move = (event: KeyboardEvent) => {
@@ -108,7 +110,7 @@ function Plot<Row>({ title, points, say, draw, onPick, height = 220, inset = INS
         </svg>
       )}
       <p class="readout" aria-live="polite">
-        {at === null || at >= points ? ' ' : say(at)}
+        {at !== null && at < points ? say(at) : isEmpty ? 'Nothing in this time.' : ' '}
       </p>
     </div>
   );

@@ -158,6 +158,7 @@ export function figureOf(props: TimeChartProps, show: (value: number) => string)
     say,
     legend: series.map(({ name }) => name),
     isLoading,
+    isEmpty: series.every(({ values }) => values.every((value) => (value ?? 0) === 0)),
     height,
     onPick,
   };

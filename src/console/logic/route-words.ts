@@ -61,7 +61,9 @@ function reasonInWords({
     case 'low_confidence_escalated':
       return `The classifier chose “${classified}”${sure}, below the policy’s floor: one tier above served, “${tier}”.`;
     case 'correction_escalated':
-      return `The answer before was said to be wrong: one tier above “${previous ?? 'its own'}” served, “${tier}”.`;
+      return previous === tier
+        ? `The answer before was said to be wrong: “${tier}”, than which there is none higher, served again.`
+        : `The answer before was said to be wrong: one tier above “${previous ?? 'its own'}” served, “${tier}”.`;
     case 'classifier_failed':
       return `The classifier did not answer in time, so the fallback tier served: “${tier}”.`;
     case 'no_request_text':

@@ -119,6 +119,7 @@ export function ProviderKeys() {
       />
       <ManagedList
         title="Use"
+        note={`From ${start_date} to ${end_date}.`}
         load={use}
         rowsOf={({ data }) => data}
         columns={USE_COLUMNS}

@@ -102,7 +102,7 @@ describe('the console under hard conditions', { skip: skipWithoutConsole }, () =
     // The panel of a request has room for itself.
     await open('requests');
     await page.locator('tbody button.link').first().press('Enter');
-    await page.getByRole('heading', { name: 'Calls of providers' }).waitFor();
+    await page.getByText('Why this model').waitFor();
     assert.deepEqual(await page.evaluate(WIDER_THAN_WINDOW), []);
     await page.setViewportSize({ width: 720, height: 450 });
     for (const screen of ALL_SCREENS) {

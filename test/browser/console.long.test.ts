@@ -101,11 +101,6 @@ describe('the console in a browser', { skip: skipWithoutConsole }, () => {
       });
       await response.text();
     }
-    const form = new FormData();
-    form.append('file', new Blob([Buffer.from('89504e470d0a1a0a', 'hex')], { type: 'image/png' }), `${TAG}.png`);
-    const headers = { authorization: `Bearer ${key.data.secret}` };
-    const uploaded = await fetch(`${tollgate.url}/v1/media/upload`, { method: 'POST', headers, body: form });
-    assert.equal(uploaded.status, 200, await uploaded.text());
     await waitFor(
       'the requests to be in the reports',
       () => api<{ data: { requests: number } }>('GET', `${place}/usage`),

@@ -30,6 +30,10 @@ interface Result {
    * it was refused.
    */
   readonly wronglyRefused: number;
+  /** Of them, those for which it had been so for longer than REMEMBERED_MS. */
+  readonly longWronglyRefused: number;
+  /** Lease requests that were granted nothing. */
+  readonly inVain: number;
   readonly calls: { readonly take: number; readonly giveBack: number; readonly revoke: number };
   readonly callsInBusiestSecond: number;
   /** Of what could be used; null where the load wants less. */
@@ -49,12 +53,15 @@ const DURATION_MS_MEAN = 1_000;
 /** The share of the i-th busiest gateway is 1/i. */
 const ZIPF = 1;
 const KEY = 'shared';
+/** A refusal may refer to a moment ago (docs/money-and-limits.md): what was free for longer is told apart. */
+const REMEMBERED_MS = 250;
 
 class Model {
   readonly world: World;
   readonly books: ModelBooks;
   readonly gateways: QuotaLeases[] = [];
   readonly calls = { take: 0, giveBack: 0, revoke: 0 };
+  inVain = 0;
   readonly callsBySecond = new Map<number, number>();
   private readonly quota: Quota;
 
@@ -84,7 +91,12 @@ class Model {
 
   private storeOf(epoch: number): LeaseStore {
     return {
-      take: ({ kind }, request) => this.call('take', () => this.take(epoch, kind, request)),
+      take: ({ kind }, request) =>
+        this.call('take', () => {
+          const answer = this.take(epoch, kind, request);
+          if (answer.granted < request.minimum) this.inVain += 1;
+          return answer;
+        }),
       giveBack: ({ kind }, grantId, amount) =>
         this.call('giveBack', () => {
           if (kind === 'credit') this.books.returnLease(epoch, KEY, amount);
@@ -163,12 +175,17 @@ class Run {
   private requests = 0;
   private admitted = 0;
   private wronglyRefused = 0;
+  private longWronglyRefused = 0;
+  /** When one more would last have been too much. */
+  private fullMs = 0;
   private isOverspent = false;
   /** Held now, spent so far; of rates: when what was admitted, oldest first. */
   private held = 0n;
   private spent = 0n;
   private waiting = 0;
   private readonly admittedMs: number[] = [];
+  /** Of rates: what was admitted, by the last second for which it was granted. */
+  private readonly admittedBySecond = new Map<number, bigint>();
   private openMs = 0;
   private sinceMs = 0;
 
@@ -190,6 +207,8 @@ class Run {
       requests: this.requests,
       admitted: this.admitted,
       wronglyRefused: this.wronglyRefused,
+      longWronglyRefused: this.longWronglyRefused,
+      inVain: this.model.inVain,
       calls: { ...calls },
       callsInBusiestSecond: Math.max(...callsBySecond.values()),
       reached: this.reached(),
@@ -226,6 +245,8 @@ class Run {
 
   private arrive(index: number): void {
     const { kind, need } = this.experiment;
+    const { world } = this.model;
+    this.noteFull(1);
     const gateway = this.model.gateways[index] as QuotaLeases;
     this.requests += 1;
     const couldBeServed = this.canBeServed(this.waiting + 1);
@@ -237,18 +258,36 @@ class Run {
     this.waiting += 1;
     void held.then((result) => {
       if (!('reason' in result)) this.begin(index, result[0] as Hold);
-      else if (couldBeServed && this.canBeServed(this.waiting)) this.wronglyRefused += 1;
+      else if (couldBeServed && this.canBeServed(this.waiting)) {
+        this.noteFull(0);
+        this.wronglyRefused += 1;
+        if (world.nowMs - this.fullMs > REMEMBERED_MS) this.longWronglyRefused += 1;
+      }
       this.waiting -= 1;
     });
   }
 
-  /** By what is used in truth, which no database knows; of rates, where a minute is promised within 62 seconds. */
+  private noteFull(more: number): void {
+    if (!this.canBeServed(this.waiting + more)) this.fullMs = this.model.world.nowMs;
+  }
+
+  /** By what is used in truth, which no database knows. */
   private canBeServed(requests: number): boolean {
     const { kind, size, need } = this.experiment;
     const needed = need * BigInt(requests);
-    if (kind === 'requests_per_minute' || kind === 'tokens_per_minute')
-      return BigInt(this.admittedSince(PER_MINUTE_SECONDS + 2)) * need + needed <= size;
+    if (kind === 'requests_per_minute' || kind === 'tokens_per_minute') return this.countedOfRate() + needed <= size;
     return this.spent + this.held + needed <= size;
+  }
+
+  /** Counts up to 60 seconds after the second until which it was granted. */
+  private countedOfRate(): bigint {
+    const oldest = Math.floor(this.model.world.wallMs() / 1_000) - PER_MINUTE_SECONDS;
+    let counted = 0n;
+    for (const [second, amount] of this.admittedBySecond) {
+      if (second >= oldest) counted += amount;
+      else this.admittedBySecond.delete(second);
+    }
+    return counted;
   }
 
   private admittedSince(seconds: number): number {
@@ -267,12 +306,16 @@ class Run {
     const { kind, need, size } = this.experiment;
     this.admitted += 1;
     this.admittedMs.push(world.nowMs);
+    const second = Number(hold.grant?.id?.split('@')[1] ?? 0);
+    this.admittedBySecond.set(second, (this.admittedBySecond.get(second) ?? 0n) + need);
     this.countOpen(need);
     const isRate = kind === 'requests_per_minute' || kind === 'tokens_per_minute';
     const taken = isRate ? BigInt(this.admittedSince(PER_MINUTE_SECONDS)) * need : this.spent + this.held;
     if (taken > size) this.isOverspent = true;
+    this.noteFull(1);
     world.in(-Math.log(1 - world.random.next()) * DURATION_MS_MEAN, '', () => {
       const used = usedOf(kind, need, world.random.between(...USED_PART));
+      this.noteFull(1);
       this.countOpen(-need);
       if (kind === 'credit' || kind === 'budget') {
         this.spent += used;
@@ -294,7 +337,7 @@ class Run {
     if (kind === 'credit' || kind === 'budget') {
       const wanted = rate * seconds * Number(need) * ((USED_PART[0] + USED_PART[1]) / 2);
       // The last request must fit: less than one is left over.
-      return wanted < Number(size) ? null : Number(this.spent + this.held + need) / Number(size);
+      return wanted < Number(size) || size === 0n ? null : Number(this.spent + this.held + need) / Number(size);
     }
     if (kind === 'concurrent_requests') return this.openMs / (seconds * 1_000) / Number(size);
     return this.admitted / ((Number(size / need) * seconds) / PER_MINUTE_SECONDS);
@@ -325,6 +368,9 @@ const EXPERIMENTS: readonly Experiment[] = [
   { name: '600 requests per minute', kind: 'requests_per_minute', size: 600n, need: 1n, rate: 20, seconds: 300 },
   { name: '60,000 a minute, half used', kind: 'requests_per_minute', size: 60_000n, need: 1n, rate: 500, seconds: 180 },
   { name: '2,000 open requests', kind: 'concurrent_requests', size: 2_000n, need: 1n, rate: 4_000, seconds: 60 },
+  { name: 'empty wallet', kind: 'credit', size: 0n, need: HOLD, rate: 5_000, seconds: 60 },
+  { name: '600 a minute, a hundredfold', kind: 'requests_per_minute', size: 600n, need: 1n, rate: 1_000, seconds: 120 },
+  { name: '100 open requests, fiftyfold', kind: 'concurrent_requests', size: 100n, need: 1n, rate: 5_000, seconds: 60 },
   { name: '100 open requests', kind: 'concurrent_requests', size: 100n, need: 1n, rate: 200, seconds: 60 },
 ];
 
@@ -340,10 +386,10 @@ setImmediate(printAll);
 
 function printAll(): void {
   console.log(
-    '| shared by all | requests/s | admitted | reached | wrongly refused | calls/s | busiest second | ' +
-      'take · give back · revoke | calls per 1,000 requests |',
+    '| shared by all | requests/s | admitted | reached | wrongly refused | for longer | calls/s | busiest second | ' +
+      'take · give back · revoke | calls per 1,000 requests | in vain per refused |',
   );
-  console.log('|---|---|---|---|---|---|---|---|---|');
+  console.log('|---|---|---|---|---|---|---|---|---|---|---|');
   for (const experiment of EXPERIMENTS.filter(({ name }) => name.includes(values.only))) {
     const result = new Run(experiment, Number(values.gateways), Number(values.seed)).execute();
     const { calls, requests } = result;
@@ -354,10 +400,12 @@ function printAll(): void {
       `${((100 * result.admitted) / requests).toFixed(1)}%`,
       result.reached === null ? '' : `${(100 * result.reached).toFixed(1)}%`,
       `${result.wronglyRefused} (${((100 * result.wronglyRefused) / requests).toFixed(2)}%)`,
+      `${result.longWronglyRefused} (${((100 * result.longWronglyRefused) / requests).toFixed(2)}%)`,
       (total / experiment.seconds).toFixed(0),
       result.callsInBusiestSecond,
       `${calls.take} · ${calls.giveBack} · ${calls.revoke}`,
       ((1_000 * total) / requests).toFixed(1),
+      requests === result.admitted ? '' : (result.inVain / (requests - result.admitted)).toFixed(3),
     ];
     console.log(`| ${cells.join(' | ')} |`);
     if (result.isOverspent) {

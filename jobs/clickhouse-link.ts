@@ -9,6 +9,7 @@ import {
   type ClickHouseLocation,
   type ClickHouseReader,
   createClickHouse,
+  selectRows,
 } from '../src/storage/clickhouse/clickhouse.ts';
 import { insertFacts, type RequestFact } from '../src/storage/clickhouse/facts.ts';
 import { identifyClickHouse } from '../src/storage/clickhouse/identity.ts';
@@ -90,6 +91,10 @@ export class ClickHouseLink implements FactSink {
     const client = this.client();
     const insert = (): Promise<void> => insertFacts(client, facts, batch);
     await (this.sealedDays()?.whileOpen(daysOf(facts), insert) ?? insert());
+  }
+
+  async probe(): Promise<void> {
+    await selectRows(this.client(), 'SELECT 1');
   }
 
   async close(): Promise<void> {

@@ -15,7 +15,7 @@ export interface JobContext {
   /** Throws while ClickHouse is away: the run is recorded as failed, and the next run tries again. */
   readonly clickhouse: () => ClickHouseClient;
   /** The only way for facts into ClickHouse. */
-  readonly facts: FactSink;
+  readonly facts: Pick<FactSink, 'insert'>;
   /** null: this ClickHouse has none, or is away. */
   readonly sealedDays: () => SealedDays | null;
   readonly log: Log;

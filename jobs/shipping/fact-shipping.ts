@@ -14,6 +14,8 @@ import type { SpoolFleet } from './spool-fleet.ts';
 /** The destination of facts. Throws while ClickHouse is away. */
 export interface FactSink {
   insert(facts: readonly RequestFact[], batch: string): Promise<void>;
+  /** Next to free, where an insert makes a text of thousands of facts before it can fail. */
+  probe(): Promise<void>;
 }
 
 export interface FactShippingOptions {
@@ -57,6 +59,7 @@ export class FactShipping {
 
   private async insertNext(): Promise<boolean> {
     const { facts: sink, postgres, clock, limits, metrics } = this.options;
+    if (this.refused !== null) await sink.probe();
     const collected = this.refused ?? this.collect(limits.factsMax);
     this.refused = collected;
     const ranges = collected.flatMap(({ ranges: ofEpoch }) => mergeBySegment(ofEpoch));

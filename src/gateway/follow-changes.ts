@@ -7,11 +7,12 @@ import type { HeldOwnKeys } from '../generation/own-keys/held-own-keys.ts';
 import type { Log } from '../platform/log.ts';
 import { CHANGES_CHANNEL, readChange } from '../storage/postgres/changes.ts';
 import { SPOOLS_ASKED_CHANNEL, SPOOLS_TOLD_CHANNEL } from '../storage/postgres/ledger/open-spools.ts';
+import { LEASE_REVOCATION_CHANNEL, LEASE_ROOM_CHANNEL } from '../storage/postgres/ledger/wallets.ts';
 import { createListener, type Listener } from '../storage/postgres/listen.ts';
 import { OWN_KEYS_DUE_CHANNEL } from '../storage/postgres/own-keys/keys-to-check.ts';
 import type { HeldCatalog } from './held-catalog.ts';
 import type { HeldGuardrails } from './held-guardrails.ts';
-import { readRevocation } from './lease-store.ts';
+import { hearRevocation } from './lease-store.ts';
 import type { OwnKeyChecks } from './own-key-checks.ts';
 import type { PostingFence } from './posting-fence.ts';
 
@@ -54,10 +55,8 @@ export async function followChanges(followed: Followed): Promise<Listener> {
         else if ('id' in change) authenticator.forget(change.id);
         else if ('catalog' in change) reload();
       },
-      tollgate_lease_revocation: (payload) => {
-        const { key, byEpoch } = readRevocation(payload);
-        if (byEpoch !== epoch) leases.revoke(key);
-      },
+      [LEASE_REVOCATION_CHANNEL]: (payload) => hearRevocation(leases, payload, epoch),
+      [LEASE_ROOM_CHANNEL]: (key) => leases.hearRoom(key),
       [OWN_KEYS_DUE_CHANNEL]: () => ownKeyChecks.start(),
       [SPOOLS_ASKED_CHANNEL]: (payload) => postingFence.answer(payload),
       [SPOOLS_TOLD_CHANNEL]: (payload) => postingFence.hear(payload),

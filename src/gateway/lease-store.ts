@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { NotDone } from '../domain/quotas/lease.ts';
 import type { LeaseStore, LeaseTime } from '../generation/admission/lease-store.ts';
+import type { QuotaLeases } from '../generation/admission/quota-leases.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { MetricsRegistry } from '../platform/metrics.ts';
 import { returnLease, revokeLeases, takeLease } from '../storage/postgres/ledger/wallets.ts';
@@ -72,9 +73,18 @@ const OF_WALLETS = { validForMs: null, presentMoved: false, ceiling: null, retry
  * A revocation names the epoch that makes it, so that this process does not answer its own; one without an epoch is for
  * every process: a frozen wallet, a lowered limit.
  */
-export function readRevocation(payload: string): { readonly key: string; readonly byEpoch: number | null } {
+function readRevocation(payload: string): { readonly key: string; readonly byEpoch: number | null } {
   const [key = '', epoch] = payload.split(' ');
   return { key, byEpoch: epoch === undefined ? null : Number(epoch) };
+}
+
+/** What is heard on the channel of revocations, by the process of `epoch`. */
+export function hearRevocation(leases: QuotaLeases, payload: string, epoch: number): void {
+  const { key, byEpoch } = readRevocation(payload);
+  if (byEpoch === epoch) return;
+  leases.revoke(key);
+  // Whatever was changed, what was remembered of it is over: a wallet may have been thawed.
+  if (byEpoch === null) leases.hearRoom(key);
 }
 
 export function createLeaseTime(clock: Clock): LeaseTime {

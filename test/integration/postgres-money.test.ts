@@ -15,9 +15,12 @@ import { findGeneration, listGenerationsByClientRequestId } from '../../src/stor
 import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-invariants.ts';
 import { type PostResult, postExecutions } from '../../src/storage/postgres/ledger/post-executions.ts';
 import { registerEpoch, returnLease, takeLease } from '../../src/storage/postgres/ledger/wallets.ts';
+import { createListener } from '../../src/storage/postgres/listen.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
 import { admittedRecord, fundOrganization, terminalRecord } from '../support/executions.ts';
 import { openTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { silentLog } from '../support/silent-log.ts';
+import { waitFor } from '../support/waiting.ts';
 
 let database: TestDatabase;
 let postgres: Postgres;
@@ -112,6 +115,30 @@ describe('leases', () => {
 });
 
 describe('deposits', () => {
+  test('every process is told of a deposit, and not of what is leased and returned', async () => {
+    const told: string[] = [];
+    const channels = { tollgate_lease_room: (payload: string) => void told.push(payload) };
+    const listener = createListener({ url: database.url, log: silentLog, channels, onReconnect: () => {} });
+    await listener.listening;
+    const times = (walletId: string): number => told.filter((id) => id === walletId).length;
+    try {
+      const { walletId } = await fundOrganization(postgres, 100n);
+      const epoch = await newEpoch();
+      await takeLease(postgres, { epoch, walletId, amount: 60n, minimum: 1n });
+      await returnLease(postgres, { epoch, walletId, amount: 60n });
+      const before = times(walletId);
+      await deposit(postgres, { walletId, amount: picoUsd(5n), reference: 'told' });
+      await waitFor(
+        'the opening and the deposit to be told',
+        () => times(walletId),
+        (count) => count === 2,
+      );
+      assert.ok(before <= 1);
+    } finally {
+      await listener.close();
+    }
+  });
+
   test('a reference counts once; for another amount it is a conflict', async () => {
     const { walletId } = await fundOrganization(postgres, 0n);
     const order = { walletId, amount: picoUsd(500n), reference: 'invoice-1' };

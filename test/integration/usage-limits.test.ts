@@ -26,9 +26,13 @@ before(async () => {
 after(() => database?.close());
 
 describe('changing limits', () => {
-  test('a limit keeps its id and what was used; a lower one lends nothing more and revokes', async () => {
+  test('a limit keeps its id and what was used; a higher one is told; a lower one lends nothing more and revokes', async () => {
     const heard: string[] = [];
-    const channels = { tollgate_lease_revocation: (payload: string) => void heard.push(payload) };
+    const raised: string[] = [];
+    const channels = {
+      tollgate_lease_revocation: (payload: string) => void heard.push(payload),
+      tollgate_lease_room: (payload: string) => void raised.push(payload),
+    };
     const listener = createListener({ url, log: silentLog, channels, onReconnect: () => {} });
     await listener.listening;
     try {
@@ -46,6 +50,11 @@ describe('changing limits', () => {
         (count) => count === 2,
       );
       assert.equal(heard.includes(id), true);
+      assert.deepEqual(
+        raised.filter((raisedId) => raisedId === id),
+        [id],
+        'of the higher one every process was told, and of the lower one not',
+      );
       assert.deepEqual(await tenant.limitIds(), [id]);
       const short = await tenant.take(epoch, id, 1n);
       assert.deepEqual([short.granted, short.available, short.ceiling], [0n, 0n, 500n]);

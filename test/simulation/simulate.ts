@@ -252,6 +252,13 @@ class Simulation {
     });
   }
 
+  /** As the triggers of migration 0045 do. */
+  private notifyRoom(key: string): void {
+    this.eachGateway((gateway) => {
+      gateway.process.in(this.network.delayMs(), 'room', () => gateway.hearRoom(key));
+    });
+  }
+
   private ask(payer: Payer, plan: Omit<RequestPlan, 'principal'>): SimulatedRequest | null {
     const serving = this.slots.filter((gateway) => gateway?.serving === true && gateway.process.alive);
     if (serving.length === 0) return null;
@@ -330,16 +337,21 @@ class Simulation {
     const { walletId, limits } = random.pick(this.scenario.payers);
     const limit = limits.length === 0 ? undefined : this.limits.get(random.pick(limits).id);
     const amount = BigInt(Math.round(random.magnitude(0.5, 20) * 200_000));
-    if (what === 'deposit' && walletId !== null)
-      server.administer(`deposits ${amount}`, (books) =>
-        books.deposit(walletId, amount, `order ${books.transfers.size}`),
-      );
+    if (what === 'deposit' && walletId !== null) {
+      server.administer(`deposits ${amount}`, (books) => {
+        books.deposit(walletId, amount, `order ${books.transfers.size}`);
+        this.notifyRoom(walletId);
+      });
+    }
     if (what === 'freeze a wallet' && walletId !== null) {
       server.administer(`freezes ${walletId}`, (books) => books.freeze(walletId, true));
       this.notify(walletId);
-      this.world.in(random.magnitude(50, 3_000), 'thaw', () =>
-        server.administer(`thaws ${walletId}`, (books) => books.freeze(walletId, false)),
-      );
+      this.world.in(random.magnitude(50, 3_000), 'thaw', () => {
+        server.administer(`thaws ${walletId}`, (books) => {
+          books.freeze(walletId, false);
+          this.notify(walletId);
+        });
+      });
     }
     if (limit === undefined) return;
     const { id, kind, window: period } = limit;

@@ -2,7 +2,7 @@
 // spool; what is left out is HTTP.
 
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
-import { createLeaseStore, readRevocation } from '../../src/gateway/lease-store.ts';
+import { createLeaseStore, hearRevocation } from '../../src/gateway/lease-store.ts';
 import { admit } from '../../src/generation/admission/admit.ts';
 import type { AdmissionParams } from '../../src/generation/admission/plan-holds.ts';
 import { QuotaLeases } from '../../src/generation/admission/quota-leases.ts';
@@ -141,8 +141,11 @@ export class SimulatedGateway {
   }
 
   hear(payload: string): void {
-    const { key, byEpoch } = readRevocation(payload);
-    if (this.listens && byEpoch !== this.epoch) this.leases?.revoke(key);
+    if (this.listens && this.leases !== null) hearRevocation(this.leases, payload, this.epoch);
+  }
+
+  hearRoom(key: string): void {
+    if (this.listens) this.leases?.hearRoom(key);
   }
 
   /** As serve.ts does it: admits, then records; `begun` may send, `refused` must not. */

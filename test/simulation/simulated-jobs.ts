@@ -91,6 +91,7 @@ export function startJobs(parts: JobsParts): SimulatedProcess {
       const { clock } = process;
       const sink = {
         insert: (rows: Parameters<typeof insertFacts>[1], batch: string) => insertFacts(clickhouse, rows, batch),
+        probe: async () => void (await clickhouse.command({ query: PROBE })),
       };
       createShipper({
         spoolDirectory: SPOOL_DIRECTORY,
@@ -127,6 +128,8 @@ export function startJobs(parts: JobsParts): SimulatedProcess {
   return process;
 }
 
+const PROBE = 'SELECT 1';
+
 function clientOf(process: SimulatedProcess, network: SimulatedNetwork, facts: SimulatedFacts): ClickHouseClient {
   const command = ({ query }: { query: string }): Promise<void> =>
     new Promise((resolve, reject) => {
@@ -135,7 +138,7 @@ function clientOf(process: SimulatedProcess, network: SimulatedNetwork, facts: S
         process,
         label: 'facts',
         act: (told) => {
-          if (!facts.away) facts.insert(query);
+          if (!facts.away && query !== PROBE) facts.insert(query);
           told(!facts.away);
         },
         answered: (inserted) => (inserted ? resolve() : reject(new Error('ClickHouse is away'))),

@@ -85,6 +85,7 @@ export class MemorySink implements FactSink {
   readonly batches: string[] = [];
   /** What it was asked to take while it was away. */
   readonly refused: (readonly RequestFact[])[] = [];
+  probes = 0;
   away = false;
 
   async insert(facts: readonly RequestFact[], batch: string): Promise<void> {
@@ -94,6 +95,11 @@ export class MemorySink implements FactSink {
     }
     this.batches.push(batch);
     for (const fact of facts) this.facts.set(fact.id, fact);
+  }
+
+  async probe(): Promise<void> {
+    this.probes += 1;
+    if (this.away) throw new Error('ClickHouse is away');
   }
 }
 

@@ -78,6 +78,8 @@ export class SimulatedLeaseStore {
   /** Chance that the answer to a call is lost, before it took effect or after. */
   lossRate = 0;
   readonly calls = { take: 0, giveBack: 0, revoke: 0, probe: 0 };
+  /** Calls that have taken effect, and whose answers are on their way at least. */
+  readonly answered = { take: 0, giveBack: 0, revoke: 0, probe: 0 };
   private readonly quotas = new Map<string, StoredQuota>();
   private readonly random: () => number;
 
@@ -92,7 +94,16 @@ export class SimulatedLeaseStore {
 
   change(key: string, change: Partial<Pick<StoredQuota, 'size' | 'frozen' | 'gone'>>): void {
     Object.assign(this.of(key), change);
-    for (const process of this.processes) process.revoke(key);
+    for (const process of this.processes) {
+      process.revoke(key);
+      process.hearRoom(key);
+    }
+  }
+
+  /** Puts money into a wallet; `isTold`: every process hears of it. */
+  deposit(key: string, amount: bigint, isTold = true): void {
+    this.of(key).size += amount;
+    if (isTold) for (const process of this.processes) process.hearRoom(key);
   }
 
   /** What all processes together have of it. */
@@ -151,6 +162,7 @@ export class SimulatedLeaseStore {
     await this.time.wait(this.random() * 4);
     if (isLost && !tookEffect) throw new Error('connection lost before the call');
     const result = act();
+    this.answered[name] += 1;
     await this.time.wait(this.random() * 4);
     if (isLost) throw new Error('connection lost after the call');
     return result;

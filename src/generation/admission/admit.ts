@@ -10,9 +10,10 @@ import { Admission } from './admission.ts';
 import { countInputAtMost } from './count-input.ts';
 import type { OrganizationQueues } from './organization-queues.ts';
 import { type AdmissionParams, type HoldPlan, planHolds } from './plan-holds.ts';
-import type { Hold, Shortage } from './quota-lease.ts';
+import type { Hold } from './quota-lease.ts';
 import type { QuotaLeases } from './quota-leases.ts';
 import { refuseCredit, refuseUnderLimit } from './refuse-shortage.ts';
+import type { Shortage } from './remembered-refusal.ts';
 
 /** What admission works with. */
 export interface AdmissionParts {

@@ -22,12 +22,15 @@ const SECONDS_OF_USE = { money: 16n, rate: 6n } as const;
 const SLOTS_AHEAD = 4n;
 /** A rate with little use: as many requests as may come in a burst. Otherwise a lease follows the observed use. */
 const HOLDS_OF_SLOW_RATE = 4n;
+const SHORT_GRANT_MS = 2_000;
 const USE_WINDOW_MS = 1_000;
 
 export class LeaseSize {
   private readonly kind: QuotaKind;
   /** Ask for no more than this beyond the present need; 0: nothing is known yet. */
   private sizeMax = 0n;
+  /** Grants of this rate end with the next second, and what is not used by then has been missing to the others. */
+  private isShort = false;
   private windowStartMs = 0;
   private usedInWindow = 0n;
   private usedPerSecond = 0n;
@@ -50,11 +53,12 @@ export class LeaseSize {
     return biggest(this.usedPerSecond, this.usedInWindow);
   }
 
-  /** How much to lease for requests like one of `need`. */
-  next(need: bigint, held: bigint): bigint {
+  /** How much to lease for requests like one of `need`. `contended`: a process was short of it a moment ago. */
+  next(need: bigint, held: bigint, contended: boolean): bigint {
     switch (this.kind) {
       case 'credit':
       case 'budget':
+        if (contended) return this.bounded(biggest(need, this.perSecond()), need);
         return this.bounded(
           biggest(need * HOLDS_PER_LEASE, this.perSecond() * SECONDS_OF_USE.money),
           need * HOLDS_OF_FIRST_LEASE,
@@ -63,12 +67,18 @@ export class LeaseSize {
         return this.bounded(biggest(SLOTS_AHEAD, held / PART_OF_AVAILABLE), need);
       case 'requests_per_minute':
       case 'tokens_per_minute':
-        return this.bounded(biggest(this.perSecond() * SECONDS_OF_USE.rate, need * HOLDS_OF_SLOW_RATE), need);
+        return this.bounded(
+          this.isShort
+            ? biggest(this.perSecond(), need)
+            : biggest(this.perSecond() * SECONDS_OF_USE.rate, need * HOLDS_OF_SLOW_RATE),
+          need,
+        );
     }
   }
 
-  /** Learns what is left from the store's last answer. */
-  learn(available: bigint): void {
+  /** Learns from the store's last answer what is left, and how long its grant is valid; null: it has no end. */
+  learn(available: bigint, validForMs: number | null): void {
+    if (validForMs !== null) this.isShort = validForMs <= SHORT_GRANT_MS;
     this.sizeMax = biggest(1n, available / PART_OF_AVAILABLE);
   }
 

@@ -12,6 +12,7 @@
 import type { LeaseAnswer, LeaseRequest, Quota } from '../../domain/quotas/lease.ts';
 import { assert } from '../../platform/assert.ts';
 import { biggest, LeaseSize } from './lease-size.ts';
+import { REFUSALS_WAITED, type RefusedRequest, RememberedRefusal, type Shortage } from './remembered-refusal.ts';
 
 /** What the store granted under one id. */
 export interface Grant {
@@ -39,17 +40,6 @@ export interface Waiter {
   resume(shortage: Shortage | null): void;
 }
 
-/** Why a request cannot be served. */
-export interface Shortage {
-  readonly quota: Quota;
-  /** `short`: less is left of the quota than the request needs. */
-  readonly reason: 'short' | 'frozen' | 'unavailable';
-  /** A request that needs no more than this could be served. */
-  readonly within: bigint;
-  readonly ceiling: bigint | null;
-  readonly retryAfterMs: number | null;
-}
-
 /** A lease is refilled when this part of its size is left: three or four seconds of use (SECONDS_OF_USE). */
 const LOW_WATER_PARTS = { lease: 4n, rate: 2n } as const;
 /**
@@ -61,6 +51,8 @@ const RENEWAL_MS_MIN = 300;
 const RENEWAL_MS_MAX = 3_000;
 /** After a revocation, what is released is returned at once and no refill is asked for, for this long. */
 const REVOKED_MS = 2_000;
+/** For this long after a revocation no more is leased ahead than is used in a second. */
+export const CONTENDED_MS = 60_000;
 /** A limit that is gone is asked for again after this; by then the principals that name it have been read anew. */
 const GONE_MS = 5_000;
 /** The store abandons a statement within this time, so afterwards its figures are certain. */
@@ -89,6 +81,10 @@ export class QuotaLease {
   hasLookedAgain = false;
   wantsRefill = false;
   refillNotBeforeMs = 0;
+  /** What was said when the store last refused; null: it has granted since, or there may be room again. */
+  private refusal: RememberedRefusal | null = null;
+  /** When it was last heard that there may be room again: an answer to what was asked before says nothing. */
+  roomHeardAtMs = Number.NEGATIVE_INFINITY;
   /** When a process last asked all others to return what they have available. */
   revokedAtMs = Number.NEGATIVE_INFINITY;
   private grant: Grant = { id: null, available: 0n, expiresAtMs: 0 };
@@ -157,7 +153,7 @@ export class QuotaLease {
     // The answer decides by this when to refill, before anything of it is held.
     if (least !== null) this.lastNeed = least;
     const minimum = least === null ? this.lastNeed : biggest(1n, least - available);
-    const ahead = this.isRevoked(nowMs) ? 0n : this.size.next(this.lastNeed, this.held);
+    const ahead = this.isRevoked(nowMs) ? 0n : this.size.next(this.lastNeed, this.held, this.isContended(nowMs));
     const amount = biggest(biggest(minimum, this.sumOfNeeds() - available), ahead);
     const { id } = this.grant;
     if (!this.isRate || available === 0n || id === null) return { amount, minimum, present: null };
@@ -169,9 +165,7 @@ export class QuotaLease {
 
   /** The smallest need of those that wait; null when nobody does. */
   leastNeed(): bigint | null {
-    let least: bigint | null = null;
-    for (const { need } of this.waiters) if (least === null || need < least) least = need;
-    return least;
+    return this.waiters.length === 0 ? null : leastOf(this.waiters);
   }
 
   private sumOfNeeds(): bigint {
@@ -192,9 +186,10 @@ export class QuotaLease {
     if (granted > 0n || answer.presentMoved)
       this.renewAtMs = validForMs === null ? expiresAtMs : expiresAtMs - renewalMs(validForMs);
     if (answer.gone) this.goneUntilMs = sentAtMs + GONE_MS;
-    this.size.learn(answer.available);
+    this.size.learn(answer.available, granted > 0n ? validForMs : null);
     this.lowWater =
-      this.size.next(this.lastNeed, this.held) / (this.isRate ? LOW_WATER_PARTS.rate : LOW_WATER_PARTS.lease);
+      this.size.next(this.lastNeed, this.held, this.isContended(sentAtMs)) /
+      (this.isRate ? LOW_WATER_PARTS.rate : LOW_WATER_PARTS.lease);
     if (answer.presentMoved) this.moveGrant(grantId, granted, expiresAtMs);
     else if (granted > 0n) this.addGrant(grantId, granted, expiresAtMs);
     this.returnLostAmount(answer, sentAtMs);
@@ -248,6 +243,38 @@ export class QuotaLease {
   noteEnough(): void {
     this.shortAnswers = 0;
     this.hasLookedAgain = false;
+    this.refusal = null;
+  }
+
+  /** The store has refused: those that come are told the same for a while. */
+  remember(refused: Omit<RefusedRequest, 'refusals'>): void {
+    this.shortAnswers += 1;
+    this.hasLookedAgain = false;
+    this.refusal = new RememberedRefusal(this.quota, { ...refused, refusals: this.shortAnswers });
+    this.notBeforeMs = this.refusal.askNotBeforeMs;
+  }
+
+  /** The refusal of a request without asking the store; null: it must be asked. */
+  refuse(need: bigint, nowMs: number): Shortage | null {
+    return this.refusal?.shortage(need, this.available(nowMs), nowMs) ?? null;
+  }
+
+  /** Without the store: what this process releases keeps those that come waiting for it. */
+  noteServedHere(): void {
+    this.shortAnswers = Math.min(this.shortAnswers, REFUSALS_WAITED - 1);
+    this.refusal = null;
+  }
+
+  /** What this process has returned may suffice. */
+  forgetRefusal(): void {
+    this.refusal = null;
+  }
+
+  /** There may be room again. */
+  hearRoom(nowMs: number): void {
+    this.roomHeardAtMs = nowMs;
+    this.refusal = null;
+    this.notBeforeMs = 0;
   }
 
   /** Some process, this one or another, is short: what is available is returned, but for what is about to be held. */
@@ -258,6 +285,15 @@ export class QuotaLease {
 
   isRevoked(nowMs: number): boolean {
     return nowMs - this.revokedAtMs < REVOKED_MS;
+  }
+
+  /** What is known of it would be missed. */
+  private isRemembered(nowMs: number): boolean {
+    return this.isContended(nowMs) || this.refusal?.isOver(nowMs) === false;
+  }
+
+  private isContended(nowMs: number): boolean {
+    return nowMs - this.revokedAtMs < CONTENDED_MS;
   }
 
   returnUnreserved(): void {
@@ -286,8 +322,14 @@ export class QuotaLease {
     const isQuiet = this.waiters.length === 0 && this.requesting === 'no' && this.work === null;
     // If an uncertain lease were forgotten, its successor would take the grant of a late answer, which is returned by
     // itself, for an amount that a lost call has left behind, and return it twice.
-    return isUnused && isQuiet && nowMs >= this.uncertainUntilMs && !this.isRevoked(nowMs) && nowMs >= this.goneUntilMs;
+    return (
+      isUnused && isQuiet && nowMs >= this.uncertainUntilMs && !this.isRemembered(nowMs) && nowMs >= this.goneUntilMs
+    );
   }
+}
+
+export function leastOf(waiters: readonly Waiter[]): bigint {
+  return waiters.reduce((least, { need }) => (need < least ? need : least), waiters[0]?.need ?? 0n);
 }
 
 function renewalMs(validForMs: number): number {

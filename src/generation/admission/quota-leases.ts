@@ -9,7 +9,8 @@
 
 import type { LeaseAnswer, Quota, QuotaKind } from '../../domain/quotas/lease.ts';
 import type { LeaseStore, LeaseTime } from './lease-store.ts';
-import { type Hold, QuotaLease, type Shortage, type Waiter } from './quota-lease.ts';
+import { CONTENDED_MS, type Hold, leastOf, QuotaLease, type Waiter } from './quota-lease.ts';
+import { REFUSALS_WAITED, type Shortage } from './remembered-refusal.ts';
 import { StoreCircuit } from './store-circuit.ts';
 
 /** What a request needs of one wallet or limit. */
@@ -27,13 +28,6 @@ const REVOCATION_INTERVAL_MS = 1_000;
 const REVOCATION_WINDOW_MS = 400;
 /** When the store is first asked again after a revocation; each pause after that is twice as long. */
 const REVOCATION_POLL_MS = 30;
-/** Less than this part of a rate is not worth a revocation: it ages out within seconds. */
-const RATE_PART_REVOKED = 20n;
-/**
- * The pause after an answer with too little, doubled each time: requests that are refused must not load the database.
- */
-const SHORT_PAUSE_MS = 5;
-const SHORT_PAUSE_MAX_MS = 160;
 /** The pause after a refill that brought too little. */
 const REFILL_PAUSE_MS = 500;
 /**
@@ -111,6 +105,14 @@ export class QuotaLeases {
       return;
     }
     const nowMs = this.time.monotonicMs();
+    // Nothing is asked for the one where the other is refused anyway.
+    for (const one of requests.slice(index)) {
+      const shortage = this.leases.get(one.quota.key)?.refuse(one.amount, nowMs) ?? null;
+      if (shortage !== null) {
+        answered(shortage);
+        return;
+      }
+    }
     const lease = this.leaseOf(quota, nowMs);
     // What a request has found on its way here stays for it: of two leases that are both revoked, the one would else be
     // gone whenever the other has come. Processes do not block each other so, since all have the same order.
@@ -170,16 +172,24 @@ export class QuotaLeases {
     this.work(lease);
   }
 
-  /** Revocations may have been missed. */
+  /** There may be room where there was none: who comes asks the store again. */
+  hearRoom(key: string): void {
+    this.leases.get(key)?.hearRoom(this.time.monotonicMs());
+  }
+
+  /** Revocations and news of room may have been missed. */
   revokeAll(): void {
-    for (const key of this.leases.keys()) this.revoke(key);
+    for (const key of this.leases.keys()) {
+      this.revoke(key);
+      this.hearRoom(key);
+    }
   }
 
   /** Called from the coarse clock: returns what has expired or is idle, and forgets what is empty. */
   tick(): void {
     const nowMs = this.time.monotonicMs();
     for (const [key, revokedAtMs] of this.earlyRevocations)
-      if (nowMs - revokedAtMs > 2 * REVOCATION_INTERVAL_MS) this.earlyRevocations.delete(key);
+      if (nowMs - revokedAtMs > CONTENDED_MS) this.earlyRevocations.delete(key);
     for (const [key, lease] of this.leases) {
       lease.returnExpired(nowMs);
       if (nowMs - lease.lastUsedMs > IDLE_MS) lease.returnAvailable();
@@ -248,7 +258,8 @@ export class QuotaLeases {
       const result = isLocked ? 'busy' : await this.circuit.giveBack(lease.quota, grantId, amount);
       if (result === 'busy') isLocked = true;
       if (result === 'busy' || result === 'unsent') lease.addPendingReturn(grantId, amount);
-      else if (result !== 'done') lease.markUncertain(this.time.monotonicMs());
+      else if (result === 'done') lease.forgetRefusal();
+      else lease.markUncertain(this.time.monotonicMs());
     }
     return !isLocked;
   }
@@ -276,12 +287,14 @@ export class QuotaLeases {
       return;
     }
     lease.applyAnswer(answer, sentAtMs);
-    await this.serveFrom(lease, answer, answer.granted >= request.minimum || answer.gone);
+    await this.serveFrom(lease, answer, sentAtMs, answer.granted >= request.minimum || answer.gone);
   }
 
-  private async serveFrom(lease: QuotaLease, answer: LeaseAnswer, isEnough: boolean): Promise<void> {
+  private async serveFrom(lease: QuotaLease, answer: LeaseAnswer, sentAtMs: number, isEnough: boolean): Promise<void> {
     // Later ones are not refused with this answer, also when it is refused after a pause.
     const { requestsSent } = lease;
+    // The store may have answered before there was room.
+    if (!isEnough && lease.roomHeardAtMs > sentAtMs && lease.waiters.length > 0) return;
     if (answer.frozen) {
       lease.returnAvailable();
       this.refuse(lease, requestsSent, answer, 'frozen');
@@ -310,13 +323,14 @@ export class QuotaLeases {
   /** Asks the other processes to return what they have available. True when another lease request may bring more. */
   private async revokeElsewhere(lease: QuotaLease, { leasedElsewhere, ceiling }: LeaseAnswer): Promise<boolean> {
     if (leasedElsewhere === 0n || (ceiling !== null && (lease.leastNeed() ?? 0n) > ceiling)) return false;
-    if (lease.isRate && ceiling !== null && leasedElsewhere * RATE_PART_REVOKED < ceiling) return false;
     const nowMs = this.time.monotonicMs();
     if (nowMs - lease.revokedAtMs >= REVOCATION_INTERVAL_MS) {
       // It holds for this process as well: of two that each have a part of what both need, one must get all.
       lease.revoke(nowMs);
       await this.circuit.revoke(lease.quota);
     }
+    // What comes back is found when the store is asked anyway, within a second.
+    if (lease.shortAnswers >= REFUSALS_WAITED) return false;
     const sinceMs = nowMs - lease.revokedAtMs;
     const isLongAgo = sinceMs >= REVOCATION_WINDOW_MS;
     // Long after a revocation all that is released has been returned already: one more look finds it.
@@ -329,27 +343,27 @@ export class QuotaLeases {
   /** Lets those try again whose need is available. */
   private serve(lease: QuotaLease): void {
     const nowMs = this.time.monotonicMs();
+    const waiting = lease.waiters.length;
     const left = lease.waiters.splice(0).filter((waiter) => {
       if (!lease.canHold(waiter.need, nowMs)) return true;
       waiter.resume(null);
       return false;
     });
+    if (left.length < waiting) lease.noteServedHere();
     lease.waiters.unshift(...left);
   }
 
   /** Refuses those that waited when the request was sent; the answer says nothing about those that came later. */
   private refuse(lease: QuotaLease, requestsSent: number, answer: LeaseAnswer, reason: 'short' | 'frozen'): void {
     const nowMs = this.time.monotonicMs();
-    const pauseMs = Math.min(SHORT_PAUSE_MAX_MS, SHORT_PAUSE_MS * 2 ** lease.shortAnswers);
-    lease.shortAnswers += 1;
-    lease.hasLookedAgain = false;
-    lease.notBeforeMs = nowMs + pauseMs;
     const within = lease.available(nowMs) + answer.available;
     const refused: Waiter[] = [];
     for (const waiter of lease.waiters.splice(0)) {
       const isRefused = waiter.requestsSentBefore < requestsSent && (reason === 'frozen' || waiter.need > within);
       (isRefused ? refused : lease.waiters).push(waiter);
     }
+    if (refused.length === 0) return;
+    lease.remember({ answer, reason, need: leastOf(refused), nowMs });
     const { ceiling, retryAfterMs } = answer;
     for (const waiter of refused) waiter.resume({ quota: lease.quota, reason, within, ceiling, retryAfterMs });
   }

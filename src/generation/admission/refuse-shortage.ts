@@ -5,7 +5,7 @@ import { formatUsdString } from '../../domain/money/format.ts';
 import type { PicoUsd } from '../../domain/money/pico-usd.ts';
 import type { LimitResult, Refusal } from '../../domain/refusals/refusal.ts';
 import { MINUTE_MS } from '../../platform/durations.ts';
-import type { Shortage } from './quota-lease.ts';
+import type { Shortage } from './remembered-refusal.ts';
 
 /** Of a wallet. `cheaper`: how the request could cost less, where that is not by its output limit. */
 export function refuseCredit({ reason }: Shortage, hold: PicoUsd, cheaper?: string): Refusal {

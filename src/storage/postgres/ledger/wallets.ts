@@ -5,7 +5,9 @@ import type { LeaseAnswer } from '../../../domain/quotas/lease.ts';
 import type { PostgresClient } from '../pool.ts';
 
 /** The channel keeps its old name, because processes of other versions listen to it too. */
-const LEASE_REVOCATION_CHANNEL = 'tollgate_lease_revocation';
+export const LEASE_REVOCATION_CHANNEL = 'tollgate_lease_revocation';
+/** A wallet got money or a limit was raised (migration 0045): its id. */
+export const LEASE_ROOM_CHANNEL = 'tollgate_lease_room';
 
 /** Registers a process and returns its epoch, the number under which it holds leases and writes its spool. */
 export async function registerEpoch(

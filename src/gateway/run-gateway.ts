@@ -175,7 +175,7 @@ export async function runGateway(parts: GatewayParts): Promise<GatewayInService>
 
 async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held> {
   const connections = { url: config.databaseUrl, log, statementTimeoutMs: POSTGRES_STATEMENT_TIMEOUT_MS };
-  const postgres = createPostgres({ ...connections, max: POSTGRES_CONNECTIONS_MAX });
+  const postgres = createPostgres({ ...connections, max: POSTGRES_CONNECTIONS_MAX, kept: 1 });
   await refuseNewerSchema(postgres);
   const secrets = await openInstallationSecrets(postgres, config);
   const epoch = await registerEpoch(postgres, { machine: hostname(), pid: process.pid, kind: 'gateway' });

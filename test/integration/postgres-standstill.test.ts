@@ -7,7 +7,7 @@ import { registerEpoch, takeLease } from '../../src/storage/postgres/ledger/wall
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { fundOrganization } from '../support/executions.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
-import { waitFor } from '../support/waiting.ts';
+import { pause, waitFor } from '../support/waiting.ts';
 
 let server: TestPostgres;
 let jobs: Postgres;
@@ -62,3 +62,27 @@ test(
     assert.deepEqual((await jobs.query('SELECT 1 AS one')).rows, [{ one: 1 }]);
   },
 );
+
+test('of connections that nobody uses one is kept, so that who comes after a pause need not open it', async () => {
+  const kept = createPostgres({ url: await server.createDatabase(), log: silentLog, kept: 1, idleTimeoutMs: 20 });
+  const answeredBy = async (): Promise<number> => {
+    const { rows } = await kept.query<{ pid: number }>('SELECT pg_backend_pid() AS pid, pg_sleep(0.05)');
+    return rows[0]?.pid ?? 0;
+  };
+  try {
+    const opened = await Promise.all([answeredBy(), answeredBy(), answeredBy()]);
+    assert.equal(new Set(opened).size, 3);
+    const alive = async (): Promise<number[]> => {
+      const { rows } = await gateway.query<{ pid: number }>('SELECT pid FROM pg_stat_activity WHERE pid = ANY ($1)', [
+        opened,
+      ]);
+      return rows.map(({ pid }) => pid);
+    };
+    const left = await waitFor('all but one to be closed', alive, (pids) => pids.length <= 1);
+    await pause(200);
+    assert.deepEqual(await alive(), left);
+    assert.deepEqual([await answeredBy()], left);
+  } finally {
+    await kept.close();
+  }
+});

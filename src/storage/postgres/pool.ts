@@ -46,15 +46,19 @@ export function createPostgres(options: {
   url: string;
   log: Log;
   max?: number;
+  /** So many stay open however long nobody asks: the first statement of a new one takes far longer. */
+  kept?: number;
   statementTimeoutMs?: number;
+  idleTimeoutMs?: number;
 }): Postgres {
-  const { url, log, max = CONNECTIONS_MAX, statementTimeoutMs = STATEMENT_TIMEOUT_MS } = options;
+  const { url, log, max = CONNECTIONS_MAX, kept = 0, statementTimeoutMs = STATEMENT_TIMEOUT_MS } = options;
   const pool = new pg.Pool({
     connectionString: url,
     max,
+    min: kept,
     application_name: 'tollgate',
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    idleTimeoutMillis: IDLE_CONNECTION_TIMEOUT_MS,
+    idleTimeoutMillis: options.idleTimeoutMs ?? IDLE_CONNECTION_TIMEOUT_MS,
     statement_timeout: statementTimeoutMs,
     lock_timeout: Math.min(LOCK_TIMEOUT_MS_MAX, statementTimeoutMs * LOCK_TIMEOUT_PART),
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,

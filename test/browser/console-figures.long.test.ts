@@ -51,7 +51,6 @@ const WINDOWS: readonly Window[] = [
   WHOLE,
   { zone: 'Europe/Berlin', from: '2026-10-25', to: '2026-10-25', buckets: 25 },
   { zone: 'America/New_York', from: '2026-10-30', to: '2026-11-02', buckets: 4 },
-  { zone: 'America/New_York', from: '2026-11-01', to: '2026-11-01', buckets: 25 },
   { zone: 'Australia/Lord_Howe', from: '2026-10-03', to: '2026-10-05', buckets: 72 },
   // The clocks change at a quarter to three: the hour before it and the one after it are in parts.
   { zone: 'Pacific/Chatham', from: '2026-09-26', to: '2026-09-28', buckets: 72 },

@@ -59,7 +59,7 @@ export const JOBS: readonly Job[] = [
   { name: 'forget-routing-turns', cron: '37 4 * * *', run: forgetOldRoutingTurns, lock: 'cluster' },
   { name: 'forget-ended-sessions', cron: '57 4 * * *', run: forgetOldSessions, lock: 'cluster' },
   { name: 'drop-old-facts', cron: '13 5 * * *', run: dropOldFacts, lock: 'cluster' },
-  { name: 'seal-days', cron: '33 * * * *', run: sealDays, lock: 'cluster' },
+  { name: 'seal-days', cron: '4-59/5 * * * *', run: sealDays, lock: 'cluster' },
   { name: 'retire-media', cron: '* * * * *', run: retireMedia, lock: 'cluster' },
   { name: 'sweep-media', cron: '23 * * * *', run: sweepMedia, lock: 'cluster' },
   { name: 'forget-past-limit-pools', cron: '53 4 * * *', run: forgetPastLimitPools, lock: 'cluster' },

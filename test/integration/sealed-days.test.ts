@@ -226,7 +226,7 @@ describe('reports of sealed days', () => {
   test('equal those of the facts, whatever came, and was sealed and killed, in between', {
     timeout: 1_200_000,
   }, async () => {
-    const rounds = howMany({ short: 1, long: 12 });
+    const rounds = howMany({ short: 1, long: 5 });
     let withCells = 0;
     for (let round = 0; round < rounds; round++) {
       await forget();

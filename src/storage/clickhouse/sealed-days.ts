@@ -150,23 +150,23 @@ export class SealedDays {
     };
   }
 
-  /** Seals the days with facts that ended before an instant, the latest first. Returns how many it sealed. */
-  async sealBefore(beforeMs: number): Promise<number> {
+  /** Seals days with facts that ended before an instant, the latest first. Returns how many it sealed. */
+  async sealBefore(beforeMs: number, daysMax = SEALED_DAYS_MAX): Promise<number> {
     if (this.isSealing) return 0;
     this.isSealing = true;
     try {
-      return await this.sealEachBefore(beforeMs);
+      return await this.sealEachBefore(beforeMs, daysMax);
     } finally {
       this.isSealing = false;
     }
   }
 
-  private async sealEachBefore(beforeMs: number): Promise<number> {
+  private async sealEachBefore(beforeMs: number, daysMax: number): Promise<number> {
     if (this.hasLeftovers && this.reports === 0) await this.removeLeftovers();
     const untilDay = Math.floor(beforeMs / DAY_MS);
     const firstDay = Math.max(await this.firstDayOfFacts(untilDay), untilDay - SEALED_DAYS_MAX);
     let sealed = 0;
-    for (let day = untilDay - 1; day >= firstDay; day--) {
+    for (let day = untilDay - 1; day >= firstDay && sealed < daysMax; day--) {
       if (!this.days.has(day) && (await this.seal(day))) sealed += 1;
     }
     return sealed;

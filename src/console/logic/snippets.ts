@@ -19,10 +19,11 @@ export function snippetsFor(origin: string, model: string): readonly Snippet[] {
     {
       name: 'OpenAI SDK',
       note: 'Python; in TypeScript baseURL and apiKey.',
-      code: `from openai import OpenAI
+      code: `import os
+from openai import OpenAI
 
 client = OpenAI(base_url="${origin}/v1", api_key=os.environ["TOLLGATE_KEY"])
-client.responses.create(model="${model}", input="Hello")`,
+print(client.responses.create(model="${model}", input="Hello").output_text)`,
     },
     {
       name: 'Claude Code',

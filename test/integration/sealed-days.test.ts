@@ -13,7 +13,7 @@ import type { ReportParams } from '../../src/storage/clickhouse/reports/report-p
 import { routingReport } from '../../src/storage/clickhouse/reports/routing-report.ts';
 import { daysOf, SealedDays } from '../../src/storage/clickhouse/sealed-days.ts';
 import { assertFigures } from '../support/assert-figures.ts';
-import { howMany } from '../support/at-length.ts';
+import { AT_LENGTH_ONLY, howMany } from '../support/at-length.ts';
 import { seededRandom } from '../support/byte-splits.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
 import { generateFacts } from '../support/fact-generator.ts';
@@ -287,21 +287,25 @@ describe('reports of sealed days', () => {
     }
   });
 
-  test('a late fact opens its day alone, also for the next process; the day is sealed again', async () => {
-    await insert(facts);
-    await sealedDays.sealBefore(SPAN.untilMs);
-    const late = facts.find(({ route }) => route != null) as RequestFact;
-    const before = sealedDays.count;
-    await insert([{ ...late, version: 9, latencyMs: 77_777 }]);
-    assert.equal(sealedDays.count, before - 1);
-    sealedDays = await load();
-    assert.equal(sealedDays.count, before - 1);
-    await assertSameReport(ALL, 'open');
-    const cells = await countCells();
-    assert.equal(await sealedDays.sealBefore(SPAN.untilMs), 1);
-    await assertSameReport(ALL, 'sealed again');
-    assert.ok((await countCells()) <= cells, 'the cells of the first seal are gone');
-  });
+  test(
+    'a late fact opens its day alone, also for the next process; the day is sealed again',
+    AT_LENGTH_ONLY,
+    async () => {
+      await insert(facts);
+      await sealedDays.sealBefore(SPAN.untilMs);
+      const late = facts.find(({ route }) => route != null) as RequestFact;
+      const before = sealedDays.count;
+      await insert([{ ...late, version: 9, latencyMs: 77_777 }]);
+      assert.equal(sealedDays.count, before - 1);
+      sealedDays = await load();
+      assert.equal(sealedDays.count, before - 1);
+      await assertSameReport(ALL, 'open');
+      const cells = await countCells();
+      assert.equal(await sealedDays.sealBefore(SPAN.untilMs), 1);
+      await assertSameReport(ALL, 'sealed again');
+      assert.ok((await countCells()) <= cells, 'the cells of the first seal are gone');
+    },
+  );
 
   test('a day is not sealed while facts of it are being inserted, and an insert waits for the seal of its day', async () => {
     await insert(facts);
@@ -323,20 +327,24 @@ describe('reports of sealed days', () => {
     await assertSameReport(ALL, 'sealed again');
   });
 
-  test('cells that another version made are not read, and made anew; a day without facts has none', async () => {
-    await insert(facts);
-    await sealedDays.sealBefore(SPAN.untilMs);
-    const rows = await selectRows<{ definition: string }>(clickhouse.client, 'SELECT * FROM sealed_days FINAL');
-    await clickhouse.client.insert({
-      table: 'sealed_days',
-      values: rows.map((row) => ({ ...row, number: 1_000_000, definition: 'of another version' })),
-      format: 'JSONEachRow',
-    });
-    sealedDays = await load();
-    assert.equal(sealedDays.count, 0);
-    assert.equal(await sealedDays.sealBefore(SPAN.untilMs), 2);
-    await assertSameReport(ALL, 'made anew');
-  });
+  test(
+    'cells that another version made are not read, and made anew; a day without facts has none',
+    AT_LENGTH_ONLY,
+    async () => {
+      await insert(facts);
+      await sealedDays.sealBefore(SPAN.untilMs);
+      const rows = await selectRows<{ definition: string }>(clickhouse.client, 'SELECT * FROM sealed_days FINAL');
+      await clickhouse.client.insert({
+        table: 'sealed_days',
+        values: rows.map((row) => ({ ...row, number: 1_000_000, definition: 'of another version' })),
+        format: 'JSONEachRow',
+      });
+      sealedDays = await load();
+      assert.equal(sealedDays.count, 0);
+      assert.equal(await sealedDays.sealBefore(SPAN.untilMs), 2);
+      await assertSameReport(ALL, 'made anew');
+    },
+  );
 
   test('months that are dropped are open, and the job seals what has settled', async () => {
     await insert(facts);

@@ -44,6 +44,7 @@ describe('settings', () => {
       { ...config },
       {
         host: '127.0.0.1',
+        httpFront: 'auto',
         port: 8080,
         adminHost: '127.0.0.1',
         adminPort: 8081,

@@ -23,6 +23,11 @@ export function Stats({ children }: { readonly children: ComponentChildren }) {
   return <dl class="stats">{children}</dl>;
 }
 
+/** In the place of a figure that is on its way. */
+export function Coming() {
+  return <span aria-busy="true">…</span>;
+}
+
 export type Tone = 'good' | 'bad' | 'warn' | 'plain';
 
 export function Badge({ tone = 'plain', children }: { readonly tone?: Tone; readonly children: ComponentChildren }) {

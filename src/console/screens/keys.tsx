@@ -5,7 +5,7 @@ import { type AnswerOf, call, commandOf } from '../api.ts';
 import { distance, moment, quoted } from '../logic/format.ts';
 import { lastDaysOf } from '../logic/last-days.ts';
 import { DialogForm, SecretOnce } from '../parts/dialog-form.tsx';
-import { Badge } from '../parts/figures.tsx';
+import { Badge, Coming } from '../parts/figures.tsx';
 import { SelectField, TextField } from '../parts/form.tsx';
 import { ManagedList } from '../parts/managed-list.tsx';
 import { OVERLAP_DEFAULT, OverlapField } from '../parts/overlap-field.tsx';
@@ -32,7 +32,13 @@ const columnsWith = (lastDays: LastDays): readonly Column<Key>[] => [
     name: 'Last use',
     raw: ({ id }) => (typeof lastDays === 'string' ? null : (lastDays.get(id) ?? null)),
     show: ({ id }) =>
-      lastDays === 'coming' ? '…' : lastDays === 'not known' ? 'not known now' : (lastDays.get(id) ?? 'not in 30 days'),
+      lastDays === 'coming' ? (
+        <Coming />
+      ) : lastDays === 'not known' ? (
+        'not known now'
+      ) : (
+        (lastDays.get(id) ?? 'not in 30 days')
+      ),
   },
   { name: 'Payer', raw: ({ payer }) => payer, isExtra: true },
   {

@@ -14,7 +14,7 @@ import {
   whole,
 } from '../logic/format.ts';
 import { periodBefore } from '../logic/period.ts';
-import { Bar, Gauge, Stat, Stats } from '../parts/figures.tsx';
+import { Bar, Coming, Gauge, Stat, Stats } from '../parts/figures.tsx';
 import { Link } from '../parts/link.tsx';
 import { Empty, Loaded } from '../parts/loaded.tsx';
 import { Card, Page } from '../parts/page.tsx';
@@ -120,8 +120,8 @@ function TopFigures({ cost, requests, tokens }: TopProps) {
 }
 
 /** Instead of a figure that is not there: it is on its way, or was refused. */
-function absent({ refusal }: Pick<Load<unknown>, 'refusal'>): string {
-  return refusal === null ? '…' : 'not known now';
+function absent({ refusal }: Pick<Load<unknown>, 'refusal'>) {
+  return refusal === null ? <Coming /> : 'not known now';
 }
 
 type Limit = AnswerOf<'/v1/usage/limits/current'>['data'][number];

@@ -184,3 +184,24 @@ describe('a saturated rate', () => {
     assert.ok(second < first && second >= first - 310, `${first}, then ${second}`);
   });
 });
+
+describe('places', () => {
+  test('refusals of a while ago do not count: who comes waits for what the others do not use', async () => {
+    const store = new SimulatedLeaseStore();
+    const { time } = store;
+    const places = store.quota('concurrent_requests', 'p', 1n);
+    const [holder, asker] = [store.process(), store.process()];
+    const first = heldOf(holder, places);
+    await time.run(time.nowMs + 100);
+    const load = new Load(store);
+    await load.askOn([asker], places, 5_000);
+    assert.equal(load.admitted, 0);
+    holder.release((await first) as Hold, 0n);
+    await time.run(time.nowMs + 5_000);
+    const second = heldOf(holder, places);
+    await time.run(time.nowMs + 100);
+    holder.release((await second) as Hold, 0n);
+    await time.run(time.nowMs + 1_000);
+    assert.equal(await answerWithin(store, 1_000, heldOf(asker, places)), 'held');
+  });
+});

@@ -53,6 +53,8 @@ const RENEWAL_MS_MAX = 3_000;
 const REVOKED_MS = 2_000;
 /** For this long after a revocation no more is leased ahead than is used in a second. */
 export const CONTENDED_MS = 60_000;
+/** After so long without a refusal the next one is the first of its row: what others have may come back again. */
+const ROW_OF_REFUSALS_MS = 2_000;
 /** A limit that is gone is asked for again after this; by then the principals that name it have been read anew. */
 const GONE_MS = 5_000;
 /** The store abandons a statement within this time, so afterwards its figures are certain. */
@@ -83,6 +85,7 @@ export class QuotaLease {
   refillNotBeforeMs = 0;
   /** What was said when the store last refused; null: it has granted since, or there may be room again. */
   private refusal: RememberedRefusal | null = null;
+  private refusedAtMs = Number.NEGATIVE_INFINITY;
   /** When it was last heard that there may be room again: an answer to what was asked before says nothing. */
   roomHeardAtMs = Number.NEGATIVE_INFINITY;
   /** When a process last asked all others to return what they have available. */
@@ -249,9 +252,15 @@ export class QuotaLease {
   /** The store has refused: those that come are told the same for a while. */
   remember(refused: Omit<RefusedRequest, 'refusals'>): void {
     this.shortAnswers += 1;
+    this.refusedAtMs = refused.nowMs;
     this.hasLookedAgain = false;
     this.refusal = new RememberedRefusal(this.quota, { ...refused, refusals: this.shortAnswers });
     this.notBeforeMs = this.refusal.askNotBeforeMs;
+  }
+
+  /** Others have some of it: that they did not return it long ago says nothing. */
+  noteLeasedElsewhere(nowMs: number): void {
+    if (nowMs - this.refusedAtMs >= ROW_OF_REFUSALS_MS) this.shortAnswers = 0;
   }
 
   /** The refusal of a request without asking the store; null: it must be asked. */

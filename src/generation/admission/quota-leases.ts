@@ -324,6 +324,7 @@ export class QuotaLeases {
   private async revokeElsewhere(lease: QuotaLease, { leasedElsewhere, ceiling }: LeaseAnswer): Promise<boolean> {
     if (leasedElsewhere === 0n || (ceiling !== null && (lease.leastNeed() ?? 0n) > ceiling)) return false;
     const nowMs = this.time.monotonicMs();
+    lease.noteLeasedElsewhere(nowMs);
     if (nowMs - lease.revokedAtMs >= REVOCATION_INTERVAL_MS) {
       // It holds for this process as well: of two that each have a part of what both need, one must get all.
       lease.revoke(nowMs);

@@ -162,12 +162,6 @@ export const MUTATIONS: readonly Mutation[] = [
     replace: "  const [key = '', epoch] = ` ${payload}`.split(' ');",
   },
   {
-    name: 'a deposit is heard, and its wallet goes on being refused from memory',
-    file: 'src/generation/admission/quota-lease.ts',
-    find: '    this.roomHeardAtMs = nowMs;\n    this.refusal = null;',
-    replace: '    this.roomHeardAtMs = nowMs;',
-  },
-  {
     name: 'what a waiting request has found is returned when it is revoked',
     file: 'src/generation/admission/quota-lease.ts',
     find: '    this.returnAvailable(this.reserved);',

@@ -10,7 +10,7 @@ import { listQuarantine } from '../../src/storage/spool/spool-directory.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { httpCall } from '../support/http-call.ts';
 import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
-import { type SimulatedProvider, startSimulatedProvider } from '../support/simulated-provider.ts';
+import { type SimulatedProvider, startSimulatedProvider, untilCallsEnd } from '../support/simulated-provider.ts';
 import { pause, waitFor } from '../support/waiting.ts';
 import {
   checkBooks,
@@ -198,12 +198,7 @@ async function settle(tollgate: Tollgate, ledger: LedgerView, provider: Simulate
     (text) => text === 'ready\n',
     STUCK_MS,
   );
-  await waitFor(
-    'the provider to end every call',
-    () => provider.openCalls(),
-    (open) => open === 0,
-    STUCK_MS,
-  );
+  await untilCallsEnd(provider);
   await waitFor(
     'every execution to have an end, and dead processes to be closed',
     async () => {

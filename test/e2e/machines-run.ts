@@ -24,7 +24,7 @@ import { limitedKey, renderOrganization } from '../support/limited-organizations
 import { isRunning, listDescendants } from '../support/process-table.ts';
 import { removeInstallation } from '../support/remove-installation.ts';
 import { silentLog } from '../support/silent-log.ts';
-import { startSimulatedProvider } from '../support/simulated-provider.ts';
+import { startSimulatedProvider, untilCallsEnd } from '../support/simulated-provider.ts';
 import { decimalOfPico, KEYS, OPENING_CREDIT_PICO, testConfiguration } from '../support/test-configuration.ts';
 import { pause, waitFor } from '../support/waiting.ts';
 import {
@@ -156,12 +156,7 @@ export async function runMachines(options: {
     const seen = loads.flatMap((load) => load.seen);
     const ledger = openLedgerView(postgres.url);
     undo.push(() => ledger.close());
-    await waitFor(
-      'the provider to end every call',
-      () => provider.openCalls(),
-      (open) => open === 0,
-      STUCK_MS,
-    );
+    await untilCallsEnd(provider);
     await waitFor(
       'everything to be posted',
       async () => {

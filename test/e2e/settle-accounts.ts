@@ -2,7 +2,7 @@
 // provider's log, the ledger and the wallets.
 
 import type { LedgerView } from '../support/ledger-view.ts';
-import type { SimulatedProvider } from '../support/simulated-provider.ts';
+import { type SimulatedProvider, untilCallsEnd } from '../support/simulated-provider.ts';
 import { waitFor } from '../support/waiting.ts';
 import {
   checkBooks,
@@ -39,12 +39,7 @@ export async function settleAccounts(parts: {
   organizations: readonly KillOrganization[];
 }): Promise<SettledAccounts> {
   const { ledger, postgresUrl, provider, seen, organizations } = parts;
-  await waitFor(
-    'the provider to end every call',
-    () => provider.openCalls(),
-    (open) => open === 0,
-    STUCK_MS,
-  );
+  await untilCallsEnd(provider);
   const calls = { starts: provider.starts(), ends: provider.ends() };
   await waitFor(
     'everything to be posted',

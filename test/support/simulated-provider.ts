@@ -24,6 +24,18 @@ export interface SimulatedProvider {
   stop(): Promise<void>;
 }
 
+/** How long calls may take to end on a busy machine before they count as stuck. */
+const STUCK_MS = 120_000;
+
+export async function untilCallsEnd(provider: Pick<SimulatedProvider, 'openCalls'>): Promise<void> {
+  await waitFor(
+    'the provider to end every call',
+    () => provider.openCalls(),
+    (open) => open === 0,
+    STUCK_MS,
+  );
+}
+
 export async function startSimulatedProvider(options: { delayMs?: number } = {}): Promise<SimulatedProvider> {
   const directory = mkdtempSync(join(tmpdir(), 'tollgate-simulator-'));
   const logPath = join(directory, 'calls.jsonl');

@@ -1,6 +1,7 @@
 // Signing in: at an OpenID provider, with an access token, or by a one-time link that has brought somebody here; and
 // again, over the screens, where the session has ended or another tab has taken it elsewhere.
 
+import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { Refusal } from '../api.ts';
 import { BrandMark } from '../parts/brand-mark.tsx';
@@ -18,44 +19,48 @@ import {
   switchOrganization,
 } from '../state/session.ts';
 
-export function SignIn({ reason }: { readonly reason: string | null }) {
-  useEffect(() => {
-    document.title = 'Sign in · Tollgate';
-  }, []);
+/** The one card of a page that nobody is signed in to. */
+function Alone({ children }: { readonly children: ComponentChildren }) {
   return (
     <main class="alone">
       <div class="card sign-in">
         <h1>
           <BrandMark /> Tollgate
         </h1>
-        {reason !== null && (
-          <p class="refused" role="status">
-            {reason}
-          </p>
-        )}
-        <Ways />
-        <p class="note">
-          <code>tollgate console</code> on the machine of the gateway prints a link that signs you in once.{' '}
-          <code>tollgate token create</code> makes a token. The token is exchanged for a session of this browser and
-          kept nowhere.
-        </p>
+        {children}
       </div>
     </main>
+  );
+}
+
+export function SignIn({ reason }: { readonly reason: string | null }) {
+  useEffect(() => {
+    document.title = 'Sign in · Tollgate';
+  }, []);
+  return (
+    <Alone>
+      {reason !== null && (
+        <p class="refused" role="status">
+          {reason}
+        </p>
+      )}
+      <Ways />
+      <p class="note">
+        <code>tollgate console</code> on the machine of the gateway prints a link that signs you in once.{' '}
+        <code>tollgate token create</code> makes a token. The token is exchanged for a session of this browser and kept
+        nowhere.
+      </p>
+    </Alone>
   );
 }
 
 /** Nobody can say who is signed in; who was, still is. */
 export function Away({ refusal }: { readonly refusal: Refusal }) {
   return (
-    <main class="alone">
-      <div class="card sign-in">
-        <h1>
-          <BrandMark /> Tollgate
-        </h1>
-        <RefusalNotice refusal={refusal} permission="" again={() => void startSession()} />
-        <p class="note">Nobody has been signed out by it.</p>
-      </div>
-    </main>
+    <Alone>
+      <RefusalNotice refusal={refusal} permission="" again={() => void startSession()} />
+      <p class="note">Nobody has been signed out by it.</p>
+    </Alone>
   );
 }
 

@@ -2,8 +2,8 @@
 // ClickHouse, the list of requests and its export, GET /v1/generation and the OpenAPI document are made from it, in its
 // order.
 //
-// To add a field, add an optional row here and a migration of each store that is to have a column for it. A frame of
-// the spool that was written before has no value of an optional field and is read all the same.
+// To add a field, add an optional row here and a migration of each store that is to have a column for it, and raise
+// RECORD_FORM. A frame of the spool that was written before has no value of an optional field and is read all the same.
 
 import type { ApiName } from '../domain/models/apis.ts';
 import type { Outcome } from '../domain/settlement/outcome.ts';
@@ -205,6 +205,14 @@ export const USAGE_FIELDS = {
   reasoningTokens: { postgres: 'reasoning_tokens', clickhouse: 'tokens_reasoning' },
   images: { postgres: 'images', clickhouse: 'images' },
 } as const satisfies { readonly [Count in Exclude<keyof Usage, 'hourCacheWriteTokens' | 'details'>]: Places };
+
+/**
+ * The form of records that this version writes, and the newest that it reads; the owner's file of a spool names it. A
+ * version with more fields has the next one. What was written in an older form is read: what a form added is optional,
+ * and absent means what it means in a record that has none of it (null, false, an empty list). A spool in a newer form
+ * is left alone until a version comes that knows it, since what it says in fields unknown here would be lost.
+ */
+export const RECORD_FORM = 1;
 
 export type FieldName = keyof typeof FIELDS;
 export type UsageCount = keyof typeof USAGE_FIELDS;

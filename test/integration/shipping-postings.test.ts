@@ -8,6 +8,7 @@ import { after, afterEach, before, beforeEach, describe, type TestContext, test 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import type { TerminalRecord } from '../../src/records/execution-record.ts';
+import { RECORD_FORM } from '../../src/records/fields.ts';
 import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-invariants.ts';
 import { readSpoolCursors } from '../../src/storage/postgres/ledger/spool-cursors.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
@@ -380,6 +381,24 @@ describe('shipping', () => {
     await assertShipped([id]);
     assert.equal(shipping.metricValue(metrics, 'tollgate_spool_unreadable'), 1);
     await Promise.all([writer.close(), other.close()]);
+  });
+
+  test('a spool of a newer form waits untouched for a version that knows it', async (context) => {
+    const { spoolDirectory, writer, directory } = await setUp(context, 10);
+    const id = shipping.appendExecution(writer, payer);
+    await writer.close();
+    const ownerFile = join(directory, 'owner.json');
+    const owner = JSON.parse(readFileSync(ownerFile, 'utf8')) as { recordForm: number };
+    assert.equal(owner.recordForm, RECORD_FORM);
+    writeFileSync(ownerFile, JSON.stringify({ ...owner, recordForm: RECORD_FORM + 1 }));
+    const metrics = new MetricsRegistry();
+    await shipping.testShipper({ spoolDirectory, postgres, facts: sink, metrics }).drainOnce();
+    assert.equal(shipping.metricValue(metrics, 'tollgate_spool_unreadable'), 1);
+    assert.deepEqual(await shipping.readGenerations(postgres), []);
+    assert.ok(!existsSync(join(spoolDirectory, 'quarantine')));
+    writeFileSync(ownerFile, JSON.stringify(owner));
+    await shipping.testShipper({ spoolDirectory, postgres, facts: sink }).drainOnce();
+    await assertShipped([id]);
   });
 
   test('what else lies in the spool directory is left alone, and half-made spools of dead processes go', async (context) => {

@@ -28,15 +28,18 @@ export interface Payer {
 }
 
 export async function createPayer(postgres: Postgres): Promise<Payer> {
-  const organizationId = randomUUID();
-  const walletId = randomUUID();
+  const payer = { organizationId: randomUUID(), walletId: randomUUID() };
+  await addPayer(postgres, payer);
+  return payer;
+}
+
+export async function addPayer(postgres: Postgres, { organizationId, walletId }: Payer): Promise<void> {
   await postgres.query(
     `INSERT INTO organizations (id, slug, display_name, billing) VALUES ($1, $2, 'Test', 'prepaid')`,
     [organizationId, `test-${organizationId}`],
   );
   await postgres.query('INSERT INTO wallets (id, organization_id) VALUES ($1, $2)', [walletId, organizationId]);
   await postgres.query(`SELECT post_deposit($1, $2, 'test')`, [walletId, DEPOSIT.toString()]);
-  return { organizationId, walletId };
 }
 
 /** A process's epoch with a lease large enough for `executions` at once and their charges. */

@@ -3,12 +3,15 @@
 
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
+import { RECORD_FORM } from '../../records/fields.ts';
 import { makeDirectoryDurably, syncDirectory, writeFileDurably } from './durable-file.ts';
-import { isAlive, type ProcessIdentity } from './process-identity.ts';
+import { isAlive, type ProcessIdentity, readProcessIdentity } from './process-identity.ts';
 
 export interface SpoolOwner extends ProcessIdentity {
   readonly epoch: number;
   readonly openedAtMs: number;
+  /** Of all its records; absent: 1, which versions wrote that did not name it. */
+  readonly recordForm?: number;
 }
 
 /** The spool of one process. `ended`: nothing will be appended to it any more. */
@@ -33,6 +36,11 @@ export function segmentFileName(segment: number): string {
   return `${String(segment).padStart(8, '0')}.spool`;
 }
 
+/** This process, which is to write a spool. */
+export function ownerNow(epoch: number, openedAtMs: number): SpoolOwner {
+  return { epoch, ...readProcessIdentity(), openedAtMs, recordForm: RECORD_FORM };
+}
+
 /** The epochs that have a spool here, oldest first. */
 export function listEpochs(spoolDirectory: string): number[] {
   return namesIn(spoolDirectory)
@@ -43,10 +51,17 @@ export function listEpochs(spoolDirectory: string): number[] {
 
 /**
  * Whether the owner has finished is read before the segments are listed, so that the list includes what it wrote last.
+ * Throws where its records are in a form that this version does not read.
  */
 export function readEpochSpool(spoolDirectory: string, epoch: number): EpochSpool {
   const directory = join(spoolDirectory, String(epoch));
   const owner = readOwner(directory);
+  const { recordForm = 1 } = owner;
+  if (recordForm > RECORD_FORM)
+    throw new Error(
+      `its records have form ${recordForm}, of a newer version, and this one reads them up to form ${RECORD_FORM}: ` +
+        'it waits for jobs of that version',
+    );
   const ended = existsSync(join(directory, CLOSED_FILE)) || !isAlive(owner);
   return { epoch, directory, openedAtMs: owner.openedAtMs, ended, segments: listSegments(directory) };
 }

@@ -24,8 +24,7 @@ import type { Log } from '../../platform/log.ts';
 import type { RecordBatch } from '../../records/record-batch.ts';
 import { makeDirectoryDurably, syncDirectory, writeFileDurably } from './durable-file.ts';
 import { FreeBatches } from './free-batches.ts';
-import { readProcessIdentity } from './process-identity.ts';
-import { CLOSED_FILE, OWNER_FILE, type SpoolOwner, segmentFileName } from './spool-directory.ts';
+import { CLOSED_FILE, OWNER_FILE, ownerNow, segmentFileName } from './spool-directory.ts';
 import { SpoolFault } from './spool-fault.ts';
 import { nodeFileSystem, type SpoolFileSystem } from './spool-file-system.ts';
 import { writeHeaders } from './spool-format.ts';
@@ -393,7 +392,7 @@ function createOwnedDirectory(options: SpoolWriterOptions, directory: string): v
   assert(!existsSync(directory), `spool: epoch ${options.epoch} has a spool already`);
   const unnamed = `${directory}.partial-${process.pid}`;
   makeDirectoryDurably(unnamed);
-  const owner: SpoolOwner = { epoch: options.epoch, ...readProcessIdentity(), openedAtMs: options.clock.nowMs() };
+  const owner = ownerNow(options.epoch, options.clock.nowMs());
   writeFileDurably(join(unnamed, OWNER_FILE), `${JSON.stringify(owner)}\n`);
   renameSync(unnamed, directory);
   syncDirectory(options.directory);

@@ -49,24 +49,24 @@ export interface Details {
 
 /** What requests have to know of the session, and what they tell of it. */
 interface SessionOfRequests {
-  /** The organization that is shown; null: none. */
-  readonly organizationId: () => string | null;
+  /** The organization that is shown, or `none`; null: nobody is signed in. */
+  readonly workplace: () => string | null;
   readonly onSignedOut: () => void;
   /** Something stands otherwise than it is shown. */
   readonly onConflict: () => void;
 }
 
-let session: SessionOfRequests = { organizationId: () => null, onSignedOut: () => {}, onConflict: () => {} };
+let session: SessionOfRequests = { workplace: () => null, onSignedOut: () => {}, onConflict: () => {} };
 export function requestsBelongTo(owner: SessionOfRequests): void {
   session = owner;
 }
 
 /** Of the person, wherever they work. */
-const OF_NO_ORGANIZATION = /^\/v1\/(me|me\/organizations|console\/session|console\/sign-in)(\?|$)/;
+const OF_NO_ORGANIZATION = /^\/v1\/(me\/organizations|console\/session|console\/sign-in)(\?|$)/;
 
 /** Another tab may have chosen another organization: what is meant for one is never done in the other. */
 function shownOrganization(address: string): string {
-  return (OF_NO_ORGANIZATION.test(address) ? null : session.organizationId()) ?? '1';
+  return (OF_NO_ORGANIZATION.test(address) ? null : session.workplace()) ?? '1';
 }
 
 export function addressOf(path: string, { at = {}, query = {} }: Details = {}): string {

@@ -9,7 +9,15 @@ import { Page } from './parts/page.tsx';
 import { SCREENS, type Screen } from './screens/screens.ts';
 import { Away, DoubtNotice, SignIn } from './screens/sign-in.tsx';
 import { current, go } from './state/address.ts';
-import { type Me, type Membership, may, session, signOut, switchOrganization } from './state/session.ts';
+import {
+  type Me,
+  type Membership,
+  may,
+  organizationId,
+  session,
+  signOut,
+  switchOrganization,
+} from './state/session.ts';
 import { type Theme, theme } from './state/view.ts';
 
 export function App() {
@@ -78,7 +86,7 @@ function Shell({ me, organizations }: ShellProps) {
         </div>
         <ThemeSwitch />
       </nav>
-      <main id="main" tabIndex={-1} key={`${me.user_id} ${me.organization_id}`}>
+      <main id="main" tabIndex={-1} key={`${me.user?.id} ${me.organization?.id}`}>
         <CurrentScreen screen={SCREENS.find(({ id }) => id === screen)} />
       </main>
     </div>
@@ -131,18 +139,19 @@ function CurrentScreen({ screen }: { readonly screen: Screen | undefined }) {
 }
 
 function OrganizationSwitch({ me, organizations }: ShellProps) {
-  const active = organizations.find(({ id }) => id === me.organization_id);
+  const active = organizations.find(({ id }) => id === me.organization?.id);
   if (organizations.length === 0)
     return <span class="organization muted">{me.platform_admin ? 'Platform' : 'No organization'}</span>;
   if (organizations.length === 1) return <span class="organization">{(active ?? organizations[0])?.display_name}</span>;
-  const choose = async (id: string) => {
-    await switchOrganization(id);
-    go(current.value.screen, { cursor: null });
+  const choose = async (select: HTMLSelectElement) => {
+    const moved = await switchOrganization(select.value);
+    if (moved.ok) go(current.value.screen, { cursor: null });
+    else select.value = organizationId() ?? '';
   };
   return (
     <label class="organization">
       <span class="unseen">Organization</span>
-      <select value={me.organization_id ?? ''} onChange={(event) => void choose(event.currentTarget.value)}>
+      <select value={me.organization?.id ?? ''} onChange={(event) => void choose(event.currentTarget)}>
         {active === undefined && <option value="">Choose…</option>}
         {organizations.map(({ id, display_name: name }) => (
           <option key={id} value={id}>

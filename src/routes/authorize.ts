@@ -34,15 +34,19 @@ export function authorizeWithSession(
   const presents = exchange.authorization !== '' || exchange.apiKey !== null;
   const secret = presents ? null : console.sessions.cookie.read(exchange);
   if (secret === null) return authorizeBy(authenticator, route, exchange);
-  return () => {
-    const found = permitOn(route, exchange, authenticator.identifySession(secret, undefined, exchange));
-    const use = (principal: Principal | Refusal) => {
-      if ('kind' in principal) return principal;
-      if (console.sessions.cookie.isElsewhere(principal.organizationId, exchange)) return ELSEWHERE;
-      console.sessions.used(principal);
-      return principal;
-    };
-    return found instanceof Promise ? found.then(use) : use(found);
+  const isElsewhere = (found: Principal | Refusal) =>
+    !('kind' in found) && console.sessions.cookie.isElsewhere(found.organizationId, exchange);
+  return async () => {
+    let found =
+      route.looksUpSession === true
+        ? await authenticator.lookUpSession(secret, exchange)
+        : await authenticator.identifySession(secret, undefined, exchange);
+    // It may have been moved just now, perhaps on another gateway, and this one has yet to be told.
+    if (isElsewhere(found)) found = await authenticator.lookUpSession(secret, exchange);
+    if (isElsewhere(found)) return ELSEWHERE;
+    const permitted = await permitOn(route, exchange, found);
+    if (!('kind' in permitted)) console.sessions.used(permitted);
+    return permitted;
   };
 }
 

@@ -21,7 +21,7 @@ export function consoleRows(parts: RouteParts): ControlPlaneRow[] {
     row(
       'GET',
       SESSION_PATH,
-      ANY,
+      { ...ANY, looksUpSession: true },
       getSession(() => parts.console),
     ),
     row('PATCH', SESSION_PATH, ANY, changeSession(parts.identity)),

@@ -64,10 +64,15 @@ const organization = { id: organizationId, slug: 'generated', display_name: 'Gen
 /** What is no report: who is signed in, and what stands in the ledger. */
 const ANSWERS: Readonly<Record<string, unknown>> = {
   '/v1/console/session': {
-    data: { organization, brand: 'Service', auto_model: 'service/auto', platform_admin: true, permissions },
-  },
-  '/v1/me': {
-    data: { user_id: userId, organization_id: organizationId, permissions, teams: [], platform_admin: true },
+    data: {
+      user: { id: userId, email: 'owner@generated.test' },
+      organization,
+      permissions,
+      teams: [],
+      platform_admin: true,
+      brand: 'Service',
+      auto_model: 'service/auto',
+    },
   },
   '/v1/me/organizations': { data: [organization], next_cursor: null },
   '/v1/billing/credits': { data: { balance: null, available: null } },

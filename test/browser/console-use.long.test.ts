@@ -3,10 +3,11 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import pg from 'pg';
 import type { Page } from 'playwright-core';
 import { findBarriers, openPage, openScreen } from '../support/console-browser.ts';
 import { type ConsoleInstallation, skipWithoutConsole, startConsole } from '../support/console-installation.ts';
-import { waitFor } from '../support/waiting.ts';
+import { pause, waitFor } from '../support/waiting.ts';
 
 describe('people at the console', { skip: skipWithoutConsole }, () => {
   let installation: ConsoleInstallation;
@@ -142,6 +143,78 @@ describe('people at the console', { skip: skipWithoutConsole }, () => {
     assert.equal(await second.getByRole('combobox', { name: 'Organization' }).inputValue(), me.organization_id);
     assert.deepEqual(await teamsOf(made.id), ['of-second']);
     await first.context().close();
+  });
+
+  test('an organization is chosen while answers are late, come in another order or refuse', async () => {
+    const { api, owner, tollgate } = installation;
+    const organizations: string[] = [];
+    for (const slug of ['one', 'two', 'three']) {
+      const body = { slug: `late-${slug}`, display_name: `Late ${slug}`, billing: 'none' };
+      const { data: made } = await api<{ data: { id: string } }>('POST', '/v1/admin/organizations', body);
+      await api('POST', `/v1/admin/organizations/${made.id}/members`, { email: 'owner@demo.test', role: 'owner' });
+      await api('POST', `/v1/admin/organizations/${made.id}/teams`, { slug: `of-${slug}` });
+      organizations.push(made.id);
+    }
+    const [one, two, three] = organizations as [string, string, string];
+    const { page } = await installation.signedIn(owner);
+    await open(page, 'people');
+    const choice = page.getByRole('combobox', { name: 'Organization' });
+    const isAt = async (slug: string, id: string) => {
+      await page
+        .getByRole('cell', { name: `of-${slug}` })
+        .first()
+        .waitFor();
+      assert.equal(await choice.inputValue(), id);
+      assert.equal(await page.getByRole('dialog').count(), 0);
+    };
+    const session = '**/v1/console/session';
+    // The session is elsewhere, and its gateway has not been told.
+    await page.route(session, async (route) => {
+      if (route.request().method() !== 'PATCH') return route.continue();
+      const client = new pg.Client(tollgate.postgresUrl);
+      await client.connect();
+      await client.query(
+        `UPDATE access_tokens SET active_organization_id = $1 WHERE id = (SELECT id FROM access_tokens
+           WHERE kind = 'session' ORDER BY created_at DESC LIMIT 1)`,
+        [one],
+      );
+      await client.end();
+      return route.fulfill({ json: { data: { organization_id: one } } });
+    });
+    await choice.selectOption(one);
+    await isAt('one', one);
+    await page.unroute(session);
+    // Each answer in turn is late; what the page asks meanwhile is of the organization that it left.
+    for (const [late, slug, id] of [
+      ['**/v1/console/session', 'two', two],
+      ['**/v1/me/organizations*', 'one', one],
+      ['**/active-org/members*', 'two', two],
+      ['**/active-org/teams*', 'one', one],
+    ] as const) {
+      await page.route(late, async (route) => {
+        await pause(500);
+        await route.continue();
+      });
+      await choice.selectOption(id);
+      await isAt(slug, id);
+      await page.unrouteAll({ behavior: 'wait' });
+    }
+    // Three at once, as by the arrow keys: the first one's request is the last to leave.
+    let patched = 0;
+    await page.route(session, async (route) => {
+      if (route.request().method() === 'PATCH') await pause(patched++ === 0 ? 800 : 0);
+      await route.continue();
+    });
+    for (const id of [three, one, two]) await choice.selectOption(id);
+    await isAt('two', two);
+    assert.equal(patched, 3);
+    await page.unrouteAll({ behavior: 'wait' });
+    await page.route(session, (route) => route.fulfill({ status: 503, json: { error: 'the store is busy' } }));
+    await choice.selectOption(three);
+    await page.getByRole('dialog', { name: 'The organization stays' }).getByText('the store is busy').waitFor();
+    await page.getByRole('button', { name: 'Go on' }).click();
+    await isAt('two', two);
+    await page.context().close();
   });
 
   test('every member can be reached, however many there are; a page that does not come is said', async () => {

@@ -149,6 +149,39 @@ describe('a session counts', () => {
     assert.ok(data.some(({ slug }) => slug === 'here') && data.every(({ slug }) => slug !== 'elsewhere'));
   });
 
+  test('where it was moved to a moment ago, on processes that have yet to be told', async () => {
+    const here = await Tenant.create(tollgate.url, 'moved-from');
+    const there = await Tenant.create(tollgate.url, 'moved-to');
+    const member = { email: 'owner@moved-from.test', role: 'member' };
+    await ask(tollgate.url, ADMIN_TOKEN, 'POST', `/v1/admin/organizations/${there.id}/members`, member, 201);
+    const cookie = await signedIn(tollgate.url, { token: here.owner.token });
+    const showing = (organization: string) => ({ headers: { 'x-tollgate-console': organization } });
+    const all = (path: string, more = {}) =>
+      Promise.all(Array.from({ length: CONNECTIONS }, () => call(path, cookie, more)));
+    await all(SESSION);
+    const client = new pg.Client(tollgate.postgresUrl);
+    await client.connect();
+    try {
+      // As `PATCH` does, but nobody is told: a notification may come late.
+      const { rowCount } = await client.query(
+        'UPDATE access_tokens SET active_organization_id = $1 WHERE id = (SELECT id FROM access_tokens ' +
+          `WHERE kind = 'session' AND active_organization_id = $2 ORDER BY created_at DESC LIMIT 1)`,
+        [there.id, here.id],
+      );
+      assert.equal(rowCount, 1);
+    } finally {
+      await client.end();
+    }
+    const statusesThere = async (path: string) =>
+      new Set((await all(path, showing(there.id))).map(({ status }) => status));
+    assert.deepEqual(await statusesThere('/v1/models'), new Set([200]));
+    assert.deepEqual(await statusesThere('/v1/admin/active-org/teams'), new Set([403]), 'as a member of it');
+    for (const { body } of await all(SESSION))
+      assert.equal(JSON.parse(body.toString()).data.organization.id, there.id, 'the page asks where it works');
+    for (const elsewhere of [here.id, 'none'])
+      assert.equal((await call('/v1/models', cookie, showing(elsewhere))).status, 409, elsewhere);
+  });
+
   test('less than a credential in a header', async () => {
     const cookie = await signedIn(tollgate.url, { token: tenant.owner.token });
     const answer = await call(SESSION, cookie, { headers: { authorization: 'Bearer tgt-unknown' } });

@@ -284,6 +284,25 @@ describe('authenticate', () => {
     );
   });
 
+  test('a session that is looked up: never from memory, nor by an answer that was under way before', async () => {
+    const fixture = new Fixture();
+    const [secret, moved] = ['tgs-good', principalOf('elsewhere')];
+    assert.equal(await fixture.authenticator.identifySession(secret), principal);
+    fixture.nowMs += 30_000;
+    let release = () => {};
+    fixture.hold = new Promise((resolve) => (release = resolve));
+    const early = fixture.authenticator.identifySession(secret);
+    fixture.answer = moved;
+    const late = [fixture.authenticator.lookUpSession(secret), fixture.authenticator.lookUpSession(secret)];
+    release();
+    assert.deepEqual(await Promise.all([early, ...late]), [principal, moved, moved]);
+    assert.equal(fixture.asked, 3, 'the two share one');
+    assert.equal(await fixture.authenticator.identifySession(secret), moved);
+    fixture.answer = new Error('away');
+    assert.equal(await fixture.authenticator.lookUpSession(secret), moved, 'who is known is let in');
+    assert.deepEqual(await fixture.authenticator.lookUpSession('tgt-good'), { kind: 'unauthorized' });
+  });
+
   test(
     'a flood of unknown credentials: two look-ups at a time, two hundred wait, the others are refused; ' +
       'who is known is asked for beside it',

@@ -88,7 +88,7 @@ export function People() {
           verb: 'Remove',
           ask: ({ email }) => `${email} leaves the organization, and the keys of this person here are revoked.`,
           send: ({ user_id: userId }) => call('delete', '/v1/admin/active-org/members/{userId}', { at: { userId } }),
-          isFor: ({ user_id: userId }) => userId !== me()?.user_id,
+          isFor: ({ user_id: userId }) => userId !== me()?.user?.id,
         }}
       />
       <ManagedList

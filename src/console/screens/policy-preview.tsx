@@ -6,7 +6,7 @@ import { Said, useSubmit } from '../parts/form.tsx';
 import { Card } from '../parts/page.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import type { RoutingDefinition as Definition } from '../state/policies.ts';
-import { autoModel, me } from '../state/session.ts';
+import { autoModel, organizationId } from '../state/session.ts';
 
 type Preview = AnswerOf<'/v1/admin/routing/preview', 'post'>;
 
@@ -14,7 +14,7 @@ export function PolicyPreview({ definition }: { readonly definition: Definition 
   const [text, setText] = useState('');
   const [seen, setSeen] = useState<Preview['data'] | null>(null);
   const { isBusy, refusal, run } = useSubmit<Preview>(({ data }) => setSeen(data));
-  const organizationId = me()?.organization_id ?? null;
+  const shown = organizationId();
   const send = (policy: Definition, organization: string) =>
     call('post', '/v1/admin/routing/preview', {
       body: {
@@ -29,13 +29,13 @@ export function PolicyPreview({ definition }: { readonly definition: Definition 
       title="Preview"
       note="The draft for one message. The classifier is asked and paid by the service; no model serves."
     >
-      {organizationId === null ? (
+      {shown === null ? (
         <p class="empty">Choose an organization above: a message is routed for one.</p>
       ) : (
         <form
           onSubmit={(event) => {
             event.preventDefault();
-            if (definition !== null) void run(() => send(definition, organizationId));
+            if (definition !== null) void run(() => send(definition, shown));
           }}
         >
           <label>

@@ -13,6 +13,7 @@ import {
   enter,
   lookAgain,
   me,
+  organizationId,
   session,
   signIn,
   startSession,
@@ -93,7 +94,18 @@ function Ways({ isAside = false }: { readonly isAside?: boolean }) {
 /** Over the screens, which stay as they are. */
 export function DoubtNotice({ doubt }: { readonly doubt: Doubt }) {
   if (doubt.kind === 'ended') return <SignInAgain />;
-  if (doubt.kind === 'kept') return <StillSignedIn refusal={doubt.refusal} />;
+  if (doubt.kind === 'kept')
+    return (
+      <Still title="You are still signed in" refusal={doubt.refusal}>
+        The session could not be ended, and whoever opens this browser next would have it. Try again in a moment.
+      </Still>
+    );
+  if (doubt.kind === 'unmoved')
+    return (
+      <Still title="The organization stays" refusal={doubt.refusal}>
+        Another one could not be chosen: this page shows <bdi>{me()?.organization?.display_name}</bdi> as before.
+      </Still>
+    );
   return <Elsewhere organization={doubt.organization} />;
 }
 
@@ -101,10 +113,16 @@ function leave(): void {
   session.value = { kind: 'out', reason: null };
 }
 
-function StillSignedIn({ refusal }: { readonly refusal: Refusal }) {
+interface StillProps {
+  readonly title: string;
+  readonly refusal: Refusal;
+  readonly children: ComponentChildren;
+}
+
+function Still({ title, refusal, children }: StillProps) {
   return (
-    <Dialog title="You are still signed in" onClose={forget}>
-      <p>The session could not be ended, and whoever opens this browser next would have it. Try again in a moment.</p>
+    <Dialog title={title} onClose={forget}>
+      <p>{children}</p>
       <Said refusal={refusal} />
       <footer class="dialog-foot">
         <button type="button" class="main" onClick={forget}>
@@ -142,7 +160,7 @@ function SignInAgain() {
 
 function Elsewhere({ organization }: { readonly organization: string }) {
   const { isBusy, refusal, run } = useSubmit<unknown>(() => {});
-  const [own] = useState(() => me()?.organization_id ?? null);
+  const [own] = useState(organizationId);
   return (
     <Dialog title="Another organization is chosen">
       <p>

@@ -4,7 +4,7 @@ import { type Answer, call, type Refusal, readRefusal } from '../api.ts';
 import { ChatStream } from '../logic/chat-stream.ts';
 import { parseWithAmounts } from '../logic/exact-json.ts';
 import { now } from './clock.ts';
-import { headerPrefix, me } from './session.ts';
+import { headerPrefix, organizationId } from './session.ts';
 
 export interface Prompt {
   readonly model: string;
@@ -38,13 +38,13 @@ const KEY_LEFT_MS = 90_000;
 let kept: { readonly key: string; readonly organizationId: string | null; readonly endsAtMs: number } | null = null;
 
 async function playgroundKey(): Promise<Answer<string>> {
-  const organizationId = me()?.organization_id ?? null;
-  if (kept !== null && kept.organizationId === organizationId && kept.endsAtMs - now.value.getTime() > KEY_LEFT_MS)
+  const shown = organizationId();
+  if (kept !== null && kept.organizationId === shown && kept.endsAtMs - now.value.getTime() > KEY_LEFT_MS)
     return { ok: true, data: kept.key };
   const made = await call('post', '/v1/console/playground-key');
   if (!made.ok) return made;
   const { key, expires_at: endsAt } = made.data.data;
-  kept = { key, organizationId, endsAtMs: Date.parse(endsAt) };
+  kept = { key, organizationId: shown, endsAtMs: Date.parse(endsAt) };
   return { ok: true, data: key };
 }
 

@@ -4,8 +4,7 @@ import { signal } from '@preact/signals';
 import { type Answer, type AnswerOf, call, type Refusal, readPages, requestsBelongTo, send } from '../api.ts';
 import { signInProblem } from '../logic/sign-in-problems.ts';
 
-export type Me = AnswerOf<'/v1/me'>['data'];
-type Brand = Pick<AnswerOf<'/v1/console/session'>['data'], 'brand' | 'auto_model'>;
+export type Me = AnswerOf<'/v1/console/session'>['data'];
 export type Membership = AnswerOf<'/v1/me/organizations'>['data'][number];
 export type Permission =
   | 'inference'
@@ -24,27 +23,28 @@ export type Session =
       readonly kind: 'in';
       readonly me: Me;
       readonly organizations: readonly Membership[];
-      readonly brand: Brand;
       /** What has become of it since; what is typed on the screens stays until somebody has answered. */
       readonly doubt: Doubt | null;
     };
 
-/** It has ended, or could not be ended, or another tab works in another organization, whose name is this. */
+/**
+ * It has ended, could not be ended, could not be moved to another organization, or another tab works in one, whose name
+ * is this.
+ */
 export type Doubt =
   | { readonly kind: 'ended' }
+  | { readonly kind: 'unmoved'; readonly refusal: Refusal }
   | { readonly kind: 'kept'; readonly refusal: Refusal }
   | { readonly kind: 'elsewhere'; readonly organization: string };
 
 const SIGNED_OUT = 401;
-const USUAL_BRAND: Brand = { brand: 'Service', auto_model: 'service/auto' };
-
 export const session = signal<Session>({ kind: 'starting' });
 
 /** Moves when somebody has signed in again: what was refused meanwhile is read anew. */
 export const entries = signal(0);
 
 requestsBelongTo({
-  organizationId: () => me()?.organization_id ?? null,
+  workplace: () => (session.value.kind === 'in' ? (organizationId() ?? 'none') : null),
   onSignedOut: () => doubt({ kind: 'ended' }),
   onConflict: () => void lookElsewhere(),
 });
@@ -55,17 +55,19 @@ function doubt(why: Doubt): void {
 
 /** Most conflicts are of what was changed; this one is of the session. */
 async function lookElsewhere(): Promise<void> {
+  // What this page changes itself is no other tab's doing.
+  await moving;
   const answer = await call('get', '/v1/console/session');
   if (!answer.ok) return;
   const { organization } = answer.data.data;
-  if ((organization?.id ?? null) !== (me()?.organization_id ?? null))
+  if ((organization?.id ?? null) !== organizationId())
     doubt({ kind: 'elsewhere', organization: organization?.display_name ?? 'no organization' });
 }
 
 /** Where another tab has signed in meanwhile. */
 export async function lookAgain(): Promise<void> {
   const answer = await call('get', '/v1/console/session');
-  if (answer.ok) await enter();
+  if (answer.ok) await enterAs(answer.data.data);
 }
 
 /** A one-time link carries its code in the fragment, which no server and no log sees; a failed sign-in its reason. */
@@ -80,15 +82,15 @@ export async function startSession(): Promise<void> {
     session.value = { kind: 'out', reason: 'This link does not sign in any more: each works once, for ten minutes.' };
     return;
   }
-  const answer = await send({ method: 'get', address: '/v1/console/session' });
-  if (answer.ok) return enter();
+  const answer = await call('get', '/v1/console/session');
+  if (answer.ok) return enterAs(answer.data.data);
   session.value =
     answer.refusal.status === SIGNED_OUT ? { kind: 'out', reason: problem } : { kind: 'away', refusal: answer.refusal };
 }
 
 export async function signIn(body: { readonly token: string } | { readonly link: string }): Promise<Answer<unknown>> {
-  const answer = await send({ method: 'post', address: '/v1/console/sign-in', body });
-  if (answer.ok) await enter();
+  const answer = await call('post', '/v1/console/sign-in', { body });
+  if (answer.ok) await enterAs(answer.data.data);
   return answer;
 }
 
@@ -102,25 +104,19 @@ export async function signOut(): Promise<void> {
 /** Five thousand organizations: a platform's administrator may have joined them all. */
 const MEMBERSHIP_PAGES_MAX = 50;
 
-/** Reads who is signed in, and where they may work. ADMIN_TOKEN stands for no person and has no memberships. */
+/** Shows the organization that the session works in now. */
 export async function enter(): Promise<void> {
-  const [me, named, organizations] = await Promise.all([
-    call('get', '/v1/me'),
-    call('get', '/v1/console/session'),
-    readPages<Membership>('/v1/me/organizations', { limit: 100 }, null, MEMBERSHIP_PAGES_MAX),
-  ]);
-  if (!me.ok || !named.ok || !organizations.ok) {
-    const refusal = [me, named, organizations].find((answer) => !answer.ok)?.refusal;
-    if (refusal !== undefined) beRefused(refusal);
-    return;
-  }
-  session.value = {
-    kind: 'in',
-    me: me.data.data,
-    organizations: organizations.data.data,
-    brand: named.data.data,
-    doubt: null,
-  };
+  const answer = await call('get', '/v1/console/session');
+  if (answer.ok) await enterAs(answer.data.data);
+  else beRefused(answer.refusal);
+}
+
+/** Reads where somebody may work. ADMIN_TOKEN stands for no person and has no memberships. */
+async function enterAs(me: Me): Promise<void> {
+  const path = '/v1/me/organizations';
+  const organizations = await readPages<Membership>(path, { limit: 100 }, null, MEMBERSHIP_PAGES_MAX);
+  if (!organizations.ok) return beRefused(organizations.refusal);
+  session.value = { kind: 'in', me, organizations: organizations.data.data, doubt: null };
   entries.value += 1;
 }
 
@@ -130,28 +126,39 @@ function beRefused(refusal: Refusal): void {
   else if (session.value.kind !== 'in') session.value = { kind: 'away', refusal };
 }
 
-export async function switchOrganization(organizationId: string | null): Promise<Answer<unknown>> {
-  const answer = await call('patch', '/v1/console/session', { body: { organization_id: organizationId } });
+let moving: Promise<unknown> = Promise.resolve();
+
+/** One after the other, as they were chosen: the last one counts. */
+export function switchOrganization(to: string | null): Promise<Answer<unknown>> {
+  const moved = moving.then(() => moveTo(to));
+  moving = moved;
+  return moved;
+}
+
+async function moveTo(to: string | null): Promise<Answer<unknown>> {
+  const answer = await call('patch', '/v1/console/session', { body: { organization_id: to } });
   if (answer.ok) await enter();
+  else doubt({ kind: 'unmoved', refusal: answer.refusal });
   return answer;
 }
 
 /** The name under which auto routing is asked for. */
 export function autoModel(): string {
-  return brand().auto_model;
+  return me()?.auto_model ?? 'service/auto';
 }
 
 /** By which the gateway names its own headers: `x-service-tag`. */
 export function headerPrefix(): string {
-  return `x-${brand().brand.toLowerCase()}`;
-}
-
-function brand(): Brand {
-  return session.value.kind === 'in' ? session.value.brand : USUAL_BRAND;
+  return `x-${(me()?.brand ?? 'service').toLowerCase()}`;
 }
 
 export function me(): Me | null {
   return session.value.kind === 'in' ? session.value.me : null;
+}
+
+/** The organization that is shown; null: none. */
+export function organizationId(): string | null {
+  return me()?.organization?.id ?? null;
 }
 
 export function may(permission: Permission): boolean {

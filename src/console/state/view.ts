@@ -4,7 +4,7 @@ import { computed, effect, signal } from '@preact/signals';
 import { isTimeZone, periodOf } from '../logic/period.ts';
 import { params } from './address.ts';
 import { now } from './clock.ts';
-import { may, me } from './session.ts';
+import { may, me, organizationId } from './session.ts';
 
 export const OWN_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
@@ -48,7 +48,7 @@ export function audiences(): readonly Audience[] {
     below('organization', 'Organization', '/v1/usage/active-org', undefined, '/v1/usage/me/requests');
   for (const { team_id: team, role } of me()?.teams ?? [])
     if (role !== 'member') below(`team:${team}`, `Team ${team.slice(0, 8)}`, `/v1/usage/teams/${team}`);
-  if (may('usage.read') && me()?.organization_id != null) below('me', 'Mine', '/v1/usage/me');
+  if (may('usage.read') && organizationId() !== null) below('me', 'Mine', '/v1/usage/me');
   if (may('platform.admin')) below('platform', 'Platform', '/v1/admin/usage', '/v1/admin/analytics');
   return all;
 }

@@ -8,9 +8,10 @@ import type { Exchange } from '../../http/exchange.ts';
 
 /**
  * A header that only a script can set, and one of another origin only after a preflight that is never granted. Its
- * value may be the organization that the page shows.
+ * value may be the organization that the page shows, or NO_ORGANIZATION.
  */
 const CONSOLE_HEADER = 'x-tollgate-console';
+const NO_ORGANIZATION = 'none';
 const SECRET = /^tgs-[A-Za-z0-9_-]{43}$/;
 const ORGANIZATION = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
@@ -38,7 +39,7 @@ export class SessionCookie {
   /** Whether the page shows another organization than its session works in, which another tab has changed. */
   isElsewhere(organizationId: string | null, exchange: Exchange): boolean {
     const shown = exchange.header(CONSOLE_HEADER) ?? '';
-    return ORGANIZATION.test(shown) && shown !== organizationId;
+    return (ORGANIZATION.test(shown) || shown === NO_ORGANIZATION) && shown !== (organizationId ?? NO_ORGANIZATION);
   }
 
   /** Whether a page of the console made this request. */

@@ -24,6 +24,8 @@ export interface RouteAccess {
   /** null: every valid credential may call it; on the process plane no credential is needed. */
   readonly permission: Permission | null;
   readonly scope: Scope;
+  /** A session is looked up, not remembered: its page asks where it works, and it may have been moved just now. */
+  readonly looksUpSession?: true;
 }
 
 export interface DescribedRoute extends Route, RouteAccess {

@@ -136,6 +136,17 @@ export class Authenticator {
     return secret.startsWith(SESSION_PREFIX) ? this.find(secret, nowMs, sender) : { kind: 'unauthorized' };
   }
 
+  /** The same by a look-up that begins now, whatever is remembered; while the store is away, what is remembered. */
+  async lookUpSession(secret: string, sender = unknownSender()): Promise<Principal | Refusal> {
+    if (!secret.startsWith(SESSION_PREFIX)) return { kind: 'unauthorized' };
+    // One that is under way may have been answered already, from before what the caller knows of.
+    await this.asking.get(secret);
+    const answer = this.isAway
+      ? this.answerWhileAway(secret, this.clock.monotonicMs(), sender)
+      : this.lookUp(secret, sender);
+    return this.accept(await answer, sender);
+  }
+
   private find(credential: string, nowMs: number, sender: Sender): Principal | Refusal | Promise<Principal | Refusal> {
     const known = this.known.get(credential);
     if (known !== undefined && known.state === 'good' && nowMs - known.askedAtMs < TIME_TO_LIVE_MS)

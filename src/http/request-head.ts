@@ -91,6 +91,8 @@ export class RequestHead {
         this.apiKey = value;
         break;
       case 'host':
+        // What a proxy makes of a repeated one; no name of a host has a comma.
+        if (value.includes(',')) this.repeatedHeader = name;
     }
   }
 

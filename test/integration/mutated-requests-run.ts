@@ -3,23 +3,17 @@
 //
 //   node test/integration/mutated-requests-run.ts --count 100000 --seed 1
 //
-// nginx puts an id of its own on every request that it forwards, so a call behind it that has none, or one that was
-// there before, was smuggled. The same bytes are sent directly, too. Exits with 1 after a smuggled call, a fault, or
-// where a front serves no more.
+// A call behind nginx that has no id of its own, or one that was there before, was smuggled. The same bytes are sent
+// directly, too. Exits with 1 after a smuggled call, a fault, or where a front serves no more.
 
-import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { chooseFront, type FrontName } from '../../src/http/fronts/choose-front.ts';
 import { FRAMING_ATTACKS, intendedPost, KNOWN_GAPS } from '../support/framing-attacks.ts';
-import { findFreePort } from '../support/free-port.ts';
 import { httpCall } from '../support/http-call.ts';
 import { type HttpFront, startHttpFront } from '../support/http-front.ts';
-import { waitFor } from '../support/waiting.ts';
+import { HOP_HEADER, startNginxBefore } from '../support/nginx-before.ts';
 
 const { values } = parseArgs({
   options: { count: { type: 'string', default: '10000' }, seed: { type: 'string', default: '1' } },
@@ -35,7 +29,6 @@ interface Target {
   /** Serves what nginx forwards, and nothing else. */
   readonly behind: HttpFront;
   readonly direct: HttpFront;
-  readonly nginxPort: number;
   smuggled: number;
   /** Handler calls in all, by nginx and directly. */
   calls: number;
@@ -176,7 +169,7 @@ async function startServer(name: FrontName, onCall: (exchange: Exchange) => void
 async function startTarget(name: FrontName): Promise<Target> {
   const seen = new Set<string>();
   const behind = await startServer(name, (exchange) => {
-    const [id = '', ...more] = exchange.headerValues('x-hop');
+    const [id = '', ...more] = exchange.headerValues(HOP_HEADER);
     if (id === '' || more.length > 0 || seen.has(id)) target.smuggled += 1;
     seen.add(id);
     target.calls += 1;
@@ -188,7 +181,6 @@ async function startTarget(name: FrontName): Promise<Target> {
     name,
     behind,
     direct,
-    nginxPort: await findFreePort(),
     smuggled: 0,
     calls: 0,
     directCalls: 0,
@@ -200,39 +192,12 @@ const faults: unknown[] = [];
 process.on('uncaughtException', (fault) => faults.push(fault));
 const targets = [await startTarget('uws'), await startTarget('node')];
 
-const directory = mkdtempSync(join(tmpdir(), 'tollgate-mutated-'));
-const servers = targets.map(
-  ({ name, nginxPort, behind }) => `
-  upstream ${name} { server 127.0.0.1:${behind.port}; keepalive 64; keepalive_requests 100000; }
-  server {
-    listen 127.0.0.1:${nginxPort} backlog=1024;
-    location / {
-      proxy_pass http://${name};
-      proxy_http_version 1.1;
-      proxy_set_header Connection "";
-      proxy_set_header X-Hop $request_id;
-      proxy_request_buffering off;
-      proxy_next_upstream off;
-    }
-  }`,
-);
-writeFileSync(
-  join(directory, 'nginx.conf'),
-  `daemon off; master_process off; pid ${directory}/nginx.pid; error_log ${directory}/error.log crit;
-events { worker_connections 4096; }
-http {
-  access_log off; client_body_temp_path ${directory}/body; proxy_temp_path ${directory}/proxy;
-  fastcgi_temp_path ${directory}/f; uwsgi_temp_path ${directory}/u; scgi_temp_path ${directory}/s;
-  ${servers.join('')}
-}`,
-);
-const nginx = spawn('nginx', ['-p', directory, '-c', join(directory, 'nginx.conf')], { stdio: 'inherit' });
 const isServed = async (port: number): Promise<boolean> =>
   httpCall(`http://127.0.0.1:${port}/v1/ready`).then(
     ({ status }) => status === 200,
     () => false,
   );
-for (const { nginxPort } of targets) await waitFor('nginx', () => isServed(nginxPort), Boolean);
+const nginx = await startNginxBefore(targets.map(({ behind }) => behind.port));
 
 let left = COUNT;
 async function attack(): Promise<void> {
@@ -240,8 +205,8 @@ async function attack(): Promise<void> {
     left -= 1;
     const bytes = mutated();
     const cut = random(3) === 0 ? 1 + random(bytes.length) : bytes.length;
-    for (const { nginxPort, direct } of targets) {
-      await send(nginxPort, bytes, cut);
+    for (const [index, { direct }] of targets.entries()) {
+      await send(nginx.ports[index] as number, bytes, cut);
       await send(direct.port, bytes, cut);
     }
   }
@@ -261,6 +226,5 @@ const served = await Promise.all(
 );
 console.log(`faults: ${faults.length}; servers that still serve: ${served.filter(Boolean).length} of ${served.length}`);
 for (const fault of faults.slice(0, 3)) console.log(fault);
-nginx.kill('SIGQUIT');
-rmSync(directory, { recursive: true, force: true });
+await nginx.stop();
 process.exit(isGood && served.every(Boolean) ? 0 : 1);

@@ -24,7 +24,7 @@ import {
   lockEmbedded,
 } from '../src/storage/postgres/ledger/facts-home.ts';
 import type { Postgres } from '../src/storage/postgres/pool.ts';
-import { SchemaTooNew } from '../src/storage/schema-too-new.ts';
+import { SchemaUnfit } from '../src/storage/schema-fit.ts';
 import { Backoff } from './shipping/backoff.ts';
 import type { FactSink } from './shipping/fact-shipping.ts';
 import { StoppableSleep } from './shipping/stoppable-sleep.ts';
@@ -115,7 +115,7 @@ export class ClickHouseLink implements FactSink {
         break;
       } catch (error) {
         const waitMs = backoff.failed(error);
-        if (error instanceof SchemaTooNew || error instanceof FactsElsewhere) tried.reject(error);
+        if (error instanceof SchemaUnfit || error instanceof FactsElsewhere) tried.reject(error);
         else tried.resolve();
         await this.sleep.forMs(waitMs);
       }

@@ -14,7 +14,7 @@ import { openObjects } from '../src/storage/media/open-objects.ts';
 import { findOwnerNames } from '../src/storage/postgres/identity/owner-names.ts';
 import { openInstallationSecrets } from '../src/storage/postgres/installation-secrets.ts';
 import { findEndedExecution } from '../src/storage/postgres/ledger/generation-facts.ts';
-import { refuseNewerSchema } from '../src/storage/postgres/migrate.ts';
+import { migrateDatabase } from '../src/storage/postgres/migrate.ts';
 import { createPostgres, type Postgres } from '../src/storage/postgres/pool.ts';
 import { Heartbeat } from '../src/storage/postgres/processes/heartbeat.ts';
 import { makeDirectoryDurably } from '../src/storage/spool/durable-file.ts';
@@ -84,8 +84,8 @@ const UNSPOOLED_INTERVAL_MS = 30_000;
 export async function runJobs({ config, log, clock, metrics }: JobsParts): Promise<RunningJobs> {
   const spoolDirectory = join(config.dataDirectory, 'spool');
   makeDirectoryDurably(spoolDirectory);
+  await migrateDatabase({ url: config.databaseUrl, log });
   const postgres = createPostgres({ url: config.databaseUrl, log, max: CONNECTIONS_MAX });
-  await refuseNewerSchema(postgres);
   const { box, delegationKey } = await openInstallationSecrets(postgres, config);
   const link = createLink(config, { postgres, log, clock });
   const observers = createObservers(config, { log, metrics });

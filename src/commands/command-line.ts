@@ -2,7 +2,7 @@
 
 import { ConfigFault, type Environment } from '../config.ts';
 import { readVersion } from '../platform/version.ts';
-import { SchemaTooNew } from '../storage/schema-too-new.ts';
+import { SchemaUnfit } from '../storage/schema-fit.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 import { type Command, UsageFault } from './command.ts';
 
@@ -87,7 +87,7 @@ export async function runCommandLine(
     if (error instanceof ConfigFault) return complain(error.lines, EXIT_WRONG_USE);
     if (error instanceof UsageFault)
       return complain([error.message, `usage: ${command.usage.join('\n       ')}`], EXIT_WRONG_USE);
-    if (error instanceof StartFault || error instanceof SchemaTooNew)
+    if (error instanceof StartFault || error instanceof SchemaUnfit)
       return complain(error.message.split('\n'), EXIT_FAILED);
     output.complain(`tollgate: fault\n${error instanceof Error ? describeFault(error) : String(error)}`);
     return EXIT_FAILED;

@@ -3,7 +3,7 @@
 import { type CompleteConfig, type Environment, readConfig } from '../config.ts';
 import { createLog } from '../platform/log.ts';
 import { type InstallationSecrets, openInstallationSecrets } from '../storage/postgres/installation-secrets.ts';
-import { refuseNewerSchema } from '../storage/postgres/migrate.ts';
+import { refuseUnfitSchema } from '../storage/postgres/migrate.ts';
 import { createPostgres, type Postgres } from '../storage/postgres/pool.ts';
 import { completeConfig } from '../supervisor/complete-config.ts';
 import { findInstallationHolder } from '../supervisor/installation-lock.ts';
@@ -30,7 +30,7 @@ export async function withDatabase<T>(
   });
   const postgres = createPostgres({ url: config.databaseUrl, log, max: 1 });
   try {
-    await refuseNewerSchema(postgres);
+    await refuseUnfitSchema(postgres);
     return await work(postgres, config, () => openInstallationSecrets(postgres, config));
   } catch (error) {
     throw toldIfUnreachable(error);

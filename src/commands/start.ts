@@ -13,7 +13,7 @@ import { readStoredNames } from '../storage/postgres/apply/stored-names.ts';
 import { embeddedPostgresUrl } from '../storage/postgres/embedded/embedded-postgres.ts';
 import { refuseCopiedDirectory } from '../storage/postgres/embedded/home.ts';
 import { openInstallationSecrets } from '../storage/postgres/installation-secrets.ts';
-import { migratePostgres } from '../storage/postgres/migrate.ts';
+import { migrateDatabase } from '../storage/postgres/migrate.ts';
 import { createPostgres, type Postgres } from '../storage/postgres/pool.ts';
 import { forgetAddresses, recordAddresses } from '../supervisor/addresses.ts';
 import { renderBanner, type ShownKey } from '../supervisor/banner.ts';
@@ -53,7 +53,6 @@ const POSTGRES_MODULE = fileURLToPath(new URL('../supervisor/postgres-owner.ts',
 const SIMULATED_PROVIDER_MODULE = fileURLToPath(new URL('../simulator/main.ts', import.meta.url));
 const DEMO_CONFIGURATION = fileURLToPath(new URL('../../deploy/demo.yaml', import.meta.url));
 const DEMO_TRAFFIC_CONFIGURATION = fileURLToPath(new URL('../../deploy/demo-traffic.yaml', import.meta.url));
-const MIGRATIONS = fileURLToPath(new URL('../../deploy/postgres', import.meta.url));
 
 interface Installation {
   readonly config: Config;
@@ -303,7 +302,7 @@ async function prepareDatabase(
   const { secrets, environment, log, configurationFile } = installation;
   const postgres = createPostgres({ url: databaseUrl, log, max: 2 });
   try {
-    await migratePostgres(postgres, MIGRATIONS);
+    await migrateDatabase({ url: databaseUrl, log });
     if (configurationFile === null) {
       const applied = await applyDemo(postgres, installation, simulatedProviderUrl ?? '');
       if (installation.demoTraffic) await addDemoTraffic(postgres, installation, print);

@@ -39,7 +39,7 @@ import { findGeneration, listGenerationsByClientRequestId } from '../storage/pos
 import { listOpenSpools, notifyAboutSpools } from '../storage/postgres/ledger/open-spools.ts';
 import { registerEpoch } from '../storage/postgres/ledger/wallets.ts';
 import type { Listener } from '../storage/postgres/listen.ts';
-import { refuseNewerSchema } from '../storage/postgres/migrate.ts';
+import { refuseUnfitSchema } from '../storage/postgres/migrate.ts';
 import { createPostgres, type Postgres } from '../storage/postgres/pool.ts';
 import { Heartbeat } from '../storage/postgres/processes/heartbeat.ts';
 import { readSpoolEnds } from '../storage/spool/spool-directory.ts';
@@ -176,7 +176,7 @@ export async function runGateway(parts: GatewayParts): Promise<GatewayInService>
 async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held> {
   const connections = { url: config.databaseUrl, log, statementTimeoutMs: POSTGRES_STATEMENT_TIMEOUT_MS };
   const postgres = createPostgres({ ...connections, max: POSTGRES_CONNECTIONS_MAX, kept: 1 });
-  await refuseNewerSchema(postgres);
+  await refuseUnfitSchema(postgres);
   const secrets = await openInstallationSecrets(postgres, config);
   const epoch = await registerEpoch(postgres, { machine: hostname(), pid: process.pid, kind: 'gateway' });
   const directory = join(config.dataDirectory, 'spool');

@@ -1,12 +1,13 @@
-// Migrations: applied once, in order, under a lock; a changed one is refused.
+// Migrations: applied once, in order, under a lock; a changed one is refused. Versions that know other ones go on
+// beside each other, unless one is left behind.
 
 import assert from 'node:assert/strict';
-import { appendFileSync, cpSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { appendFileSync, cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { after, before, test } from 'node:test';
-import { migratePostgres } from '../../src/storage/postgres/migrate.ts';
-import { createPostgres } from '../../src/storage/postgres/pool.ts';
+import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
+import { migratePostgres, refuseUnfitSchema } from '../../src/storage/postgres/migrate.ts';
+import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import {
   MIGRATIONS_DIRECTORY,
   silentLog,
@@ -14,6 +15,7 @@ import {
   type TestPostgres,
   withDatabase,
 } from '../support/postgres.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 let server: TestPostgres;
 before(async () => {
@@ -108,4 +110,59 @@ test('a file that was changed after it was applied is refused by name', async ()
     await postgres.close();
     rmSync(directory, { recursive: true, force: true });
   }
+});
+
+describe('a version beside another one', () => {
+  let postgres: Postgres;
+  beforeEach(async () => {
+    postgres = createPostgres({ url: await server.createDatabase(), log: silentLog, max: 2 });
+  });
+  afterEach(() => postgres.close());
+
+  const addNewer = (needs: number | null): Promise<unknown> =>
+    postgres.query(
+      `INSERT INTO applied_migrations (number, name, checksum, needs) VALUES (9998, '9998-of-tomorrow', 'x', $1),
+        (9999, '9999-after-it', 'x', NULL)`,
+      [needs],
+    );
+
+  test('goes on where what is newer only adds, or leaves older ones behind than this', async () => {
+    await addNewer(null);
+    assert.deepEqual(await migratePostgres(postgres, MIGRATIONS_DIRECTORY), []);
+    await refuseUnfitSchema(postgres);
+    await postgres.query('UPDATE applied_migrations SET needs = 45 WHERE number = 9998');
+    await refuseUnfitSchema(postgres);
+    await postgres.query('UPDATE applied_migrations SET needs = 9998 WHERE number = 9998');
+    await assert.rejects(refuseUnfitSchema(postgres), /the schema 9999-after-it, .* leave this one behind/);
+    await assert.rejects(migratePostgres(postgres, MIGRATIONS_DIRECTORY), /leave this one behind/);
+  });
+
+  test('is told to begin with jobs where the schema is older, or none, and jobs brings it up', async () => {
+    const { rows } = await postgres.query<{ name: string }>(
+      'DELETE FROM applied_migrations WHERE number = (SELECT max(number) FROM applied_migrations) RETURNING name',
+    );
+    const last = rows[0]?.name;
+    await assert.rejects(refuseUnfitSchema(postgres), new RegExp(`needs ${last}: start jobs of this version first`));
+    await postgres.query('DROP TABLE applied_migrations');
+    await assert.rejects(refuseUnfitSchema(postgres), /Postgres has no schema, .* start jobs of this version first/);
+  });
+
+  test('a change of a table that somebody holds is tried again, and lets others pass meanwhile', async (context) => {
+    const directory = temporaryDirectory(context);
+    cpSync(MIGRATIONS_DIRECTORY, directory, { recursive: true });
+    const number = readdirSync(directory).length + 1;
+    const name = `${String(number).padStart(4, '0')}-of-tomorrow`;
+    writeFileSync(path.join(directory, `${name}.sql`), 'ALTER TABLE wallets ADD COLUMN note text;');
+    const held = Promise.withResolvers<void>();
+    const holding = postgres.transaction(async (client) => {
+      await client.query('LOCK TABLE wallets IN ACCESS SHARE MODE');
+      for (let round = 0; round < 6; round++) await client.query('SELECT pg_sleep(0.25)');
+      held.resolve();
+    });
+    const migrating = migratePostgres(postgres, directory);
+    await held.promise;
+    await holding;
+    assert.deepEqual(await migrating, [name]);
+    assert.deepEqual((await postgres.query('SELECT note FROM wallets')).rows, []);
+  });
 });

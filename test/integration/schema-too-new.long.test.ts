@@ -1,5 +1,5 @@
-// A binary older than the schema starts nothing and changes nothing: it says which schema it met, which it knows, and
-// what to do.
+// A binary that a newer schema leaves behind starts nothing and changes nothing: it says which schema it met, which it
+// knows, and what to do.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -33,7 +33,7 @@ describe('a database of a newer version', () => {
     databaseUrl = await server.createDatabase();
     postgres = createPostgres({ url: databaseUrl, log: silentLog, max: 1 });
     await postgres.query(
-      `INSERT INTO applied_migrations (number, name, checksum) VALUES (9999, '9999-of-tomorrow', 'x')`,
+      `INSERT INTO applied_migrations (number, name, checksum, needs) VALUES (9999, '9999-of-tomorrow', 'x', 9999)`,
     );
     writeFileSync(join(directory, 'tollgate.yaml'), testConfiguration({ upstreamUrl: 'http://127.0.0.1:9' }));
   });
@@ -86,7 +86,7 @@ test('a ClickHouse of a newer version is refused likewise', async () => {
   try {
     await engine.client.insert({
       table: 'applied_migrations',
-      values: [{ number: 9999, name: '9999-of-tomorrow', checksum: 'x' }],
+      values: [{ number: 9999, name: '9999-of-tomorrow', checksum: 'x', needs: 9999 }],
       format: 'JSONEachRow',
     });
     await assert.rejects(

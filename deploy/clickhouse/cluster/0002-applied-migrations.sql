@@ -6,10 +6,12 @@ CREATE TABLE IF NOT EXISTS applied_migrations ON CLUSTER '{cluster}'
     number UInt32,
     name String,
     checksum String,
-    applied_at DateTime64(3, 'UTC') DEFAULT now64(3)
+    applied_at DateTime64(3, 'UTC') DEFAULT now64(3),
+    needs Nullable(UInt32)
 )
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{database}/applied_migrations', '{shard}-{replica}')
 ORDER BY number;
+ALTER TABLE applied_migrations ON CLUSTER '{cluster}' ADD COLUMN IF NOT EXISTS needs Nullable(UInt32);
 
 INSERT INTO applied_migrations (number, name, checksum) VALUES
     (1, '0001-request-facts', 'cdc41ddaf204da1c48be50f77575dd5b0a9e9b6e8c6a378102d55fb6b36ae639'),

@@ -8,7 +8,7 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { SchemaTooNew } from '../schema-too-new.ts';
+import { type AppliedMigration, readNeeds, refuseLeftBehind } from '../schema-fit.ts';
 import { type ClickHouseClient, selectRows } from './clickhouse.ts';
 
 const FILE_NAME = /^(\d{4})-[a-z0-9-]+\.sql$/;
@@ -18,18 +18,17 @@ export async function migrateClickHouse(client: ClickHouseClient, directory: str
   await client.command({
     query: `
       CREATE TABLE IF NOT EXISTS applied_migrations (number UInt32, name String, checksum String,
-        applied_at DateTime64(3, 'UTC') DEFAULT now64(3))
+        applied_at DateTime64(3, 'UTC') DEFAULT now64(3), needs Nullable(UInt32))
       ENGINE = ReplacingMergeTree ORDER BY number`,
   });
-  const rows = await selectRows<{ number: number; name: string; checksum: string }>(
+  if (!(await hasNeeds(client)))
+    await client.command({ query: 'ALTER TABLE applied_migrations ADD COLUMN IF NOT EXISTS needs Nullable(UInt32)' });
+  const rows = await selectRows<AppliedMigration & { readonly checksum: string }>(
     client,
-    'SELECT number, name, checksum FROM applied_migrations FINAL ORDER BY number',
+    'SELECT number, name, checksum, needs FROM applied_migrations FINAL ORDER BY number',
   );
   const migrations = readMigrations(directory);
-  const [newest, known] = [rows.at(-1), migrations.at(-1)];
-  if (newest !== undefined && newest.number > (known?.number ?? 0)) {
-    throw new SchemaTooNew('ClickHouse', { newest: newest.name, known: known?.name ?? 'none' });
-  }
+  refuseLeftBehind('ClickHouse', rows, migrations.at(-1));
   const checksums = new Map(rows.map((row) => [row.name, row.checksum]));
   const applied: string[] = [];
   for (const migration of migrations) {
@@ -47,15 +46,22 @@ export async function migrateClickHouse(client: ClickHouseClient, directory: str
   return applied;
 }
 
-interface Migration {
-  readonly number: number;
-  readonly name: string;
+/** Asked first, since who may insert into the tables of a cluster need not be one who may change them. */
+async function hasNeeds(client: ClickHouseClient): Promise<boolean> {
+  const rows = await selectRows(
+    client,
+    "SELECT name FROM system.columns WHERE database = currentDatabase() AND table = 'applied_migrations' AND name = 'needs'",
+  );
+  return rows.length > 0;
+}
+
+interface Migration extends AppliedMigration {
   readonly checksum: string;
   readonly statements: readonly string[];
 }
 
-function pickRecorded({ number, name, checksum }: Migration): { number: number; name: string; checksum: string } {
-  return { number, name, checksum };
+function pickRecorded({ statements: _statements, ...recorded }: Migration): Omit<Migration, 'statements'> {
+  return recorded;
 }
 
 function readMigrations(directory: string): Migration[] {
@@ -71,6 +77,7 @@ function readMigrations(directory: string): Migration[] {
       number,
       name: file.slice(0, -'.sql'.length),
       checksum: createHash('sha256').update(sql).digest('hex'),
+      needs: readNeeds(sql),
       statements: splitStatements(sql),
     };
   });

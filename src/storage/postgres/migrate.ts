@@ -1,16 +1,16 @@
 // Migrates a database to the schema of this version: numbered SQL files, each applied once, in order, in its own
-// transaction.
+// transaction. jobs does it, beside gateways that serve.
 
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { SchemaTooNew } from '../schema-too-new.ts';
-import type { Postgres, PostgresClient } from './pool.ts';
+import type { Log } from '../../platform/log.ts';
+import { StoreBusy } from '../../platform/store-busy.ts';
+import { type AppliedMigration, readNeeds, refuseLeftBehind, refuseMissing } from '../schema-fit.ts';
+import { createPostgres, type Postgres, type PostgresClient } from './pool.ts';
 
-export interface Migration {
-  readonly number: number;
-  readonly name: string;
+export interface Migration extends AppliedMigration {
   readonly checksum: string;
   readonly sql: string;
 }
@@ -23,11 +23,31 @@ const LOCK_WAIT_MS = 600_000;
 const DIRECTORY = path.join(import.meta.dirname, '../../../deploy/postgres');
 const FILE_NAME = /^(\d{4})-([a-z0-9-]+)\.sql$/;
 
+/** An index of a large table takes its time. */
+const STATEMENT_TIMEOUT_MS = 600_000;
+/**
+ * How long a change of a table waits for who reads it. Whoever comes after waits behind it, gateways too, whose limit
+ * for a statement is longer; it is tried again.
+ */
+const LOCK_TIMEOUT_MS = 1_000;
+
+/** Brings the database to the schema of this version. */
+export async function migrateDatabase({ url, log }: { readonly url: string; readonly log: Log }): Promise<void> {
+  const postgres = createPostgres({ url, log, max: 1, statementTimeoutMs: STATEMENT_TIMEOUT_MS });
+  try {
+    const applied = await migratePostgres(postgres, DIRECTORY);
+    if (applied.length > 0) log.info({ applied }, 'Postgres migrations applied');
+  } finally {
+    await postgres.close();
+  }
+}
+
 /**
  * Applies the missing migrations; returns their names. Processes that start together wait for one another at the lock.
  */
 export async function migratePostgres(postgres: Postgres, directory: string): Promise<string[]> {
   const migrations = readMigrations(directory);
+  if (await isMigrated(postgres, migrations)) return [];
   await underLock(postgres, (client) =>
     client.query(`
       CREATE TABLE IF NOT EXISTS applied_migrations (
@@ -35,9 +55,10 @@ export async function migratePostgres(postgres: Postgres, directory: string): Pr
         name text NOT NULL,
         checksum text NOT NULL,
         applied_at timestamptz NOT NULL DEFAULT now()
-      )`),
+      );
+      ALTER TABLE applied_migrations ADD COLUMN IF NOT EXISTS needs integer`),
   );
-  await refuseNewer(postgres, migrations);
+  refuseLeftBehind('Postgres', await readApplied(postgres), migrations.at(-1));
   const applied: string[] = [];
   for (const migration of migrations) {
     if (await underLock(postgres, (client) => applyMigration(client, migration))) applied.push(migration.name);
@@ -45,61 +66,84 @@ export async function migratePostgres(postgres: Postgres, directory: string): Pr
   return applied;
 }
 
-/** Throws SchemaTooNew when a newer version has migrated the database: for commands that use it without migrating. */
-export async function refuseNewerSchema(postgres: PostgresClient): Promise<void> {
-  const { rows } = await postgres.query<{ is_there: boolean }>(
-    `SELECT to_regclass('applied_migrations') IS NOT NULL AS is_there`,
-  );
-  if (rows[0]?.is_there === true) await refuseNewer(postgres, readMigrations(DIRECTORY));
+/** Throws SchemaUnfit where this version does not fit the database: for what uses it without migrating it. */
+export async function refuseUnfitSchema(postgres: PostgresClient): Promise<void> {
+  const migrations = readMigrations(DIRECTORY);
+  const applied = await readApplied(postgres);
+  refuseLeftBehind('Postgres', applied, migrations.at(-1));
+  refuseMissing(applied, migrations.at(-1));
 }
 
-async function refuseNewer(postgres: PostgresClient, migrations: readonly Migration[]): Promise<void> {
-  const { rows } = await postgres.query<{ name: string }>(
-    'SELECT name FROM applied_migrations WHERE number > $1 ORDER BY number DESC LIMIT 1',
-    [migrations.at(-1)?.number ?? 0],
+interface Applied extends AppliedMigration {
+  readonly checksum: string;
+}
+
+/** In their order; versions before 0046 did not write what a migration needs. */
+async function readApplied(client: PostgresClient): Promise<Applied[]> {
+  const { rows } = await client.query<{ is_there: boolean }>(
+    `SELECT to_regclass('applied_migrations') IS NOT NULL AS is_there`,
   );
-  const newest = rows[0]?.name;
-  if (newest !== undefined) throw new SchemaTooNew('Postgres', { newest, known: migrations.at(-1)?.name ?? 'none' });
+  if (rows[0]?.is_there !== true) return [];
+  const applied = await client.query<Applied>(
+    `SELECT number, name, checksum, (to_jsonb(applied_migrations) ->> 'needs')::integer AS needs
+       FROM applied_migrations ORDER BY number`,
+  );
+  return applied.rows;
+}
+
+/** Nothing is missing, and nothing is other than it was applied. */
+async function isMigrated(client: PostgresClient, migrations: readonly Migration[]): Promise<boolean> {
+  const applied = await readApplied(client);
+  refuseLeftBehind('Postgres', applied, migrations.at(-1));
+  const checksums = new Map(applied.map(({ number, checksum }) => [number, checksum]));
+  return migrations.every(({ number, checksum }) => checksums.get(number) === checksum);
 }
 
 async function applyMigration(client: PostgresClient, migration: Migration): Promise<boolean> {
+  const { number, name, checksum, needs, sql } = migration;
   const { rows } = await client.query<{ name: string; checksum: string }>(
     'SELECT name, checksum FROM applied_migrations WHERE number = $1',
-    [migration.number],
+    [number],
   );
   const found = rows[0];
   if (found !== undefined) {
-    if (found.checksum === migration.checksum) return false;
+    if (found.checksum === checksum) return false;
     throw new Error(
-      `migration ${migration.name} was changed after this database applied it as ${found.name}; write a ` +
-        `new migration instead`,
+      `migration ${name} was changed after this database applied it as ${found.name}; write a new migration instead`,
     );
   }
-  await client.query(migration.sql);
-  await client.query('INSERT INTO applied_migrations (number, name, checksum) VALUES ($1, $2, $3)', [
-    migration.number,
-    migration.name,
-    migration.checksum,
+  await client.query(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`);
+  await client.query(sql);
+  await client.query('INSERT INTO applied_migrations (number, name, checksum, needs) VALUES ($1, $2, $3, $4)', [
+    number,
+    name,
+    checksum,
+    needs,
   ]);
   return true;
 }
 
 /**
  * Runs `work` in a transaction that holds the migration lock. It polls for the lock, because a statement that waited in
- * Postgres would hit its time limit.
+ * Postgres would hit its time limit; work that a table was too busy for is tried again.
  */
 async function underLock<T>(postgres: Postgres, work: (client: PostgresClient) => Promise<T>): Promise<T> {
   for (let waitedMs = 0; waitedMs < LOCK_WAIT_MS; waitedMs += LOCK_POLL_MS) {
-    const outcome = await postgres.transaction(async (client): Promise<{ result: T } | null> => {
-      const { rows } = await client.query<{ locked: boolean }>('SELECT pg_try_advisory_xact_lock($1) AS locked', [
-        ADVISORY_LOCK,
-      ]);
-      return rows[0]?.locked === true ? { result: await work(client) } : null;
-    });
+    const outcome = await postgres
+      .transaction(async (client): Promise<{ result: T } | null> => {
+        const { rows } = await client.query<{ locked: boolean }>('SELECT pg_try_advisory_xact_lock($1) AS locked', [
+          ADVISORY_LOCK,
+        ]);
+        return rows[0]?.locked === true ? { result: await work(client) } : null;
+      })
+      .catch((error: unknown) => {
+        if (error instanceof StoreBusy) return null;
+        throw error;
+      });
     if (outcome !== null) return outcome.result;
     await sleep(LOCK_POLL_MS);
   }
-  throw new Error('another process has been migrating this database for ten minutes');
+  throw new Error('this database has been too busy to be migrated for ten minutes, or another process migrates it');
 }
 
 function readMigrations(directory: string): Migration[] {
@@ -114,6 +158,7 @@ function readMigrations(directory: string): Migration[] {
         number: Number(match[1]),
         name: file.slice(0, -4),
         checksum: createHash('sha256').update(sql).digest('hex'),
+        needs: readNeeds(sql),
         sql,
       };
     });

@@ -55,8 +55,8 @@ export function refuseMissing(
   const last = applied.at(-1);
   if (newest === undefined || (last?.number ?? 0) >= newest.number) return;
   throw new SchemaUnfit(
-    `Postgres has ${last === undefined ? 'no schema' : `the schema ${last.name}`}, and this version of Tollgate needs ` +
-      `${newest.name}: start jobs of this version first ("tollgate jobs", or "tollgate start"), which bring the ` +
-      'database up to it; gateways and commands come after',
+    `Postgres has ${last === undefined ? 'no schema' : `the schema ${last.name}`}, and this version of ` +
+      `Tollgate needs ${newest.name}: start jobs of this version first ("tollgate jobs", or "tollgate start"), ` +
+      'which bring the database up to it; gateways and commands come after',
   );
 }

@@ -50,7 +50,8 @@ export async function migrateClickHouse(client: ClickHouseClient, directory: str
 async function hasNeeds(client: ClickHouseClient): Promise<boolean> {
   const rows = await selectRows(
     client,
-    "SELECT name FROM system.columns WHERE database = currentDatabase() AND table = 'applied_migrations' AND name = 'needs'",
+    `SELECT name FROM system.columns
+      WHERE database = currentDatabase() AND table = 'applied_migrations' AND name = 'needs'`,
   );
   return rows.length > 0;
 }

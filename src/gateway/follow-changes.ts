@@ -68,7 +68,7 @@ export async function followChanges(followed: Followed): Promise<Listener> {
       ownKeys.forgetAll();
       reload();
       guardrails.changed(null);
-      leases.revokeAll();
+      leases.withdrawAll();
     },
   });
   await listener.listening;

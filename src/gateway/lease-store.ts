@@ -82,9 +82,9 @@ function readRevocation(payload: string): { readonly key: string; readonly byEpo
 export function hearRevocation(leases: QuotaLeases, payload: string, epoch: number): void {
   const { key, byEpoch } = readRevocation(payload);
   if (byEpoch === epoch) return;
-  leases.revoke(key);
-  // Whatever was changed, what was remembered of it is over: a wallet may have been thawed.
-  if (byEpoch === null) leases.hearRoom(key);
+  // Without an epoch it was changed, also for the better: a wallet may have been thawed.
+  if (byEpoch === null) leases.withdraw(key);
+  else leases.revoke(key);
 }
 
 export function createLeaseTime(clock: Clock): LeaseTime {

@@ -135,7 +135,7 @@ export class SimulatedGateway {
         return;
       }
       this.listens = true;
-      this.leases?.revokeAll();
+      this.leases?.withdrawAll();
     };
     this.process.in(forMs, 'listener is back', reconnect);
   }

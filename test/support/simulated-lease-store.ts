@@ -92,12 +92,9 @@ export class SimulatedLeaseStore {
     return { kind, key };
   }
 
-  change(key: string, change: Partial<Pick<StoredQuota, 'size' | 'frozen' | 'gone'>>): void {
+  change(key: string, change: Partial<Pick<StoredQuota, 'size' | 'frozen' | 'gone'>>, isTold = true): void {
     Object.assign(this.of(key), change);
-    for (const process of this.processes) {
-      process.revoke(key);
-      process.hearRoom(key);
-    }
+    if (isTold) for (const process of this.processes) process.withdraw(key);
   }
 
   /** Puts money into a wallet; `isTold`: every process hears of it. */

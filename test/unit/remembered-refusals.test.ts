@@ -115,6 +115,25 @@ describe('an exhausted wallet', () => {
     assert.equal(await answerWithin(store, 100, held), 'held');
   });
 
+  test('a deposit that is heard of while the others are asked to return what they have is served at once', async () => {
+    const store = new SimulatedLeaseStore();
+    const { time } = store;
+    const wallet = store.quota('credit', 'w', 10n);
+    const [holder, process] = [store.process(), store.process()];
+    const holding = heldOf(holder, wallet, 10n);
+    await time.run(100);
+    assert.ok(typeof (await holding) !== 'string');
+    await new Load(store).askOn([process], wallet, 5_000);
+    const { revoke } = store.calls;
+    let held = heldOf(process, wallet);
+    while (store.calls.revoke === revoke) {
+      await time.run(time.nowMs + 0.1);
+      if (store.calls.revoke === revoke) held = heldOf(process, wallet);
+    }
+    store.deposit('w', 1_000n);
+    assert.equal(await answerWithin(store, 30, held), 'held');
+  });
+
   test('a frozen one is refused from memory too, and served as soon as it is thawed', async () => {
     const store = new SimulatedLeaseStore();
     const wallet = store.quota('credit', 'w', 1_000n);

@@ -8,6 +8,7 @@
 //     └──── returned ◄── pending return
 //
 // A grant whose answer was lost is uncertain: nothing of it is used or returned.
+// What was lent before the wallet was frozen or the limit lowered is withdrawn: what is released of it is returned.
 
 import type { LeaseAnswer, LeaseRequest, Quota } from '../../domain/quotas/lease.ts';
 import { assert } from '../../platform/assert.ts';
@@ -20,6 +21,8 @@ export interface Grant {
   id: string | null;
   available: bigint;
   readonly expiresAtMs: number;
+  /** How often what was lent had been withdrawn when this was granted (`withdraw`). */
+  readonly withdrawals: number;
 }
 
 /** What one request holds of one lease, until its end. */
@@ -90,7 +93,8 @@ export class QuotaLease {
   roomHeardAtMs = Number.NEGATIVE_INFINITY;
   /** When a process last asked all others to return what they have available. */
   revokedAtMs = Number.NEGATIVE_INFINITY;
-  private grant: Grant = { id: null, available: 0n, expiresAtMs: 0 };
+  private withdrawals = 0;
+  private grant: Grant = { id: null, available: 0n, expiresAtMs: 0, withdrawals: 0 };
   /** `moving`: a lease request is under way that moves what is available of the present grant to the next one. */
   private requesting: 'no' | 'yes' | 'moving' = 'no';
   private lastNeed = 1n;
@@ -137,7 +141,8 @@ export class QuotaLease {
     const rest = amount - used;
     if (grant.id === null || rest === 0n) return;
     // While the present grant moves, holds from before the request belong to its old id, later ones to the new id.
-    const isPresent = grant === this.grant || (this.requesting !== 'moving' && grant.id === this.grant.id);
+    const isSame = grant === this.grant || (this.requesting !== 'moving' && grant.id === this.grant.id);
+    const isPresent = isSame && !this.isWithdrawn(grant);
     if (isPresent) this.grant.available += rest;
     else this.addPendingReturn(grant.id, rest);
   }
@@ -202,14 +207,15 @@ export class QuotaLease {
   private moveGrant(grantId: string, granted: bigint, expiresAtMs: number): void {
     const moved = this.grant;
     moved.id = grantId;
-    this.grant = { id: grantId, available: moved.available + granted, expiresAtMs };
+    this.grant = { ...moved, id: grantId, available: moved.available + granted, expiresAtMs };
     moved.available = 0n;
   }
 
   private addGrant(grantId: string, granted: bigint, expiresAtMs: number): void {
     const isSame = this.grant.id === grantId;
     if (!isSame) this.returnAvailable();
-    this.grant = { id: grantId, available: (isSame ? this.grant.available : 0n) + granted, expiresAtMs };
+    const available = (isSame ? this.grant.available : 0n) + granted;
+    this.grant = { ...this.grant, id: grantId, available, expiresAtMs };
   }
 
   /**
@@ -292,6 +298,20 @@ export class QuotaLease {
     this.returnUnreserved();
   }
 
+  /**
+   * The wallet is frozen, or the limit lower: also what requests hold is for nobody else when they end, however late.
+   * Grants of a rate end by themselves, in seconds.
+   */
+  withdraw(): void {
+    if (this.isRate) return;
+    this.withdrawals += 1;
+    this.grant = { ...this.grant, withdrawals: this.withdrawals };
+  }
+
+  isWithdrawn({ withdrawals }: Grant): boolean {
+    return withdrawals !== this.withdrawals;
+  }
+
   isRevoked(nowMs: number): boolean {
     return nowMs - this.revokedAtMs < REVOKED_MS;
   }
@@ -323,6 +343,8 @@ export class QuotaLease {
 
   addPendingReturn(grantId: string, amount: bigint): void {
     this.pendingReturns.set(grantId, (this.pendingReturns.get(grantId) ?? 0n) + amount);
+    // Who comes asks the store after it has been returned.
+    this.refusal = null;
   }
 
   /** Nothing of it is left or expected, so that it can be forgotten. */

@@ -151,6 +151,7 @@ export class QuotaLeases {
     const nowMs = this.time.monotonicMs();
     lease.release(hold, used, nowMs);
     if (lease.waiters.length > 0) this.serve(lease);
+    if (hold.grant !== null && lease.isWithdrawn(hold.grant)) this.work(lease);
     this.returnIfRevoked(lease, nowMs);
   }
 
@@ -172,17 +173,21 @@ export class QuotaLeases {
     this.work(lease);
   }
 
+  /** The wallet or limit is not what it was: all that was lent of it is returned, what is held when it is released. */
+  withdraw(key: string): void {
+    this.leases.get(key)?.withdraw();
+    this.revoke(key);
+    this.hearRoom(key);
+  }
+
   /** There may be room where there was none: who comes asks the store again. */
   hearRoom(key: string): void {
     this.leases.get(key)?.hearRoom(this.time.monotonicMs());
   }
 
-  /** Revocations and news of room may have been missed. */
-  revokeAll(): void {
-    for (const key of this.leases.keys()) {
-      this.revoke(key);
-      this.hearRoom(key);
-    }
+  /** Whatever is told of wallets and limits may have been missed. */
+  withdrawAll(): void {
+    for (const key of this.leases.keys()) this.withdraw(key);
   }
 
   /** Called from the coarse clock: returns what has expired or is idle, and forgets what is empty. */
@@ -294,8 +299,10 @@ export class QuotaLeases {
     // Later ones are not refused with this answer, also when it is refused after a pause.
     const { requestsSent } = lease;
     // The store may have answered before there was room.
-    if (!isEnough && lease.roomHeardAtMs > sentAtMs && lease.waiters.length > 0) return;
+    const isOutdated = (): boolean => lease.roomHeardAtMs > sentAtMs && lease.waiters.length > 0;
+    if (!isEnough && isOutdated()) return;
     if (answer.frozen) {
+      lease.withdraw();
       lease.returnAvailable();
       this.refuse(lease, requestsSent, answer, 'frozen');
       return;
@@ -306,7 +313,8 @@ export class QuotaLeases {
     // What is about to be returned may be what is missing.
     else if (lease.pendingReturns.size > 0 && !this.circuit.isAway()) return;
     else if (lease.waiters.length === 0) lease.refillNotBeforeMs = this.time.monotonicMs() + REFILL_PAUSE_MS;
-    else if (!(await this.revokeElsewhere(lease, answer))) this.refuse(lease, requestsSent, answer, 'short');
+    else if (!(await this.revokeElsewhere(lease, answer)) && !isOutdated())
+      this.refuse(lease, requestsSent, answer, 'short');
   }
 
   /**

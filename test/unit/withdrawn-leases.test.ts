@@ -1,0 +1,83 @@
+// A frozen wallet and a lowered limit: what requests hold of it when that is told is returned when they end, however
+// late, and serves nobody else.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { Quota } from '../../src/domain/quotas/lease.ts';
+import type { Hold } from '../../src/generation/admission/quota-lease.ts';
+import type { QuotaLeases } from '../../src/generation/admission/quota-leases.ts';
+import { SimulatedLeaseStore } from '../support/simulated-lease-store.ts';
+
+/** Longer than what is released is returned after any revocation. */
+const LATER_MS = 5_000;
+
+/** The answer to one request, which must come within a second. */
+async function answer(store: SimulatedLeaseStore, process: QuotaLeases, quota: Quota): Promise<Hold | string> {
+  let result: Hold | string = 'waits';
+  void Promise.resolve(process.holdAll([{ quota, amount: 10n }])).then((held) => {
+    result = 'reason' in held ? held.reason : (held[0] as Hold);
+  });
+  await store.time.run(store.time.nowMs + 1_000);
+  return result;
+}
+
+async function hold(store: SimulatedLeaseStore, process: QuotaLeases, quota: Quota): Promise<Hold> {
+  const held = await answer(store, process, quota);
+  assert.ok(typeof held === 'object');
+  return held;
+}
+
+describe('what is withdrawn', () => {
+  test('a frozen wallet pays for nobody with what a request releases long afterwards; a thawed one does again', async () => {
+    const store = new SimulatedLeaseStore();
+    const wallet = store.quota('credit', 'w', 1_000n);
+    const process = store.process();
+    const [first, second] = [await hold(store, process, wallet), await hold(store, process, wallet)];
+    store.change('w', { frozen: true });
+    for (const open of [first, second]) {
+      await store.time.run(store.time.nowMs + LATER_MS);
+      process.release(open, 4n);
+      assert.equal(await answer(store, process, wallet), 'frozen');
+    }
+    assert.equal(store.leased('w'), 8n, 'only what was used is left of what was lent');
+    store.change('w', { frozen: false });
+    await store.time.run(store.time.nowMs + LATER_MS);
+    process.release(await hold(store, process, wallet), 0n);
+    assert.ok(!(process.holdAll([{ quota: wallet, amount: 10n }]) instanceof Promise), 'from memory again');
+  });
+
+  test('also where only an answer says that it is frozen', async () => {
+    const store = new SimulatedLeaseStore();
+    const wallet = store.quota('credit', 'w', 30n);
+    const process = store.process();
+    const open = await hold(store, process, wallet);
+    store.change('w', { frozen: true }, false);
+    for (const more of [await answer(store, process, wallet), await answer(store, process, wallet)])
+      if (typeof more !== 'string') process.release(more, 10n);
+    assert.equal(await answer(store, process, wallet), 'frozen');
+    process.release(open, 0n);
+    assert.equal(await answer(store, process, wallet), 'frozen');
+  });
+
+  for (const kind of ['concurrent_requests', 'budget'] as const) {
+    test(`${kind}: a lowered limit holds once what was open has ended, also where one follows the other`, async () => {
+      const store = new SimulatedLeaseStore();
+      const { time } = store;
+      const limit = store.quota(kind, 'limit', 1_000n);
+      const process = store.process();
+      const open: Hold[] = [];
+      for (let count = 0; count < 20; count += 1) open.push(await hold(store, process, limit));
+      store.change('limit', { size: 50n });
+      for (let count = 0; count < 20; count += 1) {
+        await time.run(time.nowMs + LATER_MS / 2);
+        process.release(open.shift() as Hold, 0n);
+        const next = await answer(store, process, limit);
+        if (typeof next !== 'string') open.push(next);
+        process.tick();
+      }
+      await time.run(time.nowMs + LATER_MS);
+      assert.ok(store.leased('limit') <= 50n, `${store.leased('limit')} lent of 50`);
+      assert.equal(open.length, 5);
+    });
+  }
+});

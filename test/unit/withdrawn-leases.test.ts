@@ -59,6 +59,21 @@ describe('what is withdrawn', () => {
     assert.equal(await answer(store, process, wallet), 'frozen');
   });
 
+  test('also what was granted just before, in an answer that comes after the news', async () => {
+    const store = new SimulatedLeaseStore();
+    const { time } = store;
+    const places = store.quota('concurrent_requests', 'places', 1_000n);
+    const process = store.process();
+    const holding = hold(store, process, places);
+    while (store.answered.take === 0) await time.run(time.nowMs + 0.01);
+    store.change('places', { size: 0n });
+    const open = await holding;
+    await time.run(time.nowMs + LATER_MS);
+    process.release(open, 0n);
+    assert.equal(await answer(store, process, places), 'short');
+    assert.equal(store.leased('places'), 0n);
+  });
+
   for (const kind of ['concurrent_requests', 'budget'] as const) {
     test(`${kind}: a lowered limit holds once what was open has ended, also where one follows the other`, async () => {
       const store = new SimulatedLeaseStore();

@@ -94,6 +94,8 @@ export class QuotaLease {
   /** When a process last asked all others to return what they have available. */
   revokedAtMs = Number.NEGATIVE_INFINITY;
   private withdrawals = 0;
+  /** How many there were when the lease request under way was sent: its answer may be older than the last one. */
+  private withdrawalsWhenSent = 0;
   private grant: Grant = { id: null, available: 0n, expiresAtMs: 0, withdrawals: 0 };
   /** `moving`: a lease request is under way that moves what is available of the present grant to the next one. */
   private requesting: 'no' | 'yes' | 'moving' = 'no';
@@ -156,6 +158,7 @@ export class QuotaLease {
   beginRequest(nowMs: number): LeaseRequest {
     this.requesting = 'yes';
     this.requestsSent += 1;
+    this.withdrawalsWhenSent = this.withdrawals;
     const available = this.available(nowMs);
     const least = this.leastNeed();
     // The answer decides by this when to refill, before anything of it is held.
@@ -215,7 +218,7 @@ export class QuotaLease {
     const isSame = this.grant.id === grantId;
     if (!isSame) this.returnAvailable();
     const available = (isSame ? this.grant.available : 0n) + granted;
-    this.grant = { ...this.grant, id: grantId, available, expiresAtMs };
+    this.grant = { id: grantId, available, expiresAtMs, withdrawals: this.withdrawalsWhenSent };
   }
 
   /**

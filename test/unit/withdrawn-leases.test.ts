@@ -6,8 +6,12 @@ import { describe, test } from 'node:test';
 import type { Quota } from '../../src/domain/quotas/lease.ts';
 import type { Hold } from '../../src/generation/admission/quota-lease.ts';
 import type { QuotaLeases } from '../../src/generation/admission/quota-leases.ts';
+import { howMany } from '../support/at-length.ts';
+import { seededRandom } from '../support/byte-splits.ts';
 import { SimulatedLeaseStore } from '../support/simulated-lease-store.ts';
 
+/** A call that was sent before a change is answered, or given up, within this. */
+const SETTLED_MS = 2_050;
 /** Longer than what is released is returned after any revocation. */
 const LATER_MS = 5_000;
 
@@ -95,4 +99,55 @@ describe('what is withdrawn', () => {
       assert.equal(open.length, 5);
     });
   }
+
+  for (const kind of ['credit', 'concurrent_requests'] as const) {
+    test(`${kind}: whatever was open, lent and on its way when it was changed, nothing is above it two seconds later`, async () => {
+      for (let seed = 1; seed <= howMany({ short: 6, long: 200 }); seed += 1) await changeAtRandom(kind, seed);
+    });
+  }
 });
+
+/** Three processes hold and release at random while a wallet is frozen and thawed, or a limit lowered and raised. */
+async function changeAtRandom(kind: 'credit' | 'concurrent_requests', seed: number): Promise<void> {
+  const store = new SimulatedLeaseStore(seed);
+  const { time } = store;
+  const random = seededRandom(seed);
+  const quota = store.quota(kind, 'q', 400n);
+  const processes = [store.process(), store.process(), store.process()];
+  store.lossRate = random() < 0.3 ? 0.02 : 0;
+  store.lockRate = random() < 0.3 ? 0.1 : 0;
+  let allowed = 400n;
+  let changedAtMs = 0;
+  let openAmount = 0n;
+  let admitted = 0;
+  const above: string[] = [];
+  const ask = (process: QuotaLeases): void => {
+    const amount = BigInt(1 + Math.floor(random() * 30));
+    const openMs = random() < 0.5 ? random() * 200 : random() * 12_000;
+    void Promise.resolve(process.holdAll([{ quota, amount }])).then((held) => {
+      if ('reason' in held) return;
+      admitted += 1;
+      openAmount += amount;
+      if (time.nowMs - changedAtMs > SETTLED_MS && openAmount > allowed)
+        above.push(`${openAmount} open, ${allowed} allowed, at ${time.nowMs}`);
+      time.at(time.nowMs + openMs, () => {
+        openAmount -= amount;
+        process.release(held[0] as Hold, 0n);
+      });
+    });
+  };
+  let isChanged = false;
+  for (let step = 0; step < 1_500; step += 1) {
+    ask(processes[Math.floor(random() * 3)] as QuotaLeases);
+    await time.run(time.nowMs + random() * 40);
+    if (step % 10 === 0) for (const process of processes) process.tick();
+    if (random() >= 0.004) continue;
+    isChanged = !isChanged;
+    changedAtMs = time.nowMs;
+    // A frozen wallet admits nothing, whatever is open.
+    allowed = isChanged ? (kind === 'credit' ? 0n : 40n) : 400n;
+    store.change('q', kind === 'credit' ? { frozen: isChanged } : { size: allowed });
+  }
+  assert.deepEqual(above, [], `seed ${seed}`);
+  assert.ok(admitted > 50, `seed ${seed}: ${admitted} admitted`);
+}

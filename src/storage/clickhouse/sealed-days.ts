@@ -22,11 +22,15 @@ export interface SealingLimits {
 
 const LIMITS: SealingLimits = { organizationFactsMin: 2_000 };
 const ORGANIZATIONS_MAX = 100;
+/** In the row of a day that is open. */
+const NO_SEAL = '00000000-0000-0000-0000-000000000000';
 /** How far back days are sealed. */
 const SEALED_DAYS_MAX = 400;
 
 interface Seal {
-  readonly seal: string;
+  /** Marks its cells. */
+  readonly id: string;
+  /** Those that have cells of their own. */
   readonly organizations: ReadonlySet<string>;
 }
 
@@ -59,7 +63,7 @@ export class SealedDays {
     this.days = new Map(
       sealed
         .filter(({ definition }) => definition === CELLS_DEFINITION)
-        .map(({ day_number, seal, organizations }) => [day_number, { seal, organizations: new Set(organizations) }]),
+        .map(({ day_number, seal, organizations }) => [day_number, { id: seal, organizations: new Set(organizations) }]),
     );
     this.sealedOnDisk = new Set(sealed.map(({ day_number }) => day_number));
     this.lastNumber = rows.reduce((last, { row_number }) => Math.max(last, row_number), 0);
@@ -129,21 +133,21 @@ export class SealedDays {
     if (narrowing.some((value) => value !== undefined)) return null;
     if (ofFilter !== undefined && ofFilter !== organizationId) return null;
     const open: { fromMs: number; untilMs: number }[] = [];
-    const covered: { readonly day: DayNumber; readonly seal: string }[] = [];
+    const covered: { readonly day: DayNumber; readonly seal: Seal }[] = [];
     let fromMs = window.fromMs;
     for (let day = Math.ceil(window.fromMs / DAY_MS); (day + 1) * DAY_MS <= window.untilMs; day++) {
       const seal = this.days.get(day);
       if (seal === undefined || !(organizationId === null || seal.organizations.has(organizationId))) continue;
       if (fromMs < day * DAY_MS) open.push({ fromMs, untilMs: day * DAY_MS });
       fromMs = (day + 1) * DAY_MS;
-      covered.push({ day, seal: seal.seal });
+      covered.push({ day, seal });
     }
     const [first, last] = [covered[0], covered.at(-1)];
     if (first === undefined || last === undefined) return null;
     if (fromMs < window.untilMs) open.push({ fromMs, untilMs: window.untilMs });
     return {
       cellsOf: organizationId ?? ALL_ORGANIZATIONS,
-      seals: covered.map(({ seal }) => seal),
+      seals: covered.map(({ seal }) => seal.id),
       firstDay: dateOf(first.day),
       lastDay: dateOf(last.day),
       open,
@@ -212,12 +216,12 @@ export class SealedDays {
         ORDER BY count() DESC, id LIMIT ${ORGANIZATIONS_MAX}`,
       { ...of, facts_min: this.limits.organizationFactsMin },
     );
-    const seal = randomUUID();
-    const organizations = rows.map(({ id }) => id);
+    const id = randomUUID();
+    const organizations = rows.map((row) => row.id);
     for (const cells of SEALED_CELLS) {
-      await reports.command({ query: checkedSealing(cells), query_params: { ...of, seal, organizations } });
+      await reports.command({ query: checkedSealing(cells), query_params: { ...of, seal: id, organizations } });
     }
-    return { seal, organizations: new Set(organizations) };
+    return { id, organizations: new Set(organizations) };
   }
 
   private async record(
@@ -232,7 +236,7 @@ export class SealedDays {
         day: dateOf(day),
         number,
         is_sealed: seal !== null,
-        seal: seal?.seal ?? ALL_ORGANIZATIONS,
+        seal: seal?.id ?? NO_SEAL,
         organizations: [...(seal?.organizations ?? [])],
         definition: CELLS_DEFINITION,
       })),
@@ -243,7 +247,7 @@ export class SealedDays {
   /** Nobody reads them: a report reads the cells of the seals that count when it begins. */
   private async removeLeftovers(): Promise<void> {
     this.hasLeftovers = false;
-    const seals = [...this.days.values()].map(({ seal }) => seal);
+    const seals = [...this.days.values()].map(({ id }) => id);
     for (const { table } of SEALED_CELLS) {
       const [left] = await selectRows<{ is_any: number }>(
         this.clients.reports,

@@ -1,4 +1,4 @@
-// Job: revokes the leases of frozen wallets, so that credit which a long request releases at its end is not spent.
+// Job: tells gateways of frozen wallets once more, should one not have heard of it.
 
 import { revokeFrozen } from '../../src/storage/postgres/ledger/payer-wallets.ts';
 import type { JobContext, JobResult } from '../scheduling/job.ts';

@@ -63,7 +63,10 @@ export class SealedDays {
     this.days = new Map(
       sealed
         .filter(({ definition }) => definition === CELLS_DEFINITION)
-        .map(({ day_number, seal, organizations }) => [day_number, { id: seal, organizations: new Set(organizations) }]),
+        .map(({ day_number, seal, organizations }) => [
+          day_number,
+          { id: seal, organizations: new Set(organizations) },
+        ]),
     );
     this.sealedOnDisk = new Set(sealed.map(({ day_number }) => day_number));
     this.lastNumber = rows.reduce((last, { row_number }) => Math.max(last, row_number), 0);

@@ -110,8 +110,8 @@ export async function setFrozen(client: PostgresClient, walletId: string, frozen
 }
 
 /**
- * Revokes the leases of frozen wallets again, since a request that was open at the first time releases its hold only
- * when it ends. Returns how many frozen wallets still have leases.
+ * Revokes the leases of frozen wallets again, should a gateway not have heard of it. Returns how many frozen wallets
+ * still have leases.
  */
 export async function revokeFrozen(postgres: PostgresClient): Promise<number> {
   const { rows } = await postgres.query<{ id: string }>('SELECT id FROM wallets WHERE frozen AND leased > 0');

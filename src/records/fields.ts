@@ -186,7 +186,7 @@ export const FIELDS = {
   itemIds: optionalEnd(texts, {}),
 } as const;
 
-/** The counts of `usage`: one column each. */
+/** The counts of `usage`: one column each. A frame has them by their place: a further one comes last. */
 export const USAGE_FIELDS = {
   inputTokens: {
     postgres: 'input_tokens',

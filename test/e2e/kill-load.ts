@@ -97,6 +97,17 @@ export function startLoad(options: LoadOptions): Load {
   };
 }
 
+/** How often each answer came; `roomy`: organizations that nothing limits, the answers of the others stand apart. */
+export function countAnswers(seen: readonly SeenResponse[], roomy: ReadonlySet<string>): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const { organization, status, refusal } of seen) {
+    const who = roomy.has(organization) ? '' : 'limited: ';
+    const answer = `${who}${status === null ? 'no answer' : status === 200 ? '200' : `${status} ${refusal}`}`;
+    counts[answer] = (counts[answer] ?? 0) + 1;
+  }
+  return counts;
+}
+
 /** One request of an organization outside the load, on a connection of its own. */
 export async function askOnce(
   url: string,

@@ -2,14 +2,15 @@
 // databases and then everybody, packets dropped and not refused; the third is killed for good with its disk, and its
 // epochs are given up. Whoever has room is served by the others all the time, money agrees to the digit, and the facts
 // are whole once they were compared with the ledger. As root, by hand: `node test/e2e/machines-run.ts --seconds 20
-// --seed 1`.
+// --seed 1`. With `--upgrade` none of that befalls them: they go one after the other to a version made of this one that
+// records a field more, or with `--from CHECKOUT` from that one to this; the third is killed and comes back new.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { systemClock } from '../../src/platform/clock.ts';
@@ -36,11 +37,12 @@ import {
   readGenerations,
   selectFacts,
 } from './kill-accounts.ts';
-import { type Load, type SeenResponse, startLoad } from './kill-load.ts';
+import { countAnswers, type Load, startLoad } from './kill-load.ts';
 import { type KillOrganization, UNLIMITED } from './kill-world.ts';
 import { HUB_ADDRESS, inOwnNetwork, Machine, missingForMachines, openToMachines } from './machine-network.ts';
+import { makeNextVersion } from './next-version.ts';
 
-const COMMAND = fileURLToPath(new URL('../../bin/tollgate.js', import.meta.url));
+const HERE = fileURLToPath(new URL('../..', import.meta.url));
 const [POSTGRES_PORT, CLICKHOUSE_PORT, PROVIDER_PORT, PORT] = [5432, 8123, 9000, 8080];
 const HOUR_MS = 3_600_000;
 const STUCK_MS = 120_000;
@@ -56,7 +58,7 @@ const ORGANIZATIONS: readonly KillOrganization[] = [
   { ...PLAIN, clients: 1, slug: 'rated', key: limitedKey('rated'), requestsPerMinute: 60 },
 ];
 /** Nothing limits these: every refusal of theirs is a false one. */
-const ROOMY = ['acme', 'calm'];
+const ROOMY = new Set(['acme', 'calm']);
 
 interface Node {
   readonly machine: Machine;
@@ -81,9 +83,11 @@ export interface MachinesReport {
 export async function runMachines(options: {
   seconds: number;
   seed: number;
+  /** Two checkouts; null: the machines keep this one. */
+  upgrade: { readonly from: string; readonly to: string } | null;
   print: (line: string) => void;
 }): Promise<MachinesReport> {
-  const { seconds, seed, print } = options;
+  const { seconds, seed, upgrade, print } = options;
   const directory = mkdtempSync(join(tmpdir(), 'tollgate-machines-'));
   const undo: (() => unknown)[] = [() => removeInstallation(join(directory, 'hub'))];
   try {
@@ -113,44 +117,65 @@ export async function runMachines(options: {
     const file = join(directory, 'tollgate.yaml');
     writeFileSync(file, configuration(`http://${HUB_ADDRESS}:${PROVIDER_PORT}`));
     const nodes: Node[] = [];
-    for (const number of [1, 2, 3]) {
-      const node = await startNode(number, { directory, file, env, clockAheadMs: number === 1 ? HOUR_MS : 0 });
-      nodes.push(node);
-      undo.push(() => endNode(node));
-      print(`${node.machine.name} serves`);
-    }
+    const startOn = async (number: number, checkout: string, machine?: Machine): Promise<void> => {
+      const clockAheadMs = number === 1 ? HOUR_MS : 0;
+      const parts = { checkout, directory, file, env, clockAheadMs };
+      nodes[number - 1] = await startNode(machine ?? (await Machine.boot(number)), parts);
+      print(`machine-${number} serves`);
+    };
+    undo.push(async () => {
+      for (const node of nodes) await endNode(node);
+    });
+    for (const number of [1, 2, 3]) await startOn(number, upgrade?.from ?? HERE);
     const [, second, third] = nodes as [Node, Node, Node];
 
     const loads = nodes.map(({ url }, index) =>
       startLoad({ url, seed: seed * 10 + index, organizations: ORGANIZATIONS, cloaks: new Map() }),
     );
     const phases: Record<string, Record<string, Record<string, number>>> = {};
-    const phase = async (name: string, ofSeconds: number): Promise<void> => {
+    const phase = async (name: string, ofSeconds: number, work?: Promise<void>): Promise<void> => {
       const before = loads.map(({ seen }) => seen.length);
+      await work;
       await pause(ofSeconds * 1_000);
       phases[name] = Object.fromEntries(
-        loads.map(({ seen }, index) => [nodes[index]?.machine.name, countAnswers(seen.slice(before[index]))]),
+        loads.map(({ seen }, index) => [nodes[index]?.machine.name, countAnswers(seen.slice(before[index]), ROOMY)]),
       );
       print(`${name}: ${JSON.stringify(phases[name])}`);
     };
     await phase('all is well', seconds);
-    second.machine.cut([POSTGRES_PORT, CLICKHOUSE_PORT]);
-    await phase('machine-2 without databases', seconds);
-    second.machine.heal();
-    await phase('machine-2 has them again', seconds);
-    second.machine.cut();
-    await phase('machine-2 cut off', seconds);
-    second.machine.heal();
-    await phase('machine-2 back', seconds);
+    const setAside: string[] = [];
+    let lastSure = Number.POSITIVE_INFINITY;
+    if (upgrade !== null) {
+      for (const [index, { machine, supervisor, dataDir }] of [...nodes].entries()) {
+        const becomesNew = (async () => {
+          if (index === 2) killAll(supervisor);
+          else supervisor.kill('SIGTERM');
+          if (supervisor.exitCode === null && supervisor.signalCode === null) await once(supervisor, 'exit');
+          await startOn(index + 1, upgrade.to, machine);
+        })();
+        await phase(`${machine.name} becomes new`, seconds, becomesNew);
+        if (existsSync(join(dataDir, 'spool/quarantine'))) setAside.push(`${machine.name} set records aside`);
+      }
+      await phase('all are new', seconds);
+    } else {
+      second.machine.cut([POSTGRES_PORT, CLICKHOUSE_PORT]);
+      await phase('machine-2 without databases', seconds);
+      second.machine.heal();
+      await phase('machine-2 has them again', seconds);
+      second.machine.cut();
+      await phase('machine-2 cut off', seconds);
+      second.machine.heal();
+      await phase('machine-2 back', seconds);
 
-    // What a spool has and Postgres does not is normally less than a second of it.
-    const before = (loads[2] as Load).seen.length;
-    await pause(UNSHIPPED_MS);
-    await killForGood(third);
-    await phase('machine-3 gone for ever', seconds);
-    const gaveUp = await giveUp(third, { ...env, DATA_DIR: nodes[0]?.dataDir as string });
-    print(gaveUp.join('\n'));
-    await phase('its epochs given up', seconds);
+      // What a spool has and Postgres does not is normally less than a second of it.
+      lastSure = (loads[2] as Load).seen.length;
+      await pause(UNSHIPPED_MS);
+      await killForGood(third);
+      await phase('machine-3 gone for ever', seconds);
+      const gaveUp = await giveUp(third, { ...env, DATA_DIR: nodes[0]?.dataDir as string });
+      print(gaveUp.join('\n'));
+      await phase('its epochs given up', seconds);
+    }
     await Promise.all(loads.map((load) => load.stop()));
 
     const seen = loads.flatMap((load) => load.seen);
@@ -174,7 +199,7 @@ export async function runMachines(options: {
     const generations = await readGenerations(ledger);
     const rowOf = new Map(generations.map((row) => [row.client_request_id, row]));
     // What only the lost disk knew: of the third machine, of its last seconds.
-    const lost = (loads[2] as Load).seen.slice(before).filter(({ clientRequestId }) => {
+    const lost = (loads[2] as Load).seen.slice(lastSure).filter(({ clientRequestId }) => {
       const row = rowOf.get(clientRequestId);
       return row === undefined || row.outcome === 'process_killed';
     });
@@ -200,6 +225,7 @@ export async function runMachines(options: {
       ...(await checkBooks(postgres.url)),
       ...compareLedgerWithFacts(generations, facts.rows),
       ...falseRefusals(phases),
+      ...setAside,
       ...(reconciled.exitCode === 0 ? [] : [`tollgate reconcile: ${reconciled.output}`]),
     ];
     return {
@@ -237,17 +263,23 @@ function configuration(upstreamUrl: string): string {
 }
 
 async function startNode(
-  number: number,
+  machine: Machine,
   parts: {
+    readonly checkout: string;
     readonly directory: string;
     readonly file: string;
     readonly env: Readonly<Record<string, string>>;
     readonly clockAheadMs: number;
   },
 ): Promise<Node> {
-  const machine = await Machine.boot(number);
   const dataDir = join(parts.directory, machine.name);
-  const [program, ...words] = machine.command(process.execPath, COMMAND, 'start', '--config', parts.file);
+  const [program, ...words] = machine.command(
+    process.execPath,
+    join(parts.checkout, 'bin/tollgate.js'),
+    'start',
+    '--config',
+    parts.file,
+  );
   const supervisor = spawn(program, words, {
     env: {
       ...process.env,
@@ -258,6 +290,7 @@ async function startNode(
       ADMIN_PORT: '8081',
       GATEWAY_PROCESSES: '1',
       LOG_LEVEL: 'warn',
+      CONSOLE: 'off',
       ...(parts.clockAheadMs === 0 ? {} : { NODE_OPTIONS: `--import=${clockAhead(parts.clockAheadMs)}` }),
     },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -292,10 +325,14 @@ function clockAhead(ms: number): string {
 
 /** Everything on it dies at once, and its disk with it. */
 async function killForGood({ supervisor, dataDir }: Node): Promise<void> {
-  const pid = supervisor.pid as number;
-  for (const doomed of [...listDescendants(pid).map((child) => child.pid), pid]) process.kill(doomed, 'SIGKILL');
+  killAll(supervisor);
   await pause(500);
   rmSync(dataDir, { recursive: true, force: true });
+}
+
+function killAll(supervisor: ChildProcess): void {
+  const pid = supervisor.pid as number;
+  for (const doomed of [...listDescendants(pid).map((child) => child.pid), pid]) process.kill(doomed, 'SIGKILL');
 }
 
 /** As the page on three machines says, from another machine. */
@@ -321,16 +358,6 @@ async function endNode(node: Node): Promise<void> {
   node.machine.shutDown();
 }
 
-function countAnswers(seen: readonly SeenResponse[]): Record<string, number> {
-  const counts: Record<string, number> = {};
-  for (const { organization, status, refusal } of seen) {
-    const who = ROOMY.includes(organization) ? '' : 'limited: ';
-    const answer = `${who}${status === null ? 'no answer' : status === 200 ? '200' : `${status} ${refusal}`}`;
-    counts[answer] = (counts[answer] ?? 0) + 1;
-  }
-  return counts;
-}
-
 /** Machines that are neither cut off nor gone serve whoever has room. */
 function falseRefusals(phases: MachinesReport['phases']): string[] {
   return Object.entries(phases).flatMap(([name, machines]) =>
@@ -345,7 +372,12 @@ function falseRefusals(phases: MachinesReport['phases']): string[] {
 
 if (import.meta.main) {
   const { values } = parseArgs({
-    options: { seconds: { type: 'string', default: '20' }, seed: { type: 'string', default: '1' } },
+    options: {
+      seconds: { type: 'string', default: '20' },
+      seed: { type: 'string', default: '1' },
+      upgrade: { type: 'boolean', default: false },
+      from: { type: 'string' },
+    },
   });
   const missing = missingForMachines();
   if (missing !== null) {
@@ -354,11 +386,15 @@ if (import.meta.main) {
   }
   const code = await inOwnNetwork();
   if (code !== null) process.exit(code);
+  const next = mkdtempSync(join(tmpdir(), 'tollgate-next-version-'));
+  if (values.upgrade) makeNextVersion(HERE, next);
+  const older = values.from === undefined ? null : { from: resolve(values.from), to: HERE };
   const report = await runMachines({
     seconds: Number(values.seconds),
     seed: Number(values.seed),
+    upgrade: values.upgrade ? { from: HERE, to: next } : older,
     print: (line) => process.stdout.write(`${line}\n`),
-  });
+  }).finally(() => rmSync(next, { recursive: true, force: true }));
   process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
   process.exit(report.problems.length === 0 ? 0 : 1);
 }

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { FIELD_ROWS, RECORD_FORM } from '../../src/records/fields.ts';
+import { FIELD_ROWS, RECORD_FORM, USAGE_ROWS } from '../../src/records/fields.ts';
 import { selectRows } from '../../src/storage/clickhouse/clickhouse.ts';
 import { insertFacts } from '../../src/storage/clickhouse/facts.ts';
 import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-invariants.ts';
@@ -15,7 +15,13 @@ import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.t
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 import * as shipping from '../support/shipping.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
-import { type RecordedForm, type Row, readRecordedForms, withoutChance } from './record-forms/recorded-form.ts';
+import {
+  describeForm,
+  type RecordedForm,
+  type Row,
+  readRecordedForms,
+  withoutChance,
+} from './record-forms/recorded-form.ts';
 
 const FORMS = readRecordedForms();
 let server: TestPostgres;
@@ -36,28 +42,23 @@ describe('forms of records', () => {
       Array.from({ length: RECORD_FORM }, (_, index) => index + 1),
       'raise RECORD_FORM by one, and write that form down: test/integration/record-forms/write-form.ts',
     );
-    const present = FIELD_ROWS.map(([name, { type, part, isOptional }]) => ({
-      name,
-      part,
-      isOptional,
-      kind: type.kind,
-      isNullable: type.isNullable,
-    }));
     assert.deepEqual(
-      FORMS.at(-1)?.fields,
-      present,
+      FORMS.at(-1)?.description,
+      describeForm(FIELD_ROWS, USAGE_ROWS),
       'the table of fields is another than that of the last form: raise RECORD_FORM and write that form down',
     );
   });
 
   test('a form has all fields of the one before, as they were, and what it adds is optional', () => {
-    for (const [index, { form, fields }] of FORMS.entries()) {
-      const before = FORMS[index - 1]?.fields ?? fields;
-      const known = new Set(before.map(({ name }) => name));
+    for (const [index, { form, description }] of FORMS.entries()) {
+      const { fields, usage } = description;
+      const before = FORMS[index - 1]?.description ?? description;
+      const known = new Set(before.fields.map(({ name }) => name));
       const kept = fields.filter(({ name }) => known.has(name));
-      assert.deepEqual(kept, before, `form ${form} changes fields or their order`);
+      assert.deepEqual(kept, before.fields, `form ${form} changes fields or their order`);
       const required = fields.filter(({ name, isOptional }) => !known.has(name) && !isOptional);
       assert.deepEqual(required, [], `form ${form} adds what older records do not have`);
+      assert.deepEqual(usage.slice(0, before.usage.length), before.usage, `form ${form} moves the counts of a usage`);
     }
   });
 

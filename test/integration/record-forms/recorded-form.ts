@@ -3,13 +3,17 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-export type FormDescription = readonly {
-  readonly name: string;
-  readonly part: string;
-  readonly isOptional: boolean;
-  readonly kind: string;
-  readonly isNullable: boolean;
-}[];
+export interface FormDescription {
+  readonly fields: readonly {
+    readonly name: string;
+    readonly part: string;
+    readonly isOptional: boolean;
+    readonly kind: string;
+    readonly isNullable: boolean;
+  }[];
+  /** The counts of a usage, which are told by their place. */
+  readonly usage: readonly string[];
+}
 
 export type Row = Readonly<Record<string, unknown>>;
 
@@ -27,7 +31,7 @@ export interface Shipped {
 export interface RecordedForm {
   readonly form: number;
   readonly directory: string;
-  readonly fields: FormDescription;
+  readonly description: FormDescription;
   readonly shipped: Shipped;
 }
 
@@ -44,7 +48,7 @@ export function readRecordedForms(): RecordedForm[] {
       return {
         form,
         directory,
-        fields: read<FormDescription>('fields.json'),
+        description: read<FormDescription>('fields.json'),
         shipped: read<Shipped>('shipped.json'),
       };
     });
@@ -53,4 +57,21 @@ export function readRecordedForms(): RecordedForm[] {
 /** A row without what is another's in each database. */
 export function withoutChance({ epoch: _epoch, ...row }: Row): Row {
   return row;
+}
+
+/** Of the fields that a checkout's table has. */
+export function describeForm(
+  fieldRows: typeof import('../../../src/records/fields.ts').FIELD_ROWS,
+  usageRows: typeof import('../../../src/records/fields.ts').USAGE_ROWS,
+): FormDescription {
+  return {
+    fields: fieldRows.map(([name, { type, part, isOptional }]) => ({
+      name,
+      part,
+      isOptional,
+      kind: type.kind,
+      isNullable: type.isNullable,
+    })),
+    usage: usageRows.map(([name]) => name),
+  };
 }

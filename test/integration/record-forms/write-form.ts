@@ -9,19 +9,20 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { ExecutionEnd, ExecutionStart } from '../../../src/records/execution-record.ts';
-import { type FormDescription, type Shipped, withoutChance } from './recorded-form.ts';
+import { describeForm, type Shipped, withoutChance } from './recorded-form.ts';
 
 const { values } = parseArgs({ options: { from: { type: 'string' }, form: { type: 'string' } } });
 if (values.from === undefined || values.form === undefined) throw new Error('give --from CHECKOUT and --form NUMBER');
 const checkout = resolve(values.from);
 
-const [{ FIELD_ROWS }, { MetricsRegistry }, { createShipper }, { SpoolWriter }, { systemClock }] = await Promise.all([
-  load<typeof import('../../../src/records/fields.ts')>('src/records/fields.ts'),
-  load<typeof import('../../../src/platform/metrics.ts')>('src/platform/metrics.ts'),
-  load<typeof import('../../../jobs/shipping/ship-spool.ts')>('jobs/shipping/ship-spool.ts'),
-  load<typeof import('../../../src/storage/spool/spool-writer.ts')>('src/storage/spool/spool-writer.ts'),
-  load<typeof import('../../../src/platform/clock.ts')>('src/platform/clock.ts'),
-]);
+const [{ FIELD_ROWS, USAGE_ROWS }, { MetricsRegistry }, { createShipper }, { SpoolWriter }, { systemClock }] =
+  await Promise.all([
+    load<typeof import('../../../src/records/fields.ts')>('src/records/fields.ts'),
+    load<typeof import('../../../src/platform/metrics.ts')>('src/platform/metrics.ts'),
+    load<typeof import('../../../jobs/shipping/ship-spool.ts')>('jobs/shipping/ship-spool.ts'),
+    load<typeof import('../../../src/storage/spool/spool-writer.ts')>('src/storage/spool/spool-writer.ts'),
+    load<typeof import('../../../src/platform/clock.ts')>('src/platform/clock.ts'),
+  ]);
 const [
   { insertFacts },
   { selectRows },
@@ -210,13 +211,7 @@ try {
     generations: rows.map(({ row }) => withoutChance(row)),
     facts: await selectRows(clickhouse.client, 'SELECT * FROM request_facts FINAL ORDER BY id'),
   };
-  const description: FormDescription = FIELD_ROWS.map(([name, { type, part, isOptional }]) => ({
-    name,
-    part,
-    isOptional,
-    kind: type.kind,
-    isNullable: type.isNullable,
-  }));
+  const description = describeForm(FIELD_ROWS, USAGE_ROWS);
   writeFileSync(join(target, 'shipped.json'), `${JSON.stringify(shipped, null, 1)}\n`);
   writeFileSync(join(target, 'fields.json'), `${JSON.stringify(description, null, 1)}\n`);
   process.stdout.write(`${target}: ${shipped.generations.length} rows, ${shipped.facts.length} facts\n`);

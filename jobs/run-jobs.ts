@@ -134,6 +134,7 @@ export async function runJobs({ config, log, clock, metrics }: JobsParts): Promi
     async drain(limitMs) {
       clearInterval(watching);
       clearInterval(closing);
+      link.sealedDays()?.stopSealing();
       await reports.close(REPORTS_STOP_LIMIT_MS);
       await schedule.stop();
       await requested.stop();

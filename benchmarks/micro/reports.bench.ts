@@ -1,7 +1,8 @@
 // Measures reports over many facts on the embedded ClickHouse: a window of 92 days for one organization and for the
-// platform, listings, how fast facts are inserted while reports run, and the memory of the process. `node
-// benchmarks/micro/reports.bench.ts [millions of facts, 10] [directory]`; takes minutes. A directory is kept, and one
-// that has facts already is asked as it is.
+// platform, with filters, listings, how fast facts are inserted while reports run or days are sealed, how long reports
+// take beside inserts, sealing and merging, and the memory of the process. `node benchmarks/micro/reports.bench.ts
+// [millions of facts, 10] [directory]`; takes minutes. A directory is kept, and one that has facts already is asked as
+// it is.
 
 import { randomUUID } from 'node:crypto';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
@@ -15,7 +16,10 @@ import { insertFacts, type RequestFact } from '../../src/storage/clickhouse/fact
 import { migrateClickHouse } from '../../src/storage/clickhouse/migrate.ts';
 import { listRequests } from '../../src/storage/clickhouse/reports/list-requests.ts';
 import type { ReportParams, ReportScope } from '../../src/storage/clickhouse/reports/report-params.ts';
-import { selectRoutingConversations } from '../../src/storage/clickhouse/reports/routing-conversations.ts';
+import {
+  selectRecentCorrections,
+  selectRoutingConversations,
+} from '../../src/storage/clickhouse/reports/routing-conversations.ts';
 import { selectRoutingFacets } from '../../src/storage/clickhouse/reports/routing-facets.ts';
 import { selectRoutingGroups } from '../../src/storage/clickhouse/reports/routing-groups.ts';
 import { selectRejections } from '../../src/storage/clickhouse/reports/routing-rejections.ts';
@@ -68,11 +72,11 @@ async function timed(name: string, run: () => Promise<unknown>): Promise<void> {
   );
 }
 
-/** Reports one after the other while facts are inserted: how many of them, and how often the event loop was held. */
+/** Facts are inserted for a while: how many, beside something else that is done over and over. */
 async function insertBeside(
   insert: (facts: readonly RequestFact[]) => Promise<void>,
   atOnce: number,
-  report: (() => Promise<unknown>) | null,
+  other: (() => Promise<unknown>) | null,
 ): Promise<string> {
   const untilMs = performance.now() + INSERTING_MS;
   const isOver = (): boolean => performance.now() >= untilMs;
@@ -82,7 +86,6 @@ async function insertBeside(
     admittedAtMs: FACTS_WINDOW.untilMs + index,
   }));
   let inserted = 0;
-  let reports = 0;
   let longestMs = 0;
   const inserting = (async () => {
     while (!isOver()) {
@@ -92,15 +95,37 @@ async function insertBeside(
       inserted += facts.length;
     }
   })();
-  while (report !== null && !isOver()) {
-    await report();
-    reports++;
-  }
+  const taken = other === null ? 'nothing else' : await timesWhile(other, () => !isOver());
   await inserting;
   return (
-    `${Math.round(inserted / (INSERTING_MS / 1000))} rows/s inserted, longest ` +
-    `insert ${longestMs.toFixed(0)} ms, ${reports} reports`
+    `${Math.round(inserted / (INSERTING_MS / 1000))} rows/s inserted, longest insert ${longestMs.toFixed(0)} ms; ` +
+    `beside: ${taken}`
   );
+}
+
+/** What is done over and over: how often, and how long it takes. */
+async function timesWhile(work: () => Promise<unknown>, goesOn: () => boolean): Promise<string> {
+  const takenMs: number[] = [];
+  while (goesOn()) {
+    const startMs = performance.now();
+    await work();
+    takenMs.push(performance.now() - startMs);
+  }
+  const ordered = takenMs.toSorted((one, other) => one - other);
+  const shown = (ms: number | undefined): string => (ms === undefined ? '-' : ms.toFixed(0));
+  const median = ordered[Math.floor(ordered.length / 2)];
+  return `${takenMs.length} times, median ${shown(median)} ms, longest ${shown(ordered.at(-1))} ms`;
+}
+
+/** Reports one after the other while something else runs, once. */
+async function reportsBeside(work: () => Promise<unknown>, report: () => Promise<unknown>): Promise<string> {
+  let isOver = false;
+  const working = work().finally(() => {
+    isOver = true;
+  });
+  const taken = await timesWhile(report, () => !isOver);
+  await working;
+  return taken;
 }
 
 const kept = process.argv[3];
@@ -109,6 +134,15 @@ const directory = kept ?? mkdtempSync(join(tmpdir(), 'tollgate-bench-clickhouse-
 const client = await createClickHouse({ directory }, systemClock);
 /** Reports have a connection of their own (jobs/clickhouse-link.ts). */
 const reading = await createClickHouse({ directory }, systemClock);
+/** From one that nearly all requests pass to one that few do. */
+const FILTERS = {
+  'successes alone': { status: 'success' },
+  'errors alone': { status: 'error' },
+  'one provider of four': { provider: 'provider-1' },
+  'a tag of a ninth': { tag: 'ci' },
+  'one key of twenty': { apiKeyId: '00000000-0000-4000-b000-000000000003' },
+  'the most used model': { model: 'maker/model-0' },
+} as const satisfies Record<string, ReportParams['filters']>;
 /** The statements of a routing report. */
 const PARTS = {
   series: (question) => selectRoutingSeries(client, question),
@@ -116,6 +150,7 @@ const PARTS = {
   facets: (question) => selectRoutingFacets(client, question),
   conversations: (question) => selectRoutingConversations(client, question),
   rejections: (question) => selectRejections(client, question),
+  'recent corrections': (question) => selectRecentCorrections(client, question),
 } as const satisfies Record<string, (question: ReportParams) => Promise<unknown>>;
 const watch = setInterval(() => {
   mostMb = Math.max(mostMb, residentMb());
@@ -155,7 +190,7 @@ try {
       `CPU ${((sealing.user + sealing.system) / 1e6).toFixed(1)} s`,
   );
   const ofCells = (question: ReportParams, recentCorrections: boolean): Promise<unknown> =>
-    sealedDays.reading(question, (params) => routingReport(client, { ...params, recentCorrections }));
+    sealedDays.reading(question, (params) => routingReport(reading, { ...params, recentCorrections }));
   mostMb = 0;
   const lastDay = { ...WINDOW, fromMs: WINDOW.untilMs - DAY_MS, granularity: 'hour' } as const;
   const threeDays = { ...WINDOW, fromMs: WINDOW.untilMs - 3 * DAY_MS, granularity: 'hour' } as const;
@@ -205,18 +240,42 @@ try {
       cursor: null,
     }),
   );
+  for (const [name, filters] of Object.entries(FILTERS)) {
+    for (const [whose, scope] of [
+      ['largest organization', organization(0)],
+      ['platform', platform],
+    ] as const) {
+      await timed(`routing report, 92 days, ${name}, ${whose}`, () =>
+        ofCells({ ...questionOf(scope), filters }, whose !== 'platform'),
+      );
+    }
+  }
   console.log(`${residentMb()} MB resident now, ${mostMb} MB at most while reading`);
   const insert = (facts: readonly RequestFact[]): Promise<void> =>
     sealedDays.whileOpen(daysOf(facts), () => insertFacts(client, facts, `bench-${randomUUID()}`));
+  const report = (): Promise<unknown> => ofCells(questionOf(organization(0)), true);
+  const firstDay = FACTS_WINDOW.fromMs / DAY_MS;
+  const august = new Set(Array.from({ length: 31 }, (_, index) => firstDay + index));
+  const sealAugust = async (): Promise<void> => {
+    await sealedDays.whileOpen(august, async () => {});
+    await sealedDays.sealBefore(FACTS_WINDOW.untilMs);
+  };
   for (const atOnce of INSERTED_FACTS) {
-    console.log(`${atOnce} at once, alone: ${await insertBeside(insert, atOnce, null)}`);
-    const beside = await insertBeside(insert, atOnce, () =>
-      sealedDays.reading(questionOf(organization(0)), (params) =>
-        routingReport(reading, { ...params, recentCorrections: false }),
-      ),
+    console.log(`${atOnce} at once: ${await insertBeside(insert, atOnce, null)}`);
+    console.log(
+      `${atOnce} at once, reports of the largest organization: ${await insertBeside(insert, atOnce, report)}`,
     );
-    console.log(`${atOnce} at once, beside reports of the largest organization: ${beside}`);
   }
+  const besideSealing = await insertBeside(insert, DEFAULT_LIMITS.factsMax, sealAugust);
+  console.log(`${DEFAULT_LIMITS.factsMax} at once, sealing a month: ${besideSealing}`);
+  // The days that are being sealed are not in the window.
+  const others = questionOf(organization(0), { ...WINDOW, fromMs: WINDOW.untilMs - 61 * DAY_MS });
+  const ofOthers = (): Promise<unknown> => ofCells(others, true);
+  await timed('routing report, 61 days, largest organization, alone', ofOthers);
+  console.log(`the same beside sealing a month: ${await reportsBeside(sealAugust, ofOthers)}`);
+  const merging = (): Promise<unknown> =>
+    client.command({ query: `OPTIMIZE TABLE request_facts PARTITION ID '${PAST_MONTHS[0]}' FINAL` });
+  console.log(`the same beside merging a month: ${await reportsBeside(merging, ofOthers)}`);
   console.log(`${residentMb()} MB resident now, ${mostMb} MB at most`);
 } finally {
   clearInterval(watch);

@@ -10,6 +10,7 @@ import { sealDays } from '../../jobs/tasks/seal-days.ts';
 import { type ClickHouseClient, selectRows } from '../../src/storage/clickhouse/clickhouse.ts';
 import { insertFacts, type RequestFact } from '../../src/storage/clickhouse/facts.ts';
 import type { ReportParams } from '../../src/storage/clickhouse/reports/report-params.ts';
+import { selectRecentCorrections } from '../../src/storage/clickhouse/reports/routing-conversations.ts';
 import { routingReport } from '../../src/storage/clickhouse/reports/routing-report.ts';
 import { daysOf, SealedDays } from '../../src/storage/clickhouse/sealed-days.ts';
 import { assertFigures } from '../support/assert-figures.ts';
@@ -203,7 +204,7 @@ class Events {
   }
 
   private async killSealing(): Promise<void> {
-    const dying = await load(killedAt(this.below(25), this.random() < 0.5)).catch(() => null);
+    const dying = await load(killedAt(this.below(28), this.random() < 0.5)).catch(() => null);
     if (dying !== null) await isKilled(dying.sealBefore(SPAN.untilMs));
     await this.restart();
   }
@@ -273,8 +274,9 @@ describe('reports of sealed days', () => {
     assert.ok(statements.every((statement) => !statement.includes('request_facts')));
     // An organization that is small on a day has no cells of it, and a filter needs the facts.
     const [largest = ''] = generated.pools.organizations;
+    const ofLargest = { ...ALL, scope: { organizationId: largest } };
     for (const [question, isSealed] of [
-      [{ ...ALL, scope: { organizationId: largest } }, true],
+      [ofLargest, true],
       [{ ...ALL, filters: { routed: true } }, false],
       [{ ...ALL, scope: { organizationId: largest, teamId: generated.pools.teams[0] ?? '' } }, false],
     ] as const) {
@@ -285,6 +287,22 @@ describe('reports of sealed days', () => {
         isSealed,
       );
     }
+    // The latest corrections are found in cells; what is shown of them is in the facts.
+    statements.length = 0;
+    await sealedDays.reading(ofLargest, (params) => selectRecentCorrections(watched, params));
+    assert.deepEqual(
+      statements.map((statement) => statement.includes('request_facts')),
+      [false, true],
+    );
+  });
+
+  test('days are sealed until the time for it is over, or the process stops', async () => {
+    await insert(facts);
+    let asked = 0;
+    assert.equal(await sealedDays.sealBefore(SPAN.untilMs, () => asked++ > 0), 1);
+    sealedDays.stopSealing();
+    assert.equal(await sealedDays.sealBefore(SPAN.untilMs), 0);
+    assert.equal(sealedDays.count, 1);
   });
 
   test(

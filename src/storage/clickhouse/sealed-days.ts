@@ -52,6 +52,7 @@ export class SealedDays {
   private readonly inserting = new Map<DayNumber, number>();
   private sealing: { readonly day: DayNumber; readonly done: Promise<void> } | null = null;
   private isSealing = false;
+  private isStopped = false;
   private reports = 0;
   /** Cells may be left of a seal that does not count any more, or never did. */
   private hasLeftovers = true;
@@ -157,23 +158,28 @@ export class SealedDays {
     };
   }
 
-  /** Seals days with facts that ended before an instant, the latest first. Returns how many it sealed. */
-  async sealBefore(beforeMs: number, daysMax = SEALED_DAYS_MAX): Promise<number> {
+  /** Seals days with facts that ended before an instant, the latest first, until it is over. Returns how many. */
+  async sealBefore(beforeMs: number, isOver: () => boolean = () => false): Promise<number> {
     if (this.isSealing) return 0;
     this.isSealing = true;
     try {
-      return await this.sealEachBefore(beforeMs, daysMax);
+      return await this.sealEachBefore(beforeMs, isOver);
     } finally {
       this.isSealing = false;
     }
   }
 
-  private async sealEachBefore(beforeMs: number, daysMax: number): Promise<number> {
+  /** No further day is begun. */
+  stopSealing(): void {
+    this.isStopped = true;
+  }
+
+  private async sealEachBefore(beforeMs: number, isOver: () => boolean): Promise<number> {
     if (this.hasLeftovers && this.reports === 0) await this.removeLeftovers();
     const untilDay = Math.floor(beforeMs / DAY_MS);
     const firstDay = Math.max(await this.firstDayOfFacts(untilDay), untilDay - SEALED_DAYS_MAX);
     let sealed = 0;
-    for (let day = untilDay - 1; day >= firstDay && sealed < daysMax; day--) {
+    for (let day = untilDay - 1; day >= firstDay && !this.isStopped && !isOver(); day--) {
       if (!this.days.has(day) && (await this.seal(day))) sealed += 1;
     }
     return sealed;

@@ -191,6 +191,18 @@ interface CorrectionKey {
   readonly first_id: string;
 }
 
+/** The first request of each turn that corrected an answer. */
+export const CORRECTION_CELLS: Cells = {
+  table: 'sealed_corrections',
+  counted: 'routed AND route_correction',
+  keys: [['turn', TURN]],
+  values: [['first', 'min((admitted_at, id))']],
+  ofFact: [
+    ['turn', TURN],
+    ['first', '(admitted_at, id)'],
+  ],
+};
+
 /**
  * The latest corrected follow-ups, each shown by its turn's first request. These are found first, since `FINAL` reads
  * every column of all requests, and what is shown of them then in their own short stretch of time.
@@ -201,23 +213,22 @@ export async function selectRecentCorrections(
 ): Promise<RecentCorrection[]> {
   const keys = await selectReport<CorrectionKey>(
     client,
-    `SELECT toUnixTimestamp64Milli(at) AS at_ms, toString(request) AS first_id
+    `SELECT toUnixTimestamp64Milli(first_of_turn.1) AS at_ms, toString(first_of_turn.2) AS first_id
      FROM (
-       SELECT admitted_at AS at, id AS request, ${TURN} AS turn
-       FROM request_facts FINAL
-       WHERE routed AND route_correction AND ${checkedConditions(params)}
-       ORDER BY at, request
-       LIMIT 1 BY turn
+       SELECT min(first) AS first_of_turn
+       FROM (${checkedCells(CORRECTION_CELLS, params)})
+       GROUP BY turn
      )
-     ORDER BY at DESC, request DESC
+     ORDER BY first_of_turn DESC
      LIMIT ${REPORTED_CORRECTIONS_MAX}
      ${REPORT_SETTINGS}`,
     conditionParameters(params),
   );
   const [latest, earliest] = [keys[0], keys.at(-1)];
   if (latest === undefined || earliest === undefined) return [];
+  const { sealed: _, ...unsealed } = params;
   const window = { ...params.window, fromMs: earliest.at_ms, untilMs: latest.at_ms + 1 };
-  const shown = { ...params, window };
+  const shown = { ...unsealed, window };
   const rows = await selectReport<CorrectionRow>(
     client,
     `SELECT toUnixTimestamp64Milli(admitted_at) AS at_ms, toString(id) AS request_id,

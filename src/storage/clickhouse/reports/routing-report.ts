@@ -1,5 +1,5 @@
 // Assembles the routing report (spec 2.5): five passes over the facts, each over other columns, or over the cells of
-// sealed days, and two more over facts for the recent corrections if the audience may see them.
+// sealed days, and two more for the recent corrections if the audience may see them, the second of facts.
 
 import type { ClickHouseReader } from '../clickhouse.ts';
 import {
@@ -90,7 +90,7 @@ export async function routingReport(client: ClickHouseReader, params: RoutingPar
   const facets = await selectRoutingFacets(client, params);
   const { sessions, by_previous_tier, by_previous_model } = await selectRoutingConversations(client, params);
   const rejections = await selectRejections(client, params);
-  const recent_corrections = params.recentCorrections ? await selectRecentCorrections(client, unsealed) : null;
+  const recent_corrections = params.recentCorrections ? await selectRecentCorrections(client, params) : null;
   const all = groups.totals[0] ?? NO_METRICS;
   const totals: RoutingTotals = {
     ...metricsOf(all, all.m_requests),

@@ -2,7 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { type Cells, checkedSealing } from './cells.ts';
-import { TURN_CELLS } from './routing-conversations.ts';
+import { CORRECTION_CELLS, TURN_CELLS } from './routing-conversations.ts';
 import { FACET_CELLS } from './routing-facets.ts';
 import { groupCells } from './routing-groups.ts';
 import { REJECTION_CELLS } from './routing-rejections.ts';
@@ -14,6 +14,7 @@ export const SEALED_CELLS: readonly Cells[] = [
   FACET_CELLS,
   TURN_CELLS,
   REJECTION_CELLS,
+  CORRECTION_CELLS,
 ];
 
 /** Cells that other statements made, of another version of this program, are not read. */

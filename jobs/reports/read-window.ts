@@ -1,6 +1,7 @@
 // The time window of a report (spec 4.10, 8): from dates or instants in the given time zone, at most 92 days.
 
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
+import { addDays, CalendarDays, daysBetween } from '../../src/domain/reports/calendar-days.ts';
 import {
   HOURLY_DAYS_MAX,
   type ReportQuery,
@@ -9,7 +10,6 @@ import {
 } from '../../src/domain/reports/report-query.ts';
 import { DAY_MS } from '../../src/platform/durations.ts';
 import type { ReportWindow } from '../../src/storage/clickhouse/reports/report-params.ts';
-import { TimeBuckets } from '../../src/storage/clickhouse/reports/time-buckets.ts';
 
 const EARLIEST_MS = Date.UTC(2000, 0, 1);
 const LATEST_MS = Date.UTC(2200, 0, 1);
@@ -26,7 +26,7 @@ type WindowQuery = Pick<ReportQuery, 'start_date' | 'end_date' | 'time_zone' | '
 export function readWindow(query: WindowQuery, nowMs: number): AskedWindow | Refusal {
   // The canonical name of a zone that has several, so that UTC is recognized.
   const { timeZone } = new Intl.DateTimeFormat('en-US', { timeZone: query.time_zone ?? 'UTC' }).resolvedOptions();
-  const days = new Days(timeZone);
+  const days = new CalendarDays(timeZone);
   const end =
     query.end_date ??
     (query.start_date === undefined || isDate(query.start_date) ? days.dateAt(nowMs) : momentText(nowMs));
@@ -67,36 +67,4 @@ function shown(text: string): string {
 
 function momentText(timeMs: number): string {
   return new Date(timeMs).toISOString();
-}
-
-function addDays(date: string, days: number): string {
-  return new Date(Date.parse(date) + days * DAY_MS).toISOString().slice(0, 10);
-}
-
-function daysBetween(start: string, end: string): number {
-  return (Date.parse(end) - Date.parse(start)) / DAY_MS;
-}
-
-/** The days of a time zone. */
-class Days {
-  private readonly buckets: TimeBuckets;
-
-  constructor(timeZone: string) {
-    this.buckets = new TimeBuckets({ timeZone, granularity: 'day' });
-  }
-
-  dateAt(timeMs: number): string {
-    return this.buckets.bucketAt(timeMs).date;
-  }
-
-  /** The start of a date. A zone that crossed the date line may lack the date: then the next one's. */
-  startOf(date: string): number {
-    const noonMs = Date.parse(`${date}T12:00:00Z`);
-    // Local time is up to 14 hours away from UTC, so the day is this one or a neighbour.
-    for (const nearMs of [noonMs, noonMs - DAY_MS, noonMs + DAY_MS]) {
-      const bucket = this.buckets.bucketAt(nearMs);
-      if (bucket.date === date) return bucket.startMs;
-    }
-    return this.buckets.bucketAt(noonMs + DAY_MS).startMs;
-  }
 }

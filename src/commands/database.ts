@@ -5,6 +5,7 @@ import { createLog } from '../platform/log.ts';
 import { type InstallationSecrets, openInstallationSecrets } from '../storage/postgres/installation-secrets.ts';
 import { refuseUnfitSchema } from '../storage/postgres/migrate.ts';
 import { createPostgres, type Postgres } from '../storage/postgres/pool.ts';
+import { isUnreachable } from '../storage/postgres/unreachable.ts';
 import { completeConfig } from '../supervisor/complete-config.ts';
 import { findInstallationHolder } from '../supervisor/installation-lock.ts';
 import { logToStderr } from '../supervisor/log-destination.ts';
@@ -43,31 +44,4 @@ export async function withDatabase<T>(
 export function toldIfUnreachable(error: unknown): unknown {
   if (!isUnreachable(error)) return error;
   return new StartFault(`the database cannot be reached: ${error.message}`, { cause: error });
-}
-
-const UNREACHABLE_CODES = new Set([
-  'ECONNREFUSED',
-  'ENOENT',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'ETIMEDOUT',
-  'EHOSTUNREACH',
-  'ECONNRESET',
-  'EPIPE',
-  'SELF_SIGNED_CERT_IN_CHAIN',
-  'DEPTH_ZERO_SELF_SIGNED_CERT',
-  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-  'ERR_TLS_CERT_ALTNAME_INVALID',
-  '28000',
-  '28P01',
-  '3D000',
-  '57P03',
-]);
-
-function isUnreachable(error: unknown): error is Error {
-  return (
-    error instanceof Error &&
-    (('code' in error && UNREACHABLE_CODES.has(String(error.code))) ||
-      /timeout exceeded when trying to connect|Connection terminated|does not support SSL/.test(error.message))
-  );
 }

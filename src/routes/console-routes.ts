@@ -7,6 +7,8 @@ import { changeSession, END_SESSION, endSession, getSession } from '../control-p
 import { GET_SIGN_IN, getSignIn, type Identify, SIGN_IN, signIn } from '../control-plane/console/sign-in.ts';
 import type { DescribedRoute } from '../control-plane/openapi/described-route.ts';
 import { GET_CONSOLE, GET_CONSOLE_FILE } from '../control-plane/openapi/read-descriptions.ts';
+import type { Operation } from '../control-plane/operation.ts';
+import type { Exchange } from '../http/exchange.ts';
 import { authorizeWithSession } from './authorize.ts';
 import { type ControlPlaneRow, row } from './control-plane-row.ts';
 import type { RouteParts } from './route-parts.ts';
@@ -22,14 +24,20 @@ export function consoleRows(parts: RouteParts): ControlPlaneRow[] {
       'GET',
       SESSION_PATH,
       { ...ANY, looksUpSession: true },
-      getSession(() => parts.console),
+      orAway(
+        parts,
+        getSession(() => parts.console),
+      ),
     ),
-    row('PATCH', SESSION_PATH, ANY, changeSession(parts.identity)),
+    row('PATCH', SESSION_PATH, ANY, orAway(parts, changeSession(parts.identity))),
     row(
       'POST',
       '/v1/console/playground-key',
       { permission: 'inference', scope: 'organization' },
-      createPlaygroundKey(() => parts.console.createPlaygroundKey),
+      orAway(
+        parts,
+        createPlaygroundKey(() => parts.console.createPlaygroundKey),
+      ),
     ),
   ];
 }
@@ -68,7 +76,7 @@ export function consoleRoutes(parts: RouteParts): readonly DescribedRoute[] {
       path: SIGN_IN_PATH,
       ...OPEN,
       description: SIGN_IN,
-      handle: (exchange) => signIn(parts.console, identify, exchange),
+      handle: unlessAway(parts, (exchange) => signIn(parts.console, identify, exchange)),
     },
     {
       method: 'GET',
@@ -90,7 +98,28 @@ export function consoleRoutes(parts: RouteParts): readonly DescribedRoute[] {
       takesSession: true,
       envelope: 'platform',
       description: END_SESSION,
-      handle: (exchange) => endSession(parts.console, exchange, authorizeWithSession(parts, session, exchange)),
+      handle: unlessAway(parts, (exchange) =>
+        endSession(parts.console, exchange, authorizeWithSession(parts, session, exchange)),
+      ),
     },
   ];
+}
+
+/** Nobody can say who is signed in while the database is away, which is no fault of ours. */
+function unlessAway<More extends readonly unknown[]>(
+  parts: RouteParts,
+  serve: (exchange: Exchange, ...more: More) => Promise<void>,
+): typeof serve {
+  return async (exchange, ...more) => {
+    try {
+      await serve(exchange, ...more);
+    } catch (fault) {
+      if (!parts.console.isStoreAway(fault)) throw fault;
+      exchange.refuse({ kind: 'sessions_unavailable' });
+    }
+  };
+}
+
+function orAway(parts: RouteParts, operation: Operation): Operation {
+  return { ...operation, serve: unlessAway(parts, operation.serve) };
 }

@@ -308,7 +308,11 @@ describe('the console in a browser', { skip: skipWithoutConsole }, () => {
     await page.getByText('Why this model').waitFor();
     assert.match(await page.getByRole('dialog').innerText(), /playground/);
     await openScreen(watched, tollgate.url, 'playground');
+    await page.getByLabel('Model').selectOption('sim/small');
     await page.getByLabel('Message').fill('x');
+    await page.getByLabel('Message').press('Control+Enter');
+    await page.getByLabel('Model').selectOption('service/auto');
+    await page.locator('.facts', { hasText: /Served by\s*sim\/small/ }).waitFor();
     await page.route('**/chat/completions', (route) => route.fulfill({ status: 429, json: { error: 'slow down' } }));
     await page.getByRole('button', { name: 'Send' }).click();
     await page.getByRole('alert').getByText('slow down').waitFor();

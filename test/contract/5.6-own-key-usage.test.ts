@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { DAY_MS } from '../../src/platform/durations.ts';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
 import { type Front, startFront } from '../support/front.ts';
 import { httpCall } from '../support/http-call.ts';
@@ -41,6 +42,7 @@ describe('own provider keys in use', () => {
     await upstream?.close();
   });
 
+  const startedAtMs = Date.now();
   const grant = (fields: Json) =>
     ask(tollgate.url, ADMIN_TOKEN, 'PATCH', `/v1/admin/organizations/${tenant.id}/byok`, fields);
 
@@ -98,6 +100,23 @@ describe('own provider keys in use', () => {
     assert.equal((await tollgate.run(['reconcile', 'check-own-keys'])).exitCode, 0);
     const shown = async () => (await tenant.as('GET', `/provider-credentials/${credential}`))['last_used_at'];
     await waitFor('the last use to be shown', shown, (at) => typeof at === 'string');
+  });
+
+  test('a day is the day of the zone that is asked for', async () => {
+    const [all] = await usage();
+    // One of the two has another date than UTC at any time.
+    for (const zone of ['Pacific/Kiritimati', 'Pacific/Pago_Pago']) {
+      const dates = new Intl.DateTimeFormat('en-CA', { timeZone: zone });
+      const ofDays = async (from: number, to: number) => {
+        const query = `?start_date=${dates.format(from)}&end_date=${dates.format(to)}&time_zone=${zone}`;
+        return (await usage(query))[0]?.['requests'];
+      };
+      const now = Date.now();
+      assert.equal(await ofDays(startedAtMs, now), all?.['requests'], zone);
+      assert.equal(await ofDays(startedAtMs - DAY_MS, startedAtMs - DAY_MS), 0, zone);
+      assert.equal(await ofDays(now + DAY_MS, now + DAY_MS), 0, zone);
+    }
+    await tenant.as('GET', '/byok/usage?time_zone=Not/Any', undefined, 400);
   });
 
   test('of a removed key what it was used for stays', async () => {

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/storage/postgres/embedded/embedded-postgres.ts';
+import { callWithSession, signedIn, signIn } from '../support/console-session.ts';
 import { type FakeUpstream, ONE_TOKEN_REPLY, startFakeUpstream } from '../support/fake-upstream.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { type HttpAnswer, type HttpCall, httpCall } from '../support/http-call.ts';
@@ -32,6 +33,7 @@ describe('while Postgres is away', { timeout: 4 * HANG_MS }, () => {
   /** Known to the gateway, and made too late to be. */
   let ownerToken: string;
   let newToken: string;
+  let cookie: string;
 
   before(async () => {
     postgres = await startEmbeddedPostgres({ dataDir: directory, log: silentLog });
@@ -43,6 +45,7 @@ describe('while Postgres is away', { timeout: 4 * HANG_MS }, () => {
     });
     ownerToken = await issueOwnerToken();
     newToken = await issueOwnerToken();
+    cookie = await signedIn(tollgate.url, { token: ownerToken });
     pids = tollgate.gatewayPids();
     assert.equal((await generate(KEYS.acme)).status, 200);
     assert.equal((await read('/v1/me', ownerToken)).status, 200);
@@ -113,6 +116,25 @@ describe('while Postgres is away', { timeout: 4 * HANG_MS }, () => {
     assert.equal(made.status, 500);
     // What is held in memory is answered.
     for (const path of ['/v1/me', '/v1/models']) assert.equal((await read(path, ownerToken)).status, 200, path);
+  });
+
+  test('the console hears that nobody can say who is signed in, and that nobody is signed out', async () => {
+    const ofSession = (method: 'GET' | 'PATCH' | 'DELETE', body?: string) =>
+      callWithSession(`${tollgate.url}/v1/console/session`, cookie, {
+        method,
+        ...(body === undefined ? {} : { body }),
+      });
+    for (const [what, answer] of Object.entries({
+      shows: await ofSession('GET'),
+      moves: await ofSession('PATCH', '{"organization_id":null}'),
+      ends: await ofSession('DELETE'),
+      opens: await signIn(tollgate.url, { token: ownerToken }),
+    })) {
+      assert.equal(answer.status, 503, what);
+      assert.equal(answer.headers['retry-after'], '2', what);
+      assert.match(answer.body.toString(), /database .* does not answer.*nobody is signed out/, what);
+      assert.equal(answer.headers['set-cookie'], undefined, what);
+    }
   });
 
   test('no process died, and with Postgres back everybody is let in', async () => {

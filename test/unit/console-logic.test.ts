@@ -59,7 +59,10 @@ describe('amounts', () => {
     assert.equal(percent(null), 'not known');
     assert.equal(percent(0), '0.0 %');
     assert.equal(duration(null), '–');
-    assert.equal(duration(59_999), '60.0 s');
+    assert.equal(duration(59_949), '59.9 s');
+    assert.equal(duration(59_999), '1 min 0 s');
+    assert.equal(duration(119_700), '2 min 0 s');
+    assert.equal(duration(999.6), '1.00 s');
   });
 });
 

@@ -5,6 +5,7 @@ const UNKNOWN = 'not known';
 const NONE = '–';
 
 const WHOLE = new Intl.NumberFormat('en-US');
+const RATE = new Intl.NumberFormat('en-US', { minimumFractionDigits: 1, maximumFractionDigits: 1 });
 const COMPACT = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 });
 
 /** One beyond 2^53 comes as a bigint. */
@@ -12,6 +13,11 @@ export type Count = number | bigint;
 
 export function whole(value: Count | null | undefined): string {
   return value === null || value === undefined ? NONE : WHOLE.format(value);
+}
+
+/** So many a second. */
+export function rate(value: number): string {
+  return RATE.format(value);
 }
 
 /** 12,345 as 12.3K: where the exact figure stands beside it or in the table. */
@@ -48,9 +54,11 @@ export function percent(share: number | null | undefined, digits = 1): string {
 /** Milliseconds, in the unit that reads best. */
 export function duration(ms: number | null | undefined): string {
   if (ms === null || ms === undefined) return NONE;
-  if (ms < 1000) return `${Math.round(ms)} ms`;
-  if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
-  return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
+  // Units change where the figure does once it is rounded: no 1000 ms, no 60.0 s, no 1 min 60 s.
+  if (ms < 999.5) return `${Math.round(ms)} ms`;
+  if (ms < 59_950) return `${(ms / 1000).toFixed(ms < 9_995 ? 2 : 1)} s`;
+  const seconds = Math.round(ms / 1000);
+  return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
 }
 
 const AMOUNT = /^(-?)(\d+)(?:\.(\d+))?$/;
@@ -90,7 +98,7 @@ const UNITS = ['B', 'kB', 'MB', 'GB', 'TB'];
 
 export function bytes(count: number): string {
   let [value, unit] = [count, 0];
-  while (value >= 1000 && unit < UNITS.length - 1) [value, unit] = [value / 1000, unit + 1];
+  while (value >= 999.95 && unit < UNITS.length - 1) [value, unit] = [value / 1000, unit + 1];
   return `${unit === 0 ? value : value.toFixed(1)} ${UNITS[unit]}`;
 }
 

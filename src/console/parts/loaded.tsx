@@ -20,7 +20,7 @@ interface LoadedProps<T> {
 export function Loaded<T>({ load, permission, isEmpty, empty, children }: LoadedProps<T>) {
   const { data, refusal, isLoading, again } = load;
   if (refusal !== null) return <RefusalNotice refusal={refusal} permission={permission} again={again} />;
-  if (data === null) return <Waiting />;
+  if (data === null) return isLoading ? <Waiting /> : <Empty>{empty}</Empty>;
   return (
     <div class={isLoading ? 'dimmed' : undefined} aria-busy={isLoading}>
       {isEmpty?.(data) ? <Empty>{empty}</Empty> : children(data)}

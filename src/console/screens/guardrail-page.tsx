@@ -3,7 +3,7 @@
 
 import type { ComponentChildren } from 'preact';
 import { commandOf } from '../api.ts';
-import { moment, whole } from '../logic/format.ts';
+import { moment, spaced, whole } from '../logic/format.ts';
 import { Badge, Stat, Stats } from '../parts/figures.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { ManagedList } from '../parts/managed-list.tsx';
@@ -97,7 +97,11 @@ export function GuardrailPage({ owner, title, lead, list }: GuardrailPageProps) 
           <Stats>
             <Stat name="Screened" value={whole(data.screened)} />
             <Stat name="Blocked" value={whole(data.blocked)} />
-            <Stat name="Not scanned" value={whole(data.not_scanned.reduce((sum, { requests }) => sum + requests, 0))} />
+            {/* Of one request several things may be missing, so these are not added up. */}
+            {data.not_scanned.length === 0 && <Stat name="Not scanned" value={whole(0)} />}
+            {data.not_scanned.map(({ reason, requests }) => (
+              <Stat key={reason} name="Not scanned" value={whole(requests)} note={spaced(reason)} />
+            ))}
           </Stats>
         )}
       </Loaded>

@@ -4,7 +4,18 @@ import { useState } from 'preact/hooks';
 import { type AnswerOf, commandOf } from '../api.ts';
 import { Lines } from '../charts/lines.tsx';
 import { StackedBars } from '../charts/stacked-bars.tsx';
-import { bucketLabel, bytes, countTick, duration, durationTick, percent, spaced, whole } from '../logic/format.ts';
+import {
+  bucketLabel,
+  bytes,
+  countTick,
+  dollars,
+  duration,
+  durationTick,
+  percent,
+  rate,
+  spaced,
+  whole,
+} from '../logic/format.ts';
 import { Badge, Stat, Stats } from '../parts/figures.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { ManagedList } from '../parts/managed-list.tsx';
@@ -124,7 +135,7 @@ function Minute({ live }: { readonly live: Live }) {
       <Stats>
         <Stat
           name="Requests a second"
-          value={minute.requests_per_second.toFixed(1)}
+          value={rate(minute.requests_per_second)}
           note={`${whole(minute.requests)} ended in the last minute`}
         />
         <Stat name="Tokens a second" value={whole(Math.round(minute.tokens_per_second))} />
@@ -238,7 +249,7 @@ const PROCESS_COLUMNS: readonly Column<Process>[] = [
   numberColumn(
     'Lent',
     ({ lent_usd: free, held_usd: held }) => (free === null || held === null ? null : free + held),
-    (usd) => (usd === null ? '–' : `$${usd.toFixed(2)}`),
+    (usd) => (usd === null ? '–' : dollars(usd.toFixed(2))),
     { isExtra: true },
   ),
   numberColumn(

@@ -9,7 +9,7 @@ import { Page } from '../parts/page.tsx';
 import { type Column, numberColumn } from '../parts/table.tsx';
 import { useRead } from '../state/load.ts';
 import { usePages } from '../state/pages.ts';
-import { windowQuery, zone } from '../state/view.ts';
+import { zone } from '../state/view.ts';
 
 const PATH = '/v1/admin/active-org/media';
 type File = AnswerOf<typeof PATH>['data'][number];
@@ -28,8 +28,7 @@ const COLUMNS: readonly Column<File>[] = [
 
 export function Media() {
   const list = usePages<File>(PATH, { limit: 100 });
-  const { start_date, end_date } = windowQuery.value;
-  const usage = useRead(`${PATH}/usage`, { query: { start_date, end_date } });
+  const usage = useRead(`${PATH}/usage`);
   return (
     <Page
       title="Media"

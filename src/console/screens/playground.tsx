@@ -87,7 +87,7 @@ function Conversation({ models, prompt, onPrompt }: ConversationProps) {
       <Card title="Reply">
         <Said refusal={refusal} />
         {reply === null && refusal === null && <p class="empty">What the model says appears here.</p>}
-        {reply !== null && <Answered reply={reply} record={record} asked={prompt.model} isBusy={isBusy} />}
+        {reply !== null && <Answered reply={reply} record={record} isBusy={isBusy} />}
       </Card>
     </div>
   );
@@ -96,12 +96,11 @@ function Conversation({ models, prompt, onPrompt }: ConversationProps) {
 interface AnsweredProps {
   readonly reply: Reply;
   readonly record: GenerationRecord | null;
-  readonly asked: string;
   readonly isBusy: boolean;
 }
 
-function Answered({ reply, record, asked, isBusy }: AnsweredProps) {
-  const { text, executionId, routedModel, firstByteMs, wholeMs, problem } = reply;
+function Answered({ reply, record, isBusy }: AnsweredProps) {
+  const { text, executionId, model, firstByteMs, wholeMs, problem } = reply;
   return (
     <>
       <p class="sample" aria-live="polite" aria-busy={isBusy}>
@@ -114,7 +113,7 @@ function Answered({ reply, record, asked, isBusy }: AnsweredProps) {
       )}
       <dl class="facts">
         <dt>Served by</dt>
-        <dd>{routedModel ?? asked}</dd>
+        <dd>{model}</dd>
         <dt>First byte</dt>
         <dd>{duration(firstByteMs)}</dd>
         <dt>Whole</dt>

@@ -10,14 +10,16 @@ import { ManagedList } from '../parts/managed-list.tsx';
 import { OVERLAP_DEFAULT, OverlapField } from '../parts/overlap-field.tsx';
 import { Page } from '../parts/page.tsx';
 import { type Column, numberColumn } from '../parts/table.tsx';
+import { WindowTools } from '../parts/window-tools.tsx';
 import { now } from '../state/clock.ts';
 import { useRead } from '../state/load.ts';
-import { windowQuery } from '../state/view.ts';
+import { period, windowQuery, zone } from '../state/view.ts';
 import { Adder } from './people.tsx';
 
 const PATH = '/v1/admin/active-org/provider-credentials';
 type Credential = AnswerOf<typeof PATH>['data'][number];
-type Use = AnswerOf<'/v1/admin/active-org/byok/usage'>['data'][number];
+const USAGE = '/v1/admin/active-org/byok/usage';
+type Use = AnswerOf<typeof USAGE>['data'][number];
 
 const TONES: Readonly<Record<Credential['state'], Tone>> = {
   active: 'good',
@@ -68,8 +70,6 @@ const USE_COLUMNS: readonly Column<Use>[] = [
 
 export function ProviderKeys() {
   const keys = useRead(PATH);
-  const { start_date, end_date } = windowQuery.value;
-  const use = useRead('/v1/admin/active-org/byok/usage', { query: { start_date, end_date } });
   const [dialog, setDialog] = useState<'new' | Credential | null>(null);
   const verification = useSubmit<unknown>(() => keys.again());
   const close = () => setDialog(null);
@@ -81,8 +81,17 @@ export function ProviderKeys() {
     <Page
       title="Own provider keys"
       lead="Requests are served by your own contract with a provider. Secrets are sealed and never shown again."
-      tools={<Adder isMain name="Add a key" onClick={() => setDialog('new')} />}
-      commands={[commandOf(PATH), commandOf('/v1/admin/active-org/byok/settings')]}
+      tools={
+        <>
+          <Adder isMain name="Add a key" onClick={() => setDialog('new')} />
+          <WindowTools withAudience={false} />
+        </>
+      }
+      commands={[
+        commandOf(PATH),
+        commandOf(USAGE, { query: windowQuery.value }),
+        commandOf('/v1/admin/active-org/byok/settings'),
+      ]}
     >
       <Said refusal={verification.refusal} />
       <ManagedList
@@ -117,18 +126,26 @@ export function ProviderKeys() {
           send: ({ id }) => call('delete', `${PATH}/{credentialId}`, { at: { credentialId: id } }),
         }}
       />
-      <ManagedList
-        title="Use"
-        note={`From ${start_date} to ${end_date}.`}
-        load={use}
-        rowsOf={({ data }) => data}
-        columns={USE_COLUMNS}
-        permission="org.admin"
-        empty="No own key has served a request in this window."
-      />
+      <KeyUse />
       {dialog === 'new' && <NewCredential onDone={done} onClose={close} />}
       {dialog !== null && dialog !== 'new' && <RotateCredential of={dialog} onDone={done} onClose={close} />}
     </Page>
+  );
+}
+
+function KeyUse() {
+  const use = useRead(USAGE, { query: windowQuery.value });
+  const { start, end } = period.value;
+  return (
+    <ManagedList
+      title="Use"
+      note={`From ${start} to ${end}, ${zone.value}.`}
+      load={use}
+      rowsOf={({ data }) => data}
+      columns={USE_COLUMNS}
+      permission="org.admin"
+      empty="No own key has served a request in this window."
+    />
   );
 }
 

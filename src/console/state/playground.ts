@@ -16,8 +16,8 @@ export interface Prompt {
 export interface Reply {
   readonly text: string;
   readonly executionId: string | null;
-  /** What served, where it is not what was asked for. */
-  readonly routedModel: string | null;
+  /** What served: auto routing's choice, else what was asked for. */
+  readonly model: string;
   readonly firstByteMs: number | null;
   /** Of the whole reply; null while it comes. */
   readonly wholeMs: number | null;
@@ -66,7 +66,7 @@ export async function ask(
   let reply: Reply = {
     text: '',
     executionId: null,
-    routedModel: null,
+    model: prompt.model,
     firstByteMs: null,
     wholeMs: null,
     problem: null,
@@ -84,7 +84,7 @@ export async function ask(
       signal,
     });
     const executionId = response.headers.get(`${headerPrefix()}-execution-id`);
-    reply = { ...reply, executionId, routedModel: response.headers.get(`${headerPrefix()}-routed-model`) };
+    reply = { ...reply, executionId, model: response.headers.get(`${headerPrefix()}-routed-model`) ?? prompt.model };
     if (response.status === 401) kept = null;
     if (!response.ok || response.body === null) return await readRefusal(response);
     const stream = new ChatStream();

@@ -34,6 +34,8 @@ const reporting: Where = ({ description }) => description.isReport === true;
 /** The console, where it is switched off or has no such file. */
 const ofConsole: Where = ({ path }) => path.startsWith('/console') || /^\/v1\/console\/(sign-in|oidc)/.test(path);
 const signingIn: Where = (route) => ofConsole(route) && route.method === 'POST';
+/** The session of the console, and what it opens or gives. */
+const ofSessions: Where = (route) => /^\/v1\/console\/(session|playground-key)$/.test(route.path) || signingIn(route);
 const control: Where = ({ plane }) => plane === 'control';
 const changing: Where = (route) => control(route) && route.method !== 'GET';
 const ofOwnKeys: Where = ({ envelope }) => envelope === 'provider_keys';
@@ -100,6 +102,7 @@ const WHERE: Readonly<Record<RefusalKind, Where>> = {
   routing_too_large: routed,
   routing_unavailable: routed,
   reports_unavailable: reporting,
+  sessions_unavailable: ofSessions,
   byok_disabled: changingOwnKeys,
   byok_kind_not_allowed: changingOwnKeys,
   key_rejected: changingOwnKeys,

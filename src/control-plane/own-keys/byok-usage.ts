@@ -3,7 +3,8 @@
 import { z } from 'zod';
 import { formatUsdString } from '../../domain/money/format.ts';
 import type { OwnKeyUsage } from '../../domain/own-keys/own-key-usage.ts';
-import { DAY_MS } from '../../platform/durations.ts';
+import { addDays, CalendarDays, daysBetween } from '../../domain/reports/calendar-days.ts';
+import { timeZoneField } from '../../domain/reports/report-query.ts';
 import { showMomentOrNull, shownId, shownMoment } from '../identity/fields.ts';
 import { shownOrRefused } from '../identity/outcome.ts';
 import { ACTIVE } from '../identity/tenancy.ts';
@@ -48,23 +49,28 @@ export function getByokUsage(store: OwnKeysStore): Operation {
     id: 'getByokUsage',
     summary: 'Says what each of the organization’s own provider keys was used for; the last 30 days unless it says.',
     query: z.object({
-      start_date: day.meta({ description: 'The first day, in UTC.' }),
-      end_date: day.meta({ description: 'The last day, in UTC.' }),
+      start_date: day.meta({ description: 'The first day. Without it: 30 days with the last one.' }),
+      end_date: day.meta({ description: 'The last day. Without it: today.' }),
+      ...timeZoneField,
     }),
     answer: z.object({ data: z.array(shown) }),
     run: async (input) => {
-      const { start_date: start, end_date: end } = input.query;
-      const untilMs = end === undefined ? store.nowMs() : Date.parse(end) + DAY_MS;
-      const fromMs = start === undefined ? untilMs - DAYS_DEFAULT * DAY_MS : Date.parse(start);
-      if (fromMs >= untilMs)
-        return { kind: 'invalid_field', field: 'start_date', reason: 'it must not be after end_date' };
-      if (untilMs - fromMs > DAYS_MAX * DAY_MS)
+      const days = new CalendarDays(input.query.time_zone);
+      const { end_date: end = days.dateAt(store.nowMs()) } = input.query;
+      const { start_date: start = addDays(end, 1 - DAYS_DEFAULT) } = input.query;
+      const length = daysBetween(start, end) + 1;
+      if (length < 1) return { kind: 'invalid_field', field: 'start_date', reason: 'it must not be after end_date' };
+      if (length > DAYS_MAX)
         return {
           kind: 'invalid_field',
           field: 'start_date',
           reason: `it must be at most ${DAYS_MAX} days before the end`,
         };
-      const params = { organizationId: ACTIVE.organizationId(input), fromMs, untilMs };
+      const params = {
+        organizationId: ACTIVE.organizationId(input),
+        fromMs: days.startOf(start),
+        untilMs: days.startOf(addDays(end, 1)),
+      };
       return shownOrRefused(await store.readUsage(params), (usage) => usage.map(show));
     },
   });

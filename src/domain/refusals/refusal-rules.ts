@@ -312,6 +312,14 @@ export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
     summary: 'Reports cannot be read at the moment; requests are served and recorded all the same.',
     advice: RETRY_LATER,
   },
+  sessions_unavailable: {
+    status: 503,
+    family: 'service',
+    retryable: true,
+    retryAfterMs: 2 * SECOND_MS,
+    summary: 'The database that knows who is signed in does not answer at the moment; nobody is signed out by it.',
+    advice: RETRY_LATER,
+  },
   store_busy: {
     status: 503,
     family: 'service',

@@ -111,8 +111,9 @@ export type Refusal =
   | { readonly kind: 'routing_denied' }
   | { readonly kind: 'routing_too_large' }
   | ({ readonly kind: 'routing_unavailable' } & Later)
-  // Reports.
+  // Reports, and sessions of the console.
   | ({ readonly kind: 'reports_unavailable' } & Later)
+  | ({ readonly kind: 'sessions_unavailable' } & Later)
   // Management of own provider keys (spec 7.4).
   | { readonly kind: 'byok_disabled' }
   | { readonly kind: 'byok_kind_not_allowed' }

@@ -40,7 +40,7 @@ const windowFields = {
   }),
 };
 
-const timeZoneField = {
+export const timeZoneField = {
   time_zone: z
     .string()
     .regex(/^[A-Za-z][A-Za-z0-9_+/-]{0,63}$/, 'must be the name of a time zone, such as Europe/Berlin')

@@ -2,6 +2,7 @@
 // routed or not.
 
 import { formatUsdString } from '../../../domain/money/format.ts';
+import { bucketsOf } from '../../../domain/reports/time-buckets.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { picoOf } from '../decimal-text.ts';
 import { type Cells, checkedCells } from './cells.ts';
@@ -9,7 +10,6 @@ import { MERGED_SERIES, SERIES_STATES, type SeriesRow } from './metrics.ts';
 import { conditionParameters, type ReportParams } from './report-params.ts';
 import { compareText } from './routing-conversations.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
-import { bucketsOf } from './time-buckets.ts';
 
 /** All tiers together. */
 export interface SeriesTotal {

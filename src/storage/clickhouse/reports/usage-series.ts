@@ -1,6 +1,7 @@
 // Usage by hour or day, in all and by the groups that cost most, with the rest summed up: what charts are drawn of.
 
 import type { OwnerIds, SeriesDimension } from '../../../domain/reports/owners.ts';
+import { bucketsOf } from '../../../domain/reports/time-buckets.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
 import {
   checkedFigureStates,
@@ -12,7 +13,6 @@ import {
 } from './metrics.ts';
 import { checkedConditions, conditionParameters, type ReportParams } from './report-params.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
-import { bucketsOf } from './time-buckets.ts';
 
 export interface Figures {
   readonly requests: number;

@@ -2,13 +2,13 @@
 
 import { formatUsdString } from '../../../domain/money/format.ts';
 import { DIMENSIONS, type Dimension, type OwnerIds } from '../../../domain/reports/owners.ts';
+import { bucketsOf } from '../../../domain/reports/time-buckets.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { picoOf } from '../decimal-text.ts';
 import { COMPLETION_TOKENS, IS_ERROR, PROMPT_TOKENS, SPEND } from './metrics.ts';
 import { checkedConditions, conditionParameters, type ReportParams } from './report-params.ts';
 import { compareText } from './routing-conversations.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
-import { bucketsOf } from './time-buckets.ts';
 
 export interface Usage {
   readonly requests: number;

@@ -1,11 +1,21 @@
 // Computes hours and days in a time zone. ClickHouse is told where each begins: so this runtime alone decides the
 // boundaries, daylight saving included, whichever server has the facts.
 
-import { DAY_MS, HOUR_MS } from '../../../platform/durations.ts';
-import type { ReportWindow } from './report-params.ts';
+import { DAY_MS, HOUR_MS } from '../../platform/durations.ts';
 
 /** No zone's offset divides it. */
 const QUARTER_MS = 900_000;
+
+interface BucketKind {
+  readonly timeZone: string;
+  readonly granularity: 'hour' | 'day';
+}
+
+/** Both ends in milliseconds since 1970; the last is exclusive. */
+interface Window extends BucketKind {
+  readonly fromMs: number;
+  readonly untilMs: number;
+}
 
 export interface TimeBucket {
   readonly startMs: number;
@@ -16,7 +26,7 @@ export interface TimeBucket {
 }
 
 /** The buckets that a window touches, first to last. */
-export function bucketsOf({ fromMs, untilMs, ...kind }: ReportWindow): TimeBucket[] {
+export function bucketsOf({ fromMs, untilMs, ...kind }: Window): TimeBucket[] {
   const buckets = new TimeBuckets(kind);
   // No hour is shorter than a quarter of one, and no day than half of one.
   const stepMs = kind.granularity === 'hour' ? QUARTER_MS : DAY_MS / 2;
@@ -38,7 +48,7 @@ export class TimeBuckets {
   /** Offsets from UTC at the start of each UTC day. */
   private readonly offsets = new Map<number, number>();
 
-  constructor({ timeZone, granularity }: Pick<ReportWindow, 'timeZone' | 'granularity'>) {
+  constructor({ timeZone, granularity }: BucketKind) {
     this.unitMs = granularity === 'hour' ? HOUR_MS : DAY_MS;
     this.wall = new Intl.DateTimeFormat('en-US', {
       timeZone,

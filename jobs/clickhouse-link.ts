@@ -25,9 +25,9 @@ import {
 } from '../src/storage/postgres/ledger/facts-home.ts';
 import type { Postgres } from '../src/storage/postgres/pool.ts';
 import { SchemaUnfit } from '../src/storage/schema-fit.ts';
-import { Backoff } from './shipping/backoff.ts';
+import { Backoff } from './scheduling/backoff.ts';
+import { StoppableSleep } from './scheduling/stoppable-sleep.ts';
 import type { FactSink } from './shipping/fact-shipping.ts';
-import { StoppableSleep } from './shipping/stoppable-sleep.ts';
 
 /** Any number that no other advisory lock uses. */
 const MIGRATION_LOCK = 7_060_155_442;

@@ -1,8 +1,7 @@
 // Runs the jobs that an operator requested (`tollgate reconcile`). One jobs process of the cluster takes each request.
 
 import { claimRequestedRun } from '../../src/storage/postgres/job-runs.ts';
-import { Backoff } from '../shipping/backoff.ts';
-import { StoppableSleep } from '../shipping/stoppable-sleep.ts';
+import { BackgroundLoop } from './background-loop.ts';
 import type { JobContext } from './job.ts';
 import { type Job, runClaimedJob } from './schedule.ts';
 
@@ -12,36 +11,20 @@ export class RequestedJobs {
   private readonly context: JobContext;
   private readonly machine: string;
   private readonly jobs: readonly Job[];
-  private readonly sleep = new StoppableSleep();
-  private stopping = false;
-  private readonly loop: Promise<void>;
+  private readonly loop: BackgroundLoop;
 
   constructor(context: JobContext, machine: string, jobs: readonly Job[]) {
     this.context = context;
     this.machine = machine;
     this.jobs = jobs;
-    this.loop = this.run();
+    const step = async (): Promise<number> => ((await this.runNext()) ? 0 : POLL_MS);
+    this.loop = new BackgroundLoop({ name: 'requested jobs', log: context.log, step });
+    this.loop.start();
   }
 
   /** Starts no further run, and waits for the one that is running. */
-  async stop(): Promise<void> {
-    this.stopping = true;
-    this.sleep.stop();
-    await this.loop;
-  }
-
-  private async run(): Promise<void> {
-    const backoff = new Backoff({ name: 'requested jobs', log: this.context.log });
-    while (!this.stopping) {
-      let waitMs = POLL_MS;
-      try {
-        if (await this.runNext()) waitMs = 0;
-        backoff.succeeded();
-      } catch (error) {
-        waitMs = backoff.failed(error);
-      }
-      if (waitMs > 0 && !this.stopping) await this.sleep.forMs(waitMs);
-    }
+  stop(): Promise<void> {
+    return this.loop.stop();
   }
 
   private async runNext(): Promise<boolean> {

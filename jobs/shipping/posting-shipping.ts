@@ -9,7 +9,7 @@ import { postExecutions } from '../../src/storage/postgres/ledger/post-execution
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
 import { quarantine } from '../../src/storage/spool/spool-directory.ts';
 import type { EndObserver } from '../observing/end-observer.ts';
-import { Backoff } from './backoff.ts';
+import { Backoff } from '../scheduling/backoff.ts';
 import type { PostingBatch, ShippedEpoch } from './shipped-epoch.ts';
 import type { ShippingLimits } from './shipping-limits.ts';
 import type { ShippingMetrics } from './shipping-metrics.ts';

@@ -12,13 +12,12 @@ import type { Log } from '../../src/platform/log.ts';
 import type { MetricsRegistry } from '../../src/platform/metrics.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
 import type { EndObserver } from '../observing/end-observer.ts';
-import { Backoff } from './backoff.ts';
+import { BackgroundLoop } from '../scheduling/background-loop.ts';
 import { FactShipping, type FactSink } from './fact-shipping.ts';
 import { PostingShipping } from './posting-shipping.ts';
 import { DEFAULT_LIMITS, type ShippingLimits } from './shipping-limits.ts';
 import { createShippingMetrics } from './shipping-metrics.ts';
 import { SpoolFleet } from './spool-fleet.ts';
-import { StoppableSleep } from './stoppable-sleep.ts';
 
 export interface ShipperOptions {
   readonly spoolDirectory: string;
@@ -53,35 +52,21 @@ export function createShipper(options: ShipperOptions): Shipper {
   const fleet = new SpoolFleet({ ...options, metrics });
   const facts = new FactShipping({ ...options, limits, metrics, fleet });
   const posting = new PostingShipping({ ...options, limits, metrics, fleet });
-  let stopping = false;
-  const sleeps = new Set<StoppableSleep>();
-  let loops: Promise<unknown> | null = null;
-
-  /** Runs steps in a loop: rests when a step had nothing to do, backs off when it failed. */
-  async function loop(name: string, step: () => Promise<boolean>, restMs: number): Promise<void> {
-    const backoff = new Backoff({ name, log });
-    const sleep = new StoppableSleep();
-    sleeps.add(sleep);
-    while (!stopping) {
-      let waitMs = 0;
-      try {
-        waitMs = (await step()) ? 0 : restMs;
-        backoff.succeeded();
-      } catch (error) {
-        waitMs = backoff.failed(error);
-      }
-      if (waitMs > 0 && !stopping) await sleep.forMs(waitMs);
-    }
-  }
-
+  const factsRestMs = Math.min(FACTS_REST_MS, limits.factsIntervalMs);
   let surveyedMs = Number.NEGATIVE_INFINITY;
-  async function postStep(): Promise<boolean> {
+
+  async function postStep(): Promise<number> {
     if (clock.monotonicMs() - surveyedMs >= SURVEY_MS) {
       await fleet.survey();
       surveyedMs = clock.monotonicMs();
     }
-    return (await posting.step()) === 'behind';
+    return (await posting.step()) === 'behind' ? 0 : limits.pollMs;
   }
+
+  const loops = [
+    new BackgroundLoop({ name: 'posting', log, step: postStep }),
+    new BackgroundLoop({ name: 'facts', log, step: async () => ((await facts.step()) ? 0 : factsRestMs) }),
+  ];
 
   async function drain(giveUp: () => boolean): Promise<void> {
     for (let progress = true; progress && !giveUp(); ) {
@@ -94,16 +79,11 @@ export function createShipper(options: ShipperOptions): Shipper {
 
   return {
     start() {
-      loops ??= Promise.all([
-        loop('posting', postStep, limits.pollMs),
-        loop('facts', () => facts.step(), Math.min(FACTS_REST_MS, limits.factsIntervalMs)),
-      ]);
+      for (const loop of loops) loop.start();
     },
     async stop(limitMs = STOP_LIMIT_MS) {
       const deadlineMs = clock.monotonicMs() + limitMs;
-      stopping = true;
-      for (const sleep of sleeps) sleep.stop();
-      await loops;
+      await Promise.all(loops.map((loop) => loop.stop()));
       try {
         await drain(() => clock.monotonicMs() >= deadlineMs);
       } catch (error) {

@@ -19,8 +19,7 @@ import type { ProxySettings } from '../../src/upstream/proxy-of.ts';
 import { readTlsFiles } from '../../src/upstream/tls-files.ts';
 import { obtainToken, type TokenAnswer } from '../../src/upstream/tokens/obtain-token.ts';
 import { formPoster } from '../../src/upstream/tokens/post-form.ts';
-import { Backoff } from '../shipping/backoff.ts';
-import { StoppableSleep } from '../shipping/stoppable-sleep.ts';
+import { BackgroundLoop } from '../scheduling/background-loop.ts';
 
 const POLL_MS = 1_000;
 /** Of a token's life, after which it is renewed. */
@@ -42,10 +41,8 @@ export interface TokenRenewerParts {
 export class TokenRenewer {
   private readonly parts: TokenRenewerParts;
   private readonly renewals: Counter<readonly ['provider', 'result']>;
-  private readonly sleep = new StoppableSleep();
+  private readonly loop: BackgroundLoop;
   private readonly underWay = new Set<Promise<void>>();
-  private stopping = false;
-  private loop: Promise<void> | null = null;
 
   constructor(parts: TokenRenewerParts) {
     this.parts = parts;
@@ -54,35 +51,26 @@ export class TokenRenewer {
       'Tokens of providers that were to be obtained, by result; `failed` rising is an alarm.',
       ['provider', 'result'],
     );
+    const step = (): Promise<number> => this.beginDue();
+    this.loop = new BackgroundLoop({ name: 'looking for tokens that are due', log: parts.log, step });
   }
 
   start(): void {
-    this.loop ??= this.run();
+    this.loop.start();
   }
 
   /** Waits for attempts under way, which are bounded. */
   async stop(): Promise<void> {
-    this.stopping = true;
-    this.sleep.stop();
-    await this.loop;
+    await this.loop.stop();
     await Promise.all(this.underWay);
   }
 
-  private async run(): Promise<void> {
-    const backoff = new Backoff({ name: 'looking for tokens that are due', log: this.parts.log });
-    while (!this.stopping) {
-      let waitMs = POLL_MS;
-      try {
-        for (const due of await claimDueTokens(this.parts.postgres)) {
-          const attempt = this.attempt(due).finally(() => this.underWay.delete(attempt));
-          this.underWay.add(attempt);
-        }
-        backoff.succeeded();
-      } catch (error) {
-        waitMs = backoff.failed(error);
-      }
-      if (!this.stopping) await this.sleep.forMs(waitMs);
+  private async beginDue(): Promise<number> {
+    for (const due of await claimDueTokens(this.parts.postgres)) {
+      const attempt = this.attempt(due).finally(() => this.underWay.delete(attempt));
+      this.underWay.add(attempt);
     }
+    return POLL_MS;
   }
 
   private async attempt(due: DueToken): Promise<void> {

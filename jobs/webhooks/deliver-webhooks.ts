@@ -16,8 +16,7 @@ import {
   deliverySucceeded,
 } from '../../src/storage/postgres/webhooks/webhook-deliveries.ts';
 import { sealedFor } from '../../src/storage/postgres/webhooks/webhooks.ts';
-import { Backoff } from '../shipping/backoff.ts';
-import { StoppableSleep } from '../shipping/stoppable-sleep.ts';
+import { BackgroundLoop } from '../scheduling/background-loop.ts';
 import { sendWebhook, type WebhookTargets } from './send-webhook.ts';
 
 /** The pause after each failed attempt, two days in all. After the last attempt the message is dead. */
@@ -41,14 +40,12 @@ export interface DelivererOptions {
 
 export class WebhookDeliverer {
   private readonly options: DelivererOptions;
-  private readonly sleep = new StoppableSleep();
+  private readonly loop: BackgroundLoop;
   private readonly underWay = new Set<Promise<void>>();
   /** The number of attempts under way, by organization. */
   private readonly busy = new Map<string, number>();
   private readonly delivered: CounterCell;
   private readonly failed: CounterCell;
-  private stopping = false;
-  private loop: Promise<void> | null = null;
 
   constructor(options: DelivererOptions) {
     this.options = options;
@@ -59,34 +56,18 @@ export class WebhookDeliverer {
     );
     this.delivered = attempts.labels('delivered');
     this.failed = attempts.labels('failed');
+    const step = async (): Promise<number> => ((await this.begin()) > 0 ? 0 : POLL_MS);
+    this.loop = new BackgroundLoop({ name: 'delivering webhooks', log: options.log, step });
   }
 
   start(): void {
-    this.loop ??= this.run();
+    this.loop.start();
   }
 
   /** Waits for attempts under way, which are bounded. */
   async stop(): Promise<void> {
-    this.stopping = true;
-    this.sleep.stop();
-    await this.loop;
+    await this.loop.stop();
     await Promise.all(this.underWay);
-  }
-
-  private async run(): Promise<void> {
-    const backoff = new Backoff({ name: 'delivering webhooks', log: this.options.log });
-    while (!this.stopping) {
-      let waitMs = POLL_MS;
-      try {
-        if ((await this.begin()) > 0) waitMs = 0;
-        backoff.succeeded();
-      } catch (error) {
-        waitMs = backoff.failed(error);
-      }
-      if (waitMs === 0 || this.stopping) continue;
-      // While receivers are busy, each answer makes room for the next message.
-      await Promise.race([this.sleep.forMs(waitMs), ...(this.busyReceivers().length > 0 ? this.underWay : [])]);
-    }
   }
 
   private busyReceivers(): string[] {
@@ -127,6 +108,8 @@ export class WebhookDeliverer {
         'webhook: how an attempt went could not be recorded',
       );
     } finally {
+      // While a receiver is busy, each answer makes room for the next message.
+      if (this.busyReceivers().length > 0) this.loop.wake();
       const left = (this.busy.get(organizationId) ?? 1) - 1;
       if (left === 0) this.busy.delete(organizationId);
       else this.busy.set(organizationId, left);

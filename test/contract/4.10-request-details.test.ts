@@ -5,17 +5,14 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { requestAnswer } from '../../src/control-plane/reports/report-answers.ts';
-import { ROLE_PERMISSIONS } from '../../src/domain/identity/roles.ts';
 import type { TerminalRecord } from '../../src/records/execution-record.ts';
-import { insertFacts, type RequestFact } from '../../src/storage/clickhouse/facts.ts';
-import { NOBODY, OWNER, PLATFORM } from '../support/billing-front.ts';
-import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
+import type { RequestFact } from '../../src/storage/clickhouse/facts.ts';
 import { GENERATED_DAYS, generateFacts } from '../support/fact-generator.ts';
+import { type PersonalFact, startGeneratedReports } from '../support/generated-reports.ts';
 import { refusalBody } from '../support/refusal-body.ts';
 import { latestVersions } from '../support/report-oracle.ts';
-import { type Json, type ReportsFront, startReportsFront } from '../support/reports-front.ts';
+import type { Json, ReportsFront } from '../support/reports-front.ts';
 
-const NOW = Date.UTC(2026, 10, 19, 4);
 const { facts } = generateFacts(4_12, 1_500);
 const latest = latestVersions(facts);
 const isColleague = (one: RequestFact, other: RequestFact) =>
@@ -26,8 +23,8 @@ const sample = latest.find(
     fact.userId !== null &&
     fact.route?.classifier !== undefined &&
     latest.some((other) => isColleague(fact, other)),
-) as RequestFact & { teamId: string; userId: string };
-const { organizationId, teamId, userId } = sample;
+) as PersonalFact;
+const { organizationId, teamId } = sample;
 const foreign = latest.find((fact) => fact.organizationId !== organizationId) as RequestFact;
 const colleagues = latest.find((other) => isColleague(sample, other)) as RequestFact;
 
@@ -52,28 +49,13 @@ const record = {
   fee: '1000000000',
 } as unknown as TerminalRecord;
 
-let clickhouse: TestClickHouse;
 let front: ReportsFront;
 before(async () => {
-  clickhouse = await openTestClickHouse();
-  await insertFacts(clickhouse.client, facts, 'all');
-  front = await startReportsFront({
-    principals: {
-      caller: { ...NOBODY, organizationId, userId, apiKeyId: sample.apiKeyId },
-      owner: { ...OWNER, organizationId },
-      member: { ...OWNER, organizationId, permissions: ROLE_PERMISSIONS.member },
-      platform: PLATFORM,
-    },
-    teams: new Map([[teamId, organizationId]]),
-    clickhouse: () => clickhouse.client,
-    clock: { nowMs: () => NOW, monotonicMs: () => 0 },
+  front = await startGeneratedReports(facts, sample, {
     endedExecution: async ({ id, organizationId: of }) => (id === sample.id && of === organizationId ? record : null),
   });
 });
-after(async () => {
-  await front?.stop();
-  await clickhouse?.close();
-});
+after(() => front?.stop());
 
 async function missing(as: string, path: string): Promise<string> {
   const answer = await front.get(as, path);

@@ -6,23 +6,21 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { z } from 'zod';
 import { routingAnswer } from '../../src/control-plane/reports/report-answers.ts';
-import { ROLE_PERMISSIONS } from '../../src/domain/identity/roles.ts';
-import { insertFacts, type RequestFact } from '../../src/storage/clickhouse/facts.ts';
+import type { RequestFact } from '../../src/storage/clickhouse/facts.ts';
 import type { ReportParams } from '../../src/storage/clickhouse/reports/report-params.ts';
 import { assertFigures } from '../support/assert-figures.ts';
-import { NOBODY, OWNER, PLATFORM } from '../support/billing-front.ts';
-import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
 import { GENERATED_DAYS, GENERATED_WINDOW, generateFacts } from '../support/fact-generator.ts';
+import { type PersonalFact, startGeneratedReports } from '../support/generated-reports.ts';
 import { expectedReport, latestVersions } from '../support/report-oracle.ts';
-import { type Json, type ReportsFront, startReportsFront } from '../support/reports-front.ts';
-
-const NOW = Date.UTC(2026, 10, 19, 4);
+import type { Json, ReportsFront } from '../support/reports-front.ts';
 
 const { facts } = generateFacts(4_10, 6_000);
 const latest = latestVersions(facts);
 /** Of the largest organization that has teams and people. */
-const sample = latest.find((fact) => fact.teamId !== null && fact.userId !== null && fact.route != null) as RequestFact;
-const { organizationId, teamId, userId } = sample as RequestFact & { teamId: string; userId: string };
+const sample = latest.find(
+  (fact) => fact.teamId !== null && fact.userId !== null && fact.route != null,
+) as PersonalFact;
+const { organizationId, teamId, userId } = sample;
 
 const AUDIENCES = {
   '/v1/usage/me/analytics/routing': { as: 'caller', scope: { organizationId, userId }, showsCorrections: true },
@@ -37,28 +35,11 @@ const AUDIENCES = {
 } as const;
 const [MINE = '', OF_TEAM = '', MEMBER_VIEW = '', ADMINISTRATORS = '', OF_PLATFORM = ''] = Object.keys(AUDIENCES);
 
-let clickhouse: TestClickHouse;
 let front: ReportsFront;
-
 before(async () => {
-  clickhouse = await openTestClickHouse();
-  await insertFacts(clickhouse.client, facts, 'all');
-  front = await startReportsFront({
-    principals: {
-      caller: { ...NOBODY, organizationId, userId, apiKeyId: sample.apiKeyId },
-      owner: { ...OWNER, organizationId },
-      member: { ...OWNER, organizationId, permissions: ROLE_PERMISSIONS.member },
-      platform: PLATFORM,
-    },
-    teams: new Map([[teamId, organizationId]]),
-    clickhouse: () => clickhouse.client,
-    clock: { nowMs: () => NOW, monotonicMs: () => 0 },
-  });
+  front = await startGeneratedReports(facts, sample);
 });
-after(async () => {
-  await front?.stop();
-  await clickhouse?.close();
-});
+after(() => front?.stop());
 
 const report = (path: string, query = GENERATED_DAYS) => front.json(AUDIENCES[path]?.as ?? '', `${path}?${query}`);
 

@@ -4,22 +4,17 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { seriesAnswer } from '../../src/control-plane/reports/report-answers.ts';
-import { ROLE_PERMISSIONS } from '../../src/domain/identity/roles.ts';
-import { insertFacts, type RequestFact } from '../../src/storage/clickhouse/facts.ts';
 import { assertFigures } from '../support/assert-figures.ts';
-import { NOBODY, OWNER, PLATFORM } from '../support/billing-front.ts';
-import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
 import { GENERATED_DAYS, GENERATED_WINDOW, generateFacts } from '../support/fact-generator.ts';
+import { type PersonalFact, startGeneratedReports } from '../support/generated-reports.ts';
 import { latestVersions } from '../support/report-oracle.ts';
-import { type Json, type ReportsFront, startReportsFront } from '../support/reports-front.ts';
+import type { Json, ReportsFront } from '../support/reports-front.ts';
 import { expectedSeries } from '../support/series-oracle.ts';
-
-const NOW = Date.UTC(2026, 10, 19, 4);
 
 const { facts } = generateFacts(4_11, 4_000);
 const latest = latestVersions(facts);
-const sample = latest.find((fact) => fact.teamId !== null && fact.userId !== null) as RequestFact;
-const { organizationId, teamId, userId } = sample as RequestFact & { teamId: string; userId: string };
+const sample = latest.find((fact) => fact.teamId !== null && fact.userId !== null) as PersonalFact;
+const { organizationId, teamId, userId } = sample;
 
 const AUDIENCES = {
   '/v1/usage/me/analytics/series': { as: 'caller', scope: { organizationId, userId } },
@@ -31,28 +26,11 @@ const AUDIENCES = {
 const OF_ORGANIZATION = '/v1/admin/active-org/usage/analytics/series';
 const MEMBER_VIEW = '/v1/usage/active-org/analytics/series';
 
-let clickhouse: TestClickHouse;
 let front: ReportsFront;
-
 before(async () => {
-  clickhouse = await openTestClickHouse();
-  await insertFacts(clickhouse.client, facts, 'all');
-  front = await startReportsFront({
-    principals: {
-      caller: { ...NOBODY, organizationId, userId, apiKeyId: sample.apiKeyId },
-      owner: { ...OWNER, organizationId },
-      member: { ...OWNER, organizationId, permissions: ROLE_PERMISSIONS.member },
-      platform: PLATFORM,
-    },
-    teams: new Map([[teamId, organizationId]]),
-    clickhouse: () => clickhouse.client,
-    clock: { nowMs: () => NOW, monotonicMs: () => 0 },
-  });
+  front = await startGeneratedReports(facts, sample);
 });
-after(async () => {
-  await front?.stop();
-  await clickhouse?.close();
-});
+after(() => front?.stop());
 
 const get = async (path: string, query: string) => front.get(AUDIENCES[path]?.as ?? '', `${path}?${query}`);
 const data = async (path: string, query: string) =>

@@ -1,4 +1,4 @@
-// A pause that can be cut short, so that stopping does not wait for it.
+// A pause that can be ended early, so that stopping does not wait for it.
 
 export class StoppableSleep {
   private wake: (() => void) | null = null;
@@ -16,9 +16,14 @@ export class StoppableSleep {
     this.wake = null;
   }
 
-  /** Ends the current pause and every later one. */
+  /** Ends the present pause; without one nothing happens. */
+  end(): void {
+    this.wake?.();
+  }
+
+  /** Ends the present pause and every later one. */
   stop(): void {
     this.stopped = true;
-    this.wake?.();
+    this.end();
   }
 }

@@ -382,7 +382,9 @@ class Simulation {
   }
 
   private stall(process: SimulatedProcess): void {
-    process.stalledUntilMs = this.world.nowMs + this.world.random.magnitude(20, 15_000);
+    const untilMs = this.world.nowMs + this.world.random.magnitude(20, 15_000);
+    // Who is stalled already does not wake before: what came for it waits until the later time.
+    process.stalledUntilMs = Math.max(process.stalledUntilMs, untilMs);
     this.stalled.set(process, process.stalledUntilMs);
   }
 

@@ -4,7 +4,7 @@
 import type { Clock } from '../../src/platform/clock.ts';
 import type { Log } from '../../src/platform/log.ts';
 import type { ExecutionRecord } from '../../src/records/execution-record.ts';
-import { closeDeadEpoch, resolvePending } from '../../src/storage/postgres/ledger/epochs.ts';
+import { closeDeadEpoch, resolveAllPending } from '../../src/storage/postgres/ledger/epochs.ts';
 import { postExecutions } from '../../src/storage/postgres/ledger/post-executions.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
 import { quarantine } from '../../src/storage/spool/spool-directory.ts';
@@ -25,7 +25,6 @@ const DATA_FAULT = /^(22|23)[0-9A-Z]{3}$/;
  * of them aside.
  */
 const REFUSED_IN_A_ROW_MAX = 3;
-const RESOLVED_MAX = 1_000;
 
 /** The recent failures of an epoch. */
 interface Attempts {
@@ -193,17 +192,11 @@ export class PostingShipping {
     if (!epoch.fullyPosted || epoch.settled) return false;
     const { postgres, clock, log } = this.options;
     const { returned } = await postgres.transaction((client) => closeDeadEpoch(client, epoch.epoch));
-    for (;;) {
-      const resolved = await postgres.transaction((client) =>
-        resolvePending(client, { nowMs: clock.nowMs(), max: RESOLVED_MAX }),
+    for await (const resolved of resolveAllPending(postgres, clock.nowMs()))
+      log.info(
+        { epoch: epoch.epoch, resolved: resolved.length },
+        'shipping: executions that their process left open were resolved',
       );
-      if (resolved.length > 0)
-        log.info(
-          { epoch: epoch.epoch, resolved: resolved.length },
-          'shipping: executions that their process left open were resolved',
-        );
-      if (resolved.length < RESOLVED_MAX) break;
-    }
     epoch.settled = true;
     log.info({ epoch: epoch.epoch, returnedPico: returned.toString() }, 'shipping: an ended epoch is closed');
     return true;

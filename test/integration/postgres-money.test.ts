@@ -9,6 +9,7 @@ import {
   closeDeadEpoch,
   fenceEpoch,
   listOpenEpochs,
+  resolveAllPending,
   resolvePending,
 } from '../../src/storage/postgres/ledger/epochs.ts';
 import { findGeneration, listGenerationsByClientRequestId } from '../../src/storage/postgres/ledger/generations.ts';
@@ -346,6 +347,25 @@ describe('posting', () => {
 });
 
 describe('a dead epoch', () => {
+  test('a posting that is carried out behind the closing leaves nothing lent', async () => {
+    const owner = await fundOrganization(postgres, 10_000n);
+    const epoch = await newEpoch();
+    await takeLease(postgres, { epoch, walletId: owner.walletId, amount: 5_000n, minimum: 1n });
+    const open = admittedRecord(owner, { authorizedAmount: '1500' });
+    const late = admittedRecord(owner);
+    await post(epoch, 0, 100, [open, late]);
+    await postgres.transaction((client) => closeDeadEpoch(client, epoch));
+    // The power was cut when jobs had sent this, and no other process finds it in the spool.
+    await post(epoch, 100, 200, [terminalRecord(late)]);
+
+    const resolved: string[] = [];
+    for await (const records of resolveAllPending(postgres, 1_790_000_009_000))
+      resolved.push(...records.map(({ id }) => id));
+    assert.deepEqual(resolved, [open.id]);
+    assert.deepEqual(await readWallet(owner.walletId), { balance: 9_300n, leased: 0n });
+    await assertBooksAgree();
+  });
+
   test(
     'what was not held returns at closing, open executions are cancelled by the rule and their holds ' + 'return',
     async () => {

@@ -261,6 +261,12 @@ export class ModelBooks {
     if (row !== undefined) this.epochs.set(`${epoch}`, { ...row, returned: true });
   }
 
+  /** Closed epochs that still have leases. */
+  closedWithLeases(): string[] {
+    const epochs = new Set([...this.leases.values()].map(({ epoch }) => `${epoch}`));
+    return [...epochs].filter((epoch) => this.epochs.get(epoch)?.returned === true);
+  }
+
   removeEmptyLeases(epoch: number): void {
     for (const lease of this.leases.values())
       if (lease.epoch === epoch && lease.outstanding === 0n) this.leases.delete(`${epoch}/${lease.walletId}`);

@@ -44,6 +44,8 @@ const ANSWERS: readonly (readonly [mark: string, answer: Answer])[] = [
   ['DELETE FROM spool_cursors', ({ books }, [epoch]) => done(books.deleteCursors(Number(epoch)))],
   ['UPDATE process_epochs SET fenced_at', ({ books }, [epoch]) => done(books.fence(Number(epoch)))],
   ['released AS MATERIALIZED', ({ books }, [epoch]) => [{ returned: String(books.closeLeases(Number(epoch))) }]],
+  ['SELECT id FROM wallets WHERE id IN (SELECT wallet_id FROM leases', () => []],
+  ['SELECT DISTINCT epoch FROM leases', ({ books }) => books.closedWithLeases().map((epoch) => ({ epoch }))],
   ['UPDATE process_epochs SET shipped_at', ({ books }, [epoch]) => done(books.markReturned(Number(epoch)))],
   [
     'DELETE FROM leases WHERE epoch = $1 AND outstanding = 0',

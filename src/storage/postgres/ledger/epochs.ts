@@ -4,11 +4,17 @@
 //   running ──fenceEpoch──► fenced ──(spool shipped)──► closeDeadEpoch ──► resolvePending
 //                           gets no lease               leases return      open executions are cancelled,
 //                                                       except for holds   their holds return
+//
+// A posting that was sent before its process died may be carried out behind the closing, where Postgres has let it wait
+// for a lock. It settles what is still open, and what it leaves of the hold returns with `resolveAllPending`.
 
 import type { TerminalRecord } from '../../../records/execution-record.ts';
-import type { PostgresClient } from '../pool.ts';
+import type { Postgres, PostgresClient } from '../pool.ts';
 import { ANNOUNCE_RESOLVED } from '../webhooks/webhook-deliveries.ts';
 import { AS_RECORD } from './generation-columns.ts';
+
+/** Of one transaction. */
+const RESOLVED_MAX = 1_000;
 
 /** After this the epoch gets no lease. Waits for a lease that is being taken. */
 export async function fenceEpoch(client: PostgresClient, epoch: number): Promise<void> {
@@ -55,16 +61,26 @@ export async function closeDeadEpoch(client: PostgresClient, epoch: number): Pro
     [epoch],
   );
   await client.query('DELETE FROM rate_holdings WHERE epoch = $1', [epoch]);
-  // Wallets and pools are locked last, since others wait for them.
+  const returned = await returnWalletLeases(client, epoch);
+  await returnLimitLeases(client, epoch);
+  return { returned };
+}
+
+/** All but the holds of pending executions. */
+async function returnWalletLeases(client: PostgresClient, epoch: number): Promise<bigint> {
+  // Wallets and pools are locked last, since others wait for them; and by a statement of its own, so that the next one
+  // sees what a late posting has made of the leases.
+  await client.query(
+    'SELECT id FROM wallets WHERE id IN (SELECT wallet_id FROM leases WHERE epoch = $1) ORDER BY id FOR UPDATE',
+    [epoch],
+  );
   const { rows } = await client.query<{ returned: string }>(
-    `WITH locked AS MATERIALIZED (
-       SELECT id FROM wallets WHERE id IN (SELECT wallet_id FROM leases WHERE epoch = $1) ORDER BY id FOR UPDATE
-     ), holds AS (
+    `WITH holds AS (
        SELECT wallet_id, sum(authorized_amount) AS held FROM generations
         WHERE epoch = $1 AND billing_status = 'pending' AND wallet_id IS NOT NULL GROUP BY wallet_id
      ), released AS MATERIALIZED (
        SELECT leases.wallet_id, greatest(leases.outstanding - coalesce(holds.held, 0), 0) AS amount
-         FROM leases JOIN locked ON locked.id = leases.wallet_id LEFT JOIN holds ON holds.wallet_id = leases.wallet_id
+         FROM leases LEFT JOIN holds ON holds.wallet_id = leases.wallet_id
         WHERE leases.epoch = $1
      ), balances AS (
        UPDATE wallets SET leased = leased - amount FROM released WHERE wallets.id = released.wallet_id
@@ -80,8 +96,7 @@ export async function closeDeadEpoch(client: PostgresClient, epoch: number): Pro
   );
   const row = rows[0];
   if (row === undefined) throw new Error('closing an epoch returned no row');
-  await returnLimitLeases(client, epoch);
-  return { returned: BigInt(row.returned) };
+  return BigInt(row.returned);
 }
 
 /**
@@ -99,6 +114,26 @@ async function returnLimitLeases(client: PostgresClient, epoch: number): Promise
      UPDATE limit_pools SET leased = leased - outstanding FROM released WHERE limit_pools.id = released.pool_id`,
     [epoch],
   );
+}
+
+/**
+ * Resolves all that closed epochs left open, and yields the records to make facts of. Then what these epochs still have
+ * of wallets without a hold of an open execution returns.
+ */
+export async function* resolveAllPending(
+  postgres: Postgres,
+  nowMs: number,
+): AsyncGenerator<readonly TerminalRecord[], void, undefined> {
+  for (;;) {
+    const records = await postgres.transaction((client) => resolvePending(client, { nowMs, max: RESOLVED_MAX }));
+    if (records.length > 0) yield records;
+    if (records.length < RESOLVED_MAX) break;
+  }
+  const { rows } = await postgres.query<{ epoch: string }>(
+    `SELECT DISTINCT epoch FROM leases JOIN process_epochs USING (epoch)
+      WHERE process_epochs.returned_at IS NOT NULL ORDER BY epoch`,
+  );
+  for (const { epoch } of rows) await postgres.transaction((client) => closeDeadEpoch(client, Number(epoch)));
 }
 
 interface ResolvedRow {

@@ -7,7 +7,7 @@ import { formatUsdString } from '../../../domain/money/format.ts';
 import type { TerminalRecord } from '../../../records/execution-record.ts';
 import { recordAudit } from '../identity/audit.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
-import { closeDeadEpoch, resolvePending } from './epochs.ts';
+import { closeDeadEpoch, resolveAllPending } from './epochs.ts';
 
 interface EpochRow {
   readonly epoch: string;
@@ -44,8 +44,6 @@ export async function listEveryOpenEpoch(postgres: PostgresClient): Promise<Open
   }));
 }
 
-const RESOLVED_MAX = 1_000;
-
 /**
  * Fences the epoch, returns its leases and resolves its open executions. Charges that are recorded only in its spool
  * are lost to the operator; if the spool reappears it is not posted, since its epoch holds no lease any more.
@@ -67,9 +65,6 @@ export async function abandonEpoch(
     return closed;
   });
   const resolved: TerminalRecord[] = [];
-  for (;;) {
-    const some = await postgres.transaction((client) => resolvePending(client, { nowMs, max: RESOLVED_MAX }));
-    resolved.push(...some);
-    if (some.length < RESOLVED_MAX) return { returned, resolved };
-  }
+  for await (const records of resolveAllPending(postgres, nowMs)) resolved.push(...records);
+  return { returned, resolved };
 }

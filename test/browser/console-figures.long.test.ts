@@ -6,8 +6,18 @@ import { readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { Browser, Page, Route } from 'playwright-core';
-import { bucketLabels, compact, dollars, duration, moment, percent, whole } from '../../src/console/logic/format.ts';
+import {
+  bucketLabels,
+  compact,
+  dollars,
+  duration,
+  moment,
+  percent,
+  spaced,
+  whole,
+} from '../../src/console/logic/format.ts';
 import { nameOfGroup } from '../../src/console/logic/series-chart.ts';
+import type { ScreeningReport } from '../../src/domain/guardrails/screening-report.ts';
 import { insertFacts, type RequestFact } from '../../src/storage/clickhouse/facts.ts';
 import { NOBODY, OWNER, PLATFORM } from '../support/billing-front.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
@@ -21,6 +31,7 @@ import {
 } from '../support/console-browser.ts';
 import { skipWithoutConsole } from '../support/console-installation.ts';
 import { generateFacts } from '../support/fact-generator.ts';
+import { ANSWERS_OF_NOW, CHARTS_OF_NOW, STATS_OF_NOW, TABLES_OF_NOW } from '../support/figures-of-now.ts';
 import {
   expectedChart,
   expectedRequest,
@@ -56,8 +67,14 @@ const WINDOWS: readonly Window[] = [
   { zone: 'Pacific/Chatham', from: '2026-09-26', to: '2026-09-28', buckets: 72 },
 ];
 
-const { facts } = generateFacts(4_27, 6_000);
-const sample = busiest(facts);
+const { facts: unscreened } = generateFacts(4_27, 6_000);
+const sample = busiest(unscreened);
+/** Few enough to be in one table. */
+const facts = unscreened.map((fact, index) =>
+  index % (fact.organizationId === sample.organizationId ? 3 : 600) === 0
+    ? { ...fact, screening: screeningOf(index) }
+    : fact,
+);
 const { organizationId, userId } = sample;
 const permissions = ['inference', 'usage.read', 'team.usage.read', 'org.usage.read', 'org.admin', 'platform.admin'];
 const organization = { id: organizationId, slug: 'generated', display_name: 'Generated', role: 'owner' };
@@ -77,6 +94,7 @@ const ANSWERS: Readonly<Record<string, unknown>> = {
   '/v1/me/organizations': { data: [organization], next_cursor: null },
   '/v1/billing/credits': { data: { balance: null, available: null } },
   '/v1/usage/limits/current': { data: [] },
+  ...ANSWERS_OF_NOW,
 };
 
 describe('figures on the screens are the API’s', { skip: skipWithoutConsole }, () => {
@@ -245,6 +263,57 @@ describe('figures on the screens are the API’s', { skip: skipWithoutConsole },
     assert.deepEqual(firstLines(await usageRows()), expectedUsage(own));
   });
 
+  for (const screen of ['guardrails', 'platform-guardrails'])
+    test(`${screen}: what was found`, async () => {
+      const path = screen === 'guardrails' ? '/v1/admin/active-org/guardrails/report' : '/v1/admin/guardrails/report';
+      for (const window of WINDOWS) {
+        await open(screen, window);
+        const { data } = await report(path, window);
+        assert.ok(data.screened > 0 && data.rows.length > 1 && data.not_scanned.length > 1, window.zone);
+        assert.deepEqual(await figuresOf(), [
+          `Screened: ${whole(data.screened)}`,
+          `Blocked: ${whole(data.blocked)}`,
+          ...data.not_scanned.map(
+            ({ reason, requests }: Json) => `Not scanned: ${whole(requests)} / ${spaced(reason)}`,
+          ),
+        ]);
+        assert.deepEqual(
+          await rowsOf('Found'),
+          data.rows.map((row: Json) => [
+            `${row['policy']} / ${row['rule']}`,
+            row['entity'],
+            `${row['action']} ${row['stage']}`,
+            row['model'],
+            row['api_key'] ?? row['api_key_id'],
+            whole(row['requests']),
+            whole(row['findings']),
+          ]),
+        );
+      }
+      assert.deepEqual(await watched.complaints(), []);
+    });
+
+  test('live, media and own keys: every digit of what is said now', async () => {
+    for (const [screen, tables] of Object.entries(TABLES_OF_NOW)) {
+      await open(screen, WHOLE);
+      const stats = Object.entries(STATS_OF_NOW[screen] ?? {}).map(([name, said]) => `${name}: ${said}`);
+      assert.deepEqual(await figuresOf(), stats, screen);
+      for (const [caption, rows] of Object.entries(tables))
+        assert.deepEqual(firstLines(await rowsOf(caption)), rows, `${screen}, ${caption}`);
+    }
+    await open('live', WHOLE);
+    for (const [title, rows] of Object.entries(CHARTS_OF_NOW)) assert.deepEqual(await chartRows(title), rows, title);
+    assert.deepEqual(await watched.complaints(), []);
+  });
+
+  /** Each with its note. */
+  async function figuresOf(): Promise<string[]> {
+    const all = await page
+      .locator('.stat')
+      .evaluateAll((stats) => stats.map((one) => [...one.children].map((part) => part.textContent ?? '')));
+    return all.map(([name, ...said]) => `${name}: ${said.join(' / ')}`);
+  }
+
   test('a chart’s CSV has the digits of the answer', async () => {
     await open('usage', WHOLE, '&by=tag');
     const { data } = await report(series('organization'), WHOLE, '&group_by=tag&top=7');
@@ -314,6 +383,20 @@ describe('figures on the screens are the API’s', { skip: skipWithoutConsole },
     for (const amounts of money) assert.ok(drawn.includes(amounts), `${amounts} is not in the chart`);
   }
 });
+
+/** What guardrails found in a request, and what they did not look at: every mixture. */
+function screeningOf(index: number): ScreeningReport {
+  const found = (rule: string, entity: string, action: 'flag' | 'mask' | 'block') =>
+    ({ policy: `policy-${index % 2}`, version: 1, rule, entity, action, count: 1 + (index % 1_000) }) as const;
+  return {
+    input: {
+      action: index % 4 === 0 ? 'blocked' : 'flagged',
+      findings: [found('mail', 'email', 'flag'), ...(index % 4 === 0 ? [found('keys', 'api_key', 'block')] : [])],
+      ...(index % 5 === 0 ? { not_scanned: ['too_large', 'timeout'] } : {}),
+    },
+    ...(index % 7 === 0 ? { output: { action: 'masked', findings: [found('names', 'person', 'mask')] } } : {}),
+  };
+}
 
 /** A request of the organization with the most, by a person of a team. */
 function busiest(all: readonly RequestFact[]): RequestFact {

@@ -119,6 +119,9 @@ export function Axes({ scale, width, height, axis, count, labelAt, at }: AxesPro
   );
 }
 
+/** What is not known is not 0. */
+const NONE = '–';
+
 interface BucketRow {
   readonly index: number;
 }
@@ -127,7 +130,10 @@ interface BucketRow {
 export function figureOf(props: TimeChartProps, show: (value: number) => string) {
   const { title, note, buckets, series, granularity, exact, isLoading, height, onPick } = props;
   const labels = bucketLabels(buckets, granularity);
-  const valueOf = (row: BucketRow, at: number) => exact?.(row.index, at) ?? show(series[at]?.values[row.index] ?? 0);
+  const valueOf = ({ index }: BucketRow, at: number) => {
+    const value = series[at]?.values[index] ?? null;
+    return exact?.(index, at) ?? (value === null ? NONE : show(value));
+  };
   const columns: Column<BucketRow>[] = [
     {
       name: { day: 'Day', hour: 'Hour', second: 'Time' }[granularity],

@@ -71,7 +71,7 @@ const { facts: unscreened } = generateFacts(4_27, 6_000);
 const sample = busiest(unscreened);
 /** Few enough to be in one table. */
 const facts = unscreened.map((fact, index) =>
-  index % (fact.organizationId === sample.organizationId ? 3 : 600) === 0
+  index % (fact.organizationId === sample.organizationId ? 3 : 200) === 0
     ? { ...fact, screening: screeningOf(index) }
     : fact,
 );
@@ -266,7 +266,8 @@ describe('figures on the screens are the API’s', { skip: skipWithoutConsole },
   for (const screen of ['guardrails', 'platform-guardrails'])
     test(`${screen}: what was found`, async () => {
       const path = screen === 'guardrails' ? '/v1/admin/active-org/guardrails/report' : '/v1/admin/guardrails/report';
-      for (const window of WINDOWS) {
+      // Of all weeks and organizations there are more than stand near a window.
+      for (const window of screen === 'guardrails' ? WINDOWS : WINDOWS.slice(1)) {
         await open(screen, window);
         const { data } = await report(path, window);
         assert.ok(data.screened > 0 && data.rows.length > 1 && data.not_scanned.length > 1, window.zone);

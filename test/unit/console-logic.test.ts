@@ -20,6 +20,7 @@ import {
   bucketLabels,
   dollars,
   duration,
+  durationTick,
   percent,
   sumOfCounts,
   whole,
@@ -63,6 +64,7 @@ describe('amounts', () => {
     assert.equal(duration(59_999), '1 min 0 s');
     assert.equal(duration(119_700), '2 min 0 s');
     assert.equal(duration(999.6), '1.00 s');
+    assert.deepEqual([0.5, 20, 80_000].map(durationTick), ['', '20 ms', '80 s']);
   });
 });
 

@@ -16,7 +16,7 @@ export function Lines(props: LinesProps) {
   const labels = bucketLabels(buckets, granularity);
   return (
     <ChartFigure
-      {...figureOf(props, show)}
+      {...figureOf(props, show, { absent: '–' })}
       mark="line"
       draw={({ width, height, at }) => {
         const scale = scaleOf(plotFrame(width, height), buckets.length, highest(series));

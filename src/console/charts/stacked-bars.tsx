@@ -38,7 +38,7 @@ export function StackedBars(props: TimeChartProps) {
   const labels = useMemo(() => bucketLabels(buckets, granularity), [buckets, granularity]);
   return (
     <ChartFigure
-      {...figureOf(props, show)}
+      {...figureOf(props, show, { absent: show(0) })}
       draw={({ width, height, at }) => {
         const scale = scaleOf(plotFrame(width, height), buckets.length, most);
         return (
@@ -119,20 +119,21 @@ export function Axes({ scale, width, height, axis, count, labelAt, at }: AxesPro
   );
 }
 
-/** What is not known is not 0. */
-const NONE = '–';
-
 interface BucketRow {
   readonly index: number;
 }
 
 /** What every chart along time has in common: its table, its words, its legend. */
-export function figureOf(props: TimeChartProps, show: (value: number) => string) {
+export function figureOf(
+  props: TimeChartProps,
+  show: (value: number) => string,
+  { absent }: { readonly absent: string },
+) {
   const { title, note, buckets, series, granularity, exact, isLoading, height, onPick } = props;
   const labels = bucketLabels(buckets, granularity);
   const valueOf = ({ index }: BucketRow, at: number) => {
     const value = series[at]?.values[index] ?? null;
-    return exact?.(index, at) ?? (value === null ? NONE : show(value));
+    return exact?.(index, at) ?? (value === null ? absent : show(value));
   };
   const columns: Column<BucketRow>[] = [
     {

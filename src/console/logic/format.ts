@@ -41,9 +41,10 @@ export function dollarTick(value: number): string {
   return `$${value < 1 ? value.toPrecision(1) : compact(value)}`;
 }
 
-/** A duration at an axis, whose parts of a millisecond say nothing. */
+/** A duration at an axis, whose parts of a millisecond say nothing, and where minutes and seconds have no room. */
 export function durationTick(ms: number): string {
-  return ms > 0 && ms < 1 ? '' : duration(ms);
+  if (ms > 0 && ms < 1) return '';
+  return ms < 59_950 ? duration(ms) : `${WHOLE.format(Math.round(ms / 1000))} s`;
 }
 
 /** A share of 1. */

@@ -3,7 +3,7 @@
 import { accessSync, constants, existsSync, readFileSync, statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Config } from '../config.ts';
-import { chooseFront } from '../http/fronts/choose-front.ts';
+import { chooseFront, FrontMissing } from '../http/fronts/choose-front.ts';
 import { systemClock } from '../platform/clock.ts';
 import { createLog } from '../platform/log.ts';
 import { createPostgres } from '../storage/postgres/pool.ts';
@@ -42,8 +42,9 @@ async function examineFront({ httpFront }: Config): Promise<readonly Finding[]> 
     const served = name === 'uws' ? 'uWebSockets.js' : 'node:http';
     if (missing === null) return [ok(`requests come in by ${served} (HTTP_FRONT ${httpFront})`)];
     return [note(`uWebSockets.js has no binary for this system and Node ${process.version}: node:http serves`)];
-  } catch {
-    return [wrong(`HTTP_FRONT is uws, which has no binary for this system and Node ${process.version}: leave it out`)];
+  } catch (error) {
+    if (!(error instanceof FrontMissing)) throw error;
+    return [wrong(error.message)];
   }
 }
 

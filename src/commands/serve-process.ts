@@ -74,7 +74,8 @@ export async function serveProcess(
         `ADMIN_PORT or stop that program`,
     );
   const serving = await start({ config, log, clock: systemClock, metrics }).catch((error: unknown) => {
-    log.fatal({ err: error }, 'cannot start');
+    if (error instanceof StartFault) log.fatal(`cannot start: ${error.message}`);
+    else log.fatal({ err: error }, 'cannot start');
     return null;
   });
   if (serving === null) return 1;

@@ -1,14 +1,17 @@
 // The front of a gateway process, and how its port is opened: with a bound on what the system holds of its connections.
 
-import { chooseFront, type FrontSetting } from '../http/fronts/choose-front.ts';
+import { chooseFront, FrontMissing, type FrontSetting } from '../http/fronts/choose-front.ts';
 import type { Front } from '../http/fronts/front.ts';
 import { boundReceiveBuffers } from '../http/receive-buffer.ts';
 import type { Server } from '../http/server.ts';
 import type { Log } from '../platform/log.ts';
+import { StartFault } from '../supervisor/start-fault.ts';
 
-/** Not listening yet. Throws where HTTP_FRONT asks for one that cannot be had. */
+/** Not listening yet. Throws StartFault where HTTP_FRONT asks for one that cannot be had. */
 export async function openFront(setting: FrontSetting, log: Log): Promise<Front> {
-  const { front, missing } = await chooseFront(setting);
+  const { front, missing } = await chooseFront(setting).catch((error: unknown) => {
+    throw error instanceof FrontMissing ? new StartFault(error.message, { cause: error }) : error;
+  });
   if (missing !== null) log.warn({ missing }, 'uWebSockets.js has no binary here: node:http serves');
   return front;
 }

@@ -130,31 +130,31 @@ interface GatewayInService {
   impaired(): readonly string[];
 }
 
-/** Resolves once the process serves. */
+/** Resolves once the process serves. Its front is found before anything is opened. */
 export async function runGateway(parts: GatewayParts): Promise<GatewayInService> {
   const { config, log, clock } = parts;
+  const front = await openFront(config.httpFront, log);
   const held = await open(parts);
-  const { leases, catalog, providers, buffers } = held;
   const { plane, previewer } = createPlane(parts, held);
-  const server = createServer(parts, held, { plane, previewer, front: await openFront(config.httpFront, log) });
+  const server = createServer(parts, held, { plane, previewer, front });
   const loopDelay = watchEventLoop(parts.metrics);
   registerGauges(parts.metrics, held.records, plane.relay);
-  const updateLeaseMetrics = registerLeaseMetrics(parts.metrics, leases);
+  const updateLeaseMetrics = registerLeaseMetrics(parts.metrics, held.leases);
   const changes = await followChanges({ ...held, url: config.databaseUrl, log });
   const clocks = [
     new CoarseClock(COARSE_INTERVAL_MS, log, [
       () => plane.relay.open.checkTime(clock.monotonicMs()),
       () => server.tick(clock.monotonicMs()),
       () => held.records.check(),
-      () => providers.trim(),
+      () => held.providers.trim(),
       () => plane.relay.cooldowns.forgetEnded(clock.monotonicMs()),
       () => held.ownKeys.forgetIdle(clock.monotonicMs()),
-      () => leases.tick(),
-      () => catalog.lookForTokens(),
+      () => held.leases.tick(),
+      () => held.catalog.lookForTokens(),
       updateLeaseMetrics,
     ]),
     new CoarseClock(HEALTH_INTERVAL_MS, log, [() => held.health.share(), () => held.media?.flush()]),
-    new CoarseClock(SLOW_INTERVAL_MS, log, [() => buffers.trim()]),
+    new CoarseClock(SLOW_INTERVAL_MS, log, [() => held.buffers.trim()]),
   ];
   const heartbeat = new Heartbeat({ ...parts, ...held, postgres: held.controlPostgres, kind: 'gateway', loopDelay });
   await prepareFirstRequest({ ...held, connections: POSTGRES_CONNECTIONS_MAX, log });

@@ -17,15 +17,30 @@ interface ChosenFront {
   readonly missing: string | null;
 }
 
+/** uWebSockets.js is asked for and has no binary here; says what to do. */
+export class FrontMissing extends Error {
+  override readonly name = 'FrontMissing';
+
+  constructor(cause: unknown) {
+    const here = `${process.platform} ${process.arch} and Node ${process.version}`;
+    super(
+      `HTTP_FRONT is uws, and uWebSockets.js has no binary for ${here}: leave it out, or give node (docs/install.md)`,
+      {
+        cause,
+      },
+    );
+  }
+}
+
 const firstLineOf = (error: unknown): string => String((error as Error).message).split('\n')[0] ?? '';
 
-/** Throws where uWebSockets.js is asked for and cannot be loaded. */
+/** Throws FrontMissing. */
 export async function chooseFront(setting: FrontSetting): Promise<ChosenFront> {
   if (setting === 'node') return { name: 'node', front: new NodeFront(), missing: null };
   try {
     return { name: 'uws', front: new UwsFront(await loadUws()), missing: null };
   } catch (error) {
-    if (setting === 'uws') throw error;
+    if (setting === 'uws') throw new FrontMissing(error);
     return { name: 'node', front: new NodeFront(), missing: firstLineOf(error) };
   }
 }

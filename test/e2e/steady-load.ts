@@ -42,7 +42,7 @@ export class SteadyLoad<Phase extends string> {
     timeout: IDLE_CONNECTION_MS,
   });
   private readonly open = new Set<Promise<void>>();
-  private readonly url: string;
+  private url: string;
   private readonly rate: number;
   private readonly seed: number;
   private readonly random: () => number;
@@ -54,6 +54,11 @@ export class SteadyLoad<Phase extends string> {
     this.rate = rate;
     this.seed = seed;
     this.random = seededRandom(seed);
+  }
+
+  /** The installation was started anew, elsewhere. */
+  goTo(url: string): void {
+    this.url = url;
   }
 
   /** For so many seconds, or until something is over. */

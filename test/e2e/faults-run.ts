@@ -56,7 +56,8 @@ export interface FaultReport {
   readonly generations: number;
   readonly facts: number;
   readonly providerCalls: number;
-  readonly picoUsd: { readonly provider: bigint; readonly ledger: bigint };
+  /** What the provider served, what it is worth in the ledger, and what of that was charged: not what is not billed. */
+  readonly picoUsd: { readonly provider: bigint; readonly ledger: bigint; readonly charged: bigint };
   readonly unpaidReplies: number;
   readonly problems: readonly string[];
 }
@@ -153,7 +154,11 @@ async function playAndCompare(
       generations: settled.generations.length,
       facts: facts.rows.length,
       providerCalls: settled.providerCalls,
-      picoUsd: { provider: settled.servedPico, ledger: settled.chargedPico },
+      picoUsd: {
+        provider: settled.servedPico,
+        ledger: settled.generations.reduce((sum, row) => sum + BigInt(row.rated_cost ?? 0), 0n),
+        charged: settled.chargedPico,
+      },
       unpaidReplies: settled.unpaidReplies,
       problems: problems.slice(0, PROBLEMS_SHOWN),
     };

@@ -26,7 +26,7 @@ import { UNLIMITED } from './kill-world.ts';
 import { settleAccounts } from './settle-accounts.ts';
 import { type Answers, type SteadyAsker, SteadyLoad, summarizeAnswers } from './steady-load.ts';
 
-export const FAULTS = ['disk-full', 'read-only', 'clock', 'roll'] as const;
+const FAULTS = ['disk-full', 'read-only', 'clock', 'roll'] as const;
 export type Fault = (typeof FAULTS)[number];
 type Phase = 'warm' | 'fault' | 'back';
 

@@ -50,8 +50,12 @@ export class SmallDisk {
     rmSync(this.ballast, { force: true });
   }
 
-  /** As the system does after an error of the disk: whoever has a file open for writing can write to it no more. */
+  /**
+   * As the system does after an error of the disk: whoever has a file open for writing can write to it no more. What was
+   * written before is on it.
+   */
   breakOff(): void {
+    run('sync', '-f', this.directory);
     run('mount', '-o', 'remount,abort', this.directory);
     try {
       // The journal is given up at the next write.

@@ -51,8 +51,8 @@ export class SmallDisk {
   }
 
   /**
-   * As the system does after an error of the disk: whoever has a file open for writing can write to it no more. What was
-   * written before is on it.
+   * As the system does after an error of the disk: whoever has a file open for writing can write to it no more. What
+   * was written before is on it.
    */
   breakOff(): void {
     run('sync', '-f', this.directory);

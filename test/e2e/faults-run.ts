@@ -27,11 +27,12 @@ import { settleAccounts } from './settle-accounts.ts';
 import { type Answers, type SteadyAsker, SteadyLoad, summarizeAnswers } from './steady-load.ts';
 
 const FAULTS = ['disk-full', 'read-only', 'clock', 'roll'] as const;
-export type Fault = (typeof FAULTS)[number];
+type Fault = (typeof FAULTS)[number];
 type Phase = 'warm' | 'fault' | 'back';
 
 const WARM_SECONDS = 4;
 const BACK_SECONDS = 4;
+const UNDER_WAY_MS = 1_500;
 const STUCK_MS = 120_000;
 const HOUR_MS = 3_600_000;
 /** The embedded ClickHouse is on it, too. */
@@ -47,7 +48,7 @@ const ASKERS: readonly SteadyAsker[] = [
   { ...PLAIN, slug: 'free', key: KEYS.free, creditPico: null, share: 0.2 },
 ];
 
-export interface FaultReport {
+interface FaultReport {
   readonly fault: Fault;
   readonly requests: number;
   /** Rolling restarts that were done. */
@@ -79,7 +80,7 @@ interface Scene {
   rolls: number;
 }
 
-export async function runFault(options: Options): Promise<FaultReport> {
+async function runFault(options: Options): Promise<FaultReport> {
   const { fault } = options;
   const directory = mkdtempSync(join(tmpdir(), 'tollgate-test-'));
   const undo: (() => unknown)[] = [() => removeInstallation(directory)];
@@ -127,6 +128,8 @@ async function playAndCompare(
 ): Promise<FaultReport> {
   const { load } = scene;
   await load.run('warm', ASKERS, WARM_SECONDS);
+  // What is under way ends before the fault.
+  await pause(UNDER_WAY_MS);
   const broken = PLAYS[fault](scene);
   await load.run('fault', ASKERS, broken);
   await broken;
@@ -197,10 +200,13 @@ const PLAYS: Readonly<Record<Fault, (scene: Scene) => Promise<void>>> = {
     const endMs = performance.now() + scene.seconds * 1_000;
     while (performance.now() < endMs) {
       const before = scene.tollgate.gatewayPids();
-      process.kill(scene.tollgate.pid, 'SIGHUP');
       await waitFor(
         'a rolling restart',
-        () => scene.tollgate.gatewayPids(),
+        () => {
+          // One that comes before the last roll has ended is not heard.
+          process.kill(scene.tollgate.pid, 'SIGHUP');
+          return scene.tollgate.gatewayPids();
+        },
         (pids) => pids.length === before.length && pids.every((pid) => !before.includes(pid)),
         STUCK_MS,
       );

@@ -125,7 +125,7 @@ interface Held {
 }
 
 interface GatewayInService {
-  drain(limitMs: number): Promise<void>;
+  drain(limitMs: number, keptMs?: number): Promise<void>;
   notReady(): readonly string[];
   impaired(): readonly string[];
 }
@@ -162,8 +162,8 @@ export async function runGateway(parts: GatewayParts): Promise<GatewayInService>
   heartbeat.start();
   log.info({ epoch: held.epoch, host: config.host, port: config.port }, 'gateway listens');
   return {
-    async drain(limitMs) {
-      await server.drain(limitMs);
+    async drain(limitMs, keptMs) {
+      await server.drain(limitMs, keptMs);
       for (const coarseClock of clocks) coarseClock.stop();
       await heartbeat.stop();
       await close(held, changes, log);

@@ -63,6 +63,7 @@ export class Server {
   /** No new connection is accepted, and open exchanges should end. */
   draining = false;
   private onIdle: (() => void) | null = null;
+  private onUnconnected: (() => void) | null = null;
   /** In this tick. */
   private answeredAtOnce = 0;
 
@@ -103,7 +104,10 @@ export class Server {
         if (cap !== null) onConnectionRefused?.(cap);
         return cap === null;
       },
-      onClosed: () => this.connections.onClosed(),
+      onClosed: () => {
+        this.connections.onClosed();
+        if (this.connections.open === 0) this.onUnconnected?.();
+      },
     });
   }
 
@@ -198,21 +202,36 @@ export class Server {
     return this.front.listen(host, port);
   }
 
-  /** Stops accepting connections, lets open exchanges end for at most `drainMs`, then closes every connection. */
-  async drain(drainMs: number): Promise<void> {
+  /**
+   * Stops accepting connections, lets open exchanges end for at most `drainMs`, then closes every connection. What comes
+   * on a kept connection in the first `keptMs` of it is answered, too, and ends the connection: to close it under a
+   * client that is just sending would lose the request.
+   */
+  async drain(drainMs: number, keptMs = 0): Promise<void> {
     this.draining = true;
     this.front.stopListening();
-    if (this.openExchanges > 0) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, drainMs);
-        this.onIdle = () => {
-          clearTimeout(timer);
-          resolve();
-        };
+    const waitMs = Math.min(keptMs, drainMs);
+    if (waitMs > 0 && this.connections.open > 0)
+      await within(waitMs, (over) => {
+        this.onUnconnected = over;
       });
-    }
+    if (this.openExchanges > 0)
+      await within(drainMs - waitMs, (over) => {
+        this.onIdle = over;
+      });
     this.front.close();
   }
+}
+
+/** Resolves once it is over, or its time is. */
+function within(limitMs: number, begin: (over: () => void) => void): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, limitMs);
+    begin(() => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
 }
 
 function methodsOf({ method, answersHead }: Route): readonly string[] {

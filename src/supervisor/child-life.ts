@@ -111,9 +111,12 @@ export class ChildLife {
     });
   }
 
-  /** Asks the process to drain and end, and kills it if it takes too long. A second call has no effect. */
-  drain(limitMs: number): Promise<Exit> {
-    this.drained ??= this.drainWithin(limitMs);
+  /**
+   * Asks the process to drain and end, and kills it if it takes too long. A second call has no effect. `keptMs`: for how
+   * long it answers what comes on kept connections.
+   */
+  drain(limitMs: number, keptMs = 0): Promise<Exit> {
+    this.drained ??= this.drainWithin(limitMs, keptMs);
     return this.drained;
   }
 
@@ -121,9 +124,9 @@ export class ChildLife {
     if (!this.hasExited) this.child.kill('SIGKILL');
   }
 
-  private async drainWithin(limitMs: number): Promise<Exit> {
+  private async drainWithin(limitMs: number, keptMs: number): Promise<Exit> {
     if (this.endsBySignal) this.child.kill('SIGTERM');
-    else if (this.child.connected) this.send({ type: 'drain', limitMs });
+    else if (this.child.connected) this.send({ type: 'drain', limitMs, keptMs });
     const timer = setTimeout(() => this.kill(), limitMs + KILL_AFTER_MS);
     try {
       return await this.exited;

@@ -11,8 +11,8 @@ export interface Readiness {
 }
 
 export type SupervisorMessage =
-  /** Finish the requests in flight within the limit, and end. */
-  | { readonly type: 'drain'; readonly limitMs: number }
+  /** Finish the requests in flight, and those that come within `keptMs` on kept connections, by the limit, and end. */
+  | { readonly type: 'drain'; readonly limitMs: number; readonly keptMs: number }
   | { readonly type: 'metrics' | 'readiness'; readonly id: number }
   | { readonly type: 'profile'; readonly id: number; readonly kind: ProfileKind; readonly seconds: number };
 

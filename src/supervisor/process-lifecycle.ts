@@ -7,9 +7,12 @@ import type { MetricsRegistry } from '../platform/metrics.ts';
 import { takeProfile } from '../platform/profile.ts';
 import type { ProcessMessage, Readiness, SupervisorMessage } from './messages.ts';
 
-/** The work of a process that serves. `limitMs` is how long an end may take; what is not done by then is cut. */
+/**
+ * The work of a process that serves. `limitMs` is how long an end may take; what is not done by then is cut. `keptMs` of
+ * it the process answers what still comes on kept connections.
+ */
 export interface Serving {
-  drain(limitMs: number): Promise<void>;
+  drain(limitMs: number, keptMs: number): Promise<void>;
   /** What the process lacks to serve; default: nothing. */
   notReady?(): readonly string[];
   /** Faults that do not keep it from serving; default: none. */
@@ -34,6 +37,11 @@ export interface LifecycleOptions {
 }
 
 const ORPHAN_LIMIT_MS = 3_000;
+/**
+ * Where other processes serve the port: a client that is busy on a kept connection has sent its next request by then,
+ * and goes to them with the one behind it.
+ */
+export const KEPT_MS = 1_000;
 /** The extra time after the limit of a drain, to cut what is left and record it. */
 const CUT_LIMIT_MS = 1_000;
 
@@ -48,7 +56,7 @@ export class ProcessLifecycle {
     const { drainLimitMs, supervised, outlastsGateways = false } = options;
     process.on('uncaughtException', (error) => this.crash(error));
     process.on('SIGTERM', () => {
-      if (!(supervised && outlastsGateways)) void this.end(drainLimitMs, 'SIGTERM');
+      if (!(supervised && outlastsGateways)) void this.end(drainLimitMs, 'SIGTERM', supervised ? 0 : KEPT_MS);
     });
     if (supervised) {
       // Ctrl-C and hang-up of a terminal reach the whole process group. The supervisor drains in order instead.
@@ -86,7 +94,7 @@ export class ProcessLifecycle {
   }
 
   private hear(message: SupervisorMessage): void {
-    if (message.type === 'drain') void this.end(message.limitMs, 'supervisor_requested');
+    if (message.type === 'drain') void this.end(message.limitMs, 'supervisor_requested', message.keptMs);
     else if (message.type === 'profile') void this.profile(message);
     else if (message.type === 'readiness') this.tell({ type: 'readiness', id: message.id, ...this.readiness() });
     else this.tell({ type: 'metrics', id: message.id, snapshot: this.options.metrics.snapshot() });
@@ -101,14 +109,14 @@ export class ProcessLifecycle {
   }
 
   /** A process that does not serve yet has nothing to finish, so it ends at once. */
-  private async end(limitMs: number, reason: string): Promise<void> {
+  private async end(limitMs: number, reason: string, keptMs = 0): Promise<void> {
     if (this.ending) return;
     this.ending = true;
     const { log, metrics, supervised } = this.options;
     log.info({ reason, limitMs }, 'draining');
     let exitCode = 0;
     try {
-      if (this.serving !== null) await withLimit(this.serving.drain(limitMs), limitMs + CUT_LIMIT_MS);
+      if (this.serving !== null) await withLimit(this.serving.drain(limitMs, keptMs), limitMs + CUT_LIMIT_MS);
       log.debug('drained');
     } catch (error) {
       log.error({ err: error }, 'drain failed');

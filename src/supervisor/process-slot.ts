@@ -8,6 +8,7 @@ import type { MetricsSnapshot } from '../platform/metrics.ts';
 import type { ProfileKind } from '../platform/profile.ts';
 import { ChildLife, type Exit, type ReadyReport } from './child-life.ts';
 import type { Readiness } from './messages.ts';
+import { KEPT_MS } from './process-lifecycle.ts';
 
 export type ProcessRole = 'gateway' | 'jobs' | 'postgres' | 'simulated-provider';
 
@@ -99,7 +100,7 @@ export class ProcessSlot {
     this.adopt(next);
     if (present === null) return true;
     this.passing.add(present);
-    await present.drain(drainLimitMs);
+    await present.drain(drainLimitMs, KEPT_MS);
     this.passing.delete(present);
     return true;
   }

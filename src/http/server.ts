@@ -203,9 +203,9 @@ export class Server {
   }
 
   /**
-   * Stops accepting connections, lets open exchanges end for at most `drainMs`, then closes every connection. What comes
-   * on a kept connection in the first `keptMs` of it is answered, too, and ends the connection: to close it under a
-   * client that is just sending would lose the request.
+   * Stops accepting connections, lets open exchanges end for at most `drainMs`, then closes every connection. What
+   * comes on a kept connection in the first `keptMs` of it is answered, too, and ends the connection: to close it under
+   * a client that is just sending would lose the request.
    */
   async drain(drainMs: number, keptMs = 0): Promise<void> {
     this.draining = true;

@@ -112,8 +112,8 @@ export class ChildLife {
   }
 
   /**
-   * Asks the process to drain and end, and kills it if it takes too long. A second call has no effect. `keptMs`: for how
-   * long it answers what comes on kept connections.
+   * Asks the process to drain and end, and kills it if it takes too long. A second call has no effect. `keptMs`: for
+   * how long it answers what comes on kept connections.
    */
   drain(limitMs: number, keptMs = 0): Promise<Exit> {
     this.drained ??= this.drainWithin(limitMs, keptMs);

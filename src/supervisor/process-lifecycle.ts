@@ -8,8 +8,8 @@ import { takeProfile } from '../platform/profile.ts';
 import type { ProcessMessage, Readiness, SupervisorMessage } from './messages.ts';
 
 /**
- * The work of a process that serves. `limitMs` is how long an end may take; what is not done by then is cut. `keptMs` of
- * it the process answers what still comes on kept connections.
+ * The work of a process that serves. `limitMs` is how long an end may take; what is not done by then is cut. `keptMs`
+ * of it the process answers what still comes on kept connections.
  */
 export interface Serving {
   drain(limitMs: number, keptMs: number): Promise<void>;

@@ -197,12 +197,6 @@ export const MUTATIONS: readonly Mutation[] = [
     find: '    if (isPresent) this.grant.available += rest;',
     replace: '    if (isPresent) this.grant.available += rest / 2n;',
   },
-  {
-    name: 'open executions of a closed epoch keep their holds',
-    file: 'test/simulation/model-books.ts',
-    find: '      const amount = lease.outstanding < authorizedAmount ? lease.outstanding : authorizedAmount;',
-    replace: '      const amount = 0n * authorizedAmount;',
-  },
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

@@ -21,5 +21,4 @@ INSERT INTO applied_migrations (number, name, checksum) VALUES
     (5, '0005-guardrail', '9fe33f1bc9fbc041446cf6b01c8f13c306ea70f3d22bece227b1ec4df90abdcc'),
     (6, '0006-guardrail-findings', 'd4c9a348ceb39972ab8910091a745d6695e6f95885ccd8e7440811e83f7ff716'),
     (7, '0007-own-keys', '1739cd54bd42906b2077674dd686d93da836cce3c386ce2c948a16f261bfda37'),
-    (8, '0008-sealed-days', '23d08e2b4338e2937b0d7b7b903f3f7a38b92bba8e64111f21db0e4773f34c2a'),
-    (9, '0009-finer-cells', '86f274750cc83658bbe5a2b93051cfd261e709514c27e4cd0bcacc26fdb5c5a5');
+    (8, '0008-sealed-days', 'b22aaa3fa82469235ad8c9918e775ffa4ca7961ae25c0919de6ce1f56fba4898');

@@ -6,7 +6,7 @@ import { ALL_ORGANIZATIONS, COUNTS, checkedConditions, type ReportParams } from 
 import { checkedColumns, checkedNames, type SqlColumn } from './sql-column.ts';
 
 export interface Cells {
-  /** Where those of sealed days are (deploy/clickhouse/0009-finer-cells.sql). */
+  /** Where those of sealed days are (deploy/clickhouse/0008-sealed-days.sql). */
   readonly table: string;
   /** Which facts are in cells at all. */
   readonly counted: string;

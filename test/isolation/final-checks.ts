@@ -56,9 +56,15 @@ function other({ tenants }: FinalParts, tenant: number): number {
   return tenants[(tenants.indexOf(tenant) + 1) % tenants.length] ?? 0;
 }
 
+/** Asks again after 503: what is not found may not be posted yet, and on a busy machine posting takes its time. */
 async function get({ url }: FinalParts, path: string, tenant: number): Promise<{ status: number; text: string }> {
   const headers = { authorization: `Bearer ${warmKey(tenant, false)}` };
-  const { status, body } = await askAgain(() => httpCall(url + path, { headers }));
+  const { status, body } = await waitFor(
+    `an answer to ${path}`,
+    () => askAgain(() => httpCall(url + path, { headers })),
+    (answer) => answer.status !== 503,
+    QUIET_TIMEOUT_MS,
+  );
   return { status, text: body.toString('latin1') };
 }
 

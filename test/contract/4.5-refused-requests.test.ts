@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import pg from 'pg';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
 import { type Front, startFront } from '../support/front.ts';
-import { settledGeneration } from '../support/generation-lookup.ts';
+import { askForGenerations, settledGeneration } from '../support/generation-lookup.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { limitedConfiguration, limitedKey } from '../support/limited-organizations.ts';
 import { readMetrics } from '../support/metric-values.ts';
@@ -92,9 +92,7 @@ describe('refused requests', () => {
       (data as Json[]).map((one) => one['id']),
       [id],
     );
-    const foreign = await httpCall(`${tollgate.url}/v1/generation?id=${String(id)}`, {
-      headers: { authorization: `Bearer ${limitedKey('poor')}` },
-    });
+    const foreign = await askForGenerations(tollgate.url, limitedKey('poor'), `generation?id=${String(id)}`);
     assert.equal(foreign.status, 404);
   });
 

@@ -529,7 +529,7 @@ interface Cell {
 const table = routeTable();
 
 /** What is not one's own is tried on one route of so many, another one for each caller and object. */
-const ROUTES_APART = howMany({ short: 12, long: 1 });
+const ROUTES_APART = howMany({ short: 16, long: 1 });
 
 function isTried(route: number, caller: Caller, object: ObjectName): boolean {
   return object === 'own' || (route + CALLERS.indexOf(caller) + OBJECTS.indexOf(object)) % ROUTES_APART === 0;

@@ -23,7 +23,7 @@ import { howMany } from '../support/at-length.ts';
 import { admittedRecord, fundOrganization, terminalRecord } from '../support/executions.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 
-const SEQUENCES = howMany({ short: 30, long: 200 });
+const SEQUENCES = howMany({ short: 12, long: 200 });
 const OPERATIONS = 40;
 
 /** The model behind the interface that the storage functions know. */

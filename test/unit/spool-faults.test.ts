@@ -18,7 +18,7 @@ import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const SEEDS =
   process.env['SPOOL_SEED'] === undefined
-    ? Array.from({ length: howMany({ short: 300, long: 3_000 }) }, (_, index) => index + 1)
+    ? Array.from({ length: howMany({ short: 120, long: 3_000 }) }, (_, index) => index + 1)
     : [Number(process.env['SPOOL_SEED'])];
 const STEPS = 250;
 const ROUNDS_TO_RECOVER = 60;

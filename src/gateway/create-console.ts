@@ -27,6 +27,7 @@ import { readSignInFile } from './read-sign-in-file.ts';
 const BUILT_CONSOLE = fileURLToPath(new URL('../console/built', import.meta.url));
 const PLAYGROUND_KEY_MS = 900_000;
 const LINK_LOOK_UPS = { underWayMax: 1, waitingMax: 100, waitMsMax: 2_000 } as const;
+const PROVIDER_CALLS = { underWayMax: 8, underWayOfSourceMax: 4, waitingMax: 100, waitMsMax: 10_000 } as const;
 
 export interface ConsoleResources {
   readonly config: Pick<CompleteConfig, 'console' | 'signInFile' | 'publicUrl' | 'brand' | 'adminToken'>;
@@ -57,6 +58,7 @@ export function createConsole({ config, log, clock, postgres, secrets }: Console
     oidc: {
       providers: readSignInFile(config.signInFile),
       transactions: new SealedTransactions(secrets.pepper),
+      providerCalls: new FairQueue(PROVIDER_CALLS),
       signIn: (provider, person) => signInPerson(postgres, provider, person),
       publicUrl: config.publicUrl,
       clock,

@@ -21,6 +21,8 @@ const ACCOUNTS: Record<string, OidcAccount> = {
   boss: { email: 'owner@oidc-world.test', verified: true, groups: ['acme-ml'] },
   root: { email: 'root@oidc.test', verified: true, groups: ['tg-platform'] },
   lead: { email: 'lead@oidc.test', verified: true, groups: ['acme-owners'] },
+  nora: { email: 'nora@oidc.test', verified: true, groups: ['acme-ml'] },
+  twin: { email: 'twin@oidc.test', verified: true, groups: ['acme-ml'] },
   stranger: { email: 'stranger@oidc.test', verified: true, groups: [] },
 };
 
@@ -119,6 +121,18 @@ async function sessionOf(cookie: string | null) {
   return JSON.parse(answer.body.toString()).data;
 }
 
+const call = (path: string, cookie: string | null, body: string) =>
+  callWithSession(`${tollgate.url}${path}`, String(cookie), { method: 'POST', body });
+
+/** What is read once it has not changed for a moment. */
+async function calmOf(read: () => number): Promise<number> {
+  for (let before = -1; before !== read(); ) {
+    before = read();
+    await new Promise((resolve) => setTimeout(resolve, 300));
+  }
+  return read();
+}
+
 describe('signing in by an OpenID provider', () => {
   test('is offered, and opens a session with the memberships of the groups', async () => {
     const offered = JSON.parse((await httpCall(`${tollgate.url}/v1/console/sign-in`)).body.toString()).data.oidc;
@@ -152,6 +166,71 @@ describe('signing in by an OpenID provider', () => {
     await tenant.as('POST', '/members', { email: 'ada@oidc.test', role: 'admin' }, 201);
     const given = await sessionOf((await signInAs('ada')).cookie);
     assert.equal(given.organization.role, 'admin');
+  });
+
+  test('takes nothing from a person whose groups the provider does not tell just now', async () => {
+    const nora = ACCOUNTS['nora'] as OidcAccount;
+    const { cookie } = await signInAs('nora');
+    const { data } = JSON.parse((await call('/v1/me/keys', cookie, '{"name":"in use"}')).body.toString());
+    const isInUse = async () => {
+      const headers = { authorization: `Bearer ${data.secret ?? data.key}` };
+      return (await httpCall(`${tollgate.url}/v1/models`, { headers })).status === 200;
+    };
+    assert.ok(await isInUse());
+    provider.userInfoFails = true;
+    const away = await signInAs('nora');
+    provider.userInfoFails = false;
+    assert.match(away.location, /sign-in-problem=provider_unavailable$/);
+    nora.groupsElsewhere = true;
+    const elsewhere = await signInAs('nora');
+    nora.groupsElsewhere = false;
+    assert.match(elsewhere.location, /sign-in-problem=refused$/);
+    assert.equal((await sessionOf(cookie)).organization.role, 'member');
+    assert.ok(await isInUse());
+    nora.groups = 'acme-ml';
+    assert.equal((await sessionOf((await signInAs('nora')).cookie)).organization.role, 'member');
+    assert.ok(await isInUse());
+  });
+
+  test('is done once by a person who comes for the first time in several tabs', async () => {
+    provider.visitor = 'twin';
+    const browsers = Array.from({ length: 6 }, () => new Browser());
+    const urls = await Promise.all(browsers.map((browser) => comeBack(browser)));
+    await Promise.all(browsers.map((browser, index) => browser.get(urls[index] as string)));
+    const sessions = await Promise.all(browsers.map((browser) => sessionOf(browser.session(tollgate.url))));
+    assert.deepEqual(new Set(sessions.map(({ organization }) => organization.slug)), new Set(['oidc-world']));
+    assert.equal(new Set(sessions.map(({ user }) => user.id)).size, 1);
+  });
+
+  test('goes on in the tab that began it last', async () => {
+    provider.visitor = 'lead';
+    other.visitor = 'lead';
+    const browser = new Browser();
+    const first = await comeBack(browser);
+    const last = await comeBack(browser);
+    assert.match(String((await browser.get(first)).headers.location), /sign-in-problem=refused$/);
+    assert.match(String((await browser.get(first.replace('/okta/', '/linking/'))).headers.location), /expired$/);
+    assert.equal((await browser.get(last)).headers.location, `${tollgate.url}/console`);
+    assert.notEqual(browser.session(tollgate.url), null);
+  });
+
+  test('calls a provider that stands still a few times at once, however many come', async () => {
+    provider.visitor = 'lead';
+    const browsers = Array.from({ length: 24 }, () => new Browser());
+    const urls = await Promise.all(browsers.map((browser) => comeBack(browser)));
+    const waiting: (() => void)[] = [];
+    provider.waiting = waiting;
+    const asked = browsers.map((browser, index) => browser.get(urls[index] as string));
+    await waitFor(
+      'calls that wait',
+      () => waiting.length,
+      (calls) => calls >= 4,
+    );
+    assert.ok((await calmOf(() => waiting.length)) <= 8, `${waiting.length} calls by two gateways`);
+    provider.waiting = null;
+    for (const answer of waiting) answer();
+    const answers = await Promise.all(asked);
+    assert.deepEqual(new Set(answers.map(({ headers }) => headers.location)), new Set([`${tollgate.url}/console`]));
   });
 
   test('keeps the last owner, whatever the groups say', async () => {

@@ -371,6 +371,20 @@ describe('a session ends', () => {
     await endsEverywhere(cookie, () => ask(tollgate.url, token, 'DELETE', `/v1/me/tokens/${tokenId}`));
   });
 
+  test('before it began, where its access token was revoked and a process has yet to be told', async () => {
+    const { token, tokenId } = await issueToken(tollgate.url, tenant.id, tenant.owner.userId);
+    const headers = { authorization: `Bearer ${token}` };
+    const me = () => httpCall(`${tollgate.url}/v1/me`, { headers });
+    await Promise.all(Array.from({ length: CONNECTIONS }, me));
+    const client = new pg.Client(tollgate.postgresUrl);
+    await client.connect();
+    // As `DELETE /v1/me/tokens` does, but nobody is told: a notification may come late.
+    await client.query('UPDATE access_tokens SET revoked_at = now() WHERE id = $1', [tokenId]);
+    await client.end();
+    assert.equal((await me()).status, 200, 'the process remembers it');
+    assert.equal((await signIn(tollgate.url, { token })).status, 401);
+  });
+
   test('to count in an organization that its user was removed from', async () => {
     const person = await tenant.addPerson('admin');
     const cookie = await signedIn(tollgate.url, { token: person.token });

@@ -8,12 +8,18 @@ import Provider from 'oidc-provider';
 export interface OidcAccount {
   readonly email: string;
   readonly verified: boolean;
-  groups: string[];
+  groups: string[] | string;
+  /** Instead of groups it names where they are, as Entra ID does of a person with over 200. */
+  groupsElsewhere?: boolean;
 }
 
 /** A provider whose next visitor is whom the test says. */
 export class OidcTestProvider {
   visitor = '';
+  /** Its user information is out of order. */
+  userInfoFails = false;
+  /** Calls to its token endpoint that it lets wait; null: it answers. */
+  waiting: (() => void)[] | null = null;
   readonly issuer: string;
   private readonly accounts: Readonly<Record<string, OidcAccount>>;
   private readonly port: number;
@@ -27,7 +33,10 @@ export class OidcTestProvider {
     this.server = createServer((request, response) => {
       const { provider } = this;
       assert.ok(provider !== null);
-      if (request.url?.startsWith('/interaction/') !== true) return void provider.callback()(request, response);
+      if (this.userInfoFails && request.url === '/me') return void response.writeHead(503).end();
+      const answer = () => void provider.callback()(request, response);
+      if (this.waiting !== null && request.url === '/token') return void this.waiting.push(answer);
+      if (request.url?.startsWith('/interaction/') !== true) return answer();
       const done = { login: { accountId: this.visitor } };
       void provider.interactionFinished(request, response, done, { mergeWithLastSubmission: false });
     });
@@ -45,8 +54,12 @@ export class OidcTestProvider {
       findAccount: (_, sub) => ({
         accountId: sub,
         claims: () => {
-          const { email, verified, groups } = this.accounts[sub] as OidcAccount;
-          return { sub, email, email_verified: verified, groups };
+          const { email, verified, groups, groupsElsewhere } = this.accounts[sub] as OidcAccount;
+          const elsewhere = {
+            _claim_names: { groups: 'src1' },
+            _claim_sources: { src1: { endpoint: 'https://graph.test/groups' } },
+          };
+          return { sub, email, email_verified: verified, ...(groupsElsewhere === true ? elsewhere : { groups }) };
         },
       }),
       async loadExistingGrant({ oidc }) {

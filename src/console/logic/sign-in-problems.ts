@@ -10,6 +10,7 @@ const WORDS = new Map(
     email_taken: 'Your e-mail address belongs to another account here. Ask an administrator to link the two.',
     needs_https: 'The console is signed in to over https, or over http on this machine alone: see PUBLIC_URL.',
     provider_unavailable: 'The provider does not answer. Try again in a moment.',
+    sessions_unavailable: 'The service’s database does not answer. Requests go on. Try again in a moment.',
   }),
 );
 

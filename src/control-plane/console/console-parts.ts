@@ -8,7 +8,8 @@ import type { OidcParts } from './oidc-parts.ts';
 import type { CreatePlaygroundKey } from './playground-key.ts';
 
 export interface ConsoleStore {
-  openSession(params: OpenSessionParams): Promise<OpenedSession>;
+  /** null: the access token that opens it is revoked. */
+  openSession(params: OpenSessionParams): Promise<OpenedSession | null>;
   /** null: the code is unknown, used or too old. */
   openSessionByLink(code: string): Promise<OpenedSession | null>;
   endSession(sessionId: string): Promise<void>;

@@ -3,6 +3,7 @@
 import type { Configuration } from 'openid-client';
 import type { SignedInPerson, SignInProvider } from '../../domain/identity/sign-in-provider.ts';
 import type { Clock } from '../../platform/clock.ts';
+import type { FairQueue } from '../../platform/fair-queue.ts';
 import type { Log } from '../../platform/log.ts';
 import type { SealedTransactions } from './sealed-transaction.ts';
 
@@ -14,6 +15,8 @@ export type SignInPerson = (
 export interface OidcParts {
   readonly providers: readonly SignInProvider[];
   readonly transactions: SealedTransactions;
+  /** Nobody is known yet who makes the gateway call a provider, so a flood of them makes few calls at once. */
+  readonly providerCalls: FairQueue;
   readonly signIn: SignInPerson;
   readonly publicUrl: string;
   readonly clock: Clock;

@@ -4,12 +4,12 @@
 import type { Configuration } from 'openid-client';
 import { z } from 'zod';
 import { SESSION_SECONDS_MAX } from '../../domain/identity/session.ts';
-import type { SignedInPerson, SignInProvider } from '../../domain/identity/sign-in-provider.ts';
+import { groupsIn, type SignedInPerson, type SignInProvider } from '../../domain/identity/sign-in-provider.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import type { OperationDescription } from '../operation.ts';
 import type { ConsoleParts } from './console-parts.ts';
 import type { OidcParts } from './oidc-parts.ts';
-import { TRANSACTION_SECONDS } from './sealed-transaction.ts';
+import { type SignInTransaction, TRANSACTION_SECONDS } from './sealed-transaction.ts';
 
 const PROVIDER_TIMEOUT_SECONDS = 10;
 
@@ -38,13 +38,14 @@ export async function startOidc({ oidc, sessions, built }: ConsoleParts, exchang
   if (provider === undefined || built === null) return exchange.refuse({ kind: 'not_found' });
   if (!sessions.cookie.maySignIn(exchange)) return sendBack(exchange, 'needs_https');
   const client = await import('openid-client');
-  let configuration: Configuration;
+  let configuration: Configuration | null;
   try {
-    configuration = await discover(oidc, provider);
+    configuration = await oidc.providerCalls.run(() => discover(oidc, provider), null, exchange.source);
   } catch (fault) {
     oidc.log.warn({ err: fault, provider: provider.id }, 'an OpenID provider could not be asked about itself');
-    return sendBack(exchange, 'provider_unavailable');
+    configuration = null;
   }
+  if (configuration === null) return sendBack(exchange, 'provider_unavailable');
   const [state, nonce] = [client.randomState(), client.randomNonce()];
   const verifier = client.randomPKCECodeVerifier();
   const url = client.buildAuthorizationUrl(configuration, {
@@ -63,38 +64,62 @@ export async function startOidc({ oidc, sessions, built }: ConsoleParts, exchang
 
 /** Whatever is wrong with what comes back, the browser is told where it can begin anew and nothing more. */
 export async function finishOidc(parts: ConsoleParts, exchange: Exchange): Promise<void> {
-  const { oidc, sessions, store, built } = parts;
+  const { oidc, sessions, built, isStoreAway } = parts;
   const provider = oidc.providers.find(({ id }) => id === exchange.parameter);
   if (provider === undefined || built === null) return exchange.refuse({ kind: 'not_found' });
-  const forget = sessions.cookie.setTransaction('', 0);
   const sealed = sessions.cookie.readTransaction(exchange);
   const transaction = sealed === null ? null : oidc.transactions.open(sealed, oidc.clock.nowMs());
-  // One that was begun with another provider is none of this one's.
-  if (transaction === null || transaction.provider !== provider.id) return sendBack(exchange, 'expired', [forget]);
-  let person: SignedInPerson;
+  // The cookie is of the sign-in that was begun last, perhaps in another tab or with another provider: it goes on.
+  if (transaction === null || transaction.provider !== provider.id) return sendBack(exchange, 'expired');
+  if (new URLSearchParams(exchange.query).get('state') !== transaction.state) return sendBack(exchange, 'refused');
+  const forget = sessions.cookie.setTransaction('', 0);
+  const person = await askWho(oidc, provider, transaction, exchange);
+  if ('problem' in person) return sendBack(exchange, person.problem, [forget]);
   try {
-    person = await askWho(oidc, provider, transaction, exchange.query);
+    const opened = await openSessionOf(parts, provider, person);
+    if ('problem' in opened) return sendBack(exchange, opened.problem, [forget]);
+    redirect(exchange, `${oidc.publicUrl}/console`, [forget, sessions.cookie.set(opened.secret, SESSION_SECONDS_MAX)]);
   } catch (fault) {
-    oidc.log.warn({ err: fault, provider: provider.id }, 'a sign-in by an OpenID provider was refused');
-    return sendBack(exchange, 'refused', [forget]);
+    if (!isStoreAway(fault)) throw fault;
+    sendBack(exchange, 'sessions_unavailable', [forget]);
   }
-  const found = await oidc.signIn(provider, person);
-  if ('problem' in found) return sendBack(exchange, found.problem, [forget]);
-  const { secret } = await store.openSession({
-    userId: found.userId,
-    organizationId: null,
-    way: `OpenID provider ${provider.id}`,
-    tokenId: null,
-    isBootstrap: false,
-  });
-  redirect(exchange, `${oidc.publicUrl}/console`, [forget, sessions.cookie.set(secret, SESSION_SECONDS_MAX)]);
 }
 
-/** Throws where the state, the nonce, the issuer, the code or a signature is not what it must be. */
+async function openSessionOf(
+  { oidc, store }: ConsoleParts,
+  provider: SignInProvider,
+  person: SignedInPerson,
+): Promise<{ readonly secret: string } | { readonly problem: string }> {
+  const found = await oidc.signIn(provider, person);
+  if ('problem' in found) return found;
+  const way = `OpenID provider ${provider.id}`;
+  const of = { userId: found.userId, organizationId: null, tokenId: null, isBootstrap: false };
+  return (await store.openSession({ ...of, way })) ?? { problem: 'refused' };
+}
+
 async function askWho(
   oidc: OidcParts,
   provider: SignInProvider,
-  { state, nonce, verifier }: { readonly state: string; readonly nonce: string; readonly verifier: string },
+  transaction: SignInTransaction,
+  { query, source }: Exchange,
+): Promise<SignedInPerson | { readonly problem: string }> {
+  const unavailable = { problem: 'provider_unavailable' };
+  try {
+    return await oidc.providerCalls.run(() => readPerson(oidc, provider, transaction, query), unavailable, source);
+  } catch (fault) {
+    oidc.log.warn({ err: fault, provider: provider.id }, 'a sign-in by an OpenID provider was refused');
+    return fault instanceof NoUserInfo ? unavailable : { problem: 'refused' };
+  }
+}
+
+/** The provider did not say what its ID token leaves out: a person without groups loses what groups gave. */
+class NoUserInfo extends Error {}
+
+/** Throws where the state, the nonce, the issuer, the code or a signature is not what it must be, and NoUserInfo. */
+async function readPerson(
+  oidc: OidcParts,
+  provider: SignInProvider,
+  { state, nonce, verifier }: SignInTransaction,
   query: string,
 ): Promise<SignedInPerson> {
   const client = await import('openid-client');
@@ -106,18 +131,21 @@ async function askWho(
   );
   const claims = tokens.claims();
   if (claims === undefined) throw new Error('the provider sent no ID token');
-  const named = claims[provider.groups_claim] !== undefined && claims['email'] !== undefined;
-  const more = named
-    ? {}
-    : await client.fetchUserInfo(configuration, tokens.access_token, claims.sub).catch(() => ({}));
-  const all: Readonly<Record<string, unknown>> = { ...more, ...claims };
-  const groups = all[provider.groups_claim];
+  const isWhole = claims[provider.groups_claim] !== undefined && claims['email'] !== undefined;
+  const isAsked = !isWhole && configuration.serverMetadata().userinfo_endpoint !== undefined;
+  const more: Readonly<Record<string, unknown>> = isAsked
+    ? await client.fetchUserInfo(configuration, tokens.access_token, claims.sub).catch((fault: unknown) => {
+        throw new NoUserInfo('the provider did not tell its user information', { cause: fault });
+      })
+    : {};
+  // The address, and whether the provider has verified it, come from one place.
+  const { email, email_verified: isEmailVerified } = claims['email'] === undefined ? more : claims;
   return {
     issuer: claims.iss,
     subject: claims.sub,
-    email: typeof all['email'] === 'string' ? all['email'] : null,
-    isEmailVerified: all['email_verified'] === true,
-    groups: Array.isArray(groups) ? groups.filter((group) => typeof group === 'string') : [],
+    email: typeof email === 'string' ? email : null,
+    isEmailVerified: isEmailVerified === true,
+    groups: groupsIn({ ...more, ...claims }, provider),
   };
 }
 

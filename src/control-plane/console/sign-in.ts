@@ -102,13 +102,14 @@ async function byToken(
   if (principal.credential !== 'token') return { kind: 'permission_denied' };
   const { userId, organizationId, apiKeyId } = principal;
   const isBootstrap = userId === null;
-  return store.openSession({
+  const opened = await store.openSession({
     userId,
     organizationId,
     way: isBootstrap ? 'ADMIN_TOKEN' : 'access token',
     tokenId: isBootstrap ? null : apiKeyId,
     isBootstrap,
   });
+  return opened ?? { kind: 'unauthorized' };
 }
 
 async function byLink(

@@ -69,3 +69,21 @@ export function isPlatformAdministrator(
 ): boolean {
   return platform_administrators.some((group) => groups.includes(group));
 }
+
+/**
+ * The groups in what a provider says of a person: a list, or the name of the only one. None where it says nothing of
+ * groups. Throws where it says that they are elsewhere, as Entra ID does of a person with over 200: a person without
+ * groups loses what groups gave.
+ */
+export function groupsIn(
+  claims: Readonly<Record<string, unknown>>,
+  { groups_claim }: Pick<SignInProvider, 'groups_claim'>,
+): readonly string[] {
+  const groups = claims[groups_claim];
+  if (typeof groups === 'string') return [groups];
+  if (Array.isArray(groups)) return groups.filter((group) => typeof group === 'string');
+  const elsewhere = claims['_claim_names'];
+  if (typeof elsewhere === 'object' && elsewhere !== null && groups_claim in elsewhere)
+    throw new Error(`the person has too many groups: the provider names them elsewhere than in ${groups_claim}`);
+  return [];
+}

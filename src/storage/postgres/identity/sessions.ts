@@ -31,14 +31,15 @@ const EXPIRES_AT_MS = 'floor(extract(epoch FROM expires_at) * 1000)::double prec
 
 /**
  * A session works in the organization that it is given, else in the first that its user is a member of. It ends no
- * later than the access token that opened it. `adminToken`: the setting, when that is what opened it.
+ * later than the access token that opened it; null: that is revoked, which this process may have yet to be told.
+ * `adminToken`: the setting, when that is what opened it.
  */
 export async function openSession(
   postgres: Postgres,
   secrets: Pepper,
   params: OpenSessionParams,
   adminToken: string | null,
-): Promise<OpenedSession> {
+): Promise<OpenedSession | null> {
   return postgres.transaction((client) => insertSession(client, secrets, params, adminToken));
 }
 
@@ -47,16 +48,19 @@ async function insertSession(
   { pepper }: Pepper,
   { userId, organizationId, way, tokenId, isBootstrap }: OpenSessionParams,
   adminToken: string | null,
-): Promise<OpenedSession> {
+): Promise<OpenedSession | null> {
   const secret = generateSession();
   const { rows } = await client.query<OpenedRow & { readonly active_organization_id: string | null }>(
-    `INSERT INTO access_tokens AS t (kind, user_id, active_organization_id, name, token_hash, token_prefix, opened_by,
+    `WITH opener AS MATERIALIZED (
+       SELECT expires_at FROM access_tokens WHERE id = $6 AND revoked_at IS NULL FOR SHARE
+     )
+     INSERT INTO access_tokens AS t (kind, user_id, active_organization_id, name, token_hash, token_prefix, opened_by,
        bootstrap_hash, expires_latest, expires_at)
      SELECT 'session', $1, coalesce($2, (SELECT organization_id FROM memberships
               WHERE user_id = $1 AND team_id IS NULL ORDER BY created_at, id LIMIT 1)),
             $3, $4, $5, $6, $7, latest, least(now() + make_interval(secs => $8), latest)
-       FROM (SELECT least(now() + make_interval(secs => $9),
-                          (SELECT expires_at FROM access_tokens WHERE id = $6)) AS latest) life
+       FROM (SELECT least(now() + make_interval(secs => $9), (SELECT expires_at FROM opener)) AS latest
+              WHERE $6::uuid IS NULL OR EXISTS (SELECT FROM opener)) life
      RETURNING t.id, t.active_organization_id, ${EXPIRES_AT_MS}`,
     [
       userId,
@@ -70,7 +74,8 @@ async function insertSession(
       SESSION_SECONDS_MAX,
     ],
   );
-  const { id, expires_at_ms, active_organization_id } = rows[0] as (typeof rows)[0] & object;
+  if (rows[0] === undefined) return null;
+  const { id, expires_at_ms, active_organization_id } = rows[0];
   await recordAudit(client, sessionActor(id, userId), {
     organizationId: null,
     action: 'session.open',

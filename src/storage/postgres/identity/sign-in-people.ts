@@ -12,6 +12,7 @@ import {
 } from '../../../domain/identity/sign-in-provider.ts';
 import { isRefused } from '../../../domain/refusals/refused.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
+import { change } from './change.ts';
 import { addMember, removeMember, setMemberRole } from './members.ts';
 import { findOrganizationBySlug } from './organizations.ts';
 import { addPlatformAdministrator, removePlatformAdministrator } from './platform-administrators.ts';
@@ -33,7 +34,7 @@ export async function signInPerson(
   const known = await findByIdentity(postgres, person);
   const gives = membershipsOf(provider, person.groups).length > 0 || isPlatformAdministrator(provider, person.groups);
   if (known === null && !gives && !provider.link_by_email) return { problem: 'no_access' };
-  const found = known ?? (await adopt(postgres, provider, person, gives));
+  const found = known ?? (await adoptOnce(postgres, provider, person, gives));
   if (typeof found === 'object') return found;
   const email = await emailOf(postgres, found);
   await followGroups(postgres, actor, provider, { userId: found, email, groups: person.groups });
@@ -48,34 +49,46 @@ async function findByIdentity(postgres: PostgresClient, { issuer, subject }: Sig
   return rows[0]?.user_id ?? null;
 }
 
+/** Of two first sign-ins of a person at the same time, the second finds what the first one made. */
+async function adoptOnce(
+  postgres: Postgres,
+  provider: SignInProvider,
+  person: SignedInPerson,
+  gives: boolean,
+): Promise<string | { readonly problem: SignInProblem }> {
+  const adopted = await change(postgres, 'email', async (client) => ({
+    found: await adopt(client, provider, person, gives),
+  }));
+  const found = isRefused(adopted) ? ({ problem: 'email_taken' } as const) : adopted.found;
+  if (typeof found !== 'object' || found.problem !== 'email_taken') return found;
+  return (await findByIdentity(postgres, person)) ?? found;
+}
+
 /** The first sign-in: of a person who is new, or whom the provider may link by an address that it has verified. */
 async function adopt(
-  postgres: Postgres,
+  client: PostgresClient,
   { link_by_email }: SignInProvider,
   { issuer, subject, email, isEmailVerified }: SignedInPerson,
   gives: boolean,
 ): Promise<string | { readonly problem: SignInProblem }> {
   if (email === null || emailProblem(email) !== null) return { problem: 'no_email' };
-  return postgres.transaction(async (client) => {
-    const present = await client.query<{ id: string }>(
-      'SELECT id FROM users WHERE lower(email) = lower($1) FOR UPDATE',
-      [email],
-    );
-    const taken = present.rows[0]?.id;
-    if (taken !== undefined && !(link_by_email && isEmailVerified)) return { problem: 'email_taken' };
-    if (taken === undefined && !gives) return { problem: 'no_access' };
-    const made =
-      taken === undefined
-        ? await client.query<{ id: string }>('INSERT INTO users (email) VALUES ($1) RETURNING id', [email])
-        : present;
-    const userId = made.rows[0]?.id ?? '';
-    await client.query('INSERT INTO user_identities (issuer, subject, user_id) VALUES ($1, $2, $3)', [
-      issuer,
-      subject,
-      userId,
-    ]);
-    return userId;
-  });
+  const present = await client.query<{ id: string }>('SELECT id FROM users WHERE lower(email) = lower($1) FOR UPDATE', [
+    email,
+  ]);
+  const taken = present.rows[0]?.id;
+  if (taken !== undefined && !(link_by_email && isEmailVerified)) return { problem: 'email_taken' };
+  if (taken === undefined && !gives) return { problem: 'no_access' };
+  const made =
+    taken === undefined
+      ? await client.query<{ id: string }>('INSERT INTO users (email) VALUES ($1) RETURNING id', [email])
+      : present;
+  const userId = made.rows[0]?.id ?? '';
+  await client.query('INSERT INTO user_identities (issuer, subject, user_id) VALUES ($1, $2, $3)', [
+    issuer,
+    subject,
+    userId,
+  ]);
+  return userId;
 }
 
 async function emailOf(postgres: PostgresClient, userId: string): Promise<string> {

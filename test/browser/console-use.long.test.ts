@@ -106,6 +106,45 @@ describe('people at the console', { skip: skipWithoutConsole }, () => {
     await page.context().close();
   });
 
+  test('who signs in after somebody else on the same page asks the playground with a key of their own', async () => {
+    const { api, tokenOf } = installation;
+    await api('POST', '/v1/admin/active-org/members', { email: 'next@demo.test', role: 'member' });
+    const next = await tokenOf('next@demo.test');
+    const watched = await installation.signedIn(installation.owner);
+    const { page } = watched;
+    await open(page, 'playground');
+    const used: (string | undefined)[] = [];
+    page.on('request', (request) => {
+      if (request.url().endsWith('/v1/chat/completions')) used.push(request.headers()['authorization']);
+    });
+    const ask = async () => {
+      const before = used.length;
+      await page.getByLabel('Message').fill('x');
+      await page.getByLabel('Message').press('Control+Enter');
+      await waitFor(
+        'the playground to ask',
+        () => used.length,
+        (count) => count > before,
+      );
+      await page.locator('.facts', { hasText: 'Served by' }).waitFor();
+    };
+    await ask();
+    await ask();
+    assert.equal(used[0], used[1], 'of one person one key');
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByLabel('Access token').fill(next);
+    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await page.getByLabel('Message').waitFor();
+    await ask();
+    assert.notEqual(used[2], used[0]);
+    const { data } = await api<{ data: { name: string }[] }>('GET', '/v1/me/keys', undefined, next);
+    assert.deepEqual(
+      data.map(({ name }) => name.split(' ')[0]),
+      ['playground'],
+    );
+    await page.context().close();
+  });
+
   test('two tabs of two organizations: what is meant for one is never done in the other', async () => {
     const { api, owner } = installation;
     const body = { slug: 'second', display_name: 'שנייה', billing: 'none' };

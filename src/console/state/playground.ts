@@ -4,7 +4,7 @@ import { type Answer, call, type Refusal, readRefusal } from '../api.ts';
 import { ChatStream } from '../logic/chat-stream.ts';
 import { parseWithAmounts } from '../logic/exact-json.ts';
 import { now } from './clock.ts';
-import { headerPrefix, organizationId } from './session.ts';
+import { headerPrefix, me, organizationId } from './session.ts';
 
 export interface Prompt {
   readonly model: string;
@@ -35,16 +35,17 @@ export interface GenerationRecord {
 
 /** The console's clock is up to a minute behind. */
 const KEY_LEFT_MS = 90_000;
-let kept: { readonly key: string; readonly organizationId: string | null; readonly endsAtMs: number } | null = null;
+/** `of`: another person may sign in on this page, and pays by another key. */
+let kept: { readonly key: string; readonly of: string; readonly endsAtMs: number } | null = null;
 
 async function playgroundKey(): Promise<Answer<string>> {
-  const shown = organizationId();
-  if (kept !== null && kept.organizationId === shown && kept.endsAtMs - now.value.getTime() > KEY_LEFT_MS)
+  const of = `${me()?.user?.id} ${organizationId()}`;
+  if (kept !== null && kept.of === of && kept.endsAtMs - now.value.getTime() > KEY_LEFT_MS)
     return { ok: true, data: kept.key };
   const made = await call('post', '/v1/console/playground-key');
   if (!made.ok) return made;
   const { key, expires_at: endsAt } = made.data.data;
-  kept = { key, organizationId: shown, endsAtMs: Date.parse(endsAt) };
+  kept = { key, of, endsAtMs: Date.parse(endsAt) };
   return { ok: true, data: key };
 }
 

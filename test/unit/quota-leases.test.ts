@@ -251,6 +251,23 @@ describe('leases', () => {
     assert.equal(third.reason, null);
   });
 
+  test('a frozen wallet serves nobody, also where a lease request under way is never answered', async () => {
+    const store = new SimulatedLeaseStore();
+    const wallet = store.quota('credit', 'w', 10_000n);
+    const process = store.process();
+    new Request(store, process, [need(wallet, 10n)]);
+    await store.time.run(500);
+    store.away = 'hangs';
+    const { take } = store.calls;
+    while (store.calls.take === take)
+      assert.equal(new Request(store, process, [need(wallet, 10n)]).reason, null, 'from memory, until it is refilled');
+    assert.ok(process.totals('credit').available > 10n);
+    store.change('w', { frozen: true });
+    await store.time.run(5_000);
+    assert.equal(process.totals('credit').available, 0n);
+    assert.notEqual(new Request(store, process, [need(wallet, 10n)]).reason, null);
+  });
+
   test('a limit that is gone holds nobody back; a need of nothing is always there', async () => {
     const store = new SimulatedLeaseStore();
     const rate = store.quota('requests_per_minute', 'rate', 0n);

@@ -302,13 +302,15 @@ export class QuotaLease {
   }
 
   /**
-   * The wallet is frozen, or the limit lower: also what requests hold is for nobody else when they end, however late.
-   * Grants of a rate end by themselves, in seconds.
+   * The wallet is frozen, or the limit lower: what is available is returned, and what requests hold is for nobody else
+   * when they end, however late. Grants of a rate end by themselves, in seconds.
    */
   withdraw(): void {
     if (this.isRate) return;
     this.withdrawals += 1;
     this.grant = { ...this.grant, withdrawals: this.withdrawals };
+    // Also while a lease request is under way, whose answer may never come.
+    this.putBack(this.reserved);
   }
 
   isWithdrawn({ withdrawals }: Grant): boolean {
@@ -328,6 +330,11 @@ export class QuotaLease {
     return nowMs - this.revokedAtMs < CONTENDED_MS;
   }
 
+  /** To be called after an answer: what it brought may have been lent before the last withdrawal. */
+  returnContested(nowMs: number): void {
+    if (this.isRevoked(nowMs) || this.isWithdrawn(this.grant)) this.returnUnreserved();
+  }
+
   returnUnreserved(): void {
     this.returnAvailable(this.reserved);
   }
@@ -338,8 +345,12 @@ export class QuotaLease {
 
   /** Not while a lease request is under way, whose answer may move the grant. */
   returnAvailable(kept = 0n): void {
+    if (this.requesting === 'no') this.putBack(kept);
+  }
+
+  private putBack(kept: bigint): void {
     const { id, available } = this.grant;
-    if (this.requesting !== 'no' || available <= kept) return;
+    if (available <= kept) return;
     this.grant.available = kept;
     if (id !== null) this.addPendingReturn(id, available - kept);
   }

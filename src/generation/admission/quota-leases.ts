@@ -308,7 +308,7 @@ export class QuotaLeases {
       return;
     }
     this.serve(lease);
-    if (lease.isRevoked(this.time.monotonicMs())) lease.returnUnreserved();
+    lease.returnContested(this.time.monotonicMs());
     if (isEnough) lease.noteEnough();
     // What is about to be returned may be what is missing.
     else if (lease.pendingReturns.size > 0 && !this.circuit.isAway()) return;

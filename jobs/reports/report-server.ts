@@ -1,9 +1,10 @@
 // Serves the reports that gateways forward: checks the delegation token, answers in the platform envelope and streams
 // long answers. It listens on a socket of this installation, or on REPORTS_LISTEN.
 
-import { rmSync } from 'node:fs';
+import { renameSync, rmSync, statSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ReportsAddress } from '../../src/config.ts';
@@ -60,6 +61,8 @@ export class ReportServer {
   private readonly sleep = new StoppableSleep();
   private closed = false;
   private listening: Promise<void> = Promise.resolve();
+  /** The file of our socket; null: it is none, or we do not listen. */
+  private socketInode: number | null = null;
 
   constructor(options: ReportServerOptions) {
     this.options = options;
@@ -97,8 +100,17 @@ export class ReportServer {
     this.sleep.stop();
     await this.listening;
     const cut = setTimeout(() => this.server.closeAllConnections(), limitMs);
-    await new Promise((resolve) => this.server.close(resolve));
+    const ended = new Promise((resolve) => this.server.close(resolve));
+    this.removeSocket();
+    await ended;
     clearTimeout(cut);
+  }
+
+  private removeSocket(): void {
+    const { address } = this.options;
+    if (!('socketPath' in address) || this.socketInode === null) return;
+    const present = statSync(address.socketPath, { throwIfNoEntry: false })?.ino;
+    if (present === this.socketInode) rmSync(address.socketPath);
   }
 
   private async listenUntilItWorks(tried: () => void): Promise<void> {
@@ -119,11 +131,20 @@ export class ReportServer {
 
   private async listen(): Promise<void> {
     const { address } = this.options;
-    // A killed predecessor leaves its socket file behind. Two live processes cannot share a data directory.
-    if ('socketPath' in address) rmSync(address.socketPath, { force: true });
-    await new Promise<void>((resolve, reject) => {
+    if (!('socketPath' in address)) return this.listenAt(address);
+    // The end of a server removes the file that it made. A jobs process of before that goes on for a while must not
+    // remove ours, so each makes one of its own name; a killed one leaves its file behind.
+    const path = join(dirname(address.socketPath), `r.${process.pid.toString(36)}`);
+    rmSync(path, { force: true });
+    await this.listenAt({ path });
+    this.socketInode = statSync(path).ino;
+    renameSync(path, address.socketPath);
+  }
+
+  private listenAt(address: { readonly path: string } | { readonly host: string; readonly port: number }) {
+    return new Promise<void>((resolve, reject) => {
       this.server.once('error', reject);
-      this.server.listen('socketPath' in address ? { path: address.socketPath } : address, () => {
+      this.server.listen(address, () => {
         this.server.off('error', reject);
         resolve();
       });

@@ -243,7 +243,8 @@ export class ModelBooks {
 
   closeLeases(epoch: number): bigint {
     const returned = this.releaseLeases(epoch);
-    this.removeEmptyLeases(epoch);
+    for (const lease of this.leases.values())
+      if (lease.epoch === epoch && lease.outstanding === 0n) this.leases.delete(`${epoch}/${lease.walletId}`);
     return returned;
   }
 
@@ -267,27 +268,14 @@ export class ModelBooks {
     return [...epochs].filter((epoch) => this.epochs.get(epoch)?.returned === true);
   }
 
-  removeEmptyLeases(epoch: number): void {
-    for (const lease of this.leases.values())
-      if (lease.epoch === epoch && lease.outstanding === 0n) this.leases.delete(`${epoch}/${lease.walletId}`);
-  }
-
-  /** Open executions of closed epochs are cancelled, and their holds return. */
-  resolve(nowMs: number, max: number): { epoch: number; record: TerminalRecord }[] {
+  /** Open executions of closed epochs are cancelled. */
+  resolve(nowMs: number, max: number): { record: TerminalRecord }[] {
     const open = this.generations
       .values()
       .filter((row) => row.terminal === null && this.epochs.get(`${row.epoch}`)?.returned === true);
     const resolved = open.sort((one, other) => (one.id < other.id ? -1 : 1)).slice(0, max);
-    for (const row of resolved) {
-      const { epoch, walletId, authorizedAmount } = row;
-      this.generations.set(row.id, cancelledRow(row, nowMs));
-      const lease = walletId === null ? undefined : this.leases.get(`${epoch}/${walletId}`);
-      if (lease === undefined || authorizedAmount === null) continue;
-      const amount = lease.outstanding < authorizedAmount ? lease.outstanding : authorizedAmount;
-      this.changeWallet(lease.walletId, { leased: this.wallet(lease.walletId).leased - amount });
-      this.leases.set(`${epoch}/${walletId}`, { ...lease, outstanding: lease.outstanding - amount });
-    }
-    return resolved.map(({ id, epoch }) => ({ epoch, record: this.generations.get(id)?.terminal as TerminalRecord }));
+    for (const row of resolved) this.generations.set(row.id, cancelledRow(row, nowMs));
+    return resolved.map(({ id }) => ({ record: this.generations.get(id)?.terminal as TerminalRecord }));
   }
 
   killedOf(epoch: number): TerminalRecord[] {

@@ -28,6 +28,8 @@ const ANSWERS: readonly (readonly [mark: string, answer: Answer])[] = [
   ['take_limit_lease', takeLimitLease],
   ['give_back_limit_lease', ({ books }, values) => done(books.limits.giveBack(giveBackOf(values)))],
   ['INSERT INTO process_epochs', ({ books }) => [{ epoch: String(books.registerEpoch()) }]],
+  // Gateways of the simulation write no beats.
+  ['FROM process_beats', () => [{ is_beating: null }]],
   ['pg_notify', ({ notify }, [channel, payload]) => done(notify(String(channel), String(payload)))],
   ['SELECT 1', () => []],
   ['post_executions', post],
@@ -47,15 +49,11 @@ const ANSWERS: readonly (readonly [mark: string, answer: Answer])[] = [
   ['SELECT id FROM wallets WHERE id IN (SELECT wallet_id FROM leases', () => []],
   ['SELECT DISTINCT epoch FROM leases', ({ books }) => books.closedWithLeases().map((epoch) => ({ epoch }))],
   ['UPDATE process_epochs SET shipped_at', ({ books }, [epoch]) => done(books.markReturned(Number(epoch)))],
-  [
-    'DELETE FROM leases WHERE epoch = $1 AND outstanding = 0',
-    ({ books }, [epoch]) => done(books.removeEmptyLeases(Number(epoch))),
-  ],
   ['DELETE FROM limit_leases USING locked', ({ books }, [epoch]) => done(books.limits.returnAll(Number(epoch)))],
   ['DELETE FROM rate_holdings WHERE epoch', ({ books }, [epoch]) => done(books.limits.dropHoldings(Number(epoch)))],
   [
     'AND process_epochs.returned_at IS NOT NULL',
-    ({ books }, [nowMs, max]) => resolve(books, Number(nowMs), Number(max)),
+    ({ books }, [nowMs, max]) => books.resolve(Number(nowMs), Number(max)),
   ],
   [
     "outcome = 'process_killed' ORDER BY id",
@@ -167,8 +165,4 @@ function advanceFacts(
   for (const [index, epoch] of epochs.entries())
     books.advanceFacts(epoch, segments[index] as number, offsets[index] as number);
   return [];
-}
-
-function resolve(books: ModelBooks, nowMs: number, max: number): Rows {
-  return books.resolve(nowMs, max).map(({ epoch, record }) => ({ epoch: String(epoch), record }));
 }

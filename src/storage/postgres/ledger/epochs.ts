@@ -1,12 +1,12 @@
 // The end of a process's epoch: it is fenced, its spool is shipped, it is closed, and its open executions are resolved
 // by a fixed rule.
 //
-//   running ──fenceEpoch──► fenced ──(spool shipped)──► closeDeadEpoch ──► resolvePending
-//                           gets no lease               leases return      open executions are cancelled,
-//                                                       except for holds   their holds return
+//   running ──fenceEpoch──► fenced ──(spool shipped)──► closeDeadEpoch ──► resolvePending ──► closeDeadEpoch
+//                           gets no lease               leases return      open executions    holds return
+//                                                       except for holds   are cancelled
 //
 // A posting that was sent before its process died may be carried out behind the closing, where Postgres has let it wait
-// for a lock. It settles what is still open, and what it leaves of the hold returns with `resolveAllPending`.
+// for a lock. It settles what is still open, and what it leaves of the hold returns with the next `resolveAllPending`.
 
 import type { TerminalRecord } from '../../../records/execution-record.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
@@ -117,18 +117,26 @@ async function returnLimitLeases(client: PostgresClient, epoch: number): Promise
 }
 
 /**
- * Resolves all that closed epochs left open, and yields the records to make facts of. Then what these epochs still have
- * of wallets without a hold of an open execution returns.
+ * Resolves all that closed epochs left open, and yields the records to make facts of. Then what these epochs have of
+ * wallets without a hold of an open execution returns, also where whoever takes the records fails.
  */
 export async function* resolveAllPending(
   postgres: Postgres,
   nowMs: number,
 ): AsyncGenerator<readonly TerminalRecord[], void, undefined> {
-  for (;;) {
-    const records = await postgres.transaction((client) => resolvePending(client, { nowMs, max: RESOLVED_MAX }));
-    if (records.length > 0) yield records;
-    if (records.length < RESOLVED_MAX) break;
+  try {
+    for (;;) {
+      const records = await postgres.transaction((client) => resolvePending(client, { nowMs, max: RESOLVED_MAX }));
+      if (records.length > 0) yield records;
+      if (records.length < RESOLVED_MAX) break;
+    }
+  } finally {
+    await closeOnceMore(postgres);
   }
+}
+
+/** The closed epochs that still have leases. */
+async function closeOnceMore(postgres: Postgres): Promise<void> {
   const { rows } = await postgres.query<{ epoch: string }>(
     `SELECT DISTINCT epoch FROM leases JOIN process_epochs USING (epoch)
       WHERE process_epochs.returned_at IS NOT NULL ORDER BY epoch`,
@@ -136,23 +144,17 @@ export async function* resolveAllPending(
   for (const { epoch } of rows) await postgres.transaction((client) => closeDeadEpoch(client, Number(epoch)));
 }
 
-interface ResolvedRow {
-  readonly record: TerminalRecord;
-  readonly epoch: string;
-}
-
 /**
  * The rule for executions that were open when their process died: without a terminal record no client saw the end, so
- * they are `cancelled` (`not_billed` in an organization that is not billed), nothing is charged and the holds return
- * (outcome `process_killed`). It applies only to closed epochs. Must be called in a transaction. Returns the records to
- * make facts of.
+ * they are `cancelled` (`not_billed` in an organization that is not billed) and nothing is charged (outcome
+ * `process_killed`). It applies only to closed epochs, and their holds return when these are closed once more. Must be
+ * called in a transaction. Returns the records to make facts of.
  */
 export async function resolvePending(
   client: PostgresClient,
   options: { nowMs: number; max: number },
 ): Promise<TerminalRecord[]> {
-  const { rows } = await client.query<ResolvedRow>(RESOLVE, [options.nowMs, options.max]);
-  for (const epoch of new Set(rows.map((row) => Number(row.epoch)))) await removeEmptyLeases(client, epoch);
+  const { rows } = await client.query<{ readonly record: TerminalRecord }>(RESOLVE, [options.nowMs, options.max]);
   return rows.map(({ record }) => record);
 }
 
@@ -174,29 +176,9 @@ const RESOLVE = `
     RETURNING *
   ), announced AS (
     ${ANNOUNCE_RESOLVED}
-  ), holds AS MATERIALIZED (
-    SELECT epoch, wallet_id, sum(authorized_amount) AS held FROM resolved
-     WHERE wallet_id IS NOT NULL AND authorized_amount IS NOT NULL GROUP BY epoch, wallet_id
-  ), locked AS MATERIALIZED (
-    SELECT id FROM wallets WHERE id IN (SELECT wallet_id FROM holds) ORDER BY id FOR UPDATE
-  ), covered AS MATERIALIZED (
-    SELECT leases.epoch, leases.wallet_id, least(leases.outstanding, holds.held) AS amount
-      FROM leases JOIN holds USING (epoch, wallet_id) JOIN locked ON locked.id = leases.wallet_id
-       FOR UPDATE OF leases
-  ), balances AS (
-    UPDATE wallets SET leased = leased - total
-      FROM (SELECT wallet_id, sum(amount) AS total FROM covered GROUP BY wallet_id) AS sums
-     WHERE wallets.id = sums.wallet_id
-  ), rest AS (
-    UPDATE leases SET outstanding = outstanding - amount FROM covered
-     WHERE leases.epoch = covered.epoch AND leases.wallet_id = covered.wallet_id
   )
-  SELECT epoch, (${AS_RECORD}) AS record
+  SELECT (${AS_RECORD}) AS record
   FROM resolved`;
-
-async function removeEmptyLeases(client: PostgresClient, epoch: number): Promise<void> {
-  await client.query('DELETE FROM leases WHERE epoch = $1 AND outstanding = 0', [epoch]);
-}
 
 /** After a restore on another machine: its open epochs, whose spools were copied along, are that machine's. */
 export async function moveEpochs(postgres: PostgresClient, from: string, to: string): Promise<void> {

@@ -4,6 +4,7 @@
 import type { Log } from '../../src/platform/log.ts';
 import { closeUnusedEpoch, listOpenEpochs } from '../../src/storage/postgres/ledger/epochs.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
+import { isBeating } from '../../src/storage/postgres/processes/beats.ts';
 import { isAlive } from '../../src/storage/spool/process-identity.ts';
 import { listEpochs } from '../../src/storage/spool/spool-directory.ts';
 
@@ -28,8 +29,11 @@ export async function closeUnspooledEpochs({
   );
   const spooled = new Set(listEpochs(spoolDirectory));
   const closed: number[] = [];
-  for (const { epoch } of dead)
-    if (!spooled.has(epoch) && (await closeUnusedEpoch(postgres, epoch))) closed.push(epoch);
+  for (const { epoch } of dead) {
+    // Two machines may have one name: the process of the other one is no process here, and its spool is not here.
+    if (spooled.has(epoch) || (await isBeating(postgres, epoch))) continue;
+    if (await closeUnusedEpoch(postgres, epoch)) closed.push(epoch);
+  }
   if (closed.length > 0)
     log.info({ epochs: closed }, 'shipping: epochs whose process died before it began to write are closed');
   return closed;

@@ -3,6 +3,7 @@
 import type { Log } from '../../src/platform/log.ts';
 import { deleteSpoolCursors, readSpoolCursors } from '../../src/storage/postgres/ledger/spool-cursors.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
+import { isBeating } from '../../src/storage/postgres/processes/beats.ts';
 import {
   type EpochSpool,
   listEpochs,
@@ -47,7 +48,8 @@ export class SpoolFleet {
       const known = this.byNumber.get(epoch);
       if (known?.ended === true) continue;
       const spool = this.readSpool(epoch);
-      if (spool === null) continue;
+      if (spool === null || (spool.mayLiveElsewhere && (await this.livesElsewhere(epoch)))) continue;
+      this.unreadable.delete(epoch);
       if (known === undefined)
         this.byNumber.set(epoch, new ShippedEpoch(spool, await readSpoolCursors(this.postgres, epoch), this.reader));
       else known.refresh(spool);
@@ -60,14 +62,26 @@ export class SpoolFleet {
   /** Without a known owner, nobody knows whether a spool has ended. It waits for a person, and the others go on. */
   private readSpool(epoch: number): EpochSpool | null {
     try {
-      const spool = readEpochSpool(this.spoolDirectory, epoch);
-      this.unreadable.delete(epoch);
-      return spool;
+      return readEpochSpool(this.spoolDirectory, epoch);
     } catch (error) {
-      if (!this.unreadable.has(epoch)) this.log.error({ err: error, epoch }, 'shipping: a spool cannot be read');
-      this.unreadable.add(epoch);
+      this.leaveAlone(epoch, error);
       return null;
     }
+  }
+
+  /**
+   * A copy of the spool of a process that runs on another machine has ended in the middle of what that one still
+   * writes, and must neither be posted nor end its epoch, whose leases it spends.
+   */
+  private async livesElsewhere(epoch: number): Promise<boolean> {
+    if (!(await isBeating(this.postgres, epoch))) return false;
+    this.leaveAlone(epoch, new Error('its process runs on another machine, or did a moment ago: this may be a copy'));
+    return true;
+  }
+
+  private leaveAlone(epoch: number, error: unknown): void {
+    if (!this.unreadable.has(epoch)) this.log.error({ err: error, epoch }, 'shipping: a spool cannot be read');
+    this.unreadable.add(epoch);
   }
 
   /** After a lost answer it is unknown what was committed, so the cursors are read again. */

@@ -10,6 +10,7 @@ import { closeUnspooledEpochs } from '../../jobs/shipping/close-unspooled-epochs
 import { listOpenEpochs } from '../../src/storage/postgres/ledger/epochs.ts';
 import { registerEpoch, takeLease } from '../../src/storage/postgres/ledger/wallets.ts';
 import { createPostgres } from '../../src/storage/postgres/pool.ts';
+import { writeBeat } from '../../src/storage/postgres/processes/beats.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 import * as shipping from '../support/shipping.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
@@ -34,6 +35,17 @@ test(
       const unused = await register({});
       const alive = await register({ pid: process.pid });
       const elsewhere = await register({ machine: `not-${machine}` });
+      // Of another machine, too, whose name is that of this one.
+      const namesake = await register({});
+      const beating = {
+        machine,
+        kind: 'gateway',
+        pid: deadPid,
+        startedAtMs: 1,
+        version: '1',
+        epoch: namesake,
+      } as const;
+      await writeBeat(postgres, beating, { atMs: Date.now(), isLast: false, counts: {}, gauges: {} as never });
       const spooled = await register({});
       await shipping.openSpool(spoolDirectory, spooled).close();
       const lent = await register({});
@@ -45,7 +57,7 @@ test(
       assert.deepEqual(await closeUnspooledEpochs(parts), []);
       assert.deepEqual(
         (await listOpenEpochs(postgres, machine)).map(({ epoch }) => epoch),
-        [alive, spooled, lent],
+        [alive, namesake, spooled, lent],
       );
       assert.deepEqual(
         (await listOpenEpochs(postgres, `not-${machine}`)).map(({ epoch }) => epoch),

@@ -127,8 +127,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a living process is taken for dead',
     file: 'src/storage/spool/spool-directory.ts',
-    find: 'const ended = existsSync(join(directory, CLOSED_FILE)) || !isAlive(owner);',
-    replace: 'const ended = existsSync(join(directory, CLOSED_FILE)) || isAlive(owner);',
+    find: 'const ended = isClosed || !isAlive(owner);',
+    replace: 'const ended = isClosed || isAlive(owner);',
   },
   {
     name: 'a batch that the cursor does not admit is taken for posted',

@@ -128,7 +128,8 @@ async function applyMigration(client: PostgresClient, migration: Migration): Pro
  * Postgres would hit its time limit; work that a table was too busy for is tried again.
  */
 async function underLock<T>(postgres: Postgres, work: (client: PostgresClient) => Promise<T>): Promise<T> {
-  for (let waitedMs = 0; waitedMs < LOCK_WAIT_MS; waitedMs += LOCK_POLL_MS) {
+  let waitedMs = 0;
+  while (waitedMs < LOCK_WAIT_MS) {
     const outcome = await postgres
       .transaction(async (client): Promise<{ result: T } | null> => {
         const { rows } = await client.query<{ locked: boolean }>('SELECT pg_try_advisory_xact_lock($1) AS locked', [
@@ -137,10 +138,12 @@ async function underLock<T>(postgres: Postgres, work: (client: PostgresClient) =
         return rows[0]?.locked === true ? { result: await work(client) } : null;
       })
       .catch((error: unknown) => {
-        if (error instanceof StoreBusy) return null;
-        throw error;
+        if (!(error instanceof StoreBusy)) throw error;
+        waitedMs += LOCK_TIMEOUT_MS;
+        return null;
       });
     if (outcome !== null) return outcome.result;
+    waitedMs += LOCK_POLL_MS;
     await sleep(LOCK_POLL_MS);
   }
   throw new Error('this database has been too busy to be migrated for ten minutes, or another process migrates it');

@@ -21,9 +21,14 @@ export function readProcessIdentity(pid: number = process.pid): ProcessIdentity 
   return { pid, processStart: readProcessStat(pid)?.start ?? null, bootId: readBootId() };
 }
 
+/** It ran before this machine was started, or runs on another one. */
+export function isOfAnotherBoot(owner: ProcessIdentity, bootId = readBootId()): boolean {
+  return bootId !== null && owner.bootId !== null && bootId !== owner.bootId;
+}
+
 export function isAlive(owner: ProcessIdentity): boolean {
   const bootId = readBootId();
-  if (bootId !== null && owner.bootId !== null && bootId !== owner.bootId) return false;
+  if (isOfAnotherBoot(owner, bootId)) return false;
   if (owner.processStart === null || bootId === null) return answersSignals(owner.pid);
   const stat = readProcessStat(owner.pid);
   // A killed process remains as a zombie until its parent waits for it; it will not write again.

@@ -5,7 +5,7 @@ import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, un
 import { join } from 'node:path';
 import { RECORD_FORM } from '../../records/fields.ts';
 import { makeDirectoryDurably, syncDirectory, writeFileDurably } from './durable-file.ts';
-import { isAlive, type ProcessIdentity, readProcessIdentity } from './process-identity.ts';
+import { isAlive, isOfAnotherBoot, type ProcessIdentity, readProcessIdentity } from './process-identity.ts';
 
 export interface SpoolOwner extends ProcessIdentity {
   readonly epoch: number;
@@ -21,6 +21,11 @@ export interface EpochSpool {
   /** When its owner began to write. */
   readonly openedAtMs: number;
   readonly ended: boolean;
+  /**
+   * Its owner has not said that it ended, and ran before this machine was started, or runs on another one: this may be
+   * a copy.
+   */
+  readonly mayLiveElsewhere: boolean;
   /** In ascending order; all but the last are complete. */
   readonly segments: readonly number[];
 }
@@ -62,8 +67,11 @@ export function readEpochSpool(spoolDirectory: string, epoch: number): EpochSpoo
       `its records have form ${recordForm}, of a newer version, and this one reads them up to form ${RECORD_FORM}: ` +
         'it waits for jobs of that version',
     );
-  const ended = existsSync(join(directory, CLOSED_FILE)) || !isAlive(owner);
-  return { epoch, directory, openedAtMs: owner.openedAtMs, ended, segments: listSegments(directory) };
+  const isClosed = existsSync(join(directory, CLOSED_FILE));
+  const ended = isClosed || !isAlive(owner);
+  const mayLiveElsewhere = !isClosed && isOfAnotherBoot(owner);
+  const { openedAtMs } = owner;
+  return { epoch, directory, openedAtMs, ended, mayLiveElsewhere, segments: listSegments(directory) };
 }
 
 export function listSegments(directory: string): number[] {
@@ -96,7 +104,16 @@ function readEnd(directory: string): SpoolEnd | null {
 function readOwner(directory: string): SpoolOwner {
   // The directory got its name when its owner file existed already, so a spool without a readable owner is damaged.
   // That is reported, not guessed at.
-  return JSON.parse(readFileSync(join(directory, OWNER_FILE), 'utf8')) as SpoolOwner;
+  const owner: unknown = JSON.parse(readFileSync(join(directory, OWNER_FILE), 'utf8'));
+  if (!isOwner(owner)) throw new Error(`${OWNER_FILE} does not say whose the spool is`);
+  return owner;
+}
+
+function isOwner(read: unknown): read is SpoolOwner {
+  if (typeof read !== 'object' || read === null) return false;
+  const { pid, processStart, bootId, openedAtMs, recordForm = 1 } = read as Partial<Record<string, unknown>>;
+  const isKnown = [processStart, bootId].every((fact) => fact === null || typeof fact === 'string');
+  return isKnown && [pid, openedAtMs, recordForm].every((count) => Number.isInteger(count));
 }
 
 /** Says of all spools, which came from a backup, that nobody writes to them: their owners may live on elsewhere. */

@@ -42,6 +42,19 @@ export async function writeBeat(client: PostgresClient, process: BeatingProcess,
   );
 }
 
+/** Six beats: a process that was silent for so long has ended, or stands still. */
+const ALIVE_SECONDS = 30;
+
+/** Whether the gateway of an epoch has written a beat of late, on whichever machine, and none that is its last. */
+export async function isBeating(client: PostgresClient, epoch: number): Promise<boolean> {
+  const { rows } = await client.query<{ is_beating: boolean | null }>(
+    `SELECT NOT bool_or(is_last) AS is_beating FROM process_beats
+      WHERE epoch = $1 AND written_at > clock_timestamp() - make_interval(secs => ${ALIVE_SECONDS})`,
+    [epoch],
+  );
+  return rows[0]?.is_beating === true;
+}
+
 /** Of the time that is shown. */
 export async function readBeatCounts(client: PostgresClient, nowMs: number): Promise<readonly BeatCounts[]> {
   const { rows } = await client.query<{ at_ms: number; key: string; count: number }>(

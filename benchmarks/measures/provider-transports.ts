@@ -18,6 +18,7 @@ import {
   sample,
   targetOf,
 } from './measure.ts';
+import { passUnrecorded } from './tls-provider.ts';
 
 const STUB = fileURLToPath(new URL('../stub/tls-provider-stub.ts', import.meta.url));
 const HTTP2_STUB = fileURLToPath(new URL('../stub/http2-provider-stub.ts', import.meta.url));
@@ -25,8 +26,6 @@ const CERTIFICATE = fileURLToPath(new URL('../../test/support/tls/localhost-cert
 const KEY = fileURLToPath(new URL('../../test/support/tls/localhost-key.pem', import.meta.url));
 const REPLY = 'json/1024/5';
 const REPLY_BYTES = 1024;
-/** Before the first round: handshakes, and what is compiled. */
-const PASSED_BEFORE_MS = 2_000;
 
 const TRANSPORTS: readonly Transport[] = [
   { name: 'tollgate', client: 'own', http: 1 },
@@ -78,7 +77,7 @@ async function measureSize(run: Run, proxies: readonly Proxy[], { body, goal }: 
     warmupMs: run.warmupMs,
     durationMs: run.windowMs,
   });
-  for (const proxy of proxies) await run.load.run({ ...jobOf(proxy), warmupMs: 0, durationMs: PASSED_BEFORE_MS });
+  await passUnrecorded(run, proxies, jobOf);
   for (let round = 0; round < run.rounds; round++) {
     for (const proxy of round % 2 === 0 ? proxies : proxies.toReversed()) {
       const taken = await sample(run.load, proxy, jobOf(proxy), () => undefined);

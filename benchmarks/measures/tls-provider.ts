@@ -138,10 +138,7 @@ async function sampleAll(
     warmupMs: run.warmupMs,
     durationMs: run.windowMs,
   });
-  for (const proxy of proxies) {
-    await run.load.run({ ...jobOf(proxy), thinkMs: 0, warmupMs: 0, durationMs: PASSED_BEFORE_MS });
-    await run.load.run({ ...jobOf(proxy), warmupMs: 0, durationMs: PASSED_PAUSING_MS });
-  }
+  await passUnrecorded(run, proxies, jobOf);
   for (let round = 0; round < run.rounds; round++) {
     for (const proxy of round % 2 === 0 ? proxies : proxies.toReversed()) {
       let before = Promise.resolve(0);
@@ -155,6 +152,18 @@ async function sampleAll(
     }
   }
   return samples;
+}
+
+/** Before the first round, of P17 too. */
+export async function passUnrecorded(
+  run: Run,
+  proxies: readonly Proxy[],
+  jobOf: (proxy: Proxy) => ClosedLoopJob,
+): Promise<void> {
+  for (const proxy of proxies) {
+    await run.load.run({ ...jobOf(proxy), thinkMs: 0, warmupMs: 0, durationMs: PASSED_BEFORE_MS });
+    await run.load.run({ ...jobOf(proxy), warmupMs: 0, durationMs: PASSED_PAUSING_MS });
+  }
 }
 
 function acceptedConnections(port: number): Promise<number> {

@@ -79,13 +79,14 @@ const DISCARDING_MS = 2_000;
 export class UpstreamCall implements ExchangeListener, ExaminedCall {
   /** False once the call was aborted or discarded: its handler is not called any more. */
   isHeard = true;
+  /** Monotonic: when its request was last given to a connection; 0 before. */
+  beganAtMs = 0;
   private connection: CallConnection | null = null;
   private readonly origin: CallOrigin;
   private readonly observer: CallObserver;
   private handler: ReplyHandler;
   /** null: the reply has begun, so the request cannot be needed again. */
   private request: UpstreamRequest | null;
-  private beganAtMs = 0;
   private mayResend = true;
   private done = false;
   private discardedBytes = 0;
@@ -102,13 +103,13 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
   send(onNewConnection: boolean): void {
     const { request, origin } = this;
     if (request === null) return;
+    const nowMs = origin.clock.monotonicMs();
+    this.beganAtMs = nowMs;
     const head = requestHead(request, origin.host);
     if (head === null) {
       this.failSoon();
       return;
     }
-    const nowMs = origin.clock.monotonicMs();
-    this.beganAtMs = nowMs;
     this.connection = origin.connect(nowMs, onNewConnection);
     this.connection.begin(request, head, this, nowMs);
   }

@@ -44,7 +44,6 @@ export class Failover extends ReplyStage {
   attempt(): void {
     const { params, context, request } = this.parts;
     const { deployment } = this;
-    params.execution.onCall(context.clock.monotonicMs());
     try {
       this.call = context.providers.call(
         deployment.provider,
@@ -61,6 +60,7 @@ export class Failover extends ReplyStage {
         },
         this,
       );
+      params.execution.onCall(this.call.beganAtMs);
     } catch (fault) {
       this.parts.onOwnFault(fault);
     }

@@ -44,6 +44,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   backup: async () => (await import('./backup.ts')).backupCommand,
   restore: async () => (await import('./restore.ts')).restoreCommand,
   facts: async () => (await import('./facts.ts')).factsCommand,
+  report: async () => (await import('./report.ts')).reportCommand,
   audit: async () => (await import('./audit.ts')).auditCommand,
   gateway: async () => (await import('./gateway.ts')).gatewayCommand,
   jobs: async () => (await import('./jobs.ts')).jobsCommand,

@@ -2,11 +2,13 @@
 // or key in it.
 
 import type { UsageLimit } from '../domain/configuration/configuration.ts';
+import type { CurrentLimit } from '../domain/identity/current-limit.ts';
 import type { SetLimit } from '../domain/identity/limits.ts';
 import { formatUsdString } from '../domain/money/format.ts';
 import { parseUsd } from '../domain/money/parse-usd.ts';
 import { NOT_FOUND } from '../storage/postgres/identity/change.ts';
-import { changeLimits, listLimits, listLimitsBelow } from '../storage/postgres/identity/limits.ts';
+import { changeLimits, listLimits, listLimitsBelow, listLimitsOfScope } from '../storage/postgres/identity/limits.ts';
+import { readCurrentLimits } from '../storage/postgres/limits/current-limits.ts';
 import {
   type Command,
   type CommandContext,
@@ -28,11 +30,11 @@ export const limitCommand: Command = {
       '--window hour|day|week|month [--model ID] --limit USD',
     'tollgate limit remove --organization SLUG [--team SLUG | --user EMAIL | --key NAME|ID] --kind KIND ' +
       '[--window WINDOW] [--model ID]',
-    'tollgate limit list --organization SLUG [--team SLUG | --user EMAIL | --key NAME|ID]',
+    'tollgate limit list|current --organization SLUG [--team SLUG | --user EMAIL | --key NAME|ID]',
   ],
   summary:
     'Sets or removes what the platform sets on use, or lists it with what the organization sets itself; of an ' +
-    'organization also what is set on its teams, members and keys. ' +
+    'organization also what is set on its teams, members and keys. current: what is used, lent and left of each. ' +
     'KIND: requests_per_minute, tokens_per_minute, concurrent_requests, budget.',
   run,
 };
@@ -61,7 +63,7 @@ type Name = (
 
 async function run(args: readonly string[], context: CommandContext): Promise<number> {
   const { values, positionals } = parseArguments(args, OPTIONS);
-  const perform = chooseAction(positionals, { set, remove, list });
+  const perform = chooseAction(positionals, { set, remove, list, current });
   requireOption(values.organization, 'organization');
   return perform(values, context);
 }
@@ -104,6 +106,16 @@ async function list(values: Values, { environment, print }: CommandContext): Pro
     const below = scope.kind === 'organization' ? await listLimitsBelow(postgres, scope.organizationId) : [];
     if (own.length > 0 || below.length === 0) printAll(own, print);
     for (const { limit, setBy, scope: whose } of below) print(`${describe({ ...limit, setBy })}\t${whose}`);
+  });
+  return 0;
+}
+
+async function current(values: Values, { environment, print }: CommandContext): Promise<number> {
+  await withDatabase(environment, async (postgres) => {
+    const { scope, words } = await findScopeOrMember(postgres, values);
+    const limits = expectDone(await listLimitsOfScope(postgres, scope), words);
+    for (const limit of await readCurrentLimits(postgres, { limits })) print(describeStanding(limit));
+    if (limits.length === 0) print('no limits');
   });
   return 0;
 }
@@ -151,4 +163,13 @@ function printAll(limits: readonly SetLimit[], print: CommandContext['print']): 
 function describe(limit: SetLimit): string {
   const amount = limit.kind === 'budget' ? `${formatUsdString(limit.limit)} USD` : limit.limit;
   return `${render(limit)}\t${amount}\tset by ${limit.setBy}`;
+}
+
+function describeStanding({ kind, window, model, setBy, amount, used, lent, remaining }: CurrentLimit): string {
+  const name = [kind, window, model].filter((part) => part !== null).join(' ');
+  const written = (quantity: bigint) => (kind === 'budget' ? formatUsdString(quantity) : `${quantity}`);
+  const unit = kind === 'budget' ? ' USD' : '';
+  const atGateways = lent === 0n ? '' : `, ${written(lent)} lent`;
+  const standing = `used ${written(used)} of ${written(amount)}${unit}${atGateways}, ${written(remaining)} left`;
+  return `${name}\t${standing}\tset by ${setBy}`;
 }

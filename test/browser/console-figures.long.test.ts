@@ -315,7 +315,7 @@ describe('figures on the screens are the API’s', { skip: skipWithoutConsole },
     return all.map(([name, ...said]) => `${name}: ${said.join(' / ')}`);
   }
 
-  test('a chart’s CSV has the digits of the answer', async () => {
+  test('a chart’s CSV has the digits of the answer, and its command asks for the same', async () => {
     await open('usage', WHOLE, '&by=tag');
     const { data } = await report(series('organization'), WHOLE, '&group_by=tag&top=7');
     const coming = page.waitForEvent('download');
@@ -328,6 +328,10 @@ describe('figures on the screens are the API’s', { skip: skipWithoutConsole },
       lines.map((line) => line.split(',')),
       expectedChart(data, ({ cost }) => cost, '0').map(([, ...rest], index) => [data.buckets[index], ...rest]),
     );
+    const chart = page.getByRole('figure', { name: 'Spend by tag' });
+    await chart.getByRole('button', { name: 'As a command' }).click();
+    const [, address = ''] = /^curl 'http:\/\/[^/]+([^']+)'/.exec(await chart.locator('pre').innerText()) ?? [];
+    assert.deepEqual(((await front.json(callerOf(address), address)) as Json).data, data);
   });
 
   async function usageRows(): Promise<string[][]> {

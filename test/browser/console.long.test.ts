@@ -121,6 +121,12 @@ describe('the console in a browser', { skip: skipWithoutConsole }, () => {
         assert.deepEqual(await findBarriers(watched), [], screen);
         assert.deepEqual(await watched.complaints(), [], screen);
         assert.equal(await watched.page.evaluate('globalThis.ran'), undefined, screen);
+        for (const chart of await watched.page.locator('figure').all())
+          assert.deepEqual(
+            await chart.getByRole('button').allInnerTexts(),
+            ['As a table', 'CSV', 'As a command'],
+            screen,
+          );
       }
       await watched.page.context().close();
     });

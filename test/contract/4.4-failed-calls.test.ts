@@ -150,6 +150,40 @@ describe('a failed call of a provider', () => {
     assert.equal(listed.length, Object.keys(ROWS).length);
   });
 
+  test('the command line has every report that a route has, and refuses in its words', async () => {
+    const report = async (...args: readonly string[]) => {
+      const { exitCode, output } = await tollgate.run(['report', ...args]);
+      assert.equal(exitCode, 0, output);
+      return output;
+    };
+    const inAcme = ['--organization', 'acme'];
+    const rows = JSON.parse(await report('requests', ...inAcme, 'limit=100')) as {
+      data: { id: string; status: number }[];
+    };
+    const ids = rows.data.map(({ id }) => id);
+    assert.deepEqual(new Set(ids), new Set(executionIds.keys()));
+    const one = JSON.parse(await report('request', '--id', ids[0] ?? '', ...inAcme)) as { data: { id: string } };
+    assert.equal(one.data.id, ids[0]);
+    const csv = await report('requests', ...inAcme, 'format=csv', 'status=200');
+    assert.equal(csv.trimEnd().split('\n').length - 1, rows.data.filter(({ status }) => status === 200).length);
+    for (const name of ['usage', 'daily', 'series', 'routing', 'guardrails'])
+      assert.equal(typeof JSON.parse(await report(name)), 'object', name);
+    assert.match(await report('focus', ...inAcme), /BilledCost/);
+    for (const [exitCode, said, ...args] of [
+      [1, /group_by/, 'series', 'group_by=nonsense'],
+      [1, /organization/, 'usage', '--organization', 'nobody'],
+      [2, /there are usage/, 'nothing'],
+      [2, /NAME=VALUE/, 'usage', 'nothing'],
+      [2, /--id is missing/, 'request'],
+      [2, /--organization is missing/, 'usage', '--team', 'x'],
+      [2, /whole organizations/, 'focus', '--team', 'x', ...inAcme],
+    ] as const) {
+      const answer = await tollgate.run(['report', ...args]);
+      assert.equal(answer.exitCode, exitCode, answer.output);
+      assert.match(answer.output, said);
+    }
+  });
+
   test('says nothing of a body or a key', () => {
     const output = tollgate.output();
     for (const secret of [PROMPT, REPLY, KEYS.acme, ...Object.keys(ROWS).map((name) => `sk-p-${name.slice(0, 4)}`)])

@@ -96,6 +96,8 @@ test('a start says them, as applying does', async () => {
     assert.deepEqual([exitCode, /^warning: model "m"/m.test(output)], [0, true], output);
     const limits = await tollgate.run(['limit', 'list', '--organization', 'acme']);
     assert.match(limits.output, /^concurrent_requests\t7\t/m);
+    const standing = await tollgate.run(['limit', 'current', '--organization', 'acme']);
+    assert.match(standing.output, /^concurrent_requests\tused 0 of 7, 7 left\tset by platform$/m);
   } finally {
     await tollgate.stop();
   }

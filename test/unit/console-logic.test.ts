@@ -11,7 +11,7 @@ import {
   stackedBarPaths,
 } from '../../src/console/logic/chart-scale.ts';
 import { ChatStream } from '../../src/console/logic/chat-stream.ts';
-import { curlOf } from '../../src/console/logic/command.ts';
+import { curlOf, tollgateOf } from '../../src/console/logic/command.ts';
 import { csvOf } from '../../src/console/logic/csv.ts';
 import { readDefinition, writeDefinition } from '../../src/console/logic/definition-text.ts';
 import { parseWithAmounts, parseWithCounts } from '../../src/console/logic/exact-json.ts';
@@ -220,6 +220,10 @@ test('a command can be pasted, whatever stands in it', () => {
     line,
     `curl -X POST 'https://gate.test/v1/x?a=1' \\\n  -H "Authorization: Bearer $TOLLGATE_TOKEN" \\\n  ` +
       `-H 'Content-Type: application/json' \\\n  -d '{"text":"it'\\''s $HOME"}'`,
+  );
+  assert.equal(
+    tollgateOf(['report', 'usage', 'time_zone=Europe/Berlin', 'model=$(x) y']),
+    "tollgate report usage time_zone=Europe/Berlin 'model=$(x) y'",
   );
 });
 

@@ -1,15 +1,18 @@
 // The frame of every chart: a figure with a legend, keys to move through it, a readout that is spoken, the same as a
-// table, and CSV.
+// table, as CSV and as a command.
 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { csvOf } from '../logic/csv.ts';
+import { CodeBlock } from '../parts/copy.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { saveFile } from '../state/save-file.ts';
 
 export interface ChartProps<Row> {
   readonly title: string;
   readonly note?: ComponentChildren;
+  /** What asks for the same at a terminal. */
+  readonly command: string;
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
   /** Points along the axis. */
@@ -37,8 +40,9 @@ export interface ChartProps<Row> {
 const INSET = { left: 52, right: 8 };
 
 export function ChartFigure<Row>(props: ChartProps<Row>) {
-  const { title, note, columns, rows, legend = [], mark = 'bar', isLoading = false } = props;
+  const { title, note, command, columns, rows, legend = [], mark = 'bar', isLoading = false } = props;
   const [asTable, setAsTable] = useState(false);
+  const [asCommand, setAsCommand] = useState(false);
   const id = useId();
   const save = () =>
     saveFile(
@@ -62,8 +66,12 @@ export function ChartFigure<Row>(props: ChartProps<Row>) {
           <button type="button" class="quiet small" onClick={save} aria-label={`CSV of ${title}`}>
             CSV
           </button>
+          <button type="button" class="quiet small" aria-pressed={asCommand} onClick={() => setAsCommand(!asCommand)}>
+            As a command
+          </button>
         </div>
       </header>
+      {asCommand && <CodeBlock code={command} label={`${title} as a command`} />}
       {asTable ? <Table caption={title} columns={columns} rows={rows} /> : <Plot {...props} />}
       {!asTable && legend.length > 1 && <Legend names={legend} mark={mark} />}
     </figure>

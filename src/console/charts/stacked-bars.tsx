@@ -18,6 +18,7 @@ import { ChartFigure } from './chart-figure.tsx';
 export interface TimeChartProps {
   readonly title: string;
   readonly note?: ComponentChildren;
+  readonly command: string;
   readonly buckets: readonly string[];
   readonly granularity: Granularity;
   readonly series: readonly Series[];
@@ -129,7 +130,7 @@ export function figureOf(
   show: (value: number) => string,
   { absent }: { readonly absent: string },
 ) {
-  const { title, note, buckets, series, granularity, exact, isLoading, height, onPick } = props;
+  const { title, note, command, buckets, series, granularity, exact, isLoading, height, onPick } = props;
   const labels = bucketLabels(buckets, granularity);
   const valueOf = ({ index }: BucketRow, at: number) => {
     const value = series[at]?.values[index] ?? null;
@@ -159,6 +160,7 @@ export function figureOf(
   return {
     title,
     note,
+    command,
     columns,
     rows: buckets.map((_, index) => ({ index })),
     points: buckets.length,

@@ -15,6 +15,14 @@ export function curlOf({ method, address, body }: CommandLine, origin: string): 
   return lines.join(' \\\n  ');
 }
 
+/** A line of the `tollgate` command, of its words. */
+export function tollgateOf(words: readonly string[]): string {
+  return ['tollgate', ...words.map((word) => (PLAIN.test(word) ? word : quoted(word)))].join(' ');
+}
+
+/** What a shell leaves as it is. */
+const PLAIN = /^[\w./:=,@+-]+$/;
+
 /** For a POSIX shell: nothing inside is read by it. */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;

@@ -8,7 +8,7 @@ import { Page } from '../parts/page.tsx';
 import type { Column } from '../parts/table.tsx';
 import { params, setParams } from '../state/address.ts';
 import { useRead } from '../state/load.ts';
-import { may } from '../state/session.ts';
+import { may, tollgateLines } from '../state/session.ts';
 import { zone } from '../state/view.ts';
 
 type Entry = AnswerOf<'/v1/admin/active-org/audit'>['data'][number];
@@ -98,7 +98,7 @@ export function Audit() {
           </button>
         )
       }
-      commands={[commandOf(path)]}
+      commands={[commandOf(path), ...(isPlatform ? ['tollgate audit'] : tollgateLines('audit'))]}
     >
       <ManagedList
         title="Changes"

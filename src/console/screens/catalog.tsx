@@ -11,6 +11,7 @@ import { type Column, numberColumn } from '../parts/table.tsx';
 import { now } from '../state/clock.ts';
 import { useRead } from '../state/load.ts';
 import { CatalogCheck } from './catalog-check.tsx';
+import { DayStrip, type ProviderDay, useProviderDay } from './provider-day.tsx';
 
 type Provider = AnswerOf<'/v1/admin/providers'>['data'][number];
 type Model = AnswerOf<'/v1/admin/models'>['data'][number];
@@ -18,7 +19,7 @@ type Price = AnswerOf<'/v1/admin/prices'>['data'][number];
 
 const TONES: Readonly<Record<Provider['health']['status'], Tone>> = { ok: 'good', failing: 'bad', unknown: 'plain' };
 
-const PROVIDER_COLUMNS: readonly Column<Provider>[] = [
+const providerColumns = (day: ProviderDay | null): readonly Column<Provider>[] => [
   {
     name: 'Provider',
     raw: ({ id }) => id,
@@ -39,6 +40,7 @@ const PROVIDER_COLUMNS: readonly Column<Provider>[] = [
       </>
     ),
   },
+  { name: 'Last 24 hours', raw: ({ id }) => id, show: ({ id }) => <DayStrip day={day} provider={id} /> },
   numberColumn('Answers in', ({ health }) => health.latency_ms, duration),
   {
     name: 'Last success',
@@ -122,6 +124,7 @@ const PRICE_COLUMNS: readonly Column<Price>[] = [
 export function Catalog() {
   const providers = useRead('/v1/admin/providers');
   const models = useRead('/v1/admin/models');
+  const day = useProviderDay();
   const [chosen, setChosen] = useState('');
   const ids = models.data?.data.map(({ id }) => id) ?? [];
   const model = chosen || ids[0];
@@ -133,6 +136,8 @@ export function Catalog() {
       commands={[
         commandOf('/v1/admin/providers'),
         commandOf('/v1/admin/models'),
+        'tollgate provider list',
+        'tollgate model list',
         'tollgate apply tollgate.yaml --dry-run',
       ]}
     >
@@ -140,7 +145,7 @@ export function Catalog() {
         title="Providers"
         load={providers}
         rowsOf={({ data }) => data}
-        columns={PROVIDER_COLUMNS}
+        columns={providerColumns(day)}
         permission="platform.admin"
         empty="No provider is configured. tollgate init writes a file."
       />

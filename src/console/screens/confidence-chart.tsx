@@ -8,7 +8,12 @@ import { useRead } from '../state/load.ts';
 import type { Routing } from '../state/reports.ts';
 import { may } from '../state/session.ts';
 
-export function ConfidenceChart({ report: { confidence, policies } }: { readonly report: Routing }) {
+interface Props {
+  readonly report: Routing;
+  readonly command: string;
+}
+
+export function ConfidenceChart({ report: { confidence, policies }, command }: Props) {
   const latest = [...policies].sort((one, other) => other.last_used_at.localeCompare(one.last_used_at))[0];
   const path = may('platform.admin') && latest !== undefined ? '/v1/admin/routing/policies/{policyName}' : null;
   const policy = useRead(path, { at: { policyName: latest?.policy ?? '' } }).data?.data;
@@ -23,6 +28,7 @@ export function ConfidenceChart({ report: { confidence, policies } }: { readonly
           ? 'Requests by how sure the classifier was.'
           : `Below the policy’s floor of ${floor} one tier above serves.`
       }
+      command={command}
       columns={[
         { name: 'From', raw: ({ from }) => from },
         { name: 'To', raw: ({ to }) => to },

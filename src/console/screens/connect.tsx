@@ -54,7 +54,7 @@ export function Connect() {
           <Link to="keys">make one</Link> if you have none.
         </>
       }
-      commands={[commandOf('/v1/models')]}
+      commands={[commandOf('/v1/models'), `tollgate connect claude-code --url ${location.origin}`]}
     >
       <WithModels>
         {(models) => {

@@ -71,11 +71,13 @@ interface GuardrailPageProps {
   readonly owner: GuardrailOwner;
   readonly title: string;
   readonly lead: string;
+  /** Lines of `tollgate` for the same. */
+  readonly commands: readonly string[];
   /** The policies, with whom they screen; `edited` is the name of the one in the editor. */
   readonly list: (policies: Load<GuardrailPolicies>, edited: string | undefined) => ComponentChildren;
 }
 
-export function GuardrailPage({ owner, title, lead, list }: GuardrailPageProps) {
+export function GuardrailPage({ owner, title, lead, commands, list }: GuardrailPageProps) {
   const { permission, paths } = owner;
   const policies = useRead(paths.policies);
   const report = useRead(paths.report, { query: windowQuery.value });
@@ -90,7 +92,7 @@ export function GuardrailPage({ owner, title, lead, list }: GuardrailPageProps) 
           <WindowTools withAudience={false} />
         </>
       }
-      commands={[commandOf(paths.policies), commandOf(paths.report, { query: windowQuery.value })]}
+      commands={[commandOf(paths.policies), commandOf(paths.report, { query: windowQuery.value }), ...commands]}
     >
       <Loaded load={report} permission={permission}>
         {({ data }) => (
@@ -107,7 +109,10 @@ export function GuardrailPage({ owner, title, lead, list }: GuardrailPageProps) 
       </Loaded>
       {list(policies, edited)}
       {edited === undefined ? (
-        <TryOut title="Try it" owner={owner} policies={policies.data?.data ?? []} />
+        // Without a policy there is nothing to try.
+        (policies.data?.data ?? []).length > 0 && (
+          <TryOut title="Try it" owner={owner} policies={policies.data?.data ?? []} />
+        )
       ) : (
         <GuardrailEditor
           key={edited}

@@ -7,6 +7,7 @@ import { ManagedList } from '../parts/managed-list.tsx';
 import type { Column } from '../parts/table.tsx';
 import { type Load, useRead } from '../state/load.ts';
 import { type GuardrailPolicies, type GuardrailPolicy, OWN } from '../state/policies.ts';
+import { tollgateLines } from '../state/session.ts';
 import { EditButton, GuardrailPage, POLICY_COLUMNS } from './guardrail-page.tsx';
 
 const ASSIGNMENTS = '/v1/admin/active-org/guardrails/assignments';
@@ -17,6 +18,7 @@ export function Guardrails() {
       owner={OWN}
       title="Guardrails"
       lead="What is blocked, masked, cloaked or flagged in requests and replies."
+      commands={tollgateLines('guardrail list')}
       list={(policies, edited) => <PolicyList policies={policies} edited={edited} />}
     />
   );

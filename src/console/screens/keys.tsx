@@ -14,7 +14,7 @@ import type { Column } from '../parts/table.tsx';
 import { now } from '../state/clock.ts';
 import { useRead } from '../state/load.ts';
 import { useAll, usePages } from '../state/pages.ts';
-import { may } from '../state/session.ts';
+import { may, tollgateLines } from '../state/session.ts';
 import { zone } from '../state/view.ts';
 import { Adder } from './people.tsx';
 
@@ -83,7 +83,11 @@ export function Keys() {
       title="Keys"
       lead="Inference keys are what clients present. They read no more than their own use and administer nothing."
       tools={<Adder isMain name="New key" onClick={() => setDialog('new')} />}
-      commands={[commandOf(path), commandOf(path, { body: { name: 'my-client' } }, 'post')]}
+      commands={[
+        commandOf(path),
+        commandOf(path, { body: { name: 'my-client' } }, 'post'),
+        ...tollgateLines('key list'),
+      ]}
     >
       <ManagedList
         title={all ? 'Keys of the organization' : 'Your keys'}

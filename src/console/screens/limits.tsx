@@ -13,6 +13,7 @@ import type { Column } from '../parts/table.tsx';
 import { params, setParams } from '../state/address.ts';
 import { useRead } from '../state/load.ts';
 import { useAll } from '../state/pages.ts';
+import { tollgateLines } from '../state/session.ts';
 import { zone } from '../state/view.ts';
 import { Adder } from './people.tsx';
 
@@ -101,7 +102,7 @@ function LimitsOf({ bearer, bearers }: { readonly bearer: Bearer; readonly beare
       title="Limits and budgets"
       lead="They hold across all gateways together. What is lent is with a gateway for requests that are under way."
       tools={set.data !== null && <Adder isMain name="New limit" onClick={() => setOpen(true)} />}
-      commands={[commandOf(`${path}/current`), commandOf(path)]}
+      commands={[commandOf(`${path}/current`), commandOf(path), ...tollgateLines('limit current')]}
     >
       {bearers.length > 1 && (
         <div class="filters">

@@ -52,7 +52,12 @@ export function LiveFigures() {
           Hold
         </button>
       }
-      commands={[commandOf('/v1/admin/live'), commandOf('/v1/admin/processes'), 'tollgate process live']}
+      commands={[
+        commandOf('/v1/admin/live'),
+        commandOf('/v1/admin/processes'),
+        'tollgate process live',
+        'tollgate process list',
+      ]}
     >
       <Loaded load={steady} permission="platform.admin">
         {({ data }) => <Shown live={data} />}
@@ -72,7 +77,7 @@ export function LiveFigures() {
 function Shown({ live }: { readonly live: Live }) {
   const { points } = live;
   const buckets = points.map(({ at }) => at);
-  const common = { buckets, granularity: 'second' as const };
+  const common = { buckets, granularity: 'second' as const, command: commandOf('/v1/admin/live') };
   const timesOf = (name: string, valueOf: (point: Point) => number | null) => ({ name, values: points.map(valueOf) });
   return (
     <>

@@ -9,6 +9,7 @@ import { Page } from '../parts/page.tsx';
 import { type Column, numberColumn } from '../parts/table.tsx';
 import { useRead } from '../state/load.ts';
 import { usePages } from '../state/pages.ts';
+import { tollgateLines } from '../state/session.ts';
 import { zone } from '../state/view.ts';
 
 const PATH = '/v1/admin/active-org/media';
@@ -33,7 +34,7 @@ export function Media() {
     <Page
       title="Media"
       lead="Files that clients have uploaded. The same bytes are kept once."
-      commands={[commandOf(PATH), commandOf(`${PATH}/usage`)]}
+      commands={[commandOf(PATH), commandOf(`${PATH}/usage`), ...tollgateLines('media list', 'media usage')]}
     >
       <Loaded load={usage} permission="org.admin">
         {({ data }) => (

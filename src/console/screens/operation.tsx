@@ -112,7 +112,13 @@ export function Operation() {
           Look again
         </button>
       }
-      commands={[commandOf('/v1/admin/drift'), commandOf('/v1/admin/jobs'), 'tollgate status']}
+      commands={[
+        commandOf('/v1/admin/drift'),
+        commandOf('/v1/admin/jobs'),
+        'tollgate reconcile',
+        'tollgate epoch list',
+        'tollgate status',
+      ]}
     >
       <Loaded load={drift} permission="platform.admin">
         {({ data: { pending } }) => (

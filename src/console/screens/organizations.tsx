@@ -72,6 +72,8 @@ export function Organizations() {
           { body: { organization_id: id ?? 'ID', amount: '100.00', reference: 'invoice 7' } },
           'post',
         ),
+        'tollgate org list',
+        'tollgate wallet list --organization SLUG',
       ]}
     >
       <ManagedList

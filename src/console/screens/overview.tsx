@@ -21,12 +21,12 @@ import { Card, Page } from '../parts/page.tsx';
 import { type Column, numberColumn, Table } from '../parts/table.tsx';
 import { WindowTools } from '../parts/window-tools.tsx';
 import { type Load, useRead } from '../state/load.ts';
-import { reportCommand, reportPermission, useReport } from '../state/reports.ts';
+import { reportCommand, reportLines, reportPermission, useReport } from '../state/reports.ts';
 import { may } from '../state/session.ts';
 import { audience, period, zone } from '../state/view.ts';
 import { FirstSteps } from './first-steps.tsx';
 import { LatestRequests } from './request-table.tsx';
-import { CostByGroup } from './usage-charts.tsx';
+import { GroupChart } from './usage-charts.tsx';
 
 export function Overview() {
   const usage = useReport('usage');
@@ -35,7 +35,12 @@ export function Overview() {
       title="Overview"
       lead={`${audience.value.name}: ${period.value.start} to ${period.value.end}, days of ${zone.value}.`}
       tools={<WindowTools />}
-      commands={[reportCommand('usage'), commandOf('/v1/usage/limits/current'), commandOf('/v1/billing/credits')]}
+      commands={[
+        reportCommand('usage'),
+        commandOf('/v1/usage/limits/current'),
+        commandOf('/v1/billing/credits'),
+        ...reportLines('usage'),
+      ]}
     >
       <Loaded load={usage} permission={reportPermission()}>
         {({ data }) => (
@@ -48,7 +53,7 @@ export function Overview() {
             {data.requests === 0 && <FirstSteps />}
             <div class="grid">
               <div class="wide">
-                <CostByGroup groupBy="model" top={7} />
+                <GroupChart query={{ group_by: 'model', top: 7 }} measure="cost" title="Spend by model" />
               </div>
               <Budgets />
               <SpendByModel models={data.by_model} cost={data.cost} />

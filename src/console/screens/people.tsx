@@ -10,7 +10,7 @@ import { ManagedList } from '../parts/managed-list.tsx';
 import { Page } from '../parts/page.tsx';
 import type { Column } from '../parts/table.tsx';
 import { usePages } from '../state/pages.ts';
-import { me } from '../state/session.ts';
+import { me, tollgateLines } from '../state/session.ts';
 import { zone } from '../state/view.ts';
 
 type Member = AnswerOf<'/v1/admin/active-org/members'>['data'][number];
@@ -64,7 +64,11 @@ export function People() {
     <Page
       title="Members and teams"
       lead="Owners and administrators change things; members ask models and see what they use."
-      commands={[commandOf('/v1/admin/active-org/members'), commandOf('/v1/admin/active-org/teams')]}
+      commands={[
+        commandOf('/v1/admin/active-org/members'),
+        commandOf('/v1/admin/active-org/teams'),
+        ...tollgateLines('member list', 'team list'),
+      ]}
     >
       <ManagedList
         title="Members"

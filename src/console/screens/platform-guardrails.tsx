@@ -23,6 +23,7 @@ export function PlatformGuardrails() {
       owner={OF_PLATFORM}
       title="Platform guardrails"
       lead="What holds for all organizations (“floor”), or for those to which it is assigned. None can take it away."
+      commands={['tollgate guardrail list']}
       list={(policies, edited) => (
         <ManagedList
           title="Policies"

@@ -13,6 +13,7 @@ import { type Column, numberColumn } from '../parts/table.tsx';
 import { WindowTools } from '../parts/window-tools.tsx';
 import { now } from '../state/clock.ts';
 import { useRead } from '../state/load.ts';
+import { tollgateLines } from '../state/session.ts';
 import { period, windowQuery, zone } from '../state/view.ts';
 import { Adder } from './people.tsx';
 
@@ -91,6 +92,7 @@ export function ProviderKeys() {
         commandOf(PATH),
         commandOf(USAGE, { query: windowQuery.value }),
         commandOf('/v1/admin/active-org/byok/settings'),
+        ...tollgateLines('own-key list', 'byok show'),
       ]}
     >
       <Said refusal={verification.refusal} />

@@ -9,7 +9,7 @@ import { WindowTools } from '../parts/window-tools.tsx';
 import { params, setParams } from '../state/address.ts';
 import { useEvery } from '../state/every.ts';
 import { usePages } from '../state/pages.ts';
-import { pathOf, type RequestRow, reportCommand, reportPermission, useReport } from '../state/reports.ts';
+import { pathOf, type RequestRow, reportCommand, reportLines, reportPermission } from '../state/reports.ts';
 import { audience, windowQuery } from '../state/view.ts';
 import { RequestPanel } from './request-panel.tsx';
 import { RequestTable } from './request-table.tsx';
@@ -36,7 +36,6 @@ export function Requests() {
   const filters = Object.fromEntries(FILTERS.map((name) => [name, params.value[name]]));
   const query = { ...filters, limit: PAGE_SIZE };
   const first = usePages<RequestRow>(pathOf('requests'), { ...windowQuery.value, ...query }, { atOnce: 1 });
-  const volume = useReport('series', { ...filters, group_by: 'status', top: 6 });
   const shownId = params.value['request'];
   const isFollowed = params.value['follow'] === '1';
   useEvery(FOLLOW_MS, () => isFollowed && first.again());
@@ -66,10 +65,14 @@ export function Requests() {
           <WindowTools />
         </>
       }
-      commands={[reportCommand('requests', query), reportCommand('requests', { ...query, format: 'csv' })]}
+      commands={[
+        reportCommand('requests', query),
+        reportCommand('requests', { ...query, format: 'csv' }),
+        ...reportLines('requests', query),
+      ]}
     >
       <Filters />
-      <GroupChart load={volume} measure="requests" title="Requests by status" />
+      <GroupChart query={{ ...filters, group_by: 'status', top: 6 }} measure="requests" title="Requests by status" />
       <Card>
         <Loaded
           load={shown}

@@ -56,7 +56,7 @@ function CountTable({
   return <Table caption={title} columns={columns} rows={rows} />;
 }
 
-export function Distributions({ report }: Props) {
+export function Distributions({ report, command }: Props & { readonly command: string }) {
   const { reasons, picked_by: picked, totals } = report;
   return (
     <>
@@ -67,7 +67,7 @@ export function Distributions({ report }: Props) {
           rows={reasons.map(({ reason, requests }) => ({ name: REASONS[reason] ?? reason, requests, link: reason }))}
         />
       </Card>
-      <ConfidenceChart report={report} />
+      <ConfidenceChart report={report} command={command} />
       <Card title="Why this model of the tier">
         <CountTable
           title="Picked by"

@@ -12,17 +12,19 @@ type Total = Routing['series_totals'][number];
 
 interface Props {
   readonly report: Routing;
+  readonly command: string;
 }
 
 const tierName = (tier: string): string => (tier === '' ? 'no tier' : tier);
 
-export function RequestsByTier({ report }: Props) {
+export function RequestsByTier({ report, command }: Props) {
   const buckets = bucketsOf(report);
   const tiers = tiersOf(report);
   return (
     <StackedBars
       title="Requests by tier"
       note="The cheapest tier below. A triangle marks the first use of a policy’s version."
+      command={command}
       buckets={buckets}
       granularity={report.granularity}
       series={tiers.map((tier) =>
@@ -40,7 +42,7 @@ export function RequestsByTier({ report }: Props) {
 }
 
 /** Compared over the requests for which both prices are known: how many those are is said. */
-export function SpendAndBaseline({ report }: Props) {
+export function SpendAndBaseline({ report, command }: Props) {
   const buckets = bucketsOf(report);
   const points = report.series_totals;
   const found = new Map(points.map((point) => [point.bucket, point]));
@@ -52,6 +54,7 @@ export function SpendAndBaseline({ report }: Props) {
     <Lines
       title="Spend against the baseline"
       note={`On the strongest model: ${whole(report.totals.baseline_requests)} requests with both prices.`}
+      command={command}
       buckets={buckets}
       granularity={report.granularity}
       series={amounts.map(({ name, amountOf }) =>

@@ -7,7 +7,7 @@ import { Stat, Stats } from '../parts/figures.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { Page } from '../parts/page.tsx';
 import { WindowTools } from '../parts/window-tools.tsx';
-import { type Routing, reportCommand, reportPermission, useReport } from '../state/reports.ts';
+import { type Routing, reportCommand, reportLines, reportPermission, useReport } from '../state/reports.ts';
 import { autoModel } from '../state/session.ts';
 import { audience, period } from '../state/view.ts';
 import { Corrections, Distributions, PolicyVersions, Rejections } from './routing-decisions.tsx';
@@ -17,6 +17,7 @@ import { RequestsByTier, SpendAndBaseline } from './routing-time.tsx';
 export function RoutingReport() {
   const query = { granularity: period.value.granularity };
   const report = useReport('routing', query);
+  const command = reportCommand('routing', query);
   const { start, end } = periodBefore(period.value);
   const before = useReport('routing', { ...query, start_date: start, end_date: end });
   return (
@@ -24,7 +25,7 @@ export function RoutingReport() {
       title="Routing"
       lead={`What ${autoModel()} chose (${audience.value.name}), against the strongest model it could have used.`}
       tools={<WindowTools />}
-      commands={[reportCommand('routing', query)]}
+      commands={[command, ...reportLines('routing', query)]}
     >
       <Loaded
         load={report}
@@ -44,12 +45,12 @@ export function RoutingReport() {
           <>
             <Totals totals={data.totals} before={before.data?.totals ?? null} />
             <div class="grid">
-              <RequestsByTier report={data} />
-              <SpendAndBaseline report={data} />
+              <RequestsByTier report={data} command={command} />
+              <SpendAndBaseline report={data} command={command} />
               <ByTier report={data} />
               <ByModel report={data} />
               <TaskMap report={data} />
-              <Distributions report={data} />
+              <Distributions report={data} command={command} />
               <Rejections report={data} />
               <PolicyVersions report={data} />
               <Corrections report={data} />

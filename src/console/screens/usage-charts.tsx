@@ -1,13 +1,13 @@
 // Usage along time by a group, as the server has summed it up: cost, requests, tokens.
 
+import type { Query } from '../api.ts';
 import { StackedBars } from '../charts/stacked-bars.tsx';
 import { type Count, countTick, dollars, dollarTick, lengthOf, sumOfCounts, whole } from '../logic/format.ts';
 import { nameOfGroup, seriesOf } from '../logic/series-chart.ts';
 import { Empty, Loaded } from '../parts/loaded.tsx';
 import { Card } from '../parts/page.tsx';
 import { go } from '../state/address.ts';
-import type { Load } from '../state/load.ts';
-import { type FigureSeries, type Figures, reportPermission, type UsageSeries, useReport } from '../state/reports.ts';
+import { type FigureSeries, type Figures, reportCommand, reportPermission, useReport } from '../state/reports.ts';
 
 export type Measure = 'cost' | 'requests' | 'tokens' | 'errors';
 export const MEASURES: readonly { readonly id: Measure; readonly name: string }[] = [
@@ -25,23 +25,14 @@ const VALUE: Readonly<Record<Measure, (figures: Figures) => Count>> = {
   errors: ({ errors }) => errors,
 };
 
-interface CostProps {
-  readonly groupBy: string;
-  readonly top: number;
-}
-
-export function CostByGroup({ groupBy, top }: CostProps) {
-  const load = useReport('series', { group_by: groupBy, top });
-  return <GroupChart load={load} measure="cost" title={`Spend by ${groupBy}`} />;
-}
-
 interface GroupChartProps {
-  readonly load: Load<{ readonly data: UsageSeries }>;
+  readonly query: Query;
   readonly measure: Measure;
   readonly title: string;
 }
 
-export function GroupChart({ load, measure, title }: GroupChartProps) {
+export function GroupChart({ query, measure, title }: GroupChartProps) {
+  const load = useReport('series', query);
   if (load.data === null)
     return (
       <Card title={title}>
@@ -68,6 +59,7 @@ export function GroupChart({ load, measure, title }: GroupChartProps) {
   return (
     <StackedBars
       title={title}
+      command={reportCommand('series', query)}
       buckets={buckets}
       granularity={granularity}
       series={shown.map(({ name, series }) =>

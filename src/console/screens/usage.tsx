@@ -16,6 +16,7 @@ import {
   type GroupNames,
   pathOf,
   reportCommand,
+  reportLines,
   reportPermission,
   useReport,
 } from '../state/reports.ts';
@@ -38,7 +39,6 @@ export function UsageAndSpend() {
   const groupBy = groups.find(({ id }) => id === params.value['by'])?.id ?? 'model';
   const measure = MEASURES.find(({ id }) => id === params.value['measure'])?.id ?? 'cost';
   const query = { group_by: groupBy, top: 25 };
-  const chart = useReport('series', { group_by: groupBy, top: 7 });
   const table = useReport('series', query);
   const [measureName, groupName] = [nameIn(MEASURES, measure), nameIn(groups, groupBy)];
   return (
@@ -46,7 +46,11 @@ export function UsageAndSpend() {
       title="Usage and spend"
       lead="What was used and what it cost. Days and totals are the server’s, in the zone that you choose."
       tools={<WindowTools />}
-      commands={[reportCommand('series', query), reportCommand('usage', { group_by: groupBy })]}
+      commands={[
+        reportCommand('series', query),
+        reportCommand('usage', { group_by: groupBy }),
+        ...reportLines('series', query),
+      ]}
     >
       <div class="filters">
         <SelectField
@@ -62,7 +66,11 @@ export function UsageAndSpend() {
           options={MEASURES}
         />
       </div>
-      <GroupChart load={chart} measure={measure} title={`${measureName} by ${groupName.toLowerCase()}`} />
+      <GroupChart
+        query={{ group_by: groupBy, top: 7 }}
+        measure={measure}
+        title={`${measureName} by ${groupName.toLowerCase()}`}
+      />
       <Card title={`By ${groupName.toLowerCase()}`} tools={<Exports />}>
         <Loaded
           load={table}

@@ -28,7 +28,7 @@ export function Webhook() {
   return (
     <Page
       title="Webhook"
-      lead="Budgets, credit and keys: what happens is told to your own server, signed."
+      lead="Your own server is told of each final charge, and of own provider keys that a provider refuses; signed."
       tools={
         <Adder
           isMain={isUnset}
@@ -40,7 +40,7 @@ export function Webhook() {
     >
       {isUnset ? (
         <Card>
-          <Empty>No webhook. With an address you are told before a budget is used up.</Empty>
+          <Empty>No webhook. With an address each final charge is posted there, with its record.</Empty>
         </Card>
       ) : (
         <Loaded load={load} permission="org.admin">

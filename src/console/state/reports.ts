@@ -2,7 +2,9 @@
 
 import type { AnswerOf, Query } from '../api.ts';
 import { addressOf, commandOf, send } from '../api.ts';
+import { tollgateOf } from '../logic/command.ts';
 import { type Load, useLoad } from './load.ts';
+import { may, me } from './session.ts';
 import { audience, windowQuery } from './view.ts';
 
 export type Usage = AnswerOf<'/v1/admin/active-org/usage'>['data'];
@@ -37,6 +39,18 @@ export function useReport<R extends keyof Reports>(report: R, query: Query = {})
 
 export function reportCommand(report: keyof Reports, query: Query = {}): string {
   return commandOf(pathOf(report), { query: { ...windowQuery.value, ...query } });
+}
+
+/** The same by the `tollgate` command, for who administers the installation: it runs beside a gateway. */
+export function reportLines(report: keyof Reports, query: Query = {}): readonly string[] {
+  const { id } = audience.value;
+  const slug = me()?.organization?.slug;
+  if (!may('platform.admin') || (id !== 'platform' && (id !== 'organization' || slug === undefined))) return [];
+  const whose = id === 'platform' ? [] : ['--organization', slug ?? ''];
+  const parameters = Object.entries({ ...windowQuery.value, ...query }).flatMap(([name, value]) =>
+    value === null || value === undefined || value === '' ? [] : [`${name}=${value}`],
+  );
+  return [tollgateOf(['report', report, ...whose, ...parameters])];
 }
 
 /** What may be asked for the whole of an audience. */

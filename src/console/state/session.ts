@@ -164,3 +164,13 @@ export function organizationId(): string | null {
 export function may(permission: Permission): boolean {
   return me()?.permissions.includes(permission) ?? false;
 }
+
+/**
+ * A line of the `tollgate` command about the organization that is shown, for whoever administers the installation: it
+ * reads the databases and runs beside a gateway.
+ */
+export function tollgateLines(...lines: readonly string[]): readonly string[] {
+  const slug = me()?.organization?.slug;
+  if (slug === undefined || !may('platform.admin')) return [];
+  return lines.map((line) => `tollgate ${line} --organization ${slug}`);
+}

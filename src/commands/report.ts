@@ -1,0 +1,141 @@
+// `tollgate report`: the reports and listings that the API and the console show, as jobs answers them to gateways.
+
+import { type IncomingMessage, request } from 'node:http';
+import { createInterface } from 'node:readline/promises';
+import type { CompleteConfig, ReportsAddress } from '../config.ts';
+import { mintDelegationToken } from '../domain/identity/delegation-token.ts';
+import { REPORTS, type ReportDelegation } from '../domain/reports/report-delegation.ts';
+import { systemClock } from '../platform/clock.ts';
+import type { Postgres } from '../storage/postgres/pool.ts';
+import { StartFault } from '../supervisor/start-fault.ts';
+import {
+  type Command,
+  type CommandContext,
+  type OptionValues,
+  parseArguments,
+  requireOption,
+  UsageFault,
+} from './command.ts';
+import { withDatabase } from './database.ts';
+import { findMember, findOrganization, findTeam } from './identity.ts';
+
+export const reportCommand: Command = {
+  usage: [
+    'tollgate report usage|daily|series|requests|routing [--organization SLUG [--team SLUG | --user EMAIL]] ' +
+      '[PARAMETER=VALUE]...',
+    'tollgate report guardrails|focus [--organization SLUG] [PARAMETER=VALUE]...',
+    'tollgate report request --id ID [--organization SLUG]',
+  ],
+  summary:
+    'Prints a report as its route answers it, in JSON or CSV (format=csv): of the whole installation, of an ' +
+    'organization, or of a team or a person in it. The parameters are the route’s, such as start_date=2026-11-01 ' +
+    'time_zone=Europe/Berlin group_by=model.',
+  run,
+};
+
+const OPTIONS = {
+  organization: { type: 'string' },
+  team: { type: 'string' },
+  user: { type: 'string' },
+  id: { type: 'string' },
+} as const;
+type Values = OptionValues<typeof OPTIONS>;
+
+const PARAMETER = /^([a-z_]+)=(.*)$/s;
+/** Those that sum up whole organizations have no narrower audience. */
+const OF_ORGANIZATIONS: readonly string[] = ['guardrails', 'focus'];
+const TOKEN_MS = 60_000;
+/** A report that does not begin by then is not coming. */
+const HEAD_MS = 60_000;
+
+async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
+  const { values, positionals } = parseArguments(args, OPTIONS);
+  const [name = '', ...parameters] = positionals;
+  const report = REPORTS.find((one) => one === name);
+  if (report === undefined) throw new UsageFault(`unknown report "${name}"; there are ${REPORTS.join(', ')}`);
+  if (report !== 'request' && values.id !== undefined) throw new UsageFault(`--id: goes with request, not ${report}`);
+  const isNarrow = values.team !== undefined || values.user !== undefined;
+  if (isNarrow && OF_ORGANIZATIONS.includes(report))
+    throw new UsageFault(`--team and --user: ${report} is of whole organizations`);
+  const query = readParameters(parameters);
+  await withDatabase(environment, async (postgres, config, secrets) => {
+    const delegation = {
+      report,
+      ...(await findAudience(postgres, values)),
+      ...(report === 'request' ? { requestId: requireOption(values.id, 'id') } : {}),
+    };
+    const key = config.delegationKey ?? (await secrets()).delegationKey;
+    const answer = await askJobs(config, key, delegation, query);
+    for await (const line of createInterface({ input: answer, crlfDelay: Number.POSITIVE_INFINITY })) print(line);
+  });
+  return 0;
+}
+
+function readParameters(parameters: readonly string[]): URLSearchParams {
+  const query = new URLSearchParams();
+  for (const parameter of parameters) {
+    const [, name = '', value = ''] = PARAMETER.exec(parameter) ?? [];
+    if (name === '') throw new UsageFault(`"${parameter}": a parameter is written NAME=VALUE`);
+    query.append(name, value);
+  }
+  return query;
+}
+
+async function findAudience(
+  postgres: Postgres,
+  { organization: slug, team, user }: Values,
+): Promise<Pick<ReportDelegation, 'audience' | 'scope'>> {
+  if (team !== undefined && user !== undefined) throw new UsageFault('--team and --user: only one of them');
+  if (slug === undefined) {
+    if (team !== undefined || user !== undefined) throw new UsageFault('--organization is missing');
+    return { audience: 'platform', scope: { organizationId: null } };
+  }
+  const organization = await findOrganization(postgres, slug);
+  const { id: organizationId } = organization;
+  if (team !== undefined) {
+    const { id: teamId } = await findTeam(postgres, organization, team);
+    return { audience: 'team', scope: { organizationId, teamId } };
+  }
+  if (user !== undefined) {
+    const { userId } = await findMember(postgres, organization, user);
+    return { audience: 'me', scope: { organizationId, userId } };
+  }
+  return { audience: 'organization', scope: { organizationId } };
+}
+
+/** Resolves with an answer that says yes; what jobs refuses is told in its own words. */
+async function askJobs(
+  { reportsUrl }: CompleteConfig,
+  key: Buffer,
+  delegation: ReportDelegation,
+  query: URLSearchParams,
+): Promise<IncomingMessage> {
+  const path = `/report?${query}`;
+  const expiresAtMs = systemClock.nowMs() + TOKEN_MS;
+  const token = mintDelegationToken(key, delegation, { method: 'GET', target: path }, expiresAtMs);
+  const headers = { authorization: `Delegation ${token}` };
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    const call = request({ ...reportsUrl, path, headers, agent: false, timeout: HEAD_MS }, resolve);
+    call.on('timeout', () => call.destroy(new Error(`no answer began within ${HEAD_MS} ms`)));
+    call.on('error', reject);
+    call.end();
+  }).catch((error: Error) => {
+    throw new StartFault(`jobs answers reports, and it does not at ${placeOf(reportsUrl)}: ${error.message}`);
+  });
+  if (response.statusCode === 200) return response;
+  const said = Buffer.concat(await response.toArray()).toString('utf8');
+  throw new StartFault(refusalIn(said) ?? `jobs answered ${response.statusCode}`);
+}
+
+function placeOf(address: ReportsAddress): string {
+  return 'socketPath' in address ? address.socketPath : `${address.host}:${address.port}`;
+}
+
+function refusalIn(text: string): string | null {
+  try {
+    const { error } = JSON.parse(text) as { readonly error?: unknown };
+    return typeof error === 'string' ? error : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,56 @@
+// How requests ended that a provider had last, hour by hour of the last day, as the records have them.
+
+import { useState } from 'preact/hooks';
+import { whole } from '../logic/format.ts';
+import { now } from '../state/clock.ts';
+import { useRead } from '../state/load.ts';
+import type { FigureSeries, UsageSeries } from '../state/reports.ts';
+
+const HOURS = 24;
+const HOUR_MS = 3_600_000;
+const STEP_PX = 7;
+/** Of an hour, as a share of its requests. */
+const MANY_ERRORS = 0.05;
+
+/** null: it is not known. Providers are told one by one as far as the report tells them so. */
+export type ProviderDay = {
+  readonly buckets: readonly string[];
+  readonly of: (provider: string) => FigureSeries | null;
+};
+
+export function useProviderDay(): ProviderDay | null {
+  // The hours are those of the moment at which the screen was opened.
+  const [start] = useState(() => new Date(Math.floor(now.value.getTime() / HOUR_MS - HOURS + 1) * HOUR_MS));
+  const query = { start_date: start.toISOString(), granularity: 'hour', group_by: 'provider', top: 25 };
+  const load = useRead('/v1/admin/analytics/series', { query });
+  if (load.data === null) return null;
+  const { buckets, groups }: UsageSeries = load.data.data;
+  return { buckets, of: (provider) => groups.find((group) => group.provider === provider) ?? null };
+}
+
+export function DayStrip({ day, provider }: { readonly day: ProviderDay | null; readonly provider: string }) {
+  if (day === null) return <span class="muted">not known</span>;
+  const figures = day.of(provider);
+  if (figures === null) return <span class="muted">no request</span>;
+  const points = new Map(figures.series.map((point) => [point.bucket, point]));
+  const said =
+    figures.errors === 0
+      ? `${whole(figures.requests)}, none failed`
+      : `${whole(figures.errors)} of ${whole(figures.requests)} failed`;
+  return (
+    <>
+      <svg class="strip" aria-hidden="true" width={day.buckets.length * STEP_PX} height="16">
+        {day.buckets.map((bucket, index) => (
+          <rect key={bucket} class={toneOf(points.get(bucket))} x={index * STEP_PX} width="5" height="16" rx="1" />
+        ))}
+      </svg>
+      <span class="note">{said}</span>
+    </>
+  );
+}
+
+function toneOf(point: FigureSeries['series'][number] | undefined): string {
+  if (point === undefined || point.requests === 0) return 'track';
+  if (point.errors === 0) return 'fill good';
+  return Number(point.errors) / Number(point.requests) < MANY_ERRORS ? 'fill warn' : 'fill bad';
+}

@@ -337,13 +337,12 @@ describe('the console asks', () => {
     assert.equal(live.minute.by_status['2xx'], live.minute.requests);
     assert.ok(live.minute.latency_ms.p50 > 0 && live.minute.first_byte_ms.p99 > 0);
     assert.equal(live.points.length, 60);
-    assert.deepEqual([live.processes, live.silent_processes], [3, 0]);
-    const processes: { kind: string; epoch: number | null; in_flight: number | null; unposted_bytes: number | null }[] =
-      await data('/v1/admin/processes', cookie);
-    const kinds = processes.map(({ kind, epoch, in_flight: inFlight, unposted_bytes: unposted }) =>
-      [kind, epoch !== null, inFlight !== null, unposted !== null].join(' '),
-    );
-    assert.deepEqual(kinds, ['gateway true true false', 'gateway true true false', 'jobs false false true']);
+    assert.deepEqual([live.processes, live.silent_processes, live.quarantined_files], [3, 0, 0]);
+    const gauges = ['epoch', 'in_flight', 'unposted_bytes', 'quarantined_files'];
+    const processes: Readonly<Record<string, unknown>>[] = await data('/v1/admin/processes', cookie);
+    const kinds = processes.map((one) => [one['kind'], ...gauges.map((name) => one[name] !== null)].join(' '));
+    const gateway = 'gateway true true false false';
+    assert.deepEqual(kinds, [gateway, gateway, 'jobs false false true true']);
     assert.match((await tollgate.run(['process', 'list'])).output, /gateway \d+ .* runs .*in_flight \d/);
     assert.match((await tollgate.run(['process', 'live'])).output, /last minute: \d+ requests/);
   });

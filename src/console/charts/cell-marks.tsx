@@ -31,24 +31,25 @@ export function RateDot({
   );
 }
 
+/** All in milliseconds since the same moment. */
 interface StretchProps {
-  readonly from: string;
-  readonly to: string;
-  readonly windowStart: number;
-  readonly windowEnd: number;
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly windowStartMs: number;
+  readonly windowEndMs: number;
 }
 
-/** From its first to its last use, within the window. */
-export function Stretch({ from, to, windowStart, windowEnd }: StretchProps) {
-  const whole = Math.max(1, windowEnd - windowStart);
-  const at = (iso: string) => Math.max(0, Math.min(100, ((Date.parse(iso) - windowStart) / whole) * 100));
+/** From its beginning to its end, within the window. */
+export function Stretch({ fromMs, toMs, windowStartMs, windowEndMs }: StretchProps) {
+  const whole = Math.max(1, windowEndMs - windowStartMs);
+  const at = (ms: number) => Math.max(0, Math.min(100, ((ms - windowStartMs) / whole) * 100));
   return (
     <svg class="bar" width="100%" height="8" aria-hidden="true">
       <rect class="track" width="100%" height="8" rx="2" />
       <rect
         class="fill s0"
-        x={`${at(from).toFixed(2)}%`}
-        width={`${Math.max(0.6, at(to) - at(from)).toFixed(2)}%`}
+        x={`${at(fromMs).toFixed(2)}%`}
+        width={`${Math.max(0.6, at(toMs) - at(fromMs)).toFixed(2)}%`}
         height="8"
         rx="2"
       />

@@ -95,6 +95,7 @@ const EPOCH_COLUMNS: readonly Column<Epoch>[] = [
 export function Operation() {
   const jobs = useRead('/v1/admin/jobs');
   const drift = useRead('/v1/admin/drift');
+  const aside = useRead('/v1/admin/live').data?.data.quarantined_files;
   const epochs = useRead('/v1/admin/epochs');
   const again = () => {
     jobs.again();
@@ -126,6 +127,12 @@ export function Operation() {
             <Stat name="Pending" value={whole(pending.executions)} note="executions that have not ended" />
             <Stat name="The oldest" value={pending.executions === 0 ? '–' : duration(pending.oldest_seconds * 1000)} />
             <Stat name="Late" value={whole(pending.late)} tone={pending.late > 0 ? 'bad' : undefined} />
+            <Stat
+              name="Set aside"
+              value={whole(aside)}
+              tone={(aside ?? 0) > 0 ? 'bad' : undefined}
+              note="files of records that could not be read"
+            />
           </Stats>
         )}
       </Loaded>

@@ -3,6 +3,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { type AnswerOf, commandOf, send } from '../api.ts';
+import { Stretch } from '../charts/cell-marks.tsx';
 import { dollars, duration, moment, percent, spaced, whole } from '../logic/format.ts';
 import { routeInWords } from '../logic/route-words.ts';
 import { CodeBlock, CopyButton } from '../parts/copy.tsx';
@@ -27,10 +28,17 @@ type Detailed = Answered['data'];
 type Attempt = NonNullable<Detailed['details']>['attempts'][number];
 
 /** Milliseconds count from when the request came. */
-const ATTEMPT_COLUMNS: readonly Column<Attempt>[] = [
+const attemptColumns = (lastedMs: number): readonly Column<Attempt>[] => [
   { name: 'Provider', raw: ({ provider }) => provider },
   numberColumn('Began', ({ started_ms: ms }) => ms, duration),
   numberColumn('Ended', ({ ended_ms: ms }) => ms, duration),
+  {
+    name: 'Of the whole time',
+    raw: ({ started_ms: from }) => from,
+    show: ({ started_ms: from, ended_ms: to }) => (
+      <Stretch fromMs={from} toMs={to ?? lastedMs} windowStartMs={0} windowEndMs={lastedMs} />
+    ),
+  },
   {
     name: 'With',
     raw: ({ status, cause }) => cause ?? status,
@@ -59,7 +67,7 @@ export function RequestPanel({ id, row, onClose }: PanelProps) {
       {load.refusal !== null && !isComing && <RefusalNotice refusal={load.refusal} permission={reportPermission()} />}
       {shown === null && load.isLoading && !isComing && <Waiting />}
       {shown?.model_route != null && <RouteFacts row={shown} />}
-      {details !== null && <Details details={details} />}
+      {details !== null && <Details details={details} latencyMs={shown?.latency_ms ?? null} />}
       <h3>As a command</h3>
       <CodeBlock code={commandOf(path)} label="Command" />
     </Dialog>
@@ -157,7 +165,17 @@ function RouteFacts({ row }: { readonly row: RequestRow }) {
   );
 }
 
-function Details({ details }: { readonly details: NonNullable<Detailed['details']> }) {
+/** One that served has no end of its own: it is the request's. */
+function lastedMsOf(attempts: readonly Attempt[], latencyMs: number | null): number {
+  return Math.max(1, latencyMs ?? 0, ...attempts.map(({ started_ms: from, ended_ms: to }) => to ?? from));
+}
+
+interface DetailsProps {
+  readonly details: NonNullable<Detailed['details']>;
+  readonly latencyMs: number | null;
+}
+
+function Details({ details, latencyMs }: DetailsProps) {
   const {
     authorized_amount: held,
     rated_cost: rated,
@@ -187,7 +205,11 @@ function Details({ details }: { readonly details: NonNullable<Detailed['details'
       {attempts.length > 0 && (
         <>
           <h3>Calls of providers</h3>
-          <Table caption="Calls of providers" columns={ATTEMPT_COLUMNS} rows={attempts} />
+          <Table
+            caption="Calls of providers"
+            columns={attemptColumns(lastedMsOf(attempts, latencyMs))}
+            rows={attempts}
+          />
         </>
       )}
       {route !== null && route.rejected.length > 0 && (

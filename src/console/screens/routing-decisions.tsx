@@ -155,7 +155,7 @@ export function PolicyVersions({ report }: Props) {
       name: 'In the window',
       raw: ({ last_used_at: at }) => at,
       show: ({ first_used_at: from, last_used_at: to }) => (
-        <Stretch from={from} to={to} windowStart={start} windowEnd={end} />
+        <Stretch fromMs={Date.parse(from)} toMs={Date.parse(to)} windowStartMs={start} windowEndMs={end} />
       ),
     },
   ];

@@ -36,6 +36,7 @@ const GAUGES = {
   blocked: { family: 'tollgate_spool_blocked', labelValue: null },
   unposted_bytes: { family: 'tollgate_spool_lag_bytes', labelValue: 'postgres' },
   unreported_bytes: { family: 'tollgate_spool_lag_bytes', labelValue: 'clickhouse' },
+  quarantined_files: { family: 'tollgate_spool_quarantined_files', labelValue: null },
 } as const;
 
 export type CountName = (typeof COUNTED)[keyof typeof COUNTED]['as'];

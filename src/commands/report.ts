@@ -110,7 +110,7 @@ async function askJobs(
   delegation: ReportDelegation,
   query: URLSearchParams,
 ): Promise<IncomingMessage> {
-  const path = `/report?${query}`;
+  const path = `/report?${query.toString()}`;
   const expiresAtMs = systemClock.nowMs() + TOKEN_MS;
   const token = mintDelegationToken(key, delegation, { method: 'GET', target: path }, expiresAtMs);
   const headers = { authorization: `Delegation ${token}` };

@@ -122,19 +122,7 @@ export function Operation() {
       ]}
     >
       <Loaded load={drift} permission="platform.admin">
-        {({ data: { pending } }) => (
-          <Stats>
-            <Stat name="Pending" value={whole(pending.executions)} note="executions that have not ended" />
-            <Stat name="The oldest" value={pending.executions === 0 ? '–' : duration(pending.oldest_seconds * 1000)} />
-            <Stat name="Late" value={whole(pending.late)} tone={pending.late > 0 ? 'bad' : undefined} />
-            <Stat
-              name="Set aside"
-              value={whole(aside)}
-              tone={(aside ?? 0) > 0 ? 'bad' : undefined}
-              note="files of records that could not be read"
-            />
-          </Stats>
-        )}
+        {({ data: { pending } }) => <Standing pending={pending} aside={aside} />}
       </Loaded>
       <ManagedList
         title="Drift"
@@ -168,5 +156,27 @@ export function Operation() {
         empty="No process holds anything."
       />
     </Page>
+  );
+}
+
+interface StandingProps {
+  readonly pending: AnswerOf<'/v1/admin/drift'>['data']['pending'];
+  /** Of all machines; undefined: it is not known yet. */
+  readonly aside: number | undefined;
+}
+
+function Standing({ pending, aside }: StandingProps) {
+  return (
+    <Stats>
+      <Stat name="Pending" value={whole(pending.executions)} note="executions that have not ended" />
+      <Stat name="The oldest" value={pending.executions === 0 ? '–' : duration(pending.oldest_seconds * 1000)} />
+      <Stat name="Late" value={whole(pending.late)} tone={pending.late > 0 ? 'bad' : undefined} />
+      <Stat
+        name="Set aside"
+        value={whole(aside)}
+        tone={(aside ?? 0) > 0 ? 'bad' : undefined}
+        note="files of records that could not be posted"
+      />
+    </Stats>
   );
 }

@@ -35,7 +35,7 @@ const shownProcess = z
     unposted_bytes: gauge.meta({ description: 'Of the spools on its machine, not yet in Postgres.' }),
     unreported_bytes: gauge.meta({ description: 'Of the spools on its machine, not yet in ClickHouse.' }),
     quarantined_files: gauge.meta({
-      description: 'Of the spools on its machine, set aside since they could not be read.',
+      description: 'Files of spooled bytes on its machine that could not be posted.',
     }),
     blocked: z.boolean().meta({ description: 'It admits nothing because its spool cannot be written.' }),
     loop_delay_ms: gauge.meta({ description: 'The longest in the last interval.' }),

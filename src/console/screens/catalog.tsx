@@ -11,7 +11,7 @@ import { type Column, numberColumn } from '../parts/table.tsx';
 import { now } from '../state/clock.ts';
 import { useRead } from '../state/load.ts';
 import { CatalogCheck } from './catalog-check.tsx';
-import { DayStrip, type ProviderDay, useProviderDay } from './provider-day.tsx';
+import { DayStrip, type FoundDay, useProviderDay } from './provider-day.tsx';
 
 type Provider = AnswerOf<'/v1/admin/providers'>['data'][number];
 type Model = AnswerOf<'/v1/admin/models'>['data'][number];
@@ -19,7 +19,7 @@ type Price = AnswerOf<'/v1/admin/prices'>['data'][number];
 
 const TONES: Readonly<Record<Provider['health']['status'], Tone>> = { ok: 'good', failing: 'bad', unknown: 'plain' };
 
-const providerColumns = (day: ProviderDay | null): readonly Column<Provider>[] => [
+const providerColumns = (day: FoundDay): readonly Column<Provider>[] => [
   {
     name: 'Provider',
     raw: ({ id }) => id,

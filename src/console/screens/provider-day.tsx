@@ -2,6 +2,7 @@
 
 import { useState } from 'preact/hooks';
 import { whole } from '../logic/format.ts';
+import { Coming } from '../parts/figures.tsx';
 import { now } from '../state/clock.ts';
 import { useRead } from '../state/load.ts';
 import type { FigureSeries, UsageSeries } from '../state/reports.ts';
@@ -12,23 +13,27 @@ const STEP_PX = 7;
 /** Of an hour, as a share of its requests. */
 const MANY_ERRORS = 0.05;
 
-/** null: it is not known. Providers are told one by one as far as the report tells them so. */
-export type ProviderDay = {
+/** Providers are told one by one as far as the report tells them so. */
+interface ProviderDay {
   readonly buckets: readonly string[];
   readonly of: (provider: string) => FigureSeries | null;
-};
+}
 
-export function useProviderDay(): ProviderDay | null {
+/** null: it is not known. */
+export type FoundDay = ProviderDay | 'coming' | null;
+
+export function useProviderDay(): FoundDay {
   // The hours are those of the moment at which the screen was opened.
   const [start] = useState(() => new Date(Math.floor(now.value.getTime() / HOUR_MS - HOURS + 1) * HOUR_MS));
   const query = { start_date: start.toISOString(), granularity: 'hour', group_by: 'provider', top: 25 };
   const load = useRead('/v1/admin/analytics/series', { query });
-  if (load.data === null) return null;
+  if (load.data === null) return load.isLoading ? 'coming' : null;
   const { buckets, groups }: UsageSeries = load.data.data;
   return { buckets, of: (provider) => groups.find((group) => group.provider === provider) ?? null };
 }
 
-export function DayStrip({ day, provider }: { readonly day: ProviderDay | null; readonly provider: string }) {
+export function DayStrip({ day, provider }: { readonly day: FoundDay; readonly provider: string }) {
+  if (day === 'coming') return <Coming />;
   if (day === null) return <span class="muted">not known</span>;
   const figures = day.of(provider);
   if (figures === null) return <span class="muted">no request</span>;

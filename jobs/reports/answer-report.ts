@@ -5,6 +5,7 @@ import type { Refusal } from '../../src/domain/refusals/refusal.ts';
 import { type FindOwnerNames, isDimension, type NameRows, namingRows } from '../../src/domain/reports/owners.ts';
 import type { DelegatedScope, ReportDelegation } from '../../src/domain/reports/report-delegation.ts';
 import { type ReportQuery, reportQuerySchema, SERIES_GROUPS_DEFAULT } from '../../src/domain/reports/report-query.ts';
+import { writeJson } from '../../src/platform/write-json.ts';
 import type { ClickHouseReader } from '../../src/storage/clickhouse/clickhouse.ts';
 import { exportFocus } from '../../src/storage/clickhouse/reports/export-focus.ts';
 import { exportRequestsCsv } from '../../src/storage/clickhouse/reports/export-requests.ts';
@@ -229,7 +230,7 @@ function windowShown({ startDate, endDate, window }: AskedWindow) {
 }
 
 function json(value: object): ReportAnswer {
-  return { contentType: 'application/json', fileName: null, body: JSON.stringify(value) };
+  return { contentType: 'application/json', fileName: null, body: writeJson(value) };
 }
 
 function csv(name: string, { startDate, endDate }: AskedWindow, body: string | AsyncIterable<string>): ReportAnswer {

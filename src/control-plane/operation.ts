@@ -7,6 +7,7 @@ import { checkAgainst } from '../domain/refusals/check-against.ts';
 import { readQuery } from '../domain/refusals/read-query.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { Exchange } from '../http/exchange.ts';
+import { writeJson } from '../platform/write-json.ts';
 import { decodePath } from './decode-path.ts';
 import { readJsonBody } from './read-json-body.ts';
 
@@ -100,7 +101,7 @@ export function operation<
       if (input === null) return;
       const result = 'kind' in input ? input : await run(input as OperationInput<z.output<Query>, z.output<Body>>);
       if ('kind' in result) exchange.refuse(result as Refusal);
-      else exchange.answerJson(status, JSON.stringify(result));
+      else exchange.answerJson(status, writeJson(result));
     },
   };
 }

@@ -15,6 +15,7 @@ type Json = Readonly<Record<string, unknown>>;
 
 describe('own provider keys in use', () => {
   let upstream: FakeUpstream;
+  let promptTokens = 10;
   let tollgate: Front;
   let tenant: Tenant;
   let key: string;
@@ -23,7 +24,7 @@ describe('own provider keys in use', () => {
   before(async () => {
     upstream = await startFakeUpstream(() => ({
       headers: [['content-type', 'application/json']],
-      body: '{"choices":[{"message":{"content":"ok"}}],"usage":{"prompt_tokens":10,"completion_tokens":4}}',
+      body: `{"choices":[{"message":{"content":"ok"}}],"usage":{"prompt_tokens":${promptTokens},"completion_tokens":4}}`,
     }));
     tollgate = await startFront({
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url }),
@@ -117,6 +118,17 @@ describe('own provider keys in use', () => {
       assert.equal(await ofDays(now + DAY_MS, now + DAY_MS), 0, zone);
     }
     await tenant.as('GET', '/byok/usage?time_zone=Not/Any', undefined, 400);
+  });
+
+  test('sums are exact beyond 2^53, which an own provider may claim', async () => {
+    const [before] = await usage();
+    promptTokens = Number.MAX_SAFE_INTEGER;
+    await generate();
+    await generate();
+    const sum = BigInt(Number(before?.['tokens_prompt'])) + 2n * BigInt(promptTokens);
+    const headers = { authorization: `Bearer ${tenant.owner.token}` };
+    const reply = await httpCall(`${tollgate.url}/v1/admin/active-org/byok/usage`, { headers });
+    assert.match(reply.body.toString(), new RegExp(`"tokens_prompt":${sum},`));
   });
 
   test('of a removed key what it was used for stays', async () => {

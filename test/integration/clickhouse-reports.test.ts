@@ -163,6 +163,42 @@ describe('the routing report', () => {
   });
 });
 
+describe('sums of tokens', () => {
+  test('are exact beyond 2^53, wherever they stand', async () => {
+    const most = Number.MAX_SAFE_INTEGER;
+    const [own] = latest.filter(({ route, usage }) => route?.classifier !== undefined && usage !== null);
+    const { route, usage } = own as RequestFact & Required<Pick<RequestFact, 'route' | 'usage'>>;
+    const facts = [0, 1, 2].map((index) => ({
+      ...(own as RequestFact),
+      id: `01990000-0000-7000-9000-00000000010${index}`,
+      admittedAtMs: Date.UTC(2029, 0, 5) + index,
+      api: 'responses' as const,
+      usage: usage === null ? null : { ...usage, inputTokens: most, outputTokens: most - index },
+      route:
+        route === null
+          ? null
+          : { ...route, classifier: { model: 'm', input_tokens: most, cost_usd: null, latency_ms: 1 } },
+    }));
+    await insertFacts(clickhouse.client, facts, 'most-tokens');
+    const window = { ...ALL.window, fromMs: Date.UTC(2029, 0, 1), untilMs: Date.UTC(2029, 1, 1) };
+    const question = { ...ALL, window, recentCorrections: false };
+    const [prompt, completion] = [27_021_597_764_222_973n, 27_021_597_764_222_970n];
+    const { totals, classifiers } = await routingReport(clickhouse.client, question);
+    assert.deepEqual([totals.tokens, totals.classifier.input_tokens], [prompt + completion, prompt]);
+    assert.equal(classifiers[0]?.input_tokens, prompt);
+    const summary = await usageSummary(clickhouse.client, question);
+    const [day] = (await usageDaily(clickhouse.client, question)) ?? [];
+    const series = await usageSeries(clickhouse.client, { ...question, groupBy: 'model', top: 1 });
+    for (const found of [summary, summary?.by_model[0], day, series?.totals, series?.groups[0]?.series[0]])
+      assert.deepEqual([found?.tokens_prompt, found?.tokens_completion], [prompt, completion]);
+    const [charge] = readCsv(await gather(exportFocus(clickhouse.client, { ...question, issuer: 'us' }, nameRows)));
+    assert.deepEqual(
+      [charge?.['ConsumedQuantity'], charge?.['x_TokensPrompt'], charge?.['x_TokensCompletion']],
+      [String(prompt + completion), String(prompt), String(completion)],
+    );
+  });
+});
+
 describe('usage', () => {
   test('the summary and the days are what the facts say', { timeout: SLOWEST_MS }, async () => {
     await holds(howMany({ short: 2, long: 40 }), async (question) => {

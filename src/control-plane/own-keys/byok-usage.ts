@@ -8,6 +8,7 @@ import { timeZoneField } from '../../domain/reports/report-query.ts';
 import { showMomentOrNull, shownId, shownMoment } from '../identity/fields.ts';
 import { shownOrRefused } from '../identity/outcome.ts';
 import { ACTIVE } from '../identity/tenancy.ts';
+import { tokenSumSchema } from '../openapi/token-sum-schema.ts';
 import { type Operation, operation } from '../operation.ts';
 import type { OwnKeysStore } from './own-keys-store.ts';
 
@@ -20,8 +21,8 @@ const shown = z
     credential_name: z.string(),
     kind: z.string(),
     requests: z.int(),
-    tokens_prompt: z.int(),
-    tokens_completion: z.int(),
+    tokens_prompt: tokenSumSchema,
+    tokens_completion: tokenSumSchema,
     rated_cost: z.string().meta({ description: 'Dollars: what the usage is rated at, which its provider charges.' }),
     fee: z.string().meta({ description: 'Dollars: what the platform charged.' }),
     last_used_at: shownMoment.nullable(),

@@ -7,6 +7,7 @@ import { REPORTED_CORRECTIONS_MAX, REPORTED_MODELS_MAX, SERIES_GROUPS_MAX } from
 import { ROUTE_REASONS } from '../../domain/routing/decide-route.ts';
 import { PICKED_BY, REJECTION_REASONS } from '../../domain/routing/route-candidates.ts';
 import { listedMembers, RECORD_SCHEMAS } from '../openapi/record-schemas.ts';
+import { tokenSumSchema } from '../openapi/token-sum-schema.ts';
 
 const usd = z.string();
 const count = z.int();
@@ -16,7 +17,7 @@ const moment = z.iso.datetime({ offset: true });
 /** A date, or an instant if the request named one. */
 const dateOrMoment = z.string();
 
-const usage = { requests: count, tokens_prompt: count, tokens_completion: count, cost: usd };
+const usage = { requests: count, tokens_prompt: tokenSumSchema, tokens_completion: tokenSumSchema, cost: usd };
 
 /** An id and a name of each owner. The name is null where there is no such owner, or no longer. */
 const ownerFields = Object.fromEntries(
@@ -57,8 +58,8 @@ export const dailyAnswer = z.object({
 const figures = {
   requests: count,
   errors: count,
-  tokens_prompt: count,
-  tokens_completion: count,
+  tokens_prompt: tokenSumSchema,
+  tokens_completion: tokenSumSchema,
   cost: usd,
   p50_latency_ms: milliseconds,
   p95_latency_ms: milliseconds,
@@ -185,7 +186,7 @@ export const requestsAnswer = z.object({ data: z.array(requestEntry), next_curso
 
 const metrics = {
   requests: count,
-  tokens: count,
+  tokens: tokenSumSchema,
   spend_usd: usd,
   baseline_requests: count,
   baseline_spend_usd: usd,
@@ -209,7 +210,7 @@ const metrics = {
 };
 const classifier = {
   calls: count,
-  input_tokens: count,
+  input_tokens: tokenSumSchema,
   p50_ms: milliseconds,
   p95_ms: milliseconds,
   cost_usd: usd.nullable(),

@@ -1,6 +1,6 @@
 // Writes lines of comma-separated values (RFC 4180) that a spreadsheet does not evaluate as formulas.
 
-export type CsvValue = string | number | boolean | null;
+export type CsvValue = string | number | bigint | boolean | null;
 
 export function csvLine(values: readonly CsvValue[]): string {
   return `${values.map(csvField).join(',')}\r\n`;

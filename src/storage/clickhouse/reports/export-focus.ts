@@ -27,12 +27,12 @@ interface ChargeRow {
   readonly source: 'service' | 'own';
   readonly credential: string | null;
   readonly unit: 'Images' | 'Tokens';
-  readonly quantity: number;
+  readonly quantity: string;
   readonly billed: string;
   readonly rated: string;
   readonly requests: number;
-  readonly prompt: number;
-  readonly completion: number;
+  readonly prompt: string;
+  readonly completion: string;
 }
 
 type Charge = Named<ChargeRow> & { readonly issuer: string; readonly dayMs: number };
@@ -126,10 +126,10 @@ async function selectCharges(client: ClickHouseReader, params: ReportParams): Pr
        toString(api) AS called, CAST(price_version, 'Nullable(String)') AS price,
        ${CREDENTIAL_SOURCE} AS source, toString(credential_id) AS credential,
        if(isNull(images), 'Tokens', 'Images') AS unit,
-       sum(ifNull(images, ${PROMPT_TOKENS} + ${COMPLETION_TOKENS})) AS quantity,
+       toString(sum(ifNull(images, ${PROMPT_TOKENS} + ${COMPLETION_TOKENS}))) AS quantity,
        toString(sum(ifNull(total_cost, 0))) AS billed,
-       toString(sum(ifNull(rated_cost, 0))) AS rated, count() AS requests, sum(${PROMPT_TOKENS}) AS prompt,
-       sum(${COMPLETION_TOKENS}) AS completion
+       toString(sum(ifNull(rated_cost, 0))) AS rated, count() AS requests,
+       toString(sum(${PROMPT_TOKENS})) AS prompt, toString(sum(${COMPLETION_TOKENS})) AS completion
      FROM request_facts FINAL
      WHERE ${checkedConditions(params)}
      GROUP BY of_organization, of_team, of_user, of_key, publisher, served, called, price, source, credential, unit

@@ -2,6 +2,7 @@
 // as the field that is shown.
 
 import { formatUsdString } from '../../../domain/money/format.ts';
+import { type TokenSum, tokenSum } from '../../../domain/usage/token-sum.ts';
 import { picoOf } from '../decimal-text.ts';
 import { checkedColumns, type SqlColumn } from './sql-column.ts';
 
@@ -134,6 +135,7 @@ const figuresWith = (states: QuantileStates): readonly MetricSql[] => [
 ];
 
 const MONEY: ReadonlySet<string> = new Set(['spend', 'baseline_spend', 'baseline_cost', 'classifier_cost']);
+const TOKEN_SUMS: ReadonlySet<string> = new Set(['tokens', 'prompt', 'completion', 'classifier_tokens']);
 const INSTANTS: ReadonlySet<string> = new Set(['first_at', 'last_at']);
 
 /** Every metric's state over facts, by column, and a select list of the metrics over rows with those states. */
@@ -167,9 +169,9 @@ function mergedOf(metrics: readonly MetricSql[]): string {
   return metrics.map(({ name, merge }) => shown(name, `${merge}(state_${name})`)).join(',\n  ');
 }
 
-/** Decimals are selected as text, so that no float touches them. */
+/** Decimals, and counts that may be beyond 2^53, are selected as text, so that no float touches them. */
 function shown(name: string, value: string): string {
-  if (MONEY.has(name)) return `toString(${value}) AS m_${name}`;
+  if (MONEY.has(name) || TOKEN_SUMS.has(name)) return `toString(${value}) AS m_${name}`;
   return INSTANTS.has(name) ? `toUnixTimestamp64Milli(${value}) AS m_${name}` : `${value} AS m_${name}`;
 }
 
@@ -182,7 +184,7 @@ export interface SeriesRow {
 }
 
 export interface MetricsRow extends SeriesRow {
-  readonly m_tokens: number;
+  readonly m_tokens: string;
   readonly m_baseline_requests: number;
   readonly m_errors: number;
   readonly m_truncated: number;
@@ -203,8 +205,8 @@ export interface FigureRow
     MetricsRow,
     'm_requests' | 'm_spend' | 'm_errors' | 'm_latency' | 'm_latency_known' | 'm_ttft' | 'm_ttft_known'
   > {
-  readonly m_prompt: number;
-  readonly m_completion: number;
+  readonly m_prompt: string;
+  readonly m_completion: string;
 }
 
 export interface FacetRow {
@@ -213,7 +215,7 @@ export interface FacetRow {
   readonly m_first_at: number;
   readonly m_last_at: number;
   readonly m_classifier_calls: number;
-  readonly m_classifier_tokens: number;
+  readonly m_classifier_tokens: string;
   readonly m_classifier_cost: string;
   readonly m_classifier_priced: number;
   readonly m_classifier_unpriced: number;
@@ -227,7 +229,7 @@ export const NO_METRICS: MetricsRow = {
   m_spend: '0',
   m_baseline_spend: '0',
   m_baseline_cost: '0',
-  m_tokens: 0,
+  m_tokens: '0',
   m_baseline_requests: 0,
   m_errors: 0,
   m_truncated: 0,
@@ -250,7 +252,7 @@ export const NO_FACETS: FacetRow = {
   m_first_at: 0,
   m_last_at: 0,
   m_classifier_calls: 0,
-  m_classifier_tokens: 0,
+  m_classifier_tokens: '0',
   m_classifier_cost: '0',
   m_classifier_priced: 0,
   m_classifier_unpriced: 0,
@@ -261,7 +263,7 @@ export const NO_FACETS: FacetRow = {
 /** The metrics object of spec 2.5. Money is decimal strings of dollars; a ratio with nothing to divide by is null. */
 export interface Metrics {
   readonly requests: number;
-  readonly tokens: number;
+  readonly tokens: TokenSum;
   readonly spend_usd: string;
   readonly baseline_requests: number;
   readonly baseline_spend_usd: string;
@@ -293,7 +295,7 @@ export function metricsOf(row: MetricsRow, whole: number): Metrics {
   const requests = row.m_requests;
   return {
     requests,
-    tokens: row.m_tokens,
+    tokens: tokenSum(row.m_tokens),
     spend_usd: row.m_spend,
     baseline_requests: row.m_baseline_requests,
     baseline_spend_usd: row.m_baseline_spend,

@@ -1,6 +1,7 @@
 // Assembles the routing report (spec 2.5): five passes over the facts, each over other columns, or over the cells of
 // sealed days, and two more for the recent corrections if the audience may see them, the second of facts.
 
+import { type TokenSum, tokenSum } from '../../../domain/usage/token-sum.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
 import {
   EVERY_VALUE_MAX,
@@ -28,7 +29,7 @@ import { type SeriesPoint, type SeriesTotal, selectRoutingSeries } from './routi
 
 export interface ClassifierTotals {
   readonly calls: number;
-  readonly input_tokens: number;
+  readonly input_tokens: TokenSum;
   readonly p50_ms: number | null;
   readonly p95_ms: number | null;
   /** null when some call's tokens have no catalog price. */
@@ -182,7 +183,7 @@ function classifierOf(row: FacetRow): ClassifierTotals {
   const isPriced = row.m_classifier_priced > 0 && row.m_classifier_unpriced === 0;
   return {
     calls: row.m_classifier_calls,
-    input_tokens: row.m_classifier_tokens,
+    input_tokens: tokenSum(row.m_classifier_tokens),
     p50_ms: quantileOf(row.m_classifier_latency, 0, row.m_classifier_latency_known),
     p95_ms: quantileOf(row.m_classifier_latency, 1, row.m_classifier_latency_known),
     cost_usd: isPriced ? row.m_classifier_cost : null,

@@ -2,6 +2,7 @@
 
 import type { OwnerIds, SeriesDimension } from '../../../domain/reports/owners.ts';
 import { bucketsOf } from '../../../domain/reports/time-buckets.ts';
+import { type TokenSum, tokenSum } from '../../../domain/usage/token-sum.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
 import {
   checkedFigureStates,
@@ -17,8 +18,8 @@ import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 export interface Figures {
   readonly requests: number;
   readonly errors: number;
-  readonly tokens_prompt: number;
-  readonly tokens_completion: number;
+  readonly tokens_prompt: TokenSum;
+  readonly tokens_completion: TokenSum;
   /** Dollars. */
   readonly cost: string;
   readonly p50_latency_ms: number | null;
@@ -216,8 +217,8 @@ const NO_FIGURES: FigureRow = {
   m_requests: 0,
   m_spend: '0',
   m_errors: 0,
-  m_prompt: 0,
-  m_completion: 0,
+  m_prompt: '0',
+  m_completion: '0',
   m_latency: [0, 0],
   m_latency_known: 0,
   m_ttft: [0, 0],
@@ -228,8 +229,8 @@ function figuresOf(row: FigureRow): Figures {
   return {
     requests: row.m_requests,
     errors: row.m_errors,
-    tokens_prompt: row.m_prompt,
-    tokens_completion: row.m_completion,
+    tokens_prompt: tokenSum(row.m_prompt),
+    tokens_completion: tokenSum(row.m_completion),
     cost: row.m_spend,
     p50_latency_ms: quantileOf(row.m_latency, 0, row.m_latency_known),
     p95_latency_ms: quantileOf(row.m_latency, 1, row.m_latency_known),

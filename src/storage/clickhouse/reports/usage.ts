@@ -3,6 +3,7 @@
 import { formatUsdString } from '../../../domain/money/format.ts';
 import { DIMENSIONS, type Dimension, type OwnerIds } from '../../../domain/reports/owners.ts';
 import { bucketsOf } from '../../../domain/reports/time-buckets.ts';
+import { type TokenSum, tokenSum } from '../../../domain/usage/token-sum.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { picoOf } from '../decimal-text.ts';
 import { COMPLETION_TOKENS, IS_ERROR, PROMPT_TOKENS, SPEND } from './metrics.ts';
@@ -12,8 +13,8 @@ import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 
 export interface Usage {
   readonly requests: number;
-  readonly tokens_prompt: number;
-  readonly tokens_completion: number;
+  readonly tokens_prompt: TokenSum;
+  readonly tokens_completion: TokenSum;
   /** Dollars. */
   readonly cost: string;
 }
@@ -50,16 +51,16 @@ const COLUMNS: Readonly<Record<Dimension, string>> = {
   api_key: 'api_key_id',
 };
 
-const USAGE_COLUMNS = `count() AS requests, countIf(${IS_ERROR}) AS errors, sum(${PROMPT_TOKENS}) AS prompt,
-  sum(${COMPLETION_TOKENS}) AS completion,
+const USAGE_COLUMNS = `count() AS requests, countIf(${IS_ERROR}) AS errors, toString(sum(${PROMPT_TOKENS})) AS prompt,
+  toString(sum(${COMPLETION_TOKENS})) AS completion,
   toString(sum(ifNull(${SPEND}, 0))) AS cost`;
 
 /** A group's values are in members such as `by_team`, which hide no column that a condition uses. */
 type UsageRow = {
   readonly requests: number;
   readonly errors: number;
-  readonly prompt: number;
-  readonly completion: number;
+  readonly prompt: string;
+  readonly completion: string;
   readonly cost: string;
 } & { readonly [Name in Dimension as `by_${Name}`]?: string | null };
 
@@ -149,7 +150,7 @@ function keyOf(row: UsageRow, groupBy: readonly Dimension[]): GroupKey {
 }
 
 function usageOf({ requests, prompt, completion, cost }: UsageRow): Usage {
-  return { requests, tokens_prompt: prompt, tokens_completion: completion, cost };
+  return { requests, tokens_prompt: tokenSum(prompt), tokens_completion: tokenSum(completion), cost };
 }
 
 /** Most requests first, then by what the groups have in common. */
@@ -161,8 +162,8 @@ function largestFirst(groupBy: readonly Dimension[]): (a: UsageRow, b: UsageRow)
 function sumOf(rows: readonly UsageRow[]): Usage {
   return {
     requests: rows.reduce((sum, row) => sum + row.requests, 0),
-    tokens_prompt: rows.reduce((sum, row) => sum + row.prompt, 0),
-    tokens_completion: rows.reduce((sum, row) => sum + row.completion, 0),
+    tokens_prompt: tokenSum(rows.reduce((sum, row) => sum + BigInt(row.prompt), 0n)),
+    tokens_completion: tokenSum(rows.reduce((sum, row) => sum + BigInt(row.completion), 0n)),
     cost: formatUsdString(rows.reduce((sum, row) => sum + picoOf(row.cost), 0n)),
   };
 }

@@ -5,6 +5,7 @@ import { areUuids } from '../../../domain/identity/names.ts';
 import { picoUsd } from '../../../domain/money/pico-usd.ts';
 import type { OwnKeyUsage } from '../../../domain/own-keys/own-key-usage.ts';
 import type { Refused } from '../../../domain/refusals/refused.ts';
+import { tokenSum } from '../../../domain/usage/token-sum.ts';
 import { NOT_FOUND } from '../identity/change.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 
@@ -48,8 +49,8 @@ export async function readOwnKeyUsage(
     name: row.name,
     kind: row.kind,
     requests: row.requests,
-    inputTokens: Number(row.input_tokens),
-    outputTokens: Number(row.output_tokens),
+    inputTokens: tokenSum(row.input_tokens),
+    outputTokens: tokenSum(row.output_tokens),
     ratedCost: picoUsd(BigInt(row.rated_cost)),
     charged: picoUsd(BigInt(row.charge)),
     lastUsedAtMs: row.last_used_ms,

@@ -1,0 +1,8 @@
+// A sum of token counts in an answer, for the OpenAPI document.
+
+import { z } from 'zod';
+import type { TokenSum } from '../../domain/usage/token-sum.ts';
+
+export const tokenSumSchema = z
+  .custom<TokenSum>()
+  .meta({ type: 'integer', minimum: 0, description: 'To the digit, also beyond 2^53, where a double would round it.' });

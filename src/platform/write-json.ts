@@ -1,0 +1,15 @@
+// Writes JSON whose integers may be of any size: a bigint is a number in it, to the digit.
+
+import { randomUUID } from 'node:crypto';
+
+/** As JSON.stringify of plain values, which refuses bigints. (`JSON.rawJSON` is not in Node.js 20.) */
+export function writeJson(value: object): string {
+  let mark = '';
+  const json = JSON.stringify(value, (_, member: unknown) => {
+    if (typeof member !== 'bigint') return member;
+    // Nobody can know it, so that it is in no text of the value.
+    if (mark === '') mark = randomUUID();
+    return `${mark}${member}`;
+  });
+  return mark === '' ? json : json.replaceAll(new RegExp(`"${mark}(-?[0-9]+)"`, 'g'), '$1');
+}

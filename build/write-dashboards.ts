@@ -175,11 +175,12 @@ export const DASHBOARDS: readonly Dashboard[] = [
       },
       {
         title: 'Drift',
-        text: 'Invariants of the ledger that do not hold, hours of reports that differ, files without bytes.',
+        text: 'Invariants of the ledger that do not hold, hours of reports that differ, sealed days that differ, files without bytes.',
         unit: 'short',
         lines: [
           ['max(tollgate_ledger_drift)', 'ledger'],
           ['max(tollgate_facts_drift)', 'reports'],
+          ['max(tollgate_cells_drift)', 'sealed days'],
           ['max(tollgate_media_drift)', 'files'],
         ],
       },

@@ -29,7 +29,7 @@ import { usageDaily, usageSummary } from '../../src/storage/clickhouse/reports/u
 import { usageSeries } from '../../src/storage/clickhouse/reports/usage-series.ts';
 import { daysOf, SealedDays } from '../../src/storage/clickhouse/sealed-days.ts';
 import { generateFacts } from '../../test/support/fact-generator.ts';
-import { FACTS_WINDOW, fillFacts } from '../harness/fill-facts.ts';
+import { FACTS_WINDOW, fillFacts, fillPresentDay } from '../harness/fill-facts.ts';
 
 const FACTS = Number(process.argv[2] ?? 10) * 1_000_000;
 /** The last month of the facts is the present one, to which facts still come. */
@@ -42,6 +42,12 @@ const INSERTED_FACTS = [1_000, DEFAULT_LIMITS.factsMax];
 const INSERTING_MS = 15_000;
 
 const WINDOW = { ...FACTS_WINDOW, granularity: 'day' as const, timeZone: 'Europe/Berlin' };
+const PRESENT_DAY = {
+  ...WINDOW,
+  fromMs: WINDOW.untilMs,
+  untilMs: WINDOW.untilMs + DAY_MS,
+  granularity: 'hour',
+} as const;
 const organization = (index: number): ReportScope => ({
   organizationId: `00000000-0000-4000-8000-${String(index).padStart(12, '0')}`,
 });
@@ -72,6 +78,16 @@ async function timed(name: string, run: () => Promise<unknown>): Promise<void> {
   );
 }
 
+async function timedOnce<Result>(name: string, run: () => Promise<Result>): Promise<Result> {
+  const startMs = performance.now();
+  const before = process.cpuUsage();
+  const result = await run();
+  const { user, system } = process.cpuUsage(before);
+  const seconds = ((performance.now() - startMs) / 1000).toFixed(1);
+  console.log(`${name}: ${seconds} s, CPU ${((user + system) / 1e6).toFixed(1)} s`);
+  return result;
+}
+
 /** Facts are inserted for a while: how many, beside something else that is done over and over. */
 async function insertBeside(
   insert: (facts: readonly RequestFact[]) => Promise<void>,
@@ -80,10 +96,10 @@ async function insertBeside(
 ): Promise<string> {
   const untilMs = performance.now() + INSERTING_MS;
   const isOver = (): boolean => performance.now() >= untilMs;
-  // Of the present day, as they come, whose facts reports read as they are.
+  // Of what is not sealed, as they come.
   const facts = generateFacts(7, atOnce).facts.map((fact, index) => ({
     ...fact,
-    admittedAtMs: FACTS_WINDOW.untilMs + index,
+    admittedAtMs: PRESENT_DAY.untilMs + index,
   }));
   let inserted = 0;
   let longestMs = 0;
@@ -175,20 +191,25 @@ try {
      WHERE table = 'request_facts' AND active GROUP BY partition ORDER BY partition`,
   );
   console.log(JSON.stringify(parts));
+  const [present] = await selectRows<{ is_filled: number }>(
+    client,
+    `SELECT count() > 0 AS is_filled FROM request_facts WHERE admitted_at >= fromUnixTimestamp64Milli({from_ms:Int64})`,
+    { from_ms: PRESENT_DAY.fromMs },
+  );
+  if (present?.is_filled !== 1) await fillPresentDay(client, FACTS / ((WINDOW.untilMs - WINDOW.fromMs) / DAY_MS));
   const [largest] = await selectRows<{ facts: string }>(
     client,
     `SELECT count() AS facts FROM request_facts WHERE organization_id = '${organization(0).organizationId}'`,
   );
   console.log(`largest organization: ${largest?.facts} facts; ${residentMb()} MB resident`);
   const sealedDays = await SealedDays.load({ facts: client, reports: reading });
-  const sealStartMs = performance.now();
-  const sealStart = process.cpuUsage();
-  const sealed = await sealedDays.sealBefore(FACTS_WINDOW.untilMs);
-  const sealing = process.cpuUsage(sealStart);
-  console.log(
-    `${sealed} days sealed in ${((performance.now() - sealStartMs) / 1000).toFixed(1)} s, ` +
-      `CPU ${((sealing.user + sealing.system) / 1e6).toFixed(1)} s`,
+  const sealed = await timedOnce('sealing the days', () => sealedDays.sealBefore(FACTS_WINDOW.untilMs));
+  console.log(`${sealed} days sealed`);
+  await timedOnce('sealing 23 hours of the present day', () => sealedDays.sealBefore(PRESENT_DAY.untilMs - HOUR_MS));
+  const { compared, damaged } = await timedOnce('comparing all of it with the facts', () =>
+    sealedDays.compare(() => true),
   );
+  console.log(`${compared} days compared, ${damaged.length} differ`);
   const ofCells = (question: ReportParams, recentCorrections: boolean): Promise<unknown> =>
     sealedDays.reading(question, (params) => routingReport(reading, { ...params, recentCorrections }));
   mostMb = 0;
@@ -205,6 +226,8 @@ try {
     ['92 days of Berlin, platform', questionOf(platform, shifted), false],
     ['a day by hour, largest organization', questionOf(organization(0), lastDay), false],
     ['a day by hour, platform', questionOf(platform, lastDay), false],
+    ['the present day by hour, largest organization', questionOf(organization(0), PRESENT_DAY), false],
+    ['the present day by hour, platform', questionOf(platform, PRESENT_DAY), false],
   ] as const) {
     await timed(`routing report, ${name}`, () => ofCells(question, recentCorrections));
     await timed(`  the same of the facts alone`, () => routingReport(client, { ...question, recentCorrections }));
@@ -255,7 +278,7 @@ try {
     sealedDays.whileOpen(daysOf(facts), () => insertFacts(client, facts, `bench-${randomUUID()}`));
   const report = (): Promise<unknown> => ofCells(questionOf(organization(0)), true);
   const firstDay = FACTS_WINDOW.fromMs / DAY_MS;
-  const august = new Set(Array.from({ length: 31 }, (_, index) => firstDay + index));
+  const august = new Map(Array.from({ length: 31 }, (_, index) => [firstDay + index, (firstDay + index) * DAY_MS]));
   const sealAugust = async (): Promise<void> => {
     await sealedDays.whileOpen(august, async () => {});
     await sealedDays.sealBefore(FACTS_WINDOW.untilMs);

@@ -5,6 +5,7 @@ import type { GaugeCell, MetricsRegistry } from '../../src/platform/metrics.ts';
 export interface JobGauges {
   readonly ledgerDrift: GaugeCell;
   readonly factsDrift: GaugeCell;
+  readonly cellsDrift: GaugeCell;
   readonly mediaDrift: GaugeCell;
 }
 
@@ -21,6 +22,13 @@ export function createJobGauges(metrics: MetricsRegistry): JobGauges {
       .gauge(
         'tollgate_facts_drift',
         'Hours whose facts differed from the ledger after repair; above zero is an alarm.',
+        { merge: 'max' },
+      )
+      .labels(),
+    cellsDrift: metrics
+      .gauge(
+        'tollgate_cells_drift',
+        'Sealed days whose cells differed from their facts when they were last compared; above zero is an alarm.',
         { merge: 'max' },
       )
       .labels(),

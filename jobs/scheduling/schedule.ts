@@ -6,6 +6,7 @@ import { claimJobRun, finishJobRun } from '../../src/storage/postgres/job-runs.t
 import { checkLedger } from '../tasks/check-ledger.ts';
 import { checkOwnKeys } from '../tasks/check-own-keys.ts';
 import { checkPending } from '../tasks/check-pending.ts';
+import { compareCells } from '../tasks/compare-cells.ts';
 import { compareFacts, rebuildFacts } from '../tasks/compare-facts.ts';
 import { dropOldFacts } from '../tasks/drop-old-facts.ts';
 import { forgetOldSessions } from '../tasks/forget-ended-sessions.ts';
@@ -60,6 +61,7 @@ export const JOBS: readonly Job[] = [
   { name: 'forget-ended-sessions', cron: '57 4 * * *', run: forgetOldSessions, lock: 'cluster' },
   { name: 'drop-old-facts', cron: '13 5 * * *', run: dropOldFacts, lock: 'cluster' },
   { name: 'seal-days', cron: '4-59/5 * * * *', run: sealDays, lock: 'cluster' },
+  { name: 'compare-cells', cron: '37 * * * *', run: compareCells, lock: 'cluster' },
   { name: 'retire-media', cron: '* * * * *', run: retireMedia, lock: 'cluster' },
   { name: 'sweep-media', cron: '23 * * * *', run: sweepMedia, lock: 'cluster' },
   { name: 'forget-past-limit-pools', cron: '53 4 * * *', run: forgetPastLimitPools, lock: 'cluster' },

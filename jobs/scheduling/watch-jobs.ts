@@ -54,6 +54,7 @@ export function createWatchedGauges(metrics: MetricsRegistry, gauges: JobGauges)
         const { drift } = run.details ?? {};
         if (run.name === 'check-ledger' && typeof drift === 'number') gauges.ledgerDrift.set(drift);
         if (run.name === 'compare-facts' && typeof drift === 'number') gauges.factsDrift.set(drift);
+        if (run.name === 'compare-cells' && typeof drift === 'number') gauges.cellsDrift.set(drift);
         if (run.name === 'sweep-media' && typeof drift === 'number') gauges.mediaDrift.set(drift);
       }
       for (const run of await listLastRuns(postgres, names)) {

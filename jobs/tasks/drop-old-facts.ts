@@ -2,7 +2,7 @@
 // what was charged.
 
 import { DAY_MS } from '../../src/platform/durations.ts';
-import { daysOfMonth, dropFactMonths, findFactMonthsBefore } from '../../src/storage/clickhouse/fact-partitions.ts';
+import { daysOfMonths, dropFactMonths, findFactMonthsBefore } from '../../src/storage/clickhouse/fact-partitions.ts';
 import type { JobContext, JobResult } from '../scheduling/job.ts';
 
 export async function dropOldFacts(context: JobContext): Promise<JobResult> {
@@ -11,7 +11,7 @@ export async function dropOldFacts(context: JobContext): Promise<JobResult> {
   const dropped = await findFactMonthsBefore(clickhouse(), clock.nowMs() - factsRetentionDays * DAY_MS);
   if (dropped.length === 0) return { dropped };
   const drop = (): Promise<void> => dropFactMonths(clickhouse(), dropped);
-  await (sealedDays()?.whileOpen(new Set(dropped.flatMap(daysOfMonth)), drop) ?? drop());
+  await (sealedDays()?.whileOpen(daysOfMonths(dropped), drop) ?? drop());
   log.info({ months: dropped }, 'facts: old months dropped');
   return { dropped };
 }

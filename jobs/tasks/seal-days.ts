@@ -1,11 +1,10 @@
-// Job: days that are over are sealed (src/storage/clickhouse/sealed-days.ts), so that reports need not read their
-// facts.
+// Job: what is over of days is sealed (src/storage/clickhouse/sealed-days.ts), so that reports need not read its facts.
 
-import { HOUR_MS } from '../../src/platform/durations.ts';
+import { MINUTE_MS } from '../../src/platform/durations.ts';
 import type { JobContext, JobResult } from '../scheduling/job.ts';
 
-/** By then a day's facts have come, and have been compared with the ledger. A later one opens the day again. */
-const SETTLING_MS = 3 * HOUR_MS;
+/** By then nearly all facts of an hour have come. A later one opens its day again. */
+const SETTLING_MS = 15 * MINUTE_MS;
 /**
  * Of every five minutes (jobs/scheduling/schedule.ts). Ten million facts of 92 days are sealed in less, all after an
  * update.

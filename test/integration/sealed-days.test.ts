@@ -5,13 +5,19 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { JobContext } from '../../jobs/scheduling/job.ts';
+import { compareCells } from '../../jobs/tasks/compare-cells.ts';
 import { dropOldFacts } from '../../jobs/tasks/drop-old-facts.ts';
 import { sealDays } from '../../jobs/tasks/seal-days.ts';
 import { type ClickHouseClient, selectRows } from '../../src/storage/clickhouse/clickhouse.ts';
 import { insertFacts, type RequestFact } from '../../src/storage/clickhouse/facts.ts';
-import type { ReportParams } from '../../src/storage/clickhouse/reports/report-params.ts';
+import {
+  ALL_ORGANIZATIONS,
+  type ReportParams,
+  type SealedCover,
+} from '../../src/storage/clickhouse/reports/report-params.ts';
 import { selectRecentCorrections } from '../../src/storage/clickhouse/reports/routing-conversations.ts';
 import { routingReport } from '../../src/storage/clickhouse/reports/routing-report.ts';
+import { SEALED_CELLS } from '../../src/storage/clickhouse/reports/sealed-cells.ts';
 import { daysOf, SealedDays } from '../../src/storage/clickhouse/sealed-days.ts';
 import { assertFigures } from '../support/assert-figures.ts';
 import { AT_LENGTH_ONLY, howMany } from '../support/at-length.ts';
@@ -93,12 +99,21 @@ async function assertSameReport(question: ReportParams, name: string): Promise<A
   return { usesCells };
 }
 
-async function countCells(): Promise<number> {
+async function countCells(counted = 'count()'): Promise<number> {
   const [row] = await selectRows<{ cells: number }>(
     clickhouse.client,
-    'SELECT toUInt32(count()) AS cells FROM sealed_groups',
+    `SELECT toUInt32(${counted}) AS cells FROM sealed_groups`,
   );
   return row?.cells ?? 0;
+}
+
+/** What of a report's window is not sealed; undefined: nothing is. */
+function openOf(question: ReportParams): Promise<SealedCover['open'] | undefined> {
+  return sealedDays.reading(question, async ({ sealed }) => sealed?.open);
+}
+
+function isIn(fromMs: number, untilMs = Number.POSITIVE_INFINITY): (fact: RequestFact) => boolean {
+  return ({ admittedAtMs }) => admittedAtMs >= fromMs && admittedAtMs < untilMs;
 }
 
 class Killed extends Error {}
@@ -196,7 +211,7 @@ class Events {
   }
 
   private async seal(): Promise<void> {
-    await sealedDays.sealBefore(SPAN.untilMs - this.below(2) * DAY_MS);
+    await sealedDays.sealBefore(SPAN.untilMs - this.below(2) * this.below(30) * HOUR_MS);
   }
 
   private async restart(): Promise<void> {
@@ -325,7 +340,7 @@ describe('reports of sealed days', () => {
     },
   );
 
-  test('a day is not sealed while facts of it are being inserted, and an insert waits for the seal of its day', async () => {
+  test('a day is not sealed while facts of it are being inserted, and no insert waits for the seal of its day', async () => {
     await insert(facts);
     const [first] = facts as [RequestFact];
     let sealed = 0;
@@ -333,16 +348,53 @@ describe('reports of sealed days', () => {
       sealed = await sealedDays.sealBefore(SPAN.untilMs);
     });
     assert.equal(sealed, 1);
-    const order: string[] = [];
-    const sealing = sealedDays.sealBefore(SPAN.untilMs).then((days) => order.push(`sealed ${days}`));
-    // The only day that is left is being sealed once its organizations are asked for.
-    const inserting = insert([{ ...first, version: 8 }], async () => {
-      order.push('inserted');
-    });
-    await Promise.all([sealing, inserting]);
-    await assertSameReport(ALL, order.join());
+    // It comes while cells of the only day that is left are being made, before the last of them.
+    let isInserted = false;
+    const { client } = clickhouse;
+    const interrupted = {
+      query: (params: Parameters<typeof client.query>[0]) => client.query(params),
+      insert: (params: Parameters<typeof client.insert>[0]) => client.insert(params),
+      command: async (params: Parameters<typeof client.command>[0]) => {
+        if (!isInserted && params.query.includes('INTO sealed_turns')) {
+          isInserted = true;
+          await insert([{ ...first, version: 8, latencyMs: 1 }]);
+        }
+        return client.command(params);
+      },
+    } as unknown as ClickHouseClient;
+    sealedDays = await load(interrupted);
+    assert.equal(await sealedDays.sealBefore(SPAN.untilMs), 0);
+    assert.deepEqual([isInserted, sealedDays.count], [true, 1]);
+    await assertSameReport(ALL, 'inserted meanwhile');
     await sealedDays.sealBefore(SPAN.untilMs);
     await assertSameReport(ALL, 'sealed again');
+  });
+
+  test('of the present day the hours that are over are sealed, and read with the facts after them', async () => {
+    const noonMs = SPAN.untilMs - 12 * HOUR_MS;
+    const [morning, evening] = [facts.filter(isIn(noonMs - 12 * HOUR_MS, noonMs)), facts.filter(isIn(noonMs))];
+    await insert([...morning, ...evening]);
+    const sealUntilNoon = () => sealedDays.sealBefore(noonMs + HOUR_MS / 2);
+    assert.deepEqual([await sealUntilNoon(), await sealUntilNoon()], [1, 0]);
+    assert.deepEqual(await openOf(ALL), [
+      { fromMs: SPAN.fromMs, untilMs: noonMs - 12 * HOUR_MS },
+      { fromMs: noonMs, untilMs: SPAN.untilMs },
+    ]);
+    assert.equal(await openOf({ ...ALL, window: { ...ALL.window, untilMs: noonMs - HOUR_MS } }), undefined);
+    // What comes to the evening leaves the morning sealed; what comes to the morning opens it.
+    await insert(evening.slice(0, 3).map((fact) => ({ ...fact, version: 9, latencyMs: 1 })));
+    assert.equal(sealedDays.count, 1);
+    await assertSameReport(ALL, 'another evening');
+    await insert(morning.slice(0, 3).map((fact) => ({ ...fact, version: 9, latencyMs: 1 })));
+    assert.equal(sealedDays.count, 0);
+    assert.equal(await sealUntilNoon(), 1);
+    // An hour later the whole is made anew. It ends with the process.
+    assert.equal(await sealedDays.sealBefore(noonMs + HOUR_MS), 1);
+    await assertSameReport(ALL, 'an hour later');
+    sealedDays = await load();
+    assert.equal(sealedDays.count, 0);
+    await sealUntilNoon();
+    assert.equal(await countCells('uniqExact(seal)'), 1, 'the cells of former seals are gone');
   });
 
   test(
@@ -364,6 +416,34 @@ describe('reports of sealed days', () => {
     },
   );
 
+  test('cells that are damaged are found by the job that compares them, and the day is sealed anew', async () => {
+    const [day, endMs] = [SPAN.fromMs / DAY_MS, SPAN.fromMs + DAY_MS];
+    await insert(facts.filter(isIn(SPAN.fromMs, endMs)));
+    await sealedDays.sealBefore(endMs);
+    const compareAt = (hour: number) =>
+      compareCells({
+        sealedDays: () => sealedDays,
+        clock: { nowMs: () => SPAN.untilMs + hour * HOUR_MS, monotonicMs: () => 0 },
+        log: silentLog,
+      } as unknown as JobContext);
+    const tables = SEALED_CELLS.map(({ table }) => table);
+    assert.deepEqual(await compareAt(day % 24), { compared: 1, damaged: [], drift: 0 });
+    assert.deepEqual(await compareAt((day + 1) % 24), { compared: 0, damaged: [], drift: 0 });
+    // Those of all organizations are lost; or there are cells twice.
+    const damages = [
+      [tables, (table: string) => `DELETE FROM ${table} WHERE organization_id = '${ALL_ORGANIZATIONS}'`],
+      [['sealed_groups'], (table: string) => `INSERT INTO ${table} SELECT * FROM ${table}`],
+    ] as const;
+    for (const [found, damage] of damages.slice(0, howMany({ short: 1, long: 2 }))) {
+      for (const table of found) await clickhouse.client.command({ query: damage(table) });
+      const damaged = [{ day: '2026-10-31', tables: found }];
+      assert.deepEqual(await compareAt(day % 24), { compared: 1, damaged, drift: 1 });
+      await assertSameReport(ALL, 'opened');
+      assert.equal(await sealedDays.sealBefore(endMs), 1);
+    }
+    assert.deepEqual(await compareAt(day % 24), { compared: 1, damaged: [], drift: 0 });
+  });
+
   test('months that are dropped are open, and the job seals what has settled', async () => {
     await insert(facts);
     const contextAt = (nowMs: number, factsRetentionDays: number | null): JobContext =>
@@ -374,9 +454,10 @@ describe('reports of sealed days', () => {
         clock: { nowMs: () => nowMs, monotonicMs: () => 0 },
         log: silentLog,
       }) as unknown as JobContext;
-    // Two hours after its end, the last day has not settled.
-    assert.deepEqual(await sealDays(contextAt(SPAN.untilMs + 2 * HOUR_MS, null)), { sealed: 1 });
-    assert.deepEqual(await sealDays(contextAt(SPAN.untilMs + 3 * HOUR_MS, null)), { sealed: 1 });
+    // Ten minutes after its end the last hour has not settled, so that its day is sealed without it.
+    const TEN_MINUTES_MS = HOUR_MS / 6;
+    assert.deepEqual(await sealDays(contextAt(SPAN.untilMs + TEN_MINUTES_MS, null)), { sealed: 2 });
+    assert.deepEqual(await sealDays(contextAt(SPAN.untilMs + 2 * TEN_MINUTES_MS, null)), { sealed: 1 });
     assert.deepEqual(await dropOldFacts(contextAt(Date.UTC(2026, 10, 9), 7)), { dropped: ['202610'] });
     assert.equal(sealedDays.count, 1);
     const report = await sealedDays.reading(ALL, (params) =>

@@ -126,13 +126,15 @@ const COMPARING: Readonly<Partial<Record<JobName, string>>> = {
   'check-ledger': 'ledger',
   'compare-facts': 'facts',
   'compare-facts-daily': 'facts_of_three_days',
+  'compare-cells': 'cells',
   'sweep-media': 'media',
 };
 
 export function getDrift(store: InstallationStore): Operation {
   return operation({
     id: 'getDrift',
-    summary: 'Shows what the books, the facts and the files were last found to differ by, and what is pending.',
+    summary:
+      'Shows what the books, the facts, their cells and the files were last found to differ by, and what is pending.',
     answer: answerOf(
       z
         .object({

@@ -9,6 +9,7 @@ export const JOB_NAMES = [
   'check-ledger',
   'compare-facts',
   'compare-facts-daily',
+  'compare-cells',
   'rebuild-facts',
   'forget-job-runs',
   'forget-refused-requests',

@@ -3,7 +3,7 @@
 
 import { DAY_MS } from '../../platform/durations.ts';
 import { type ClickHouseClient, selectRows } from './clickhouse.ts';
-import type { DayNumber } from './sealed-days.ts';
+import type { ChangedDays, DayNumber } from './sealed-days.ts';
 
 /** The months of partitions that ended before an instant, first to last. */
 export async function findFactMonthsBefore(client: ClickHouseClient, beforeMs: number): Promise<string[]> {
@@ -27,7 +27,12 @@ export async function dropFactMonths(client: ClickHouseClient, months: readonly 
     await client.command({ query: `ALTER TABLE request_facts DROP PARTITION ID ${quoteMonth(month)}` });
 }
 
-export function daysOfMonth(month: string): DayNumber[] {
+/** All days of some months, each as a whole. */
+export function daysOfMonths(months: readonly string[]): ChangedDays {
+  return new Map(months.flatMap(daysOfMonth).map((day) => [day, day * DAY_MS]));
+}
+
+function daysOfMonth(month: string): DayNumber[] {
   const endDay = monthEndMs(month) / DAY_MS;
   const firstDay = Date.UTC(Number(month.slice(0, 4)), Number(month.slice(4)) - 1, 1) / DAY_MS;
   return Array.from({ length: endDay - firstDay }, (_, index) => firstDay + index);

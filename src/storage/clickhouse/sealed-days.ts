@@ -1,44 +1,51 @@
-// Sealed days: whole days in UTC whose cells (reports/cells.ts) are kept, so that reports need not read their facts.
-// This owns which days are sealed, makes their cells, and opens a day again before a fact of it is inserted.
+// Sealed days: days in UTC whose cells (reports/cells.ts) are kept, so that reports need not read their facts: whole
+// ones, and of the present day the hours that are over. This owns what is sealed, has cells made and compared with
+// the facts, and opens a day again before a fact of it is inserted.
 //
 // It is for the embedded engine, which one process has alone: all facts are inserted, and all months dropped, within
 // `whileOpen` of the one object of this class. The table of sealed days is written before what it says could become
-// wrong, so a process that is killed anywhere leaves no day sealed whose cells are not those of its facts.
+// wrong, so a process that is killed anywhere leaves no day sealed whose cells are not those of its facts. Of the
+// present day it says nothing: that seal ends with the process.
 
-import { randomUUID } from 'node:crypto';
-import { DAY_MS } from '../../platform/durations.ts';
+import { DAY_MS, HOUR_MS } from '../../platform/durations.ts';
 import { type ClickHouseClient, selectRows } from './clickhouse.ts';
-import { checkedSealing } from './reports/cells.ts';
 import { ALL_ORGANIZATIONS, type ReportParams, type SealedCover } from './reports/report-params.ts';
-import { CELLS_DEFINITION, SEALED_CELLS } from './reports/sealed-cells.ts';
+import { CELLS_DEFINITION, findDamagedCells, makeCells, removeCellsExcept, type Seal } from './reports/sealed-cells.ts';
 
 /** Of the days since 1970. */
 export type DayNumber = number;
 
+/** The days that a change of facts concerns, each with the earliest instant of what changes in it. */
+export type ChangedDays = ReadonlyMap<DayNumber, number>;
+
 export interface SealingLimits {
-  /** An organization with fewer facts in a day has no cells of its own: they would be hardly fewer than its facts. */
+  /** An organization with fewer facts in a seal has no cells of its own: they would be hardly fewer than its facts. */
   readonly organizationFactsMin: number;
 }
 
 const LIMITS: SealingLimits = { organizationFactsMin: 2_000 };
-const ORGANIZATIONS_MAX = 100;
 /** In the row of a day that is open. */
 const NO_SEAL = '00000000-0000-0000-0000-000000000000';
 /** How far back days are sealed. */
 const SEALED_DAYS_MAX = 400;
-
-interface Seal {
-  /** Marks its cells. */
-  readonly id: string;
-  /** Those that have cells of their own. */
-  readonly organizations: ReadonlySet<string>;
-}
 
 export interface SealedDaysClients {
   /** Where facts are inserted. */
   readonly facts: ClickHouseClient;
   /** Where reports are read: making cells takes as long as one. */
   readonly reports: ClickHouseClient;
+}
+
+export interface DamagedDay {
+  /** In UTC. */
+  readonly day: string;
+  /** Whose cells were not those of its facts. */
+  readonly tables: readonly string[];
+}
+
+export interface ComparedDays {
+  readonly compared: number;
+  readonly damaged: readonly DamagedDay[];
 }
 
 export class SealedDays {
@@ -48,9 +55,10 @@ export class SealedDays {
   /** Days that may be sealed on disk: also by another version, or by a write whose end nobody saw. */
   private readonly sealedOnDisk: Set<DayNumber>;
   private lastNumber: number;
-  /** How many inserts are under way, by the days of their facts. */
-  private readonly inserting = new Map<DayNumber, number>();
-  private sealing: { readonly day: DayNumber; readonly done: Promise<void> } | null = null;
+  /** What the changes that are under way concern. */
+  private readonly changing = new Set<ChangedDays>();
+  /** Void: facts came to it that its cells may lack. */
+  private sealing: { readonly day: DayNumber; readonly untilMs: number; isVoid: boolean } | null = null;
   private isSealing = false;
   private isStopped = false;
   private reports = 0;
@@ -66,7 +74,7 @@ export class SealedDays {
         .filter(({ definition }) => definition === CELLS_DEFINITION)
         .map(({ day_number, seal, organizations }) => [
           day_number,
-          { id: seal, organizations: new Set(organizations) },
+          { id: seal, date: dateOf(day_number), untilMs: endOf(day_number), organizations: new Set(organizations) },
         ]),
     );
     this.sealedOnDisk = new Set(sealed.map(({ day_number }) => day_number));
@@ -86,36 +94,37 @@ export class SealedDays {
     return this.days.size;
   }
 
-  /** Runs a change of the facts of some days; these are open before it begins, and not sealed until it has ended. */
-  async whileOpen<Result>(days: ReadonlySet<DayNumber>, change: () => Promise<Result>): Promise<Result> {
-    while (this.sealing !== null && days.has(this.sealing.day)) await this.sealing.done;
-    for (const day of days) this.inserting.set(day, (this.inserting.get(day) ?? 0) + 1);
+  /**
+   * Runs a change of facts. What is sealed of them is opened before it begins, and not sealed until it has ended; a
+   * seal that is being made is not waited for, and does not count.
+   */
+  async whileOpen<Result>(changed: ChangedDays, change: () => Promise<Result>): Promise<Result> {
+    const under = new Map(changed);
+    this.changing.add(under);
+    if (this.sealing !== null && concerns(under, this.sealing.day, this.sealing.untilMs)) this.sealing.isVoid = true;
     try {
-      await this.open([...days].filter((day) => this.sealedOnDisk.has(day)));
+      await this.open(under);
       return await change();
     } finally {
-      for (const day of days) this.endInserting(day);
+      this.changing.delete(under);
     }
-  }
-
-  private endInserting(day: DayNumber): void {
-    const left = (this.inserting.get(day) ?? 1) - 1;
-    if (left === 0) this.inserting.delete(day);
-    else this.inserting.set(day, left);
   }
 
   /** A report that has begun reads the cells on: they are what the facts were when it began. */
-  private async open(days: readonly DayNumber[]): Promise<void> {
-    if (days.length === 0) return;
-    await this.record(
-      this.clients.facts,
-      days.map((day) => ({ day, seal: null })),
-    );
-    for (const day of days) {
-      this.days.delete(day);
-      this.sealedOnDisk.delete(day);
+  private async open(changed: ChangedDays): Promise<void> {
+    const onDisk = [...changed.keys()].filter((day) => this.sealedOnDisk.has(day));
+    if (onDisk.length > 0) {
+      await this.record(
+        this.clients.facts,
+        onDisk.map((day) => ({ day, seal: null })),
+      );
     }
-    this.hasLeftovers = true;
+    for (const day of onDisk) this.sealedOnDisk.delete(day);
+    for (const [day, seal] of this.days) {
+      if (!concerns(changed, day, seal.untilMs)) continue;
+      this.days.delete(day);
+      this.hasLeftovers = true;
+    }
   }
 
   /** Runs a report with what of its window is sealed. A report with filters reads the facts. */
@@ -137,33 +146,37 @@ export class SealedDays {
     if (narrowing.some((value) => value !== undefined)) return null;
     if (ofFilter !== undefined && ofFilter !== organizationId) return null;
     const open: { fromMs: number; untilMs: number }[] = [];
-    const covered: { readonly day: DayNumber; readonly seal: Seal }[] = [];
+    const covered: Seal[] = [];
     let fromMs = window.fromMs;
-    for (let day = Math.ceil(window.fromMs / DAY_MS); (day + 1) * DAY_MS <= window.untilMs; day++) {
+    for (let day = Math.ceil(window.fromMs / DAY_MS); day * DAY_MS < window.untilMs; day++) {
       const seal = this.days.get(day);
-      if (seal === undefined || !(organizationId === null || seal.organizations.has(organizationId))) continue;
+      if (seal === undefined || seal.untilMs > window.untilMs) continue;
+      if (!(organizationId === null || seal.organizations.has(organizationId))) continue;
       if (fromMs < day * DAY_MS) open.push({ fromMs, untilMs: day * DAY_MS });
-      fromMs = (day + 1) * DAY_MS;
-      covered.push({ day, seal });
+      fromMs = seal.untilMs;
+      covered.push(seal);
     }
     const [first, last] = [covered[0], covered.at(-1)];
     if (first === undefined || last === undefined) return null;
     if (fromMs < window.untilMs) open.push({ fromMs, untilMs: window.untilMs });
     return {
       cellsOf: organizationId ?? ALL_ORGANIZATIONS,
-      seals: covered.map(({ seal }) => seal.id),
-      firstDay: dateOf(first.day),
-      lastDay: dateOf(last.day),
+      seals: covered.map(({ id }) => id),
+      firstDay: first.date,
+      lastDay: last.date,
       open,
     };
   }
 
-  /** Seals days with facts that ended before an instant, the latest first, until it is over. Returns how many. */
+  /**
+   * Seals days with facts that ended before an instant, and the hours of its own day that did: the latest first, until
+   * it is over. Returns how many.
+   */
   async sealBefore(beforeMs: number, isOver: () => boolean = () => false): Promise<number> {
     if (this.isSealing) return 0;
     this.isSealing = true;
     try {
-      return await this.sealEachBefore(beforeMs, isOver);
+      return await this.sealEachBefore(Math.floor(beforeMs / HOUR_MS) * HOUR_MS, isOver);
     } finally {
       this.isSealing = false;
     }
@@ -176,11 +189,13 @@ export class SealedDays {
 
   private async sealEachBefore(beforeMs: number, isOver: () => boolean): Promise<number> {
     if (this.hasLeftovers && this.reports === 0) await this.removeLeftovers();
-    const untilDay = Math.floor(beforeMs / DAY_MS);
+    const untilDay = Math.ceil(beforeMs / DAY_MS);
     const firstDay = Math.max(await this.firstDayOfFacts(untilDay), untilDay - SEALED_DAYS_MAX);
     let sealed = 0;
     for (let day = untilDay - 1; day >= firstDay && !this.isStopped && !isOver(); day--) {
-      if (!this.days.has(day) && (await this.seal(day))) sealed += 1;
+      const untilMs = Math.min(endOf(day), beforeMs);
+      const sealedUntilMs = this.days.get(day)?.untilMs ?? 0;
+      if (sealedUntilMs < untilMs && (await this.seal(day, untilMs))) sealed += 1;
     }
     return sealed;
   }
@@ -194,45 +209,50 @@ export class SealedDays {
     return row === undefined || row.is_empty === 1 ? untilDay : row.first_day;
   }
 
-  /** False: facts of the day are being inserted. */
-  private async seal(day: DayNumber): Promise<boolean> {
-    if (this.inserting.has(day)) return false;
-    const done = Promise.withResolvers<void>();
-    this.sealing = { day, done: done.promise };
+  /** False: facts of it were being inserted, or came meanwhile. */
+  private async seal(day: DayNumber, untilMs: number): Promise<boolean> {
+    if ([...this.changing].some((changed) => concerns(changed, day, untilMs))) return false;
+    const sealing = { day, untilMs, isVoid: false };
+    this.sealing = sealing;
     try {
-      const made = await this.makeCells(day);
-      this.sealedOnDisk.add(day);
-      await this.record(this.clients.reports, [{ day, seal: made }]);
-      this.days.set(day, made);
-      return true;
+      const made = await makeCells(this.clients.reports, {
+        date: dateOf(day),
+        untilMs,
+        organizationFactsMin: this.limits.organizationFactsMin,
+      });
+      if (untilMs === endOf(day) && !sealing.isVoid) {
+        this.sealedOnDisk.add(day);
+        await this.record(this.clients.reports, [{ day, seal: made }]);
+      }
+      this.hasLeftovers ||= sealing.isVoid || this.days.has(day);
+      if (!sealing.isVoid) this.days.set(day, made);
+      return !sealing.isVoid;
     } catch (error) {
       this.hasLeftovers = true;
       throw error;
     } finally {
       this.sealing = null;
-      done.resolve();
     }
   }
 
-  private async makeCells(day: DayNumber): Promise<Seal> {
-    const { reports } = this.clients;
-    const of = { day: dateOf(day) };
-    const rows = await selectRows<{ id: string }>(
-      reports,
-      `SELECT toString(organization_id) AS id FROM request_facts
-        WHERE admitted_at >= toDateTime64({day:Date}, 3, 'UTC') AND admitted_at < toDateTime64({day:Date} + 1, 3, 'UTC')
-        GROUP BY organization_id HAVING count() >= {facts_min:UInt32}
-        ORDER BY count() DESC, id LIMIT ${ORGANIZATIONS_MAX}`,
-      { ...of, facts_min: this.limits.organizationFactsMin },
-    );
-    const id = randomUUID();
-    const organizations = rows.map((row) => row.id);
-    for (const cells of SEALED_CELLS) {
-      await reports.command({ query: checkedSealing(cells), query_params: { ...of, seal: id, organizations } });
+  /**
+   * Compares the cells of some days with their facts. A day whose cells differ is opened, so that reports read its
+   * facts until it is sealed again.
+   */
+  async compare(isAsked: (day: DayNumber) => boolean): Promise<ComparedDays> {
+    const asked = [...this.days].filter(([day]) => isAsked(day));
+    const damaged: DamagedDay[] = [];
+    for (const [day, seal] of asked) {
+      const tables = await findDamagedCells(this.clients.reports, seal);
+      // Another one was opened meanwhile: its facts have changed.
+      if (tables.length === 0 || this.days.get(day) !== seal) continue;
+      await this.open(new Map([[day, day * DAY_MS]]));
+      damaged.push({ day: seal.date, tables });
     }
-    return { id, organizations: new Set(organizations) };
+    return { compared: asked.length, damaged };
   }
 
+  /** A higher number counts, whichever of two rows is written first. */
   private async record(
     client: ClickHouseClient,
     days: readonly { readonly day: DayNumber; readonly seal: Seal | null }[],
@@ -256,19 +276,10 @@ export class SealedDays {
   /** Nobody reads them: a report reads the cells of the seals that count when it begins. */
   private async removeLeftovers(): Promise<void> {
     this.hasLeftovers = false;
-    const seals = [...this.days.values()].map(({ id }) => id);
-    for (const { table } of SEALED_CELLS) {
-      const [left] = await selectRows<{ is_any: number }>(
-        this.clients.reports,
-        `SELECT count() > 0 AS is_any FROM ${checkedTable(table)} WHERE seal NOT IN {seals:Array(UUID)}`,
-        { seals },
-      );
-      if (left?.is_any !== 1) continue;
-      await this.clients.reports.command({
-        query: `DELETE FROM ${checkedTable(table)} WHERE seal NOT IN {seals:Array(UUID)}`,
-        query_params: { seals },
-      });
-    }
+    await removeCellsExcept(
+      this.clients.reports,
+      [...this.days.values()].map(({ id }) => id),
+    );
   }
 }
 
@@ -281,9 +292,13 @@ interface SealRow {
   readonly definition: string;
 }
 
-/** One of `SEALED_CELLS`: a name of a table cannot be a parameter. */
-function checkedTable(table: string): string {
-  return table;
+/** Whether something changes in what a day's seal covers. */
+function concerns(changed: ChangedDays, day: DayNumber, untilMs: number): boolean {
+  return (changed.get(day) ?? Number.POSITIVE_INFINITY) < untilMs;
+}
+
+function endOf(day: DayNumber): number {
+  return (day + 1) * DAY_MS;
 }
 
 function dateOf(day: DayNumber): string {
@@ -291,8 +306,11 @@ function dateOf(day: DayNumber): string {
 }
 
 /** The days of some instants in epoch milliseconds. */
-export function daysOf(instants: Iterable<{ readonly admittedAtMs: number }>): Set<DayNumber> {
-  const days = new Set<DayNumber>();
-  for (const { admittedAtMs } of instants) days.add(Math.floor(admittedAtMs / DAY_MS));
+export function daysOf(instants: Iterable<{ readonly admittedAtMs: number }>): Map<DayNumber, number> {
+  const days = new Map<DayNumber, number>();
+  for (const { admittedAtMs } of instants) {
+    const day = Math.floor(admittedAtMs / DAY_MS);
+    days.set(day, Math.min(days.get(day) ?? admittedAtMs, admittedAtMs));
+  }
   return days;
 }

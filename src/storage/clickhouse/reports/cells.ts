@@ -12,9 +12,13 @@ export interface Cells {
   readonly counted: string;
   readonly keys: readonly SqlColumn[];
   readonly values: readonly SqlColumn[];
+  /** Aggregates of facts, and the same of their cells, by which it is seen that some are missing or wrong. */
+  readonly sums: readonly CellSum[];
   /** What is read of each fact instead, where making cells of the facts would not pay: with the same names. */
   readonly ofFact?: readonly SqlColumn[];
 }
+
+export type CellSum = readonly [ofFacts: string, ofCells: string];
 
 /** A statement that selects the cells of a report's facts. Of one key there may be several, for the reader to merge. */
 export function checkedCells(cells: Cells, params: ReportParams): string {
@@ -47,9 +51,13 @@ export function checkedUnion({ sealed }: ReportParams, ofFacts: string, ofCells:
   return sealed.open.length === 0 ? kept : `${ofFacts} UNION ALL ${kept}`;
 }
 
+/** What a seal covers: a day in UTC from its start, as far as it is sealed. */
+export const SEALED_STRETCH = `admitted_at >= toDateTime64({day:Date}, 3, 'UTC')
+  AND admitted_at < fromUnixTimestamp64Milli({until_ms:Int64}, 'UTC')`;
+
 /**
- * The statement that makes the cells of a day in UTC, `{day:Date}`: those of all organizations together, and those of
- * each of `{organizations:Array(UUID)}`.
+ * The statement that makes the cells of a seal: those of all organizations together, and those of each of
+ * `{organizations:Array(UUID)}`.
  */
 export function checkedSealing(cells: Cells): string {
   const { keys, values, counted } = cells;
@@ -61,13 +69,10 @@ export function checkedSealing(cells: Cells): string {
           [toUUID('${ALL_ORGANIZATIONS}'), organization_id], [toUUID('${ALL_ORGANIZATIONS}')])) AS cells_of,
         ${checkedColumns([...keys, ...values])}
       FROM request_facts FINAL
-      WHERE ${IN_DAY} AND ${COUNTS} AND ${checkedCondition(counted)}
+      WHERE ${SEALED_STRETCH} AND ${COUNTS} AND ${checkedCondition(counted)}
       GROUP BY cells_of, ${checkedNames(keys)}
     )`;
 }
-
-const IN_DAY = `admitted_at >= toDateTime64({day:Date}, 3, 'UTC')
-  AND admitted_at < toDateTime64({day:Date} + 1, 3, 'UTC')`;
 
 function checkedCondition(sql: string): string {
   return `(${sql})`;

@@ -80,6 +80,10 @@ export const TURN_CELLS: Cells = {
   counted: COUNTED,
   keys: [['turn', TURN]],
   values: OF_TURN.map(([name, sql, merge]) => [name, `${merge}(${sql})`]),
+  sums: [
+    [`countIf(${COUNTED} AND ${IS_REMEMBERED})`, 'sum(remembered)'],
+    [`countIf(${COUNTED} AND route_sticky)`, 'sum(sticky)'],
+  ],
   ofFact: [['turn', TURN], ...OF_TURN.map(([name, sql]) => [name, sql] as const)],
 };
 
@@ -197,6 +201,7 @@ export const CORRECTION_CELLS: Cells = {
   counted: 'routed AND route_correction',
   keys: [['turn', TURN]],
   values: [['first', 'min((admitted_at, id))']],
+  sums: [[`uniqExactIf(${TURN}, routed AND route_correction)`, 'count()']],
   ofFact: [
     ['turn', TURN],
     ['first', '(admitted_at, id)'],

@@ -48,6 +48,10 @@ export const FACET_CELLS: Cells = {
     ['classifier', 'toString(classifier_model)'],
   ],
   values: FACET_STATES,
+  sums: [
+    ['countIf(routed)', 'sum(state_requests)'],
+    ['sumIf(ifNull(classifier_cost, 0), routed)', 'sum(state_classifier_cost)'],
+  ],
 };
 
 export async function selectRoutingFacets(client: ClickHouseReader, params: ReportParams): Promise<RoutingFacets> {

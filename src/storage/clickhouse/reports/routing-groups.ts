@@ -6,7 +6,15 @@
 import { REPORTED_MODELS_MAX } from '../../../domain/reports/report-query.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { type Cells, checkedCells } from './cells.ts';
-import { checkedMergedMetrics, type MetricsRow, metricStates, type QuantileStates } from './metrics.ts';
+import {
+  COMPLETION_TOKENS,
+  checkedMergedMetrics,
+  type MetricsRow,
+  metricStates,
+  PROMPT_TOKENS,
+  type QuantileStates,
+  SPEND,
+} from './metrics.ts';
 import { conditionParameters, type ReportParams } from './report-params.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 
@@ -54,6 +62,11 @@ export function groupCells(quantiles: QuantileStates): Cells {
       ['served', 'toString(model)'],
     ],
     values: [['latest', 'max(admitted_at)'], ...metricStates(quantiles)],
+    sums: [
+      ['countIf(routed)', 'sum(state_requests)'],
+      [`sumIf(ifNull(${SPEND}, 0), routed)`, 'sum(state_spend)'],
+      [`sumIf(${PROMPT_TOKENS} + ${COMPLETION_TOKENS}, routed)`, 'sum(state_tokens)'],
+    ],
   };
 }
 

@@ -23,6 +23,7 @@ export const REJECTION_CELLS: Cells = {
     ],
   ],
   values: [['rejections', 'count()']],
+  sums: [['sumIf(length(route_rejected_models), routed)', 'sum(rejections)']],
 };
 
 export async function selectRejections(client: ClickHouseReader, params: ReportParams): Promise<RejectionCount[]> {

@@ -6,7 +6,7 @@ import { bucketsOf } from '../../../domain/reports/time-buckets.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { picoOf } from '../decimal-text.ts';
 import { type Cells, checkedCells } from './cells.ts';
-import { MERGED_SERIES, SERIES_STATES, type SeriesRow } from './metrics.ts';
+import { MERGED_SERIES, SERIES_STATES, type SeriesRow, SPEND } from './metrics.ts';
 import { conditionParameters, type ReportParams } from './report-params.ts';
 import { compareText } from './routing-conversations.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
@@ -57,6 +57,10 @@ function seriesCells(quarter: string): Cells {
       ['tier', 'route_tier'],
     ],
     values: SERIES_STATES,
+    sums: [
+      ['count()', 'sum(state_requests)'],
+      [`sum(ifNull(${SPEND}, 0))`, 'sum(state_spend)'],
+    ],
   };
 }
 

@@ -27,6 +27,9 @@ export interface FactShippingOptions {
   readonly fleet: SpoolFleet;
 }
 
+/** Where many facts come, they are collected for so many times as long. */
+const BUSY_INTERVALS = 3;
+
 interface Collected {
   readonly epoch: ShippedEpoch;
   readonly ranges: FactRange[];
@@ -45,16 +48,20 @@ export class FactShipping {
 
   /** Makes at most one insert. False: none was due, or there was nothing to insert. `all`: an insert is always due. */
   async step(mode: { all: boolean } = { all: false }): Promise<boolean> {
-    const { clock, limits } = this.options;
-    const elapsedMs = clock.monotonicMs() - this.insertedMs;
-    if (!mode.all && !this.more && elapsedMs < limits.factsIntervalMs && this.keptCount() < limits.factsWanted)
-      return false;
+    if (!mode.all && !this.more && !this.isDue()) return false;
     try {
       return await this.insertNext();
     } catch (error) {
       this.options.metrics.factFaults.increment();
       throw error;
     }
+  }
+
+  private isDue(): boolean {
+    const { factsIntervalMs, factsFew, factsWanted } = this.options.limits;
+    const kept = this.keptCount();
+    const intervalMs = kept > factsFew ? factsIntervalMs * BUSY_INTERVALS : factsIntervalMs;
+    return kept >= factsWanted || this.options.clock.monotonicMs() - this.insertedMs >= intervalMs;
   }
 
   private async insertNext(): Promise<boolean> {

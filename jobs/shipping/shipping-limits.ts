@@ -15,10 +15,11 @@ export interface ShippingLimits {
    */
   readonly admittedWaitMs: number;
   /**
-   * An insert costs ClickHouse about as much as a thousand facts, so facts are collected for this time or up to this
-   * number.
+   * An insert costs ClickHouse about as much as a thousand facts, so facts are collected for this time, three times as
+   * long where more than `factsFew` have come meanwhile, or up to `factsWanted`.
    */
   readonly factsIntervalMs: number;
+  readonly factsFew: number;
   readonly factsWanted: number;
   readonly factsMax: number;
 }
@@ -29,6 +30,7 @@ export const DEFAULT_LIMITS: ShippingLimits = {
   pollMs: 60,
   admittedWaitMs: 1_000,
   factsIntervalMs: 2_000,
-  factsWanted: 4_000,
+  factsFew: 1_000,
+  factsWanted: 8_000,
   factsMax: 10_000,
 };

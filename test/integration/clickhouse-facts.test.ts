@@ -7,10 +7,17 @@ import { join } from 'node:path';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { systemClock } from '../../src/platform/clock.ts';
 import { createClickHouse, selectRows } from '../../src/storage/clickhouse/clickhouse.ts';
-import { countFactsPerHour, factOf, insertFacts, SETTLED_FACT_VERSION } from '../../src/storage/clickhouse/facts.ts';
+import {
+  countFactsPerHour,
+  factOf,
+  insertFacts,
+  type RequestFact,
+  SETTLED_FACT_VERSION,
+} from '../../src/storage/clickhouse/facts.ts';
 import { migrateClickHouse } from '../../src/storage/clickhouse/migrate.ts';
 import { CLICKHOUSE_MIGRATIONS, openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
 import { executionStart, terminalRecord } from '../support/execution-records.ts';
+import { generateFacts } from '../support/fact-generator.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const HOUR_MS = 3_600_000;
@@ -101,6 +108,32 @@ describe('request facts', () => {
         error_code: 'e\ufffd',
       },
     ]);
+  });
+
+  test('what a fact says nothing about is the same whether another of its batch says it or none does', async () => {
+    const routed = generateFacts(29, 200).facts.find(({ route }) => route != null);
+    const full = {
+      ...(routed as RequestFact),
+      truncated: true,
+      guardrail: 'cards',
+      credentialId: 'a2f7b6de-7a1e-4f0e-b9b7-0d7c1b1f0002',
+      fee: '3',
+      baselineCost: '5',
+      screening: { input: { action: 'none', not_scanned: ['attachment'] } },
+    } as const satisfies RequestFact;
+    const start = executionStart({ admittedAtMs: HOUR });
+    const [alone, beside] = [start, { ...start, id: start.id.replace(/.$/, (last) => (last === '0' ? '1' : '0')) }];
+    await insertFacts(clickhouse.client, [factOf(terminalRecord(alone))], 'alone');
+    await insertFacts(clickhouse.client, [factOf(terminalRecord(beside)), full], 'beside');
+    const rows = await facts('* EXCEPT id, toString(id) AS id');
+    const byId = new Map(rows.map(({ id, ...others }) => [id, others]));
+    assert.equal(rows.length, 3);
+    assert.deepEqual(byId.get(alone.id), byId.get(beside.id));
+    const { truncated, guardrail, credential_id, routed: isRouted, screened_missed } = byId.get(full.id) ?? {};
+    assert.deepEqual(
+      [truncated, guardrail, credential_id, isRouted, screened_missed],
+      [true, 'cards', full.credentialId, true, ['attachment']],
+    );
   });
 
   test('inserted again, whole or in other batches, an execution stays one', async () => {

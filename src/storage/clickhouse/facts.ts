@@ -2,7 +2,7 @@
 
 import type { TerminalRecord } from '../../records/execution-record.ts';
 import type { Kind } from '../../records/field-types.ts';
-import { FIELD_ROWS, USAGE_ROWS } from '../../records/fields.ts';
+import { FIELD_ROWS, type FieldName, USAGE_ROWS } from '../../records/fields.ts';
 import { type ClickHouseClient, selectRows } from './clickhouse.ts';
 import { dollars, picoOf } from './decimal-text.ts';
 import { ROUTE_COLUMNS } from './route-columns.ts';
@@ -27,6 +27,7 @@ export function factOf(record: TerminalRecord): RequestFact {
   return { ...record, version: record.billingStatus === 'pending' ? PENDING_FACT_VERSION : SETTLED_FACT_VERSION };
 }
 
+type FactField = keyof RequestFact & FieldName;
 type Column = readonly [name: string, value: (fact: RequestFact) => unknown];
 
 /** How a field's value is written to its column, by kind. */
@@ -52,20 +53,40 @@ function ofKinds<const Some extends Kind>(
   return Object.fromEntries(kinds.map((kind) => [kind, value])) as Record<Some, (value: unknown) => unknown>;
 }
 
-/** The table's columns in the order of an insert. */
-const COLUMNS: readonly Column[] = [
-  ['version', (fact) => fact.version],
-  ...FIELD_ROWS.flatMap(([field, { type, places }]): Column[] => {
-    const valueOf = VALUES[type.kind];
-    return places.clickhouse === undefined ? [] : [[places.clickhouse, (fact) => valueOf(fact[field])]];
-  }),
-  ...USAGE_ROWS.flatMap(([count, { clickhouse }]): Column[] =>
-    clickhouse === undefined ? [] : [[clickhouse, (fact) => fact.usage?.[count] ?? null]],
-  ),
-  ...ROUTE_COLUMNS,
-  ...SCREENING_COLUMNS,
+/** Columns of which a fact fills some, or none: then it has in each what every such fact has there. */
+interface ColumnGroup {
+  readonly columns: readonly Column[];
+  readonly isFilledBy: (fact: RequestFact) => boolean;
+}
+
+/** The table's columns in the order of an insert. Most facts fill the first group alone. */
+const COLUMN_GROUPS: readonly ColumnGroup[] = [
+  {
+    columns: [
+      ['version', (fact) => fact.version],
+      ...fieldColumns(false).map(([, column]) => column),
+      ...USAGE_ROWS.flatMap(([count, { clickhouse }]): Column[] =>
+        clickhouse === undefined ? [] : [[clickhouse, (fact) => fact.usage?.[count] ?? null]],
+      ),
+    ],
+    isFilledBy: () => true,
+  },
+  ...fieldColumns(true).map(([field, column]) => ({
+    columns: [column],
+    isFilledBy: ({ [field]: value }: RequestFact) => value != null && value !== false,
+  })),
+  { columns: ROUTE_COLUMNS, isFilledBy: ({ route }) => route != null },
+  { columns: SCREENING_COLUMNS, isFilledBy: ({ screening }) => screening != null },
 ];
-const COLUMN_NAMES = COLUMNS.map(([name]) => name).join(', ');
+const COLUMN_NAMES = COLUMN_GROUPS.flatMap(({ columns }) => columns.map(([name]) => name)).join(', ');
+
+function fieldColumns(isOptional: boolean): [FactField, Column][] {
+  return FIELD_ROWS.flatMap(([field, { type, places, isOptional: isOfOptional }]): [FactField, Column][] => {
+    if (places.clickhouse === undefined || isOfOptional !== isOptional) return [];
+    const valueOf = VALUES[type.kind];
+    return [[field, [places.clickhouse, (fact) => valueOf(fact[field])]]];
+  });
+}
 
 /**
  * Inserts facts; inserting them again changes nothing. `batch` identifies exactly these facts and is the insert's
@@ -78,12 +99,28 @@ export async function insertFacts(
   batch: string,
 ): Promise<void> {
   if (facts.length === 0) return;
-  const columns = COLUMNS.map(([, value]) => JSON.stringify(facts.map((fact) => wellFormed(value(fact)))));
+  const columns = COLUMN_GROUPS.flatMap(({ columns: ofGroup, isFilledBy }) => {
+    const column = facts.some(isFilledBy) ? columnOf : unfilledColumnOf;
+    return ofGroup.map(([, value]) => column(facts, value));
+  });
   const statement = `
     INSERT INTO request_facts (${COLUMN_NAMES})
     SETTINGS async_insert = 0, insert_deduplicate = 1, insert_deduplication_token = '${checkedToken(batch)}'
     FORMAT JSONCompactColumns\n`;
   await client.command({ query: `${statement}[${columns.join(',')}]` });
+}
+
+function columnOf(facts: readonly RequestFact[], value: Column[1]): string {
+  return JSON.stringify(facts.map((fact) => wellFormed(value(fact))));
+}
+
+/**
+ * Naming the table's defaults by leaving the column out costs ClickHouse more than reading them: it works out each
+ * one's expression, a third of an insert of 2,000 facts (measured).
+ */
+function unfilledColumnOf(facts: readonly RequestFact[], value: Column[1]): string {
+  const text = columnOf(facts.slice(0, 1), value).slice(1, -1);
+  return `[${text}${`,${text}`.repeat(facts.length - 1)}]`;
 }
 
 /**

@@ -49,6 +49,8 @@ export interface ClickHouseLinkOptions {
   readonly postgres: Postgres;
   /** The address of the same Postgres. */
   readonly databaseUrl: string;
+  /** It is the embedded one of the same data directory. */
+  readonly isBeside: boolean;
   readonly log: Log;
   readonly clock: Clock;
 }
@@ -124,7 +126,7 @@ export class ClickHouseLink implements FactSink {
   }
 
   private async open(): Promise<Opened> {
-    const { location, clock, log, migrationsDirectory, postgres, databaseUrl } = this.options;
+    const { location, clock, log, migrationsDirectory, postgres, databaseUrl, isBeside } = this.options;
     const client = await createClickHouse(location, clock);
     const kind = 'directory' in location ? 'embedded' : 'server';
     let reports = client;
@@ -132,11 +134,8 @@ export class ClickHouseLink implements FactSink {
       await holdingAdvisoryLock(postgres, MIGRATION_LOCK, async () => {
         const applied = await migrateClickHouse(client, migrationsDirectory);
         if (applied.length > 0) log.info({ applied }, 'ClickHouse migrations applied');
-        const claim = await claimFactsHome(postgres, {
-          id: await identifyClickHouse(client),
-          kind,
-          machine: hostname(),
-        });
+        const home = { id: await identifyClickHouse(client), kind, machine: hostname() } as const;
+        const claim = await claimFactsHome(postgres, home, isBeside);
         if (kind === 'embedded') this.embeddedLock ??= await lockEmbedded({ url: databaseUrl, log });
         // What was recorded before is in the ledger; a new installation has nothing there.
         if (claim !== 'known') await requestJobRun(postgres, 'rebuild-facts');
@@ -144,6 +143,8 @@ export class ClickHouseLink implements FactSink {
           log.warn(
             'facts are kept in the ClickHouse of CLICKHOUSE_URL from now on, and made there anew from the ledger',
           );
+        if (claim === 'lost')
+          log.warn('the embedded ClickHouse was lost; a new one takes its place, with facts made anew from the ledger');
       });
       if (kind === 'server') return { client, reports, sealedDays: null };
       reports = await createClickHouse(location, clock);

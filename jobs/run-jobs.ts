@@ -11,6 +11,7 @@ import { LoopDelay } from '../src/platform/loop-delay.ts';
 import type { MetricsRegistry } from '../src/platform/metrics.ts';
 import { SERVER_READ_SETTINGS } from '../src/storage/clickhouse/clickhouse.ts';
 import { openObjects } from '../src/storage/media/open-objects.ts';
+import { isEmbeddedPostgres } from '../src/storage/postgres/embedded/home.ts';
 import { findOwnerNames } from '../src/storage/postgres/identity/owner-names.ts';
 import { openInstallationSecrets } from '../src/storage/postgres/installation-secrets.ts';
 import { findEndedExecution } from '../src/storage/postgres/ledger/generation-facts.ts';
@@ -158,6 +159,7 @@ function createLink(
     location: locationOf(config),
     migrationsDirectory: MIGRATIONS_DIRECTORY,
     databaseUrl: config.databaseUrl,
+    isBeside: isEmbeddedPostgres(config.databaseUrl, config.dataDirectory),
   });
 }
 

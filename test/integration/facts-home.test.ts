@@ -5,10 +5,11 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { factsCommand } from '../../src/commands/facts.ts';
 import { identifyClickHouse } from '../../src/storage/clickhouse/identity.ts';
 import {
   claimFactsHome,
@@ -54,9 +55,20 @@ describe('where the facts are', () => {
     const other = { id: randomUUID(), kind: 'embedded', machine: 'two' } as const;
     await assert.rejects(
       claimFactsHome(postgres, other),
-      /in the embedded ClickHouse of one, .* every machine the same CLICKHOUSE_URL\. .*tollgate facts release/,
+      /in the embedded ClickHouse of one, .* same CLICKHOUSE_URL\. .*"tollgate facts release --machine one"/,
     );
     assert.equal((await readFactsHome(postgres))?.id, embedded.id);
+  });
+
+  test('a lost one beside this Postgres is replaced, but not while a process has it open', async () => {
+    const next = { ...embedded, id: randomUUID() };
+    const lock = await lockEmbedded({ url, log: silentLog });
+    await assert.rejects(claimFactsHome(postgres, next, true), ELSEWHERE);
+    await lock.release();
+    assert.equal(await claimFactsHome(postgres, next, true), 'lost');
+    assert.equal(await claimFactsHome(postgres, next, true), 'known');
+    await assert.rejects(claimFactsHome(postgres, embedded), ELSEWHERE);
+    assert.equal(await claimFactsHome(postgres, embedded, true), 'lost');
   });
 
   test(
@@ -143,6 +155,31 @@ describe('jobs processes with embedded ClickHouses on one Postgres', { timeout: 
     await stop(again.child);
     assert.match((await start('two')).failed ?? '', /the facts of this installation are in the embedded ClickHouse of/);
   });
+
+  test('a directory that was lost: one command, and the next start makes the facts anew', async () => {
+    rmSync(join(root, 'one', 'clickhouse'), { recursive: true });
+    const { failed } = await start('one');
+    assert.match(failed ?? '', new RegExp(`run "tollgate facts release --machine ${hostname()}"`));
+    await assert.rejects(factsLine('release --machine another'), /was registered by/);
+    assert.match(await factsLine(`release --machine ${hostname()}`), /^released/);
+    assert.match(await factsLine('show'), /^no jobs process/);
+    const again = await start('one');
+    assert.equal(again.failed, null);
+    await assert.rejects(factsLine(`release --machine ${hostname()}`), /runs and has the facts open: stop it first/);
+    assert.match(await factsLine('show'), new RegExp(`^embedded  [0-9a-f-]{36}  registered by ${hostname()} `));
+    const postgres = createPostgres({ url, log: silentLog, max: 1 });
+    const { rowCount } = await postgres.query("SELECT FROM job_runs WHERE name = 'rebuild-facts'");
+    await postgres.close();
+    assert.equal(rowCount, 2, 'once at the very first, and once now');
+    await stop(again.child);
+  });
+
+  async function factsLine(line: string): Promise<string> {
+    const printed: string[] = [];
+    const environment = { DATABASE_URL: url };
+    await factsCommand.run(line.split(' '), { environment, print: (text) => void printed.push(text) });
+    return printed.join('\n');
+  }
 
   test('a copy of the data directory is refused while the other runs', async () => {
     cpSync(join(root, 'one'), join(root, 'copy'), { recursive: true });

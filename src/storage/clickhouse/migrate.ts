@@ -13,13 +13,17 @@ import { type ClickHouseClient, selectRows } from './clickhouse.ts';
 
 const FILE_NAME = /^(\d{4})-[a-z0-9-]+\.sql$/;
 
-/** Applies the missing migrations; returns their names. */
+/**
+ * Applies the missing migrations; returns their names. Their table is on disk before Postgres is told of this
+ * ClickHouse: it has its id (identity.ts), which a power cut must not take.
+ */
 export async function migrateClickHouse(client: ClickHouseClient, directory: string): Promise<string[]> {
   await client.command({
     query: `
       CREATE TABLE IF NOT EXISTS applied_migrations (number UInt32, name String, checksum String,
         applied_at DateTime64(3, 'UTC') DEFAULT now64(3), needs Nullable(UInt32))
-      ENGINE = ReplacingMergeTree ORDER BY number`,
+      ENGINE = ReplacingMergeTree ORDER BY number
+      SETTINGS fsync_after_insert = 1, fsync_part_directory = 1`,
   });
   if (!(await hasNeeds(client)))
     await client.command({ query: 'ALTER TABLE applied_migrations ADD COLUMN IF NOT EXISTS needs Nullable(UInt32)' });

@@ -82,6 +82,12 @@ export function embeddedPostgresUrl(dataDir: string): string {
   return postgresUrl(record, DATABASE);
 }
 
+/** Whether `url` is that of the data directory's embedded Postgres. */
+export function isEmbeddedPostgres(url: string, dataDir: string): boolean {
+  const record = readRecord(dataDir);
+  return record !== null && !isSocketOfAnother(dataDir, record) && url === postgresUrl(record, DATABASE);
+}
+
 /** The record came with a copy, which has not been started: the socket that it names is the original's. */
 function isSocketOfAnother(dataDir: string, { home, socketDirectory }: HomeRecord): boolean {
   return (

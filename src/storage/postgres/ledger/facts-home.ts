@@ -42,17 +42,21 @@ export async function readFactsHome(
 }
 
 /**
- * Registers the ClickHouse when none is registered, or when a server replaces an embedded one, which is how an
- * installation outgrows its machine. Throws FactsElsewhere. Only one process at a time may call this.
+ * Registers the ClickHouse when none is registered; when a server replaces an embedded one, which is how an
+ * installation outgrows its machine; or when the registered embedded one was lost. It is known to be lost where this
+ * Postgres is embedded beside it (`isBeside`): there is one place for both, and another ClickHouse is in it now.
+ * Throws FactsElsewhere. Only one process at a time may call this.
  */
 export async function claimFactsHome(
   postgres: PostgresClient,
   home: FactsHome,
-): Promise<'known' | 'registered' | 'moved'> {
+  isBeside = false,
+): Promise<'known' | 'registered' | 'moved' | 'lost'> {
   const present = await readFactsHome(postgres);
   if (present?.id === home.id) return 'known';
   const isOutgrown = present?.kind === 'embedded' && home.kind === 'server';
-  if (present !== null && (!isOutgrown || (await isEmbeddedInUse(postgres))))
+  const isLost = present?.kind === 'embedded' && home.kind === 'embedded' && isBeside;
+  if (present !== null && (!(isOutgrown || isLost) || (await isEmbeddedInUse(postgres))))
     throw new FactsElsewhere(explain(present, home));
   await postgres.query(
     `INSERT INTO facts_home (clickhouse_id, kind, machine) VALUES ($1, $2, $3)
@@ -61,7 +65,8 @@ export async function claimFactsHome(
            registered_at = now()`,
     [home.id, home.kind, home.machine],
   );
-  return present === null ? 'registered' : 'moved';
+  if (present === null) return 'registered';
+  return isLost ? 'lost' : 'moved';
 }
 
 /** Removes the registration; the next jobs process that starts registers its own. */
@@ -89,8 +94,9 @@ function explain(present: FactsHome, home: FactsHome): string {
   const ours = home.kind === 'embedded' ? 'an embedded ClickHouse of its own' : 'another ClickHouse server';
   return (
     `the facts of this installation are in ${where}, and this process has ${ours}: reports would show half. ` +
-    'Give every machine the same CLICKHOUSE_URL. If the other place is gone for good, "tollgate facts release" lets ' +
-    'the next jobs process register its own.'
+    'Give every machine the same CLICKHOUSE_URL. If the other place is gone for good, as when this machine has lost ' +
+    `its disk, run "tollgate facts release --machine ${present.machine}": the next jobs process that starts ` +
+    'registers its own, and makes the facts there anew from the ledger.'
   );
 }
 

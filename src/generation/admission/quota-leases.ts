@@ -11,6 +11,7 @@ import type { LeaseAnswer, Quota, QuotaKind } from '../../domain/quotas/lease.ts
 import type { LeaseStore, LeaseTime } from './lease-store.ts';
 import { CONTENDED_MS, type Hold, leastOf, QuotaLease, type Waiter } from './quota-lease.ts';
 import { REFUSALS_WAITED, type Shortage } from './remembered-refusal.ts';
+import { ReturnTurns } from './return-turns.ts';
 import { StoreCircuit } from './store-circuit.ts';
 
 /** What a request needs of one wallet or limit. */
@@ -39,7 +40,6 @@ const LOCKED_PAUSE_MS = 50;
 const IDLE_MS = 15_000;
 /** A request is given up after it has lost so often to others what it had found. */
 const ATTEMPTS_MAX = 64;
-
 /** Nothing is ever added to it. */
 const NO_HOLDS: Hold[] = [];
 
@@ -52,6 +52,7 @@ export class QuotaLeases {
   private readonly leases = new Map<string, QuotaLease>();
   /** When revocations came for quotas that this process has no lease of, by key: a later lease obeys them too. */
   private readonly earlyRevocations = new Map<string, number>();
+  private readonly turns: ReturnTurns;
 
   /** `onFault`: a bug. `onStoreFault`: why the store could not be asked. */
   constructor(
@@ -62,6 +63,7 @@ export class QuotaLeases {
   ) {
     this.circuit = new StoreCircuit(store, time, onStoreFault);
     this.time = time;
+    this.turns = new ReturnTurns((lease) => this.work(lease), time);
     this.onFault = onFault;
   }
 
@@ -187,7 +189,13 @@ export class QuotaLeases {
 
   /** Whatever is told of wallets and limits may have been missed. */
   withdrawAll(): void {
-    for (const key of this.leases.keys()) this.withdraw(key);
+    const nowMs = this.time.monotonicMs();
+    for (const lease of this.leases.values()) {
+      lease.withdraw();
+      lease.revoke(nowMs);
+      lease.hearRoom(nowMs);
+      this.turns.add(lease);
+    }
   }
 
   /** Called from the coarse clock: returns what has expired or is idle, and forgets what is empty. */
@@ -198,7 +206,7 @@ export class QuotaLeases {
     for (const [key, lease] of this.leases) {
       lease.returnExpired(nowMs);
       if (nowMs - lease.lastUsedMs > IDLE_MS) lease.returnAvailable();
-      if (lease.pendingReturns.size > 0) this.work(lease);
+      if (lease.pendingReturns.size > 0) this.turns.add(lease);
       else if (lease.isEmpty(nowMs)) this.leases.delete(key);
     }
   }
@@ -208,8 +216,9 @@ export class QuotaLeases {
     await this.untilIdle();
     for (const lease of this.leases.values()) {
       lease.returnAvailable();
-      this.work(lease);
+      this.turns.add(lease);
     }
+    await this.turns.sendAll();
     await this.untilIdle();
   }
 

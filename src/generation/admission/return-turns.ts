@@ -1,0 +1,41 @@
+// Thousands of leases may have something to return in the same instant: when notifications may have been missed, when
+// the clients of a load leave, at the end of a process. They return it a few at a time, so that requests that need a
+// lease meanwhile find a connection, and no call waits so long for its own that it counts as lost.
+
+import type { LeaseTime } from './lease-store.ts';
+import type { QuotaLease } from './quota-lease.ts';
+
+/** Half of what a gateway has of connections to Postgres for requests. */
+const AT_ONCE = 2;
+/** A lease that many requests wait for may be at work for long; what it returns goes before what it asks for. */
+const TURN_MS_MAX = 500;
+
+export class ReturnTurns {
+  private readonly waiting = new Set<QuotaLease>();
+  private readonly begin: (lease: QuotaLease) => void;
+  private readonly time: LeaseTime;
+  private senders = 0;
+
+  /** `begin`: makes the calls that a lease needs (`work`), unless it is about it. */
+  constructor(begin: (lease: QuotaLease) => void, time: LeaseTime) {
+    this.begin = begin;
+    this.time = time;
+  }
+
+  add(lease: QuotaLease): void {
+    this.waiting.add(lease);
+    if (this.senders < AT_ONCE) void this.sendAll();
+  }
+
+  /** Resolves once the turn of each has come. */
+  async sendAll(): Promise<void> {
+    this.senders += 1;
+    // A set is walked as it is now: what another sender has taken is not met here, what was added since is.
+    for (const lease of this.waiting) {
+      this.waiting.delete(lease);
+      this.begin(lease);
+      if (lease.work !== null) await Promise.race([lease.work, this.time.wait(TURN_MS_MAX)]);
+    }
+    this.senders -= 1;
+  }
+}

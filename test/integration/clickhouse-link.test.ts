@@ -22,6 +22,7 @@ test('an insert does not wait for the statement of a report, and the next one ha
     migrationsDirectory: CLICKHOUSE_MIGRATIONS,
     postgres: database.postgres,
     databaseUrl: database.url,
+    isBeside: false,
     log: silentLog,
     clock: systemClock,
   });

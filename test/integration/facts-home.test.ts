@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, fork } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -176,7 +176,7 @@ describe('jobs processes with embedded ClickHouses on one Postgres', { timeout: 
 
   async function factsLine(line: string): Promise<string> {
     const printed: string[] = [];
-    const environment = { DATABASE_URL: url };
+    const environment = { DATABASE_URL: url, MASTER_KEY: randomBytes(32).toString('base64') };
     await factsCommand.run(line.split(' '), { environment, print: (text) => void printed.push(text) });
     return printed.join('\n');
   }

@@ -28,6 +28,15 @@ interface Answered {
   readonly why?: string;
 }
 
+const CASES = { concurrency: true };
+/** null: uWebSockets.js has a binary for this Node. */
+const { missing } = await chooseFront('auto');
+const needsFront = (name: FrontName): { readonly skip?: string } =>
+  name === 'uws' && missing !== null ? { skip: 'uWebSockets.js has no binary here' } : {};
+/** Node 24 hands on an empty `Transfer-Encoding`, refused then as a length that is not told; 22 and 26 do not. */
+const TAKES_EMPTY_CODING = Number.parseInt(process.versions.node, 10) === 24;
+const EMPTY_CODING = TAKES_EMPTY_CODING ? '411 closed' : '400 closed';
+
 const both = (outcome: Outcome, why?: string): Answered => ({
   uws: outcome,
   node: outcome,
@@ -56,7 +65,7 @@ const ANSWERED: Readonly<Record<string, Answered>> = {
   'TE-SP-BEFORE-COLON': byParser('waits', AWAITS_A_LINE),
   'TE-NOT-FINAL-CHUNKED': byParser('411 closed', 'a coding that is not `chunked` leaves the request without a length'),
   'TE-HTTP10': byParser('505 closed', 'HTTP/1.0 is not served at all'),
-  'TE-EMPTY-VALUE': byParser('411 closed', 'an empty coding is no length'),
+  'TE-EMPTY-VALUE': byParser('411 closed', 'an empty coding is no length', EMPTY_CODING),
   'TE-VTAB': byParser('waits', AWAITS_A_LINE),
   'TE-FORMFEED': byParser('waits', AWAITS_A_LINE),
   'TE-NULL': byParser('waits', AWAITS_A_LINE),
@@ -189,11 +198,11 @@ test('there are 87 cases, and a reason stands where an answer is not what its ca
     assert.equal(answered.why === undefined, isWanted.every(Boolean), `${id}: ${JSON.stringify(answered)}`);
   }
   // docs/install.md says so.
-  assert.deepEqual(asWanted, { uws: 57, node: 85 });
+  assert.deepEqual(asWanted, { uws: 57, node: TAKES_EMPTY_CODING ? 84 : 85 });
 });
 
 for (const name of ['uws', 'node'] as const) {
-  describe(`the cases of Http11Probe on ${name}`, { concurrency: true }, () => {
+  describe(`the cases of Http11Probe on ${name}`, { ...CASES, ...needsFront(name) }, () => {
     let target: Target;
     const waiting: RawClient[] = [];
 
@@ -225,7 +234,11 @@ for (const name of ['uws', 'node'] as const) {
     }
   });
 
-  describe(`the cases of Http11Probe on ${name} behind nginx`, { concurrency: true, ...needs('nginx') }, () => {
+  describe(`the cases of Http11Probe on ${name} behind nginx`, {
+    ...CASES,
+    ...needs('nginx'),
+    ...needsFront(name),
+  }, () => {
     let target: Target;
     let nginx: NginxBefore;
 

@@ -106,6 +106,35 @@ describe('people at the console', { skip: skipWithoutConsole }, () => {
     await page.context().close();
   });
 
+  test('a link signs nobody in to another account unasked', async () => {
+    const { api, tollgate } = installation;
+    await api('POST', '/v1/admin/active-org/members', { email: 'linked@demo.test', role: 'member' });
+    const { page } = await installation.signedIn(installation.owner);
+    const { output } = await tollgate.run(['console', '--user', 'linked@demo.test', '--organization', 'demo']);
+    const [link = ''] = /http\S+\/console#link=\S+/.exec(output) ?? assert.fail(output);
+    const who = async (opened: Page) => {
+      const answer = await opened.request.get(`${tollgate.url}/v1/console/session`, {
+        headers: { 'x-tollgate-console': '1', 'sec-fetch-site': 'same-origin' },
+      });
+      return ((await answer.json()) as { data: { user: { email: string } } }).data.user.email;
+    };
+    for (const [choice, email] of [
+      ['Stay', 'owner@demo.test'],
+      ['Sign in by the link', 'linked@demo.test'],
+    ] as const) {
+      const opened = await page.context().newPage();
+      await opened.goto(link);
+      const asked = opened.getByRole('dialog', { name: 'Sign in by this link?' });
+      await asked.waitFor();
+      assert.match(await asked.innerText(), /owner@demo\.test/);
+      assert.equal(await who(opened), 'owner@demo.test');
+      await asked.getByRole('button', { name: choice }).click();
+      await asked.waitFor({ state: 'detached' });
+      assert.equal(await who(opened), email);
+    }
+    await page.context().close();
+  });
+
   test('who signs in after somebody else on the same page asks the playground with a key of their own', async () => {
     const { api, tokenOf } = installation;
     await api('POST', '/v1/admin/active-org/members', { email: 'next@demo.test', role: 'member' });

@@ -94,6 +94,7 @@ function Ways({ isAside = false }: { readonly isAside?: boolean }) {
 /** Over the screens, which stay as they are. */
 export function DoubtNotice({ doubt }: { readonly doubt: Doubt }) {
   if (doubt.kind === 'ended') return <SignInAgain />;
+  if (doubt.kind === 'linked') return <Linked link={doubt.link} />;
   if (doubt.kind === 'kept')
     return (
       <Still title="You are still signed in" refusal={doubt.refusal}>
@@ -136,6 +137,27 @@ function Still({ title, refusal, children }: StillProps) {
 /** There is nothing more to say of the session. */
 function forget(): void {
   if (session.value.kind === 'in') session.value = { ...session.value, doubt: null };
+}
+
+function Linked({ link }: { readonly link: string }) {
+  const { isBusy, refusal, run } = useSubmit<unknown>(() => {});
+  return (
+    <Dialog title="Sign in by this link?">
+      <p>
+        This page was opened by a link that signs in somebody, perhaps somebody else. You are signed in as{' '}
+        <bdi>{me()?.user?.email ?? 'the platform’s administrator'}</bdi>.
+      </p>
+      <Said refusal={refusal} />
+      <footer class="dialog-foot">
+        <button type="button" disabled={isBusy} onClick={() => void run(() => signIn({ link }))}>
+          Sign in by the link
+        </button>
+        <button type="button" class="main" onClick={forget}>
+          Stay
+        </button>
+      </footer>
+    </Dialog>
+  );
 }
 
 function SignInAgain() {

@@ -28,10 +28,11 @@ export type Session =
     };
 
 /**
- * It has ended, could not be ended, could not be moved to another organization, or another tab works in one, whose name
- * is this.
+ * It has ended, could not be ended, could not be moved to another organization, another tab works in one, whose name is
+ * this, or the page was opened by a link that signs somebody in.
  */
 export type Doubt =
+  | { readonly kind: 'linked'; readonly link: string }
   | { readonly kind: 'ended' }
   | { readonly kind: 'unmoved'; readonly refusal: Refusal }
   | { readonly kind: 'kept'; readonly refusal: Refusal }
@@ -70,20 +71,26 @@ export async function lookAgain(): Promise<void> {
   if (answer.ok) await enterAs(answer.data.data);
 }
 
+const USED_LINK = 'This link does not sign in any more: each works once, for ten minutes.';
+
 /** A one-time link carries its code in the fragment, which no server and no log sees; a failed sign-in its reason. */
 export async function startSession(): Promise<void> {
   const fragment = new URLSearchParams(location.hash.slice(1));
   const link = fragment.get('link');
   const problem = signInProblem(fragment.get('sign-in-problem'));
   if (link !== null || problem !== null) history.replaceState(null, '', location.pathname + location.search);
-  if (link !== null) {
-    const opened = await signIn({ link });
-    if (opened.ok) return;
-    session.value = { kind: 'out', reason: 'This link does not sign in any more: each works once, for ten minutes.' };
+  const answer = await call('get', '/v1/console/session');
+  if (answer.ok) {
+    await enterAs(answer.data.data);
+    // Who sent the link may want to be taken for whoever follows it: nobody is signed in to another account unasked.
+    if (link !== null) doubt({ kind: 'linked', link });
     return;
   }
-  const answer = await call('get', '/v1/console/session');
-  if (answer.ok) return enterAs(answer.data.data);
+  if (link !== null) {
+    const opened = await signIn({ link });
+    if (!opened.ok) session.value = { kind: 'out', reason: USED_LINK };
+    return;
+  }
   session.value =
     answer.refusal.status === SIGNED_OUT ? { kind: 'out', reason: problem } : { kind: 'away', refusal: answer.refusal };
 }

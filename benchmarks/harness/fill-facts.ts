@@ -73,7 +73,7 @@ const INSERT_BATCH = `
 /** The day after the others, as facts come: in small parts, here a minute's, which the engine merges as they do. */
 export async function fillPresentDay(client: ClickHouseClient, facts: number): Promise<void> {
   const minutes = DAY_MS / MINUTE_MS;
-  const count = Math.floor(facts / minutes);
+  const count = Math.max(1, Math.floor(facts / minutes));
   for (let minute = 0; minute < minutes; minute++) {
     await client.command({
       query: INSERT_BATCH,

@@ -426,7 +426,7 @@ describe('reports of sealed days', () => {
         clock: { nowMs: () => SPAN.untilMs + hour * HOUR_MS, monotonicMs: () => 0 },
         log: silentLog,
       } as unknown as JobContext);
-    const tables = SEALED_CELLS.map(({ table }) => table);
+    const tables = SEALED_CELLS.map(({ table }) => table).slice(0, howMany({ short: 2, long: 6 }));
     assert.deepEqual(await compareAt(day % 24), { compared: 1, damaged: [], drift: 0 });
     assert.deepEqual(await compareAt((day + 1) % 24), { compared: 0, damaged: [], drift: 0 });
     // Those of all organizations are lost; or there are cells twice.

@@ -7,6 +7,7 @@ import type { ScreeningReport } from '../../src/domain/guardrails/screening-repo
 import type { TerminalRecord } from '../../src/records/execution-record.ts';
 import { factOf, insertFacts } from '../../src/storage/clickhouse/facts.ts';
 import { guardrailReport } from '../../src/storage/clickhouse/reports/guardrails.ts';
+import type { ReportFilters } from '../../src/storage/clickhouse/reports/report-params.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
 import { executionStart, terminalRecord } from '../support/execution-records.ts';
 
@@ -65,4 +66,19 @@ test('rules, entities, stages, actions, models and keys with their counts', asyn
       { ...common, action: 'block', model: '', requests: 1, findings: 1 },
     ],
   });
+});
+
+test('of one key, of a model, or of a person alone', async () => {
+  const of = async (filters: ReportFilters) => {
+    const { screened, rows } = await guardrailReport(clickhouse.client, {
+      scope: { organizationId: ACME },
+      filters,
+      window: { fromMs: DAY, untilMs: DAY + 86_400_000, granularity: 'day', timeZone: 'UTC' },
+    });
+    return [screened, rows.length];
+  };
+  assert.deepEqual(await of({ apiKeyId: KEY }), [4, 2]);
+  assert.deepEqual(await of({ apiKeyId: OTHER }), [0, 0]);
+  assert.deepEqual(await of({ apiKeyId: KEY, model: 'sim/small' }), [3, 1]);
+  assert.deepEqual(await of({ userId: OTHER }), [0, 0]);
 });

@@ -48,9 +48,9 @@ export async function guardrailReport(client: ClickHouseReader, asked: ReportPar
   const rows = await selectReport<GuardrailRow>(
     client,
     `SELECT found.1 AS policy, found.2 AS rule, found.3 AS entity, found.4 AS stage, found.5 AS action,
-            model, api_key_id, count() AS requests, sum(found.6) AS findings
+            model, key AS api_key_id, count() AS requests, sum(found.6) AS findings
      FROM (
-       SELECT toString(model) AS model, toString(api_key_id) AS api_key_id,
+       SELECT toString(model) AS model, toString(request_facts.api_key_id) AS key,
          arrayJoin(arrayMap((p, r, e, s, a, c) -> (toString(p), toString(r), toString(e), toString(s), toString(a), c),
            finding_policies, finding_rules, finding_entities, finding_stages, finding_actions, finding_counts)) AS found
        FROM request_facts FINAL

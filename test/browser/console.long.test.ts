@@ -192,6 +192,39 @@ describe('the console in a browser', { skip: skipWithoutConsole }, () => {
     await watched.page.context().close();
   });
 
+  test('a request’s panel draws when each call of a provider was under way', async () => {
+    const place = '/v1/admin/active-org/usage/requests';
+    const { data } = await api<{ data: { id: string }[] }>('GET', `${place}?limit=1`);
+    interface Answered {
+      readonly data: { latency_ms: number; readonly details: { attempts: unknown[] } };
+    }
+    const answer = await api<Answered>('GET', `${place}/${data[0]?.id}`);
+    // No model of the demo has a second provider.
+    answer.data.latency_ms = 400;
+    answer.data.details.attempts = [
+      { provider: 'first', started_ms: 0, ended_ms: 100, status: 503, cause: 'status' },
+      { provider: 'second', started_ms: 100, ended_ms: null, status: null, cause: null },
+    ];
+    const watched = await signedIn(owner);
+    const { page } = watched;
+    await page.route(`**${place}/${data[0]?.id}*`, (route) => route.fulfill({ json: answer }));
+    await openScreen(watched, tollgate.url, `requests?request=${data[0]?.id}`);
+    const calls = page.getByRole('table', { name: 'Calls of providers' });
+    await calls.waitFor();
+    const texts = await calls.locator('tbody tr').allInnerTexts();
+    assert.match(texts[0] ?? '', /first\s+0 ms\s+100 ms\s+503 status/);
+    assert.match(texts[1] ?? '', /second\s+100 ms.*its reply/s);
+    const shares = await calls
+      .locator('rect.fill')
+      .evaluateAll((rects) => rects.map((rect) => [rect.getAttribute('x'), rect.getAttribute('width')]));
+    assert.deepEqual(shares, [
+      ['0.00%', '25.00%'],
+      ['25.00%', '75.00%'],
+    ]);
+    assert.deepEqual(await findBarriers(watched), []);
+    await page.context().close();
+  });
+
   test('credit, limits and the use of own keys are the API’s', async () => {
     const watched = await signedIn(owner);
     const { page } = watched;

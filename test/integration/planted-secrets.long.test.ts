@@ -155,6 +155,9 @@ describe('planted secrets', () => {
       await call(key, 'POST', path, JSON.stringify({ model: 'sim/small', max_tokens: 9, ...body }));
   };
 
+  const hasSeen = (secret: string): boolean =>
+    upstream.requests.some(({ headers }) => JSON.stringify(headers).includes(secret));
+
   async function withKey(secret: string, work: (path: string) => Promise<void>): Promise<void> {
     const key = { kind: 'upstream', name: `key ${tenant.next()}`, secret, verify: false };
     const made = await call(tenant.owner.token, 'POST', CREDENTIALS, JSON.stringify(key));
@@ -166,7 +169,8 @@ describe('planted secrets', () => {
   test('own keys that serve, are rotated, refused, spent and removed', async () => {
     await generate();
     await withKey(SECRETS.good, async (path) => {
-      await generate();
+      // A gateway hears of a key within two seconds.
+      await waitFor('the key to be used', () => generate().then(() => hasSeen(SECRETS.good)), Boolean);
       const rotation = JSON.stringify({ secret: SECRETS.rotated, overlap_seconds: 600 });
       await call(tenant.owner.token, 'POST', `${path}/rotate`, rotation);
       await generate();
@@ -327,7 +331,7 @@ describe('planted secrets', () => {
     const { good } = SECRETS;
     for (const text of [good, Buffer.from(good).toString('hex'), Buffer.from(`ab${good}`).toString('base64')])
       assert.throws(() => assertClean('here', `before ${text} after`));
-    assert.ok(KEYS.acme.length > 0 && upstream.requests.some(({ headers }) => JSON.stringify(headers).includes(good)));
+    assert.ok(KEYS.acme.length > 0 && hasSeen(good));
   });
 });
 

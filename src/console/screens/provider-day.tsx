@@ -10,6 +10,7 @@ import type { FigureSeries, UsageSeries } from '../state/reports.ts';
 const HOURS = 24;
 const HOUR_MS = 3_600_000;
 const STEP_PX = 7;
+const HEIGHT_PX = 16;
 /** Of an hour, as a share of its requests. */
 const MANY_ERRORS = 0.05;
 
@@ -42,11 +43,26 @@ export function DayStrip({ day, provider }: { readonly day: FoundDay; readonly p
     figures.errors === 0
       ? `${whole(figures.requests)}, none failed`
       : `${whole(figures.errors)} of ${whole(figures.requests)} failed`;
+  const widthPx = day.buckets.length * STEP_PX;
   return (
     <>
-      <svg class="strip" aria-hidden="true" width={day.buckets.length * STEP_PX} height="16">
+      <svg
+        class="strip"
+        aria-hidden="true"
+        width={widthPx}
+        height={HEIGHT_PX}
+        viewBox={`0 0 ${widthPx} ${HEIGHT_PX}`}
+        preserveAspectRatio="none"
+      >
         {day.buckets.map((bucket, index) => (
-          <rect key={bucket} class={toneOf(points.get(bucket))} x={index * STEP_PX} width="5" height="16" rx="1" />
+          <rect
+            key={bucket}
+            class={toneOf(points.get(bucket))}
+            x={index * STEP_PX}
+            width="5"
+            height={HEIGHT_PX}
+            rx="1"
+          />
         ))}
       </svg>
       <span class="note">{said}</span>

@@ -14,7 +14,7 @@ import { runCommandApart, startTollgate, type Tollgate, type TollgateOptions } f
 import { httpCall } from '../support/http-call.ts';
 import { silentLog } from '../support/postgres.ts';
 import { KEYS, OPENING_CREDIT_PICO, testConfiguration } from '../support/test-configuration.ts';
-import { pause, waitFor } from '../support/waiting.ts';
+import { waitFor } from '../support/waiting.ts';
 
 const REPLY = '{"usage":{"prompt_tokens":10,"completion_tokens":20,"total_tokens":30}}';
 
@@ -78,14 +78,19 @@ describe('a backup', () => {
     const load = Array.from({ length: 8 }, async () => {
       while (isLoading) assert.equal((await ask(original.url)).status, 200);
     });
-    await pause(1_500);
+    const served = (count: number) =>
+      waitFor(
+        `${count} requests to be served`,
+        () => upstream.requests.length,
+        (reached) => reached >= count,
+      );
+    await served(200);
     const made = await original.run(['backup', target]);
-    const servedMeanwhile = upstream.requests.length;
-    await pause(500);
+    // It goes on serving.
+    await served(upstream.requests.length + 1);
     isLoading = false;
     await Promise.all(load);
     assert.equal(made.exitCode, 0, made.output);
-    assert.ok(upstream.requests.length > servedMeanwhile, 'it goes on serving');
     assert.equal(statSync(target).mode & 0o777, 0o700);
     assert.equal(statSync(join(target, 'backup.json')).mode & 0o777, 0o600);
     assert.match((await original.run(['backup', target])).output, /exists already/);

@@ -5,12 +5,19 @@ import { readFileSync } from 'node:fs';
 /** The states in which all that the client sent, and its end behind it, has come. */
 const ENDED_STATES = new Set(['06' /* TIME_WAIT */, '08' /* CLOSE_WAIT */, '09' /* LAST_ACK */, '0B' /* CLOSING */]);
 
+/** Of a client's connection, as the gateway's system has it. */
+interface ConnectionEnd {
+  readonly hasCome: boolean;
+  /** The gateway has read all that came before it, which it does only once it has accepted the connection. */
+  readonly isRead: boolean;
+}
+
 /**
  * Whether the client's end of the connection from this port has come to the system on the gateway's side. A connection
  * that a reset ended is gone from the table. A gateway may have left the end unread: a connection that it has paused
  * stays in CLOSE_WAIT until it is read again. null: the system does not tell.
  */
-export function readConnectionEnds(gatewayPort: number): ((clientPort: number) => boolean) | null {
+export function readConnectionEnds(gatewayPort: number): ((clientPort: number) => ConnectionEnd) | null {
   let table: string;
   try {
     table = readFileSync('/proc/net/tcp', 'latin1');
@@ -18,16 +25,18 @@ export function readConnectionEnds(gatewayPort: number): ((clientPort: number) =
     return null;
   }
   const local = `:${hexOf(gatewayPort)}`;
-  const states = new Map<string, string>();
+  const ends = new Map<string, ConnectionEnd>();
   for (const line of table.split('\n')) {
-    const [, own = '', other = '', state = ''] = line.trim().split(/\s+/);
-    if (own.endsWith(local)) states.set(other.slice(other.indexOf(':') + 1), state);
+    const [, own = '', other = '', state = '', queues = ''] = line.trim().split(/\s+/);
+    if (!own.endsWith(local)) continue;
+    // The end itself is counted as a byte.
+    const isRead = Number.parseInt(queues.split(':')[1] ?? '0', 16) <= 1;
+    ends.set(other.slice(other.indexOf(':') + 1), { hasCome: ENDED_STATES.has(state), isRead });
   }
-  return (clientPort) => {
-    const state = states.get(hexOf(clientPort));
-    return state === undefined || ENDED_STATES.has(state);
-  };
+  return (clientPort) => ends.get(hexOf(clientPort)) ?? RESET;
 }
+
+const RESET: ConnectionEnd = { hasCome: true, isRead: true };
 
 function hexOf(port: number): string {
   return port.toString(16).toUpperCase().padStart(4, '0');

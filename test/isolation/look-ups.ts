@@ -148,7 +148,12 @@ export class LookUps {
     while (unseen.length > 0 && performance.now() < untilMs) {
       const hasEnded = readConnectionEnds(this.parts.port);
       if (hasEnded === null) await pause(HEARD_MS);
-      const isSeen = (leaver: Leaver): boolean => hasEnded?.(ports.get(leaver) ?? 0) ?? true;
+      const isSeen = (leaver: Leaver): boolean => {
+        const end = hasEnded?.(ports.get(leaver) ?? 0);
+        // Only a credential is looked up before the body is read. What a gateway on a busy machine reads when the hold
+        // is over is looked up then, or not at all.
+        return end === undefined || (end.hasCome && (end.isRead || lookUp === 'credential'));
+      };
       for (const leaver of unseen) if (isSeen(leaver)) this.noteEnd(lookUp, leaver, hold);
       unseen = unseen.filter((leaver) => !isSeen(leaver));
       if (unseen.length > 0) await pause(ENDS_POLL_MS);

@@ -88,14 +88,19 @@ export class ClickHouseLink implements FactSink {
     return this.opened?.sealedDays ?? null;
   }
 
-  /** The only way for facts: through it, their days are open when they come. */
+  /**
+   * The only way for facts: through it, their days are open when they come. Those that come while ClickHouse is opened
+   * for the first time wait for that: a start is no fault.
+   */
   async insert(facts: readonly RequestFact[], batch: string): Promise<void> {
+    await this.tried;
     const client = this.client();
     const insert = (): Promise<void> => insertFacts(client, facts, batch);
     await (this.sealedDays()?.whileOpen(daysOf(facts), insert) ?? insert());
   }
 
   async probe(): Promise<void> {
+    await this.tried;
     await selectRows(this.client(), 'SELECT 1');
   }
 

@@ -1,10 +1,11 @@
-// The connections of jobs to the embedded ClickHouse: facts are inserted while a report is read.
+// The connections of jobs to the embedded ClickHouse: facts are inserted while it is being opened, and while a report is
+// read.
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { ClickHouseLink } from '../../jobs/clickhouse-link.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { selectRows } from '../../src/storage/clickhouse/clickhouse.ts';
@@ -12,7 +13,7 @@ import { CLICKHOUSE_MIGRATIONS } from '../support/clickhouse.ts';
 import { generateFacts } from '../support/fact-generator.ts';
 import { openTestDatabase, silentLog } from '../support/postgres.ts';
 
-test('an insert does not wait for the statement of a report, and the next one has its facts', async (context) => {
+async function startLink(context: TestContext): Promise<ClickHouseLink> {
   const database = await openTestDatabase();
   context.after(() => database.close());
   const directory = mkdtempSync(join(tmpdir(), 'tollgate-test-clickhouse-'));
@@ -26,6 +27,20 @@ test('an insert does not wait for the statement of a report, and the next one ha
     log: silentLog,
     clock: systemClock,
   });
+  context.after(() => link.close());
+  return link;
+}
+
+test('facts that are there before the engine is wait for it, and are no fault', async (context) => {
+  const link = await startLink(context);
+  const { facts } = generateFacts(2, 5);
+  await Promise.all([link.insert(facts, 'batch'), link.probe()]);
+  const rows = 'SELECT toUInt32(uniqExact(id)) AS facts FROM request_facts';
+  assert.deepEqual(await selectRows(link.client(), rows), [{ facts: new Set(facts.map(({ id }) => id)).size }]);
+});
+
+test('an insert does not wait for the statement of a report, and the next one has its facts', async (context) => {
+  const link = await startLink(context);
   await link.tried;
   const reader = link.reader();
   assert.ok(reader !== null);

@@ -38,7 +38,7 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   return 0;
 }
 
-/** The code is in the fragment, which browsers send nowhere. */
-export function consoleLink(url: string, code: string): string {
-  return `${url}/console#link=${code}`;
+/** The code is in the fragment, which browsers send nowhere. `query`: what the console shows first. */
+export function consoleLink(url: string, code: string, query = ''): string {
+  return `${url}/console${query}#link=${code}`;
 }

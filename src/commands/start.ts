@@ -274,10 +274,14 @@ function childEnvironment(
   };
 }
 
-/** PUBLIC_URL, where it is given, is where a browser reaches the console. */
+/**
+ * PUBLIC_URL, where it is given, is where a browser reaches the console. A demo is hours old at most: its window is
+ * today.
+ */
 function linkTo(config: Config, url: string, applied: Applied | null): string | null {
   const code = applied?.linkCode ?? null;
-  return code === null ? null : consoleLink(config.given.has('PUBLIC_URL') ? config.publicUrl : url, code);
+  const address = config.given.has('PUBLIC_URL') ? config.publicUrl : url;
+  return code === null ? null : consoleLink(address, code, '?range=1d');
 }
 
 interface Applied {

@@ -206,6 +206,13 @@ describe('installation', () => {
     assert.notDeepEqual(corrections, []);
     for (const [field, value] of Object.entries(routing))
       if (Array.isArray(value)) assert.notDeepEqual(value, [], field);
+    const guardrails = await callWithSession(`${demo.url}/v1/admin/active-org/guardrails/report`, cookie);
+    const { data: screened } = JSON.parse(guardrails.body.toString()) as {
+      data: { screened: number; blocked: number; rows: { rule: string }[] };
+    };
+    assert.equal(screened.screened, made, guardrails.body.toString());
+    assert.ok(screened.blocked > 0);
+    assert.deepEqual(new Set(screened.rows.map(({ rule }) => rule)), new Set(['cards', 'people', 'addresses']));
     const checked = await callCommand(directory, ['reconcile']);
     assert.equal(checked.exitCode, 0, checked.output);
     assert.equal(await demo.end('SIGTERM'), 0);

@@ -1,5 +1,6 @@
 // Who asks for what in the demo's generated traffic, and how often in the hour.
 
+import type { FindingCount } from '../../domain/guardrails/screening-report.ts';
 import type { ApiName } from '../../domain/models/apis.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 
@@ -131,6 +132,9 @@ export const CALLERS: readonly Caller[] = [
   },
 ];
 
+/** The policy of deploy/demo-traffic.yaml, as it is when the hour is made. */
+const GUARDRAIL = { policy: 'personal-data', version: 1 } as const;
+
 /** Refusals of requests that name a model; each leaves a record. */
 export const REFUSED: readonly {
   readonly key: DemoKey;
@@ -151,7 +155,52 @@ export const REFUSED: readonly {
     refusal: { kind: 'api_not_supported', model: 'sim/image', api: 'chat_completions' },
     requests: 3,
   },
+  {
+    key: 'support-bot',
+    model: 'sim/small',
+    refusal: {
+      kind: 'guardrail_blocked',
+      guardrail: { policy: GUARDRAIL.policy, rule: 'cards', entity: 'card', stage: 'input' },
+    },
+    requests: 5,
+  },
 ];
+
+/** What it finds in requests, by who sends them: in such a share of them, and no more often in one of them. */
+export const FOUND: readonly {
+  readonly key: DemoKey;
+  readonly finding: Omit<FindingCount, 'count'>;
+  readonly share: number;
+  readonly countMax: number;
+}[] = [
+  {
+    key: 'support-bot',
+    finding: { ...GUARDRAIL, rule: 'people', entity: 'email', action: 'mask' },
+    share: 0.22,
+    countMax: 3,
+  },
+  {
+    key: 'support-bot',
+    finding: { ...GUARDRAIL, rule: 'people', entity: 'phone', action: 'mask' },
+    share: 0.12,
+    countMax: 1,
+  },
+  {
+    key: 'nightly',
+    finding: { ...GUARDRAIL, rule: 'people', entity: 'iban', action: 'mask' },
+    share: 0.06,
+    countMax: 4,
+  },
+  {
+    key: 'terminal',
+    finding: { ...GUARDRAIL, rule: 'addresses', entity: 'ip', action: 'flag' },
+    share: 0.15,
+    countMax: 6,
+  },
+];
+
+/** What is found in those of `REFUSED` that it blocks. */
+export const BLOCKED: FindingCount = { ...GUARDRAIL, rule: 'cards', entity: 'card', action: 'block', count: 1 };
 
 /** For these minutes of the hour the provider of a model has trouble with a share of the requests. */
 export const TROUBLE = { model: 'sim/large', fromMinute: 37, untilMinute: 41, share: 0.4 };

@@ -1,6 +1,7 @@
 // What the demo's generated traffic asks for: an hour of requests, in conversations that are routed and single ones,
 // streamed and whole, answered, refused and failed. The same seed makes the same hour.
 
+import { DONE, type ScreeningReport } from '../../domain/guardrails/screening-report.ts';
 import type { ApiName } from '../../domain/models/apis.ts';
 import type { Catalog } from '../../domain/models/catalog.ts';
 import { picoUsd } from '../../domain/money/pico-usd.ts';
@@ -18,7 +19,18 @@ import type { RoutingPolicy } from '../../domain/routing/routing-policy.ts';
 import type { Outcome } from '../../domain/settlement/outcome.ts';
 import { NO_COUNTS, type Usage } from '../../domain/usage/usage.ts';
 import { HOUR_MS, MINUTE_MS } from '../../platform/durations.ts';
-import { CALLERS, type Caller, type DemoKey, REFUSED, TALKERS, type Talker, type TextApi, TROUBLE } from './mix.ts';
+import {
+  BLOCKED,
+  CALLERS,
+  type Caller,
+  type DemoKey,
+  FOUND,
+  REFUSED,
+  TALKERS,
+  type Talker,
+  type TextApi,
+  TROUBLE,
+} from './mix.ts';
 
 export interface DemoRequest {
   readonly atMs: number;
@@ -38,6 +50,7 @@ export interface DemoRequest {
   readonly usage: Usage | null;
   readonly latencyMs: number;
   readonly ttftMs: number | null;
+  readonly screening: ScreeningReport;
 }
 
 export interface DemoHour {
@@ -179,10 +192,11 @@ class DemoPlan {
       usage: null,
       latencyMs: 1 + this.below(3),
       ttftMs: null,
+      screening: refusal.kind === 'guardrail_blocked' ? WAS_BLOCKED : NOTHING_FOUND,
     });
   }
 
-  private add(request: Omit<DemoRequest, keyof Ending | 'usage' | 'latencyMs' | 'ttftMs'>): DemoRequest {
+  private add(request: Omit<DemoRequest, keyof Ending | 'usage' | 'latencyMs' | 'ttftMs' | 'screening'>): DemoRequest {
     const { counts } = request;
     const ending = this.endingOf(request);
     const isAnswered = ending.status === 200;
@@ -197,9 +211,17 @@ class DemoPlan {
       usage: isAnswered ? usage : null,
       latencyMs: isAnswered ? latencyMs : firstMs,
       ttftMs: isAnswered ? (request.streamed ? firstMs : Math.max(1, latencyMs - 2)) : null,
+      screening: this.screeningOf(request.key),
     };
     this.requests.push(made);
     return made;
+  }
+
+  private screeningOf(sender: DemoKey): ScreeningReport {
+    const found = FOUND.find(({ key, share }) => key === sender && this.chance(share));
+    if (found === undefined) return NOTHING_FOUND;
+    const { finding, countMax } = found;
+    return { input: { action: DONE[finding.action], findings: [{ ...finding, count: 1 + this.below(countMax) }] } };
   }
 
   private endingOf({ atMs, model, streamed }: Pick<DemoRequest, 'atMs' | 'model' | 'streamed'>): Ending {
@@ -279,6 +301,9 @@ class DemoPlan {
     return Array.from({ length: digits }, () => this.below(16).toString(16)).join('');
   }
 }
+
+const NOTHING_FOUND: ScreeningReport = { input: { action: 'none' } };
+const WAS_BLOCKED: ScreeningReport = { input: { action: DONE.block, findings: [BLOCKED] } };
 
 function failed(status: number): Ending {
   return { outcome: 'provider_failed', status, errorCode: `provider_${status}` };

@@ -178,7 +178,7 @@ function startOf(
 
 /** By the rules that a gateway rates and settles by. */
 function endOf(request: DemoRequest, catalog: Catalog): ExecutionEnd {
-  const { atMs, outcome, status, errorCode, counts, usage, latencyMs, ttftMs, streamed } = request;
+  const { atMs, outcome, status, errorCode, counts, usage, latencyMs, ttftMs, streamed, screening } = request;
   const price = priceOf(request, catalog);
   const usageSource = usage === null ? null : outcome === 'aborted_mid_stream' ? 'counted' : 'reported';
   const authorizedAmount = holdOf(counts, price);
@@ -204,6 +204,8 @@ function endOf(request: DemoRequest, catalog: Catalog): ExecutionEnd {
     ttftMs,
     responseBytes: (usage?.outputTokens ?? 0) * (streamed ? 180 : 5) + 300,
     baselineCost: baseline?.toString() ?? null,
+    guardrail: screening.input?.findings?.[0]?.rule ?? null,
+    screening,
   };
 }
 

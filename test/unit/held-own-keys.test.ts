@@ -46,7 +46,9 @@ describe('own keys that are held', () => {
     assert.equal(await held.find('o'), known);
     assert.equal(store.asked, 3);
     assert.equal(await held.find('nobody knows it'), 'unavailable');
-    at.ms += 900_000;
+    at.ms += 1_800_000;
+    assert.equal(await held.find('o'), known, 'half an hour');
+    at.ms += 1_800_000;
     assert.equal(await held.find('o'), 'unavailable');
   });
 

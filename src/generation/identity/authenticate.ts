@@ -18,8 +18,11 @@ export type FindPrincipal = (credential: string) => Promise<Principal | null>;
 
 /** Revocations are pushed; this is only the backstop for a lost notification. */
 const TIME_TO_LIVE_MS = 30_000;
-/** While the store is away, nobody can be revoked in it. Known principals stay valid this long. */
-const AWAY_TIME_TO_LIVE_MS = 900_000;
+/**
+ * While the store is away, nobody can be revoked and nothing be changed in it. What is known of principals and their
+ * own provider keys stays valid this long.
+ */
+export const AWAY_TIME_TO_LIVE_MS = 3_600_000;
 /** A store that does not answer in this time is away: a request must not wait for a connection's own timeouts. */
 const STORE_DEADLINE_MS = 2_000;
 /** How long a store that was away is not asked again. */

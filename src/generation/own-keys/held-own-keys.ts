@@ -5,14 +5,13 @@ import { BoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { withDeadline } from '../../platform/deadline.ts';
 import { socketsRead } from '../../platform/tick.ts';
+import { AWAY_TIME_TO_LIVE_MS } from '../identity/authenticate.ts';
 import { KeyPauses } from './key-pauses.ts';
 import { OrganizationKeys } from './organization-keys.ts';
 import type { FindOwnKeys } from './own-key-set.ts';
 
 /** Changes are pushed; this is the backstop for a lost notification. */
 const TIME_TO_LIVE_MS = 60_000;
-/** While the store is away no key can be changed in it: known ones serve this long. */
-const AWAY_TIME_TO_LIVE_MS = 900_000;
 /** Meanwhile it is asked this often, so that not every request waits for it. */
 const ASK_AGAIN_MS = 5_000;
 const IDLE_MS = 900_000;

@@ -1,5 +1,5 @@
-// The connections of jobs to the embedded ClickHouse: facts are inserted while it is being opened, and while a report is
-// read.
+// The connections of jobs to the embedded ClickHouse: facts are inserted while it is being opened, and while a report
+// is read.
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';

@@ -55,7 +55,7 @@ const GATEWAY: Schemas['Process'] = {
   kind: 'gateway',
   pid: 4_711,
   epoch: 9,
-  version: '0.9.0',
+  version: '0.13.0',
   started_at: AT,
   last_seen_at: AT,
   silent: false,

@@ -17,11 +17,14 @@ export interface GenerationRow {
   readonly id: string;
   readonly organization: string;
   readonly client_request_id: string;
+  readonly api: string;
   readonly billing_status: string;
   readonly outcome: string | null;
   readonly input_tokens: string | null;
   readonly cached_input_tokens: string | null;
   readonly output_tokens: string | null;
+  readonly images: string | null;
+  readonly usage_source: string | null;
   readonly authorized_amount: string | null;
   readonly rated_cost: string | null;
   readonly charge: string | null;
@@ -35,8 +38,8 @@ export interface GenerationRow {
 
 export async function readGenerations(ledger: LedgerView): Promise<GenerationRow[]> {
   const rows = await ledger.query(
-    `SELECT g.id, o.slug AS organization, g.client_request_id, g.billing_status, g.outcome,
-            g.input_tokens::text, g.cached_input_tokens::text, g.output_tokens::text,
+    `SELECT g.id, o.slug AS organization, g.client_request_id, g.api, g.billing_status, g.outcome,
+            g.input_tokens::text, g.cached_input_tokens::text, g.output_tokens::text, g.images::text, g.usage_source,
             g.screening, g.authorized_amount::text, g.rated_cost::text, g.charge::text, g.suspense::text, g.budget_use::text,
             coalesce(-sum(e.amount), 0)::text AS posted, count(e.transfer_id)::int AS transfers
      FROM generations g

@@ -10,6 +10,9 @@ import { waitFor } from './waiting.ts';
 
 export interface SimulatedProvider {
   readonly url: string;
+  readonly pid: number;
+  /** Its log, for who reads it line by line: a long one is larger than a text can be. */
+  readonly logPath: string;
   /** Calls that began, in order. */
   starts(): CallStart[];
   /** Calls that ended, in order of their ends. */
@@ -47,6 +50,8 @@ export async function startSimulatedProvider(options: { delayMs?: number } = {})
   const lines = (): (CallStart | CallEnd)[] => (existsSync(logPath) ? parseLines(readFileSync(logPath, 'utf8')) : []);
   return {
     url,
+    pid: child.pid as number,
+    logPath,
     starts: () => lines().filter((line) => line.type === 'start'),
     ends: () => lines().filter((line) => line.type === 'end'),
     openCalls: countOpenCalls(logPath),

@@ -111,7 +111,7 @@ export function compareMixed(
     const ends = client.hashes.flatMap((hash) => calls.byHash.get(hash) ?? []);
     const served = ends.at(-1);
     const cost = BigInt(row.rated_cost ?? 0);
-    if (REPORTED.has(outcome) && row.usage_source === 'provider') {
+    if (REPORTED.has(outcome) && row.usage_source === 'reported') {
       if (served === undefined) {
         say('the provider was never called');
         continue;

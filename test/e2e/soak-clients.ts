@@ -64,7 +64,7 @@ export class SoakClients {
       isWhole: isComplete && (!request.streamed || STREAM_END.test(text)),
       executionId: header('x-service-execution-id'),
       providerIds: request.hashes.length === 0 ? [] : idsIn(text),
-      deltas: request.streamed ? [...text.matchAll(DELTA)].length : 0,
+      deltas: request.streamed ? deltasIn(text) : 0,
       savedId: sort === 'responses' && isComplete ? (idsIn(text)[0] ?? null) : null,
       fileId: sort === 'upload' && isJson && isComplete ? String((JSON.parse(text) as { id: string }).id) : null,
       tookMs: performance.now() - startedMs,
@@ -121,6 +121,11 @@ function rest(response: IncomingMessage, ms: number): void {
 function idsIn(text: string): string[] {
   // Of their own: a part of a string keeps all of it, and a long run would keep every body.
   return [...new Set(Array.from(text.matchAll(PROVIDER_ID), ([, id]) => Buffer.from(id ?? '').toString()))];
+}
+
+/** Of whole events: of one that was cut nothing counts. */
+function deltasIn(text: string): number {
+  return [...text.slice(0, text.lastIndexOf('\n\n') + 2).matchAll(DELTA)].length;
 }
 
 function refusalOf(text: string): string | null {

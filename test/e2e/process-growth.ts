@@ -15,6 +15,8 @@ export interface ProcessSample {
   /** What is its own, and its part of what it shares with others. */
   readonly residentBytes: number;
   readonly descriptors: number;
+  /** Since it began. */
+  readonly cpuSeconds: number;
   /** null: Postgres. */
   readonly memory: MemoryNote | null;
 }
@@ -50,21 +52,32 @@ export function sampleProcesses(supervisorPid: number, notes: string): ProcessSa
     if (role !== 'postgres')
       return found.map((one, index) => ({ ...one, name: role === 'gateway' ? `gateway-${index + 1}` : role, atMs }));
     const sum = (of: (one: Measured) => number): number => found.reduce((total, one) => total + of(one), 0);
-    const together = { residentBytes: sum((one) => one.residentBytes), descriptors: sum((one) => one.descriptors) };
+    const together = {
+      residentBytes: sum((one) => one.residentBytes),
+      descriptors: sum((one) => one.descriptors),
+      cpuSeconds: sum((one) => one.cpuSeconds),
+    };
     return [{ ...together, name: role, atMs, memory: null }];
   });
 }
 
-type Measured = Pick<ProcessSample, 'residentBytes' | 'descriptors' | 'memory'>;
+type Measured = Pick<ProcessSample, 'residentBytes' | 'descriptors' | 'cpuSeconds' | 'memory'>;
 
-function measure(pid: number, notes: string): Measured {
+/** Of the kernel's clock in which it counts CPU time. */
+const TICKS_PER_SECOND = 100;
+
+/** Of a process that has ended: nothing. */
+export function measure(pid: number, notes: string): Measured {
   try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    const cpuSeconds = (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
     const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'latin1');
     const residentBytes = Number(/^Pss:\s+(\d+) kB$/m.exec(rollup)?.[1] ?? 0) * 1_024;
-    return { residentBytes, descriptors: readdirSync(`/proc/${pid}/fd`).length, memory: readMemoryNote(notes, pid) };
+    const descriptors = readdirSync(`/proc/${pid}/fd`).length;
+    return { residentBytes, descriptors, cpuSeconds, memory: readMemoryNote(notes, pid) };
   } catch {
-    // It ended between the look at the table and this one.
-    return { residentBytes: 0, descriptors: 0, memory: null };
+    return { residentBytes: 0, descriptors: 0, cpuSeconds: 0, memory: null };
   }
 }
 

@@ -8,15 +8,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { seededRandom } from '../support/byte-splits.ts';
-import { readGauges, waitForQuiet } from '../support/gateway-gauges.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
 import { memoryNotes } from '../support/note-memory.ts';
-import { type SimulatedProvider, startSimulatedProvider, untilCallsEnd } from '../support/simulated-provider.ts';
-import { pause, waitFor } from '../support/waiting.ts';
-import { checkBooks, compareLedgerWithFacts, compareWallets, readFacts, readGenerations } from './kill-accounts.ts';
-import { compareMixed, readProviderCalls, type SeenExchange } from './mixed-accounts.ts';
+import { type SimulatedProvider, startSimulatedProvider } from '../support/simulated-provider.ts';
+import { pause } from '../support/waiting.ts';
 import { type ProcessGrowth, type ProcessSample, sampleProcesses, summarizeGrowth } from './process-growth.ts';
+import { type SettledMixed, settleMixed } from './settle-mixed.ts';
 import { SoakClients, type SoakSeen } from './soak-clients.ts';
 import { drawLongStream, drawRequest, makeUnread, type SoakMemory, type SoakRequest } from './soak-requests.ts';
 import { IMPATIENT_MS, SOAK_ORGANIZATIONS, soakConfiguration } from './soak-world.ts';
@@ -31,8 +29,6 @@ const UNREAD_MS = IMPATIENT_MS + 15_000;
 const REMEMBERED_MAX = 500;
 /** Streams begin one after the other, as they would. */
 const STREAM_START_MS = 10;
-const STUCK_MS = 120_000;
-const UNSHIPPED_MS = 5_000;
 const PROBLEMS_SHOWN = 30;
 /** The beginning, in which caches, pools and pages of memory fill, says nothing about growth. */
 const WARM_SHARE = 0.25;
@@ -140,22 +136,13 @@ class Soak {
   }
 }
 
-interface SoakReport {
+interface SoakReport extends SettledMixed {
   readonly minutes: number;
   readonly requests: number;
   /** By sort: how its requests were answered. */
   readonly answers: Readonly<Record<string, Readonly<Record<string, number>>>>;
   readonly processes: Readonly<Record<string, ProcessGrowth>>;
-  readonly providerCalls: number;
-  readonly classifierCalls: number;
-  readonly generations: number;
-  readonly facts: number;
-  readonly outcomes: Readonly<Record<string, number>>;
-  readonly picoUsd: { readonly provider: bigint; readonly reported: bigint; readonly counted: bigint; readonly facts: bigint };
-  /** What of a gateway is open when nothing is under way. */
-  readonly open: Readonly<Record<string, number>>;
   readonly problemCount: number;
-  readonly problems: readonly string[];
 }
 
 export async function runSoak(options: Options): Promise<SoakReport> {
@@ -194,50 +181,14 @@ export async function runSoak(options: Options): Promise<SoakReport> {
 
 async function compareAll(
   soak: Soak,
-  parts: { options: Options; tollgate: Tollgate; ledger: LedgerView; provider: SimulatedProvider },
+  { options, ...parts }: { options: Options; tollgate: Tollgate; ledger: LedgerView; provider: SimulatedProvider },
 ): Promise<SoakReport> {
-  const { options, tollgate, ledger, provider } = parts;
-  await untilCallsEnd(provider);
-  await waitForQuiet(tollgate).catch(() => undefined);
-  const open = await readGauges(tollgate);
-  await waitFor(
-    'everything to be posted',
-    async () => {
-      const [row] = await ledger.query(
-        "SELECT count(*)::int AS pending FROM generations WHERE billing_status = 'pending'",
-      );
-      return Number(row?.pending);
-    },
-    (pending) => pending === 0,
-    STUCK_MS,
-  ).catch((fault: unknown) => options.print(String(fault)));
-  await pause(UNSHIPPED_MS);
-  const reconciled = await tollgate.run(['reconcile']);
-  const generations = await readGenerations(ledger);
-  const exchanges: SeenExchange[] = soak.seen.map((one) => ({
-    ...one,
-    id: one.request.id,
-    hashes: one.request.hashes,
-  }));
-  const hashes = new Set(exchanges.flatMap((one) => one.hashes));
-  const calls = await readProviderCalls(provider.logPath, (hash) => hashes.has(hash));
-  const mixed = compareMixed(exchanges, calls, generations);
-  const wallets = await compareWallets(ledger, SOAK_ORGANIZATIONS, generations);
-  const books = await checkBooks(tollgate.postgresUrl);
-  await tollgate.stop({ keepData: true });
-  const facts = await readFacts(tollgate.dataDir);
-  const processes = summarizeGrowth(soak.samples, warmAt(soak, options));
-  const rated = mixed.picoUsd.reported + mixed.picoUsd.counted;
+  const exchanges = soak.seen.map((one) => ({ ...one, id: one.request.id, hashes: one.request.hashes }));
+  const settled = await settleMixed({ ...parts, exchanges, organizations: SOAK_ORGANIZATIONS });
+  const processes = summarizeGrowth(soak.samples, warmAt(soak, options.minutes));
   const problems = [
     ...checkAnswers(soak.seen),
-    ...calls.problems,
-    ...mixed.problems,
-    ...wallets,
-    ...books,
-    ...compareLedgerWithFacts(generations, facts.rows),
-    ...(rated === facts.ratedPico ? [] : [`the ledger rated ${rated}, the facts ${facts.ratedPico}`]),
-    ...Object.entries(open).flatMap(([name, value]) => (value === 0 ? [] : [`${name} is ${value} with nothing under way`])),
-    ...(reconciled.exitCode === 0 ? [] : [`tollgate reconcile: ${reconciled.output}`]),
+    ...settled.problems,
     ...(options.minutes < JUDGED_MINUTES_MIN ? [] : judgeGrowth(processes)),
   ];
   return {
@@ -245,26 +196,19 @@ async function compareAll(
     requests: soak.seen.length,
     answers: countAnswers(soak.seen),
     processes,
-    providerCalls: calls.count,
-    classifierCalls: calls.classifierCalls,
-    generations: generations.length,
-    facts: facts.rows.length,
-    outcomes: mixed.outcomes,
-    picoUsd: { ...mixed.picoUsd, facts: facts.ratedPico },
-    open,
+    ...settled,
     problemCount: problems.length,
     problems: problems.slice(0, PROBLEMS_SHOWN),
   };
 }
 
-function warmAt(soak: Soak, { minutes }: Options): number {
+function warmAt(soak: Soak, minutes: number): number {
   return soak.startedMs + minutes * 60_000 * WARM_SHARE;
 }
 
 /** So that a run that is cut off has figures, too. */
 function intermediate(soak: Soak, options: Options): string {
   const minutes = Math.round((performance.now() - soak.startedMs) / 6_000) / 10;
-  const warmMs = soak.startedMs + minutes * 60_000 * WARM_SHARE;
   const problems = checkAnswers(soak.seen);
   return JSON.stringify({
     at: new Date().toISOString(),
@@ -272,7 +216,7 @@ function intermediate(soak: Soak, options: Options): string {
     seed: options.seed,
     requests: soak.seen.length,
     problems: problems.slice(0, 5),
-    processes: summarizeGrowth(soak.samples, warmMs),
+    processes: summarizeGrowth(soak.samples, warmAt(soak, minutes)),
   });
 }
 

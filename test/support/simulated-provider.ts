@@ -17,7 +17,7 @@ export interface SimulatedProvider {
   starts(): CallStart[];
   /** Calls that ended, in order of their ends. */
   ends(): CallEnd[];
-  /** Calls that began and did not end; reads no more of a long log than is new. */
+  /** Calls that began and did not end. */
   openCalls(): number;
   /**
    * Waits until no call is under way, and gives the end of the one that began last: an end is logged a little after its
@@ -82,7 +82,8 @@ function listeningUrl(child: ChildProcess): Promise<string> {
   });
 }
 
-function countOpenCalls(logPath: string): () => number {
+/** Calls in a log that began and did not end; reads no more of a long one than is new. */
+export function countOpenCalls(logPath: string): () => number {
   let readBytes = 0;
   let open = 0;
   return () => {

@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import { generateTokens } from '../../src/simulator/generated-text.ts';
 
-export const STREAM_FAULTS = ['cut', 'reset', 'mid-event', 'stall', 'no-end', 'refuse'] as const;
+const STREAM_FAULTS = ['cut', 'reset', 'mid-event', 'stall', 'no-end', 'refuse'] as const;
 type StreamFault = (typeof STREAM_FAULTS)[number];
 
 /** What the provider is asked for, in the request's text. */
@@ -29,11 +29,11 @@ export interface StreamPlan {
 }
 
 /** Shares of all streams; the rest is read as it comes, from a provider that is well. */
-export const SHARES = { leaves: 0.06, slowly: 0.04, stops: 0.01, fails: 0.06, flooded: 0.002, floodedAndStops: 0.003 };
+const SHARES = { leaves: 0.06, slowly: 0.04, stops: 0.01, fails: 0.06, flooded: 0.0005, floodedAndStops: 0.0005 };
 const WITHOUT_USAGE_SHARE = 0.1;
 const GAP_MS = { least: 400, most: 600 };
-/** Some 15 MB: more than the buffers of sockets on the way take. */
-export const FLOOD_TOKENS = 60_000;
+/** Some 33 MB: more than the buffers of sockets on the way take. */
+const FLOOD_TOKENS = 150_000;
 export const PROMPT_TOKENS = 10;
 
 /** `msLeft`: for how long the run goes on, beyond which no stream is to last. */

@@ -137,17 +137,17 @@ class Call {
     this.wheel.add(this, gapMs);
   }
 
-  /** As much as the other side takes, then more when there is room. */
+  /** As much as the other side takes, piece by piece, so that others are sent theirs in time. */
   private sendFlood(): void {
-    while (!this.isOver && this.tokensSent < this.order.tokens) {
-      let piece = '';
-      while (piece.length < FLOOD_BYTES && this.tokensSent < this.order.tokens) piece += this.nextEvent();
-      if (!this.sendPiece(piece)) {
-        this.socket.once('drain', () => this.sendFlood());
-        return;
-      }
+    if (this.isOver) return;
+    if (this.tokensSent === this.order.tokens) {
+      this.finish();
+      return;
     }
-    this.finish();
+    let piece = '';
+    while (piece.length < FLOOD_BYTES && this.tokensSent < this.order.tokens) piece += this.nextEvent();
+    if (this.sendPiece(piece)) setImmediate(() => this.sendFlood());
+    else this.socket.once('drain', () => this.sendFlood());
   }
 
   private nextEvent(): string {

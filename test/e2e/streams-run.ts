@@ -80,7 +80,7 @@ interface UnreadReport {
   readonly heapAndBuffersKilobytesEach: number;
   /** What the system had for all sockets on the way, each stream. */
   readonly systemKilobytesEach: number;
-  /** From its start to the end of its call, in seconds: buffers filled, then the limit. */
+  /** From its admission to its end: buffers filled, then the limit. */
   readonly cutAfterSeconds: { readonly least: number; readonly most: number };
   readonly limitSeconds: number;
 }
@@ -282,10 +282,9 @@ async function leaveUnread(streams: Streams, { options, tollgate, provider, note
   await pause(FILL_MS + NOTED_MS);
   const during = memoryOf(tollgate, notes);
   await waitFor('the idle to be cut', () => provider.openCalls(), (open) => open === 0, CUT_MS * 2);
-  const ends = readFileSync(provider.logPath, 'utf8').split('\n').filter((line) => line.includes('"type":"end"'));
   streams.readOn();
   await Promise.all(ended);
-  const durations = ends.slice(-options.unread).map((line) => (JSON.parse(line) as { durationMs: number }).durationMs);
+  const durations = await readDurations(tollgate, `${options.seed}-unread-%`, options.unread);
   const each = (of: (memory: GatewayMemory) => number): number =>
     Math.round((of(during) - of(before)) / options.unread / 100) / 10;
   const report: UnreadReport = {
@@ -293,11 +292,32 @@ async function leaveUnread(streams: Streams, { options, tollgate, provider, note
     gatewayKilobytesEach: each((memory) => memory.resident),
     heapAndBuffersKilobytesEach: each((memory) => memory.heapAndBuffers),
     systemKilobytesEach: each((memory) => memory.system),
-    cutAfterSeconds: { least: Math.min(...durations) / 1_000, most: Math.max(...durations) / 1_000 },
+    cutAfterSeconds: durations,
     limitSeconds: IDLE_MS / 1_000,
   };
   options.print(`unread: ${JSON.stringify(report)}`);
   return report;
+}
+
+/** What the ledger says that executions took, in seconds. */
+async function readDurations(tollgate: Tollgate, requests: string, count: number) {
+  const ledger = openLedgerView(tollgate.postgresUrl);
+  try {
+    const [row] = await waitFor(
+      'all of them to be posted',
+      () =>
+        ledger.query(
+          `SELECT count(*)::int AS ended, min(latency_ms)::int AS least, max(latency_ms)::int AS most FROM generations
+            WHERE client_request_id LIKE $1 AND outcome IS NOT NULL`,
+          [requests],
+        ),
+      (rows) => rows[0]?.ended === count,
+      CUT_MS,
+    );
+    return { least: Number(row?.least) / 1_000, most: Number(row?.most) / 1_000 };
+  } finally {
+    await ledger.close();
+  }
 }
 
 interface GatewayMemory {
@@ -327,7 +347,7 @@ ${names.map((name) => `  - { id: ${name}, base_url: ${upstreamUrl}, api_key: sk-
 ${names
   .map(
     (name) =>
-      `  - { id: sim/${name}, context_length: 1000000, max_output_tokens: 128000, tokenizer: o200k_base, served_by: ` +
+      `  - { id: sim/${name}, context_length: 1000000, max_output_tokens: 500000, tokenizer: o200k_base, served_by: ` +
       `[{ provider: ${name}, model: ${name}-1, apis: [chat_completions], price: ${price} }] }\n`,
   )
   .join('')}organizations:

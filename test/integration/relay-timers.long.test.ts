@@ -254,6 +254,28 @@ describe('a call that would not end', () => {
     );
   });
 
+  test('who takes nothing for longer than fronts wait by themselves, and then reads on, gets everything', async () => {
+    const sockets = await Promise.all(ROUTES.map((route) => open(requestOf(route, 'patient', UNREAD))));
+    for (const socket of sockets) socket.pause();
+    await pause(STANDSTILL_MS);
+    const received = await Promise.all(sockets.map(readSlowly));
+    for (const [index, text] of received.entries())
+      assert.ok(isWhole(text), `${ROUTES[index]?.path}: ${text.length} bytes came`);
+  });
+
+  test('who leaves while it takes nothing is noticed, and its call ends', async () => {
+    const sockets = await Promise.all(ROUTES.map((route) => open(requestOf(route, 'patient', UNREAD))));
+    for (const socket of sockets) socket.pause();
+    await waitFor(
+      'the calls to be under way',
+      () => readGauges(tollgate),
+      (gauges) => gauges.tollgate_relays_open === ROUTES.length,
+    );
+    await pause(2_000);
+    for (const socket of sockets) socket.resetAndDestroy();
+    await waitForQuiet(tollgate);
+  });
+
   test('clients that take nothing are cut off, and their providers with them', async () => {
     for (const timer of ['short-idle', 'short-total']) {
       const sockets = await Promise.all(
@@ -337,6 +359,10 @@ function isEnd(beginning: string, end: string, length: number): boolean {
 }
 
 const HEAD_LENGTH_MAX = 4_096;
+/** More than the buffers of all sockets on the way take. */
+const UNREAD = 'tokens=3 bytes=40000000';
+/** uWebSockets.js closes after ten seconds, by a clock of four. */
+const STANDSTILL_MS = 16_000;
 const LAST_CHUNK = '\r\n0\r\n\r\n';
 
 /** Takes a little at a time, until the end of the response or of the connection. */

@@ -57,7 +57,8 @@ export function drawPlan(id: string, random: () => number, msLeft: number): Stre
   if (within(SHARES.stops)) return { ...plan, reading: 'stops' };
   if (within(SHARES.fails)) {
     const fault = STREAM_FAULTS[Math.floor(random() * STREAM_FAULTS.length)] as StreamFault;
-    return { ...plan, order: { ...order, fault, faultAfter: at } };
+    // Before its first event a stream says nothing yet that tokens could be counted of.
+    return { ...plan, order: { ...order, fault, faultAfter: Math.max(1, at) } };
   }
   if (within(SHARES.flooded)) return { ...flood(id), reading: 'slowly' };
   if (within(SHARES.floodedAndStops)) return flood(id);

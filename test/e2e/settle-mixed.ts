@@ -1,8 +1,8 @@
 // After a load of every API, of clients that leave and providers that fail: waits until all of it has an end, looks
 // whether anything is left open, and compares the provider's log, the ledger, the wallets, the books and the facts.
 
-import { type GatewayGauges, readGauges, waitForQuiet } from '../support/gateway-gauges.ts';
 import type { Tollgate } from '../support/gateway.ts';
+import { type GatewayGauges, readGauges, waitForQuiet } from '../support/gateway-gauges.ts';
 import type { LedgerView } from '../support/ledger-view.ts';
 import { untilCallsEnd } from '../support/simulated-provider.ts';
 import { pause, waitFor } from '../support/waiting.ts';

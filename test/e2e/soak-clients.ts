@@ -1,6 +1,6 @@
 // The clients of a soak: each sends one request, reads the reply as it is meant to, and notes what it saw of it.
 
-import { Agent, type IncomingMessage, request as httpRequest } from 'node:http';
+import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { pause } from '../support/waiting.ts';
 import type { SoakRequest } from './soak-requests.ts';
 

@@ -73,7 +73,8 @@ const FAULTS = [
   'split_utf8',
 ];
 /** More than the buffers of sockets on the way take. */
-const UNREAD_TOKENS = 60_000;
+const UNREAD_TOKENS = 100_000;
+const EVENT_GAP_MS = 500;
 const UPLOAD_BYTES_MAX = 60_000;
 const BOUNDARY = 'a-boundary-of-a-soak';
 const WRONG_KEY = `tg-test-nobody-${'n'.repeat(40)}`;
@@ -128,12 +129,15 @@ export function drawRequest(id: string, random: Random, memory: SoakMemory): Soa
   return text(draft, 'chat', {});
 }
 
-/** A stream of two events a second; some clients leave in its midst, some read slowly. */
-export function drawLongStream(id: string, random: Random, memory: SoakMemory): SoakRequest {
+/**
+ * A stream of two events a second that is over before the run is; some clients leave in its midst, some read slowly.
+ */
+export function drawLongStream(id: string, random: Random, memory: SoakMemory, msLeft: number): SoakRequest {
   const organization = SOAK_ORGANIZATIONS[Math.floor(random() * SOAK_ORGANIZATIONS.length)] as KillOrganization;
   const draft = { id, random, organization, memory };
-  const tokens = 20 + Math.floor(random() * 160);
-  const made = text(draft, draw(draft, TEXT_APIS), { streamed: true, words: `tokens=${tokens} delay_ms=500` });
+  const tokens = Math.max(1, Math.min(20 + Math.floor(random() * 160), Math.floor(msLeft / EVENT_GAP_MS)));
+  const words = `tokens=${tokens} delay_ms=${EVENT_GAP_MS}`;
+  const made = text(draft, draw(draft, TEXT_APIS), { streamed: true, words });
   const kind = random();
   if (kind < 0.1) return { ...made, sort: 'long, leaves', ...leavesAfter(Math.floor(random() * tokens)) };
   if (kind < 0.15) return { ...made, sort: 'long, reads slowly', reading: { kind: 'slowly' } };

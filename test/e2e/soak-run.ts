@@ -80,7 +80,10 @@ class Soak {
   /** So many at once: where one ends another begins. */
   async runStreams(): Promise<void> {
     const keepOne = async (): Promise<void> => {
-      while (!this.isOver()) await this.start(drawLongStream(this.nextId(), this.random, this.memory));
+      while (!this.isOver()) {
+        const msLeft = this.endMs - performance.now();
+        await this.start(drawLongStream(this.nextId(), this.random, this.memory, msLeft));
+      }
     };
     const all: Promise<void>[] = [];
     for (let index = 0; index < this.options.streams; index += 1) {
@@ -128,7 +131,11 @@ class Soak {
     if (!isWhole || expected !== 'whole') return;
     const { executions, responses, files } = this.memory;
     const sinceMs = performance.now();
-    for (const [kept, id] of [[executions, executionId], [responses, savedId], [files, fileId]] as const) {
+    for (const [kept, id] of [
+      [executions, executionId],
+      [responses, savedId],
+      [files, fileId],
+    ] as const) {
       if (id === null) continue;
       kept.push({ id, organization, sinceMs });
       if (kept.length > REMEMBERED_MAX) kept.shift();

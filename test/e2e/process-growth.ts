@@ -125,7 +125,7 @@ function growthOf(points: readonly Point[]): Growth {
 }
 
 /** Of the line with the least squares. */
-export function slopeOf(points: readonly Point[]): number {
+function slopeOf(points: readonly Point[]): number {
   const meanX = points.reduce((sum, { x }) => sum + x, 0) / points.length;
   const meanY = points.reduce((sum, { y }) => sum + y, 0) / points.length;
   const spread = points.reduce((sum, { x }) => sum + (x - meanX) ** 2, 0);

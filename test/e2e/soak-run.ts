@@ -73,7 +73,7 @@ class Soak {
     for (let index = 0; !this.isOver(); index += 1) {
       const waitMs = this.startedMs + (index * 1_000) / this.options.rate - performance.now();
       if (waitMs > 1) await pause(waitMs);
-      this.start(drawRequest(this.nextId(), this.random, this.memory));
+      void this.start(drawRequest(this.nextId(), this.random, this.memory));
     }
   }
 
@@ -95,7 +95,7 @@ class Soak {
 
   async runUnread(): Promise<void> {
     while (!this.isOver()) {
-      this.start(makeUnread(this.nextId(), this.random, this.memory, UNREAD_MS));
+      void this.start(makeUnread(this.nextId(), this.random, this.memory, UNREAD_MS));
       await pause(Math.min(UNREAD_EVERY_MS, Math.max(0, this.endMs - performance.now())));
     }
   }

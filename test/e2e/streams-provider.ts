@@ -185,8 +185,10 @@ class Call {
         // What was sent before should be read: a reset discards what was not.
         setTimeout(() => this.socket.resetAndDestroy(), READING_MS);
         return;
-      default:
-        // It stalls until the caller leaves.
+      // It stalls until the caller leaves.
+      case 'stall':
+      case 'refuse':
+      case null:
         return;
     }
   }

@@ -20,6 +20,7 @@ const DOCUMENTS = [
   'CONTRIBUTING.md',
   'benchmarks/README.md',
   'src/simulator/README.md',
+  'test/RUNS.md',
   'test/isolation/README.md',
   ...globSync('docs/*.md', { cwd: ROOT }).sort(),
 ].map((path) => ({ path, text: read(path) }));

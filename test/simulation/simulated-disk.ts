@@ -152,9 +152,19 @@ export class SimulatedDisk {
   }
 
   readWhole(path: string): Buffer {
+    const { bytes, size } = this.file(path);
+    return Buffer.from(bytes.subarray(0, size));
+  }
+
+  readText(path: string, encoding: BufferEncoding): string {
+    const { bytes, size } = this.file(path);
+    return bytes.toString(encoding, 0, size);
+  }
+
+  private file(path: string): FileNode {
     const node = this.find(path);
     if (node?.kind !== 'file') throw diskError(node === null ? 'ENOENT' : 'EISDIR', path);
-    return Buffer.from(node.bytes.subarray(0, node.size));
+    return node;
   }
 
   /** Throws where it failed, or where an earlier writing failed that nobody was told of. */

@@ -15,6 +15,8 @@ import { PostgresOfProcess, type SimulatedPostgres } from './simulated-postgres.
 import { SimulatedProcess, type World } from './virtual-world.ts';
 
 const RESOLVE_EVERY_MS = 60_000;
+/** Nothing is sealed with it; deriving it anew for each process would cost as much as all that the process does. */
+const BOX = secretsOf(Buffer.alloc(32, 1)).box;
 
 export interface Fact {
   readonly billingStatus: string;
@@ -112,7 +114,7 @@ export function startJobs(parts: JobsParts): SimulatedProcess {
         gauges: undefined as never,
         factsRetentionDays: null,
         media: null,
-        box: secretsOf(Buffer.alloc(32, 1)).box,
+        box: BOX,
       };
       setInterval(
         () =>

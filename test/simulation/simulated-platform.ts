@@ -162,8 +162,9 @@ const SIMULATED = {
   },
   readFileSync: (path: string, encoding?: BufferEncoding) => {
     const disk = call(`read ${path}`);
-    const bytes = path.startsWith('/proc/') ? Buffer.from(identityFile(path) ?? '') : disk.readWhole(path);
-    return encoding === undefined ? bytes : bytes.toString(encoding);
+    // The identities are asked for most of all, and always as text.
+    if (path.startsWith('/proc/')) return identityFile(path) ?? '';
+    return encoding === undefined ? disk.readWhole(path) : disk.readText(path, encoding);
   },
   writeFileSync: (fd: number, content: string | Uint8Array) => {
     const bytes = typeof content === 'string' ? Buffer.from(content) : content;

@@ -1,5 +1,6 @@
-// The accounts after a load of every API, of clients that leave and providers that fail: what the provider's log says of
-// each request, what its client saw and what the ledger has of it agree, and what it cost is the price of its counts.
+// The accounts after a load of every API, of clients that leave and providers that fail: what the provider's log says
+// of each request, what its client saw and what the ledger has of it agree, and what it cost is the price of its
+// counts.
 
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';

@@ -254,23 +254,21 @@ describe('a call that would not end', () => {
     );
   });
 
-  test(
-    'a client that takes nothing is cut off by uWebSockets.js after ten seconds, however patient the provider is',
-    { skip: process.env['HTTP_FRONT'] === 'node' && 'node:http leaves it to the provider’s setting' },
-    async () => {
-      const sockets = await Promise.all(ROUTES.map((route) => open(requestOf(route, 'patient', UNREAD))));
-      for (const socket of sockets) socket.pause();
-      await waitFor(
-        'the calls to be under way',
-        () => readGauges(tollgate),
-        (gauges) => gauges.tollgate_relays_open === ROUTES.length,
-      );
-      // The setting is three times as long as this waits.
-      await waitForQuiet(tollgate);
-      const received = await Promise.all(sockets.map(readSlowly));
-      for (const text of received) assert.ok(!isWhole(text), 'what they have is not whole');
-    },
-  );
+  test('a client that takes nothing is cut off by uWebSockets.js after ten seconds, however patient the provider is', {
+    skip: process.env['HTTP_FRONT'] === 'node' && 'node:http leaves it to the provider’s setting',
+  }, async () => {
+    const sockets = await Promise.all(ROUTES.map((route) => open(requestOf(route, 'patient', UNREAD))));
+    for (const socket of sockets) socket.pause();
+    await waitFor(
+      'the calls to be under way',
+      () => readGauges(tollgate),
+      (gauges) => gauges.tollgate_relays_open === ROUTES.length,
+    );
+    // The setting is three times as long as this waits.
+    await waitForQuiet(tollgate);
+    const received = await Promise.all(sockets.map(readSlowly));
+    for (const text of received) assert.ok(!isWhole(text), 'what they have is not whole');
+  });
 
   test('who leaves while it takes nothing is noticed, and its call ends', async () => {
     const sockets = await Promise.all(ROUTES.map((route) => open(requestOf(route, 'patient', UNREAD))));
@@ -306,7 +304,8 @@ describe('a call that would not end', () => {
       await waitForQuiet(tollgate);
       const received = await Promise.all(sockets.map(readSlowly));
       // On a busy machine the time can be over before the first byte, and that is answered.
-      for (const text of received) assert.ok(!isWhole(text) || text.startsWith('HTTP/1.1 50'), 'what they have is not whole');
+      for (const text of received)
+        assert.ok(!isWhole(text) || text.startsWith('HTTP/1.1 50'), 'what they have is not whole');
     }
   });
 

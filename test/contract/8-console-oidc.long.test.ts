@@ -12,7 +12,7 @@ import { findFreePort } from '../support/free-port.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { ADMIN_TOKEN, Tenant } from '../support/identity-world.ts';
-import { type OidcAccount, OidcTestProvider } from '../support/oidc-test-provider.ts';
+import { type IdTokenParts, type OidcAccount, OidcTestProvider } from '../support/oidc-test-provider.ts';
 import { testConfiguration } from '../support/test-configuration.ts';
 import { waitFor } from '../support/waiting.ts';
 
@@ -279,6 +279,35 @@ describe('what comes back is refused', () => {
       const browser = new Browser();
       await refused(browser, changed(await comeBack(browser), name, value), /sign-in-problem=refused$/);
     }
+  });
+
+  test('with an ID token that the provider did not sign, or that is not for this sign-in', async (context) => {
+    context.after(() => {
+      provider.forgeIdToken = null;
+    });
+    provider.visitor = 'root';
+    const hourAgo = Math.floor(Date.now() / 1000) - 3600;
+    const forgeries: Readonly<Record<string, (parts: IdTokenParts) => IdTokenParts>> = {
+      'another address': ({ claims, ...parts }) => ({ ...parts, claims: { ...claims, email: 'boss@oidc.test' } }),
+      'another signature': (parts) => ({ ...parts, signature: `AAAA${parts.signature.slice(4)}` }),
+      'no signature': (parts) => ({ ...parts, signature: '' }),
+      'no algorithm': (parts) => ({ ...parts, header: { ...parts.header, alg: 'none' }, signature: '' }),
+      'another key': (parts) => ({ ...parts, header: { ...parts.header, kid: 'unknown' } }),
+      'another issuer': ({ claims, ...parts }) => ({ ...parts, claims: { ...claims, iss: other.issuer } }),
+      'another client': ({ claims, ...parts }) => ({ ...parts, claims: { ...claims, aud: 'another' } }),
+      'another nonce': ({ claims, ...parts }) => ({ ...parts, claims: { ...claims, nonce: 'another' } }),
+      'an end an hour ago': ({ claims, ...parts }) => ({ ...parts, claims: { ...claims, exp: hourAgo } }),
+    };
+    for (const [what, forge] of Object.entries(forgeries)) {
+      const browser = new Browser();
+      const url = await comeBack(browser);
+      provider.forgeIdToken = forge;
+      const { headers } = await browser.get(url);
+      assert.match(String(headers.location), /sign-in-problem=refused$/, what);
+      assert.equal(browser.session(tollgate.url), null, what);
+    }
+    provider.forgeIdToken = (parts) => parts;
+    assert.notEqual((await signInAs('root')).cookie, null, 'what is not forged is let in');
   });
 
   test('in another browser than the one that went, or to which another sign-in belongs', async () => {

@@ -2,7 +2,7 @@
 // says.
 
 import assert from 'node:assert/strict';
-import { createServer, type Server } from 'node:http';
+import { createServer, type Server, type ServerResponse } from 'node:http';
 import Provider from 'oidc-provider';
 
 export interface OidcAccount {
@@ -13,6 +13,13 @@ export interface OidcAccount {
   groupsElsewhere?: boolean;
 }
 
+/** An ID token, opened: a test changes what is in it, without the key that signed it. */
+export interface IdTokenParts {
+  readonly header: Readonly<Record<string, unknown>>;
+  readonly claims: Readonly<Record<string, unknown>>;
+  readonly signature: string;
+}
+
 /** A provider whose next visitor is whom the test says. */
 export class OidcTestProvider {
   visitor = '';
@@ -20,6 +27,8 @@ export class OidcTestProvider {
   userInfoFails = false;
   /** Calls to its token endpoint that it lets wait; null: it answers. */
   waiting: (() => void)[] | null = null;
+  /** What its token endpoint makes of the parts of an ID token; null: it sends the token as it is. */
+  forgeIdToken: ((parts: IdTokenParts) => IdTokenParts) | null = null;
   readonly issuer: string;
   private readonly accounts: Readonly<Record<string, OidcAccount>>;
   private readonly port: number;
@@ -35,6 +44,7 @@ export class OidcTestProvider {
       assert.ok(provider !== null);
       if (this.userInfoFails && request.url === '/me') return void response.writeHead(503).end();
       const answer = () => void provider.callback()(request, response);
+      if (this.forgeIdToken !== null && request.url === '/token') changeIdToken(response, this.forgeIdToken);
       if (this.waiting !== null && request.url === '/token') return void this.waiting.push(answer);
       if (request.url?.startsWith('/interaction/') !== true) return answer();
       const done = { login: { accountId: this.visitor } };
@@ -79,4 +89,26 @@ export class OidcTestProvider {
     this.server.closeAllConnections();
     this.server.close();
   }
+}
+
+/** Changes the ID token of an answer just before it is sent. */
+function changeIdToken(response: ServerResponse, forge: (parts: IdTokenParts) => IdTokenParts): void {
+  const end = response.end.bind(response) as (body: string) => ServerResponse;
+  response.end = ((body: string | Buffer) => {
+    const answer = JSON.parse(body.toString()) as { id_token: string };
+    const [header = '', claims = '', signature = ''] = answer.id_token.split('.');
+    const forged = forge({ header: opened(header), claims: opened(claims), signature });
+    const id_token = [closed(forged.header), closed(forged.claims), forged.signature].join('.');
+    const changed = JSON.stringify({ ...answer, id_token });
+    response.setHeader('content-length', Buffer.byteLength(changed));
+    return end(changed);
+  }) as typeof response.end;
+}
+
+function opened(part: string): Record<string, unknown> {
+  return JSON.parse(Buffer.from(part, 'base64url').toString());
+}
+
+function closed(part: unknown): string {
+  return Buffer.from(JSON.stringify(part)).toString('base64url');
 }

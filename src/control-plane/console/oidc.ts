@@ -154,8 +154,10 @@ async function discover({ discovered }: OidcParts, provider: SignInProvider): Pr
   if (present !== undefined) return present;
   const client = await import('openid-client');
   const { issuer, client_id, client_secret } = provider;
+  // The library leaves the signature of an ID token out unless it is asked, since the token comes over TLS.
+  const execute = [client.enableNonRepudiationChecks];
   // An issuer of plain http is the operator's own choice, for a provider on the machine itself.
-  const execute = issuer.startsWith('http://') ? [client.allowInsecureRequests] : [];
+  if (issuer.startsWith('http://')) execute.push(client.allowInsecureRequests);
   const found = await client.discovery(new URL(issuer), client_id, client_secret, undefined, {
     execute,
     timeout: PROVIDER_TIMEOUT_SECONDS,

@@ -27,7 +27,7 @@ import {
 import { compareLedgerWithFacts, type GenerationRow, selectFacts } from './kill-accounts.ts';
 import { UNLIMITED } from './kill-world.ts';
 import { settleAccounts } from './settle-accounts.ts';
-import { type Answers, type Sent, type SteadyAsker, SteadyLoad, summarizeAnswers } from './steady-load.ts';
+import { type Answers, type SteadyAsker, SteadyLoad, summarizeAnswers } from './steady-load.ts';
 
 const GATEWAY_PROCESSES = 2;
 const WARM_SECONDS = 4;
@@ -62,6 +62,8 @@ interface Sample {
 export interface ClickHouseAwayReport {
   readonly seed: number;
   readonly requests: number;
+  /** As in `SteadyLoad`. */
+  readonly behindMs: number;
   readonly warm: Readonly<Record<string, Answers>>;
   readonly away: Readonly<Record<string, Answers>>;
   /** Its times are those of a client that has the ClickHouse engine in its own process: each insert stops it. */
@@ -174,7 +176,7 @@ async function play(scene: Scene): Promise<ClickHouseAwayReport> {
   const isSameSum = picoUsd.provider === picoUsd.ledger && picoUsd.ledger === picoUsd.facts;
   const problems = [
     ...away.problems,
-    ...checkServed(load.sent, away.death),
+    ...checkServed(load, away.death),
     ...settled.problems,
     ...compareLedgerWithFacts(generations, facts.rows),
     ...(isSameSum
@@ -188,6 +190,7 @@ async function play(scene: Scene): Promise<ClickHouseAwayReport> {
   return {
     seed: options.seed,
     requests: load.sent.length,
+    behindMs: load.behindMs,
     warm: summarizeAnswers(load.sent, 'warm', ASKERS),
     away: summarizeAnswers(load.sent, 'away', ASKERS),
     back: summarizeAnswers(load.sent, 'back', ASKERS),
@@ -416,15 +419,12 @@ async function countFacts({ client }: TestClickHouse): Promise<number> {
 }
 
 /** Everybody is served whole, but for those whose gateway was killed. */
-function checkServed(sent: readonly Sent<Phase>[], { killedAtMs, replacedAtMs }: Death): string[] {
-  const problems = new Map<string, number>();
-  for (const { phase, response, endedAtMs } of sent) {
+function checkServed(load: SteadyLoad<Phase>, { killedAtMs, replacedAtMs }: Death): string[] {
+  return load.countProblems(({ phase, response, endedAtMs }) => {
     const { organization, status, refusal, complete } = response;
     const isCut = (status === null || status === 200) && endedAtMs >= killedAtMs && endedAtMs <= replacedAtMs;
-    const problem = `${organization}, ${phase}: ${status} ${refusal}, complete ${complete}`;
-    if (!complete && !isCut) problems.set(problem, (problems.get(problem) ?? 0) + 1);
-  }
-  return [...problems].map(([problem, count]) => `${count} × ${problem}`);
+    return complete || isCut ? null : `${organization}, ${phase}: ${status} ${refusal}, complete ${complete}`;
+  });
 }
 
 function ratedPico(generations: readonly GenerationRow[]): bigint {

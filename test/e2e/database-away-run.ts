@@ -35,6 +35,8 @@ export type HowAway = 'stopped' | 'frozen';
 export interface AwayReport {
   readonly how: HowAway;
   readonly requests: number;
+  /** As in `SteadyLoad`. */
+  readonly behindMs: number;
   readonly warm: Readonly<Record<string, Answers>>;
   readonly away: Readonly<Record<string, Answers>>;
   readonly back: Readonly<Record<string, Answers>>;
@@ -124,6 +126,7 @@ export async function runDatabaseAway(options: {
     return {
       how: options.how,
       requests: load.sent.length,
+      behindMs: load.behindMs,
       warm: summarizeAnswers(load.sent, 'warm', ASKERS),
       away: summarizeAnswers(load.sent, 'away', ASKERS),
       back: summarizeAnswers(load.sent, 'back', ASKERS),
@@ -132,7 +135,7 @@ export async function runDatabaseAway(options: {
       facts: result.facts,
       chargedPico: result.chargedPico,
       backMs: { served: Math.round(servedMs), posted: Math.round(result.postedAtMs - backAtMs) },
-      problems: [...result.problems, ...checkAnswers(load.sent), ...checkOthers(othersFound)],
+      problems: [...result.problems, ...checkAnswers(load), ...checkOthers(othersFound)],
     };
   } finally {
     await tollgate?.stop();
@@ -291,27 +294,28 @@ async function settleAndCompare({ tollgate, postgresUrl, provider, sent }: Compa
   }
 }
 
-function checkAnswers(sent: readonly Sent<Phase>[]): string[] {
-  const problems = new Map<string, number>();
-  for (const { phase, response } of sent) {
+function checkAnswers(load: SteadyLoad<Phase>): string[] {
+  const problems = load.countProblems(({ phase, response }) => {
     const { organization, status, refusal, retryAfter, complete } = response;
     const asker = ASKERS.find(({ slug }) => slug === organization);
     const isExpected =
       status === 200
         ? complete
         : status === 503 && phase !== 'warm' && refusal === asker?.refusedBy && retryAfter !== null;
-    const problem = `${organization}, ${phase}: ${status} ${refusal}, Retry-After ${retryAfter}, complete ${complete}`;
-    if (!isExpected) problems.set(problem, (problems.get(problem) ?? 0) + 1);
-  }
+    return isExpected
+      ? null
+      : `${organization}, ${phase}: ${status} ${refusal}, Retry-After ${retryAfter}, complete ${complete}`;
+  });
   for (const { slug, refusedBy, isWarm } of ASKERS) {
-    const served = sent.filter(
+    const served = load.sent.filter(
       ({ phase, response }) => phase === 'away' && response.organization === slug && response.status === 200,
     ).length;
-    if (refusedBy !== null && !isWarm && served > 0) problems.set(`${slug} was served without a lease`, served);
+    if (refusedBy !== null && !isWarm && served > 0)
+      problems.push(`${slug} was served ${served} times without a lease`);
     if (isWarm && served === 0)
-      problems.set(`${slug} was never served while Postgres was away, although it had a lease`, 1);
+      problems.push(`${slug} was never served while Postgres was away, although it had a lease`);
   }
-  return [...problems].map(([problem, count]) => `${count} × ${problem}`);
+  return problems;
 }
 
 if (import.meta.main) {

@@ -51,6 +51,8 @@ const ASKERS: readonly SteadyAsker[] = [
 interface FaultReport {
   readonly fault: Fault;
   readonly requests: number;
+  /** As in `SteadyLoad`. */
+  readonly behindMs: number;
   /** Rolling restarts that were done. */
   readonly rolls: number;
   readonly answers: Readonly<Record<Phase, Readonly<Record<string, Answers>>>>;
@@ -152,6 +154,7 @@ async function playAndCompare(
     return {
       fault,
       requests: load.sent.length,
+      behindMs: load.behindMs,
       rolls: scene.rolls,
       answers: { warm: answersIn('warm'), fault: answersIn('fault'), back: answersIn('back') },
       generations: settled.generations.length,
@@ -249,17 +252,16 @@ const MAY_BE_REFUSED: Readonly<Record<Fault, boolean>> = {
 };
 
 function checkAnswers({ load }: Scene, fault: Fault): string[] {
-  const problems = new Map<string, number>();
-  for (const { phase, response } of load.sent) {
+  return load.countProblems(({ phase, response }) => {
     const { organization, status, refusal, retryAfter, complete } = response;
     const mayFail = phase === 'fault' && MAY_BE_REFUSED[fault];
     // Stopped for the repair.
     const isStopped = fault === 'read-only' && phase === 'fault' && status === null;
     const isExpected = status === 200 ? complete : mayFail && ((status === 503 && retryAfter !== null) || isStopped);
-    const problem = `${organization}, ${phase}: ${status} ${refusal}, Retry-After ${retryAfter}, complete ${complete}`;
-    if (!isExpected) problems.set(problem, (problems.get(problem) ?? 0) + 1);
-  }
-  return [...problems].map(([problem, count]) => `${count} × ${problem}`);
+    return isExpected
+      ? null
+      : `${organization}, ${phase}: ${status} ${refusal}, Retry-After ${retryAfter}, complete ${complete}`;
+  });
 }
 
 if (import.meta.main) {

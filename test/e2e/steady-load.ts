@@ -34,6 +34,12 @@ const SPREAD_REQUESTS = 32;
 
 export class SteadyLoad<Phase extends string> {
   readonly sent: Sent<Phase>[] = [];
+  /**
+   * How far it was behind its schedule at the most. Where that is seconds, this machine had no processor to spare, and
+   * what was slow or given up then says little.
+   */
+  behindMs = 0;
+  private readonly createdMs = performance.now();
   /** Takes turns among its connections, so that every process that has some is asked. */
   private readonly agent = new Agent({
     keepAlive: true,
@@ -72,6 +78,7 @@ export class SteadyLoad<Phase extends string> {
     if (typeof until !== 'number') until.then(end, end);
     for (let index = 0; index < count && !isOver && !this.ended; index += 1) {
       const waitMs = startedMs + (index * 1_000) / this.rate - performance.now();
+      this.behindMs = Math.max(this.behindMs, Math.round(-waitMs));
       if (waitMs > 1) await pause(waitMs);
       void this.start(phase, this.choose(askers));
     }
@@ -102,6 +109,19 @@ export class SteadyLoad<Phase extends string> {
       return rest < 0;
     });
     return chosen ?? (askers[0] as SteadyAsker);
+  }
+
+  /** Answers that should not have been, how often, and in which minutes; null of what is as it should be. */
+  countProblems(problemOf: (sent: Sent<Phase>) => string | null): string[] {
+    const found = new Map<string, Sent<Phase>[]>();
+    for (const sent of this.sent) {
+      const problem = problemOf(sent);
+      if (problem !== null) found.set(problem, [...(found.get(problem) ?? []), sent]);
+    }
+    return [...found].map(([problem, all]) => {
+      const minutes = new Set(all.map(({ endedAtMs }) => Math.floor((endedAtMs - this.createdMs) / 60_000)));
+      return `${all.length} × ${problem}, in minute ${[...minutes].join(', ')}`;
+    });
   }
 
   /** Sends no more, and waits for what is under way. */

@@ -88,6 +88,14 @@ const ASKERS: readonly Asker[] = [
   },
 ];
 const WARM_ASKERS = ASKERS.filter(({ isWarm }) => isWarm);
+/** Half of what two processes served in half an hour of what they had leased for it. */
+const CALM_REQUESTS_MAX = 3_500;
+
+/** However long Postgres is away, calm asks for less than it has leased: who has used that up must be refused. */
+function sparing(askers: readonly Asker[], { seconds, rate }: { seconds: number; rate: number }): readonly Asker[] {
+  const shareMax = CALM_REQUESTS_MAX / (seconds * rate);
+  return askers.map((asker) => (asker.slug === 'calm' ? { ...asker, share: Math.min(asker.share, shareMax) } : asker));
+}
 
 export async function runDatabaseAway(options: {
   seconds: number;
@@ -114,7 +122,7 @@ export async function runDatabaseAway(options: {
 
     await goAway(postgres, options.how);
     const others = askOthers(tollgate.url);
-    await load.run('away', ASKERS, options.seconds);
+    await load.run('away', sparing(ASKERS, options), options.seconds);
     const othersFound = await others.stop();
 
     const backAtMs = performance.now();

@@ -34,6 +34,8 @@ const WARM_SECONDS = 4;
 const BACK_SECONDS = 4;
 const UNDER_WAY_MS = 1_500;
 const STUCK_MS = 120_000;
+/** Each gateway may take a minute to be ready, and is then replaced by another attempt. */
+const ROLL_STUCK_MS = 400_000;
 const HOUR_MS = 3_600_000;
 /** The embedded ClickHouse is on it, too. */
 const DISK_MEGABYTES = 1_500;
@@ -211,7 +213,7 @@ const PLAYS: Readonly<Record<Fault, (scene: Scene) => Promise<void>>> = {
           return scene.tollgate.gatewayPids();
         },
         (pids) => pids.length === before.length && pids.every((pid) => !before.includes(pid)),
-        STUCK_MS,
+        ROLL_STUCK_MS,
       );
       scene.rolls += 1;
     }

@@ -161,6 +161,24 @@ describe('request facts', () => {
     ]);
   });
 
+  test('of several versions of facts in one insert the highest counts, before anything is merged', async () => {
+    const starts = Array.from({ length: 50 }, () => executionStart({ admittedAtMs: HOUR }));
+    const pending = starts.map((start) => factOf(terminalRecord(start, { billingStatus: 'pending', charge: null })));
+    const settled = starts.map((start) => factOf(terminalRecord(start, { billingStatus: 'final', charge: '5' })));
+    await insertFacts(clickhouse.client, [...settled, ...pending, ...settled.slice(0, 20)], 'a');
+    const [row] = await facts(`count() OVER () AS executions, uniqExact(id) OVER () AS ids,
+      countIf(billing_status = 'final') OVER () AS final, toString(sum(total_cost) OVER ()) AS cost`);
+    assert.deepEqual(row, { executions: 50, ids: 50, final: 50, cost: '0.00000000025' });
+    assert.deepEqual(
+      await countFactsPerHour(clickhouse.client, {
+        fromMs: HOUR,
+        untilMs: HOUR + HOUR_MS,
+        endedBeforeMs: Number.MAX_SAFE_INTEGER,
+      }),
+      [{ hourMs: HOUR, executions: 50, pending: 0, charged: 250n }],
+    );
+  });
+
   test('hours are counted in UTC, each execution once', async () => {
     const at = (ms: number, charge: string | null) =>
       factOf(

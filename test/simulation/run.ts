@@ -26,6 +26,8 @@ const { values } = parseArgs({
 
 /** Of the event log of a seed that failed. */
 const LINES_SHOWN = 80;
+/** What a run that is cut off has done is known to the last such line. */
+const SEEDS_A_LINE = 5_000;
 
 if (values.mutations) await runMutations();
 else if (Number(values.workers) > 1) await runWorkers(Math.min(Number(values.workers), availableParallelism()));
@@ -48,7 +50,14 @@ async function runHere(): Promise<void> {
   const runMany = (from: number, count: number): void => {
     const startedMs = performance.now();
     let [seed, events, requests, complete, failures] = [from, 0, 0, 0, 0];
+    const sum = (seeds: string): void => {
+      const seconds = (performance.now() - startedMs) / 1_000;
+      console.log(
+        `${seeds} seeds from ${from} in ${seconds.toFixed(1)} s: ${failures} failed, ${events} events, ${requests} requests, ${complete} complete`,
+      );
+    };
     for (; seed < from + count && failures < Number(values.failures); seed += 1) {
+      if (seed > from && (seed - from) % SEEDS_A_LINE === 0) sum(`${seed - from} of ${count}`);
       const result = simulate(seed);
       events += result.events;
       requests += result.requests;
@@ -60,10 +69,7 @@ async function runHere(): Promise<void> {
       console.log(`again: node test/simulation/run.ts --seed ${seed}`);
       process.exitCode = 1;
     }
-    const seconds = (performance.now() - startedMs) / 1_000;
-    console.log(
-      `${seed - from} seeds from ${from} in ${seconds.toFixed(1)} s: ${failures} failed, ${events} events, ${requests} requests, ${complete} complete`,
-    );
+    sum(String(seed - from));
   };
   // From a tick of its own: promises are drained between two events only where no promise is being run.
   setImmediate(() =>

@@ -4,10 +4,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import {
-  type ResponseOwner,
   type SavedItem,
   type SavedResponse,
   type SavedResponseAnswer,
+  type SavedResponseOwner,
   SavedResponses,
 } from '../../src/generation/catalog/saved-responses.ts';
 
@@ -54,7 +54,7 @@ test('while what was recorded is not posted, nothing is said to be unknown', asy
 
 test('ids that wait for postings keep no other look-up of their organization waiting', async () => {
   const { promise: posted, resolve: post } = Promise.withResolvers<boolean>();
-  const findResponse = async (_: ResponseOwner, id: string): Promise<SavedResponseAnswer> =>
+  const findResponse = async (_: SavedResponseOwner, id: string): Promise<SavedResponseAnswer> =>
     id === 'resp_1' ? SAVED : 'unknown';
   const saved = new SavedResponses({ findResponse, findItems: async () => new Map(), postingPassed: () => posted });
   const flood = Array.from({ length: 100 }, (_, index) => saved.find(OWNER, `resp_made_up_${index}`));
@@ -80,7 +80,7 @@ test(
   async () => {
     const { promise: opened, resolve: open } = Promise.withResolvers<void>();
     let asked = 0;
-    const findResponse = async ({ organizationId }: ResponseOwner): Promise<SavedResponseAnswer> => {
+    const findResponse = async ({ organizationId }: SavedResponseOwner): Promise<SavedResponseAnswer> => {
       if (organizationId === 'other') return SAVED;
       asked += 1;
       await opened;
@@ -112,7 +112,7 @@ describe('items of responses', () => {
   function beforeItems(answers: readonly (readonly string[])[]) {
     const asked: (readonly string[])[] = [];
     const findItems = async (
-      _owner: ResponseOwner,
+      _owner: SavedResponseOwner,
       itemIds: readonly string[],
     ): Promise<ReadonlyMap<string, SavedItem>> => {
       const there = answers[Math.min(asked.length, answers.length - 1)] ?? [];

@@ -13,7 +13,7 @@
 import type { LeaseAnswer, LeaseRequest, Quota } from '../../domain/quotas/lease.ts';
 import { assert } from '../../platform/assert.ts';
 import { biggest, LeaseSize } from './lease-size.ts';
-import { REFUSALS_WAITED, type RefusedRequest, RememberedRefusal, type Shortage } from './remembered-refusal.ts';
+import { REFUSALS_WAITED, type RefusedLease, RememberedRefusal, type Shortage } from './remembered-refusal.ts';
 
 /** What the store granted under one id. */
 export interface Grant {
@@ -259,7 +259,7 @@ export class QuotaLease {
   }
 
   /** The store has refused: those that come are told the same for a while. */
-  remember(refused: Omit<RefusedRequest, 'refusals'>): void {
+  remember(refused: Omit<RefusedLease, 'refusals'>): void {
     this.shortAnswers += 1;
     this.refusedAtMs = refused.nowMs;
     this.hasLookedAgain = false;
@@ -321,7 +321,7 @@ export class QuotaLease {
     return nowMs - this.revokedAtMs < REVOKED_MS;
   }
 
-  /** What is known of it would be missed. */
+  /** The lease knows of a revocation or a refusal that a new lease of the same quota would not, so it is kept. */
   private isRemembered(nowMs: number): boolean {
     return this.isContended(nowMs) || this.refusal?.isOver(nowMs) === false;
   }

@@ -33,7 +33,7 @@ const SECOND_MS = 1_000;
 /** After so many refusals with nothing of it elsewhere, a rate has no room before the moment that the store names. */
 const REFUSALS_UNTIL_CERTAIN = 3;
 
-export interface RefusedRequest {
+export interface RefusedLease {
   readonly answer: LeaseAnswer;
   readonly reason: 'short' | 'frozen';
   /** The least that was refused. */
@@ -47,12 +47,12 @@ export class RememberedRefusal {
   /** Those that come later than the ones that were refused and must ask the store wait until then. */
   readonly askNotBeforeMs: number;
   private readonly quota: Quota;
-  private readonly refused: RefusedRequest;
+  private readonly refused: RefusedLease;
   /** For as much as was refused or more, and for less. */
   private readonly untilMs: number;
   private readonly lessUntilMs: number;
 
-  constructor(quota: Quota, refused: RefusedRequest) {
+  constructor(quota: Quota, refused: RefusedLease) {
     this.quota = quota;
     this.refused = refused;
     const pause = isRate(quota.kind) ? pauseOfRate(quota.kind, refused) : pauseOf(refused);
@@ -91,7 +91,7 @@ interface Pause {
 }
 
 /** Of a wallet, a budget, or places; of a budget until its period ends at most. */
-function pauseOf({ answer, reason, refusals }: RefusedRequest): Pause {
+function pauseOf({ answer, reason, refusals }: RefusedLease): Pause {
   const isCertain = reason === 'frozen' || answer.leasedElsewhere === 0n;
   const { firstMs, times, maxMs } = isCertain ? CERTAIN_PAUSE : PAUSE;
   const pauseMs = Math.min(maxMs, firstMs * times ** (refusals - 1), answer.retryAfterMs ?? maxMs);
@@ -99,7 +99,7 @@ function pauseOf({ answer, reason, refusals }: RefusedRequest): Pause {
   return { refusedMs, lessRefusedMs: refusedMs, waitedMs: isCertain ? 0 : Math.min(pauseMs, WAITED_MS_MAX) };
 }
 
-function pauseOfRate(kind: QuotaKind, { answer, refusals }: RefusedRequest): Pause {
+function pauseOfRate(kind: QuotaKind, { answer, refusals }: RefusedLease): Pause {
   const retryAfterMs = answer.retryAfterMs ?? SECOND_MS;
   const lessRefusedMs = retryAfterMs % SECOND_MS || SECOND_MS;
   // Tokens that a request turns out not to need come back at any time.

@@ -29,7 +29,7 @@ export interface SavedItem extends StoredAt {
 }
 
 /** Responses belong to the organization and payer of the request that created them. */
-export interface ResponseOwner {
+export interface SavedResponseOwner {
   readonly organizationId: string;
   readonly walletId: string | null;
 }
@@ -41,9 +41,9 @@ export type SavedResponseAnswer = SavedResponse | 'foreign' | 'unknown';
 export type NotAnswered = 'busy' | 'unposted';
 
 export interface SavedResponseStore {
-  findResponse(owner: ResponseOwner, responseId: string): Promise<SavedResponseAnswer>;
+  findResponse(owner: SavedResponseOwner, responseId: string): Promise<SavedResponseAnswer>;
   /** The owner's items among these, by their ids. */
-  findItems(owner: ResponseOwner, itemIds: readonly string[]): Promise<ReadonlyMap<string, SavedItem>>;
+  findItems(owner: SavedResponseOwner, itemIds: readonly string[]): Promise<ReadonlyMap<string, SavedItem>>;
   /** True once everything that any process recorded before the call can be found; false: not in this time. */
   postingPassed(limitMs: number): Promise<boolean>;
 }
@@ -75,11 +75,11 @@ export class SavedResponses {
   }
 
   /** Remembers a response that this process has just relayed. */
-  remember(owner: ResponseOwner, responseId: string, saved: SavedResponse): void {
+  remember(owner: SavedResponseOwner, responseId: string, saved: SavedResponse): void {
     this.remembered.set(keyOf(owner, responseId), saved);
   }
 
-  rememberItem(owner: ResponseOwner, itemId: string, item: SavedItem): void {
+  rememberItem(owner: SavedResponseOwner, itemId: string, item: SavedItem): void {
     this.rememberedItems.set(keyOf(owner, itemId), item);
   }
 
@@ -87,7 +87,7 @@ export class SavedResponses {
    * Throws when the store cannot be asked. `busy`: the organization has too many look-ups under way. `unposted`: not
    * found, and what processes have recorded is not all posted yet.
    */
-  async find(owner: ResponseOwner, responseId: string): Promise<SavedResponseAnswer | NotAnswered> {
+  async find(owner: SavedResponseOwner, responseId: string): Promise<SavedResponseAnswer | NotAnswered> {
     const key = keyOf(owner, responseId);
     const known = (): SavedResponse | undefined => this.remembered.get(key);
     return known() ?? this.lookUp(owner, known, () => this.store.findResponse(owner, responseId));
@@ -95,7 +95,7 @@ export class SavedResponses {
 
   /** As `find`, for several items. `unknown`: at least one of them is not known to be the owner's. */
   async findItems(
-    owner: ResponseOwner,
+    owner: SavedResponseOwner,
     itemIds: readonly string[],
   ): Promise<readonly SavedItem[] | 'unknown' | NotAnswered> {
     const known = (): readonly SavedItem[] | undefined => {
@@ -106,7 +106,7 @@ export class SavedResponses {
   }
 
   private async askForItems(
-    owner: ResponseOwner,
+    owner: SavedResponseOwner,
     itemIds: readonly string[],
   ): Promise<readonly SavedItem[] | 'unknown'> {
     const found = await this.store.findItems(owner, itemIds);
@@ -122,7 +122,7 @@ export class SavedResponses {
   }
 
   private async lookUp<Found, Answer>(
-    owner: ResponseOwner,
+    owner: SavedResponseOwner,
     known: () => Found | undefined,
     ask: () => Promise<Answer>,
   ): Promise<Found | Answer | NotAnswered> {
@@ -136,7 +136,7 @@ export class SavedResponses {
 
   /** What is not found is looked up once more when everything that was recorded before is posted. */
   private async findInStore<Found, Answer>(
-    owner: ResponseOwner,
+    owner: SavedResponseOwner,
     known: () => Found | undefined,
     ask: () => Promise<Answer>,
   ): Promise<Found | Answer | NotAnswered> {
@@ -147,12 +147,12 @@ export class SavedResponses {
       const passed = await withDeadline(this.store.postingPassed(POSTING_WAIT_MS), POSTING_WAIT_MS + STORE_DEADLINE_MS);
       answer = passed ? await askOnce() : (known() ?? 'unposted');
     }
-    // Whoever left meanwhile is known to have left before anybody is called for them.
+    // Clients that left during the wait are found out first, so that no provider is called for them.
     await socketsRead();
     return answer;
   }
 }
 
-function keyOf(owner: ResponseOwner, responseId: string): string {
+function keyOf(owner: SavedResponseOwner, responseId: string): string {
   return `${owner.organizationId}\0${owner.walletId ?? ''}\0${responseId}`;
 }

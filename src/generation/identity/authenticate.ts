@@ -1,5 +1,4 @@
-// Turns a credential into a principal: from memory if it is known, otherwise from the identity store (spec 5; DESIGN
-// 5).
+// Turns a credential into a principal: from memory if it is known, otherwise from the identity store (spec 5).
 
 import { SESSION_PREFIX } from '../../domain/identity/generate-credential.ts';
 import { type OrganizationPermission, permitInference, permitInOrganization } from '../../domain/identity/permit.ts';

@@ -5,7 +5,7 @@ import { matchesAt } from '../../platform/matches-at.ts';
 
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
-/** Clients leave it out where a stream begins with it. */
+/** Where a stream begins with it, clients leave it out. */
 const BYTE_ORDER_MARK = Buffer.from('\ufeff');
 const DATA = Buffer.from('data:');
 const DONE = Buffer.from('[DONE]');
@@ -24,16 +24,16 @@ export interface EventBytes {
 }
 
 export class EventLines {
-  /** Of an event that is not whole. */
+  /** The bytes of an event that is not whole. */
   private rest: Buffer = NOTHING;
-  /** Up to where the rest was searched for its end. */
+  /** How far the rest has been searched for the event's end. */
   private searched = 0;
 
   get restBytes(): number {
     return this.rest.length;
   }
 
-  /** The whole events that end with these bytes. What `[DONE]` stands in counts as whole: nothing is held behind it. */
+  /** The whole events that end with these bytes. An event with `[DONE]` counts as whole without its end. */
   take(chunk: Buffer): EventBytes[] {
     const bytes = this.rest.length === 0 ? chunk : Buffer.concat([this.rest, chunk]);
     const events: EventBytes[] = [];

@@ -22,18 +22,18 @@ export type ScreeningWorkers = Pick<WorkerPool<'screen-event' | 'screen-text'>, 
 
 /** Prose takes 0.1 ms, the worst text known 5 to 10; a hand-over to a worker takes the event loop 0.04 to 0.07. */
 const INLINE_BYTES_MAX = 32_768;
-/** Patterns and lists of words are slower, and their authors are not ours. */
+/** An organization's own patterns and lists of words are slower, and may be made to be slow. */
 const INLINE_OWN_BYTES_MAX = 4_096;
-/** Bytes times instructions of patterns: the worst texts for the worst patterns take some 20 ns for each. */
+/** Bytes times instructions of the patterns. The worst text for the worst pattern takes some 20 ns for each of these. */
 const INLINE_PATTERN_WORK_MAX = 409_600;
-/** So many rules with words are looked for as fast as built-in detectors are. */
+/** Up to this many rules with words take no longer than the built-in detectors. */
 const WORD_RULES_MAX = 8;
-/** To replace one takes some five microseconds. */
+/** To replace one finding takes some five microseconds. */
 const INLINE_FINDINGS_MAX = 500;
 /** A megabyte takes some milliseconds, the worst one found 160. What takes three times that is given up. */
 const WORK_MS = 250;
 const WORK_MS_PER_MEGABYTE = 250;
-/** For a thread to become free, which the largest body of somebody else may take for eight seconds, or to start. */
+/** How long to wait for a thread: somebody else's largest body may take it for eight seconds. */
 const WAIT_MS = 10_000;
 
 const NOT_IN_TIME: ScreenedWhole = {

@@ -31,14 +31,14 @@ export interface ScreenReplyParts {
   readonly exchange: Exchange;
   readonly workers: ScreeningWorkers;
   readonly clock: Clock;
-  /** The provider is not read any further. */
+  /** Stops reading the provider, for good. */
   abortCall(): void;
   /** The client gets this instead of the reply, once the end is recorded. */
   refuseInstead(refusal: Refusal): void;
   onOwnFault(fault: unknown): void;
 }
 
-/** A longer reply is not kept until its end. */
+/** A longer reply is not kept until its end, and so not screened. */
 const WHOLE_BYTES_MAX = 8_388_608;
 const NOTHING: readonly Buffer[] = [];
 const UNREAD: Refusal = { kind: 'guardrail_unread', unread: 'output' };

@@ -40,29 +40,29 @@ const FIRST_BYTES = 512;
 const inner = new DecodedText();
 
 export class StreamLane {
-  /** By which an event that ends texts finds it; -1: there is no such index. */
+  /** The indexes by which an event that ends texts finds this one; -1: there is no such index. */
   readonly indexes: readonly [number, number];
   /** Everything before is decided. Offsets in the lane are of its text, as the JSON string around it has it. */
   decided = 0;
   end = 0;
-  /** Decided ones that some event which waits has a part of. */
+  /** Decided edits of text that lies, at least in part, in an event that still waits. */
   edits: LaneEdit[] = [];
-  /** Events of its neighbours since its own last one. */
+  /** How many events of other texts of its choice have come since its own last one. */
   idleEvents = 0;
-  /** All of it, where external detectors are to be asked about it; null: they are not. */
+  /** The whole text, where external detectors are to be asked about it; null: they are not. */
   readonly whole: Buffer[] | null;
   private readonly rules: LaneRules;
   private readonly isRewritable: boolean;
-  /** null: not known before its first character. */
+  /** Whether the text is JSON; null: its first character has not come. */
   private isJson: boolean | null;
   private bytes: Buffer = Buffer.allocUnsafeSlow(FIRST_BYTES);
   /** The offset in the lane of the first byte that is kept. */
   private base = 0;
-  /** How much of what is scanned is context: bytes of the decoded text. */
+  /** How many bytes of the decoded text are decided, and read only as context. */
   private contextBytes = 0;
-  /** Unescaped quotes before `base`. */
+  /** How many unescaped quotes stand before `base`. */
   private quotes = 0;
-  /** A finding that is decided and goes on. */
+  /** A finding that is decided and whose text may continue; null: there is none. */
   private open: { readonly finding: Finding; readonly isCut: boolean } | null = null;
 
   constructor(rules: LaneRules, as: 'text' | 'fragile' | 'arguments', indexes: readonly [number, number]) {
@@ -134,7 +134,7 @@ export class StreamLane {
     return reached;
   }
 
-  /** Where it ends, of one that is decided and goes on; else null. */
+  /** Where the finding ends, if its text may continue; else null. */
   private take(finding: Finding, isLast: boolean): number | null {
     const isAcross = this.isJson === true && placeInArguments(inner, finding, this.quotes) === 'across';
     const text = this.rules.decide(finding, this.isRewritable && !isAcross);
@@ -157,7 +157,7 @@ export class StreamLane {
     return [this.base + start, this.base + end];
   }
 
-  /** Drops what is no longer read; `reached` of the decoded text is decided. */
+  /** Drops the bytes that are no longer read. The decoded text is decided up to `reached`. */
   private keepFrom(reached: number, to: number, isLast: boolean): void {
     const isJson = this.isJson === true;
     const sourceOf = (offset: number): number =>
@@ -174,7 +174,7 @@ export class StreamLane {
     this.base += dropped;
   }
 
-  /** Edits that no event which still waits has a part of. */
+  /** Forgets the edits of text that lies in no event that still waits. */
   forgetEdits(before: number): void {
     if (this.edits.length > 0) this.edits = this.edits.filter(({ end }) => end > before);
   }

@@ -19,9 +19,9 @@ import { mustAnswer } from './screen-and-ask.ts';
 import { inlineBytesMax } from './screen-body.ts';
 import { type LaneEdit, type LaneRules, StreamLane } from './stream-lane.ts';
 
-/** Of events that wait, without large ones. */
+/** The events that wait have at most this many bytes together, large ones not counted. */
 const QUEUE_BYTES_MAX = 65_536;
-/** Of one event, which may repeat a whole reply, and of large ones that wait. */
+/** One event, which may repeat a whole reply, has at most this many bytes, and so have the large ones that wait. */
 const EVENT_BYTES_MAX = 8_388_608;
 /** A text whose neighbours go on without it for so many events is not waited for. */
 const IDLE_EVENTS_MAX = 8;
@@ -59,7 +59,7 @@ export class StreamScreen implements LaneRules {
   private queue: QueuedEvent[] = [];
   private queuedBytes = 0;
   private largeBytes = 0;
-  /** Behind a large event, and the large one first. */
+  /** A large event that has yet to be screened elsewhere, and the events behind it; empty: there is none. */
   private unread: EventBytes[] = [];
   private readonly inlineBytesMax: number;
 
@@ -147,7 +147,7 @@ export class StreamScreen implements LaneRules {
     return this.passed();
   }
 
-  /** All that waits, and what is here of an event: what follows does not come to this any more. */
+  /** All that waits, and the part of an event that is here. What follows passes without this. */
   passUnscreened(): Buffer[] {
     const pieces = this.endAll();
     if (this.endedBy !== null) return NOTHING;
@@ -286,7 +286,7 @@ export class StreamScreen implements LaneRules {
     this.endedBy = 'unscreened';
   }
 
-  /** Of one choice a text that pauses while another one goes on: its held end would hold back the other. */
+  /** Ends the wait for a text that pauses while another one of the same choice goes on, and would be held back by it. */
   private passIdle(grown: ReadonlySet<StreamLane>): void {
     for (const lane of this.lanes.values()) {
       if (lane.decided === lane.end || grown.has(lane)) continue;

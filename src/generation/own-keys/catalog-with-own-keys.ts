@@ -24,7 +24,7 @@ export interface OwnKeysView {
   readonly keys: OrganizationKeys;
   readonly pauses: KeyPauses;
   readonly principal: Pick<Principal, 'apiKeyId' | 'teamId' | 'userId'>;
-  /** Of the request. */
+  /** The API of the request. */
   readonly api: ApiName;
   readonly nowMs: number;
   readonly monotonicMs: number;
@@ -102,14 +102,14 @@ function showPaused({ ownKey }: Deployment, pause: PausedKey | null): PassedOver
     : [{ keyId: ownKey.keyId, reason: OWN_REPLIES[pause.meaning].reason }];
 }
 
-/** The service pays for none of its own: where no key serves the classifier, nobody is asked. */
+/** The classifier is asked with own keys alone: the service does not pay for it where none of them serves it. */
 function ownClassifiers({ before, after }: AttemptOrder<readonly Deployment[]>): readonly ClassifierDeployment[] {
   return [...before, ...after].flatMap(({ serves }) =>
     serves.map((deployment) => ({ ...deployment, via: EVALUATION })),
   );
 }
 
-/** The secret before a rotation serves on while the present one is refused; what pauses their account, pauses both. */
+/** A refused secret does not pause the one before the rotation; what pauses their account pauses both. */
 function findPause(pauses: KeyPauses, { ownKey, providerModel }: Deployment, nowMs: number): PausedKey | null {
   const pause = ownKey === undefined ? null : pauses.find({ ...ownKey, providerModel }, nowMs);
   return ownKey?.isPrevious === true && pause?.meaning === 'key' ? null : pause;

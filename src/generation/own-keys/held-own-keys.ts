@@ -12,7 +12,7 @@ import type { FindOwnKeys } from './own-key-set.ts';
 
 /** Changes are pushed; this is the backstop for a lost notification. */
 const TIME_TO_LIVE_MS = 60_000;
-/** Meanwhile it is asked this often, so that not every request waits for it. */
+/** While the store is away it is asked this often, so that not every request waits for it. */
 const ASK_AGAIN_MS = 5_000;
 const IDLE_MS = 900_000;
 const STORE_DEADLINE_MS = 2_000;
@@ -21,7 +21,7 @@ const ORGANIZATIONS_MAX = 10_000;
 interface Held {
   readonly keys: OrganizationKeys;
   readonly readAtMs: number;
-  /** Until then they serve without being read again. */
+  /** Until then the keys are used without being read again. */
   freshUntilMs: number;
   usedAtMs: number;
 }
@@ -39,9 +39,9 @@ export class HeldOwnKeys {
   private readonly clock: Clock;
   private readonly onStoreFault: (fault: unknown) => void;
   private readonly held = new BoundedMap<string, Held>(ORGANIZATIONS_MAX);
-  /** What those who ask meanwhile wait for. */
+  /** The answers under way, by organization: requests that come meanwhile wait for the same one. */
   private readonly answers = new Map<string, Promise<OrganizationKeys | 'unavailable'>>();
-  /** Those without an answer, also beyond their deadline. */
+  /** The questions that the store has not answered yet, also those whose deadline has passed. */
   private readonly readings = new Set<Reading>();
 
   /** `onStoreFault` is told why the store could not be asked. */
@@ -51,7 +51,7 @@ export class HeldOwnKeys {
     this.onStoreFault = onStoreFault;
   }
 
-  /** From memory where they are held. `unavailable`: nobody knows them, and the service must not step in unasked. */
+  /** A promise where they must be read. `unavailable`: nobody knows them, and the service must not step in unasked. */
   find(organizationId: string): OrganizationKeys | Promise<OrganizationKeys | 'unavailable'> {
     const nowMs = this.clock.monotonicMs();
     const held = this.held.get(organizationId);
@@ -80,12 +80,12 @@ export class HeldOwnKeys {
       held.usedAtMs = nowMs;
       return held.keys;
     } finally {
-      // Whoever left meanwhile is known to have left before anybody is called for them.
+      // Clients that left during the wait are found out first, so that no provider is called for them.
       await socketsRead();
     }
   }
 
-  /** What comes after the deadline is kept, too: the next request need not wait for it. */
+  /** An answer that comes after the deadline is kept, too, so that the next request need not wait. */
   private async ask(organizationId: string): Promise<OrganizationKeys> {
     const reading: Reading = { organizationId, isOutdated: false };
     this.readings.add(reading);

@@ -6,7 +6,7 @@ import { BoundedMap } from '../../platform/bounded-map.ts';
 
 /** Beyond it the oldest pause is forgotten: one request then fails and begins it again. */
 const PAUSES_MAX = 10_000;
-/** So long after a pause the next one counts as the next in a row. */
+/** A pause that begins within this time after the last one counts as the next in a row. */
 const ROW_MS = 3_600_000;
 
 interface Pause {
@@ -15,11 +15,11 @@ interface Pause {
   readonly inARow: number;
 }
 
-/** What a reply was an answer to. */
+/** The use of a key that a reply answers. */
 export interface KeyUse {
   readonly organizationId: string;
   readonly keyId: string;
-  /** Of the secret: an answer to the one before a rotation says nothing about the one after it. */
+  /** Names the secret: an answer to the one before a rotation says nothing about the one after it. */
   readonly fingerprint: string;
   readonly providerModel: string;
 }
@@ -32,7 +32,7 @@ export interface PausedKey {
 export class KeyPauses {
   private readonly pauses = new BoundedMap<string, Pause>(PAUSES_MAX);
 
-  /** How long the key is not used; 0: it is used on. */
+  /** Begins the pause that this reply means. How long the key is not used; 0: it is still used. */
   begin(use: KeyUse, meaning: OwnReplyMeaning, retryAfterMs: number | null, nowMs: number): number {
     const { pauses } = OWN_REPLIES[meaning];
     if (pauses !== 'key' && pauses !== 'key_and_model') return 0;

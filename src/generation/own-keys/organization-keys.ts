@@ -23,7 +23,7 @@ export interface AttemptParams {
   readonly model: Model;
   readonly api: ApiName;
   readonly caller: KeyCaller;
-  /** Since 1970. */
+  /** Wall time. */
   readonly nowMs: number;
 }
 
@@ -36,7 +36,7 @@ export class OrganizationKeys {
   readonly settings: ByokSettings;
   private readonly organizationId: string;
   private readonly set: OwnKeySet;
-  /** Of the catalog that the deployments below were made for; another one has other objects. */
+  /** The models of the catalog that the deployments below were made for; another catalog has other objects. */
   private models: readonly Model[] = [];
   private readonly providers = new Map<SealedOwnKey, OwnProvider | null>();
   /** By model and API. */
@@ -58,7 +58,7 @@ export class OrganizationKeys {
     const { model, caller, nowMs } = params;
     const { fallback } = this.settings;
     const found = orderAttempts(this.candidatesOf(params), { modelId: model.id, caller, fallback, nowMs });
-    // Only of those that are tried a secret is opened.
+    // The secrets of keys that are not tried stay sealed.
     const open = ({ key, serves }: OwnAttempt<SealedDeployment>): OwnAttempt<readonly Deployment[]> => {
       return { key, serves: this.deploymentsOf(serves.sealed, serves.deployment, params) };
     };
@@ -121,7 +121,7 @@ export class OrganizationKeys {
     return findOwnDeployment(sealed.key, { models, model, api, apis: provider.apis, ownPrice, fee: this.settings.fee });
   }
 
-  /** None where the secret cannot be opened; with the secret before a rotation, while that may be tried, two. */
+  /** One; none where the secret cannot be opened; two while the secret before a rotation may still be tried. */
   private deploymentsOf(
     sealed: SealedOwnKey,
     own: OwnDeployment,
@@ -129,7 +129,7 @@ export class OrganizationKeys {
   ): readonly Deployment[] {
     const made = this.madeDeployments(sealed, own, params);
     const { previousUntilMs } = sealed.key;
-    // The keys are held for longer than an overlap may last.
+    // The keys may be held in memory beyond the end of the overlap.
     return previousUntilMs !== null && previousUntilMs <= params.nowMs
       ? made.filter(({ ownKey }) => ownKey?.isPrevious !== true)
       : made;

@@ -78,7 +78,7 @@ export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipa
     this.snapshot = this.plane.catalog();
   }
 
-  /** From here on the catalog is that of a caller with own provider keys. null: it is; else why it cannot be. */
+  /** From here on `catalog` has the caller's own provider keys in it. null: done; else why that cannot be. */
   useOwnKeys(): Refusal | null | Promise<Refusal | null> {
     const keys = this.plane.ownKeys.find(this.principal.organizationId);
     return keys instanceof Promise ? keys.then((found) => this.keepOwnKeys(found)) : this.keepOwnKeys(keys);

@@ -1,6 +1,5 @@
 // The operations on saved responses: authenticate, find whose response it is and in which account a provider stores it,
-// pass the call through
-// (spec 4.2).
+// pass the call through (spec 4.2).
 
 import type { ScopedPrincipal } from '../domain/identity/principal.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';

@@ -17,7 +17,7 @@ interface Admitted {
   readonly served: ServedModel;
   /** At least one, first to last. */
   readonly deployments: readonly Deployment[];
-  /** Why the service's deployments are not among them though they might serve; null: they are, or never were to. */
+  /** As in `RelayParams`: why the service's deployments are not among them; null: they are, or are not wanted. */
   readonly serviceRefusal: Refusal | null;
   /** null: the client named its model. */
   readonly routed: Routed | null;

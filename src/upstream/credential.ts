@@ -1,5 +1,5 @@
-// What a call to a provider is authorized with. A call is given it as a value, so whose key it is (the operator's own
-// today) is decided where deployments are prepared, and nothing that relays a reply knows.
+// What a call to a provider is authorized with. A call is given it as a value: whose key it is, the operator's or an
+// organization's own, is decided where deployments are prepared, and nothing that relays a reply knows.
 
 import type { Provider } from '../domain/models/provider.ts';
 import { HeaderLines } from './http1/request-head.ts';

@@ -8,7 +8,7 @@ import { type AdmissionParams, type HoldPlan, planHolds } from './plan-holds.ts'
 
 /**
  * `candidates`: in the order in which they are tried; a refusal is a candidate that cannot serve anyway. Where none is
- * granted the refusal is the first one's. From memory where everything is warm.
+ * granted the refusal is the first one's. While the leases suffice the store is not asked.
  */
 export async function admitFirst(
   candidates: readonly (AdmissionParams | Refusal)[],

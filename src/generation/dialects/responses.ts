@@ -39,7 +39,7 @@ const RESPONSES_UNPRICED: UnpricedRequests = {
   // `namespace` and `tool_search` only say how functions are shown to the model; the others are run by the client.
   freeToolTypes: ['namespace', 'tool_search', 'local_shell', 'apply_patch', 'computer', 'computer_use_preview'],
   freeToolPrefixes: [],
-  // Codex lists it in every request and seldom uses it.
+  // Codex lists the search in every request and seldom uses it, so that it is no reason to refuse one.
   searchToolType: 'web_search',
   reportedTools: ['web_search', 'web_search_preview', 'x_search'],
   reportsHourCache: false,

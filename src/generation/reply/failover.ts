@@ -94,7 +94,7 @@ export class Failover extends ReplyStage {
   }
 
   override onReplyFault(fault: UpstreamFault): void {
-    // Any other fault may come behind a reply that is complete: the relay tells.
+    // Any other fault may come behind a complete reply, so only the relay can tell what it means.
     const isUnreached = fault === 'connect_failed';
     const isOwn = isUnreached && this.deployment.ownKey !== undefined;
     if (isUnreached) {

@@ -168,7 +168,7 @@ class PassThrough implements OpenRelay, ClientWatch, WriterOwner {
 
   onRoom(): void {
     this.call?.resume();
-    // Not from within the client's socket telling that it has room.
+    // Later in this tick: the client's socket must not be written to from within its own call that tells of room.
     queueMicrotask(() => this.writer.onReplyPause());
   }
 

@@ -49,8 +49,8 @@ export interface RelayParams {
   /** null: no guardrail is for it. */
   readonly screening: Screening | null;
   /**
-   * Why the service's own deployments do not stand behind those of own keys, which may serve all the same; null: they
-   * do, or were never to.
+   * Why the service's deployments may not serve where own keys cannot, although the organization lets them (no credit,
+   * say); null: they may, or the organization does not let them.
    */
   readonly serviceRefusal: Refusal | null;
   /** Headers of ours on the response, names and values alternating. */

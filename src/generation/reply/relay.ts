@@ -133,7 +133,7 @@ class Relay implements OpenRelay, ClientWatch, WriterOwner, EndRecorder, Executi
 
   onRoom(): void {
     this.resume();
-    // Not from within the client's socket telling that it has room.
+    // Later in this tick: the client's socket must not be written to from within its own call that tells of room.
     queueMicrotask(() => this.end.onReplyPause());
   }
 

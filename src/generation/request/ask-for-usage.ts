@@ -27,7 +27,7 @@ const CLOSE_BRACKET = 0x5d;
 
 /**
  * The one edit after which `body`, a JSON object with members, asks for usage; null: it does. `streamOptions`: where
- * the value of that name lies in it. What the client is charged may not hang on how it spells a field: anything but
+ * the value of that name lies in it. What the client is charged must not depend on how it spells a field: anything but
  * `true` becomes `true`, and anything but an object becomes one.
  */
 export function askForUsage(body: Buffer, streamOptions: Span | null): BodyEdit | null {

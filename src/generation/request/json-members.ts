@@ -56,7 +56,7 @@ export function valueEnd(bytes: Buffer, start: number): number {
       if (depth === 0) return at + 1;
     } else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) depth += 1;
     else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) {
-      // Of the object around a number or a word, which ends with it.
+      // The bracket closes what is around a number or a word, which ends here.
       if (depth === 0) return at;
       depth -= 1;
       if (depth === 0) return at + 1;

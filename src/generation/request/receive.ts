@@ -62,7 +62,7 @@ export function receiveRequest<S extends MemoryOwner>(
   else refuseOnceKnown(receiver, refusal, identified);
 }
 
-/** Whoever sent it may still be being looked up, and it is to be recorded as theirs. */
+/** Refuses a request once its sender, who may still be being looked up, is known: the refusal is recorded as theirs. */
 function refuseOnceKnown<S extends MemoryOwner>(
   receiver: RequestReceiver<S>,
   refusal: Refusal,
@@ -90,11 +90,11 @@ class IncomingRequest<S extends MemoryOwner> implements BodySink, ClientWatch {
   /** null: the body is JSON. */
   private readonly form: FormReader | null;
   private readonly receiver: RequestReceiver<S>;
-  /** null: that is known. */
+  /** The look-up of the sender; null: it is over. */
   private identifying: Promise<S | Refusal> | null = null;
   /**
-   * null: whose the request is, is still being looked up. What came with the head is kept as it is until then, and the
-   * rest stays with the client.
+   * null: the sender is still being looked up. Until then what came with the head is kept as it is, and the rest stays
+   * with the client.
    */
   private sender: S | null = null;
   /** null: nothing has come yet, or it has gone on to the caller. */
@@ -104,7 +104,7 @@ class IncomingRequest<S extends MemoryOwner> implements BodySink, ClientWatch {
   /** The declared length, or as much as a body without one may have. */
   private readonly bytesMax: number;
   private isWhole = false;
-  /** Refused, or the client left. */
+  /** The request is refused, or its client has left. */
   private isOver = false;
 
   constructor(exchange: Exchange, intake: Intake, form: FormReader | null, receiver: RequestReceiver<S>) {

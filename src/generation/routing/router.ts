@@ -88,13 +88,13 @@ export class Router {
     return 'kind' in continued ? continued : this.continueOn(request, policy, continued);
   }
 
-  /** What a person wrote is a follow-up; without that the response continued is one of the same turn. */
+  /** A request with a person's text is a follow-up; one without belongs to the turn of the response that it continues. */
   private async continueOn(
     request: WaitingRequest,
     policy: RoutingPolicy,
     continued: RouteDecision,
   ): Promise<Routed | Refusal | null> {
-    // As below: a worker's time is spent on what is admitted.
+    // Admitted first, so that no worker's time is spent on a request that is refused.
     const refusal = await request.admitProvisionally([continued.model]);
     if (refusal !== null) return refusal;
     if (request.hasLeft()) return null;
@@ -165,7 +165,10 @@ export class Router {
     return this.routed(request, policy, { ...found, ...decided, decision });
   }
 
-  /** For every candidate, and no request of its turn has a model yet. A token count may tell that it is. */
+  /**
+   * Whether the request is too long for every candidate. Never where an earlier request of its turn has a model, nor for
+   * a token count, by which a client may find out how long it is.
+   */
   private async isTooLarge(
     request: WaitingRequest,
     policy: RoutingPolicy,

@@ -113,8 +113,8 @@ export function candidateParams(
 }
 
 /**
- * What keeps a request from every candidate is that own keys which are for one cannot serve, and the service may not
- * (spec 5.6); null: it is something else.
+ * The refusal of a request without a candidate because an own key that is for one cannot serve, and the service may not
+ * serve in its place (spec 5.6); null: there is another reason.
  */
 export function refusalOfOwnKeys({ api, catalog }: RoutingRequest, candidates: RouteCandidates): Refusal | null {
   const kept = candidates.all.find(({ rejection }) => rejection === 'credential_unavailable');
@@ -143,8 +143,8 @@ function canPrice(
 }
 
 /**
- * The size that the last turn reported, and an estimate from bytes for what came since. Of a history that was cut
- * since, it is as large a part as is left.
+ * The size that the last turn reported, and an estimate from bytes for what came since. Where the history was cut
+ * since, the part of that size that is left of the bytes.
  */
 function estimateTokens(bodyBytes: number, textBytes: number, previous: PreviousTurn | null): number {
   const tokens = previous?.inputTokens ?? null;

@@ -32,7 +32,7 @@ export class NameServer {
     });
     server.socket.bind(0, '127.0.0.1');
     await once(server.socket, 'listening');
-    server.resolver = new Resolver({ timeout: 200, tries: 1 });
+    server.resolver = new Resolver({ timeout: 10_000, tries: 1 });
     server.resolver.setServers([`127.0.0.1:${server.socket.address().port}`]);
     return server;
   }

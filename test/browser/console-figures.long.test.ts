@@ -197,6 +197,7 @@ describe('figures on the screens are the API’s', { skip: skipWithoutConsole },
       assert.deepEqual(
         (await rowsOf('Spend by model')).map((row) => row.slice(0, 3)),
         data.by_model
+          .toSorted((one: Json, other: Json) => Number(other['cost']) - Number(one['cost']))
           .slice(0, 8)
           .map((model: Json) => [model['model'], whole(model['requests']), dollars(model['cost'])]),
       );

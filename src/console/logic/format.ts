@@ -90,7 +90,7 @@ function grouped(units: string): string {
   return units.replace(/\B(?=(\d{3})+(?!\d))/g, ',');
 }
 
-/** For the length of a bar and nothing else. */
+/** For the length of a bar and the order of rows, and nothing that is shown. */
 export function lengthOf(amount: string | number | null | undefined): number {
   return Number(amount ?? 0);
 }

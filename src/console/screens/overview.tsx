@@ -214,12 +214,14 @@ function SpendByModel({ models, cost }: ModelsProps) {
       isExtra: true,
     },
   ];
+  // The report's order is by requests: the dearest model may have few.
+  const dearest = models.toSorted((one, other) => lengthOf(other.cost) - lengthOf(one.cost)).slice(0, 8);
   return (
     <Card title="Spend by model" tools={<Link to="usage">Usage and spend</Link>}>
       {models.length === 0 ? (
         <Empty>No requests in this window.</Empty>
       ) : (
-        <Table caption="Spend by model" columns={columns} rows={models.slice(0, 8)} />
+        <Table caption="Spend by model" columns={columns} rows={dearest} />
       )}
     </Card>
   );

@@ -232,7 +232,7 @@ function RecentCorrections({ report: { recent_corrections: recent } }: Props) {
       raw: ({ model }) => model,
       show: ({ model, tier, escalated }) => `${model}${tier ? ` (${tier})` : ''}${escalated ? ', one up' : ''}`,
     },
-    { name: 'Kind', raw: ({ task }) => task, show: ({ task }) => task || '–', isExtra: true },
+    { name: 'Kind', raw: ({ task }) => task, show: ({ task }) => task || '–' },
     {
       name: 'Probability',
       raw: ({ probability }) => probability,

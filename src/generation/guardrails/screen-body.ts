@@ -24,7 +24,7 @@ export type ScreeningWorkers = Pick<WorkerPool<'screen-event' | 'screen-text'>, 
 const INLINE_BYTES_MAX = 32_768;
 /** An organization's own patterns and lists of words are slower, and may be made to be slow. */
 const INLINE_OWN_BYTES_MAX = 4_096;
-/** Bytes times instructions of the patterns. The worst text for the worst pattern takes some 20 ns for each of these. */
+/** Bytes times instructions of the patterns. The worst text for the worst pattern takes some 20 ns for each. */
 const INLINE_PATTERN_WORK_MAX = 409_600;
 /** Up to this many rules with words take no longer than the built-in detectors. */
 const WORD_RULES_MAX = 8;

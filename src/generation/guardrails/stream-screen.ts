@@ -286,7 +286,7 @@ export class StreamScreen implements LaneRules {
     this.endedBy = 'unscreened';
   }
 
-  /** Ends the wait for a text that pauses while another one of the same choice goes on, and would be held back by it. */
+  /** Ends the wait for a text that pauses while another one of the same choice goes on, which it would hold back. */
   private passIdle(grown: ReadonlySet<StreamLane>): void {
     for (const lane of this.lanes.values()) {
       if (lane.decided === lane.end || grown.has(lane)) continue;

@@ -1,7 +1,7 @@
-// The relays that have not ended, for the coarse clock to look through. They lie in an array, and a relay that leaves is
-// replaced by the last one, which allocates nothing. A Set that every request enters and leaves rebuilds its table all
-// the time, and the discarded tables keep dead relays alive through collections: measured alone, that was a quarter of
-// a request's CPU.
+// The relays that have not ended, for the coarse clock to look through. They lie in an array, and a relay that leaves
+// is replaced by the last one, which allocates nothing. A Set that every request enters and leaves rebuilds its table
+// all the time, and the discarded tables keep dead relays alive through collections: measured alone, that was a quarter
+// of a request's CPU.
 
 /** Something in the list; the list keeps its place up to date. */
 export interface OpenRelay {

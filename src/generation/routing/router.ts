@@ -88,7 +88,7 @@ export class Router {
     return 'kind' in continued ? continued : this.continueOn(request, policy, continued);
   }
 
-  /** A request with a person's text is a follow-up; one without belongs to the turn of the response that it continues. */
+  /** With a person's text a request is a follow-up; without, it belongs to the turn of the response it continues. */
   private async continueOn(
     request: WaitingRequest,
     policy: RoutingPolicy,

@@ -166,8 +166,8 @@ export class Router {
   }
 
   /**
-   * Whether the request is too long for every candidate. Never where an earlier request of its turn has a model, nor for
-   * a token count, by which a client may find out how long it is.
+   * Whether the request is too long for every candidate. Never where an earlier request of its turn has a model, nor
+   * for a token count, by which a client may find out how long it is.
    */
   private async isTooLarge(
     request: WaitingRequest,

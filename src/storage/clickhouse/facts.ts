@@ -92,7 +92,7 @@ function fieldColumns(isOptional: boolean): [FactField, Column][] {
  * Inserts facts; inserting them again changes nothing. `batch` identifies exactly these facts and is the insert's
  * deduplication token. Each column is an array of values and part of the statement's text: measured, an eighth faster
  * than rows as arrays, which cost two thirds of rows as objects. The engine is not to look for versions of one fact
- * within an insert, which hardly ever has two: that is a third of its work, and every reader looks for them anyway.
+ * within an insert: that is a third of its work, and readers look for them anyway, since other inserts may have some.
  */
 export async function insertFacts(
   client: ClickHouseClient,

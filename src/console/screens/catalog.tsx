@@ -131,7 +131,7 @@ export function Catalog() {
   const prices = useRead(model === undefined ? null : '/v1/admin/prices', { query: { model } });
   return (
     <Page
-      title="Catalog and providers"
+      title="Catalog"
       lead="What can be asked for, who serves it at which price, and how providers have answered."
       commands={[
         commandOf('/v1/admin/providers'),

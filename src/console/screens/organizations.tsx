@@ -62,7 +62,7 @@ export function Organizations() {
   const [frozen, setFrozen] = useState<Organization | null>(null);
   return (
     <Page
-      title="Organizations and credit"
+      title="Organizations"
       lead="Who is served and who pays. A frozen organization’s credit is kept, and its requests are refused."
       tools={<Adder isMain name="New organization" onClick={() => setOpen('new')} />}
       commands={[

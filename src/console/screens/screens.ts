@@ -47,14 +47,8 @@ export const SCREENS: readonly Screen[] = [
   { id: 'webhook', name: 'Webhook', group: 'Manage', permission: 'org.admin', view: Webhook },
   { id: 'audit', name: 'Audit', group: 'Manage', permission: 'org.admin', view: Audit },
   { id: 'live', name: 'Live', group: 'Platform', permission: 'platform.admin', view: LiveFigures },
-  {
-    id: 'organizations',
-    name: 'Organizations and credit',
-    group: 'Platform',
-    permission: 'platform.admin',
-    view: Organizations,
-  },
-  { id: 'catalog', name: 'Catalog and providers', group: 'Platform', permission: 'platform.admin', view: Catalog },
+  { id: 'organizations', name: 'Organizations', group: 'Platform', permission: 'platform.admin', view: Organizations },
+  { id: 'catalog', name: 'Catalog', group: 'Platform', permission: 'platform.admin', view: Catalog },
   { id: 'policies', name: 'Routing policies', group: 'Platform', permission: 'platform.admin', view: Policies },
   {
     id: 'platform-guardrails',

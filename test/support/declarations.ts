@@ -20,6 +20,8 @@ const keeping =
 
 // A module sees the value that these have when it calls them.
 export let { test, describe, before, after, beforeEach, afterEach } = real;
+// node:test has it by both names.
+export { test as default };
 
 /** What `load` declares, to be made by the function that it resolves to. */
 export async function keepDeclarations(load: () => Promise<unknown>): Promise<() => void> {

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import test from 'node:test';
+import { test } from 'node:test';
 import { UNLIMITED } from '../e2e/kill-world.ts';
 import { SteadyLoad } from '../e2e/steady-load.ts';
 

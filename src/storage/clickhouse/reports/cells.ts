@@ -13,7 +13,7 @@ import {
 import { checkedColumns, checkedNames, type SqlColumn } from './sql-column.ts';
 
 export interface Cells {
-  /** Where those of sealed days are (deploy/clickhouse/0008-sealed-days.sql). */
+  /** Where those of sealed days are (deploy/clickhouse/0008-sealed-days.sql, 0009). */
   readonly table: string;
   /** Which facts are in cells at all. */
   readonly counted: string;
@@ -25,7 +25,7 @@ export interface Cells {
   readonly ofFact?: readonly SqlColumn[];
 }
 
-/** What the cells of sealed days are by besides their keys, so that a report with a filter by status reads cells, too. */
+/** What cells of sealed days are by besides their keys, so that a report with a filter by status reads cells, too. */
 const STATUS_KEYS: readonly SqlColumn[] = [
   ['of_error', `toUInt8(${IS_ERROR})`],
   ['of_status', 'ifNull(status, 0)'],

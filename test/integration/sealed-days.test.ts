@@ -287,11 +287,14 @@ describe('reports of sealed days', () => {
     await ask(ALL);
     assert.equal(statements.length, 5);
     assert.ok(statements.every((statement) => !statement.includes('request_facts')));
-    // An organization that is small on a day has no cells of it, and a filter needs the facts.
+    // An organization that is small on a day has no cells of it, and a filter by more than a status needs the facts.
     const [largest = ''] = generated.pools.organizations;
     const ofLargest = { ...ALL, scope: { organizationId: largest } };
     for (const [question, isSealed] of [
       [ofLargest, true],
+      [{ ...ALL, filters: { status: 'error' } }, true],
+      [{ ...ofLargest, filters: { status: '4xx' } }, true],
+      [{ ...ALL, filters: { status: 'error', model: generated.pools.models[0] ?? '' } }, false],
       [{ ...ALL, filters: { routed: true } }, false],
       [{ ...ALL, scope: { organizationId: largest, teamId: generated.pools.teams[0] ?? '' } }, false],
     ] as const) {
@@ -309,6 +312,34 @@ describe('reports of sealed days', () => {
       statements.map((statement) => statement.includes('request_facts')),
       [false, true],
     );
+  });
+
+  test('with a status equal the computed ones, also where facts are corrected and where a day is open', async () => {
+    await insert(facts);
+    await sealedDays.sealBefore(SPAN.untilMs - 5 * HOUR_MS);
+    const corrected = latestVersions(facts)
+      .filter(({ route }) => route != null)
+      .slice(0, 40)
+      .map((fact, index) => ({ ...fact, version: fact.version + 1, status: index % 3 === 0 ? null : 429 }));
+    const came = [...facts, ...corrected];
+    const statuses = ['success', '4xx', 'error', '429', '200', '599'].slice(0, howMany({ short: 2, long: 6 }));
+    for (const step of ['sealed', 'corrected', 'sealed again']) {
+      if (step === 'corrected') await insert(corrected);
+      if (step === 'sealed again') await sealedDays.sealBefore(SPAN.untilMs - HOUR_MS);
+      const latest = latestVersions((step === 'sealed' ? facts : came).toReversed());
+      for (const status of statuses) {
+        for (const organizationId of [null, generated.pools.organizations[0] ?? '']) {
+          const recentCorrections = organizationId !== null;
+          const question = { ...ALL, scope: { organizationId }, filters: { status }, recentCorrections };
+          const name = `${step}, ${status}, ${organizationId}`;
+          const report = await sealedDays.reading(question, (params) => {
+            assert.ok(params.sealed !== undefined, name);
+            return routingReport(clickhouse.client, { ...params, recentCorrections });
+          });
+          assertFigures(report, expectedReport(latest, question), name);
+        }
+      }
+    }
   });
 
   test('days are sealed until the time for it is over, or the process stops', async () => {

@@ -127,7 +127,7 @@ export class SealedDays {
     }
   }
 
-  /** Runs a report with what of its window is sealed. A report with filters reads the facts. */
+  /** Runs a report with what of its window is sealed. One with other filters than a status reads the facts. */
   async reading<Result>(params: ReportParams, report: (params: ReportParams) => Promise<Result>): Promise<Result> {
     this.reports += 1;
     try {
@@ -139,7 +139,7 @@ export class SealedDays {
   }
 
   private coverOf({ scope, filters, window, showsRefused }: ReportParams): SealedCover | null {
-    const { organizationId: ofFilter, ...otherFilters } = filters;
+    const { organizationId: ofFilter, status: _, ...otherFilters } = filters;
     const { organizationId: ofScope, ...otherScope } = scope;
     const organizationId = ofScope ?? ofFilter ?? null;
     const narrowing = Object.values({ ...otherScope, ...otherFilters, showsRefused });

@@ -2,11 +2,18 @@
 // is read, or were made when their day was sealed (sealed-days.ts): by the same SQL, so that either gives the same
 // report.
 
-import { ALL_ORGANIZATIONS, COUNTS, checkedConditions, type ReportParams } from './report-params.ts';
+import { IS_ERROR } from './metrics.ts';
+import {
+  ALL_ORGANIZATIONS,
+  COUNTS,
+  checkedCellConditions,
+  checkedConditions,
+  type ReportParams,
+} from './report-params.ts';
 import { checkedColumns, checkedNames, type SqlColumn } from './sql-column.ts';
 
 export interface Cells {
-  /** Where those of sealed days are (deploy/clickhouse/0008-sealed-days.sql). */
+  /** Where those of sealed days are (deploy/clickhouse/0008-sealed-days.sql, 0009). */
   readonly table: string;
   /** Which facts are in cells at all. */
   readonly counted: string;
@@ -17,6 +24,13 @@ export interface Cells {
   /** What is read of each fact instead, where making cells of the facts would not pay: with the same names. */
   readonly ofFact?: readonly SqlColumn[];
 }
+
+/** What cells of sealed days are by besides their keys, so that a report with a filter by status reads cells, too. */
+const STATUS_KEYS: readonly SqlColumn[] = [
+  ['of_error', `toUInt8(${IS_ERROR})`],
+  ['of_status', 'ifNull(status, 0)'],
+];
+export const STATUS_OF_FACT = STATUS_KEYS.map(([, sql]) => sql).join(', ');
 
 export type CellSum = readonly [ofFacts: string, ofCells: string];
 
@@ -44,10 +58,11 @@ function checkedTable({ table }: Cells): string {
 }
 
 /** What is read of the facts that no seal covers, and of the cells of the sealed days. */
-export function checkedUnion({ sealed }: ReportParams, ofFacts: string, ofCells: string): string {
+export function checkedUnion(params: ReportParams, ofFacts: string, ofCells: string): string {
+  const { sealed } = params;
   if (sealed === undefined) return ofFacts;
   const kept = `${ofCells} WHERE organization_id = {cells_of:UUID} AND day >= {first_sealed:Date}
-    AND day <= {last_sealed:Date} AND seal IN {seals:Array(UUID)}`;
+    AND day <= {last_sealed:Date} AND seal IN {seals:Array(UUID)} AND ${checkedCellConditions(params)}`;
   return sealed.open.length === 0 ? kept : `${ofFacts} UNION ALL ${kept}`;
 }
 
@@ -60,7 +75,8 @@ export const SEALED_STRETCH = `admitted_at >= toDateTime64({day:Date}, 3, 'UTC')
  * `{organizations:Array(UUID)}`.
  */
 export function checkedSealing(cells: Cells): string {
-  const { keys, values, counted } = cells;
+  const { values, counted } = cells;
+  const keys = [...cells.keys, ...STATUS_KEYS];
   return `
     INSERT INTO ${checkedTable(cells)} (organization_id, day, seal, ${checkedNames([...keys, ...values])})
     SELECT cells_of, {day:Date}, {seal:UUID}, * EXCEPT (cells_of)

@@ -127,7 +127,7 @@ function conditionsOf({ scope, filters, window, sealed, showsRefused }: ReportPa
     require(`${CREDENTIAL_SOURCE} = {credential_source:String}`, { credential_source: filters.credentialSource });
   if (filters.credentialId !== undefined)
     require('credential_id = {credential:UUID}', { credential: filters.credentialId });
-  if (filters.status !== undefined) conditions.push(statusCondition(filters.status));
+  if (filters.status !== undefined) conditions.push(statusCondition(filters.status, STATUS_OF_FACTS));
   return conditions;
 }
 
@@ -153,11 +153,25 @@ function openCondition({ cellsOf, seals, firstDay, lastDay, open }: SealedCover)
   };
 }
 
-function statusCondition(status: string): Condition {
+/** Which cells of the sealed days: those of a status, where only such requests are asked for. */
+export function checkedCellConditions({ filters }: ReportParams): string {
+  return filters.status === undefined ? 'true' : `(${statusCondition(filters.status, STATUS_OF_CELLS).sql})`;
+}
+
+interface StatusSql {
+  readonly isError: string;
+  readonly status: string;
+}
+
+const STATUS_OF_FACTS: StatusSql = { isError: IS_ERROR, status: 'status' };
+/** Columns of all cells (cells.ts). */
+const STATUS_OF_CELLS: StatusSql = { isError: 'of_error', status: 'of_status' };
+
+function statusCondition(status: string, of: StatusSql): Condition {
   if (!STATUS_FILTER.test(status)) throw new Error(`not a status filter: ${status}`);
-  if (status === 'error') return { sql: IS_ERROR, parameters: {} };
-  if (status === 'success') return { sql: `NOT (${IS_ERROR})`, parameters: {} };
+  if (status === 'error') return { sql: of.isError, parameters: {} };
+  if (status === 'success') return { sql: `NOT (${of.isError})`, parameters: {} };
   if (status.endsWith('xx'))
-    return { sql: 'intDiv(status, 100) = {status_class:UInt8}', parameters: { status_class: Number(status[0]) } };
-  return { sql: 'status = {status:UInt16}', parameters: { status: Number(status) } };
+    return { sql: `intDiv(${of.status}, 100) = {status_class:UInt8}`, parameters: { status_class: Number(status[0]) } };
+  return { sql: `${of.status} = {status:UInt16}`, parameters: { status: Number(status) } };
 }

@@ -3,7 +3,7 @@
 
 import { REPORTED_CORRECTIONS_MAX } from '../../../domain/reports/report-query.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
-import { type Cells, checkedCells, checkedUnion } from './cells.ts';
+import { type Cells, checkedCells, checkedUnion, STATUS_OF_FACT } from './cells.ts';
 import { ratio } from './metrics.ts';
 import { checkedConditions, conditionParameters, type ReportParams } from './report-params.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
@@ -195,13 +195,13 @@ interface CorrectionKey {
   readonly first_id: string;
 }
 
-/** The first request of each turn that corrected an answer. */
+/** The first request of each turn that corrected an answer; when sealed, of each status in it. */
 export const CORRECTION_CELLS: Cells = {
   table: 'sealed_corrections',
   counted: 'routed AND route_correction',
   keys: [['turn', TURN]],
   values: [['first', 'min((admitted_at, id))']],
-  sums: [[`uniqExactIf(${TURN}, routed AND route_correction)`, 'count()']],
+  sums: [[`uniqExactIf((${TURN}, ${STATUS_OF_FACT}), routed AND route_correction)`, 'count()']],
   ofFact: [
     ['turn', TURN],
     ['first', '(admitted_at, id)'],

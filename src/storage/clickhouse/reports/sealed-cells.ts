@@ -1,5 +1,5 @@
-// The cells that are kept of a sealed day: everything that a routing report without filters needs. This makes them,
-// compares them with the facts, and removes those that nobody reads.
+// The cells that are kept of a sealed day: everything that a routing report needs that has no filter but a status. This
+// makes them, compares them with the facts, and removes those that nobody reads.
 
 import { createHash, randomUUID } from 'node:crypto';
 import { type ClickHouseClient, selectRows } from '../clickhouse.ts';

@@ -15,7 +15,10 @@ import {
   type ReportParams,
   type SealedCover,
 } from '../../src/storage/clickhouse/reports/report-params.ts';
-import { selectRecentCorrections } from '../../src/storage/clickhouse/reports/routing-conversations.ts';
+import {
+  selectRecentCorrections,
+  selectRoutingConversations,
+} from '../../src/storage/clickhouse/reports/routing-conversations.ts';
 import { routingReport } from '../../src/storage/clickhouse/reports/routing-report.ts';
 import { SEALED_CELLS } from '../../src/storage/clickhouse/reports/sealed-cells.ts';
 import { daysOf, SealedDays } from '../../src/storage/clickhouse/sealed-days.ts';
@@ -91,8 +94,13 @@ interface Asked {
 async function assertSameReport(question: ReportParams, name: string): Promise<Asked> {
   const recentCorrections = question.scope.organizationId !== null;
   let usesCells = false;
-  const found = await sealedDays.reading(question, (params) => {
+  const found = await sealedDays.reading(question, async (params) => {
     usesCells = params.sealed !== undefined;
+    // Reports of as few requests as these use names.
+    assert.deepEqual(
+      await selectRoutingConversations(clickhouse.client, params, 'positions'),
+      await selectRoutingConversations(clickhouse.client, params, 'names'),
+    );
     return routingReport(clickhouse.client, { ...params, recentCorrections });
   });
   assertFigures(found, await routingReport(clickhouse.client, { ...question, recentCorrections }), name);

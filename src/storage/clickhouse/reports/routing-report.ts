@@ -21,6 +21,7 @@ import {
   type Sessions,
   selectRecentCorrections,
   selectRoutingConversations,
+  TURN_NAMES_MAX,
 } from './routing-conversations.ts';
 import { type RoutingFacets, selectRoutingFacets } from './routing-facets.ts';
 import { type GroupRow, type RoutingGroups, selectRoutingGroups } from './routing-groups.ts';
@@ -89,7 +90,11 @@ export async function routingReport(client: ClickHouseReader, params: RoutingPar
       ? await selectRoutingGroups(client, params, 'every value')
       : await selectRoutingGroups(client, unsealed, 'different values');
   const facets = await selectRoutingFacets(client, params);
-  const { sessions, by_previous_tier, by_previous_model } = await selectRoutingConversations(client, params);
+  const { sessions, by_previous_tier, by_previous_model } = await selectRoutingConversations(
+    client,
+    params,
+    routedRequests <= TURN_NAMES_MAX ? 'names' : 'positions',
+  );
   const rejections = await selectRejections(client, params);
   const recent_corrections = params.recentCorrections ? await selectRecentCorrections(client, params) : null;
   const all = groups.totals[0] ?? NO_METRICS;

@@ -4,7 +4,8 @@
 
 import { APIS } from '../src/domain/models/apis.ts';
 import type { CountTokensInput, CountTokensOutput } from '../src/domain/usage/count-tokens-task.ts';
-import type { CountableText } from '../src/domain/usage/countable-text.ts';
+import type { CountableDialect, CountableText } from '../src/domain/usage/countable-text.ts';
+import { isWithinFirstEvent } from '../src/domain/usage/event-payloads.ts';
 import { cutLongRuns } from '../src/domain/usage/long-runs.ts';
 
 export type { CountTokensInput, CountTokensOutput };
@@ -20,6 +21,8 @@ const ENCODINGS: Readonly<Record<string, () => Promise<{ countTokens: CountWith 
   r50k_base: () => import('gpt-tokenizer/encoding/r50k_base'),
 };
 const DEFAULT_ENCODING = 'o200k_base';
+
+const NO_TEXTS: CountableText = { texts: [], formatTokens: 0 };
 
 /**
  * Text that spells a special token, such as <|endoftext|>, is text: a caller writing it must be neither refused nor
@@ -62,7 +65,7 @@ function countRequest({ api, request, count: { input } }: CountTokensInput, coun
 function countResponse(input: CountTokensInput, count: CountTokens): number | null {
   const body = decode(input.response);
   const dialect = APIS[input.api].countable;
-  const text = input.responseIsStream ? dialect.streamText(body) : dialect.responseText(body);
+  const text = input.responseIsStream ? textOfStream(dialect, body) : dialect.responseText(body);
   const tokens = countText(text, count);
   const keptBytes = input.response.byteLength;
   if (tokens === null || input.responseBytesTotal <= keptBytes) return tokens;
@@ -71,6 +74,10 @@ function countResponse(input: CountTokensInput, count: CountTokens): number | nu
   // Bytes that are no UTF-8 decode to more than they were.
   const leadBytes = Math.min(text?.leadBytes ?? 0, keptBytes - 1);
   return Math.round(tokens * ((input.responseBytesTotal - leadBytes) / (keptBytes - leadBytes)));
+}
+
+function textOfStream(dialect: CountableDialect, body: string): CountableText | null {
+  return isWithinFirstEvent(body) ? NO_TEXTS : dialect.streamText(body);
 }
 
 function countText(text: CountableText | null, count: CountTokens): number | null {

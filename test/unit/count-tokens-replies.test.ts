@@ -317,6 +317,19 @@ describe('a Messages stream', () => {
   });
 });
 
+test('a stream that was cut within its first event has written nothing', async () => {
+  for (const api of ['chat_completions', 'responses', 'messages'] as const)
+    for (const body of [
+      'data: {"choices":[{"delta":{"content":"hel',
+      'event: message_start\ndata: {"ty',
+      ': here\n\ndata:',
+    ])
+      assert.equal(await countReply(api, body, { stream: true }), 0, `${api}: ${body}`);
+  // Of more than was kept nothing is known, and what is no stream may have written anything.
+  assert.equal(await countReply('messages', 'data: {"ty', { stream: true, bytesTotal: 100_000 }), null);
+  assert.equal(await countReply('messages', '{"content":[{"text":"hel', { stream: true }), null);
+});
+
 test('a stream cut at any byte counts no more than the whole, and never throws', async () => {
   for (const [api, whole] of [
     ['responses', events([...DELTAS.slice(1), ...TEXTS_DONE])],

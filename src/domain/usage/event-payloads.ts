@@ -16,6 +16,13 @@ export function* readEvents(body: string): Generator<EventPayload> {
   }
 }
 
+const FIELD = /^(?:data|event|id|retry)?:/;
+
+/** A stream that came so far that a client's parser has handed on none of its events. */
+export function isWithinFirstEvent(body: string): boolean {
+  return FIELD.test(body) && eventPayloads(body).next().done === true;
+}
+
 /**
  * The `data` of each complete event. Lines end in CRLF, LF or CR; a last line without an end was cut and never reached
  * a client's parser.

@@ -7,7 +7,7 @@ import { Link } from './parts/link.tsx';
 import { RefusalNotice, Waiting } from './parts/loaded.tsx';
 import { Page } from './parts/page.tsx';
 import { SCREENS, type Screen } from './screens/screens.ts';
-import { Away, DoubtNotice, SignIn } from './screens/sign-in.tsx';
+import { Away, SessionNotice, SignIn } from './screens/sign-in.tsx';
 import { current, go } from './state/address.ts';
 import {
   type Me,
@@ -33,7 +33,7 @@ export function App() {
   return (
     <>
       <Shell me={value.me} organizations={value.organizations} />
-      {value.doubt !== null && <DoubtNotice key={value.doubt.kind} doubt={value.doubt} />}
+      {value.problem !== null && <SessionNotice key={value.problem.kind} problem={value.problem} />}
     </>
   );
 }

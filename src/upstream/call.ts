@@ -142,7 +142,7 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
   }
 
   onEnd(): void {
-    if (this.settle() && this.isHeard) this.handler.onReplyEnd();
+    if (this.endOnce() && this.isHeard) this.handler.onReplyEnd();
   }
 
   onFault(fault: UpstreamFault, error?: Error): void {
@@ -150,7 +150,7 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
       this.mayResend = false;
       this.observer.onFault(fault);
       this.resend();
-    } else if (this.settle() && this.isHeard) {
+    } else if (this.endOnce() && this.isHeard) {
       this.observer.onFault(fault);
       this.handler.onReplyFault(fault, error);
     }
@@ -174,7 +174,7 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
   }
 
   fail(fault: UpstreamFault): void {
-    if (!this.settle()) return;
+    if (!this.endOnce()) return;
     this.connection?.abort();
     if (!this.isHeard) return;
     this.observer.onFault(fault);
@@ -197,7 +197,7 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
   }
 
   /** False when the call had ended before. */
-  private settle(): boolean {
+  private endOnce(): boolean {
     if (this.done) return false;
     this.done = true;
     this.request = null;
@@ -227,6 +227,6 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
   /** Cuts the call: the provider sees its connection close. The handler is not called any more. */
   abort(): void {
     this.isHeard = false;
-    if (this.settle()) this.connection?.abort();
+    if (this.endOnce()) this.connection?.abort();
   }
 }

@@ -9,7 +9,7 @@ import { Dialog, Said, TextField, useSubmit } from '../parts/form.tsx';
 import { RefusalNotice } from '../parts/loaded.tsx';
 import { useRead } from '../state/load.ts';
 import {
-  type Doubt,
+  type SessionProblem,
   enter,
   lookAgain,
   me,
@@ -92,22 +92,22 @@ function Ways({ isAside = false }: { readonly isAside?: boolean }) {
 }
 
 /** Over the screens, which stay as they are. */
-export function DoubtNotice({ doubt }: { readonly doubt: Doubt }) {
-  if (doubt.kind === 'ended') return <SignInAgain />;
-  if (doubt.kind === 'linked') return <Linked link={doubt.link} />;
-  if (doubt.kind === 'kept')
+export function SessionNotice({ problem }: { readonly problem: SessionProblem }) {
+  if (problem.kind === 'ended') return <SignInAgain />;
+  if (problem.kind === 'linked') return <Linked link={problem.link} />;
+  if (problem.kind === 'kept')
     return (
-      <Still title="You are still signed in" refusal={doubt.refusal}>
+      <Still title="You are still signed in" refusal={problem.refusal}>
         The session could not be ended, and whoever opens this browser next would have it. Try again in a moment.
       </Still>
     );
-  if (doubt.kind === 'unmoved')
+  if (problem.kind === 'unmoved')
     return (
-      <Still title="The organization stays" refusal={doubt.refusal}>
+      <Still title="The organization stays" refusal={problem.refusal}>
         Another one could not be chosen: this page shows <bdi>{me()?.organization?.display_name}</bdi> as before.
       </Still>
     );
-  return <Elsewhere organization={doubt.organization} />;
+  return <Elsewhere organization={problem.organization} />;
 }
 
 function leave(): void {
@@ -136,7 +136,7 @@ function Still({ title, refusal, children }: StillProps) {
 
 /** There is nothing more to say of the session. */
 function forget(): void {
-  if (session.value.kind === 'in') session.value = { ...session.value, doubt: null };
+  if (session.value.kind === 'in') session.value = { ...session.value, problem: null };
 }
 
 function Linked({ link }: { readonly link: string }) {

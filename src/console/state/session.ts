@@ -24,14 +24,14 @@ export type Session =
       readonly me: Me;
       readonly organizations: readonly Membership[];
       /** What has become of it since; what is typed on the screens stays until somebody has answered. */
-      readonly doubt: Doubt | null;
+      readonly problem: SessionProblem | null;
     };
 
 /**
  * It has ended, could not be ended, could not be moved to another organization, another tab works in one, whose name is
  * this, or the page was opened by a link that signs somebody in.
  */
-export type Doubt =
+export type SessionProblem =
   | { readonly kind: 'linked'; readonly link: string }
   | { readonly kind: 'ended' }
   | { readonly kind: 'unmoved'; readonly refusal: Refusal }
@@ -46,12 +46,12 @@ export const entries = signal(0);
 
 requestsBelongTo({
   workplace: () => (session.value.kind === 'in' ? (organizationId() ?? 'none') : null),
-  onSignedOut: () => doubt({ kind: 'ended' }),
+  onSignedOut: () => raise({ kind: 'ended' }),
   onConflict: () => void lookElsewhere(),
 });
 
-function doubt(why: Doubt): void {
-  if (session.value.kind === 'in' && session.value.doubt === null) session.value = { ...session.value, doubt: why };
+function raise(why: SessionProblem): void {
+  if (session.value.kind === 'in' && session.value.problem === null) session.value = { ...session.value, problem: why };
 }
 
 /** Most conflicts are of what was changed; this one is of the session. */
@@ -62,7 +62,7 @@ async function lookElsewhere(): Promise<void> {
   if (!answer.ok) return;
   const { organization } = answer.data.data;
   if ((organization?.id ?? null) !== organizationId())
-    doubt({ kind: 'elsewhere', organization: organization?.display_name ?? 'no organization' });
+    raise({ kind: 'elsewhere', organization: organization?.display_name ?? 'no organization' });
 }
 
 /** Where another tab has signed in meanwhile. */
@@ -83,7 +83,7 @@ export async function startSession(): Promise<void> {
   if (answer.ok) {
     await enterAs(answer.data.data);
     // Who sent the link may want to be taken for whoever follows it: nobody is signed in to another account unasked.
-    if (link !== null) doubt({ kind: 'linked', link });
+    if (link !== null) raise({ kind: 'linked', link });
     return;
   }
   if (link !== null) {
@@ -105,7 +105,7 @@ export async function signIn(body: { readonly token: string } | { readonly link:
 export async function signOut(): Promise<void> {
   const answer = await send({ method: 'delete', address: '/v1/console/session' });
   if (answer.ok || answer.refusal.status === SIGNED_OUT) session.value = { kind: 'out', reason: null };
-  else doubt({ kind: 'kept', refusal: answer.refusal });
+  else raise({ kind: 'kept', refusal: answer.refusal });
 }
 
 /** Five thousand organizations: a platform's administrator may have joined them all. */
@@ -123,7 +123,7 @@ async function enterAs(me: Me): Promise<void> {
   const path = '/v1/me/organizations';
   const organizations = await readPages<Membership>(path, { limit: 100 }, null, MEMBERSHIP_PAGES_MAX);
   if (!organizations.ok) return beRefused(organizations.refusal);
-  session.value = { kind: 'in', me, organizations: organizations.data.data, doubt: null };
+  session.value = { kind: 'in', me, organizations: organizations.data.data, problem: null };
   entries.value += 1;
 }
 
@@ -145,7 +145,7 @@ export function switchOrganization(to: string | null): Promise<Answer<unknown>> 
 async function moveTo(to: string | null): Promise<Answer<unknown>> {
   const answer = await call('patch', '/v1/console/session', { body: { organization_id: to } });
   if (answer.ok) await enter();
-  else doubt({ kind: 'unmoved', refusal: answer.refusal });
+  else raise({ kind: 'unmoved', refusal: answer.refusal });
   return answer;
 }
 

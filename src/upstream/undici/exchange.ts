@@ -102,7 +102,7 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
 
   onResponseEnd(): void {
     const { listener } = this;
-    if (!this.settle('whole')) return;
+    if (!this.endOnce('whole')) return;
     listener?.onEnd();
   }
 
@@ -171,18 +171,18 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
 
   abort(): void {
     this.listener = null;
-    if (this.settle('given_up')) giveUp(this.controller);
+    if (this.endOnce('given_up')) giveUp(this.controller);
   }
 
   private fail(fault: UpstreamFault, error?: Error, how: ExchangeEnd = 'given_up'): void {
     const { listener } = this;
-    if (!this.settle(how)) return;
+    if (!this.endOnce(how)) return;
     giveUp(this.controller);
     listener?.onFault(fault, error);
   }
 
   /** False when it was over before. */
-  private settle(how: ExchangeEnd): boolean {
+  private endOnce(how: ExchangeEnd): boolean {
     if (this.isOver) return false;
     this.isOver = true;
     this.listener = null;

@@ -1,0 +1,290 @@
+// Two Postgres servers of which one is written to and the other, its synchronous standby, takes over when it dies:
+// Patroni with etcd, and HAProxy as the one address that leads to the writer, all from Debian's packages. Needs root,
+// for Postgres does not run as root and the programs become the user `postgres`.
+
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import {
+  chownSync,
+  createWriteStream,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { findFreePort } from './free-port.ts';
+import { httpCall } from './http-call.ts';
+import { listDescendants } from './process-table.ts';
+import { needs } from './programs.ts';
+import { pause, waitFor } from './waiting.ts';
+
+/** The least that Patroni takes: so long after its last word a leader counts as dead. */
+const LEADER_TTL_SECONDS = 20;
+const READY_MS = 120_000;
+const POSTGRES_BINARIES = '/usr/lib/postgresql';
+
+interface Node {
+  readonly name: string;
+  readonly port: number;
+  readonly apiPort: number;
+  readonly configurationPath: string;
+  process: ChildProcess | null;
+}
+
+/** What is missing here, as the options of a test. */
+export function needsPatroni(): { readonly skip?: string } {
+  const programs = needs('patroni', 'etcd', 'haproxy');
+  if (programs.skip !== undefined) return programs;
+  if (process.getuid?.() !== 0) return { skip: 'needs root, to run Postgres as another user' };
+  return existsSync(POSTGRES_BINARIES) ? {} : { skip: `not on this machine: ${POSTGRES_BINARIES}` };
+}
+
+export class PatroniCluster {
+  /** Of the writer, whichever it is. */
+  readonly url: string;
+  private readonly directory: string;
+  private readonly user: { readonly uid: number; readonly gid: number };
+  private readonly nodes: readonly Node[];
+  private readonly fixed: ChildProcess[] = [];
+
+  private constructor(parts: {
+    directory: string;
+    user: PatroniCluster['user'];
+    nodes: readonly Node[];
+    port: number;
+  }) {
+    this.directory = parts.directory;
+    this.user = parts.user;
+    this.nodes = parts.nodes;
+    this.url = `postgres://postgres:${PASSWORD}@127.0.0.1:${parts.port}/tollgate`;
+  }
+
+  static async start(): Promise<PatroniCluster> {
+    const directory = mkdtempSync(join(tmpdir(), 'tollgate-patroni-'));
+    const user = userOfPostgres();
+    chownSync(directory, user.uid, user.gid);
+    const [etcdPort, peerPort, port] = [await findFreePort(), await findFreePort(), await findFreePort()];
+    const nodes: Node[] = [];
+    for (const name of ['one', 'two']) {
+      const ports = { port: await findFreePort(), apiPort: await findFreePort() };
+      const configurationPath = join(directory, `${name}.yaml`);
+      writeFileSync(configurationPath, patroniConfiguration({ name, ...ports, etcdPort, directory }));
+      nodes.push({ name, ...ports, configurationPath, process: null });
+    }
+    const cluster = new PatroniCluster({ directory, user, nodes, port });
+    try {
+      cluster.fixed.push(cluster.run('etcd', 'etcd', etcdArguments({ directory, etcdPort, peerPort })));
+      const balancerPath = join(directory, 'haproxy.cfg');
+      writeFileSync(balancerPath, balancerConfiguration(port, nodes));
+      cluster.fixed.push(cluster.run('haproxy', 'haproxy', ['-db', '-f', balancerPath]));
+      for (const node of nodes) {
+        cluster.startNode(node);
+        await waitFor(
+          `${node.name} to run`,
+          () => cluster.roleOf(node),
+          (role) => role !== null,
+          READY_MS,
+        );
+      }
+      await cluster.untilSynchronous();
+      await cluster.createDatabase();
+      return cluster;
+    } catch (fault) {
+      await cluster.stop();
+      throw fault;
+    }
+  }
+
+  /** Kills the writer and its Patroni, and resolves once another one writes, with how long that took. */
+  async killLeader(): Promise<number> {
+    const leader = await this.leader();
+    const startedMs = performance.now();
+    const { pid } = leader.process as ChildProcess;
+    // The server is a child of nobody: Patroni leaves it alone when it goes.
+    for (const victim of [
+      pid as number,
+      ...listDescendants(pid as number).map((entry) => entry.pid),
+      ...this.serversOf(leader),
+    ])
+      killIfThere(victim);
+    leader.process = null;
+    await waitFor(
+      'the standby to take over',
+      async () =>
+        (await Promise.all(this.nodes.map((node) => this.roleOf(node)))).filter((role) => role === 'leader').length,
+      (leaders) => leaders === 1,
+      READY_MS,
+    );
+    return performance.now() - startedMs;
+  }
+
+  /** The server that was killed comes back, as the standby, and commits wait for it again. */
+  async restoreStandby(): Promise<void> {
+    for (const node of this.nodes) if (node.process === null) this.startNode(node);
+    await this.untilSynchronous();
+  }
+
+  async stop(): Promise<void> {
+    for (const node of this.nodes) node.process?.kill('SIGTERM');
+    await Promise.all(this.nodes.map((node) => exitOf(node.process)));
+    for (const node of this.nodes) for (const pid of this.serversOf(node)) killIfThere(pid);
+    for (const child of this.fixed) child.kill('SIGKILL');
+    await Promise.all(this.fixed.map(exitOf));
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+
+  private async leader(): Promise<Node> {
+    for (const node of this.nodes) if ((await this.roleOf(node)) === 'leader') return node;
+    throw new Error('no server of the cluster is written to');
+  }
+
+  /** null: it does not answer, or is not ready. */
+  private async roleOf(node: Node): Promise<'leader' | 'standby' | null> {
+    if (node.process === null) return null;
+    const status = async (path: string): Promise<number> =>
+      (await httpCall(`http://127.0.0.1:${node.apiPort}${path}`).catch(() => ({ status: 0 }))).status;
+    if ((await status('/primary')) === 200) return 'leader';
+    return (await status('/replica')) === 200 ? 'standby' : null;
+  }
+
+  private async untilSynchronous(): Promise<void> {
+    const isSynchronous = async (node: Node): Promise<boolean> =>
+      (await httpCall(`http://127.0.0.1:${node.apiPort}/sync`).catch(() => ({ status: 0 }))).status === 200;
+    await waitFor(
+      'a synchronous standby',
+      async () => (await Promise.all(this.nodes.map(isSynchronous))).filter(Boolean).length,
+      (standbys) => standbys === 1,
+      READY_MS,
+    );
+  }
+
+  private async createDatabase(): Promise<void> {
+    const leader = await this.leader();
+    const address = `postgres://postgres:${PASSWORD}@127.0.0.1:${leader.port}/postgres`;
+    const { status, stderr } = spawnSync('psql', [address, '-c', 'CREATE DATABASE tollgate'], { encoding: 'utf8' });
+    if (status !== 0) throw new Error(`the database was not made: ${stderr}`);
+    // HAProxy looks once a second.
+    await pause(3_000);
+  }
+
+  private startNode(node: Node): void {
+    node.process = this.run(node.name, 'patroni', [node.configurationPath]);
+  }
+
+  private run(name: string, program: string, programArguments: readonly string[]): ChildProcess {
+    const child = spawn(program, programArguments, {
+      ...this.user,
+      cwd: this.directory,
+      env: { PATH: process.env['PATH'], HOME: this.directory, ETCD_UNSUPPORTED_ARCH: process.arch },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const log = createWriteStream(join(this.directory, `${name}.log`), { flags: 'a' });
+    child.stdout.pipe(log, { end: false });
+    child.stderr.pipe(log, { end: false });
+    return child;
+  }
+
+  /** The Postgres processes of its data directory. */
+  private serversOf({ name }: Node): number[] {
+    const dataDirectory = join(this.directory, `data-${name}`);
+    const { stdout } = spawnSync('pgrep', ['-f', `^\\S*postgres -D ${dataDirectory} `], { encoding: 'utf8' });
+    return stdout
+      .split('\n')
+      .filter((line) => line !== '')
+      .map(Number)
+      .flatMap((pid) => [pid, ...listDescendants(pid).map((entry) => entry.pid)]);
+  }
+}
+
+/** Of the cluster's users: it listens on loopback alone, and is gone with the test. */
+const PASSWORD = 'of-this-run';
+
+function userOfPostgres(): { readonly uid: number; readonly gid: number } {
+  const id = (flag: string): number => Number(spawnSync('id', [flag, 'postgres'], { encoding: 'utf8' }).stdout);
+  return { uid: id('-u'), gid: id('-g') };
+}
+
+function etcdArguments(of: { directory: string; etcdPort: number; peerPort: number }): string[] {
+  const clients = `http://127.0.0.1:${of.etcdPort}`;
+  const peers = `http://127.0.0.1:${of.peerPort}`;
+  return [
+    ...['--name', 'etcd', '--data-dir', join(of.directory, 'etcd')],
+    ...['--listen-client-urls', clients, '--advertise-client-urls', clients],
+    ...['--listen-peer-urls', peers, '--initial-advertise-peer-urls', peers],
+    ...['--initial-cluster', `etcd=${peers}`],
+  ];
+}
+
+function patroniConfiguration(of: {
+  name: string;
+  port: number;
+  apiPort: number;
+  etcdPort: number;
+  directory: string;
+}): string {
+  const [version] = readdirSync(POSTGRES_BINARIES).toSorted((one, other) => Number(other) - Number(one));
+  mkdirSync(join(of.directory, 'run'), { recursive: true, mode: 0o777 });
+  return `
+scope: tollgate
+name: ${of.name}
+restapi: { listen: '127.0.0.1:${of.apiPort}', connect_address: '127.0.0.1:${of.apiPort}' }
+etcd3: { hosts: ['127.0.0.1:${of.etcdPort}'] }
+bootstrap:
+  dcs:
+    ttl: ${LEADER_TTL_SECONDS}
+    loop_wait: 2
+    retry_timeout: 5
+    synchronous_mode: true
+    postgresql:
+      use_pg_rewind: true
+      parameters: { max_connections: 100, fsync: 'off' }
+  initdb: [{ encoding: UTF8 }, { locale: C.UTF-8 }]
+  pg_hba: ['host all all 127.0.0.1/32 md5', 'host replication all 127.0.0.1/32 md5']
+postgresql:
+  listen: 127.0.0.1:${of.port}
+  connect_address: 127.0.0.1:${of.port}
+  data_dir: ${join(of.directory, `data-${of.name}`)}
+  bin_dir: ${join(POSTGRES_BINARIES, version ?? '', 'bin')}
+  pgpass: ${join(of.directory, `pgpass-${of.name}`)}
+  authentication:
+    superuser: { username: postgres, password: ${PASSWORD} }
+    replication: { username: replicator, password: ${PASSWORD} }
+    rewind: { username: rewinder, password: ${PASSWORD} }
+  parameters: { unix_socket_directories: '${of.directory}' }
+`;
+}
+
+/** As docs/databases.md wants it: one address, and nobody goes on talking to a server that is not the writer. */
+function balancerConfiguration(port: number, nodes: readonly Node[]): string {
+  const servers = nodes.map((node) => `  server ${node.name} 127.0.0.1:${node.port} check port ${node.apiPort}`);
+  return `
+defaults
+  mode tcp
+  timeout connect 2s
+  timeout client 1h
+  timeout server 1h
+  timeout check 2s
+listen writer
+  bind 127.0.0.1:${port}
+  option httpchk GET /primary
+  http-check expect status 200
+  default-server inter 1s fall 2 rise 1 on-marked-down shutdown-sessions
+${servers.join('\n')}
+`;
+}
+
+function killIfThere(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It ended with its parent.
+  }
+}
+
+async function exitOf(child: ChildProcess | null): Promise<void> {
+  if (child === null || child.exitCode !== null || child.signalCode !== null) return;
+  await new Promise((resolve) => child.once('exit', resolve));
+}

@@ -250,13 +250,13 @@ describe('reports of sealed days', () => {
   test('equal those of the facts, whatever came, and was sealed and killed, in between', {
     timeout: 1_200_000,
   }, async () => {
-    const rounds = howMany({ short: 1, long: 3 });
+    const rounds = howMany({ short: 1, long: 2 });
     let withCells = 0;
     for (let round = 0; round < rounds; round++) {
       await forget();
       sealedDays = await load();
       const events = new Events(SEED + round);
-      for (let step = 0; step < howMany({ short: 7, long: 15 }); step++) {
+      for (let step = 0; step < howMany({ short: 6, long: 10 }); step++) {
         await events.next();
         const [asked = ALL] = fc.sample(reportQuestions(generated.pools, SPAN), {
           numRuns: 1,

@@ -98,3 +98,36 @@ test('at the end of a process each has been returned', async () => {
   await end;
   assert.equal(store.returned.size, LEASES);
 });
+
+test('afterwards as much is leased ahead as before: nobody was short', async () => {
+  let nowMs = 1;
+  const asked: bigint[] = [];
+  class AskedStore extends SlowStore {
+    override take(quota: { key: string }, request: { amount: bigint }) {
+      asked.push(request.amount);
+      return super.take(quota, request);
+    }
+  }
+  const time = { monotonicMs: () => nowMs, wait: () => new Promise<void>(() => {}) };
+  const leases = new QuotaLeases(new AskedStore(), time, (fault) => assert.fail(String(fault)));
+  const ask = async (): Promise<void> => {
+    await holdAndRelease(leases, 'wallet');
+    await settled();
+  };
+  await ask();
+  await ask();
+  const before = asked.at(-1);
+  leases.withdrawAll();
+  await settled();
+  nowMs += 3_000;
+  asked.length = 0;
+  await ask();
+  assert.deepEqual(asked, [before]);
+  // Another process that is short is what makes leases small.
+  leases.revoke('wallet');
+  await settled();
+  nowMs += 3_000;
+  asked.length = 0;
+  await ask();
+  assert.deepEqual(new Set(asked), new Set([10n]));
+});

@@ -54,7 +54,7 @@ const RENEWAL_MS_MIN = 300;
 const RENEWAL_MS_MAX = 3_000;
 /** After a revocation, what is released is returned at once and no refill is asked for, for this long. */
 const REVOKED_MS = 2_000;
-/** For this long after a revocation no more is leased ahead than is used in a second. */
+/** For this long after some process was short no more is leased ahead than is used in a second. */
 export const CONTENDED_MS = 60_000;
 /** After so long without a refusal the next one is the first of its row: what others have may come back again. */
 const ROW_OF_REFUSALS_MS = 2_000;
@@ -91,8 +91,10 @@ export class QuotaLease {
   private refusedAtMs = Number.NEGATIVE_INFINITY;
   /** When it was last heard that there may be room again: an answer to what was asked before says nothing. */
   roomHeardAtMs = Number.NEGATIVE_INFINITY;
-  /** When a process last asked all others to return what they have available. */
+  /** When all processes were last to return what they have available. */
   revokedAtMs = Number.NEGATIVE_INFINITY;
+  /** When that was because one of them was short. */
+  private shortAtMs = Number.NEGATIVE_INFINITY;
   private withdrawals = 0;
   /** How many there were when the lease request under way was sent: its answer may be older than the last one. */
   private withdrawalsWhenSent = 0;
@@ -297,15 +299,19 @@ export class QuotaLease {
 
   /** Some process, this one or another, is short: what is available is returned, but for what is about to be held. */
   revoke(nowMs: number): void {
+    this.shortAtMs = nowMs;
     this.revokedAtMs = nowMs;
     this.returnUnreserved();
   }
 
   /**
    * The wallet is frozen, or the limit lower: what is available is returned, and what requests hold is for nobody else
-   * when they end, however late. Grants of a rate end by themselves, in seconds.
+   * when they end, however late. Grants of a rate end by themselves, in seconds. Nobody is short: as much is leased
+   * ahead afterwards as before, or a store that goes away once more would find every lease nearly used up.
    */
-  withdraw(): void {
+  withdraw(nowMs: number): void {
+    this.revokedAtMs = nowMs;
+    this.returnUnreserved();
     if (this.isRate) return;
     this.withdrawals += 1;
     this.grant = { ...this.grant, withdrawals: this.withdrawals };
@@ -323,11 +329,11 @@ export class QuotaLease {
 
   /** The lease knows of a revocation or a refusal that a new lease of the same quota would not, so it is kept. */
   private isRemembered(nowMs: number): boolean {
-    return this.isContended(nowMs) || this.refusal?.isOver(nowMs) === false;
+    return this.isRevoked(nowMs) || this.isContended(nowMs) || this.refusal?.isOver(nowMs) === false;
   }
 
   private isContended(nowMs: number): boolean {
-    return nowMs - this.revokedAtMs < CONTENDED_MS;
+    return nowMs - this.shortAtMs < CONTENDED_MS;
   }
 
   /** To be called after an answer: what it brought may have been lent before the last withdrawal. */

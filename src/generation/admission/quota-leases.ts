@@ -177,9 +177,12 @@ export class QuotaLeases {
 
   /** The wallet or limit is not what it was: all that was lent of it is returned, what is held when it is released. */
   withdraw(key: string): void {
-    this.leases.get(key)?.withdraw();
-    this.revoke(key);
-    this.hearRoom(key);
+    const lease = this.leases.get(key);
+    if (lease === undefined) return;
+    const nowMs = this.time.monotonicMs();
+    lease.withdraw(nowMs);
+    lease.hearRoom(nowMs);
+    this.work(lease);
   }
 
   /** There may be room where there was none: who comes asks the store again. */
@@ -191,8 +194,7 @@ export class QuotaLeases {
   withdrawAll(): void {
     const nowMs = this.time.monotonicMs();
     for (const lease of this.leases.values()) {
-      lease.withdraw();
-      lease.revoke(nowMs);
+      lease.withdraw(nowMs);
       lease.hearRoom(nowMs);
       this.turns.add(lease);
     }
@@ -311,7 +313,7 @@ export class QuotaLeases {
     const isOutdated = (): boolean => lease.roomHeardAtMs > sentAtMs && lease.waiters.length > 0;
     if (!isEnough && isOutdated()) return;
     if (answer.frozen) {
-      lease.withdraw();
+      lease.withdraw(this.time.monotonicMs());
       lease.returnAvailable();
       this.refuse(lease, requestsSent, answer, 'frozen');
       return;

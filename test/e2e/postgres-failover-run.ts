@@ -1,7 +1,7 @@
-// Postgres fails over under load: the writer is killed with all its processes, its synchronous standby takes over behind
-// the same address, and the dead one comes back as the standby, over and over. Whoever has leased goes on meanwhile, no
-// commit is forgotten, and all accounts agree. By hand: `node test/e2e/postgres-failover-run.ts --failovers 5 --rate 60
-// --seed 1`; it needs Debian's patroni, etcd-server, haproxy and postgresql, and root.
+// Postgres fails over under load: the writer is killed with all its processes, its synchronous standby takes over
+// behind the same address, and the dead one comes back as the standby, over and over. Whoever has leased goes on
+// meanwhile, no commit is forgotten, and all accounts agree. By hand: `node test/e2e/postgres-failover-run.ts
+// --failovers 5 --rate 60 --seed 1`; it needs Debian's patroni, etcd-server, haproxy and postgresql, and root.
 
 import { randomBytes } from 'node:crypto';
 import { parseArgs } from 'node:util';

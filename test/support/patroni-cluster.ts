@@ -15,10 +15,12 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createPostgres } from '../../src/storage/postgres/pool.ts';
 import { findFreePort } from './free-port.ts';
 import { httpCall } from './http-call.ts';
 import { listDescendants } from './process-table.ts';
 import { needs } from './programs.ts';
+import { silentLog } from './silent-log.ts';
 import { pause, waitFor } from './waiting.ts';
 
 /** The least that Patroni takes: so long after its last word a leader counts as dead. */
@@ -164,8 +166,9 @@ export class PatroniCluster {
   private async createDatabase(): Promise<void> {
     const leader = await this.leader();
     const address = `postgres://postgres:${PASSWORD}@127.0.0.1:${leader.port}/postgres`;
-    const { status, stderr } = spawnSync('psql', [address, '-c', 'CREATE DATABASE tollgate'], { encoding: 'utf8' });
-    if (status !== 0) throw new Error(`the database was not made: ${stderr}`);
+    const postgres = createPostgres({ url: address, log: silentLog, max: 1 });
+    await postgres.query('CREATE DATABASE tollgate');
+    await postgres.close();
     // HAProxy looks once a second.
     await pause(3_000);
   }
@@ -210,12 +213,16 @@ function userOfPostgres(): { readonly uid: number; readonly gid: number } {
 function etcdArguments(of: { directory: string; etcdPort: number; peerPort: number }): string[] {
   const clients = `http://127.0.0.1:${of.etcdPort}`;
   const peers = `http://127.0.0.1:${of.peerPort}`;
-  return [
-    ...['--name', 'etcd', '--data-dir', join(of.directory, 'etcd')],
-    ...['--listen-client-urls', clients, '--advertise-client-urls', clients],
-    ...['--listen-peer-urls', peers, '--initial-advertise-peer-urls', peers],
-    ...['--initial-cluster', `etcd=${peers}`],
-  ];
+  const flags = {
+    name: 'etcd',
+    'data-dir': join(of.directory, 'etcd'),
+    'listen-client-urls': clients,
+    'advertise-client-urls': clients,
+    'listen-peer-urls': peers,
+    'initial-advertise-peer-urls': peers,
+    'initial-cluster': `etcd=${peers}`,
+  };
+  return Object.entries(flags).map(([flag, value]) => `--${flag}=${value}`);
 }
 
 function patroniConfiguration(of: {

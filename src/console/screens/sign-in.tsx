@@ -9,11 +9,11 @@ import { Dialog, Said, TextField, useSubmit } from '../parts/form.tsx';
 import { RefusalNotice } from '../parts/loaded.tsx';
 import { useRead } from '../state/load.ts';
 import {
-  type SessionProblem,
   enter,
   lookAgain,
   me,
   organizationId,
+  type SessionProblem,
   session,
   signIn,
   startSession,

@@ -178,11 +178,9 @@ export class QuotaLeases {
   /** The wallet or limit is not what it was: all that was lent of it is returned, what is held when it is released. */
   withdraw(key: string): void {
     const lease = this.leases.get(key);
-    if (lease === undefined) return;
-    const nowMs = this.time.monotonicMs();
-    lease.withdraw(nowMs);
-    lease.hearRoom(nowMs);
-    this.work(lease);
+    lease?.withdraw(this.time.monotonicMs());
+    this.hearRoom(key);
+    if (lease !== undefined) this.work(lease);
   }
 
   /** There may be room where there was none: who comes asks the store again. */

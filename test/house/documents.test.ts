@@ -29,7 +29,7 @@ const PRESENT = DOCUMENTS.filter(({ path }) => path !== 'CHANGELOG.md');
 const PACKAGE = JSON.parse(read('package.json')) as { version: string; scripts: Readonly<Record<string, string>> };
 
 const README_LINES_MAX = 149;
-const ARCHITECTURE_BYTES_MAX = 16 * 1024;
+const ARCHITECTURE_BYTES_MAX = 14 * 1024;
 const LINE_CHARACTERS_MAX = 120;
 const DECISION_LINES_MAX = 3;
 

@@ -65,7 +65,7 @@ function countRequest({ api, request, count: { input } }: CountTokensInput, coun
 function countResponse(input: CountTokensInput, count: CountTokens): number | null {
   const body = decode(input.response);
   const dialect = APIS[input.api].countable;
-  const text = input.responseIsStream ? textOfStream(dialect, body) : dialect.responseText(body);
+  const text = input.responseIsStream ? textOfStream(dialect, body, input) : dialect.responseText(body);
   const tokens = countText(text, count);
   const keptBytes = input.response.byteLength;
   if (tokens === null || input.responseBytesTotal <= keptBytes) return tokens;
@@ -76,8 +76,12 @@ function countResponse(input: CountTokensInput, count: CountTokens): number | nu
   return Math.round(tokens * ((input.responseBytesTotal - leadBytes) / (keptBytes - leadBytes)));
 }
 
-function textOfStream(dialect: CountableDialect, body: string): CountableText | null {
-  return isWithinFirstEvent(body) ? NO_TEXTS : dialect.streamText(body);
+function textOfStream(
+  dialect: CountableDialect,
+  body: string,
+  { responseIsCut = false }: CountTokensInput,
+): CountableText | null {
+  return responseIsCut && isWithinFirstEvent(body) ? NO_TEXTS : dialect.streamText(body);
 }
 
 function countText(text: CountableText | null, count: CountTokens): number | null {

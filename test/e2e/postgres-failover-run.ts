@@ -49,16 +49,19 @@ export async function runPostgresFailover(options: {
   rate: number;
   seed: number;
 }): Promise<FailoverReport> {
-  const provider = await startSimulatedProvider();
-  const cluster = await PatroniCluster.start();
-  let tollgate: Tollgate | null = null;
+  const undo: (() => Promise<unknown>)[] = [];
   try {
-    tollgate = await startTollgate({
+    const provider = await startSimulatedProvider();
+    undo.push(() => provider.stop());
+    const cluster = await PatroniCluster.start();
+    undo.push(() => cluster.stop());
+    const tollgate = await startTollgate({
       configurationYaml:
         testConfiguration({ upstreamUrl: provider.url }) + renderOrganization({ slug: 'calm', credit: '1000' }),
       gatewayProcesses: GATEWAY_PROCESSES,
       env: { DATABASE_URL: cluster.url, MASTER_KEY: randomBytes(32).toString('base64') },
     });
+    undo.push(() => tollgate.stop());
     const load = new SteadyLoad<'calm' | 'away'>(tollgate.url, options);
     for (let round = 0; round < 16; round += 1)
       for (const asker of ASKERS) await load.start('calm', asker, { ownConnection: true });
@@ -84,9 +87,9 @@ export async function runPostgresFailover(options: {
       problems: [...result.problems, ...checkAnswers(load)],
     };
   } finally {
-    await tollgate?.stop();
-    await cluster.stop();
-    await provider.stop();
+    // Each is ended, whatever the others say.
+    for (const one of undo.toReversed())
+      await one().catch((fault: unknown) => process.stderr.write(`${String(fault)}\n`));
   }
 }
 

@@ -38,7 +38,7 @@ interface Node {
 
 /** What is missing here, as the options of a test. */
 export function needsPatroni(): { readonly skip?: string } {
-  const programs = needs('patroni', 'etcd', 'haproxy');
+  const programs = needs('patroni', 'etcd', 'haproxy', 'pgrep');
   if (programs.skip !== undefined) return programs;
   if (process.getuid?.() !== 0) return { skip: 'needs root, to run Postgres as another user' };
   return existsSync(POSTGRES_BINARIES) ? {} : { skip: `not on this machine: ${POSTGRES_BINARIES}` };
@@ -130,11 +130,10 @@ export class PatroniCluster {
   }
 
   async stop(): Promise<void> {
-    for (const node of this.nodes) node.process?.kill('SIGTERM');
-    await Promise.all(this.nodes.map((node) => exitOf(node.process)));
+    const children = [...this.nodes.flatMap((node) => node.process ?? []), ...this.fixed];
+    for (const child of children) child.kill('SIGKILL');
+    await Promise.all(children.map(exitOf));
     for (const node of this.nodes) for (const pid of this.serversOf(node)) killIfThere(pid);
-    for (const child of this.fixed) child.kill('SIGKILL');
-    await Promise.all(this.fixed.map(exitOf));
     rmSync(this.directory, { recursive: true, force: true });
   }
 
@@ -184,6 +183,8 @@ export class PatroniCluster {
       env: { PATH: process.env['PATH'], HOME: this.directory, ETCD_UNSUPPORTED_ARCH: process.arch },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
+    // What did not start is waited for in vain, with its name.
+    child.on('error', () => undefined);
     const log = createWriteStream(join(this.directory, `${name}.log`), { flags: 'a' });
     child.stdout.pipe(log, { end: false });
     child.stderr.pipe(log, { end: false });
@@ -291,7 +292,7 @@ function killIfThere(pid: number): void {
   }
 }
 
-async function exitOf(child: ChildProcess | null): Promise<void> {
-  if (child === null || child.exitCode !== null || child.signalCode !== null) return;
+async function exitOf(child: ChildProcess): Promise<void> {
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
   await new Promise((resolve) => child.once('exit', resolve));
 }

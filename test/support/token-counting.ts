@@ -27,10 +27,11 @@ export async function countRequest(api: Api, request: unknown): Promise<number |
 export async function countReply(
   api: Api,
   body: unknown,
-  options: { stream?: boolean; bytesTotal?: number } = {},
+  options: { stream?: boolean; cut?: boolean; bytesTotal?: number } = {},
 ): Promise<number | null> {
   const response = bytesOf(body);
-  const input = { api, encoding: 'o200k_base', request: NOTHING, response, responseIsStream: options.stream ?? false };
+  const { stream: responseIsStream = false, cut: responseIsCut = false } = options;
+  const input = { api, encoding: 'o200k_base', request: NOTHING, response, responseIsStream, responseIsCut };
   const responseBytesTotal = options.bytesTotal ?? response.byteLength;
   return (await countTokens({ ...input, responseBytesTotal, count: { input: false, output: true } })).outputTokens;
 }

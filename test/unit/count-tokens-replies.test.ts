@@ -318,16 +318,21 @@ describe('a Messages stream', () => {
 });
 
 test('a stream that was cut within its first event has written nothing', async () => {
+  const cut = { stream: true, cut: true };
   for (const api of ['chat_completions', 'responses', 'messages'] as const)
     for (const body of [
       'data: {"choices":[{"delta":{"content":"hel',
       'event: message_start\ndata: {"ty',
       ': here\n\ndata:',
-    ])
-      assert.equal(await countReply(api, body, { stream: true }), 0, `${api}: ${body}`);
+      ': here\n\n',
+    ]) {
+      assert.equal(await countReply(api, body, cut), 0, `${api}: ${body}`);
+      // What ended by itself may have been shown.
+      assert.equal(await countReply(api, body, { stream: true }), null, `${api}, whole: ${body}`);
+    }
   // Of more than was kept nothing is known, and what is no stream may have written anything.
-  assert.equal(await countReply('messages', 'data: {"ty', { stream: true, bytesTotal: 100_000 }), null);
-  assert.equal(await countReply('messages', '{"content":[{"text":"hel', { stream: true }), null);
+  assert.equal(await countReply('messages', 'data: {"ty', { ...cut, bytesTotal: 100_000 }), null);
+  assert.equal(await countReply('messages', '{"content":[{"text":"hel', cut), null);
 });
 
 test('a stream cut at any byte counts no more than the whole, and never throws', async () => {

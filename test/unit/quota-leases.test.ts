@@ -87,6 +87,25 @@ describe('leases', () => {
     assert.ok(store.calls.take < 100, `one answer speaks for all that wait: ${store.calls.take}`);
   });
 
+  test('who is short right after notifications may have been missed gets what others have available', async () => {
+    const store = new SimulatedLeaseStore();
+    const wallet = store.quota('credit', 'w', 1_000n);
+    const [process, other] = [store.process(), store.process()];
+    // Eight times as much is leased ahead.
+    for (const [owner, amount] of [
+      [other, 100n],
+      [process, 1n],
+    ] as const) {
+      const first = new Request(store, owner, [need(wallet, amount)]);
+      await store.time.run(store.time.nowMs + 100);
+      for (const hold of first.holds) owner.release(hold, 0n);
+    }
+    process.withdrawAll();
+    const request = new Request(store, process, [need(wallet, 800n)]);
+    await store.time.run(store.time.nowMs + 1_500);
+    assert.equal(request.holds.length, 1);
+  });
+
   test('who waits for a wallet that somebody has locked is served when it is free, and nobody else waits or is refused', async () => {
     const store = new SimulatedLeaseStore(5);
     const locked = store.quota('credit', 'locked', 1_000_000n);

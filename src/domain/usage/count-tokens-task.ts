@@ -10,6 +10,8 @@ export interface CountTokensInput {
   /** The reply as relayed, or its beginning. */
   readonly response: Uint8Array;
   readonly responseIsStream: boolean;
+  /** It did not end by itself: what of it is no complete event yet has reached nobody. */
+  readonly responseIsCut?: boolean;
   /** The number of bytes of the whole reply. If `response` is only its beginning, the count is scaled up. */
   readonly responseBytesTotal: number;
   /**

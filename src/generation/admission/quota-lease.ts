@@ -92,9 +92,9 @@ export class QuotaLease {
   /** When it was last heard that there may be room again: an answer to what was asked before says nothing. */
   roomHeardAtMs = Number.NEGATIVE_INFINITY;
   /** When all processes were last to return what they have available. */
-  revokedAtMs = Number.NEGATIVE_INFINITY;
+  private revokedAtMs = Number.NEGATIVE_INFINITY;
   /** When that was because one of them was short. */
-  private shortAtMs = Number.NEGATIVE_INFINITY;
+  shortAtMs = Number.NEGATIVE_INFINITY;
   private withdrawals = 0;
   /** How many there were when the lease request under way was sent: its answer may be older than the last one. */
   private withdrawalsWhenSent = 0;

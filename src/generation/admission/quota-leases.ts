@@ -342,14 +342,14 @@ export class QuotaLeases {
     if (leasedElsewhere === 0n || (ceiling !== null && (lease.leastNeed() ?? 0n) > ceiling)) return false;
     const nowMs = this.time.monotonicMs();
     lease.noteLeasedElsewhere(nowMs);
-    if (nowMs - lease.revokedAtMs >= REVOCATION_INTERVAL_MS) {
+    if (nowMs - lease.shortAtMs >= REVOCATION_INTERVAL_MS) {
       // It holds for this process as well: of two that each have a part of what both need, one must get all.
       lease.revoke(nowMs);
       await this.circuit.revoke(lease.quota);
     }
     // What comes back is found when the store is asked anyway, within a second.
     if (lease.shortAnswers >= REFUSALS_WAITED) return false;
-    const sinceMs = nowMs - lease.revokedAtMs;
+    const sinceMs = nowMs - lease.shortAtMs;
     const isLongAgo = sinceMs >= REVOCATION_WINDOW_MS;
     // Long after a revocation all that is released has been returned already: one more look finds it.
     if (isLongAgo && lease.hasLookedAgain) return false;

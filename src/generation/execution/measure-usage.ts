@@ -94,6 +94,7 @@ export interface CountParams {
   readonly request: Buffer;
   readonly relayed: RelayedBytes;
   readonly responseIsStream: boolean;
+  readonly responseIsCut: boolean;
   /** Used where the count fails: never an under-count, and the charge stops at the hold anyway. */
   readonly inputTokensMax: number;
   readonly outputTokensMax: number;
@@ -111,6 +112,7 @@ export async function countUsage(
     request: new Uint8Array(params.request),
     response: new Uint8Array(params.relayed.beginning()),
     responseIsStream: params.responseIsStream,
+    responseIsCut: params.responseIsCut,
     responseBytesTotal: params.relayed.totalBytes,
     count: { input: report.inputReport === null, output: true },
   };

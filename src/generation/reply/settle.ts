@@ -69,7 +69,7 @@ function countAndRecord(
   parts: SettleParts,
   owner: ExecutionOwner,
 ): void {
-  countUsage(countParams(api, parts), parts.workers, report)
+  countUsage(countParams(api, how, parts), parts.workers, report)
     .then((measured) => record(outcome, measured, how, parts, owner))
     .catch((fault: unknown) => owner.onUnrecorded(fault));
 }
@@ -90,7 +90,7 @@ function reportOf(how: HowItEnded, { reply, params: { dialect, read, execution }
   });
 }
 
-function countParams(api: CountableApi, { reply, params, request }: SettleParts): CountParams {
+function countParams(api: CountableApi, how: HowItEnded, { reply, params, request }: SettleParts): CountParams {
   const { execution, tokenizer } = params;
   const { bytes, isStream } = reply;
   const bounds = execution.admission.tokenBounds;
@@ -100,6 +100,7 @@ function countParams(api: CountableApi, { reply, params, request }: SettleParts)
     request,
     relayed: bytes,
     responseIsStream: isStream,
+    responseIsCut: how !== 'clean',
     inputTokensMax: bounds?.inputTokensMax ?? request.length,
     outputTokensMax: bounds?.outputTokensMax ?? bytes.totalBytes,
   };

@@ -6,7 +6,7 @@ import { bucketsOf } from '../../../domain/reports/time-buckets.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { picoOf } from '../decimal-text.ts';
 import { type Cells, checkedCells } from './cells.ts';
-import { MERGED_SERIES, SERIES_STATES, type SeriesRow, SPEND } from './metrics.ts';
+import { IS_ERROR, MERGED_SERIES, SERIES_STATES, type SeriesRow, SPEND } from './metrics.ts';
 import { conditionParameters, type ReportParams } from './report-params.ts';
 import { compareText } from './routing-conversations.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
@@ -60,6 +60,9 @@ function seriesCells(quarter: string): Cells {
     sums: [
       ['count()', 'sum(state_requests)'],
       [`sum(ifNull(${SPEND}, 0))`, 'sum(state_spend)'],
+      // Of what the cells of sealed days are by besides their keys (cells.ts).
+      [`countIf(${IS_ERROR})`, 'sumIf(state_requests, of_error = 1)'],
+      ['sum(toUInt64(ifNull(status, 0)))', 'sum(state_requests * of_status)'],
     ],
   };
 }

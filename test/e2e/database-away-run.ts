@@ -10,18 +10,16 @@ import { parseArgs } from 'node:util';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/storage/postgres/embedded/embedded-postgres.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { httpCall } from '../support/http-call.ts';
-import { openLedgerView } from '../support/ledger-view.ts';
 import { limitedKey, renderOrganization } from '../support/limited-organizations.ts';
 import { listDescendants } from '../support/process-table.ts';
 import { removeInstallation } from '../support/remove-installation.ts';
 import { silentLog } from '../support/silent-log.ts';
-import { type SimulatedProvider, startSimulatedProvider } from '../support/simulated-provider.ts';
+import { startSimulatedProvider } from '../support/simulated-provider.ts';
 import { KEYS, OPENING_CREDIT_PICO, testConfiguration } from '../support/test-configuration.ts';
 import { pause, waitFor } from '../support/waiting.ts';
-import { compareLedgerWithFacts, readFacts } from './kill-accounts.ts';
 import { UNLIMITED } from './kill-world.ts';
-import { settleAccounts } from './settle-accounts.ts';
-import { type Answers, type Sent, type SteadyAsker, SteadyLoad, summarizeAnswers } from './steady-load.ts';
+import { settleAndCompareFacts } from './settle-accounts.ts';
+import { type Answers, type SteadyAsker, SteadyLoad, summarizeAnswers } from './steady-load.ts';
 
 const GATEWAY_PROCESSES = 2;
 const WARM_SECONDS = 4;
@@ -130,7 +128,13 @@ export async function runDatabaseAway(options: {
     await Promise.all([load.run('back', ASKERS, BACK_SECONDS), waitUntilServed(tollgate.url, load)]);
     const servedMs = performance.now() - backAtMs;
     await load.end();
-    const result = await settleAndCompare({ tollgate, postgresUrl: url, provider, sent: load.sent });
+    const result = await settleAndCompareFacts({
+      tollgate,
+      postgresUrl: url,
+      provider,
+      seen: load.sent.map(({ response }) => response),
+      organizations: ASKERS,
+    });
     return {
       how: options.how,
       requests: load.sent.length,
@@ -272,33 +276,6 @@ async function waitUntilServed(url: string, load: SteadyLoad<Phase>): Promise<vo
       if (performance.now() - startedMs > STUCK_MS)
         throw new Error(`${asker.slug} is not served although Postgres is back`);
     }
-  }
-}
-
-interface Compared {
-  readonly tollgate: Tollgate;
-  readonly postgresUrl: string;
-  readonly provider: SimulatedProvider;
-  readonly sent: readonly Sent<Phase>[];
-}
-
-async function settleAndCompare({ tollgate, postgresUrl, provider, sent }: Compared) {
-  const ledger = openLedgerView(postgresUrl);
-  try {
-    const settled = await settleAccounts({
-      ledger,
-      postgresUrl,
-      provider,
-      seen: sent.map(({ response }) => response),
-      organizations: ASKERS,
-    });
-    await pause(3_000);
-    await tollgate.stop({ keepData: true });
-    const facts = await readFacts(tollgate.dataDir);
-    const problems = [...settled.problems, ...compareLedgerWithFacts(settled.generations, facts.rows)];
-    return { ...settled, facts: facts.rows.length, problems };
-  } finally {
-    await ledger.close();
   }
 }
 

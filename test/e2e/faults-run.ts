@@ -13,7 +13,6 @@ import { parseArgs } from 'node:util';
 import { startEmbeddedPostgres } from '../../src/storage/postgres/embedded/embedded-postgres.ts';
 import { startTollgate, type Tollgate, type TollgateOptions } from '../support/gateway.ts';
 import { httpCall } from '../support/http-call.ts';
-import { openLedgerView } from '../support/ledger-view.ts';
 import { limitedKey, renderOrganization } from '../support/limited-organizations.ts';
 import { removeInstallation } from '../support/remove-installation.ts';
 import { silentLog } from '../support/silent-log.ts';
@@ -21,9 +20,8 @@ import { type SimulatedProvider, startSimulatedProvider } from '../support/simul
 import { SmallDisk } from '../support/small-disk.ts';
 import { KEYS, OPENING_CREDIT_PICO, testConfiguration } from '../support/test-configuration.ts';
 import { pause, waitFor } from '../support/waiting.ts';
-import { compareLedgerWithFacts, readFacts } from './kill-accounts.ts';
 import { UNLIMITED } from './kill-world.ts';
-import { settleAccounts } from './settle-accounts.ts';
+import { settleAndCompareFacts } from './settle-accounts.ts';
 import { type Answers, type SteadyAsker, SteadyLoad, summarizeAnswers } from './steady-load.ts';
 
 const FAULTS = ['disk-full', 'read-only', 'clock', 'roll'] as const;
@@ -39,7 +37,6 @@ const ROLL_STUCK_MS = 400_000;
 const HOUR_MS = 3_600_000;
 /** The embedded ClickHouse is on it, too. */
 const DISK_MEGABYTES = 1_500;
-const UNSHIPPED_MS = 5_000;
 const PROBLEMS_SHOWN = 20;
 
 const PLAIN = { ...UNLIMITED, clients: 0, delayMsMax: 2 } as const;
@@ -140,39 +137,31 @@ async function playAndCompare(
   await waitUntilServed(scene);
   await load.run('back', ASKERS, BACK_SECONDS);
   await load.end();
-  const ledger = openLedgerView(postgresUrl);
-  try {
-    const seen = load.sent.map(({ response }) => response);
-    const settled = await settleAccounts({ ledger, postgresUrl, provider, seen, organizations: ASKERS });
-    await pause(UNSHIPPED_MS);
-    await scene.tollgate.stop({ keepData: true });
-    const facts = await readFacts(scene.tollgate.dataDir);
-    const answersIn = (phase: Phase) => summarizeAnswers(load.sent, phase, ASKERS);
-    const problems = [
-      ...settled.problems,
-      ...compareLedgerWithFacts(settled.generations, facts.rows),
-      ...checkAnswers(scene, fault),
-    ];
-    return {
-      fault,
-      requests: load.sent.length,
-      behindMs: load.behindMs,
-      rolls: scene.rolls,
-      answers: { warm: answersIn('warm'), fault: answersIn('fault'), back: answersIn('back') },
-      generations: settled.generations.length,
-      facts: facts.rows.length,
-      providerCalls: settled.providerCalls,
-      picoUsd: {
-        provider: settled.servedPico,
-        ledger: settled.generations.reduce((sum, row) => sum + BigInt(row.rated_cost ?? 0), 0n),
-        charged: settled.chargedPico,
-      },
-      unpaidReplies: settled.unpaidReplies,
-      problems: problems.slice(0, PROBLEMS_SHOWN),
-    };
-  } finally {
-    await ledger.close();
-  }
+  const settled = await settleAndCompareFacts({
+    tollgate: scene.tollgate,
+    postgresUrl,
+    provider,
+    seen: load.sent.map(({ response }) => response),
+    organizations: ASKERS,
+  });
+  const answersIn = (phase: Phase) => summarizeAnswers(load.sent, phase, ASKERS);
+  return {
+    fault,
+    requests: load.sent.length,
+    behindMs: load.behindMs,
+    rolls: scene.rolls,
+    answers: { warm: answersIn('warm'), fault: answersIn('fault'), back: answersIn('back') },
+    generations: settled.generations.length,
+    facts: settled.facts,
+    providerCalls: settled.providerCalls,
+    picoUsd: {
+      provider: settled.servedPico,
+      ledger: settled.generations.reduce((sum, row) => sum + BigInt(row.rated_cost ?? 0), 0n),
+      charged: settled.chargedPico,
+    },
+    unpaidReplies: settled.unpaidReplies,
+    problems: [...settled.problems, ...checkAnswers(scene, fault)].slice(0, PROBLEMS_SHOWN),
+  };
 }
 
 /** What happens under load; resolves when it is over. */

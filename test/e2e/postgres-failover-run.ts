@@ -5,16 +5,13 @@
 
 import { randomBytes } from 'node:crypto';
 import { parseArgs } from 'node:util';
-import { startTollgate, type Tollgate } from '../support/gateway.ts';
-import { openLedgerView } from '../support/ledger-view.ts';
+import { startTollgate } from '../support/gateway.ts';
 import { limitedKey, renderOrganization } from '../support/limited-organizations.ts';
 import { PatroniCluster } from '../support/patroni-cluster.ts';
 import { startSimulatedProvider } from '../support/simulated-provider.ts';
 import { KEYS, OPENING_CREDIT_PICO, testConfiguration } from '../support/test-configuration.ts';
-import { pause } from '../support/waiting.ts';
-import { compareLedgerWithFacts, readFacts } from './kill-accounts.ts';
 import { UNLIMITED } from './kill-world.ts';
-import { settleAccounts } from './settle-accounts.ts';
+import { settleAndCompareFacts } from './settle-accounts.ts';
 import { type Answers, type SteadyAsker, SteadyLoad, summarizeAnswers } from './steady-load.ts';
 
 const GATEWAY_PROCESSES = 2;
@@ -74,7 +71,13 @@ export async function runPostgresFailover(options: {
       await Promise.all([load.run('calm', ASKERS, CALM_SECONDS), cluster.restoreStandby()]);
     }
     await load.end();
-    const result = await settleAndCompare(tollgate, { url: cluster.url, provider, load });
+    const result = await settleAndCompareFacts({
+      tollgate,
+      postgresUrl: cluster.url,
+      provider,
+      seen: load.sent.map(({ response }) => response),
+      organizations: ASKERS,
+    });
     return {
       requests: load.sent.length,
       behindMs: load.behindMs,
@@ -90,33 +93,6 @@ export async function runPostgresFailover(options: {
     // Each is ended, whatever the others say.
     for (const one of undo.toReversed())
       await one().catch((fault: unknown) => process.stderr.write(`${String(fault)}\n`));
-  }
-}
-
-async function settleAndCompare(
-  tollgate: Tollgate,
-  parts: {
-    readonly url: string;
-    readonly provider: Awaited<ReturnType<typeof startSimulatedProvider>>;
-    readonly load: SteadyLoad<'calm' | 'away'>;
-  },
-) {
-  const ledger = openLedgerView(parts.url);
-  try {
-    const settled = await settleAccounts({
-      ledger,
-      postgresUrl: parts.url,
-      provider: parts.provider,
-      seen: parts.load.sent.map(({ response }) => response),
-      organizations: ASKERS,
-    });
-    await pause(3_000);
-    await tollgate.stop({ keepData: true });
-    const facts = await readFacts(tollgate.dataDir);
-    const problems = [...settled.problems, ...compareLedgerWithFacts(settled.generations, facts.rows)];
-    return { ...settled, facts: facts.rows.length, problems };
-  } finally {
-    await ledger.close();
   }
 }
 

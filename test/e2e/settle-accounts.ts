@@ -1,21 +1,26 @@
 // After the load of a run: waits until all of it has an end in the ledger, then compares what clients saw, the
 // provider's log, the ledger and the wallets.
 
-import type { LedgerView } from '../support/ledger-view.ts';
+import type { Tollgate } from '../support/gateway.ts';
+import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
 import { type SimulatedProvider, untilCallsEnd } from '../support/simulated-provider.ts';
-import { waitFor } from '../support/waiting.ts';
+import { pause, waitFor } from '../support/waiting.ts';
 import {
   checkBooks,
   checkBounds,
+  compareLedgerWithFacts,
   compareProviderWithLedger,
   compareSeenWithLedger,
   compareWallets,
   type GenerationRow,
+  readFacts,
   readGenerations,
 } from './kill-accounts.ts';
 import type { SeenResponse } from './kill-load.ts';
 import type { KillOrganization } from './kill-world.ts';
 
+/** What facts take to follow the postings, at most, on a busy machine. */
+const SHIPPING_MS = 5_000;
 /** How long anything may take on a busy machine before it counts as stuck. */
 const STUCK_MS = 120_000;
 
@@ -71,4 +76,26 @@ export async function settleAccounts(parts: {
       ...(await checkBooks(postgresUrl)),
     ],
   };
+}
+
+/** As `settleAccounts`; then ends the installation, and compares the ledger with the facts in its own ClickHouse. */
+export async function settleAndCompareFacts(parts: {
+  tollgate: Tollgate;
+  postgresUrl: string;
+  provider: SimulatedProvider;
+  seen: readonly SeenResponse[];
+  organizations: readonly KillOrganization[];
+}): Promise<SettledAccounts & { readonly facts: number }> {
+  const { tollgate, ...of } = parts;
+  const ledger = openLedgerView(of.postgresUrl);
+  try {
+    const settled = await settleAccounts({ ledger, ...of });
+    await pause(SHIPPING_MS);
+    await tollgate.stop({ keepData: true });
+    const facts = await readFacts(tollgate.dataDir);
+    const problems = [...settled.problems, ...compareLedgerWithFacts(settled.generations, facts.rows)];
+    return { ...settled, facts: facts.rows.length, problems };
+  } finally {
+    await ledger.close();
+  }
 }

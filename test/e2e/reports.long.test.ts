@@ -115,6 +115,12 @@ describe('reports through the real path', { timeout: 280_000 }, () => {
     return JSON.parse(answer.body.toString()) as Json;
   }
 
+  async function linesOf(reader: Reader, path: string): Promise<string[]> {
+    const answer = await get(reader, path);
+    assert.deepEqual([answer.status, answer.complete], [200, true], `${path}: ${answer.body.toString()}`);
+    return answer.body.toString().trimEnd().split('\r\n');
+  }
+
   async function ask(call: Parameters<RoutingInstallation['ask']>[0]): Promise<void> {
     const answer = await routing.ask(call);
     assert.equal(answer.status, 200, answer.body);
@@ -266,15 +272,9 @@ describe('reports through the real path', { timeout: 280_000 }, () => {
   });
 
   test('the exports have the same', async () => {
-    const csv = (await get(owner, '/v1/admin/active-org/usage/requests?format=csv')).body
-      .toString()
-      .trimEnd()
-      .split('\r\n');
+    const csv = await linesOf(owner, '/v1/admin/active-org/usage/requests?format=csv');
     assert.equal(csv.length, sent.length + 1);
-    const [head = '', ...costs] = (await get(platform, '/v1/admin/usage/export/focus')).body
-      .toString()
-      .trimEnd()
-      .split('\r\n');
+    const [head = '', ...costs] = await linesOf(platform, '/v1/admin/usage/export/focus');
     const column = head.split(',').indexOf('BilledCost');
     const billed = costs.reduce((total, line) => total + picoOf(line.split(',')[column] ?? ''), 0n);
     assert.equal(decimalOfPico(billed), expectedUsage(served())['cost']);

@@ -4,14 +4,13 @@
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import pg from 'pg';
 import { queryFacts } from '../support/facts-view.ts';
 import { type FakeUpstream, type Script, startFakeUpstream } from '../support/fake-upstream.ts';
+import { filesBelow } from '../support/files-below.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { MODELS_OF_KINDS } from '../support/generation-routes.ts';
 import { emptyReply, TEXT_PLACES, TEXT_REPLIES } from '../support/guardrail-places.ts';
@@ -210,11 +209,9 @@ describe('planted values are nowhere', () => {
   test('the spool, ClickHouse, and all else in the data directory', async () => {
     const search = (): number => {
       let files = 0;
-      for (const entry of readdirSync(tollgate.dataDir, { recursive: true, withFileTypes: true })) {
-        if (!entry.isFile()) continue;
+      for (const { path, content } of filesBelow(tollgate.dataDir)) {
         files += 1;
-        const path = join(entry.parentPath, entry.name);
-        assertClean(path, readFileSync(path, 'latin1'));
+        assertClean(path, content);
       }
       return files;
     };

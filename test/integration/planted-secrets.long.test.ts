@@ -4,13 +4,13 @@
 
 import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import pg from 'pg';
 import { createSecretBox } from '../../src/storage/postgres/secret-box.ts';
 import { queryFacts } from '../support/facts-view.ts';
 import { type FakeUpstream, type Script, startFakeUpstream } from '../support/fake-upstream.ts';
+import { filesBelow } from '../support/files-below.ts';
 import { firstFormat } from '../support/first-format-secret.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { httpCall } from '../support/http-call.ts';
@@ -318,11 +318,9 @@ describe('planted secrets', () => {
       for (const row of await queryFacts<Json>(tollgate.dataDir, `SELECT * FROM ${name}`))
         assertClean(`table ${name} of ClickHouse`, JSON.stringify(row));
     let files = 0;
-    for (const entry of readdirSync(tollgate.dataDir, { recursive: true, withFileTypes: true })) {
-      if (!entry.isFile()) continue;
+    for (const { path, content } of filesBelow(tollgate.dataDir)) {
       files += 1;
-      const path = join(entry.parentPath, entry.name);
-      assertClean(path, readFileSync(path, 'latin1'));
+      assertClean(path, content);
     }
     assert.ok(files > 10, String(files));
   });

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { describe, type TestContext, test } from 'node:test';
 import { mintDelegationToken } from '../../src/domain/identity/delegation-token.ts';
 import type { ClickHouseClient } from '../../src/storage/clickhouse/clickhouse.ts';
@@ -208,6 +209,30 @@ describe('an answer on its way', () => {
     const front = await startFront(context, { clickhouse: () => client });
     const answer = await front.get('ann', '/v1/usage/me/requests?format=csv');
     assert.deepEqual([answer.status, answer.complete], [200, false]);
+  });
+
+  test('begins with the first day of costs, also where that and the next ones have none', async (context) => {
+    let release = (): void => undefined;
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    let statements = 0;
+    const client = scripted(async () => {
+      statements += 1;
+      if (statements > 1) await released;
+      return [];
+    });
+    const front = await startFront(context, { clickhouse: () => client });
+    const response = await new Promise<IncomingMessage>((resolve, reject) => {
+      const headers = { authorization: 'Bearer platform' };
+      request(`${front.url}/v1/admin/usage/export/focus`, { headers, agent: false }, resolve)
+        .once('error', reject)
+        .end();
+    });
+    assert.equal(response.statusCode, 200);
+    release();
+    assert.match(await text(response), /^BilledCost,[^\n]*\r\n$/);
+    assert.deepEqual([response.complete, statements > 27], [true, true]);
   });
 
   test('waits for a slow client, and holds no more of it than buffers do', async (context) => {

@@ -10,6 +10,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   rmSync,
   writeFileSync,
 } from 'node:fs';
@@ -26,6 +27,7 @@ import { pause, waitFor } from './waiting.ts';
 /** The least that Patroni takes: so long after its last word a leader counts as dead. */
 const LEADER_TTL_SECONDS = 20;
 const READY_MS = 120_000;
+const LOG_LINES = 40;
 const POSTGRES_BINARIES = '/usr/lib/postgresql';
 
 interface Node {
@@ -84,12 +86,7 @@ export class PatroniCluster {
       cluster.fixed.push(cluster.run('haproxy', 'haproxy', ['-db', '-f', balancerPath]));
       for (const node of nodes) {
         cluster.startNode(node);
-        await waitFor(
-          `${node.name} to run`,
-          () => cluster.roleOf(node),
-          (role) => role !== null,
-          READY_MS,
-        );
+        await cluster.until(`${node.name} to run`, async () => (await cluster.roleOf(node)) !== null);
       }
       await cluster.untilSynchronous();
       await cluster.createDatabase();
@@ -113,13 +110,7 @@ export class PatroniCluster {
     ])
       killIfThere(victim);
     leader.process = null;
-    await waitFor(
-      'the standby to take over',
-      async () =>
-        (await Promise.all(this.nodes.map((node) => this.roleOf(node)))).filter((role) => role === 'leader').length,
-      (leaders) => leaders === 1,
-      READY_MS,
-    );
+    await this.until('the standby to take over', () => this.hasLeader());
     return performance.now() - startedMs;
   }
 
@@ -145,21 +136,37 @@ export class PatroniCluster {
   /** null: it does not answer, or is not ready. */
   private async roleOf(node: Node): Promise<'leader' | 'standby' | null> {
     if (node.process === null) return null;
-    const status = async (path: string): Promise<number> =>
-      (await httpCall(`http://127.0.0.1:${node.apiPort}${path}`).catch(() => ({ status: 0 }))).status;
-    if ((await status('/primary')) === 200) return 'leader';
-    return (await status('/replica')) === 200 ? 'standby' : null;
+    if ((await statusOf(node, '/primary')) === 200) return 'leader';
+    return (await statusOf(node, '/replica')) === 200 ? 'standby' : null;
   }
 
+  /** A server that just took over says for a moment that it is the synchronous standby, which it was. */
   private async untilSynchronous(): Promise<void> {
     const isSynchronous = async (node: Node): Promise<boolean> =>
-      (await httpCall(`http://127.0.0.1:${node.apiPort}/sync`).catch(() => ({ status: 0 }))).status === 200;
-    await waitFor(
-      'a synchronous standby',
-      async () => (await Promise.all(this.nodes.map(isSynchronous))).filter(Boolean).length,
-      (standbys) => standbys === 1,
-      READY_MS,
-    );
+      (await this.roleOf(node)) === 'standby' && (await statusOf(node, '/sync')) === 200;
+    await this.until('a synchronous standby', async () => {
+      return (await this.hasLeader()) && (await this.countNodes(isSynchronous)) === 1;
+    });
+  }
+
+  private async hasLeader(): Promise<boolean> {
+    return (await this.countNodes(async (node) => (await this.roleOf(node)) === 'leader')) === 1;
+  }
+
+  private async countNodes(fits: (node: Node) => Promise<boolean>): Promise<number> {
+    return (await Promise.all(this.nodes.map(fits))).filter(Boolean).length;
+  }
+
+  /** What does not come is reported with the last words of every program. */
+  private async until(what: string, isThere: () => Promise<boolean>): Promise<void> {
+    await waitFor(what, isThere, (there) => there, READY_MS).catch((fault: Error) => {
+      const logs = readdirSync(this.directory).filter((name) => name.endsWith('.log'));
+      const words = logs.map((name) => {
+        const lines = readFileSync(join(this.directory, name), 'utf8').trimEnd().split('\n');
+        return [`${name}:`, ...lines.slice(-LOG_LINES)].join('\n  ');
+      });
+      throw new Error(`${fault.message}\n${words.join('\n')}`);
+    });
   }
 
   private async createDatabase(): Promise<void> {
@@ -201,6 +208,11 @@ export class PatroniCluster {
       .map(Number)
       .flatMap((pid) => [pid, ...listDescendants(pid).map((entry) => entry.pid)]);
   }
+}
+
+/** 0: its Patroni does not answer. */
+async function statusOf({ apiPort }: Node, path: string): Promise<number> {
+  return (await httpCall(`http://127.0.0.1:${apiPort}${path}`).catch(() => ({ status: 0 }))).status;
 }
 
 /** Of the cluster's users: it listens on loopback alone, and is gone with the test. */

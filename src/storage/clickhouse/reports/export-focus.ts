@@ -88,7 +88,10 @@ const COLUMNS: Readonly<Record<string, (charge: Charge) => CsvValue>> = {
   x_CredentialId: (charge) => charge.credential,
 };
 
-/** One day at a time, first to last. */
+/**
+ * One day at a time, first to last; nothing for a day without charges, so that the answer can begin and others can be
+ * read between any two days.
+ */
 export async function* exportFocus(
   client: ClickHouseReader,
   params: FocusParams,
@@ -104,8 +107,7 @@ export async function* exportFocus(
       untilMs: Math.min(window.untilMs, dayMs + DAY_MS),
     };
     const rows = await nameRows(await selectCharges(client, { ...params, window: day }));
-    if (rows.length > 0)
-      yield rows.map((row) => csvLine(values.map((value) => value({ ...row, issuer, dayMs })))).join('');
+    yield rows.map((row) => csvLine(values.map((value) => value({ ...row, issuer, dayMs })))).join('');
   }
 }
 

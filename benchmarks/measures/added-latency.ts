@@ -1,4 +1,5 @@
-// P7 and P8: the latency a proxy adds to a request at a rate that all of them bear easily.
+// P7 and P8: the latency a proxy adds to a request at a rate that all of them bear easily, 2,000 requests a second less
+// the same without a proxy. They are sent by a schedule that waits for nobody.
 
 import {
   interleave,

@@ -1,5 +1,6 @@
 // R1 and R2: what auto routing adds of its own to a request, without the time of the classifier, and whether preparing
-// large conversations keeps anybody waiting.
+// large conversations keeps anybody waiting. R1 sends the same bytes three ways: naming the model, routed in a known
+// turn, and routed in a new conversation each time. R2 has small requests arrive beside conversations of a megabyte.
 
 import { AUTO_MODEL, type Product, ROUTED_REPLY } from '../harness/product.ts';
 import type { FixedRateJob, Target } from '../load/job.ts';

@@ -1,5 +1,5 @@
-// P18: CPU per request of an organization without own provider keys, on an installation where many others have some and
-// send requests with them, over the same on one where nobody has any.
+// P18: CPU per request of an organization without own provider keys, on an installation where 200 others have some and
+// send a request each before every pair of windows, over the same on one where nobody has any.
 
 import { OWN_CLIENT, startProduct } from '../harness/product.ts';
 import { comparePair } from './compare-pair.ts';

@@ -1,5 +1,5 @@
-// R3: what a request waits longer while the jobs process answers one report of the platform after the other: where the
-// system places the two as it likes, and where both have the same core alone.
+// R3: what a request waits longer while the jobs process answers one report of the platform after the other, over three
+// million facts: where the system places the two as it likes, and where both have the same core alone.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,4 +1,6 @@
-// P12: for how long one large body, however awkward, keeps everybody else waiting.
+// P12: for how long one large body (a megabyte), however awkward, keeps everybody else waiting: small requests arrive
+// every millisecond, and the figure is their longest wait, median over the rounds. A round visits every kind of body
+// before the next begins.
 
 import type { Proxy } from '../harness/proxies.ts';
 import type { ClosedLoopJob } from '../load/job.ts';

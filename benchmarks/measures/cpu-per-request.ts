@@ -1,6 +1,7 @@
-// P1 to P3, P5, P6: CPU per request and requests per second of one process, each proxy driven until its core is full (64
-// connections, 32 for 256 KB). They come from three times as many rounds as other rows, of windows a third as long. A
-// row says when a core was not full: a proxy that idles between requests pays up to three times as much for waking up.
+// P1 to P3, P5, P6: CPU per request and requests per second of one process, each proxy driven until its core is full
+// (64 connections, 32 for 256 KB). They come from three times as many rounds as other rows, of windows a third as long.
+// A row says when a core was not full: a proxy that idles between requests pays up to three times as much for waking
+// up.
 
 import type { StubReply } from '../harness/proxies.ts';
 import {

@@ -1,6 +1,6 @@
 // P14: what the jobs process spends on shipping one record of the spool into Postgres and ClickHouse, with the embedded
-// ClickHouse in it and without Postgres, until all that the load made is shipped. Then it is stopped for the rest of the
-// run.
+// ClickHouse in it and without Postgres, until all that the load made is shipped. Then it is stopped for the rest of
+// the run.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { cpuNs } from '../harness/cpu-time.ts';

@@ -34,13 +34,14 @@ const MIGRATION_LOCK = 7_060_155_442;
 
 /**
  * A connection to the embedded engine runs one statement at a time, so that an insert of facts would wait for the
- * reports before it: these have a connection of their own. A server's client has many.
+ * reports before it: these have two connections of their own. A server's client has many.
  */
 interface Opened {
   readonly client: ClickHouseClient;
-  readonly reports: ClickHouseClient;
+  readonly reports: ClickHouseReader;
   /** null: a server, whose days are not sealed. */
   readonly sealedDays: SealedDays | null;
+  readonly connections: readonly ClickHouseClient[];
 }
 
 export interface ClickHouseLinkOptions {
@@ -108,7 +109,7 @@ export class ClickHouseLink implements FactSink {
     this.closed = true;
     this.sleep.stop();
     await this.opening;
-    if (this.opened !== null) await closeBoth(this.opened);
+    if (this.opened !== null) await closeAll(this.opened.connections);
     this.opened = null;
     await this.embeddedLock?.release();
   }
@@ -134,7 +135,12 @@ export class ClickHouseLink implements FactSink {
     const { location, clock, log, migrationsDirectory, postgres, databaseUrl, isBeside } = this.options;
     const client = await createClickHouse(location, clock);
     const kind = 'directory' in location ? 'embedded' : 'server';
-    let reports = client;
+    const connections = [client];
+    const connect = async (): Promise<ClickHouseClient> => {
+      const further = await createClickHouse(location, clock);
+      connections.push(further);
+      return further;
+    };
     try {
       await holdingAdvisoryLock(postgres, MIGRATION_LOCK, async () => {
         const applied = await migrateClickHouse(client, migrationsDirectory);
@@ -151,11 +157,16 @@ export class ClickHouseLink implements FactSink {
         if (claim === 'lost')
           log.warn('the embedded ClickHouse was lost; a new one takes its place, with facts made anew from the ledger');
       });
-      if (kind === 'server') return { client, reports, sealedDays: null };
-      reports = await createClickHouse(location, clock);
-      return { client, reports, sealedDays: await SealedDays.load({ facts: client, reports }) };
+      if (kind === 'server') return { client, reports: client, sealedDays: null, connections };
+      const [reports, beside] = [await connect(), await connect()];
+      return {
+        client,
+        reports: { query: (statement) => reports.query(statement), beside },
+        sealedDays: await SealedDays.load({ facts: client, reports }),
+        connections,
+      };
     } catch (error) {
-      await closeBoth({ client, reports });
+      await closeAll(connections);
       await this.embeddedLock?.release();
       this.embeddedLock = null;
       throw error;
@@ -163,7 +174,6 @@ export class ClickHouseLink implements FactSink {
   }
 }
 
-async function closeBoth({ client, reports }: Pick<Opened, 'client' | 'reports'>): Promise<void> {
-  if (reports !== client) await reports.close();
-  await client.close();
+async function closeAll(connections: readonly ClickHouseClient[]): Promise<void> {
+  for (const connection of connections.toReversed()) await connection.close();
 }

@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DEFAULT_LIMITS } from '../../jobs/shipping/shipping-limits.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { createClickHouse, selectRows } from '../../src/storage/clickhouse/clickhouse.ts';
+import { type ClickHouseReader, createClickHouse, selectRows } from '../../src/storage/clickhouse/clickhouse.ts';
 import { insertFacts, type RequestFact } from '../../src/storage/clickhouse/facts.ts';
 import { migrateClickHouse } from '../../src/storage/clickhouse/migrate.ts';
 import { listRequests } from '../../src/storage/clickhouse/reports/list-requests.ts';
@@ -148,8 +148,10 @@ const kept = process.argv[3];
 const isFilled = kept !== undefined && existsSync(kept);
 const directory = kept ?? mkdtempSync(join(tmpdir(), 'tollgate-bench-clickhouse-'));
 const client = await createClickHouse({ directory }, systemClock);
-/** Reports have a connection of their own (jobs/clickhouse-link.ts). */
-const reading = await createClickHouse({ directory }, systemClock);
+/** Reports have two connections of their own (jobs/clickhouse-link.ts). */
+const sealing = await createClickHouse({ directory }, systemClock);
+const beside = await createClickHouse({ directory }, systemClock);
+const reading: ClickHouseReader = { query: (statement) => sealing.query(statement), beside };
 /** From one that nearly all requests pass to one that few do. */
 const FILTERS = {
   'successes alone': { status: 'success' },
@@ -202,7 +204,7 @@ try {
     `SELECT count() AS facts FROM request_facts WHERE organization_id = '${organization(0).organizationId}'`,
   );
   console.log(`largest organization: ${largest?.facts} facts; ${residentMb()} MB resident`);
-  const sealedDays = await SealedDays.load({ facts: client, reports: reading });
+  const sealedDays = await SealedDays.load({ facts: client, reports: sealing });
   const sealed = await timedOnce('sealing the days', () => sealedDays.sealBefore(FACTS_WINDOW.untilMs));
   console.log(`${sealed} days sealed`);
   await timedOnce('sealing 23 hours of the present day', () => sealedDays.sealBefore(PRESENT_DAY.untilMs - HOUR_MS));
@@ -302,7 +304,8 @@ try {
   console.log(`${residentMb()} MB resident now, ${mostMb} MB at most`);
 } finally {
   clearInterval(watch);
-  await reading.close();
+  await beside.close();
+  await sealing.close();
   await client.close();
   if (kept === undefined) rmSync(directory, { recursive: true, force: true });
 }

@@ -58,7 +58,7 @@ function findInterpolation({ text }: SourceFile): string | null {
     // What follows FORMAT is data in ClickHouse's own framing, not SQL.
     const [statement = ''] = template.split(/FORMAT JSON\w+\\n/);
     for (const [whole, expression = ''] of statement.matchAll(/\$\{([^}]*)\}/g)) {
-      if (!/^[A-Z][A-Z0-9_]*$/.test(expression) && !/^(quote|checked)\w*\(/.test(expression)) return whole;
+      if (!/^[A-Z][A-Z0-9_]*$/.test(expression) && !/^(\w+\.)?(quote|checked)\w*\(/.test(expression)) return whole;
     }
   }
   return null;

@@ -57,3 +57,19 @@ test('an insert does not wait for the statement of a report, and the next one ha
   await link.close();
   assert.equal(link.reader(), null);
 });
+
+test('two statements of a report run at once', async (context) => {
+  const link = await startLink(context);
+  await link.tried;
+  const reader = link.reader();
+  const { beside } = reader ?? {};
+  assert.ok(reader !== null && beside !== undefined);
+  const ended: string[] = [];
+  const reading = selectRows(reader, 'SELECT sleep({seconds:UInt8})', { seconds: 2 }).then(() => ended.push('first'));
+  assert.deepEqual(await selectRows(beside, 'SELECT {value:String} AS value', { value: 'beside' }), [
+    { value: 'beside' },
+  ]);
+  ended.push('second');
+  await reading;
+  assert.deepEqual(ended, ['second', 'first']);
+});

@@ -8,7 +8,13 @@ import type { JobContext } from '../../jobs/scheduling/job.ts';
 import { compareCells } from '../../jobs/tasks/compare-cells.ts';
 import { dropOldFacts } from '../../jobs/tasks/drop-old-facts.ts';
 import { sealDays } from '../../jobs/tasks/seal-days.ts';
-import { type ClickHouseClient, selectRows } from '../../src/storage/clickhouse/clickhouse.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import {
+  type ClickHouseClient,
+  type ClickHouseReader,
+  createClickHouse,
+  selectRows,
+} from '../../src/storage/clickhouse/clickhouse.ts';
 import { insertFacts, type RequestFact } from '../../src/storage/clickhouse/facts.ts';
 import {
   ALL_ORGANIZATIONS,
@@ -55,13 +61,18 @@ const ALL: ReportParams = {
 };
 
 let clickhouse: TestClickHouse;
+let second: ClickHouseClient;
 let sealedDays: SealedDays;
 let batches = 0;
 
 before(async () => {
   clickhouse = await openTestClickHouse();
+  second = await createClickHouse({ directory: clickhouse.directory }, systemClock);
 });
-after(() => clickhouse.close());
+after(async () => {
+  await second.close();
+  await clickhouse.close();
+});
 beforeEach(async () => {
   await forget();
   sealedDays = await load();
@@ -86,6 +97,12 @@ async function insert(some: readonly RequestFact[], changes: () => Promise<void>
   });
 }
 
+/** As the link of jobs reads reports. */
+const twoAtOnce: ClickHouseReader = {
+  query: (statement) => clickhouse.client.query(statement),
+  beside: { query: (statement) => second.query(statement) },
+};
+
 interface Asked {
   readonly usesCells: boolean;
 }
@@ -101,7 +118,7 @@ async function assertSameReport(question: ReportParams, name: string): Promise<A
       await selectRoutingConversations(clickhouse.client, params, 'positions'),
       await selectRoutingConversations(clickhouse.client, params, 'names'),
     );
-    return routingReport(clickhouse.client, { ...params, recentCorrections });
+    return routingReport(twoAtOnce, { ...params, recentCorrections });
   });
   assertFigures(found, await routingReport(clickhouse.client, { ...question, recentCorrections }), name);
   return { usesCells };

@@ -6,8 +6,13 @@ import type { Clock } from '../../platform/clock.ts';
 
 export type { ClickHouseClient, ClickHouseSettings } from '@clickhouse/client';
 
+type Queries = Pick<ClickHouseClient, 'query'>;
+
 /** The part of a client that only reads. */
-export type ClickHouseReader = Pick<ClickHouseClient, 'query'>;
+export interface ClickHouseReader extends Queries {
+  /** Runs statements that need little memory beside those of this one. Absent: this one does. */
+  readonly beside?: Queries;
+}
 
 export type ClickHouseLocation = { readonly url: string } | { readonly directory: string };
 
@@ -52,12 +57,13 @@ export function readingFor(
   signal: AbortSignal,
   settings: ClickHouseSettings,
 ): ClickHouseReader {
-  return {
+  const reading = (queries: Queries): Queries => ({
     query: async (params) => {
       signal.throwIfAborted();
-      return client.query({ ...params, abort_signal: signal, clickhouse_settings: settings });
+      return queries.query({ ...params, abort_signal: signal, clickhouse_settings: settings });
     },
-  };
+  });
+  return { ...reading(client), ...(client.beside === undefined ? {} : { beside: reading(client.beside) }) };
 }
 
 /**

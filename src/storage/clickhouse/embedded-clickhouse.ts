@@ -8,6 +8,7 @@ import { type ClickHouseClient, type ClickHouseClientConfigOptions, createClient
 import { type ChdbConnection, createChdbConnection } from 'chdb/connection';
 import type { Clock } from '../../platform/clock.ts';
 import { lowerPriorityOfOtherThreads } from '../../platform/thread-priority.ts';
+import { checkedLiterals } from './literals.ts';
 
 /**
  * A killed predecessor keeps the kernel's lock on the directory until all its memory is released, which takes a moment.
@@ -41,12 +42,29 @@ export async function openEmbeddedClickHouse(options: { directory: string; clock
   const path = resolve(options.directory);
   mkdirSync(path, { recursive: true, mode: 0o700 });
   const connection = await openLocked(path, options.clock);
-  const client = createClient({ connection: connection as unknown as ClientConnection });
+  const client = createClient({ connection: withLiterals(connection as unknown as ClientConnection) });
   for (const [name, value] of Object.entries(SESSION_SETTINGS))
     await client.command({ query: `SET ${name} = ${value}` });
   // The statements above have started the threads that will run all others.
   lowerPriorityOfOtherThreads(NICENESS);
   return client;
+}
+
+function withLiterals(connection: ClientConnection): ClientConnection {
+  const literal = <Params extends { query: string; query_params?: Record<string, unknown> }>(
+    params: Params,
+  ): Params => {
+    const { query_params = {}, ...rest } = params;
+    return { ...rest, query: checkedLiterals(params.query, query_params) } as Params;
+  };
+  return {
+    query: (params) => connection.query(literal(params)),
+    command: (params) => connection.command(literal(params)),
+    exec: (params) => connection.exec(params),
+    insert: (params) => connection.insert(params),
+    ping: (params) => connection.ping(params),
+    close: () => connection.close(),
+  };
 }
 
 /**

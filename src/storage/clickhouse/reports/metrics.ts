@@ -1,10 +1,10 @@
 // The metrics of spec 2.5, each defined once: as an aggregate state over facts, as that state merged over groups, and
-// as the field that is shown.
+// as the field that is shown. Their columns, and what reads their rows, are metric-columns.ts.
 
 import { formatUsdString } from '../../../domain/money/format.ts';
 import { type TokenSum, tokenSum } from '../../../domain/usage/token-sum.ts';
 import { picoOf } from '../decimal-text.ts';
-import { checkedColumns, type SqlColumn } from './sql-column.ts';
+import { type Metric, MetricColumns } from './metric-columns.ts';
 
 /** What a request cost: the payer's charge if someone is billed, else the catalog price of its usage. null: unknown. */
 export const SPEND = 'if(isNull(wallet_id), rated_cost, total_cost)';
@@ -53,129 +53,102 @@ const LEVELS_OF_EVERY_VALUE = '(0.4999999999, 0.9499999999)';
 const DIFFERENT_VALUES = 'quantilesExactWeightedIf';
 const LEVELS = '(0.5, 0.95)';
 
-function quantiles(name: string, column: string, states: QuantileStates): MetricSql {
+function quantiles(name: string, column: string, states: QuantileStates): Metric {
   const [value, isKnown] = [`assumeNotNull(${column})`, `isNotNull(${column})`];
   return states === 'every value'
     ? {
         name,
         state: `${EVERY_VALUE}State${LEVELS_OF_EVERY_VALUE}(${value}, ${isKnown})`,
-        merge: `${EVERY_VALUE}Merge${LEVELS_OF_EVERY_VALUE}`,
+        merge: (state) => `${EVERY_VALUE}Merge${LEVELS_OF_EVERY_VALUE}(${state})`,
       }
     : {
         name,
         state: `${DIFFERENT_VALUES}State${LEVELS}(${value}, 1, ${isKnown})`,
-        merge: `${DIFFERENT_VALUES}Merge${LEVELS}`,
+        merge: (state) => `${DIFFERENT_VALUES}Merge${LEVELS}(${state})`,
       };
 }
 
-interface MetricSql {
-  readonly name: string;
-  /** The aggregate over facts. */
-  readonly state: string;
-  /** The aggregate that merges states. */
-  readonly merge: string;
-}
-
-const total = (name: string, state: string): MetricSql => ({ name, state, merge: 'sum' });
+const count = (name: string, state: string): Metric => ({ name, state, merge: 'count' });
+const money = (name: string, state: string): Metric => ({ name, state, merge: 'exact sum' });
+const tokens = (name: string, state: string): Metric => ({
+  name,
+  state: `toDecimal128(${state}, 12)`,
+  merge: 'exact sum',
+});
 
 /** The metrics that the series show as well. */
-const SERIES_METRICS: readonly MetricSql[] = [
-  total('requests', 'count()'),
-  total('spend', `sum(ifNull(${SPEND}, 0))`),
-  total('baseline_spend', `sumIf(ifNull(${SPEND}, 0), ${HAS_BASELINE})`),
-  total('baseline_cost', `sumIf(ifNull(route_baseline_cost, 0), ${HAS_BASELINE})`),
+const SERIES_METRICS: readonly Metric[] = [
+  count('requests', 'count()'),
+  money('spend', `sum(ifNull(${SPEND}, 0))`),
+  money('baseline_spend', `sumIf(ifNull(${SPEND}, 0), ${HAS_BASELINE})`),
+  money('baseline_cost', `sumIf(ifNull(route_baseline_cost, 0), ${HAS_BASELINE})`),
 ];
 
-const metricsWith = (states: QuantileStates): readonly MetricSql[] => [
+const metricsWith = (states: QuantileStates): readonly Metric[] => [
   ...SERIES_METRICS,
-  total('tokens', `sum(${PROMPT_TOKENS} + ${COMPLETION_TOKENS})`),
-  total('baseline_requests', `countIf(${HAS_BASELINE})`),
-  total('errors', `countIf(${IS_ERROR})`),
-  total('truncated', 'countIf(truncated)'),
-  total('cached', 'countIf(route_cached)'),
-  total('escalated', 'countIf(route_escalated)'),
-  total('fallbacks', `countIf(${IS_FALLBACK})`),
+  tokens('tokens', `sum(${PROMPT_TOKENS} + ${COMPLETION_TOKENS})`),
+  count('baseline_requests', `countIf(${HAS_BASELINE})`),
+  count('errors', `countIf(${IS_ERROR})`),
+  count('truncated', 'countIf(truncated)'),
+  count('cached', 'countIf(route_cached)'),
+  count('escalated', 'countIf(route_escalated)'),
+  count('fallbacks', `countIf(${IS_FALLBACK})`),
   // Requests whose kind of work decided the model: the model had a strength in it.
-  total('task_applied', "countIf(route_picked_by = 'strength')"),
+  count('task_applied', "countIf(route_picked_by = 'strength')"),
   quantiles('latency', 'latency_ms', states),
-  total('latency_known', 'count(latency_ms)'),
+  count('latency_known', 'count(latency_ms)'),
   quantiles('ttft', 'ttft_ms', states),
-  total('ttft_known', 'count(ttft_ms)'),
-  total('confidence_sum', 'sum(ifNull(route_confidence, 0))'),
-  total('confidence_known', 'count(route_confidence)'),
+  count('ttft_known', 'count(ttft_ms)'),
+  { name: 'confidence_sum', state: 'sum(ifNull(route_confidence, 0))', merge: (state) => `sum(${state})` },
+  count('confidence_known', 'count(route_confidence)'),
 ];
 
 /** Counts by how a route was found: by reason, policy and classifier. */
-const FACETS: readonly MetricSql[] = [
-  total('requests', 'count()'),
-  { name: 'confidence_buckets', state: `countResample(0, 10, 1)(${CONFIDENCE_BUCKET})`, merge: 'sumForEach' },
-  { name: 'first_at', state: 'min(admitted_at)', merge: 'min' },
-  { name: 'last_at', state: 'max(admitted_at)', merge: 'max' },
-  total('classifier_calls', "countIf(classifier_model != '')"),
-  total('classifier_tokens', 'sum(ifNull(classifier_input_tokens, 0))'),
-  total('classifier_cost', 'sum(ifNull(classifier_cost, 0))'),
-  total('classifier_priced', 'count(classifier_cost)'),
+const FACETS: readonly Metric[] = [
+  count('requests', 'count()'),
+  {
+    name: 'confidence_buckets',
+    state: `countResample(0, 10, 1)(${CONFIDENCE_BUCKET})`,
+    merge: (state) => `sumForEach(${state})`,
+  },
+  { name: 'first_at', state: 'min(admitted_at)', merge: (state) => `toUnixTimestamp64Milli(min(${state}))` },
+  { name: 'last_at', state: 'max(admitted_at)', merge: (state) => `toUnixTimestamp64Milli(max(${state}))` },
+  count('classifier_calls', "countIf(classifier_model != '')"),
+  tokens('classifier_tokens', 'sum(ifNull(classifier_input_tokens, 0))'),
+  money('classifier_cost', 'sum(ifNull(classifier_cost, 0))'),
+  count('classifier_priced', 'count(classifier_cost)'),
   // Calls whose tokens have no price; without this count the sum of the others would look complete.
-  total('classifier_unpriced', 'countIf(isNotNull(classifier_input_tokens) AND isNull(classifier_cost))'),
+  count('classifier_unpriced', 'countIf(isNotNull(classifier_input_tokens) AND isNull(classifier_cost))'),
   quantiles('classifier_latency', 'classifier_latency_ms', 'different values'),
-  total('classifier_latency_known', 'count(classifier_latency_ms)'),
+  count('classifier_latency_known', 'count(classifier_latency_ms)'),
 ];
 
 /** What the series of usage show. */
-const figuresWith = (states: QuantileStates): readonly MetricSql[] => [
-  total('requests', 'count()'),
-  total('spend', `sum(ifNull(${SPEND}, 0))`),
-  total('errors', `countIf(${IS_ERROR})`),
-  total('prompt', `sum(${PROMPT_TOKENS})`),
-  total('completion', `sum(${COMPLETION_TOKENS})`),
+const figuresWith = (states: QuantileStates): readonly Metric[] => [
+  count('requests', 'count()'),
+  money('spend', `sum(ifNull(${SPEND}, 0))`),
+  count('errors', `countIf(${IS_ERROR})`),
+  tokens('prompt', `sum(${PROMPT_TOKENS})`),
+  tokens('completion', `sum(${COMPLETION_TOKENS})`),
   quantiles('latency', 'latency_ms', states),
-  total('latency_known', 'count(latency_ms)'),
+  count('latency_known', 'count(latency_ms)'),
   quantiles('ttft', 'ttft_ms', states),
-  total('ttft_known', 'count(ttft_ms)'),
+  count('ttft_known', 'count(ttft_ms)'),
 ];
 
-const MONEY: ReadonlySet<string> = new Set(['spend', 'baseline_spend', 'baseline_cost', 'classifier_cost']);
-const TOKEN_SUMS: ReadonlySet<string> = new Set(['tokens', 'prompt', 'completion', 'classifier_tokens']);
-const INSTANTS: ReadonlySet<string> = new Set(['first_at', 'last_at']);
+/** The columns of each of these lists. */
+export const SERIES_COLUMNS = new MetricColumns<SeriesRow>(SERIES_METRICS);
+export const FACET_COLUMNS = new MetricColumns<FacetRow>(FACETS);
 
-/** Every metric's state over facts, by column, and a select list of the metrics over rows with those states. */
-export const SERIES_STATES = stateColumnsOf(SERIES_METRICS);
-export const MERGED_SERIES = mergedOf(SERIES_METRICS);
-export const FACET_STATES = stateColumnsOf(FACETS);
-export const MERGED_FACETS = mergedOf(FACETS);
-
-/** The same for the metrics. Like those, they consist of constants only. */
-export function metricStates(quantileStates: QuantileStates): readonly SqlColumn[] {
-  return stateColumnsOf(metricsWith(quantileStates));
+export function metricColumns(states: QuantileStates): MetricColumns<MetricsRow> {
+  return new MetricColumns(metricsWith(states));
 }
 
-export function checkedMergedMetrics(quantileStates: QuantileStates): string {
-  return mergedOf(metricsWith(quantileStates));
+export function figureColumns(states: QuantileStates): MetricColumns<FigureRow> {
+  return new MetricColumns(figuresWith(states));
 }
 
-export function checkedFigureStates(quantileStates: QuantileStates): string {
-  return checkedColumns(stateColumnsOf(figuresWith(quantileStates)));
-}
-
-export function checkedMergedFigures(quantileStates: QuantileStates): string {
-  return mergedOf(figuresWith(quantileStates));
-}
-
-function stateColumnsOf(metrics: readonly MetricSql[]): readonly SqlColumn[] {
-  return metrics.map(({ name, state }) => [`state_${name}`, state]);
-}
-
-function mergedOf(metrics: readonly MetricSql[]): string {
-  return metrics.map(({ name, merge }) => shown(name, `${merge}(state_${name})`)).join(',\n  ');
-}
-
-/** Decimals, and counts that may be beyond 2^53, are selected as text, so that no float touches them. */
-function shown(name: string, value: string): string {
-  if (MONEY.has(name) || TOKEN_SUMS.has(name)) return `toString(${value}) AS m_${name}`;
-  return INSTANTS.has(name) ? `toUnixTimestamp64Milli(${value}) AS m_${name}` : `${value} AS m_${name}`;
-}
-
-/** A row of the select lists above, parsed from JSON. */
+/** A row of these columns, merged. */
 export interface SeriesRow {
   readonly m_requests: number;
   readonly m_spend: string;

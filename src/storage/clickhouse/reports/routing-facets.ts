@@ -3,7 +3,7 @@
 
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { type Cells, checkedCells } from './cells.ts';
-import { FACET_STATES, type FacetRow, MERGED_FACETS } from './metrics.ts';
+import { FACET_COLUMNS, type FacetRow } from './metrics.ts';
 import { conditionParameters, type ReportParams } from './report-params.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 
@@ -18,7 +18,7 @@ const OF_POLICY = 0b11001;
 const OF_CLASSIFIER = 0b11110;
 
 /** Only the keys of its own group have a meaning in a row. */
-interface FacetGroupRow extends FacetRow {
+interface FacetKeys {
   readonly reason: string;
   readonly picked: string;
   readonly policy: string;
@@ -26,6 +26,8 @@ interface FacetGroupRow extends FacetRow {
   readonly classifier: string;
   readonly grouped_by: number;
 }
+
+type FacetGroupRow = FacetKeys & FacetRow;
 
 export interface RoutingFacets {
   /** One row, or none. */
@@ -47,24 +49,25 @@ export const FACET_CELLS: Cells = {
     ['policy_version', 'route_policy_version'],
     ['classifier', 'toString(classifier_model)'],
   ],
-  values: FACET_STATES,
+  values: FACET_COLUMNS.states,
   sums: [
-    ['countIf(routed)', 'sum(state_requests)'],
-    ['sumIf(ifNull(classifier_cost, 0), routed)', 'sum(state_classifier_cost)'],
+    ['countIf(routed)', `sum(${FACET_COLUMNS.checkedState('requests')})`],
+    ['sumIf(ifNull(classifier_cost, 0), routed)', `sum(${FACET_COLUMNS.checkedState('classifier_cost')})`],
   ],
 };
 
 export async function selectRoutingFacets(client: ClickHouseReader, params: ReportParams): Promise<RoutingFacets> {
-  const rows = await selectReport<FacetGroupRow>(
+  const merged = await selectReport<FacetKeys>(
     client,
     `SELECT reason, picked, policy, policy_version, classifier,
       grouping(reason, picked, policy, policy_version, classifier) AS grouped_by,
-       ${MERGED_FACETS}
+       ${FACET_COLUMNS.checkedMerged()}
      FROM (${checkedCells(FACET_CELLS, params)})
      GROUP BY GROUPING SETS ((), (reason), (picked), (policy, policy_version), (classifier))
      ${REPORT_SETTINGS}`,
     conditionParameters(params),
   );
+  const rows = merged.map((row) => FACET_COLUMNS.rowOf(row));
   const of = (grouping: number): FacetGroupRow[] => rows.filter((row) => row.grouped_by === grouping);
   return {
     totals: of(OF_ALL),

@@ -8,9 +8,8 @@ import type { ClickHouseReader } from '../clickhouse.ts';
 import { type Cells, checkedCells } from './cells.ts';
 import {
   COMPLETION_TOKENS,
-  checkedMergedMetrics,
   type MetricsRow,
-  metricStates,
+  metricColumns,
   PROMPT_TOKENS,
   type QuantileStates,
   SPEND,
@@ -29,7 +28,7 @@ const OF_TASK = 0b1101;
 const OF_TASK_MODEL = 0b1100;
 
 /** Only the keys of its own group have a meaning in a row. */
-export interface GroupRow extends MetricsRow {
+interface GroupKeys {
   readonly tier: string;
   /** '' for models that are not among the first by requests. */
   readonly ranked_model: string;
@@ -42,6 +41,8 @@ export interface GroupRow extends MetricsRow {
   readonly tier_ranks: number;
 }
 
+export type GroupRow = GroupKeys & MetricsRow;
+
 export interface RoutingGroups {
   /** One row, or none. */
   readonly totals: readonly GroupRow[];
@@ -52,6 +53,7 @@ export interface RoutingGroups {
 }
 
 export function groupCells(quantiles: QuantileStates): Cells {
+  const metrics = metricColumns(quantiles);
   return {
     table: 'sealed_groups',
     counted: 'routed',
@@ -61,11 +63,11 @@ export function groupCells(quantiles: QuantileStates): Cells {
       ['task', 'toString(route_task)'],
       ['served', 'toString(model)'],
     ],
-    values: [['latest', 'max(admitted_at)'], ...metricStates(quantiles)],
+    values: [['latest', 'max(admitted_at)'], ...metrics.states],
     sums: [
-      ['countIf(routed)', 'sum(state_requests)'],
-      [`sumIf(ifNull(${SPEND}, 0), routed)`, 'sum(state_spend)'],
-      [`sumIf(${PROMPT_TOKENS} + ${COMPLETION_TOKENS}, routed)`, 'sum(state_tokens)'],
+      ['countIf(routed)', `sum(${metrics.checkedState('requests')})`],
+      [`sumIf(ifNull(${SPEND}, 0), routed)`, `sum(${metrics.checkedState('spend')})`],
+      [`sumIf(${PROMPT_TOKENS} + ${COMPLETION_TOKENS}, routed)`, `sum(${metrics.checkedState('tokens')})`],
     ],
   };
 }
@@ -75,16 +77,17 @@ export async function selectRoutingGroups(
   params: ReportParams,
   quantiles: QuantileStates,
 ): Promise<RoutingGroups> {
-  const rows = await selectReport<GroupRow>(
+  const metrics = metricColumns(quantiles);
+  const merged = await selectReport<GroupKeys>(
     client,
     `SELECT tier, ranked_model, task, served, grouping(tier, ranked_model, task, served) AS grouped_by,
        argMaxIf(rank, (latest, rank), rank != ${NO_RANK}) AS tier_rank, countIf(rank != ${NO_RANK}) AS tier_ranks,
-       ${checkedMergedMetrics(quantiles)}
+       ${metrics.checkedMerged()}
      FROM (
        SELECT *, if(dense_rank() OVER (ORDER BY served_requests DESC, served) <= ${REPORTED_MODELS_MAX}, served,
          '') AS ranked_model
        FROM (
-         SELECT *, sum(state_requests) OVER (PARTITION BY served) AS served_requests
+         SELECT *, sum(${metrics.checkedState('requests')}) OVER (PARTITION BY served) AS served_requests
          FROM (${checkedCells(groupCells(quantiles), params)})
        )
      )
@@ -92,6 +95,7 @@ export async function selectRoutingGroups(
      ${REPORT_SETTINGS}`,
     conditionParameters(params),
   );
+  const rows = merged.map((row) => metrics.rowOf(row));
   const of = (grouping: number): GroupRow[] => rows.filter((row) => row.grouped_by === grouping);
   return {
     totals: of(OF_ALL),

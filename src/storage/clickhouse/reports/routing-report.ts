@@ -80,23 +80,23 @@ export interface RoutingParams extends ReportParams {
   readonly recentCorrections: boolean;
 }
 
-/** The statements run one after the other, since each may use all the memory that a report is given. */
+/**
+ * Up to this many routed requests, a report's statements need little memory, and take hardly longer than the engine
+ * takes to plan them on one thread: two run at once. Of more requests, each may use all that a report is given.
+ */
+const FEW_REQUESTS_MAX = 200_000;
+
 export async function routingReport(client: ClickHouseReader, params: RoutingParams): Promise<RoutingReport> {
-  const { sealed: _, ...unsealed } = params;
-  const { allRequests, routedRequests, series, totals: seriesTotals } = await selectRoutingSeries(client, params);
-  // Cells have every value.
-  const groups =
-    routedRequests <= EVERY_VALUE_MAX
-      ? await selectRoutingGroups(client, params, 'every value')
-      : await selectRoutingGroups(client, unsealed, 'different values');
-  const facets = await selectRoutingFacets(client, params);
-  const { sessions, by_previous_tier, by_previous_model } = await selectRoutingConversations(
-    client,
-    params,
-    routedRequests <= TURN_NAMES_MAX ? 'names' : 'positions',
-  );
-  const rejections = await selectRejections(client, params);
-  const recent_corrections = params.recentCorrections ? await selectRecentCorrections(client, params) : null;
+  const { beside = client } = client;
+  // These two need little memory of however many requests.
+  const [{ allRequests, routedRequests, series, totals: seriesTotals }, facets] = await Promise.all([
+    selectRoutingSeries(client, params),
+    selectRoutingFacets(beside, params),
+  ]);
+  const [groups, { sessions, ...others }] =
+    routedRequests <= FEW_REQUESTS_MAX
+      ? await Promise.all([selectGroups(client, params, routedRequests), selectOthers(beside, params, routedRequests)])
+      : [await selectGroups(client, params, routedRequests), await selectOthers(client, params, routedRequests)];
   const all = groups.totals[0] ?? NO_METRICS;
   const totals: RoutingTotals = {
     ...metricsOf(all, all.m_requests),
@@ -116,10 +116,25 @@ export async function routingReport(client: ClickHouseReader, params: RoutingPar
     series_totals: seriesTotals,
     ...groupsOf(groups, all.m_requests),
     ...facetsOf(facets),
-    rejections,
-    by_previous_tier,
-    by_previous_model,
-    recent_corrections,
+    ...others,
+  };
+}
+
+function selectGroups(client: ClickHouseReader, params: ReportParams, routedRequests: number): Promise<RoutingGroups> {
+  if (routedRequests <= EVERY_VALUE_MAX) return selectRoutingGroups(client, params, 'every value');
+  // Cells have every value.
+  const { sealed: _, ...unsealed } = params;
+  return selectRoutingGroups(client, unsealed, 'different values');
+}
+
+type Others = RoutingConversations & Pick<RoutingReport, 'rejections' | 'recent_corrections'>;
+
+async function selectOthers(client: ClickHouseReader, params: RoutingParams, routedRequests: number): Promise<Others> {
+  const turnNames = routedRequests <= TURN_NAMES_MAX ? 'names' : 'positions';
+  return {
+    ...(await selectRoutingConversations(client, params, turnNames)),
+    rejections: await selectRejections(client, params),
+    recent_corrections: params.recentCorrections ? await selectRecentCorrections(client, params) : null,
   };
 }
 

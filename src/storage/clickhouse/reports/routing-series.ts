@@ -6,7 +6,7 @@ import { bucketsOf } from '../../../domain/reports/time-buckets.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { picoOf } from '../decimal-text.ts';
 import { type Cells, checkedCells } from './cells.ts';
-import { IS_ERROR, MERGED_SERIES, SERIES_STATES, type SeriesRow, SPEND } from './metrics.ts';
+import { IS_ERROR, SERIES_COLUMNS, type SeriesRow, SPEND } from './metrics.ts';
 import { conditionParameters, type ReportParams } from './report-params.ts';
 import { compareText } from './routing-conversations.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
@@ -32,12 +32,16 @@ export interface RoutingSeries {
   readonly totals: readonly SeriesTotal[];
 }
 
-interface BucketRow extends SeriesRow {
+interface BucketKeys {
   readonly is_routed: number;
   /** In epoch seconds; 0 where the request was not routed. */
   readonly bucket_start: number;
   readonly tier_name: string;
 }
+
+type BucketRow = BucketKeys & SeriesRow;
+
+const REQUESTS = SERIES_COLUMNS.checkedState('requests');
 
 /** By quarters of an hour, of which every bucket of every time zone consists. */
 export const SERIES_CELLS = seriesCells('toUInt32(intDiv(toUnixTimestamp(admitted_at), 900) * 900)');
@@ -56,29 +60,30 @@ function seriesCells(quarter: string): Cells {
       ['quarter', quarter],
       ['tier', 'route_tier'],
     ],
-    values: SERIES_STATES,
+    values: SERIES_COLUMNS.states,
     sums: [
-      ['count()', 'sum(state_requests)'],
-      [`sum(ifNull(${SPEND}, 0))`, 'sum(state_spend)'],
+      ['count()', `sum(${REQUESTS})`],
+      [`sum(ifNull(${SPEND}, 0))`, `sum(${SERIES_COLUMNS.checkedState('spend')})`],
       // Of what the cells of sealed days are by besides their keys (cells.ts).
-      [`countIf(${IS_ERROR})`, 'sumIf(state_requests, of_error = 1)'],
-      ['sum(toUInt64(ifNull(status, 0)))', 'sum(state_requests * of_status)'],
+      [`countIf(${IS_ERROR})`, `sumIf(${REQUESTS}, of_error = 1)`],
+      ['sum(toUInt64(ifNull(status, 0)))', `sum(${REQUESTS} * of_status)`],
     ],
   };
 }
 
 export async function selectRoutingSeries(client: ClickHouseReader, params: ReportParams): Promise<RoutingSeries> {
   const buckets = new Map(bucketsOf(params.window).map(({ startMs, start }) => [startMs / 1000, start]));
-  const rows = await selectReport<BucketRow>(
+  const merged = await selectReport<BucketKeys>(
     client,
     `SELECT is_routed, if(is_routed = 1, roundDown(quarter, {starts:Array(UInt32)}), 0) AS bucket_start,
        toString(tier) AS tier_name,
-       ${MERGED_SERIES}
+       ${SERIES_COLUMNS.checkedMerged()}
      FROM (${checkedCells(READ_CELLS, params)})
      GROUP BY is_routed, bucket_start, tier_name
      ${REPORT_SETTINGS}`,
     { ...conditionParameters(params), starts: [...buckets.keys()] },
   );
+  const rows = merged.map((row) => SERIES_COLUMNS.rowOf(row));
   const routed = rows.filter((row) => row.is_routed === 1);
   const points = pointsOf(routed, buckets, ({ tier_name }) => tier_name);
   return {

@@ -4,16 +4,10 @@ import type { OwnerIds, SeriesDimension } from '../../../domain/reports/owners.t
 import { bucketsOf } from '../../../domain/reports/time-buckets.ts';
 import { type TokenSum, tokenSum } from '../../../domain/usage/token-sum.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
-import {
-  checkedFigureStates,
-  checkedMergedFigures,
-  EVERY_VALUE_MAX,
-  type FigureRow,
-  quantileOf,
-  SPEND,
-} from './metrics.ts';
+import { EVERY_VALUE_MAX, type FigureRow, figureColumns, quantileOf, SPEND } from './metrics.ts';
 import { checkedConditions, conditionParameters, type ReportParams } from './report-params.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
+import { checkedColumns } from './sql-column.ts';
 
 export interface Figures {
   readonly requests: number;
@@ -152,11 +146,13 @@ const OF_ALL = null;
 const NO_PLACE = 0b10;
 const NO_START = 0b01;
 
-interface SeriesRow extends FigureRow {
+interface SeriesKeys {
   readonly place: number;
   readonly at_start: number;
   readonly grouped_by: number;
 }
+
+type SeriesRow = SeriesKeys & FigureRow;
 
 async function selectFigures(
   client: ClickHouseReader,
@@ -164,14 +160,14 @@ async function selectFigures(
   asked: { readonly column: GroupColumn | null; readonly ranked: Ranked; readonly starts: readonly number[] },
 ): Promise<SeriesRow[]> {
   const { column, ranked, starts } = asked;
-  const states = ranked.requests <= EVERY_VALUE_MAX ? 'every value' : 'different values';
-  return selectReport<SeriesRow>(
+  const figures = figureColumns(ranked.requests <= EVERY_VALUE_MAX ? 'every value' : 'different values');
+  const rows = await selectReport<SeriesKeys>(
     client,
-    `SELECT place, at_start, grouping(place, at_start) AS grouped_by, ${checkedMergedFigures(states)}
+    `SELECT place, at_start, grouping(place, at_start) AS grouped_by, ${figures.checkedMerged()}
      FROM (
        SELECT ${checkedPlace(column)} AS place,
          roundDown(toUnixTimestamp(admitted_at), {starts:Array(UInt32)}) AS at_start,
-         ${checkedFigureStates(states)}
+         ${checkedColumns(figures.states)}
        FROM request_facts FINAL
        WHERE ${checkedConditions(params)}
        GROUP BY place, at_start
@@ -180,6 +176,7 @@ async function selectFigures(
      ${REPORT_SETTINGS}`,
     { ...conditionParameters(params), starts, ...(column === null ? {} : { ranked: valuesOf(column, ranked.values) }) },
   );
+  return rows.map((row) => figures.rowOf(row));
 }
 
 function valuesOf({ type }: GroupColumn, values: readonly string[]): readonly (string | number)[] {

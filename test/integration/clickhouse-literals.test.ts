@@ -53,7 +53,7 @@ describe('literals of the embedded engine', () => {
     const id = '0b0b0b0b-0000-4000-8000-00000000000b';
     const rows = await selectRows(
       clickhouse.client,
-      `SELECT {a:UInt8} AS a, {b:UInt16} AS b, {c:UInt32} AS c, {d:Int64} AS d, {e:Array(UInt32)} AS e, {f:UUID} AS f,
+      `SELECT {a: UInt8} AS a, {b:UInt16} AS b, {c:UInt32} AS c, {d:Int64} AS d, {e:Array(UInt32)} AS e, {f:UUID} AS f,
          {g:Array(UUID)} AS g, {h:Date} AS h, {i:Array(UInt16)} AS i, toTypeName({d:Int64}) AS type
        SETTINGS output_format_json_quote_64bit_integers = 0`,
       {
@@ -94,6 +94,8 @@ describe('literals of the embedded engine', () => {
       ['{a:Array(UInt32)}', { a: 1 }],
       ['{a:Map(String)}', { a: ['x'] }],
       ['{a:Float64}', { a: 1 }],
+      ['{a:Nullable(UInt8)}', { a: 1 }],
+      ['{a:Array(Array(UInt8))}', { a: [1] }],
       ['{a:constructor}', { a: 1 }],
     ] as const)
       assert.throws(() => checkedLiterals(sql, values), `${sql} ${JSON.stringify(values)}`);

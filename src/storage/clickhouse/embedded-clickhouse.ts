@@ -37,6 +37,7 @@ const NICENESS = 10;
 
 /** chdb and the client declare this interface each in its own types, which differ under exactOptionalPropertyTypes. */
 type ClientConnection = NonNullable<ClickHouseClientConfigOptions['connection']>;
+type Statement = Parameters<ClientConnection['query']>[0];
 
 export async function openEmbeddedClickHouse(options: { directory: string; clock: Clock }): Promise<ClickHouseClient> {
   const path = resolve(options.directory);
@@ -50,13 +51,8 @@ export async function openEmbeddedClickHouse(options: { directory: string; clock
   return client;
 }
 
+/** Statements that read or command have values; facts are inserted as data. */
 function withLiterals(connection: ClientConnection): ClientConnection {
-  const literal = <Params extends { query: string; query_params?: Record<string, unknown> }>(
-    params: Params,
-  ): Params => {
-    const { query_params = {}, ...rest } = params;
-    return { ...rest, query: checkedLiterals(params.query, query_params) } as Params;
-  };
   return {
     query: (params) => connection.query(literal(params)),
     command: (params) => connection.command(literal(params)),
@@ -65,6 +61,11 @@ function withLiterals(connection: ClientConnection): ClientConnection {
     ping: (params) => connection.ping(params),
     close: () => connection.close(),
   };
+}
+
+function literal<Params extends Pick<Statement, 'query' | 'query_params'>>(params: Params): Params {
+  const { query_params: values, ...rest } = params;
+  return values === undefined ? params : ({ ...rest, query: checkedLiterals(params.query, values) } as Params);
 }
 
 /**

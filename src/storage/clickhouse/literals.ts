@@ -2,23 +2,25 @@
 // parameters one at a time in a process, whatever the connection, and others beside one another.
 
 /** A value is written in hexadecimal, so that nothing in it can be SQL, and read as its type by the engine. */
-const PARAMETER = /\{(\w+):(\w+)(?:\((\w+)\))?\}/g;
+const PARAMETER = /\{(\w+):\s*([^{}]+)\}/g;
+const ARRAY = /^Array\((\w+)\)$/;
 
 const NUMBER_TYPES: ReadonlySet<string> = new Set(['UInt8', 'UInt16', 'UInt32', 'UInt64', 'Int64']);
 const TEXT_TYPES: ReadonlySet<string> = new Set(['String', 'UUID', 'Date']);
 
 /** Throws for a parameter without a value, and for a type that no statement has had before. */
 export function checkedLiterals(sql: string, values: Readonly<Record<string, unknown>>): string {
-  return sql.replace(PARAMETER, (parameter, name: string, type: string, elementType: string | undefined) => {
+  return sql.replace(PARAMETER, (parameter, name: string, type: string) => {
     const value = values[name];
     if (value === undefined || value === null) throw new Error(`the parameter ${parameter} has no value`);
+    const elementType = ARRAY.exec(type)?.[1];
     if (elementType === undefined) return checkedLiteral(textOf(value, type), type);
-    if (type !== 'Array' || !Array.isArray(value)) throw new Error(`the parameter ${parameter} is no array`);
+    if (!Array.isArray(value)) throw new Error(`the parameter ${parameter} has a value that is no array`);
     const elements = value.map((element) => {
       const text = textOf(element, elementType);
       return TEXT_TYPES.has(elementType) ? `'${text.replace(/[\\']/g, '\\$&')}'` : text;
     });
-    return checkedLiteral(`[${elements.join(',')}]`, `Array(${elementType})`);
+    return checkedLiteral(`[${elements.join(',')}]`, type);
   });
 }
 

@@ -25,6 +25,9 @@ const PRINCIPALS = {
   bob: { ...NOBODY, organizationId: randomUUID(), userId: randomUUID() },
 };
 
+/** With which a routing report begins. */
+const STATEMENTS_AT_ONCE = 2;
+
 async function startFront(
   context: TestContext,
   options: Omit<ReportsFrontOptions, 'principals'>,
@@ -49,26 +52,30 @@ async function askAndLeave(front: ReportsFront, path: string, hasBegun: () => bo
 }
 
 test('no further statement begins for them', async (context) => {
-  for (const path of ['/v1/usage/me/analytics/routing', '/v1/usage/me/requests', '/v1/usage/me/requests?format=csv']) {
+  for (const [path, atOnce] of [
+    ['/v1/usage/me/analytics/routing', STATEMENTS_AT_ONCE],
+    ['/v1/usage/me/requests', 1],
+    ['/v1/usage/me/requests?format=csv', 1],
+  ] as const) {
     const signals: (AbortSignal | undefined)[] = [];
     const gate = Promise.withResolvers<unknown[]>();
     const client = {
       query: async ({ abort_signal }: { abort_signal?: AbortSignal }) => {
         signals.push(abort_signal);
-        return { json: () => (signals.length === 1 ? gate.promise : []) };
+        return { json: () => (signals.length <= atOnce ? gate.promise : []) };
       },
     } as unknown as ClickHouseClient;
     const front = await startFront(context, { clickhouse: () => client, atOnce: 1 });
-    await askAndLeave(front, path, () => signals.length === 1);
+    await askAndLeave(front, path, () => signals.length === atOnce);
     await waitFor(
       'jobs to know',
-      () => signals[0]?.aborted,
-      (aborted) => aborted === true,
+      () => signals.every((signal) => signal?.aborted),
+      (aborted) => aborted,
     );
     gate.resolve([{ entry_id: randomUUID(), organization: randomUUID(), admitted_ms: 1 }]);
     // Goes through the same semaphore.
     await front.json('bob', '/v1/usage/me/daily');
-    assert.equal(signals.length, 2, path);
+    assert.equal(signals.length, atOnce + 1, path);
   }
 });
 
@@ -91,11 +98,11 @@ test('a ClickHouse server is left, and ends the statement if it may', async (con
   });
   for (const [settings, ended] of [
     [{}, 0],
-    [SERVER_READ_SETTINGS, 1],
+    [SERVER_READ_SETTINGS, STATEMENTS_AT_ONCE],
   ] as const) {
     const front = await startFront(context, { clickhouse: () => client, settings });
     const before = begun;
-    await askAndLeave(front, '/v1/usage/me/analytics/routing', () => begun === before + 1);
+    await askAndLeave(front, '/v1/usage/me/analytics/routing', () => begun === before + STATEMENTS_AT_ONCE);
     await waitFor(
       'the statement to be left',
       () => server.left,
@@ -103,7 +110,7 @@ test('a ClickHouse server is left, and ends the statement if it may', async (con
     );
     assert.equal(server.ended, ended);
   }
-  assert.equal(begun, 2);
+  assert.equal(begun, 2 * STATEMENTS_AT_ONCE);
 });
 
 test('the embedded engine ends its statement and goes on', async (context) => {

@@ -2,6 +2,7 @@
 // once on two connections have their own.
 
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
 import { after, before, describe, test } from 'node:test';
 import { systemClock } from '../../src/platform/clock.ts';
 import { type ClickHouseClient, createClickHouse, selectRows } from '../../src/storage/clickhouse/clickhouse.ts';
@@ -100,6 +101,17 @@ describe('literals of the embedded engine', () => {
     ] as const)
       assert.throws(() => checkedLiterals(sql, values), `${sql} ${JSON.stringify(values)}`);
     assert.equal(checkedLiterals("SELECT '{}', 1 AS a", {}), "SELECT '{}', 1 AS a");
+  });
+
+  test('statements that wait for one of their connection hold no thread: files are read meanwhile', async () => {
+    const ended: string[] = [];
+    const statements = Array.from({ length: 6 }, () =>
+      selectRows(clickhouse.client, 'SELECT sleep(0.3)').then(() => ended.push('statement')),
+    );
+    await readFile(import.meta.filename);
+    ended.push('file');
+    await Promise.all(statements);
+    assert.equal(ended[0], 'file');
   });
 
   test('statements at once have their own values', async () => {

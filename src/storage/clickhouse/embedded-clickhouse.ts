@@ -51,14 +51,27 @@ export async function openEmbeddedClickHouse(options: { directory: string; clock
   return client;
 }
 
-/** Statements that read or command have values; facts are inserted as data. */
+/**
+ * Statements that read or command have values; facts are inserted as data. A statement that waited in the engine for
+ * another one of its connection would hold one of the four threads with which this process reads files.
+ */
 function withLiterals(connection: ClientConnection): ClientConnection {
+  let last: Promise<unknown> = Promise.resolve();
+  const inTurn = <Result>(run: () => Promise<Result>): Promise<Result> => {
+    const result = last.then(run);
+    last = result.catch(() => undefined);
+    return result;
+  };
   return {
-    query: (params) => connection.query(literal(params)),
-    command: (params) => connection.command(literal(params)),
-    exec: (params) => connection.exec(params),
-    insert: (params) => connection.insert(params),
-    ping: (params) => connection.ping(params),
+    query: (params) =>
+      inTurn(async () => {
+        params.abort_signal?.throwIfAborted();
+        return connection.query(literal(params));
+      }),
+    command: (params) => inTurn(() => connection.command(literal(params))),
+    exec: (params) => inTurn(() => connection.exec(params)),
+    insert: (params) => inTurn(() => connection.insert(params)),
+    ping: (params) => inTurn(() => connection.ping(params)),
     close: () => connection.close(),
   };
 }

@@ -103,6 +103,22 @@ describe('literals of the embedded engine', () => {
     assert.equal(checkedLiterals("SELECT '{}', 1 AS a", {}), "SELECT '{}', 1 AS a");
   });
 
+  test('lists as long as any report has fit into a statement', async () => {
+    // The hours of some years, in each of the two places where a statement has them.
+    const starts = Array.from({ length: 30_000 }, (_, hour) => 1_790_812_800 + hour * 3_600);
+    const ids = Array.from(
+      { length: 10_000 },
+      (_, index) => `00000000-0000-4000-8000-${String(index).padStart(12, '0')}`,
+    );
+    const rows = await selectRows(
+      clickhouse.client,
+      `SELECT toUInt32(length({ids:Array(UUID)})) AS ids, roundDown(toUInt32(1790816401), {starts:Array(UInt32)}) AS start,
+         toUInt32(length({starts:Array(UInt32)})) AS starts`,
+      { starts, ids },
+    );
+    assert.deepEqual(rows, [{ ids: 10_000, start: 1_790_816_400, starts: 30_000 }]);
+  });
+
   test('statements that wait for one of their connection hold no thread: files are read meanwhile', async () => {
     const ended: string[] = [];
     const statements = Array.from({ length: 6 }, () =>

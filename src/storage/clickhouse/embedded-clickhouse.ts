@@ -23,6 +23,8 @@ const LOCK_RETRY_MS = 100;
 const SESSION_SETTINGS: Readonly<Record<string, number>> = {
   max_threads: 2,
   max_insert_threads: 1,
+  // A statement's text has its values (literals.ts), lists of ids and of buckets among them.
+  max_query_size: 16_000_000,
   max_memory_usage: 1_500_000_000,
   max_bytes_before_external_group_by: 700_000_000,
   max_bytes_before_external_sort: 700_000_000,

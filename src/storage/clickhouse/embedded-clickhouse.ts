@@ -4,11 +4,11 @@
 import { mkdirSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type ClickHouseClient, type ClickHouseClientConfigOptions, createClient } from '@clickhouse/client';
+import { type ClickHouseClient, createClient } from '@clickhouse/client';
 import { type ChdbConnection, createChdbConnection } from 'chdb/connection';
 import type { Clock } from '../../platform/clock.ts';
 import { lowerPriorityOfOtherThreads } from '../../platform/thread-priority.ts';
-import { checkedLiterals } from './literals.ts';
+import { type ClientConnection, embeddedConnection } from './embedded-connection.ts';
 
 /**
  * A killed predecessor keeps the kernel's lock on the directory until all its memory is released, which takes a moment.
@@ -37,50 +37,16 @@ const SESSION_SETTINGS: Readonly<Record<string, number>> = {
  */
 const NICENESS = 10;
 
-/** chdb and the client declare this interface each in its own types, which differ under exactOptionalPropertyTypes. */
-type ClientConnection = NonNullable<ClickHouseClientConfigOptions['connection']>;
-type Statement = Parameters<ClientConnection['query']>[0];
-
 export async function openEmbeddedClickHouse(options: { directory: string; clock: Clock }): Promise<ClickHouseClient> {
   const path = resolve(options.directory);
   mkdirSync(path, { recursive: true, mode: 0o700 });
   const connection = await openLocked(path, options.clock);
-  const client = createClient({ connection: withLiterals(connection as unknown as ClientConnection) });
+  const client = createClient({ connection: embeddedConnection(connection as unknown as ClientConnection) });
   for (const [name, value] of Object.entries(SESSION_SETTINGS))
     await client.command({ query: `SET ${name} = ${value}` });
   // The statements above have started the threads that will run all others.
   lowerPriorityOfOtherThreads(NICENESS);
   return client;
-}
-
-/**
- * Statements that read or command have values; facts are inserted as data. A statement that waited in the engine for
- * another one of its connection would hold one of the four threads with which this process reads files.
- */
-function withLiterals(connection: ClientConnection): ClientConnection {
-  let last: Promise<unknown> = Promise.resolve();
-  const inTurn = <Result>(run: () => Promise<Result>): Promise<Result> => {
-    const result = last.then(run);
-    last = result.catch(() => undefined);
-    return result;
-  };
-  return {
-    query: (params) =>
-      inTurn(async () => {
-        params.abort_signal?.throwIfAborted();
-        return connection.query(literal(params));
-      }),
-    command: (params) => inTurn(() => connection.command(literal(params))),
-    exec: (params) => inTurn(() => connection.exec(params)),
-    insert: (params) => inTurn(() => connection.insert(params)),
-    ping: (params) => inTurn(() => connection.ping(params)),
-    close: () => connection.close(),
-  };
-}
-
-function literal<Params extends Pick<Statement, 'query' | 'query_params'>>(params: Params): Params {
-  const { query_params: values, ...rest } = params;
-  return values === undefined ? params : ({ ...rest, query: checkedLiterals(params.query, values) } as Params);
 }
 
 /**

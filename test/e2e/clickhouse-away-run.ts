@@ -290,7 +290,13 @@ function watchMinutes(scene: Scene): { stop(): Promise<readonly Sample[]> } {
 }
 
 async function takeSample({ tollgate, load, options }: Scene, minute: number): Promise<Sample> {
-  const valueOf = await readMetrics(tollgate.adminUrl);
+  // jobs that has just begun, after it was killed, does not say how far it is yet.
+  const valueOf = await waitFor(
+    'jobs to say how far it is',
+    () => readMetrics(tollgate.adminUrl),
+    (value) => !Number.isNaN(value(LAG)),
+    STUCK_MS,
+  );
   const megabytes = (pid: number) => Math.round((residentBytes(pid) ?? Number.NaN) / 1e6);
   const sample = {
     minute,

@@ -6,9 +6,10 @@ import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
 import { DIMENSIONS, type Dimension, namingRows, OWNERS, SERIES_DIMENSIONS } from '../../src/domain/reports/owners.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { createClickHouse } from '../../src/storage/clickhouse/clickhouse.ts';
+import { type ClickHouseReader, createClickHouse } from '../../src/storage/clickhouse/clickhouse.ts';
 import { picoOf } from '../../src/storage/clickhouse/decimal-text.ts';
 import { insertFacts, type RequestFact } from '../../src/storage/clickhouse/facts.ts';
+import { StatementWrong } from '../../src/storage/clickhouse/literals.ts';
 import { exportFocus } from '../../src/storage/clickhouse/reports/export-focus.ts';
 import { exportRequestsCsv } from '../../src/storage/clickhouse/reports/export-requests.ts';
 import {
@@ -38,6 +39,7 @@ import {
 } from '../support/report-oracle.ts';
 import { reportQuestions, singleFilters } from '../support/report-questions.ts';
 import { expectedSeries } from '../support/series-oracle.ts';
+import { waitFor } from '../support/waiting.ts';
 
 const FACTS = howMany({ short: 13_000, long: 20_000 });
 const SEED = 20_261_120;
@@ -499,5 +501,37 @@ describe('a store that cannot answer', () => {
       usageSummary(clickhouse.client, { ...ALL, scope: { organizationId: 'no uuid' } }),
       (error) => !(error instanceof ReportStoreAway),
     );
+    // A value that its type does not have is found before the engine is asked.
+    const window = { ...ALL.window, fromMs: 0.5 };
+    await assert.rejects(usageSummary(clickhouse.client, { ...ALL, window }), StatementWrong);
+  });
+
+  test('of a report that fails nothing goes on once it has', async () => {
+    const gate = Promise.withResolvers<void>();
+    const begun: string[] = [];
+    const half = (isFailing: (query: string) => boolean): Pick<ClickHouseReader, 'query'> =>
+      ({
+        query: async (statement: { query: string }) => {
+          begun.push(statement.query);
+          if (isFailing(statement.query)) throw Object.assign(new Error('too slow'), { code: '159' });
+          if (statement.query.includes('is_remembered')) await gate.promise;
+          return clickhouse.client.query(statement);
+        },
+      }) as unknown as ClickHouseReader;
+    const reader = { ...half((query) => query.includes('ranked_model')), beside: half(() => false) };
+    let isOver = false;
+    const report = assert.rejects(routingReport(reader, { ...ALL, recentCorrections: false }), ReportStoreAway);
+    const over = report.finally(() => {
+      isOver = true;
+    });
+    await waitFor(
+      'both to have begun',
+      () => begun.length,
+      (count) => count === 4,
+    );
+    assert.equal(isOver, false);
+    gate.resolve();
+    await over;
+    assert.equal(begun.length, 5);
   });
 });

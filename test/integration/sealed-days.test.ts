@@ -339,6 +339,28 @@ describe('reports of sealed days', () => {
     );
   });
 
+  test('sums of tokens beyond 2^64 are the same of cells and of facts, and no damage', async () => {
+    const [one] = latestVersions(facts).filter(({ route, usage }) => route != null && usage !== null);
+    assert.ok(one?.usage);
+    const usage = { ...one.usage, inputTokens: Number.MAX_SAFE_INTEGER, outputTokens: 0 };
+    const count = 2_200;
+    const many = Array.from({ length: count }, (_, index) => ({
+      ...one,
+      id: `01990000-0000-7000-8000-${String(index).padStart(12, '0')}`,
+      api: 'responses' as const,
+      status: 200 + (index % 2),
+      usage,
+    }));
+    await insert(many);
+    await sealedDays.sealBefore(SPAN.untilMs);
+    assert.ok((await assertSameReport(ALL, 'most tokens')).usesCells);
+    const { totals } = await sealedDays.reading(ALL, (params) =>
+      routingReport(twoAtOnce, { ...params, recentCorrections: false }),
+    );
+    assert.equal(totals.tokens, BigInt(count) * BigInt(Number.MAX_SAFE_INTEGER));
+    assert.deepEqual((await sealedDays.compare(() => true)).damaged, []);
+  });
+
   test('with a status equal the computed ones, also where facts are corrected and where a day is open', async () => {
     await insert(facts);
     await sealedDays.sealBefore(SPAN.untilMs - 5 * HOUR_MS);

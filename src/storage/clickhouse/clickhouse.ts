@@ -10,7 +10,7 @@ type Queries = Pick<ClickHouseClient, 'query'>;
 
 /** The part of a client that only reads. */
 export interface ClickHouseReader extends Queries {
-  /** Runs statements that need little memory beside those of this one. Absent: this one does. */
+  /** A second connection, which runs statements beside those of this one. Absent: this one runs them, too. */
   readonly beside?: Queries;
 }
 

@@ -16,7 +16,8 @@ export function embeddedConnection(engine: ClientConnection): ClientConnection {
   let last: Promise<unknown> = Promise.resolve();
   const inTurn = <Result>(run: () => Promise<Result>): Promise<Result> => {
     const result = last.then(run);
-    last = result.catch(() => undefined);
+    // Without the result, which can be large.
+    last = result.then(ignore, ignore);
     return result;
   };
   return {
@@ -40,6 +41,8 @@ function literal<Params extends Pick<Statement, 'query' | 'query_params'>>(param
   const { query_params: values, ...rest } = params;
   return values === undefined ? params : ({ ...rest, query: checkedLiterals(params.query, values) } as Params);
 }
+
+function ignore(): void {}
 
 /** Whoever leaves is told at once. */
 function untilAborted<Result>(result: Promise<Result>, signal: AbortSignal): Promise<Result> {

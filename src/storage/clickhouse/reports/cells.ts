@@ -13,7 +13,7 @@ import {
 import { checkedColumns, checkedNames, type SqlColumn } from './sql-column.ts';
 
 export interface Cells {
-  /** Where those of sealed days are (deploy/clickhouse/0008-sealed-days.sql, 0009). */
+  /** Where those of sealed days are (deploy/clickhouse/0008-sealed-days.sql, 0009, 0010). */
   readonly table: string;
   /** Which facts are in cells at all. */
   readonly counted: string;

@@ -7,14 +7,17 @@ export interface Metric {
   readonly name: string;
   /** The aggregate over facts. An exact sum is a Decimal(38, 12). */
   readonly state: string;
-  /** How states become the figure: added up as an integer, added up and given as decimal text, or by SQL of its own. */
+  /**
+   * How states become the figure: added up as an integer, added up and given as decimal text, which no float touches,
+   * or by SQL of its own.
+   */
   readonly merge: 'count' | 'exact sum' | ((state: string) => string);
 }
 
-/** A row of the merged columns, parsed from JSON, and what else was selected with them. */
-interface MergedRow {
-  readonly m_counts?: readonly number[];
-  readonly m_exact_sums?: readonly string[];
+/** A row of the merged columns, parsed from JSON. What else was selected with them is the rest of it. */
+export interface MergedRow {
+  readonly m_counts: readonly number[];
+  readonly m_exact_sums: readonly string[];
 }
 
 /** `Row` has `m_` and the name of each metric. */
@@ -62,11 +65,15 @@ export class MetricColumns<Row> {
     throw new Error(`no count and no exact sum: ${name}`);
   }
 
-  /** What was merged of no rows at all has empty arrays. */
-  rowOf<Selected extends object>({ m_counts = [], m_exact_sums = [], ...row }: Selected & MergedRow): Selected & Row {
-    const metrics: Record<string, number | string> = {};
-    for (const [index, name] of this.counts.entries()) metrics[`m_${name}`] = m_counts[index] ?? 0;
-    for (const [index, name] of this.exactSums.entries()) metrics[`m_${name}`] = m_exact_sums[index] ?? '0';
+  rowOf<Selected extends object>({ m_counts, m_exact_sums, ...row }: Selected & MergedRow): Selected & Row {
+    const metrics = { ...named(this.counts, m_counts, 0), ...named(this.exactSums, m_exact_sums, '0') };
     return { ...row, ...metrics } as unknown as Selected & Row;
   }
+}
+
+/** What was merged of no rows at all is an empty array, and means `nothing`. */
+function named<Value>(names: readonly string[], values: readonly Value[], nothing: Value): Record<string, Value> {
+  if (values.length !== 0 && values.length !== names.length)
+    throw new Error(`${values.length} values for ${names.join(', ')}`);
+  return Object.fromEntries(names.map((name, index) => [`m_${name}`, values[index] ?? nothing]));
 }

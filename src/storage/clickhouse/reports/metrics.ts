@@ -70,11 +70,9 @@ function quantiles(name: string, column: string, states: QuantileStates): Metric
 
 const count = (name: string, state: string): Metric => ({ name, state, merge: 'count' });
 const money = (name: string, state: string): Metric => ({ name, state, merge: 'exact sum' });
-const tokens = (name: string, state: string): Metric => ({
-  name,
-  state: `toDecimal128(${state}, 12)`,
-  merge: 'exact sum',
-});
+/** Widened before they are added up, or sums beyond 2^64 would be others by the cell than by the fact. */
+export const sumOfTokens = (counts: string): string => `sum(toDecimal128(${counts}, 12))`;
+const tokens = (name: string, counts: string): Metric => ({ name, state: sumOfTokens(counts), merge: 'exact sum' });
 
 /** The metrics that the series show as well. */
 const SERIES_METRICS: readonly Metric[] = [
@@ -86,7 +84,7 @@ const SERIES_METRICS: readonly Metric[] = [
 
 const metricsWith = (states: QuantileStates): readonly Metric[] => [
   ...SERIES_METRICS,
-  tokens('tokens', `sum(${PROMPT_TOKENS} + ${COMPLETION_TOKENS})`),
+  tokens('tokens', `${PROMPT_TOKENS} + ${COMPLETION_TOKENS}`),
   count('baseline_requests', `countIf(${HAS_BASELINE})`),
   count('errors', `countIf(${IS_ERROR})`),
   count('truncated', 'countIf(truncated)'),
@@ -114,7 +112,7 @@ const FACETS: readonly Metric[] = [
   { name: 'first_at', state: 'min(admitted_at)', merge: (state) => `toUnixTimestamp64Milli(min(${state}))` },
   { name: 'last_at', state: 'max(admitted_at)', merge: (state) => `toUnixTimestamp64Milli(max(${state}))` },
   count('classifier_calls', "countIf(classifier_model != '')"),
-  tokens('classifier_tokens', 'sum(ifNull(classifier_input_tokens, 0))'),
+  tokens('classifier_tokens', 'ifNull(classifier_input_tokens, 0)'),
   money('classifier_cost', 'sum(ifNull(classifier_cost, 0))'),
   count('classifier_priced', 'count(classifier_cost)'),
   // Calls whose tokens have no price; without this count the sum of the others would look complete.
@@ -128,8 +126,8 @@ const figuresWith = (states: QuantileStates): readonly Metric[] => [
   count('requests', 'count()'),
   money('spend', `sum(ifNull(${SPEND}, 0))`),
   count('errors', `countIf(${IS_ERROR})`),
-  tokens('prompt', `sum(${PROMPT_TOKENS})`),
-  tokens('completion', `sum(${COMPLETION_TOKENS})`),
+  tokens('prompt', PROMPT_TOKENS),
+  tokens('completion', COMPLETION_TOKENS),
   quantiles('latency', 'latency_ms', states),
   count('latency_known', 'count(latency_ms)'),
   quantiles('ttft', 'ttft_ms', states),

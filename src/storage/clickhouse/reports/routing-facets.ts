@@ -3,6 +3,7 @@
 
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { type Cells, checkedCells } from './cells.ts';
+import type { MergedRow } from './metric-columns.ts';
 import { FACET_COLUMNS, type FacetRow } from './metrics.ts';
 import { conditionParameters, type ReportParams } from './report-params.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
@@ -57,7 +58,7 @@ export const FACET_CELLS: Cells = {
 };
 
 export async function selectRoutingFacets(client: ClickHouseReader, params: ReportParams): Promise<RoutingFacets> {
-  const merged = await selectReport<FacetKeys>(
+  const merged = await selectReport<FacetKeys & MergedRow>(
     client,
     `SELECT reason, picked, policy, policy_version, classifier,
       grouping(reason, picked, policy, policy_version, classifier) AS grouped_by,

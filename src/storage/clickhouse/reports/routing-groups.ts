@@ -6,6 +6,7 @@
 import { REPORTED_MODELS_MAX } from '../../../domain/reports/report-query.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { type Cells, checkedCells } from './cells.ts';
+import type { MergedRow } from './metric-columns.ts';
 import {
   COMPLETION_TOKENS,
   type MetricsRow,
@@ -13,6 +14,7 @@ import {
   PROMPT_TOKENS,
   type QuantileStates,
   SPEND,
+  sumOfTokens,
 } from './metrics.ts';
 import { conditionParameters, type ReportParams } from './report-params.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
@@ -67,7 +69,7 @@ export function groupCells(quantiles: QuantileStates): Cells {
     sums: [
       ['countIf(routed)', `sum(${metrics.checkedState('requests')})`],
       [`sumIf(ifNull(${SPEND}, 0), routed)`, `sum(${metrics.checkedState('spend')})`],
-      [`sumIf(${PROMPT_TOKENS} + ${COMPLETION_TOKENS}, routed)`, `sum(${metrics.checkedState('tokens')})`],
+      [sumOfTokens(`if(routed, ${PROMPT_TOKENS} + ${COMPLETION_TOKENS}, 0)`), `sum(${metrics.checkedState('tokens')})`],
     ],
   };
 }
@@ -78,7 +80,7 @@ export async function selectRoutingGroups(
   quantiles: QuantileStates,
 ): Promise<RoutingGroups> {
   const metrics = metricColumns(quantiles);
-  const merged = await selectReport<GroupKeys>(
+  const merged = await selectReport<GroupKeys & MergedRow>(
     client,
     `SELECT tier, ranked_model, task, served, grouping(tier, ranked_model, task, served) AS grouped_by,
        argMaxIf(rank, (latest, rank), rank != ${NO_RANK}) AS tier_rank, countIf(rank != ${NO_RANK}) AS tier_ranks,

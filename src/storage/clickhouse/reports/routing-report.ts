@@ -88,14 +88,14 @@ const FEW_REQUESTS_MAX = 200_000;
 
 export async function routingReport(client: ClickHouseReader, params: RoutingParams): Promise<RoutingReport> {
   const { beside = client } = client;
-  // These two need little memory of however many requests.
-  const [{ allRequests, routedRequests, series, totals: seriesTotals }, facets] = await Promise.all([
+  // These two need little memory of however many requests: they have few groups, and keep no value of each request.
+  const [{ allRequests, routedRequests, series, totals: seriesTotals }, facets] = await both(
     selectRoutingSeries(client, params),
     selectRoutingFacets(beside, params),
-  ]);
+  );
   const [groups, { sessions, ...others }] =
     routedRequests <= FEW_REQUESTS_MAX
-      ? await Promise.all([selectGroups(client, params, routedRequests), selectOthers(beside, params, routedRequests)])
+      ? await both(selectGroups(client, params, routedRequests), selectOthers(beside, params, routedRequests))
       : [await selectGroups(client, params, routedRequests), await selectOthers(client, params, routedRequests)];
   const all = groups.totals[0] ?? NO_METRICS;
   const totals: RoutingTotals = {
@@ -118,6 +118,12 @@ export async function routingReport(client: ClickHouseReader, params: RoutingPar
     ...facetsOf(facets),
     ...others,
   };
+}
+
+/** Ends when both have: of a report that failed nothing goes on. */
+async function both<One, Other>(one: Promise<One>, other: Promise<Other>): Promise<[One, Other]> {
+  await Promise.allSettled([one, other]);
+  return Promise.all([one, other]);
 }
 
 function selectGroups(client: ClickHouseReader, params: ReportParams, routedRequests: number): Promise<RoutingGroups> {

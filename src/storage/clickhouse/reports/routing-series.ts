@@ -6,6 +6,7 @@ import { bucketsOf } from '../../../domain/reports/time-buckets.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { picoOf } from '../decimal-text.ts';
 import { type Cells, checkedCells } from './cells.ts';
+import type { MergedRow } from './metric-columns.ts';
 import { IS_ERROR, SERIES_COLUMNS, type SeriesRow, SPEND } from './metrics.ts';
 import { conditionParameters, type ReportParams } from './report-params.ts';
 import { compareText } from './routing-conversations.ts';
@@ -73,7 +74,7 @@ function seriesCells(quarter: string): Cells {
 
 export async function selectRoutingSeries(client: ClickHouseReader, params: ReportParams): Promise<RoutingSeries> {
   const buckets = new Map(bucketsOf(params.window).map(({ startMs, start }) => [startMs / 1000, start]));
-  const merged = await selectReport<BucketKeys>(
+  const merged = await selectReport<BucketKeys & MergedRow>(
     client,
     `SELECT is_routed, if(is_routed = 1, roundDown(quarter, {starts:Array(UInt32)}), 0) AS bucket_start,
        toString(tier) AS tier_name,

@@ -2,6 +2,7 @@
 // that is away or too slow.
 
 import { type ClickHouseReader, selectRows } from '../clickhouse.ts';
+import { StatementWrong } from '../literals.ts';
 
 /** ClickHouse is away, too busy or too slow; the report can be asked for again. */
 export class ReportStoreAway extends Error {
@@ -50,7 +51,7 @@ export async function selectReport<Row>(
     return await selectRows<Row>(client, query, parameters);
   } catch (error) {
     const code = serverCode(error);
-    if (code !== null && !AWAY_CODES.has(code)) throw error;
+    if (error instanceof StatementWrong || (code !== null && !AWAY_CODES.has(code))) throw error;
     throw new ReportStoreAway(error);
   }
 }

@@ -4,6 +4,7 @@ import type { OwnerIds, SeriesDimension } from '../../../domain/reports/owners.t
 import { bucketsOf } from '../../../domain/reports/time-buckets.ts';
 import { type TokenSum, tokenSum } from '../../../domain/usage/token-sum.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
+import type { MergedRow } from './metric-columns.ts';
 import { EVERY_VALUE_MAX, type FigureRow, figureColumns, quantileOf, SPEND } from './metrics.ts';
 import { checkedConditions, conditionParameters, type ReportParams } from './report-params.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
@@ -161,7 +162,7 @@ async function selectFigures(
 ): Promise<SeriesRow[]> {
   const { column, ranked, starts } = asked;
   const figures = figureColumns(ranked.requests <= EVERY_VALUE_MAX ? 'every value' : 'different values');
-  const rows = await selectReport<SeriesKeys>(
+  const rows = await selectReport<SeriesKeys & MergedRow>(
     client,
     `SELECT place, at_start, grouping(place, at_start) AS grouped_by, ${figures.checkedMerged()}
      FROM (

@@ -4,8 +4,7 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { after, before, describe, test } from 'node:test';
-import { systemClock } from '../../src/platform/clock.ts';
-import { type ClickHouseClient, createClickHouse, selectRows } from '../../src/storage/clickhouse/clickhouse.ts';
+import { type ClickHouseClient, selectRows } from '../../src/storage/clickhouse/clickhouse.ts';
 import { checkedLiterals } from '../../src/storage/clickhouse/literals.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
 
@@ -32,12 +31,9 @@ describe('literals of the embedded engine', () => {
   let second: ClickHouseClient;
   before(async () => {
     clickhouse = await openTestClickHouse();
-    second = await createClickHouse({ directory: clickhouse.directory }, systemClock);
+    second = await clickhouse.connect();
   });
-  after(async () => {
-    await second.close();
-    await clickhouse.close();
-  });
+  after(() => clickhouse.close());
 
   test('each text arrives as it is, alone and in an array', async () => {
     for (const text of HOSTILE) {
@@ -52,37 +48,16 @@ describe('literals of the embedded engine', () => {
 
   test('each type arrives as it is', async () => {
     const id = '0b0b0b0b-0000-4000-8000-00000000000b';
+    const integers = { a: 255, b: 65_535, c: 4_294_967_295, d: -1_790_812_800_000, e: [1, 2], i: [] };
+    const values = { ...integers, f: id, g: [id, id], h: '2026-10-01' };
     const rows = await selectRows(
       clickhouse.client,
       `SELECT {a: UInt8} AS a, {b:UInt16} AS b, {c:UInt32} AS c, {d:Int64} AS d, {e:Array(UInt32)} AS e, {f:UUID} AS f,
          {g:Array(UUID)} AS g, {h:Date} AS h, {i:Array(UInt16)} AS i, toTypeName({d:Int64}) AS type
        SETTINGS output_format_json_quote_64bit_integers = 0`,
-      {
-        a: 255,
-        b: 65_535,
-        c: 4_294_967_295,
-        d: -1_790_812_800_000,
-        e: [1, 2],
-        f: id,
-        g: [id, id],
-        h: '2026-10-01',
-        i: [],
-      },
+      values,
     );
-    assert.deepEqual(rows, [
-      {
-        a: 255,
-        b: 65_535,
-        c: 4_294_967_295,
-        d: -1_790_812_800_000,
-        e: [1, 2],
-        f: id,
-        g: [id, id],
-        h: '2026-10-01',
-        i: [],
-        type: 'Int64',
-      },
-    ]);
+    assert.deepEqual(rows, [{ ...values, type: 'Int64' }]);
   });
 
   test('a value that is none of its type is refused, and so is a parameter without one', () => {

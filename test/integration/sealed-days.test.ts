@@ -8,13 +8,7 @@ import type { JobContext } from '../../jobs/scheduling/job.ts';
 import { compareCells } from '../../jobs/tasks/compare-cells.ts';
 import { dropOldFacts } from '../../jobs/tasks/drop-old-facts.ts';
 import { sealDays } from '../../jobs/tasks/seal-days.ts';
-import { systemClock } from '../../src/platform/clock.ts';
-import {
-  type ClickHouseClient,
-  type ClickHouseReader,
-  createClickHouse,
-  selectRows,
-} from '../../src/storage/clickhouse/clickhouse.ts';
+import { type ClickHouseClient, type ClickHouseReader, selectRows } from '../../src/storage/clickhouse/clickhouse.ts';
 import { insertFacts, type RequestFact } from '../../src/storage/clickhouse/facts.ts';
 import {
   ALL_ORGANIZATIONS,
@@ -67,12 +61,9 @@ let batches = 0;
 
 before(async () => {
   clickhouse = await openTestClickHouse();
-  second = await createClickHouse({ directory: clickhouse.directory }, systemClock);
+  second = await clickhouse.connect();
 });
-after(async () => {
-  await second.close();
-  await clickhouse.close();
-});
+after(() => clickhouse.close());
 beforeEach(async () => {
   await forget();
   sealedDays = await load();

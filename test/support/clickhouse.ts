@@ -13,6 +13,8 @@ export const CLICKHOUSE_MIGRATIONS = join(import.meta.dirname, '../../deploy/cli
 export interface TestClickHouse {
   readonly client: ClickHouseClient;
   readonly directory: string;
+  /** A further connection, which ends with the others. */
+  connect(): Promise<ClickHouseClient>;
   /** Forgets all facts, for the next test. */
   clear(): Promise<void>;
   close(): Promise<void>;
@@ -21,15 +23,21 @@ export interface TestClickHouse {
 export async function openTestClickHouse(): Promise<TestClickHouse> {
   const directory = mkdtempSync(join(tmpdir(), 'tollgate-test-clickhouse-'));
   const client = await createClickHouse({ directory }, systemClock);
+  const connections = [client];
   await migrateClickHouse(client, CLICKHOUSE_MIGRATIONS);
   return {
     client,
     directory,
+    connect: async () => {
+      const further = await createClickHouse({ directory }, systemClock);
+      connections.push(further);
+      return further;
+    },
     clear: async () => {
       await client.command({ query: 'TRUNCATE TABLE request_facts' });
     },
     close: async () => {
-      await client.close();
+      for (const connection of connections.toReversed()) await connection.close();
       rmSync(directory, { recursive: true, force: true });
     },
   };

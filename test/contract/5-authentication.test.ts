@@ -17,7 +17,7 @@ import type { Exchange } from '../../src/http/exchange.ts';
 import { type Clock, systemClock } from '../../src/platform/clock.ts';
 import type { RouteParts } from '../../src/routes/route-parts.ts';
 import { createRoutes } from '../../src/routes/routes.ts';
-import { howMany } from '../support/at-length.ts';
+import { someOf } from '../support/at-length.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { type HttpFront, startHttpFront } from '../support/http-front.ts';
 import { principalOf } from '../support/principals.ts';
@@ -169,19 +169,19 @@ describe('control-plane routes', () => {
     assert.equal(reply.headers['www-authenticate'], status === 401 ? 'Bearer' : undefined, where);
   }
 
-  for (const route of controlRoutes) {
+  const NO_CREDENTIALS = [
+    {},
+    { authorization: 'Basic b3duZXI6' },
+    { authorization: 'Bearer ' },
+    { authorization: 'owner' },
+  ] as const;
+  const UNKNOWN = ['unknown', 'owne', 'ownerowner', 'Owner', 'expired', 'x'.repeat(257)] as const;
+  for (const [number, route] of controlRoutes.entries()) {
     const name = nameOf(route);
     test(`${name} lets nobody in without a good credential`, async () => {
-      for (const headers of [
-        {},
-        { authorization: 'Basic b3duZXI6' },
-        { authorization: 'Bearer ' },
-        { authorization: 'owner' },
-      ]) {
+      for (const headers of someOf(NO_CREDENTIALS, 4, number))
         assertGateway(await call(route, { headers }), 401, 'authentication required', name);
-      }
-      for (const as of ['unknown', 'owne', 'ownerowner', 'Owner', 'expired', 'x'.repeat(257)])
-        assertGateway(await call(route, { as }), 401, 'unauthorized', as);
+      for (const as of someOf(UNKNOWN, 6, number)) assertGateway(await call(route, { as }), 401, 'unauthorized', as);
       assertGateway(await call(route, { headers: { 'x-api-key': 'unknown' } }), 401, 'unauthorized', name);
       assertGateway(await call(route, { as: 'away' }), 502, 'authorization unavailable', name);
       assert.deepEqual(asked, []);
@@ -211,7 +211,16 @@ describe('control-plane routes', () => {
     });
   }
 
-  for (const route of identityRoutes.filter(({ path }) => path.includes(':'))) {
+  const STRANGE_IDS = [
+    'x',
+    `${OTHER_ID}0`,
+    '%00',
+    "'%20OR%201=1--",
+    '%ff%fe',
+    '..%2f..',
+    OTHER_ID.toUpperCase().replace('B', 'G'),
+  ] as const;
+  for (const [number, route] of identityRoutes.filter(({ path }) => path.includes(':')).entries()) {
     test(`${nameOf(route)} says the same of what is absent, foreign and no id at all`, async () => {
       const as = route.scope === 'platform' ? 'platform' : 'owner';
       const body = route.description.body === null ? {} : { body: JSON.stringify(exampleOf(route)) };
@@ -220,15 +229,7 @@ describe('control-plane routes', () => {
       // Which jobs there are is known without storage.
       assert.equal(asked.length, route.path.includes(':jobName') ? 0 : 1);
       const takesNames = route.path.includes('Name');
-      for (const id of [
-        'x',
-        `${OTHER_ID}0`,
-        '%00',
-        "'%20OR%201=1--",
-        '%ff%fe',
-        '..%2f..',
-        OTHER_ID.toUpperCase().replace('B', 'G'),
-      ]) {
+      for (const id of someOf(STRANGE_IDS, 3, number)) {
         const reply = await call(route, { as, id, ...body });
         const said = refusalBody(reply.body.toString());
         assert.deepEqual([reply.status, said], [404, refusalBody(absent.body.toString())], id);
@@ -248,10 +249,10 @@ describe('control-plane routes', () => {
     ['a field that does not exist', '{"no_such_field":1}', 400],
     ['a prototype', '{"__proto__":{"name":"x"},"constructor":1}', 400],
   ];
-  for (const route of withBody) {
+  for (const [number, route] of withBody.entries()) {
     const as = route.scope === 'platform' ? 'platform' : 'owner';
     test(`${nameOf(route)} refuses a body it cannot take, in the platform envelope`, async () => {
-      for (const [what, body, status] of strangeBodies) {
+      for (const [what, body, status] of someOf(strangeBodies, 3, number)) {
         const reply = await call(route, { as, body });
         assert.equal(reply.status, status, what);
         const envelope = JSON.parse(reply.body.toString()) as { code: string; error: string };
@@ -274,7 +275,7 @@ describe('control-plane routes', () => {
         (name) => name !== 'body' && !(isTried && name === 'text'),
       );
       for (const field of fields) {
-        for (const text of STRANGE_TEXTS.filter((_, index) => (index + field.length) % TEXTS_APART === 0)) {
+        for (const text of someOf(STRANGE_TEXTS, 4, field.length)) {
           asked.length = 0;
           const reply = await call(route, { as, body: JSON.stringify({ ...example, [field]: text }) });
           // What is kept of own provider keys depends on what the platform allows: 7.4-provider-keys.test.ts shows it.
@@ -366,8 +367,6 @@ describe('control-plane routes', () => {
   });
 });
 
-/** A field is given one strange text of so many, and another field others. */
-const TEXTS_APART = howMany({ short: 4, long: 1 });
 const STRANGE_TEXTS = [
   "'; DROP TABLE organizations; --",
   '$(reboot) `id` ${7*7} {{7*7}} <script>',

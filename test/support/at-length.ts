@@ -8,5 +8,10 @@ export function howMany<Amount>({ short, long }: { readonly short: Amount; reado
   return IS_LONG ? long : short;
 }
 
+/** One of so many of a list, another one for each number; at length all. */
+export function someOf<Element>(all: readonly Element[], apart: number, number: number): readonly Element[] {
+  return IS_LONG ? all : all.filter((_, index) => (index + number) % apart === 0);
+}
+
 /** The options of a test that is run at length only. */
 export const AT_LENGTH_ONLY = IS_LONG ? {} : { skip: 'in npm run test:long' };

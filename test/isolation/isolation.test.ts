@@ -45,7 +45,7 @@ describe('isolation of tenants', () => {
     assertIsolated(isolation, {
       ...FURTHER,
       seed: SEED,
-      exchanges: howMany({ short: 160, long: 2_000 }),
+      exchanges: howMany({ short: 100, long: 2_000 }),
       lookUpsEvery: Number.POSITIVE_INFINITY,
       ownKeys: OWN_KEYS,
     }));
@@ -54,7 +54,7 @@ describe('isolation of tenants', () => {
     assertIsolated(isolation, {
       ...FURTHER,
       seed: SEED,
-      exchanges: howMany({ short: 160, long: 2_000 }),
+      exchanges: howMany({ short: 100, long: 2_000 }),
       lookUpsEvery: Number.POSITIVE_INFINITY,
       isGuarded: true,
     }));

@@ -23,7 +23,7 @@ import { routingReport } from '../../src/storage/clickhouse/reports/routing-repo
 import { SEALED_CELLS } from '../../src/storage/clickhouse/reports/sealed-cells.ts';
 import { daysOf, SealedDays } from '../../src/storage/clickhouse/sealed-days.ts';
 import { assertFigures } from '../support/assert-figures.ts';
-import { AT_LENGTH_ONLY, howMany } from '../support/at-length.ts';
+import { AT_LENGTH_ONLY, howMany, someOf } from '../support/at-length.ts';
 import { seededRandom } from '../support/byte-splits.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
 import { generateFacts } from '../support/fact-generator.ts';
@@ -361,12 +361,13 @@ describe('reports of sealed days', () => {
       .map((fact, index) => ({ ...fact, version: fact.version + 1, status: index % 3 === 0 ? null : 429 }));
     const came = [...facts, ...corrected];
     const statuses = ['success', '4xx', 'error', '429'].slice(0, howMany({ short: 1, long: 4 }));
+    let turn = 0;
     for (const step of ['sealed', 'corrected', 'sealed again']) {
       if (step === 'corrected') await insert(corrected);
       if (step === 'sealed again') await sealedDays.sealBefore(SPAN.untilMs - HOUR_MS);
       const latest = latestVersions((step === 'sealed' ? facts : came).toReversed());
       for (const status of statuses) {
-        for (const organizationId of [null, generated.pools.organizations[0] ?? '']) {
+        for (const organizationId of someOf([null, generated.pools.organizations[0] ?? ''], 2, turn++)) {
           const recentCorrections = organizationId !== null;
           const question = { ...ALL, scope: { organizationId }, filters: { status }, recentCorrections };
           const name = `${step}, ${status}, ${organizationId}`;

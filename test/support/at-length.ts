@@ -8,9 +8,10 @@ export function howMany<Amount>({ short, long }: { readonly short: Amount; reado
   return IS_LONG ? long : short;
 }
 
-/** One of so many of a list, another one for each number; at length all. */
+/** One of each `apart` of a list, others for the next number; of a short list at least one; at length all. */
 export function someOf<Element>(all: readonly Element[], apart: number, number: number): readonly Element[] {
-  return IS_LONG ? all : all.filter((_, index) => (index + number) % apart === 0);
+  const step = Math.min(apart, all.length);
+  return IS_LONG ? all : all.filter((_, index) => (index + number) % step === 0);
 }
 
 /** The options of a test that is run at length only. */

@@ -170,7 +170,6 @@ describe('control-plane routes', () => {
   }
 
   const NO_CREDENTIALS = [
-    {},
     { authorization: 'Basic b3duZXI6' },
     { authorization: 'Bearer ' },
     { authorization: 'owner' },
@@ -179,7 +178,7 @@ describe('control-plane routes', () => {
   for (const [number, route] of controlRoutes.entries()) {
     const name = nameOf(route);
     test(`${name} lets nobody in without a good credential`, async () => {
-      for (const headers of someOf(NO_CREDENTIALS, 4, number))
+      for (const headers of [{}, ...someOf(NO_CREDENTIALS, 3, number)])
         assertGateway(await call(route, { headers }), 401, 'authentication required', name);
       for (const as of someOf(UNKNOWN, 6, number)) assertGateway(await call(route, { as }), 401, 'unauthorized', as);
       assertGateway(await call(route, { headers: { 'x-api-key': 'unknown' } }), 401, 'unauthorized', name);
@@ -220,7 +219,7 @@ describe('control-plane routes', () => {
     '..%2f..',
     OTHER_ID.toUpperCase().replace('B', 'G'),
   ] as const;
-  for (const [number, route] of identityRoutes.filter(({ path }) => path.includes(':')).entries()) {
+  for (const route of identityRoutes.filter(({ path }) => path.includes(':'))) {
     test(`${nameOf(route)} says the same of what is absent, foreign and no id at all`, async () => {
       const as = route.scope === 'platform' ? 'platform' : 'owner';
       const body = route.description.body === null ? {} : { body: JSON.stringify(exampleOf(route)) };
@@ -229,7 +228,7 @@ describe('control-plane routes', () => {
       // Which jobs there are is known without storage.
       assert.equal(asked.length, route.path.includes(':jobName') ? 0 : 1);
       const takesNames = route.path.includes('Name');
-      for (const id of someOf(STRANGE_IDS, 3, number)) {
+      for (const id of STRANGE_IDS) {
         const reply = await call(route, { as, id, ...body });
         const said = refusalBody(reply.body.toString());
         assert.deepEqual([reply.status, said], [404, refusalBody(absent.body.toString())], id);
@@ -249,10 +248,10 @@ describe('control-plane routes', () => {
     ['a field that does not exist', '{"no_such_field":1}', 400],
     ['a prototype', '{"__proto__":{"name":"x"},"constructor":1}', 400],
   ];
-  for (const [number, route] of withBody.entries()) {
+  for (const route of withBody) {
     const as = route.scope === 'platform' ? 'platform' : 'owner';
     test(`${nameOf(route)} refuses a body it cannot take, in the platform envelope`, async () => {
-      for (const [what, body, status] of someOf(strangeBodies, 3, number)) {
+      for (const [what, body, status] of strangeBodies) {
         const reply = await call(route, { as, body });
         assert.equal(reply.status, status, what);
         const envelope = JSON.parse(reply.body.toString()) as { code: string; error: string };

@@ -8,7 +8,7 @@ import { AT_LENGTH_ONLY, howMany } from '../support/at-length.ts';
 import { runKills } from './kill-run.ts';
 
 const SEED = Number(process.env.TEST_SEED ?? 1);
-const REQUESTS = howMany({ short: 500, long: 4_000 });
+const REQUESTS = howMany({ short: 800, long: 4_000 });
 const KILLS = howMany({ short: 3, long: 10 });
 
 for (const guardrails of [true, false]) {

@@ -300,7 +300,7 @@ async function listAll(question: ReportParams, limit: number): Promise<RequestEn
 
 describe('filters', () => {
   test('each lets through what it says', { timeout: SLOWEST_MS }, async () => {
-    for (const filter of someOf(singleFilters(generated.pools), 3, 0)) {
+    for (const filter of singleFilters(generated.pools)) {
       const question = { ...ALL, filters: filter };
       assert.deepEqual(
         await usageSummary(clickhouse.client, question),

@@ -360,7 +360,7 @@ describe('reports of sealed days', () => {
       .slice(0, 40)
       .map((fact, index) => ({ ...fact, version: fact.version + 1, status: index % 3 === 0 ? null : 429 }));
     const came = [...facts, ...corrected];
-    const statuses = ['success', '4xx', 'error', '429'].slice(0, howMany({ short: 1, long: 4 }));
+    const statuses = ['success', '4xx', 'error', '429'].slice(0, howMany({ short: 2, long: 4 }));
     let turn = 0;
     for (const step of ['sealed', 'corrected', 'sealed again']) {
       if (step === 'corrected') await insert(corrected);

@@ -1,5 +1,5 @@
-// The short form of the isolation run (README.md here): nobody ever sees a foreign mark, and each fault that is planted
-// in a gateway is found.
+// The short form of the isolation run (README.md here): nobody ever sees a foreign mark, and faults that are planted in
+// a gateway are found: one in `npm test`, all of them at length.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -21,7 +21,7 @@ const OPTIONS: Omit<IsolationOptions, 'seed'> = {
   lookUpsEvery: howMany({ short: 80, long: 200 }),
   rollEvery: howMany({ short: 100, long: 500 }),
 };
-/** In `npm test` gateways are replaced in the first of the runs alone: two of them start each time. */
+/** In `npm test` gateways are replaced in the first of the runs alone, since each time two new ones start. */
 const FURTHER = { ...OPTIONS, rollEvery: howMany({ short: 0, long: 500 }) };
 /** Of the runs in which most organizations have own provider keys. */
 const OWN_KEYS = { changeEvery: howMany({ short: 12, long: 40 }) };

@@ -1,5 +1,5 @@
-// Faults planted in a gateway process under attack, each of the kind that shows one tenant to another: the short run
-// must find every one of them.
+// Faults planted in a gateway process under attack, each of the kind that shows one tenant to another: the runs of
+// the tests must find every one of them at length, and in `npm test` one.
 
 import type { Mutation } from '../simulation/mutations.ts';
 import type { ViolationKind } from './watch.ts';

@@ -8,10 +8,13 @@ export function howMany<Amount>({ short, long }: { readonly short: Amount; reado
   return IS_LONG ? long : short;
 }
 
-/** One of each `apart` of a list, others for the next number; of a short list at least one; at length all. */
-export function someOf<Element>(all: readonly Element[], apart: number, number: number): readonly Element[] {
+/**
+ * Every so-manieth of a list, beginning elsewhere for each turn, but at least one; at length all. Turns that are the
+ * same modulo `apart` have the same ones.
+ */
+export function someOf<Element>(all: readonly Element[], apart: number, turn: number): readonly Element[] {
   const step = Math.min(apart, all.length);
-  return IS_LONG ? all : all.filter((_, index) => (index + number) % step === 0);
+  return IS_LONG ? all : all.filter((_, index) => (index + turn) % step === 0);
 }
 
 /** The options of a test that is run at length only. */

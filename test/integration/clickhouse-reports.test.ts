@@ -21,6 +21,7 @@ import type { ReportParams } from '../../src/storage/clickhouse/reports/report-p
 import type { RequestEntry } from '../../src/storage/clickhouse/reports/request-entry.ts';
 import { routingReport } from '../../src/storage/clickhouse/reports/routing-report.ts';
 import { ReportStoreAway } from '../../src/storage/clickhouse/reports/select-report.ts';
+import { READ_GROUPS_MAX } from '../../src/storage/clickhouse/reports/series-rows.ts';
 import { GROUPS_MAX, usageDaily, usageSummary } from '../../src/storage/clickhouse/reports/usage.ts';
 import { usageSeries } from '../../src/storage/clickhouse/reports/usage-series.ts';
 import { assertFigures } from '../support/assert-figures.ts';
@@ -261,6 +262,16 @@ describe('the series of usage', () => {
         if (found !== null) assertFigures(found, expectedSeries(latest, params), groupBy ?? 'all');
       }
     });
+  });
+
+  test('are the same where a long window has more groups and hours than are made while facts are read', async () => {
+    const window = { fromMs: Date.UTC(2026, 0, 1), untilMs: Date.UTC(2026, 0, 366), timeZone: 'UTC' };
+    for (const groupBy of ['model', 'team', 'status'] as const) {
+      const params = { ...ALL, window: { ...window, granularity: 'hour' as const }, groupBy, top: 1 };
+      const found = await usageSeries(clickhouse.client, params);
+      assert.ok((found?.remainder?.groups ?? 0) * (found?.buckets.length ?? 0) > READ_GROUPS_MAX, groupBy);
+      assertFigures(found, expectedSeries(latest, params), groupBy);
+    }
   });
 
   test('have days of 23 and of 25 hours, and hours that come twice, where clocks change', async () => {

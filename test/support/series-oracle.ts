@@ -3,13 +3,8 @@
 import type { SeriesDimension } from '../../src/domain/reports/owners.ts';
 import type { RequestFact } from '../../src/storage/clickhouse/facts.ts';
 import type { ReportWindow } from '../../src/storage/clickhouse/reports/report-params.ts';
-import type {
-  FigureSeries,
-  Figures,
-  SeriesKey,
-  SeriesParams,
-  UsageSeries,
-} from '../../src/storage/clickhouse/reports/usage-series.ts';
+import type { SeriesKey, SeriesParams } from '../../src/storage/clickhouse/reports/series-rows.ts';
+import type { FigureSeries, Figures, UsageSeries } from '../../src/storage/clickhouse/reports/usage-series.ts';
 import {
   countWhere,
   ExpectedBuckets,

@@ -21,7 +21,6 @@ import type { ReportParams } from '../../src/storage/clickhouse/reports/report-p
 import type { RequestEntry } from '../../src/storage/clickhouse/reports/request-entry.ts';
 import { routingReport } from '../../src/storage/clickhouse/reports/routing-report.ts';
 import { ReportStoreAway } from '../../src/storage/clickhouse/reports/select-report.ts';
-import { READ_GROUPS_MAX } from '../../src/storage/clickhouse/reports/series-rows.ts';
 import { GROUPS_MAX, usageDaily, usageSummary } from '../../src/storage/clickhouse/reports/usage.ts';
 import { usageSeries } from '../../src/storage/clickhouse/reports/usage-series.ts';
 import { assertFigures } from '../support/assert-figures.ts';
@@ -264,13 +263,45 @@ describe('the series of usage', () => {
     });
   });
 
-  test('are the same where a long window has more groups and hours than are made while facts are read', async () => {
-    const window = { fromMs: Date.UTC(2026, 0, 1), untilMs: Date.UTC(2026, 0, 366), timeZone: 'UTC' };
-    for (const groupBy of ['model', 'team', 'status'] as const) {
-      const params = { ...ALL, window: { ...window, granularity: 'hour' as const }, groupBy, top: 1 };
-      const found = await usageSeries(clickhouse.client, params);
-      assert.ok((found?.remainder?.groups ?? 0) * (found?.buckets.length ?? 0) > READ_GROUPS_MAX, groupBy);
-      assertFigures(found, expectedSeries(latest, params), groupBy);
+  test('are the same in every way in which facts are read', async () => {
+    const [every, many] = [Number.POSITIVE_INFINITY, 20_000];
+    const ways = [
+      ['ranked while facts are read', { everyValueMax: every, rankedRowsMax: many }, { groups: 2, tags: 4 }],
+      ['ranked first', { everyValueMax: every, rankedRowsMax: 0 }, { groups: 3, tags: 4 }],
+      ['ranked first, of different values', { everyValueMax: 0, rankedRowsMax: many }, { groups: 3, tags: 4 }],
+    ] as const;
+    const window = { fromMs: Date.UTC(2026, 8, 1), untilMs: Date.UTC(2026, 11, 1), timeZone: 'UTC' };
+    for (const groupBy of ['model', 'team', 'status', 'tag'] as const) {
+      const params = { ...ALL, window: { ...window, granularity: 'day' as const }, groupBy, top: 2 };
+      const expected = expectedSeries(latest, params);
+      assert.ok((expected.remainder?.groups ?? 0) > 0, groupBy);
+      for (const [way, limits, statements] of ways) {
+        const { client, asked } = countingQueries(clickhouse.client);
+        assertFigures(await usageSeries(client, params, limits), expected, `${groupBy}, ${way}`);
+        assert.equal(asked(), groupBy === 'tag' ? statements.tags : statements.groups, `${groupBy}, ${way}`);
+      }
+    }
+  });
+
+  test('rank a hundred groups that tie while they are read, and more of them first', async () => {
+    const fromMs = Date.UTC(2030, 0, 5);
+    const names = ['', '\0', "'", '%s?$1', '\n', ...Array.from({ length: 96 }, (_, index) => `made/${index}`)];
+    const facts = names.map((model, index) => ({
+      ...(latest[0] as RequestFact),
+      id: `01990000-0000-7000-9000-000000002${String(index).padStart(3, '0')}`,
+      admittedAtMs: fromMs + index,
+      model,
+    }));
+    await insertFacts(clickhouse.client, facts, 'many-models');
+    for (const [models, statements] of [
+      [100, 2],
+      [101, 3],
+    ] as const) {
+      const window = { ...ALL.window, fromMs, untilMs: fromMs + models };
+      const params = { ...ALL, window, groupBy: 'model' as const, top: 4 };
+      const { client, asked } = countingQueries(clickhouse.client);
+      assertFigures(await usageSeries(client, params), expectedSeries(facts, params), `${models} models`);
+      assert.equal(asked(), statements);
     }
   });
 
@@ -296,6 +327,20 @@ describe('the series of usage', () => {
     }
   });
 });
+
+/** Counts the statements that are asked through it. */
+function countingQueries(client: ClickHouseReader): { client: ClickHouseReader; asked: () => number } {
+  let asked = 0;
+  return {
+    client: {
+      query: (statement) => {
+        asked += 1;
+        return client.query(statement);
+      },
+    },
+    asked: () => asked,
+  };
+}
 
 async function listAll(question: ReportParams, limit: number): Promise<RequestEntry[]> {
   const entries: RequestEntry[] = [];

@@ -62,9 +62,13 @@ export function expectedSeries(facts: readonly RequestFact[], params: SeriesPara
   };
 }
 
-/** Groups that cost the same and have as many requests come by their text; an id that is not there is all zeros. */
+const NO_OWNER = '00000000-0000-0000-0000-000000000000';
+/** What stands for a value that is not there, where groups tie; of the other dimensions it is `NO_OWNER`. */
+const NONE: Partial<Record<SeriesDimension, string>> = { model: '', provider: '', tag: '', status: '0' };
+
+/** Groups that cost the same and have as many requests come by their text. */
 function rank(groupBy: SeriesDimension, one: string, other: string): boolean {
-  const none = groupBy === 'status' ? '0' : groupBy === 'tag' ? '' : '00000000-0000-0000-0000-000000000000';
+  const none = NONE[groupBy] ?? NO_OWNER;
   return (one === '' ? none : one) < (other === '' ? none : other);
 }
 

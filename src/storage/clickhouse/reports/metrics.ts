@@ -40,7 +40,7 @@ const CONFIDENCE_BUCKET =
  */
 export type QuantileStates = 'every value' | 'different values';
 
-/** Up to this many requests all latencies are kept in memory: 36 bytes each, measured. */
+/** Up to this many values all latencies are kept in memory: 36 bytes each, measured. */
 export const EVERY_VALUE_MAX = 12_000_000;
 
 /**

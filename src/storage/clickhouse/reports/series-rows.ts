@@ -1,9 +1,10 @@
-// The rows that the series of usage are made of: a question's figures in all and by bucket, of all of its facts and of
-// each group, by the group's place among those that cost most.
+// The rows that the series of usage are made of: the figures of a question's facts, and of those of each group, by
+// bucket and for the whole window. A group has its place among those that cost most.
 //
-// A few groups are ranked while their facts are read; that makes a row of each group and bucket, with the state of its
-// quantiles, before it is known which groups are shown. Where that would be many rows, the facts are read twice: once
-// for the ranking, and once for the figures of the groups that are shown.
+// What the facts are is counted first, without `FINAL`, which is what takes long. A few groups of not too many facts
+// are ranked while the facts are read: that makes a row of each group and bucket, with the states of its quantiles,
+// before it is known which groups are shown. Otherwise the facts are read twice, for the ranking and for the figures,
+// and by tag a third time, for the figures of all of them.
 
 import type { OwnerIds, SeriesDimension } from '../../../domain/reports/owners.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
@@ -33,8 +34,8 @@ interface GroupColumn {
   readonly type: 'String' | 'UUID' | 'UInt16';
   readonly none: string;
   readonly member: keyof SeriesKey;
-  /** A fact has several: the value is an array of them. */
-  readonly isMany?: true;
+  /** How many a fact has, at most, where the value is an array of them; absent: one. */
+  readonly many?: string;
 }
 
 const NO_ID = '00000000-0000-0000-0000-000000000000';
@@ -53,11 +54,17 @@ const GROUP_COLUMNS: Readonly<Record<SeriesDimension, GroupColumn>> = {
   team: ofOwner('team_id'),
   user: ofOwner('user_id'),
   api_key: ofOwner('api_key_id'),
-  tag: { value: "if(empty(tags), [''], arrayDistinct(tags))", type: 'String', none: '', member: 'tag', isMany: true },
+  tag: {
+    value: "if(empty(tags), [''], arrayDistinct(tags))",
+    many: 'greatest(1, length(tags))',
+    type: 'String',
+    none: '',
+    member: 'tag',
+  },
   status: { value: 'ifNull(status, 0)', type: 'UInt16', none: '0', member: 'status' },
 };
 
-/** A group's place, from 1. */
+/** The place of all groups that are not shown one by one; those that are have places from 1. */
 export const REMAINDER = 0;
 
 /** `grouped_by`: its bits are set for a key, place or start, by which the row is not grouped. */
@@ -73,39 +80,44 @@ interface RowKeys {
   readonly grouped_by: number;
   /** Of the group at a place, as text; otherwise without a meaning. */
   readonly value: string;
-  /** The number of groups, in a row that has the last of them. */
+  /** The most of all rows is the number of all groups. */
   readonly groups: number;
 }
 
 export type SeriesRow = RowKeys & FigureRow;
 
-/** Groups of each bucket that may be made while facts are read. */
-export const READ_GROUPS_MAX = 20_000;
-/** `uniqUpTo` counts no further; more than it counts are `COUNTED_GROUPS_MAX + 1`. */
-const COUNTED_GROUPS_MAX = 100;
+export interface SeriesLimits {
+  /** Up to so many values a statement keeps every latency (metrics.ts). */
+  readonly everyValueMax: number;
+  /** Rows, one for each group and bucket, of what is ranked while facts are read. */
+  readonly rankedRowsMax: number;
+}
+
+const LIMITS: SeriesLimits = { everyValueMax: EVERY_VALUE_MAX, rankedRowsMax: 20_000 };
+/** Groups of what is ranked while facts are read: the most that `uniqUpTo` can count. */
+const RANKED_GROUPS_MAX = 100;
 
 /** `starts`: of the buckets, in epoch seconds. `ofAll` are the rows for all groups together. */
 export async function selectSeriesRows(
   client: ClickHouseReader,
   params: SeriesParams,
   starts: readonly number[],
+  { everyValueMax, rankedRowsMax }: SeriesLimits = LIMITS,
 ): Promise<{ readonly ofAll: readonly SeriesRow[]; readonly ofGroups: readonly SeriesRow[] }> {
   const column = params.groupBy === null ? null : GROUP_COLUMNS[params.groupBy];
-  const { facts, groups } = await selectSize(client, params, column);
-  const figures = figureColumns(facts <= EVERY_VALUE_MAX ? 'every value' : 'different values');
+  const { values, groups } = await selectSize(client, params, column);
+  const keepsEveryValue = values <= everyValueMax;
+  const figures = figureColumns(keepsEveryValue ? 'every value' : 'different values');
   const asked = { client, params, starts, figures };
-  const ungrouped = (): Promise<SeriesRow[]> => selectListed(asked, null, { values: [], groups: 0 });
-  if (column === null) return { ofAll: await ungrouped(), ofGroups: [] };
-  if (column.isMany === true) {
-    // A request with two tags is in two groups, and counts once in all and once in the remainder.
-    const ofGroups = await selectListed(asked, column, await selectRanking(client, params, column));
-    return { ofAll: await ungrouped(), ofGroups };
+  if (column === null) return { ofAll: await selectUngrouped(asked), ofGroups: [] };
+  // Sorting rows that keep different values takes more than the memory that the embedded engine has.
+  if (keepsEveryValue && groups <= RANKED_GROUPS_MAX && groups * starts.length <= rankedRowsMax) {
+    const rows = await selectRanked(asked, column);
+    return { ofAll: rows, ofGroups: rows };
   }
-  const rows =
-    groups <= COUNTED_GROUPS_MAX && groups * starts.length <= READ_GROUPS_MAX
-      ? await selectRanked(asked, column)
-      : await selectListed(asked, column, await selectRanking(client, params, column));
-  return { ofAll: rows, ofGroups: rows };
+  const ofGroups = await selectListed(asked, column, await selectRanking(client, params, column));
+  // A request with two tags is in two groups, and counts once in all and once in the remainder.
+  return { ofAll: column.many !== undefined ? await selectUngrouped(asked) : ofGroups, ofGroups };
 }
 
 /** What a group has in common, of the text of its value. */
@@ -117,22 +129,33 @@ export function seriesKeyOf(groupBy: SeriesDimension, value: string): SeriesKey 
 }
 
 interface Size {
-  /** At most: versions of facts that the table later replaces are counted, too. */
-  readonly facts: number;
+  /** The most that a quantile is of: versions of facts that the table later replaces are counted, too. */
+  readonly values: number;
+  /** Above `RANKED_GROUPS_MAX`: more than that, or not counted. */
   readonly groups: number;
 }
 
-/** Without `FINAL`, which takes long. */
 async function selectSize(client: ClickHouseReader, params: SeriesParams, column: GroupColumn | null): Promise<Size> {
   const [size] = await selectReport<Size>(
     client,
-    `SELECT count() AS facts, uniqUpTo(${COUNTED_GROUPS_MAX})(${checkedValue(column)}) AS groups
+    `SELECT ${checkedColumns(sizeOf(column))}
      FROM request_facts
      WHERE ${checkedConditions(params)}
      ${REPORT_SETTINGS}`,
     conditionParameters(params),
   );
-  return size ?? { facts: 0, groups: 0 };
+  return size ?? { values: 0, groups: 0 };
+}
+
+function sizeOf(column: GroupColumn | null): readonly SqlColumn[] {
+  const uncounted = ['groups', `${RANKED_GROUPS_MAX + 1}`] as const;
+  if (column === null) return [['values', 'count()'], uncounted];
+  const { value, many } = column;
+  if (many !== undefined) return [['values', `sum(${many})`], uncounted];
+  return [
+    ['values', 'count()'],
+    ['groups', `uniqUpTo(${RANKED_GROUPS_MAX})(${value})`],
+  ];
 }
 
 interface Asked {
@@ -189,22 +212,26 @@ async function selectRanking(client: ClickHouseReader, params: SeriesParams, col
   return { values: rows.map(({ value }) => value), groups: rows[0]?.groups ?? 0 };
 }
 
-/** Without a column: all facts at one place. */
-async function selectListed(asked: Asked, column: GroupColumn | null, ranking: Ranking): Promise<SeriesRow[]> {
-  const { values, groups } = ranking;
+async function selectListed(asked: Asked, column: GroupColumn, { values, groups }: Ranking): Promise<SeriesRow[]> {
   return selectPlaced(
     asked,
     () => `SELECT *, {groups:UInt32} AS nth, {names:Array(String)}[place] AS value
      FROM (${checkedFacts(asked, ['place', placeOf(column)])})`,
-    {
-      groups,
-      names: values,
-      ...(column === null ? {} : { ranked: column.type === 'UInt16' ? values.map(Number) : values }),
-    },
+    { groups, names: values, ranked: column.type === 'UInt16' ? values.map(Number) : values },
   );
 }
 
-/** Merges rows of places and buckets, `nth` being the group's in the ranking or the number of all. */
+async function selectUngrouped(asked: Asked): Promise<SeriesRow[]> {
+  return selectPlaced(
+    asked,
+    () => `SELECT *, 0 AS nth, '' AS value FROM (${checkedFacts(asked, ['place', ALL_AT_ONE_PLACE])})`,
+    {},
+  );
+}
+
+const ALL_AT_ONE_PLACE = `toUInt8(${REMAINDER})`;
+
+/** Merges rows of places and buckets. `nth` is the group's rank, the last of which is their number, or that number. */
 async function selectPlaced(
   { client, params, starts, figures }: Asked,
   checkedPlaced: () => string,
@@ -234,19 +261,13 @@ function checkedFacts({ params, figures }: Asked, key: SqlColumn): string {
     GROUP BY ${checkedNames(keys)}`;
 }
 
-function checkedValue(column: GroupColumn | null): string {
-  return column?.value ?? "''";
+function checkedEachValue({ value, many }: GroupColumn): string {
+  return many !== undefined ? `arrayJoin(${value})` : value;
 }
 
-function checkedEachValue({ value, isMany }: GroupColumn): string {
-  return isMany === true ? `arrayJoin(${value})` : value;
-}
-
-function placeOf(column: GroupColumn | null): string {
-  if (column === null) return `toUInt8(${REMAINDER})`;
-  const { value, type, isMany } = column;
+function placeOf({ value, type, many }: GroupColumn): string {
   const ranked = `{ranked:Array(${type})}`;
-  return isMany === true
+  return many !== undefined
     ? `arrayJoin(arrayDistinct(arrayMap(one -> toUInt8(indexOf(${ranked}, one)), ${value})))`
     : `toUInt8(indexOf(${ranked}, ${value}))`;
 }

@@ -11,6 +11,7 @@ import {
   OF_START,
   REMAINDER,
   type SeriesKey,
+  type SeriesLimits,
   type SeriesParams,
   type SeriesRow,
   selectSeriesRows,
@@ -48,12 +49,16 @@ export interface UsageSeries {
 const POINTS_MAX = 30_000;
 
 /** null: more points than POINTS_MAX. */
-export async function usageSeries(client: ClickHouseReader, params: SeriesParams): Promise<UsageSeries | null> {
+export async function usageSeries(
+  client: ClickHouseReader,
+  params: SeriesParams,
+  limits?: SeriesLimits,
+): Promise<UsageSeries | null> {
   const buckets = bucketsOf(params.window);
   const { groupBy, top } = params;
   if (buckets.length * (groupBy === null ? 1 : top + 2) > POINTS_MAX) return null;
   const starts = new Map(buckets.map(({ startMs, start }) => [startMs / 1000, start]));
-  const { ofAll, ofGroups } = await selectSeriesRows(client, params, [...starts.keys()]);
+  const { ofAll, ofGroups } = await selectSeriesRows(client, params, [...starts.keys()], limits);
   const answer = { buckets: [...starts.values()], totals: seriesOf(ofAll, [OF_ALL, OF_START], starts) };
   if (groupBy === null) return { ...answer, groups: [], remainder: null };
   const atPlace = (place: number): FigureSeries =>

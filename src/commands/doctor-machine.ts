@@ -1,4 +1,5 @@
-// What `tollgate doctor` looks at on this machine: ports, the data directory, its disk, open files, databases.
+// What `tollgate doctor` looks at on this machine: ports, the data directory, its disk, open files, a setting of the
+// kernel, databases.
 
 import { accessSync, constants, existsSync, readFileSync, statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -18,6 +19,7 @@ export async function examineMachine(config: Config): Promise<readonly Finding[]
     ...(await examineFront(config)),
     ...examineDirectory(config),
     ...examineOpenFiles(config),
+    ...examineMigration(),
     ...(holder === null
       ? await examinePorts(config)
       : [ok(`an installation runs on ${config.dataDirectory} as process ${holder.pid}, so its ports are taken`)]),
@@ -91,6 +93,22 @@ function openFilesMax(): number | null {
   } catch {
     return null;
   }
+}
+
+const MIGRATION_SETTING = '/proc/sys/net/ipv4/tcp_migrate_req';
+
+/** Whether Linux gives a connection that a gateway has not accepted, when it is replaced, to another gateway. */
+function examineMigration(): readonly Finding[] {
+  let setting: string;
+  try {
+    setting = readFileSync(MIGRATION_SETTING, 'utf8').trim();
+  } catch {
+    // Another system, or an older Linux.
+    return [];
+  }
+  const text = `net.ipv4.tcp_migrate_req is ${setting}`;
+  if (setting === '1') return [ok(`${text}: replacing a gateway resets no connection that is being opened`)];
+  return [note(`${text}: replacing a gateway resets connections that are being opened to it; 1 keeps them`)];
 }
 
 async function examinePorts({ host, port, adminHost, adminPort, given }: Config): Promise<readonly Finding[]> {

@@ -1,7 +1,7 @@
 // `tollgate doctor` against providers that misbehave over real sockets, and machines on which something is wrong.
 
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
@@ -266,6 +266,16 @@ describe('tollgate doctor', () => {
     assert.match(printed, /^ok +requests come in by node:http \(HTTP_FRONT node\)$/m);
     const { wrong } = await examine(context, null, { HTTP_FRONT: 'nginx' });
     assert.match(wrong.join(), /setting HTTP_FRONT: .*must be uws, node or auto/);
+  });
+
+  test('whether the kernel keeps connections when a gateway is replaced, where it can', async (context) => {
+    const place = '/proc/sys/net/ipv4/tcp_migrate_req';
+    const set = existsSync(place) ? readFileSync(place, 'utf8').trim() : null;
+    const { printed } = await examine(context, null);
+    const [said] = printed.split('\n').filter((line) => line.includes('tcp_migrate_req'));
+    if (set === null) assert.equal(said, undefined);
+    else if (set === '1') assert.match(said ?? '', /^ok {5}net\.ipv4\.tcp_migrate_req is 1: .* resets no connection/);
+    else assert.match(said ?? '', /^note {3}net\.ipv4\.tcp_migrate_req is 0: .* resets connections .*; 1 keeps them$/);
   });
 
   test('the machine: ports that are taken, a directory that cannot be, databases that are away', async (context) => {

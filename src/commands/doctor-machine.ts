@@ -107,8 +107,8 @@ function examineMigration(): readonly Finding[] {
     return [];
   }
   const text = `net.ipv4.tcp_migrate_req is ${setting}`;
-  if (setting === '1') return [ok(`${text}: replacing a gateway resets no connection that is being opened`)];
-  return [note(`${text}: replacing a gateway resets connections that are being opened to it; 1 keeps them`)];
+  if (setting === '1') return [ok(`${text}: replacing a gateway hardly ever resets a connection that is being opened`)];
+  return [note(`${text}: replacing a gateway resets connections that are being opened to it; 1 keeps nearly all`)];
 }
 
 async function examinePorts({ host, port, adminHost, adminPort, given }: Config): Promise<readonly Finding[]> {

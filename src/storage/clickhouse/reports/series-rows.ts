@@ -1,10 +1,10 @@
 // The rows that the series of usage are made of: the figures of a question's facts, and of those of each group, by
 // bucket and for the whole window. A group has its place among those that cost most.
 //
-// What the facts are is counted first, without `FINAL`, which is what takes long. A few groups of not too many facts
-// are ranked while the facts are read: that makes a row of each group and bucket, with the states of its quantiles,
-// before it is known which groups are shown. Otherwise the facts are read twice, for the ranking and for the figures,
-// and by tag a third time, for the figures of all of them.
+// How many values and groups there are is counted first, without `FINAL`, which is what takes long. A few groups of not
+// too many values are ranked while the facts are read: that makes a row of each group and bucket, with the states of
+// its quantiles, before it is known which groups are shown. Otherwise the facts are read twice, for the ranking and for
+// the figures, and by tag a third time, for the figures of all of them.
 
 import type { OwnerIds, SeriesDimension } from '../../../domain/reports/owners.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';

@@ -91,18 +91,19 @@ class Model {
 
   private storeOf(epoch: number): LeaseStore {
     return {
-      take: ({ kind }, request) =>
+      take: ({ kind }, request, call) =>
         this.call('take', () => {
-          const answer = this.take(epoch, kind, request);
+          const answer = this.take(epoch, kind, request, call);
           if (answer.granted < request.minimum) this.inVain += 1;
           return answer;
         }),
-      giveBack: ({ kind }, grantId, amount) =>
+      giveBack: ({ kind }, grantId, amount, call) =>
         this.call('giveBack', () => {
-          if (kind === 'credit') this.books.returnLease(epoch, KEY, amount);
-          else this.books.limits.giveBack({ epoch, limitId: KEY, grantId, amount });
+          if (kind === 'credit') this.books.returnLease(epoch, KEY, amount, call);
+          else this.books.limits.giveBack({ epoch, limitId: KEY, grantId, amount, call });
           return 'done' as const;
         }),
+      settle: () => Promise.reject(new Error('no answer is lost here')),
       revoke: () => this.call('revoke', () => this.revoke(epoch)),
       probe: () => Promise.resolve(),
     };
@@ -123,7 +124,7 @@ class Model {
     return new Promise((resolve) => this.world.in(this.world.random.between(...TRANSIT_MS), '', resolve));
   }
 
-  private take(epoch: number, kind: QuotaKind, { amount, minimum, present }: LeaseRequest): LeaseAnswer {
+  private take(epoch: number, kind: QuotaKind, { amount, minimum, present }: LeaseRequest, call: number): LeaseAnswer {
     if (kind !== 'credit') {
       const request = {
         epoch,
@@ -132,10 +133,11 @@ class Model {
         minimum,
         presentGrant: present?.grantId ?? null,
         presentFree: present?.available ?? 0n,
+        call,
       };
       return { ...this.books.limits.take(request, this.world.wallMs()), frozen: false };
     }
-    const answer = this.books.takeLease(epoch, KEY, amount, minimum);
+    const answer = this.books.takeLease(epoch, KEY, amount, minimum, call);
     return {
       ...answer,
       grantId: KEY,

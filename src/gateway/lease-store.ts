@@ -6,8 +6,8 @@ import type { LeaseStore, LeaseTime } from '../generation/admission/lease-store.
 import type { QuotaLeases } from '../generation/admission/quota-leases.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { MetricsRegistry } from '../platform/metrics.ts';
-import { returnLease, revokeLeases, takeLease } from '../storage/postgres/ledger/wallets.ts';
-import { returnLimitLease, takeLimitLease } from '../storage/postgres/limits/limit-leases.ts';
+import { returnLease, revokeLeases, settleLease, takeLease } from '../storage/postgres/ledger/wallets.ts';
+import { returnLimitLease, settleLimitLease, takeLimitLease } from '../storage/postgres/limits/limit-leases.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 
 /** `onRefused` is told of a call that Postgres refused or gave up because of a lock. */
@@ -24,22 +24,30 @@ export function createLeaseStore(
   };
   const calls = metrics.counter('tollgate_lease_calls_total', 'Calls to the database about leases.', ['call', 'kind']);
   return {
-    take({ kind, key }, { amount, minimum, present }) {
+    take({ kind, key }, { amount, minimum, present }, call) {
       calls.labels('take', kind).increment();
       if (kind !== 'credit')
-        return takeLimitLease(postgres, { epoch, limitId: key, amount, minimum, present }).catch(notDone);
-      return takeLease(postgres, { epoch, walletId: key, amount, minimum }).then(
+        return takeLimitLease(postgres, { epoch, limitId: key, amount, minimum, present, call }).catch(notDone);
+      return takeLease(postgres, { epoch, walletId: key, amount, minimum, call }).then(
         (answer) => ({ ...answer, ...OF_WALLETS, grantId: key }),
         notDone,
       );
     },
-    giveBack({ kind, key }, grantId, amount) {
+    giveBack({ kind, key }, grantId, amount, call) {
       calls.labels('give_back', kind).increment();
       const given =
         kind === 'credit'
-          ? returnLease(postgres, { epoch, walletId: key, amount })
-          : returnLimitLease(postgres, { epoch, limitId: key, grantId, amount });
+          ? returnLease(postgres, { epoch, walletId: key, amount, call })
+          : returnLimitLease(postgres, { epoch, limitId: key, grantId, amount, call });
       return given.then(() => 'done' as const, notDone);
+    },
+    settle({ kind, key }, call) {
+      calls.labels('settle', kind).increment();
+      const settled =
+        kind === 'credit'
+          ? settleLease(postgres, { epoch, walletId: key, call })
+          : settleLimitLease(postgres, { epoch, limitId: key, call });
+      return settled.catch(notDone);
     },
     revoke({ kind, key }) {
       calls.labels('revoke', kind).increment();

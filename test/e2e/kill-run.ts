@@ -234,7 +234,7 @@ async function spendTheRest(
   } while (answer.status === 200);
   if (answer.refusal !== 'insufficient_credit')
     return { seen, problems: [`thin: the rest of its money was refused with ${answer.status} ${answer.refusal}`] };
-  await pause(1_000);
+  await untilPosted(ledger, seen);
   const [row] = await ledger.query(
     `SELECT max(g.authorized_amount)::text AS hold FROM generations g JOIN organizations o ON o.id = g.organization_id
       WHERE o.slug = 'thin'`,
@@ -246,6 +246,22 @@ async function spendTheRest(
     problems:
       balance >= hold ? [`thin: refused with ${balance} in its wallet, where a request holds ${hold} at most`] : [],
   };
+}
+
+/** Waits until the wallet's balance has what these cost, however slow the machine: until then it says too much. */
+async function untilPosted(ledger: LedgerView, seen: readonly SeenResponse[]): Promise<void> {
+  const served = seen.filter(({ status }) => status === 200).map(({ executionId }) => executionId);
+  await waitFor(
+    'what was served of the rest to be posted',
+    async () => {
+      const [row] = await ledger.query(
+        "SELECT count(*)::int AS posted FROM generations WHERE id = ANY($1) AND billing_status <> 'pending'",
+        [served],
+      );
+      return Number(row?.posted);
+    },
+    (posted) => posted === served.length,
+  );
 }
 
 /** A rolling restart: every process hands back what it has, so nothing may be left lent. */

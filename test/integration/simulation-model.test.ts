@@ -12,11 +12,11 @@ import {
   deleteSpoolCursors,
   readSpoolCursors,
 } from '../../src/storage/postgres/ledger/spool-cursors.ts';
-import { registerEpoch, returnLease, takeLease } from '../../src/storage/postgres/ledger/wallets.ts';
-import { returnLimitLease, takeLimitLease } from '../../src/storage/postgres/limits/limit-leases.ts';
+import { registerEpoch, returnLease, settleLease, takeLease } from '../../src/storage/postgres/ledger/wallets.ts';
+import { returnLimitLease, settleLimitLease, takeLimitLease } from '../../src/storage/postgres/limits/limit-leases.ts';
 import { createPostgres, type Postgres, type PostgresClient, type Statement } from '../../src/storage/postgres/pool.ts';
 import { ModelBooks } from '../simulation/model-books.ts';
-import type { UsageLimitRow } from '../simulation/model-limits.ts';
+import type { LastCall, UsageLimitRow } from '../simulation/model-limits.ts';
 import { answerStatement } from '../simulation/model-statements.ts';
 import { SeededRandom } from '../simulation/seeded-random.ts';
 import { howMany } from '../support/at-length.ts';
@@ -148,6 +148,7 @@ class Sequence {
       () => this.takeCredit(),
       () => this.takeCredit(),
       () => this.returnCredit(),
+      () => this.settleCredit(),
       () => this.deposit(),
       () => this.freeze(),
       () => this.takeLimit(),
@@ -155,6 +156,7 @@ class Sequence {
       () => this.takeLimit(),
       () => this.giveBack(),
       () => this.giveBack(),
+      () => this.settleLimit(),
       () => this.changeLimit(),
       () => this.post(),
       () => this.post(),
@@ -194,22 +196,64 @@ class Sequence {
     return this.random.below(this.epochs);
   }
 
+  /** A call's number: the next one, one of long ago, or none. */
+  private anyCall(): { readonly call?: number } {
+    const { random, step } = this;
+    return random.chance(0.3) ? {} : { call: random.chance(0.7) ? step + 1 : random.whole(1, step + 1) };
+  }
+
+  /** The last call, or one of long ago; of any kind. */
+  private settleCredit(): Operation {
+    const [index, call] = [this.anyEpoch(), this.random.whole(Math.max(1, this.step - 6), this.step + 1)];
+    const { walletId } = this.owner;
+    return {
+      name: 'settle a lease',
+      act: async ({ postgres, epochs }) => {
+        const settled = await settleLease(postgres, { epoch: epochs[index] as number, walletId, call });
+        assert.equal(settled.grantId, walletId);
+        return settled;
+      },
+    };
+  }
+
+  private settleLimit(): Operation {
+    const { random, atMs, step } = this;
+    const index = this.anyEpoch();
+    const limit = random.pick(this.limits.filter(({ kind }) => kind === 'budget' || kind === 'concurrent_requests'));
+    const call = random.whole(Math.max(1, step - 6), step + 1);
+    // What is granted is a grant like others.
+    this.grantLimits.set(step, limit);
+    return {
+      name: `settle of ${limit.kind}`,
+      act: async ({ postgres, epochs, grants }) => {
+        const request = { epoch: epochs[index] as number, limitId: limit.id, call, atMs };
+        const { isDone, granted, grantId } = await settleLimitLease(postgres, request);
+        grants.set(step, grantId);
+        return { isDone, granted };
+      },
+    };
+  }
+
   private takeCredit(): Operation {
+    const call = this.anyCall();
     const [index, amount] = [this.anyEpoch(), BigInt(this.random.whole(0, 4_000))];
     const minimum = BigInt(this.random.whole(-1, Number(amount) + (this.random.chance(0.05) ? 1 : 0)));
     const { walletId } = this.owner;
     return {
       name: 'take a lease',
-      act: ({ postgres, epochs }) => takeLease(postgres, { epoch: epochs[index] as number, walletId, amount, minimum }),
+      act: ({ postgres, epochs }) =>
+        takeLease(postgres, { epoch: epochs[index] as number, walletId, amount, minimum, ...call }),
     };
   }
 
   private returnCredit(): Operation {
     const [index, amount] = [this.anyEpoch(), BigInt(this.random.whole(this.random.chance(0.05) ? -1 : 0, 2_000))];
     const { walletId } = this.owner;
+    const call = this.anyCall();
     return {
       name: 'return a lease',
-      act: ({ postgres, epochs }) => returnLease(postgres, { epoch: epochs[index] as number, walletId, amount }),
+      act: ({ postgres, epochs }) =>
+        returnLease(postgres, { epoch: epochs[index] as number, walletId, amount, ...call }),
     };
   }
 
@@ -250,6 +294,7 @@ class Sequence {
       earlier.length > 0 && random.chance(0.5)
         ? { place: random.pick(earlier), free: BigInt(random.whole(0, 12)) }
         : null;
+    const call = this.anyCall();
     this.grantLimits.set(step, limit);
     return {
       name: `take of ${limit.kind}`,
@@ -262,6 +307,7 @@ class Sequence {
           minimum,
           present: present === null || grantId === undefined ? null : { grantId, available: present.free },
           atMs,
+          ...call,
         });
         grants.set(step, answer.grantId);
         const { validForMs, retryAfterMs, ...rest } = answer;
@@ -283,12 +329,19 @@ class Sequence {
     if (place === null) return this.takeLimit();
     const [index, limit] = [this.anyEpoch(), this.grantLimits.get(place) as Limit];
     const amount = BigInt(random.whole(random.chance(0.05) ? -1 : 0, limit.kind === 'budget' ? 800 : 6));
+    const call = this.anyCall();
     return {
       name: `give back of ${limit.kind}`,
       act: async ({ postgres, epochs, grants }) => {
         const grantId = grants.get(place);
         if (grantId !== undefined)
-          await returnLimitLease(postgres, { epoch: epochs[index] as number, limitId: limit.id, grantId, amount });
+          await returnLimitLease(postgres, {
+            epoch: epochs[index] as number,
+            limitId: limit.id,
+            grantId,
+            amount,
+            ...call,
+          });
       },
     };
   }
@@ -449,7 +502,7 @@ async function tablesOf({ real, owner, limits }: Sequence): Promise<Tables> {
       [epochs],
     ),
     leases: await rowsOf(
-      `SELECT concat_ws(' ', ${epochOf}, outstanding) AS row FROM leases WHERE epoch = ANY($1) AND wallet_id = $2 ORDER BY epoch`,
+      `SELECT concat_ws(' ', ${epochOf}, outstanding, last_call, coalesce(last_granted::text, '-')) AS row FROM leases WHERE epoch = ANY($1) AND wallet_id = $2 ORDER BY epoch`,
       [epochs, owner.walletId],
     ),
     generations: await rowsOf(
@@ -471,7 +524,7 @@ async function tablesOf({ real, owner, limits }: Sequence): Promise<Tables> {
       [ids],
     ),
     limitLeases: await rowsOf(
-      `SELECT concat_ws(' ', ${epochOf}, limit_id, CASE WHEN isfinite(period_start) THEN extract(epoch FROM period_start)::bigint END, outstanding) AS row
+      `SELECT concat_ws(' ', ${epochOf}, limit_id, CASE WHEN isfinite(period_start) THEN extract(epoch FROM period_start)::bigint END, outstanding, last_call, coalesce(last_granted::text, '-')) AS row
          FROM limit_leases JOIN limit_pools ON id = pool_id WHERE epoch = ANY($1) ORDER BY epoch, limit_id, period_start`,
       [epochs],
     ),
@@ -484,6 +537,10 @@ async function tablesOf({ real, owner, limits }: Sequence): Promise<Tables> {
       [epochs],
     ),
   };
+}
+
+function callText({ lastCall, lastGranted }: LastCall): string {
+  return `${lastCall} ${lastGranted ?? '-'}`;
 }
 
 function modelTablesOf({ books, model, owner }: Sequence): Tables {
@@ -499,7 +556,12 @@ function modelTablesOf({ books, model, owner }: Sequence): Tables {
       .values()
       .map(({ epoch, fenced, returned }) => `${placeOf(epoch)} ${flag(fenced)} ${flag(returned)}`),
     leases: sorted(
-      books.leases.values().map(({ epoch, outstanding }) => [placeOf(epoch), `${placeOf(epoch)} ${outstanding}`]),
+      books.leases
+        .values()
+        .map(({ epoch, outstanding, ...last }) => [
+          placeOf(epoch),
+          `${placeOf(epoch)} ${outstanding} ${callText(last)}`,
+        ]),
     ),
     generations: sorted(
       books.generations.values().map(({ id, epoch, walletId, authorizedAmount, billingStatus, charge, terminal }) => {
@@ -528,12 +590,12 @@ function modelTablesOf({ books, model, owner }: Sequence): Tables {
         ]),
     ),
     limitLeases: sorted(
-      limits.leases.values().map(({ epoch, poolId, outstanding }) => {
+      limits.leases.values().map(({ epoch, poolId, outstanding, ...last }) => {
         const pool = limits.pools.get(poolId);
         const startMs = pool?.startMs ?? 0;
         return [
           `${String(placeOf(epoch)).padStart(3, '0')} ${pool?.limitId} ${startMs}`,
-          `${placeOf(epoch)} ${pool?.limitId}${second(startMs)} ${outstanding}`,
+          `${placeOf(epoch)} ${pool?.limitId}${second(startMs)} ${outstanding} ${callText(last)}`,
         ];
       }),
     ),

@@ -1,8 +1,9 @@
-// What migrations 0003 and 0004 and the statements of jobs do in SQL, in memory: wallets, leases, epochs, the ledger,
-// generations and cursors.
+// What migrations 0003, 0004 and 0046 and the statements of jobs do in SQL, in memory: wallets, leases, epochs, the
+// ledger, generations and cursors.
 
+import type { SettledCall } from '../../src/domain/quotas/lease.ts';
 import type { ExecutionRecord, TerminalRecord } from '../../src/records/execution-record.ts';
-import { grantedOf, ModelLimits } from './model-limits.ts';
+import { grantedOf, isOver, type LastCall, ModelLimits, NO_CALL, nextCall } from './model-limits.ts';
 import { DatabaseFault, FENCED, RAISED, Table, UNIQUE_VIOLATION } from './model-tables.ts';
 
 export interface WalletRow {
@@ -18,7 +19,7 @@ export interface EpochRow {
   readonly returned: boolean;
 }
 
-export interface LeaseRow {
+export interface LeaseRow extends LastCall {
   readonly epoch: number;
   readonly walletId: string;
   readonly outstanding: bigint;
@@ -115,29 +116,47 @@ export class ModelBooks {
     walletId: string,
     amount: bigint,
     minimum: bigint,
+    call: number | null = null,
   ): { granted: bigint; available: bigint; leasedElsewhere: bigint; frozen: boolean } {
     if (amount < 0n || minimum < 0n || minimum > amount)
       throw new DatabaseFault(RAISED, 'take_lease: need 0 <= minimum <= amount');
     const wallet = this.wallet(walletId);
     if (this.epochs.get(`${epoch}`)?.fenced !== false)
       throw new DatabaseFault(FENCED, `take_lease: epoch ${epoch} is fenced`);
-    const own = this.leases.get(`${epoch}/${walletId}`)?.outstanding ?? 0n;
+    const lease = this.leases.get(`${epoch}/${walletId}`);
+    const own = lease?.outstanding ?? 0n;
     const available = wallet.balance - wallet.leased;
-    const granted = wallet.frozen ? 0n : grantedOf(available, amount, minimum);
+    const granted = wallet.frozen || isOver(lease, call) ? 0n : grantedOf(available, amount, minimum);
     if (granted > 0n) {
       this.changeWallet(walletId, { leased: wallet.leased + granted });
-      this.leases.set(`${epoch}/${walletId}`, { epoch, walletId, outstanding: own + granted });
+      const lent = { epoch, walletId, outstanding: own + granted };
+      this.leases.set(`${epoch}/${walletId}`, { ...lent, ...nextCall(lease, call, granted) });
     }
     return { granted, available: available - granted, leasedElsewhere: wallet.leased - own, frozen: wallet.frozen };
   }
 
-  returnLease(epoch: number, walletId: string, amount: bigint): void {
+  returnLease(epoch: number, walletId: string, amount: bigint, call: number | null = null): void {
+    const lease = this.leases.get(`${epoch}/${walletId}`);
+    if (isOver(lease, call)) return;
     if (amount < 0n) throw new DatabaseFault(RAISED, 'return_lease: negative amount');
     this.changeWallet(walletId, { leased: this.wallet(walletId).leased - amount });
-    const lease = this.leases.get(`${epoch}/${walletId}`);
     if (lease === undefined)
       throw new DatabaseFault(RAISED, `return_lease: epoch ${epoch} holds nothing of wallet ${walletId}`);
-    this.leases.set(`${epoch}/${walletId}`, { ...lease, outstanding: lease.outstanding - amount });
+    this.leases.set(`${epoch}/${walletId}`, {
+      ...lease,
+      outstanding: lease.outstanding - amount,
+      ...nextCall(lease, call, 0n),
+    });
+  }
+
+  settleLease(epoch: number, walletId: string, call: number): SettledCall {
+    if (this.epochs.get(`${epoch}`)?.fenced !== false)
+      throw new DatabaseFault(FENCED, `settle_lease: epoch ${epoch} is fenced`);
+    const lease = this.leases.get(`${epoch}/${walletId}`) ?? { epoch, walletId, outstanding: 0n, ...NO_CALL };
+    if (lease.lastCall === call && lease.lastGranted !== null)
+      return { isDone: true, granted: lease.lastGranted, grantId: walletId };
+    if (lease.lastCall < call) this.leases.set(`${epoch}/${walletId}`, { ...lease, lastCall: call, lastGranted: null });
+    return { isDone: false, granted: 0n, grantId: walletId };
   }
 
   postedOffset(epoch: number, segment: number): number {

@@ -1,5 +1,7 @@
-// What migration 0010 does in SQL, in memory: pools of budgets and of open requests, and the sliding windows of rates.
+// What migrations 0010 and 0046 do in SQL, in memory: pools of budgets and of open requests, and the sliding windows of
+// rates.
 
+import type { SettledCall } from '../../src/domain/quotas/lease.ts';
 import { DatabaseFault, FENCED, RAISED, Table } from './model-tables.ts';
 
 export interface UsageLimitRow {
@@ -19,7 +21,7 @@ export interface PoolRow {
   readonly highest: bigint;
 }
 
-interface LimitLeaseRow {
+interface LimitLeaseRow extends LastCall {
   readonly epoch: number;
   readonly poolId: string;
   readonly outstanding: bigint;
@@ -55,7 +57,25 @@ export interface LimitRequest {
   readonly minimum: bigint;
   readonly presentGrant: string | null;
   readonly presentFree: bigint;
+  /** null: not numbered. */
+  readonly call: number | null;
 }
+
+export interface LimitReturn {
+  readonly epoch: number;
+  readonly limitId: string;
+  readonly grantId: string;
+  readonly amount: bigint;
+  readonly call: number | null;
+}
+
+/** The last numbered call about a lease, and what it was granted; null: it was not done, and never will be. */
+export interface LastCall {
+  readonly lastCall: number;
+  readonly lastGranted: bigint | null;
+}
+
+export const NO_CALL: LastCall = { lastCall: 0, lastGranted: null };
 
 const COUNTED = 60;
 const AHEAD_MAX = 15;
@@ -102,7 +122,7 @@ export class ModelLimits {
   }
 
   private takePool(
-    { epoch, limitId, amount, minimum, presentGrant }: LimitRequest,
+    { epoch, limitId, amount, minimum, presentGrant, call }: LimitRequest,
     { amount: ceiling, period }: UsageLimitRow,
     nowMs: number,
   ): TakenLimit {
@@ -123,10 +143,11 @@ export class ModelLimits {
       this.pools.set(pool.id, pool);
     }
     let available = atLeast0(ceiling - pool.used - pool.leased);
-    const granted = grantedOf(available, amount, minimum);
     const lease = this.leases.get(`${epoch}/${pool.id}`);
+    const lent = grantedOf(available, amount, minimum);
+    const granted = isOver(lease, call) ? 0n : lent;
     const leasedElsewhere = pool.leased - (lease?.outstanding ?? 0n);
-    if (granted > 0n) {
+    if (lent > 0n) {
       this.pools.set(pool.id, {
         ...pool,
         leased: pool.leased + granted,
@@ -136,6 +157,7 @@ export class ModelLimits {
         epoch,
         poolId: pool.id,
         outstanding: (lease?.outstanding ?? 0n) + granted,
+        ...nextCall(lease, isOver(lease, call) ? null : call, granted),
       });
       available -= granted;
     }
@@ -148,7 +170,7 @@ export class ModelLimits {
       available,
       leasedElsewhere,
       ceiling,
-      retryAfterMs: granted === 0n ? validForMs : null,
+      retryAfterMs: lent === 0n ? validForMs : null,
       gone: false,
     };
   }
@@ -205,17 +227,9 @@ export class ModelLimits {
     };
   }
 
-  giveBack({
-    epoch,
-    limitId,
-    grantId,
-    amount,
-  }: {
-    epoch: number;
-    limitId: string;
-    grantId: string;
-    amount: bigint;
-  }): void {
+  giveBack({ epoch, limitId, grantId, amount, call }: LimitReturn): void {
+    const lease = this.leases.get(`${epoch}/${grantId}`);
+    if (isOver(lease, call)) return;
     if (amount < 0n) throw new DatabaseFault(RAISED, 'give_back_limit_lease: negative amount');
     const label = grantId.split('@')[1];
     if (label !== undefined && label !== '') {
@@ -229,10 +243,32 @@ export class ModelLimits {
     }
     const pool = this.pools.get(grantId);
     if (pool?.limitId === limitId) this.pools.set(grantId, { ...pool, leased: pool.leased - amount });
-    const lease = this.leases.get(`${epoch}/${grantId}`);
     if (lease === undefined)
       throw new DatabaseFault(RAISED, `give_back_limit_lease: epoch ${epoch} holds nothing of pool ${grantId}`);
-    this.leases.set(`${epoch}/${grantId}`, { ...lease, outstanding: lease.outstanding - amount });
+    this.leases.set(`${epoch}/${grantId}`, {
+      ...lease,
+      outstanding: lease.outstanding - amount,
+      ...nextCall(lease, call, 0n),
+    });
+  }
+
+  settle(
+    { epoch, limitId, call }: { readonly epoch: number; readonly limitId: string; readonly call: number },
+    nowMs: number,
+  ): SettledCall {
+    const nothing = { epoch, limitId, amount: 0n, minimum: 0n, presentGrant: null, presentFree: 0n, call: null };
+    const { grantId: present } = this.take(nothing, nowMs);
+    this.refuseFenced(epoch);
+    const own = this.pools
+      .values()
+      .filter((pool) => pool.limitId === limitId)
+      .map(({ id }) => ({ id, lease: this.leases.get(`${epoch}/${id}`) }))
+      .filter(({ id, lease }) => id === present || lease !== undefined);
+    const done = own.find(({ lease }) => lease?.lastCall === call && lease.lastGranted !== null);
+    if (done !== undefined) return { isDone: true, granted: done.lease?.lastGranted ?? 0n, grantId: done.id };
+    for (const { id: poolId, lease = { epoch, poolId, outstanding: 0n, ...NO_CALL } } of own)
+      if (lease.lastCall < call) this.leases.set(`${epoch}/${poolId}`, { ...lease, lastCall: call, lastGranted: null });
+    return { isDone: false, granted: 0n, grantId: present };
   }
 
   /** An execution has spent of a pool; what its lease does not cover is a fault, and used all the same. */
@@ -263,6 +299,17 @@ export class ModelLimits {
   private refuseFenced(epoch: number): void {
     if (this.isFenced(epoch)) throw new DatabaseFault(FENCED, `take_limit_lease: epoch ${epoch} is fenced`);
   }
+}
+
+/** What is noted of a call that is done. */
+export function nextCall(lease: LastCall | undefined, call: number | null, granted: bigint): LastCall {
+  const { lastCall, lastGranted } = lease ?? NO_CALL;
+  return call === null ? { lastCall, lastGranted } : { lastCall: call, lastGranted: granted };
+}
+
+/** Its process has been told that it was not done. */
+export function isOver(lease: LastCall | undefined, call: number | null): boolean {
+  return lease !== undefined && call !== null && lease.lastCall >= call;
 }
 
 export function grantedOf(available: bigint, amount: bigint, minimum: bigint): bigint {

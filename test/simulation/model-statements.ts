@@ -4,6 +4,7 @@
 
 import type { ExecutionRecord } from '../../src/records/execution-record.ts';
 import type { ModelBooks } from './model-books.ts';
+import type { LimitReturn } from './model-limits.ts';
 
 type Values = readonly unknown[];
 type Rows = readonly object[];
@@ -19,11 +20,28 @@ type Answer = (context: StatementContext, values: Values) => Rows;
 
 /** By a part of the statement's text that no other has, or by its name. */
 const ANSWERS: readonly (readonly [mark: string, answer: Answer])[] = [
-  ['take_lease', ({ books }, [epoch, wallet, amount, minimum]) => takeLease(books, [epoch, wallet, amount, minimum])],
+  ['take_lease', ({ books }, values) => takeLease(books, values)],
   [
     'return_lease',
-    ({ books }, [epoch, wallet, amount]) =>
-      done(books.returnLease(Number(epoch), String(wallet), BigInt(String(amount)))),
+    ({ books }, [epoch, wallet, amount, call]) =>
+      done(books.returnLease(Number(epoch), String(wallet), BigInt(String(amount)), callOf(call))),
+  ],
+  [
+    'settle_lease',
+    ({ books }, [epoch, wallet, call]) => {
+      const { isDone, granted } = books.settleLease(Number(epoch), String(wallet), Number(call));
+      return [{ is_done: isDone, granted: String(granted) }];
+    },
+  ],
+  [
+    'settle_limit_lease',
+    ({ books, nowMs }, [epoch, limitId, call, atMs]) => {
+      const { isDone, granted, grantId } = books.limits.settle(
+        { epoch: Number(epoch), limitId: String(limitId), call: Number(call) },
+        typeof atMs === 'number' ? atMs : nowMs,
+      );
+      return [{ is_done: isDone, granted: String(granted), grant_id: grantId }];
+    },
   ],
   ['take_limit_lease', takeLimitLease],
   ['give_back_limit_lease', ({ books }, values) => done(books.limits.giveBack(giveBackOf(values)))],
@@ -96,12 +114,18 @@ function post({ books }: StatementContext, [epoch, json, segment, from, to]: Val
   return [{ moved, ...books.post(Number(epoch), moved ? (JSON.parse(String(json)) as ExecutionRecord[]) : []) }];
 }
 
-function takeLease(books: ModelBooks, [epoch, wallet, amount, minimum]: Values): Rows {
+/** null: of an earlier version, which numbers nothing. */
+function callOf(value: unknown): number | null {
+  return typeof value === 'number' ? value : null;
+}
+
+function takeLease(books: ModelBooks, [epoch, wallet, amount, minimum, call]: Values): Rows {
   const { granted, available, leasedElsewhere, frozen } = books.takeLease(
     Number(epoch),
     String(wallet),
     BigInt(String(amount)),
     BigInt(String(minimum)),
+    callOf(call),
   );
   return [
     { granted: String(granted), available: String(available), leased_elsewhere: String(leasedElsewhere), frozen },
@@ -110,7 +134,7 @@ function takeLease(books: ModelBooks, [epoch, wallet, amount, minimum]: Values):
 
 function takeLimitLease(
   { books, nowMs }: StatementContext,
-  [epoch, limitId, amount, minimum, presentGrant, presentFree, atMs]: Values,
+  [epoch, limitId, amount, minimum, presentGrant, presentFree, atMs, call]: Values,
 ): Rows {
   const taken = books.limits.take(
     {
@@ -120,6 +144,7 @@ function takeLimitLease(
       minimum: BigInt(String(minimum)),
       presentGrant: presentGrant as string | null,
       presentFree: BigInt(String(presentFree)),
+      call: callOf(call),
     },
     typeof atMs === 'number' ? atMs : nowMs,
   );
@@ -138,13 +163,14 @@ function takeLimitLease(
   ];
 }
 
-function giveBackOf([epoch, limitId, grantId, amount]: Values): {
-  epoch: number;
-  limitId: string;
-  grantId: string;
-  amount: bigint;
-} {
-  return { epoch: Number(epoch), limitId: String(limitId), grantId: String(grantId), amount: BigInt(String(amount)) };
+function giveBackOf([epoch, limitId, grantId, amount, call]: Values): LimitReturn {
+  return {
+    epoch: Number(epoch),
+    limitId: String(limitId),
+    grantId: String(grantId),
+    amount: BigInt(String(amount)),
+    call: callOf(call),
+  };
 }
 
 function readCursors(books: ModelBooks, epoch: number): Rows {

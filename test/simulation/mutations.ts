@@ -39,15 +39,14 @@ export const MUTATIONS: readonly Mutation[] = [
     replace: '      return 0n;',
   },
   {
-    name: 'what was requested is returned when the answer is late',
-    file: 'src/generation/admission/quota-leases.ts',
-    find: "      lease.failRequest(answer === 'lost', nowMs);",
-    replace:
-      "      lease.failRequest(answer === 'lost', nowMs);\n      if (answer === 'lost') lease.addPendingReturn(lease.quota.key, request.minimum);",
+    name: 'what was requested is returned when the answer is lost',
+    file: 'src/generation/admission/lease-calls.ts',
+    find: "if (answer === 'lost') lease.loseCall({ call, returned: null });",
+    replace: "if (answer === 'lost') lease.addPendingReturn(lease.quota.key, request.minimum);",
   },
   {
     name: 'a return is repeated when its answer was lost',
-    file: 'src/generation/admission/quota-leases.ts',
+    file: 'src/generation/admission/lease-calls.ts',
     find: "if (result === 'busy' || result === 'unsent') lease.addPendingReturn(grantId, amount);",
     replace: "if (result !== 'done') lease.addPendingReturn(grantId, amount);",
   },
@@ -168,12 +167,6 @@ export const MUTATIONS: readonly Mutation[] = [
     replace: '    this.returnAvailable();',
   },
   {
-    name: 'an uncertain lease is forgotten',
-    file: 'src/generation/admission/quota-lease.ts',
-    find: 'isQuiet && nowMs >= this.uncertainUntilMs &&',
-    replace: 'isQuiet &&',
-  },
-  {
     name: 'a directory that is there is taken for certain',
     file: 'src/storage/spool/durable-file.ts',
     find: '  if (existsSync(path)) return syncForeignDirectory(above);',
@@ -186,10 +179,22 @@ export const MUTATIONS: readonly Mutation[] = [
     replace: '',
   },
   {
-    name: 'what comes too late is returned beside what the store says was left behind',
+    name: 'a lost call is not asked about again unless somebody waits',
     file: 'src/generation/admission/quota-leases.ts',
-    find: '    lease.addPendingReturn(grantId, granted);\n    this.work(lease);',
-    replace: '    void this.circuit.giveBack(lease.quota, grantId, granted);',
+    find: 'if (lease.pendingReturns.size > 0 || lease.lostCall !== null)',
+    replace: 'if (lease.pendingReturns.size > 0)',
+  },
+  {
+    name: 'a call that comes after it was settled is carried out',
+    file: 'test/simulation/model-limits.ts',
+    find: 'call !== null && lease.lastCall >= call;',
+    replace: 'call !== null && lease.lastCall > call;',
+  },
+  {
+    name: 'what a lost call was granted is forgotten',
+    file: 'src/generation/admission/quota-lease.ts',
+    find: '    if (granted > 0n) this.addPendingReturn(grantId, granted);',
+    replace: '',
   },
   {
     name: 'the rest of a hold stays held',

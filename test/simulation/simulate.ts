@@ -95,6 +95,7 @@ class Simulation {
       world.run(scenario.healMs);
       this.heal();
       this.calmDown(this.quietMs());
+      this.watch.checkNothingForgotten();
       this.probeAll();
       this.endAll();
     });

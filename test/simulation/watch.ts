@@ -294,11 +294,13 @@ export class Watch implements GatewayWatch {
     }
   }
 
-  private needs(gateway: SimulatedGateway): Map<string, bigint> {
+  /** `withFailed`: and what they held whose end could not be recorded, which stays held. */
+  private needs(gateway: SimulatedGateway, withFailed = false): Map<string, bigint> {
     const needs = new Map<string, bigint>();
     const add = (name: string, amount: bigint): void => void needs.set(name, (needs.get(name) ?? 0n) + amount);
     for (const { name, amount } of availableAt(gateway)) add(name, amount);
-    for (const truth of this.open) {
+    const failed = withFailed ? [...this.truths.values()].filter(({ state }) => state === 'failed') : [];
+    for (const truth of [...this.open, ...failed]) {
       if (truth.gateway !== gateway) continue;
       for (const { grant, amount, lease } of truth.holds)
         if (grant !== null && grant.id !== null && isReturnedToStore(lease.quota.kind)) add(grant.id, amount);
@@ -351,6 +353,26 @@ export class Watch implements GatewayWatch {
     for (const gateway of this.gateways)
       for (const { name, amount } of availableAt(gateway)) if (names.has(name)) total += amount;
     return total;
+  }
+
+  /**
+   * When all is healed and calm: what the database says a process has is what it has and what it has spent. What a call
+   * was about whose answer was lost is not forgotten.
+   */
+  checkNothingForgotten(): void {
+    const { books } = this.server;
+    const leases = [
+      ...books.leases.values().map(({ epoch, walletId, outstanding }) => ({ epoch, name: walletId, outstanding })),
+      ...books.limits.leases.values().map(({ epoch, poolId, outstanding }) => ({ epoch, name: poolId, outstanding })),
+    ];
+    for (const gateway of this.gateways) {
+      const needs = this.needs(gateway, true);
+      for (const { epoch, name, outstanding } of leases) {
+        const known = needs.get(name) ?? 0n;
+        if (epoch === gateway.epoch && outstanding > known)
+          this.world.violate(`${gateway.process.name} knows of ${known} of ${name}, and its lease is ${outstanding}`);
+      }
+    }
   }
 
   get anyOpen(): boolean {

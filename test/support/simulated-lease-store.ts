@@ -1,9 +1,9 @@
 // A lease store as Postgres keeps it (wallets, limits of open requests, rates), shared by simulated processes, under
 // a clock that a test owns: answers take their time, come in another order, or are lost before or after they took
-// effect, by a seed.
+// effect, or take effect long after that, by a seed.
 
 import assert from 'node:assert/strict';
-import type { LeaseAnswer, LeaseRequest, NotDone, Quota } from '../../src/domain/quotas/lease.ts';
+import type { LeaseAnswer, LeaseRequest, NotDone, Quota, SettledCall } from '../../src/domain/quotas/lease.ts';
 import type { LeaseStore } from '../../src/generation/admission/lease-store.ts';
 import { QuotaLeases } from '../../src/generation/admission/quota-leases.ts';
 import { seededRandom } from './byte-splits.ts';
@@ -62,7 +62,12 @@ interface StoredQuota {
   gone: boolean;
   /** Outstanding by process; of rates, by label and process. */
   readonly leased: Map<string, bigint>;
+  /** The last numbered call of each process, and what it was granted; null: it was not done, and never will be. */
+  readonly lastCalls: Map<number, { readonly call: number; readonly granted: bigint | null }>;
 }
+
+/** When a call whose answer is lost takes effect after all, at most. */
+const LATE_MS_MAX = 3_000;
 
 export class SimulatedLeaseStore {
   readonly time = new SimulatedTime();
@@ -77,9 +82,9 @@ export class SimulatedLeaseStore {
   readonly refused = new Set<string>();
   /** Chance that the answer to a call is lost, before it took effect or after. */
   lossRate = 0;
-  readonly calls = { take: 0, giveBack: 0, revoke: 0, probe: 0 };
+  readonly calls = { take: 0, giveBack: 0, settle: 0, revoke: 0, probe: 0 };
   /** Calls that have taken effect, and whose answers are on their way at least. */
-  readonly answered = { take: 0, giveBack: 0, revoke: 0, probe: 0 };
+  readonly answered = { take: 0, giveBack: 0, settle: 0, revoke: 0, probe: 0 };
   private readonly quotas = new Map<string, StoredQuota>();
   private readonly random: () => number;
 
@@ -88,7 +93,7 @@ export class SimulatedLeaseStore {
   }
 
   quota(kind: Quota['kind'], key: string, size: bigint): Quota {
-    this.quotas.set(key, { kind, size, frozen: false, gone: false, leased: new Map() });
+    this.quotas.set(key, { kind, size, frozen: false, gone: false, leased: new Map(), lastCalls: new Map() });
     return { kind, key };
   }
 
@@ -126,22 +131,23 @@ export class SimulatedLeaseStore {
 
   private storeOf(index: number): LeaseStore {
     return {
-      take: (quota, request) => this.call('take', () => this.take(index, quota, request), quota),
-      giveBack: (quota, grantId, amount) =>
+      take: (quota, request, call) => this.call('take', () => this.take(index, quota, request, call), quota),
+      giveBack: (quota, grantId, amount, call) =>
         this.call(
           'giveBack',
           () => {
-            this.giveBack(index, quota, grantId, amount);
+            this.giveBack(index, quota, { grantId, amount, call });
             return 'done' as const;
           },
           quota,
         ),
+      settle: (quota, call) => this.call('settle', () => this.settle(index, quota, call), quota),
       revoke: (quota) => this.call('revoke', () => this.revoke(index, quota)),
       probe: () => this.call('probe', () => undefined),
     };
   }
 
-  private async call<T>(name: 'take' | 'giveBack', act: () => T, quota: Quota): Promise<T | NotDone>;
+  private async call<T>(name: 'take' | 'giveBack' | 'settle', act: () => T, quota: Quota): Promise<T | NotDone>;
   private async call<T>(name: 'revoke' | 'probe', act: () => T): Promise<T>;
   private async call<T>(name: keyof SimulatedLeaseStore['calls'], act: () => T, quota?: Quota): Promise<T | NotDone> {
     this.calls[name] += 1;
@@ -155,9 +161,10 @@ export class SimulatedLeaseStore {
     if (this.away === 'refused') throw new Error('connection refused');
     if (this.away === 'hangs') return new Promise<never>(() => undefined);
     const isLost = this.random() < this.lossRate;
-    const tookEffect = this.random() < 0.5;
+    const effect = isLost ? (['none', 'now', 'late'] as const)[Math.floor(this.random() * 3)] : 'now';
     await this.time.wait(this.random() * 4);
-    if (isLost && !tookEffect) throw new Error('connection lost before the call');
+    if (effect === 'late') this.time.at(this.time.nowMs + this.random() * LATE_MS_MAX, act);
+    if (effect !== 'now') throw new Error('connection lost before the call');
     const result = act();
     this.answered[name] += 1;
     await this.time.wait(this.random() * 4);
@@ -165,19 +172,24 @@ export class SimulatedLeaseStore {
     return result;
   }
 
-  private take(index: number, { key }: Quota, request: LeaseRequest): LeaseAnswer {
+  private take(index: number, { key }: Quota, request: LeaseRequest, call: number): LeaseAnswer {
     assert.ok(request.minimum >= 0n && request.minimum <= request.amount, 'need 0 <= minimum <= amount');
     const quota = this.of(key);
     const isRate = quota.kind === 'requests_per_minute' || quota.kind === 'tokens_per_minute';
-    return isRate ? this.takeRate(index, key, quota, request) : this.takeLease(index, key, quota, request);
+    return isRate ? this.takeRate(index, key, quota, request) : this.takeLease(index, key, request, call);
   }
 
-  private takeLease(index: number, key: string, quota: StoredQuota, { amount, minimum }: LeaseRequest): LeaseAnswer {
+  private takeLease(index: number, key: string, { amount, minimum }: LeaseRequest, call: number): LeaseAnswer {
+    const quota = this.of(key);
     const total = this.sum(quota, () => true);
     const own = quota.leased.get(`${index}`) ?? 0n;
-    const left = quota.frozen || quota.size < total ? 0n : quota.size - total;
+    const isOver = (quota.lastCalls.get(index)?.call ?? 0) >= call;
+    const left = isOver || quota.frozen || quota.size < total ? 0n : quota.size - total;
     const granted = left >= amount ? amount : left >= minimum ? left : 0n;
-    if (granted > 0n) quota.leased.set(`${index}`, own + granted);
+    if (granted > 0n) {
+      quota.leased.set(`${index}`, own + granted);
+      quota.lastCalls.set(index, { call, granted });
+    }
     return {
       granted,
       grantId: key,
@@ -239,13 +251,29 @@ export class SimulatedLeaseStore {
     };
   }
 
-  private giveBack(index: number, { key }: Quota, grantId: string, amount: bigint): void {
+  private giveBack(
+    index: number,
+    { key }: Quota,
+    { grantId, amount, call }: { readonly grantId: string; readonly amount: bigint; readonly call: number },
+  ): void {
     const quota = this.of(key);
     const label = grantId.split('@')[1];
+    if (label === undefined) {
+      if ((quota.lastCalls.get(index)?.call ?? 0) >= call) return;
+      quota.lastCalls.set(index, { call, granted: 0n });
+    }
     const name = label === undefined ? `${index}` : `${label}/${index}`;
     const left = (quota.leased.get(name) ?? 0n) - amount;
     assert.ok(left >= 0n, `more is returned than was leased: ${key}, ${grantId}`);
     quota.leased.set(name, left);
+  }
+
+  private settle(index: number, { key }: Quota, call: number): SettledCall {
+    const { lastCalls } = this.of(key);
+    const last = lastCalls.get(index);
+    if (last?.call === call && last.granted !== null) return { isDone: true, granted: last.granted, grantId: key };
+    if (last === undefined || last.call < call) lastCalls.set(index, { call, granted: null });
+    return { isDone: false, granted: 0n, grantId: key };
   }
 
   private revoke(from: number, { key }: Quota): void {

@@ -36,6 +36,10 @@ class SlowStore implements LeaseStore {
     return 'done' as const;
   }
 
+  settle(): Promise<never> {
+    return Promise.reject(new Error('no answer is lost here'));
+  }
+
   async revoke() {}
   async probe() {}
 }

@@ -48,6 +48,14 @@ export interface LeaseAnswer {
   readonly gone: boolean;
 }
 
+/** What became of a call whose answer was lost. One that was not done never will be, though it be on its way still. */
+export interface SettledCall {
+  readonly isDone: boolean;
+  /** What it was granted, under `grantId`; 0n where it returned something. */
+  readonly granted: bigint;
+  readonly grantId: string;
+}
+
 /**
  * The store has answered, about this quota alone, that nothing was done. `busy`: another transaction had it locked.
  * `refused`: the store's rules forbid it, however often it is asked.

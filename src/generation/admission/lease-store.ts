@@ -1,11 +1,16 @@
 // The store from which all processes lease quotas: credit of wallets and room under limits.
 
-import type { LeaseAnswer, LeaseRequest, NotDone, Quota } from '../../domain/quotas/lease.ts';
+import type { LeaseAnswer, LeaseRequest, NotDone, Quota, SettledCall } from '../../domain/quotas/lease.ts';
 
-/** A call rejects when nobody knows whether it was done. */
+/**
+ * A call rejects when nobody knows whether it was done. Of this process each has a number that is higher than those
+ * before it (`call`), and of one quota it is made after the one before it was answered or settled.
+ */
 export interface LeaseStore {
-  take(quota: Quota, request: LeaseRequest): Promise<LeaseAnswer | NotDone>;
-  giveBack(quota: Quota, grantId: string, amount: bigint): Promise<'done' | NotDone>;
+  take(quota: Quota, request: LeaseRequest, call: number): Promise<LeaseAnswer | NotDone>;
+  giveBack(quota: Quota, grantId: string, amount: bigint, call: number): Promise<'done' | NotDone>;
+  /** What became of the last call, if its answer was lost. Not of rates, whose grants end by themselves. */
+  settle(quota: Quota, call: number): Promise<SettledCall | NotDone>;
   /** Asks every other process to return what it has available. */
   revoke(quota: Quota): Promise<void>;
   /** Rejects when the store cannot be reached. */

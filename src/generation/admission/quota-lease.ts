@@ -7,17 +7,17 @@
 //     │                  │ idle, expired, or revoked because another process is short
 //     └──── returned ◄── pending return
 //
-// A grant whose answer was lost is uncertain: nothing of it is used or returned.
+// What a call was about whose answer was lost is neither used nor returned until it is settled (`lostCall`).
 // What was lent before the wallet was frozen or the limit lowered is withdrawn: what is released of it is returned.
 
-import type { LeaseAnswer, LeaseRequest, Quota } from '../../domain/quotas/lease.ts';
+import type { LeaseAnswer, LeaseRequest, Quota, SettledCall } from '../../domain/quotas/lease.ts';
 import { assert } from '../../platform/assert.ts';
 import { biggest, LeaseSize } from './lease-size.ts';
 import { REFUSALS_WAITED, type RefusedLease, RememberedRefusal, type Shortage } from './remembered-refusal.ts';
 
 /** What the store granted under one id. */
 export interface Grant {
-  /** null: uncertain, the store's answer was lost. Nobody knows under which id the amounts are kept. */
+  /** null: unknown. Of a rate, the answer was lost that would have told under which id the amounts are kept now. */
   id: string | null;
   available: bigint;
   readonly expiresAtMs: number;
@@ -31,6 +31,13 @@ export interface Hold {
   /** null: nothing is held, since nothing was needed or the limit is gone. */
   readonly grant: Grant | null;
   readonly amount: bigint;
+}
+
+/** A call to the store whose answer was lost. */
+export interface LostCall {
+  readonly call: number;
+  /** null: it was a lease request. */
+  readonly returned: { readonly grantId: string; readonly amount: bigint } | null;
 }
 
 /** A request that waits for the store. */
@@ -60,8 +67,6 @@ export const CONTENDED_MS = 60_000;
 const ROW_OF_REFUSALS_MS = 2_000;
 /** A limit that is gone is asked for again after this; by then the principals that name it have been read anew. */
 const GONE_MS = 5_000;
-/** The store abandons a statement within this time, so afterwards its figures are certain. */
-const UNCERTAIN_MS = 60_000;
 
 export class QuotaLease {
   readonly quota: Quota;
@@ -69,6 +74,8 @@ export class QuotaLease {
   readonly waiters: Waiter[] = [];
   /** What is to be returned to the store, by grant id. */
   readonly pendingReturns = new Map<string, bigint>();
+  /** No other call is made for this lease until the store has said what became of it. */
+  lostCall: LostCall | null = null;
   held = 0n;
   /**
    * The part of what is available that waiting requests have found here while they wait for another lease. It stays
@@ -106,7 +113,6 @@ export class QuotaLease {
   private lowWater = 0n;
   private renewAtMs = Number.POSITIVE_INFINITY;
   private goneUntilMs = 0;
-  private uncertainUntilMs = 0;
 
   constructor(quota: Quota, nowMs: number) {
     this.quota = quota;
@@ -205,7 +211,6 @@ export class QuotaLease {
       (this.isRate ? LOW_WATER_PARTS.rate : LOW_WATER_PARTS.lease);
     if (answer.presentMoved) this.moveGrant(grantId, granted, expiresAtMs);
     else if (granted > 0n) this.addGrant(grantId, granted, expiresAtMs);
-    this.returnLostAmount(answer, sentAtMs);
   }
 
   /** Holds made of the present grant while the request was under way belong to the new id as well. */
@@ -223,34 +228,29 @@ export class QuotaLease {
     this.grant = { id: grantId, available, expiresAtMs, withdrawals: this.withdrawalsWhenSent };
   }
 
-  /**
-   * The store believes that more is leased here than this process knows of: a lost call has left it behind, and it is
-   * returned. Only concurrency can tell: of the other kinds an unknown part is used but not posted yet.
-   */
-  private returnLostAmount({ ceiling, available, leasedElsewhere, grantId }: LeaseAnswer, nowMs: number): void {
-    if (this.quota.kind !== 'concurrent_requests' || ceiling === null || nowMs < this.uncertainUntilMs) return;
-    const leasedHere = ceiling - available - leasedElsewhere;
-    let known = this.held + this.grant.available;
-    for (const amount of this.pendingReturns.values()) known += amount;
-    if (leasedHere > known) this.addPendingReturn(grantId, leasedHere - known);
-  }
-
   /** No answer came. `wasSent`: the store may have acted on the request. */
-  failRequest(wasSent: boolean, nowMs: number): void {
+  failRequest(wasSent: boolean): void {
     const wasMoving = this.requesting === 'moving';
     this.requesting = 'no';
-    if (!wasSent) return;
-    this.markUncertain(nowMs);
     // Only the store knows under which id the available part is kept now.
-    if (wasMoving) {
-      this.grant.id = null;
-      this.grant.available = 0n;
-    }
+    if (!wasSent || !wasMoving) return;
+    this.grant.id = null;
+    this.grant.available = 0n;
   }
 
-  /** A call was lost that the store may still carry out. */
-  markUncertain(nowMs: number): void {
-    this.uncertainUntilMs = nowMs + UNCERTAIN_MS;
+  /** A call was sent whose answer never came. What it leaves behind of a rate ages out with the minute. */
+  loseCall(lost: LostCall): void {
+    if (!this.isRate) this.lostCall = lost;
+  }
+
+  /** null: the store will not do it, nor say what it did. What was granted, or is still leased here, is returned. */
+  settleCall(settled: SettledCall | null): void {
+    const returned = this.lostCall?.returned ?? null;
+    this.lostCall = null;
+    if (settled === null) return;
+    const { isDone, granted, grantId } = settled;
+    if (granted > 0n) this.addPendingReturn(grantId, granted);
+    if (returned !== null && !isDone) this.addPendingReturn(returned.grantId, returned.amount);
   }
 
   /** An answer brought what was needed. */
@@ -371,11 +371,7 @@ export class QuotaLease {
   isEmpty(nowMs: number): boolean {
     const isUnused = this.held === 0n && this.pendingReturns.size === 0 && this.grant.available === 0n;
     const isQuiet = this.waiters.length === 0 && this.requesting === 'no' && this.work === null;
-    // If an uncertain lease were forgotten, its successor would take the grant of a late answer, which is returned by
-    // itself, for an amount that a lost call has left behind, and return it twice.
-    return (
-      isUnused && isQuiet && nowMs >= this.uncertainUntilMs && !this.isRemembered(nowMs) && nowMs >= this.goneUntilMs
-    );
+    return isUnused && isQuiet && this.lostCall === null && !this.isRemembered(nowMs) && nowMs >= this.goneUntilMs;
   }
 }
 

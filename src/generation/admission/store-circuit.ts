@@ -1,11 +1,11 @@
 // Calls to the lease store, each with a deadline; while the store is known to be away, calls fail at once until a probe
 // finds it again.
 //
-// When an answer is lost, it is uncertain whether the call took effect. The process assumes the case that overspends
-// nothing: what it requested was not granted, and what it returned is gone. That stays leased in the store until it
-// ages out or this process's epoch is closed. The answer that one quota is locked does not mean that the store is away.
+// When an answer is lost, it is uncertain whether the call took effect. Until the store has said what became of it
+// (`settle`), the process assumes the case that overspends nothing: what it requested was not granted, and what it
+// returned is gone. The answer that one quota is locked does not mean that the store is away.
 
-import type { LeaseAnswer, LeaseRequest, NotDone, Quota } from '../../domain/quotas/lease.ts';
+import type { LeaseAnswer, LeaseRequest, NotDone, Quota, SettledCall } from '../../domain/quotas/lease.ts';
 import type { LeaseStore, LeaseTime } from './lease-store.ts';
 
 /** `unsent`: the store is away and was not asked. `lost`: it was asked, and what became of it is uncertain. */
@@ -46,47 +46,43 @@ export class StoreCircuit {
     return true;
   }
 
-  /** `onLate`: takes an answer that comes after the deadline. */
-  take(quota: Quota, request: LeaseRequest, onLate: (answer: LeaseAnswer) => void): Promise<LeaseAnswer | CallFailure> {
-    return this.call(
-      () => this.store.take(quota, request),
-      (answer) => {
-        if (typeof answer !== 'string') onLate(answer);
-      },
-    );
+  take(quota: Quota, request: LeaseRequest, call: number): Promise<LeaseAnswer | CallFailure> {
+    return this.call(() => this.store.take(quota, request, call));
   }
 
-  async giveBack(quota: Quota, grantId: string, amount: bigint): Promise<'done' | CallFailure> {
-    return this.call(() => this.store.giveBack(quota, grantId, amount), ignore);
+  giveBack(quota: Quota, grantId: string, amount: bigint, call: number): Promise<'done' | CallFailure> {
+    return this.call(() => this.store.giveBack(quota, grantId, amount, call));
+  }
+
+  settle(quota: Quota, call: number): Promise<SettledCall | CallFailure> {
+    return this.call(() => this.store.settle(quota, call));
   }
 
   /** Best effort: the lease request that follows meets the same store and says what is wrong. */
   async revoke(quota: Quota): Promise<void> {
-    await this.call(() => this.store.revoke(quota).then(() => 'done' as const), ignore);
+    await this.call(() => this.store.revoke(quota).then(() => 'done' as const));
   }
 
-  private async call<T>(send: () => Promise<T>, onLate: (value: T) => void): Promise<T | CallFailure> {
+  private async call<T>(send: () => Promise<T>): Promise<T | CallFailure> {
     if (this.isAway()) return 'unsent';
-    const result = await this.within(CALL_DEADLINE_MS, send, onLate);
+    const result = await this.within(CALL_DEADLINE_MS, send);
     if (result === 'lost') this.noteFailure();
     else this.awayUntilMs = 0;
     return result;
   }
 
-  private within<T>(deadlineMs: number, send: () => Promise<T>, onLate: (value: T) => void): Promise<T | 'lost'> {
+  /** An answer that comes after the deadline says nothing: it is lost. */
+  private within<T>(deadlineMs: number, send: () => Promise<T>): Promise<T | 'lost'> {
     return new Promise((resolve) => {
-      let isLate = false;
       let isOver = false;
       const giveUp = (fault: unknown): void => {
         if (!isOver) this.onStoreFault(fault);
         isOver = true;
-        isLate = true;
         resolve('lost');
       };
       const answer = (value: T): void => {
         isOver = true;
-        if (isLate) onLate(value);
-        else resolve(value);
+        resolve(value);
       };
       send().then(answer, giveUp);
       void this.time.wait(deadlineMs).then(() => giveUp(new Error(`no answer within ${deadlineMs} ms`)));
@@ -100,14 +96,10 @@ export class StoreCircuit {
 
   private async probe(): Promise<void> {
     this.probing = true;
-    const found = await this.within(PROBE_DEADLINE_MS, () => this.store.probe().then(() => 'found' as const), ignore);
+    const found = await this.within(PROBE_DEADLINE_MS, () => this.store.probe().then(() => 'found' as const));
     this.probing = false;
     const nowMs = this.time.monotonicMs();
     this.nextProbeMs = nowMs + PROBE_INTERVAL_MS;
     this.awayUntilMs = found === 'found' ? 0 : nowMs + AWAY_MS;
   }
-}
-
-function ignore(): void {
-  // Nothing of the lease depends on it.
 }

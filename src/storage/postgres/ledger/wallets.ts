@@ -1,7 +1,7 @@
-// Leases of credit: how a process takes them from a wallet and returns them. The rules are SQL functions of migration
-// 0003.
+// Leases of credit: how a process takes them from a wallet and returns them. The rules are SQL functions of
+// migrations 0003 and 0046.
 
-import type { LeaseAnswer } from '../../../domain/quotas/lease.ts';
+import type { LeaseAnswer, SettledCall } from '../../../domain/quotas/lease.ts';
 import type { PostgresClient } from '../pool.ts';
 
 /** The channel keeps its old name, because processes of other versions listen to it too. */
@@ -21,22 +21,33 @@ export async function registerEpoch(
   return Number(rows[0]?.epoch);
 }
 
+const TAKE = {
+  name: 'take_lease',
+  text: 'SELECT granted, available, leased_elsewhere, frozen FROM take_lease($1, $2, $3, $4, $5)',
+};
+
 export type WalletLeaseAnswer = Pick<LeaseAnswer, 'granted' | 'available' | 'leasedElsewhere' | 'frozen'>;
 
-/** Leases `amount`, or the rest if that is at least `minimum`, or nothing. */
+/**
+ * Leases `amount`, or the rest if that is at least `minimum`, or nothing. With `call`, its number among the calls of
+ * this process, `settleLease` can tell what became of it.
+ */
 export async function takeLease(
   postgres: PostgresClient,
-  request: { epoch: number; walletId: string; amount: bigint; minimum: bigint },
+  request: { epoch: number; walletId: string; amount: bigint; minimum: bigint; call?: number },
 ): Promise<WalletLeaseAnswer> {
   const { rows } = await postgres.query<{
     granted: string;
     available: string;
     leased_elsewhere: string;
     frozen: boolean;
-  }>(
-    { name: 'take_lease', text: 'SELECT granted, available, leased_elsewhere, frozen FROM take_lease($1, $2, $3, $4)' },
-    [request.epoch, request.walletId, request.amount.toString(), request.minimum.toString()],
-  );
+  }>(TAKE, [
+    request.epoch,
+    request.walletId,
+    request.amount.toString(),
+    request.minimum.toString(),
+    request.call ?? null,
+  ]);
   const row = rows[0];
   if (row === undefined) throw new Error('take_lease returned no row');
   return {
@@ -47,19 +58,31 @@ export async function takeLease(
   };
 }
 
-/**
- * The caller must give the money up first, and must not repeat the call if its answer is lost: what was not returned
- * comes back when the epoch is closed.
- */
+/** The caller must give the money up first, and must not repeat the call if its answer is lost: it settles it. */
 export async function returnLease(
   postgres: PostgresClient,
-  lease: { epoch: number; walletId: string; amount: bigint },
+  lease: { epoch: number; walletId: string; amount: bigint; call?: number },
 ): Promise<void> {
-  await postgres.query({ name: 'return_lease', text: 'SELECT return_lease($1, $2, $3)' }, [
+  await postgres.query({ name: 'return_lease', text: 'SELECT return_lease($1, $2, $3, $4)' }, [
     lease.epoch,
     lease.walletId,
     lease.amount.toString(),
+    lease.call ?? null,
   ]);
+}
+
+/** What became of the last call of this process about this wallet, whose answer was lost. */
+export async function settleLease(
+  postgres: PostgresClient,
+  { epoch, walletId, call }: { epoch: number; walletId: string; call: number },
+): Promise<SettledCall> {
+  const { rows } = await postgres.query<{ is_done: boolean; granted: string }>(
+    { name: 'settle_lease', text: 'SELECT is_done, granted FROM settle_lease($1, $2, $3)' },
+    [epoch, walletId, call],
+  );
+  const row = rows[0];
+  if (row === undefined) throw new Error('settle_lease returned no row');
+  return { isDone: row.is_done, granted: BigInt(row.granted), grantId: walletId };
 }
 
 /**

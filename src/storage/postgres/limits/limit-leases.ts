@@ -1,12 +1,14 @@
 // Leases under a usage limit (budgets, open requests, rates): how a process takes and returns them. The rules are SQL
-// functions of migration 0010; revokeLeases of wallets.ts revokes leases by the limit's id.
+// functions of migrations 0010 and 0046; revokeLeases of wallets.ts revokes leases by the limit's id.
 
-import type { LeaseAnswer, LeaseRequest } from '../../../domain/quotas/lease.ts';
+import type { LeaseAnswer, LeaseRequest, SettledCall } from '../../../domain/quotas/lease.ts';
 import type { PostgresClient } from '../pool.ts';
 
 export interface LimitLeaseRequest extends LeaseRequest {
   readonly epoch: number;
   readonly limitId: string;
+  /** Its number among the calls of this process, for `settleLimitLease`. */
+  readonly call?: number;
   /** Epoch milliseconds that replace the database's clock, for tests that replay hours. */
   readonly atMs?: number;
 }
@@ -27,16 +29,21 @@ const TAKE = {
   name: 'take_limit_lease',
   text: `SELECT granted, grant_id, valid_for_ms, present_moved, available, leased_elsewhere,
                 ceiling, retry_after_ms, gone
-           FROM take_limit_lease($1, $2, $3, $4, $5, $6, to_timestamp($7::double precision / 1000))`,
+           FROM take_limit_lease($1, $2, $3, $4, $5, $6, to_timestamp($7::double precision / 1000), $8)`,
 };
-const GIVE_BACK = { name: 'give_back_limit_lease', text: 'SELECT give_back_limit_lease($1, $2, $3, $4)' };
+const GIVE_BACK = { name: 'give_back_limit_lease', text: 'SELECT give_back_limit_lease($1, $2, $3, $4, $5)' };
+const SETTLE = {
+  name: 'settle_limit_lease',
+  text: `SELECT is_done, granted, grant_id
+           FROM settle_limit_lease($1, $2, $3, to_timestamp($4::double precision / 1000))`,
+};
 
 /**
  * Leases `amount`, or the rest if that is at least `minimum`, or nothing. A fenced epoch is refused with SQLSTATE
  * TG001.
  */
 export async function takeLimitLease(postgres: PostgresClient, request: LimitLeaseRequest): Promise<LeaseAnswer> {
-  const { epoch, limitId, amount, minimum, present, atMs = null } = request;
+  const { epoch, limitId, amount, minimum, present, atMs = null, call = null } = request;
   const { rows } = await postgres.query<TakenRow>(TAKE, [
     epoch,
     limitId,
@@ -45,6 +52,7 @@ export async function takeLimitLease(postgres: PostgresClient, request: LimitLea
     present?.grantId ?? null,
     (present?.available ?? 0n).toString(),
     atMs,
+    call,
   ]);
   const row = rows[0];
   if (row === undefined) throw new Error('take_limit_lease returned no row');
@@ -63,15 +71,43 @@ export async function takeLimitLease(postgres: PostgresClient, request: LimitLea
 }
 
 /**
- * The caller must give the amount up first, and must not repeat the call if its answer is lost: what was not returned
- * comes back when the epoch is closed, or ages out. The grant is the one under which the amount was taken: for a rate,
- * an amount taken under an earlier label is not available under the present one.
+ * The caller must give the amount up first, and must not repeat the call if its answer is lost: it settles it. The
+ * grant is the one under which the amount was taken: for a rate, an amount taken under an earlier label is not
+ * available under the present one.
  */
 export async function returnLimitLease(
   postgres: PostgresClient,
-  lease: { readonly epoch: number; readonly limitId: string; readonly grantId: string; readonly amount: bigint },
+  lease: {
+    readonly epoch: number;
+    readonly limitId: string;
+    readonly grantId: string;
+    readonly amount: bigint;
+    readonly call?: number;
+  },
 ): Promise<void> {
-  await postgres.query(GIVE_BACK, [lease.epoch, lease.limitId, lease.grantId, lease.amount.toString()]);
+  const { epoch, limitId, grantId, amount, call = null } = lease;
+  await postgres.query(GIVE_BACK, [epoch, limitId, grantId, amount.toString(), call]);
+}
+
+/**
+ * What became of the last call of this process about this budget or limit of open requests, whose answer was lost. Of a
+ * budget whose period has ended since, a call that is still on its way may yet lend from the new one: that returns when
+ * the epoch is closed.
+ */
+export async function settleLimitLease(
+  postgres: PostgresClient,
+  settled: { readonly epoch: number; readonly limitId: string; readonly call: number; readonly atMs?: number },
+): Promise<SettledCall> {
+  const { epoch, limitId, call, atMs = null } = settled;
+  const { rows } = await postgres.query<{ is_done: boolean; granted: string; grant_id: string }>(SETTLE, [
+    epoch,
+    limitId,
+    call,
+    atMs,
+  ]);
+  const row = rows[0];
+  if (row === undefined) throw new Error('settle_limit_lease returned no row');
+  return { isDone: row.is_done, granted: BigInt(row.granted), grantId: row.grant_id };
 }
 
 /**

@@ -1,0 +1,224 @@
+// The calls to the store that a lease needs, one at a time: what became of one that was lost, then returns, then a
+// lease request, which serves those that wait or refuses them.
+
+import type { LeaseAnswer, Quota } from '../../domain/quotas/lease.ts';
+import type { LeaseStore, LeaseTime } from './lease-store.ts';
+import { leastOf, type LostCall, type QuotaLease, type Waiter } from './quota-lease.ts';
+import { REFUSALS_WAITED, type Shortage } from './remembered-refusal.ts';
+import { type CallFailure, StoreCircuit } from './store-circuit.ts';
+
+/**
+ * Revocations of one wallet or limit are at least this far apart, whichever process makes them: each makes all
+ * processes return at once what is released, for longer than this.
+ */
+const REVOCATION_INTERVAL_MS = 1_000;
+/** How long the other processes are given to answer a revocation. */
+const REVOCATION_WINDOW_MS = 400;
+/** When the store is first asked again after a revocation; each pause after that is twice as long. */
+const REVOCATION_POLL_MS = 30;
+/** The pause after a refill that brought too little. */
+const REFILL_PAUSE_MS = 500;
+/**
+ * Another transaction has the wallet or limit locked. Postgres ends a transaction that stands still after two seconds
+ * (pool.ts), so a request that has waited longer than this is waiting for something else.
+ */
+const LOCKED_WAIT_MS_MAX = 5_000;
+const LOCKED_PAUSE_MS = 50;
+
+export class LeaseCalls {
+  private readonly circuit: StoreCircuit;
+  private readonly time: LeaseTime;
+  private readonly onFault: (fault: unknown) => void;
+  /** The number of the last call about any lease (lease-store.ts). */
+  private lastCall = 0;
+
+  /** `onFault`: a bug. `onStoreFault`: why the store could not be asked. */
+  constructor(
+    store: LeaseStore,
+    time: LeaseTime,
+    onFault: (fault: unknown) => void,
+    onStoreFault: (fault: unknown) => void,
+  ) {
+    this.circuit = new StoreCircuit(store, time, onStoreFault);
+    this.time = time;
+    this.onFault = onFault;
+  }
+
+  isStoreAway(): boolean {
+    return this.circuit.isAway();
+  }
+
+  /** Makes the calls that the lease needs, unless they are being made. */
+  work(lease: QuotaLease): void {
+    if (lease.work !== null) return;
+    // Set before it begins: what it does at once may ask for it again.
+    lease.work = Promise.resolve();
+    const work = this.workOn(lease).catch((fault: unknown) => {
+      lease.work = null;
+      this.giveUpWaiters(lease, 'lost');
+      this.onFault(fault);
+    });
+    if (lease.work !== null) lease.work = work;
+  }
+
+  private async workOn(lease: QuotaLease): Promise<void> {
+    for (;;) {
+      if (lease.lostCall !== null && !(await this.settle(lease, lease.lostCall))) {
+        lease.wantsRefill = false;
+        if (lease.waiters.length === 0) break;
+        await this.time.wait(LOCKED_PAUSE_MS);
+        continue;
+      }
+      lease.returnExpired(this.time.monotonicMs());
+      const isLocked = lease.pendingReturns.size > 0 && !(await this.sendReturns(lease));
+      if (lease.lostCall !== null) continue;
+      if (lease.waiters.length > 0 || lease.wantsRefill) await this.sendRequest(lease);
+      else if (lease.pendingReturns.size === 0 || isLocked || this.circuit.isAway()) break;
+    }
+    // In the same tick as the decision to stop: what is asked for from here on begins a new round.
+    lease.work = null;
+  }
+
+  /** False where the store does not say what became of the call: those that wait are given up, at once or later. */
+  private async settle(lease: QuotaLease, { call }: LostCall): Promise<boolean> {
+    const settled = await this.circuit.settle(lease.quota, call);
+    const isAnswer = typeof settled !== 'string';
+    if (isAnswer || settled === 'refused') lease.settleCall(isAnswer ? settled : null);
+    else this.giveUpWaiters(lease, settled);
+    return lease.lostCall === null;
+  }
+
+  /** False where the quota is locked, or an answer was lost: the rest stays pending and is returned another time. */
+  private async sendReturns(lease: QuotaLease): Promise<boolean> {
+    const pending = [...lease.pendingReturns];
+    lease.pendingReturns.clear();
+    let goesOn = true;
+    for (const [grantId, amount] of pending) {
+      const call = this.nextCall();
+      const result = goesOn ? await this.circuit.giveBack(lease.quota, grantId, amount, call) : 'busy';
+      if (result === 'busy' || result === 'unsent') lease.addPendingReturn(grantId, amount);
+      else if (result === 'done') lease.forgetRefusal();
+      else if (result === 'lost') lease.loseCall({ call, returned: { grantId, amount } });
+      if (result === 'busy' || lease.lostCall !== null) goesOn = false;
+    }
+    return goesOn;
+  }
+
+  /** One lease request, for those that wait or as a refill. */
+  private async sendRequest(lease: QuotaLease): Promise<void> {
+    const pauseMs = lease.notBeforeMs - this.time.monotonicMs();
+    if (pauseMs > 0 && !this.circuit.isAway()) await this.time.wait(pauseMs);
+    // Something may have been released meanwhile.
+    this.serve(lease);
+    const { wantsRefill } = lease;
+    lease.wantsRefill = false;
+    if (lease.waiters.length === 0 && !wantsRefill) return;
+
+    const sentAtMs = this.time.monotonicMs();
+    const request = lease.beginRequest(sentAtMs);
+    const call = this.nextCall();
+    const answer = await this.circuit.take(lease.quota, request, call);
+    if (typeof answer === 'string') {
+      const nowMs = this.time.monotonicMs();
+      lease.failRequest(answer === 'lost');
+      if (answer === 'lost') lease.loseCall({ call, returned: null });
+      this.giveUpWaiters(lease, answer);
+      if (answer === 'unsent' || answer === 'lost') return;
+      lease.notBeforeMs = nowMs + LOCKED_PAUSE_MS;
+      lease.refillNotBeforeMs = nowMs + REFILL_PAUSE_MS;
+      return;
+    }
+    lease.applyAnswer(answer, sentAtMs);
+    await this.serveFrom(lease, answer, sentAtMs, answer.granted >= request.minimum || answer.gone);
+  }
+
+  private async serveFrom(lease: QuotaLease, answer: LeaseAnswer, sentAtMs: number, isEnough: boolean): Promise<void> {
+    // Later ones are not refused with this answer, also when it is refused after a pause.
+    const { requestsSent } = lease;
+    // The store may have answered before there was room.
+    const isOutdated = (): boolean => lease.roomHeardAtMs > sentAtMs && lease.waiters.length > 0;
+    if (!isEnough && isOutdated()) return;
+    if (answer.frozen) {
+      lease.withdraw(this.time.monotonicMs());
+      lease.returnAvailable();
+      this.refuse(lease, requestsSent, answer, 'frozen');
+      return;
+    }
+    this.serve(lease);
+    lease.returnContested(this.time.monotonicMs());
+    if (isEnough) lease.noteEnough();
+    // What is about to be returned may be what is missing.
+    else if (lease.pendingReturns.size > 0 && !this.circuit.isAway()) return;
+    else if (lease.waiters.length === 0) lease.refillNotBeforeMs = this.time.monotonicMs() + REFILL_PAUSE_MS;
+    else if (!(await this.revokeElsewhere(lease, answer)) && !isOutdated())
+      this.refuse(lease, requestsSent, answer, 'short');
+  }
+
+  /** Asks the other processes to return what they have available. True when another lease request may bring more. */
+  private async revokeElsewhere(lease: QuotaLease, { leasedElsewhere, ceiling }: LeaseAnswer): Promise<boolean> {
+    if (leasedElsewhere === 0n || (ceiling !== null && (lease.leastNeed() ?? 0n) > ceiling)) return false;
+    const nowMs = this.time.monotonicMs();
+    lease.noteLeasedElsewhere(nowMs);
+    if (nowMs - lease.shortAtMs >= REVOCATION_INTERVAL_MS) {
+      // It holds for this process as well: of two that each have a part of what both need, one must get all.
+      lease.revoke(nowMs);
+      await this.circuit.revoke(lease.quota);
+    }
+    // What comes back is found when the store is asked anyway, within a second.
+    if (lease.shortAnswers >= REFUSALS_WAITED) return false;
+    const sinceMs = nowMs - lease.shortAtMs;
+    const isLongAgo = sinceMs >= REVOCATION_WINDOW_MS;
+    // Long after a revocation all that is released has been returned already: one more look finds it.
+    if (isLongAgo && lease.hasLookedAgain) return false;
+    lease.hasLookedAgain = true;
+    await this.time.wait(isLongAgo ? REVOCATION_POLL_MS : Math.max(REVOCATION_POLL_MS, sinceMs));
+    return true;
+  }
+
+  /** Lets those try again whose need is available. */
+  serve(lease: QuotaLease): void {
+    const nowMs = this.time.monotonicMs();
+    const waiting = lease.waiters.length;
+    const left = lease.waiters.splice(0).filter((waiter) => {
+      if (!lease.canHold(waiter.need, nowMs)) return true;
+      waiter.resume(null);
+      return false;
+    });
+    if (left.length < waiting) lease.noteServedHere();
+    lease.waiters.unshift(...left);
+  }
+
+  /** Refuses those that waited when the request was sent; the answer says nothing about those that came later. */
+  private refuse(lease: QuotaLease, requestsSent: number, answer: LeaseAnswer, reason: 'short' | 'frozen'): void {
+    const nowMs = this.time.monotonicMs();
+    const within = lease.available(nowMs) + answer.available;
+    const refused: Waiter[] = [];
+    for (const waiter of lease.waiters.splice(0)) {
+      const isRefused = waiter.requestsSentBefore < requestsSent && (reason === 'frozen' || waiter.need > within);
+      (isRefused ? refused : lease.waiters).push(waiter);
+    }
+    if (refused.length === 0) return;
+    lease.remember({ answer, reason, need: leastOf(refused), nowMs });
+    const { ceiling, retryAfterMs } = answer;
+    for (const waiter of refused) waiter.resume({ quota: lease.quota, reason, within, ceiling, retryAfterMs });
+  }
+
+  /** The store did not do what they wait for: where it is locked, who came lately waits on. */
+  private giveUpWaiters(lease: QuotaLease, failure: CallFailure): void {
+    const cameBeforeMs = failure === 'busy' ? this.time.monotonicMs() - LOCKED_WAIT_MS_MAX : Number.POSITIVE_INFINITY;
+    for (const waiter of lease.waiters.splice(0)) {
+      if (waiter.cameAtMs >= cameBeforeMs) lease.waiters.push(waiter);
+      else waiter.resume(unavailable(lease.quota));
+    }
+  }
+
+  private nextCall(): number {
+    this.lastCall += 1;
+    return this.lastCall;
+  }
+}
+
+/** The store cannot say. */
+export function unavailable(quota: Quota): Shortage {
+  return { quota, reason: 'unavailable', within: 0n, ceiling: null, retryAfterMs: null };
+}

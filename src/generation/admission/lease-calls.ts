@@ -3,7 +3,7 @@
 
 import type { LeaseAnswer, Quota } from '../../domain/quotas/lease.ts';
 import type { LeaseStore, LeaseTime } from './lease-store.ts';
-import { leastOf, type LostCall, type QuotaLease, type Waiter } from './quota-lease.ts';
+import { type LostCall, leastOf, type QuotaLease, type Waiter } from './quota-lease.ts';
 import { REFUSALS_WAITED, type Shortage } from './remembered-refusal.ts';
 import { type CallFailure, StoreCircuit } from './store-circuit.ts';
 

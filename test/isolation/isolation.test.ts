@@ -22,9 +22,9 @@ const OPTIONS: Omit<IsolationOptions, 'seed'> = {
   rollEvery: howMany({ short: 100, long: 500 }),
 };
 /** In `npm test` gateways are replaced in the first of the runs alone, since each time two new ones start. */
-const FURTHER = { ...OPTIONS, rollEvery: howMany({ short: 0, long: 500 }) };
+const FURTHER = { ...OPTIONS, exchanges: 2_000, rollEvery: 500 };
 /** Of the runs in which most organizations have own provider keys. */
-const OWN_KEYS = { changeEvery: howMany({ short: 12, long: 40 }) };
+const OWN_KEYS = { changeEvery: 40 };
 /** Of those with a planted fault at the most: they end at the first that is found. */
 const PLANTED_EXCHANGES = 6_000;
 
@@ -41,32 +41,38 @@ describe('isolation of tenants', () => {
 
   test(`seed ${SEED}: nobody sees a foreign mark`, () => assertIsolated(isolation, { ...OPTIONS, seed: SEED }));
 
-  test(`seed ${SEED}, own provider keys: no credential, connection or pause is another organization's`, () =>
-    assertIsolated(isolation, {
-      ...FURTHER,
-      seed: SEED,
-      exchanges: howMany({ short: 100, long: 2_000 }),
-      lookUpsEvery: Number.POSITIVE_INFINITY,
-      ownKeys: OWN_KEYS,
-    }));
+  test(
+    `seed ${SEED}, own provider keys: no credential, connection or pause is another organization's`,
+    AT_LENGTH_ONLY,
+    () =>
+      assertIsolated(isolation, {
+        ...FURTHER,
+        seed: SEED,
+        lookUpsEvery: Number.POSITIVE_INFINITY,
+        ownKeys: OWN_KEYS,
+      }),
+  );
 
-  test(`seed ${SEED}, guardrails: no value, placeholder or policy is another organization's`, () =>
+  test(`seed ${SEED}, guardrails: no value, placeholder or policy is another organization's`, AT_LENGTH_ONLY, () =>
     assertIsolated(isolation, {
       ...FURTHER,
       seed: SEED,
-      exchanges: howMany({ short: 100, long: 2_000 }),
       lookUpsEvery: Number.POSITIVE_INFINITY,
       isGuarded: true,
-    }));
+    }),
+  );
 
-  test(`seed ${SEED}, uploaded files: no byte, id, size or existence of one shows to another organization`, () =>
-    assertIsolated(isolation, {
-      ...FURTHER,
-      seed: SEED,
-      exchanges: howMany({ short: 80, long: 2_000 }),
-      lookUpsEvery: Number.POSITIVE_INFINITY,
-      media: { steps: howMany({ short: 200, long: 4_000 }) },
-    }));
+  test(
+    `seed ${SEED}, uploaded files: no byte, id, size or existence of one shows to another organization`,
+    AT_LENGTH_ONLY,
+    () =>
+      assertIsolated(isolation, {
+        ...FURTHER,
+        seed: SEED,
+        lookUpsEvery: Number.POSITIVE_INFINITY,
+        media: { steps: 4_000 },
+      }),
+  );
 
   for (const { name, found, isQuick, ofOwnKeys, ofGuardrails, ofMedia } of PLANTED_FAULTS) {
     test(`found when planted: ${name}`, isQuick === true ? {} : AT_LENGTH_ONLY, async () => {

@@ -160,6 +160,7 @@ for (const [form, run] of [
   });
 }
 
+/** Asked again as the SDK does by itself: on a busy machine the first worker may take too long to start (503). */
 function question(messages: ModelMessage[], model: LanguageModel) {
-  return { model, messages, tools, stopWhen: stepCountIs(STEPS), maxOutputTokens: 100, maxRetries: 0, providerOptions };
+  return { model, messages, tools, stopWhen: stepCountIs(STEPS), maxOutputTokens: 100, providerOptions };
 }

@@ -1,10 +1,10 @@
 -- Calls that lend and take back have numbers, so that a process whose call was never answered can ask what became of it
 -- (src/generation/admission/lease-calls.ts). With a last argument more, each function does what it did, once for a
--- number; without it, it is that of earlier versions, which cannot ask. Calls about a rate are not numbered: what they
--- leave behind ages out with the minute.
+-- number; without it, it is that of earlier versions, which cannot ask. The number of a call about a rate is ignored:
+-- what such a call leaves behind ages out with the minute.
 
--- Of the last numbered call of this process: its number, and what it was granted. 0: it took back. null: it was not
--- done, and never will be.
+-- Of the last numbered call of this process about this wallet or pool: its number, and what it was granted. 0: it took
+-- back. null: it was not done and never will be, or there was none.
 ALTER TABLE leases ADD COLUMN last_call bigint NOT NULL DEFAULT 0, ADD COLUMN last_granted numeric(38, 0);
 ALTER TABLE limit_leases ADD COLUMN last_call bigint NOT NULL DEFAULT 0, ADD COLUMN last_granted numeric(38, 0);
 

@@ -191,6 +191,12 @@ export const MUTATIONS: readonly Mutation[] = [
     replace: 'call !== null && lease.lastCall > call;',
   },
   {
+    name: 'what a lost call did not take back is forgotten',
+    file: 'src/generation/admission/quota-lease.ts',
+    find: '    if (returned !== null && !isDone) this.addPendingReturn(returned.grantId, returned.amount);',
+    replace: '',
+  },
+  {
     name: 'what a lost call was granted is forgotten',
     file: 'src/generation/admission/quota-lease.ts',
     find: '    if (granted > 0n) this.addPendingReturn(grantId, granted);',

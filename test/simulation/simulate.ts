@@ -102,7 +102,7 @@ class Simulation {
   }
 
   /**
-   * Time passes until the last lost call is given up and what it left uncertain is known; for most of it nobody has
+   * Time passes until the last lost call is given up and settled; for most of it nobody has
    * anything to do, and all are let sleep.
    */
   private calmDown(quietMs: number): void {

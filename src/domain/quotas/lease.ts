@@ -48,10 +48,10 @@ export interface LeaseAnswer {
   readonly gone: boolean;
 }
 
-/** What became of a call whose answer was lost. One that was not done never will be, though it be on its way still. */
+/** What became of a call whose answer was lost. One that was not done never will be, even if it is still on its way. */
 export interface SettledCall {
   readonly isDone: boolean;
-  /** What it was granted, under `grantId`; 0n where it returned something. */
+  /** What it was granted, under `grantId`; 0n for a return, and for a call that was not done. */
   readonly granted: bigint;
   readonly grantId: string;
 }

@@ -1,5 +1,5 @@
-// The calls to the store that a lease needs, one at a time: what became of one that was lost, then returns, then a
-// lease request, which serves those that wait or refuses them.
+// Makes the calls to the store that a lease needs, one at a time: it settles a lost call, then sends returns, then a
+// lease request, and serves or refuses the requests that wait.
 
 import type { LeaseAnswer, Quota } from '../../domain/quotas/lease.ts';
 import type { LeaseStore, LeaseTime } from './lease-store.ts';
@@ -65,6 +65,7 @@ export class LeaseCalls {
     for (;;) {
       if (lease.lostCall !== null && !(await this.settle(lease, lease.lostCall))) {
         lease.wantsRefill = false;
+        lease.refillNotBeforeMs = this.time.monotonicMs() + REFILL_PAUSE_MS;
         if (lease.waiters.length === 0) break;
         await this.time.wait(LOCKED_PAUSE_MS);
         continue;
@@ -82,10 +83,13 @@ export class LeaseCalls {
   /** False where the store does not say what became of the call: those that wait are given up, at once or later. */
   private async settle(lease: QuotaLease, { call }: LostCall): Promise<boolean> {
     const settled = await this.circuit.settle(lease.quota, call);
-    const isAnswer = typeof settled !== 'string';
-    if (isAnswer || settled === 'refused') lease.settleCall(isAnswer ? settled : null);
-    else this.giveUpWaiters(lease, settled);
-    return lease.lostCall === null;
+    if (settled === 'refused') lease.settleCall(null);
+    else if (typeof settled !== 'string') lease.settleCall(settled);
+    else {
+      this.giveUpWaiters(lease, settled);
+      return false;
+    }
+    return true;
   }
 
   /** False where the quota is locked, or an answer was lost: the rest stays pending and is returned another time. */
@@ -94,8 +98,12 @@ export class LeaseCalls {
     lease.pendingReturns.clear();
     let goesOn = true;
     for (const [grantId, amount] of pending) {
+      if (!goesOn) {
+        lease.addPendingReturn(grantId, amount);
+        continue;
+      }
       const call = this.nextCall();
-      const result = goesOn ? await this.circuit.giveBack(lease.quota, grantId, amount, call) : 'busy';
+      const result = await this.circuit.giveBack(lease.quota, grantId, amount, call);
       if (result === 'busy' || result === 'unsent') lease.addPendingReturn(grantId, amount);
       else if (result === 'done') lease.forgetRefusal();
       else if (result === 'lost') lease.loseCall({ call, returned: { grantId, amount } });
@@ -203,7 +211,7 @@ export class LeaseCalls {
     for (const waiter of refused) waiter.resume({ quota: lease.quota, reason, within, ceiling, retryAfterMs });
   }
 
-  /** The store did not do what they wait for: where it is locked, who came lately waits on. */
+  /** The store did nothing for them. Where the quota is locked, those that came recently go on waiting. */
   private giveUpWaiters(lease: QuotaLease, failure: CallFailure): void {
     const cameBeforeMs = failure === 'busy' ? this.time.monotonicMs() - LOCKED_WAIT_MS_MAX : Number.POSITIVE_INFINITY;
     for (const waiter of lease.waiters.splice(0)) {

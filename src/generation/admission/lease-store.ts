@@ -3,8 +3,8 @@
 import type { LeaseAnswer, LeaseRequest, NotDone, Quota, SettledCall } from '../../domain/quotas/lease.ts';
 
 /**
- * A call rejects when nobody knows whether it was done. Of this process each has a number that is higher than those
- * before it (`call`), and of one quota it is made after the one before it was answered or settled.
+ * A call rejects when nobody knows whether it was done. `call`: its number, higher than that of every earlier call of
+ * this process. Except for rates, a quota's next call is sent only once the one before is answered or settled.
  */
 export interface LeaseStore {
   take(quota: Quota, request: LeaseRequest, call: number): Promise<LeaseAnswer | NotDone>;

@@ -1,5 +1,5 @@
 // This process's lease of one wallet or limit: available, held by open requests, pending return to the store. State
-// alone, without calls: quota-leases.ts drives it.
+// alone: lease-calls.ts makes the calls, quota-leases.ts the holds.
 //
 //                      hold                       release, unused part
 //   store ──grant──► available ──► held by a request ─────────────► available again
@@ -7,7 +7,7 @@
 //     │                  │ idle, expired, or revoked because another process is short
 //     └──── returned ◄── pending return
 //
-// What a call was about whose answer was lost is neither used nor returned until it is settled (`lostCall`).
+// The amount of a call whose answer was lost is neither used nor returned until the store has said what became of it.
 // What was lent before the wallet was frozen or the limit lowered is withdrawn: what is released of it is returned.
 
 import type { LeaseAnswer, LeaseRequest, Quota, SettledCall } from '../../domain/quotas/lease.ts';
@@ -17,7 +17,7 @@ import { REFUSALS_WAITED, type RefusedLease, RememberedRefusal, type Shortage } 
 
 /** What the store granted under one id. */
 export interface Grant {
-  /** null: unknown. Of a rate, the answer was lost that would have told under which id the amounts are kept now. */
+  /** null: nothing is granted yet; or, of a rate, the answer that named the new id was lost. */
   id: string | null;
   available: bigint;
   readonly expiresAtMs: number;
@@ -228,12 +228,12 @@ export class QuotaLease {
     this.grant = { id: grantId, available, expiresAtMs, withdrawals: this.withdrawalsWhenSent };
   }
 
-  /** No answer came. `wasSent`: the store may have acted on the request. */
-  failRequest(wasSent: boolean): void {
+  /** The request brought nothing. `isLost`: the store may have acted on it. */
+  failRequest(isLost: boolean): void {
     const wasMoving = this.requesting === 'moving';
     this.requesting = 'no';
     // Only the store knows under which id the available part is kept now.
-    if (!wasSent || !wasMoving) return;
+    if (!isLost || !wasMoving) return;
     this.grant.id = null;
     this.grant.available = 0n;
   }
@@ -243,7 +243,10 @@ export class QuotaLease {
     if (!this.isRate) this.lostCall = lost;
   }
 
-  /** null: the store will not do it, nor say what it did. What was granted, or is still leased here, is returned. */
+  /**
+   * What was granted, or is still leased here, is returned. null: the store refuses to say; what the call was about
+   * stays leased until the epoch is closed.
+   */
   settleCall(settled: SettledCall | null): void {
     const returned = this.lostCall?.returned ?? null;
     this.lostCall = null;

@@ -1,6 +1,7 @@
-// Thousands of leases may have something to return in the same instant: when notifications may have been missed, when
-// the clients of a load leave, at the end of a process. They return it a few at a time, so that requests that need a
-// lease meanwhile find a connection, and no call waits so long for its own that it counts as lost.
+// Thousands of leases may have something to return, or a lost call to settle, in the same instant: when Postgres is
+// back, when notifications may have been missed, when the clients of a load leave, at the end of a process. They do so
+// a few at a time, so that requests that need a lease meanwhile find a connection, and no call waits so long for its
+// own that it counts as lost.
 
 import type { LeaseTime } from './lease-store.ts';
 import type { QuotaLease } from './quota-lease.ts';

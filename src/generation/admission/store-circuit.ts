@@ -3,7 +3,8 @@
 //
 // When an answer is lost, it is uncertain whether the call took effect. Until the store has said what became of it
 // (`settle`), the process assumes the case that overspends nothing: what it requested was not granted, and what it
-// returned is gone. The answer that one quota is locked does not mean that the store is away.
+// returned is gone. Rates are not settled: what a lost call leaves of them ages out. The answer that one quota is
+// locked does not mean that the store is away.
 
 import type { LeaseAnswer, LeaseRequest, NotDone, Quota, SettledCall } from '../../domain/quotas/lease.ts';
 import type { LeaseStore, LeaseTime } from './lease-store.ts';

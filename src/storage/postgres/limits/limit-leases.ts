@@ -71,9 +71,9 @@ export async function takeLimitLease(postgres: PostgresClient, request: LimitLea
 }
 
 /**
- * The caller must give the amount up first, and must not repeat the call if its answer is lost: it settles it. The
- * grant is the one under which the amount was taken: for a rate, an amount taken under an earlier label is not
- * available under the present one.
+ * The caller must give the amount up first, and must not repeat the call if its answer is lost: it settles it, or, of
+ * a rate, lets it age out. The grant is the one under which the amount was taken: for a rate, an amount taken under an
+ * earlier label is not available under the present one.
  */
 export async function returnLimitLease(
   postgres: PostgresClient,

@@ -1,5 +1,5 @@
-// What migrations 0010 and 0046 do in SQL, in memory: pools of budgets and of open requests, and the sliding windows of
-// rates.
+// What migrations 0010, 0046 and 0047 do in SQL, in memory: pools of budgets and of open requests, and the sliding
+// windows of rates.
 
 import type { SettledCall } from '../../src/domain/quotas/lease.ts';
 import { DatabaseFault, FENCED, RAISED, Table } from './model-tables.ts';
@@ -102,7 +102,7 @@ export class ModelLimits {
   }
 
   take(request: LimitRequest, nowMs: number): TakenLimit {
-    const { limitId, amount, minimum, presentFree } = request;
+    const { epoch, limitId, amount, minimum, presentFree, call } = request;
     if (amount < 0n || minimum < 0n || minimum > amount || presentFree < 0n)
       throw new DatabaseFault(RAISED, 'take_limit_lease: need 0 <= minimum <= amount');
     const limit = this.limits.get(limitId);
@@ -116,9 +116,20 @@ export class ModelLimits {
       retryAfterMs: null,
     };
     if (limit === undefined) return { ...nothing, ceiling: null, gone: true };
-    return limit.period !== null || limit.kind === 'concurrent_requests'
-      ? this.takePool(request, limit, nowMs)
-      : this.takeRate(request, limit, nowMs);
+    if (limit.period === null && limit.kind !== 'concurrent_requests') return this.takeRate(request, limit, nowMs);
+    const isOver = this.isCallOver(epoch, limitId, call);
+    return this.takePool(isOver ? { ...request, amount: 0n, minimum: 0n } : request, limit, nowMs);
+  }
+
+  /** It was done, or its process has been told that it was not done. */
+  private isCallOver(epoch: number, limitId: string, call: number | null): boolean {
+    return this.leasesOf(epoch, limitId).some((lease) => isOver(lease, call));
+  }
+
+  private leasesOf(epoch: number, limitId: string): LimitLeaseRow[] {
+    return this.leases
+      .values()
+      .filter((lease) => lease.epoch === epoch && this.pools.get(lease.poolId)?.limitId === limitId);
   }
 
   private takePool(
@@ -144,10 +155,9 @@ export class ModelLimits {
     }
     let available = atLeast0(ceiling - pool.used - pool.leased);
     const lease = this.leases.get(`${epoch}/${pool.id}`);
-    const lent = grantedOf(available, amount, minimum);
-    const granted = isOver(lease, call) ? 0n : lent;
+    const granted = grantedOf(available, amount, minimum);
     const leasedElsewhere = pool.leased - (lease?.outstanding ?? 0n);
-    if (lent > 0n) {
+    if (granted > 0n) {
       this.pools.set(pool.id, {
         ...pool,
         leased: pool.leased + granted,
@@ -157,7 +167,7 @@ export class ModelLimits {
         epoch,
         poolId: pool.id,
         outstanding: (lease?.outstanding ?? 0n) + granted,
-        ...nextCall(lease, isOver(lease, call) ? null : call, granted),
+        ...nextCall(lease, call, granted),
       });
       available -= granted;
     }
@@ -170,7 +180,7 @@ export class ModelLimits {
       available,
       leasedElsewhere,
       ceiling,
-      retryAfterMs: lent === 0n ? validForMs : null,
+      retryAfterMs: granted === 0n ? validForMs : null,
       gone: false,
     };
   }
@@ -228,8 +238,7 @@ export class ModelLimits {
   }
 
   giveBack({ epoch, limitId, grantId, amount, call }: LimitReturn): void {
-    const lease = this.leases.get(`${epoch}/${grantId}`);
-    if (isOver(lease, call)) return;
+    if (!grantId.includes('@') && this.isCallOver(epoch, limitId, call)) return;
     if (amount < 0n) throw new DatabaseFault(RAISED, 'give_back_limit_lease: negative amount');
     const label = grantId.split('@')[1];
     if (label !== undefined && label !== '') {
@@ -241,6 +250,7 @@ export class ModelLimits {
         this.holdings.set(`${epoch}/${limitId}`, { ...holding, ...withLess(holding, Number(label), Number(amount)) });
       return;
     }
+    const lease = this.leases.get(`${epoch}/${grantId}`);
     const pool = this.pools.get(grantId);
     if (pool?.limitId === limitId) this.pools.set(grantId, { ...pool, leased: pool.leased - amount });
     if (lease === undefined)
@@ -256,19 +266,17 @@ export class ModelLimits {
     { epoch, limitId, call }: { readonly epoch: number; readonly limitId: string; readonly call: number },
     nowMs: number,
   ): SettledCall {
-    const nothing = { epoch, limitId, amount: 0n, minimum: 0n, presentGrant: null, presentFree: 0n, call: null };
-    const { grantId: present } = this.take(nothing, nowMs);
     this.refuseFenced(epoch);
-    const own = this.pools
-      .values()
-      .filter((pool) => pool.limitId === limitId)
-      .map(({ id }) => ({ id, lease: this.leases.get(`${epoch}/${id}`) }))
-      .filter(({ id, lease }) => id === present || lease !== undefined);
-    const done = own.find(({ lease }) => lease?.lastCall === call && lease.lastGranted !== null);
-    if (done !== undefined) return { isDone: true, granted: done.lease?.lastGranted ?? 0n, grantId: done.id };
-    for (const { id: poolId, lease = { epoch, poolId, outstanding: 0n, ...NO_CALL } } of own)
-      if (lease.lastCall < call) this.leases.set(`${epoch}/${poolId}`, { ...lease, lastCall: call, lastGranted: null });
-    return { isDone: false, granted: 0n, grantId: present };
+    const done = this.leasesOf(epoch, limitId).find(
+      ({ lastCall, lastGranted }) => lastCall === call && lastGranted !== null,
+    );
+    if (done !== undefined) return { isDone: true, granted: done.lastGranted ?? 0n, grantId: done.poolId };
+    const nothing = { epoch, limitId, amount: 0n, minimum: 0n, presentGrant: null, presentFree: 0n, call: null };
+    const { grantId } = this.take(nothing, nowMs);
+    const lease = this.leases.get(`${epoch}/${grantId}`) ?? { epoch, poolId: grantId, outstanding: 0n, ...NO_CALL };
+    if (this.pools.get(grantId) !== undefined && lease.lastCall < call)
+      this.leases.set(`${epoch}/${grantId}`, { ...lease, lastCall: call, lastGranted: null });
+    return { isDone: false, granted: 0n, grantId };
   }
 
   /** An execution has spent of a pool; what its lease does not cover is a fault, and used all the same. */

@@ -32,7 +32,7 @@ export function simulate(seed: number, traced = false): SeedResult {
   return simulation.result(seed);
 }
 
-/** Longer than a connection is waited for in silence, and than a lost answer leaves open requests uncertain. */
+/** Longer than a connection is waited for in silence; then a lost call is settled. */
 const QUIET_AFTER_LOSS_MS = 75_000;
 /** Longer than a spool rests between two attempts to write again, and than a broken listener takes to notice. */
 const QUIET_AFTER_DISK_MS = 33_000;
@@ -102,8 +102,8 @@ class Simulation {
   }
 
   /**
-   * Time passes until the last lost call is given up and settled; for most of it nobody has
-   * anything to do, and all are let sleep.
+   * Time passes until the last lost call is given up and settled; for most of it nobody has anything to do, and all
+   * are let sleep.
    */
   private calmDown(quietMs: number): void {
     const { world } = this;

@@ -294,7 +294,7 @@ export class Watch implements GatewayWatch {
     }
   }
 
-  /** `withFailed`: and what they held whose end could not be recorded, which stays held. */
+  /** `withFailed`: and what they held whose end could not be recorded; all but places stays held. */
   private needs(gateway: SimulatedGateway, withFailed = false): Map<string, bigint> {
     const needs = new Map<string, bigint>();
     const add = (name: string, amount: bigint): void => void needs.set(name, (needs.get(name) ?? 0n) + amount);
@@ -302,8 +302,11 @@ export class Watch implements GatewayWatch {
     const failed = withFailed ? [...this.truths.values()].filter(({ state }) => state === 'failed') : [];
     for (const truth of [...this.open, ...failed]) {
       if (truth.gateway !== gateway) continue;
-      for (const { grant, amount, lease } of truth.holds)
-        if (grant !== null && grant.id !== null && isReturnedToStore(lease.quota.kind)) add(grant.id, amount);
+      for (const { grant, amount, lease } of truth.holds) {
+        const { kind } = lease.quota;
+        const isHeld = isReturnedToStore(kind) && (truth.state !== 'failed' || kind !== 'concurrent_requests');
+        if (grant !== null && grant.id !== null && isHeld) add(grant.id, amount);
+      }
     }
     for (const truth of this.unposted) if (truth.gateway === gateway) addSpent(truth, add);
     return needs;

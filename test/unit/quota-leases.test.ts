@@ -474,6 +474,46 @@ describe('a store that is away', () => {
     });
   }
 
+  test('what a lost call was about is there for another process as soon as the store is back', async () => {
+    const store = new SimulatedLeaseStore(22);
+    const places = store.quota('concurrent_requests', 'places', 4n);
+    const [process, other] = [store.process(), store.process()];
+    const requests = Array.from({ length: 4 }, () => new Request(store, process, [need(places)]));
+    await store.time.run(1_000);
+    for (const { holds } of requests) process.release(holds[0] as Hold, 0n);
+    store.away = 'refused';
+    process.revoke('places');
+    await store.time.run(10_000);
+    store.away = 'no';
+    // No tick, and no request of that process: it finds out by itself.
+    await store.time.run(10_600);
+    assert.equal(store.leased('places'), 0n);
+    const taken = new Request(store, other, [need(places)]);
+    await store.time.run(10_700);
+    assert.equal(taken.reason, null);
+    const { probe } = store.calls;
+    await store.time.run(60_000);
+    assert.equal(store.calls.probe, probe, 'a store that is there is not probed');
+  });
+
+  test('a process ends within seconds, though all that it would return is locked', async () => {
+    const store = new SimulatedLeaseStore(23);
+    const process = store.process();
+    const wallets = Array.from({ length: 200 }, (_, index) => store.quota('credit', `w${index}`, 1_000n));
+    const requests = wallets.map((wallet) => new Request(store, process, [need(wallet)]));
+    await store.time.run(1_000);
+    for (const { holds } of requests) process.release(holds[0] as Hold, 0n);
+    for (const { key } of wallets) store.locked.add(key);
+    let isDone = false;
+    void process.returnAll().then(() => {
+      isDone = true;
+    });
+    await store.time.run(5_900);
+    assert.equal(isDone, false, 'they are tried');
+    await store.time.run(6_000);
+    assert.equal(isDone, true);
+  });
+
   test('places whose give-back was lost come back by themselves', async () => {
     const store = new SimulatedLeaseStore(21);
     const places = store.quota('concurrent_requests', 'places', 4n);

@@ -5,7 +5,7 @@ import type { LeaseAnswer, Quota } from '../../domain/quotas/lease.ts';
 import type { LeaseStore, LeaseTime } from './lease-store.ts';
 import { type LostCall, leastOf, type QuotaLease, type Waiter } from './quota-lease.ts';
 import { REFUSALS_WAITED, type Shortage } from './remembered-refusal.ts';
-import { type CallFailure, StoreCircuit } from './store-circuit.ts';
+import { type CallFailure, StoreCircuit, type StoreEvents } from './store-circuit.ts';
 
 /**
  * Revocations of one wallet or limit are at least this far apart, whichever process makes them: each makes all
@@ -32,14 +32,9 @@ export class LeaseCalls {
   /** The number of the last call about any lease (lease-store.ts). */
   private lastCall = 0;
 
-  /** `onFault`: a bug. `onStoreFault`: why the store could not be asked. */
-  constructor(
-    store: LeaseStore,
-    time: LeaseTime,
-    onFault: (fault: unknown) => void,
-    onStoreFault: (fault: unknown) => void,
-  ) {
-    this.circuit = new StoreCircuit(store, time, onStoreFault);
+  /** `onFault`: a bug. */
+  constructor(store: LeaseStore, time: LeaseTime, onFault: (fault: unknown) => void, on: StoreEvents) {
+    this.circuit = new StoreCircuit(store, time, on);
     this.time = time;
     this.onFault = onFault;
   }

@@ -23,6 +23,8 @@ export interface HoldRequest {
 const IDLE_MS = 15_000;
 /** A request is given up after it has lost so often to others what it had found. */
 const ATTEMPTS_MAX = 64;
+/** What else is closed at the end of a process waits for it. */
+const RETURN_ALL_MS_MAX = 5_000;
 /** Nothing is ever added to it. */
 const NO_HOLDS: Hold[] = [];
 
@@ -43,7 +45,7 @@ export class QuotaLeases {
     onFault: (fault: unknown) => void,
     onStoreFault: (fault: unknown) => void = () => undefined,
   ) {
-    this.calls = new LeaseCalls(store, time, onFault, onStoreFault);
+    this.calls = new LeaseCalls(store, time, onFault, { fault: onStoreFault, back: () => this.sendDue() });
     this.time = time;
     this.turns = new ReturnTurns((lease) => this.calls.work(lease), time);
   }
@@ -187,13 +189,22 @@ export class QuotaLeases {
     for (const [key, lease] of this.leases) {
       lease.returnExpired(nowMs);
       if (nowMs - lease.lastUsedMs > IDLE_MS) lease.returnAvailable();
-      if (lease.pendingReturns.size > 0 || lease.lostCall !== null) this.turns.add(lease);
-      else if (lease.isEmpty(nowMs)) this.leases.delete(key);
+      if (lease.isEmpty(nowMs)) this.leases.delete(key);
     }
+    this.sendDue();
   }
 
-  /** Returns everything that is available; at the end of a process. */
+  private sendDue(): void {
+    for (const lease of this.leases.values())
+      if (lease.pendingReturns.size > 0 || lease.lostCall !== null) this.turns.add(lease);
+  }
+
+  /** Returns everything that is available, at the end of a process; what takes longer, when its epoch is closed. */
   async returnAll(): Promise<void> {
+    await Promise.race([this.returnEach(), this.time.wait(RETURN_ALL_MS_MAX)]);
+  }
+
+  private async returnEach(): Promise<void> {
     await this.untilIdle();
     for (const lease of this.leases.values()) {
       lease.returnAvailable();

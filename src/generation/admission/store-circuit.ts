@@ -1,5 +1,5 @@
-// Calls to the lease store, each with a deadline; while the store is known to be away, calls fail at once until a probe
-// finds it again.
+// Calls to the lease store, each with a deadline. After a call without an answer the store counts as away: calls fail
+// at once, and it is probed until it answers.
 //
 // When an answer is lost, it is uncertain whether the call took effect. Until the store has said what became of it
 // (`settle`), the process assumes the case that overspends nothing: what it requested was not granted, and what it
@@ -12,39 +12,31 @@ import type { LeaseStore, LeaseTime } from './lease-store.ts';
 /** `unsent`: the store is away and was not asked. `lost`: it was asked, and what became of it is uncertain. */
 export type CallFailure = NotDone | 'unsent' | 'lost';
 
+export interface StoreEvents {
+  /** Why the store could not be asked. */
+  fault(fault: unknown): void;
+  /** It was away, and answers again. */
+  back(): void;
+}
+
 const CALL_DEADLINE_MS = 2_000;
 const PROBE_DEADLINE_MS = 1_000;
-/** After a failed call the store counts as away for this long; then the next call may find out. */
-const AWAY_MS = 1_000;
 const PROBE_INTERVAL_MS = 250;
 
 export class StoreCircuit {
   private readonly store: LeaseStore;
   private readonly time: LeaseTime;
-  private readonly onStoreFault: (fault: unknown) => void;
-  /** 0: as far as known the store can be reached. */
-  private awayUntilMs = 0;
-  private probing = false;
-  private nextProbeMs = 0;
+  private readonly on: StoreEvents;
+  private away = false;
 
-  /** `onStoreFault` is told why the store could not be asked. */
-  constructor(store: LeaseStore, time: LeaseTime, onStoreFault: (fault: unknown) => void) {
+  constructor(store: LeaseStore, time: LeaseTime, on: StoreEvents) {
     this.store = store;
     this.time = time;
-    this.onStoreFault = onStoreFault;
+    this.on = on;
   }
 
-  /** Asking keeps a probe going, so that the answer changes as soon as the store is back. */
   isAway(): boolean {
-    if (this.awayUntilMs === 0) return false;
-    const nowMs = this.time.monotonicMs();
-    if (this.probing) return true;
-    if (nowMs >= this.awayUntilMs) {
-      this.awayUntilMs = 0;
-      return false;
-    }
-    if (nowMs >= this.nextProbeMs) void this.probe();
-    return true;
+    return this.away;
   }
 
   take(quota: Quota, request: LeaseRequest, call: number): Promise<LeaseAnswer | CallFailure> {
@@ -65,10 +57,9 @@ export class StoreCircuit {
   }
 
   private async call<T>(send: () => Promise<T>): Promise<T | CallFailure> {
-    if (this.isAway()) return 'unsent';
+    if (this.away) return 'unsent';
     const result = await this.within(CALL_DEADLINE_MS, send);
-    if (result === 'lost') this.noteFailure();
-    else this.awayUntilMs = 0;
+    if (result === 'lost' && !this.away) void this.probe();
     return result;
   }
 
@@ -77,7 +68,7 @@ export class StoreCircuit {
     return new Promise((resolve) => {
       let isOver = false;
       const giveUp = (fault: unknown): void => {
-        if (!isOver) this.onStoreFault(fault);
+        if (!isOver) this.on.fault(fault);
         isOver = true;
         resolve('lost');
       };
@@ -90,17 +81,13 @@ export class StoreCircuit {
     });
   }
 
-  private noteFailure(): void {
-    this.awayUntilMs = this.time.monotonicMs() + AWAY_MS;
-    if (!this.probing) void this.probe();
-  }
-
   private async probe(): Promise<void> {
-    this.probing = true;
-    const found = await this.within(PROBE_DEADLINE_MS, () => this.store.probe().then(() => 'found' as const));
-    this.probing = false;
-    const nowMs = this.time.monotonicMs();
-    this.nextProbeMs = nowMs + PROBE_INTERVAL_MS;
-    this.awayUntilMs = found === 'found' ? 0 : nowMs + AWAY_MS;
+    this.away = true;
+    while ((await this.within(PROBE_DEADLINE_MS, () => this.store.probe().then(() => 'found' as const))) === 'lost')
+      await this.time.wait(PROBE_INTERVAL_MS);
+    this.away = false;
+    // Where probes are answered and calls fail, as by a server that may only read, the calls that follow are paced.
+    await this.time.wait(PROBE_INTERVAL_MS);
+    if (!this.away) this.on.back();
   }
 }

@@ -1,5 +1,5 @@
 // Leases under a usage limit (budgets, open requests, rates): how a process takes and returns them. The rules are SQL
-// functions of migrations 0010 and 0046; revokeLeases of wallets.ts revokes leases by the limit's id.
+// functions of migrations 0010 and 0047; revokeLeases of wallets.ts revokes leases by the limit's id.
 
 import type { LeaseAnswer, LeaseRequest, SettledCall } from '../../../domain/quotas/lease.ts';
 import type { PostgresClient } from '../pool.ts';
@@ -90,9 +90,8 @@ export async function returnLimitLease(
 }
 
 /**
- * What became of the last call of this process about this budget or limit of open requests, whose answer was lost. Of a
- * budget whose period has ended since, a call that is still on its way may yet lend from the new one: that returns when
- * the epoch is closed.
+ * What became of the last call of this process about this budget or limit of open requests, whose answer was lost: it
+ * was done, or it never will be, also should it still be on its way.
  */
 export async function settleLimitLease(
   postgres: PostgresClient,

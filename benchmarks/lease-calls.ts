@@ -103,7 +103,7 @@ class Model {
           else this.books.limits.giveBack({ epoch, limitId: KEY, grantId, amount, call });
           return 'done' as const;
         }),
-      settle: () => Promise.reject(new Error('no answer is lost here')),
+      recover: () => Promise.reject(new Error('no answer is lost here')),
       revoke: () => this.call('revoke', () => this.revoke(epoch)),
       probe: () => Promise.resolve(),
     };

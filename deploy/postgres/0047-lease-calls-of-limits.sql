@@ -1,13 +1,17 @@
--- A budget has a pool for each period, and a call whose answer was lost may be carried out in a later one than that in
--- which its process asked what became of it: what that was told holds for every pool of the limit. Calls with a number
--- of one process about one limit are carried out one after the other, whichever pools they meet.
--- Beside older versions: the three functions take and answer what they did.
+-- A budget has a pool for each period, and a lost call may arrive in a later period than that in which its process asked
+-- what became of it: a call that was found not done is over in every pool of its limit. Calls with a number of one
+-- process about one limit run one after the other, whichever pools they meet.
+-- Beside older versions: the functions that they call take and answer what they did.
+--
+-- The functions that ask have the name of what they do, `recover_…`; those of 0046, `settle_…`, are for gateways that
+-- know no other, and may go with the next version.
 
 CREATE FUNCTION lock_limit_calls(of_epoch bigint, of_limit uuid) RETURNS void LANGUAGE sql AS $$
   SELECT pg_advisory_xact_lock(hashtextextended(of_epoch || ' ' || of_limit, 0))
 $$;
 
--- It was done, or its process has been told that it was not done.
+-- This call, or a later one, is done, or was found not done. It sees what was committed when it is called: under READ
+-- COMMITTED a statement after the lock sees all that calls before did.
 CREATE FUNCTION is_limit_call_over(of_epoch bigint, of_limit uuid, call bigint) RETURNS boolean LANGUAGE sql AS $$
   SELECT EXISTS (SELECT FROM limit_leases JOIN limit_pools ON limit_pools.id = limit_leases.pool_id
                   WHERE epoch = of_epoch AND limit_id = of_limit AND last_call >= call)
@@ -21,6 +25,10 @@ CREATE OR REPLACE FUNCTION take_limit_lease(
   OUT gone boolean
 ) LANGUAGE plpgsql SET lock_timeout = '200ms' AS $$
 BEGIN
+  -- What a lost call about a rate leaves behind ages out with the minute.
+  IF EXISTS (SELECT FROM usage_limits WHERE id = of_limit AND kind NOT IN ('budget', 'concurrent_requests')) THEN
+    call := NULL;
+  END IF;
   IF call IS NOT NULL THEN
     -- Before any row is locked, so that who waits for it holds nothing that others wait for.
     PERFORM lock_limit_calls(for_epoch, of_limit);
@@ -32,7 +40,7 @@ BEGIN
   SELECT taken.*
     INTO granted, grant_id, valid_for_ms, present_moved, available, leased_elsewhere, ceiling, retry_after_ms, gone
     FROM take_limit_lease(for_epoch, of_limit, wished, minimum, present_grant, present_free, at) taken;
-  IF granted > 0 AND call IS NOT NULL AND strpos(grant_id, '@') = 0 THEN
+  IF granted > 0 AND call IS NOT NULL THEN
     UPDATE limit_leases SET last_call = call, last_granted = granted
      WHERE epoch = for_epoch AND pool_id = grant_id::uuid;
   END IF;
@@ -55,7 +63,9 @@ BEGIN
    WHERE epoch = from_epoch AND pool_id = from_grant::uuid;
 END $$;
 
-CREATE OR REPLACE FUNCTION settle_limit_lease(
+-- What became of the last call of this process about this budget or limit of open requests, whose answer was lost: it was
+-- done, or it never will be, also should it still be on its way.
+CREATE FUNCTION recover_limit_lease(
   for_epoch bigint, of_limit uuid, call bigint, at timestamptz,
   OUT is_done boolean, OUT granted numeric, OUT grant_id text
 ) LANGUAGE plpgsql SET lock_timeout = '200ms' AS $$
@@ -65,21 +75,46 @@ BEGIN
   PERFORM lock_limit_calls(for_epoch, of_limit);
   PERFORM FROM process_epochs WHERE epoch = for_epoch AND fenced_at IS NULL FOR SHARE;
   IF NOT FOUND THEN
-    RAISE EXCEPTION 'settle_limit_lease: epoch % is fenced', for_epoch USING ERRCODE = 'TG001';
+    RAISE EXCEPTION 'recover_limit_lease: epoch % is fenced', for_epoch USING ERRCODE = 'TG001';
   END IF;
   SELECT last_granted, pool_id INTO granted, grant_id
     FROM limit_leases JOIN limit_pools ON limit_pools.id = limit_leases.pool_id
    WHERE epoch = for_epoch AND limit_id = of_limit AND last_call = call AND last_granted IS NOT NULL;
   is_done := FOUND;
+  IF is_done OR is_limit_call_over(for_epoch, of_limit, call) THEN
+    RETURN;
+  END IF;
+  -- It is noted where something is leased, for a pool of which nothing is leased may be forgotten.
+  UPDATE limit_leases SET last_call = call, last_granted = NULL
+   WHERE epoch = for_epoch AND pool_id = (
+     SELECT pool_id FROM limit_leases JOIN limit_pools ON limit_pools.id = limit_leases.pool_id
+      WHERE epoch = for_epoch AND limit_id = of_limit ORDER BY outstanding > 0 DESC, period_end DESC LIMIT 1);
+  IF FOUND THEN
+    RETURN;
+  END IF;
+  -- The process has no lease. Taking nothing makes the present pool; there is none of a limit that is gone, of which
+  -- nothing can be taken either.
+  SELECT taken.grant_id INTO present FROM take_limit_lease(for_epoch, of_limit, 0, 0, NULL, 0, at) taken;
+  INSERT INTO limit_leases (epoch, pool_id, outstanding, last_call)
+    SELECT for_epoch, id, 0, call FROM limit_pools WHERE id = present::uuid FOR KEY SHARE;
+END $$;
+
+-- The same for a wallet.
+CREATE FUNCTION recover_lease(
+  for_epoch bigint, of_wallet uuid, call bigint, OUT is_done boolean, OUT granted numeric
+) LANGUAGE plpgsql SET lock_timeout = '200ms' AS $$
+BEGIN
+  PERFORM FROM wallets WHERE id = of_wallet FOR NO KEY UPDATE;
+  PERFORM FROM process_epochs WHERE epoch = for_epoch AND fenced_at IS NULL FOR SHARE;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'recover_lease: epoch % is fenced', for_epoch USING ERRCODE = 'TG001';
+  END IF;
+  SELECT last_granted INTO granted FROM leases
+   WHERE epoch = for_epoch AND wallet_id = of_wallet AND last_call = call;
+  is_done := granted IS NOT NULL;
   IF NOT is_done THEN
-    -- Taking nothing makes the present pool, for the process may have no lease of any. There is none of a limit that is
-    -- gone, of which nothing is lent either.
-    SELECT taken.grant_id INTO present FROM take_limit_lease(for_epoch, of_limit, 0, 0, NULL, 0, at) taken;
-    granted := 0;
-    grant_id := present;
-    INSERT INTO limit_leases (epoch, pool_id, outstanding, last_call)
-      SELECT for_epoch, id, 0, call FROM limit_pools WHERE id::text = present FOR KEY SHARE
-      ON CONFLICT (epoch, pool_id) DO UPDATE SET last_call = excluded.last_call, last_granted = NULL
-      WHERE limit_leases.last_call < excluded.last_call;
+    INSERT INTO leases (epoch, wallet_id, outstanding, last_call) VALUES (for_epoch, of_wallet, 0, call)
+      ON CONFLICT (epoch, wallet_id) DO UPDATE SET last_call = excluded.last_call, last_granted = NULL
+      WHERE leases.last_call < excluded.last_call;
   END IF;
 END $$;

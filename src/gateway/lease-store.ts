@@ -6,8 +6,8 @@ import type { LeaseStore, LeaseTime } from '../generation/admission/lease-store.
 import type { QuotaLeases } from '../generation/admission/quota-leases.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { MetricsRegistry } from '../platform/metrics.ts';
-import { returnLease, revokeLeases, settleLease, takeLease } from '../storage/postgres/ledger/wallets.ts';
-import { returnLimitLease, settleLimitLease, takeLimitLease } from '../storage/postgres/limits/limit-leases.ts';
+import { recoverLease, returnLease, revokeLeases, takeLease } from '../storage/postgres/ledger/wallets.ts';
+import { recoverLimitLease, returnLimitLease, takeLimitLease } from '../storage/postgres/limits/limit-leases.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 
 /** `onRefused` is told of a call that Postgres refused or gave up because of a lock. */
@@ -41,13 +41,13 @@ export function createLeaseStore(
           : returnLimitLease(postgres, { epoch, limitId: key, grantId, amount, call });
       return given.then(() => 'done' as const, notDone);
     },
-    settle({ kind, key }, call) {
-      calls.labels('settle', kind).increment();
-      const settled =
+    recover({ kind, key }, call) {
+      calls.labels('recover', kind).increment();
+      const recovered =
         kind === 'credit'
-          ? settleLease(postgres, { epoch, walletId: key, call })
-          : settleLimitLease(postgres, { epoch, limitId: key, call });
-      return settled.catch(notDone);
+          ? recoverLease(postgres, { epoch, walletId: key, call })
+          : recoverLimitLease(postgres, { epoch, limitId: key, call });
+      return recovered.catch(notDone);
     },
     revoke({ kind, key }) {
       calls.labels('revoke', kind).increment();

@@ -7,8 +7,8 @@ import { closeDeadEpoch, fenceEpoch, resolvePending } from '../../src/storage/po
 import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-invariants.ts';
 import {
   forgetLimitPools,
+  recoverLimitLease,
   returnLimitLease,
-  settleLimitLease,
   takeLimitLease,
 } from '../../src/storage/postgres/limits/limit-leases.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
@@ -91,49 +91,65 @@ describe('a budget', () => {
     await tenant.assertBooksAgree();
   });
 
-  test('a lost call that was settled is not carried out in a later period either', async () => {
+  test('a lost call that was found not done is not carried out in a later period either', async () => {
     const tenant = await LimitedOrganization.create(postgres, budget(100n, 'hour'));
     const [limitId] = await tenant.limitIds();
     const epoch = await tenant.newEpoch();
     const atMs = Date.UTC(2026, 10, 20, 22, 59, 59);
     const [nextMs, afterNextMs] = [atMs + 2_000, atMs + 3_602_000];
     const first = await tenant.take(epoch, limitId, 10n, { atMs, call: 1 });
-    const notDone = { isDone: false, granted: 0n, grantId: first.grantId };
-    assert.deepEqual(await settleLimitLease(postgres, { epoch, limitId, call: 2, atMs }), notDone);
+    assert.deepEqual(await recoverLimitLease(postgres, { epoch, limitId, call: 2, atMs }), { isDone: false });
     const late = await tenant.take(epoch, limitId, 10n, { atMs: nextMs, call: 2 });
     assert.deepEqual([late.granted, late.available, late.retryAfterMs], [0n, 100n, 3_599_000]);
     assert.equal((await tenant.take(epoch, limitId, 20n, { atMs: nextMs, call: 3 })).granted, 20n);
-    // A return to the pool of a period before, settled in a later one.
-    const settled = await settleLimitLease(postgres, { epoch, limitId, call: 4, atMs: afterNextMs });
-    assert.equal(settled.isDone, false);
+    // A return to the pool of a period before, recovered in a later one.
+    const lost = { epoch, limitId, call: 4, atMs: afterNextMs };
+    assert.deepEqual(await recoverLimitLease(postgres, lost), { isDone: false });
     await returnLimitLease(postgres, { epoch, limitId, grantId: first.grantId, amount: 10n, call: 4 });
     assert.deepEqual(await readPool(first.grantId), { used: 0n, leased: 10n });
-    assert.deepEqual(await settleLimitLease(postgres, { epoch, limitId, call: 4, atMs: afterNextMs }), settled);
+    assert.deepEqual(await recoverLimitLease(postgres, lost), { isDone: false });
     await returnLimitLease(postgres, { epoch, limitId, grantId: first.grantId, amount: 10n, call: 5 });
     const done = { isDone: true, granted: 0n, grantId: first.grantId };
-    assert.deepEqual(await settleLimitLease(postgres, { epoch, limitId, call: 5, atMs: afterNextMs }), done);
+    assert.deepEqual(await recoverLimitLease(postgres, { epoch, limitId, call: 5, atMs: afterNextMs }), done);
     await tenant.assertBooksAgree();
   });
 
-  test('a lost call is settled while a pool of a past period is forgotten', async () => {
+  test('a lost call is recovered while a pool of a past period is forgotten', async () => {
     const tenant = await LimitedOrganization.create(postgres, budget(100n, 'hour'));
     const [limitId] = await tenant.limitIds();
     const epoch = await tenant.newEpoch();
     const pastMs = Date.UTC(2026, 10, 20);
     const { grantId } = await tenant.take(epoch, limitId, 10n, { atMs: pastMs, call: 1 });
     await returnLimitLease(postgres, { epoch, limitId, grantId, amount: 10n, call: 2 });
-    const settling = await postgres.transaction(async (client) => {
+    const { recovering } = await postgres.transaction(async (client) => {
       await client.query('DELETE FROM limit_leases WHERE pool_id = $1', [grantId]);
       await client.query('DELETE FROM limit_pools WHERE id = $1', [grantId]);
-      const settled = settleLimitLease(postgres, { epoch, limitId, call: 3, atMs: pastMs + 7_200_000 });
+      const recovering = recoverLimitLease(postgres, { epoch, limitId, call: 3, atMs: pastMs + 7_200_000 });
       // It has met the lock, if it waits for it at all.
       await pause(50);
-      return { settled };
+      return { recovering };
     });
-    const { isDone, granted } = await settling.settled;
-    assert.deepEqual([isDone, granted], [false, 0n]);
+    assert.deepEqual(await recovering, { isDone: false });
     const late = await tenant.take(epoch, limitId, 1n, { atMs: pastMs + 7_200_000, call: 3 });
     assert.equal(late.granted, 0n);
+    await tenant.assertBooksAgree();
+  });
+
+  test('a lost return that was found not done is not carried out after its limit was removed', async () => {
+    const tenant = await LimitedOrganization.create(postgres, budget(100n, 'hour'));
+    const [limitId] = await tenant.limitIds();
+    const epoch = await tenant.newEpoch();
+    const { grantId } = await tenant.take(epoch, limitId, 50n, { call: 1 });
+    await postgres.query('DELETE FROM usage_limits WHERE id = $1', [limitId]);
+    assert.deepEqual(await recoverLimitLease(postgres, { epoch, limitId, call: 2 }), { isDone: false });
+    await returnLimitLease(postgres, { epoch, limitId, grantId, amount: 10n, call: 2 });
+    assert.deepEqual(await readPool(grantId), { used: 0n, leased: 50n });
+    await returnLimitLease(postgres, { epoch, limitId, grantId, amount: 10n, call: 3 });
+    assert.deepEqual(await readPool(grantId), { used: 0n, leased: 40n });
+    assert.equal((await tenant.take(epoch, limitId, 1n, { call: 4 })).gone, true);
+    // Of a limit of which it has nothing, too.
+    const other = await tenant.newEpoch();
+    assert.deepEqual(await recoverLimitLease(postgres, { epoch: other, limitId, call: 1 }), { isDone: false });
     await tenant.assertBooksAgree();
   });
 

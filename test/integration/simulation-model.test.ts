@@ -12,8 +12,8 @@ import {
   deleteSpoolCursors,
   readSpoolCursors,
 } from '../../src/storage/postgres/ledger/spool-cursors.ts';
-import { registerEpoch, returnLease, settleLease, takeLease } from '../../src/storage/postgres/ledger/wallets.ts';
-import { returnLimitLease, settleLimitLease, takeLimitLease } from '../../src/storage/postgres/limits/limit-leases.ts';
+import { recoverLease, registerEpoch, returnLease, takeLease } from '../../src/storage/postgres/ledger/wallets.ts';
+import { recoverLimitLease, returnLimitLease, takeLimitLease } from '../../src/storage/postgres/limits/limit-leases.ts';
 import { createPostgres, type Postgres, type PostgresClient, type Statement } from '../../src/storage/postgres/pool.ts';
 import { ModelBooks } from '../simulation/model-books.ts';
 import type { LastCall, UsageLimitRow } from '../simulation/model-limits.ts';
@@ -148,7 +148,7 @@ class Sequence {
       () => this.takeCredit(),
       () => this.takeCredit(),
       () => this.returnCredit(),
-      () => this.settleCredit(),
+      () => this.recoverCredit(),
       () => this.deposit(),
       () => this.freeze(),
       () => this.takeLimit(),
@@ -156,7 +156,7 @@ class Sequence {
       () => this.takeLimit(),
       () => this.giveBack(),
       () => this.giveBack(),
-      () => this.settleLimit(),
+      () => this.recoverLimit(),
       () => this.changeLimit(),
       () => this.post(),
       () => this.post(),
@@ -203,20 +203,16 @@ class Sequence {
   }
 
   /** The last call, or one of long ago; of any kind. */
-  private settleCredit(): Operation {
+  private recoverCredit(): Operation {
     const [index, call] = [this.anyEpoch(), this.random.whole(Math.max(1, this.step - 6), this.step + 1)];
     const { walletId } = this.owner;
     return {
-      name: 'settle a lease',
-      act: async ({ postgres, epochs }) => {
-        const settled = await settleLease(postgres, { epoch: epochs[index] as number, walletId, call });
-        assert.equal(settled.grantId, walletId);
-        return settled;
-      },
+      name: 'recover a lease call',
+      act: ({ postgres, epochs }) => recoverLease(postgres, { epoch: epochs[index] as number, walletId, call }),
     };
   }
 
-  private settleLimit(): Operation {
+  private recoverLimit(): Operation {
     const { random, atMs, step } = this;
     const index = this.anyEpoch();
     const limit = random.pick(this.limits.filter(({ kind }) => kind === 'budget' || kind === 'concurrent_requests'));
@@ -224,12 +220,13 @@ class Sequence {
     // What is granted is a grant like others.
     this.grantLimits.set(step, limit);
     return {
-      name: `settle of ${limit.kind}`,
+      name: `recover a call about ${limit.kind}`,
       act: async ({ postgres, epochs, grants }) => {
         const request = { epoch: epochs[index] as number, limitId: limit.id, call, atMs };
-        const { isDone, granted, grantId } = await settleLimitLease(postgres, request);
-        grants.set(step, grantId);
-        return { isDone, granted };
+        const recovered = await recoverLimitLease(postgres, request);
+        if (!recovered.isDone) return recovered;
+        grants.set(step, recovered.grantId);
+        return recovered.granted;
       },
     };
   }

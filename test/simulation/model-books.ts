@@ -1,7 +1,7 @@
 // What migrations 0003, 0004 and 0046 and the statements of jobs do in SQL, in memory: wallets, leases, epochs, the
 // ledger, generations and cursors.
 
-import type { SettledCall } from '../../src/domain/quotas/lease.ts';
+import type { RecoveredCall } from '../../src/domain/quotas/lease.ts';
 import type { ExecutionRecord, TerminalRecord } from '../../src/records/execution-record.ts';
 import { grantedOf, isOver, type LastCall, ModelLimits, NO_CALL, nextCall } from './model-limits.ts';
 import { DatabaseFault, FENCED, RAISED, Table, UNIQUE_VIOLATION } from './model-tables.ts';
@@ -149,14 +149,14 @@ export class ModelBooks {
     });
   }
 
-  settleLease(epoch: number, walletId: string, call: number): SettledCall {
+  recoverLease(epoch: number, walletId: string, call: number): RecoveredCall {
     if (this.epochs.get(`${epoch}`)?.fenced !== false)
-      throw new DatabaseFault(FENCED, `settle_lease: epoch ${epoch} is fenced`);
+      throw new DatabaseFault(FENCED, `recover_lease: epoch ${epoch} is fenced`);
     const lease = this.leases.get(`${epoch}/${walletId}`) ?? { epoch, walletId, outstanding: 0n, ...NO_CALL };
     if (lease.lastCall === call && lease.lastGranted !== null)
       return { isDone: true, granted: lease.lastGranted, grantId: walletId };
     if (lease.lastCall < call) this.leases.set(`${epoch}/${walletId}`, { ...lease, lastCall: call, lastGranted: null });
-    return { isDone: false, granted: 0n, grantId: walletId };
+    return { isDone: false };
   }
 
   postedOffset(epoch: number, segment: number): number {

@@ -1,7 +1,7 @@
 // What migrations 0010, 0046 and 0047 do in SQL, in memory: pools of budgets and of open requests, and the sliding
 // windows of rates.
 
-import type { SettledCall } from '../../src/domain/quotas/lease.ts';
+import type { RecoveredCall } from '../../src/domain/quotas/lease.ts';
 import { DatabaseFault, FENCED, RAISED, Table } from './model-tables.ts';
 
 export interface UsageLimitRow {
@@ -121,7 +121,7 @@ export class ModelLimits {
     return this.takePool(isOver ? { ...request, amount: 0n, minimum: 0n } : request, limit, nowMs);
   }
 
-  /** It was done, or its process has been told that it was not done. */
+  /** This call, or a later one, is done, or was found not done. */
   private isCallOver(epoch: number, limitId: string, call: number | null): boolean {
     return this.leasesOf(epoch, limitId).some((lease) => isOver(lease, call));
   }
@@ -262,21 +262,25 @@ export class ModelLimits {
     });
   }
 
-  settle(
+  recover(
     { epoch, limitId, call }: { readonly epoch: number; readonly limitId: string; readonly call: number },
     nowMs: number,
-  ): SettledCall {
+  ): RecoveredCall {
     this.refuseFenced(epoch);
-    const done = this.leasesOf(epoch, limitId).find(
-      ({ lastCall, lastGranted }) => lastCall === call && lastGranted !== null,
-    );
+    const own = this.leasesOf(epoch, limitId);
+    const done = own.find(({ lastCall, lastGranted }) => lastCall === call && lastGranted !== null);
     if (done !== undefined) return { isDone: true, granted: done.lastGranted ?? 0n, grantId: done.poolId };
+    if (this.isCallOver(epoch, limitId, call)) return { isDone: false };
+    const noted = own.find(({ outstanding }) => outstanding > 0n) ?? own[0] ?? this.newLease(epoch, limitId, nowMs);
+    if (noted !== null) this.leases.set(`${epoch}/${noted.poolId}`, { ...noted, lastCall: call, lastGranted: null });
+    return { isDone: false };
+  }
+
+  /** Of the present pool; null: there is none, for the limit is gone. */
+  private newLease(epoch: number, limitId: string, nowMs: number): LimitLeaseRow | null {
     const nothing = { epoch, limitId, amount: 0n, minimum: 0n, presentGrant: null, presentFree: 0n, call: null };
-    const { grantId } = this.take(nothing, nowMs);
-    const lease = this.leases.get(`${epoch}/${grantId}`) ?? { epoch, poolId: grantId, outstanding: 0n, ...NO_CALL };
-    if (this.pools.get(grantId) !== undefined && lease.lastCall < call)
-      this.leases.set(`${epoch}/${grantId}`, { ...lease, lastCall: call, lastGranted: null });
-    return { isDone: false, granted: 0n, grantId };
+    const { grantId: poolId } = this.take(nothing, nowMs);
+    return this.pools.get(poolId) === undefined ? null : { epoch, poolId, outstanding: 0n, ...NO_CALL };
   }
 
   /** An execution has spent of a pool; what its lease does not cover is a fault, and used all the same. */
@@ -315,7 +319,7 @@ export function nextCall(lease: LastCall | undefined, call: number | null, grant
   return call === null ? { lastCall, lastGranted } : { lastCall: call, lastGranted: granted };
 }
 
-/** Its process has been told that it was not done. */
+/** This call, or a later one, is done, or was found not done. */
 export function isOver(lease: LastCall | undefined, call: number | null): boolean {
   return lease !== undefined && call !== null && lease.lastCall >= call;
 }

@@ -2,6 +2,7 @@
 // hands rows over. A statement that is not here is a fault: whoever adds one to the accounting core adds it here and to
 // the differential test.
 
+import type { RecoveredCall } from '../../src/domain/quotas/lease.ts';
 import type { ExecutionRecord } from '../../src/records/execution-record.ts';
 import type { ModelBooks } from './model-books.ts';
 import type { LimitReturn } from './model-limits.ts';
@@ -27,20 +28,20 @@ const ANSWERS: readonly (readonly [mark: string, answer: Answer])[] = [
       done(books.returnLease(Number(epoch), String(wallet), BigInt(String(amount)), callOf(call))),
   ],
   [
-    'settle_lease',
+    'recover_lease',
     ({ books }, [epoch, wallet, call]) => {
-      const { isDone, granted } = books.settleLease(Number(epoch), String(wallet), Number(call));
-      return [{ is_done: isDone, granted: String(granted) }];
+      const recovered = books.recoverLease(Number(epoch), String(wallet), Number(call));
+      return [recoveredRow(recovered)];
     },
   ],
   [
-    'settle_limit_lease',
+    'recover_limit_lease',
     ({ books, nowMs }, [epoch, limitId, call, atMs]) => {
-      const { isDone, granted, grantId } = books.limits.settle(
+      const recovered = books.limits.recover(
         { epoch: Number(epoch), limitId: String(limitId), call: Number(call) },
         typeof atMs === 'number' ? atMs : nowMs,
       );
-      return [{ is_done: isDone, granted: String(granted), grant_id: grantId }];
+      return [recoveredRow(recovered)];
     },
   ],
   ['take_limit_lease', takeLimitLease],
@@ -103,6 +104,11 @@ export function isLockFree(statement: string): boolean {
   return (
     statement === 'SELECT 1' || statement.includes('pg_notify') || statement.startsWith('SELECT segment, posted_offset')
   );
+}
+
+function recoveredRow(recovered: RecoveredCall): object {
+  if (!recovered.isDone) return { is_done: false, granted: '0', grant_id: null };
+  return { is_done: true, granted: String(recovered.granted), grant_id: recovered.grantId };
 }
 
 function done(_nothing: void): Rows {

@@ -185,7 +185,7 @@ export const MUTATIONS: readonly Mutation[] = [
     replace: 'if (lease.pendingReturns.size > 0)',
   },
   {
-    name: 'a call that comes after it was settled is carried out',
+    name: 'a call that comes after it was found not done is carried out',
     file: 'test/simulation/model-limits.ts',
     find: 'call !== null && lease.lastCall >= call;',
     replace: 'call !== null && lease.lastCall > call;',
@@ -193,14 +193,14 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'what a lost call did not take back is forgotten',
     file: 'src/generation/admission/quota-lease.ts',
-    find: '    if (returned !== null && !isDone) this.addPendingReturn(returned.grantId, returned.amount);',
+    find: 'if (returned !== null) this.addPendingReturn(returned.grantId, returned.amount);',
     replace: '',
   },
   {
     name: 'what a lost call was granted is forgotten',
     file: 'src/generation/admission/quota-lease.ts',
-    find: '    if (granted > 0n) this.addPendingReturn(grantId, granted);',
-    replace: '',
+    find: '    } else if (recovered.granted > 0n) this.addPendingReturn(recovered.grantId, recovered.granted);',
+    replace: '    }',
   },
   {
     name: 'the rest of a hold stays held',

@@ -32,7 +32,7 @@ export function simulate(seed: number, traced = false): SeedResult {
   return simulation.result(seed);
 }
 
-/** Longer than a connection is waited for in silence; then a lost call is settled. */
+/** Longer than a connection is waited for in silence; then a lost call is recovered. */
 const QUIET_AFTER_LOSS_MS = 75_000;
 /** Longer than a spool rests between two attempts to write again, and than a broken listener takes to notice. */
 const QUIET_AFTER_DISK_MS = 33_000;
@@ -102,7 +102,7 @@ class Simulation {
   }
 
   /**
-   * Time passes until the last lost call is given up and settled; for most of it nobody has anything to do, and all
+   * Time passes until the last lost call is given up and recovered; for most of it nobody has anything to do, and all
    * are let sleep.
    */
   private calmDown(quietMs: number): void {

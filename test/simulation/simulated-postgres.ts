@@ -17,7 +17,7 @@ const LOCK_TIMEOUT_MS = 10_000;
 const LENDING_LOCK_TIMEOUT_MS = 200;
 const IDLE_IN_TRANSACTION_MS = 2_000;
 
-const LENDING = /^(?:take|return|give_back|settle)_(?:limit_)?lease$/;
+const LENDING = /^(?:take|return|give_back|recover)_(?:limit_)?lease$/;
 
 /** One connection's transaction. */
 class Session {

@@ -294,7 +294,7 @@ export class Watch implements GatewayWatch {
     }
   }
 
-  /** `withFailed`: and what they held whose end could not be recorded; all but places stays held. */
+  /** `withFailed`: also what executions hold whose end could not be recorded: all but places, which are released. */
   private needs(gateway: SimulatedGateway, withFailed = false): Map<string, bigint> {
     const needs = new Map<string, bigint>();
     const add = (name: string, amount: bigint): void => void needs.set(name, (needs.get(name) ?? 0n) + amount);

@@ -327,7 +327,7 @@ export class PlaneInProcess {
         this.amounts.set(key, (this.amounts.get(key) ?? 0n) + amount);
         return 'done';
       },
-      settle: () => Promise.reject(new Error('no answer is lost here')),
+      recover: () => Promise.reject(new Error('no answer is lost here')),
       revoke: async () => undefined,
       probe: async () => undefined,
     };

@@ -3,7 +3,7 @@
 // effect, or take effect long after that, by a seed.
 
 import assert from 'node:assert/strict';
-import type { LeaseAnswer, LeaseRequest, NotDone, Quota, SettledCall } from '../../src/domain/quotas/lease.ts';
+import type { LeaseAnswer, LeaseRequest, NotDone, Quota, RecoveredCall } from '../../src/domain/quotas/lease.ts';
 import type { LeaseStore } from '../../src/generation/admission/lease-store.ts';
 import { QuotaLeases } from '../../src/generation/admission/quota-leases.ts';
 import { seededRandom } from './byte-splits.ts';
@@ -30,7 +30,7 @@ class SimulatedTime {
   /** Lets everything happen that is due until then, in order. */
   async run(untilMs: number): Promise<void> {
     for (;;) {
-      await settle();
+      await drained();
       let next = -1;
       for (const [index, event] of this.due.entries()) {
         const first = this.due[next];
@@ -48,7 +48,7 @@ class SimulatedTime {
 }
 
 /** Until nothing more happens without time passing. */
-function settle(): Promise<void> {
+function drained(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
@@ -72,8 +72,8 @@ const LATE_MS_MAX = 3_000;
 export class SimulatedLeaseStore {
   readonly time = new SimulatedTime();
   readonly processes: QuotaLeases[] = [];
-  /** The server does not answer: connections are refused, or calls hang. */
-  away: 'no' | 'refused' | 'hangs' = 'no';
+  /** The server does not answer: connections are refused, or calls hang. Or it answers probes alone. */
+  away: 'no' | 'refused' | 'hangs' | 'only reads' = 'no';
   /** Wallets and limits that somebody else has locked: calls about them are given up after a while. */
   readonly locked = new Set<string>();
   /** Chance that somebody else has locked what a call is about. */
@@ -82,9 +82,9 @@ export class SimulatedLeaseStore {
   readonly refused = new Set<string>();
   /** Chance that the answer to a call is lost, before it took effect or after. */
   lossRate = 0;
-  readonly calls = { take: 0, giveBack: 0, settle: 0, revoke: 0, probe: 0 };
+  readonly calls = { take: 0, giveBack: 0, recover: 0, revoke: 0, probe: 0 };
   /** Calls that have taken effect, and whose answers are on their way at least. */
-  readonly answered = { take: 0, giveBack: 0, settle: 0, revoke: 0, probe: 0 };
+  readonly answered = { take: 0, giveBack: 0, recover: 0, revoke: 0, probe: 0 };
   private readonly quotas = new Map<string, StoredQuota>();
   private readonly random: () => number;
 
@@ -141,13 +141,13 @@ export class SimulatedLeaseStore {
           },
           quota,
         ),
-      settle: (quota, call) => this.call('settle', () => this.settle(index, quota, call), quota),
+      recover: (quota, call) => this.call('recover', () => this.recover(index, quota, call), quota),
       revoke: (quota) => this.call('revoke', () => this.revoke(index, quota)),
       probe: () => this.call('probe', () => undefined),
     };
   }
 
-  private async call<T>(name: 'take' | 'giveBack' | 'settle', act: () => T, quota: Quota): Promise<T | NotDone>;
+  private async call<T>(name: 'take' | 'giveBack' | 'recover', act: () => T, quota: Quota): Promise<T | NotDone>;
   private async call<T>(name: 'revoke' | 'probe', act: () => T): Promise<T>;
   private async call<T>(name: keyof SimulatedLeaseStore['calls'], act: () => T, quota?: Quota): Promise<T | NotDone> {
     this.calls[name] += 1;
@@ -158,6 +158,7 @@ export class SimulatedLeaseStore {
       await this.time.wait(LOCK_TIMEOUT_MS);
       return 'busy';
     }
+    if (this.away === 'only reads' && name !== 'probe') throw new Error('cannot execute in a read-only transaction');
     if (this.away === 'refused') throw new Error('connection refused');
     if (this.away === 'hangs') return new Promise<never>(() => undefined);
     const isLost = this.random() < this.lossRate;
@@ -268,12 +269,12 @@ export class SimulatedLeaseStore {
     quota.leased.set(name, left);
   }
 
-  private settle(index: number, { key }: Quota, call: number): SettledCall {
+  private recover(index: number, { key }: Quota, call: number): RecoveredCall {
     const { lastCalls } = this.of(key);
     const last = lastCalls.get(index);
     if (last?.call === call && last.granted !== null) return { isDone: true, granted: last.granted, grantId: key };
     if (last === undefined || last.call < call) lastCalls.set(index, { call, granted: null });
-    return { isDone: false, granted: 0n, grantId: key };
+    return { isDone: false };
   }
 
   private revoke(from: number, { key }: Quota): void {

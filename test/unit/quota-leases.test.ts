@@ -514,6 +514,43 @@ describe('a store that is away', () => {
     assert.equal(isDone, true);
   });
 
+  test('a store that answers probes and fails calls is asked a few times a second', async () => {
+    const store = new SimulatedLeaseStore(24);
+    const wallet = store.quota('credit', 'w', 1_000n);
+    const process = store.process();
+    store.away = 'only reads';
+    const requests: Request[] = [];
+    for (let atMs = 0; atMs < 10_000; atMs += 10) {
+      requests.push(new Request(store, process, [need(wallet)]));
+      await store.time.run(atMs + 10);
+    }
+    const { take, giveBack, recover, probe } = store.calls;
+    assert.ok(take + giveBack + recover <= 60 && probe <= 60, JSON.stringify(store.calls));
+    assert.ok(requests.every(({ reason }) => reason === 'unavailable' || reason === 'waits'));
+    store.away = 'no';
+    await store.time.run(11_000);
+    const served = new Request(store, process, [need(wallet)]);
+    await store.time.run(11_100);
+    assert.equal(served.reason, null);
+  });
+
+  test('what this process has yet to return is not missing, also where the store went away meanwhile', async () => {
+    const store = new SimulatedLeaseStore(25);
+    const [wallet, other] = [store.quota('credit', 'w', 100n), store.quota('credit', 'other', 100n)];
+    const process = store.process();
+    const first = new Request(store, process, [need(wallet, 60n)]);
+    await store.time.run(1_000);
+    process.withdraw('w');
+    await store.time.run(4_000);
+    const second = new Request(store, process, [need(wallet, 50n)]);
+    process.release(first.holds[0] as Hold, 0n);
+    store.away = 'refused';
+    const lost = new Request(store, process, [need(other)]);
+    await store.time.run(5_000);
+    assert.equal(lost.reason, 'unavailable');
+    assert.equal(second.reason, 'unavailable');
+  });
+
   test('places whose give-back was lost come back by themselves', async () => {
     const store = new SimulatedLeaseStore(21);
     const places = store.quota('concurrent_requests', 'places', 4n);

@@ -36,7 +36,7 @@ class SlowStore implements LeaseStore {
     return 'done' as const;
   }
 
-  settle(): Promise<never> {
+  recover(): Promise<never> {
     return Promise.reject(new Error('no answer is lost here'));
   }
 

@@ -48,13 +48,13 @@ export interface LeaseAnswer {
   readonly gone: boolean;
 }
 
-/** What became of a call whose answer was lost. One that was not done never will be, even if it is still on its way. */
-export interface SettledCall {
-  readonly isDone: boolean;
-  /** What it was granted, under `grantId`; 0n for a return, and for a call that was not done. */
-  readonly granted: bigint;
-  readonly grantId: string;
-}
+/**
+ * What became of a call whose answer was lost. One that was not done never will be, even if it is still on its way.
+ * `granted`: under `grantId`; 0n for a return.
+ */
+export type RecoveredCall =
+  | { readonly isDone: false }
+  | { readonly isDone: true; readonly granted: bigint; readonly grantId: string };
 
 /**
  * The store has answered, about this quota alone, that nothing was done. `busy`: another transaction had it locked.

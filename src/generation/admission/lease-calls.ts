@@ -1,5 +1,5 @@
-// Makes the calls to the store that a lease needs, one at a time: it settles a lost call, then sends returns, then a
-// lease request, and serves or refuses the requests that wait.
+// Makes the calls to the store that a lease needs, one at a time: it recovers a lost call, then sends returns, then
+// a lease request, and serves or refuses the requests that wait.
 
 import type { LeaseAnswer, Quota } from '../../domain/quotas/lease.ts';
 import type { LeaseStore, LeaseTime } from './lease-store.ts';
@@ -16,7 +16,7 @@ const REVOCATION_INTERVAL_MS = 1_000;
 const REVOCATION_WINDOW_MS = 400;
 /** When the store is first asked again after a revocation; each pause after that is twice as long. */
 const REVOCATION_POLL_MS = 30;
-/** The pause after a refill that brought too little. */
+/** The pause before the next refill, after one that brought too little or could not be made. */
 const REFILL_PAUSE_MS = 500;
 /**
  * Another transaction has the wallet or limit locked. Postgres ends a transaction that stands still after two seconds
@@ -58,7 +58,7 @@ export class LeaseCalls {
 
   private async workOn(lease: QuotaLease): Promise<void> {
     for (;;) {
-      if (lease.lostCall !== null && !(await this.settle(lease, lease.lostCall))) {
+      if (lease.lostCall !== null && !(await this.recover(lease, lease.lostCall))) {
         lease.wantsRefill = false;
         lease.refillNotBeforeMs = this.time.monotonicMs() + REFILL_PAUSE_MS;
         if (lease.waiters.length === 0) break;
@@ -66,45 +66,44 @@ export class LeaseCalls {
         continue;
       }
       lease.returnExpired(this.time.monotonicMs());
-      const isLocked = lease.pendingReturns.size > 0 && !(await this.sendReturns(lease));
+      const mustWait = lease.pendingReturns.size > 0 && !(await this.sendReturns(lease));
       if (lease.lostCall !== null) continue;
       if (lease.waiters.length > 0 || lease.wantsRefill) await this.sendRequest(lease);
-      else if (lease.pendingReturns.size === 0 || isLocked || this.circuit.isAway()) break;
+      else if (lease.pendingReturns.size === 0 || mustWait) break;
     }
     // In the same tick as the decision to stop: what is asked for from here on begins a new round.
     lease.work = null;
   }
 
-  /** False where the store does not say what became of the call: those that wait are given up, at once or later. */
-  private async settle(lease: QuotaLease, { call }: LostCall): Promise<boolean> {
-    const settled = await this.circuit.settle(lease.quota, call);
-    if (settled === 'refused') lease.settleCall(null);
-    else if (typeof settled !== 'string') lease.settleCall(settled);
-    else {
-      this.giveUpWaiters(lease, settled);
+  /** False where it is still unknown what became of the call: those that wait are given up, at once or later. */
+  private async recover(lease: QuotaLease, { call }: LostCall): Promise<boolean> {
+    const recovered = await this.circuit.recover(lease.quota, call);
+    if (recovered === 'busy' || recovered === 'unsent' || recovered === 'lost') {
+      this.giveUpWaiters(lease, recovered);
       return false;
     }
+    lease.applyRecovered(recovered === 'refused' ? null : recovered);
     return true;
   }
 
-  /** False where the quota is locked, or an answer was lost: the rest stays pending and is returned another time. */
+  /**
+   * False where the rest must wait: the quota is locked, the store away, or an answer lost. What the store refuses to
+   * take back stays leased until the epoch is closed.
+   */
   private async sendReturns(lease: QuotaLease): Promise<boolean> {
-    const pending = [...lease.pendingReturns];
-    lease.pendingReturns.clear();
-    let goesOn = true;
-    for (const [grantId, amount] of pending) {
-      if (!goesOn) {
-        lease.addPendingReturn(grantId, amount);
-        continue;
-      }
+    // Those of now: after a revocation others are added all the time, and requests wait behind these.
+    const grantIds = [...lease.pendingReturns.keys()];
+    for (const grantId of grantIds) {
+      const amount = lease.pendingReturns.get(grantId) ?? 0n;
+      lease.pendingReturns.delete(grantId);
       const call = this.nextCall();
       const result = await this.circuit.giveBack(lease.quota, grantId, amount, call);
       if (result === 'busy' || result === 'unsent') lease.addPendingReturn(grantId, amount);
       else if (result === 'done') lease.forgetRefusal();
       else if (result === 'lost') lease.loseCall({ call, returned: { grantId, amount } });
-      if (result === 'busy' || lease.lostCall !== null) goesOn = false;
+      if (result === 'busy' || result === 'unsent' || lease.lostCall !== null) return false;
     }
-    return goesOn;
+    return true;
   }
 
   /** One lease request, for those that wait or as a refill. */
@@ -136,7 +135,7 @@ export class LeaseCalls {
   }
 
   private async serveFrom(lease: QuotaLease, answer: LeaseAnswer, sentAtMs: number, isEnough: boolean): Promise<void> {
-    // Later ones are not refused with this answer, also when it is refused after a pause.
+    // Requests that came after this one was sent are not refused by its answer, even if that follows a pause.
     const { requestsSent } = lease;
     // The store may have answered before there was room.
     const isOutdated = (): boolean => lease.roomHeardAtMs > sentAtMs && lease.waiters.length > 0;
@@ -151,7 +150,7 @@ export class LeaseCalls {
     lease.returnContested(this.time.monotonicMs());
     if (isEnough) lease.noteEnough();
     // What is about to be returned may be what is missing.
-    else if (lease.pendingReturns.size > 0 && !this.circuit.isAway()) return;
+    else if (lease.pendingReturns.size > 0) return;
     else if (lease.waiters.length === 0) lease.refillNotBeforeMs = this.time.monotonicMs() + REFILL_PAUSE_MS;
     else if (!(await this.revokeElsewhere(lease, answer)) && !isOutdated())
       this.refuse(lease, requestsSent, answer, 'short');
@@ -206,7 +205,7 @@ export class LeaseCalls {
     for (const waiter of refused) waiter.resume({ quota: lease.quota, reason, within, ceiling, retryAfterMs });
   }
 
-  /** The store did nothing for them. Where the quota is locked, those that came recently go on waiting. */
+  /** The call brought nothing. While the quota is locked, those that came recently go on waiting. */
   private giveUpWaiters(lease: QuotaLease, failure: CallFailure): void {
     const cameBeforeMs = failure === 'busy' ? this.time.monotonicMs() - LOCKED_WAIT_MS_MAX : Number.POSITIVE_INFINITY;
     for (const waiter of lease.waiters.splice(0)) {
@@ -221,7 +220,7 @@ export class LeaseCalls {
   }
 }
 
-/** The store cannot say. */
+/** The store is away, or gave no answer. */
 export function unavailable(quota: Quota): Shortage {
   return { quota, reason: 'unavailable', within: 0n, ceiling: null, retryAfterMs: null };
 }

@@ -10,7 +10,7 @@
 // The amount of a call whose answer was lost is neither used nor returned until the store has said what became of it.
 // What was lent before the wallet was frozen or the limit lowered is withdrawn: what is released of it is returned.
 
-import type { LeaseAnswer, LeaseRequest, Quota, SettledCall } from '../../domain/quotas/lease.ts';
+import type { LeaseAnswer, LeaseRequest, Quota, RecoveredCall } from '../../domain/quotas/lease.ts';
 import { assert } from '../../platform/assert.ts';
 import { biggest, LeaseSize } from './lease-size.ts';
 import { REFUSALS_WAITED, type RefusedLease, RememberedRefusal, type Shortage } from './remembered-refusal.ts';
@@ -84,7 +84,7 @@ export class QuotaLease {
   reserved = 0n;
   lastUsedMs: number;
   requestsSent = 0;
-  /** The calls to the store under way for this lease, one after the other (quota-leases.ts). */
+  /** The loop that makes the calls of this lease, one after the other (lease-calls.ts); null: nothing runs. */
   work: Promise<void> | null = null;
   /** The next lease request waits until then, because the last ones were answered with too little. */
   notBeforeMs = 0;
@@ -244,16 +244,16 @@ export class QuotaLease {
   }
 
   /**
-   * What was granted, or is still leased here, is returned. null: the store refuses to say; what the call was about
+   * What the lost call was granted is returned, and so is what it did not take back. null: the store refuses to say; it
    * stays leased until the epoch is closed.
    */
-  settleCall(settled: SettledCall | null): void {
+  applyRecovered(recovered: RecoveredCall | null): void {
     const returned = this.lostCall?.returned ?? null;
     this.lostCall = null;
-    if (settled === null) return;
-    const { isDone, granted, grantId } = settled;
-    if (granted > 0n) this.addPendingReturn(grantId, granted);
-    if (returned !== null && !isDone) this.addPendingReturn(returned.grantId, returned.amount);
+    if (recovered === null) return;
+    if (!recovered.isDone) {
+      if (returned !== null) this.addPendingReturn(returned.grantId, returned.amount);
+    } else if (recovered.granted > 0n) this.addPendingReturn(recovered.grantId, recovered.granted);
   }
 
   /** An answer brought what was needed. */

@@ -1,14 +1,14 @@
-// Thousands of leases may have something to return, or a lost call to settle, in the same instant: when Postgres is
+// Thousands of leases may have something to return, or a lost call to recover, in the same instant: when Postgres is
 // back, when notifications may have been missed, when the clients of a load leave, at the end of a process. They do so
-// a few at a time, so that requests that need a lease meanwhile find a connection, and no call waits so long for its
-// own that it counts as lost.
+// a few at a time, so that requests that need a lease meanwhile find a connection, and no call waits so long for a
+// connection that it counts as lost.
 
 import type { LeaseTime } from './lease-store.ts';
 import type { QuotaLease } from './quota-lease.ts';
 
 /** Half of what a gateway has of connections to Postgres for requests. */
 const AT_ONCE = 2;
-/** A lease that many requests wait for may be at work for long; what it returns goes before what it asks for. */
+/** A lease that many requests wait for can keep a sender busy, so a sender goes on to the next after this. */
 const TURN_MS_MAX = 500;
 
 export class ReturnTurns {
@@ -17,7 +17,7 @@ export class ReturnTurns {
   private readonly time: LeaseTime;
   private senders = 0;
 
-  /** `begin`: makes the calls that a lease needs (`work`), unless it is about it. */
+  /** `begin`: makes the calls that a lease needs (`work`), unless they are being made. */
   constructor(begin: (lease: QuotaLease) => void, time: LeaseTime) {
     this.begin = begin;
     this.time = time;
@@ -28,7 +28,7 @@ export class ReturnTurns {
     if (this.senders < AT_ONCE) void this.sendAll();
   }
 
-  /** Resolves once the turn of each has come. */
+  /** Resolves once the turn of each has come. At the end of a process it is a third sender: no request waits then. */
   async sendAll(): Promise<void> {
     this.senders += 1;
     // A set is walked as it is now: what another sender has taken is not met here, what was added since is.

@@ -2,20 +2,20 @@
 // at once, and it is probed until it answers.
 //
 // When an answer is lost, it is uncertain whether the call took effect. Until the store has said what became of it
-// (`settle`), the process assumes the case that overspends nothing: what it requested was not granted, and what it
-// returned is gone. Rates are not settled: what a lost call leaves of them ages out. The answer that one quota is
-// locked does not mean that the store is away.
+// (`recover`), the process assumes the case that overspends nothing: what it requested was not granted, and what it
+// returned is gone. Calls about rates are not recovered: what a lost one leaves of them ages out. The answer that one
+// quota is locked does not mean that the store is away.
 
-import type { LeaseAnswer, LeaseRequest, NotDone, Quota, SettledCall } from '../../domain/quotas/lease.ts';
+import type { LeaseAnswer, LeaseRequest, NotDone, Quota, RecoveredCall } from '../../domain/quotas/lease.ts';
 import type { LeaseStore, LeaseTime } from './lease-store.ts';
 
 /** `unsent`: the store is away and was not asked. `lost`: it was asked, and what became of it is uncertain. */
 export type CallFailure = NotDone | 'unsent' | 'lost';
 
 export interface StoreEvents {
-  /** Why the store could not be asked. */
+  /** Why a call has no answer. */
   fault(fault: unknown): void;
-  /** It was away, and answers again. */
+  /** The store was away, and answers probes again. */
   back(): void;
 }
 
@@ -28,6 +28,7 @@ export class StoreCircuit {
   private readonly time: LeaseTime;
   private readonly on: StoreEvents;
   private away = false;
+  private foundAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(store: LeaseStore, time: LeaseTime, on: StoreEvents) {
     this.store = store;
@@ -47,8 +48,8 @@ export class StoreCircuit {
     return this.call(() => this.store.giveBack(quota, grantId, amount, call));
   }
 
-  settle(quota: Quota, call: number): Promise<SettledCall | CallFailure> {
-    return this.call(() => this.store.settle(quota, call));
+  recover(quota: Quota, call: number): Promise<RecoveredCall | CallFailure> {
+    return this.call(() => this.store.recover(quota, call));
   }
 
   /** Best effort: the lease request that follows meets the same store and says what is wrong. */
@@ -83,11 +84,12 @@ export class StoreCircuit {
 
   private async probe(): Promise<void> {
     this.away = true;
+    // Where probes are answered and calls fail, as by a server that may only read, it stays away in between.
+    if (this.time.monotonicMs() - this.foundAtMs < PROBE_INTERVAL_MS) await this.time.wait(PROBE_INTERVAL_MS);
     while ((await this.within(PROBE_DEADLINE_MS, () => this.store.probe().then(() => 'found' as const))) === 'lost')
       await this.time.wait(PROBE_INTERVAL_MS);
     this.away = false;
-    // Where probes are answered and calls fail, as by a server that may only read, the calls that follow are paced.
-    await this.time.wait(PROBE_INTERVAL_MS);
-    if (!this.away) this.on.back();
+    this.foundAtMs = this.time.monotonicMs();
+    this.on.back();
   }
 }

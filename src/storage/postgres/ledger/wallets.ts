@@ -1,7 +1,7 @@
 // Leases of credit: how a process takes them from a wallet and returns them. The rules are SQL functions of
 // migrations 0003 and 0046.
 
-import type { LeaseAnswer, SettledCall } from '../../../domain/quotas/lease.ts';
+import type { LeaseAnswer, RecoveredCall } from '../../../domain/quotas/lease.ts';
 import type { PostgresClient } from '../pool.ts';
 
 /** The channel keeps its old name, because processes of other versions listen to it too. */
@@ -30,7 +30,7 @@ export type WalletLeaseAnswer = Pick<LeaseAnswer, 'granted' | 'available' | 'lea
 
 /**
  * Leases `amount`, or the rest if that is at least `minimum`, or nothing. With `call`, its number among the calls of
- * this process, `settleLease` can tell what became of it.
+ * this process, `recoverLease` can tell what became of it.
  */
 export async function takeLease(
   postgres: PostgresClient,
@@ -58,7 +58,7 @@ export async function takeLease(
   };
 }
 
-/** The caller must give the money up first, and must not repeat the call if its answer is lost: it settles it. */
+/** The caller must give the money up first, and must not repeat the call if its answer is lost: it recovers it. */
 export async function returnLease(
   postgres: PostgresClient,
   lease: { epoch: number; walletId: string; amount: bigint; call?: number },
@@ -72,17 +72,17 @@ export async function returnLease(
 }
 
 /** What became of the last call of this process about this wallet, whose answer was lost. */
-export async function settleLease(
+export async function recoverLease(
   postgres: PostgresClient,
   { epoch, walletId, call }: { epoch: number; walletId: string; call: number },
-): Promise<SettledCall> {
+): Promise<RecoveredCall> {
   const { rows } = await postgres.query<{ is_done: boolean; granted: string }>(
-    { name: 'settle_lease', text: 'SELECT is_done, granted FROM settle_lease($1, $2, $3)' },
+    { name: 'recover_lease', text: 'SELECT is_done, granted FROM recover_lease($1, $2, $3)' },
     [epoch, walletId, call],
   );
   const row = rows[0];
-  if (row === undefined) throw new Error('settle_lease returned no row');
-  return { isDone: row.is_done, granted: BigInt(row.granted), grantId: walletId };
+  if (row === undefined) throw new Error('recover_lease returned no row');
+  return row.is_done ? { isDone: true, granted: BigInt(row.granted), grantId: walletId } : { isDone: false };
 }
 
 /**

@@ -1,13 +1,13 @@
 // Leases under a usage limit (budgets, open requests, rates): how a process takes and returns them. The rules are SQL
 // functions of migrations 0010 and 0047; revokeLeases of wallets.ts revokes leases by the limit's id.
 
-import type { LeaseAnswer, LeaseRequest, SettledCall } from '../../../domain/quotas/lease.ts';
+import type { LeaseAnswer, LeaseRequest, RecoveredCall } from '../../../domain/quotas/lease.ts';
 import type { PostgresClient } from '../pool.ts';
 
 export interface LimitLeaseRequest extends LeaseRequest {
   readonly epoch: number;
   readonly limitId: string;
-  /** Its number among the calls of this process, for `settleLimitLease`. */
+  /** Its number among the calls of this process, for `recoverLimitLease`. */
   readonly call?: number;
   /** Epoch milliseconds that replace the database's clock, for tests that replay hours. */
   readonly atMs?: number;
@@ -32,10 +32,10 @@ const TAKE = {
            FROM take_limit_lease($1, $2, $3, $4, $5, $6, to_timestamp($7::double precision / 1000), $8)`,
 };
 const GIVE_BACK = { name: 'give_back_limit_lease', text: 'SELECT give_back_limit_lease($1, $2, $3, $4, $5)' };
-const SETTLE = {
-  name: 'settle_limit_lease',
+const RECOVER = {
+  name: 'recover_limit_lease',
   text: `SELECT is_done, granted, grant_id
-           FROM settle_limit_lease($1, $2, $3, to_timestamp($4::double precision / 1000))`,
+           FROM recover_limit_lease($1, $2, $3, to_timestamp($4::double precision / 1000))`,
 };
 
 /**
@@ -71,7 +71,7 @@ export async function takeLimitLease(postgres: PostgresClient, request: LimitLea
 }
 
 /**
- * The caller must give the amount up first, and must not repeat the call if its answer is lost: it settles it, or, of
+ * The caller must give the amount up first, and must not repeat the call if its answer is lost: it recovers it, or, of
  * a rate, lets it age out. The grant is the one under which the amount was taken: for a rate, an amount taken under an
  * earlier label is not available under the present one.
  */
@@ -93,20 +93,20 @@ export async function returnLimitLease(
  * What became of the last call of this process about this budget or limit of open requests, whose answer was lost: it
  * was done, or it never will be, also should it still be on its way.
  */
-export async function settleLimitLease(
+export async function recoverLimitLease(
   postgres: PostgresClient,
-  settled: { readonly epoch: number; readonly limitId: string; readonly call: number; readonly atMs?: number },
-): Promise<SettledCall> {
-  const { epoch, limitId, call, atMs = null } = settled;
-  const { rows } = await postgres.query<{ is_done: boolean; granted: string; grant_id: string }>(SETTLE, [
+  lost: { readonly epoch: number; readonly limitId: string; readonly call: number; readonly atMs?: number },
+): Promise<RecoveredCall> {
+  const { epoch, limitId, call, atMs = null } = lost;
+  const { rows } = await postgres.query<{ is_done: boolean; granted: string; grant_id: string }>(RECOVER, [
     epoch,
     limitId,
     call,
     atMs,
   ]);
   const row = rows[0];
-  if (row === undefined) throw new Error('settle_limit_lease returned no row');
-  return { isDone: row.is_done, granted: BigInt(row.granted), grantId: row.grant_id };
+  if (row === undefined) throw new Error('recover_limit_lease returned no row');
+  return row.is_done ? { isDone: true, granted: BigInt(row.granted), grantId: row.grant_id } : { isDone: false };
 }
 
 /**

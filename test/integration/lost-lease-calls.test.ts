@@ -1,12 +1,13 @@
-// Lease calls whose answers are lost, on a real Postgres: each is settled while it may still be on its way, on another
-// connection, and afterwards the database has leased to each process exactly what that process knows of.
+// Lease calls whose answers are lost, on a real Postgres: each is recovered while it may still be on its way, on
+// another connection and perhaps in another period, and afterwards the database has leased to each process exactly what
+// that process knows of.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
-import type { SettledCall } from '../../src/domain/quotas/lease.ts';
-import { registerEpoch, returnLease, settleLease, takeLease } from '../../src/storage/postgres/ledger/wallets.ts';
-import { returnLimitLease, settleLimitLease, takeLimitLease } from '../../src/storage/postgres/limits/limit-leases.ts';
+import type { RecoveredCall } from '../../src/domain/quotas/lease.ts';
+import { recoverLease, registerEpoch, returnLease, takeLease } from '../../src/storage/postgres/ledger/wallets.ts';
+import { recoverLimitLease, returnLimitLease, takeLimitLease } from '../../src/storage/postgres/limits/limit-leases.ts';
 import { SeededRandom } from '../simulation/seeded-random.ts';
 import { howMany } from '../support/at-length.ts';
 import { fundOrganization } from '../support/executions.ts';
@@ -16,8 +17,11 @@ import { pause } from '../support/waiting.ts';
 const STEPS = howMany({ short: 100, long: 1_000 });
 const PROCESSES = 3;
 const LOST_SHARE = 0.4;
-/** A call that is lost leaves so late at most, and so late at most it is settled. */
+/** A lost call is sent, and asked about, at most this much later. */
 const LATE_MS_MAX = 5;
+/** An hour of the budget, so that many calls are recovered in another one than that in which they are carried out. */
+const BUDGET_HOUR_MS = 10;
+const STARTED_AT_MS = performance.now();
 /** Given up because of a lock, or to end a deadlock: not done. */
 const BUSY = new Set(['55P03', '40P01']);
 
@@ -35,7 +39,7 @@ after(async () => {
 interface Calls {
   take(amount: bigint, call: number): Promise<{ readonly granted: bigint; readonly grantId: string }>;
   giveBack(grantId: string, amount: bigint, call: number): Promise<void>;
-  settle(call: number): Promise<SettledCall>;
+  recover(call: number): Promise<RecoveredCall>;
 }
 
 function callsOfWallet(epoch: number, walletId: string): Calls {
@@ -46,16 +50,18 @@ function callsOfWallet(epoch: number, walletId: string): Calls {
       return { granted, grantId: walletId };
     },
     giveBack: (_, amount, call) => returnLease(postgres, { epoch, walletId, amount, call }),
-    settle: (call) => settleLease(postgres, { epoch, walletId, call }),
+    recover: (call) => recoverLease(postgres, { epoch, walletId, call }),
   };
 }
 
 function callsOfLimit(epoch: number, limitId: string): Calls {
   const { postgres } = database;
+  const atMs = (): number => Math.floor((performance.now() - STARTED_AT_MS) / BUDGET_HOUR_MS) * 3_600_000;
   return {
-    take: (amount, call) => takeLimitLease(postgres, { epoch, limitId, amount, minimum: 1n, present: null, call }),
+    take: (amount, call) =>
+      takeLimitLease(postgres, { epoch, limitId, amount, minimum: 1n, present: null, call, atMs: atMs() }),
     giveBack: (grantId, amount, call) => returnLimitLease(postgres, { epoch, limitId, grantId, amount, call }),
-    settle: (call) => settleLimitLease(postgres, { epoch, limitId, call }),
+    recover: (call) => recoverLimitLease(postgres, { epoch, limitId, call, atMs: atMs() }),
   };
 }
 
@@ -80,30 +86,30 @@ async function live(calls: Calls, random: SeededRandom, late: Promise<unknown>[]
     const [grantId, amount] = random.pick([...holdings].filter(([, has]) => has > 0n)) ?? [];
     if (grantId === undefined || amount === undefined || random.chance(0.5)) {
       const taken = await send(() => calls.take(BigInt(random.whole(1, 5_000)), call));
-      const { granted, grantId: id } =
-        taken === null ? await settle(calls, call) : taken === 'busy' ? { granted: 0n, grantId: '' } : taken;
-      if (granted > 0n) holdings.add(id, granted);
+      if (taken === 'busy') continue;
+      const lent = taken ?? (await recover(calls, call));
+      if ('granted' in lent && lent.granted > 0n) holdings.add(lent.grantId, lent.granted);
     } else {
       const rest = BigInt(random.whole(1, Number(amount)));
       const returned = await send(() => calls.giveBack(grantId, rest, call));
-      const isDone = returned === null ? (await settle(calls, call)).isDone : returned !== 'busy';
+      const isDone = returned === null ? (await recover(calls, call)).isDone : returned !== 'busy';
       if (isDone) holdings.add(grantId, -rest);
     }
   }
   return holdings;
 }
 
-/** Asked again it says the same. */
-async function settle(calls: Calls, call: number): Promise<SettledCall> {
-  const ask = async (): Promise<SettledCall> => {
+/** Asks twice: the second answer must be the same. */
+async function recover(calls: Calls, call: number): Promise<RecoveredCall> {
+  const ask = async (): Promise<RecoveredCall> => {
     for (;;) {
-      const settled = await calls.settle(call).catch(busyOrThrow);
-      if (settled !== 'busy') return settled;
+      const recovered = await calls.recover(call).catch(busyOrThrow);
+      if (recovered !== 'busy') return recovered;
     }
   };
-  const settled = await ask();
-  assert.deepEqual(await ask(), settled);
-  return settled;
+  const recovered = await ask();
+  assert.deepEqual(await ask(), recovered);
+  return recovered;
 }
 
 function busyOrThrow(fault: unknown): 'busy' {
@@ -123,7 +129,7 @@ test('what a process knows of is what is leased to it, whichever answers were lo
     );
     return id;
   };
-  const [budget, places] = [await limitOf('budget', 'month'), await limitOf('concurrent_requests', null)];
+  const [budget, places] = [await limitOf('budget', 'hour'), await limitOf('concurrent_requests', null)];
   const late: Promise<unknown>[] = [];
   const lives = [walletId, budget, places].flatMap((id, kind) =>
     Array.from({ length: PROCESSES }, async (_, index) => {
@@ -147,12 +153,12 @@ test('what a process knows of is what is leased to it, whichever answers were lo
     );
   }
   const { rows } = await postgres.query<{ leased: string; held: string }>(
-    `SELECT leased, (SELECT sum(outstanding) FROM leases WHERE wallet_id = wallets.id) AS held FROM wallets
+    `SELECT leased, (SELECT coalesce(sum(outstanding), 0) FROM leases WHERE wallet_id = wallets.id) AS held FROM wallets
       WHERE id = $1
-     UNION ALL SELECT leased, (SELECT sum(outstanding) FROM limit_leases WHERE pool_id = limit_pools.id)
+     UNION ALL SELECT leased, (SELECT coalesce(sum(outstanding), 0) FROM limit_leases WHERE pool_id = limit_pools.id)
       FROM limit_pools WHERE limit_id = ANY ($2)`,
     [walletId, [budget, places]],
   );
-  assert.equal(rows.length, 3);
+  assert.ok(rows.length > 3, 'the budget had several periods');
   for (const { leased, held } of rows) assert.equal(leased, held);
 });

@@ -89,7 +89,7 @@ const CONTROL_PLANE_CONNECTIONS_MAX = 2;
 const POSTGRES_STATEMENT_TIMEOUT_MS = 5_000;
 const SEGMENT_BYTES_MAX = 67_108_864;
 /** How much a power cut can lose. The death of a process loses nothing, since what is written is the system's. */
-const FSYNC_INTERVAL_MS = 20;
+const FSYNC_INTERVAL_MS = 50;
 /** Room for the terminal records of about ten thousand executions. */
 const SPOOL_RESERVE_FILE_BYTES = 16_777_216;
 const COUNT_QUEUE_BYTES_MAX = 67_108_864;

@@ -362,6 +362,23 @@ describe('a dead epoch', () => {
     await assertBooksAgree();
   });
 
+  test('a return that is carried out behind the closing changes nothing', async () => {
+    const owner = await fundOrganization(postgres, 10_000n);
+    const { walletId } = owner;
+    const epoch = await newEpoch();
+    await takeLease(postgres, { epoch, walletId, amount: 5_000n, minimum: 1n, call: 1 });
+    const open = admittedRecord(owner, { authorizedAmount: '1500' });
+    await post(epoch, 0, 100, [open]);
+    await postgres.transaction((client) => closeDeadEpoch(client, epoch));
+    // Its process was killed while Postgres let this wait for the wallet.
+    await returnLease(postgres, { epoch, walletId, amount: 800n, call: 2 });
+    assert.deepEqual(await readWallet(walletId), { balance: 10_000n, leased: 1_500n });
+    await post(epoch, 100, 200, [terminalRecord(open, { charge: '1400' })]);
+    for await (const _ of resolveAllPending(postgres, 1_790_000_009_000)) assert.fail('nothing is open');
+    assert.deepEqual(await readWallet(walletId), { balance: 8_600n, leased: 0n });
+    await assertBooksAgree();
+  });
+
   test('a posting that is carried out behind the closing leaves nothing lent', async () => {
     const owner = await fundOrganization(postgres, 10_000n);
     const epoch = await newEpoch();

@@ -1,5 +1,5 @@
-// What migrations 0003, 0004 and 0046 and the statements of jobs do in SQL, in memory: wallets, leases, epochs, the
-// ledger, generations and cursors.
+// What migrations 0003, 0004, 0046 and 0047 and the statements of jobs do in SQL, in memory: wallets, leases, epochs,
+// the ledger, generations and cursors.
 
 import type { RecoveredCall } from '../../src/domain/quotas/lease.ts';
 import type { ExecutionRecord, TerminalRecord } from '../../src/records/execution-record.ts';
@@ -137,7 +137,7 @@ export class ModelBooks {
 
   returnLease(epoch: number, walletId: string, amount: bigint, call: number | null = null): void {
     const lease = this.leases.get(`${epoch}/${walletId}`);
-    if (isOver(lease, call)) return;
+    if (this.epochs.get(`${epoch}`)?.fenced !== false || isOver(lease, call)) return;
     if (amount < 0n) throw new DatabaseFault(RAISED, 'return_lease: negative amount');
     this.changeWallet(walletId, { leased: this.wallet(walletId).leased - amount });
     if (lease === undefined)

@@ -1,5 +1,5 @@
 // Leases of credit: how a process takes them from a wallet and returns them. The rules are SQL functions of
-// migrations 0003 and 0046.
+// migrations 0003, 0046 and 0047.
 
 import type { LeaseAnswer, RecoveredCall } from '../../../domain/quotas/lease.ts';
 import type { PostgresClient } from '../pool.ts';

@@ -1,7 +1,10 @@
--- A budget has a pool for each period, and a lost call may arrive in a later period than that in which its process asked
--- what became of it: a call that was found not done is over in every pool of its limit. Calls with a number of one
--- process about one limit run one after the other, whichever pools they meet.
--- Beside older versions: the functions that they call take and answer what they did.
+-- What was wrong with 0046 for lost calls, which Postgres may carry out late.
+--
+-- A budget has a pool for each period, and a lost call may arrive in a later period than that in which its process
+-- asked what became of it: a call that was found not done is over in every pool of its limit. Calls with a number of
+-- one process about one limit run one after the other, whichever pools they meet.
+-- Beside older versions: the functions that they call take and answer what they did. A call that is under way while
+-- this is applied may be carried out though it is found not done; what it took returns when its epoch is closed.
 --
 -- The functions that ask have the name of what they do, `recover_…`; those of 0046, `settle_…`, are for gateways that
 -- know no other, and may go with the next version.
@@ -117,4 +120,24 @@ BEGIN
       ON CONFLICT (epoch, wallet_id) DO UPDATE SET last_call = excluded.last_call, last_granted = NULL
       WHERE leases.last_call < excluded.last_call;
   END IF;
+END $$;
+
+-- A return of a fenced epoch changes nothing: closing the epoch returns all but the holds of what is still open, and
+-- does so perhaps before a return that waits for the wallet. Looked at once the wallet is locked, as closing locks it.
+CREATE OR REPLACE FUNCTION return_lease(from_epoch bigint, to_wallet uuid, amount numeric, call bigint) RETURNS void
+LANGUAGE plpgsql SET lock_timeout = '200ms' AS $$
+BEGIN
+  -- The wallet before the lease, as everywhere.
+  PERFORM FROM wallets WHERE id = to_wallet FOR NO KEY UPDATE;
+  PERFORM FROM process_epochs WHERE epoch = from_epoch AND fenced_at IS NULL;
+  IF NOT FOUND THEN
+    RETURN;
+  END IF;
+  PERFORM FROM leases WHERE epoch = from_epoch AND wallet_id = to_wallet AND last_call >= call;
+  IF FOUND THEN
+    RETURN;
+  END IF;
+  UPDATE leases SET last_call = call, last_granted = 0
+   WHERE epoch = from_epoch AND wallet_id = to_wallet AND call IS NOT NULL;
+  PERFORM return_lease(from_epoch, to_wallet, amount);
 END $$;

@@ -37,6 +37,8 @@ const SUPPORT_IMPORT = /from '(\.\.\/support\/[^']+)'/g;
 const SUITES_WITH_DATABASE = new Set<string>(['browser', 'contract', 'isolation', 'integration', 'e2e']);
 /** For two cores: most files wait for something more than half of the time. */
 const CONCURRENCY = 5;
+/** Of what a failed test says. */
+const SHOWN_LENGTH_MAX = 1_000;
 /** The runner counts a file as a test, so this is the backstop for a whole file. */
 const TIMEOUT_MS = 900_000;
 
@@ -78,8 +80,13 @@ stream.on('test:pass', ({ details, skip, name }) => {
   // A file without a test passes under its own name.
   if (details.type !== 'suite' && skip === undefined && !runs.includes(name)) ran += 1;
 });
-stream.on('test:fail', () => {
+/** Of each file the first, since the others may follow from it. */
+const firstFailures = new Map<string, string>();
+stream.on('test:fail', ({ name, file = '', details: { error, type } }) => {
   failed += 1;
+  if (type === 'suite' || firstFailures.has(file)) return;
+  const cause = error.cause instanceof Error ? error.cause.message : error.message;
+  firstFailures.set(file, `${nameOf(file)}: ${name}: ${cause.slice(0, SHOWN_LENGTH_MAX)}`);
 });
 // The report prints a file's tests when all files before it have ended; this says at once which ones have.
 stream.on('test:summary', ({ file, counts, duration_ms: durationMs, success }) => {
@@ -99,6 +106,8 @@ await database?.stop();
 const left = await leftovers.end();
 const cpuReport = reportCpuTime(join(sharedDirectory, 'cpu'), Number(values.slowest), nameOf);
 if (files.length > 1) process.stderr.write(`${cpuReport.join('\n')}\n`);
+// At the end, since of a long output a reader elsewhere may be shown no more than that.
+if (firstFailures.size > 0) process.stderr.write(`First failures:\n${[...firstFailures.values()].join('\n')}\n`);
 rmSync(sharedDirectory, { recursive: true, force: true, maxRetries: 5 });
 if (stop.signal.aborted) fail('it was told to stop');
 if (left.length > 0) fail(`processes were left behind, and are killed now:\n  ${left.join('\n  ')}`);

@@ -2,7 +2,7 @@
 // who set them, over HTTP on a whole installation. Who may call which of the routes is in identity-matrix.test.ts.
 
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { after, afterEach, before, describe, test } from 'node:test';
 import { type FakeUpstream, ONE_TOKEN_REPLY, startFakeUpstream } from '../support/fake-upstream.ts';
 import { type Front, startFront } from '../support/front.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
@@ -49,6 +49,8 @@ describe('ceilings in two layers', () => {
   /** Of a key in the team, the member's. */
   let secret: string;
   let ids: Readonly<Record<'team' | 'user' | 'key', string>>;
+  /** What lifts what a test has set and not yet lifted, by the layer and the path it is set on. */
+  const lifts = new Map<string, () => Promise<Json>>();
 
   before(async () => {
     upstream = await startFakeUpstream(() => ONE_TOKEN_REPLY);
@@ -62,6 +64,11 @@ describe('ceilings in two layers', () => {
     const key = await tenant.addKey({ team_id: team, user_id: user });
     secret = key.secret;
     ids = { team, user, key: key.id };
+  });
+  // A test that fails half way leaves nothing that the next one would fail by.
+  afterEach(async () => {
+    for (const lift of lifts.values()) await lift();
+    lifts.clear();
   });
   after(async () => {
     await tollgate?.stop();
@@ -87,8 +94,16 @@ describe('ceilings in two layers', () => {
     }
   }
 
+  /** `lift`: the body that lifts it, once the test is over; null: this one does. */
+  function set(setBy: SetBy, [method, path, body]: readonly [string, string, Json], lift: Json | null): Promise<Json> {
+    const name = `${setBy} ${path}`;
+    if (lift === null) lifts.delete(name);
+    else lifts.set(name, () => as(setBy, method, path, lift));
+    return as(setBy, method, path, body);
+  }
+
   const setLimits = (setBy: SetBy, scope: Scope, ...limits: Json[]) =>
-    as(setBy, 'PUT', `${pathOf(scope)}/limits`, { limits });
+    set(setBy, ['PUT', `${pathOf(scope)}/limits`, { limits }], limits.length === 0 ? null : { limits: [] });
 
   function chat(model: string = MODELS[0], credential = secret): Promise<HttpAnswer> {
     const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'hi' }], max_tokens: 5 });
@@ -181,9 +196,9 @@ describe('ceilings in two layers', () => {
 
   /** A key's list is set by the organization as a field of the key. */
   function setModels(setBy: SetBy, scope: Exclude<Scope, 'user'>, models: readonly string[] | null): Promise<Json> {
-    if (setBy === 'organization' && scope === 'key')
-      return tenant.as('PATCH', pathOf('key'), { allowed_models: models });
-    return as(setBy, 'PUT', `${pathOf(scope)}/model-access`, { allowed_models: models });
+    const isField = setBy === 'organization' && scope === 'key';
+    const [method, path] = isField ? ['PATCH', pathOf('key')] : ['PUT', `${pathOf(scope)}/model-access`];
+    return set(setBy, [method, path, { allowed_models: models }], models === null ? null : { allowed_models: null });
   }
 
   /** Until the gateway knows that the key may use these and no others; then which of all models it serves. */

@@ -108,8 +108,8 @@ export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipa
     return this.received.sender;
   }
 
-  /** Whether the request ends with what a step found: its client has left, or it is refused. */
-  ends<T extends object | null>(found: T | Refusal): found is Refusal {
+  /** True: the request is over. It is refused with what a step found, unless its client has left. */
+  refuseOrDrop<T extends object | null>(found: T | Refusal): found is Refusal {
     if (this.exchange.closed) return true;
     // Of objects of so many kinds V8 reads a property several times faster than it looks whether it is there.
     if (found === null || (found as Partial<Refusal>).kind === undefined) return false;
@@ -117,7 +117,7 @@ export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipa
     return true;
   }
 
-  /** Recorded is what somebody's listing can show: that of the sender's organization, where the sender is known. */
+  /** A refusal is recorded only if the sender's organization is known: no other listing could show it. */
   onRefused(refusal: Refusal): void {
     const { plane, dialect, exchange, read } = this;
     const { principal } = exchange;

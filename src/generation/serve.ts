@@ -1,8 +1,8 @@
 // A generation request from its head to its end, on one screen and in the same order for every dialect (ARCHITECTURE,
 // "The path of a request"):
 //
-//   authenticate -> receive and scan -> (screen ->) (route, where the virtual model is named ->) resolve model -> bound
-//     -> admit (hold) -> record -> relay -> meter and settle (in the relay's end)
+//   authenticate -> receive and scan -> read fields and bounds -> (screen ->) (own keys ->) (route, where the virtual
+//     model is named ->) resolve model -> admit (hold) -> record -> relay -> meter and settle (in the relay's end)
 //
 // Where everything is warm nothing waits between the last byte of the body and the record. Whatever a step does wait
 // for, a client that has left meanwhile is let go of when the wait ends: nothing is sent or recorded, and what was held
@@ -44,59 +44,61 @@ async function serveWhole(request: OpenRequest, received: ReceivedFrom<ScopedPri
   try {
     request.onWhole(received);
     const asSent = request.readControlFields();
-    if (request.ends(asSent)) return;
+    if (request.refuseOrDrop(asSent)) return;
 
-    // Guardrails come before everything else that reads the body, since the classifier is a provider, too.
-    const screening = screenRequest(plane, request, asSent);
-    const read = screening instanceof Promise ? await screening : screening;
-    if (request.ends(read)) return;
+    // Guardrails come before all that may send the body's texts away: routing, too, asks a provider, the classifier.
+    const screened = screenRequest(plane, request, asSent);
+    const read = screened instanceof Promise ? await screened : screened;
+    if (request.refuseOrDrop(read)) return;
 
     const addingOwnKeys = request.principal.hasOwnKeys ? request.useOwnKeys() : null;
     const ownKeysRefused = addingOwnKeys instanceof Promise ? await addingOwnKeys : addingOwnKeys;
-    if (request.ends(ownKeysRefused)) return;
+    if (request.refuseOrDrop(ownKeysRefused)) return;
 
     const routing = routeRequest(plane, request, read);
     const routed = routing instanceof Promise ? await routing : routing;
-    if (request.ends(routed)) return;
+    if (request.refuseOrDrop(routed)) return;
 
     const model = routed?.model ?? read.requestedModel;
     const resolved = resolveModel(request.catalog, dialect.api, model, request.principal.allowedModels);
-    if (request.ends(resolved)) return;
+    if (request.refuseOrDrop(resolved)) return;
     const { served } = resolved;
     request.modelId = served.model.id;
 
     // A continued response is looked up only for a request that could be admitted without it.
     if (request.looksUp && request.admission === null) {
       const refusal = await admitProvisionally(plane, request, [served.model.id], 0);
-      if (request.ends(refusal)) return;
+      if (request.refuseOrDrop(refusal)) return;
     }
     const workers = inTurnsOf(plane.relay.workers, request.principal.organizationId);
     const lookUps = { savedResponses: plane.savedResponses, workers };
     const continuing = continueFrom(lookUps, request.continuationOf(resolved.deployments));
     const continued = continuing instanceof Promise ? await continuing : continuing;
-    if (request.ends(continued)) return;
+    if (request.refuseOrDrop(continued)) return;
 
     const { cooldowns } = plane.relay;
     const priced = request.pricedOf(continued.deployments);
-    if (request.ends(priced)) return;
+    if (request.refuseOrDrop(priced)) return;
     const deployments = cooldowns.filter(priced, request.principal.organizationId, atMs);
-    if (request.ends(deployments)) return;
+    if (request.refuseOrDrop(deployments)) return;
 
     const checking = dialect.check?.(request.received.body, workers, served.model) ?? null;
     const bodyRefused = checking instanceof Promise ? await checking : checking;
-    if (request.ends(bodyRefused)) return;
+    if (request.refuseOrDrop(bodyRefused)) return;
 
     // Nothing is sent before this admission is granted. It replaces a provisional one.
     if (!plane.canRecord()) return exchange.refuse({ kind: 'billing_unavailable' });
     request.releaseAdmission();
     const admitting = admit(request.admissionOf(served, continued.carriedTokens), plane.admission);
     let admission = request.keep(admitting instanceof Promise ? await withSocketsRead(admitting) : admitting);
+    // Where the organization cannot pay for the service, its own keys alone serve, admitted anew: what `alone` has is
+    // in the place of the model, the deployments and the refusal.
     const alone = ownKeysAlone(served, deployments, admission);
     if (alone !== null)
       admission = request.keep(
         await admit(request.admissionOf(alone.served, continued.carriedTokens), plane.admission),
       );
-    if (request.ends(admission)) return;
+    if (request.refuseOrDrop(admission)) return;
 
     startRelay(plane, request, { read, served, deployments, serviceRefusal: null, routed, admission, ...alone });
   } catch (fault) {

@@ -42,8 +42,8 @@ export function startRelay(plane: DataPlane, request: OpenRequest, admitted: Adm
     route: routed?.route ?? null,
     requestBytes: received.body.length,
   };
-  const own = plane.executionIdHeader;
-  const ownHeaders = routed === null ? [own, start.id] : [own, start.id, plane.routedModelHeader, served.model.id];
+  const idHeader = [plane.executionIdHeader, start.id];
+  const ownHeaders = routed === null ? idHeader : [...idHeader, plane.routedModelHeader, served.model.id];
   const execution = new Execution(start, admission, request.receivedAtMs, plane.metering, routed?.baseline ?? null);
   execution.wholeAtMs = request.wholeAtMs;
   execution.screening = request.screening;
@@ -65,6 +65,8 @@ export function startRelay(plane: DataPlane, request: OpenRequest, admitted: Adm
     screening: request.screening,
     ownHeaders,
   };
+  // The start is recorded at the end of the tick at the earliest: until then, and should this throw, the body's buffer
+  // and the admission are the request's.
   execution.begin(new RecordedStart(params, plane));
   request.handOver();
 }

@@ -138,7 +138,7 @@ export class ProviderCalls implements Providers {
       {
         method,
         path: address.pathOf(request),
-        ownHeaders: credential,
+        providerHeaders: credential,
         headers: address.headersOf(headers),
         body,
       },

@@ -23,7 +23,7 @@ describe('the head of a request', () => {
   test('lines of many requests stand where single headers do, after those of the provider', () => {
     const headers = new HeaderLines(['accept', '*/*']);
     const head = requestHead(
-      { ...POST, ownHeaders: new HeaderLines(['authorization', 'Bearer k']), headers },
+      { ...POST, providerHeaders: new HeaderLines(['authorization', 'Bearer k']), headers },
       'api.example:8080',
     );
     assert.equal(head, requestHead(POST, 'api.example:8080'));
@@ -32,12 +32,12 @@ describe('the head of a request', () => {
       ['host', 'other'],
     ]) {
       assert.equal(requestHead({ ...POST, headers: new HeaderLines(list) }, 'h'), null);
-      assert.equal(requestHead({ ...POST, ownHeaders: new HeaderLines(list) }, 'h'), null);
+      assert.equal(requestHead({ ...POST, providerHeaders: new HeaderLines(list) }, 'h'), null);
     }
   });
 
   test("a provider's own lines behind whatever method, path and host the request has", () => {
-    const ownHeaders = new HeaderLines(['authorization', 'Bearer k']);
+    const providerHeaders = new HeaderLines(['authorization', 'Bearer k']);
     const bare = { ...POST, headers: ['accept', '*/*'] };
     const requests: readonly Partial<UpstreamRequest>[] = [
       {},
@@ -51,7 +51,7 @@ describe('the head of a request', () => {
     for (const host of ['one', 'other', 'one']) {
       for (const change of requests) {
         const expected = requestHead({ ...POST, ...change }, host);
-        assert.equal(requestHead({ ...bare, ...change, ownHeaders }, host), expected);
+        assert.equal(requestHead({ ...bare, ...change, providerHeaders }, host), expected);
       }
     }
   });

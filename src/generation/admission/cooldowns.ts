@@ -63,9 +63,9 @@ export class Cooldowns {
   }
 
   /**
-   * The deployments that the organization may call now, in their order; when there is none, a refusal. What has nowhere
-   * else to go is called at an address that fails: a breaker spares attempts where there is another, and never makes a
-   * request fail.
+   * The deployments that the organization may call now, in their order; when there is none, a refusal. A request whose
+   * deployments are all at failing addresses is still sent to one: a breaker spares attempts where there is another,
+   * and never makes a request fail.
    */
   filter<T extends Deployment>(
     deployments: readonly T[],

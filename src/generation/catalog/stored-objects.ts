@@ -12,7 +12,7 @@ import type { Deployment } from './serving-catalog.ts';
 /** The part of the worker pool that is needed here. */
 export type StoredObjectWorkers = Pick<WorkerPool<'find-stored-objects'>, 'run'>;
 
-/** As of a typed question (dialects/systemone.ts): parsing less than this costs no more than handing it over. */
+/** The bound of typed questions, too (dialects/systemone.ts): to parse less costs no more than to hand it over. */
 const INLINE_BYTES_MAX = 16_384;
 const DEADLINE_MS = 2_000;
 

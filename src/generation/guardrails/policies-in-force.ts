@@ -10,8 +10,8 @@ import type { ApiName } from '../../domain/models/apis.ts';
 export interface PoliciesUnavailable {
   readonly unavailable: OnFailure;
   /**
-   * The platform's policies as they are known, by which also screens who chose to pass: the choice is about the
-   * organization's own. null: there are none.
+   * The platform's policies, as last loaded. They hold also where the organization chose to pass: that choice is about
+   * its own policies. null: there are none.
    */
   readonly platform: CompiledPolicy | null;
 }

@@ -19,7 +19,7 @@ import type { ReplyEnd } from './withhold-end.ts';
 export interface SettleParts {
   readonly reply: CapturedReply;
   readonly params: RelayParams;
-  /** The body of the request, as the provider got it. */
+  /** The body before an attempt's edits: the client's, or what guardrails made of it. */
   readonly request: Buffer;
   readonly workers: WorkerPool;
   /** What the client is told where no key was accepted. */

@@ -25,7 +25,7 @@ export class OutgoingRequest {
     this.read = read;
   }
 
-  /** As the client sent it. */
+  /** The body before an attempt's edits: the client's, or what guardrails made of it. */
   get body(): Buffer {
     return this.request.body;
   }

@@ -97,7 +97,7 @@ class IncomingRequest<S extends MemoryOwner> implements BodySink, ClientWatch {
    * with the client.
    */
   private sender: S | null = null;
-  /** null: nothing has come yet, or it has gone on to the caller. */
+  /** null: nothing has come yet, or it has gone on to the receiver. */
   private pooled: PooledBuffer | null = null;
   private scan: Scan | null = null;
   private bodyBytes = 0;

@@ -8,7 +8,7 @@ export interface UpstreamRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly path: string;
   /** The headers of every request to this provider, its credential among them; they come first. */
-  readonly ownHeaders?: HeaderLines;
+  readonly providerHeaders?: HeaderLines;
   /** Names and values, alternating; or lines that were written for an earlier request with the same headers. */
   readonly headers: readonly string[] | HeaderLines;
   /** null: the request has none. */
@@ -83,12 +83,12 @@ export class HeaderLines {
 
 /** One character is one byte of it. null: it holds what would make two requests of one, and must not be sent. */
 export function requestHead(request: UpstreamRequest, host: string): string | null {
-  const { method, path, ownHeaders, headers } = request;
-  const ownLines = ownHeaders === undefined ? '' : ownHeaders.text;
+  const { method, path, providerHeaders, headers } = request;
+  const providerLines = providerHeaders === undefined ? '' : providerHeaders.text;
   const lines = headers instanceof HeaderLines ? headers.text : headerLines(headers);
-  if (ownLines === null || lines === null || !path.startsWith('/') || NOT_IN_PATH.test(path)) return null;
+  if (providerLines === null || lines === null || !path.startsWith('/') || NOT_IN_PATH.test(path)) return null;
   const start = `${method} ${path} HTTP/1.1\r\nhost: ${host}\r\nconnection: keep-alive\r\n`;
-  return `${start}${ownLines}${lines}${contentLength(request)}\r\n`;
+  return `${start}${providerLines}${lines}${contentLength(request)}\r\n`;
 }
 
 /** RFC 9110 8.6: a method that means to carry content says so even when it has none. */

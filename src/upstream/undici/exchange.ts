@@ -59,7 +59,7 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
         origin: owner.origin,
         path: request.path,
         method: request.method,
-        headers: [...(request.ownHeaders?.headers ?? []), ...namesAndValues(request.headers)],
+        headers: [...(request.providerHeaders?.headers ?? []), ...namesAndValues(request.headers)],
         body: copyOf(request.body),
       },
       this,

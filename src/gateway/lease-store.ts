@@ -6,6 +6,7 @@ import type { LeaseStore, LeaseTime } from '../generation/admission/lease-store.
 import type { QuotaLeases } from '../generation/admission/quota-leases.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { MetricsRegistry } from '../platform/metrics.ts';
+import { socketsRead } from '../platform/tick.ts';
 import { recoverLease, returnLease, revokeLeases, takeLease } from '../storage/postgres/ledger/wallets.ts';
 import { recoverLimitLease, returnLimitLease, takeLimitLease } from '../storage/postgres/limits/limit-leases.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
@@ -95,6 +96,10 @@ export function hearRevocation(leases: QuotaLeases, payload: string, epoch: numb
   else leases.revoke(key);
 }
 
+/** After a wait, all sockets have been read: a process that stood still looks at its timers before them. */
 export function createLeaseTime(clock: Clock): LeaseTime {
-  return { monotonicMs: () => clock.monotonicMs(), wait: (ms) => sleep(ms, undefined, { ref: false }) };
+  return {
+    monotonicMs: () => clock.monotonicMs(),
+    wait: (ms) => sleep(ms, undefined, { ref: false }).then(socketsRead),
+  };
 }

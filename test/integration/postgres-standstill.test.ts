@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { holdingAdvisoryLock } from '../../src/storage/postgres/advisory-lock.ts';
 import { registerEpoch, takeLease } from '../../src/storage/postgres/ledger/wallets.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { fundOrganization } from '../support/executions.ts';
@@ -31,12 +32,15 @@ test(
     const epoch = await registerEpoch(gateway, { machine: 'm', pid: 1, kind: 'gateway' });
     const locked = Promise.withResolvers<void>();
     const goOn = Promise.withResolvers<void>();
+    let attempts = 0;
     const standing = jobs.transaction(async (client) => {
+      attempts += 1;
+      if (attempts > 1) throw new Error('begun anew');
       await client.query('UPDATE wallets SET balance = 1 WHERE id = $1', [walletId]);
       locked.resolve();
       await goOn.promise;
     });
-    const ended = assert.rejects(standing);
+    const ended = assert.rejects(standing, /begun anew/);
     await locked.promise;
     try {
       // A lease request gives up the lock early, and says that it was a lock.
@@ -62,6 +66,71 @@ test(
     assert.deepEqual((await jobs.query('SELECT 1 AS one')).rows, [{ one: 1 }]);
   },
 );
+
+test('a transaction whose connection ended before the commit is run once more, and no more than that', async () => {
+  for (const [stands, expected] of [
+    [1, ['1', 2]],
+    [2, ['rejected', 2]],
+  ] as const) {
+    const { walletId } = await fundOrganization(gateway, 100n);
+    let attempts = 0;
+    const changed = gateway.transaction(async (client) => {
+      attempts += 1;
+      await client.query('UPDATE wallets SET balance = 1 WHERE id = $1', [walletId]);
+      if (attempts > stands) return;
+      await client.query(`SET LOCAL idle_in_transaction_session_timeout = 20`);
+      await pause(200);
+      // Once the process stands still just before its commit, once before another statement.
+      if (stands === 2) await client.query('SELECT 1');
+    });
+    const outcome = await changed.then(
+      () => 'committed',
+      () => 'rejected',
+    );
+    const { rows } = await gateway.query<{ balance: string }>('SELECT balance FROM wallets WHERE id = $1', [walletId]);
+    assert.deepEqual([outcome === 'committed' ? rows[0]?.balance : outcome, attempts], expected);
+    if (outcome === 'rejected') assert.equal(rows[0]?.balance, '100');
+  }
+});
+
+test('a commit waits longer for a lock than a statement does, as to notify takes one of the whole server', async () => {
+  const impatient = createPostgres({ url: await server.createDatabase(), log: silentLog, statementTimeoutMs: 1_000 });
+  try {
+    await impatient.query(`CREATE TABLE locked_at_commit (id int);
+      CREATE FUNCTION lock_it() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        PERFORM pg_advisory_xact_lock(77); RETURN NULL; END $$;
+      CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON locked_at_commit DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION lock_it()`);
+    const locked = Promise.withResolvers<void>();
+    const holding = impatient.transaction(async (client) => {
+      await client.query('SELECT pg_advisory_xact_lock(77)');
+      locked.resolve();
+      await pause(800);
+    });
+    await locked.promise;
+    // Of a statement's second locks may take 600 ms.
+    await Promise.all([
+      impatient.transaction((client) => client.query('INSERT INTO locked_at_commit VALUES (1)')),
+      assert.rejects(impatient.query('SELECT pg_advisory_lock(77)'), { code: '55P03' }),
+      holding,
+    ]);
+    const committed = await impatient.query<{ id: number }>('SELECT id FROM locked_at_commit');
+    assert.deepEqual(committed.rows, [{ id: 1 }]);
+  } finally {
+    await impatient.close();
+  }
+});
+
+test('what is done under an advisory lock is not done again when the connection that holds it ends', async () => {
+  let times = 0;
+  const working = holdingAdvisoryLock(gateway, 79, async () => {
+    times += 1;
+    await jobs.query(`SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objid = 79`);
+    await pause(50);
+  });
+  await assert.rejects(working, /ended before the work did/);
+  assert.equal(times, 1);
+});
 
 test('of connections that nobody uses one is kept, so that who comes after a pause need not open it', async () => {
   const kept = createPostgres({ url: await server.createDatabase(), log: silentLog, kept: 1, idleTimeoutMs: 20 });

@@ -49,6 +49,24 @@ class Request {
 const need = (quota: Quota, amount = 1n): HoldRequest => ({ quota, amount });
 
 describe('leases', () => {
+  test('a refusal of a limit is not remembered for who knows already that it was raised', async () => {
+    const store = new SimulatedLeaseStore();
+    const budget = store.quota('budget', 'b', 0n);
+    const process = store.process();
+    const refused = new Request(store, process, [need(budget, 10n)]);
+    while (refused.reason === 'waits') await store.time.run(5);
+    assert.equal(refused.reason, 'short');
+    store.change('b', { size: 1_000n }, false);
+    const { take } = store.calls;
+    const before = new Request(store, process, [{ ...need(budget, 10n), ceiling: 0n }]);
+    await store.time.run(1);
+    const taken = store.calls.take;
+    const after = new Request(store, process, [{ ...need(budget, 10n), ceiling: 1_000n }]);
+    await store.time.run(100);
+    assert.deepEqual([before.reason, taken], ['short', take]);
+    assert.equal(after.holds.length, 1);
+  });
+
   test('the second request holds from memory, at once', async () => {
     const store = new SimulatedLeaseStore();
     const wallet = store.quota('credit', 'w', 1_000_000n);

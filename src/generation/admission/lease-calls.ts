@@ -164,7 +164,7 @@ export class LeaseCalls {
     if (nowMs - lease.shortAtMs >= REVOCATION_INTERVAL_MS) {
       // It holds for this process as well: of two that each have a part of what both need, one must get all.
       lease.revoke(nowMs);
-      await this.circuit.revoke(lease.quota);
+      await Promise.race([this.circuit.revoke(lease.quota), this.time.wait(REVOCATION_WINDOW_MS)]);
     }
     // What comes back is found when the store is asked anyway, within a second.
     if (lease.shortAnswers >= REFUSALS_WAITED) return false;

@@ -82,7 +82,7 @@ function requestsUnder(
     for (const limit of limits) {
       const amount = limit.kind === kind ? amountUnder(limit, params, tokenBounds, budgetPrice) : 0n;
       if (typeof amount === 'object') return amount;
-      if (amount > 0n) requests.push({ quota: { kind, key: limit.id }, amount });
+      if (amount > 0n) requests.push({ quota: { kind, key: limit.id }, amount, ceiling: limit.amount });
     }
   }
   return requests;

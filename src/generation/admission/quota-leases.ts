@@ -18,6 +18,8 @@ import { ReturnTurns } from './return-turns.ts';
 export interface HoldRequest {
   readonly quota: Quota;
   readonly amount: bigint;
+  /** Of a limit, how much it allows as far as the request's principal knows. */
+  readonly ceiling?: bigint;
 }
 
 const IDLE_MS = 15_000;
@@ -92,7 +94,7 @@ export class QuotaLeases {
     const nowMs = this.time.monotonicMs();
     // Nothing is asked for the one where the other is refused anyway.
     for (const one of requests.slice(index)) {
-      const shortage = this.leases.get(one.quota.key)?.refuse(one.amount, nowMs) ?? null;
+      const shortage = this.leases.get(one.quota.key)?.refuse(one.amount, nowMs, one.ceiling) ?? null;
       if (shortage !== null) {
         answered(shortage);
         return;

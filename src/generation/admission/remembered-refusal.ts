@@ -78,6 +78,11 @@ export class RememberedRefusal {
     };
   }
 
+  isOfLimitBelow(ceiling: bigint): boolean {
+    const { answer } = this.refused;
+    return answer.ceiling !== null && answer.ceiling < ceiling;
+  }
+
   isOver(nowMs: number): boolean {
     return nowMs >= this.untilMs;
   }

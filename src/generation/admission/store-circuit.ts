@@ -28,6 +28,9 @@ export class StoreCircuit {
   private readonly time: LeaseTime;
   private readonly on: StoreEvents;
   private away = false;
+  /** Those that have not been sent, by the quota's key: each waits for the one before. */
+  private readonly revocations = new Map<string, Promise<void>>();
+  private lastRevocation: Promise<void> = Promise.resolve();
   private foundAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(store: LeaseStore, time: LeaseTime, on: StoreEvents) {
@@ -52,9 +55,21 @@ export class StoreCircuit {
     return this.call(() => this.store.recover(quota, call));
   }
 
-  /** Best effort: the lease request that follows meets the same store and says what is wrong. */
-  async revoke(quota: Quota): Promise<void> {
-    await this.call(() => this.store.revoke(quota).then(() => 'done' as const));
+  /**
+   * Resolves once it is sent, or has failed. Best effort: that it fails or takes long says nothing about the store. To
+   * notify takes a lock of the whole server, so one at a time is sent, and the others' calls find a connection.
+   */
+  revoke(quota: Quota): Promise<void> {
+    if (this.away) return Promise.resolve();
+    const waiting = this.revocations.get(quota.key);
+    if (waiting !== undefined) return waiting;
+    const send = (): Promise<void> => {
+      this.revocations.delete(quota.key);
+      return this.store.revoke(quota);
+    };
+    this.lastRevocation = this.lastRevocation.then(send).catch((fault: unknown) => this.on.fault(fault));
+    this.revocations.set(quota.key, this.lastRevocation);
+    return this.lastRevocation;
   }
 
   private async call<T>(send: () => Promise<T>): Promise<T | CallFailure> {

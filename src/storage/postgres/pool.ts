@@ -18,8 +18,8 @@ export interface PostgresClient {
 
 export interface Postgres extends PostgresClient {
   /**
-   * Runs `work` in one transaction. It may run more than once (serialization failure, deadlock), so it must have no
-   * effects outside the database.
+   * Runs `work` in one transaction. It may run more than once (serialization failure, deadlock, a connection that ended
+   * before the commit), so it must have no effects outside the database.
    */
   transaction<T>(work: (client: PostgresClient) => Promise<T>): Promise<T>;
   close(): Promise<void>;
@@ -37,6 +37,7 @@ const LOCK_TIMEOUT_MS_MAX = 10_000;
  */
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 2_000;
 const IDLE_CONNECTION_TIMEOUT_MS = 60_000;
+const ANSWER_ON_ITS_WAY_MS = 1_000;
 const TRANSACTION_ATTEMPTS_MAX = 5;
 const RETRIED_SQLSTATES = new Set(['40001', '40P01']);
 /** A lock was not released in time, or a statement took too long: Postgres cancelled it. */
@@ -63,7 +64,7 @@ export function createPostgres(options: {
     lock_timeout: Math.min(LOCK_TIMEOUT_MS_MAX, statementTimeoutMs * LOCK_TIMEOUT_PART),
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
     // Detects a server that vanished without closing the socket; statement_timeout is enforced by the server itself.
-    query_timeout: statementTimeoutMs + 5_000,
+    query_timeout: statementTimeoutMs + ANSWER_ON_ITS_WAY_MS,
     keepAlive: true,
   });
   // The pool emits an event when an idle connection breaks; without a listener it would end the process.
@@ -94,30 +95,72 @@ async function run<Row extends object>(
 }
 
 async function runTransaction<T>(pool: pg.Pool, work: (client: PostgresClient) => Promise<T>): Promise<T> {
+  let wasLost = false;
   for (let attempt = 1; ; attempt += 1) {
+    const transaction = new Transaction();
     try {
-      return await runTransactionOnce(pool, work);
+      return await transaction.run(await pool.connect(), work);
     } catch (error) {
       const { code } = error as { code?: string };
-      if (attempt === TRANSACTION_ATTEMPTS_MAX || code === undefined || !RETRIED_SQLSTATES.has(code)) throw error;
+      const isRefused = code !== undefined && RETRIED_SQLSTATES.has(code);
+      // A process that stood still while it had rows locked finds its connection ended: once, not each time.
+      if (attempt === TRANSACTION_ATTEMPTS_MAX || !(isRefused || (transaction.isLost && !wasLost))) throw error;
+      wasLost = transaction.isLost;
     }
   }
 }
 
-async function runTransactionOnce<T>(pool: pg.Pool, work: (client: PostgresClient) => Promise<T>): Promise<T> {
-  const connection = await pool.connect();
-  let broken: Error | undefined;
-  try {
-    await connection.query('BEGIN');
-    const result = await work({ query: (statement, values) => run(connection, statement, values) });
-    await connection.query('COMMIT');
-    return result;
-  } catch (error) {
-    await connection.query('ROLLBACK').catch((rollbackError: Error) => {
-      broken = rollbackError;
-    });
-    throw error;
-  } finally {
-    connection.release(broken);
+/**
+ * To notify takes one lock of the whole server at the commit, and who waits for it waits for whatever other database's
+ * commits are slow: that is bounded by the time limit of statements, not by the shorter one of locks.
+ */
+const COMMIT = 'SET LOCAL lock_timeout = 0; COMMIT';
+
+/** One attempt. */
+class Transaction {
+  /** The connection ended before it could have been committed: nothing was done. */
+  isLost = false;
+
+  async run<T>(connection: pg.PoolClient, work: (client: PostgresClient) => Promise<T>): Promise<T> {
+    let broken: Error | undefined;
+    const query: PostgresClient['query'] = (statement, values) =>
+      this.noteLoss(run(connection, statement, values), isConnectionLost);
+    try {
+      await query('BEGIN');
+      const result = await work({ query });
+      // Whether it was committed is not known where the connection ended meanwhile.
+      await this.noteLoss(run(connection, COMMIT), isUnsent);
+      return result;
+    } catch (error) {
+      await connection.query('ROLLBACK').catch((rollbackError: Error) => {
+        broken = rollbackError;
+      });
+      throw error;
+    } finally {
+      connection.release(broken);
+    }
   }
+
+  private async noteLoss<T>(running: Promise<T>, isLost: (error: unknown) => boolean): Promise<T> {
+    try {
+      return await running;
+    } catch (error) {
+      this.isLost ||= isLost(error);
+      throw error;
+    }
+  }
+}
+
+/** The driver's error for a connection that ended before it was given the statement. */
+function isUnsent(error: unknown): boolean {
+  return error instanceof Error && error.message.endsWith('is not queryable');
+}
+
+const SQLSTATE = /^[0-9A-Z]{5}$/;
+/** The server ended it: at a shutdown, or since its transaction stood still. */
+const ENDED_SQLSTATE = /^(?:08|57P|25P03)/;
+
+function isConnectionLost(error: unknown): boolean {
+  const { code } = error as { code?: unknown };
+  return typeof code !== 'string' || !SQLSTATE.test(code) || ENDED_SQLSTATE.test(code);
 }

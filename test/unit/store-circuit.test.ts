@@ -1,0 +1,97 @@
+// What the circuit before the lease store makes of calls that it does not need an answer of, and of a process that
+// stood still.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Quota } from '../../src/domain/quotas/lease.ts';
+import { createLeaseTime } from '../../src/gateway/lease-store.ts';
+import type { LeaseStore } from '../../src/generation/admission/lease-store.ts';
+import { StoreCircuit } from '../../src/generation/admission/store-circuit.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+
+const LENT = {
+  granted: 1n,
+  grantId: 'grant',
+  available: 1n,
+  leasedElsewhere: 0n,
+  frozen: false,
+  validForMs: null,
+  presentMoved: false,
+  ceiling: null,
+  retryAfterMs: null,
+  gone: false,
+} as const;
+const REQUEST = { amount: 1n, minimum: 1n, present: null } as const;
+const wallet = (key: string): Quota => ({ kind: 'credit', key });
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+/** Takes are answered when `answer` resolves, revocations when they are told to. */
+class OpenStore implements LeaseStore {
+  readonly revoking: { readonly key: string; readonly end: PromiseWithResolvers<void> }[] = [];
+  answer: Promise<unknown> = Promise.resolve();
+
+  async take() {
+    await this.answer;
+    return LENT;
+  }
+
+  revoke({ key }: Quota) {
+    const end = Promise.withResolvers<void>();
+    this.revoking.push({ key, end });
+    return end.promise;
+  }
+
+  async giveBack() {
+    return 'done' as const;
+  }
+
+  async recover() {
+    return { isDone: false } as const;
+  }
+
+  async probe() {}
+}
+
+function circuitOver(store: LeaseStore, monotonicMs = () => 0) {
+  const faults: unknown[] = [];
+  const time = { monotonicMs, wait: () => new Promise<void>(() => {}) };
+  return { faults, circuit: new StoreCircuit(store, time, { fault: (fault) => faults.push(fault), back: () => {} }) };
+}
+
+test('revocations are sent one at a time, and one that fails or hangs does not close the store', async () => {
+  const store = new OpenStore();
+  const { circuit, faults } = circuitOver(store);
+  const sent: string[] = [];
+  for (const key of ['a', 'b', 'c']) void circuit.revoke(wallet(key)).then(() => sent.push(key));
+  await settled();
+  assert.deepEqual(
+    store.revoking.map(({ key }) => key),
+    ['a'],
+  );
+  assert.deepEqual(await circuit.take(wallet('d'), REQUEST, 1), LENT);
+  store.revoking[0]?.end.reject(new Error('to notify took too long'));
+  await settled();
+  store.revoking[1]?.end.resolve();
+  await settled();
+  assert.deepEqual(
+    [store.revoking.map(({ key }) => key), sent],
+    [
+      ['a', 'b', 'c'],
+      ['a', 'b', 'b'],
+    ],
+  );
+  assert.equal(faults.length, 1);
+  assert.equal(circuit.isAway(), false);
+});
+
+test('a deadline that passed while the process stood still lets an answer count that has come meanwhile', async () => {
+  const order: string[] = [];
+  const late = createLeaseTime(systemClock)
+    .wait(5)
+    .then(() => order.push('deadline'));
+  // What sockets have is handed on after the timers and before these.
+  setImmediate(() => order.push('answer'));
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 30);
+  await late;
+  assert.deepEqual(order, ['answer', 'deadline']);
+});

@@ -62,7 +62,7 @@ test('revocations are sent one at a time, and one that fails or hangs does not c
   const store = new OpenStore();
   const { circuit, faults } = circuitOver(store);
   const sent: string[] = [];
-  for (const key of ['a', 'b', 'c']) void circuit.revoke(wallet(key)).then(() => sent.push(key));
+  for (const key of ['a', 'b', 'c', 'b']) void circuit.revoke(wallet(key)).then(() => sent.push(key));
   await settled();
   assert.deepEqual(
     store.revoking.map(({ key }) => key),

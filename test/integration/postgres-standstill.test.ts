@@ -94,7 +94,7 @@ test('a transaction whose connection ended before the commit is run once more, a
 });
 
 test('a commit waits longer for a lock than a statement does, as to notify takes one of the whole server', async () => {
-  const impatient = createPostgres({ url: await server.createDatabase(), log: silentLog, statementTimeoutMs: 1_000 });
+  const impatient = createPostgres({ url: await server.createDatabase(), log: silentLog, statementTimeoutMs: 2_000 });
   try {
     await impatient.query(`CREATE TABLE locked_at_commit (id int);
       CREATE FUNCTION lock_it() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -102,18 +102,23 @@ test('a commit waits longer for a lock than a statement does, as to notify takes
       CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON locked_at_commit DEFERRABLE INITIALLY DEFERRED
         FOR EACH ROW EXECUTE FUNCTION lock_it()`);
     const locked = Promise.withResolvers<void>();
+    const goOn = Promise.withResolvers<void>();
     const holding = impatient.transaction(async (client) => {
       await client.query('SELECT pg_advisory_xact_lock(77)');
       locked.resolve();
-      await pause(800);
+      await goOn.promise;
     });
     await locked.promise;
-    // Of a statement's second locks may take 600 ms.
-    await Promise.all([
-      impatient.transaction((client) => client.query('INSERT INTO locked_at_commit VALUES (1)')),
-      assert.rejects(impatient.query('SELECT pg_advisory_lock(77)'), { code: '55P03' }),
-      holding,
-    ]);
+    const inserting = impatient.transaction((client) => client.query('INSERT INTO locked_at_commit VALUES (1)'));
+    await waitFor(
+      'the commit to wait for the lock',
+      () => impatient.query(`SELECT FROM pg_locks WHERE objid = 77 AND NOT granted`),
+      ({ rowCount }) => rowCount === 1,
+    );
+    // A statement that has begun to wait after it gives up before it.
+    await assert.rejects(impatient.query('SELECT pg_advisory_lock(77)'), { code: '55P03' });
+    goOn.resolve();
+    await Promise.all([inserting, holding]);
     const committed = await impatient.query<{ id: number }>('SELECT id FROM locked_at_commit');
     assert.deepEqual(committed.rows, [{ id: 1 }]);
   } finally {

@@ -65,7 +65,7 @@ export class StoreCircuit {
     if (waiting !== undefined) return waiting;
     const send = (): Promise<void> => {
       this.revocations.delete(quota.key);
-      return this.store.revoke(quota);
+      return this.away ? Promise.resolve() : this.store.revoke(quota);
     };
     this.lastRevocation = this.lastRevocation.then(send).catch((fault: unknown) => this.on.fault(fault));
     this.revocations.set(quota.key, this.lastRevocation);

@@ -105,7 +105,7 @@ async function runTransaction<T>(pool: pg.Pool, work: (client: PostgresClient) =
       const isRefused = code !== undefined && RETRIED_SQLSTATES.has(code);
       // A process that stood still while it had rows locked finds its connection ended: once, not each time.
       if (attempt === TRANSACTION_ATTEMPTS_MAX || !(isRefused || (transaction.isLost && !wasLost))) throw error;
-      wasLost = transaction.isLost;
+      wasLost ||= transaction.isLost;
     }
   }
 }

@@ -18,6 +18,8 @@ import type { KillOrganization } from './kill-world.ts';
 
 /** Of every request. */
 export const OUTPUT_TOKENS_MAX = 100;
+/** What the provider answers with at the most, unless a run says otherwise. */
+export const REPLY_TOKENS_MAX = 60;
 
 export interface SeenResponse {
   readonly organization: string;
@@ -54,6 +56,7 @@ export interface LoadOptions {
   readonly url: string;
   readonly seed: number;
   readonly organizations: readonly KillOrganization[];
+  readonly replyTokensMax?: number;
   /** Of the guarded ones, by slug. */
   readonly cloaks: ReadonlyMap<string, CloakAddress>;
 }
@@ -72,7 +75,13 @@ export function startLoad(options: LoadOptions): Load {
       const response = await send(
         options.url,
         organization,
-        makeRequest(`${options.seed}-${next}`, organization, random, options.cloaks.get(organization.slug)),
+        makeRequest(
+          `${options.seed}-${next}`,
+          organization,
+          random,
+          options.cloaks.get(organization.slug),
+          options.replyTokensMax,
+        ),
         agent,
       );
       seen.push(response);
@@ -140,9 +149,10 @@ export function makeRequest(
   { delayMsMax }: Pick<KillOrganization, 'delayMsMax'>,
   random: () => number,
   cloak?: CloakAddress,
+  replyTokensMax = REPLY_TOKENS_MAX,
 ): NumberedRequest {
   const streamed = random() < STREAMED_SHARE;
-  const tokens = 1 + Math.floor(random() * 60);
+  const tokens = 1 + Math.floor(random() * replyTokensMax);
   // Half of the answers come as fast as they can.
   const delayMs = Math.max(0, Math.ceil((random() * 2 - 1) * delayMsMax));
   const content =

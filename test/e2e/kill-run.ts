@@ -1,6 +1,6 @@
 // A kill run: load over organizations rich and poor, and gateways, jobs and Postgres killed at moments drawn from a
 // seed; afterwards all accounts must agree to the digit and no limit was passed. By hand: `node test/e2e/kill-run.ts
-// --requests 200000 --kills 200 --seed 1 --victims gateway,jobs,postgres [--guardrails]`.
+// --requests 200000 --kills 200 --seed 1 --victims gateway,jobs,postgres [--guardrails] [--reply-tokens 60]`.
 
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -26,7 +26,7 @@ import {
 import { compareGuardrails } from './kill-guardrail-accounts.ts';
 import { type CloakAddress, readCloaks } from './kill-guardrails.ts';
 import { checkBudgets, checkLent, checkNothingLent, checkRates, checkRefusalsSeen } from './kill-limits.ts';
-import { askOnce, type Load, type SeenResponse, startLoad } from './kill-load.ts';
+import { askOnce, type Load, REPLY_TOKENS_MAX, type SeenResponse, startLoad } from './kill-load.ts';
 import { findVictim, planKills, VICTIMS, type Victim } from './kill-victims.ts';
 import { createKillWorld, type KillWorld } from './kill-world.ts';
 
@@ -42,6 +42,8 @@ export interface KillOptions {
   readonly victims: readonly Victim[];
   /** Of some organizations a policy changes what passes. */
   readonly guardrails?: boolean;
+  /** Of a reply, at the most: short ones make more requests of the same time. */
+  readonly replyTokensMax?: number;
   readonly print?: (line: string) => void;
 }
 
@@ -71,7 +73,7 @@ export interface KillReport {
 
 export async function runKills(options: KillOptions): Promise<KillReport> {
   const startedMs = performance.now();
-  const world = createKillWorld(options.requests, options.guardrails);
+  const world = createKillWorld(options.requests, options.guardrails, options.replyTokensMax);
   const masterKey = randomBytes(32);
   const provider = await startSimulatedProvider();
   let tollgate: Tollgate | null = null;
@@ -85,7 +87,8 @@ export async function runKills(options: KillOptions): Promise<KillReport> {
     });
     const cloaks = await readCloaksOnce(tollgate, masterKey, world);
     const loadStartedMs = performance.now();
-    const load = startLoad({ url: tollgate.url, seed: options.seed, organizations: world.organizations, cloaks });
+    const { seed, replyTokensMax = REPLY_TOKENS_MAX } = options;
+    const load = startLoad({ url: tollgate.url, seed, organizations: world.organizations, cloaks, replyTokensMax });
     const kills = await killAtRandom(tollgate, load, options);
     await waitUntilServed(load, options.requests);
     await load.stop();
@@ -365,6 +368,7 @@ if (import.meta.main) {
       seed: { type: 'string', default: '1' },
       victims: { type: 'string', default: VICTIMS.join(',') },
       guardrails: { type: 'boolean', default: false },
+      'reply-tokens': { type: 'string', default: String(REPLY_TOKENS_MAX) },
     },
   });
   const report = await runKills({
@@ -373,6 +377,7 @@ if (import.meta.main) {
     seed: Number(values.seed),
     victims: readVictims(values.victims),
     guardrails: values.guardrails,
+    replyTokensMax: Number(values['reply-tokens']),
     print: (line) => process.stdout.write(`${line}\n`),
   });
   process.stdout.write(

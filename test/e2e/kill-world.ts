@@ -4,6 +4,7 @@
 import { limitedKey, renderOrganization } from '../support/limited-organizations.ts';
 import { decimalOfPico, KEYS, OPENING_CREDIT_PICO, testConfiguration } from '../support/test-configuration.ts';
 import { CHANGING_GUARDRAIL, CHANGING_POLICY } from './kill-guardrails.ts';
+import { REPLY_TOKENS_MAX } from './kill-load.ts';
 
 export interface KillOrganization {
   readonly slug: string;
@@ -26,8 +27,9 @@ export interface KillWorld {
   configuration(upstreamUrl: string): string;
 }
 
-/** What an average request of the load costs: 23 tokens in, 30 out. */
-const REQUEST_PICO = 330_000_000n;
+/** What an average request of the load costs: some 23 tokens in, and half of the longest reply out. */
+const PROMPT_PICO = 30_000_000n;
+const TOKEN_PICO = 10_000_000n;
 /** Of what its clients could spend if all were as fast as each other, an organization can afford this part. */
 const AFFORDED_PERCENT = 40n;
 const RICH_PICO = 1_000n * 10n ** 12n;
@@ -56,9 +58,14 @@ const CLIENTS_TOTAL = Object.values(CLIENTS).reduce((sum, count) => sum + count,
 /**
  * `requests`: how many the run will make. `isGuarded`: the policy of some changes what passes, instead of watching it.
  */
-export function createKillWorld(requests: number, isGuarded = false): KillWorld {
+export function createKillWorld(
+  requests: number,
+  isGuarded = false,
+  replyTokensMax: number = REPLY_TOKENS_MAX,
+): KillWorld {
+  const requestPico = PROMPT_PICO + (TOKEN_PICO * BigInt(replyTokensMax)) / 2n;
   const affordable = (slug: keyof typeof CLIENTS): bigint =>
-    (REQUEST_PICO * BigInt(requests) * BigInt(CLIENTS[slug]) * AFFORDED_PERCENT) / (100n * BigInt(CLIENTS_TOTAL));
+    (requestPico * BigInt(requests) * BigInt(CLIENTS[slug]) * AFFORDED_PERCENT) / (100n * BigInt(CLIENTS_TOTAL));
   const limited: readonly KillOrganization[] = [
     { ...PLAIN, ...named('thin'), isGuarded, creditPico: affordable('thin') },
     { ...PLAIN, ...named('budgeted'), isGuarded, budgetPico: affordable('budgeted') },

@@ -50,9 +50,12 @@ export function createLeaseStore(
           : recoverLimitLease(postgres, { epoch, limitId: key, call });
       return recovered.catch(notDone);
     },
-    revoke({ kind, key }) {
-      calls.labels('revoke', kind).increment();
-      return revokeLeases(postgres, `${key} ${epoch}`);
+    revoke(quotas) {
+      for (const { kind } of quotas) calls.labels('revoke', kind).increment();
+      return revokeLeases(
+        postgres,
+        quotas.map(({ key }) => `${key} ${epoch}`),
+      );
     },
     async probe() {
       await postgres.query('SELECT 1');

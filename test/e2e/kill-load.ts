@@ -14,12 +14,10 @@ import {
   readGuardrails,
   type SeenGuardrails,
 } from './kill-guardrails.ts';
-import type { KillOrganization } from './kill-world.ts';
+import { type KillOrganization, REPLY_TOKENS_MAX } from './kill-world.ts';
 
 /** Of every request. */
 export const OUTPUT_TOKENS_MAX = 100;
-/** What the provider answers with at the most, unless a run says otherwise. */
-export const REPLY_TOKENS_MAX = 60;
 
 export interface SeenResponse {
   readonly organization: string;

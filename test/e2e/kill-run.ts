@@ -26,9 +26,9 @@ import {
 import { compareGuardrails } from './kill-guardrail-accounts.ts';
 import { type CloakAddress, readCloaks } from './kill-guardrails.ts';
 import { checkBudgets, checkLent, checkNothingLent, checkRates, checkRefusalsSeen } from './kill-limits.ts';
-import { askOnce, type Load, REPLY_TOKENS_MAX, type SeenResponse, startLoad } from './kill-load.ts';
+import { askOnce, type Load, type SeenResponse, startLoad } from './kill-load.ts';
 import { findVictim, planKills, VICTIMS, type Victim } from './kill-victims.ts';
-import { createKillWorld, type KillWorld } from './kill-world.ts';
+import { createKillWorld, type KillWorld, REPLY_TOKENS_MAX } from './kill-world.ts';
 
 const GATEWAY_PROCESSES = 2;
 /** How long anything may take on a busy machine before it counts as stuck. */

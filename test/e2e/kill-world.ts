@@ -4,7 +4,6 @@
 import { limitedKey, renderOrganization } from '../support/limited-organizations.ts';
 import { decimalOfPico, KEYS, OPENING_CREDIT_PICO, testConfiguration } from '../support/test-configuration.ts';
 import { CHANGING_GUARDRAIL, CHANGING_POLICY } from './kill-guardrails.ts';
-import { REPLY_TOKENS_MAX } from './kill-load.ts';
 
 export interface KillOrganization {
   readonly slug: string;
@@ -27,6 +26,8 @@ export interface KillWorld {
   configuration(upstreamUrl: string): string;
 }
 
+/** What the provider answers with at the most, unless a run says otherwise. */
+export const REPLY_TOKENS_MAX = 60;
 /** What an average request of the load costs: some 23 tokens in, and half of the longest reply out. */
 const PROMPT_PICO = 30_000_000n;
 const TOKEN_PICO = 10_000_000n;

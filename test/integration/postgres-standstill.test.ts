@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { StoreBusy } from '../../src/platform/store-busy.ts';
 import { holdingAdvisoryLock } from '../../src/storage/postgres/advisory-lock.ts';
 import { registerEpoch, takeLease } from '../../src/storage/postgres/ledger/wallets.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
@@ -93,8 +94,26 @@ test('a transaction whose connection ended before the commit is run once more, a
   }
 });
 
-test('a commit waits longer for a lock than a statement does, as to notify takes one of the whole server', async () => {
-  const impatient = createPostgres({ url: await server.createDatabase(), log: silentLog, statementTimeoutMs: 2_000 });
+for (const where of ['before a statement', 'before the commit'] as const)
+  test(`a process that stands still ${where} finds its connection ended, and the transaction is run once more`, async () => {
+    let attempts = 0;
+    await gateway.transaction(async (client) => {
+      attempts += 1;
+      await client.query(`SET LOCAL idle_in_transaction_session_timeout = 20`);
+      // Nothing is read meanwhile: what the driver meets first is that it cannot write.
+      if (attempts === 1) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300);
+      if (where === 'before a statement') await client.query('SELECT 1');
+    });
+    assert.equal(attempts, 2);
+  });
+
+test('a commit that waits for a lock is given up as busy, has done nothing, and is waited for by nobody', async () => {
+  const impatient = createPostgres({
+    url: await server.createDatabase(),
+    log: silentLog,
+    max: 2,
+    statementTimeoutMs: 1_000,
+  });
   try {
     await impatient.query(`CREATE TABLE locked_at_commit (id int);
       CREATE FUNCTION lock_it() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -110,19 +129,46 @@ test('a commit waits longer for a lock than a statement does, as to notify takes
     });
     await locked.promise;
     const inserting = impatient.transaction((client) => client.query('INSERT INTO locked_at_commit VALUES (1)'));
-    await waitFor(
-      'the commit to wait for the lock',
-      () => impatient.query(`SELECT FROM pg_locks WHERE objid = 77 AND NOT granted`),
-      ({ rowCount }) => rowCount === 1,
-    );
-    // A statement that has begun to wait after it gives up before it.
-    await assert.rejects(impatient.query('SELECT pg_advisory_lock(77)'), { code: '55P03' });
+    await assert.rejects(inserting, (error: unknown) => error instanceof StoreBusy && error.code === '55P03');
+    const waiting = await impatient.query(`SELECT FROM pg_locks WHERE objid = 77 AND NOT granted`);
     goOn.resolve();
-    await Promise.all([inserting, holding]);
-    const committed = await impatient.query<{ id: number }>('SELECT id FROM locked_at_commit');
-    assert.deepEqual(committed.rows, [{ id: 1 }]);
+    await holding;
+    const committed = await impatient.query('SELECT id FROM locked_at_commit');
+    assert.deepEqual([waiting.rowCount, committed.rows], [0, []]);
   } finally {
     await impatient.close();
+  }
+});
+
+test('a connection that does not answer is closed, and who waits for one need not wait for a rollback', async () => {
+  const single = createPostgres({
+    url: await server.createDatabase(),
+    log: silentLog,
+    max: 1,
+    statementTimeoutMs: 3_000,
+  });
+  const begun = Promise.withResolvers<number>();
+  const goOn = Promise.withResolvers<void>();
+  let attempts = 0;
+  const unanswered = single.transaction(async (client) => {
+    attempts += 1;
+    const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+    begun.resolve(rows[0]?.pid ?? 0);
+    await goOn.promise;
+    await client.query('SELECT 1');
+  });
+  const backend = await begun.promise;
+  process.kill(backend, 'SIGSTOP');
+  try {
+    const ended = assert.rejects(unanswered, /read timeout/);
+    goOn.resolve();
+    // It waits for five seconds, and the answer is given up after four.
+    assert.deepEqual((await single.query('SELECT 1 AS one')).rows, [{ one: 1 }]);
+    await ended;
+    assert.equal(attempts, 1);
+  } finally {
+    process.kill(backend, 'SIGCONT');
+    await single.close();
   }
 });
 

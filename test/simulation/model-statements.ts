@@ -49,7 +49,13 @@ const ANSWERS: readonly (readonly [mark: string, answer: Answer])[] = [
   ['INSERT INTO process_epochs', ({ books }) => [{ epoch: String(books.registerEpoch()) }]],
   // Gateways of the simulation write no beats.
   ['FROM process_beats', () => [{ is_beating: null }]],
-  ['pg_notify', ({ notify }, [channel, payload]) => done(notify(String(channel), String(payload)))],
+  [
+    'pg_notify',
+    ({ notify }, [channel, payloads]) => {
+      for (const payload of payloads as string[]) notify(String(channel), payload);
+      return [];
+    },
+  ],
   ['SELECT 1', () => []],
   ['post_executions', post],
   [

@@ -84,6 +84,10 @@ export class SimulatedLeaseStore {
   lossRate = 0;
   readonly calls = { take: 0, giveBack: 0, recover: 0, revoke: 0, probe: 0 };
   /** Calls that have taken effect, and whose answers are on their way at least. */
+  /** What the server needs to tell all processes of a revocation, as where commits of others are slow. */
+  notifyMs = 0;
+  /** The store cannot notify at all. */
+  isMute = false;
   readonly answered = { take: 0, giveBack: 0, recover: 0, revoke: 0, probe: 0 };
   private readonly quotas = new Map<string, StoredQuota>();
   private readonly random: () => number;
@@ -142,7 +146,13 @@ export class SimulatedLeaseStore {
           quota,
         ),
       recover: (quota, call) => this.call('recover', () => this.recover(index, quota, call), quota),
-      revoke: (quota) => this.call('revoke', () => this.revoke(index, quota)),
+      revoke: async (quotas) => {
+        await this.time.wait(this.notifyMs);
+        if (this.isMute) throw new Error('too many notifications in the NOTIFY queue');
+        return this.call('revoke', () => {
+          for (const quota of quotas) this.revoke(index, quota);
+        });
+      },
       probe: () => this.call('probe', () => undefined),
     };
   }

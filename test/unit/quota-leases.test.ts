@@ -317,6 +317,41 @@ describe('leases', () => {
     process.release(request.holds[0] as Hold, 0n);
   });
 
+  for (const [notifyMs, reason] of [
+    [500, null],
+    [1_900, null],
+    [2_500, 'unavailable'],
+  ] as const)
+    test(`what another process has idle is not refused as short where to notify takes ${notifyMs} ms`, async () => {
+      const store = new SimulatedLeaseStore();
+      const wallet = store.quota('credit', 'w', 1_000n);
+      const [process, other] = [store.process(), store.process()];
+      const idle = new Request(store, other, [need(wallet, 1_000n)]);
+      await store.time.run(100);
+      for (const hold of idle.holds) other.release(hold, 0n);
+      store.notifyMs = notifyMs;
+      const request = new Request(store, process, [need(wallet, 500n)]);
+      await store.time.run(6_000);
+      assert.equal(request.reason, reason);
+    });
+
+  test('where nobody can be notified each request is told so, and none that there is no more', async () => {
+    const store = new SimulatedLeaseStore();
+    const wallet = store.quota('credit', 'w', 1_000n);
+    const [process, other] = [store.process(), store.process()];
+    const idle = new Request(store, other, [need(wallet, 1_000n)]);
+    await store.time.run(100);
+    for (const hold of idle.holds) other.release(hold, 0n);
+    store.isMute = true;
+    const reasons: (string | null)[] = [];
+    for (let count = 1; count <= 8; count += 1) {
+      const request = new Request(store, process, [need(wallet, 500n)]);
+      await store.time.run(100 + count * 200);
+      reasons.push(request.reason);
+    }
+    assert.deepEqual(new Set(reasons), new Set(['unavailable']));
+  });
+
   test('idle leases go back, and what is empty is forgotten', async () => {
     const store = new SimulatedLeaseStore();
     const wallet = store.quota('credit', 'w', 1_000n);

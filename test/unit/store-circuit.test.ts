@@ -27,7 +27,7 @@ const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 /** Takes are answered when `answer` resolves, revocations when they are told to. */
 class OpenStore implements LeaseStore {
-  readonly revoking: { readonly key: string; readonly end: PromiseWithResolvers<void> }[] = [];
+  readonly revoking: { readonly keys: readonly string[]; readonly end: PromiseWithResolvers<void> }[] = [];
   answer: Promise<unknown> = Promise.resolve();
 
   async take() {
@@ -35,9 +35,9 @@ class OpenStore implements LeaseStore {
     return LENT;
   }
 
-  revoke({ key }: Quota) {
+  revoke(quotas: readonly Quota[]) {
     const end = Promise.withResolvers<void>();
-    this.revoking.push({ key, end });
+    this.revoking.push({ keys: quotas.map(({ key }) => key), end });
     return end.promise;
   }
 
@@ -58,15 +58,18 @@ function circuitOver(store: LeaseStore, monotonicMs = () => 0) {
   return { faults, circuit: new StoreCircuit(store, time, { fault: (fault) => faults.push(fault), back: () => {} }) };
 }
 
-test('revocations are sent one at a time, and one that fails or hangs does not close the store', async () => {
+test('what is to be revoked while a revocation is sent goes together after it; one that fails closes nothing', async () => {
   const store = new OpenStore();
   const { circuit, faults } = circuitOver(store);
-  const sent: string[] = [];
-  for (const key of ['a', 'b', 'c', 'b']) void circuit.revoke(wallet(key)).then(() => sent.push(key));
+  const told: [string, boolean][] = [];
+  const revoke = (key: string) => void circuit.revoke(wallet(key)).then((isSent) => told.push([key, isSent]));
+  revoke('a');
+  await settled();
+  for (const key of ['b', 'c', 'b']) revoke(key);
   await settled();
   assert.deepEqual(
-    store.revoking.map(({ key }) => key),
-    ['a'],
+    store.revoking.map(({ keys }) => keys),
+    [['a']],
   );
   assert.deepEqual(await circuit.take(wallet('d'), REQUEST, 1), LENT);
   store.revoking[0]?.end.reject(new Error('to notify took too long'));
@@ -74,12 +77,15 @@ test('revocations are sent one at a time, and one that fails or hangs does not c
   store.revoking[1]?.end.resolve();
   await settled();
   assert.deepEqual(
-    [store.revoking.map(({ key }) => key), sent],
-    [
-      ['a', 'b', 'c'],
-      ['a', 'b', 'b'],
-    ],
+    store.revoking.map(({ keys }) => keys),
+    [['a'], ['b', 'c']],
   );
+  assert.deepEqual(told, [
+    ['a', false],
+    ['b', true],
+    ['c', true],
+    ['b', true],
+  ]);
   assert.equal(faults.length, 1);
   assert.equal(circuit.isAway(), false);
 });

@@ -14,6 +14,8 @@ import { type CallFailure, StoreCircuit, type StoreEvents } from './store-circui
 const REVOCATION_INTERVAL_MS = 1_000;
 /** How long the other processes are given to answer a revocation. */
 const REVOCATION_WINDOW_MS = 400;
+/** A revocation that is not sent by then is not waited for: nobody was asked. */
+const REVOCATION_SENT_MS_MAX = 2_000;
 /** When the store is first asked again after a revocation; each pause after that is twice as long. */
 const REVOCATION_POLL_MS = 30;
 /** The pause before the next refill, after one that brought too little or could not be made. */
@@ -152,29 +154,49 @@ export class LeaseCalls {
     // What is about to be returned may be what is missing.
     else if (lease.pendingReturns.size > 0) return;
     else if (lease.waiters.length === 0) lease.refillNotBeforeMs = this.time.monotonicMs() + REFILL_PAUSE_MS;
-    else if (!(await this.revokeElsewhere(lease, answer)) && !isOutdated())
-      this.refuse(lease, requestsSent, answer, 'short');
+    else await this.revokeOrRefuse(lease, answer, isOutdated, requestsSent);
   }
 
-  /** Asks the other processes to return what they have available. True when another lease request may bring more. */
-  private async revokeElsewhere(lease: QuotaLease, { leasedElsewhere, ceiling }: LeaseAnswer): Promise<boolean> {
-    if (leasedElsewhere === 0n || (ceiling !== null && (lease.leastNeed() ?? 0n) > ceiling)) return false;
+  private async revokeOrRefuse(
+    lease: QuotaLease,
+    answer: LeaseAnswer,
+    isOutdated: () => boolean,
+    requestsSent: number,
+  ): Promise<void> {
+    const found = await this.revokeElsewhere(lease, answer);
+    if (found === 'unsent') this.giveUpWaiters(lease, 'unsent');
+    else if (found === 'nothing more' && !isOutdated()) this.refuse(lease, requestsSent, answer, 'short');
+  }
+
+  /**
+   * Asks the other processes to return what they have available. `perhaps more`: another lease request may bring it.
+   * `unsent`: they could not be asked, so nobody knows what there is.
+   */
+  private async revokeElsewhere(
+    lease: QuotaLease,
+    { leasedElsewhere, ceiling }: LeaseAnswer,
+  ): Promise<'perhaps more' | 'nothing more' | 'unsent'> {
+    if (leasedElsewhere === 0n || (ceiling !== null && (lease.leastNeed() ?? 0n) > ceiling)) return 'nothing more';
     const nowMs = this.time.monotonicMs();
     lease.noteLeasedElsewhere(nowMs);
     if (nowMs - lease.shortAtMs >= REVOCATION_INTERVAL_MS) {
       // It holds for this process as well: of two that each have a part of what both need, one must get all.
       lease.revoke(nowMs);
-      await Promise.race([this.circuit.revoke(lease.quota), this.time.wait(REVOCATION_WINDOW_MS)]);
+      const late = this.time.wait(REVOCATION_SENT_MS_MAX).then(() => false);
+      if (!(await Promise.race([this.circuit.revoke(lease.quota), late]))) {
+        lease.noteUnrevoked();
+        return 'unsent';
+      }
     }
     // What comes back is found when the store is asked anyway, within a second.
-    if (lease.shortAnswers >= REFUSALS_WAITED) return false;
+    if (lease.shortAnswers >= REFUSALS_WAITED) return 'nothing more';
     const sinceMs = nowMs - lease.shortAtMs;
     const isLongAgo = sinceMs >= REVOCATION_WINDOW_MS;
     // Long after a revocation all that is released has been returned already: one more look finds it.
-    if (isLongAgo && lease.hasLookedAgain) return false;
+    if (isLongAgo && lease.hasLookedAgain) return 'nothing more';
     lease.hasLookedAgain = true;
     await this.time.wait(isLongAgo ? REVOCATION_POLL_MS : Math.max(REVOCATION_POLL_MS, sinceMs));
-    return true;
+    return 'perhaps more';
   }
 
   /** Lets those try again whose need is available. */

@@ -12,8 +12,8 @@ export interface LeaseStore {
   giveBack(quota: Quota, grantId: string, amount: bigint, call: number): Promise<'done' | NotDone>;
   /** What became of the last call about this quota, whose answer was lost. Not of rates: their grants age out. */
   recover(quota: Quota, call: number): Promise<RecoveredCall | NotDone>;
-  /** Asks every other process to return what it has available. */
-  revoke(quota: Quota): Promise<void>;
+  /** Asks every other process to return what it has available of these. */
+  revoke(quotas: readonly Quota[]): Promise<void>;
   /** Rejects when the store cannot be reached. */
   probe(): Promise<void>;
 }

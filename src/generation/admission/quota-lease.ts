@@ -309,6 +309,11 @@ export class QuotaLease {
     this.returnUnreserved();
   }
 
+  /** The others were not asked for theirs after all: who is short next asks them. */
+  noteUnrevoked(): void {
+    this.shortAtMs = Number.NEGATIVE_INFINITY;
+  }
+
   /**
    * The wallet is frozen, or the limit lower: what is available is returned, and what requests hold is for nobody else
    * when they end, however late. Grants of a rate end by themselves, in seconds. Nobody is short: as much is leased

@@ -28,9 +28,9 @@ export class StoreCircuit {
   private readonly time: LeaseTime;
   private readonly on: StoreEvents;
   private away = false;
-  /** Those that have not been sent, by the quota's key: each waits for the one before. */
-  private readonly revocations = new Map<string, Promise<void>>();
-  private lastRevocation: Promise<void> = Promise.resolve();
+  /** What is to be revoked once the revocations before are sent, by key; `isSent`: whether it was. null: nothing. */
+  private toRevoke: { readonly quotas: Map<string, Quota>; readonly isSent: Promise<boolean> } | null = null;
+  private lastRevocation: Promise<boolean> = Promise.resolve(true);
   private foundAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(store: LeaseStore, time: LeaseTime, on: StoreEvents) {
@@ -56,20 +56,30 @@ export class StoreCircuit {
   }
 
   /**
-   * Resolves once it is sent, or has failed. Best effort: that it fails or takes long says nothing about the store. To
-   * notify takes a lock of the whole server, so one at a time is sent, and the others' calls find a connection.
+   * Whether it was sent. Best effort: that it fails or takes long says nothing about the store. To notify takes a lock
+   * of the whole server: this process takes it once at a time, and all that is to be revoked meanwhile goes together.
    */
-  revoke(quota: Quota): Promise<void> {
-    if (this.away) return Promise.resolve();
-    const waiting = this.revocations.get(quota.key);
-    if (waiting !== undefined) return waiting;
-    const send = (): Promise<void> => {
-      this.revocations.delete(quota.key);
-      return this.away ? Promise.resolve() : this.store.revoke(quota);
-    };
-    this.lastRevocation = this.lastRevocation.then(send).catch((fault: unknown) => this.on.fault(fault));
-    this.revocations.set(quota.key, this.lastRevocation);
-    return this.lastRevocation;
+  revoke(quota: Quota): Promise<boolean> {
+    if (this.away) return Promise.resolve(false);
+    if (this.toRevoke === null) {
+      const quotas = new Map<string, Quota>();
+      this.lastRevocation = this.lastRevocation.then(() => this.sendRevocations(quotas));
+      this.toRevoke = { quotas, isSent: this.lastRevocation };
+    }
+    this.toRevoke.quotas.set(quota.key, quota);
+    return this.toRevoke.isSent;
+  }
+
+  private async sendRevocations(quotas: ReadonlyMap<string, Quota>): Promise<boolean> {
+    this.toRevoke = null;
+    if (this.away) return false;
+    try {
+      await this.store.revoke([...quotas.values()]);
+      return true;
+    } catch (fault) {
+      this.on.fault(fault);
+      return false;
+    }
   }
 
   private async call<T>(send: () => Promise<T>): Promise<T | CallFailure> {

@@ -110,57 +110,59 @@ async function runTransaction<T>(pool: pg.Pool, work: (client: PostgresClient) =
   }
 }
 
-/**
- * To notify takes one lock of the whole server at the commit, and who waits for it waits for whatever other database's
- * commits are slow: that is bounded by the time limit of statements, not by the shorter one of locks.
- */
-const COMMIT = 'SET LOCAL lock_timeout = 0; COMMIT';
-
 /** One attempt. */
 class Transaction {
   /** The connection ended before it could have been committed: nothing was done. */
   isLost = false;
+  /** A fault that was not the server's answer, so the connection has no use any more, not even to roll back. */
+  private broken: Error | undefined;
 
   async run<T>(connection: pg.PoolClient, work: (client: PostgresClient) => Promise<T>): Promise<T> {
-    let broken: Error | undefined;
     const query: PostgresClient['query'] = (statement, values) =>
-      this.noteLoss(run(connection, statement, values), isConnectionLost);
+      this.noteFault(run(connection, statement, values), isConnectionLost);
     try {
       await query('BEGIN');
       const result = await work({ query });
-      // Whether it was committed is not known where the connection ended meanwhile.
-      await this.noteLoss(run(connection, COMMIT), isUnsent);
+      // Postgres ends the time limit of a statement before it commits, so only that of locks bounds this: to notify
+      // takes one of the whole server. Who waited for it in vain has done nothing.
+      await this.noteFault(run(connection, 'COMMIT'), isUnsent);
       return result;
     } catch (error) {
-      await connection.query('ROLLBACK').catch((rollbackError: Error) => {
-        broken = rollbackError;
-      });
+      // A server that does not answer would be waited for once more.
+      if (this.broken === undefined)
+        await connection.query('ROLLBACK').catch((rollbackError: Error) => {
+          this.broken = rollbackError;
+        });
       throw error;
     } finally {
-      connection.release(broken);
+      connection.release(this.broken);
     }
   }
 
-  private async noteLoss<T>(running: Promise<T>, isLost: (error: unknown) => boolean): Promise<T> {
+  private async noteFault<T>(running: Promise<T>, isLost: (fault: unknown) => boolean): Promise<T> {
     try {
       return await running;
     } catch (error) {
-      this.isLost ||= isLost(error);
+      const fault = error instanceof StoreBusy ? error.cause : error;
+      if (!(fault instanceof pg.DatabaseError)) this.broken = fault as Error;
+      this.isLost ||= isLost(fault);
       throw error;
     }
   }
 }
 
-/** The driver's error for a connection that ended before it was given the statement. */
-function isUnsent(error: unknown): boolean {
-  return error instanceof Error && error.message.endsWith('is not queryable');
-}
-
-const SQLSTATE = /^[0-9A-Z]{5}$/;
+/** The driver's words for an answer that did not come in time. */
+const UNANSWERED = 'Query read timeout';
 /** The server ended it: at a shutdown, or since its transaction stood still. */
 const ENDED_SQLSTATE = /^(?:08|57P|25P03)/;
 
-function isConnectionLost(error: unknown): boolean {
-  const { code } = error as { code?: unknown };
-  return typeof code !== 'string' || !SQLSTATE.test(code) || ENDED_SQLSTATE.test(code);
+function isConnectionLost(fault: unknown): boolean {
+  if (fault instanceof pg.DatabaseError) return ENDED_SQLSTATE.test(fault.code ?? '');
+  return !(fault instanceof Error) || fault.message !== UNANSWERED;
+}
+
+/** The connection had ended before it was given the statement. */
+function isUnsent(fault: unknown): boolean {
+  if (!(fault instanceof Error)) return false;
+  return fault.message.endsWith('is not queryable') || (fault as NodeJS.ErrnoException).code === 'EPIPE';
 }

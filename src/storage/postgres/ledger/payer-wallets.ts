@@ -106,7 +106,7 @@ export async function freezeWallet(
  */
 export async function setFrozen(client: PostgresClient, walletId: string, frozen: boolean): Promise<void> {
   await client.query('UPDATE wallets SET frozen = $2 WHERE id = $1', [walletId, frozen]);
-  await revokeLeases(client, walletId);
+  await revokeLeases(client, [walletId]);
 }
 
 /**
@@ -115,7 +115,10 @@ export async function setFrozen(client: PostgresClient, walletId: string, frozen
  */
 export async function revokeFrozen(postgres: PostgresClient): Promise<number> {
   const { rows } = await postgres.query<{ id: string }>('SELECT id FROM wallets WHERE frozen AND leased > 0');
-  for (const { id } of rows) await revokeLeases(postgres, id);
+  await revokeLeases(
+    postgres,
+    rows.map(({ id }) => id),
+  );
   return rows.length;
 }
 

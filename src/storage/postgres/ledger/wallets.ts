@@ -86,9 +86,10 @@ export async function recoverLease(
 }
 
 /**
- * Asks every listening process to return the available part of its lease of a wallet or limit. `quota` is its id,
+ * Asks every listening process to return the available parts of its leases of wallets or limits. A payload is an id,
  * followed by a space and the epoch of the asking process if there is one (readRevocation in gateway/lease-store.ts).
  */
-export async function revokeLeases(postgres: PostgresClient, quota: string): Promise<void> {
-  await postgres.query('SELECT pg_notify($1, $2)', [LEASE_REVOCATION_CHANNEL, quota]);
+export async function revokeLeases(postgres: PostgresClient, payloads: readonly string[]): Promise<void> {
+  const notify = 'SELECT pg_notify($1, payload) FROM unnest($2::text[]) AS payload';
+  await postgres.query(notify, [LEASE_REVOCATION_CHANNEL, payloads]);
 }

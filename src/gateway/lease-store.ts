@@ -99,7 +99,6 @@ export function hearRevocation(leases: QuotaLeases, payload: string, epoch: numb
   else leases.revoke(key);
 }
 
-/** After a wait, all sockets have been read: a process that stood still looks at its timers before them. */
 export function createLeaseTime(clock: Clock): LeaseTime {
   return {
     monotonicMs: () => clock.monotonicMs(),

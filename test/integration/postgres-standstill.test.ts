@@ -8,6 +8,7 @@ import { holdingAdvisoryLock } from '../../src/storage/postgres/advisory-lock.ts
 import { registerEpoch, takeLease } from '../../src/storage/postgres/ledger/wallets.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { fundOrganization } from '../support/executions.ts';
+import { startInterruptibleLink } from '../support/interruptible-link.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 import { pause, waitFor } from '../support/waiting.ts';
 
@@ -26,47 +27,44 @@ after(async () => {
   await server?.stop();
 });
 
-test(
-  'a wallet that a standing transaction has locked is lent from again, and what that transaction did ' + 'is undone',
-  async () => {
-    const { walletId } = await fundOrganization(gateway, 100n);
-    const epoch = await registerEpoch(gateway, { machine: 'm', pid: 1, kind: 'gateway' });
-    const locked = Promise.withResolvers<void>();
-    const goOn = Promise.withResolvers<void>();
-    let attempts = 0;
-    const standing = jobs.transaction(async (client) => {
-      attempts += 1;
-      if (attempts > 1) throw new Error('begun anew');
-      await client.query('UPDATE wallets SET balance = 1 WHERE id = $1', [walletId]);
-      locked.resolve();
-      await goOn.promise;
-    });
-    const ended = assert.rejects(standing, /begun anew/);
-    await locked.promise;
-    try {
-      // A lease request gives up the lock early, and says that it was a lock.
-      const request = { epoch, walletId, amount: 60n, minimum: 60n };
-      await assert.rejects(takeLease(gateway, request), { code: '55P03' });
-      const granted = await waitFor(
-        'the wallet to lend',
-        () =>
-          takeLease(gateway, request).then(
-            (answer) => answer.granted,
-            () => null,
-          ),
-        (amount) => amount !== null,
-      );
-      assert.equal(granted, 60n);
-    } finally {
-      goOn.resolve();
-      await ended;
-    }
-    const { rows } = await gateway.query<{ balance: string }>('SELECT balance FROM wallets WHERE id = $1', [walletId]);
-    assert.equal(rows[0]?.balance, '100');
-    // Its place in the pool is taken by a sound connection.
-    assert.deepEqual((await jobs.query('SELECT 1 AS one')).rows, [{ one: 1 }]);
-  },
-);
+test('a wallet that a standing transaction has locked is lent from again, and what that one did is undone', async () => {
+  const { walletId } = await fundOrganization(gateway, 100n);
+  const epoch = await registerEpoch(gateway, { machine: 'm', pid: 1, kind: 'gateway' });
+  const locked = Promise.withResolvers<void>();
+  const goOn = Promise.withResolvers<void>();
+  let attempts = 0;
+  const standing = jobs.transaction(async (client) => {
+    attempts += 1;
+    if (attempts > 1) throw new Error('begun anew');
+    await client.query('UPDATE wallets SET balance = 1 WHERE id = $1', [walletId]);
+    locked.resolve();
+    await goOn.promise;
+  });
+  const ended = assert.rejects(standing, /begun anew/);
+  await locked.promise;
+  try {
+    // A lease request gives up the lock early, and says that it was a lock.
+    const request = { epoch, walletId, amount: 60n, minimum: 60n };
+    await assert.rejects(takeLease(gateway, request), { code: '55P03' });
+    const granted = await waitFor(
+      'the wallet to lend',
+      () =>
+        takeLease(gateway, request).then(
+          (answer) => answer.granted,
+          () => null,
+        ),
+      (amount) => amount !== null,
+    );
+    assert.equal(granted, 60n);
+  } finally {
+    goOn.resolve();
+    await ended;
+  }
+  const { rows } = await gateway.query<{ balance: string }>('SELECT balance FROM wallets WHERE id = $1', [walletId]);
+  assert.equal(rows[0]?.balance, '100');
+  // Its place in the pool is taken by a sound connection.
+  assert.deepEqual((await jobs.query('SELECT 1 AS one')).rows, [{ one: 1 }]);
+});
 
 test('a transaction whose connection ended before the commit is run once more, and no more than that', async () => {
   for (const [stands, expected] of [
@@ -94,18 +92,27 @@ test('a transaction whose connection ended before the commit is run once more, a
   }
 });
 
-for (const where of ['before a statement', 'before the commit'] as const)
-  test(`a process that stands still ${where} finds its connection ended, and the transaction is run once more`, async () => {
-    let attempts = 0;
-    await gateway.transaction(async (client) => {
-      attempts += 1;
-      await client.query(`SET LOCAL idle_in_transaction_session_timeout = 20`);
-      // Nothing is read meanwhile: what the driver meets first is that it cannot write.
-      if (attempts === 1) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300);
-      if (where === 'before a statement') await client.query('SELECT 1');
+for (const transport of ['socket', 'TCP'] as const)
+  for (const where of ['before a statement', 'before the commit'] as const)
+    test(`a process that stands still ${where} finds its connection ended (${transport}): it is run once more`, async () => {
+      const url = await server.createDatabase();
+      const link = transport === 'TCP' ? await startInterruptibleLink(url) : null;
+      const standing = createPostgres({ url: link?.url ?? url, log: silentLog });
+      let attempts = 0;
+      try {
+        await standing.transaction(async (client) => {
+          attempts += 1;
+          await client.query(`SET LOCAL idle_in_transaction_session_timeout = 20`);
+          // Nothing is read meanwhile: what the driver meets first is that it cannot write, or its words go unread.
+          if (attempts === 1) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300);
+          if (where === 'before a statement') await client.query('SELECT 1');
+        });
+        assert.equal(attempts, 2);
+      } finally {
+        await standing.close();
+        await link?.cut();
+      }
     });
-    assert.equal(attempts, 2);
-  });
 
 test('a commit that waits for a lock is given up as busy, has done nothing, and is waited for by nobody', async () => {
   const impatient = createPostgres({
@@ -162,7 +169,7 @@ test('a connection that does not answer is closed, and who waits for one need no
   try {
     const ended = assert.rejects(unanswered, /read timeout/);
     goOn.resolve();
-    // It waits for five seconds, and the answer is given up after four.
+    // The pool waits for five seconds for a connection, and the answer is given up after four.
     assert.deepEqual((await single.query('SELECT 1 AS one')).rows, [{ one: 1 }]);
     await ended;
     assert.equal(attempts, 1);

@@ -86,6 +86,8 @@ export class SimulatedLeaseStore {
   /** Calls that have taken effect, and whose answers are on their way at least. */
   /** What the server needs to tell all processes of a revocation, as where commits of others are slow. */
   notifyMs = 0;
+  /** What the others need to hear of it, at the least. */
+  hearMs = 0;
   /** The store cannot notify at all. */
   isMute = false;
   readonly answered = { take: 0, giveBack: 0, recover: 0, revoke: 0, probe: 0 };
@@ -289,7 +291,7 @@ export class SimulatedLeaseStore {
 
   private revoke(from: number, { key }: Quota): void {
     for (const [index, process] of this.processes.entries()) {
-      if (index !== from) this.time.at(this.time.nowMs + this.random() * 10, () => process.revoke(key));
+      if (index !== from) this.time.at(this.time.nowMs + this.hearMs + this.random() * 10, () => process.revoke(key));
     }
   }
 

@@ -335,6 +335,33 @@ describe('leases', () => {
       assert.equal(request.reason, reason);
     });
 
+  test('the others have their time to return what is idle from when they were asked, however long that took', async () => {
+    const store = new SimulatedLeaseStore();
+    const wallet = store.quota('credit', 'w', 1_000n);
+    const [process, other] = [store.process(), store.process()];
+    const idle = new Request(store, other, [need(wallet, 1_000n)]);
+    await store.time.run(100);
+    for (const hold of idle.holds) other.release(hold, 0n);
+    store.notifyMs = 500;
+    store.hearMs = 200;
+    const request = new Request(store, process, [need(wallet, 500n)]);
+    await store.time.run(3_000);
+    assert.equal(request.reason, null);
+  });
+
+  test('what nobody has is refused after one revocation, however long that took', async () => {
+    const store = new SimulatedLeaseStore();
+    const wallet = store.quota('credit', 'w', 1_000n);
+    const [process, other] = [store.process(), store.process()];
+    const held = new Request(store, other, [need(wallet, 1_000n)]);
+    await store.time.run(100);
+    assert.equal(held.holds.length, 1);
+    store.notifyMs = 1_200;
+    const request = new Request(store, process, [need(wallet, 500n)]);
+    await store.time.run(2_500);
+    assert.deepEqual([request.reason, store.calls.revoke], ['short', 1]);
+  });
+
   test('where nobody can be notified each request is told so, and none that there is no more', async () => {
     const store = new SimulatedLeaseStore();
     const wallet = store.quota('credit', 'w', 1_000n);

@@ -12,11 +12,11 @@ import { type CallFailure, StoreCircuit, type StoreEvents } from './store-circui
  * processes return at once what is released, for longer than this.
  */
 const REVOCATION_INTERVAL_MS = 1_000;
-/** How long the other processes are given to answer a revocation. */
+/** How long the other processes are given to answer a revocation, from when it was sent. */
 const REVOCATION_WINDOW_MS = 400;
-/** A revocation that is not sent by then is not waited for: nobody was asked. */
+/** How long is waited for a revocation to be sent: as long as for another call (store-circuit.ts). */
 const REVOCATION_SENT_MS_MAX = 2_000;
-/** When the store is first asked again after a revocation; each pause after that is twice as long. */
+/** The first pause before the store is asked again; each further one is as long as all since the revocation. */
 const REVOCATION_POLL_MS = 30;
 /** The pause before the next refill, after one that brought too little or could not be made. */
 const REFILL_PAUSE_MS = 500;
@@ -170,23 +170,25 @@ export class LeaseCalls {
 
   /**
    * Asks the other processes to return what they have available. `perhaps more`: another lease request may bring it.
-   * `unsent`: they could not be asked, so nobody knows what there is.
+   * `unsent`: they could not be asked in time, so nobody knows what there is.
    */
   private async revokeElsewhere(
     lease: QuotaLease,
     { leasedElsewhere, ceiling }: LeaseAnswer,
   ): Promise<'perhaps more' | 'nothing more' | 'unsent'> {
     if (leasedElsewhere === 0n || (ceiling !== null && (lease.leastNeed() ?? 0n) > ceiling)) return 'nothing more';
-    const nowMs = this.time.monotonicMs();
+    let nowMs = this.time.monotonicMs();
     lease.noteLeasedElsewhere(nowMs);
     if (nowMs - lease.shortAtMs >= REVOCATION_INTERVAL_MS) {
       // It holds for this process as well: of two that each have a part of what both need, one must get all.
       lease.revoke(nowMs);
       const late = this.time.wait(REVOCATION_SENT_MS_MAX).then(() => false);
       if (!(await Promise.race([this.circuit.revoke(lease.quota), late]))) {
-        lease.noteUnrevoked();
+        lease.noteUnsentRevocation();
         return 'unsent';
       }
+      nowMs = this.time.monotonicMs();
+      lease.noteSentRevocation(nowMs);
     }
     // What comes back is found when the store is asked anyway, within a second.
     if (lease.shortAnswers >= REFUSALS_WAITED) return 'nothing more';
@@ -242,7 +244,10 @@ export class LeaseCalls {
   }
 }
 
-/** The store is away, or gave no answer. */
+/**
+ * Nobody knows whether there is enough: the store is away or has refused to say, the quota stayed locked, the other
+ * processes could not be asked, or others were quicker each time.
+ */
 export function unavailable(quota: Quota): Shortage {
   return { quota, reason: 'unavailable', within: 0n, ceiling: null, retryAfterMs: null };
 }

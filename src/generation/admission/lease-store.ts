@@ -21,5 +21,9 @@ export interface LeaseStore {
 /** How the leases see time; a simulation brings its own. */
 export interface LeaseTime {
   monotonicMs(): number;
+  /**
+   * Resolves so long afterwards, and not before every answer that lies in a socket by then was handed on: a process
+   * that stood still looks at its timers first, and would else take answers that it has for late.
+   */
   wait(ms: number): Promise<void>;
 }

@@ -89,7 +89,7 @@ export class QuotaLease {
   /** The next lease request waits until then, because the last ones were answered with too little. */
   notBeforeMs = 0;
   shortAnswers = 0;
-  /** The store has been asked once more since the last refusal, after the other processes had time to return. */
+  /** Since the last refusal the store was asked once more after a revocation, or is about to be. */
   hasLookedAgain = false;
   wantsRefill = false;
   refillNotBeforeMs = 0;
@@ -309,8 +309,13 @@ export class QuotaLease {
     this.returnUnreserved();
   }
 
-  /** The others were not asked for theirs after all: who is short next asks them. */
-  noteUnrevoked(): void {
+  /** The other processes have been asked: from now on they have their time to return what is theirs. */
+  noteSentRevocation(nowMs: number): void {
+    this.shortAtMs = nowMs;
+  }
+
+  /** It is not known whether the others were asked, or will be: who is short next asks them again. */
+  noteUnsentRevocation(): void {
     this.shortAtMs = Number.NEGATIVE_INFINITY;
   }
 

@@ -1,5 +1,6 @@
 // Calls to the lease store, each with a deadline. After a call without an answer the store counts as away: calls fail
-// at once, and it is probed until it answers.
+// at once, and it is probed until it answers. Revocations have no answer to wait for: they are sent in batches, one
+// after the other, and one that fails says nothing about the store.
 //
 // When an answer is lost, it is uncertain whether the call took effect. Until the store has said what became of it
 // (`recover`), the process assumes the case that overspends nothing: what it requested was not granted, and what it
@@ -28,8 +29,8 @@ export class StoreCircuit {
   private readonly time: LeaseTime;
   private readonly on: StoreEvents;
   private away = false;
-  /** What is to be revoked once the revocations before are sent, by key; `isSent`: whether it was. null: nothing. */
-  private toRevoke: { readonly quotas: Map<string, Quota>; readonly isSent: Promise<boolean> } | null = null;
+  /** Collects what is to be revoked, by key, while revocations are sent; null: nothing is to be. */
+  private toRevoke: { readonly quotas: Map<string, Quota>; readonly sent: Promise<boolean> } | null = null;
   private lastRevocation: Promise<boolean> = Promise.resolve(true);
   private foundAtMs = Number.NEGATIVE_INFINITY;
 
@@ -64,10 +65,10 @@ export class StoreCircuit {
     if (this.toRevoke === null) {
       const quotas = new Map<string, Quota>();
       this.lastRevocation = this.lastRevocation.then(() => this.sendRevocations(quotas));
-      this.toRevoke = { quotas, isSent: this.lastRevocation };
+      this.toRevoke = { quotas, sent: this.lastRevocation };
     }
     this.toRevoke.quotas.set(quota.key, quota);
-    return this.toRevoke.isSent;
+    return this.toRevoke.sent;
   }
 
   private async sendRevocations(quotas: ReadonlyMap<string, Quota>): Promise<boolean> {

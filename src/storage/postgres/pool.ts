@@ -96,22 +96,21 @@ async function run<Row extends object>(
 
 async function runTransaction<T>(pool: pg.Pool, work: (client: PostgresClient) => Promise<T>): Promise<T> {
   let wasLost = false;
-  for (let attempt = 1; ; attempt += 1) {
-    const transaction = new Transaction();
+  for (let attempts = 1; ; attempts += 1) {
+    const attempt = new TransactionAttempt();
     try {
-      return await transaction.run(await pool.connect(), work);
+      return await attempt.run(await pool.connect(), work);
     } catch (error) {
       const { code } = error as { code?: string };
-      const isRefused = code !== undefined && RETRIED_SQLSTATES.has(code);
+      const mustRetry = code !== undefined && RETRIED_SQLSTATES.has(code);
       // A process that stood still while it had rows locked finds its connection ended: once, not each time.
-      if (attempt === TRANSACTION_ATTEMPTS_MAX || !(isRefused || (transaction.isLost && !wasLost))) throw error;
-      wasLost ||= transaction.isLost;
+      if (attempts === TRANSACTION_ATTEMPTS_MAX || !(mustRetry || (attempt.isLost && !wasLost))) throw error;
+      wasLost ||= attempt.isLost;
     }
   }
 }
 
-/** One attempt. */
-class Transaction {
+class TransactionAttempt {
   /** The connection ended before it could have been committed: nothing was done. */
   isLost = false;
   /** A fault that was not the server's answer, so the connection has no use any more, not even to roll back. */
@@ -125,7 +124,7 @@ class Transaction {
       const result = await work({ query });
       // Postgres ends the time limit of a statement before it commits, so only that of locks bounds this: to notify
       // takes one of the whole server. Who waited for it in vain has done nothing.
-      await this.noteFault(run(connection, 'COMMIT'), isUnsent);
+      await this.noteFault(run(connection, 'COMMIT'), isUncommitted);
       return result;
     } catch (error) {
       // A server that does not answer would be waited for once more.
@@ -139,13 +138,14 @@ class Transaction {
     }
   }
 
-  private async noteFault<T>(running: Promise<T>, isLost: (fault: unknown) => boolean): Promise<T> {
+  /** `proves`: whether a fault says that the transaction was not committed, since its connection had ended. */
+  private async noteFault<T>(running: Promise<T>, proves: (fault: unknown) => boolean): Promise<T> {
     try {
       return await running;
     } catch (error) {
       const fault = error instanceof StoreBusy ? error.cause : error;
       if (!(fault instanceof pg.DatabaseError)) this.broken = fault as Error;
-      this.isLost ||= isLost(fault);
+      this.isLost ||= proves(fault);
       throw error;
     }
   }
@@ -153,7 +153,9 @@ class Transaction {
 
 /** The driver's words for an answer that did not come in time. */
 const UNANSWERED = 'Query read timeout';
-/** The server ended it: at a shutdown, or since its transaction stood still. */
+/** The SQLSTATE with which the server ends a connection whose transaction stood still. */
+const IDLE_IN_TRANSACTION = '25P03';
+/** The server ended it: at a shutdown, or for that. */
 const ENDED_SQLSTATE = /^(?:08|57P|25P03)/;
 
 function isConnectionLost(fault: unknown): boolean {
@@ -161,8 +163,9 @@ function isConnectionLost(fault: unknown): boolean {
   return !(fault instanceof Error) || fault.message !== UNANSWERED;
 }
 
-/** The connection had ended before it was given the statement. */
-function isUnsent(fault: unknown): boolean {
+/** The server ended the connection before it read the commit, if that was sent at all. */
+function isUncommitted(fault: unknown): boolean {
+  if (fault instanceof pg.DatabaseError) return fault.code === IDLE_IN_TRANSACTION;
   if (!(fault instanceof Error)) return false;
   return fault.message.endsWith('is not queryable') || (fault as NodeJS.ErrnoException).code === 'EPIPE';
 }

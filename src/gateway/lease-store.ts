@@ -11,16 +11,16 @@ import { recoverLease, returnLease, revokeLeases, takeLease } from '../storage/p
 import { recoverLimitLease, returnLimitLease, takeLimitLease } from '../storage/postgres/limits/limit-leases.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 
-/** `onRefused` is told of a call that Postgres refused or gave up because of a lock. */
+/** `onNotDone` is told of a call that Postgres refused or gave up because of a lock. */
 export function createLeaseStore(
   postgres: Postgres,
   epoch: number,
   metrics: MetricsRegistry,
-  onRefused: (error: unknown) => void = () => undefined,
+  onNotDone: (error: unknown) => void = () => undefined,
 ): LeaseStore {
   const notDone = (error: unknown): NotDone => {
-    const why = whyNotDone(error);
-    onRefused(error);
+    const why = notDoneOrThrow(error);
+    onNotDone(error);
     return why;
   };
   const calls = metrics.counter('tollgate_lease_calls_total', 'Calls to the database about leases.', ['call', 'kind']);
@@ -63,17 +63,17 @@ export function createLeaseStore(
   };
 }
 
-/** A lock that did not come free in time, a deadlock. */
-const BUSY_SQLSTATES = new Set(['55P03', '40P01']);
+/** A lock that did not come free in time, a deadlock. A statement that took too long is a lost call. */
+const LOCKED_SQLSTATES = new Set(['55P03', '40P01']);
 /**
  * What the functions raise and what tables forbid; that an epoch is fenced is about everything that this process asks,
  * and stays a failed call.
  */
 const REFUSED_SQLSTATE = /^(?:22|23|P0)/;
 
-function whyNotDone(error: unknown): NotDone {
+function notDoneOrThrow(error: unknown): NotDone {
   const { code } = error as { code?: unknown };
-  if (typeof code === 'string' && BUSY_SQLSTATES.has(code)) return 'busy';
+  if (typeof code === 'string' && LOCKED_SQLSTATES.has(code)) return 'busy';
   if (typeof code === 'string' && REFUSED_SQLSTATE.test(code)) return 'refused';
   throw error;
 }

@@ -27,6 +27,16 @@ const REFILL_PAUSE_MS = 500;
 const LOCKED_WAIT_MS_MAX = 5_000;
 const LOCKED_PAUSE_MS = 50;
 
+/** A lease request with its answer. */
+interface AnsweredRequest {
+  readonly answer: LeaseAnswer;
+  /** It brought what was needed at the least. */
+  readonly isEnough: boolean;
+  readonly sentAtMs: number;
+  /** How many of this lease had been sent with it. */
+  readonly requestsSent: number;
+}
+
 export class LeaseCalls {
   private readonly circuit: StoreCircuit;
   private readonly time: LeaseTime;
@@ -133,19 +143,17 @@ export class LeaseCalls {
       return;
     }
     lease.applyAnswer(answer, sentAtMs);
-    await this.serveFrom(lease, answer, sentAtMs, answer.granted >= request.minimum || answer.gone);
+    const isEnough = answer.granted >= request.minimum || answer.gone;
+    await this.serveFrom(lease, { answer, isEnough, sentAtMs, requestsSent: lease.requestsSent });
   }
 
-  private async serveFrom(lease: QuotaLease, answer: LeaseAnswer, sentAtMs: number, isEnough: boolean): Promise<void> {
-    // Requests that came after this one was sent are not refused by its answer, even if that follows a pause.
-    const { requestsSent } = lease;
-    // The store may have answered before there was room.
-    const isOutdated = (): boolean => lease.roomHeardAtMs > sentAtMs && lease.waiters.length > 0;
-    if (!isEnough && isOutdated()) return;
+  private async serveFrom(lease: QuotaLease, answered: AnsweredRequest): Promise<void> {
+    const { answer, isEnough } = answered;
+    if (!isEnough && isOutdated(lease, answered)) return;
     if (answer.frozen) {
       lease.withdraw(this.time.monotonicMs());
       lease.returnAvailable();
-      this.refuse(lease, requestsSent, answer, 'frozen');
+      this.refuseWaiters(lease, answered, 'frozen');
       return;
     }
     this.serve(lease);
@@ -154,18 +162,13 @@ export class LeaseCalls {
     // What is about to be returned may be what is missing.
     else if (lease.pendingReturns.size > 0) return;
     else if (lease.waiters.length === 0) lease.refillNotBeforeMs = this.time.monotonicMs() + REFILL_PAUSE_MS;
-    else await this.revokeOrRefuse(lease, answer, isOutdated, requestsSent);
+    else await this.revokeOrRefuse(lease, answered);
   }
 
-  private async revokeOrRefuse(
-    lease: QuotaLease,
-    answer: LeaseAnswer,
-    isOutdated: () => boolean,
-    requestsSent: number,
-  ): Promise<void> {
-    const found = await this.revokeElsewhere(lease, answer);
+  private async revokeOrRefuse(lease: QuotaLease, answered: AnsweredRequest): Promise<void> {
+    const found = await this.revokeElsewhere(lease, answered.answer);
     if (found === 'unsent') this.giveUpWaiters(lease, 'unsent');
-    else if (found === 'nothing more' && !isOutdated()) this.refuse(lease, requestsSent, answer, 'short');
+    else if (found === 'nothing more' && !isOutdated(lease, answered)) this.refuseWaiters(lease, answered, 'short');
   }
 
   /**
@@ -215,7 +218,11 @@ export class LeaseCalls {
   }
 
   /** Refuses those that waited when the request was sent; the answer says nothing about those that came later. */
-  private refuse(lease: QuotaLease, requestsSent: number, answer: LeaseAnswer, reason: 'short' | 'frozen'): void {
+  private refuseWaiters(
+    lease: QuotaLease,
+    { answer, requestsSent }: AnsweredRequest,
+    reason: 'short' | 'frozen',
+  ): void {
     const nowMs = this.time.monotonicMs();
     const within = lease.available(nowMs) + answer.available;
     const refused: Waiter[] = [];
@@ -242,6 +249,11 @@ export class LeaseCalls {
     this.lastCall += 1;
     return this.lastCall;
   }
+}
+
+/** The store may have answered before there was room. */
+function isOutdated(lease: QuotaLease, { sentAtMs }: AnsweredRequest): boolean {
+  return lease.roomHeardAtMs > sentAtMs && lease.waiters.length > 0;
 }
 
 /**

@@ -278,7 +278,7 @@ export class QuotaLease {
   }
 
   /** The refusal of a request without asking the store; null: it must be asked. */
-  refuse(need: bigint, nowMs: number, ceiling: bigint | null = null): Shortage | null {
+  rememberedShortage(need: bigint, nowMs: number, ceiling: bigint | null = null): Shortage | null {
     // The principal was read anew before word came that the limit was raised.
     if (ceiling !== null && this.refusal?.isOfLimitBelow(ceiling) === true) this.hearRoom(nowMs);
     return this.refusal?.shortage(need, this.available(nowMs), nowMs) ?? null;

@@ -94,7 +94,7 @@ export class QuotaLeases {
     const nowMs = this.time.monotonicMs();
     // Nothing is asked for the one where the other is refused anyway.
     for (const one of requests.slice(index)) {
-      const shortage = this.leases.get(one.quota.key)?.refuse(one.amount, nowMs, one.ceiling) ?? null;
+      const shortage = this.leases.get(one.quota.key)?.rememberedShortage(one.amount, nowMs, one.ceiling) ?? null;
       if (shortage !== null) {
         answered(shortage);
         return;

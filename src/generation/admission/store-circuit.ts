@@ -45,15 +45,15 @@ export class StoreCircuit {
   }
 
   take(quota: Quota, request: LeaseRequest, call: number): Promise<LeaseAnswer | CallFailure> {
-    return this.call(() => this.store.take(quota, request, call));
+    return this.askUnlessAway(() => this.store.take(quota, request, call));
   }
 
   giveBack(quota: Quota, grantId: string, amount: bigint, call: number): Promise<'done' | CallFailure> {
-    return this.call(() => this.store.giveBack(quota, grantId, amount, call));
+    return this.askUnlessAway(() => this.store.giveBack(quota, grantId, amount, call));
   }
 
   recover(quota: Quota, call: number): Promise<RecoveredCall | CallFailure> {
-    return this.call(() => this.store.recover(quota, call));
+    return this.askUnlessAway(() => this.store.recover(quota, call));
   }
 
   /**
@@ -83,7 +83,7 @@ export class StoreCircuit {
     }
   }
 
-  private async call<T>(send: () => Promise<T>): Promise<T | CallFailure> {
+  private async askUnlessAway<T>(send: () => Promise<T>): Promise<T | CallFailure> {
     if (this.away) return 'unsent';
     const result = await this.within(CALL_DEADLINE_MS, send);
     if (result === 'lost' && !this.away) void this.probe();

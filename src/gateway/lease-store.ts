@@ -23,7 +23,11 @@ export function createLeaseStore(
     onNotDone(error);
     return why;
   };
-  const calls = metrics.counter('tollgate_lease_calls_total', 'Calls to the database about leases.', ['call', 'kind']);
+  const calls = metrics.counter(
+    'tollgate_lease_calls_total',
+    'Calls to the database about leases; of revocations, which go together, each counts.',
+    ['call', 'kind'],
+  );
   return {
     take({ kind, key }, { amount, minimum, present }, call) {
       calls.labels('take', kind).increment();

@@ -215,6 +215,19 @@ async function admitWith(
 describe('near the edge', () => {
   const body = { max_tokens: 10, messages: [{ role: 'user', content: 'x'.repeat(900) }] };
 
+  test('the exact count decides, too, where what other processes have of the rest cannot be asked for', async () => {
+    const store = new SimulatedLeaseStore();
+    const wallet = store.quota('credit', 'w', 100n);
+    const [, other] = [store.process(), store.process()];
+    const held = Promise.resolve(other.holdAll([{ quota: wallet, amount: 100n }]));
+    await store.time.run(100);
+    assert.ok(Array.isArray(await held));
+    store.deposit('w', 500n);
+    store.notifyMs = 60_000;
+    const { workers } = workersOf({ ok: true, value: { inputTokens: 300, outputTokens: null } });
+    assert.ok((await admitWith(store, ask(PRINCIPAL, body), workers)) instanceof Admission);
+  });
+
   test('the exact count is the bound where the bytes are too many, and the hold is smaller', async () => {
     const store = new SimulatedLeaseStore();
     store.quota('credit', 'w', 500n);

@@ -362,6 +362,41 @@ describe('leases', () => {
     assert.deepEqual([request.reason, store.calls.revoke], ['short', 1]);
   });
 
+  test('while the others cannot be asked, what the store has serves who comes, and who waits when more is added', async () => {
+    const store = new SimulatedLeaseStore();
+    const wallet = store.quota('credit', 'w', 1_000n);
+    const [process, other] = [store.process(), store.process()];
+    const held = new Request(store, other, [need(wallet, 1_000n)]);
+    await store.time.run(100);
+    assert.equal(held.holds.length, 1);
+    store.deposit('w', 100n, false);
+    store.notifyMs = 60_000;
+    const [large, waiting] = [900n, 400n].map((amount) => new Request(store, process, [need(wallet, amount)]));
+    await store.time.run(200);
+    const small = new Request(store, process, [need(wallet, 50n)]);
+    await store.time.run(1_000);
+    store.deposit('w', 500n);
+    await store.time.run(4_000);
+    assert.deepEqual([large?.reason, waiting?.reason, small.reason], ['unavailable', null, null]);
+    assert.ok((large?.atMs ?? 0) < 2_300, `it is told after ${large?.atMs} ms`);
+  });
+
+  test('one request that tries ever cheaper models waits once for the others to be asked', async () => {
+    const store = new SimulatedLeaseStore();
+    const wallet = store.quota('credit', 'w', 1_000n);
+    const [process, other] = [store.process(), store.process()];
+    const held = new Request(store, other, [need(wallet, 1_000n)]);
+    await store.time.run(100);
+    assert.equal(held.holds.length, 1);
+    store.notifyMs = 60_000;
+    for (const amount of [900n, 800n, 700n, 600n, 500n]) {
+      const request = new Request(store, process, [need(wallet, amount)]);
+      while (request.reason === 'waits') await store.time.run(store.time.nowMs + 10);
+      assert.equal(request.reason, 'unavailable');
+    }
+    assert.ok(store.time.nowMs < 2_500, `all are told after ${store.time.nowMs} ms`);
+  });
+
   test('where nobody can be notified each request is told so, and none that there is no more', async () => {
     const store = new SimulatedLeaseStore();
     const wallet = store.quota('credit', 'w', 1_000n);
@@ -370,13 +405,14 @@ describe('leases', () => {
     await store.time.run(100);
     for (const hold of idle.holds) other.release(hold, 0n);
     store.isMute = true;
-    const reasons: (string | null)[] = [];
-    for (let count = 1; count <= 8; count += 1) {
-      const request = new Request(store, process, [need(wallet, 500n)]);
-      await store.time.run(100 + count * 200);
-      reasons.push(request.reason);
+    const requests: Request[] = [];
+    for (let count = 1; count <= 500; count += 1) {
+      requests.push(new Request(store, process, [need(wallet, 500n)]));
+      await store.time.run(100 + count * 20);
     }
-    assert.deepEqual(new Set(reasons), new Set(['unavailable']));
+    await store.time.run(store.time.nowMs + 1_000);
+    assert.deepEqual(new Set(requests.map(({ reason }) => reason)), new Set(['unavailable']));
+    assert.ok(store.calls.take < 40, `from memory: ${store.calls.take} calls for 500 requests`);
   });
 
   test('idle leases go back, and what is empty is forgotten', async () => {

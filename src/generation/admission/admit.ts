@@ -78,7 +78,7 @@ async function admitByCount(
 /** Whether the request could be admitted if its input were next to nothing: else it is not worth counting. */
 function mayFitByCount(params: AdmissionParams, shortage: Shortage | null): boolean {
   if (!isCountable(params.dialect.api)) return false;
-  if (shortage !== null && (shortage.reason !== 'short' || !DEPENDING_ON_INPUT.has(shortage.quota.kind))) return false;
+  if (shortage !== null && (shortage.reason === 'frozen' || !DEPENDING_ON_INPUT.has(shortage.quota.kind))) return false;
   const floor = planHolds(params, { ...params.measure, bytes: 0 });
   if ('kind' in floor) return false;
   return (

@@ -2,10 +2,10 @@
 // a lease request, and serves or refuses the requests that wait.
 
 import type { LeaseAnswer, Quota } from '../../domain/quotas/lease.ts';
-import type { LeaseStore, LeaseTime } from './lease-store.ts';
-import { type LostCall, leastOf, type QuotaLease, type Waiter } from './quota-lease.ts';
+import type { LeaseStore, LeaseTime, LostCall } from './lease-store.ts';
+import { leastOf, type QuotaLease, type Waiter } from './quota-lease.ts';
 import { REFUSALS_WAITED, type Shortage } from './remembered-refusal.ts';
-import { type CallFailure, StoreCircuit, type StoreEvents } from './store-circuit.ts';
+import { type CallFailure, type Revocation, StoreCircuit, type StoreEvents } from './store-circuit.ts';
 
 /**
  * Revocations of one wallet or limit are at least this far apart, whichever process makes them: each makes all
@@ -167,8 +167,8 @@ export class LeaseCalls {
 
   private async revokeOrRefuse(lease: QuotaLease, answered: AnsweredRequest): Promise<void> {
     const found = await this.revokeElsewhere(lease, answered.answer);
-    if (found === 'unsent') this.giveUpWaiters(lease, 'unsent');
-    else if (found === 'nothing more' && !isOutdated(lease, answered)) this.refuseWaiters(lease, answered, 'short');
+    if (found === 'perhaps more' || isOutdated(lease, answered)) return;
+    this.refuseWaiters(lease, answered, found === 'unsent' ? 'unavailable' : 'short');
   }
 
   /**
@@ -180,28 +180,36 @@ export class LeaseCalls {
     { leasedElsewhere, ceiling }: LeaseAnswer,
   ): Promise<'perhaps more' | 'nothing more' | 'unsent'> {
     if (leasedElsewhere === 0n || (ceiling !== null && (lease.leastNeed() ?? 0n) > ceiling)) return 'nothing more';
-    let nowMs = this.time.monotonicMs();
+    const nowMs = this.time.monotonicMs();
     lease.noteLeasedElsewhere(nowMs);
     if (nowMs - lease.shortAtMs >= REVOCATION_INTERVAL_MS) {
-      // It holds for this process as well: of two that each have a part of what both need, one must get all.
-      lease.revoke(nowMs);
-      const late = this.time.wait(REVOCATION_SENT_MS_MAX).then(() => false);
-      if (!(await Promise.race([this.circuit.revoke(lease.quota), late]))) {
-        lease.noteUnsentRevocation();
-        return 'unsent';
-      }
-      nowMs = this.time.monotonicMs();
-      lease.noteSentRevocation(nowMs);
+      const { sinceMs, sent } = lease.revocation ?? this.revoke(lease, nowMs);
+      const leftMs = sinceMs + REVOCATION_SENT_MS_MAX - nowMs;
+      if (leftMs <= 0) return 'unsent';
+      // Meanwhile the store is asked again and again: room may come from elsewhere, and be enough for some.
+      const pauseMs = Math.min(leftMs, Math.max(REVOCATION_POLL_MS, nowMs - sinceMs));
+      const isSent = await Promise.race([sent, this.time.wait(pauseMs).then(() => null)]);
+      if (isSent !== true) return isSent === null ? 'perhaps more' : 'unsent';
     }
     // What comes back is found when the store is asked anyway, within a second.
     if (lease.shortAnswers >= REFUSALS_WAITED) return 'nothing more';
-    const sinceMs = nowMs - lease.shortAtMs;
+    const sinceMs = this.time.monotonicMs() - lease.shortAtMs;
     const isLongAgo = sinceMs >= REVOCATION_WINDOW_MS;
     // Long after a revocation all that is released has been returned already: one more look finds it.
     if (isLongAgo && lease.hasLookedAgain) return 'nothing more';
     lease.hasLookedAgain = true;
     await this.time.wait(isLongAgo ? REVOCATION_POLL_MS : Math.max(REVOCATION_POLL_MS, sinceMs));
     return 'perhaps more';
+  }
+
+  private revoke(lease: QuotaLease, nowMs: number): Revocation {
+    const sent = this.circuit.revoke(lease.quota).then((isSent) => {
+      lease.endRevocation(isSent, this.time.monotonicMs());
+      return isSent;
+    });
+    const revocation = { sinceMs: nowMs, sent };
+    lease.beginRevocation(revocation);
+    return revocation;
   }
 
   /** Lets those try again whose need is available. */
@@ -221,7 +229,7 @@ export class LeaseCalls {
   private refuseWaiters(
     lease: QuotaLease,
     { answer, requestsSent }: AnsweredRequest,
-    reason: 'short' | 'frozen',
+    reason: Shortage['reason'],
   ): void {
     const nowMs = this.time.monotonicMs();
     const within = lease.available(nowMs) + answer.available;

@@ -18,6 +18,13 @@ export interface LeaseStore {
   probe(): Promise<void>;
 }
 
+/** A call to the store whose answer was lost. */
+export interface LostCall {
+  readonly call: number;
+  /** null: it was a lease request. */
+  readonly returned: { readonly grantId: string; readonly amount: bigint } | null;
+}
+
 /** How the leases see time; a simulation brings its own. */
 export interface LeaseTime {
   monotonicMs(): number;

@@ -13,7 +13,9 @@
 import type { LeaseAnswer, LeaseRequest, Quota, RecoveredCall } from '../../domain/quotas/lease.ts';
 import { assert } from '../../platform/assert.ts';
 import { biggest, LeaseSize } from './lease-size.ts';
+import type { LostCall } from './lease-store.ts';
 import { REFUSALS_WAITED, type RefusedLease, RememberedRefusal, type Shortage } from './remembered-refusal.ts';
+import type { Revocation } from './store-circuit.ts';
 
 /** What the store granted under one id. */
 export interface Grant {
@@ -31,13 +33,6 @@ export interface Hold {
   /** null: nothing is held, since nothing was needed or the limit is gone. */
   readonly grant: Grant | null;
   readonly amount: bigint;
-}
-
-/** A call to the store whose answer was lost. */
-export interface LostCall {
-  readonly call: number;
-  /** null: it was a lease request. */
-  readonly returned: { readonly grantId: string; readonly amount: bigint } | null;
 }
 
 /** A request that waits for the store. */
@@ -102,6 +97,8 @@ export class QuotaLease {
   private revokedAtMs = Number.NEGATIVE_INFINITY;
   /** When that was because one of them was short. */
   shortAtMs = Number.NEGATIVE_INFINITY;
+  /** What this process asks of the others, which is not sent yet. */
+  revocation: Revocation | null = null;
   private withdrawals = 0;
   /** How many there were when the lease request under way was sent: its answer may be older than the last one. */
   private withdrawalsWhenSent = 0;
@@ -302,21 +299,24 @@ export class QuotaLease {
     this.notBeforeMs = 0;
   }
 
-  /** Some process, this one or another, is short: what is available is returned, but for what is about to be held. */
+  /** Another process is short: what is available is returned, but for what is about to be held. */
   revoke(nowMs: number): void {
     this.shortAtMs = nowMs;
     this.revokedAtMs = nowMs;
     this.returnUnreserved();
   }
 
-  /** The other processes have been asked: from now on they have their time to return what is theirs. */
-  noteSentRevocation(nowMs: number): void {
-    this.shortAtMs = nowMs;
+  /** It holds for this process as well: of two that each have a part of what both need, one must get all. */
+  beginRevocation(revocation: Revocation): void {
+    this.revokedAtMs = revocation.sinceMs;
+    this.revocation = revocation;
+    this.returnUnreserved();
   }
 
-  /** It is not known whether the others were asked, or will be: who is short next asks them again. */
-  noteUnsentRevocation(): void {
-    this.shortAtMs = Number.NEGATIVE_INFINITY;
+  /** Where it was sent, the others have their time to return what is theirs from now on. */
+  endRevocation(isSent: boolean, nowMs: number): void {
+    this.revocation = null;
+    if (isSent) this.shortAtMs = nowMs;
   }
 
   /**

@@ -7,7 +7,7 @@ import type { LeaseAnswer, Quota, QuotaKind } from '../../domain/quotas/lease.ts
 /** Why a request cannot be served. */
 export interface Shortage {
   readonly quota: Quota;
-  /** `short`: less is left of the quota than the request needs. */
+  /** `short`: less is left of the quota than the request needs. `unavailable`: nobody knows whether there is enough. */
   readonly reason: 'short' | 'frozen' | 'unavailable';
   /** A request that needs no more than this could be served. */
   readonly within: bigint;
@@ -35,7 +35,7 @@ const REFUSALS_UNTIL_CERTAIN = 3;
 
 export interface RefusedLease {
   readonly answer: LeaseAnswer;
-  readonly reason: 'short' | 'frozen';
+  readonly reason: Shortage['reason'];
   /** The least that was refused. */
   readonly need: bigint;
   /** How often in a row the store has refused. */
@@ -66,7 +66,7 @@ export class RememberedRefusal {
     const { answer, reason } = this.refused;
     if (nowMs >= (need >= this.refused.need ? this.untilMs : this.lessUntilMs)) return null;
     const within = available + answer.available;
-    if (reason === 'short' && need <= within) return null;
+    if (reason !== 'frozen' && need <= within) return null;
     const { ceiling, retryAfterMs } = answer;
     const elapsedMs = nowMs - this.refused.nowMs;
     return {

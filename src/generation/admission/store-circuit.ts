@@ -20,6 +20,12 @@ export interface StoreEvents {
   back(): void;
 }
 
+/** What this process asks of the others. `sent`: whether it was, in the end. */
+export interface Revocation {
+  readonly sinceMs: number;
+  readonly sent: Promise<boolean>;
+}
+
 const CALL_DEADLINE_MS = 2_000;
 const PROBE_DEADLINE_MS = 1_000;
 const PROBE_INTERVAL_MS = 250;

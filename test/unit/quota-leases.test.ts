@@ -397,6 +397,42 @@ describe('leases', () => {
     assert.ok(store.time.nowMs < 2_500, `all are told after ${store.time.nowMs} ms`);
   });
 
+  test('more than there is in all is short, whether or not the others can be asked', async () => {
+    const store = new SimulatedLeaseStore();
+    const wallet = store.quota('credit', 'w', 10n);
+    const [process, other] = [store.process(), store.process()];
+    const held = new Request(store, other, [need(wallet, 1n)]);
+    await store.time.run(100);
+    assert.equal(held.holds.length, 1);
+    store.notifyMs = 60_000;
+    const request = new Request(store, process, [need(wallet, 1_000n)]);
+    await store.time.run(300);
+    assert.equal(request.reason, 'short');
+  });
+
+  test('who comes while a revocation hangs is told as soon as the store has answered, seconds later, too', async () => {
+    const store = new SimulatedLeaseStore();
+    const wallet = store.quota('credit', 'w', 1_000n);
+    const [process, other] = [store.process(), store.process()];
+    const held = new Request(store, other, [need(wallet, 1_000n)]);
+    await store.time.run(100);
+    assert.equal(held.holds.length, 1);
+    store.notifyMs = 60_000;
+    const waits: number[] = [];
+    for (let count = 0; count < 4; count += 1) {
+      const fromMs = store.time.nowMs;
+      const request = new Request(store, process, [need(wallet, 500n)]);
+      for (let tick = 0; tick < 6; tick += 1) {
+        await store.time.run(store.time.nowMs + 1_000);
+        process.tick();
+      }
+      assert.equal(request.reason, 'unavailable');
+      waits.push(request.atMs - fromMs);
+    }
+    const [first = 0, ...later] = waits;
+    assert.ok(first < 2_200 && later.every((ms) => ms < 200), `they waited ${waits.join(', ')} ms`);
+  });
+
   test('where nobody can be notified each request is told so, and none that there is no more', async () => {
     const store = new SimulatedLeaseStore();
     const wallet = store.quota('credit', 'w', 1_000n);

@@ -90,6 +90,24 @@ test('what is to be revoked while a revocation is sent goes together after it; o
   assert.equal(circuit.isAway(), false);
 });
 
+test('a revocation that hangs holds up the next ones for two seconds', async () => {
+  const store = new OpenStore();
+  const waits: (() => void)[] = [];
+  const time = { monotonicMs: () => 0, wait: () => new Promise<void>((resolve) => waits.push(resolve)) };
+  const circuit = new StoreCircuit(store, time, { fault: () => {}, back: () => {} });
+  for (const key of ['a', 'b']) {
+    void circuit.revoke(wallet(key));
+    await settled();
+  }
+  assert.equal(store.revoking.length, 1);
+  waits[0]?.();
+  await settled();
+  assert.deepEqual(
+    store.revoking.map(({ keys }) => keys),
+    [['a'], ['b']],
+  );
+});
+
 test('a deadline that passed while the process stood still lets an answer count that has come meanwhile', async () => {
   const order: string[] = [];
   const late = createLeaseTime(systemClock)

@@ -177,10 +177,12 @@ export class LeaseCalls {
    */
   private async revokeElsewhere(
     lease: QuotaLease,
-    { leasedElsewhere, ceiling }: LeaseAnswer,
+    { available, leasedElsewhere, ceiling }: LeaseAnswer,
   ): Promise<'perhaps more' | 'nothing more' | 'unsent'> {
-    if (leasedElsewhere === 0n || (ceiling !== null && (lease.leastNeed() ?? 0n) > ceiling)) return 'nothing more';
     const nowMs = this.time.monotonicMs();
+    const need = lease.leastNeed() ?? 0n;
+    const isMoreThanAll = need > available + leasedElsewhere + lease.available(nowMs) + lease.held;
+    if (leasedElsewhere === 0n || isMoreThanAll || (ceiling !== null && need > ceiling)) return 'nothing more';
     lease.noteLeasedElsewhere(nowMs);
     if (nowMs - lease.shortAtMs >= REVOCATION_INTERVAL_MS) {
       const { sinceMs, sent } = lease.revocation ?? this.revoke(lease, nowMs);

@@ -344,6 +344,7 @@ export class QuotaLease {
 
   /** The lease knows of a revocation or a refusal that a new lease of the same quota would not, so it is kept. */
   private isRemembered(nowMs: number): boolean {
+    if (this.revocation !== null) return true;
     return this.isRevoked(nowMs) || this.isContended(nowMs) || this.refusal?.isOver(nowMs) === false;
   }
 

@@ -37,7 +37,8 @@ export class StoreCircuit {
   private away = false;
   /** Collects what is to be revoked, by key, while revocations are sent; null: nothing is to be. */
   private toRevoke: { readonly quotas: Map<string, Quota>; readonly sent: Promise<boolean> } | null = null;
-  private lastRevocation: Promise<boolean> = Promise.resolve(true);
+  /** Resolves when the next revocations may be sent. */
+  private revocationTurn: Promise<unknown> = Promise.resolve();
   private foundAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(store: LeaseStore, time: LeaseTime, on: StoreEvents) {
@@ -64,14 +65,17 @@ export class StoreCircuit {
 
   /**
    * Whether it was sent. Best effort: that it fails or takes long says nothing about the store. To notify takes a lock
-   * of the whole server: this process takes it once at a time, and all that is to be revoked meanwhile goes together.
+   * of the whole server: this process takes it once at a time, and all that is to be revoked meanwhile goes together,
+   * after so long also behind one that hangs.
    */
   revoke(quota: Quota): Promise<boolean> {
     if (this.away) return Promise.resolve(false);
     if (this.toRevoke === null) {
       const quotas = new Map<string, Quota>();
-      this.lastRevocation = this.lastRevocation.then(() => this.sendRevocations(quotas));
-      this.toRevoke = { quotas, sent: this.lastRevocation };
+      const turn = this.revocationTurn;
+      const sent = turn.then(() => this.sendRevocations(quotas));
+      this.revocationTurn = turn.then(() => Promise.race([sent, this.time.wait(CALL_DEADLINE_MS)]));
+      this.toRevoke = { quotas, sent };
     }
     this.toRevoke.quotas.set(quota.key, quota);
     return this.toRevoke.sent;

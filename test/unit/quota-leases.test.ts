@@ -48,6 +48,18 @@ class Request {
 
 const need = (quota: Quota, amount = 1n): HoldRequest => ({ quota, amount });
 
+/** A wallet of 1,000 of which another process has all: held by an open request, or idle since that has ended. */
+async function walletElsewhere(how: 'held' | 'idle') {
+  const store = new SimulatedLeaseStore();
+  const wallet = store.quota('credit', 'w', 1_000n);
+  const [process, other] = [store.process(), store.process()];
+  const all = new Request(store, other, [need(wallet, 1_000n)]);
+  await store.time.run(100);
+  assert.equal(all.holds.length, 1);
+  if (how === 'idle') for (const hold of all.holds) other.release(hold, 0n);
+  return { store, wallet, process };
+}
+
 describe('leases', () => {
   test('a refusal of a limit is not remembered for who knows already that it was raised', async () => {
     const store = new SimulatedLeaseStore();
@@ -323,12 +335,7 @@ describe('leases', () => {
     [2_500, 'unavailable'],
   ] as const)
     test(`what another process has idle is not refused as short where to notify takes ${notifyMs} ms`, async () => {
-      const store = new SimulatedLeaseStore();
-      const wallet = store.quota('credit', 'w', 1_000n);
-      const [process, other] = [store.process(), store.process()];
-      const idle = new Request(store, other, [need(wallet, 1_000n)]);
-      await store.time.run(100);
-      for (const hold of idle.holds) other.release(hold, 0n);
+      const { store, wallet, process } = await walletElsewhere('idle');
       store.notifyMs = notifyMs;
       const request = new Request(store, process, [need(wallet, 500n)]);
       await store.time.run(6_000);
@@ -336,12 +343,7 @@ describe('leases', () => {
     });
 
   test('the others have their time to return what is idle from when they were asked, however long that took', async () => {
-    const store = new SimulatedLeaseStore();
-    const wallet = store.quota('credit', 'w', 1_000n);
-    const [process, other] = [store.process(), store.process()];
-    const idle = new Request(store, other, [need(wallet, 1_000n)]);
-    await store.time.run(100);
-    for (const hold of idle.holds) other.release(hold, 0n);
+    const { store, wallet, process } = await walletElsewhere('idle');
     store.notifyMs = 500;
     store.hearMs = 200;
     const request = new Request(store, process, [need(wallet, 500n)]);
@@ -350,12 +352,7 @@ describe('leases', () => {
   });
 
   test('what nobody has is refused after one revocation, however long that took', async () => {
-    const store = new SimulatedLeaseStore();
-    const wallet = store.quota('credit', 'w', 1_000n);
-    const [process, other] = [store.process(), store.process()];
-    const held = new Request(store, other, [need(wallet, 1_000n)]);
-    await store.time.run(100);
-    assert.equal(held.holds.length, 1);
+    const { store, wallet, process } = await walletElsewhere('held');
     store.notifyMs = 1_200;
     const request = new Request(store, process, [need(wallet, 500n)]);
     await store.time.run(2_500);
@@ -363,12 +360,7 @@ describe('leases', () => {
   });
 
   test('while the others cannot be asked, what the store has serves who comes, and who waits when more is added', async () => {
-    const store = new SimulatedLeaseStore();
-    const wallet = store.quota('credit', 'w', 1_000n);
-    const [process, other] = [store.process(), store.process()];
-    const held = new Request(store, other, [need(wallet, 1_000n)]);
-    await store.time.run(100);
-    assert.equal(held.holds.length, 1);
+    const { store, wallet, process } = await walletElsewhere('held');
     store.deposit('w', 100n, false);
     store.notifyMs = 60_000;
     const [large, waiting] = [900n, 400n].map((amount) => new Request(store, process, [need(wallet, amount)]));
@@ -382,12 +374,7 @@ describe('leases', () => {
   });
 
   test('one request that tries ever cheaper models waits once for the others to be asked', async () => {
-    const store = new SimulatedLeaseStore();
-    const wallet = store.quota('credit', 'w', 1_000n);
-    const [process, other] = [store.process(), store.process()];
-    const held = new Request(store, other, [need(wallet, 1_000n)]);
-    await store.time.run(100);
-    assert.equal(held.holds.length, 1);
+    const { store, wallet, process } = await walletElsewhere('held');
     store.notifyMs = 60_000;
     for (const amount of [900n, 800n, 700n, 600n, 500n]) {
       const request = new Request(store, process, [need(wallet, amount)]);
@@ -411,12 +398,7 @@ describe('leases', () => {
   });
 
   test('who comes while a revocation hangs is told as soon as the store has answered, seconds later, too', async () => {
-    const store = new SimulatedLeaseStore();
-    const wallet = store.quota('credit', 'w', 1_000n);
-    const [process, other] = [store.process(), store.process()];
-    const held = new Request(store, other, [need(wallet, 1_000n)]);
-    await store.time.run(100);
-    assert.equal(held.holds.length, 1);
+    const { store, wallet, process } = await walletElsewhere('held');
     store.notifyMs = 60_000;
     const waits: number[] = [];
     for (let count = 0; count < 4; count += 1) {
@@ -434,12 +416,7 @@ describe('leases', () => {
   });
 
   test('where nobody can be notified each request is told so, and none that there is no more', async () => {
-    const store = new SimulatedLeaseStore();
-    const wallet = store.quota('credit', 'w', 1_000n);
-    const [process, other] = [store.process(), store.process()];
-    const idle = new Request(store, other, [need(wallet, 1_000n)]);
-    await store.time.run(100);
-    for (const hold of idle.holds) other.release(hold, 0n);
+    const { store, wallet, process } = await walletElsewhere('idle');
     store.isMute = true;
     const requests: Request[] = [];
     for (let count = 1; count <= 500; count += 1) {

@@ -163,7 +163,7 @@ export async function storeLimits(
       [...columnsOf(scope), limit.kind, windowOf(limit), limit.limit.toString(), limit.model ?? null, setBy],
     );
   }
-  if (lowered.length > 0) await revokeLeases(client, lowered);
+  await revokeLeases(client, lowered);
   return changed;
 }
 

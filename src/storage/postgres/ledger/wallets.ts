@@ -90,6 +90,7 @@ export async function recoverLease(
  * followed by a space and the epoch of the asking process if there is one (readRevocation in gateway/lease-store.ts).
  */
 export async function revokeLeases(postgres: PostgresClient, payloads: readonly string[]): Promise<void> {
+  if (payloads.length === 0) return;
   const notify = 'SELECT pg_notify($1, payload) FROM unnest($2::text[]) AS payload';
   await postgres.query(notify, [LEASE_REVOCATION_CHANNEL, payloads]);
 }

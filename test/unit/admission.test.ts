@@ -70,7 +70,7 @@ function refusalOf(question: AdmissionParams): Refusal {
 }
 
 const holdRequestsOf = (question: AdmissionParams) =>
-  planOf(question).requests.map(({ quota, amount }) => [quota.kind, amount]);
+  planOf(question).needs.map(({ quota, amount }) => [quota.kind, amount]);
 
 const ALL = [
   limit('budget', 10n ** 9n),
@@ -168,7 +168,7 @@ describe('what a request holds', () => {
       kind: 'traffic_token_bound_required',
       field: 'questions',
     });
-    assert.equal(planOf(ask(limited, { state: 's', questions: { q: 1 } }, systemone)).requests.length, 1);
+    assert.equal(planOf(ask(limited, { state: 's', questions: { q: 1 } }, systemone)).needs.length, 1);
   });
 
   test('a billed organization without a wallet is still being made', () => {

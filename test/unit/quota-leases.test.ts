@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Quota } from '../../src/domain/quotas/lease.ts';
 import type { Hold } from '../../src/generation/admission/quota-lease.ts';
-import type { HoldRequest, QuotaLeases } from '../../src/generation/admission/quota-leases.ts';
+import type { QuotaLeases, QuotaNeed } from '../../src/generation/admission/quota-leases.ts';
 import type { Shortage } from '../../src/generation/admission/remembered-refusal.ts';
 import { howMany } from '../support/at-length.ts';
 import { seededRandom } from '../support/byte-splits.ts';
@@ -21,11 +21,11 @@ class Request {
   constructor(
     store: SimulatedLeaseStore,
     leases: QuotaLeases,
-    holdRequests: readonly HoldRequest[],
+    needs: readonly QuotaNeed[],
     endAfterMs = 0,
     end?: (holds: readonly Hold[]) => void,
   ) {
-    const held = leases.holdAll(holdRequests);
+    const held = leases.holdAll(needs);
     const note = (result: Result): void => {
       this.result = result;
       this.atMs = store.time.nowMs;
@@ -46,7 +46,7 @@ class Request {
   }
 }
 
-const need = (quota: Quota, amount = 1n): HoldRequest => ({ quota, amount });
+const need = (quota: Quota, amount = 1n): QuotaNeed => ({ quota, amount });
 
 /** A wallet of 1,000 of which another process has all: held by an open request, or idle since that has ended. */
 async function walletElsewhere(how: 'held' | 'idle') {

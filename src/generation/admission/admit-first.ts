@@ -40,7 +40,7 @@ function admitUnlessDearer(
 }
 
 function needsAsMuch(plan: HoldPlan, lesser: HoldPlan): boolean {
-  return lesser.requests.every(({ quota, amount }) =>
-    plan.requests.some((request) => request.quota.key === quota.key && request.amount >= amount),
+  return lesser.needs.every(({ quota, amount }) =>
+    plan.needs.some((need) => need.quota.key === quota.key && need.amount >= amount),
   );
 }

@@ -38,7 +38,7 @@ export function admit(
   const plan = planHolds(params, params.measure);
   if ('kind' in plan)
     return isAboveLimit(plan) && mayFitByCount(params, null) ? admitByCount(params, parts, plan) : plan;
-  const held = parts.leases.holdAll(plan.requests);
+  const held = parts.leases.holdAll(plan.needs);
   return held instanceof Promise ? admitLater(params, parts, plan, held) : new Admission(plan, held, parts.leases);
 }
 
@@ -71,7 +71,7 @@ async function admitByCount(
   if (counted === null || counted >= measure.bytes) return refusal;
   const plan = planHolds(params, { ...measure, bytes: counted });
   if ('kind' in plan) return plan;
-  const held = await parts.leases.holdAll(plan.requests);
+  const held = await parts.leases.holdAll(plan.needs);
   return 'reason' in held ? refuse(plan, held, parts) : new Admission(plan, held, parts.leases);
 }
 
@@ -83,7 +83,7 @@ function mayFitByCount(params: AdmissionParams, shortage: Shortage | null): bool
   if ('kind' in floor) return false;
   return (
     shortage === null ||
-    floor.requests.every(({ quota, amount }) => quota.key !== shortage.quota.key || amount <= shortage.within)
+    floor.needs.every(({ quota, amount }) => quota.key !== shortage.quota.key || amount <= shortage.within)
   );
 }
 

@@ -11,7 +11,7 @@ import { type WorstPrice, worstOf } from '../catalog/worst-price.ts';
 import type { Dialect, RequestBounds } from '../dialects/dialect.ts';
 import type { ScannedBody } from '../request/scanned-body.ts';
 import { HOUR_CACHE_UNPRICED } from '../request/unpriced-fields.ts';
-import type { HoldRequest } from './quota-leases.ts';
+import type { QuotaNeed } from './quota-leases.ts';
 import { showLimit } from './refuse-shortage.ts';
 import {
   type BodyMeasure,
@@ -46,7 +46,7 @@ export interface HoldPlan {
   /** Those that apply to the request. */
   readonly limits: readonly PrincipalLimit[];
   /** In the order in which they are held, and so the one in which they refuse; the wallet is the last. */
-  readonly requests: readonly HoldRequest[];
+  readonly needs: readonly QuotaNeed[];
 }
 
 /** `measure`: of the body, or of as much as is known of it. */
@@ -61,31 +61,31 @@ export function planHolds(params: AdmissionParams, measure: BodyMeasure): HoldPl
   const budgetPrice = countsOwnUse(params) ? ratedPrice(params, tokenBounds, price) : price;
   if (typeof budgetPrice === 'object') return budgetPrice;
   const limits = principal.limits.length === 0 ? principal.limits : limitsOf(principal, served);
-  const underLimits = limits.length === 0 ? NO_REQUESTS : requestsUnder(limits, params, tokenBounds, budgetPrice);
+  const underLimits = limits.length === 0 ? NO_NEEDS : needsUnder(limits, params, tokenBounds, budgetPrice);
   if ('kind' in underLimits) return underLimits;
-  const ofWallet: HoldRequest | null =
+  const ofWallet: QuotaNeed | null =
     billed && walletId !== null && price > 0n ? { quota: { kind: 'credit', key: walletId }, amount: price } : null;
-  const requests = ofWallet === null ? underLimits : underLimits.length === 0 ? [ofWallet] : [...underLimits, ofWallet];
-  return { tokenBounds, walletId, price, budgetPrice, cheaper: dialect.cheaper, billed, limits, requests };
+  const needs = ofWallet === null ? underLimits : underLimits.length === 0 ? [ofWallet] : [...underLimits, ofWallet];
+  return { tokenBounds, walletId, price, budgetPrice, cheaper: dialect.cheaper, billed, limits, needs };
 }
 
-const NO_REQUESTS: readonly HoldRequest[] = [];
+const NO_NEEDS: readonly QuotaNeed[] = [];
 
-function requestsUnder(
+function needsUnder(
   limits: readonly PrincipalLimit[],
   params: AdmissionParams,
   tokenBounds: TokenBounds | null,
   budgetPrice: PicoUsd,
-): readonly HoldRequest[] | Refusal {
-  const requests: HoldRequest[] = [];
+): readonly QuotaNeed[] | Refusal {
+  const needs: QuotaNeed[] = [];
   for (const kind of LIMIT_KINDS) {
     for (const limit of limits) {
       const amount = limit.kind === kind ? amountUnder(limit, params, tokenBounds, budgetPrice) : 0n;
       if (typeof amount === 'object') return amount;
-      if (amount > 0n) requests.push({ quota: { kind, key: limit.id }, amount, ceiling: limit.amount });
+      if (amount > 0n) needs.push({ quota: { kind, key: limit.id }, amount, ceiling: limit.amount });
     }
   }
-  return requests;
+  return needs;
 }
 
 const LIMIT_KINDS = ['concurrent_requests', 'requests_per_minute', 'tokens_per_minute', 'budget'] as const;

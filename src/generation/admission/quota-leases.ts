@@ -15,7 +15,7 @@ import type { Shortage } from './remembered-refusal.ts';
 import { ReturnTurns } from './return-turns.ts';
 
 /** What a request needs of one wallet or limit. */
-export interface HoldRequest {
+export interface QuotaNeed {
   readonly quota: Quota;
   readonly amount: bigint;
   /** Of a limit, how much it allows as far as the request's principal knows. */
@@ -52,22 +52,22 @@ export class QuotaLeases {
     this.turns = new ReturnTurns((lease) => this.calls.work(lease), time);
   }
 
-  /** Holds all that is requested, in this order, or nothing; synchronous where everything is warm. */
-  holdAll(requests: readonly HoldRequest[]): readonly Hold[] | Promise<readonly Hold[] | Shortage> {
-    const held = this.tryAll(requests);
-    return typeof held === 'number' ? this.holdLater(held, requests) : held;
+  /** Holds all that is needed, in this order, or nothing; synchronous where everything is warm. */
+  holdAll(needs: readonly QuotaNeed[]): readonly Hold[] | Promise<readonly Hold[] | Shortage> {
+    const held = this.tryAll(needs);
+    return typeof held === 'number' ? this.holdLater(held, needs) : held;
   }
 
-  private holdLater(index: number, requests: readonly HoldRequest[]): Promise<readonly Hold[] | Shortage> {
-    return new Promise((resolve) => this.waitAt(index, requests, resolve, 1));
+  private holdLater(index: number, needs: readonly QuotaNeed[]): Promise<readonly Hold[] | Shortage> {
+    return new Promise((resolve) => this.waitAt(index, needs, resolve, 1));
   }
 
-  /** The holds, or the index of the first request that memory cannot serve; then nothing is held. */
-  private tryAll(requests: readonly HoldRequest[]): readonly Hold[] | number {
+  /** The holds, or the index of the first need that memory cannot meet; then nothing is held. */
+  private tryAll(needs: readonly QuotaNeed[]): readonly Hold[] | number {
     const nowMs = this.time.monotonicMs();
     let holds: Hold[] = NO_HOLDS;
-    for (let index = 0; index < requests.length; index += 1) {
-      const { quota, amount } = requests[index] as HoldRequest;
+    for (let index = 0; index < needs.length; index += 1) {
+      const { quota, amount } = needs[index] as QuotaNeed;
       const hold = this.leaseOf(quota, nowMs).hold(amount, nowMs);
       if (hold === null) {
         for (const earlier of holds) earlier.lease.release(earlier, 0n, nowMs);
@@ -85,15 +85,15 @@ export class QuotaLeases {
     return holds;
   }
 
-  private waitAt(index: number, requests: readonly HoldRequest[], answered: Answered, attempts: number): void {
-    const { quota, amount } = requests[index] as HoldRequest;
+  private waitAt(index: number, needs: readonly QuotaNeed[], answered: Answered, attempts: number): void {
+    const { quota, amount } = needs[index] as QuotaNeed;
     if (this.calls.isStoreAway() || attempts > ATTEMPTS_MAX) {
       answered(unavailable(quota));
       return;
     }
     const nowMs = this.time.monotonicMs();
     // Nothing is asked for the one where the other is refused anyway.
-    for (const one of requests.slice(index)) {
+    for (const one of needs.slice(index)) {
       const shortage = this.leases.get(one.quota.key)?.rememberedShortage(one.amount, nowMs, one.ceiling) ?? null;
       if (shortage !== null) {
         answered(shortage);
@@ -103,7 +103,7 @@ export class QuotaLeases {
     const lease = this.leaseOf(quota, nowMs);
     // What a request has found on its way here stays for it: of two leases that are both revoked, the one would else be
     // gone whenever the other has come. Processes do not block each other so, since all have the same order.
-    const found = requests.slice(0, index).map((one) => ({ lease: this.leaseOf(one.quota, nowMs), one }));
+    const found = needs.slice(0, index).map((one) => ({ lease: this.leaseOf(one.quota, nowMs), one }));
     for (const { lease: earlier, one } of found) earlier.reserved += one.amount;
     const resume = (shortage: Shortage | null): void => {
       for (const { lease: earlier, one } of found) earlier.reserved -= one.amount;
@@ -112,8 +112,8 @@ export class QuotaLeases {
         answered(shortage);
         return;
       }
-      const held = this.tryAll(requests);
-      if (typeof held === 'number') this.waitAt(held, requests, answered, attempts + 1);
+      const held = this.tryAll(needs);
+      if (typeof held === 'number') this.waitAt(held, needs, answered, attempts + 1);
       else answered(held);
     };
     lease.waiters.push({ need: amount, requestsSentBefore: lease.requestsSent, cameAtMs: nowMs, resume });

@@ -1,11 +1,20 @@
-// P14: what the jobs process spends on shipping one record of the spool into Postgres and ClickHouse, with the embedded
-// ClickHouse in it and without Postgres, until all that the load made is shipped, at a low and at a high load: what it
-// does in any case, whether much or little has come, is shared by few records or by many. Then it is stopped for the
-// rest of the run.
+// P14: what the jobs process spends on shipping one record of the spool into Postgres and ClickHouse, without Postgres,
+// until all that the load made is shipped: with the embedded ClickHouse in it, and with ClickHouse as a server of its
+// own, as several machines have it; at a low and at a high load, since what it does in any case, whether much or little
+// has come, is shared by few records or by many. Then it is stopped for the rest of the run.
 
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { startNodeServer } from '../harness/child-server.ts';
+import { LOAD_CORE } from '../harness/cores.ts';
 import { cpuNs } from '../harness/cpu-time.ts';
-import { type Measure, type Row, targetOf } from './measure.ts';
+import { OWN_CLIENT, type Product, startProduct } from '../harness/product.ts';
+import { type Measure, type Row, type Run, targetOf } from './measure.ts';
+
+const CLICKHOUSE = fileURLToPath(new URL('../stub/clickhouse-server.ts', import.meta.url));
 
 const RATES_PER_SECOND = [1_000, 4_000] as const;
 /** `admitted` and one terminal record. */
@@ -21,38 +30,60 @@ const LOAD_MS = 20_000;
 
 export const jobsCpu: Measure = {
   ids: ['P14'],
-  async run({ load, product }) {
-    if (product === null) return [];
-    const drive = (requestsPerSecond: number, durationMs: number) =>
-      load.run({
-        kind: 'rate',
-        target: targetOf(product, 'json/1024', '1k', 1024),
-        requestsPerSecond,
-        // Warm-up requests are shipped too, so within the measured load there are none.
-        warmupMs: 0,
-        durationMs,
-      });
-    await drive(RATES_PER_SECOND[0], PASSED_BEFORE_MS);
-    const rows: Row[] = [];
-    for (const rate of RATES_PER_SECOND) {
-      await untilIdle(product.jobsPid);
-      const before = cpuNs(product.jobsPid);
-      const result = await drive(rate, LOAD_MS);
-      const idleNs = await untilIdle(product.jobsPid);
-      const us = (cpuNs(product.jobsPid) - before - idleNs) / (result.requests * RECORDS_PER_REQUEST) / 1000;
-      rows.push({
-        id: 'P14',
-        what: `jobs: CPU per shipped record, ${rate} requests per second`,
-        unit: 'µs',
-        values: { tollgate: us },
-        figure: us,
-        goal: null,
-        goalIs: 'at most',
-      });
-    }
-    return rows;
+  async run(run) {
+    if (run.product === null) return [];
+    return [...(await shipping(run, run.product, 'ClickHouse in it')), ...(await shippingToServer(run))];
   },
 };
+
+async function shippingToServer(run: Run): Promise<Row[]> {
+  const directory = mkdtempSync(join(tmpdir(), 'tollgate-bench-clickhouse-'));
+  const server = await startNodeServer(LOAD_CORE, CLICKHOUSE, [directory]);
+  try {
+    const environment = { CLICKHOUSE_URL: `http://127.0.0.1:${server.port}` };
+    const product = await startProduct(run.direct.port, undefined, null, { ...OWN_CLIENT, environment });
+    if (product === null) return [];
+    try {
+      return await shipping(run, product, 'ClickHouse a server');
+    } finally {
+      await product.stop();
+    }
+  } finally {
+    await server.stop();
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+async function shipping({ load }: Run, product: Product, where: string): Promise<Row[]> {
+  const drive = (requestsPerSecond: number, durationMs: number) =>
+    load.run({
+      kind: 'rate',
+      target: targetOf(product, 'json/1024', '1k', 1024),
+      requestsPerSecond,
+      // Warm-up requests are shipped too, so within the measured load there are none.
+      warmupMs: 0,
+      durationMs,
+    });
+  await drive(RATES_PER_SECOND[0], PASSED_BEFORE_MS);
+  const rows: Row[] = [];
+  for (const rate of RATES_PER_SECOND) {
+    await untilIdle(product.jobsPid);
+    const before = cpuNs(product.jobsPid);
+    const result = await drive(rate, LOAD_MS);
+    const idleNs = await untilIdle(product.jobsPid);
+    const us = (cpuNs(product.jobsPid) - before - idleNs) / (result.requests * RECORDS_PER_REQUEST) / 1000;
+    rows.push({
+      id: 'P14',
+      what: `jobs: CPU per shipped record, ${where}, ${rate} requests per second`,
+      unit: 'µs',
+      values: { tollgate: us },
+      figure: us,
+      goal: null,
+      goalIs: 'at most',
+    });
+  }
+  return rows;
+}
 
 /** Waits until the process has nothing left to do; returns the CPU of the last, idle pause. */
 async function untilIdle(pid: number): Promise<number> {

@@ -114,6 +114,28 @@ for (const transport of ['socket', 'TCP'] as const)
       }
     });
 
+test('a bug of ours is no lost connection: it is told, and not run again', async () => {
+  const circular: Record<string, unknown> = {};
+  circular.self = circular;
+  let attempts = 0;
+  const failing = gateway.transaction(async (client) => {
+    attempts += 1;
+    await client.query('SELECT $1::json', [circular]);
+  });
+  await assert.rejects(failing, TypeError);
+  assert.equal(attempts, 1);
+});
+
+test('a transaction that goes on after a failed statement is not taken for committed', async () => {
+  const swallowing = gateway.transaction(async (client) => {
+    await client.query('CREATE TABLE swallowed ()');
+    await client.query('SELECT 1 / 0').catch(() => undefined);
+  });
+  await assert.rejects(swallowing, /a statement had failed/);
+  const { rows } = await gateway.query("SELECT to_regclass('swallowed') AS name");
+  assert.deepEqual(rows, [{ name: null }]);
+});
+
 test('a commit that waits for a lock is given up as busy, has done nothing, and is waited for by nobody', async () => {
   const impatient = createPostgres({
     url: await server.createDatabase(),

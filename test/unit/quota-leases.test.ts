@@ -397,6 +397,85 @@ describe('leases', () => {
     assert.equal(request.reason, 'short');
   });
 
+  test('it is short at once also beside one that waits for the others', async () => {
+    const { store, wallet, process } = await walletElsewhere('idle');
+    store.notifyMs = 60_000;
+    const [small, large] = [500n, 5_000n].map((amount) => new Request(store, process, [need(wallet, amount)]));
+    await store.time.run(200);
+    assert.deepEqual([small?.reason, large?.reason], ['waits', 'short']);
+  });
+
+  for (const [count, everyMs] of [
+    [10, 5],
+    [12, 10_000],
+  ] as const)
+    test(`${count} requests above all there is, ${everyMs} ms apart, take no room from who asks for less`, async () => {
+      const { store, wallet, process } = await walletElsewhere('idle');
+      for (let index = 0; index < count; index += 1) {
+        const large = new Request(store, process, [need(wallet, 2_000n)]);
+        await store.time.run(store.time.nowMs + everyMs);
+        assert.notEqual(large.reason, null);
+      }
+      const { take } = store.calls;
+      const larger = new Request(store, process, [need(wallet, 1_001n)]);
+      await store.time.run(store.time.nowMs + 10);
+      assert.deepEqual(larger.result, { ...(larger.result as Shortage), reason: 'short', within: 1_000n });
+      assert.ok(store.calls.take <= take + 1, 'it is refused as they are, from memory if they just were');
+      const request = new Request(store, process, [need(wallet, 500n)]);
+      await store.time.run(store.time.nowMs + 3_000);
+      assert.deepEqual([request.reason, store.calls.revoke], [null, 1]);
+    });
+
+  test('of a rate, too', async () => {
+    const store = new SimulatedLeaseStore();
+    const rate = store.quota('tokens_per_minute', 'rate', 1_000n);
+    const [process, other] = [store.process(), store.process()];
+    const used = new Request(store, other, [need(rate, 400n)]);
+    await store.time.run(100);
+    other.release(used.holds[0] as Hold, 400n);
+    for (let second = 1; second <= 20; second += 1) {
+      await store.time.run(second * 1_000);
+      for (const each of store.processes) each.tick();
+    }
+    const idle = new Request(store, other, [need(rate, 500n)]);
+    await store.time.run(20_050);
+    other.release(idle.holds[0] as Hold, 0n);
+    const large = new Request(store, process, [need(rate, 900n)]);
+    await store.time.run(20_100);
+    const request = new Request(store, process, [need(rate, 300n)]);
+    await store.time.run(23_000);
+    assert.deepEqual([large.reason, request.reason], ['short', null]);
+  });
+
+  test('who came while the others could not be asked does not shorten the time they get once they are', async () => {
+    const { store, wallet, process } = await walletElsewhere('idle');
+    store.isMute = true;
+    const requests: Request[] = [];
+    for (let count = 1; count <= 100; count += 1) {
+      requests.push(new Request(store, process, [need(wallet, 500n)]));
+      await store.time.run(100 + count * 20);
+    }
+    store.isMute = false;
+    store.hearMs = 100;
+    while (requests.at(-1)?.reason !== null && store.time.nowMs < 6_000) {
+      requests.push(new Request(store, process, [need(wallet, 500n)]));
+      await store.time.run(store.time.nowMs + 20);
+    }
+    const served = requests.findIndex(({ reason }) => reason === null);
+    assert.deepEqual(new Set(requests.slice(0, served).map(({ reason }) => reason)), new Set(['unavailable']));
+  });
+
+  for (const lockedMs of [210, 260, 300])
+    test(`what meets a lock of ${lockedMs} ms on its way back comes before its asker has given up`, async () => {
+      const { store, wallet, process } = await walletElsewhere('idle');
+      await store.time.run(500);
+      store.time.at(508, () => store.locked.add('w'));
+      store.time.at(508 + lockedMs, () => store.locked.delete('w'));
+      const request = new Request(store, process, [need(wallet, 500n)]);
+      await store.time.run(1_400);
+      assert.equal(request.reason, null);
+    });
+
   test('who comes while a revocation hangs is told as soon as the store has answered, seconds later, too', async () => {
     const { store, wallet, process } = await walletElsewhere('held');
     store.notifyMs = 60_000;

@@ -3,9 +3,10 @@
 
 import type { LeaseAnswer, Quota } from '../../domain/quotas/lease.ts';
 import type { LeaseStore, LeaseTime, LostCall } from './lease-store.ts';
-import { leastOf, type QuotaLease, type Waiter } from './quota-lease.ts';
+import type { QuotaLease } from './quota-lease.ts';
 import { REFUSALS_WAITED, type Shortage } from './remembered-refusal.ts';
 import { type CallFailure, type Revocation, StoreCircuit, type StoreEvents } from './store-circuit.ts';
+import { leastOf, type Waiter } from './waiter.ts';
 
 /**
  * Revocations of one wallet or limit are at least this far apart, whichever process makes them: each makes all
@@ -78,10 +79,12 @@ export class LeaseCalls {
         continue;
       }
       lease.returnExpired(this.time.monotonicMs());
-      const mustWait = lease.pendingReturns.size > 0 && !(await this.sendReturns(lease));
+      const failure = lease.pendingReturns.size > 0 ? await this.sendReturns(lease) : null;
       if (lease.lostCall !== null) continue;
       if (lease.waiters.length > 0 || lease.wantsRefill) await this.sendRequest(lease);
-      else if (lease.pendingReturns.size === 0 || mustWait) break;
+      // Another process waits for what is locked, no longer than the others are given to answer it.
+      else if (failure === 'busy' && lease.isRevoked(this.time.monotonicMs())) await this.time.wait(LOCKED_PAUSE_MS);
+      else if (lease.pendingReturns.size === 0 || failure !== null) break;
     }
     // In the same tick as the decision to stop: what is asked for from here on begins a new round.
     lease.work = null;
@@ -99,10 +102,10 @@ export class LeaseCalls {
   }
 
   /**
-   * False where the rest must wait: the quota is locked, the store away, or an answer lost. What the store refuses to
+   * Why the rest must wait: the quota is locked, the store away, or an answer lost; else null. What the store refuses to
    * take back stays leased until the epoch is closed.
    */
-  private async sendReturns(lease: QuotaLease): Promise<boolean> {
+  private async sendReturns(lease: QuotaLease): Promise<'busy' | 'unsent' | 'lost' | null> {
     // Those of now: after a revocation others are added all the time, and requests wait behind these.
     const grantIds = [...lease.pendingReturns.keys()];
     for (const grantId of grantIds) {
@@ -113,9 +116,10 @@ export class LeaseCalls {
       if (result === 'busy' || result === 'unsent') lease.addPendingReturn(grantId, amount);
       else if (result === 'done') lease.forgetRefusal();
       else if (result === 'lost') lease.loseCall({ call, returned: { grantId, amount } });
-      if (result === 'busy' || result === 'unsent' || lease.lostCall !== null) return false;
+      if (result === 'busy' || result === 'unsent') return result;
+      if (lease.lostCall !== null) return 'lost';
     }
-    return true;
+    return null;
   }
 
   /** One lease request, for those that wait or as a refill. */
@@ -166,7 +170,14 @@ export class LeaseCalls {
   }
 
   private async revokeOrRefuse(lease: QuotaLease, answered: AnsweredRequest): Promise<void> {
-    const found = await this.revokeElsewhere(lease, answered.answer);
+    const { leasedElsewhere } = answered.answer;
+    if (leasedElsewhere > 0n) {
+      // More than there is in all is refused whoever can be asked, and nobody is asked for it.
+      const most = this.mostOf(lease, answered.answer);
+      this.refuseWaiters(lease, answered, 'short', most);
+      if (lease.waiters.every(({ need }) => need > most)) return;
+    }
+    const found = leasedElsewhere === 0n ? 'nothing more' : await this.revokeElsewhere(lease);
     if (found === 'perhaps more' || isOutdated(lease, answered)) return;
     this.refuseWaiters(lease, answered, found === 'unsent' ? 'unavailable' : 'short');
   }
@@ -175,14 +186,8 @@ export class LeaseCalls {
    * Asks the other processes to return what they have available. `perhaps more`: another lease request may bring it.
    * `unsent`: they could not be asked in time, so nobody knows what there is.
    */
-  private async revokeElsewhere(
-    lease: QuotaLease,
-    { available, leasedElsewhere, ceiling }: LeaseAnswer,
-  ): Promise<'perhaps more' | 'nothing more' | 'unsent'> {
+  private async revokeElsewhere(lease: QuotaLease): Promise<'perhaps more' | 'nothing more' | 'unsent'> {
     const nowMs = this.time.monotonicMs();
-    const need = lease.leastNeed() ?? 0n;
-    const isMoreThanAll = need > available + leasedElsewhere + lease.available(nowMs) + lease.held;
-    if (leasedElsewhere === 0n || isMoreThanAll || (ceiling !== null && need > ceiling)) return 'nothing more';
     lease.noteLeasedElsewhere(nowMs);
     if (nowMs - lease.shortAtMs >= REVOCATION_INTERVAL_MS) {
       const { sinceMs, sent } = lease.revocation ?? this.revoke(lease, nowMs);
@@ -202,6 +207,12 @@ export class LeaseCalls {
     lease.hasLookedAgain = true;
     await this.time.wait(isLongAgo ? REVOCATION_POLL_MS : Math.max(REVOCATION_POLL_MS, sinceMs));
     return 'perhaps more';
+  }
+
+  /** How much there is in all, wherever it is, under the limit if there is one. */
+  private mostOf(lease: QuotaLease, { available, leasedElsewhere, ceiling }: LeaseAnswer): bigint {
+    const all = available + leasedElsewhere + lease.available(this.time.monotonicMs()) + lease.held;
+    return ceiling !== null && ceiling < all ? ceiling : all;
   }
 
   private revoke(lease: QuotaLease, nowMs: number): Revocation {
@@ -227,21 +238,25 @@ export class LeaseCalls {
     lease.waiters.unshift(...left);
   }
 
-  /** Refuses those that waited when the request was sent; the answer says nothing about those that came later. */
+  /**
+   * Refuses those that waited when the request was sent; the answer says nothing about those that came later. `most`:
+   * only those that need more than this, which is all there is; null: all that need more than is available.
+   */
   private refuseWaiters(
     lease: QuotaLease,
     { answer, requestsSent }: AnsweredRequest,
     reason: Shortage['reason'],
+    most: bigint | null = null,
   ): void {
     const nowMs = this.time.monotonicMs();
-    const within = lease.available(nowMs) + answer.available;
+    const within = most ?? lease.available(nowMs) + answer.available;
     const refused: Waiter[] = [];
     for (const waiter of lease.waiters.splice(0)) {
       const isRefused = waiter.requestsSentBefore < requestsSent && (reason === 'frozen' || waiter.need > within);
       (isRefused ? refused : lease.waiters).push(waiter);
     }
     if (refused.length === 0) return;
-    lease.remember({ answer, reason, need: leastOf(refused), nowMs });
+    lease.remember({ answer, reason, need: leastOf(refused), most, nowMs });
     const { ceiling, retryAfterMs } = answer;
     for (const waiter of refused) waiter.resume({ quota: lease.quota, reason, within, ceiling, retryAfterMs });
   }

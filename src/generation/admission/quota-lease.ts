@@ -16,6 +16,7 @@ import { biggest, LeaseSize } from './lease-size.ts';
 import type { LostCall } from './lease-store.ts';
 import { REFUSALS_WAITED, type RefusedLease, RememberedRefusal, type Shortage } from './remembered-refusal.ts';
 import type { Revocation } from './store-circuit.ts';
+import { leastOf, sumOf, type Waiter } from './waiter.ts';
 
 /** What the store granted under one id. */
 export interface Grant {
@@ -33,16 +34,6 @@ export interface Hold {
   /** null: nothing is held, since nothing was needed or the limit is gone. */
   readonly grant: Grant | null;
   readonly amount: bigint;
-}
-
-/** A request that waits for the store. */
-export interface Waiter {
-  readonly need: bigint;
-  /** How many lease requests had been sent when it came: only the answer to a later one can refuse it. */
-  readonly requestsSentBefore: number;
-  readonly cameAtMs: number;
-  /** Called with null when it may try again, else with the reason why it cannot be served. */
-  resume(shortage: Shortage | null): void;
 }
 
 /** A lease is refilled when this part of its size is left: three or four seconds of use (SECONDS_OF_USE). */
@@ -170,7 +161,7 @@ export class QuotaLease {
     if (least !== null) this.lastNeed = least;
     const minimum = least === null ? this.lastNeed : biggest(1n, least - available);
     const ahead = this.isRevoked(nowMs) ? 0n : this.size.next(this.lastNeed, this.held, this.isContended(nowMs));
-    const amount = biggest(biggest(minimum, this.sumOfNeeds() - available), ahead);
+    const amount = biggest(biggest(minimum, sumOf(this.waiters) - available), ahead);
     const { id } = this.grant;
     if (!this.isRate || available === 0n || id === null) return { amount, minimum, present: null };
     this.requesting = 'moving';
@@ -182,12 +173,6 @@ export class QuotaLease {
   /** The smallest need of those that wait; null when nobody does. */
   leastNeed(): bigint | null {
     return this.waiters.length === 0 ? null : leastOf(this.waiters);
-  }
-
-  private sumOfNeeds(): bigint {
-    let sum = 0n;
-    for (const { need } of this.waiters) sum += need;
-    return sum;
   }
 
   /** Each answer for a rate is a new grant; the other kinds keep one grant, or have one for each period. */
@@ -260,13 +245,18 @@ export class QuotaLease {
     this.refusal = null;
   }
 
-  /** The store has refused: those that come are told the same for a while. */
+  /**
+   * The store has refused: those that come are told the same for a while. That nobody knows, or that one needs more than
+   * there is in all, says nothing about the others' needs, so a row of refusals is not of these.
+   */
   remember(refused: Omit<RefusedLease, 'refusals'>): void {
-    this.shortAnswers += 1;
-    this.refusedAtMs = refused.nowMs;
-    this.hasLookedAgain = false;
+    if (refused.reason !== 'unavailable' && refused.most === null) {
+      this.shortAnswers += 1;
+      this.refusedAtMs = refused.nowMs;
+      this.hasLookedAgain = false;
+    }
     this.refusal = new RememberedRefusal(this.quota, { ...refused, refusals: this.shortAnswers });
-    this.notBeforeMs = this.refusal.askNotBeforeMs;
+    if (this.refusal.askNotBeforeMs > this.notBeforeMs) this.notBeforeMs = this.refusal.askNotBeforeMs;
   }
 
   /** Others have some of it: that they did not return it long ago says nothing. */
@@ -313,10 +303,12 @@ export class QuotaLease {
     this.returnUnreserved();
   }
 
-  /** Where it was sent, the others have their time to return what is theirs from now on. */
+  /** Where it was sent, the others have their time to return what is theirs from now on, and who comes waits for it. */
   endRevocation(isSent: boolean, nowMs: number): void {
     this.revocation = null;
-    if (isSent) this.shortAtMs = nowMs;
+    if (!isSent) return;
+    this.shortAtMs = nowMs;
+    this.refusal = null;
   }
 
   /**
@@ -389,10 +381,6 @@ export class QuotaLease {
     const isQuiet = this.waiters.length === 0 && this.requesting === 'no' && this.work === null;
     return isUnused && isQuiet && this.lostCall === null && !this.isRemembered(nowMs) && nowMs >= this.goneUntilMs;
   }
-}
-
-export function leastOf(waiters: readonly Waiter[]): bigint {
-  return waiters.reduce((least, { need }) => (need < least ? need : least), waiters[0]?.need ?? 0n);
 }
 
 function renewalMs(validForMs: number): number {

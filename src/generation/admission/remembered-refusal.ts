@@ -28,6 +28,10 @@ export const REFUSALS_WAITED = 1 + Math.log2(WAITED_MS_MAX / PAUSE.firstMs);
  * is told of. Asked again all the same, should that not have been heard.
  */
 const CERTAIN_PAUSE = { firstMs: 40, times: 4, maxMs: 30_000 } as const;
+/** Nobody knows: the others could not be asked in time. Once they are, this is over. */
+const UNAVAILABLE_MS = 300;
+/** More than there is in all, wherever it is: the sum grows by changes that every process is told of, or not heard. */
+const MORE_THAN_ALL_MS = 1_000;
 /** A rate has room with a new second, and processes return within one what they have not used of the one before. */
 const SECOND_MS = 1_000;
 /** After so many refusals with nothing of it elsewhere, a rate has no room before the moment that the store names. */
@@ -38,6 +42,8 @@ export interface RefusedLease {
   readonly reason: Shortage['reason'];
   /** The least that was refused. */
   readonly need: bigint;
+  /** Only more than there is in all, wherever it is, was refused, and this is how much there is; else null. */
+  readonly most: bigint | null;
   /** How often in a row the store has refused. */
   readonly refusals: number;
   readonly nowMs: number;
@@ -48,14 +54,16 @@ export class RememberedRefusal {
   readonly askNotBeforeMs: number;
   private readonly quota: Quota;
   private readonly refused: RefusedLease;
-  /** For as much as was refused or more, and for less. */
+  /** For as much as this or more, and for less. */
+  private readonly need: bigint;
   private readonly untilMs: number;
   private readonly lessUntilMs: number;
 
   constructor(quota: Quota, refused: RefusedLease) {
     this.quota = quota;
     this.refused = refused;
-    const pause = isRate(quota.kind) ? pauseOfRate(quota.kind, refused) : pauseOf(refused);
+    this.need = refused.most === null ? refused.need : refused.most + 1n;
+    const pause = pauseAfter(quota.kind, refused);
     this.untilMs = refused.nowMs + pause.refusedMs;
     this.lessUntilMs = refused.nowMs + pause.lessRefusedMs;
     this.askNotBeforeMs = refused.nowMs + pause.waitedMs;
@@ -63,9 +71,9 @@ export class RememberedRefusal {
 
   /** Why a request with this need is refused; null: the store must be asked. `available` here, without the store. */
   shortage(need: bigint, available: bigint, nowMs: number): Shortage | null {
-    const { answer, reason } = this.refused;
-    if (nowMs >= (need >= this.refused.need ? this.untilMs : this.lessUntilMs)) return null;
-    const within = available + answer.available;
+    const { answer, reason, most } = this.refused;
+    if (nowMs >= (need >= this.need ? this.untilMs : this.lessUntilMs)) return null;
+    const within = most ?? available + answer.available;
     if (reason !== 'frozen' && need <= within) return null;
     const { ceiling, retryAfterMs } = answer;
     const elapsedMs = nowMs - this.refused.nowMs;
@@ -93,6 +101,15 @@ interface Pause {
   readonly refusedMs: number;
   readonly lessRefusedMs: number;
   readonly waitedMs: number;
+}
+
+function pauseAfter(kind: QuotaKind, refused: RefusedLease): Pause {
+  if (refused.reason === 'unavailable')
+    return { refusedMs: UNAVAILABLE_MS, lessRefusedMs: UNAVAILABLE_MS, waitedMs: 0 };
+  if (refused.most === null) return isRate(kind) ? pauseOfRate(kind, refused) : pauseOf(refused);
+  // What is less was not refused, and no pause is made for it.
+  const refusedMs = isRate(kind) ? pauseOfRate(kind, refused).lessRefusedMs : MORE_THAN_ALL_MS;
+  return { refusedMs, lessRefusedMs: 0, waitedMs: 0 };
 }
 
 /** Of a wallet, a budget, or places; of a budget until its period ends at most. */

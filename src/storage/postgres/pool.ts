@@ -83,11 +83,11 @@ async function run<Row extends object>(
   executor: pg.Pool | pg.PoolClient,
   statement: Statement,
   values: readonly unknown[] = [],
-): Promise<{ rows: Row[]; rowCount: number }> {
+): Promise<{ rows: Row[]; rowCount: number; command: string }> {
   const query = typeof statement === 'string' ? { text: statement } : statement;
   try {
     const result = await executor.query<Row>({ ...query, values: values as unknown[] });
-    return { rows: result.rows, rowCount: result.rowCount ?? 0 };
+    return { rows: result.rows, rowCount: result.rowCount ?? 0, command: result.command };
   } catch (error) {
     const { code } = error as { code?: unknown };
     throw typeof code === 'string' && BUSY_SQLSTATES.has(code) ? new StoreBusy(code, error) : error;
@@ -124,7 +124,9 @@ class TransactionAttempt {
       const result = await work({ query });
       // Postgres ends the time limit of a statement before it commits, so only that of locks bounds this: to notify
       // takes one of the whole server. Who waited for it in vain has done nothing.
-      await this.noteFault(run(connection, 'COMMIT'), isUncommitted);
+      const { command } = await this.noteFault(run(connection, 'COMMIT'), isUncommitted);
+      // Postgres says so, and not that it is a fault, where a statement had failed and `work` has gone on.
+      if (command !== 'COMMIT') throw new Error('a transaction was to be committed in which a statement had failed');
       return result;
     } catch (error) {
       // A server that does not answer would be waited for once more.
@@ -151,8 +153,8 @@ class TransactionAttempt {
   }
 }
 
-/** The driver's words for an answer that did not come in time. */
-const UNANSWERED = 'Query read timeout';
+/** The driver's words for a connection that has ended. */
+const CONNECTION_ENDED = /^Connection terminated|is not queryable$/;
 /** The SQLSTATE with which the server ends a connection whose transaction stood still. */
 const IDLE_IN_TRANSACTION = '25P03';
 /** The server ended it: at a shutdown, or for that. */
@@ -160,7 +162,8 @@ const ENDED_SQLSTATE = /^(?:08|57P|25P03)/;
 
 function isConnectionLost(fault: unknown): boolean {
   if (fault instanceof pg.DatabaseError) return ENDED_SQLSTATE.test(fault.code ?? '');
-  return !(fault instanceof Error) || fault.message !== UNANSWERED;
+  // Of the socket, or of the driver about it. Others are no answer in time, or bugs.
+  return fault instanceof Error && ('syscall' in fault || CONNECTION_ENDED.test(fault.message));
 }
 
 /** The server ended the connection before it read the commit, if that was sent at all. */

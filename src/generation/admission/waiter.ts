@@ -1,0 +1,20 @@
+// A request that waits at one lease for the store, and what several need together.
+
+import type { Shortage } from './remembered-refusal.ts';
+
+export interface Waiter {
+  readonly need: bigint;
+  /** How many lease requests had been sent when it came: only the answer to a later one can refuse it. */
+  readonly requestsSentBefore: number;
+  readonly cameAtMs: number;
+  /** Called with null when it may try again, else with the reason why it cannot be served. */
+  resume(shortage: Shortage | null): void;
+}
+
+export function leastOf(waiters: readonly Waiter[]): bigint {
+  return waiters.reduce((least, { need }) => (need < least ? need : least), waiters[0]?.need ?? 0n);
+}
+
+export function sumOf(waiters: readonly Waiter[]): bigint {
+  return waiters.reduce((sum, { need }) => sum + need, 0n);
+}

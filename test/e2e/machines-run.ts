@@ -57,6 +57,15 @@ const ORGANIZATIONS: readonly KillOrganization[] = [
   { ...PLAIN, clients: 1, slug: 'thin', key: limitedKey('thin'), creditPico: THIN_PICO },
   { ...PLAIN, clients: 1, slug: 'rated', key: limitedKey('rated'), requestsPerMinute: 60 },
 ];
+/** How a request can end whose machine reaches neither its client nor its provider. */
+const CUT_OFF: ReadonlySet<string> = new Set([
+  'aborted_before_first_byte',
+  'aborted_mid_stream',
+  'connect_failed',
+  'no_reply',
+  'cut_mid_stream',
+  'usage_then_cut',
+]);
 /** Nothing limits these: every refusal of theirs is a false one. */
 const ROOMY = new Set(['acme', 'calm']);
 
@@ -203,9 +212,9 @@ export async function runMachines(options: {
       const row = rowOf.get(clientRequestId);
       return row === undefined || row.outcome === 'process_killed';
     });
-    // Their clients left, as it looked from the second machine.
+    // As it looked from the second machine: their clients left, or the provider was not there.
     const left = (loads[1] as Load).seen.filter(
-      ({ complete, clientRequestId }) => !complete && rowOf.get(clientRequestId)?.outcome?.startsWith('aborted_'),
+      ({ complete, clientRequestId }) => !complete && CUT_OFF.has(rowOf.get(clientRequestId)?.outcome ?? ''),
     );
     const lostHashes = new Set(lost.map((one) => one.requestSha256));
     const set = new Set([...lost, ...left]);

@@ -3,7 +3,7 @@
 // `node benchmarks/lease-calls.ts [--gateways 1000] [--seed 1]`.
 
 import { parseArgs } from 'node:util';
-import type { LeaseAnswer, LeaseRequest, Quota, QuotaKind } from '../src/domain/quotas/lease.ts';
+import { isRate, type LeaseAnswer, type LeaseRequest, type Quota, type QuotaKind } from '../src/domain/quotas/lease.ts';
 import type { LeaseStore } from '../src/generation/admission/lease-store.ts';
 import type { Hold } from '../src/generation/admission/quota-lease.ts';
 import { QuotaLeases } from '../src/generation/admission/quota-leases.ts';
@@ -277,7 +277,7 @@ class Run {
   private canBeServed(requests: number): boolean {
     const { kind, size, need } = this.experiment;
     const needed = need * BigInt(requests);
-    if (kind === 'requests_per_minute' || kind === 'tokens_per_minute') return this.countedOfRate() + needed <= size;
+    if (isRate(kind)) return this.countedOfRate() + needed <= size;
     return this.spent + this.held + needed <= size;
   }
 
@@ -311,8 +311,7 @@ class Run {
     const second = Number(hold.grant?.id?.split('@')[1] ?? 0);
     this.admittedBySecond.set(second, (this.admittedBySecond.get(second) ?? 0n) + need);
     this.countOpen(need);
-    const isRate = kind === 'requests_per_minute' || kind === 'tokens_per_minute';
-    const taken = isRate ? BigInt(this.admittedSince(PER_MINUTE_SECONDS)) * need : this.spent + this.held;
+    const taken = isRate(kind) ? BigInt(this.admittedSince(PER_MINUTE_SECONDS)) * need : this.spent + this.held;
     if (taken > size) this.isOverspent = true;
     this.noteFull(1);
     world.in(-Math.log(1 - world.random.next()) * DURATION_MS_MEAN, '', () => {

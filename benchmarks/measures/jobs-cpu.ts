@@ -1,7 +1,6 @@
-// P14: what the jobs process spends on shipping one record of the spool into Postgres and ClickHouse, without Postgres,
-// until all that the load made is shipped: with the embedded ClickHouse in it, and with ClickHouse as a server of its
-// own, as several machines have it; at a low and at a high load, since what it does in any case, whether much or little
-// has come, is shared by few records or by many. Then it is stopped for the rest of the run.
+// P14: CPU of the jobs process for each record of the spool that it ships, until all that a load made is shipped;
+// Postgres's own does not count. With ClickHouse embedded, and as a server, as several machines have it; at a low and at
+// a high rate, since what a round costs in any case is shared by few records or by many.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,7 +13,7 @@ import { cpuNs } from '../harness/cpu-time.ts';
 import { OWN_CLIENT, type Product, startProduct } from '../harness/product.ts';
 import { type Measure, type Row, type Run, targetOf } from './measure.ts';
 
-const CLICKHOUSE = fileURLToPath(new URL('../stub/clickhouse-server.ts', import.meta.url));
+const CLICKHOUSE = fileURLToPath(new URL('../harness/embedded-clickhouse-server.ts', import.meta.url));
 
 const RATES_PER_SECOND = [1_000, 4_000] as const;
 /** `admitted` and one terminal record. */
@@ -32,7 +31,7 @@ export const jobsCpu: Measure = {
   ids: ['P14'],
   async run(run) {
     if (run.product === null) return [];
-    return [...(await shipping(run, run.product, 'ClickHouse in it')), ...(await shippingToServer(run))];
+    return [...(await shipping(run, run.product, 'embedded ClickHouse')), ...(await shippingToServer(run))];
   },
 };
 
@@ -44,7 +43,7 @@ async function shippingToServer(run: Run): Promise<Row[]> {
     const product = await startProduct(run.direct.port, undefined, null, { ...OWN_CLIENT, environment });
     if (product === null) return [];
     try {
-      return await shipping(run, product, 'ClickHouse a server');
+      return await shipping(run, product, 'ClickHouse server');
     } finally {
       await product.stop();
     }

@@ -3,7 +3,14 @@
 // effect, or take effect long after that, by a seed.
 
 import assert from 'node:assert/strict';
-import type { LeaseAnswer, LeaseRequest, NotDone, Quota, RecoveredCall } from '../../src/domain/quotas/lease.ts';
+import {
+  isRate,
+  type LeaseAnswer,
+  type LeaseRequest,
+  type NotDone,
+  type Quota,
+  type RecoveredCall,
+} from '../../src/domain/quotas/lease.ts';
 import type { LeaseStore } from '../../src/generation/admission/lease-store.ts';
 import { QuotaLeases } from '../../src/generation/admission/quota-leases.ts';
 import { seededRandom } from './byte-splits.ts';
@@ -188,8 +195,7 @@ export class SimulatedLeaseStore {
   private take(index: number, { key }: Quota, request: LeaseRequest, call: number): LeaseAnswer {
     assert.ok(request.minimum >= 0n && request.minimum <= request.amount, 'need 0 <= minimum <= amount');
     const quota = this.of(key);
-    const isRate = quota.kind === 'requests_per_minute' || quota.kind === 'tokens_per_minute';
-    return isRate ? this.takeRate(index, key, quota, request) : this.takeLease(index, key, request, call);
+    return isRate(quota.kind) ? this.takeRate(index, key, quota, request) : this.takeLease(index, key, request, call);
   }
 
   private takeLease(index: number, key: string, { amount, minimum }: LeaseRequest, call: number): LeaseAnswer {

@@ -69,8 +69,7 @@ function refusalOf(question: AdmissionParams): Refusal {
   return refusal;
 }
 
-const holdRequestsOf = (question: AdmissionParams) =>
-  planOf(question).needs.map(({ quota, amount }) => [quota.kind, amount]);
+const needsOf = (question: AdmissionParams) => planOf(question).needs.map(({ quota, amount }) => [quota.kind, amount]);
 
 const ALL = [
   limit('budget', 10n ** 9n),
@@ -113,7 +112,7 @@ describe('what a request holds', () => {
   const price = bytes + 1_000n;
 
   test('in this order: a place, a request, tokens, budgets, and the wallet last', () => {
-    assert.deepEqual(holdRequestsOf(ask({ ...PRINCIPAL, limits: ALL }, body)), [
+    assert.deepEqual(needsOf(ask({ ...PRINCIPAL, limits: ALL }, body)), [
       ['concurrent_requests', 1n],
       ['requests_per_minute', 1n],
       ['tokens_per_minute', bytes + 100n],
@@ -124,26 +123,23 @@ describe('what a request holds', () => {
 
   test('a limit of another model does not apply', () => {
     const limits = [limit('requests_per_minute', 1n, 'sim/other'), limit('concurrent_requests', 1n, 'sim/small')];
-    assert.deepEqual(holdRequestsOf(ask({ ...NOT_BILLED, limits }, body)), [['concurrent_requests', 1n]]);
+    assert.deepEqual(needsOf(ask({ ...NOT_BILLED, limits }, body)), [['concurrent_requests', 1n]]);
   });
 
   test('a budget of an organization that is not billed holds the price where there is one, and nothing where there is not', () => {
     const question = ask({ ...NOT_BILLED, limits: [limit('budget', 10n ** 9n)] }, body);
-    assert.deepEqual(holdRequestsOf(question), [['budget', price]]);
+    assert.deepEqual(needsOf(question), [['budget', price]]);
     const unpriced = { ...question, served: { ...question.served, worstPrice: new Map() } };
-    assert.deepEqual(holdRequestsOf(unpriced), []);
-    assert.deepEqual(
-      holdRequestsOf(ask({ ...NOT_BILLED, limits: [limit('budget', 10n ** 9n)] }, { messages: [] })),
-      [],
-    );
+    assert.deepEqual(needsOf(unpriced), []);
+    assert.deepEqual(needsOf(ask({ ...NOT_BILLED, limits: [limit('budget', 10n ** 9n)] }, { messages: [] })), []);
   });
 
   test('counting tokens holds a place and a request; images hold no tokens', () => {
-    assert.deepEqual(holdRequestsOf(ask({ ...PRINCIPAL, limits: ALL }, body, countTokens)), [
+    assert.deepEqual(needsOf(ask({ ...PRINCIPAL, limits: ALL }, body, countTokens)), [
       ['concurrent_requests', 1n],
       ['requests_per_minute', 1n],
     ]);
-    const kinds = holdRequestsOf(ask({ ...PRINCIPAL, limits: ALL }, { n: 2, prompt: 'x' }, imageGenerations));
+    const kinds = needsOf(ask({ ...PRINCIPAL, limits: ALL }, { n: 2, prompt: 'x' }, imageGenerations));
     assert.deepEqual(kinds.slice(2), [
       ['budget', 2_000n],
       ['credit', 2_000n],

@@ -5,6 +5,11 @@ import type { PrincipalLimit } from '../identity/principal.ts';
 /** `credit` is a wallet's money; the others are the kinds of limits. */
 export type QuotaKind = 'credit' | PrincipalLimit['kind'];
 
+/** A limit of so many a minute: what is granted of it ages out, and is not returned to stay. */
+export function isRate(kind: QuotaKind): boolean {
+  return kind === 'requests_per_minute' || kind === 'tokens_per_minute';
+}
+
 /** A wallet or a limit, by its id. Amounts are pico-dollars, requests or tokens, by the kind. */
 export interface Quota {
   readonly kind: QuotaKind;

@@ -4,8 +4,14 @@
 import type { LeaseAnswer, Quota } from '../../domain/quotas/lease.ts';
 import type { LeaseStore, LeaseTime, LostCall } from './lease-store.ts';
 import type { QuotaLease } from './quota-lease.ts';
-import { REFUSALS_WAITED, type Shortage } from './remembered-refusal.ts';
-import { type CallFailure, type Revocation, StoreCircuit, type StoreEvents } from './store-circuit.ts';
+import { REFUSALS_WAITED, type Shortage, shortageOf, type Verdict } from './remembered-refusal.ts';
+import {
+  CALL_DEADLINE_MS,
+  type CallFailure,
+  type Revocation,
+  StoreCircuit,
+  type StoreEvents,
+} from './store-circuit.ts';
 import { leastOf, type Waiter } from './waiter.ts';
 
 /**
@@ -15,8 +21,6 @@ import { leastOf, type Waiter } from './waiter.ts';
 const REVOCATION_INTERVAL_MS = 1_000;
 /** How long the other processes are given to answer a revocation, from when it was sent. */
 const REVOCATION_WINDOW_MS = 400;
-/** How long is waited for a revocation to be sent: as long as for another call (store-circuit.ts). */
-const REVOCATION_SENT_MS_MAX = 2_000;
 /** The first pause before the store is asked again; each further one is as long as all since the revocation. */
 const REVOCATION_POLL_MS = 30;
 /** The pause before the next refill, after one that brought too little or could not be made. */
@@ -82,7 +86,7 @@ export class LeaseCalls {
       const failure = lease.pendingReturns.size > 0 ? await this.sendReturns(lease) : null;
       if (lease.lostCall !== null) continue;
       if (lease.waiters.length > 0 || lease.wantsRefill) await this.sendRequest(lease);
-      // Another process waits for what is locked, no longer than the others are given to answer it.
+      // After a revocation another process may be waiting for this, and the next tick is up to a second away.
       else if (failure === 'busy' && lease.isRevoked(this.time.monotonicMs())) await this.time.wait(LOCKED_PAUSE_MS);
       else if (lease.pendingReturns.size === 0 || failure !== null) break;
     }
@@ -113,10 +117,12 @@ export class LeaseCalls {
       lease.pendingReturns.delete(grantId);
       const call = this.nextCall();
       const result = await this.circuit.giveBack(lease.quota, grantId, amount, call);
-      if (result === 'busy' || result === 'unsent') lease.addPendingReturn(grantId, amount);
-      else if (result === 'done') lease.forgetRefusal();
+      if (result === 'busy' || result === 'unsent') {
+        lease.addPendingReturn(grantId, amount);
+        return result;
+      }
+      if (result === 'done') lease.forgetRefusal();
       else if (result === 'lost') lease.loseCall({ call, returned: { grantId, amount } });
-      if (result === 'busy' || result === 'unsent') return result;
       if (lease.lostCall !== null) return 'lost';
     }
     return null;
@@ -157,11 +163,11 @@ export class LeaseCalls {
     if (answer.frozen) {
       lease.withdraw(this.time.monotonicMs());
       lease.returnAvailable();
-      this.refuseWaiters(lease, answered, 'frozen');
+      this.refuseWaiters(lease, answered, { reason: 'frozen', most: null });
       return;
     }
     this.serve(lease);
-    lease.returnContested(this.time.monotonicMs());
+    lease.returnIfTakenBack(this.time.monotonicMs());
     if (isEnough) lease.noteEnough();
     // What is about to be returned may be what is missing.
     else if (lease.pendingReturns.size > 0) return;
@@ -170,16 +176,19 @@ export class LeaseCalls {
   }
 
   private async revokeOrRefuse(lease: QuotaLease, answered: AnsweredRequest): Promise<void> {
-    const { leasedElsewhere } = answered.answer;
-    if (leasedElsewhere > 0n) {
-      // More than there is in all is refused whoever can be asked, and nobody is asked for it.
-      const most = this.mostOf(lease, answered.answer);
-      this.refuseWaiters(lease, answered, 'short', most);
-      if (lease.waiters.every(({ need }) => need > most)) return;
+    const { answer } = answered;
+    if (answer.leasedElsewhere === 0n) {
+      this.refuseWaiters(lease, answered, { reason: 'short', most: null });
+      return;
     }
-    const found = leasedElsewhere === 0n ? 'nothing more' : await this.revokeElsewhere(lease);
+    // For these whatever the others return would not suffice, so nobody is asked to return anything.
+    const most = this.mostOf(lease, answer);
+    this.refuseWaiters(lease, answered, { reason: 'short', most });
+    // Nobody is left, or only some that came since and need as much.
+    if (lease.waiters.every(({ need }) => need > most)) return;
+    const found = await this.revokeElsewhere(lease);
     if (found === 'perhaps more' || isOutdated(lease, answered)) return;
-    this.refuseWaiters(lease, answered, found === 'unsent' ? 'unavailable' : 'short');
+    this.refuseWaiters(lease, answered, { reason: found === 'unsent' ? 'unavailable' : 'short', most: null });
   }
 
   /**
@@ -188,28 +197,29 @@ export class LeaseCalls {
    */
   private async revokeElsewhere(lease: QuotaLease): Promise<'perhaps more' | 'nothing more' | 'unsent'> {
     const nowMs = this.time.monotonicMs();
-    lease.noteLeasedElsewhere(nowMs);
+    lease.endOldRow(nowMs);
     if (nowMs - lease.shortAtMs >= REVOCATION_INTERVAL_MS) {
-      const { sinceMs, sent } = lease.revocation ?? this.revoke(lease, nowMs);
-      const leftMs = sinceMs + REVOCATION_SENT_MS_MAX - nowMs;
+      const { beganAtMs, sent } = lease.revocation ?? this.revoke(lease, nowMs);
+      // It is waited for as long as for another call.
+      const leftMs = beganAtMs + CALL_DEADLINE_MS - nowMs;
       if (leftMs <= 0) return 'unsent';
       // Meanwhile the store is asked again and again: room may come from elsewhere, and be enough for some.
-      const pauseMs = Math.min(leftMs, Math.max(REVOCATION_POLL_MS, nowMs - sinceMs));
+      const pauseMs = Math.min(leftMs, Math.max(REVOCATION_POLL_MS, nowMs - beganAtMs));
       const isSent = await Promise.race([sent, this.time.wait(pauseMs).then(() => null)]);
       if (isSent !== true) return isSent === null ? 'perhaps more' : 'unsent';
     }
-    // What comes back is found when the store is asked anyway, within a second.
-    if (lease.shortAnswers >= REFUSALS_WAITED) return 'nothing more';
-    const sinceMs = this.time.monotonicMs() - lease.shortAtMs;
-    const isLongAgo = sinceMs >= REVOCATION_WINDOW_MS;
+    // After half a second of refusals nobody waits here any more: a request a second asks the store, and finds it.
+    if (lease.refusalsInRow >= REFUSALS_WAITED) return 'nothing more';
+    const elapsedMs = this.time.monotonicMs() - lease.shortAtMs;
+    const isLongAgo = elapsedMs >= REVOCATION_WINDOW_MS;
     // Long after a revocation all that is released has been returned already: one more look finds it.
     if (isLongAgo && lease.hasLookedAgain) return 'nothing more';
     lease.hasLookedAgain = true;
-    await this.time.wait(isLongAgo ? REVOCATION_POLL_MS : Math.max(REVOCATION_POLL_MS, sinceMs));
+    await this.time.wait(isLongAgo ? REVOCATION_POLL_MS : Math.max(REVOCATION_POLL_MS, elapsedMs));
     return 'perhaps more';
   }
 
-  /** How much there is in all, wherever it is, under the limit if there is one. */
+  /** How much there is in all, wherever it is, under the limit if there is one; while nothing is pending return. */
   private mostOf(lease: QuotaLease, { available, leasedElsewhere, ceiling }: LeaseAnswer): bigint {
     const all = available + leasedElsewhere + lease.available(this.time.monotonicMs()) + lease.held;
     return ceiling !== null && ceiling < all ? ceiling : all;
@@ -220,7 +230,7 @@ export class LeaseCalls {
       lease.endRevocation(isSent, this.time.monotonicMs());
       return isSent;
     });
-    const revocation = { sinceMs: nowMs, sent };
+    const revocation = { beganAtMs: nowMs, sent };
     lease.beginRevocation(revocation);
     return revocation;
   }
@@ -238,27 +248,25 @@ export class LeaseCalls {
     lease.waiters.unshift(...left);
   }
 
-  /**
-   * Refuses those that waited when the request was sent; the answer says nothing about those that came later. `most`:
-   * only those that need more than this, which is all there is; null: all that need more than is available.
-   */
-  private refuseWaiters(
-    lease: QuotaLease,
-    { answer, requestsSent }: AnsweredRequest,
-    reason: Shortage['reason'],
-    most: bigint | null = null,
-  ): void {
+  /** Refuses those that waited when the request was sent; the answer says nothing about those that came later. */
+  private refuseWaiters(lease: QuotaLease, { answer, requestsSent }: AnsweredRequest, verdict: Verdict): void {
     const nowMs = this.time.monotonicMs();
-    const within = most ?? lease.available(nowMs) + answer.available;
+    const available = lease.available(nowMs);
     const refused: Waiter[] = [];
+    const shortages: Shortage[] = [];
     for (const waiter of lease.waiters.splice(0)) {
-      const isRefused = waiter.requestsSentBefore < requestsSent && (reason === 'frozen' || waiter.need > within);
-      (isRefused ? refused : lease.waiters).push(waiter);
+      const { need, requestsSentBefore } = waiter;
+      const isMeant = requestsSentBefore < requestsSent;
+      const shortage = isMeant ? shortageOf(lease.quota, answer, verdict, { need, available }) : null;
+      if (shortage === null) lease.waiters.push(waiter);
+      else {
+        refused.push(waiter);
+        shortages.push(shortage);
+      }
     }
     if (refused.length === 0) return;
-    lease.remember({ answer, reason, need: leastOf(refused), most, nowMs });
-    const { ceiling, retryAfterMs } = answer;
-    for (const waiter of refused) waiter.resume({ quota: lease.quota, reason, within, ceiling, retryAfterMs });
+    lease.remember({ answer, ...verdict, leastRefused: leastOf(refused), nowMs });
+    for (const [index, waiter] of refused.entries()) waiter.resume(shortages[index] as Shortage);
   }
 
   /** The call brought nothing. While the quota is locked, those that came recently go on waiting. */

@@ -10,7 +10,13 @@
 // The amount of a call whose answer was lost is neither used nor returned until the store has said what became of it.
 // What was lent before the wallet was frozen or the limit lowered is withdrawn: what is released of it is returned.
 
-import type { LeaseAnswer, LeaseRequest, Quota, RecoveredCall } from '../../domain/quotas/lease.ts';
+import {
+  isRate,
+  type LeaseAnswer,
+  type LeaseRequest,
+  type Quota,
+  type RecoveredCall,
+} from '../../domain/quotas/lease.ts';
 import { assert } from '../../platform/assert.ts';
 import { biggest, LeaseSize } from './lease-size.ts';
 import type { LostCall } from './lease-store.ts';
@@ -72,9 +78,10 @@ export class QuotaLease {
   requestsSent = 0;
   /** The loop that makes the calls of this lease, one after the other (lease-calls.ts); null: nothing runs. */
   work: Promise<void> | null = null;
-  /** The next lease request waits until then, because the last ones were answered with too little. */
+  /** The next lease request waits until then: the last ones were answered with too little, or met a lock. */
   notBeforeMs = 0;
-  shortAnswers = 0;
+  /** Refusals that say something about everybody's need: neither that nobody knows, nor that one is more than all. */
+  refusalsInRow = 0;
   /** Since the last refusal the store was asked once more after a revocation, or is about to be. */
   hasLookedAgain = false;
   wantsRefill = false;
@@ -86,7 +93,7 @@ export class QuotaLease {
   roomHeardAtMs = Number.NEGATIVE_INFINITY;
   /** When all processes were last to return what they have available. */
   private revokedAtMs = Number.NEGATIVE_INFINITY;
-  /** When that was because one of them was short. */
+  /** When a process that was short last asked all others: another one, or this. */
   shortAtMs = Number.NEGATIVE_INFINITY;
   /** What this process asks of the others, which is not sent yet. */
   revocation: Revocation | null = null;
@@ -156,7 +163,7 @@ export class QuotaLease {
     this.requestsSent += 1;
     this.withdrawalsWhenSent = this.withdrawals;
     const available = this.available(nowMs);
-    const least = this.leastNeed();
+    const least = this.waiters.length === 0 ? null : leastOf(this.waiters);
     // The answer decides by this when to refill, before anything of it is held.
     if (least !== null) this.lastNeed = least;
     const minimum = least === null ? this.lastNeed : biggest(1n, least - available);
@@ -170,14 +177,9 @@ export class QuotaLease {
     return { amount, minimum, present: { grantId: id, available } };
   }
 
-  /** The smallest need of those that wait; null when nobody does. */
-  leastNeed(): bigint | null {
-    return this.waiters.length === 0 ? null : leastOf(this.waiters);
-  }
-
   /** Each answer for a rate is a new grant; the other kinds keep one grant, or have one for each period. */
   get isRate(): boolean {
-    return this.quota.kind === 'requests_per_minute' || this.quota.kind === 'tokens_per_minute';
+    return isRate(this.quota.kind);
   }
 
   applyAnswer(answer: LeaseAnswer, sentAtMs: number): void {
@@ -240,28 +242,25 @@ export class QuotaLease {
 
   /** An answer brought what was needed. */
   noteEnough(): void {
-    this.shortAnswers = 0;
+    this.refusalsInRow = 0;
     this.hasLookedAgain = false;
     this.refusal = null;
   }
 
-  /**
-   * The store has refused: those that come are told the same for a while. That nobody knows, or that one needs more than
-   * there is in all, says nothing about the others' needs, so a row of refusals is not of these.
-   */
+  /** The store has refused: those that come are told the same for a while. */
   remember(refused: Omit<RefusedLease, 'refusals'>): void {
     if (refused.reason !== 'unavailable' && refused.most === null) {
-      this.shortAnswers += 1;
+      this.refusalsInRow += 1;
       this.refusedAtMs = refused.nowMs;
       this.hasLookedAgain = false;
     }
-    this.refusal = new RememberedRefusal(this.quota, { ...refused, refusals: this.shortAnswers });
+    this.refusal = new RememberedRefusal(this.quota, { ...refused, refusals: this.refusalsInRow });
     if (this.refusal.askNotBeforeMs > this.notBeforeMs) this.notBeforeMs = this.refusal.askNotBeforeMs;
   }
 
-  /** Others have some of it: that they did not return it long ago says nothing. */
-  noteLeasedElsewhere(nowMs: number): void {
-    if (nowMs - this.refusedAtMs >= ROW_OF_REFUSALS_MS) this.shortAnswers = 0;
+  /** Others have some of it: that they did not return it long ago says nothing, so a refusal now begins a new row. */
+  endOldRow(nowMs: number): void {
+    if (nowMs - this.refusedAtMs >= ROW_OF_REFUSALS_MS) this.refusalsInRow = 0;
   }
 
   /** The refusal of a request without asking the store; null: it must be asked. */
@@ -273,7 +272,7 @@ export class QuotaLease {
 
   /** Without the store: what this process releases keeps those that come waiting for it. */
   noteServedHere(): void {
-    this.shortAnswers = Math.min(this.shortAnswers, REFUSALS_WAITED - 1);
+    this.refusalsInRow = Math.min(this.refusalsInRow, REFUSALS_WAITED - 1);
     this.refusal = null;
   }
 
@@ -298,7 +297,7 @@ export class QuotaLease {
 
   /** It holds for this process as well: of two that each have a part of what both need, one must get all. */
   beginRevocation(revocation: Revocation): void {
-    this.revokedAtMs = revocation.sinceMs;
+    this.revokedAtMs = revocation.beganAtMs;
     this.revocation = revocation;
     this.returnUnreserved();
   }
@@ -345,7 +344,7 @@ export class QuotaLease {
   }
 
   /** To be called after an answer: what it brought may have been lent before the last withdrawal. */
-  returnContested(nowMs: number): void {
+  returnIfTakenBack(nowMs: number): void {
     if (this.isRevoked(nowMs) || this.isWithdrawn(this.grant)) this.returnUnreserved();
   }
 

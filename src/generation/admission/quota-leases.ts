@@ -93,8 +93,8 @@ export class QuotaLeases {
     }
     const nowMs = this.time.monotonicMs();
     // Nothing is asked for the one where the other is refused anyway.
-    for (const one of needs.slice(index)) {
-      const shortage = this.leases.get(one.quota.key)?.rememberedShortage(one.amount, nowMs, one.ceiling) ?? null;
+    for (const { quota: further, amount: needed, ceiling } of needs.slice(index)) {
+      const shortage = this.leases.get(further.key)?.rememberedShortage(needed, nowMs, ceiling) ?? null;
       if (shortage !== null) {
         answered(shortage);
         return;
@@ -103,10 +103,10 @@ export class QuotaLeases {
     const lease = this.leaseOf(quota, nowMs);
     // What a request has found on its way here stays for it: of two leases that are both revoked, the one would else be
     // gone whenever the other has come. Processes do not block each other so, since all have the same order.
-    const found = needs.slice(0, index).map((one) => ({ lease: this.leaseOf(one.quota, nowMs), one }));
-    for (const { lease: earlier, one } of found) earlier.reserved += one.amount;
+    const found = needs.slice(0, index).map((need) => ({ lease: this.leaseOf(need.quota, nowMs), need }));
+    for (const { lease: earlier, need } of found) earlier.reserved += need.amount;
     const resume = (shortage: Shortage | null): void => {
-      for (const { lease: earlier, one } of found) earlier.reserved -= one.amount;
+      for (const { lease: earlier, need } of found) earlier.reserved -= need.amount;
       if (shortage !== null) {
         for (const { lease: earlier } of found) this.returnIfRevoked(earlier, this.time.monotonicMs());
         answered(shortage);

@@ -2,14 +2,14 @@
 // database is not asked only to say no again. It holds until room can come from where this process would not hear of
 // it, and no longer than the pauses here: docs/money-and-limits.md says what that makes of a refusal.
 
-import type { LeaseAnswer, Quota, QuotaKind } from '../../domain/quotas/lease.ts';
+import { isRate, type LeaseAnswer, type Quota, type QuotaKind } from '../../domain/quotas/lease.ts';
 
 /** Why a request cannot be served. */
 export interface Shortage {
   readonly quota: Quota;
   /** `short`: less is left of the quota than the request needs. `unavailable`: nobody knows whether there is enough. */
   readonly reason: 'short' | 'frozen' | 'unavailable';
-  /** A request that needs no more than this could be served. */
+  /** More than this is refused; no more than this is worth asking for again. */
   readonly within: bigint;
   readonly ceiling: bigint | null;
   readonly retryAfterMs: number | null;
@@ -28,22 +28,31 @@ export const REFUSALS_WAITED = 1 + Math.log2(WAITED_MS_MAX / PAUSE.firstMs);
  * is told of. Asked again all the same, should that not have been heard.
  */
 const CERTAIN_PAUSE = { firstMs: 40, times: 4, maxMs: 30_000 } as const;
-/** Nobody knows: the others could not be asked in time. Once they are, this is over. */
+/**
+ * The others could not be asked in time, so nobody knows. It is over as soon as they were; until then the store is
+ * asked about three times a second, for what comes into it from elsewhere.
+ */
 const UNAVAILABLE_MS = 300;
-/** More than there is in all, wherever it is: the sum grows by changes that every process is told of, or not heard. */
+/**
+ * More than there is in all: that grows only by a deposit or a higher limit, which every process is told of. Asked
+ * again after this, should the word be lost.
+ */
 const MORE_THAN_ALL_MS = 1_000;
 /** A rate has room with a new second, and processes return within one what they have not used of the one before. */
 const SECOND_MS = 1_000;
 /** After so many refusals with nothing of it elsewhere, a rate has no room before the moment that the store names. */
 const REFUSALS_UNTIL_CERTAIN = 3;
 
-export interface RefusedLease {
-  readonly answer: LeaseAnswer;
+/** What an answer of the store means for those that it does not suffice for. */
+export interface Verdict {
   readonly reason: Shortage['reason'];
-  /** The least that was refused. */
-  readonly need: bigint;
-  /** Only more than there is in all, wherever it is, was refused, and this is how much there is; else null. */
+  /** How much there is in all, wherever it is, where only those are refused that need more; else null. */
   readonly most: bigint | null;
+}
+
+export interface RefusedLease extends Verdict {
+  readonly answer: LeaseAnswer;
+  readonly leastRefused: bigint;
   /** How often in a row the store has refused. */
   readonly refusals: number;
   readonly nowMs: number;
@@ -54,15 +63,13 @@ export class RememberedRefusal {
   readonly askNotBeforeMs: number;
   private readonly quota: Quota;
   private readonly refused: RefusedLease;
-  /** For as much as this or more, and for less. */
-  private readonly need: bigint;
+  /** For those that need as much as was refused, or more; and for those that need less. */
   private readonly untilMs: number;
   private readonly lessUntilMs: number;
 
   constructor(quota: Quota, refused: RefusedLease) {
     this.quota = quota;
     this.refused = refused;
-    this.need = refused.most === null ? refused.need : refused.most + 1n;
     const pause = pauseAfter(quota.kind, refused);
     this.untilMs = refused.nowMs + pause.refusedMs;
     this.lessUntilMs = refused.nowMs + pause.lessRefusedMs;
@@ -71,19 +78,13 @@ export class RememberedRefusal {
 
   /** Why a request with this need is refused; null: the store must be asked. `available` here, without the store. */
   shortage(need: bigint, available: bigint, nowMs: number): Shortage | null {
-    const { answer, reason, most } = this.refused;
-    if (nowMs >= (need >= this.need ? this.untilMs : this.lessUntilMs)) return null;
-    const within = most ?? available + answer.available;
-    if (reason !== 'frozen' && need <= within) return null;
-    const { ceiling, retryAfterMs } = answer;
+    const { answer, most, leastRefused } = this.refused;
+    const isLess = most === null ? need < leastRefused : need <= most;
+    if (nowMs >= (isLess ? this.lessUntilMs : this.untilMs)) return null;
+    const shortage = shortageOf(this.quota, answer, this.refused, { need, available });
+    if (shortage === null || shortage.retryAfterMs === null) return shortage;
     const elapsedMs = nowMs - this.refused.nowMs;
-    return {
-      quota: this.quota,
-      reason,
-      within,
-      ceiling,
-      retryAfterMs: retryAfterMs === null ? null : Math.max(0, retryAfterMs - elapsedMs),
-    };
+    return { ...shortage, retryAfterMs: Math.max(0, shortage.retryAfterMs - elapsedMs) };
   }
 
   isOfLimitBelow(ceiling: bigint): boolean {
@@ -94,6 +95,18 @@ export class RememberedRefusal {
   isOver(nowMs: number): boolean {
     return nowMs >= this.untilMs;
   }
+}
+
+/** Why the store's answer does not suffice for a need, of which so much is available here; null: it may suffice. */
+export function shortageOf(
+  quota: Quota,
+  { available, ceiling, retryAfterMs }: LeaseAnswer,
+  { reason, most }: Verdict,
+  here: { readonly need: bigint; readonly available: bigint },
+): Shortage | null {
+  const within = most ?? here.available + available;
+  if (reason !== 'frozen' && here.need <= within) return null;
+  return { quota, reason, within, ceiling, retryAfterMs };
 }
 
 interface Pause {
@@ -108,7 +121,7 @@ function pauseAfter(kind: QuotaKind, refused: RefusedLease): Pause {
     return { refusedMs: UNAVAILABLE_MS, lessRefusedMs: UNAVAILABLE_MS, waitedMs: 0 };
   if (refused.most === null) return isRate(kind) ? pauseOfRate(kind, refused) : pauseOf(refused);
   // What is less was not refused, and no pause is made for it.
-  const refusedMs = isRate(kind) ? pauseOfRate(kind, refused).lessRefusedMs : MORE_THAN_ALL_MS;
+  const refusedMs = isRate(kind) ? untilNextSecondMs(refused.answer) : MORE_THAN_ALL_MS;
   return { refusedMs, lessRefusedMs: 0, waitedMs: 0 };
 }
 
@@ -122,14 +135,14 @@ function pauseOf({ answer, reason, refusals }: RefusedLease): Pause {
 }
 
 function pauseOfRate(kind: QuotaKind, { answer, refusals }: RefusedLease): Pause {
-  const retryAfterMs = answer.retryAfterMs ?? SECOND_MS;
-  const lessRefusedMs = retryAfterMs % SECOND_MS || SECOND_MS;
+  const lessRefusedMs = untilNextSecondMs(answer);
   // Tokens that a request turns out not to need come back at any time.
   const isCertain =
     kind === 'requests_per_minute' && answer.leasedElsewhere === 0n && refusals > REFUSALS_UNTIL_CERTAIN;
-  return { refusedMs: isCertain ? retryAfterMs : lessRefusedMs, lessRefusedMs, waitedMs: 0 };
+  return { refusedMs: isCertain ? (answer.retryAfterMs ?? SECOND_MS) : lessRefusedMs, lessRefusedMs, waitedMs: 0 };
 }
 
-function isRate(kind: QuotaKind): boolean {
-  return kind === 'requests_per_minute' || kind === 'tokens_per_minute';
+/** A rate has room again with a new second. */
+function untilNextSecondMs({ retryAfterMs }: LeaseAnswer): number {
+  return (retryAfterMs ?? SECOND_MS) % SECOND_MS || SECOND_MS;
 }

@@ -22,11 +22,11 @@ export interface StoreEvents {
 
 /** What this process asks of the others. `sent`: whether it was, in the end. */
 export interface Revocation {
-  readonly sinceMs: number;
+  readonly beganAtMs: number;
   readonly sent: Promise<boolean>;
 }
 
-const CALL_DEADLINE_MS = 2_000;
+export const CALL_DEADLINE_MS = 2_000;
 const PROBE_DEADLINE_MS = 1_000;
 const PROBE_INTERVAL_MS = 250;
 
@@ -35,7 +35,7 @@ export class StoreCircuit {
   private readonly time: LeaseTime;
   private readonly on: StoreEvents;
   private away = false;
-  /** Collects what is to be revoked, by key, while revocations are sent; null: nothing is to be. */
+  /** Collects what is to be revoked, by key, while revocations are sent; null: no batch is being collected. */
   private toRevoke: { readonly quotas: Map<string, Quota>; readonly sent: Promise<boolean> } | null = null;
   /** Resolves when the next revocations may be sent. */
   private revocationTurn: Promise<unknown> = Promise.resolve();
@@ -65,8 +65,8 @@ export class StoreCircuit {
 
   /**
    * Whether it was sent. Best effort: that it fails or takes long says nothing about the store. To notify takes a lock
-   * of the whole server: this process takes it once at a time, and all that is to be revoked meanwhile goes together,
-   * after so long also behind one that hangs.
+   * of the whole server: this process takes it once at a time, and all that is to be revoked meanwhile goes together;
+   * after CALL_DEADLINE_MS even if the batch before has not been answered.
    */
   revoke(quota: Quota): Promise<boolean> {
     if (this.away) return Promise.resolve(false);

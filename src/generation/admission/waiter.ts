@@ -1,4 +1,4 @@
-// A request that waits at one lease for the store, and what several need together.
+// A request that waits at one lease for the store; the least and the sum of what several need.
 
 import type { Shortage } from './remembered-refusal.ts';
 
@@ -11,8 +11,9 @@ export interface Waiter {
   resume(shortage: Shortage | null): void;
 }
 
+/** Of one at least. */
 export function leastOf(waiters: readonly Waiter[]): bigint {
-  return waiters.reduce((least, { need }) => (need < least ? need : least), waiters[0]?.need ?? 0n);
+  return waiters.map(({ need }) => need).reduce((least, need) => (need < least ? need : least));
 }
 
 export function sumOf(waiters: readonly Waiter[]): bigint {

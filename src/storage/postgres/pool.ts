@@ -113,7 +113,7 @@ async function runTransaction<T>(pool: pg.Pool, work: (client: PostgresClient) =
 class TransactionAttempt {
   /** The connection ended before it could have been committed: nothing was done. */
   isLost = false;
-  /** A fault that was not the server's answer, so the connection has no use any more, not even to roll back. */
+  /** A fault that was not the server's answer: the connection is not trusted after it, not even to roll back. */
   private broken: Error | undefined;
 
   async run<T>(connection: pg.PoolClient, work: (client: PostgresClient) => Promise<T>): Promise<T> {
@@ -125,7 +125,7 @@ class TransactionAttempt {
       // Postgres ends the time limit of a statement before it commits, so only that of locks bounds this: to notify
       // takes one of the whole server. Who waited for it in vain has done nothing.
       const { command } = await this.noteFault(run(connection, 'COMMIT'), isUncommitted);
-      // Postgres says so, and not that it is a fault, where a statement had failed and `work` has gone on.
+      // Where `work` went on after a failed statement, Postgres answers COMMIT with ROLLBACK, and no error.
       if (command !== 'COMMIT') throw new Error('a transaction was to be committed in which a statement had failed');
       return result;
     } catch (error) {
@@ -153,22 +153,25 @@ class TransactionAttempt {
   }
 }
 
-/** The driver's words for a connection that has ended. */
-const CONNECTION_ENDED = /^Connection terminated|is not queryable$/;
+/** The driver's words for an answer that did not come in time, and for a connection that ended before a statement. */
+const UNANSWERED = 'Query read timeout';
+const NOT_QUERYABLE = 'is not queryable';
 /** The SQLSTATE with which the server ends a connection whose transaction stood still. */
 const IDLE_IN_TRANSACTION = '25P03';
-/** The server ended it: at a shutdown, or for that. */
-const ENDED_SQLSTATE = /^(?:08|57P|25P03)/;
+/** The connection failed (08), or the server has ended it (57P). */
+const ENDED_SQLSTATE = /^(?:08|57P)/;
 
 function isConnectionLost(fault: unknown): boolean {
-  if (fault instanceof pg.DatabaseError) return ENDED_SQLSTATE.test(fault.code ?? '');
-  // Of the socket, or of the driver about it. Others are no answer in time, or bugs.
-  return fault instanceof Error && ('syscall' in fault || CONNECTION_ENDED.test(fault.message));
+  if (fault instanceof pg.DatabaseError)
+    return fault.code === IDLE_IN_TRANSACTION || ENDED_SQLSTATE.test(fault.code ?? '');
+  // A value that cannot be written is a bug of ours. All else that the driver says is about the connection.
+  if (fault instanceof TypeError || fault instanceof RangeError) return false;
+  return !(fault instanceof Error) || fault.message !== UNANSWERED;
 }
 
 /** The server ended the connection before it read the commit, if that was sent at all. */
 function isUncommitted(fault: unknown): boolean {
   if (fault instanceof pg.DatabaseError) return fault.code === IDLE_IN_TRANSACTION;
   if (!(fault instanceof Error)) return false;
-  return fault.message.endsWith('is not queryable') || (fault as NodeJS.ErrnoException).code === 'EPIPE';
+  return fault.message.endsWith(NOT_QUERYABLE) || (fault as NodeJS.ErrnoException).code === 'EPIPE';
 }

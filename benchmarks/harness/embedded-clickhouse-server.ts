@@ -1,10 +1,12 @@
 // ClickHouse as a server in a process of its own, as an installation of several machines has it: the embedded engine
-// behind HTTP. The only argument is the directory of its data.
+// behind HTTP.
+// Run: node benchmarks/harness/embedded-clickhouse-server.ts DIRECTORY. It prints the port it listens on and ends when
+// its parent does.
 
 import { systemClock } from '../../src/platform/clock.ts';
 import { openEmbeddedClickHouse } from '../../src/storage/clickhouse/embedded-clickhouse.ts';
 import { startClickHouseServer } from '../../test/support/clickhouse-server.ts';
-import { endWithParent } from '../harness/end-with-parent.ts';
+import { endWithParent } from './end-with-parent.ts';
 
 const [directory] = process.argv.slice(2);
 if (directory === undefined) throw new Error('no directory for its data');

@@ -6,7 +6,7 @@ import { describe, test } from 'node:test';
 import type { Quota } from '../../src/domain/quotas/lease.ts';
 import type { Hold } from '../../src/generation/admission/quota-lease.ts';
 import type { QuotaLeases, QuotaNeed } from '../../src/generation/admission/quota-leases.ts';
-import type { Shortage } from '../../src/generation/admission/remembered-refusal.ts';
+import { RememberedRefusal, type Shortage } from '../../src/generation/admission/remembered-refusal.ts';
 import { howMany } from '../support/at-length.ts';
 import { seededRandom } from '../support/byte-splits.ts';
 import { SimulatedLeaseStore } from '../support/simulated-lease-store.ts';
@@ -445,6 +445,83 @@ describe('leases', () => {
     const request = new Request(store, process, [need(rate, 300n)]);
     await store.time.run(23_000);
     assert.deepEqual([large.reason, request.reason], ['short', null]);
+  });
+
+  test('nor where nobody else had anything of it when it came', async () => {
+    const store = new SimulatedLeaseStore();
+    const wallet = store.quota('credit', 'w', 1_000n);
+    const [process, other] = [store.process(), store.process()];
+    const { take } = store.calls;
+    while (store.calls.take < take + 7) {
+      new Request(store, process, [need(wallet, 2_000n)]);
+      await store.time.run(store.time.nowMs + 20);
+    }
+    const all = new Request(store, other, [need(wallet, 1_000n)]);
+    await store.time.run(store.time.nowMs + 50);
+    for (const hold of all.holds) other.release(hold, 0n);
+    const request = new Request(store, process, [need(wallet, 500n)]);
+    await store.time.run(store.time.nowMs + 3_000);
+    assert.equal(request.reason, null);
+  });
+
+  test('a budget is not refused as more than all beyond its period', () => {
+    const answer = {
+      ...{ granted: 0n, grantId: 'b', validForMs: 100, presentMoved: false, available: 500n },
+      ...{ leasedElsewhere: 100n, frozen: false, ceiling: 1_000n, retryAfterMs: 100, gone: false },
+    };
+    const refusal = new RememberedRefusal(
+      { kind: 'budget', key: 'b' },
+      { answer, reason: 'short', leastRefused: 800n, most: 600n, refusals: 0, nowMs: 0 },
+    );
+    assert.deepEqual(
+      [50, 150].map((nowMs) => refusal.shortage(601n, 0n, nowMs)?.within),
+      [600n, undefined],
+    );
+    assert.equal(refusal.shortage(600n, 0n, 50), null);
+  });
+
+  test('returns that meet locks are tried again a few at a time', async () => {
+    const store = new SimulatedLeaseStore();
+    const [process, other] = [store.process(), store.process()];
+    const wallets = Array.from({ length: 20 }, (_, index) => store.quota('credit', `w${index}`, 1_000n));
+    for (const wallet of wallets) {
+      const all = new Request(store, other, [need(wallet, 1_000n)]);
+      await store.time.run(store.time.nowMs + 20);
+      other.release(all.holds[0] as Hold, 0n);
+    }
+    const fromMs = store.time.nowMs;
+    const requests = wallets.map((wallet) => new Request(store, process, [need(wallet, 500n)]));
+    store.time.at(fromMs + 8, () => {
+      for (const { key } of wallets) store.locked.add(key);
+    });
+    await store.time.run(fromMs + 300);
+    const { giveBack } = store.calls;
+    await store.time.run(fromMs + 1_800);
+    // Two senders, each with a call of 0.2 s under way.
+    assert.ok(store.calls.giveBack - giveBack <= 16, `${store.calls.giveBack - giveBack} returns in 1.5 s`);
+    store.locked.clear();
+    await store.time.run(fromMs + 6_000);
+    assert.deepEqual(new Set(requests.map(({ reason }) => reason)), new Set([null]));
+  });
+
+  test('who was late to ask the others returns then what it has itself', async () => {
+    const store = new SimulatedLeaseStore();
+    const wallet = store.quota('credit', 'w', 1_000n);
+    const [process, other] = [store.process(), store.process()];
+    const held = new Request(store, process, [need(wallet, 600n)]);
+    await store.time.run(100);
+    const idle = new Request(store, other, [need(wallet, 400n)]);
+    await store.time.run(4_000);
+    other.release(idle.holds[0] as Hold, 0n);
+    store.notifyMs = 2_500;
+    const late = new Request(store, process, [need(wallet, 500n)]);
+    await store.time.run(6_300);
+    assert.equal(late.reason, 'unavailable');
+    process.release(held.holds[0] as Hold, 0n);
+    await store.time.run(6_600);
+    const request = new Request(store, other, [need(wallet, 800n)]);
+    await store.time.run(8_000);
+    assert.equal(request.reason, null);
   });
 
   test('who came while the others could not be asked does not shorten the time they get once they are', async () => {

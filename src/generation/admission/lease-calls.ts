@@ -5,6 +5,7 @@ import type { LeaseAnswer, Quota } from '../../domain/quotas/lease.ts';
 import type { LeaseStore, LeaseTime, LostCall } from './lease-store.ts';
 import type { QuotaLease } from './quota-lease.ts';
 import { REFUSALS_WAITED, type Shortage, shortageOf, type Verdict } from './remembered-refusal.ts';
+import { ReturnTurns } from './return-turns.ts';
 import {
   CALL_DEADLINE_MS,
   type CallFailure,
@@ -43,6 +44,8 @@ interface AnsweredRequest {
 }
 
 export class LeaseCalls {
+  /** For what many leases have to return in the same instant, and for what met a lock on its way back. */
+  readonly turns: ReturnTurns;
   private readonly circuit: StoreCircuit;
   private readonly time: LeaseTime;
   private readonly onFault: (fault: unknown) => void;
@@ -52,6 +55,7 @@ export class LeaseCalls {
   /** `onFault`: a bug. */
   constructor(store: LeaseStore, time: LeaseTime, onFault: (fault: unknown) => void, on: StoreEvents) {
     this.circuit = new StoreCircuit(store, time, on);
+    this.turns = new ReturnTurns((lease) => this.work(lease), time);
     this.time = time;
     this.onFault = onFault;
   }
@@ -74,6 +78,7 @@ export class LeaseCalls {
   }
 
   private async workOn(lease: QuotaLease): Promise<void> {
+    let failure: CallFailure | null = null;
     for (;;) {
       if (lease.lostCall !== null && !(await this.recover(lease, lease.lostCall))) {
         lease.wantsRefill = false;
@@ -83,15 +88,16 @@ export class LeaseCalls {
         continue;
       }
       lease.returnExpired(this.time.monotonicMs());
-      const failure = lease.pendingReturns.size > 0 ? await this.sendReturns(lease) : null;
+      failure = lease.pendingReturns.size > 0 ? await this.sendReturns(lease) : null;
       if (lease.lostCall !== null) continue;
       if (lease.waiters.length > 0 || lease.wantsRefill) await this.sendRequest(lease);
-      // After a revocation another process may be waiting for this, and the next tick is up to a second away.
-      else if (failure === 'busy' && lease.isRevoked(this.time.monotonicMs())) await this.time.wait(LOCKED_PAUSE_MS);
       else if (lease.pendingReturns.size === 0 || failure !== null) break;
     }
     // In the same tick as the decision to stop: what is asked for from here on begins a new round.
     lease.work = null;
+    // After a revocation another process may be waiting for this, and the next tick is up to a second away.
+    if (failure === 'busy' && lease.isRevoked(this.time.monotonicMs()))
+      void this.time.wait(LOCKED_PAUSE_MS).then(() => this.turns.add(lease));
   }
 
   /** False where it is still unknown what became of the call: those that wait are given up, at once or later. */
@@ -121,7 +127,7 @@ export class LeaseCalls {
         lease.addPendingReturn(grantId, amount);
         return result;
       }
-      if (result === 'done') lease.forgetRefusal();
+      if (result === 'done') lease.refusals.forgetLast();
       else if (result === 'lost') lease.loseCall({ call, returned: { grantId, amount } });
       if (lease.lostCall !== null) return 'lost';
     }
@@ -168,7 +174,7 @@ export class LeaseCalls {
     }
     this.serve(lease);
     lease.returnIfTakenBack(this.time.monotonicMs());
-    if (isEnough) lease.noteEnough();
+    if (isEnough) lease.refusals.noteEnough();
     // What is about to be returned may be what is missing.
     else if (lease.pendingReturns.size > 0) return;
     else if (lease.waiters.length === 0) lease.refillNotBeforeMs = this.time.monotonicMs() + REFILL_PAUSE_MS;
@@ -197,7 +203,7 @@ export class LeaseCalls {
    */
   private async revokeElsewhere(lease: QuotaLease): Promise<'perhaps more' | 'nothing more' | 'unsent'> {
     const nowMs = this.time.monotonicMs();
-    lease.endOldRow(nowMs);
+    lease.refusals.noteLeasedElsewhere(nowMs);
     if (nowMs - lease.shortAtMs >= REVOCATION_INTERVAL_MS) {
       const { beganAtMs, sent } = lease.revocation ?? this.revoke(lease, nowMs);
       // It is waited for as long as for another call.
@@ -209,12 +215,12 @@ export class LeaseCalls {
       if (isSent !== true) return isSent === null ? 'perhaps more' : 'unsent';
     }
     // After half a second of refusals nobody waits here any more: a request a second asks the store, and finds it.
-    if (lease.refusalsInRow >= REFUSALS_WAITED) return 'nothing more';
+    if (lease.refusals.inRow >= REFUSALS_WAITED) return 'nothing more';
     const elapsedMs = this.time.monotonicMs() - lease.shortAtMs;
     const isLongAgo = elapsedMs >= REVOCATION_WINDOW_MS;
     // Long after a revocation all that is released has been returned already: one more look finds it.
-    if (isLongAgo && lease.hasLookedAgain) return 'nothing more';
-    lease.hasLookedAgain = true;
+    if (isLongAgo && lease.refusals.hasLookedAgain) return 'nothing more';
+    lease.refusals.hasLookedAgain = true;
     await this.time.wait(isLongAgo ? REVOCATION_POLL_MS : Math.max(REVOCATION_POLL_MS, elapsedMs));
     return 'perhaps more';
   }
@@ -228,6 +234,7 @@ export class LeaseCalls {
   private revoke(lease: QuotaLease, nowMs: number): Revocation {
     const sent = this.circuit.revoke(lease.quota).then((isSent) => {
       lease.endRevocation(isSent, this.time.monotonicMs());
+      this.work(lease);
       return isSent;
     });
     const revocation = { beganAtMs: nowMs, sent };
@@ -244,7 +251,7 @@ export class LeaseCalls {
       waiter.resume(null);
       return false;
     });
-    if (left.length < waiting) lease.noteServedHere();
+    if (left.length < waiting) lease.refusals.noteServedHere();
     lease.waiters.unshift(...left);
   }
 

@@ -20,7 +20,8 @@ import {
 import { assert } from '../../platform/assert.ts';
 import { biggest, LeaseSize } from './lease-size.ts';
 import type { LostCall } from './lease-store.ts';
-import { REFUSALS_WAITED, type RefusedLease, RememberedRefusal, type Shortage } from './remembered-refusal.ts';
+import { Refusals } from './refusals.ts';
+import type { RefusedLease, Shortage } from './remembered-refusal.ts';
 import type { Revocation } from './store-circuit.ts';
 import { leastOf, sumOf, type Waiter } from './waiter.ts';
 
@@ -55,14 +56,13 @@ const RENEWAL_MS_MAX = 3_000;
 const REVOKED_MS = 2_000;
 /** For this long after some process was short no more is leased ahead than is used in a second. */
 export const CONTENDED_MS = 60_000;
-/** After so long without a refusal the next one is the first of its row: what others have may come back again. */
-const ROW_OF_REFUSALS_MS = 2_000;
 /** A limit that is gone is asked for again after this; by then the principals that name it have been read anew. */
 const GONE_MS = 5_000;
 
 export class QuotaLease {
   readonly quota: Quota;
   readonly size: LeaseSize;
+  readonly refusals: Refusals;
   readonly waiters: Waiter[] = [];
   /** What is to be returned to the store, by grant id. */
   readonly pendingReturns = new Map<string, bigint>();
@@ -80,15 +80,8 @@ export class QuotaLease {
   work: Promise<void> | null = null;
   /** The next lease request waits until then: the last ones were answered with too little, or met a lock. */
   notBeforeMs = 0;
-  /** Refusals that say something about everybody's need: neither that nobody knows, nor that one is more than all. */
-  refusalsInRow = 0;
-  /** Since the last refusal the store was asked once more after a revocation, or is about to be. */
-  hasLookedAgain = false;
   wantsRefill = false;
   refillNotBeforeMs = 0;
-  /** What was said when the store last refused; null: it has granted since, or there may be room again. */
-  private refusal: RememberedRefusal | null = null;
-  private refusedAtMs = Number.NEGATIVE_INFINITY;
   /** When it was last heard that there may be room again: an answer to what was asked before says nothing. */
   roomHeardAtMs = Number.NEGATIVE_INFINITY;
   /** When all processes were last to return what they have available. */
@@ -112,6 +105,7 @@ export class QuotaLease {
   constructor(quota: Quota, nowMs: number) {
     this.quota = quota;
     this.size = new LeaseSize(quota.kind);
+    this.refusals = new Refusals(quota);
     this.lastUsedMs = nowMs;
   }
 
@@ -240,51 +234,22 @@ export class QuotaLease {
     } else if (recovered.granted > 0n) this.addPendingReturn(recovered.grantId, recovered.granted);
   }
 
-  /** An answer brought what was needed. */
-  noteEnough(): void {
-    this.refusalsInRow = 0;
-    this.hasLookedAgain = false;
-    this.refusal = null;
-  }
-
   /** The store has refused: those that come are told the same for a while. */
   remember(refused: Omit<RefusedLease, 'refusals'>): void {
-    if (refused.reason !== 'unavailable' && refused.most === null) {
-      this.refusalsInRow += 1;
-      this.refusedAtMs = refused.nowMs;
-      this.hasLookedAgain = false;
-    }
-    this.refusal = new RememberedRefusal(this.quota, { ...refused, refusals: this.refusalsInRow });
-    if (this.refusal.askNotBeforeMs > this.notBeforeMs) this.notBeforeMs = this.refusal.askNotBeforeMs;
-  }
-
-  /** Others have some of it: that they did not return it long ago says nothing, so a refusal now begins a new row. */
-  endOldRow(nowMs: number): void {
-    if (nowMs - this.refusedAtMs >= ROW_OF_REFUSALS_MS) this.refusalsInRow = 0;
+    this.notBeforeMs = Math.max(this.notBeforeMs, this.refusals.add(refused));
   }
 
   /** The refusal of a request without asking the store; null: it must be asked. */
   rememberedShortage(need: bigint, nowMs: number, ceiling: bigint | null = null): Shortage | null {
     // The principal was read anew before word came that the limit was raised.
-    if (ceiling !== null && this.refusal?.isOfLimitBelow(ceiling) === true) this.hearRoom(nowMs);
-    return this.refusal?.shortage(need, this.available(nowMs), nowMs) ?? null;
-  }
-
-  /** Without the store: what this process releases keeps those that come waiting for it. */
-  noteServedHere(): void {
-    this.refusalsInRow = Math.min(this.refusalsInRow, REFUSALS_WAITED - 1);
-    this.refusal = null;
-  }
-
-  /** What this process has returned may suffice. */
-  forgetRefusal(): void {
-    this.refusal = null;
+    if (ceiling !== null && this.refusals.isUnderLess(ceiling)) this.hearRoom(nowMs);
+    return this.refusals.shortage(need, this.available(nowMs), nowMs);
   }
 
   /** There may be room again. */
   hearRoom(nowMs: number): void {
     this.roomHeardAtMs = nowMs;
-    this.refusal = null;
+    this.refusals.forget();
     this.notBeforeMs = 0;
   }
 
@@ -307,7 +272,9 @@ export class QuotaLease {
     this.revocation = null;
     if (!isSent) return;
     this.shortAtMs = nowMs;
-    this.refusal = null;
+    this.revokedAtMs = nowMs;
+    this.refusals.forgetLast();
+    this.returnUnreserved();
   }
 
   /**
@@ -336,7 +303,7 @@ export class QuotaLease {
   /** The lease knows of a revocation or a refusal that a new lease of the same quota would not, so it is kept. */
   private isRemembered(nowMs: number): boolean {
     if (this.revocation !== null) return true;
-    return this.isRevoked(nowMs) || this.isContended(nowMs) || this.refusal?.isOver(nowMs) === false;
+    return this.isRevoked(nowMs) || this.isContended(nowMs) || !this.refusals.isOver(nowMs);
   }
 
   private isContended(nowMs: number): boolean {
@@ -371,7 +338,7 @@ export class QuotaLease {
   addPendingReturn(grantId: string, amount: bigint): void {
     this.pendingReturns.set(grantId, (this.pendingReturns.get(grantId) ?? 0n) + amount);
     // Who comes asks the store after it has been returned.
-    this.refusal = null;
+    this.refusals.forgetLast();
   }
 
   /** Nothing of it is left or expected, so that it can be forgotten. */

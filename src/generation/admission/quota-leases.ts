@@ -12,7 +12,6 @@ import { LeaseCalls, unavailable } from './lease-calls.ts';
 import type { LeaseStore, LeaseTime } from './lease-store.ts';
 import { CONTENDED_MS, type Hold, QuotaLease } from './quota-lease.ts';
 import type { Shortage } from './remembered-refusal.ts';
-import { ReturnTurns } from './return-turns.ts';
 
 /** What a request needs of one wallet or limit. */
 export interface QuotaNeed {
@@ -38,7 +37,6 @@ export class QuotaLeases {
   private readonly leases = new Map<string, QuotaLease>();
   /** When revocations came for quotas that this process has no lease of, by key: a later lease obeys them too. */
   private readonly earlyRevocations = new Map<string, number>();
-  private readonly turns: ReturnTurns;
 
   /** `onFault`: a bug. `onStoreFault`: why the store could not be asked. */
   constructor(
@@ -49,7 +47,6 @@ export class QuotaLeases {
   ) {
     this.calls = new LeaseCalls(store, time, onFault, { fault: onStoreFault, back: () => this.sendDue() });
     this.time = time;
-    this.turns = new ReturnTurns((lease) => this.calls.work(lease), time);
   }
 
   /** Holds all that is needed, in this order, or nothing; synchronous where everything is warm. */
@@ -179,7 +176,7 @@ export class QuotaLeases {
     for (const lease of this.leases.values()) {
       lease.withdraw(nowMs);
       lease.hearRoom(nowMs);
-      this.turns.add(lease);
+      this.calls.turns.add(lease);
     }
   }
 
@@ -198,7 +195,7 @@ export class QuotaLeases {
 
   private sendDue(): void {
     for (const lease of this.leases.values())
-      if (lease.pendingReturns.size > 0 || lease.lostCall !== null) this.turns.add(lease);
+      if (lease.pendingReturns.size > 0 || lease.lostCall !== null) this.calls.turns.add(lease);
   }
 
   /** Returns everything that is available, at the end of a process; what takes longer, when its epoch is closed. */
@@ -210,9 +207,9 @@ export class QuotaLeases {
     await this.untilIdle();
     for (const lease of this.leases.values()) {
       lease.returnAvailable();
-      this.turns.add(lease);
+      this.calls.turns.add(lease);
     }
-    await this.turns.sendAll();
+    await this.calls.turns.sendAll();
     await this.untilIdle();
   }
 

@@ -121,13 +121,21 @@ function pauseAfter(kind: QuotaKind, refused: RefusedLease): Pause {
     return { refusedMs: UNAVAILABLE_MS, lessRefusedMs: UNAVAILABLE_MS, waitedMs: 0 };
   if (refused.most === null) return isRate(kind) ? pauseOfRate(kind, refused) : pauseOf(refused);
   // What is less was not refused, and no pause is made for it.
-  const refusedMs = isRate(kind) ? untilNextSecondMs(refused.answer) : MORE_THAN_ALL_MS;
+  const { answer } = refused;
+  const refusedMs = isRate(kind)
+    ? untilNextSecondMs(answer)
+    : Math.min(MORE_THAN_ALL_MS, answer.retryAfterMs ?? MORE_THAN_ALL_MS);
   return { refusedMs, lessRefusedMs: 0, waitedMs: 0 };
+}
+
+/** Nobody else has anything of it, or it is frozen. */
+export function isCertainly(reason: Shortage['reason'], { leasedElsewhere }: LeaseAnswer): boolean {
+  return reason === 'frozen' || leasedElsewhere === 0n;
 }
 
 /** Of a wallet, a budget, or places; of a budget until its period ends at most. */
 function pauseOf({ answer, reason, refusals }: RefusedLease): Pause {
-  const isCertain = reason === 'frozen' || answer.leasedElsewhere === 0n;
+  const isCertain = isCertainly(reason, answer);
   const { firstMs, times, maxMs } = isCertain ? CERTAIN_PAUSE : PAUSE;
   const pauseMs = Math.min(maxMs, firstMs * times ** (refusals - 1), answer.retryAfterMs ?? maxMs);
   const refusedMs = isCertain || refusals > REFUSALS_WAITED ? pauseMs : 0;

@@ -1,6 +1,6 @@
 // P14: CPU of the jobs process for each record of the spool that it ships, until all that a load made is shipped;
-// Postgres's own does not count. With ClickHouse embedded, and as a server, as several machines have it; at a low and at
-// a high rate, since what a round costs in any case is shared by few records or by many.
+// Postgres's own does not count. With ClickHouse embedded, and as a server, as several machines have it; at a low and
+// at a high rate, since what a round costs in any case is shared by few records or by many.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

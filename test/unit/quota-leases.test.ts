@@ -466,8 +466,16 @@ describe('leases', () => {
 
   test('a budget is not refused as more than all beyond its period', () => {
     const answer = {
-      ...{ granted: 0n, grantId: 'b', validForMs: 100, presentMoved: false, available: 500n },
-      ...{ leasedElsewhere: 100n, frozen: false, ceiling: 1_000n, retryAfterMs: 100, gone: false },
+      granted: 0n,
+      grantId: 'b',
+      validForMs: 100,
+      presentMoved: false,
+      available: 500n,
+      leasedElsewhere: 100n,
+      frozen: false,
+      ceiling: 1_000n,
+      retryAfterMs: 100,
+      gone: false,
     };
     const refusal = new RememberedRefusal(
       { kind: 'budget', key: 'b' },

@@ -112,8 +112,8 @@ export class LeaseCalls {
   }
 
   /**
-   * Why the rest must wait: the quota is locked, the store away, or an answer lost; else null. What the store refuses to
-   * take back stays leased until the epoch is closed.
+   * Why the rest must wait: the quota is locked, the store away, or an answer lost; else null. What the store refuses
+   * to take back stays leased until the epoch is closed.
    */
   private async sendReturns(lease: QuotaLease): Promise<'busy' | 'unsent' | 'lost' | null> {
     // Those of now: after a revocation others are added all the time, and requests wait behind these.

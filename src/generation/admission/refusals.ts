@@ -38,9 +38,8 @@ export class Refusals {
       return this.moreThanAll.askNotBeforeMs;
     }
     if (refused.reason !== 'unavailable') {
-      const isCertain = isCertainly(refused.reason, refused.answer);
-      this.inRow = isCertain === this.isRowCertain ? this.inRow + 1 : 1;
-      this.isRowCertain = isCertain;
+      this.isRowCertain = (this.inRow === 0 || this.isRowCertain) && isCertainly(refused.reason, refused.answer);
+      this.inRow += 1;
       this.rowEndsMs = refused.nowMs + ROW_MS;
       this.hasLookedAgain = false;
     }
@@ -77,7 +76,6 @@ export class Refusals {
   /** Others have some of it: that they did not return it long ago, or had none, says nothing. */
   noteLeasedElsewhere(nowMs: number): void {
     if (this.isRowCertain || nowMs >= this.rowEndsMs) this.inRow = 0;
-    this.isRowCertain = false;
   }
 
   /** What is returned may suffice: who comes asks the store after it. */

@@ -47,8 +47,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a return is repeated when its answer was lost',
     file: 'src/generation/admission/lease-calls.ts',
-    find: "if (result === 'busy' || result === 'unsent') lease.addPendingReturn(grantId, amount);",
-    replace: "if (result !== 'done') lease.addPendingReturn(grantId, amount);",
+    find: "      if (result === 'done') lease.refusals.forgetLast();\n",
+    replace: "      if (result !== 'done') lease.addPendingReturn(grantId, amount);\n      if (result === 'done') {}\n",
   },
   {
     name: 'money is forgotten after it was returned, not before',

@@ -3,7 +3,7 @@
 
 import type { Quota } from '../../domain/quotas/lease.ts';
 import {
-  isCertainly,
+  isCertainRefusal,
   REFUSALS_WAITED,
   type RefusedLease,
   RememberedRefusal,
@@ -38,7 +38,7 @@ export class Refusals {
       return this.moreThanAll.askNotBeforeMs;
     }
     if (refused.reason !== 'unavailable') {
-      this.isRowCertain = (this.inRow === 0 || this.isRowCertain) && isCertainly(refused.reason, refused.answer);
+      this.isRowCertain = (this.inRow === 0 || this.isRowCertain) && isCertainRefusal(refused.reason, refused.answer);
       this.inRow += 1;
       this.rowEndsMs = refused.nowMs + ROW_MS;
       this.hasLookedAgain = false;

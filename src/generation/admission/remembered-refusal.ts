@@ -128,14 +128,14 @@ function pauseAfter(kind: QuotaKind, refused: RefusedLease): Pause {
   return { refusedMs, lessRefusedMs: 0, waitedMs: 0 };
 }
 
-/** Nobody else has anything of it, or it is frozen. */
-export function isCertainly(reason: Shortage['reason'], { leasedElsewhere }: LeaseAnswer): boolean {
+/** It is frozen, or nobody else has anything of it: room comes only with a change that every process is told of. */
+export function isCertainRefusal(reason: Shortage['reason'], { leasedElsewhere }: LeaseAnswer): boolean {
   return reason === 'frozen' || leasedElsewhere === 0n;
 }
 
 /** Of a wallet, a budget, or places; of a budget until its period ends at most. */
 function pauseOf({ answer, reason, refusals }: RefusedLease): Pause {
-  const isCertain = isCertainly(reason, answer);
+  const isCertain = isCertainRefusal(reason, answer);
   const { firstMs, times, maxMs } = isCertain ? CERTAIN_PAUSE : PAUSE;
   const pauseMs = Math.min(maxMs, firstMs * times ** (refusals - 1), answer.retryAfterMs ?? maxMs);
   const refusedMs = isCertain || refusals > REFUSALS_WAITED ? pauseMs : 0;

@@ -128,7 +128,7 @@ export async function runJobs({ config, log, clock, metrics }: JobsParts): Promi
   tokens.start();
   const watching = watchJobs(context, metrics);
   const closing = closeUnspooledNowAndThen(context, spoolDirectory);
-  const loopDelay = new LoopDelay();
+  const loopDelay = new LoopDelay('jobs');
   const heartbeat = new Heartbeat({ postgres, kind: 'jobs', epoch: null, metrics, loopDelay, clock, log });
   heartbeat.start();
   return {

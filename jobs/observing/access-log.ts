@@ -8,8 +8,11 @@ import type { Log } from '../../src/platform/log.ts';
 import type { CounterCell, MetricsRegistry } from '../../src/platform/metrics.ts';
 import { ACCESS_LOG_FILES, accessLogFile, accessLogLine } from '../../src/records/access-log-line.ts';
 import type { TerminalRecord } from '../../src/records/execution-record.ts';
+import { StoppableSleep } from '../scheduling/stoppable-sleep.ts';
 import type { EndObserver } from './end-observer.ts';
 
+/** Lines are collected for so long: to write the file costs as much as the lines of a hundred executions. */
+const COLLECT_MS = 500;
 const FILE_BYTES_MAX = 64 * 1024 * 1024;
 /** With a disk that does not take them, lines beyond these are dropped. */
 const WAITING_BYTES_MAX = 8 * 1024 * 1024;
@@ -28,6 +31,7 @@ export class AccessLog implements EndObserver {
   private readonly dropped: CounterCell;
   private waiting = '';
   private writing: Promise<void> | null = null;
+  private readonly collecting = new StoppableSleep();
   /** null: not known yet. */
   private bytes: number | null = null;
   private isFailing = false;
@@ -54,6 +58,7 @@ export class AccessLog implements EndObserver {
 
   /** A disk that hangs is not waited for. */
   async stop(limitMs: number): Promise<void> {
+    this.collecting.stop();
     const limit = new AbortController();
     await Promise.race([this.writing, pass(limitMs, undefined, { signal: limit.signal }).catch(() => undefined)]);
     limit.abort();
@@ -61,6 +66,7 @@ export class AccessLog implements EndObserver {
 
   private async writeAll(): Promise<void> {
     while (this.waiting !== '') {
+      await this.collecting.forMs(COLLECT_MS);
       const text = this.waiting;
       this.waiting = '';
       try {

@@ -5,7 +5,7 @@ import { BackgroundLoop } from './background-loop.ts';
 import type { JobContext } from './job.ts';
 import { type Job, runClaimedJob } from './schedule.ts';
 
-const POLL_MS = 1_000;
+const POLL_MS = 2_000;
 
 export class RequestedJobs {
   private readonly context: JobContext;

@@ -41,9 +41,9 @@ export interface Shipper {
 
 const STOP_LIMIT_MS = 5_000;
 /** How often directories are listed, owners checked and gauges set. */
-const SURVEY_MS = 500;
+const SURVEY_MS = 1_000;
 /** How often due facts are checked for. */
-const FACTS_REST_MS = 200;
+const FACTS_REST_MS = 500;
 
 export function createShipper(options: ShipperOptions): Shipper {
   const { clock, log } = options;

@@ -21,7 +21,7 @@ import { obtainToken, type TokenAnswer } from '../../src/upstream/tokens/obtain-
 import { formPoster } from '../../src/upstream/tokens/post-form.ts';
 import { BackgroundLoop } from '../scheduling/background-loop.ts';
 
-const POLL_MS = 1_000;
+const POLL_MS = 2_000;
 /** Of a token's life, after which it is renewed. */
 const RENEWED_AT = 0.8;
 const RETRY_SECONDS = 5;

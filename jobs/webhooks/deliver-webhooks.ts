@@ -22,7 +22,7 @@ import { sendWebhook, type WebhookTargets } from './send-webhook.ts';
 /** The pause after each failed attempt, two days in all. After the last attempt the message is dead. */
 export const RETRY_AFTER_SECONDS: readonly number[] = [5, 30, 120, 600, 1_800, 7_200, 18_000, 36_000, 50_400, 57_600];
 
-const POLL_MS = 500;
+const POLL_MS = 1_000;
 const UNDER_WAY_MAX = 128;
 /** The limit for one webhook, so that a slow receiver leaves room for the others. */
 const PER_WEBHOOK_MAX = 16;

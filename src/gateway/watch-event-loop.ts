@@ -5,7 +5,7 @@ import type { MetricsRegistry } from '../platform/metrics.ts';
 
 /** Returns what measures, for others who read it. */
 export function watchEventLoop(metrics: MetricsRegistry): LoopDelay {
-  const loopDelay = new LoopDelay();
+  const loopDelay = new LoopDelay('gateway');
   const read = loopDelay.reader();
   metrics.gauge('tollgate_event_loop_delay_max_seconds', 'Longest delay of the event loop since the last scrape', {
     merge: 'max',

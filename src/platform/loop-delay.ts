@@ -1,16 +1,19 @@
 // The longest delay of this process's event loop, for several readers, each since it read last.
 
-import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks';
 
 /** Each look wakes the process, an idle one too, for 50 µs. What the alarm asks about is a second. */
-const RESOLUTION_MS = 100;
+const RESOLUTION_MS = { gateway: 100, jobs: 500 } as const;
 const NANOSECONDS_PER_MS = 1e6;
 
 export class LoopDelay {
-  private readonly measured = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+  private readonly resolutionMs: number;
+  private readonly measured: IntervalHistogram;
   private readonly longestMs: number[] = [];
 
-  constructor() {
+  constructor(kind: keyof typeof RESOLUTION_MS) {
+    this.resolutionMs = RESOLUTION_MS[kind];
+    this.measured = monitorEventLoopDelay({ resolution: this.resolutionMs });
     this.measured.enable();
   }
 
@@ -18,7 +21,7 @@ export class LoopDelay {
   reader(): () => number {
     const index = this.longestMs.push(0) - 1;
     return () => {
-      const sinceMs = Math.max(0, this.measured.max / NANOSECONDS_PER_MS - RESOLUTION_MS);
+      const sinceMs = Math.max(0, this.measured.max / NANOSECONDS_PER_MS - this.resolutionMs);
       this.measured.reset();
       for (const [other, known] of this.longestMs.entries()) this.longestMs[other] = Math.max(known, sinceMs);
       const longest = this.longestMs[index] ?? 0;

@@ -151,6 +151,10 @@ const SIMULATED = {
   fsyncSync: (fd: number) => call(`fsync ${fileOf(fd).path}`).sync(fileOf(fd)),
   ftruncateSync: (fd: number, size: number) => call(`ftruncate ${fileOf(fd).path}`).truncate(fileOf(fd), size),
   fstatSync: (fd: number) => ({ size: call('fstat').size(fileOf(fd)) }),
+  statSync: (path: string) => {
+    const disk = call(`stat ${path}`);
+    return { size: disk.size(disk.open(path, 'r')) };
+  },
   existsSync: (path: string) => call(`exists ${path}`).exists(path),
   readdirSync: (path: string) => call(`readdir ${path}`).list(path),
   mkdirSync: (path: string) => call(`mkdir ${path}`).makeDirectories(path) ?? undefined,

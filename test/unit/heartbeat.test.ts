@@ -20,7 +20,15 @@ function heart(query: (values: readonly unknown[]) => Promise<never[]>) {
     query: async (_: unknown, values: readonly unknown[] = []) => ({ rows: await query(values), rowCount: 0 }),
   } as Partial<Postgres> as Postgres;
   const clock = { nowMs: () => nowMs, monotonicMs: () => nowMs };
-  const parts = { postgres, kind: 'gateway', epoch: 7, metrics, loopDelay: new LoopDelay(), clock, log } as const;
+  const parts = {
+    postgres,
+    kind: 'gateway',
+    epoch: 7,
+    metrics,
+    loopDelay: new LoopDelay('gateway'),
+    clock,
+    log,
+  } as const;
   return { heartbeat: new Heartbeat(parts), requests, warnings, pass: (ms: number) => (nowMs += ms) };
 }
 

@@ -1,7 +1,7 @@
 // Reads segments in bounded batches: the longest valid prefix, and what stopped it. Callers decide what to do about
 // damage.
 
-import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExecutionRecord } from '../../records/execution-record.ts';
 import { decodeFrame } from '../../records/record-codec.ts';
@@ -80,6 +80,10 @@ export class SpoolReader {
   private buffer = Buffer.allocUnsafeSlow(0);
 
   readBatch(directory: string, segment: number, fromOffset: number, limits: BatchLimits): SegmentBatch {
+    const segmentBytes = this.segmentBytes(directory, segment);
+    // Most looks find nothing new, and this one is a single system call.
+    if (segmentBytes === fromOffset)
+      return { records: [], fromOffset, toOffset: fromOffset, segmentBytes, stopped: 'end' };
     return this.withFile(directory, segment, (fd, segmentBytes) => {
       let window = this.read(fd, fromOffset, Math.min(limits.bytesMax, segmentBytes - fromOffset));
       let prefix = readSegment(window, 0, limits.recordsMax);
@@ -118,7 +122,7 @@ export class SpoolReader {
   }
 
   segmentBytes(directory: string, segment: number): number {
-    return this.withFile(directory, segment, (_fd, segmentBytes) => segmentBytes);
+    return statSync(join(directory, segmentFileName(segment))).size;
   }
 
   private withFile<T>(directory: string, segment: number, use: (fd: number, segmentBytes: number) => T): T {

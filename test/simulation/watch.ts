@@ -360,10 +360,11 @@ export class Watch implements GatewayWatch {
 
   /**
    * When all is healed and calm: what the database says a process has is what it has and what it has spent. What a call
-   * was about whose answer was lost is not forgotten.
+   * was about whose answer was lost is not forgotten. Returns what is forgotten, or on its way back at this moment.
    */
-  checkNothingForgotten(): void {
+  forgotten(): string[] {
     const { books } = this.server;
+    const found: string[] = [];
     const leases = [
       ...books.leases.values().map(({ epoch, walletId, outstanding }) => ({ epoch, name: walletId, outstanding })),
       ...books.limits.leases.values().map(({ epoch, poolId, outstanding }) => ({ epoch, name: poolId, outstanding })),
@@ -373,9 +374,10 @@ export class Watch implements GatewayWatch {
       for (const { epoch, name, outstanding } of leases) {
         const known = needs.get(name) ?? 0n;
         if (epoch === gateway.epoch && outstanding > known)
-          this.world.violate(`${gateway.process.name} knows of ${known} of ${name}, and its lease is ${outstanding}`);
+          found.push(`${gateway.process.name} knows of ${known} of ${name}, and its lease is ${outstanding}`);
       }
     }
+    return found;
   }
 
   get anyOpen(): boolean {

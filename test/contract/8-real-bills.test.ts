@@ -185,6 +185,7 @@ const SERVICE_TIERS: readonly Bill[] = [
   },
 ];
 
+const HOUR_CACHE = { system: [{ type: 'text', text: 'x', cache_control: { type: 'ephemeral', ttl: '1h' } }] };
 const FAST = { ...PLAIN, speeds: { fast: '6' }, geos: { us: '1.1' } };
 const VARIED: readonly Bill[] = [
   {
@@ -204,6 +205,71 @@ const VARIED: readonly Bill[] = [
       speed: 'fast',
     }),
     cost: 32_460_000_000n,
+  },
+  {
+    // 10 × 1 000 000 + 1000 × 1 250 000 + 2000 × 2 000 000 + 20 × 5 000 000: the hour is what the request named
+    name: 'cache writes of which some are not told apart',
+    dialect: messages,
+    price: PLAIN,
+    request: HOUR_CACHE,
+    reply:
+      event({
+        type: 'message_start',
+        message: {
+          usage: {
+            input_tokens: 10,
+            cache_creation_input_tokens: 1_500,
+            cache_creation: { ephemeral_5m_input_tokens: 1_000, ephemeral_1h_input_tokens: 500 },
+            output_tokens: 1,
+          },
+        },
+      }) +
+      event({
+        type: 'message_delta',
+        delta: { stop_reason: 'end_turn' },
+        usage: { input_tokens: 10, cache_creation_input_tokens: 3_000, output_tokens: 20 },
+      }) +
+      event({ type: 'message_stop' }),
+    cost: 5_360_000_000n,
+  },
+  {
+    // 10 × 1 000 000 + 3000 × 2 000 000 + 20 × 5 000 000
+    name: 'cache writes that are not told apart, where the request named an hour',
+    dialect: messages,
+    price: PLAIN,
+    request: HOUR_CACHE,
+    reply: message({ input_tokens: 10, cache_creation_input_tokens: 3_000, output_tokens: 20 }),
+    cost: 6_110_000_000n,
+  },
+  {
+    // 10 × 1 000 000 + 3000 × 1 250 000 + 20 × 5 000 000
+    name: 'cache writes that are not told apart, where it named none',
+    dialect: messages,
+    price: PLAIN,
+    reply: message({ input_tokens: 10, cache_creation_input_tokens: 3_000, output_tokens: 20 }),
+    cost: 3_860_000_000n,
+  },
+  {
+    // 10 × 1 000 000 + 1000 × 2 000 000 + 20 × 5 000 000
+    name: 'cache writes whose sum is told as nothing',
+    dialect: messages,
+    price: PLAIN,
+    reply: message({
+      input_tokens: 10,
+      cache_creation_input_tokens: 0,
+      cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 1_000 },
+      output_tokens: 20,
+    }),
+    cost: 2_110_000_000n,
+  },
+  {
+    // 10 × 1 000 000 + 20 × 5 000 000
+    name: 'a service tier that is no name',
+    dialect: messages,
+    price: TIERED,
+    reply: message({ input_tokens: 10, output_tokens: 20, service_tier: ['priority'] }),
+    cost: 110_000_000n,
+    unpriced: 'service_tier ?',
   },
   {
     // 10 × 1 000 000 + 20 × 5 000 000
@@ -287,6 +353,38 @@ const CALLS: readonly Bill[] = [
       }) +
       event({ type: 'message_stop' }),
     cost: 40_858_000_000n,
+  },
+  {
+    // 10 × 1 000 000 + 87 × 5 000 000 + 3 × 10 000 000 000
+    name: 'searches of Anthropic, which the end of the stream fills with zeros',
+    dialect: messages,
+    price: SEARCHED,
+    request: { tools: [{ type: 'web_search_20250305', name: 'web_search', max_uses: 5 }] },
+    reply:
+      event({
+        type: 'message_start',
+        message: { usage: { input_tokens: 10, output_tokens: 1, server_tool_use: { web_search_requests: 3 } } },
+      }) +
+      event({
+        type: 'message_delta',
+        delta: { stop_reason: 'end_turn' },
+        usage: { output_tokens: 87, server_tool_use: { web_search_requests: 0 } },
+      }) +
+      event({ type: 'message_stop' }),
+    cost: 30_445_000_000n,
+  },
+  {
+    // 10 × 1 000 000 + 87 × 5 000 000
+    name: 'searches in letters, or fewer than none',
+    dialect: messages,
+    price: SEARCHED,
+    reply: message({
+      input_tokens: 10,
+      output_tokens: 87,
+      server_tool_use: { web_search_requests: '3', web_fetch_requests: -2 },
+    }),
+    cost: 445_000_000n,
+    unpriced: 'server_tool_use web_search_requests',
   },
   {
     // (100 × 1 000 000 + 10 × 5 000 000) × 1.1 + 2 × 10 000 000 000: a factor is on tokens
@@ -717,6 +815,57 @@ const HOLDS: readonly HoldRow[] = [
     request: ofBytes(1_000, { tools: [{ type: 'web_search_20250305', name: 'web_search' }] }),
     prices: [SEARCHED],
     held: 'tools',
+  },
+  {
+    // 1 000 000 × 1 250 000 + 10 × 5 000 000 + 5 × 10 000 000 000: `max_tool_calls` is a parameter of Responses alone
+    name: 'calls that a parameter of another format is to bound',
+    dialect: messages,
+    request: ofBytes(1_000, {
+      max_tool_calls: 0,
+      tools: [{ type: 'web_search_20250305', name: 'web_search', max_uses: 5 }],
+    }),
+    prices: [SEARCHED],
+    held: 1_300_050_000_000n,
+  },
+  {
+    // 1 000 000 × 1 250 000 + 10 × 5 000 000 + 2 × 10 000 000 000
+    name: 'a bound that is no whole number',
+    dialect: messages,
+    request: ofBytes(1_000, { tools: [{ type: 'web_search_20250305', name: 'web_search', max_uses: 1.5 }] }),
+    prices: [SEARCHED],
+    held: 1_270_050_000_000n,
+  },
+  {
+    // 1 000 000 × 1 250 000 + 10 × 5 000 000 + 100 × 10 000 000 000
+    name: 'the bound of a search beside the tools of a coding agent',
+    dialect: messages,
+    request: ofBytes(100_000, {
+      tools: [
+        { name: 'edit', description: 'x'.repeat(90_000), input_schema: {} },
+        { type: 'web_search_20250305', name: 'web_search', max_uses: 100 },
+      ],
+    }),
+    prices: [{ ...PLAIN, calls: { web_search: { usd: '0.01', max: 8 } } }],
+    held: 2_250_050_000_000n,
+  },
+  {
+    name: 'a bound within more tools than are read',
+    dialect: messages,
+    request: ofBytes(400_000, {
+      tools: [
+        { name: 'edit', description: 'x'.repeat(300_000), input_schema: {} },
+        { type: 'web_search_20250305', name: 'web_search', max_uses: 100 },
+      ],
+    }),
+    prices: [{ ...PLAIN, calls: { web_search: { usd: '0.01', max: 8 } } }],
+    held: 'tools',
+  },
+  {
+    // 1000 × 1 250 000 + 10 × 5 000 000 + 50 × 10 000 000 000
+    name: 'searches of a model that makes them unasked',
+    request: ofBytes(1_000),
+    prices: [{ ...PLAIN, calls: { web_search: { usd: '0.01', max: 50, unasked: true } } }],
+    held: 501_300_000_000n,
   },
   {
     // 1 000 000 × 1 250 000 + 10 × 5 000 000 + 4 × 10 000 000 000

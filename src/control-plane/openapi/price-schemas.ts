@@ -37,9 +37,12 @@ export const shownTerms = {
   factor: factor.optional(),
   ...audioAmounts,
   calls: z
-    .record(z.string(), z.union([usd, z.object({ usd, max: z.int() })]))
+    .record(z.string(), z.union([usd, z.object({ usd, max: z.int(), unasked: z.literal(true).optional() })]))
     .optional()
-    .meta({ description: 'Dollars for a call of a tool that the provider runs, and how many are held for.' }),
+    .meta({
+      description:
+        'Dollars for a call of a tool that the provider runs, and how many are held for; `unasked`: in every request.',
+    }),
   request: usd.optional().meta({ description: 'Dollars for each request.' }),
   from: z.string().optional().meta({ description: 'Since when it is valid. Of several prices the last valid counts.' }),
   between: z.string().optional().meta({ description: 'At which hours of the day in UTC it is valid.' }),

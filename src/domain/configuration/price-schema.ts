@@ -87,8 +87,8 @@ const call = z.union(
   [
     usdSchema.transform((price): CallPrice => ({ price, max: null })),
     z
-      .strictObject({ usd: usdSchema, max: z.int().min(1).max(CALLS_MAX) })
-      .transform(({ usd, max }): CallPrice => ({ price: usd, max })),
+      .strictObject({ usd: usdSchema, max: z.int().min(1).max(CALLS_MAX), unasked: z.literal(true).optional() })
+      .transform(({ usd, max, unasked }): CallPrice => ({ price: usd, max, ...(unasked && { unasked }) })),
   ],
   { error: `must be USD for a call in quotes, such as "0.01", or { usd: "0.01", max: 10 }` },
 );
@@ -274,8 +274,8 @@ const TOKENS_PER_PRICE = 1_000_000n;
 /** Terms in the words of the file, always the same for the same terms. */
 export function writeTerms(found: PriceTerms): Words {
   const { serviceTiers, serviceTierDefault, speeds, geos, calls, request } = found;
-  const writeCall = ({ price, max }: CallPrice): Words | string =>
-    max === null ? formatUsdString(price) : { usd: formatUsdString(price), max };
+  const writeCall = ({ price, max, unasked }: CallPrice): Words | string =>
+    max === null ? formatUsdString(price) : { usd: formatUsdString(price), max, ...(unasked && { unasked }) };
   const written = Object.entries(calls).map(([tool, one]) => [tool, writeCall(one)] as const);
   return {
     ...writeRates(found.rates),

@@ -35,6 +35,8 @@ const SEARCHES = 'web_searches_kcount';
 const REQUESTS = 'requests_kcount';
 /** How many searches are held for where a request does not say. */
 const SEARCHES_HELD = 10;
+/** Perplexity's models search in every request, those for deep research some dozens of times. */
+const UNASKED = { model: /^sonar(?:-|$)/, held: 50 } as const;
 
 /** null: it is not priced by tokens. What has been replaced before `nowMs` is left out. */
 export function writeListedPrices(model: ListedModel, nowMs: number): WrittenPrices | null {
@@ -45,7 +47,8 @@ export function writeListedPrices(model: ListedModel, nowMs: number): WrittenPri
   // What makes images or sound is not served as text.
   if (isEmbedding && Object.keys(first.amounts).some((name) => name.startsWith('output_'))) return null;
   const notes = new Set<string>();
-  const written = listed.map((price) => writePrice(price, notes));
+  const search = UNASKED.model.test(model.id) ? { max: UNASKED.held, unasked: true as const } : { max: SEARCHES_HELD };
+  const written = listed.map((price) => writePrice(price, search, notes));
   return { prices: written, kind: isEmbedding ? 'embedding' : 'text', notes: [...notes] };
 }
 
@@ -67,7 +70,8 @@ function stillValid(prices: readonly ListedPrice[], nowMs: number): readonly Lis
   ];
 }
 
-function writePrice({ from, between, amounts }: ListedPrice, notes: Set<string>): PriceWords {
+/** `search`: how its calls are held for, where they have a price. */
+function writePrice({ from, between, amounts }: ListedPrice, search: PriceWords, notes: Set<string>): PriceWords {
   const known = new Set([...Object.keys(RATES), SEARCHES, REQUESTS]);
   for (const name of Object.keys(amounts))
     if (!known.has(name)) notes.add(`the list also has ${name}, for which the file has no price`);
@@ -84,7 +88,7 @@ function writePrice({ from, between, amounts }: ListedPrice, notes: Set<string>)
     ...(between === null ? {} : { between: writeHours(between) }),
     ...Object.fromEntries(rates),
     ...writeTiers(amounts, rate),
-    ...(searches === undefined ? {} : { calls: { web_search: { usd: perThousand(searches), max: SEARCHES_HELD } } }),
+    ...(searches === undefined ? {} : { calls: { web_search: { usd: perThousand(searches), ...search } } }),
     ...(requests === undefined ? {} : { request: perThousand(requests) }),
   };
 }

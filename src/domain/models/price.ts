@@ -60,6 +60,8 @@ export interface CallPrice {
   readonly price: PicoUsd;
   /** How many calls are held for where the request does not say; null: such a request is refused. */
   readonly max: number | null;
+  /** The model calls it also where the request does not name it, so that every request holds for `max`. */
+  readonly unasked?: true;
 }
 
 /** The rates that differ; the others stay. */

@@ -73,7 +73,10 @@ export function worstCasePrice(
 
 /** Calls that nothing bounds are held for as none: where they have to be bounded, the request is refused. */
 function worstBeside(calls: readonly CallBound[] = [], { request, calls: prices }: WorstBeside): bigint {
-  return calls.reduce((sum, bound) => {
+  const unasked = Object.entries(prices)
+    .filter(([tool, price]) => price.unasked && !calls.some((bound) => bound.tool === tool))
+    .map(([tool]): CallBound => ({ tool, max: null, isOptional: true }));
+  return [...calls, ...unasked].reduce((sum, bound) => {
     const price = callPrice(prices, bound);
     return price === null ? sum : sum + BigInt(callsMax(bound, price) ?? 0) * price.price;
   }, request as bigint);

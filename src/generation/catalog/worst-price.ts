@@ -34,6 +34,8 @@ export interface WorstCall {
   readonly price: PicoUsd;
   /** null: some deployment has no maximum of its own. */
   readonly max: number | null;
+  /** Some deployment's model calls it also where the request does not name it. */
+  readonly unasked: boolean;
 }
 
 export interface WorstTier extends WorstRates {
@@ -80,7 +82,8 @@ function worstBeside(prices: readonly Price[]): WorstBeside | null {
     const found = terms.flatMap(({ calls }) => calls[tool] ?? []);
     const maxima = found.flatMap(({ max }) => max ?? []);
     const max = maxima.length < found.length ? null : Math.max(...maxima);
-    return { price: highest(found.map(({ price }) => price)) ?? picoUsd(0n), max };
+    const unasked = found.some((call) => call.unasked === true);
+    return { price: highest(found.map(({ price }) => price)) ?? picoUsd(0n), max, unasked };
   };
   return { request, calls: Object.fromEntries([...tools].map((tool) => [tool, worstCall(tool)])) };
 }

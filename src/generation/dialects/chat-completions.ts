@@ -31,6 +31,7 @@ const CHAT_UNPRICED: UnpricedRequests = {
   freeToolTypes: [],
   freeToolPrefixes: [],
   searchToolType: null,
+  hasMaxToolCalls: false,
   reportedTools: ['web_search'],
   reportsHourCache: false,
 };

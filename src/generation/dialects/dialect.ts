@@ -94,6 +94,8 @@ export interface KeptReply {
   readonly tellsPlain?: boolean;
   /** The caller needs the cost that the reply reports. */
   readonly tellsCost?: boolean;
+  /** The request named a cache that lives for an hour: so do writes of which the reply does not say how long. */
+  readonly asksForHourCache?: boolean;
 }
 
 /** Sees every chunk of a reply pass; for a stream it tells how far it is. */

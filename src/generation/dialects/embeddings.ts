@@ -19,6 +19,7 @@ const EMBEDDINGS_UNPRICED: UnpricedRequests = {
   freeToolTypes: [],
   freeToolPrefixes: [],
   searchToolType: null,
+  hasMaxToolCalls: false,
   reportedTools: [],
   reportsHourCache: false,
 };

@@ -58,6 +58,7 @@ const MESSAGES_UNPRICED: UnpricedRequests = {
   freeToolTypes: [],
   freeToolPrefixes: ['bash_', 'text_editor_', 'computer_', 'memory_', 'tool_search_tool_'],
   searchToolType: null,
+  hasMaxToolCalls: false,
   reportedTools: ['web_search', 'web_fetch'],
   reportsHourCache: true,
 };
@@ -233,19 +234,26 @@ function readStreamUsage(reply: KeptReply): Usage | null {
  * in.
  */
 function finalCounts(start: UsageObject | null, delta: UsageObject | null): UsageObject {
-  const counts = Object.entries(delta ?? {});
-  return Object.fromEntries(
-    counts.filter(([name, count]) => count !== null && !(count === 0 && objectOf(start)[name] !== undefined)),
-  );
+  const counts = Object.entries(delta ?? {}).flatMap(([name, count]): [string, unknown][] => {
+    const before = objectOf(start)[name];
+    if (count === null || (count === 0 && before !== undefined)) return [];
+    const isGroup = typeof count === 'object' && typeof before === 'object' && before !== null;
+    return [[name, isGroup ? withLater(objectOf(before), objectOf(count)) : count]];
+  });
+  return Object.fromEntries(counts);
+}
+
+/** Of counts that stand together in an object, as those of tools. */
+function withLater(before: UsageObject, later: UsageObject): UsageObject {
+  const counts = Object.entries(later).filter(([name, count]) => count !== 0 || before[name] === undefined);
+  return { ...before, ...Object.fromEntries(counts) };
 }
 
 /** Anthropic counts what was read from and written to the cache beside the input; ours includes both. */
 function usageOfCounts(counts: UsageObject, final: UsageObject, reply: KeptReply): Usage {
   const plain = countOf(counts['input_tokens']);
   const cached = countOf(counts['cache_read_input_tokens']);
-  const cacheWrite = countOf(
-    counts['cache_creation_input_tokens'] ?? cacheWritesByLifetime(objectOf(counts['cache_creation'])),
-  );
+  const { cacheWrite, hourCacheWrite } = cacheWritesIn(counts, reply.asksForHourCache === true);
   const usage: Usage = {
     inputTokens: plain === null ? null : plain + (cached ?? 0) + (cacheWrite ?? 0),
     cachedInputTokens: cached,
@@ -253,15 +261,26 @@ function usageOfCounts(counts: UsageObject, final: UsageObject, reply: KeptReply
     outputTokens: countOf(final['output_tokens']),
     reasoningTokens: countOf(objectOf(final['output_tokens_details'])['thinking_tokens']),
     images: null,
-    hourCacheWriteTokens: countOf(objectOf(counts['cache_creation'])['ephemeral_1h_input_tokens']),
+    hourCacheWriteTokens: hourCacheWrite,
   };
   return withDetails(usage, counts, reply);
 }
 
-function cacheWritesByLifetime(writes: UsageObject): number | null {
+interface CacheWrites {
+  readonly cacheWrite: number | null;
+  readonly hourCacheWrite: number | null;
+}
+
+/** All writes, and those that live for an hour: where a reply does not tell them apart, the request decides. */
+function cacheWritesIn(counts: UsageObject, asksForHourCache: boolean): CacheWrites {
+  const all = countOf(counts['cache_creation_input_tokens']);
+  const writes = objectOf(counts['cache_creation']);
   const short = countOf(writes['ephemeral_5m_input_tokens']);
   const long = countOf(writes['ephemeral_1h_input_tokens']);
-  return short === null && long === null ? null : (short ?? 0) + (long ?? 0);
+  const told = short === null && long === null ? null : (short ?? 0) + (long ?? 0);
+  const cacheWrite = all === null || all === 0 ? (told ?? all) : all;
+  if (!asksForHourCache || cacheWrite === null) return { cacheWrite, hourCacheWrite: long };
+  return { cacheWrite, hourCacheWrite: Math.max(0, cacheWrite - (short ?? 0)) };
 }
 
 function editTypes(value: unknown): string[] {

@@ -41,6 +41,7 @@ const RESPONSES_UNPRICED: UnpricedRequests = {
   freeToolPrefixes: [],
   // Codex lists the search in every request and seldom uses it, so that it is no reason to refuse one.
   searchToolType: 'web_search',
+  hasMaxToolCalls: true,
   reportedTools: ['web_search', 'web_search_preview', 'x_search'],
   reportsHourCache: false,
 };

@@ -45,7 +45,8 @@ export function reportedUsage(
   const terms = price?.terms;
   const tellsPlain = bounds.named !== undefined || (terms !== undefined && terms.serviceTierDefault !== null);
   const tellsCost = terms !== undefined && terms.cost === 'reported';
-  const kept = { beginning: relayed.beginning(), end: relayed.end(), cut, tellsPlain, tellsCost };
+  const asksForHourCache = bounds.asksForHourCache === true;
+  const kept = { beginning: relayed.beginning(), end: relayed.end(), cut, tellsPlain, tellsCost, asksForHourCache };
   const truncated = dialect.isTruncated?.(kept, watch?.endedBy ?? null) === true;
   const raw = dialect.readUsage(kept, watch, clientLeft);
   const details = joined(bounds.named?.details, dialect.readDetails?.(kept, bounds), raw?.details);

@@ -10,6 +10,8 @@ export interface ProviderTools {
   readonly searchToolType: string | null;
   /** Tools whose calls replies report, so that a price may have a price for them. */
   readonly reportedTools: readonly string[];
+  /** `max_tool_calls` bounds the calls of all tools; elsewhere providers do not know it, and pass over it. */
+  readonly hasMaxToolCalls: boolean;
 }
 
 export function callsTool({ reportedTools, searchToolType }: ProviderTools, type: string | null): type is string {
@@ -21,39 +23,44 @@ export function toolOf(type: string): string {
   return type.replace(/^openrouter:/, '').replace(/_(?:\d{8}|\d{4}_\d{2}_\d{2})$/, '');
 }
 
-/** Of each such tool the most calls that the request allows: `max_tool_calls` of all, or `max_uses` of its own. */
+/**
+ * Of each such tool the most calls that the request allows: `max_tool_calls` of all, or `max_uses` of its own. null:
+ * the list of tools is too long to be read for them.
+ */
 export function boundCalls(
   table: ProviderTools,
   types: readonly (string | null)[],
   scanned: ScannedRequest,
   body: Buffer,
-): { readonly calls: readonly CallBound[] } {
-  const inAll = countIn(body, scanned.valueOf('max_tool_calls'));
+): readonly CallBound[] | null {
+  const inAll = table.hasMaxToolCalls ? countIn(body, scanned.valueOf('max_tool_calls')) : null;
   const named = types.filter((type) => callsTool(table, type));
   // Codex lists the search in every request; OpenAI's has no `max_uses`, so that its tools are not read.
   const isRead = inAll === null && named.some((type) => type !== table.searchToolType);
   const uses = isRead ? usesOf(scanned, body) : new Map<string, number | null>();
-  const calls = named.map((type) => ({
+  if (uses === null) return null;
+  return named.map((type) => ({
     tool: toolOf(type),
     max: inAll ?? uses.get(type) ?? null,
     isOptional: type === table.searchToolType,
   }));
-  return { calls };
 }
 
-/** A longer list of tools is not read: what it names counts as not bounded. */
-const TOOLS_BYTES_MAX = 65_536;
+/** The tools of coding agents have 20 to 100 KB. */
+const TOOLS_BYTES_MAX = 262_144;
 
-/** `max_uses` of each type of tool; null: it has none. */
-function usesOf(scanned: ScannedRequest, body: Buffer): ReadonlyMap<string, number | null> {
+/** `max_uses` of each type of tool, null where it has none; or null: not read. */
+function usesOf(scanned: ScannedRequest, body: Buffer): ReadonlyMap<string, number | null> | null {
   const uses = new Map<string, number | null>();
   const found = scanned.valueOf('tools');
-  if (found === null || found.end - found.start > TOOLS_BYTES_MAX) return uses;
+  if (found === null) return uses;
+  if (found.end - found.start > TOOLS_BYTES_MAX) return null;
   for (const { type, max_uses: own } of objectsOf(JSON.parse(body.toString('utf8', found.start, found.end)))) {
     if (typeof type !== 'string') continue;
-    const isCount = typeof own === 'number' && Number.isSafeInteger(own) && own >= 0;
+    // What is no whole number is left to the provider, and bounded from above.
+    const max = typeof own === 'number' && own >= 0 ? Math.min(Math.ceil(own), Number.MAX_SAFE_INTEGER) : null;
     // Of two tools of one type each names a bound of its own, and is counted with that.
-    uses.set(type, isCount && uses.get(type) !== null ? Math.max(own, uses.get(type) ?? 0) : null);
+    uses.set(type, max !== null && uses.get(type) !== null ? Math.max(max, uses.get(type) ?? 0) : null);
   }
   return uses;
 }

@@ -137,17 +137,18 @@ function nameCosts(
   const { types, typeCount, asksForHourCache } = scanned;
   const tools = types.map((type) => readType(type, body));
   const named: NamedCost[] = [];
+  const callsAny = tools.some((type) => callsTool(table, type));
+  const calls = callsAny ? boundCalls(table, tools, scanned, body) : [];
   const refusal =
     refuseField(table, scanned, body, named) ??
     refuseTool(table, tools, typeCount > types.length, named) ??
-    refuseHourCache(table, scanned);
+    refuseHourCache(table, scanned) ??
+    (calls === null ? UNREAD_TOOLS : null);
   return {
     ...bounds,
     ...(refusal === null ? {} : { refusalIfBilled: refusal }),
     ...(named.length === 0 ? {} : { named: { items: named, details: detailsOf(named) } }),
-    ...(tools.some((type) => callsTool(table, type))
-      ? { maySearch: true, ...boundCalls(table, tools, scanned, body) }
-      : {}),
+    ...(callsAny ? { maySearch: true, calls: calls ?? [] } : {}),
     ...(asksForHourCache ? { asksForHourCache } : {}),
   };
 }
@@ -226,6 +227,13 @@ function unpricedTool(type: string | null): Refusal {
     advice: 'Leave such tools out, or run one of your own in their place.',
   };
 }
+
+const UNREAD_TOOLS: Refusal = {
+  kind: 'not_safely_billable',
+  field: 'tools',
+  reason: 'Of more than 256 KB of tools it is not read how often those may be called that the provider runs.',
+  advice: 'Leave such tools out, or send fewer of your own.',
+};
 
 function refuseHourCache({ reportsHourCache }: UnpricedRequests, scanned: ScannedRequest): Refusal | null {
   return scanned.asksForHourCache && !reportsHourCache ? HOUR_CACHE_UNPRICED : null;

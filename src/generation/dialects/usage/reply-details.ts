@@ -110,7 +110,8 @@ const FREE_TOOL_COUNTS = ['tool_search_requests'];
 
 /** What a usage object itself says was used that no price can be for. */
 function unpricedUsage(usage: UsageObject, calls: readonly ToolCalls[]): string | null {
-  const { num_server_side_tools_used: toolCalls, iterations } = usage;
+  const { num_server_side_tools_used: toolCalls, iterations, service_tier: tier } = usage;
+  if (tier != null && typeof tier !== 'string') return 'service_tier ?';
   // xAI's total. Where the tools are told apart they are priced each.
   const known = calls.reduce((sum, { count }) => sum + (count ?? 0), 0);
   if (typeof toolCalls === 'number' && toolCalls > known) return 'num_server_side_tools_used';
@@ -269,18 +270,18 @@ const CALLS_MAX = 16;
 const CALLS_SUFFIX = /(?:\.num_requests|_requests|_calls)$/;
 
 /**
- * The numbers above zero in a report, each with its path. It does not call itself, since a report may be deeper than
- * calls can be.
+ * The numbers in a report that are not zero, each with its path; nobody knows the cost of those that are no count. It
+ * does not call itself, since a report may be deeper than calls can be.
  */
 function usedCalls(source: string, report: unknown): readonly ToolCalls[] {
   const found: ToolCalls[] = [];
   const open: { readonly path: string; readonly value: unknown }[] = [{ path: '', value: report }];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const { path, value } = next;
-    if (typeof value === 'number' && value > 0) {
+    if (typeof value === 'number' ? value !== 0 : typeof value === 'string' && Number(value) > 0) {
       // Of so many nobody has prices: the count of the last one says so.
       const isLast = found.length === CALLS_MAX - 1;
-      const count = Number.isSafeInteger(value) && !isLast ? value : null;
+      const count = typeof value === 'number' && Number.isSafeInteger(value) && value > 0 && !isLast ? value : null;
       found.push({ tool: toolNamed(path), count, reportedAs: `${source} ${shorten(path)}` });
       if (isLast) return found;
     }

@@ -224,6 +224,14 @@ describe('obtaining a token', () => {
       { status: 400, body: '{"error":"x","error_description":"no such client_secret=entra~secret"}' },
       'answered 400, with what was sent, which is a secret',
     ],
+    'a refusal that quotes the form as it was sent': [
+      { status: 400, body: '{"error":"x","error_description":"got client_secret=entra%7Esecret&scope=y"}' },
+      'answered 400, with what was sent, which is a secret',
+    ],
+    'a refusal whose code is the secret, as a program writes it': [
+      { status: 400, body: '{"error":"entra%7esecret"}' },
+      'answered 400, with what was sent, which is a secret',
+    ],
     'a client_secret that has expired': [
       { status: 401, body: '{"error":"invalid_client","error_description":"AADSTS7000222: The keys are expired."}' },
       'answered 401, invalid_client: AADSTS7000222: The keys are expired. (client_secret has expired)',
@@ -249,4 +257,14 @@ describe('obtaining a token', () => {
       assert.deepEqual(await obtain(ENTRA, answer), { ok: false, reason });
     });
   }
+
+  test('google: a refusal that quotes a part of the statement', async () => {
+    await obtain(GOOGLE, good);
+    const sent = posted.at(-1)?.form['assertion'] ?? assert.fail();
+    for (const part of [sent, sent.slice(-60), encodeURIComponent(sent.slice(20, 80))]) {
+      const body = JSON.stringify({ error: 'invalid_request', error_description: `assertion=${part}` });
+      const reason = 'answered 400, with what was sent, which is a secret';
+      assert.deepEqual(await obtain(GOOGLE, { status: 400, body }), { ok: false, reason });
+    }
+  });
 });

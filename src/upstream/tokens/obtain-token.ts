@@ -2,6 +2,7 @@
 
 import type { TokenFields, TokenSecret } from '../../domain/configuration/token-schema.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { quotesSecret } from '../../platform/quotes-secret.ts';
 import { BEDROCK_TOKEN_SECONDS, makeBedrockToken } from './bedrock-token.ts';
 import { makeGoogleAssertion } from './google-assertion.ts';
 import { meaningOf } from './refusal-meanings.ts';
@@ -64,7 +65,7 @@ const REASON_LENGTH_MAX = 300;
 /** Whatever the other side says: one that is good for longer is renewed all the same. */
 const LIFE_SECONDS_MAX = 86_400;
 
-/** RFC 6749 5.1 and 5.2. `sent`: the secret, which nothing quotes. */
+/** RFC 6749 5.1 and 5.2. `sent`: the secret of the form, which nothing quotes, in whatever way it is written. */
 function readAnswer(answer: FormAnswer, sent: string): TokenAnswer {
   if (answer.status === null) return { ok: false, reason: answer.reason };
   const { status, body } = answer;
@@ -82,7 +83,7 @@ function readAnswer(answer: FormAnswer, sent: string): TokenAnswer {
 /** In the words of the other side, which are about the account, and what they mean where that is known. */
 function complaint({ error, error_description: description }: Readonly<Record<string, unknown>>, sent: string): string {
   const said = [error, description].filter((text) => typeof text === 'string').join(': ');
-  if (said.includes(sent)) return ', with what was sent, which is a secret';
+  if (quotesSecret(said, sent)) return ', with what was sent, which is a secret';
   const text = said.replace(/[\s\p{Cc}]+/gu, ' ').slice(0, REASON_LENGTH_MAX);
   const meaning = meaningOf(text);
   return (text === '' ? '' : `, ${text}`) + (meaning === null ? '' : ` (${meaning})`);

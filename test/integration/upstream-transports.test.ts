@@ -19,7 +19,7 @@ import { type ProviderCallOptions, ProviderCalls } from '../../src/upstream/prov
 import { NO_PROXIES } from '../../src/upstream/proxy-of.ts';
 import { findFreePort } from '../support/free-port.ts';
 import { HeldClock } from '../support/upstream-calls.ts';
-import { waitFor } from '../support/waiting.ts';
+import { pause, waitFor } from '../support/waiting.ts';
 
 const CERTIFICATE = fileURLToPath(new URL('../support/tls/localhost-certificate.pem', import.meta.url));
 const KEY = fileURLToPath(new URL('../support/tls/localhost-key.pem', import.meta.url));
@@ -40,6 +40,16 @@ let provider: Http2SecureServer;
 let url: string;
 const sockets = new Set<Socket>();
 let connections = 0;
+/** How many requests have asked for each act. */
+const asked = new Map<string, number>();
+/** What a provider over HTTP/1.1 sends before it ends the connection: nothing, or bytes of a reply. */
+const LAST_WORDS: Readonly<Record<string, string>> = {
+  goodbye: '',
+  'part-of-a-head': 'HTTP/1.1 20',
+  'one-byte': 'H',
+  'interim-reply': 'HTTP/1.1 100 Continue\r\n\r\n',
+  'no-http': 'SSH-2.0-OpenSSH_9.2\r\n',
+};
 
 /** Answers by the path: `/v1/chat/completions?do=...`. */
 function answer(request: IncomingMessage, body: string, respond: IncomingMessage['socket'], reply: Reply): void {
@@ -52,7 +62,13 @@ function answer(request: IncomingMessage, body: string, respond: IncomingMessage
     certificate: String((respond as TLSSocket).getPeerCertificate?.().subject?.CN),
   };
   const act = new URL(request.url ?? '/', 'http://x').searchParams.get('do');
+  if (act !== null) asked.set(act, (asked.get(act) ?? 0) + 1);
   if (act === 'silence') return;
+  const lastWords = LAST_WORDS[act ?? ''];
+  if (lastWords !== undefined) {
+    respond.end(lastWords);
+    return;
+  }
   if (act === 'hang-up') {
     reply.cut();
     return;
@@ -289,6 +305,19 @@ describe('a call over', () => {
 
       test('tells a connection that is lost before a reply', async () => {
         assert.equal((await callProvider(calls, to, 'hang-up').told).end, 'no_reply');
+      });
+
+      test('sends a request again where a kept connection was dead before a byte of the reply, and never else', async () => {
+        const acts = version === '2.0' ? ['hang-up'] : ['hang-up', ...Object.keys(LAST_WORDS)];
+        for (const act of acts) {
+          assert.equal((await callProvider(calls, to, '').told).end, 'end');
+          // undici's pool behind a SOCKS proxy opens another one while the first is about to be free.
+          await pause(5);
+          asked.clear();
+          assert.equal((await callProvider(calls, to, act).told).end, 'no_reply', act);
+          const isSentAgain = version === '1.1' && (act === 'hang-up' || act === 'goodbye');
+          assert.equal(asked.get(act), isSentAgain ? 2 : 1, act);
+        }
       });
 
       test('tells an address where nobody listens', async () => {

@@ -2,6 +2,8 @@
 // the origin's coarse clock, since undici's own are of connections and not of calls.
 
 import { Buffer } from 'node:buffer';
+import { subscribe } from 'node:diagnostics_channel';
+import type { Socket } from 'node:net';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../platform/clock.ts';
 import type { CallConnection, ExchangeListener, UpstreamFault } from '../call-connection.ts';
@@ -24,6 +26,15 @@ export interface ExchangeOwner {
 
 const FIRST_FINAL_STATUS = 200;
 
+/** An exchange that goes over a kept connection, between `onRequestStart` and the writing of its request. */
+let writing: UndiciExchange | null = null;
+
+/** Here alone undici names the socket of a request, in the same step in which it calls `onRequestStart`. */
+subscribe('undici:client:sendHeaders', (message) => {
+  writing?.onWriting((message as { readonly socket: Socket }).socket);
+  writing = null;
+});
+
 export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandler {
   sent = false;
   /** What carries it; the owner's to choose. */
@@ -31,7 +42,8 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
   private readonly owner: ExchangeOwner;
   /** Whether the connection that carries it now has carried another exchange before. */
   private readonly isKept: () => boolean;
-  private isReused = false;
+  /** The connection, where it is a kept one, and how much it had read before this request was written. */
+  private kept: { readonly socket: Socket; readonly bytesRead: number } | null = null;
   private listener: ExchangeListener | null = null;
   private controller: Dispatcher.DispatchController | null = null;
   private hasHead = false;
@@ -74,9 +86,13 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
       return;
     }
     this.sent = true;
-    this.isReused = this.isKept();
+    if (this.isKept()) writing = this;
     this.owner.onSent(this);
     this.waitingSinceMs = this.owner.clock.monotonicMs();
+  }
+
+  onWriting(socket: Socket): void {
+    this.kept = { socket, bytesRead: socket.bytesRead };
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
@@ -115,7 +131,10 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
   private faultOf(error: Error): UpstreamFault {
     if (this.hasHead) return 'cut';
     if (!this.sent) return 'connect_failed';
-    return this.isReused && isLoss(error) ? 'stale_connection' : 'no_reply';
+    const { kept } = this;
+    // Where undici has not named the socket, nobody knows whether a byte of the reply has come.
+    const isUnanswered = kept !== null && kept.socket.bytesRead === kept.bytesRead;
+    return isUnanswered && isLoss(error) ? 'stale_connection' : 'no_reply';
   }
 
   /** A fault of ours in a listener ends the one call, not the connections of others. */

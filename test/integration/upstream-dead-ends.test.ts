@@ -87,6 +87,8 @@ function drip(socket: Socket, text: string): void {
 
 interface Case {
   readonly name: string;
+  /** Of the provider; default: https. */
+  readonly provider?: 'http' | 'https';
   readonly scheme: 'http' | 'socks5' | 'direct';
   readonly act: (socket: Socket) => void;
   readonly settings?: Partial<RequestSettings>;
@@ -160,6 +162,20 @@ const CASES: readonly Case[] = [
     act: onceAsked((socket) => socket.write('SSH-2.0-OpenSSH_9.2\r\n')),
     isRefused: true,
   },
+  ...[
+    ['a body', 'HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello'],
+    ['chunks', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n'],
+    ['a banner', `${CONNECTED}SSH-2.0-OpenSSH_9.2\r\n`],
+    ['a reply nobody asked for', `${CONNECTED}HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nno`],
+  ].map(
+    ([what = '', answer = '']): Case => ({
+      name: `a proxy that says ${what} behind its answer to CONNECT`,
+      provider: 'http',
+      scheme: 'http',
+      act: onceAsked((socket) => socket.write(answer)),
+      isRefused: true,
+    }),
+  ),
   { name: 'a SOCKS proxy that does not greet', scheme: 'socks5', act: silent },
   {
     name: 'a SOCKS proxy that does not connect',
@@ -201,11 +217,11 @@ const CASES: readonly Case[] = [
   },
 ];
 
-function providerOf({ scheme, settings }: Case, { port }: DeadEnd): Provider {
+function providerOf({ provider = 'https', scheme, settings }: Case, { port }: DeadEnd): Provider {
   const proxy = `${scheme}://127.0.0.1:${port}`;
   return {
     id: 'p',
-    baseUrl: scheme === 'direct' ? `https://localhost:${port}` : BEHIND,
+    baseUrl: scheme === 'direct' ? `https://localhost:${port}` : `${provider}://provider.test`,
     apiKey: 'sk-1',
     auth: 'bearer',
     onDisconnect: 'cancel',
@@ -254,6 +270,9 @@ const WITHIN_MS = 500;
 /** For what does, however busy the machine is. */
 const COMES_WITHIN_MS = 20_000;
 
+/** For one call: where a connection is lost before its request could go out, another one may be tried. */
+const CONNECTIONS_MAX = 2;
+
 /** Not by one of undici's or the system's own limits, which are minutes. */
 const allClosed = (end: DeadEnd) => waitFor('every socket to be closed', end.open, (open) => open === 0, 10_000);
 
@@ -278,6 +297,7 @@ describe('a call that leads nowhere ends, and so does its socket:', () => {
       const [first, ...others] = await Promise.all(made.map((each) => each.end));
       assert.equal(first, one.isUp === undefined ? 'connect_failed' : 'first_byte_timeout');
       for (const other of others) assert.equal(other, 'connect_failed');
+      assert.ok(end.accepted() <= CONNECTIONS_MAX * made.length, `${end.accepted()} connections`);
       await allClosed(end);
       await calls.close();
     });

@@ -32,6 +32,12 @@ const LIMITS = {
   maxHeaderSize: 65_536,
 };
 
+/**
+ * How many sockets may be opened for a request before it goes out. undici opens another one for ever where one is lost
+ * before, as behind a proxy that says more than its answer to CONNECT.
+ */
+const SOCKETS_MAX = 2;
+
 export class UndiciConnection {
   readonly dispatcher: Dispatcher;
   readonly sinceMs: number;
@@ -39,8 +45,10 @@ export class UndiciConnection {
   openExchanges = 0;
   /** How many exchanges the present socket has carried to their end. */
   exchanges = 0;
-  /** A request has gone out on the present socket, so that it is connected all the way. */
+  /** A request has gone out on the present socket. */
   isUp = false;
+  /** How many sockets were opened since a request last went out. */
+  private socketsInVain = 0;
   /** To the proxy, or to the provider where there is none. */
   private socket: Socket | null = null;
 
@@ -82,8 +90,19 @@ export class UndiciConnection {
       // undici opens another connection where the last one has ended, and that one is not used yet.
       this.exchanges = 0;
       this.isUp = false;
+      this.socketsInVain += 1;
+      if (this.socketsInVain > SOCKETS_MAX) {
+        callback(new Error('each connection was lost before a request could go out'), null);
+        return;
+      }
       this.socket = connect(params, callback);
     };
+  }
+
+  /** A request goes out, so that it is connected all the way. */
+  onSent(): void {
+    this.isUp = true;
+    this.socketsInVain = 0;
   }
 
   /** Ends it now, with everything that is under way on it. */

@@ -87,8 +87,7 @@ export class UndiciOrigin implements ProviderOrigin, ExchangeOwner {
   }
 
   onSent(exchange: UndiciExchange): void {
-    const lent = this.open.get(exchange);
-    if (lent !== undefined) lent.isUp = true;
+    this.open.get(exchange)?.onSent();
   }
 
   onOver(exchange: UndiciExchange, how: ExchangeEnd): void {

@@ -283,6 +283,12 @@ describe('a fault is told once, and which it is', () => {
     });
   }
 
+  test('bytes that begin no reply: no_reply at once, though the connection stays open', async () => {
+    const { raw, origin } = await provider((socket) => socket.write('SSH-2.0-OpenSSH_9.6\r\n'));
+    assert.equal((await callTo(origin).ended).end, 'no_reply');
+    await isClosed(raw, 0);
+  });
+
   const UNREADABLE: Readonly<Record<string, string>> = {
     'no HTTP': 'SSH-2.0-OpenSSH_9.6\r\n\r\n',
     'a head that is cut': 'HTTP/1.1 200 OK\r\nx',

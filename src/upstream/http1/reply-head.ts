@@ -84,6 +84,28 @@ class FramingFields {
   }
 }
 
+const BEGINNING = Buffer.from('HTTP/1.');
+const CR = 0x0d;
+const LF = 0x0a;
+const DELETE = 0x7f;
+
+/**
+ * Whether the first `end` bytes, up to `from` of which were found good, can be the beginning of a head. What cannot is a
+ * fault at once: a banner of another protocol would otherwise be waited for until the first-byte timeout.
+ */
+export function faultOfBeginning(bytes: Buffer, from: number, end: number): ReplyFault | null {
+  const compared = Math.min(end, BEGINNING.length);
+  if (bytes.compare(BEGINNING, 0, compared, 0, compared) !== 0) return 'no HTTP/1.1 status line';
+  for (let at = from; at < end; at += 1) {
+    const byte = bytes[at] as number;
+    const isAfterCr = at > 0 && bytes[at - 1] === CR;
+    if (isAfterCr !== (byte === LF)) return 'a line that does not end in CRLF';
+    if ((byte < SPACE && byte !== TAB && byte !== CR && byte !== LF) || byte === DELETE)
+      return 'a control character in the head';
+  }
+  return null;
+}
+
 /** The head lies from `start` to `end`, with the CRLF of its last line and without the empty line behind it. */
 export function readReplyHead(bytes: Buffer, start: number, end: number): ReplyHead | ReplyFault {
   const text = bytes.toString('latin1', start, end);

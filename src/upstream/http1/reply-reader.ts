@@ -3,7 +3,7 @@
 
 import { Buffer } from 'node:buffer';
 import { ChunkedBody } from './chunked-body.ts';
-import { type ReplyFault, type ReplyHead, readReplyHead } from './reply-head.ts';
+import { faultOfBeginning, type ReplyFault, type ReplyHead, readReplyHead } from './reply-head.ts';
 
 /** The limit of a head, including the empty line at its end. */
 export const HEAD_BYTES_MAX = 65_536;
@@ -87,6 +87,7 @@ export class ReplyReader {
       return found + HEAD_END.length;
     }
     this.hold(read, start, length);
+    this.fault ??= faultOfBeginning(this.held, 0, this.heldBytes);
     return length;
   }
 
@@ -98,7 +99,10 @@ export class ReplyReader {
     const found = held
       .subarray(0, this.heldBytes)
       .indexOf(HEAD_END, Math.max(0, before - HEAD_END.length + 1), 'latin1');
-    if (found === -1) return length;
+    if (found === -1) {
+      this.fault ??= faultOfBeginning(held, before, this.heldBytes);
+      return length;
+    }
     this.held = NOTHING;
     this.heldBytes = 0;
     this.fault = null;

@@ -53,7 +53,7 @@ export class ProviderAddress {
   /** The whole path of the base URL. */
   private readonly basePath: string;
   private readonly apis: Readonly<Partial<Record<TargetName, ApiSettings>>> | null;
-  /** Names, decoded, and the texts of the parameters that every request has; null: none. */
+  /** Names, decoded and in small letters, and the texts of the parameters that every request has; null: none. */
   private readonly query: { readonly names: ReadonlySet<string>; readonly texts: readonly string[] } | null;
   /** The client's headers that do not go along although they could; null: none. */
   private readonly withheld: ReadonlySet<string> | null;
@@ -70,7 +70,7 @@ export class ProviderAddress {
     this.apis = Object.keys(apis).length === 0 ? null : apis;
     const query = Object.entries(requests?.query ?? {});
     const texts = query.map(([name, value]) => `${name}=${value}`);
-    this.query = query.length === 0 ? null : { names: new Set(query.map(([name]) => name)), texts };
+    this.query = query.length === 0 ? null : { names: new Set(query.map(([name]) => name.toLowerCase())), texts };
     const replaced = [auth, ...Object.keys(requests?.headers ?? {}), ...(requests?.dropHeaders ?? [])];
     const withheld = replaced.filter(isForwarded);
     this.withheld = withheld.length === 0 ? null : new Set(withheld);
@@ -101,22 +101,26 @@ function fill({ path = '', pathStream }: ApiSettings, { path: usual, providerMod
   );
 }
 
-/** The client's parameters, without those that the provider's configuration says and those that name a credential. */
+/**
+ * The client's parameters, without those that the provider's configuration says and those that name a credential: many
+ * providers read a name in capitals as the same name.
+ */
 function clientParameters(query: string, replaced: ReadonlySet<string> | undefined): readonly string[] {
   // Behind a fragment, which no request has, a provider would not read the parameters that follow.
   const [sent = ''] = query.split('#', 1);
   if (sent === '' || !QUERY.test(sent)) return [];
   return sent.split('&').filter((parameter) => {
     const name = nameOf(parameter);
-    return replaced?.has(name) !== true && !CREDENTIAL_PARAMETERS.has(name.toLowerCase().replace(/^\$/, ''));
+    return replaced?.has(name) !== true && !CREDENTIAL_PARAMETERS.has(name.replace(/^\$/, ''));
   });
 }
 
+/** In small letters. */
 function nameOf(parameter: string): string {
   const name = parameter.split('=', 1)[0] as string;
   try {
-    return decodeURIComponent(name.replaceAll('+', ' '));
+    return decodeURIComponent(name.replaceAll('+', ' ')).toLowerCase();
   } catch {
-    return name;
+    return name.toLowerCase();
   }
 }

@@ -254,6 +254,8 @@ describe('presets of providers', () => {
     assert.deepEqual(own.timeouts, { idleMs: 1_000 });
     assert.deepEqual(own.requests?.headers, { 'x-team': 'search' });
     assert.deepEqual(own.requests?.query, { 'api-version': '2025-01-01-preview' });
+    const capitals = read({ preset: 'azure-classic', with: { resource: 'a' }, query: { 'API-Version': '1' } });
+    assert.deepEqual(capitals.requests?.query, { 'API-Version': '1' });
     assert.deepEqual(own.requests?.apis?.images, { path: '/pictures/{path}' });
     assert.deepEqual(own.requests?.apis?.chat_completions, { path: '/openai/deployments/{model}/{path}' });
     const elsewhere = read({ preset: 'vllm', base_url: 'http://10.0.0.7:9000', auth: 'bearer', api_key: 'sk-2' });

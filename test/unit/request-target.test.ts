@@ -112,6 +112,11 @@ test('a parameter that names a credential does not go along, however spelt', () 
   }
 });
 
+test('parameters of the query go before those of the client where they are written in capitals', () => {
+  const target = address('https://llm.test', { query: { 'API-Version': '1' } });
+  assert.equal(target.pathOf({ ...CHAT, query: 'api-version=2&b=3' }), '/v1/chat/completions?b=3&API-Version=1');
+});
+
 test('parameters of the query go before those of the client with the same name, however spelt', () => {
   const target = address('https://llm.test', { query: { 'api-version': '2026-05-01', mode: 'x' } });
   const cases: Readonly<Record<string, string>> = {
@@ -119,6 +124,7 @@ test('parameters of the query go before those of the client with the same name, 
     'beta=true': 'beta=true&api-version=2026-05-01&mode=x',
     'api-version=1&beta=true': 'beta=true&api-version=2026-05-01&mode=x',
     'api%2Dversion=1&mode&m=2': 'm=2&api-version=2026-05-01&mode=x',
+    'API-VERSION=evil2&Mode=y&api%2dVersion': 'api-version=2026-05-01&mode=x',
     '%zz=1': '%zz=1&api-version=2026-05-01&mode=x',
     'a b': 'api-version=2026-05-01&mode=x',
   };

@@ -108,9 +108,15 @@ function writeOut(found: ProviderFields): WrittenOut | FieldProblem {
     preset: name,
     base_url: own.base_url ?? preset.base_url ?? '',
     headers: { ...preset.headers, ...own.headers },
-    query: { ...preset.query, ...own.query },
+    query: { ...withoutNames(preset.query ?? {}, Object.keys(own.query ?? {})), ...own.query },
     apis: { ...preset.apis, ...own.apis },
   };
+}
+
+/** Names of parameters are the same name in capitals and in small letters. */
+function withoutNames(query: Readonly<Record<string, string>>, names: readonly string[]): Record<string, string> {
+  const replaced = new Set(names.map((name) => name.toLowerCase()));
+  return Object.fromEntries(Object.entries(query).filter(([name]) => !replaced.has(name.toLowerCase())));
 }
 
 function isProblem(found: WrittenOut | FieldProblem): found is FieldProblem {

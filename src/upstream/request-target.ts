@@ -50,8 +50,7 @@ export class ProviderAddress {
   readonly origin: string;
   /** What stands before an API's usual path, which begins with /v1. */
   private readonly usualPrefix: string;
-  /** The whole path of the base URL. */
-  private readonly basePath: string;
+  /** With whole paths, from the origin on. */
   private readonly apis: Readonly<Partial<Record<TargetName, ApiSettings>>> | null;
   /** Names, decoded and in small letters, and the texts of the parameters that every request has; null: none. */
   private readonly query: { readonly names: ReadonlySet<string>; readonly texts: readonly string[] } | null;
@@ -61,13 +60,16 @@ export class ProviderAddress {
   constructor({ baseUrl, auth, requests }: Pick<Provider, 'baseUrl' | 'auth' | 'requests'>) {
     const url = new URL(baseUrl);
     this.origin = url.origin;
-    this.basePath = url.pathname.replace(/\/+$/, '');
+    const basePath = url.pathname.replace(/\/+$/, '');
     // A base URL that ends in /v1 has it already, as the clients of the APIs write it: it is not doubled.
-    this.usualPrefix = this.basePath.replace(/\/v1$/, '');
+    this.usualPrefix = basePath.replace(/\/v1$/, '');
     const verify =
       requests === undefined || requests.verifyPath === null ? {} : { verify: { path: requests.verifyPath } };
-    const apis = { ...requests?.apis, ...verify };
-    this.apis = Object.keys(apis).length === 0 ? null : apis;
+    const apis = Object.entries({ ...requests?.apis, ...verify });
+    const before = withoutOwnPrefix(basePath, Object.values(requests?.apis ?? {}));
+    const whole = (path: string): string => (ownPrefix(path) === null ? basePath : before) + path;
+    this.apis =
+      apis.length === 0 ? null : Object.fromEntries(apis.map(([api, settings]) => [api, withPaths(settings, whole)]));
     const query = Object.entries(requests?.query ?? {});
     const texts = query.map(([name, value]) => `${name}=${value}`);
     this.query = query.length === 0 ? null : { names: new Set(query.map(([name]) => name.toLowerCase())), texts };
@@ -79,7 +81,7 @@ export class ProviderAddress {
   /** The path on the wire, query included. */
   pathOf(target: RequestTarget): string {
     const own = this.apis === null ? undefined : this.apis[target.api];
-    const path = own?.path === undefined ? this.usualPrefix + target.path : this.basePath + fill(own, target);
+    const path = own?.path === undefined ? this.usualPrefix + target.path : fill(own, target);
     if (target.query === '' && this.query === null) return path;
     const parameters = [...clientParameters(target.query, this.query?.names), ...(this.query?.texts ?? [])];
     return parameters.length === 0 ? path : `${path}?${parameters.join('&')}`;
@@ -92,6 +94,29 @@ export class ProviderAddress {
     const all = headers instanceof HeaderLines ? headers.headers : headers;
     return all.filter((_, index) => !withheld.has((all[index - (index % 2)] as string).toLowerCase()));
   }
+}
+
+/** What an API's own path begins with where it has the version: `/openai/v1`. null: it has none. */
+function ownPrefix(path: string): string | null {
+  const [literal = ''] = path.split('{', 1);
+  return /^(.*\/v1)(?:\/|$)/.exec(literal)?.[1] ?? null;
+}
+
+/** People paste the address of one API, or with a version. Own paths have that prefix already: it is not doubled. */
+function withoutOwnPrefix(basePath: string, apis: readonly ApiSettings[]): string {
+  const prefixes = apis.flatMap(({ path = '' }) => ownPrefix(path) ?? []);
+  const endings = [...prefixes, ...prefixes.map((prefix) => prefix.replace(/\/v1$/, ''))];
+  const pasted = endings.find((ending) => ending !== '' && ending !== '/v1' && basePath.endsWith(ending)) ?? '';
+  return basePath.slice(0, basePath.length - pasted.length).replace(/\/v1$/, '');
+}
+
+function withPaths(settings: ApiSettings, whole: (path: string) => string): ApiSettings {
+  const { path, pathStream } = settings;
+  return {
+    ...settings,
+    ...(path === undefined ? {} : { path: whole(path) }),
+    ...(pathStream === undefined ? {} : { pathStream: whole(pathStream) }),
+  };
 }
 
 /** A model's name may hold what would end a step of the path. */

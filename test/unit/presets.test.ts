@@ -6,6 +6,7 @@ import type { ConfiguredProvider } from '../../src/domain/configuration/configur
 import { PRESET_NAMES, PRESETS, type Preset } from '../../src/domain/configuration/presets.ts';
 import { configuredProvider } from '../../src/domain/configuration/provider-schema.ts';
 import { readRequestSettings } from '../../src/domain/configuration/request-settings.ts';
+import type { ApiName } from '../../src/domain/models/apis.ts';
 import { ProviderAddress } from '../../src/upstream/request-target.ts';
 import { SERVICE_ACCOUNT_KEY } from '../support/google-account-key.ts';
 
@@ -263,6 +264,67 @@ describe('presets of providers', () => {
     assert.equal(read({ preset: 'openai', with: { region: 'eu' } }).baseUrl, 'https://eu.api.openai.com/v1');
     assert.equal(read({ preset: 'ollama', with: { address: 'gpu-1:80' } }).baseUrl, 'http://gpu-1:80/v1');
   });
+
+  /** The base URL that somebody pastes for a preset whose paths have prefixes, and where each API then goes. */
+  const PASTED: readonly (readonly [
+    preset: keyof typeof PRESETS,
+    baseUrls: readonly string[],
+    verify: string,
+    paths: Readonly<Record<string, string>>,
+  ])[] = [
+    [
+      'deepseek',
+      ['https://a.test', 'https://a.test/v1', 'https://a.test/v1/'],
+      '/v1/models',
+      { chat_completions: '/v1/chat/completions', messages: '/anthropic/v1/messages' },
+    ],
+    [
+      'deepseek',
+      ['https://a.test/anthropic', 'https://a.test/anthropic/v1'],
+      '/anthropic/v1/models',
+      { messages: '/anthropic/v1/messages' },
+    ],
+    [
+      'bedrock',
+      ['', '/', '/v1', '/openai/v1', '/openai', '/anthropic', '/anthropic/v1/'].map((path) => `https://a.test${path}`),
+      '/openai/v1/models',
+      {
+        chat_completions: '/openai/v1/chat/completions',
+        responses: '/openai/v1/responses',
+        messages: '/anthropic/v1/messages',
+      },
+    ],
+    [
+      'bedrock',
+      ['https://a.test/to/aws', 'https://a.test/to/aws/v1', 'https://a.test/to/aws/openai/v1/'],
+      '/to/aws/openai/v1/models',
+      { chat_completions: '/to/aws/openai/v1/chat/completions', messages: '/to/aws/anthropic/v1/messages' },
+    ],
+    [
+      'bedrock-mantle',
+      ['https://a.test', 'https://a.test/v1'],
+      '/v1/models',
+      { chat_completions: '/v1/chat/completions', responses: '/v1/responses', messages: '/anthropic/v1/messages' },
+    ],
+    ['perplexity', ['https://a.test', 'https://a.test/v1'], '/v1/models', { messages: '/router/v1/messages' }],
+    ['perplexity', ['https://a.test/router/v1'], '/router/v1/models', { messages: '/router/v1/messages' }],
+    [
+      'gemini',
+      ['https://a.test/v1beta/openai', 'https://a.test/v1beta/openai/'],
+      '/v1beta/openai/models',
+      { chat_completions: '/v1beta/openai/chat/completions' },
+    ],
+  ];
+  for (const [preset, baseUrls, verify, paths] of PASTED)
+    for (const base_url of baseUrls)
+      test(`${preset} at ${base_url}: no prefix is doubled`, () => {
+        const found = read({ preset, base_url, ...(WITH[preset] === undefined ? {} : { with: WITH[preset] }) });
+        const address = new ProviderAddress({ ...found, requests: readRequestSettings(found.requests ?? {}) });
+        const ofRequest = { query: '', providerModel: 'm-1', streamed: false };
+        for (const [api, path] of Object.entries(paths))
+          assert.equal(address.pathOf({ ...ofRequest, api: api as ApiName, path: PATHS[api] ?? '' }), path);
+        assert.equal(address.pathOf({ ...ofRequest, api: 'verify', path: '/v1/models' }), verify);
+      });
 
   const WRONG: readonly (readonly [
     what: string,

@@ -5,6 +5,7 @@ import { createLog } from '../platform/log.ts';
 import { type InstallationSecrets, openInstallationSecrets } from '../storage/postgres/installation-secrets.ts';
 import { refuseUnfitSchema } from '../storage/postgres/migrate.ts';
 import { createPostgres, type Postgres } from '../storage/postgres/pool.ts';
+import { OtherMasterKey } from '../storage/postgres/secret-box.ts';
 import { isUnreachable } from '../storage/postgres/unreachable.ts';
 import { completeConfig } from '../supervisor/complete-config.ts';
 import { findInstallationHolder } from '../supervisor/installation-lock.ts';
@@ -34,14 +35,15 @@ export async function withDatabase<T>(
     await refuseUnfitSchema(postgres);
     return await work(postgres, config, () => openInstallationSecrets(postgres, config));
   } catch (error) {
-    throw toldIfUnreachable(error);
+    throw toldWithoutStack(error);
   } finally {
     await postgres.close();
   }
 }
 
-/** What is to be thrown of an error: a database that is not there, or lets nobody in, is told without a stack. */
-export function toldIfUnreachable(error: unknown): unknown {
-  if (!isUnreachable(error)) return error;
-  return new StartFault(`the database cannot be reached: ${error.message}`, { cause: error });
+/** What is to be thrown of an error: what an operator can expect and mend is told without a stack. */
+export function toldWithoutStack(error: unknown): unknown {
+  if (isUnreachable(error)) return new StartFault(`the database cannot be reached: ${error.message}`, { cause: error });
+  if (error instanceof OtherMasterKey) return new StartFault(`MASTER_KEY: ${error.message}`, { cause: error });
+  return error;
 }

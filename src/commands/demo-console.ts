@@ -9,7 +9,7 @@ import { createLink } from '../storage/postgres/identity/sessions.ts';
 import type { InstallationSecrets } from '../storage/postgres/installation-secrets.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 
-const DEMO_ORGANIZATION = 'demo';
+export const DEMO_ORGANIZATION = 'demo';
 const DEMO_OWNER = 'owner@demo.test';
 const DEMO_ACTOR = { kind: 'cli', userId: null, label: 'tollgate start (demo)' } as const;
 

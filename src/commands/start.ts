@@ -4,8 +4,6 @@ import { accessSync, constants, existsSync, mkdirSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Config, type Environment, localUrl, readConfig, reportsAddressText, SETTING_NAMES } from '../config.ts';
-import type { Configuration } from '../domain/configuration/configuration.ts';
-import { virtualModelOf } from '../domain/routing/virtual-model.ts';
 import { systemClock } from '../platform/clock.ts';
 import { createLog, type Log } from '../platform/log.ts';
 import { missingStores } from '../storage/embedded-stores.ts';
@@ -14,10 +12,9 @@ import { embeddedPostgresUrl } from '../storage/postgres/embedded/embedded-postg
 import { refuseCopiedDirectory } from '../storage/postgres/embedded/home.ts';
 import { openInstallationSecrets } from '../storage/postgres/installation-secrets.ts';
 import { migrateDatabase } from '../storage/postgres/migrate.ts';
-import { createPostgres, type Postgres } from '../storage/postgres/pool.ts';
+import { createPostgres } from '../storage/postgres/pool.ts';
 import { forgetAddresses, recordAddresses } from '../supervisor/addresses.ts';
-import { renderBanner, type ShownKey } from '../supervisor/banner.ts';
-import { keepDemoKey } from '../supervisor/demo-key.ts';
+import { renderBanner } from '../supervisor/banner.ts';
 import { type InstallationLock, type LockResult, takeInstallationLock } from '../supervisor/installation-lock.ts';
 import { logToStderr } from '../supervisor/log-destination.ts';
 import { claimNextPort, claimPort, type PortClaim } from '../supervisor/ports.ts';
@@ -26,7 +23,8 @@ import { refuseWeakSecrets } from '../supervisor/production-secrets.ts';
 import { reportsAddresses } from '../supervisor/reports-address.ts';
 import { loadSecrets, type Secrets } from '../supervisor/secrets.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
-import { Supervisor, type SupervisorPlan } from '../supervisor/supervisor.ts';
+import { type PreparedParts, Supervisor, type SupervisorPlan } from '../supervisor/supervisor.ts';
+import { type Applied, findTriable } from './applied.ts';
 import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './command.ts';
 import {
   applyOrExplain,
@@ -36,23 +34,19 @@ import {
   withoutNamedIn,
 } from './configuration-file.ts';
 import { consoleLink } from './console.ts';
-import { toldIfUnreachable } from './database.ts';
-import { openDemoConsole } from './demo-console.ts';
-import { writeDemoHour } from './demo-traffic/write-hour.ts';
+import { toldWithoutStack } from './database.ts';
+import { serveDemoOrKept } from './demo.ts';
 
 export const startCommand: Command = {
   usage: ['tollgate start [--config FILE]', 'tollgate start --demo-traffic'],
   summary:
-    'Starts this installation: databases, jobs and gateways. Without a file it serves the demo, with --demo-traffic ' +
-    'behind an hour of made-up requests.',
+    'Starts this installation: databases, jobs and gateways. Without a file it goes on with what was applied, or ' +
+    'serves the demo where nothing was, with --demo-traffic behind an hour of made-up requests.',
   run: start,
 };
 
 const MAIN_MODULE = fileURLToPath(new URL('../main.ts', import.meta.url));
 const POSTGRES_MODULE = fileURLToPath(new URL('../supervisor/postgres-owner.ts', import.meta.url));
-const SIMULATED_PROVIDER_MODULE = fileURLToPath(new URL('../simulator/main.ts', import.meta.url));
-const DEMO_CONFIGURATION = fileURLToPath(new URL('../../deploy/demo.yaml', import.meta.url));
-const DEMO_TRAFFIC_CONFIGURATION = fileURLToPath(new URL('../../deploy/demo-traffic.yaml', import.meta.url));
 
 interface Installation {
   readonly config: Config;
@@ -60,7 +54,7 @@ interface Installation {
   readonly environment: Environment;
   readonly log: Log;
   readonly port: number;
-  /** null: the demo. */
+  /** null: what was applied before, or the demo. */
   readonly configurationFile: string | null;
   /** The demo has an hour of made-up requests behind it. */
   readonly demoTraffic: boolean;
@@ -85,9 +79,12 @@ async function start(args: readonly string[], context: CommandContext): Promise<
     readConfigurationFile(configurationFile, context.environment, isNew ? undefined : 'later');
   }
 
-  const isDemo = configurationFile === null;
-  const logLevel = isDemo && !config.given.has('LOG_LEVEL') ? 'warn' : config.logLevel;
-  const log = createLog({ level: logLevel, process: 'supervisor', destination: logToStderr() });
+  const mayBeDemo = configurationFile === null;
+  const log = createLog({
+    level: mayBeDemo ? demoLogLevel(config) : config.logLevel,
+    process: 'supervisor',
+    destination: logToStderr(),
+  });
   makeDataDirectory(config.dataDirectory);
   if (config.databaseUrl === null) refuseCopy(config.dataDirectory);
   const lock = expectLock(takeInstallationLock(config.dataDirectory), config.dataDirectory);
@@ -96,13 +93,13 @@ async function start(args: readonly string[], context: CommandContext): Promise<
     forgetAddresses(config.dataDirectory);
     const secrets = loadSecrets(config, { create: true });
     if (secrets === null) throw new StartFault('MASTER_KEY: must be given when DATABASE_URL is');
-    if (!isDemo && config.databaseUrl !== null)
+    if (!mayBeDemo && config.databaseUrl !== null)
       refuseWeakSecrets(context.environment, { ...config, masterKey: secrets.masterKey });
     // The gateways of a killed supervisor keep the port for a moment.
     await new ProcessJournal(config.dataDirectory).waitForPredecessors(log);
-    claim = await claimServingPort(config, isDemo);
+    claim = await claimServingPort(config, mayBeDemo);
     const installation = {
-      config: { ...config, logLevel },
+      config,
       secrets,
       environment: context.environment,
       log,
@@ -117,6 +114,10 @@ async function start(args: readonly string[], context: CommandContext): Promise<
     forgetAddresses(config.dataDirectory);
     lock.release();
   }
+}
+
+function demoLogLevel({ given, logLevel }: Config): Config['logLevel'] {
+  return given.has('LOG_LEVEL') ? logLevel : 'warn';
 }
 
 /** Made-up requests are for the demo's own databases: nowhere else may they stand among real ones. */
@@ -165,9 +166,9 @@ function expectLock(result: LockResult, dataDirectory: string): InstallationLock
   );
 }
 
-async function claimServingPort(config: Config, isDemo: boolean): Promise<PortClaim> {
+async function claimServingPort(config: Config, mayBeDemo: boolean): Promise<PortClaim> {
   const { host, port } = config;
-  const mayMove = isDemo && !config.given.has('PORT');
+  const mayMove = mayBeDemo && !config.given.has('PORT');
   const claim = await (mayMove ? claimNextPort(host, port) : claimPort(host, port)).catch((error: Error) => {
     throw new StartFault(`HOST, PORT: cannot listen on ${host} port ${port}: ${error.message}`, { cause: error });
   });
@@ -194,14 +195,13 @@ function planOf(installation: Installation, print: (text: string) => void): Supe
     adminPortIsFixed: config.given.has('ADMIN_PORT'),
     adminToken: installation.secrets.adminToken,
     postgres: isEmbedded ? { module: POSTGRES_MODULE, args: [] } : null,
-    simulatedProvider: installation.configurationFile === null ? { module: SIMULATED_PROVIDER_MODULE, args: [] } : null,
     jobs: { module: MAIN_MODULE, args: ['jobs', '--supervised'] },
     gateway: { module: MAIN_MODULE, args: ['gateway', '--supervised'] },
-    environment: () => childEnvironment({ ...installation, secrets: presentSecrets() }, databaseUrl),
+    environment: () => childEnvironment({ ...installation, secrets: presentSecrets() }, databaseUrl, applied),
     print,
-    async prepare({ simulatedProviderUrl }) {
+    async prepare(parts) {
       databaseUrl ??= embeddedPostgresUrl(config.dataDirectory);
-      applied = await prepareDatabase(installation, { databaseUrl, simulatedProviderUrl, print });
+      applied = await prepareDatabase(installation, { ...parts, databaseUrl, print });
     },
     announce({ adminPort }) {
       const addresses = { url: localUrl(config.host, port), adminUrl: localUrl(config.adminHost, adminPort) };
@@ -248,9 +248,10 @@ function secretsNow({ config, secrets, log }: Installation): () => Secrets {
 function childEnvironment(
   { config, secrets, environment, port, configurationFile }: Installation,
   databaseUrl: string | null,
+  applied: Applied | null,
 ): Environment {
   const { reportsListen, reportsUrl } = reportsAddresses(config);
-  const isDemo = configurationFile === null;
+  const isDemo = applied?.isDemo ?? configurationFile === null;
   return {
     ...(configurationFile === null ? environment : withoutNamedIn(configurationFile, environment, SETTING_NAMES)),
     HOST: config.host,
@@ -266,7 +267,7 @@ function childEnvironment(
     ADMIN_TOKEN: secrets.adminToken ?? '',
     REPORTS_LISTEN: reportsAddressText(reportsListen, ''),
     REPORTS_URL: reportsAddressText(reportsUrl, 'http://'),
-    LOG_LEVEL: config.logLevel,
+    LOG_LEVEL: isDemo ? demoLogLevel(config) : config.logLevel,
     // By default it depends on whose the database is, which a process cannot tell.
     MEDIA: config.media === null ? 'off' : config.media.storage === 'disk' ? 'disk' : 's3',
     // Whoever tries the demo reads refusals in the words of their own client.
@@ -284,104 +285,31 @@ function linkTo(config: Config, url: string, applied: Applied | null): string | 
   return code === null ? null : consoleLink(address, code, '?range=1d');
 }
 
-interface Applied {
-  /** A key to try the service with. */
-  readonly key: ShownKey | null;
-  /** A model to try, when there is one. */
-  readonly model: string | null;
-  /** Of a link that opens the demo's console; null: it is not the demo, or has no console. */
-  readonly linkCode: string | null;
-}
-
-interface Preparation {
+interface Preparation extends PreparedParts {
   readonly databaseUrl: string;
-  readonly simulatedProviderUrl: string | null;
   readonly print: (text: string) => void;
 }
 
 async function prepareDatabase(
   installation: Installation,
-  { databaseUrl, simulatedProviderUrl, print }: Preparation,
+  { databaseUrl, startSimulatedProvider, print }: Preparation,
 ): Promise<Applied> {
   const { secrets, environment, log, configurationFile } = installation;
   const postgres = createPostgres({ url: databaseUrl, log, max: 2 });
   try {
     await migrateDatabase({ url: databaseUrl, log });
-    if (configurationFile === null) {
-      const applied = await applyDemo(postgres, installation, simulatedProviderUrl ?? '');
-      if (installation.demoTraffic) await addDemoTraffic(postgres, installation, print);
-      return applied;
-    }
+    const opened = await openInstallationSecrets(postgres, secrets);
+    if (configurationFile === null)
+      return await serveDemoOrKept(postgres, { ...installation, opened, print, startSimulatedProvider });
     const stored = await readStoredNames(postgres);
     const configuration = readConfigurationFile(configurationFile, environment, stored);
-    const opened = await openInstallationSecrets(postgres, secrets);
     const { generatedKeys, warnings } = await applyOrExplain(postgres, configuration, opened);
     if (warnings.length > 0) print(renderWarnings(warnings));
     if (generatedKeys.length > 0) print(renderGeneratedKeys(generatedKeys));
-    return { key: generatedKeys[0] ?? null, model: findTriable(configuration), linkCode: null };
+    return { isDemo: false, key: generatedKeys[0] ?? null, model: findTriable(configuration), linkCode: null };
   } catch (error) {
-    throw toldIfUnreachable(error);
+    throw toldWithoutStack(error);
   } finally {
     await postgres.close();
   }
-}
-
-/** The demo's file names a key without a secret; it gets this installation's own, which is the same at every start. */
-async function applyDemo(
-  postgres: Postgres,
-  { config, secrets, environment }: Installation,
-  simulatedProviderUrl: string,
-): Promise<Applied> {
-  const configuration = readConfigurationFile(DEMO_CONFIGURATION, {
-    ...environment,
-    SIMULATED_PROVIDER_URL: simulatedProviderUrl,
-  });
-  const secret = keepDemoKey(config.dataDirectory);
-  const organizations = configuration.organizations.map((organization) => ({
-    ...organization,
-    keys: (organization.keys ?? []).map((key) => ({ ...key, secret: key.secret ?? secret })),
-  }));
-  const opened = await openInstallationSecrets(postgres, secrets);
-  await applyOrExplain(postgres, { ...configuration, organizations }, opened);
-  const [demo] = organizations;
-  return {
-    key: demo === undefined ? null : { organization: demo.slug, name: demo.keys[0]?.name ?? '', secret },
-    model: findTriable(configuration),
-    linkCode: config.console ? await openDemoConsole(postgres, opened) : null,
-  };
-}
-
-async function addDemoTraffic(
-  postgres: Postgres,
-  { config, secrets, environment, log }: Installation,
-  print: (text: string) => void,
-): Promise<void> {
-  const opened = await openInstallationSecrets(postgres, secrets);
-  // A file that refers to what demo.yaml has, which is applied.
-  const configuration = readConfigurationFile(DEMO_TRAFFIC_CONFIGURATION, environment, 'later');
-  await applyOrExplain(postgres, configuration, opened);
-  const requests = await writeDemoHour({
-    postgres,
-    secrets: opened,
-    dataDirectory: config.dataDirectory,
-    virtualModel: virtualModelOf(config.brand).id,
-    clock: systemClock,
-    log,
-  });
-  print(
-    requests === null
-      ? 'No traffic was made up: too little is left of the credit or the budget of the demo.'
-      : `${requests} requests of the past hour are made up; the console has them within a minute.`,
-  );
-}
-
-/** Finds a model for the banner's request, which sets no output limit. */
-function findTriable({ models }: Configuration): string | null {
-  const model = models.find(
-    ({ active, maxCompletionTokensCap, servedBy }) =>
-      active !== false &&
-      maxCompletionTokensCap !== null &&
-      servedBy.some((deployment) => deployment.apis.includes('chat_completions') && deployment.price !== null),
-  );
-  return model?.id ?? null;
 }

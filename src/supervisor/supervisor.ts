@@ -2,7 +2,8 @@
 // the order that loses nothing. What is started is a plan handed in; where the plan comes from is the command's
 // business.
 //
-//   start:  postgres -> simulated provider -> prepare (migrations, configuration) -> jobs + gateways -> announce
+//   start:  postgres -> prepare (migrations, the simulated provider of a demo, configuration) -> jobs + gateways
+//           -> announce
 //   stop:   gateways (finish what is in flight) -> jobs (ships what they wrote) -> simulated provider -> postgres
 
 import { type ChildProcess, fork } from 'node:child_process';
@@ -38,17 +39,21 @@ export interface SupervisorPlan {
   /** Who may take profiles; null: nobody. */
   readonly adminToken: string | null;
   readonly postgres: ProcessPlan | null;
-  readonly simulatedProvider: ProcessPlan | null;
   readonly jobs: ProcessPlan;
   readonly gateway: ProcessPlan;
   /** The environment of every process, read at each start of one. */
   readonly environment: () => Readonly<Record<string, string | undefined>>;
   /** The work between the database's start and the start of anything that serves. */
-  readonly prepare: (addresses: { simulatedProviderUrl: string | null }) => Promise<void>;
+  readonly prepare: (parts: PreparedParts) => Promise<void>;
   /** Writes a line to the terminal. */
   readonly print: (text: string) => void;
   /** Called when everything serves. */
   readonly announce: (addresses: { adminPort: number }) => void;
+}
+
+export interface PreparedParts {
+  /** Gives its address; null: it is not started any more, since everything is being stopped. */
+  readonly startSimulatedProvider: (plan: ProcessPlan) => Promise<string | null>;
 }
 
 /** The time limit for a process to answer about itself. */
@@ -157,12 +162,11 @@ export class Supervisor {
   }
 
   private async start(): Promise<void> {
-    const { postgres, simulatedProvider, jobs, gateway, gatewayProcesses, prepare } = this.plan;
+    const { postgres, jobs, gateway, gatewayProcesses, prepare } = this.plan;
     if (postgres !== null) await this.startOne('postgres', 'postgres', postgres);
-    const provider = simulatedProvider === null ? null : await this.startSimulatedProvider(simulatedProvider);
     if (this.isStopping()) return;
     this.isPreparing = true;
-    await prepare({ simulatedProviderUrl: provider });
+    await prepare({ startSimulatedProvider: (plan) => this.startSimulatedProvider(plan) });
     this.isPreparing = false;
     const gateways = Array.from({ length: gatewayProcesses }, (_, index) =>
       this.startOne('gateway', `gateway-${index + 1}`, gateway),

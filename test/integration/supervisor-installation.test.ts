@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
@@ -12,6 +13,7 @@ import { AT_LENGTH_ONLY } from '../support/at-length.ts';
 import { callWithSession, signedIn } from '../support/console-session.ts';
 import { findFreePort } from '../support/free-port.ts';
 import { httpCall } from '../support/http-call.ts';
+import { startTestPostgres } from '../support/postgres.ts';
 import { isRunning, listDescendants, type ProcessEntry } from '../support/process-table.ts';
 import { removeInstallation } from '../support/remove-installation.ts';
 import { RUN_ENVIRONMENT } from '../support/run-environment.ts';
@@ -37,10 +39,17 @@ interface Installation {
   readonly end: (signal: NodeJS.Signals) => Promise<number | null>;
 }
 
+interface StartOptions {
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** The banner ends with a line to paste. */
+  readonly isDemo?: boolean;
+}
+
 async function start(
   context: TestContext,
   directory: string,
-  { args = [], env = {} }: { args?: readonly string[]; env?: Record<string, string> } = {},
+  { args = [], env = {}, isDemo = args.length === 0 }: StartOptions = {},
 ): Promise<Installation> {
   const child = spawn(process.execPath, [COMMAND, 'start', ...args], {
     cwd: directory,
@@ -64,7 +73,7 @@ async function start(
       if (child.exitCode !== null) throw new Error(`it ended:\n${printed}`);
       return printed;
     },
-    (text) => /^Tollgate serves .*\n.*admin .*\n/m.test(text) && (args.length > 0 || /^curl /m.test(text)),
+    (text) => /^Tollgate serves .*\n.*admin .*\n/m.test(text) && (!isDemo || /^curl /m.test(text)),
     120_000,
   );
   return {
@@ -88,11 +97,12 @@ async function start(
 async function callCommand(
   directory: string,
   args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
 ): Promise<{ exitCode: number | null; output: string }> {
   return new Promise((resolve) => {
     const child = spawn(process.execPath, [COMMAND, ...args], {
       cwd: directory,
-      env: ENVIRONMENT,
+      env: { ...ENVIRONMENT, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     let output = '';
@@ -174,6 +184,59 @@ describe('installation', () => {
     assert.equal(keyOf(second), key);
     assert.equal(await findGeneration(second, key, id), 200);
     assert.equal(await second.end('SIGTERM'), 0);
+  });
+
+  for (const place of ['the embedded Postgres', 'DATABASE_URL'] as const)
+    test(`without a file it goes on with what was applied, and the demo takes nothing over: ${place}`, {
+      timeout: 300_000,
+    }, async (context) => {
+      const directory = installationDirectory(context);
+      const file = join(directory, 'tollgate.yaml');
+      const masterKey = randomBytes(32).toString('base64');
+      const env: Record<string, string> = { ...WITHOUT_REPORTS, PORT: String(await findFreePort()) };
+      env.MASTER_KEY = masterKey;
+      if (place === 'DATABASE_URL') {
+        const server = await startTestPostgres();
+        context.after(() => server.stop());
+        env.DATABASE_URL = await server.createDatabase();
+      }
+      writeFileSync(file, configuration('http://127.0.0.1:9', ['one/m']).replaceAll(/\bp\b(?=,)/g, 'sim'));
+      const applied = await start(context, directory, { args: ['--config', file], env });
+      const before = await callCommand(directory, ['audit'], env);
+      assert.equal(await applied.end('SIGTERM'), 0);
+
+      const kept = await start(context, directory, { env, isDemo: false });
+      assert.match(
+        kept.printed(),
+        /^Goes on with the configuration that was applied; --config FILE applies a file\.$/m,
+      );
+      assert.doesNotMatch(kept.printed(), /tg-|#link=/);
+      assert.deepEqual(await callCommand(directory, ['audit'], env), before);
+      assert.match((await callCommand(directory, ['org', 'list'], env)).output, /^acme\t[^\n]*\n$/);
+      assert.equal(await kept.end('SIGTERM'), 0);
+
+      env.MASTER_KEY = randomBytes(32).toString('base64');
+      const closed = await callCommand(directory, ['start'], env);
+      assert.equal(closed.exitCode, 1);
+      assert.match(closed.output, /^tollgate: MASTER_KEY: [^\n]*encrypted with another MASTER_KEY[^\n]*\n$/m);
+      assert.doesNotMatch(closed.output, /^\s+at /m);
+    });
+
+  test('a demo to which something of its own was added goes on with both', { timeout: 300_000 }, async (context) => {
+    const directory = installationDirectory(context);
+    const demo = await start(context, directory, { env: WITHOUT_REPORTS });
+    const key = keyOf(demo);
+    assert.equal((await callCommand(directory, ['org', 'create', '--slug', 'acme'])).exitCode, 0);
+    assert.equal(await demo.end('SIGTERM'), 0);
+    const kept = await start(context, directory, { env: WITHOUT_REPORTS, isDemo: false });
+    assert.equal(await ask(kept, key), 200);
+    assert.equal(await kept.end('SIGTERM'), 0);
+    const refused = await callCommand(directory, ['start', '--demo-traffic'], {});
+    assert.equal(refused.exitCode, 1);
+    assert.match(
+      refused.output,
+      /--demo-traffic is for the demo, and this installation has a configuration of its own/,
+    );
   });
 
   test('the demo with made-up traffic: every report has something to say, and the books agree', {

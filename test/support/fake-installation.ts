@@ -32,7 +32,6 @@ const supervisor = new Supervisor(
     adminPortIsFixed: true,
     adminToken: null,
     postgres: { module, args: ['postgres'] },
-    simulatedProvider: null,
     jobs: { module, args: ['jobs'] },
     gateway: { module, args: ['gateway'] },
     environment: () => process.env,

@@ -4,7 +4,7 @@
 import { deriveDelegationKey } from '../../domain/identity/delegation-token.ts';
 import { derivePepper } from '../../domain/identity/key-hash.ts';
 import type { PostgresClient } from './pool.ts';
-import { createSecretBox, type MasterKeys, type SecretBox } from './secret-box.ts';
+import { createSecretBox, type MasterKeys, OtherMasterKey, type SecretBox } from './secret-box.ts';
 
 export interface InstallationSecrets {
   readonly box: SecretBox;
@@ -32,9 +32,22 @@ export async function openInstallationSecrets(
   const keys = masterKeysOf(configured);
   const box = createSecretBox(keys);
   const stored = (await readStored(postgres)) ?? (await storeFirst(postgres, box, keys));
-  const open = (name: Name): Buffer =>
-    Buffer.from(box.open(sealedOf(stored, name), installationSecretName(name)), 'base64');
+  const open = (name: Name): Buffer => Buffer.from(openStored(box, stored, name), 'base64');
   return { box, pepper: open('pepper'), delegationKey: open('delegation_key') };
+}
+
+function openStored(box: SecretBox, stored: Stored, name: Name): string {
+  try {
+    return box.open(sealedOf(stored, name), installationSecretName(name));
+  } catch (error) {
+    if (!(error instanceof OtherMasterKey)) throw error;
+    throw new OtherMasterKey(
+      'the secrets of this installation were encrypted with another MASTER_KEY: give that one, by MASTER_KEY, ' +
+        'MASTER_KEY_FILE or MASTER_KEY_COMMAND (a backup does not contain one that was given), or as ' +
+        'MASTER_KEY_PREVIOUS beside the present one',
+      { cause: error },
+    );
+  }
 }
 
 type Name = 'pepper' | 'delegation_key';

@@ -47,6 +47,9 @@ interface WrappingKey {
   readonly key: Buffer;
 }
 
+/** Something was sealed under a master key that this process was not given. */
+export class OtherMasterKey extends Error {}
+
 export function createSecretBox({ current, previous }: MasterKeys): SecretBox {
   const sealing = wrappingKey(current);
   const opening = new Map([current, ...previous].map(wrappingKey).map((key) => [key.id.toString('hex'), key]));
@@ -56,7 +59,7 @@ export function createSecretBox({ current, previous }: MasterKeys): SecretBox {
     if (!isKnown || sealed.length < bytesMin) throw new Error(`the sealed secret of ${bindTo} is damaged`);
     const found = opening.get(keyIdOf(sealed));
     if (found !== undefined) return found;
-    throw new Error(
+    throw new OtherMasterKey(
       `the secret of ${bindTo} was encrypted with another MASTER_KEY; start with that one, or with that one as ` +
         `MASTER_KEY_PREVIOUS, or apply the configuration again`,
     );

@@ -1,0 +1,27 @@
+// What a start has applied, as far as its banner and the processes after it need to know.
+
+import type { Configuration } from '../domain/configuration/configuration.ts';
+import type { ShownKey } from '../supervisor/banner.ts';
+
+export interface Applied {
+  readonly isDemo: boolean;
+  /** A key to try the service with. */
+  readonly key: ShownKey | null;
+  /** A model to try, when there is one. */
+  readonly model: string | null;
+  /** Of a link that opens the demo's console; null: it is not the demo, or has no console. */
+  readonly linkCode: string | null;
+}
+
+export const NOTHING_APPLIED: Applied = { isDemo: false, key: null, model: null, linkCode: null };
+
+/** Finds a model for the banner's request, which sets no output limit. */
+export function findTriable({ models }: Configuration): string | null {
+  const model = models.find(
+    ({ active, maxCompletionTokensCap, servedBy }) =>
+      active !== false &&
+      maxCompletionTokensCap !== null &&
+      servedBy.some((deployment) => deployment.apis.includes('chat_completions') && deployment.price !== null),
+  );
+  return model?.id ?? null;
+}

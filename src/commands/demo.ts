@@ -1,0 +1,119 @@
+// The demo that `tollgate start` serves without a configuration file: for which installations it is, what it applies,
+// and its made-up traffic.
+
+import { fileURLToPath } from 'node:url';
+import type { Config, Environment } from '../config.ts';
+import { virtualModelOf } from '../domain/routing/virtual-model.ts';
+import { systemClock } from '../platform/clock.ts';
+import type { Log } from '../platform/log.ts';
+import { readStoredNames } from '../storage/postgres/apply/stored-names.ts';
+import { readCatalogStates } from '../storage/postgres/catalog/catalog-states.ts';
+import type { InstallationSecrets } from '../storage/postgres/installation-secrets.ts';
+import type { Postgres } from '../storage/postgres/pool.ts';
+import { keepDemoKey } from '../supervisor/demo-key.ts';
+import { claimPort } from '../supervisor/ports.ts';
+import { StartFault } from '../supervisor/start-fault.ts';
+import type { PreparedParts } from '../supervisor/supervisor.ts';
+import { type Applied, findTriable, NOTHING_APPLIED } from './applied.ts';
+import { applyOrExplain, readConfigurationFile } from './configuration-file.ts';
+import { DEMO_ORGANIZATION, openDemoConsole } from './demo-console.ts';
+import { writeDemoHour } from './demo-traffic/write-hour.ts';
+
+const SIMULATED_PROVIDER_MODULE = fileURLToPath(new URL('../simulator/main.ts', import.meta.url));
+const DEMO_CONFIGURATION = fileURLToPath(new URL('../../deploy/demo.yaml', import.meta.url));
+const DEMO_TRAFFIC_CONFIGURATION = fileURLToPath(new URL('../../deploy/demo-traffic.yaml', import.meta.url));
+const DEMO_PROVIDER = 'sim';
+const LOCAL_ADDRESS = /^http:\/\/127\.0\.0\.1:(\d+)$/;
+
+export interface DemoPlace {
+  readonly config: Config;
+  readonly environment: Environment;
+  readonly log: Log;
+  readonly demoTraffic: boolean;
+  readonly opened: InstallationSecrets;
+  readonly print: (text: string) => void;
+  readonly startSimulatedProvider: PreparedParts['startSimulatedProvider'];
+}
+
+/** Serves the demo, unless the installation has something of its owner's: then it goes on with that. */
+export async function serveDemoOrKept(postgres: Postgres, place: DemoPlace): Promise<Applied> {
+  const { organizations, providers } = await readStoredNames(postgres);
+  const slugs = [...organizations.keys()];
+  // A file may define no organization.
+  const isOwn = slugs.length === 0 ? providers.length > 0 : slugs.some((slug) => slug !== DEMO_ORGANIZATION);
+  if (!isOwn) return serveDemo(postgres, place);
+  if (place.demoTraffic)
+    throw new StartFault('--demo-traffic is for the demo, and this installation has a configuration of its own');
+  place.print('Goes on with the configuration that was applied; --config FILE applies a file.');
+  if (slugs.includes(DEMO_ORGANIZATION)) await startKeptProvider(postgres, place);
+  return NOTHING_APPLIED;
+}
+
+async function serveDemo(postgres: Postgres, place: DemoPlace): Promise<Applied> {
+  const simulatedProviderUrl = await place.startSimulatedProvider({ module: SIMULATED_PROVIDER_MODULE, args: [] });
+  if (simulatedProviderUrl === null) return NOTHING_APPLIED;
+  const applied = await applyDemo(postgres, place, simulatedProviderUrl);
+  if (place.demoTraffic) await addDemoTraffic(postgres, place);
+  return applied;
+}
+
+/**
+ * The demo's models go on beside what its owner added. Nothing is applied, so their provider must be where it was; a
+ * program that took its port may be the provider.
+ */
+async function startKeptProvider(postgres: Postgres, { startSimulatedProvider }: DemoPlace): Promise<void> {
+  const provider = (await readCatalogStates(postgres, 'provider')).find(({ id }) => id === DEMO_PROVIDER);
+  const [, port] = LOCAL_ADDRESS.exec(String(provider?.fields.base_url)) ?? [];
+  if (port === undefined) return;
+  const claim = await claimPort('127.0.0.1', Number(port));
+  if (claim === null) return;
+  claim.release();
+  await startSimulatedProvider({ module: SIMULATED_PROVIDER_MODULE, args: ['--port', port] });
+}
+
+/** The demo's file names a key without a secret; it gets this installation's own, which is the same at every start. */
+async function applyDemo(
+  postgres: Postgres,
+  { config, environment, opened }: DemoPlace,
+  simulatedProviderUrl: string,
+): Promise<Applied> {
+  const configuration = readConfigurationFile(DEMO_CONFIGURATION, {
+    ...environment,
+    SIMULATED_PROVIDER_URL: simulatedProviderUrl,
+  });
+  const secret = keepDemoKey(config.dataDirectory);
+  const organizations = configuration.organizations.map((organization) => ({
+    ...organization,
+    keys: (organization.keys ?? []).map((key) => ({ ...key, secret: key.secret ?? secret })),
+  }));
+  await applyOrExplain(postgres, { ...configuration, organizations }, opened);
+  const [demo] = organizations;
+  return {
+    isDemo: true,
+    key: demo === undefined ? null : { organization: demo.slug, name: demo.keys[0]?.name ?? '', secret },
+    model: findTriable(configuration),
+    linkCode: config.console ? await openDemoConsole(postgres, opened) : null,
+  };
+}
+
+async function addDemoTraffic(
+  postgres: Postgres,
+  { config, environment, log, opened, print }: DemoPlace,
+): Promise<void> {
+  // A file that refers to what demo.yaml has, which is applied.
+  const configuration = readConfigurationFile(DEMO_TRAFFIC_CONFIGURATION, environment, 'later');
+  await applyOrExplain(postgres, configuration, opened);
+  const requests = await writeDemoHour({
+    postgres,
+    secrets: opened,
+    dataDirectory: config.dataDirectory,
+    virtualModel: virtualModelOf(config.brand).id,
+    clock: systemClock,
+    log,
+  });
+  print(
+    requests === null
+      ? 'No traffic was made up: too little is left of the credit or the budget of the demo.'
+      : `${requests} requests of the past hour are made up; the console has them within a minute.`,
+  );
+}

@@ -74,7 +74,8 @@ export class ReportServer {
     this.server = createServer((request, response) => {
       this.serve(request, response).catch((fault: unknown) => {
         options.log.error({ err: fault }, 'fault while answering a report');
-        response.destroy();
+        if (response.headersSent) response.destroy();
+        else refuse(request, response, { kind: 'internal_error' });
       });
     });
   }

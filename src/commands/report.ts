@@ -4,7 +4,8 @@ import { type IncomingMessage, request } from 'node:http';
 import { createInterface } from 'node:readline/promises';
 import type { CompleteConfig, ReportsAddress } from '../config.ts';
 import { mintDelegationToken } from '../domain/identity/delegation-token.ts';
-import { REPORTS, type ReportDelegation } from '../domain/reports/report-delegation.ts';
+import { REPORTS, type ReportDelegation, reportDelegationSchema } from '../domain/reports/report-delegation.ts';
+import { reportQuerySchema } from '../domain/reports/report-query.ts';
 import { systemClock } from '../platform/clock.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
@@ -58,12 +59,14 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   if (isNarrow && OF_ORGANIZATIONS.includes(report))
     throw new UsageFault(`--team and --user: ${report} is of whole organizations`);
   const query = readParameters(parameters);
+  const requestId = report === 'request' ? readRequestId(values) : null;
   await withDatabase(environment, async (postgres, config, secrets) => {
     const delegation = {
       report,
       ...(await findAudience(postgres, values)),
-      ...(report === 'request' ? { requestId: requireOption(values.id, 'id') } : {}),
+      ...(requestId === null ? {} : { requestId }),
     };
+    refuseUnknownParameters(delegation, query);
     const key = config.delegationKey ?? (await secrets()).delegationKey;
     const answer = await askJobs(config, key, delegation, query);
     for await (const line of createInterface({ input: answer, crlfDelay: Number.POSITIVE_INFINITY })) print(line);
@@ -79,6 +82,22 @@ function readParameters(parameters: readonly string[]): URLSearchParams {
     query.append(name, value);
   }
   return query;
+}
+
+function readRequestId({ id }: Values): string {
+  const given = requireOption(id, 'id');
+  if (!reportDelegationSchema.shape.requestId.safeParse(given).success)
+    throw new UsageFault(`--id: must be the id of a request, which is a UUID, got "${given}"`);
+  return given;
+}
+
+/** Which ones there are is the table of the routes, by report and audience. */
+function refuseUnknownParameters({ report, audience }: ReportDelegation, query: URLSearchParams): void {
+  const known = Object.keys(reportQuerySchema(report, audience).shape);
+  const unknown = [...query.keys()].find((name) => !known.includes(name));
+  if (unknown === undefined) return;
+  const has = known.length === 0 ? 'none' : known.join(', ');
+  throw new UsageFault(`unknown parameter "${unknown}": ${report} has ${has}`);
 }
 
 async function findAudience(

@@ -174,7 +174,12 @@ describe('a failed call of a provider', () => {
       [1, /organization/, 'usage', '--organization', 'nobody'],
       [2, /there are usage/, 'nothing'],
       [2, /NAME=VALUE/, 'usage', 'nothing'],
+      [2, /unknown parameter "modle": usage has start_date, .*, model, /, 'usage', 'modle=sim/large'],
+      [2, /unknown parameter "organization_id"/, 'daily', ...inAcme, 'organization_id=x'],
+      [2, /unknown parameter "format"/, 'focus', 'format=csv'],
+      [2, /unknown parameter "model": request has none/, 'request', '--id', ids[0] ?? '', 'model=x'],
       [2, /--id is missing/, 'request'],
+      [2, /--id: must be the id of a request, which is a UUID, got "x"/, 'request', '--id', 'x'],
       [2, /--organization is missing/, 'usage', '--team', 'x'],
       [2, /whole organizations/, 'focus', '--team', 'x', ...inAcme],
     ] as const) {

@@ -107,6 +107,11 @@ describe('a delegation token', () => {
     }
   });
 
+  test('that delegates what nobody can be given says so, though its signature is right', () => {
+    const token = minted({ ...DELEGATION, report: 'request', requestId: 'no-uuid' });
+    assert.equal(verifyDelegationToken(KEY, token, REQUEST, NOW), 'malformed');
+  });
+
   test('every changed character is noticed', () => {
     const token = minted();
     for (let index = 0; index < token.length - 1; index += 1) {

@@ -38,14 +38,24 @@ export function verifyDelegationToken(
   token: string,
   request: DelegatedRequest,
   nowMs: number,
-): ReportDelegation | 'forged' | 'expired' {
+): ReportDelegation | 'forged' | 'expired' | 'malformed' {
   const [, expiry = '', payload = '', signature = ''] = TOKEN.exec(token) ?? [];
   const presented = Buffer.from(signature, 'base64url');
   const expected = sign(key, expiry, payload, request);
   // The lengths differ only when the text was not a token at all.
   if (presented.length !== expected.length || !timingSafeEqual(presented, expected)) return 'forged';
   if (Number(expiry) <= nowMs) return 'expired';
-  return reportDelegationSchema.parse(JSON.parse(Buffer.from(payload, 'base64url').toString('utf8')));
+  const delegation = reportDelegationSchema.safeParse(parseJson(Buffer.from(payload, 'base64url').toString('utf8')));
+  return delegation.success ? delegation.data : 'malformed';
+}
+
+/** null: it is none, and no delegation either. */
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
 }
 
 /** No part can contain a line break, so two different requests never sign the same text. */

@@ -85,8 +85,9 @@ async function list(_: Values, { environment, print }: CommandContext): Promise<
   return 0;
 }
 
-function printOrganization({ slug, billing, frozen, displayName }: Organization, print: CommandContext['print']): void {
-  print([slug, billing, frozen ? 'frozen' : 'open', displayName].join('\t'));
+function printOrganization(organization: Organization, print: CommandContext['print']): void {
+  const { slug, billing, frozen, displayName, id } = organization;
+  print([slug, billing, frozen ? 'frozen' : 'open', displayName, id].join('\t'));
 }
 
 function readBilling(text: string | undefined): Organization['billing'] | undefined {

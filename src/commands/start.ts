@@ -4,6 +4,7 @@ import { accessSync, constants, existsSync, mkdirSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Config, type Environment, localUrl, readConfig, reportsAddressText, SETTING_NAMES } from '../config.ts';
+import { readSignInFile } from '../gateway/read-sign-in-file.ts';
 import { systemClock } from '../platform/clock.ts';
 import { createLog, type Log } from '../platform/log.ts';
 import { missingStores } from '../storage/embedded-stores.ts';
@@ -68,6 +69,8 @@ async function start(args: readonly string[], context: CommandContext): Promise<
   expectPositionals(positionals, []);
   const config = readConfig(context.environment);
   refuseMissingStores(config);
+  // Gateways read it. Found by them, a mistake in it would make them start again and again.
+  readSignInFile(config.signInFile, context.environment);
   const configurationFile = values.config === undefined ? config.configurationFile : resolve(values.config);
   const demoTraffic = values['demo-traffic'];
   if (demoTraffic) refuseDemoTraffic(config, configurationFile);

@@ -1,28 +1,57 @@
 // Reads the file of OpenID providers (SIGN_IN_FILE), with what it takes from the environment.
 
 import { readFileSync } from 'node:fs';
-import { parse } from 'yaml';
+import { parseDocument } from 'yaml';
 import { z } from 'zod';
 import { type Environment, processEnvironment } from '../config.ts';
-import { interpolate, referencesToPlaceholders } from '../domain/configuration/interpolation.ts';
+import {
+  interpolate,
+  placeholdersToReferences,
+  referencesToPlaceholders,
+} from '../domain/configuration/interpolation.ts';
 import { type SignInProvider, signInFile } from '../domain/identity/sign-in-provider.ts';
+import { StartFault } from '../supervisor/start-fault.ts';
 
-/** Throws an Error that says what is wrong with the file. */
+/** Throws one StartFault that names the file and has a line for every mistake in it. */
 export function readSignInFile(
   path: string | null,
   environment: Environment = processEnvironment,
 ): readonly SignInProvider[] {
   if (path === null) return [];
-  const missing: string[] = [];
-  const text = referencesToPlaceholders(readFileSync(path, 'utf8'));
-  const value: unknown = parse(text, (_, one: unknown) => {
+  const document = parseDocument(referencesToPlaceholders(readText(path)));
+  if (document.errors.length > 0)
+    throw unusable(
+      path,
+      document.errors.map(({ message }) => placeholdersToReferences(message.split('\n')[0] ?? '')),
+    );
+  const missing = new Set<string>();
+  const value: unknown = JSON.parse(JSON.stringify(document.toJS() ?? null), (_, one: unknown) => {
     if (typeof one !== 'string') return one;
     const found = interpolate(one, environment);
-    missing.push(...found.missing);
-    return found.text;
+    for (const name of found.missing) missing.add(name);
+    // What is missing is said once, and is no mistake of its field too.
+    return found.missing.length === 0 ? found.text : placeholdersToReferences(one);
   });
-  if (missing.length > 0) throw new Error(`SIGN_IN_FILE: ${missing.join(', ')} is not set`);
   const checked = signInFile.safeParse(value);
-  if (!checked.success) throw new Error(`SIGN_IN_FILE: ${z.prettifyError(checked.error)}`);
-  return checked.data.oidc;
+  if (checked.success && missing.size === 0) return checked.data.oidc;
+  throw unusable(path, [
+    ...[...missing].map((name) => `${name} is not set`),
+    ...(checked.error?.issues ?? []).map(describe),
+  ]);
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new StartFault(`SIGN_IN_FILE: cannot read ${path}: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+function unusable(path: string, mistakes: readonly string[]): StartFault {
+  return new StartFault([`SIGN_IN_FILE: ${path} cannot be used:`, ...mistakes].join('\n'));
+}
+
+function describe({ path, message }: z.core.$ZodIssue): string {
+  return path.length === 0 ? message : `${z.core.toDotPath(path)}: ${message}`;
 }

@@ -53,7 +53,9 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   const shown = { failed: values.failed, model: values.model ?? null, json: values.json };
   const path = accessLogFile(dataDirectory, 0);
   if (!existsSync(path) && !values.follow)
-    throw new StartFault(`there is no access log in ${dataDirectory}: jobs writes it with ACCESS_LOG=on`);
+    throw new StartFault(
+      `no request is in the access log of ${dataDirectory} yet: with ACCESS_LOG=on jobs writes each that ends`,
+    );
   const { lines, place } = await readLast(dataDirectory, Number(values.lines), shown);
   for (const line of lines) print(line);
   if (values.follow) await follow(dataDirectory, place, (line) => showLine(line, shown, print));

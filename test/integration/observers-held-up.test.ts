@@ -57,6 +57,14 @@ test('an exporter ends in its time where a collector takes a batch and does not 
   await exporter.stop(50);
 });
 
+test('an access log that has nothing yet says so, and what writes it', async (context) => {
+  const asked = logsCommand.run([], { environment: { DATA_DIR: temporaryDirectory(context) }, print: assert.fail });
+  await assert.rejects(
+    asked,
+    /^StartFault: no request is in the access log of \S+ yet: with ACCESS_LOG=on jobs writes/,
+  );
+});
+
 test('batches that are full follow one another at once', async (context) => {
   const { url } = await startCollector(context, true);
   const metrics = new MetricsRegistry();

@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, join, relative } from 'node:path';
+import { delimiter, dirname, join, relative } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -20,6 +20,8 @@ const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** What docs/one-machine.md has an operator write there. */
 const OPERATORS_FILES = ['.env', 'providers.env', 'tollgate.yaml'].map((name) => join(ROOT, 'deploy/compose', name));
+/** To a file of the repository. */
+const LINK = /\]\((?!#|\w+:)([^)\s#]+)(?:#[^)\s]*)?\)/g;
 const QUIET = ['--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error'];
 
 /** As on somebody's machine: nothing of the test run, and no program of this checkout. */
@@ -59,7 +61,14 @@ describe('the package', () => {
     for (const name of ['bin/tollgate.js', 'built/src/main.js', 'built/workers/count-tokens.js', 'SECURITY.md'])
       assert.ok(names.includes(`package/${name}`), name);
     const foreign = names.filter((name) => /\.(ts|tsx|tgz|log)$|\/(test|benchmarks|node_modules)\//.test(name));
-    assert.deepEqual(foreign, []);
+    assert.deepEqual(foreign, ['package/benchmarks/README.md']);
+    // Pictures are large, and a page without them still says everything.
+    for (const page of names.filter((name) => /^package\/(README|docs\/[\w-]+)\.md$/.test(name)))
+      for (const [, target = ''] of readFileSync(join(ROOT, relative('package', page)), 'utf8').matchAll(LINK)) {
+        const linked = join(dirname(page), target).replace(/\/$/, '');
+        const isThere = names.some((name) => name === linked || name.startsWith(`${linked}/`));
+        assert.ok(isThere || linked.startsWith('package/docs/pictures/'), `${page} links to ${target}`);
+      }
     for (const path of OPERATORS_FILES) assert.ok(!names.includes(`package/${relative(ROOT, path)}`), path);
     const page = readFileSync(join(ROOT, 'docs/one-machine.md'), 'utf8');
     const copied = [...page.matchAll(/node_modules\/tollgate\/(\S+)/g)].map(([, path = '']) => path);

@@ -37,7 +37,7 @@ async function run(args: readonly string[], { print }: CommandContext): Promise<
   if (!imported.ok) throw new StartFault(imported.error);
   const { text, notes, models } = imported;
   const mistakes = mistakesOf(text);
-  if (mistakes.length > 0) throw new Error(`the imported file has mistakes:\n${mistakes.join('\n')}\n${text}`);
+  if (mistakes.length > 0) throw new StartFault(['the imported file would have mistakes:', ...mistakes].join('\n'));
   const lines = notes.map(describe(basename(given)));
   if (out === null) {
     const heading = lines.length === 0 ? '# All is taken over.' : '# Not taken over:';

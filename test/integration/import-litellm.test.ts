@@ -8,6 +8,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { mistakesOf } from '../../src/commands/configuration-text.ts';
 import { importCommand } from '../../src/commands/import.ts';
 import { ConfigurationText } from '../../src/domain/configuration-text/configuration-text.ts';
+import { StartFault } from '../../src/supervisor/start-fault.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const DIRECTORY = process.env['LITELLM_CONFIGS'];
@@ -318,6 +319,134 @@ router_settings:
   });
 });
 
+/** Each beside an entry that is imported. */
+const ODD_ENTRIES: Readonly<Record<string, readonly [params: string, expected: RegExp]>> = {
+  'an address with a query': [
+    'model: azure/d, api_base: "https://a.test/openai?api-version=1&key=PLANTED", api_key: sk-PLANTED',
+    /^config\.yaml:5: model_list\[1\] odd: is left out, base_url: must be .* without query/,
+  ],
+  'an address with a password': ['model: openai/m, api_base: "https://u:PLANTED@a.test"', /base_url: must be /],
+  'an address without a scheme': ['model: openai/m, api_base: a.test/v1, api_key: sk-PLANTED', /base_url: must be /],
+  'the name of a model with a space': ['model: "openai/two words"', /served_by\[0\]\.model: /],
+  'a cost that nobody has': ['model: gpt-5, input_cost_per_token: 1e30', /served_by\[0\]\.price/],
+  'a provider of the name of a method': ['model: toString/m', /"toString" is no known provider/],
+  'an anchor within itself': [
+    'model: gpt-5, extra_body: &one { two: *one }',
+    /^config\.yaml:6: \*one: an alias stands/,
+  ],
+};
+
+describe('an odd entry is listed, and the others are imported', () => {
+  for (const [name, [params, expected]] of Object.entries(ODD_ENTRIES))
+    test(name, async (context) => {
+      const odd = `  - model_name: odd\n    litellm_params: { ${params} }\n`;
+      const { models, providers, printed, text } = await importText(
+        context,
+        entry('m', ['model: groq/x']).trimEnd() + `\n${odd}`,
+      );
+      assert.equal(models[0]?.['id'], 'm');
+      assert.equal(providers[0]?.['id'], 'groq');
+      assert.equal(providers.length, models.length);
+      assert.ok(
+        printed.split('\n').some((line) => expected.test(line)),
+        printed,
+      );
+      assert.ok(!(printed + text).includes('PLANTED'));
+    });
+
+  test('headers that a provider cannot have are listed, and credentials in headers are not copied', async (context) => {
+    const { providers, printed, text } = await importText(
+      context,
+      [
+        'model_list:',
+        '  - model_name: m',
+        '    litellm_params:',
+        '      model: groq/x',
+        '      extra_headers:',
+        '        x-umlaut: ü',
+        '        x-lines: "a\\r\\nb"',
+        '        x-empty: ""',
+        '        x-list: [a]',
+        '        Content-Length: 5',
+        '        Helicone-Auth: Bearer sk-PLANTED1',
+        '        cf-aig-authorization: PLANTED2',
+        '        X-Api-Token: PLANTED3',
+        '        x-tag: sk-proj-PLANTED4',
+        '        x-secret: os.environ/SECRET',
+        '        x-team: a',
+      ].join('\n'),
+    );
+    assert.deepEqual(providers[0]?.['headers'], {
+      'helicone-auth': '${HELICONE_AUTH_HEADER}',
+      'cf-aig-authorization': '${CF_AIG_AUTHORIZATION_HEADER}',
+      'x-api-token': '${X_API_TOKEN_HEADER}',
+      'x-tag': '${X_TAG_HEADER}',
+      'x-secret': '${SECRET}',
+      'x-team': 'a',
+    });
+    for (const [line, name] of [
+      [6, 'x-umlaut'],
+      [7, 'x-lines'],
+      [8, 'x-empty'],
+      [9, 'x-list'],
+      [10, 'Content-Length'],
+    ])
+      assert.match(printed, new RegExp(`config\\.yaml:${line}: model_list\\[0\\] m header ${name}: `));
+    assert.match(printed, /config\.yaml:11: .*Helicone-Auth: .* not copied: put it into HELICONE_AUTH_HEADER\n/);
+    assert.ok(!(printed + text).includes('PLANTED'));
+  });
+});
+
+test('merged mappings are read as LiteLLM reads them, with the lines on which they stand', async (context) => {
+  const { providers, models, printed } = await importText(
+    context,
+    `x-first: &first
+  api_key: os.environ/FIRST
+  api_base: https://first.acme.test/v1
+  weight: 1
+x-second: &second { api_key: os.environ/SECOND, timeout: 3 }
+model_list:
+  - model_name: a
+    litellm_params:
+      <<: *first
+      model: openai/a
+  - model_name: b
+    litellm_params: { model: openai/b, <<: [*first, *second], api_key: os.environ/OWN }
+`,
+  );
+  assert.deepEqual(providers, [
+    { id: 'acme', base_url: 'https://first.acme.test/v1', api_key: '${FIRST}' },
+    { id: 'acme-2', base_url: 'https://first.acme.test/v1', api_key: '${OWN}', timeouts: { total_ms: 3000 } },
+  ]);
+  assert.equal(models.length, 2);
+  assert.match(printed, /config\.yaml:4: model_list\[0\] a weight: /);
+});
+
+test('of a key that stands twice the last one counts, and the first is listed', async (context) => {
+  const first = entry('a', ['model: gpt-5']);
+  const { models, printed } = await importText(context, first + entry('b', ['model: gpt-5']));
+  assert.deepEqual(
+    models.map(({ id }) => id),
+    ['b'],
+  );
+  assert.match(printed, /config\.yaml:1: model_list: it stands again on line 5, which is what counts/);
+});
+
+test('a tier has what the tiers below it say', async (context) => {
+  const costs = [
+    'model: groq/x',
+    'input_cost_per_token: 2e-6',
+    'output_cost_per_token: 1e-5',
+    'output_cost_per_token_above_200k_tokens: 2e-5',
+    'input_cost_per_token_above_272k_tokens: 5e-6',
+  ];
+  const { models } = await importText(context, entry('m', costs));
+  assert.deepEqual(servedBy(models[0])[0]?.price['tiers'], [
+    { from_input: 200_001, output: '20' },
+    { from_input: 272_001, output: '20', input: '5' },
+  ]);
+});
+
 const NOT_TAKEN = `model_list:
   - model_name: "*"
     litellm_params: { model: "openai/*" }
@@ -382,15 +511,28 @@ test('what is not taken over is listed line by line, with the reason and without
   for (const secret of ['sk-1234', 'pw-4711', 'hidden']) assert.ok(!(printed + text).includes(secret));
 });
 
+const BOMB = `a0: &a0 [x]
+${Array.from({ length: 9 }, (_, at) => `a${at + 1}: &a${at + 1} [${Array(9).fill(`*a${at}`).join(', ')}]`).join('\n')}
+model_list: []
+`;
+
 describe('what cannot be imported', () => {
   for (const [name, text, expected] of [
     ['an empty file', '', /must be a mapping with a model_list/],
     ['YAML that is broken', 'model_list: [', /config\.yaml:1: /],
     ['a list', '- a', /must be a mapping/],
     ['our own file', 'providers: []', /has no model_list/],
+    ['models that are no list', 'model_list: { a: { model: gpt-5 } }', /config\.yaml:1: model_list must be a list/],
+    ['an anchor that is not there', 'model_list:\n  - *one', /config\.yaml:2: an alias names an anchor that does not/],
+    ['anchors that stand for too much', BOMB, /its anchors stand for too much/],
+    ['a mistake, without what it quotes', 'model_list: []] sk-PLANTED', /^(?!.*PLANTED).*config\.yaml:1: /],
   ] as const)
     test(name, async (context) => {
-      await assert.rejects(importText(context, text), expected);
+      await assert.rejects(importText(context, text), (error: Error) => {
+        assert.ok(error instanceof StartFault);
+        assert.match(error.message, expected);
+        return true;
+      });
     });
 
   test('a file that is there is not overwritten unless it is said', async (context) => {

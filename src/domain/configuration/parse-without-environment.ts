@@ -39,8 +39,15 @@ export function parseWithoutEnvironment(
   return { mistakes: common ?? [], configuration: null };
 }
 
-/** In the shape of the key of a service account. */
+let madeAccountKey: string | null = null;
+
+/** In the shape of the key of a service account. It takes long to make, so there is one. */
 function accountKey(): string {
+  madeAccountKey ??= makeAccountKey();
+  return madeAccountKey;
+}
+
+function makeAccountKey(): string {
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 1_024 });
   const key = privateKey.export({ type: 'pkcs8', format: 'pem' });
   return JSON.stringify({ type: 'service_account', client_email: 'x@x.test', private_key: key });

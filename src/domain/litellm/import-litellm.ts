@@ -2,13 +2,15 @@
 // over is listed, with its line and the reason.
 
 import { modelNameSchema } from '../configuration/name-schemas.ts';
+import { parseWithoutEnvironment } from '../configuration/parse-without-environment.ts';
 import type { PresetName } from '../configuration/presets.ts';
-import type { ModelText } from '../configuration-text/entry-text.ts';
+import type { ModelText, ProviderText } from '../configuration-text/entry-text.ts';
 import { isForText, planModel } from '../configuration-text/plan-model.ts';
 import { wholeFileText } from '../configuration-text/whole-file.ts';
 import type { ListedModel } from '../list-prices/listed-model.ts';
 import { KeyVariables } from './key-variables.ts';
-import { type Field, fieldOf, readLitellmFile, textOf, withReference } from './litellm-file.ts';
+import { type Field, fieldOf, readLitellmFile, textOf } from './litellm-file.ts';
+import { importHeaders } from './litellm-headers.ts';
 import { type ImportNote, reasonOf } from './litellm-notes.ts';
 import { importPrice } from './litellm-prices.ts';
 import { findProvider, type ImportedProvider } from './litellm-providers.ts';
@@ -32,8 +34,10 @@ export type Imported =
 export function importLitellm(text: string, params: ImportParams): Imported {
   const file = readLitellmFile(text, params.fileName);
   if (!file.ok) return file;
-  if (fieldOf(file.root, 'model_list') === undefined)
+  const models = fieldOf(file.root, 'model_list');
+  if (models === undefined)
     return { ok: false, error: `${params.fileName}: has no model_list, so it is no configuration of LiteLLM` };
+  if (!models.isList) return { ok: false, error: `${params.fileName}:${models.line}: model_list must be a list` };
   const reading = new Import(file.root, params);
   const imported = {
     intro: [
@@ -44,7 +48,7 @@ export function importLitellm(text: string, params: ImportParams): Imported {
     models: [...reading.models.values()],
     organization: 'main',
   };
-  const notes = reading.notes.toSorted((one, other) => one.line - other.line);
+  const notes = [...file.notes, ...reading.notes].toSorted((one, other) => one.line - other.line);
   return { ok: true, text: wholeFileText(imported), models: imported.models.length, notes };
 }
 
@@ -100,8 +104,16 @@ class Import {
       this.note(entry.line, named, 'is no model for text: write its entry by hand (docs/configuration.md)');
       return [];
     }
+    const listedBefore = this.notes.length;
     for (const note of found.notes) this.note(params.line, named, note);
-    const model = this.readModel(entry, params, { id, found, named });
+    const { model, provider } = this.readModel(entry, params, { id, found, named });
+    const [mistake] = mistakesOf(provider, model);
+    if (mistake !== undefined) {
+      this.notes.length = listedBefore;
+      this.note(entry.line, named, `is left out, ${mistake}`);
+      return [];
+    }
+    this.providers.add(provider);
     const order = Number(textOf(params, 'order') ?? 0);
     return [{ id, order: Number.isFinite(order) ? order : 0, model, line: entry.line, named }];
   }
@@ -124,17 +136,17 @@ class Import {
     entry: Field,
     params: Field,
     { id, found, named }: { readonly id: string; readonly found: ImportedProvider; readonly named: string },
-  ): ModelText {
+  ): { readonly model: ModelText; readonly provider: ProviderText } {
     const info = fieldOf(entry, 'model_info');
     const shared = this.sharedFields(params, named);
-    const provider = this.providers.idOf(credentialName(params) ?? found.name, { ...found.fields, ...shared.fields });
+    const provider = this.providers.find(credentialName(params) ?? found.name, { ...found.fields, ...shared.fields });
     const costs = importPrice([...params.fields, ...(info?.fields ?? [])]);
     for (const { field, why } of costs.notes) this.note(field.line, `${named} ${field.name}`, why);
     const baseModel = textOf(info, 'base_model') ?? textOf(params, 'base_model');
     const listed = this.findListed(found, baseModel);
     const plan = planModel({
       id,
-      provider: { id: provider, preset: found.preset },
+      provider: { id: provider.id, preset: found.preset },
       providerModel: found.providerModel,
       listed,
       limits: limitsOf(params, info),
@@ -171,18 +183,13 @@ class Import {
     const source = hasCosts
       ? `Prices: ${this.params.fileName}${listed === null ? '' : `, and ${this.params.source}`}.`
       : deployment.source;
-    return {
-      ...model,
-      kind,
-      deployments: [
-        {
-          ...deployment,
-          apis,
-          prices: isComplete ? prices : [],
-          source: isComplete ? source : 'price: MISSING. Without one it serves only organizations that are not billed.',
-        },
-      ],
+    const written = {
+      ...deployment,
+      apis,
+      prices: isComplete ? prices : [],
+      source: isComplete ? source : 'price: MISSING. Without one it serves only organizations that are not billed.',
     };
+    return { provider, model: { ...model, kind, deployments: [written] } };
   }
 
   private checkPrice(
@@ -212,15 +219,11 @@ class Import {
     const headers = [fieldOf(params, 'extra_headers'), fieldOf(params, 'headers')].flatMap(
       (field) => field?.fields ?? [],
     );
-    const sent = headers.filter(({ name, line }) => {
-      const isKey = /^(authorization|cookie|x-api-key|api-key|proxy-authorization)$/i.test(name);
-      if (isKey) this.note(line, `${named} header ${name}`, 'a key belongs into api_key, its header into auth');
-      return !isKey;
-    });
-    const written = Object.fromEntries(sent.map(({ name, text }) => [name.toLowerCase(), withReference(text)]));
+    const sent = importHeaders(headers, this.keys);
+    for (const { field, why } of sent.notes) this.note(field.line, `${named} header ${field.name}`, why);
     return {
       fields: {
-        ...(sent.length === 0 ? {} : { headers: written }),
+        ...(Object.keys(sent.headers).length === 0 ? {} : { headers: sent.headers }),
         ...(isTimeout ? { timeouts: { total_ms: timeoutMs } } : {}),
       },
       taken: ['timeout', 'extra_headers', 'headers'],
@@ -259,10 +262,14 @@ class Import {
         const model = this.models.get(target ?? '');
         const what = `${section}.model_group_alias ${alias.name}`;
         if (model === undefined) this.note(alias.line, what, `there is no imported model "${target}"`);
-        else if (this.models.has(alias.name)) this.note(alias.line, what, 'a model has this name');
+        else if (this.isTaken(alias.name)) this.note(alias.line, what, 'a model has this name');
         else if (!modelNameSchema.safeParse(alias.name).success) this.note(alias.line, what, 'is no name for a model');
         else this.models.set(model.id, { ...model, aliases: [...model.aliases, alias.name] });
       }
+  }
+
+  private isTaken(name: string): boolean {
+    return this.models.has(name) || [...this.models.values()].some(({ aliases }) => aliases.includes(name));
   }
 
   private readSection(section: Field): void {
@@ -279,6 +286,13 @@ class Import {
       if (!known.includes(name) && value !== null)
         this.note(line, `${what}${what === parent?.name ? '.' : ' '}${name}`, reasonOf(name));
   }
+}
+
+/** What applying a file with nothing but these would refuse. */
+function mistakesOf(provider: ProviderText, model: ModelText): readonly string[] {
+  const text = wholeFileText({ intro: [], providers: [provider], models: [model], organization: 'main' });
+  const { mistakes } = parseWithoutEnvironment(text, {}, 'later');
+  return mistakes.map((mistake) => mistake.replace(/^[^:]*:\d+: (?:(?:providers|models)\[0\]\.)?/, ''));
 }
 
 const LIMITS = ['max_input_tokens', 'max_output_tokens'];

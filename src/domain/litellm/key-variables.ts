@@ -13,3 +13,9 @@ export class KeyVariables {
     return variable;
   }
 }
+
+/** A name as the part of a variable's. */
+export function variablePart(name: string): string {
+  const part = name.toUpperCase().replaceAll(/[^A-Z0-9]+/g, '_');
+  return /^[A-Z_]/.test(part) ? part : `P_${part}`;
+}

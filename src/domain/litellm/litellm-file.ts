@@ -1,48 +1,143 @@
 // Reads LiteLLM's configuration file as plain values together with their lines and the exact text of their numbers.
 
-import { isMap, isScalar, isSeq, LineCounter, type Node, type ParsedNode, parseDocument } from 'yaml';
+import {
+  type Alias,
+  type Document,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  type Pair,
+  parseDocument,
+  visit,
+  type YAMLMap,
+} from 'yaml';
+import { readAliases } from '../configuration/yaml-aliases.ts';
+import type { ImportNote } from './litellm-notes.ts';
 
 export interface Field {
   readonly name: string;
   readonly line: number;
+  /** Of a mapping or list: true. */
   readonly value: unknown;
   /** A number as it is written: 0.000420, 3e-06. Of a mapping or list: empty. */
   readonly text: string;
   /** Of a mapping. */
   readonly fields: readonly Field[];
+  readonly isList: boolean;
   /** Of a list. */
   readonly items: readonly Field[];
 }
 
-export type ReadFile = { readonly ok: true; readonly root: Field } | { readonly ok: false; readonly error: string };
+export type ReadFile =
+  | { readonly ok: true; readonly root: Field; readonly notes: readonly ImportNote[] }
+  | { readonly ok: false; readonly error: string };
+
+/** Anchors within anchors can stand for more than any memory has. */
+const FIELDS_MAX = 1_000_000;
 
 export function readLitellmFile(text: string, fileName: string): ReadFile {
   const lines = new LineCounter();
-  // LiteLLM writes the anchors and merges of YAML 1.1, and numbers such as 20_000.
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, merge: true, uniqueKeys: false });
+  // LiteLLM takes a key that stands twice.
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: false });
+  const lineOf = (node: Node | null): number => lines.linePos(node?.range?.[0] ?? 0).line;
   const [error] = document.errors;
   if (error !== undefined)
-    return { ok: false, error: `${fileName}:${lines.linePos(error.pos[0]).line}: ${error.message}` };
+    return { ok: false, error: `${fileName}:${lines.linePos(error.pos[0]).line}: ${withoutSource(error.message)}` };
   if (!isMap(document.contents)) return { ok: false, error: `${fileName}: must be a mapping with a model_list` };
-  const resolve = (node: Node | null): Node | null =>
-    node !== null && 'source' in node && !isScalar(node) ? ((node as never as Alias).resolve(document) ?? null) : node;
-  const read = (name: string, found: Node | null, line: number): Field => {
-    const node = resolve(found);
-    const lineOf = (inner: Node | null): number => lines.linePos(inner?.range?.[0] ?? 0).line || line;
-    const fields = isMap(node)
-      ? node.items.map((pair) =>
-          read(String((pair.key as { value?: unknown }).value), pair.value as Node | null, lineOf(pair.key as Node)),
-        )
-      : [];
-    const items = isSeq(node) ? node.items.map((item) => read('', item as ParsedNode, lineOf(item as Node))) : [];
-    const value = node === null ? null : (node.toJS(document) as unknown);
-    return { name, line, value, text: isScalar(node) ? (node.source ?? String(node.value)) : '', fields, items };
-  };
-  return { ok: true, root: read('', document.contents, 1) };
+  const { targets, mistakes } = readAliases(document);
+  const unknown = mistakes.find(({ isKnown }) => !isKnown);
+  if (unknown !== undefined) return { ok: false, error: `${fileName}:${lineOf(unknown.alias)}: ${unknown.message}` };
+  const reading = new Reading(targets, lineOf);
+  const root = reading.read('', document.contents, 1);
+  if (reading.count > FIELDS_MAX) return { ok: false, error: `${fileName}: its anchors stand for too much` };
+  const ofAliases = mistakes.map(({ alias, message }) => ({
+    line: lineOf(alias),
+    what: `*${alias.source}`,
+    why: message,
+  }));
+  return { ok: true, root, notes: [...ofAliases, ...repeatedKeys(document, lineOf)] };
 }
 
-interface Alias {
-  resolve(document: unknown): Node | undefined;
+/** The library quotes what it did not expect, which may be a secret. */
+function withoutSource(message: string): string {
+  return message.replace(/:? ".*$|: .*$/s, '');
+}
+
+class Reading {
+  count = 0;
+  private readonly targets: ReadonlyMap<Alias, Node>;
+  private readonly lineOf: (node: Node | null) => number;
+
+  constructor(targets: ReadonlyMap<Alias, Node>, lineOf: (node: Node | null) => number) {
+    this.targets = targets;
+    this.lineOf = lineOf;
+  }
+
+  read(name: string, found: Node | null, line: number): Field {
+    this.count += 1;
+    const node = this.resolve(found);
+    const isTooMuch = this.count > FIELDS_MAX;
+    const fields = isMap(node) && !isTooMuch ? this.fieldsOf(node) : [];
+    const items =
+      isSeq(node) && !isTooMuch
+        ? node.items.map((item) => this.read('', item as Node, item === null ? line : this.lineOf(item as Node)))
+        : [];
+    const value = isScalar(node) ? node.value : node === null ? null : true;
+    const text = isScalar(node) ? (node.source ?? String(node.value)) : '';
+    return { name, line, value, text, fields, isList: isSeq(node), items };
+  }
+
+  /** Its own fields, then those that are merged into it (`<<`) and that it has not itself. */
+  private fieldsOf(map: YAMLMap): readonly Field[] {
+    const own = new Map<string, Field>();
+    const merged: Field[] = [];
+    for (const pair of map.items) {
+      const name = nameOf(pair);
+      if (isMerge(pair)) merged.unshift(...this.mergedFields(pair.value as Node | null));
+      else own.set(name, this.read(name, pair.value as Node | null, this.lineOf(pair.key as Node | null)));
+    }
+    for (const field of merged) if (!own.has(field.name)) own.set(field.name, field);
+    return [...own.values()];
+  }
+
+  /** Of several mappings the first goes before. */
+  private mergedFields(found: Node | null): readonly Field[] {
+    const node = this.resolve(found);
+    const maps = isSeq(node) ? node.items.map((item) => this.resolve(item as Node)) : [node];
+    return maps.flatMap((map) => (isMap(map) && this.count <= FIELDS_MAX ? this.fieldsOf(map) : []));
+  }
+
+  private resolve(node: Node | null): Node | null {
+    return isAlias(node) ? (this.targets.get(node) ?? null) : node;
+  }
+}
+
+function repeatedKeys(document: Document, lineOf: (node: Node | null) => number): ImportNote[] {
+  const notes: ImportNote[] = [];
+  visit(document, {
+    Map(_, map) {
+      const last = new Map(map.items.map((pair) => [nameOf(pair), pair]));
+      for (const pair of map.items) {
+        const counted = last.get(nameOf(pair));
+        if (counted === pair || counted === undefined || isMerge(pair)) continue;
+        const why = `it stands again on line ${lineOf(counted.key as Node)}, which is what counts`;
+        notes.push({ line: lineOf(pair.key as Node), what: nameOf(pair), why });
+      }
+    },
+  });
+  return notes;
+}
+
+function nameOf({ key }: Pair): string {
+  return isScalar(key) ? String(key.value) : '';
+}
+
+/** As YAML 1.1 has it, which LiteLLM reads. */
+function isMerge({ key }: Pair): boolean {
+  return isScalar(key) && key.value === '<<' && key.type === 'PLAIN';
 }
 
 export function fieldOf(parent: Field | undefined, name: string): Field | undefined {

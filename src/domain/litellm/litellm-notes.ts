@@ -96,5 +96,5 @@ const REASONS: Readonly<Record<string, string>> = {
 
 export function reasonOf(name: string): string {
   if (name.startsWith('mock_')) return 'there are no mocked replies';
-  return REASONS[name] ?? 'there is nothing like it';
+  return (Object.hasOwn(REASONS, name) ? REASONS[name] : undefined) ?? 'there is nothing like it';
 }

@@ -51,7 +51,7 @@ export function importPrice(fields: readonly Field[]): ImportedPrice {
     if (!/_cost(_|$)/.test(name)) continue;
     const isUsd = name === 'input_cost_per_request' || name === 'output_cost_per_image';
     const amount = isUsd ? scaleDecimal(text, 0, USD_DECIMALS) : scaleDecimal(text, PER_MILLION, RATE_DECIMALS);
-    if (amount === null) notes.push({ field, why: `"${text}" is no amount` });
+    if (amount === null) notes.push({ field, why: 'it is no amount' });
     else if (isUsd) words[name === 'output_cost_per_image' ? 'image' : 'request'] = amount.text;
     else if (!place(name, amount.text)) {
       notes.push({ field, why: 'there is no price by it' });
@@ -73,11 +73,20 @@ function entryOf<Key>(map: Map<Key, Record<string, string>>, key: Key): Record<s
   return found;
 }
 
-/** LiteLLM's are for more than so many thousand tokens. */
+/**
+ * LiteLLM's are for more than so many thousand tokens, each rate by itself. Ours are the rates from there on, so each has
+ * what the ones below it said.
+ */
 function tierWords(tiers: ReadonlyMap<number, Record<string, string>>): PriceWords {
   if (tiers.size === 0) return {};
   const inOrder = [...tiers].toSorted(([one], [other]) => one - other);
-  return { tiers: inOrder.map(([from, rates]) => ({ from_input: from, ...rates })) };
+  let reached: Readonly<Record<string, string>> = {};
+  return {
+    tiers: inOrder.map(([from, rates]) => {
+      reached = { ...reached, ...rates };
+      return { from_input: from, ...reached };
+    }),
+  };
 }
 
 function variantWords(serviceTiers: ReadonlyMap<string, Record<string, string>>): PriceWords {

@@ -2,7 +2,7 @@
 
 import { expandPreset } from '../configuration/expand-preset.ts';
 import { PRESETS, type Preset, type PresetName } from '../configuration/presets.ts';
-import type { KeyVariables } from './key-variables.ts';
+import { type KeyVariables, variablePart } from './key-variables.ts';
 import { awsAccount, entraAccount, googleAccount } from './litellm-accounts.ts';
 import { type Field, isReference, textOf, withReference } from './litellm-file.ts';
 
@@ -70,7 +70,7 @@ export function findProvider(params: Field, keys: KeyVariables): FoundProvider {
   if (model === '') return { why: 'it names no model' };
   const elsewhere = ELSEWHERE.exec(prefix)?.[0];
   if (elsewhere !== undefined) return { why: whyNot(elsewhere) };
-  const preset = PREFIXES[prefix] ?? null;
+  const preset = Object.hasOwn(PREFIXES, prefix) ? (PREFIXES[prefix] ?? null) : null;
   const base = textOf(params, 'api_base') ?? textOf(params, 'base_url');
   if (prefix === 'vertex_ai') return vertex({ params, keys }, model);
   if (preset === 'azure') return azure({ params, keys }, model, base);
@@ -262,9 +262,4 @@ function trimmed(address: string): string {
 function nameOfHost(host: string): string {
   if (host === '' || /^[\d.:[\]]+$/.test(host) || host === 'localhost') return 'local';
   return host.split('.').at(-2) ?? host;
-}
-
-function variablePart(name: string): string {
-  const part = name.toUpperCase().replaceAll(/[^A-Z0-9]+/g, '_');
-  return /^[A-Z_]/.test(part) ? part : `P_${part}`;
 }

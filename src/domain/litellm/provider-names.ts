@@ -4,12 +4,12 @@ import type { ProviderText } from '../configuration-text/entry-text.ts';
 
 export class ProviderNames {
   readonly list: ProviderText[] = [];
-  private readonly ids = new Map<string, string>();
+  private readonly bySettings = new Map<string, ProviderText>();
+  private readonly ids = new Set<string>();
 
-  /** `name` is what a new id is made from. */
-  idOf(name: string, fields: ProviderText['fields']): string {
-    const settings = JSON.stringify(fields);
-    const present = this.ids.get(settings);
+  /** The one that has these settings, or one that can be added; `name` is what its id is made from. */
+  find(name: string, fields: ProviderText['fields']): ProviderText {
+    const present = this.bySettings.get(JSON.stringify(fields));
     if (present !== undefined) return present;
     const slug =
       name
@@ -17,11 +17,15 @@ export class ProviderNames {
         .replaceAll(/[^a-z0-9_-]+/g, '-')
         .replace(/^[^a-z0-9]+/, '')
         .slice(0, 55) || 'provider';
-    const taken = new Set(this.ids.values());
     let id = slug;
-    for (let count = 2; taken.has(id); count += 1) id = `${slug}-${count}`;
-    this.ids.set(settings, id);
-    this.list.push({ id, fields });
-    return id;
+    for (let count = 2; this.ids.has(id); count += 1) id = `${slug}-${count}`;
+    return { id, fields };
+  }
+
+  add(provider: ProviderText): void {
+    if (this.ids.has(provider.id)) return;
+    this.ids.add(provider.id);
+    this.bySettings.set(JSON.stringify(provider.fields), provider);
+    this.list.push(provider);
   }
 }

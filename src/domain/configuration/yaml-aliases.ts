@@ -1,0 +1,40 @@
+// What the aliases of a YAML document stand for, and those that stand for nothing that could be read.
+
+import { type Alias, type Document, isAlias, type Node, visit } from 'yaml';
+
+export interface Aliases {
+  /** Without the mistaken ones, so that who follows them comes to an end. */
+  readonly targets: ReadonlyMap<Alias, Node>;
+  readonly mistakes: readonly MistakenAlias[];
+}
+
+export interface MistakenAlias {
+  readonly alias: Alias;
+  readonly isKnown: boolean;
+  readonly message: string;
+}
+
+export function readAliases(document: Document): Aliases {
+  const anchors = new Map<string, Node>();
+  const targets = new Map<Alias, Node>();
+  const mistakes: MistakenAlias[] = [];
+  visit(document, {
+    Node(_, node, path) {
+      if (!isAlias(node)) {
+        if (node.anchor !== undefined) anchors.set(node.anchor, node);
+        return;
+      }
+      const target = anchors.get(node.source);
+      if (target === undefined)
+        mistakes.push({
+          alias: node,
+          isKnown: false,
+          message: 'an alias names an anchor that does not stand before it',
+        });
+      else if (path.includes(target))
+        mistakes.push({ alias: node, isKnown: true, message: 'an alias stands within its own anchor' });
+      else targets.set(node, target);
+    },
+  });
+  return { targets, mistakes };
+}

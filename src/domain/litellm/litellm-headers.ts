@@ -1,0 +1,43 @@
+// The headers of an entry in LiteLLM's file that its provider is sent, without the credentials that stand in them.
+
+import { requestFields } from '../configuration/request-settings.ts';
+import { type KeyVariables, variablePart } from './key-variables.ts';
+import { type Field, isReference, withReference } from './litellm-file.ts';
+
+export interface ImportedHeaders {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly notes: readonly { readonly field: Field; readonly why: string }[];
+}
+
+/** What a provider's key is sent in. */
+const KEY_HEADERS = /^(authorization|cookie|x-api-key|api-key|proxy-authorization)$/i;
+const CREDENTIAL_NAME = /auth|key|token|secret|cookie|password|credential/i;
+const CREDENTIAL_VALUE = /^(?:bearer|basic)\s|(?:^|[^a-z])(?:sk|pk|rk|pat|gsk|ghp|xai)[-_]|^(?:eyJ|AIza|AKIA)/i;
+
+export function importHeaders(fields: readonly Field[], keys: KeyVariables): ImportedHeaders {
+  const headers: Record<string, string> = {};
+  const notes: { field: Field; why: string }[] = [];
+  for (const field of fields) {
+    const { name, text } = field;
+    const problem = KEY_HEADERS.test(name) ? 'a key belongs into api_key, its header into auth' : problemOf(field);
+    if (problem !== null) {
+      notes.push({ field, why: problem });
+      continue;
+    }
+    const isCredential = !isReference(text) && (CREDENTIAL_NAME.test(name) || CREDENTIAL_VALUE.test(text));
+    if (isCredential) {
+      const variable = keys.variableOf(`${variablePart(name)}_HEADER`, text);
+      notes.push({ field, why: `it may be a credential, so it is not copied: put it into ${variable}` });
+      headers[name.toLowerCase()] = `\${${variable}}`;
+    } else headers[name.toLowerCase()] = withReference(text);
+  }
+  return { headers, notes };
+}
+
+/** What a provider of ours may not be given. */
+function problemOf({ name, text }: Field): string | null {
+  const checked = requestFields.headers.safeParse({ [name]: withReference(text) });
+  const [issue] = checked.error?.issues ?? [];
+  if (issue === undefined) return null;
+  return issue.code === 'invalid_key' ? (issue.issues[0]?.message ?? issue.message) : issue.message;
+}

@@ -224,9 +224,12 @@ function addToFile(
 ): { readonly text: string; readonly what: string } {
   const models = listOf(file.values['models']);
   const at = models.findIndex(({ id }) => id === model.id);
+  const place = at === -1 ? ['models'] : ['models', at, 'served_by'];
+  if (file.isShared(place))
+    throw new StartFault(`"${place.at(-1)}" (line ${file.lineOf(place)}) is shared by an anchor: add to it by hand`);
   if (at === -1) {
     const whole = { ...model, maxOutputTokens: limits.maxOutputTokens };
-    return { text: file.addTo(['models'], (indent) => modelLines(whole, indent)), what: `model "${model.id}"` };
+    return { text: file.addTo(place, (indent) => modelLines(whole, indent)), what: `model "${model.id}"` };
   }
   const line = file.lineOf(['models', at]);
   const deployments = listOf(models[at]?.['served_by']);
@@ -235,7 +238,6 @@ function addToFile(
       `the file has "${model.id}" of provider "${deployment.provider}" already (line ${line}); ` +
         '"tollgate prices diff" compares its prices',
     );
-  const place = ['models', at, 'served_by'];
   return {
     text: file.addTo(place, (indent) => deploymentLines(deployment, indent)),
     what: `provider "${deployment.provider}" of model "${model.id}"`,

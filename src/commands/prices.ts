@@ -23,8 +23,8 @@ export const pricesCommand: Command = {
   usage: ['tollgate prices diff [--write] [--file FILE]'],
   summary:
     'Compares the prices of the configuration file (tollgate.yaml) with the list that comes with Tollgate. --write ' +
-    'writes the listed ones into it; what a list cannot know (service tiers, speeds, regions, factors) stays. Exit ' +
-    'code 1: prices differ and were not written.',
+    'writes the listed ones into it; what a list cannot know (service tiers, speeds, regions, factors) stays, and so ' +
+    'do prices shared by an anchor or of dates of their own. Exit code 1: prices differ and were not written.',
   run,
 };
 
@@ -40,12 +40,14 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   const found = compareFile(file, await loadPriceList(), systemClock.nowMs());
   for (const one of found) for (const line of describe(one, file)) print(line);
   const different = found.filter(({ comparison }) => comparison !== null && comparison.differences.length > 0);
-  if (values.write && different.length > 0) {
-    for (const { place, comparison } of different) file = withPrice(file, place, comparison?.merged);
+  const written = different.filter(({ byHand }) => byHand === null);
+  if (values.write && written.length > 0) {
+    for (const { place, comparison } of written) file = withPrice(file, place, comparison?.merged);
     writeChangedText(path, before, file.text);
   }
-  print(summarize(found, different.length, values.write ? path : null));
-  return different.length > 0 && !values.write ? 1 : 0;
+  print(summarize(found, different, values.write ? path : null));
+  const left = values.write ? different.length - written.length : different.length;
+  return left > 0 ? 1 : 0;
 }
 
 interface FoundPrice {
@@ -56,6 +58,8 @@ interface FoundPrice {
   /** null: it cannot be compared, since `reason`. */
   readonly comparison: PriceComparison | null;
   readonly reason: string;
+  /** Why it is not written; null: it can be. */
+  readonly byHand: string | null;
 }
 
 function compareFile(file: ConfigurationText, list: PriceList, nowMs: number): readonly FoundPrice[] {
@@ -65,9 +69,18 @@ function compareFile(file: ConfigurationText, list: PriceList, nowMs: number): r
       const provider = providers.find(({ id }) => id === deployment['provider']);
       const place = ['models', at, 'served_by', index, 'price'];
       const named = { place, model: String(model['id']), provider: String(deployment['provider']) };
-      return { ...named, ...comparePrice(deployment, { provider, list, nowMs, kind: kindOf(model['kind']) }) };
+      const byHand = whyByHand(file, place, deployment['price']);
+      return { ...named, byHand, ...comparePrice(deployment, { provider, list, nowMs, kind: kindOf(model['kind']) }) };
     }),
   );
+}
+
+/** What would be changed or lost that the list says nothing about. */
+function whyByHand(file: ConfigurationText, place: FoundPrice['place'], price: unknown): string | null {
+  if (file.isShared(place) || file.holdsShared(place)) return 'shared by an anchor: change it by hand';
+  const isDated = (one: unknown): boolean =>
+    typeof one === 'object' && one !== null && ('from' in one || 'between' in one);
+  return Array.isArray(price) || isDated(price) ? 'of dates or hours of its own: change it by hand' : null;
 }
 
 function kindOf(written: unknown): ModelKind {
@@ -111,7 +124,7 @@ function unpriced(prices: readonly unknown[]): PriceComparison {
 }
 
 function describe(
-  { place, model, provider, listed, comparison, reason }: FoundPrice,
+  { place, model, provider, listed, comparison, reason, byHand }: FoundPrice,
   file: ConfigurationText,
 ): string[] {
   const name = `${model} at ${provider} (line ${file.lineOf(place.slice(0, -1))})`;
@@ -125,6 +138,7 @@ function describe(
       ({ term, own, listed: other }) => `  ${term.padEnd(width)}  ${own ?? 'none'} -> ${other ?? 'none'}`,
     ),
     ...(onlyOwn.length === 0 ? [] : [`  only in the file, and kept: ${onlyOwn.join(', ')}`]),
+    ...(byHand === null ? [] : [`  ${byHand}`]),
   ];
 }
 
@@ -142,11 +156,14 @@ function reopen(text: string): ConfigurationText {
   return opened.file;
 }
 
-function summarize(found: readonly FoundPrice[], different: number, written: string | null): string {
+function summarize(found: readonly FoundPrice[], different: readonly FoundPrice[], written: string | null): string {
   const unlisted = found.filter(({ comparison }) => comparison === null).length;
-  const same = found.length - unlisted - different;
-  const counts = `${same} as in ${PRICE_LIST_TEXT}, ${different} different, ${unlisted} not compared`;
-  if (different === 0) return counts;
+  const same = found.length - unlisted - different.length;
+  const byHand = different.filter((one) => one.byHand !== null).length;
+  const counts =
+    `${same} as in ${PRICE_LIST_TEXT}, ${different.length} different` +
+    `${byHand === 0 ? '' : ` (${byHand} to be changed by hand)`}, ${unlisted} not compared`;
+  if (different.length === byHand) return counts;
   return written === null
     ? `${counts}; "tollgate prices diff --write" writes the listed ones into the file`
     : `${counts}; the listed ones are written to ${written}: see them with tollgate apply ${written} --dry-run`;

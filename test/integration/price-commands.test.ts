@@ -237,6 +237,76 @@ describe('commands on prices', () => {
     assert.match(again.printed, /\n2 as in /);
   });
 
+  const served = (model: string, price: string, provider = 'openai'): string =>
+    `{ provider: ${provider}, model: ${model}, apis: [responses], price: ${price} }`;
+  for (const [name, lines, expected] of [
+    [
+      'a price that an alias also stands for',
+      [
+        `  - { id: a, served_by: [${served('gpt-6-sol', '&p { input: "9", output: "10" }')}] }`,
+        `  - { id: b, served_by: [${served('m', '*p', 'own')}] }`,
+      ],
+      /\n {2}shared by an anchor: change it by hand\n/,
+    ],
+    [
+      'a price that is an alias',
+      [
+        `  - { id: a, served_by: [${served('m', '&p { input: "9", output: "10" }', 'own')}] }`,
+        `  - { id: b, served_by: [${served('gpt-6-sol', '*p')}] }`,
+      ],
+      /\n {2}shared by an anchor: change it by hand\n/,
+    ],
+    [
+      'an amount that an alias also stands for',
+      [
+        `  - { id: a, served_by: [${served('gpt-6-sol', '{ input: &i "77", output: "10" }')}] }`,
+        `  - { id: b, served_by: [${served('m', '{ input: *i, output: "10" }', 'own')}] }`,
+      ],
+      /\n {2}shared by an anchor: change it by hand\n/,
+    ],
+    [
+      'deployments that an alias also stands for',
+      [
+        `  - { id: a, served_by: &s [${served('gpt-6-sol', '{ input: "9", output: "10" }')}] }`,
+        '  - { id: b, served_by: *s }',
+      ],
+      /\n {2}shared by an anchor: change it by hand\nb at openai \(line 10\)/,
+    ],
+    [
+      'prices by date, one of them of the future',
+      [
+        '  - id: a',
+        '    served_by:',
+        '      - provider: openai',
+        '        model: gpt-6-sol',
+        '        apis: [responses]',
+        '        price:',
+        '          - { input: "9", output: "10" }   # now',
+        '          - { from: 2099-01-01, input: "5", output: "6" }   # agreed',
+      ],
+      /\n {2}of dates or hours of its own: change it by hand\n/,
+    ],
+  ] as const)
+    test(`prices diff does not write ${name}, and says so`, async (context) => {
+      const text = `${FILE}models:\n${lines.join('\n')}\n`;
+      assert.deepEqual(mistakesOf(text), []);
+      const shown = await run(pricesCommand, fileIn(context, text), ['diff', '--write']);
+      assert.deepEqual([shown.code, shown.text], [1, text]);
+      assert.match(shown.printed, expected);
+      assert.match(shown.printed, / to be changed by hand\), /);
+    });
+
+  test('models add does not add to what an alias also stands for', async (context) => {
+    const text = `${FILE}models:
+  - { id: openai/gpt-6-sol, served_by: &s [${served('m', '{ input: "1", output: "1" }', 'own')}] }
+  - { id: openai/gpt-6-luna, served_by: *s }
+`;
+    const path = fileIn(context, text);
+    for (const name of ['openai/gpt-6-sol', 'openai/gpt-6-luna'])
+      await assert.rejects(run(modelsCommand, path, ['add', name, '--offline']), /shared by an anchor: add to it by/);
+    assert.equal(readFileSync(path, 'utf8'), text);
+  });
+
   test('prices diff of a file without models, and of one that is none', async (context) => {
     assert.equal((await run(pricesCommand, fileIn(context, ''), ['diff'])).code, 0);
     assert.equal((await run(pricesCommand, fileIn(context, 'models: 7\n'), ['diff'])).code, 0);

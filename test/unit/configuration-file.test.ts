@@ -435,6 +435,12 @@ routing_policies:
     );
   });
 
+  test('an alias within its own anchor is refused, with its line', () => {
+    const message = 'an alias stands within its own anchor';
+    assert.ok(errorsOf('providers: &a\n  - *a\n').includes(`tollgate.yaml:2: ${message}`));
+    assert.ok(errorsOf('organizations:\n  - &a { slug: a, limits: [*a] }\n').includes(`tollgate.yaml:2: ${message}`));
+  });
+
   test('an alias bomb is refused', () => {
     const bomb = [
       'a: &a [x,x,x,x,x,x,x,x,x,x]',

@@ -107,6 +107,17 @@ describe('text that is no configuration', () => {
     ['a bracket that is never closed', 'models: [', /^tollgate\.yaml:\d+: /],
     ['a list', '- a', /must be a mapping/],
     ['a word', 'hello', /must be a mapping/],
+    [
+      'an alias within its own anchor',
+      'models: &a\n  - *a',
+      /^tollgate\.yaml:2: an alias stands within its own anchor$/,
+    ],
+    ['an alias of no anchor', 'models:\n  - *a', /^tollgate\.yaml:2: an alias names an anchor that does not stand/],
+    [
+      'aliases that expand to too much',
+      `a: &a [x]\nb: &b [${'*a,'.repeat(50)}]\nc: [${'*b,'.repeat(50)}]`,
+      /Excessive/,
+    ],
     ['bytes', '\u0000\u0001', /tollgate\.yaml/],
   ] as const)
     test(name, () => {

@@ -221,7 +221,8 @@ describe('a price of the file beside the listed one', () => {
       { input: '1', output: '1' },
       { from: '2027-01-01', input: '2', output: '2' },
     );
-    assert.deepEqual(more?.differences, [{ term: 'price', own: '1 by date or hour', listed: '2 by date or hour' }]);
+    const listed = '[{"input":"1","output":"1"},{"from":"2027-01-01","input":"2","output":"2"}]';
+    assert.deepEqual(more?.differences, [{ term: 'price', own: '1 by date or hour', listed }]);
     assert.deepEqual(more?.merged, [
       { input: '1', output: '1' },
       { from: '2027-01-01', input: '2', output: '2' },

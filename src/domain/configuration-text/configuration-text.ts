@@ -3,17 +3,21 @@
 
 import {
   type Document,
+  isAlias,
   isMap,
+  isNode,
   isScalar,
   isSeq,
   LineCounter,
   type Node,
   parseDocument,
+  visit,
   type YAMLMap,
   type YAMLSeq,
 } from 'yaml';
 import { placeholdersToReferences, referencesToPlaceholders } from '../configuration/interpolation.ts';
 import type { Place } from '../configuration/problem.ts';
+import { type Aliases, readAliases } from '../configuration/yaml-aliases.ts';
 import { flowText } from './flow-text.ts';
 
 export type OpenedText =
@@ -27,6 +31,13 @@ interface Splice {
   readonly text: string;
 }
 
+interface ReadText {
+  readonly values: unknown;
+  readonly document: Document;
+  readonly lines: LineCounter;
+  readonly targets: Aliases['targets'];
+}
+
 export class ConfigurationText {
   readonly text: string;
   /** The values, with `${NAME}` as it is written. */
@@ -34,11 +45,17 @@ export class ConfigurationText {
   private readonly document: Document;
   private readonly lines: LineCounter;
 
-  private constructor(text: string, document: Document, lines: LineCounter) {
+  private readonly targets: Aliases['targets'];
+  /** What an alias stands for, so that it stands in several places. */
+  private readonly shared: ReadonlySet<Node>;
+
+  private constructor(text: string, { values, document, lines, targets }: ReadText) {
     this.text = text;
+    this.values = (withReferences(values) ?? {}) as Readonly<Record<string, unknown>>;
     this.document = document;
     this.lines = lines;
-    this.values = (withReferences(document.toJS()) ?? {}) as Readonly<Record<string, unknown>>;
+    this.targets = targets;
+    this.shared = new Set(targets.values());
   }
 
   /** `fileName` is what the errors call the file. */
@@ -55,17 +72,47 @@ export class ConfigurationText {
       };
     if (document.contents !== null && !isMap(document.contents) && !isEmpty(document))
       return { ok: false, errors: [`${fileName}: must be a mapping of keys to values`] };
-    return { ok: true, file: new ConfigurationText(text, document, lines) };
+    const { targets, mistakes } = readAliases(document);
+    if (mistakes.length > 0)
+      return {
+        ok: false,
+        errors: mistakes.map(
+          ({ alias, message }) => `${fileName}:${lines.linePos(alias.range?.[0] ?? 0).line}: ${message}`,
+        ),
+      };
+    try {
+      return { ok: true, file: new ConfigurationText(text, { values: document.toJS(), document, lines, targets }) };
+    } catch (error) {
+      // The yaml library throws when aliases expand to too much.
+      return { ok: false, errors: [`${fileName}: ${(error as Error).message}`] };
+    }
   }
 
   lineOf(place: Place): number {
-    const node = this.document.getIn(place, true) as Node | undefined;
-    return this.lines.linePos(node?.range?.[0] ?? 0).line;
+    return this.lines.linePos(this.nodesTo(place).at(-1)?.range?.[0] ?? 0).line;
+  }
+
+  /** Whether a change there would change other places as well, by an anchor. */
+  isShared(place: Place): boolean {
+    return this.nodesTo(place).some((node) => this.isSharedNode(node));
+  }
+
+  /** Whether something within it is shared with other places. */
+  holdsShared(place: Place): boolean {
+    const node = this.nodeAt(place);
+    let found = false;
+    if (node !== undefined)
+      visit(node, {
+        Node: (_, inner) => {
+          found ||= this.isSharedNode(inner);
+        },
+      });
+    return found;
   }
 
   /** Adds an entry at the end of a list, which is made where it is not there. `write` is told the indentation. */
   addTo(place: Place, write: (indent: string) => readonly string[]): string {
-    const list = this.document.getIn(place, true);
+    const list = this.nodeAt(place);
     if (isSeq(list) && !list.flow && list.items.length > 0) return this.addBehind(list, write);
     const value = parseDocument(referencesToPlaceholders(write('').join('\n'))).toJS() as unknown[];
     if (isSeq(list) && list.flow === true) return this.addWithin(list, value);
@@ -84,15 +131,36 @@ export class ConfigurationText {
 
   /** Exchanges a value for another one, as far as possible without touching what stays in it. */
   replace(place: Place, value: unknown): string {
-    const node = this.document.getIn(place, true) as Node | undefined;
+    const node = this.nodeAt(place);
     return this.splice(node === undefined ? this.insertion(place, value) : this.changes(node, value));
   }
 
   /** Replaces the first match behind a place's beginning and before another's. */
   replaceText(between: readonly [Place, Place], pattern: RegExp, by: string): string {
-    const [from, until] = between.map((place) => (this.document.getIn(place, true) as Node | undefined)?.range?.[0]);
+    const [from, until] = between.map((place) => this.nodeAt(place)?.range?.[0]);
     if (from === undefined || until === undefined) return this.text;
     return this.text.slice(0, from) + this.text.slice(from, until).replace(pattern, by) + this.text.slice(until);
+  }
+
+  private isSharedNode(node: Node): boolean {
+    return isAlias(node) || this.shared.has(node);
+  }
+
+  /** The nodes on the way to a place, itself included, each as it is written; fewer where the place is not there. */
+  private nodesTo(place: Place): readonly Node[] {
+    const way = this.document.contents === null ? [] : [this.document.contents as Node];
+    for (const step of place) {
+      const last = way.at(-1);
+      const parent = isAlias(last) ? this.targets.get(last) : last;
+      const next: unknown = isMap(parent) || isSeq(parent) ? parent.get(step, true) : undefined;
+      if (!isNode(next)) break;
+      way.push(next);
+    }
+    return way;
+  }
+
+  private nodeAt(place: Place): Node | undefined {
+    return this.nodesTo(place)[place.length];
   }
 
   private addBehind(list: YAMLSeq, write: (indent: string) => readonly string[]): string {
@@ -114,7 +182,7 @@ export class ConfigurationText {
 
   /** Of a value that is not there yet: behind the last of its mapping. */
   private insertion(place: Place, value: unknown): Splice[] {
-    const map = this.document.getIn(place.slice(0, -1), true);
+    const map = this.nodeAt(place.slice(0, -1));
     if (!isMap(map)) throw new Error(`${place.join('.')} has no place`);
     return [this.pairsBehind(map, [[String(place.at(-1)), value]])];
   }

@@ -24,6 +24,7 @@ import {
   referencesToPlaceholders,
 } from './interpolation.ts';
 import type { Place, Problem } from './problem.ts';
+import { readAliases } from './yaml-aliases.ts';
 
 export type ParsedConfiguration =
   | { readonly ok: true; readonly configuration: Configuration }
@@ -52,6 +53,8 @@ export function parseConfigurationFile(
     offset: error.pos[0],
     text: placeholdersToReferences(error.message),
   }));
+  for (const { alias, message } of readAliases(document).mistakes)
+    complaints.push({ offset: alias.range?.[0] ?? 0, text: message });
   if (complaints.length === 0) {
     const unset = interpolateValues(document, environment);
     for (const [node, problems] of unset)

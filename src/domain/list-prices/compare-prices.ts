@@ -47,9 +47,8 @@ export function comparePrices(
   const wanted = listed.map((words) => ({ words, canonical: canonical(words, kind) }));
   if (written.length !== wanted.length) {
     const merged = wanted.map(({ words }, at) => merge(written[at] ?? written[0], { words, canonical: {} }));
-    const differences = [
-      { term: 'price', own: `${written.length} by date or hour`, listed: `${wanted.length} by date or hour` },
-    ];
+    const own = `${written.length} by date or hour`;
+    const differences = [{ term: 'price', own, listed: asText(wanted.map(({ words }) => words)) }];
     return { differences, onlyOwn: [], merged: merged.length === 1 ? merged[0] : merged };
   }
   const pairs = written.map((one, at) => ({ one, other: wanted[at] as Entry, at }));

@@ -37,8 +37,8 @@ function expectText(text: string, path: string): ConfigurationText {
 
 /** Throws a StartFault where the changed text has a mistake that the text before had not. */
 export function writeChangedText(path: string, before: string, changed: string): void {
-  const known = new Set(mistakesOf(before).map(withoutLine));
-  const added = mistakesOf(changed).filter((mistake) => !known.has(withoutLine(mistake)));
+  const known = new Set(mistakesOf(before, basename(path)).map(withoutLine));
+  const added = mistakesOf(changed, basename(path)).filter((mistake) => !known.has(withoutLine(mistake)));
   if (added.length > 0)
     throw new StartFault([`${path} is left as it is, since the change would make mistakes:`, ...added].join('\n'));
   writeWhole(path, changed);
@@ -58,8 +58,8 @@ export function writeWhole(named: string, text: string): void {
 }
 
 /** What is wrong with a file whatever the environment has. */
-export function mistakesOf(text: string): readonly string[] {
-  return parseWithoutEnvironment(text, {}, 'later', USUAL_FILE).mistakes;
+export function mistakesOf(text: string, fileName = USUAL_FILE): readonly string[] {
+  return parseWithoutEnvironment(text, {}, 'later', fileName).mistakes;
 }
 
 function withoutLine(mistake: string): string {

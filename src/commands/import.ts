@@ -7,7 +7,7 @@ import type { ImportNote } from '../domain/litellm/litellm-notes.ts';
 import { systemClock } from '../platform/clock.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './command.ts';
-import { mistakesOf, writeWhole } from './configuration-text.ts';
+import { mistakesOf, USUAL_FILE, writeWhole } from './configuration-text.ts';
 import { loadPriceList, PRICE_LIST_TEXT } from './price-list.ts';
 
 export const importCommand: Command = {
@@ -36,7 +36,7 @@ async function run(args: readonly string[], { print }: CommandContext): Promise<
   });
   if (!imported.ok) throw new StartFault(imported.error);
   const { text, notes, models } = imported;
-  const mistakes = mistakesOf(text);
+  const mistakes = mistakesOf(text, out === null ? USUAL_FILE : basename(out));
   if (mistakes.length > 0) throw new StartFault(['the imported file would have mistakes:', ...mistakes].join('\n'));
   const lines = notes.map(describe(basename(given)));
   if (out === null) {

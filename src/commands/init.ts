@@ -1,7 +1,7 @@
 // `tollgate init`: writes a configuration file that runs as it is, for the providers that somebody has.
 
 import { existsSync } from 'node:fs';
-import { relative, resolve } from 'node:path';
+import { basename, relative, resolve } from 'node:path';
 import type { Environment } from '../config.ts';
 import { expandPreset } from '../domain/configuration/expand-preset.ts';
 import { slugSchema } from '../domain/configuration/name-schemas.ts';
@@ -79,7 +79,7 @@ export async function initialize(
     models: merged(models),
     organization: values.organization,
   });
-  const mistakes = mistakesOf(text);
+  const mistakes = mistakesOf(text, basename(path));
   if (mistakes.length > 0) throw new StartFault(['what was chosen makes no configuration:', ...mistakes].join('\n'));
   writeWhole(path, text);
   print(`written: ${path}, with ${models.length} model${models.length === 1 ? '' : 's'}`);

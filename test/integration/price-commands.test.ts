@@ -296,6 +296,15 @@ describe('commands on prices', () => {
       assert.match(shown.printed, / to be changed by hand\), /);
     });
 
+  test('models add calls the file by its name where the change would make mistakes', async (context) => {
+    const path = join(temporaryDirectory(context), 'mine.yaml');
+    writeFileSync(path, FILE.replace('organizations:', 'models: { a: 1 }\norganizations:'));
+    await assert.rejects(run(modelsCommand, path, ['add', 'openai/gpt-6-sol', '--offline']), (error: Error) => {
+      assert.match(error.message, /\nmine\.yaml:\d+: /);
+      return true;
+    });
+  });
+
   test('models add does not add to what an alias also stands for', async (context) => {
     const text = `${FILE}models:
   - { id: openai/gpt-6-sol, served_by: &s [${served('m', '{ input: "1", output: "1" }', 'own')}] }

@@ -46,6 +46,26 @@ describe('an entry behind the others', () => {
     ],
     ['where the list is not', 'other: 1', 'other: 1\nmodels:\n  - id: new\n    served_by: []\n'],
     ['in an empty file', '', 'models:\n  - id: new\n    served_by: []\n'],
+    [
+      'with anchors',
+      'models:\n  - &one\n    id: a\n',
+      'models:\n  - &one\n    id: a\n  - id: new\n    served_by: []\n',
+    ],
+    [
+      'with the line ends of Windows',
+      'models:\r\n  - id: a\r\n    k: b # x\r\nother: 1\r\n',
+      'models:\r\n  - id: a\r\n    k: b # x\r\n  - id: new\r\n    served_by: []\r\nother: 1\r\n',
+    ],
+    [
+      'with the line ends of Windows, behind a value that ends its line',
+      'models:\r\n  - id: |\r\n      a\r\nother: 1\r\n',
+      'models:\r\n  - id: |\r\n      a\r\n  - id: new\r\n    served_by: []\r\nother: 1\r\n',
+    ],
+    [
+      'with the line ends of Windows, where the list is not',
+      'other: 1\r\n',
+      'other: 1\r\nmodels:\r\n  - id: new\r\n    served_by: []\r\n',
+    ],
     ['in a file of comments', '# mine\n', '# mine\nmodels:\n  - id: new\n    served_by: []\n'],
   ] as const)
     test(name, () => assert.equal(open(before).addTo(['models'], ENTRY), expected));
@@ -94,6 +114,13 @@ describe('a value in the place of another', () => {
       { id: '${A}', price: { input: '2.5', output: '10' } },
       { id: 'b', price: { output: '4' }, apis: [] },
     ]);
+  });
+
+  test('a file with the line ends of Windows keeps them', () => {
+    const crlf = text.replaceAll('\n', '\r\n');
+    const written = open(crlf).replace(['models', 1, 'price'], { input: '9', output: '4', request: '0.1' });
+    const expected = line('"3"', '"9"').replace("output: '4'", 'output: \'4\'\n      request: "0.1"');
+    assert.equal(written, expected.replaceAll('\n', '\r\n'));
   });
 
   test('a value that was not there is added to its entry', () => {

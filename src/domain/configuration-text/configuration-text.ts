@@ -122,7 +122,11 @@ export class ConfigurationText {
       ? this.document.contents.items.find(({ key }) => isScalar(key) && key.value === name)
       : undefined;
     const entry = write('  ').join('\n');
-    if (pair === undefined) return `${withLineEnd(this.text)}${name}:\n${entry}\n`;
+    if (pair === undefined) {
+      const start = this.text === '' || this.text.endsWith('\n') ? '' : '\n';
+      const behind = this.text.length;
+      return this.splice([{ from: behind, until: behind, text: `${start}${name}:\n${entry}\n` }]);
+    }
     // `models:` with nothing behind it.
     const keyEnd = (pair.key as Node).range?.[1] ?? 0;
     const lineEnd = this.endOfLine(keyEnd);
@@ -164,12 +168,9 @@ export class ConfigurationText {
   }
 
   private addBehind(list: YAMLSeq, write: (indent: string) => readonly string[]): string {
-    const first = (list.items[0] as Node).range?.[0] ?? 0;
-    const lineStart = this.text.lastIndexOf('\n', first - 1) + 1;
-    const indent = /^ */.exec(this.text.slice(lineStart))?.[0] ?? '';
-    const end = this.endOfLine((list.items.at(-1) as Node).range?.[1] ?? this.text.length);
-    // A value that ends its line has the line's end within it.
-    const at = this.text[end - 1] === '\n' ? end - 1 : end;
+    // It begins with its first dash.
+    const indent = ' '.repeat(this.lines.linePos(list.range?.[0] ?? 0).col - 1);
+    const at = this.endOfLine((list.items.at(-1) as Node).range?.[1] ?? this.text.length);
     return this.splice([{ from: at, until: at, text: `\n${write(indent).join('\n')}` }]);
   }
 
@@ -195,7 +196,7 @@ export class ConfigurationText {
       const text = texts.join(', ');
       return { from: end, until: end, text: last === undefined ? ` ${text} ` : `, ${text}` };
     }
-    const at = this.text[end - 1] === '\n' ? end - 1 : this.endOfLine(end);
+    const at = this.endOfLine(end);
     const start = (map.items[0]?.key as Node | undefined)?.range?.[0] ?? 0;
     const indent = `\n${' '.repeat(this.lines.linePos(start).col - 1)}`;
     return { from: at, until: at, text: texts.map((text) => indent + text).join('') };
@@ -228,16 +229,18 @@ export class ConfigurationText {
     return { from, until, text: flowText(value) };
   }
 
+  /** Where the line ends that a value ends on. A value that ends its line has the line's end within it. */
   private endOfLine(offset: number): number {
-    if (offset > 0 && this.text[offset - 1] === '\n') return offset;
-    const end = this.text.indexOf('\n', offset);
-    return end === -1 ? this.text.length : end;
+    const found = this.text[offset - 1] === '\n' ? offset - 1 : this.text.indexOf('\n', offset);
+    const end = found === -1 ? this.text.length : found;
+    return this.text[end - 1] === '\r' ? end - 1 : end;
   }
 
   private splice(splices: readonly Splice[]): string {
+    const lineEnd = /^[^\n]*\r\n/.test(this.text) ? '\r\n' : '\n';
     const backwards = splices.toSorted((one, other) => other.from - one.from);
     return backwards.reduce(
-      (text, { from, until, text: by }) => text.slice(0, from) + by + text.slice(until),
+      (text, { from, until, text: by }) => text.slice(0, from) + by.replaceAll('\n', lineEnd) + text.slice(until),
       this.text,
     );
   }
@@ -245,10 +248,6 @@ export class ConfigurationText {
 
 function isEmpty(document: Document): boolean {
   return isScalar(document.contents) && document.contents.value === null;
-}
-
-function withLineEnd(text: string): string {
-  return text === '' || text.endsWith('\n') ? text : `${text}\n`;
 }
 
 function withReferences(value: unknown): unknown {

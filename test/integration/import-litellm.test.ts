@@ -447,6 +447,31 @@ test('a tier has what the tiers below it say', async (context) => {
   ]);
 });
 
+test('a key that stands in the file does not go into a variable that the file names for another one', async (context) => {
+  const second = '  - { model_name: b, litellm_params: { model: gpt-5, api_key: os.environ/OPENAI_API_KEY } }\n';
+  const { providers } = await importText(context, entry('a', ['model: gpt-5', 'api_key: sk-own']) + second);
+  assert.deepEqual(
+    providers.map(({ api_key: key }) => key),
+    ['${OPENAI_API_KEY_2}', '${OPENAI_API_KEY}'],
+  );
+});
+
+test('an alias that stands twice is listed, as are aliases that are none', async (context) => {
+  const { models, printed } = await importText(
+    context,
+    `${entry('m', ['model: gpt-5'])}router_settings: { model_group_alias: { other: m } }
+litellm_settings: { model_group_alias: { other: m } }
+`,
+  );
+  assert.deepEqual(models[0]?.['aliases'], ['other']);
+  assert.match(printed, /litellm_settings\.model_group_alias other: a model has this name/);
+  const none = await importText(
+    context,
+    `${entry('m', ['model: gpt-5'])}router_settings: { model_group_alias: [a] }\n`,
+  );
+  assert.match(none.printed, /config\.yaml:5: router_settings\.model_group_alias: it is no mapping/);
+});
+
 const NOT_TAKEN = `model_list:
   - model_name: "*"
     litellm_params: { model: "openai/*" }

@@ -9,7 +9,7 @@ import { isForText, planModel } from '../configuration-text/plan-model.ts';
 import { wholeFileText } from '../configuration-text/whole-file.ts';
 import type { ListedModel } from '../list-prices/listed-model.ts';
 import { KeyVariables } from './key-variables.ts';
-import { type Field, fieldOf, readLitellmFile, textOf } from './litellm-file.ts';
+import { type Field, fieldOf, namedVariables, readLitellmFile, textOf } from './litellm-file.ts';
 import { importHeaders } from './litellm-headers.ts';
 import { type ImportNote, reasonOf } from './litellm-notes.ts';
 import { importPrice } from './litellm-prices.ts';
@@ -38,7 +38,7 @@ export function importLitellm(text: string, params: ImportParams): Imported {
   if (models === undefined)
     return { ok: false, error: `${params.fileName}: has no model_list, so it is no configuration of LiteLLM` };
   if (!models.isList) return { ok: false, error: `${params.fileName}:${models.line}: model_list must be a list` };
-  const reading = new Import(file.root, params);
+  const reading = new Import(file.root, params, new KeyVariables(namedVariables(text)));
   const imported = {
     intro: [
       `Imported from LiteLLM's ${params.fileName} by "tollgate import litellm", which listed what it left out.`,
@@ -66,13 +66,14 @@ class Import {
   readonly notes: ImportNote[] = [];
   readonly providers = new ProviderNames();
   readonly models = new Map<string, ModelText>();
-  private readonly keys = new KeyVariables();
+  private readonly keys: KeyVariables;
   private readonly root: Field;
   private readonly params: ImportParams;
 
-  constructor(root: Field, params: ImportParams) {
+  constructor(root: Field, params: ImportParams, keys: KeyVariables) {
     this.root = root;
     this.params = params;
+    this.keys = keys;
     const entries = fieldOf(root, 'model_list')?.items ?? [];
     const placed = entries.flatMap((entry, at) => this.readEntry(entry, at));
     for (const one of placed.toSorted((one, other) => one.order - other.order)) this.place(one);
@@ -256,8 +257,11 @@ class Import {
   }
 
   private readAliases(): void {
-    for (const section of ['router_settings', 'litellm_settings'])
-      for (const alias of fieldOf(fieldOf(this.root, section), 'model_group_alias')?.fields ?? []) {
+    for (const section of ['router_settings', 'litellm_settings']) {
+      const aliases = fieldOf(fieldOf(this.root, section), 'model_group_alias');
+      if (aliases?.isList === true)
+        this.note(aliases.line, `${section}.model_group_alias`, 'it is no mapping of names');
+      for (const alias of aliases?.fields ?? []) {
         const target = typeof alias.value === 'string' ? alias.value : textOf(alias, 'model');
         const model = this.models.get(target ?? '');
         const what = `${section}.model_group_alias ${alias.name}`;
@@ -266,6 +270,7 @@ class Import {
         else if (!modelNameSchema.safeParse(alias.name).success) this.note(alias.line, what, 'is no name for a model');
         else this.models.set(model.id, { ...model, aliases: [...model.aliases, alias.name] });
       }
+    }
   }
 
   private isTaken(name: string): boolean {

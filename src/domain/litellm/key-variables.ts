@@ -2,13 +2,20 @@
 
 export class KeyVariables {
   private readonly variables = new Map<string, string>();
+  private readonly taken: Set<string>;
+
+  /** `named`: the variables that the file names itself, which have other keys. */
+  constructor(named: Iterable<string>) {
+    this.taken = new Set(named);
+  }
 
   variableOf(usual: string, key: string): string {
     const known = `${usual}=${key}`;
     const present = this.variables.get(known);
     if (present !== undefined) return present;
-    const others = [...this.variables.keys()].filter((other) => other.startsWith(`${usual}=`)).length;
-    const variable = others === 0 ? usual : `${usual}_${others + 1}`;
+    let variable = usual;
+    for (let count = 2; this.taken.has(variable); count += 1) variable = `${usual}_${count}`;
+    this.taken.add(variable);
     this.variables.set(known, variable);
     return variable;
   }

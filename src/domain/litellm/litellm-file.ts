@@ -160,6 +160,11 @@ export function withReference(text: string): string {
   return name === undefined ? text : `\${${name}}`;
 }
 
+/** The variables that are named anywhere in a file. */
+export function namedVariables(text: string): readonly string[] {
+  return [...text.matchAll(/os\.environ\/([A-Za-z_][A-Za-z0-9_]*)/g)].map(([, name = '']) => name);
+}
+
 export function isReference(text: string): boolean {
   return REFERENCE.test(text);
 }

@@ -74,8 +74,8 @@ function entryOf<Key>(map: Map<Key, Record<string, string>>, key: Key): Record<s
 }
 
 /**
- * LiteLLM's are for more than so many thousand tokens, each rate by itself. Ours are the rates from there on, so each has
- * what the ones below it said.
+ * LiteLLM's are for more than so many thousand tokens, each rate by itself. Ours are the rates from there on, so each
+ * has what the ones below it said.
  */
 function tierWords(tiers: ReadonlyMap<number, Record<string, string>>): PriceWords {
   if (tiers.size === 0) return {};

@@ -447,13 +447,38 @@ test('a tier has what the tiers below it say', async (context) => {
   ]);
 });
 
-test('a key that stands in the file does not go into a variable that the file names for another one', async (context) => {
-  const second = '  - { model_name: b, litellm_params: { model: gpt-5, api_key: os.environ/OPENAI_API_KEY } }\n';
-  const { providers } = await importText(context, entry('a', ['model: gpt-5', 'api_key: sk-own']) + second);
+describe('a key that stands in the file does not go into a variable that has another one', () => {
+  for (const [name, params] of [
+    ['since the file names it', '{ model: gpt-5, api_key: os.environ/OPENAI_API_KEY }'],
+    ['since an entry without a key is meant by it', '{ model: gpt-5 }'],
+  ] as const)
+    test(name, async (context) => {
+      const second = `  - { model_name: b, litellm_params: ${params} }\n`;
+      const { providers, printed } = await importText(
+        context,
+        entry('a', ['model: gpt-5', 'api_key: sk-own']) + second,
+      );
+      assert.deepEqual(
+        providers.map(({ api_key: key }) => key),
+        ['${OPENAI_API_KEY_2}', '${OPENAI_API_KEY}'],
+      );
+      assert.equal(printed.match(/put it into OPENAI_API_KEY_2\n/g)?.length, 1);
+    });
+});
+
+test('the keys of two accounts of Google go into two variables, written as text or as mappings', async (context) => {
+  const account = (name: string) => `  - model_name: ${name}
+    litellm_params:
+      model: vertex_ai/gemini-x
+      vertex_project: p
+      vertex_credentials: { client_email: ${name}@x.test, private_key: PLANTED }
+`;
+  const { providers, text } = await importText(context, `model_list:\n${account('a')}${account('b')}`);
   assert.deepEqual(
-    providers.map(({ api_key: key }) => key),
-    ['${OPENAI_API_KEY_2}', '${OPENAI_API_KEY}'],
+    providers.map(({ token }) => (token as { credentials: string }).credentials),
+    ['${GOOGLE_CREDENTIALS}', '${GOOGLE_CREDENTIALS_2}'],
   );
+  assert.ok(!text.includes('PLANTED'));
 });
 
 test('an alias that stands twice is listed, as are aliases that are none', async (context) => {

@@ -38,7 +38,13 @@ export function importLitellm(text: string, params: ImportParams): Imported {
   if (models === undefined)
     return { ok: false, error: `${params.fileName}: has no model_list, so it is no configuration of LiteLLM` };
   if (!models.isList) return { ok: false, error: `${params.fileName}:${models.line}: model_list must be a list` };
-  const reading = new Import(file.root, params, new KeyVariables(namedVariables(text)));
+  const named = namedVariables(text);
+  const keys = new KeyVariables(named);
+  const first = new Import(file.root, params, keys);
+  const conflicts = keys.conflicts();
+  // Which entries rely on a variable of the environment is known once all are read.
+  const reading =
+    conflicts.length === 0 ? first : new Import(file.root, params, new KeyVariables([...named, ...conflicts]));
   const imported = {
     intro: [
       `Imported from LiteLLM's ${params.fileName} by "tollgate import litellm", which listed what it left out.`,

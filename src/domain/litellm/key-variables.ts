@@ -3,10 +3,23 @@
 export class KeyVariables {
   private readonly variables = new Map<string, string>();
   private readonly taken: Set<string>;
+  private readonly implied = new Set<string>();
 
   /** `named`: the variables that the file names itself, which have other keys. */
   constructor(named: Iterable<string>) {
     this.taken = new Set(named);
+  }
+
+  /** Of an entry without a key: what the environment has already. */
+  usualOf(usual: string): string {
+    this.implied.add(usual);
+    return usual;
+  }
+
+  /** Those of entries without a key that have been given to another key. */
+  conflicts(): readonly string[] {
+    const given = new Set(this.variables.values());
+    return [...this.implied].filter((name) => given.has(name));
   }
 
   variableOf(usual: string, key: string): string {

@@ -1,7 +1,7 @@
 // The accounts of LiteLLM's file with which tokens are obtained in the place of a key: of Google, Entra and AWS.
 
 import type { KeyVariables } from './key-variables.ts';
-import { type Field, isReference, textOf, withReference } from './litellm-file.ts';
+import { type Field, fieldOf, isReference, textOf, withReference } from './litellm-file.ts';
 
 export interface ImportedAccount {
   /** Of the provider, in the words of the file. */
@@ -19,16 +19,21 @@ const GOOGLE_VARIABLE = 'GOOGLE_CREDENTIALS';
 
 /** LiteLLM takes the key's JSON, the path of its file, or what the machine has. */
 export function googleAccount({ params, keys }: Entry): ImportedAccount {
-  const written = textOf(params, 'vertex_credentials');
+  const written = textOf(params, 'vertex_credentials') ?? mappingText(fieldOf(params, 'vertex_credentials'));
   const isNamed = written !== null && isReference(written);
-  const variable =
-    written === null || isNamed ? GOOGLE_VARIABLE : keys.variableOf(GOOGLE_VARIABLE, JSON.stringify(written));
-  const credentials = isNamed ? withReference(written) : `\${${variable}}`;
+  const variable = (): string =>
+    written === null ? keys.usualOf(GOOGLE_VARIABLE) : keys.variableOf(GOOGLE_VARIABLE, written);
+  const credentials = isNamed ? withReference(written) : `\${${variable()}}`;
   return {
     fields: { token: { kind: 'google', credentials } },
     taken: ['vertex_credentials'],
     notes: [`${credentials.slice(2, -1)} has the JSON of a service account's key, not the path of its file`],
   };
+}
+
+/** The key's JSON can stand in the file as a mapping. */
+function mappingText(field: Field | undefined): string | null {
+  return field === undefined ? null : JSON.stringify(field.fields.map(({ name, text }) => [name, text]));
 }
 
 /** null: it has a key, or something else. */

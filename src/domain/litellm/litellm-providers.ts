@@ -250,7 +250,7 @@ function keyOf(
     return { fields: { api_key: `\${${variable}}` }, notes: [`its key stands in the file: put it into ${variable}`] };
   }
   return key === 'needed'
-    ? { fields: { api_key: `\${${usual}}` }, notes: [] }
+    ? { fields: { api_key: `\${${keys.usualOf(usual)}}` }, notes: [] }
     : { fields: { auth: 'none' }, notes: [] };
 }
 

@@ -189,6 +189,7 @@ describe('installation', () => {
   for (const place of ['the embedded Postgres', 'DATABASE_URL'] as const)
     test(`without a file it goes on with what was applied, and the demo takes nothing over: ${place}`, {
       timeout: 300_000,
+      ...(place === 'DATABASE_URL' ? {} : AT_LENGTH_ONLY),
     }, async (context) => {
       const directory = installationDirectory(context);
       const file = join(directory, 'tollgate.yaml');
@@ -222,7 +223,10 @@ describe('installation', () => {
       assert.doesNotMatch(closed.output, /^\s+at /m);
     });
 
-  test('a demo to which something of its own was added goes on with both', { timeout: 300_000 }, async (context) => {
+  test('a demo to which something of its own was added goes on with both', {
+    timeout: 300_000,
+    ...AT_LENGTH_ONLY,
+  }, async (context) => {
     const directory = installationDirectory(context);
     const demo = await start(context, directory, { env: WITHOUT_REPORTS });
     const key = keyOf(demo);

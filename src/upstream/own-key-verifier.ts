@@ -35,7 +35,7 @@ export class OwnKeyVerifier {
 
   /** null: the provider does not answer. */
   async verify(own: OwnProvider, secret: string): Promise<KeyVerdict | null> {
-    const { result, reason } = await this.ask(own, secret);
+    const { result, status, reason } = await this.ask(own, secret);
     switch (result) {
       case 'good':
         return (await this.answersAnybody(own))
@@ -46,7 +46,7 @@ export class OwnKeyVerifier {
       case 'rejected':
         return { state: 'invalid', reason: `the provider ${reason}` };
       case 'unreachable':
-        return null;
+        return status === null ? null : { state: 'unverified', reason: `the provider ${reason}` };
     }
   }
 
@@ -60,10 +60,10 @@ export class OwnKeyVerifier {
     const nowMs = this.clock.monotonicMs();
     const found = this.found.get(address);
     if (found !== undefined && nowMs - found.atMs < ASKED_AGAIN_MS) return found.isPublic;
-    const { result, status } = await this.ask(own, NOBODYS_KEY + randomBytes(24).toString('hex'));
+    const { status } = await this.ask(own, NOBODYS_KEY + randomBytes(24).toString('hex'));
     // One that does not answer now is asked with the next key.
-    if (result === 'unreachable') return false;
-    const isPublic = status !== null && status >= 200 && status < 300;
+    if (status === null) return false;
+    const isPublic = status >= 200 && status < 300;
     this.found.set(address, { isPublic, atMs: nowMs });
     return isPublic;
   }

@@ -13,7 +13,8 @@ import type { ReplyHandler } from './reply-handler.ts';
 
 /**
  * `good`: the key is accepted, though the account may be out of credit. `rejected`: it is not. `unverified`: there was
- * an answer, and it proves nothing. `unreachable`: there was none.
+ * an answer, and it proves nothing. `unreachable`: there was none, or one that no API gives: a redirect, which no request
+ * follows, or a page for browsers.
  */
 export type VerificationResult = 'good' | 'rejected' | 'unverified' | 'unreachable';
 
@@ -132,7 +133,7 @@ class Answer implements ReplyHandler {
 
 function success(status: number, contentType: string): Verification {
   return contentType.startsWith('text/html')
-    ? { result: 'unverified', status, reason: 'answers with a page for browsers: base_url is not that of its API' }
+    ? { result: 'unreachable', status, reason: 'answers with a page for browsers: base_url is not that of its API' }
     : { result: 'good', status, reason: 'accepts the key' };
 }
 
@@ -149,7 +150,7 @@ function judgeRefusal(status: number, body: Buffer, { requests }: Provider): Omi
   if (status === 404 || status === 405)
     return { result: 'unverified', reason: `answers ${status}: base_url or the path that verifies may be wrong` };
   if (status >= 300 && status < 400)
-    return { result: 'unverified', reason: `sends elsewhere (${status}): base_url is not that of its API` };
+    return { result: 'unreachable', reason: `sends elsewhere (${status}): base_url is not that of its API` };
   if (status >= 500) return { result: 'unverified', reason: `cannot serve now (${status})` };
   return { result: 'unverified', reason: `answers ${status}` };
 }

@@ -119,6 +119,19 @@ describe('tollgate doctor', () => {
     assert.match(printed, /^note {3}provider "one" answers 404 to the request for its models, so that nobody knows/m);
   });
 
+  test('the address: one that sends elsewhere, or shows a page for browsers, is wrong', async (context) => {
+    for (const status of [301, 302, 307, 308]) {
+      script = { status, headers: [['location', 'https://elsewhere.test/v1/models']], body: '' };
+      await onlyWrong(
+        context,
+        file(upstream.url),
+        /provider "one" \(.*\) sends elsewhere \(30\d\): base_url is not that/,
+      );
+    }
+    script = { headers: [['content-type', 'text/html']], body: '<html>' };
+    await onlyWrong(context, file(upstream.url), /answers with a page for browsers: base_url is not that of its API$/);
+  });
+
   test('the model: not listed, with names like it; a date in its name is no difference', async (context) => {
     script = listing(['gpt-ones', 'other']);
     await onlyWrong(

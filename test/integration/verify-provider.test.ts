@@ -51,10 +51,10 @@ const ANSWERS: Readonly<Record<string, readonly [Script, string]>> = {
   ],
   'a 403 in unknown words': [json(403, openaiError('no')), 'unverified'],
   'a 404': [json(404, openaiError('no such path')), 'unverified'],
-  'a redirect': [{ status: 302, headers: [['location', 'https://elsewhere.test']], body: '' }, 'unverified'],
+  'a redirect': [{ status: 302, headers: [['location', 'https://elsewhere.test']], body: '' }, 'unreachable'],
   'a page for browsers': [
     { status: 200, headers: [['content-type', 'text/html; charset=utf-8']], body: '<html>' },
-    'unverified',
+    'unreachable',
   ],
   'a 503': [json(503, openaiError('overloaded')), 'unverified'],
   'a 401 that breaks off': [

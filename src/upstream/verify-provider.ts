@@ -13,8 +13,8 @@ import type { ReplyHandler } from './reply-handler.ts';
 
 /**
  * `good`: the key is accepted, though the account may be out of credit. `rejected`: it is not. `unverified`: there was
- * an answer, and it proves nothing. `unreachable`: there was none, or one that no API gives: a redirect, which no request
- * follows, or a page for browsers.
+ * an answer, and it proves nothing. `unreachable`: there was none, or one that no API gives: a redirect, which no
+ * request follows, or a page for browsers.
  */
 export type VerificationResult = 'good' | 'rejected' | 'unverified' | 'unreachable';
 

@@ -90,8 +90,8 @@ const LF = 0x0a;
 const DELETE = 0x7f;
 
 /**
- * Whether the first `end` bytes, up to `from` of which were found good, can be the beginning of a head. What cannot is a
- * fault at once: a banner of another protocol would otherwise be waited for until the first-byte timeout.
+ * Whether the first `end` bytes can be the beginning of a head; up to `from` they were found good before. What cannot
+ * is a fault at once: behind a banner of another protocol a head would be waited for until the first-byte timeout.
  */
 export function faultOfBeginning(bytes: Buffer, from: number, end: number): ReplyFault | null {
   const compared = Math.min(end, BEGINNING.length);

@@ -26,13 +26,13 @@ export interface ExchangeOwner {
 
 const FIRST_FINAL_STATUS = 200;
 
-/** An exchange that goes over a kept connection, between `onRequestStart` and the writing of its request. */
-let writing: UndiciExchange | null = null;
+/** Of an exchange over a kept connection, between `onRequestStart` and the writing of its request: takes its socket. */
+let takeSocket: ((socket: Socket) => void) | null = null;
 
 /** Here alone undici names the socket of a request, in the same step in which it calls `onRequestStart`. */
 subscribe('undici:client:sendHeaders', (message) => {
-  writing?.onWriting((message as { readonly socket: Socket }).socket);
-  writing = null;
+  takeSocket?.((message as { readonly socket: Socket }).socket);
+  takeSocket = null;
 });
 
 export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandler {
@@ -86,14 +86,14 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
       return;
     }
     this.sent = true;
-    if (this.isKept()) writing = this;
+    if (this.isKept()) takeSocket = this.onWriting;
     this.owner.onSent(this);
     this.waitingSinceMs = this.owner.clock.monotonicMs();
   }
 
-  onWriting(socket: Socket): void {
+  private readonly onWriting = (socket: Socket): void => {
     this.kept = { socket, bytesRead: socket.bytesRead };
-  }
+  };
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
     this.waitingSinceMs = this.owner.clock.monotonicMs();

@@ -68,7 +68,7 @@ describe('a connection that the operator has opened', () => {
     };
     try {
       const found = await verifyProvider(provider, calls);
-      assert.deepEqual([found.result, found.status, asked, redirected], ['unverified', 302, 1, 0]);
+      assert.deepEqual([found.result, found.status, asked, redirected], ['unreachable', 302, 1, 0]);
     } finally {
       await calls.close();
       await names.close();

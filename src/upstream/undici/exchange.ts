@@ -86,7 +86,8 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
       return;
     }
     this.sent = true;
-    if (this.isKept()) takeSocket = this.onWriting;
+    // Also where it is none: that of an exchange which was given up before it was written must not wait for another.
+    takeSocket = this.isKept() ? this.onWriting : null;
     this.owner.onSent(this);
     this.waitingSinceMs = this.owner.clock.monotonicMs();
   }

@@ -34,6 +34,8 @@ const GATEWAY_PROCESSES = 2;
 /** How long anything may take on a busy machine before it counts as stuck. */
 const STUCK_MS = 120_000;
 const PROBLEMS_SHOWN = 40;
+/** Of what an installation printed that did not come through, in characters. */
+const OUTPUT_SHOWN = 10_000;
 
 export interface KillOptions {
   readonly requests: number;
@@ -131,6 +133,9 @@ export async function runKills(options: KillOptions): Promise<KillReport> {
       problemCount: problems.length,
       problems: problems.slice(0, PROBLEMS_SHOWN),
     };
+  } catch (fault) {
+    process.stderr.write(`the end of what the installation printed:\n${tollgate?.output().slice(-OUTPUT_SHOWN)}\n`);
+    throw fault;
   } finally {
     await ledger?.close();
     await tollgate?.stop();

@@ -700,6 +700,8 @@ const ofBytes = (bytes: number, fields: object = {}): object => {
   return { ...request, messages: [{ role: 'user', content: 'x'.repeat(missing) }] };
 };
 
+const UNASKED = { ...PLAIN, calls: { web_search: { usd: '0.01', max: 50, unasked: true } } };
+
 interface HoldRow {
   readonly name: string;
   readonly dialect?: Dialect;
@@ -864,8 +866,55 @@ const HOLDS: readonly HoldRow[] = [
     // 1000 × 1 250 000 + 10 × 5 000 000 + 50 × 10 000 000 000
     name: 'searches of a model that makes them unasked',
     request: ofBytes(1_000),
-    prices: [{ ...PLAIN, calls: { web_search: { usd: '0.01', max: 50, unasked: true } } }],
+    prices: [UNASKED],
     held: 501_300_000_000n,
+  },
+  {
+    // 1000 × 1 250 000 + 10 × 5 000 000 + 50 × 10 000 000 000
+    name: 'searches that one deployment makes unasked, beside one whose price has no maximum',
+    request: ofBytes(1_000),
+    prices: [UNASKED, { ...PLAIN, calls: { web_search: '0.01' } }],
+    held: 501_300_000_000n,
+  },
+  {
+    // 1000 × 1 250 000 + 10 × 5 000 000 + 50 × 20 000 000 000: what is held for may be called at the dearest of both
+    name: 'searches that one deployment makes unasked, beside a dearer one that makes more where it is asked',
+    request: ofBytes(1_000),
+    prices: [UNASKED, { ...PLAIN, calls: { web_search: { usd: '0.02', max: 100 } } }],
+    held: 1_001_300_000_000n,
+  },
+  {
+    // 1 000 000 × 1 250 000 + 10 × 5 000 000 + 50 × 10 000 000 000
+    name: 'searches that are made unasked, whatever a tool allows',
+    request: ofBytes(1_000, { tools: [{ type: 'web_search', max_uses: 0 }] }),
+    prices: [UNASKED],
+    held: 1_750_050_000_000n,
+  },
+  {
+    // 1 000 000 × 1 250 000 + 10 × 5 000 000 + 60 × 10 000 000 000
+    name: 'searches that are made unasked, of which the tools allow more',
+    request: ofBytes(1_000, {
+      tools: [
+        { type: 'web_search', max_uses: 30 },
+        { type: 'openrouter:web_search', max_uses: 30 },
+      ],
+    }),
+    prices: [UNASKED],
+    held: 1_850_050_000_000n,
+  },
+  {
+    // 1 000 000 × 1 250 000 + 10 × 5 000 000 + 50 × 10 000 000 000
+    name: 'searches that are made unasked, whatever a response may call',
+    dialect: responses,
+    request: { input: 'x', max_output_tokens: 10, max_tool_calls: 0, tools: [{ type: 'web_search' }] },
+    prices: [UNASKED],
+    held: 1_750_050_000_000n,
+  },
+  {
+    name: 'searches that are made unasked, beside a deployment that nothing bounds where they are asked for',
+    request: ofBytes(1_000, { tools: [{ type: 'web_search' }] }),
+    prices: [UNASKED, { ...PLAIN, calls: { web_search: '0.01' } }],
+    held: 'tools',
   },
   {
     // 1 000 000 × 1 250 000 + 10 × 5 000 000 + 4 × 10 000 000 000

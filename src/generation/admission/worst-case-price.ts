@@ -71,14 +71,16 @@ export function worstCasePrice(
   return BigInt(tokens.inputTokensMax) * input + BigInt(tokens.outputTokensMax) * rates.output + beside;
 }
 
-/** Calls that nothing bounds are held for as none: where they have to be bounded, the request is refused. */
+/**
+ * Calls that nothing bounds are held for as none: where they have to be bounded, the request is refused. What a request
+ * allows does not bound a model that calls unasked.
+ */
 function worstBeside(calls: readonly CallBound[] = [], { request, calls: prices }: WorstBeside): bigint {
-  const unasked = Object.entries(prices)
-    .filter(([tool, price]) => price.unasked && !calls.some((bound) => bound.tool === tool))
-    .map(([tool]): CallBound => ({ tool, max: null, isOptional: true }));
-  return [...calls, ...unasked].reduce((sum, bound) => {
-    const price = callPrice(prices, bound);
-    return price === null ? sum : sum + BigInt(callsMax(bound, price) ?? 0) * price.price;
+  return Object.entries(prices).reduce((sum, [tool, price]) => {
+    const named = calls.filter((bound) => bound.tool === tool);
+    const asked = named.reduce((all, bound) => all + BigInt(callsMax(bound, price) ?? 0), 0n);
+    const unasked = BigInt(price.unaskedMax);
+    return sum + (asked > unasked ? asked : unasked) * price.price;
   }, request as bigint);
 }
 

@@ -34,8 +34,8 @@ export interface WorstCall {
   readonly price: PicoUsd;
   /** null: some deployment has no maximum of its own. */
   readonly max: number | null;
-  /** Some deployment's model calls it also where the request does not name it. */
-  readonly unasked: boolean;
+  /** How many calls are held for whatever the request names: some deployment's model makes them unasked. 0: none. */
+  readonly unaskedMax: number;
 }
 
 export interface WorstTier extends WorstRates {
@@ -82,8 +82,8 @@ function worstBeside(prices: readonly Price[]): WorstBeside | null {
     const found = terms.flatMap(({ calls }) => calls[tool] ?? []);
     const maxima = found.flatMap(({ max }) => max ?? []);
     const max = maxima.length < found.length ? null : Math.max(...maxima);
-    const unasked = found.some((call) => call.unasked === true);
-    return { price: highest(found.map(({ price }) => price)) ?? picoUsd(0n), max, unasked };
+    const unaskedMax = Math.max(0, ...found.map((call) => (call.unasked === true ? (call.max ?? 0) : 0)));
+    return { price: highest(found.map(({ price }) => price)) ?? picoUsd(0n), max, unaskedMax };
   };
   return { request, calls: Object.fromEntries([...tools].map((tool) => [tool, worstCall(tool)])) };
 }

@@ -332,6 +332,13 @@ const VARIED: readonly Bill[] = [
   },
 ];
 
+const ITERATIONS = [
+  ['of which the beginning of the stream has an empty list', [], [{ type: 'message' }, { type: 'compaction' }]],
+  ['which was no part of the list at the beginning', [{ type: 'message' }], [{ type: 'compaction' }]],
+  ['of which the end of the stream has an empty list', [{ type: 'compaction' }], []],
+  ['that is told where the stream ends', undefined, [{ type: 'compaction' }]],
+] as const;
+
 const SEARCHED = { ...PLAIN, calls: { web_search: '0.01', web_fetch: '0' } };
 const CALLS: readonly Bill[] = [
   {
@@ -373,6 +380,41 @@ const CALLS: readonly Bill[] = [
       event({ type: 'message_stop' }),
     cost: 30_445_000_000n,
   },
+  {
+    // 10 × 1 000 000 + 87 × 5 000 000 + 3 × 10 000 000 000
+    name: 'searches of Anthropic, which the end of the stream says nothing about',
+    dialect: messages,
+    price: SEARCHED,
+    request: { tools: [{ type: 'web_search_20250305', name: 'web_search', max_uses: 5 }] },
+    reply:
+      event({
+        type: 'message_start',
+        message: { usage: { input_tokens: 10, output_tokens: 1, server_tool_use: { web_search_requests: 3 } } },
+      }) +
+      event({
+        type: 'message_delta',
+        delta: { stop_reason: 'end_turn' },
+        usage: { output_tokens: 87, server_tool_use: { web_search_requests: null } },
+      }) +
+      event({ type: 'message_stop' }),
+    cost: 30_445_000_000n,
+  },
+  ...ITERATIONS.map(([name, first, last]) => ({
+    // 10 × 1 000 000 + 87 × 5 000 000
+    name: `a compaction of Anthropic, ${name}`,
+    dialect: messages,
+    price: PLAIN,
+    reply:
+      event({ type: 'message_start', message: { usage: { input_tokens: 10, output_tokens: 1, iterations: first } } }) +
+      event({
+        type: 'message_delta',
+        delta: { stop_reason: 'end_turn' },
+        usage: { output_tokens: 87, iterations: last },
+      }) +
+      event({ type: 'message_stop' }),
+    cost: 445_000_000n,
+    unpriced: 'iterations compaction',
+  })),
   {
     // 10 × 1 000 000 + 87 × 5 000 000
     name: 'searches in letters, or fewer than none',

@@ -229,23 +229,29 @@ function readStreamUsage(reply: KeptReply): Usage | null {
   return usageOfCounts(start, isOver ? start : {}, reply);
 }
 
-/**
- * Later values win where there are any. A zero does not take back what was counted at the start: some providers fill it
- * in.
- */
+/** Later values win where there are any. */
 function finalCounts(start: UsageObject | null, delta: UsageObject | null): UsageObject {
   const counts = Object.entries(delta ?? {}).flatMap(([name, count]): [string, unknown][] => {
     const before = objectOf(start)[name];
-    if (count === null || (count === 0 && before !== undefined)) return [];
-    const isGroup = typeof count === 'object' && typeof before === 'object' && before !== null;
-    return [[name, isGroup ? withLater(objectOf(before), objectOf(count)) : count]];
+    if (saysNothing(count, before)) return [];
+    return [[name, isGroup(count) && isGroup(before) ? withLater(before, count) : count]];
   });
   return Object.fromEntries(counts);
 }
 
-/** Of counts that stand together in an object, as those of tools. */
+/** Nothing does not take back what was counted at the start: some providers fill in zeros. */
+function saysNothing(count: unknown, before: unknown): boolean {
+  const isNone = count === 0 || (Array.isArray(count) && count.length === 0);
+  return count === null || (isNone && before !== undefined);
+}
+
+/** Counts that stand together in an object, as those of tools. A list, as that of iterations, is one value. */
+function isGroup(value: unknown): value is UsageObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 function withLater(before: UsageObject, later: UsageObject): UsageObject {
-  const counts = Object.entries(later).filter(([name, count]) => count !== 0 || before[name] === undefined);
+  const counts = Object.entries(later).filter(([name, count]) => !saysNothing(count, before[name]));
   return { ...before, ...Object.fromEntries(counts) };
 }
 

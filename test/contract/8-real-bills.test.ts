@@ -893,12 +893,24 @@ const HOLDS: readonly HoldRow[] = [
     held: 2_250_050_000_000n,
   },
   {
-    name: 'a bound within more tools than are read',
+    // 1 000 000 × 1 250 000 + 10 × 5 000 000 + 100 × 10 000 000 000
+    name: 'the bound of a search beside any number of tools',
     dialect: messages,
     request: ofBytes(400_000, {
       tools: [
         { name: 'edit', description: 'x'.repeat(300_000), input_schema: {} },
         { type: 'web_search_20250305', name: 'web_search', max_uses: 100 },
+      ],
+    }),
+    prices: [{ ...PLAIN, calls: { web_search: { usd: '0.01', max: 8 } } }],
+    held: 2_250_050_000_000n,
+  },
+  {
+    name: 'a bound within a longer search than is read',
+    dialect: messages,
+    request: ofBytes(100_000, {
+      tools: [
+        { type: 'web_search_20250305', name: 'web_search', allowed_domains: ['x'.repeat(20_000)], max_uses: 100 },
       ],
     }),
     prices: [{ ...PLAIN, calls: { web_search: { usd: '0.01', max: 8 } } }],

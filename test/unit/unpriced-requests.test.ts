@@ -34,6 +34,56 @@ function refusedField(dialect: Dialect, body: string): string | null {
   return refusal.field;
 }
 
+describe('how often a request lets a tool of the provider be called', () => {
+  const SEARCH_TYPE = '"type": "web_search_20250305"';
+  const LONG = 'x'.repeat(20_000);
+  const callsOf = (tools: string, dialect: Dialect = messages) =>
+    boundsOf(dialect, `{"model": "m", "max_tokens": 9, "tools": ${tools}}`).calls?.map(({ tool, max }) => [tool, max]);
+
+  for (const [tools, ...calls] of [
+    [`[{${SEARCH_TYPE}, "max_uses": 5}]`, ['web_search', 5]],
+    [`[{"max_uses" :5 , "name": "web_search", ${SEARCH_TYPE} }]`, ['web_search', 5]],
+    [`[ {"a": {"max_uses": 1}, "b": [{}, "}{\\"["], "max_uses": 2.5, ${SEARCH_TYPE}} ]`, ['web_search', 3]],
+    [`[{${SEARCH_TYPE}}]`, ['web_search', null]],
+    [`[{${SEARCH_TYPE}, "max_uses": 0}]`, ['web_search', 0]],
+    [`[{${SEARCH_TYPE}, "max_uses": 1e400}]`, ['web_search', Number.MAX_SAFE_INTEGER]],
+    ...['-1', '"5"', 'null', 'true', '[5]', '{"a": 5}'].map(
+      (value) => [`[{${SEARCH_TYPE}, "max_uses": ${value}}]`, ['web_search', null]] as const,
+    ),
+    [
+      `[{${SEARCH_TYPE}, "max_uses": 5}, {"name": "${LONG}", "max_uses": 9}, {${SEARCH_TYPE}, "max_uses": 3},
+        {"type": "web_fetch_20250910"}]`,
+      ['web_search', 5],
+      ['web_search', 3],
+      ['web_fetch', null],
+    ],
+    [`[{"name": "mine", "max_uses": 9, "tools": [{"max_uses": 2, ${SEARCH_TYPE}}]}]`, ['web_search', 2]],
+  ] as const)
+    test(`${tools.length < 100 ? tools : `${tools.length} bytes`}: ${JSON.stringify(calls)}`, () =>
+      assert.deepEqual(callsOf(tools), calls));
+
+  for (const [name, tools] of [
+    ['too long before its type', `[{"allowed_domains": ["${LONG}"], ${SEARCH_TYPE}, "max_uses": 5}]`],
+    ['too long behind its type', `[{${SEARCH_TYPE}, "allowed_domains": ["${LONG}"], "max_uses": 5}]`],
+    ['too long behind its bound', `[{${SEARCH_TYPE}, "max_uses": 5, "allowed_domains": ["${LONG}"]}]`],
+    ['too long, of quotes that begin before what is read', `[{"name": "${'\\"'.repeat(10_000)}", ${SEARCH_TYPE}}]`],
+    ['bounded twice', `[{${SEARCH_TYPE}, "max_uses": 1, "max_uses": 5}]`],
+    ['bounded by a key with escapes', `[{${SEARCH_TYPE}, "max\\u005fuses": 5}]`],
+  ] as const)
+    test(`is not read where the tool is ${name}`, () => {
+      const body = `{"model": "m", "max_tokens": 9, "tools": ${tools}}`;
+      assert.deepEqual(callsOf(tools), []);
+      assert.equal(boundsOf(messages, body).refusalIfBilled?.kind, 'not_safely_billable');
+    });
+
+  test('is found without parsing the tools beside it', (context) => {
+    const parse = context.mock.method(JSON, 'parse');
+    const others = '{"name": "mine"}, '.repeat(10_000);
+    assert.deepEqual(callsOf(`[${others}{${SEARCH_TYPE}, "max_uses": 5}]`), [['web_search', 5]]);
+    for (const { arguments: called } of parse.mock.calls) assert.ok(called[0].length < 1_000);
+  });
+});
+
 const tool = (type: string): string =>
   `"tools": [{"type": "function", "name": "mine"}, {"type": "${type}", "name": "x"}]`;
 

@@ -1,10 +1,11 @@
-// Finds members of objects in JSON bytes whose end may be missing, without parsing what lies between them.
+// Finds members of objects in JSON bytes of which a part may be missing, without parsing what lies between them.
 
-import { skipSpace, stringEnd } from '../../platform/json-bytes.ts';
+import { skipSpace, stringEnd, stringStart, valueAfterKey } from '../../platform/json-bytes.ts';
 
 const QUOTE = 0x22;
 const COMMA = 0x2c;
 const COLON = 0x3a;
+const BACKSLASH = 0x5c;
 const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
@@ -28,6 +29,48 @@ export function memberAt(bytes: Buffer, open: number, name: Buffer): number {
     if (bytes[colon] !== COLON || value >= bytes.length) return NOT_THERE;
     if (keyEnd - at - 1 === name.length && bytes.compare(name, 0, name.length, at + 1, keyEnd) === 0) return value;
     at = nextAfter(bytes, value);
+  }
+  return NOT_THERE;
+}
+
+/**
+ * Where the values of all members of this name begin. null: the end of the object is missing, or a key is written with
+ * escapes, so that it may be this one. The bytes that are there are known to be JSON.
+ */
+export function valuesOf(bytes: Buffer, open: number, name: Buffer): readonly number[] | null {
+  const found: number[] = [];
+  let at = skipSpace(bytes, open + 1);
+  while (bytes[at] === QUOTE) {
+    const keyEnd = stringEnd(bytes, at);
+    const value = keyEnd === -1 ? -1 : valueAfterKey(bytes, keyEnd + 1);
+    const end = value === -1 ? NOT_THERE : valueEnd(bytes, value);
+    if (end === NOT_THERE || isEscapedWithin(bytes, at, keyEnd)) return null;
+    if (keyEnd - at - 1 === name.length && bytes.compare(name, 0, name.length, at + 1, keyEnd) === 0) found.push(value);
+    const next = skipSpace(bytes, end);
+    at = bytes[next] === COMMA ? skipSpace(bytes, next + 1) : next;
+  }
+  return bytes[at] === CLOSE_BRACE ? found : null;
+}
+
+function isEscapedWithin(bytes: Buffer, start: number, end: number): boolean {
+  for (let at = start; at < end; at++) if (bytes[at] === BACKSLASH) return true;
+  return false;
+}
+
+/**
+ * Where the object begins of which the value at `at` is a member; the bytes before may be missing. Those that are there
+ * are known to be JSON.
+ */
+export function objectAround(bytes: Buffer, at: number): number {
+  let depth = 0;
+  for (let before = at - 1; before >= 0; before--) {
+    const byte = bytes[before];
+    if (byte === QUOTE) before = stringStart(bytes, before);
+    else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) depth += 1;
+    else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
+      if (depth === 0) return before;
+      depth -= 1;
+    }
   }
   return NOT_THERE;
 }

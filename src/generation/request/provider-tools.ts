@@ -1,8 +1,8 @@
 // The tools of a request that the provider runs and whose calls may have a price: which they are, and how often the
 // request lets each be called.
 
-import { objectsOf } from '../../domain/usage/countable-text.ts';
 import type { CallBound } from '../dialects/dialect.ts';
+import { NOT_THERE, objectAround, valueEnd, valuesOf } from './json-members.ts';
 import type { ScannedRequest, ScannedValue } from './scan/request-scanner.ts';
 
 export interface ProviderTools {
@@ -25,7 +25,7 @@ export function toolOf(type: string): string {
 
 /**
  * Of each such tool the most calls that the request allows: `max_tool_calls` of all, or `max_uses` of its own. null:
- * the list of tools is too long to be read for them.
+ * one cannot be read for that. `types` are those of `scanned`, as texts.
  */
 export function boundCalls(
   table: ProviderTools,
@@ -34,35 +34,41 @@ export function boundCalls(
   body: Buffer,
 ): readonly CallBound[] | null {
   const inAll = table.hasMaxToolCalls ? countIn(body, scanned.valueOf('max_tool_calls')) : null;
-  const named = types.filter((type) => callsTool(table, type));
   // Codex lists the search in every request; OpenAI's has no `max_uses`, so that its tools are not read.
-  const isRead = inAll === null && named.some((type) => type !== table.searchToolType);
-  const uses = isRead ? usesOf(scanned, body) : new Map<string, number | null>();
-  if (uses === null) return null;
-  return named.map((type) => ({
-    tool: toolOf(type),
-    max: inAll ?? uses.get(type) ?? null,
-    isOptional: type === table.searchToolType,
-  }));
+  const isRead = inAll === null && types.some((type) => callsTool(table, type) && type !== table.searchToolType);
+  const calls: CallBound[] = [];
+  for (const [at, { start }] of scanned.types.entries()) {
+    const type = types[at] ?? null;
+    if (!callsTool(table, type)) continue;
+    const uses = isRead ? usesOf(body, start) : null;
+    if (uses === UNREAD) return null;
+    calls.push({ tool: toolOf(type), max: inAll ?? uses, isOptional: type === table.searchToolType });
+  }
+  return calls;
 }
 
-/** The tools of coding agents have 20 to 100 KB. */
-const TOOLS_BYTES_MAX = 262_144;
+/**
+ * As far before a type, and from its tool's beginning, the tool is read: room for some hundred domains. Only so much of
+ * a body is read here for each of the tools that the scan tells, however many others there are.
+ */
+const TOOL_BYTES_MAX = 16_384;
+const UNREAD = 'unread';
+const MAX_USES = Buffer.from('max_uses');
 
-/** `max_uses` of each type of tool, null where it has none; or null: not read. */
-function usesOf(scanned: ScannedRequest, body: Buffer): ReadonlyMap<string, number | null> | null {
-  const uses = new Map<string, number | null>();
-  const found = scanned.valueOf('tools');
-  if (found === null) return uses;
-  if (found.end - found.start > TOOLS_BYTES_MAX) return null;
-  for (const { type, max_uses: own } of objectsOf(JSON.parse(body.toString('utf8', found.start, found.end)))) {
-    if (typeof type !== 'string') continue;
-    // What is no whole number is left to the provider, and bounded from above.
-    const max = typeof own === 'number' && own >= 0 ? Math.min(Math.ceil(own), Number.MAX_SAFE_INTEGER) : null;
-    // Of two tools of one type each names a bound of its own, and is counted with that.
-    uses.set(type, max !== null && uses.get(type) !== null ? Math.max(max, uses.get(type) ?? 0) : null);
-  }
-  return uses;
+/** `max_uses` of the tool that has its type at `typeAt`; null: it has none. */
+function usesOf(body: Buffer, typeAt: number): number | null | typeof UNREAD {
+  const before = body.subarray(Math.max(0, typeAt - TOOL_BYTES_MAX), typeAt);
+  const open = objectAround(before, before.length);
+  if (open === NOT_THERE) return UNREAD;
+  const start = typeAt - before.length + open;
+  const tool = body.subarray(start, start + TOOL_BYTES_MAX);
+  const values = valuesOf(tool, 0, MAX_USES);
+  // Providers differ in which of two they take.
+  if (values === null || values.length > 1) return UNREAD;
+  const [value] = values;
+  const bound = value === undefined ? Number.NaN : Number(tool.toString('latin1', value, valueEnd(tool, value)));
+  // What is no whole number is left to the provider, and bounded from above.
+  return bound >= 0 ? Math.min(Math.ceil(bound), Number.MAX_SAFE_INTEGER) : null;
 }
 
 const COUNT_BYTES_MAX = 16;

@@ -231,8 +231,9 @@ function unpricedTool(type: string | null): Refusal {
 const UNREAD_TOOLS: Refusal = {
   kind: 'not_safely_billable',
   field: 'tools',
-  reason: 'Of more than 256 KB of tools it is not read how often those may be called that the provider runs.',
-  advice: 'Leave such tools out, or send fewer of your own.',
+  reason:
+    'A tool that the provider runs does not tell how often it may be called: it is longer than 16 KB, or ambiguous.',
+  advice: 'Shorten it, name each member once and without escapes, or leave it out.',
 };
 
 function refuseHourCache({ reportsHourCache }: UnpricedRequests, scanned: ScannedRequest): Refusal | null {

@@ -210,6 +210,55 @@ describe('a price of the file beside the listed one', () => {
     });
   });
 
+  describe('searches that a model makes unasked', () => {
+    const PLAIN = { input: '2', output: '8' };
+    const LISTED = { ...PLAIN, calls: { web_search: { usd: '0.005', max: 50, unasked: true } } };
+    const UNASKED = { term: 'calls.web_search.unasked', own: null, listed: 'true' };
+    const ROWS: readonly (readonly [name: string, own: object, differences: object[], merged: object])[] = [
+      [
+        'are told and taken over with how many are held for',
+        { web_search: { usd: '0.005', max: 10 }, code: '0.03' },
+        [UNASKED, { term: 'calls.web_search.max', own: '10', listed: '50' }],
+        { web_search: { usd: '0.005', max: 50, unasked: true }, code: '0.03' },
+      ],
+      [
+        'are told where the file has just their price',
+        { web_search: '0.0050' },
+        [UNASKED, { term: 'calls.web_search.max', own: null, listed: '50' }],
+        { web_search: { usd: '0.005', max: 50, unasked: true } },
+      ],
+      [
+        'are told beside another price',
+        { web_search: { usd: '0.01', max: 50 } },
+        [{ term: 'calls.web_search', own: '0.01', listed: '0.005' }, UNASKED],
+        { web_search: { usd: '0.005', max: 50, unasked: true } },
+      ],
+      [
+        'leave the file its maximum where that is greater',
+        { web_search: { usd: '0.005', max: 80 } },
+        [UNASKED],
+        { web_search: { usd: '0.005', max: 80, unasked: true } },
+      ],
+      [
+        'leave the file its maximum where it has them',
+        { web_search: { usd: '0.005', max: 30, unasked: true } },
+        [],
+        { web_search: { usd: '0.005', max: 30, unasked: true } },
+      ],
+    ];
+    for (const [name, calls, differences, merged] of ROWS)
+      test(name, () => {
+        const found = compare({ ...PLAIN, calls }, LISTED);
+        assert.deepEqual(found, { differences, onlyOwn: [], merged: { ...PLAIN, calls: merged } });
+      });
+
+    test('stay where the list knows nothing of them', () => {
+      const own = { ...PLAIN, calls: { web_search: { usd: '0.005', max: 50, unasked: true } } };
+      const found = compare(own, { ...PLAIN, calls: { web_search: { usd: '0.005', max: 10 } } });
+      assert.deepEqual(found, { differences: [], onlyOwn: [], merged: own });
+    });
+  });
+
   test('a price of the file that is past is compared by what has replaced it', () => {
     const own = [
       { input: '9', output: '9' },

@@ -108,14 +108,35 @@ function compareEntry(
     else compare(term, own.canonical[term], other);
   }
   for (const term of WHOLE_TERMS) compare(term, own.canonical[term], listed.canonical[term]);
-  const search = callPrice(listed.canonical);
-  if (search !== undefined) compare(`calls.${SEARCH}`, callPrice(own.canonical), search);
+  const ownSearch = searchOf(own.canonical);
+  const search = searchOf(listed.canonical);
+  if (search !== undefined) compare(`calls.${SEARCH}`, ownSearch?.usd, search.usd);
+  const unasked = unaskedTaken(ownSearch, search);
+  if (unasked !== null) {
+    compare(`calls.${SEARCH}.unasked`, ownSearch?.unasked, unasked.unasked);
+    compare(`calls.${SEARCH}.max`, ownSearch?.max, unasked.max);
+  }
   return { differences, onlyOwn };
 }
 
-function callPrice({ calls }: PriceWords): string | undefined {
-  const call = (calls as Readonly<Record<string, unknown>> | undefined)?.[SEARCH];
-  return typeof call === 'object' && call !== null ? (call as { usd: string }).usd : (call as string | undefined);
+interface CallWords {
+  readonly usd: string;
+  readonly max?: number;
+  readonly unasked?: true;
+}
+
+function searchOf({ calls }: PriceWords): CallWords | undefined {
+  const call = (calls as Readonly<Record<string, string | CallWords>> | undefined)?.[SEARCH];
+  return typeof call === 'string' ? { usd: call } : call;
+}
+
+/** What the file lacks for searches that the list says are made unasked; null: nothing. Its greater maximum stays. */
+function unaskedTaken(
+  own: CallWords | undefined,
+  listed: CallWords | undefined,
+): Pick<CallWords, 'max' | 'unasked'> | null {
+  if (listed?.unasked !== true || own?.unasked === true) return null;
+  return { max: Math.max(own?.max ?? 0, listed.max ?? 0), unasked: true };
 }
 
 function asText(value: unknown): string {
@@ -141,9 +162,11 @@ function merge(own: Entry | undefined, listed: Entry): PriceWords {
 /** null: as they are. */
 function mergeCalls(own: PriceWords, listed: PriceWords): object | null {
   const ownCalls = own['calls'] as Readonly<Record<string, unknown>> | undefined;
-  const usd = callPrice(listed);
-  if (ownCalls === undefined || usd === undefined || callPrice(own) === usd) return null;
-  const present = ownCalls[SEARCH];
+  const [present, search] = [searchOf(own), searchOf(listed)];
+  if (ownCalls === undefined || search === undefined) return null;
   if (present === undefined) return { ...ownCalls, ...(listed['calls'] as object) };
-  return { ...ownCalls, [SEARCH]: typeof present === 'string' ? usd : { ...(present as object), usd } };
+  const taken = unaskedTaken(present, search);
+  const { usd } = search;
+  if (taken === null && present.usd === usd) return null;
+  return { ...ownCalls, [SEARCH]: taken === null && present.max === undefined ? usd : { ...present, usd, ...taken } };
 }

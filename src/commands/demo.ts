@@ -1,13 +1,11 @@
-// The demo that `tollgate start` serves without a configuration file: for which installations it is, what it applies,
-// and its made-up traffic.
+// What `tollgate start` serves without a configuration file: the demo, with what it applies and its made-up traffic, or
+// an installation that has something of its owner's, as it is.
 
 import { fileURLToPath } from 'node:url';
 import type { Config, Environment } from '../config.ts';
 import { virtualModelOf } from '../domain/routing/virtual-model.ts';
 import { systemClock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
-import { readStoredNames } from '../storage/postgres/apply/stored-names.ts';
-import { readCatalogStates } from '../storage/postgres/catalog/catalog-states.ts';
 import type { InstallationSecrets } from '../storage/postgres/installation-secrets.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 import { keepDemoKey } from '../supervisor/demo-key.ts';
@@ -16,14 +14,13 @@ import { StartFault } from '../supervisor/start-fault.ts';
 import type { PreparedParts } from '../supervisor/supervisor.ts';
 import { type Applied, findTriable, NOTHING_APPLIED } from './applied.ts';
 import { applyOrExplain, readConfigurationFile } from './configuration-file.ts';
-import { DEMO_ORGANIZATION, openDemoConsole } from './demo-console.ts';
+import { openDemoConsole } from './demo-console.ts';
 import { writeDemoHour } from './demo-traffic/write-hour.ts';
+import type { FoundDemo } from './find-demo.ts';
 
 const SIMULATED_PROVIDER_MODULE = fileURLToPath(new URL('../simulator/main.ts', import.meta.url));
 const DEMO_CONFIGURATION = fileURLToPath(new URL('../../deploy/demo.yaml', import.meta.url));
 const DEMO_TRAFFIC_CONFIGURATION = fileURLToPath(new URL('../../deploy/demo-traffic.yaml', import.meta.url));
-const DEMO_PROVIDER = 'sim';
-const LOCAL_ADDRESS = /^http:\/\/127\.0\.0\.1:(\d+)$/;
 
 export interface DemoPlace {
   readonly config: Config;
@@ -35,21 +32,16 @@ export interface DemoPlace {
   readonly startSimulatedProvider: PreparedParts['startSimulatedProvider'];
 }
 
-/** Serves the demo, unless the installation has something of its owner's: then it goes on with that. */
-export async function serveDemoOrKept(postgres: Postgres, place: DemoPlace): Promise<Applied> {
-  const { organizations, providers } = await readStoredNames(postgres);
-  const slugs = [...organizations.keys()];
-  // A file may define no organization.
-  const isOwn = slugs.length === 0 ? providers.length > 0 : slugs.some((slug) => slug !== DEMO_ORGANIZATION);
-  if (!isOwn) return serveDemo(postgres, place);
+/** Goes on with an installation that has something of its owner's: nothing is applied. */
+export async function serveKept(place: DemoPlace, { simulatedProviderPort }: FoundDemo): Promise<Applied> {
   if (place.demoTraffic)
     throw new StartFault('--demo-traffic is for the demo, and this installation has a configuration of its own');
   place.print('Goes on with the configuration that was applied; --config FILE applies a file.');
-  if (slugs.includes(DEMO_ORGANIZATION)) await startKeptProvider(postgres, place);
+  if (simulatedProviderPort !== null) await startKeptProvider(place, simulatedProviderPort);
   return NOTHING_APPLIED;
 }
 
-async function serveDemo(postgres: Postgres, place: DemoPlace): Promise<Applied> {
+export async function serveDemo(postgres: Postgres, place: DemoPlace): Promise<Applied> {
   const simulatedProviderUrl = await place.startSimulatedProvider({ module: SIMULATED_PROVIDER_MODULE, args: [] });
   if (simulatedProviderUrl === null) return NOTHING_APPLIED;
   const applied = await applyDemo(postgres, place, simulatedProviderUrl);
@@ -61,10 +53,7 @@ async function serveDemo(postgres: Postgres, place: DemoPlace): Promise<Applied>
  * The demo's models go on beside what its owner added. Nothing is applied, so their provider must be where it was; a
  * program that took its port may be the provider.
  */
-async function startKeptProvider(postgres: Postgres, { startSimulatedProvider }: DemoPlace): Promise<void> {
-  const provider = (await readCatalogStates(postgres, 'provider')).find(({ id }) => id === DEMO_PROVIDER);
-  const [, port] = LOCAL_ADDRESS.exec(String(provider?.fields.base_url)) ?? [];
-  if (port === undefined) return;
+async function startKeptProvider({ startSimulatedProvider }: DemoPlace, port: string): Promise<void> {
   const claim = await claimPort('127.0.0.1', Number(port));
   if (claim === null) return;
   claim.release();

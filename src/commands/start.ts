@@ -13,7 +13,7 @@ import { embeddedPostgresUrl } from '../storage/postgres/embedded/embedded-postg
 import { refuseCopiedDirectory } from '../storage/postgres/embedded/home.ts';
 import { openInstallationSecrets } from '../storage/postgres/installation-secrets.ts';
 import { migrateDatabase } from '../storage/postgres/migrate.ts';
-import { createPostgres } from '../storage/postgres/pool.ts';
+import { createPostgres, type Postgres } from '../storage/postgres/pool.ts';
 import { forgetAddresses, recordAddresses } from '../supervisor/addresses.ts';
 import { renderBanner } from '../supervisor/banner.ts';
 import { type InstallationLock, type LockResult, takeInstallationLock } from '../supervisor/installation-lock.ts';
@@ -36,7 +36,8 @@ import {
 } from './configuration-file.ts';
 import { consoleLink } from './console.ts';
 import { toldWithoutStack } from './database.ts';
-import { serveDemoOrKept } from './demo.ts';
+import { type DemoPlace, serveDemo, serveKept } from './demo.ts';
+import { findDemo } from './find-demo.ts';
 
 export const startCommand: Command = {
   usage: ['tollgate start [--config FILE]', 'tollgate start --demo-traffic'],
@@ -303,7 +304,7 @@ async function prepareDatabase(
     await migrateDatabase({ url: databaseUrl, log });
     const opened = await openInstallationSecrets(postgres, secrets);
     if (configurationFile === null)
-      return await serveDemoOrKept(postgres, { ...installation, opened, print, startSimulatedProvider });
+      return await serveWithoutFile(postgres, { ...installation, opened, print, startSimulatedProvider });
     const stored = await readStoredNames(postgres);
     const configuration = readConfigurationFile(configurationFile, environment, stored);
     const { generatedKeys, warnings } = await applyOrExplain(postgres, configuration, opened);
@@ -315,4 +316,11 @@ async function prepareDatabase(
   } finally {
     await postgres.close();
   }
+}
+
+async function serveWithoutFile(postgres: Postgres, place: Installation & DemoPlace): Promise<Applied> {
+  const { config, opened } = place;
+  const found = await findDemo(postgres, { dataDirectory: config.dataDirectory, opened });
+  if (found.isDemo) return serveDemo(postgres, place);
+  return serveKept(place, found);
 }

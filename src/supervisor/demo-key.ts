@@ -1,12 +1,18 @@
 // The demo's key, kept in the data directory so that every start of the demo prints the same one.
 
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { generateKey } from '../domain/identity/generate-credential.ts';
 import { writeOnce } from './secrets.ts';
 
 /** In the data directory; its hash alone is in the database. */
 export const DEMO_KEY_FILE = 'demo-key';
+
+/** null: no start has made the demo from this data directory. */
+export function readDemoKey(dataDirectory: string): string | null {
+  const path = join(dataDirectory, DEMO_KEY_FILE);
+  return existsSync(path) ? readFileSync(path, 'utf8').trim() : null;
+}
 
 export function keepDemoKey(dataDirectory: string): string {
   const path = join(dataDirectory, DEMO_KEY_FILE);

@@ -2,7 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
+import { readFileSync } from 'node:fs';
+import { after, afterEach, before, beforeEach, describe, type TestContext, test } from 'node:test';
+import { findDemo } from '../../src/commands/find-demo.ts';
 import type { Configuration } from '../../src/domain/configuration/configuration.ts';
 import { parseConfigurationFile } from '../../src/domain/configuration/parse-configuration-file.ts';
 import { hashCredential } from '../../src/domain/identity/key-hash.ts';
@@ -10,6 +12,7 @@ import type { Organization } from '../../src/domain/identity/organization.ts';
 import type { Principal } from '../../src/domain/identity/principal.ts';
 import { isRefused } from '../../src/domain/refusals/refused.ts';
 import { type AppliedConfiguration, applyConfiguration } from '../../src/storage/postgres/apply/apply-configuration.ts';
+import { readStoredNames } from '../../src/storage/postgres/apply/stored-names.ts';
 import { readCatalogState } from '../../src/storage/postgres/catalog/catalog-states.ts';
 import { loadCatalog } from '../../src/storage/postgres/catalog/catalog-store.ts';
 import { findPrincipalByCredentialHash } from '../../src/storage/postgres/catalog/credentials.ts';
@@ -22,8 +25,10 @@ import { rotateKey } from '../../src/storage/postgres/identity/rotate-key.ts';
 import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-invariants.ts';
 import { createListener, type Listener } from '../../src/storage/postgres/listen.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
+import { keepDemoKey } from '../../src/supervisor/demo-key.ts';
 import { secretsOf } from '../support/installation-secrets.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { waitFor } from '../support/waiting.ts';
 
 const secrets = secretsOf(randomBytes(32));
@@ -572,3 +577,86 @@ async function heardNext(heard: string[], act: () => Promise<unknown>, count = 1
     (length) => length >= wanted,
   );
 }
+
+const DEMO = readFileSync(new URL('../../deploy/demo.yaml', import.meta.url), 'utf8').replace(
+  '${SIMULATED_PROVIDER_URL}',
+  'http://127.0.0.1:18999',
+);
+/** As an owner may write it who knows nothing of the demo. */
+const LIKE_THE_DEMO = `
+providers: [{ id: sim, base_url: "http://127.0.0.1:18999", api_key: my-own-key }]
+models: [{ id: sim/small, context_length: 9, max_output_tokens: 9, served_by: [{ provider: sim, model: m, apis: [chat_completions] }] }]
+organizations: [{ slug: demo, billing: none }]
+`;
+
+describe('what a start without a file takes for the demo', () => {
+  const IS_DEMO = { isDemo: true, simulatedProviderPort: '18999' };
+  const IS_KEPT = { isDemo: false, simulatedProviderPort: '18999' };
+  const IS_OWN = { isDemo: false, simulatedProviderPort: null };
+
+  /** As a start of the demo leaves it. */
+  async function makeDemo(context: TestContext): Promise<string> {
+    const dataDirectory = temporaryDirectory(context);
+    const secret = keepDemoKey(dataDirectory);
+    await apply(DEMO.replace('name: demo, user', `name: demo, secret: ${secret}, user`));
+    return dataDirectory;
+  }
+  const find = (dataDirectory: string) => findDemo(postgres, { dataDirectory, opened: secrets });
+
+  test('an installation that has nothing', async (context) => {
+    assert.deepEqual(await find(temporaryDirectory(context)), { isDemo: true, simulatedProviderPort: null });
+  });
+
+  test('a demo, also after its key was rotated and revoked', async (context) => {
+    const dataDirectory = await makeDemo(context);
+    assert.deepEqual(await find(dataDirectory), IS_DEMO);
+    const organization = await findOrganizationBySlug(postgres, 'demo');
+    assert.ok(!isRefused(organization));
+    const key = await findKeyByNameOrId(postgres, { organizationId: organization.id, key: 'demo' });
+    assert.ok(!isRefused(key));
+    const reference = { organizationId: organization.id, keyId: key.id };
+    const actor = { kind: 'cli', userId: null, label: 'test' } as const;
+    assert.ok(!isRefused(await rotateKey(postgres, secrets, actor, reference, { overlapSeconds: 0 })));
+    assert.deepEqual(await find(dataDirectory), IS_DEMO);
+    assert.ok(!isRefused(await revokeKey(postgres, actor, reference)));
+    assert.deepEqual(await find(dataDirectory), IS_DEMO);
+  });
+
+  test('never one of another data directory, whatever key lies there', async (context) => {
+    await makeDemo(context);
+    const other = temporaryDirectory(context);
+    assert.deepEqual(await find(other), IS_OWN);
+    keepDemoKey(other);
+    assert.deepEqual(await find(other), IS_OWN);
+  });
+
+  for (const [what, file] of [
+    ['all its names are those of the demo', LIKE_THE_DEMO],
+    ['nothing but a provider', LIKE_THE_DEMO.split('\n').slice(0, 2).join('\n')],
+    ['the demo’s file, applied by its owner', DEMO],
+  ] as const)
+    test(`never an installation of one's own: ${what}`, async (context) => {
+      const dataDirectory = temporaryDirectory(context);
+      await apply(file);
+      assert.deepEqual(await find(dataDirectory), IS_OWN);
+      // A start of the demo was cut once before it stored anything.
+      keepDemoKey(dataDirectory);
+      assert.deepEqual(await find(dataDirectory), IS_OWN);
+    });
+
+  for (const [what, file, expected] of [
+    ['an organization', 'organizations: [{ slug: acme, billing: none }]', IS_KEPT],
+    ['a provider', 'providers: [{ id: other, base_url: "https://other.test/api", api_key: other-key }]', IS_KEPT],
+    ['a model', LIKE_THE_DEMO.replaceAll(/^(?!models).*$/gm, '').replace('sim/small', 'mine/small'), IS_KEPT],
+    ['another key of its provider', DEMO.replace('simulated-provider-key', 'my-own-key'), IS_OWN],
+    ['another address of its provider', DEMO.replace('http://127.0.0.1:18999', 'https://sim.test'), IS_OWN],
+  ] as const)
+    test(`a demo to which its owner gave ${what} goes on as it is`, async (context) => {
+      const dataDirectory = await makeDemo(context);
+      const parsed = parseConfigurationFile(file, {}, 'own.yaml', await readStoredNames(postgres));
+      assert.deepEqual(parsed.ok ? [] : parsed.errors, []);
+      assert.ok(parsed.ok);
+      await applyConfiguration(postgres, parsed.configuration, secrets);
+      assert.deepEqual(await find(dataDirectory), expected);
+    });
+});

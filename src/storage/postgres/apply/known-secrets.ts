@@ -1,0 +1,34 @@
+// Tells whether a secret that the caller has in clear is one that the database holds, sealed or hashed.
+
+import { hashCredential } from '../../../domain/identity/key-hash.ts';
+import { providerSecretName } from '../catalog/catalog-store.ts';
+import type { InstallationSecrets } from '../installation-secrets.ts';
+import type { PostgresClient } from '../pool.ts';
+
+/** Whether the key was ever made here: a revoked one counts, and so does one that a rotation replaced. */
+export async function isKnownKey(
+  client: PostgresClient,
+  { pepper }: Pick<InstallationSecrets, 'pepper'>,
+  secret: string,
+): Promise<boolean> {
+  const { rowCount } = await client.query(
+    `SELECT FROM api_keys WHERE key_hash = $1
+     UNION ALL SELECT FROM api_key_previous_secrets WHERE key_hash = $1`,
+    [hashCredential(pepper, secret)],
+  );
+  return rowCount > 0;
+}
+
+/** Whether calls to the provider carry this key. */
+export async function isProviderKey(
+  client: PostgresClient,
+  { box }: Pick<InstallationSecrets, 'box'>,
+  provider: { readonly id: string; readonly apiKey: string },
+): Promise<boolean> {
+  const { rows } = await client.query<{ sealed: Buffer }>(
+    "SELECT api_key_sealed AS sealed FROM providers WHERE id = $1 AND auth <> 'none'",
+    [provider.id],
+  );
+  const [row] = rows;
+  return row !== undefined && box.open(row.sealed, providerSecretName(provider.id)) === provider.apiKey;
+}

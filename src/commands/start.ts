@@ -170,17 +170,21 @@ function expectLock(result: LockResult, dataDirectory: string): InstallationLock
   );
 }
 
+/** Where this may be the demo, the port is another if that of the settings is taken. */
 async function claimServingPort(config: Config, mayBeDemo: boolean): Promise<PortClaim> {
   const { host, port } = config;
   const mayMove = mayBeDemo && !config.given.has('PORT');
   const claim = await (mayMove ? claimNextPort(host, port) : claimPort(host, port)).catch((error: Error) => {
     throw new StartFault(`HOST, PORT: cannot listen on ${host} port ${port}: ${error.message}`, { cause: error });
   });
-  if (claim === null)
-    throw new StartFault(
-      `PORT: port ${port} on ${host} is in use by another program; give another PORT or stop that program`,
-    );
+  if (claim === null) throw portInUse(config);
   return claim;
+}
+
+function portInUse({ host, port }: Config): StartFault {
+  return new StartFault(
+    `PORT: port ${port} on ${host} is in use by another program; give another PORT or stop that program`,
+  );
 }
 
 function planOf(installation: Installation, print: (text: string) => void): SupervisorPlan {
@@ -322,5 +326,13 @@ async function serveWithoutFile(postgres: Postgres, place: Installation & DemoPl
   const { config, opened } = place;
   const found = await findDemo(postgres, { dataDirectory: config.dataDirectory, opened });
   if (found.isDemo) return serveDemo(postgres, place);
+  refuseAsWithFile(place);
   return serveKept(place, found);
+}
+
+/** What a start with a file refuses before anything runs. Without one only the database tells whose it is. */
+function refuseAsWithFile({ config, secrets, environment, port }: Installation): void {
+  if (config.databaseUrl !== null) refuseWeakSecrets(environment, { ...config, masterKey: secrets.masterKey });
+  // Clients look for it at its own port; only a demo says in its banner where it is.
+  if (port !== config.port) throw portInUse(config);
 }

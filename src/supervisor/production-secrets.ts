@@ -20,7 +20,8 @@ export function refuseWeakSecrets(environment: Environment, config: Config): voi
     ['DELEGATION_KEY', textProblem(config.delegationKey?.toString('utf8') ?? null)],
   ] as const) {
     if (environment[name] === '') lines.push(`${name}: is set and empty: give it a random value, or do not set it`);
-    else if (fault !== null) lines.push(`${name}: ${fault} in production (a configuration file with DATABASE_URL)`);
+    else if (fault !== null)
+      lines.push(`${name}: ${fault} in production (a configuration of one's own with DATABASE_URL)`);
   }
   if (lines.length > 0) throw new ConfigFault(lines);
 }

@@ -223,6 +223,73 @@ describe('installation', () => {
       assert.doesNotMatch(closed.output, /^\s+at /m);
     });
 
+  for (const place of ['the embedded Postgres', 'DATABASE_URL'] as const)
+    test(`an installation of one's own that is called like the demo stays as it is: ${place}`, {
+      timeout: 300_000,
+      ...(place === 'DATABASE_URL' ? {} : AT_LENGTH_ONLY),
+    }, async (context) => {
+      const directory = installationDirectory(context);
+      const file = join(directory, 'tollgate.yaml');
+      const upstreamPort = await findFreePort();
+      const env: Record<string, string> = { ...WITHOUT_REPORTS, PORT: String(await findFreePort()) };
+      env.MASTER_KEY = randomBytes(32).toString('base64');
+      if (place === 'DATABASE_URL') {
+        const server = await startTestPostgres();
+        context.after(() => server.stop());
+        env.DATABASE_URL = await server.createDatabase();
+      }
+      const own = configuration(`http://127.0.0.1:${upstreamPort}`, ['sim/small'])
+        .replaceAll(/\bp\b(?=,)/g, 'sim')
+        .replace('slug: acme, billing: prepaid, opening_credit: "5.00"', 'slug: demo, billing: none');
+      writeFileSync(file, own);
+      const applied = await start(context, directory, { args: ['--config', file], env });
+      const before = await callCommand(directory, ['audit'], env);
+      assert.equal(await applied.end('SIGTERM'), 0);
+
+      const kept = await start(context, directory, { env, isDemo: false });
+      assert.match(kept.printed(), /^Goes on with the configuration that was applied;/m);
+      assert.doesNotMatch(kept.printed(), /tg-|#link=/);
+      assert.deepEqual(await callCommand(directory, ['audit'], env), before);
+      // The owner's provider is away, and nobody answers in its place.
+      await assert.rejects(httpCall(`http://127.0.0.1:${upstreamPort}/`), /ECONNREFUSED/);
+      assert.equal(await kept.end('SIGTERM'), 0);
+
+      if (place === 'the embedded Postgres') return;
+      for (const args of [['start'], ['start', '--config', file]]) {
+        const weak = await callCommand(directory, args, { ...env, ADMIN_TOKEN: 'change-me-change-me' });
+        assert.deepEqual([weak.exitCode, /^tollgate: (\w+): must /m.exec(weak.output)?.[1]], [2, 'ADMIN_TOKEN']);
+      }
+    });
+
+  test('the demo on one database belongs to the data directory that made it', {
+    timeout: 300_000,
+    ...AT_LENGTH_ONLY,
+  }, async (context) => {
+    const server = await startTestPostgres();
+    context.after(() => server.stop());
+    const env: Record<string, string> = { ...WITHOUT_REPORTS, DATABASE_URL: await server.createDatabase() };
+    env.MASTER_KEY = randomBytes(32).toString('base64');
+    const directory = installationDirectory(context);
+    const demo = await start(context, directory, { env });
+    const key = keyOf(demo);
+    const other = installationDirectory(context);
+    // Only the demo moves to another port.
+    const taken = await callCommand(other, ['start'], { ...env, GATEWAY_PROCESSES: '1' });
+    assert.deepEqual([taken.exitCode, /^tollgate: PORT: port 8080 .* in use/m.test(taken.output)], [1, true]);
+    const beside = await start(context, other, {
+      env: { ...env, PORT: String(await findFreePort()) },
+      isDemo: false,
+    });
+    assert.match(beside.printed(), /^Goes on with the configuration that was applied;/m);
+    assert.doesNotMatch(beside.printed(), /tg-|#link=/);
+    assert.equal(await ask(demo, key), 200);
+    assert.equal(await beside.end('SIGTERM'), 0);
+    assert.equal(await demo.end('SIGTERM'), 0);
+    const again = await start(context, directory, { env });
+    assert.equal(keyOf(again), key);
+    assert.equal(await again.end('SIGTERM'), 0);
+  });
+
   test('a demo to which something of its own was added goes on with both', {
     timeout: 300_000,
     ...AT_LENGTH_ONLY,
@@ -232,10 +299,11 @@ describe('installation', () => {
     const key = keyOf(demo);
     assert.equal((await callCommand(directory, ['org', 'create', '--slug', 'acme'])).exitCode, 0);
     assert.equal(await demo.end('SIGTERM'), 0);
-    const kept = await start(context, directory, { env: WITHOUT_REPORTS, isDemo: false });
+    const env = { ...WITHOUT_REPORTS, PORT: String(await findFreePort()) };
+    const kept = await start(context, directory, { env, isDemo: false });
     assert.equal(await ask(kept, key), 200);
     assert.equal(await kept.end('SIGTERM'), 0);
-    const refused = await callCommand(directory, ['start', '--demo-traffic'], {});
+    const refused = await callCommand(directory, ['start', '--demo-traffic'], { PORT: env.PORT });
     assert.equal(refused.exitCode, 1);
     assert.match(
       refused.output,

@@ -129,6 +129,17 @@ describe('command line', () => {
     }
   });
 
+  for (const manifest of ['{"format": 1', '{"format": 2}'])
+    test(`a backup whose record is ${manifest} is told without a stack, and nothing is restored`, async (context) => {
+      const backup = temporaryDirectory(context);
+      const dataDirectory = join(temporaryDirectory(context), 'restored');
+      writeFileSync(join(backup, 'backup.json'), manifest);
+      const answer = await call(context, ['restore', backup], { env: { DATA_DIR: dataDirectory } });
+      assert.deepEqual([answer.exitCode, answer.stdout], [1, '']);
+      assert.match(answer.stderr, /^tollgate: [^\n]*backup\.json is of another version, or damaged\n$/);
+      assert.equal(existsSync(dataDirectory), false);
+    });
+
   test('a wrong call is answered with the usage', async (context) => {
     for (const [args, complaint] of [
       [['key', 'create', '--name', 'x'], '--organization is missing'],

@@ -16,6 +16,7 @@ export class BackgroundLoop {
   private readonly parts: BackgroundLoopParts;
   private readonly sleep = new StoppableSleep();
   private stopping = false;
+  private woken = false;
   private running: Promise<void> | null = null;
 
   constructor(parts: BackgroundLoopParts) {
@@ -34,8 +35,9 @@ export class BackgroundLoop {
     await this.running;
   }
 
-  /** Ends the present rest: there may be something to do. */
+  /** There may be something to do: ends the present rest, or leaves out the one behind the step that is running. */
   wake(): void {
+    this.woken = true;
     this.sleep.end();
   }
 
@@ -44,13 +46,14 @@ export class BackgroundLoop {
     const backoff = new Backoff({ name, log });
     while (!this.stopping) {
       let restMs: number;
+      this.woken = false;
       try {
         restMs = await step();
         backoff.succeeded();
       } catch (error) {
         restMs = backoff.failed(error);
       }
-      if (restMs > 0) await this.sleep.forMs(restMs);
+      if (restMs > 0 && !this.woken) await this.sleep.forMs(restMs);
     }
   }
 }

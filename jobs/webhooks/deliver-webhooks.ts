@@ -36,6 +36,8 @@ export interface DelivererOptions {
   readonly log: Log;
   readonly clock: Clock;
   readonly metrics: MetricsRegistry;
+  /** How long it rests where no message was due. */
+  readonly pollMs?: number;
 }
 
 export class WebhookDeliverer {
@@ -56,7 +58,8 @@ export class WebhookDeliverer {
     );
     this.delivered = attempts.labels('delivered');
     this.failed = attempts.labels('failed');
-    const step = async (): Promise<number> => ((await this.begin()) > 0 ? 0 : POLL_MS);
+    const { pollMs = POLL_MS } = options;
+    const step = async (): Promise<number> => ((await this.begin()) > 0 ? 0 : pollMs);
     this.loop = new BackgroundLoop({ name: 'delivering webhooks', log: options.log, step });
   }
 
@@ -80,15 +83,25 @@ export class WebhookDeliverer {
     const order = { perWebhook: PER_WEBHOOK_MAX, max, forSeconds: CLAIM_SECONDS, except: this.busyReceivers() };
     const claimed = await claimDeliveries(this.options.postgres, order);
     for (const delivery of claimed) {
-      const attempt = this.attempt(delivery).finally(() => this.underWay.delete(attempt));
+      const { organizationId } = delivery;
+      this.busy.set(organizationId, (this.busy.get(organizationId) ?? 0) + 1);
+      const attempt = this.attempt(delivery).finally(() => this.ended(attempt, organizationId));
       this.underWay.add(attempt);
     }
     return claimed.length;
   }
 
+  /** Claims again where there was no room, for this webhook or at all; elsewhere no message was left to claim. */
+  private ended(attempt: Promise<void>, organizationId: string): void {
+    this.underWay.delete(attempt);
+    const left = (this.busy.get(organizationId) ?? 1) - 1;
+    if (left === 0) this.busy.delete(organizationId);
+    else this.busy.set(organizationId, left);
+    if (left === PER_WEBHOOK_MAX - 1 || this.underWay.size === UNDER_WAY_MAX - 1) this.loop.wake();
+  }
+
   private async attempt(delivery: ClaimedDelivery): Promise<void> {
     const { organizationId, executionId, attempt } = delivery;
-    this.busy.set(organizationId, (this.busy.get(organizationId) ?? 0) + 1);
     try {
       const error = await this.send(delivery);
       if (error === null) {
@@ -107,12 +120,6 @@ export class WebhookDeliverer {
         { err: error, organizationId, executionId },
         'webhook: how an attempt went could not be recorded',
       );
-    } finally {
-      // While a receiver is busy, each answer makes room for the next message.
-      if (this.busyReceivers().length > 0) this.loop.wake();
-      const left = (this.busy.get(organizationId) ?? 1) - 1;
-      if (left === 0) this.busy.delete(organizationId);
-      else this.busy.set(organizationId, left);
     }
   }
 

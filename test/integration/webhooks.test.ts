@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
-import { RETRY_AFTER_SECONDS, WebhookDeliverer } from '../../jobs/webhooks/deliver-webhooks.ts';
+import { type DelivererOptions, RETRY_AFTER_SECONDS, WebhookDeliverer } from '../../jobs/webhooks/deliver-webhooks.ts';
 import { sendWebhook } from '../../jobs/webhooks/send-webhook.ts';
 import type { Actor } from '../../src/domain/identity/actor.ts';
 import { isRefused } from '../../src/domain/refusals/refused.ts';
@@ -78,7 +78,7 @@ describe('webhooks', () => {
       ...fields,
     }).then(done);
 
-  function deliver(targets = LOOPBACK): void {
+  function deliver(targets = LOOPBACK, changed: Partial<DelivererOptions> = {}): void {
     deliverer = new WebhookDeliverer({
       postgres,
       box: secretsOf(MASTER_KEY).box,
@@ -86,6 +86,7 @@ describe('webhooks', () => {
       log: silentLog,
       clock: systemClock,
       metrics: new MetricsRegistry(),
+      ...changed,
     });
     deliverer.start();
   }
@@ -293,6 +294,33 @@ describe('webhooks', () => {
       new Set(receiver.messages.map(({ headers }) => headers['webhook-id'])),
       new Set(records.map(({ id }) => `msg_${id}`)),
     );
+  });
+
+  test('an attempt that ends makes room for the next message at once, and asks for none where none waits', async () => {
+    const organizations = 40;
+    for (let count = 0; count < organizations; count += 1) {
+      const { organizationId } = await shipping.createPayer(postgres);
+      done(await setWebhook(postgres, box, OPERATOR, { organizationId, url: receiver.url, active: true }));
+    }
+    // More than may be under way at once, though each webhook has few.
+    const messages = organizations * 5;
+    await postgres.query(
+      `INSERT INTO webhook_deliveries (execution_id, organization_id, event, data)
+       SELECT gen_random_uuid(), organization_id, 'test', '{}' FROM webhooks, generate_series(1, 5)`,
+    );
+    let claims = 0;
+    const counting: Postgres = {
+      ...postgres,
+      query: (...params: Parameters<Postgres['query']>) => {
+        if ((params[0] as { name?: string }).name === 'claim_webhook_deliveries') claims += 1;
+        return postgres.query(...params);
+      },
+    } as Postgres;
+    deliver(LOOPBACK, { postgres: counting, pollMs: 3_600_000 });
+    await counted(0, 0);
+    await deliverer?.stop();
+    assert.equal(receiver.messages.length, messages);
+    assert.ok(claims <= messages + 2, `${claims} claims for ${messages} messages`);
   });
 
   test('a claim whose process died ends by itself', async () => {

@@ -1,7 +1,6 @@
 // Reads the file of OpenID providers (SIGN_IN_FILE), with what it takes from the environment.
 
 import { readFileSync } from 'node:fs';
-import { parseDocument } from 'yaml';
 import { z } from 'zod';
 import { type Environment, processEnvironment } from '../config.ts';
 import {
@@ -9,6 +8,8 @@ import {
   placeholdersToReferences,
   referencesToPlaceholders,
 } from '../domain/configuration/interpolation.ts';
+import { readAliases } from '../domain/configuration/yaml-aliases.ts';
+import { openYaml, plainValueOf } from '../domain/configuration/yaml-document.ts';
 import { type SignInProvider, signInFile } from '../domain/identity/sign-in-provider.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 
@@ -18,14 +19,17 @@ export function readSignInFile(
   environment: Environment = processEnvironment,
 ): readonly SignInProvider[] {
   if (path === null) return [];
-  const document = parseDocument(referencesToPlaceholders(readText(path)));
-  if (document.errors.length > 0)
+  const { document, lines, mistakes } = openYaml(referencesToPlaceholders(readText(path)));
+  const all = [...mistakes, ...readAliases(document).mistakes];
+  if (all.length > 0)
     throw unusable(
       path,
-      document.errors.map(({ message }) => placeholdersToReferences(message.split('\n')[0] ?? '')),
+      all.map(({ offset, message }) => `line ${lines.linePos(offset).line}: ${message}`),
     );
+  const plain = plainValueOf(document);
+  if (!plain.ok) throw unusable(path, [plain.message]);
   const missing = new Set<string>();
-  const value: unknown = JSON.parse(JSON.stringify(document.toJS() ?? null), (_, one: unknown) => {
+  const value: unknown = JSON.parse(JSON.stringify(plain.value ?? null), (_, one: unknown) => {
     if (typeof one !== 'string') return one;
     const found = interpolate(one, environment);
     for (const name of found.missing) missing.add(name);

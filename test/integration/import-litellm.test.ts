@@ -9,6 +9,7 @@ import { mistakesOf } from '../../src/commands/configuration-text.ts';
 import { importCommand } from '../../src/commands/import.ts';
 import { ConfigurationText } from '../../src/domain/configuration-text/configuration-text.ts';
 import { StartFault } from '../../src/supervisor/start-fault.ts';
+import { BROKEN_VALUES, QUOTED_SECRET } from '../support/broken-yaml.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const DIRECTORY = process.env['LITELLM_CONFIGS'];
@@ -584,6 +585,17 @@ describe('what cannot be imported', () => {
         return true;
       });
     });
+
+  test('a mistake, without what it quotes, however it is made', async (context) => {
+    for (const value of BROKEN_VALUES) {
+      const text = entry('m', ['model: gpt-5', `api_key: ${value}`]);
+      await assert.rejects(importText(context, text), (error: Error) => {
+        assert.ok(error instanceof StartFault);
+        assert.ok(!error.message.includes(QUOTED_SECRET.slice(0, 4)), error.message);
+        return true;
+      });
+    }
+  });
 
   test('a file that is there is not overwritten unless it is said', async (context) => {
     const path = join(temporaryDirectory(context), 'config.yaml');

@@ -8,6 +8,8 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { readSignInFile } from '../../src/gateway/read-sign-in-file.ts';
+import { StartFault } from '../../src/supervisor/start-fault.ts';
+import { BROKEN_VALUES, QUOTED_SECRET } from '../support/broken-yaml.ts';
 import { RUN_ENVIRONMENT } from '../support/run-environment.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
@@ -74,4 +76,37 @@ test('a file that is no YAML', async (context) => {
   assert.equal(exitCode, 1);
   assert.equal(lines[0], `tollgate: SIGN_IN_FILE: ${file} cannot be used:`);
   assert.match(lines[1] ?? '', /line 2/);
+});
+
+function faultOf(context: TestContext, text: string): string {
+  const file = join(temporaryDirectory(context), 'sign-in.yaml');
+  writeFileSync(file, text);
+  try {
+    readSignInFile(file, { OKTA_SECRET: 'secret' });
+  } catch (error) {
+    assert.ok(error instanceof StartFault, `${text}: ${String(error)}`);
+    return error.message;
+  }
+  assert.fail(`read: ${text}`);
+}
+
+test('aliases that stand for nothing that could be read', (context) => {
+  const line = 'x,'.repeat(9);
+  const bomb = ['a', 'b', 'c', 'd'].map((name, at, names) => {
+    const inner = at === 0 ? line : `*${names[at - 1]},`.repeat(9);
+    return `${name}: &${name} [${inner}]\n`;
+  });
+  for (const [text, expected] of [
+    ['oidc: *nothere\n', /line 1: an alias names an anchor that does not stand before it$/],
+    ['a: 1\noidc: &a [*a]\n', /line 2: an alias stands within its own anchor$/],
+    [`${bomb.join('')}oidc: [*d, *d, *d]\n`, /Excessive alias count/],
+  ] as const)
+    assert.match(faultOf(context, text), expected);
+});
+
+test('what is wrong with the file is said without quoting it', (context) => {
+  for (const value of BROKEN_VALUES) {
+    const fault = faultOf(context, GOOD.replace('${OKTA_SECRET}', value));
+    assert.ok(!fault.includes(QUOTED_SECRET.slice(0, 4)), fault);
+  }
 });

@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import type { Configuration } from '../../src/domain/configuration/configuration.ts';
 import { parseConfigurationFile } from '../../src/domain/configuration/parse-configuration-file.ts';
+import { BROKEN_VALUES, QUOTED_SECRET } from '../support/broken-yaml.ts';
 
 /** A configuration file that uses every part of the format. */
 const EXAMPLE = `providers:
@@ -439,6 +440,16 @@ routing_policies:
     const message = 'an alias stands within its own anchor';
     assert.ok(errorsOf('providers: &a\n  - *a\n').includes(`tollgate.yaml:2: ${message}`));
     assert.ok(errorsOf('organizations:\n  - &a { slug: a, limits: [*a] }\n').includes(`tollgate.yaml:2: ${message}`));
+  });
+
+  test('what is wrong with the text is said without quoting it, which may hold a secret', () => {
+    for (const value of BROKEN_VALUES) {
+      const errors = errorsOf(`providers:\n  - id: a\n    api_key: ${value}\n`);
+      assert.ok(errors.length > 0, value);
+      assert.ok(!errors.join('\n').includes(QUOTED_SECRET.slice(0, 4)), errors.join('\n'));
+    }
+    assert.deepEqual(errorsOf('a: { "b" "c" }\n'), ['tollgate.yaml:1: Missing , or : between flow map items']);
+    assert.deepEqual(errorsOf('a: [1] ]\n'), ['tollgate.yaml:1: Unexpected flow-seq-end token in YAML stream']);
   });
 
   test('an alias bomb is refused', () => {

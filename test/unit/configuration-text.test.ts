@@ -6,6 +6,7 @@ import { parseDocument } from 'yaml';
 import { ConfigurationText } from '../../src/domain/configuration-text/configuration-text.ts';
 import { modelLines, providerLines } from '../../src/domain/configuration-text/entry-text.ts';
 import { flowText } from '../../src/domain/configuration-text/flow-text.ts';
+import { BROKEN_VALUES, QUOTED_SECRET } from '../support/broken-yaml.ts';
 
 function open(text: string): ConfigurationText {
   const opened = ConfigurationText.open(text, 'tollgate.yaml');
@@ -152,6 +153,14 @@ describe('text that is no configuration', () => {
       assert.equal(opened.ok, false);
       assert.match(opened.ok ? '' : opened.errors.join('\n'), expected);
     });
+
+  test('nothing of it is quoted, since it may be a secret', () => {
+    for (const value of BROKEN_VALUES) {
+      const opened = ConfigurationText.open(`providers:\n  - id: a\n    api_key: ${value}\n`, 'tollgate.yaml');
+      const errors = opened.ok ? value : opened.errors.join('\n');
+      assert.ok(!errors.includes(QUOTED_SECRET.slice(0, 4)), errors);
+    }
+  });
 });
 
 test('values on one line are read back as they were', () => {

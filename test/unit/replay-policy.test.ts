@@ -314,6 +314,8 @@ describe('a policy file', () => {
     for (const [wrong, expected] of [
       ['tiers: [', /.+/],
       ['', /^the file: /],
+      ['tiers: |S3CRETVAL', /^line 1: Block scalar header includes extra characters$/],
+      ['tiers: &a [*a]', /^line 1: an alias stands within its own anchor$/],
       [text.replace('light', '"3"'), /^tiers\.0\.name: must not be a whole number$/],
       [`${text}colour: red\n`, /colour/],
     ] as const) {

@@ -8,7 +8,7 @@ import {
   isNode,
   isScalar,
   isSeq,
-  LineCounter,
+  type LineCounter,
   type Node,
   parseDocument,
   visit,
@@ -18,6 +18,7 @@ import {
 import { placeholdersToReferences, referencesToPlaceholders } from '../configuration/interpolation.ts';
 import type { Place } from '../configuration/problem.ts';
 import { type Aliases, readAliases } from '../configuration/yaml-aliases.ts';
+import { openYaml, plainValueOf, type YamlMistake } from '../configuration/yaml-document.ts';
 import { flowText } from './flow-text.ts';
 
 export type OpenedText =
@@ -60,32 +61,17 @@ export class ConfigurationText {
 
   /** `fileName` is what the errors call the file. */
   static open(text: string, fileName: string): OpenedText {
-    const lines = new LineCounter();
     // Placeholders are as long as what they stand for, so that offsets are those of the text.
-    const document = parseDocument(referencesToPlaceholders(text), { lineCounter: lines, prettyErrors: false });
-    if (document.errors.length > 0)
-      return {
-        ok: false,
-        errors: document.errors.map(
-          ({ pos, message }) => `${fileName}:${lines.linePos(pos[0]).line}: ${placeholdersToReferences(message)}`,
-        ),
-      };
+    const { document, lines, mistakes } = openYaml(referencesToPlaceholders(text));
+    const print = ({ offset, message }: YamlMistake): string => `${fileName}:${lines.linePos(offset).line}: ${message}`;
+    if (mistakes.length > 0) return { ok: false, errors: mistakes.map(print) };
     if (document.contents !== null && !isMap(document.contents) && !isEmpty(document))
       return { ok: false, errors: [`${fileName}: must be a mapping of keys to values`] };
-    const { targets, mistakes } = readAliases(document);
-    if (mistakes.length > 0)
-      return {
-        ok: false,
-        errors: mistakes.map(
-          ({ alias, message }) => `${fileName}:${lines.linePos(alias.range?.[0] ?? 0).line}: ${message}`,
-        ),
-      };
-    try {
-      return { ok: true, file: new ConfigurationText(text, { values: document.toJS(), document, lines, targets }) };
-    } catch (error) {
-      // The yaml library throws when aliases expand to too much.
-      return { ok: false, errors: [`${fileName}: ${(error as Error).message}`] };
-    }
+    const { targets, mistakes: mistakenAliases } = readAliases(document);
+    if (mistakenAliases.length > 0) return { ok: false, errors: mistakenAliases.map(print) };
+    const plain = plainValueOf(document);
+    if (!plain.ok) return { ok: false, errors: [`${fileName}: ${plain.message}`] };
+    return { ok: true, file: new ConfigurationText(text, { values: plain.value, document, lines, targets }) };
   }
 
   lineOf(place: Place): number {

@@ -1,39 +1,19 @@
 // Parses a configuration file: either the plain data, or everything that is wrong with it, each mistake with its line.
 
-import {
-  type Document,
-  isMap,
-  isScalar,
-  LineCounter,
-  type Node,
-  type Pair,
-  parseDocument,
-  type Scalar,
-  visit,
-} from 'yaml';
+import { type Document, isMap, isScalar, type LineCounter, type Node, type Pair, type Scalar, visit } from 'yaml';
 import type { z } from 'zod';
 import { issuesWithin } from '../refusals/union-issues.ts';
 import { checkReferences, NOTHING_STORED, type StoredNames } from './check-references.ts';
 import type { Configuration } from './configuration.ts';
 import { configurationSchema } from './configuration-schema.ts';
-import {
-  containsPlaceholder,
-  interpolate,
-  mistakenReference,
-  placeholdersToReferences,
-  referencesToPlaceholders,
-} from './interpolation.ts';
+import { containsPlaceholder, interpolate, mistakenReference, referencesToPlaceholders } from './interpolation.ts';
 import type { Place, Problem } from './problem.ts';
 import { readAliases } from './yaml-aliases.ts';
+import { openYaml, plainValueOf, type YamlMistake } from './yaml-document.ts';
 
 export type ParsedConfiguration =
   | { readonly ok: true; readonly configuration: Configuration }
   | { readonly ok: false; readonly errors: readonly string[] };
-
-interface Complaint {
-  readonly offset: number;
-  readonly text: string;
-}
 
 /**
  * `fileName` is what the errors call the file. `stored`: what the installation has already; `later`: it is not known
@@ -47,18 +27,12 @@ export function parseConfigurationFile(
 ): ParsedConfiguration {
   if (containsPlaceholder(text))
     return { ok: false, errors: [`${fileName}: holds characters of the private use area (U+E000 to U+E002)`] };
-  const lines = new LineCounter();
-  const document = parseDocument(referencesToPlaceholders(text), { lineCounter: lines, prettyErrors: false });
-  const complaints: Complaint[] = document.errors.map((error) => ({
-    offset: error.pos[0],
-    text: placeholdersToReferences(error.message),
-  }));
-  for (const { alias, message } of readAliases(document).mistakes)
-    complaints.push({ offset: alias.range?.[0] ?? 0, text: message });
+  const { document, lines, mistakes } = openYaml(referencesToPlaceholders(text));
+  const complaints: YamlMistake[] = [...mistakes, ...readAliases(document).mistakes];
   if (complaints.length === 0) {
     const unset = interpolateValues(document, environment);
     for (const [node, problems] of unset)
-      complaints.push(...problems.map((text) => ({ offset: node.range?.[0] ?? 0, text })));
+      complaints.push(...problems.map((message) => ({ offset: node.range?.[0] ?? 0, message })));
     const result = readDocument(document, unset, stored);
     if (result.ok && complaints.length === 0) return result;
     if (!result.ok) complaints.push(...result.complaints);
@@ -94,14 +68,10 @@ function readDocument(
   document: Document,
   unset: ReadonlyMap<unknown, unknown>,
   stored: StoredNames | 'later',
-): { ok: true; configuration: Configuration } | { ok: false; complaints: Complaint[] } {
-  let root: unknown;
-  try {
-    root = document.toJS() ?? {};
-  } catch (error) {
-    // The yaml library throws when aliases expand to too much.
-    return { ok: false, complaints: [{ offset: 0, text: (error as Error).message }] };
-  }
+): { ok: true; configuration: Configuration } | { ok: false; complaints: YamlMistake[] } {
+  const plain = plainValueOf(document);
+  if (!plain.ok) return { ok: false, complaints: [{ offset: 0, message: plain.message }] };
+  const root = plain.value ?? {};
   const shape = configurationSchema.safeParse(root);
   const shapeProblems = shape.success
     ? []
@@ -113,7 +83,7 @@ function readDocument(
   if (shape.success && problems.length === 0) return { ok: true, configuration: shape.data };
   return {
     ok: false,
-    complaints: problems.map((problem) => ({ offset: offsetOf(document, problem.place), text: describe(problem) })),
+    complaints: problems.map((problem) => ({ offset: offsetOf(document, problem.place), message: describe(problem) })),
   };
 }
 
@@ -168,9 +138,11 @@ function offsetOf(document: Document, place: Place): number {
   return document.contents?.range?.[0] ?? 0;
 }
 
-function print(complaints: readonly Complaint[], lines: LineCounter, fileName: string): string[] {
+function print(complaints: readonly YamlMistake[], lines: LineCounter, fileName: string): string[] {
   const sorted = [...complaints].sort((a, b) => a.offset - b.offset);
   return [
-    ...new Set(sorted.map(({ offset, text }) => `${fileName}:${Math.max(1, lines.linePos(offset).line)}: ${text}`)),
+    ...new Set(
+      sorted.map(({ offset, message }) => `${fileName}:${Math.max(1, lines.linePos(offset).line)}: ${message}`),
+    ),
   ];
 }

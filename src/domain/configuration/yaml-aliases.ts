@@ -1,6 +1,7 @@
 // What the aliases of a YAML document stand for, and those that stand for nothing that could be read.
 
 import { type Alias, type Document, isAlias, type Node, visit } from 'yaml';
+import type { YamlMistake } from './yaml-document.ts';
 
 export interface Aliases {
   /** Without the mistaken ones, so that who follows them comes to an end. */
@@ -8,10 +9,9 @@ export interface Aliases {
   readonly mistakes: readonly MistakenAlias[];
 }
 
-export interface MistakenAlias {
+export interface MistakenAlias extends YamlMistake {
   readonly alias: Alias;
   readonly isKnown: boolean;
-  readonly message: string;
 }
 
 export function readAliases(document: Document): Aliases {
@@ -25,14 +25,10 @@ export function readAliases(document: Document): Aliases {
         return;
       }
       const target = anchors.get(node.source);
+      const mistaken = { alias: node, offset: node.range?.[0] ?? 0, isKnown: target !== undefined };
       if (target === undefined)
-        mistakes.push({
-          alias: node,
-          isKnown: false,
-          message: 'an alias names an anchor that does not stand before it',
-        });
-      else if (path.includes(target))
-        mistakes.push({ alias: node, isKnown: true, message: 'an alias stands within its own anchor' });
+        mistakes.push({ ...mistaken, message: 'an alias names an anchor that does not stand before it' });
+      else if (path.includes(target)) mistakes.push({ ...mistaken, message: 'an alias stands within its own anchor' });
       else targets.set(node, target);
     },
   });

@@ -7,14 +7,13 @@ import {
   isMap,
   isScalar,
   isSeq,
-  LineCounter,
   type Node,
   type Pair,
-  parseDocument,
   visit,
   type YAMLMap,
 } from 'yaml';
 import { readAliases } from '../configuration/yaml-aliases.ts';
+import { openYaml } from '../configuration/yaml-document.ts';
 import type { ImportNote } from './litellm-notes.ts';
 
 export interface Field {
@@ -39,13 +38,12 @@ export type ReadFile =
 const FIELDS_MAX = 1_000_000;
 
 export function readLitellmFile(text: string, fileName: string): ReadFile {
-  const lines = new LineCounter();
   // LiteLLM takes a key that stands twice.
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: false });
+  const { document, lines, mistakes: broken } = openYaml(text, { uniqueKeys: false });
   const lineOf = (node: Node | null): number => lines.linePos(node?.range?.[0] ?? 0).line;
-  const [error] = document.errors;
-  if (error !== undefined)
-    return { ok: false, error: `${fileName}:${lines.linePos(error.pos[0]).line}: ${withoutSource(error.message)}` };
+  const [first] = broken;
+  if (first !== undefined)
+    return { ok: false, error: `${fileName}:${lines.linePos(first.offset).line}: ${first.message}` };
   if (!isMap(document.contents)) return { ok: false, error: `${fileName}: must be a mapping with a model_list` };
   const { targets, mistakes } = readAliases(document);
   const unknown = mistakes.find(({ isKnown }) => !isKnown);
@@ -59,11 +57,6 @@ export function readLitellmFile(text: string, fileName: string): ReadFile {
     why: message,
   }));
   return { ok: true, root, notes: [...ofAliases, ...repeatedKeys(document, lineOf)] };
-}
-
-/** The library quotes what it did not expect, which may be a secret. */
-function withoutSource(message: string): string {
-  return message.replace(/:? ".*$|: .*$/s, '');
 }
 
 class Reading {

@@ -1,8 +1,9 @@
 // Reads a routing policy from a file of its own, in the form that it has in the configuration file: for trying a draft
 // before it is published.
 
-import { parse } from 'yaml';
 import { slugSchema } from '../configuration/name-schemas.ts';
+import { readAliases } from '../configuration/yaml-aliases.ts';
+import { openYaml, plainValueOf } from '../configuration/yaml-document.ts';
 import { type PolicyDefinition, policyDefinition } from './policy-definition.ts';
 
 export type ParsedPolicy =
@@ -13,13 +14,16 @@ export type ParsedPolicy =
 const file = policyDefinition.extend({ name: slugSchema.optional() });
 
 export function parsePolicyFile(text: string): ParsedPolicy {
-  let value: unknown;
-  try {
-    value = parse(text);
-  } catch (error) {
-    return { ok: false, errors: [error instanceof Error ? error.message : String(error)] };
-  }
-  const checked = file.safeParse(value);
+  const { document, lines, mistakes } = openYaml(text);
+  const all = [...mistakes, ...readAliases(document).mistakes];
+  if (all.length > 0)
+    return {
+      ok: false,
+      errors: all.map(({ offset, message }) => `line ${lines.linePos(offset).line}: ${message}`),
+    };
+  const plain = plainValueOf(document);
+  if (!plain.ok) return { ok: false, errors: [plain.message] };
+  const checked = file.safeParse(plain.value);
   if (!checked.success)
     return {
       ok: false,

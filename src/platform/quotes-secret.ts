@@ -1,44 +1,107 @@
 // Whether a text that came from elsewhere quotes a secret, whole or in part, in whatever way it is written there: as it
-// is, encoded as in an address or a form, escaped as in JSON or HTML. Such a text is neither logged nor stored.
+// is, encoded as in an address or a form, escaped as in JSON or HTML, in base64 or hex, in capitals. Such a text is
+// neither logged nor stored.
 
 /** A text that has so many letters and digits of a secret in a row has not met them by accident. */
 const RUN_LENGTH = 8;
-/** A secret of fewer letters and digits is compared as it is. */
+/** A secret of fewer letters and digits is compared with its other characters. */
 const LETTERS_MIN = 4;
 /** A text that was encoded by each of several programs. */
 const ROUNDS_MAX = 4;
-const ESCAPE = /%([0-9a-f]{2})|\\x([0-9a-f]{2})|\\u([0-9a-f]{4})|&#x([0-9a-f]{1,5});|&#(\d{1,6});|&[a-z]{2,4};/gi;
+/** Each way to write a character by its number, then those by a name. */
+const ESCAPE = new RegExp(
+  [
+    /(?:%|\\x)(?<byte>[0-9a-f]{2})/,
+    /\\(?<octal>[0-3]?[0-7]{1,2})/,
+    /[%\\]u(?<four>[0-9a-f]{4})/,
+    /\\u\{0*(?<braced>[0-9a-f]{1,6})\}/,
+    /&#x0*(?<hex>[0-9a-f]{1,6});?/,
+    /&#0*(?<decimal>\d{1,7});?/,
+    /&(?<name>[a-z]{2,31});/,
+  ]
+    .map(({ source }) => source)
+    .join('|'),
+  'gi',
+);
+const NAMED: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
 
 export function quotesSecret(text: string, secret: string): boolean {
-  let said = text;
+  const traces = tracesOf(secret);
+  let said = bytesOf(text);
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
-    if (says(said, secret)) return true;
+    if (holds(said, traces)) return true;
     const decoded = said.replace(ESCAPE, decodeOne);
     if (decoded === said) return false;
     said = decoded;
   }
-  return says(said, secret);
+  return holds(said, traces);
+}
+
+/** What a text holds that quotes the secret. */
+interface Traces {
+  /** Of exactly RUN_LENGTH letters and digits each, so that one pass over a text looks for all. */
+  readonly runs: ReadonlySet<string>;
+  readonly shorter: readonly string[];
+  /** Of a secret with hardly any letters and digits; null: of any other. */
+  readonly whole: string | null;
 }
 
 /** Letters and digits alone are compared, because ways to write a text differ in the other characters. */
-function says(text: string, secret: string): boolean {
-  const letters = lettersOf(secret);
-  if (letters.length < LETTERS_MIN) return text.includes(secret);
-  const said = lettersOf(text);
-  const runLength = Math.min(RUN_LENGTH, letters.length);
-  for (let at = 0; at + runLength <= letters.length; at += 1)
-    if (said.includes(letters.slice(at, at + runLength))) return true;
+function tracesOf(secret: string): Traces {
+  const bytes = Buffer.from(secret, 'utf8');
+  const isShort = lettersOf(secret).length < LETTERS_MIN;
+  const runs = new Set<string>();
+  const shorter: string[] = [];
+  for (const form of [secret, bytes.toString('hex'), ...base64Of(bytes)]) {
+    const letters = lettersOf(form);
+    if (letters.length >= RUN_LENGTH) for (const run of runsOf(letters)) runs.add(run);
+    else if (letters.length >= LETTERS_MIN) shorter.push(letters);
+  }
+  return { runs, shorter, whole: isShort ? bytesOf(secret) : null };
+}
+
+function holds(text: string, { runs, shorter, whole }: Traces): boolean {
+  if (whole !== null && (text.includes(whole) || (markless(whole) !== '' && markless(text).includes(markless(whole)))))
+    return true;
+  const letters = lettersOf(text);
+  if (shorter.some((one) => letters.includes(one))) return true;
+  for (const run of runsOf(letters)) if (runs.has(run)) return true;
   return false;
 }
 
-function lettersOf(text: string): string {
-  return text.replace(/[^A-Za-z0-9]/g, '');
+function* runsOf(letters: string): Iterable<string> {
+  for (let at = 0; at + RUN_LENGTH <= letters.length; at += 1) yield letters.slice(at, at + RUN_LENGTH);
 }
 
-/** Named characters of HTML are none of the letters and digits. */
-function decodeOne(_: string, ...groups: readonly (string | undefined)[]): string {
-  const [percent, short, long, hex, decimal] = groups;
-  const code = percent ?? short ?? long ?? hex;
-  if (code !== undefined) return String.fromCodePoint(Number.parseInt(code, 16));
-  return decimal === undefined ? ' ' : String.fromCodePoint(Number(decimal));
+/** Behind any number of bytes, as a name before it may have, and without what depends on the bytes around it. */
+function base64Of(bytes: Buffer): readonly string[] {
+  return [0, 1, 2].map((before) => {
+    const text = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64');
+    return text.slice(Math.ceil((before * 8) / 6), Math.floor(((before + bytes.length) * 8) / 6));
+  });
+}
+
+function lettersOf(text: string): string {
+  return text.replace(/[^A-Za-z0-9]/g, '').toLowerCase();
+}
+
+/** Without what forms and escapes add, or write for a space. */
+function markless(text: string): string {
+  return text.replace(/[\s+\\]/g, '').toLowerCase();
+}
+
+/** A character for each byte, because an address and a form have bytes where other texts have characters. */
+function bytesOf(text: string): string {
+  return Buffer.from(text, 'utf8').toString('latin1');
+}
+
+function decodeOne(...params: readonly unknown[]): string {
+  const { byte, octal, four, braced, hex, decimal, name } = params.at(-1) as Readonly<
+    Record<string, string | undefined>
+  >;
+  if (name !== undefined) return NAMED[name.toLowerCase()] ?? ' ';
+  if (byte !== undefined) return String.fromCharCode(Number.parseInt(byte, 16));
+  if (octal !== undefined) return String.fromCharCode(Number.parseInt(octal, 8));
+  const code = decimal === undefined ? Number.parseInt(four ?? braced ?? hex ?? '', 16) : Number(decimal);
+  return code > 0x10_ff_ff ? ' ' : bytesOf(String.fromCodePoint(code));
 }

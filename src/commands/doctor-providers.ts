@@ -10,7 +10,7 @@ import { systemClock } from '../platform/clock.ts';
 import { listModels, type ModelList, type ProviderModel } from '../upstream/list-models.ts';
 import type { Providers } from '../upstream/providers.ts';
 import { proxyOf } from '../upstream/proxy-of.ts';
-import { verifyProvider } from '../upstream/verify-provider.ts';
+import { type Verification, verifyProvider } from '../upstream/verify-provider.ts';
 import { type CallableProvider, callableProvider, withProviders } from './call-providers.ts';
 import { type FileProvider, listOf, providersOf } from './configuration-text.ts';
 import { type Finding, note, ok, wrong } from './finding.ts';
@@ -72,10 +72,11 @@ interface ProviderParams {
 
 async function examineProvider({ provider, callable, own, through, config }: ProviderParams): Promise<Examined> {
   const route = routeOf(callable, config);
-  const { result, reason } = await verifyProvider(callable, through);
+  const verification = await verifyProvider(callable, through);
+  const { result, reason } = verification;
   const name = `provider "${provider.id}" (${callable.baseUrl}${route})`;
   if (result === 'unreachable' || result === 'rejected')
-    return { findings: [wrong(`${name} ${reason}${adviceOf(result, route, provider)}`)], skewMs: null };
+    return { findings: [wrong(`${name} ${reason}${adviceOf(verification, route, provider)}`)], skewMs: null };
   const sentMs = systemClock.nowMs();
   const list = await listModels(callable, through);
   const skewMs = list.clockMs === null ? null : list.clockMs - (sentMs + systemClock.nowMs()) / 2;
@@ -83,8 +84,10 @@ async function examineProvider({ provider, callable, own, through, config }: Pro
   return { findings: [key, ...examineModels(provider, list, own)], skewMs };
 }
 
-function adviceOf(result: 'unreachable' | 'rejected', route: string, { entry }: FileProvider): string {
-  if (result === 'unreachable') return route === '' ? '' : ': is the proxy right (HTTPS_PROXY, NO_PROXY, proxy)?';
+function adviceOf({ result, status }: Verification, route: string, { entry }: FileProvider): string {
+  // A proxy that an answer came through is none that is wrong.
+  if (result === 'unreachable')
+    return route === '' || status !== null ? '' : ': is the proxy right (HTTPS_PROXY, NO_PROXY, proxy)?';
   const token = tokenOf(entry);
   if (token !== null && token.kind !== 'aws')
     return ': it was asked with a token, so the account has no role there that lets it, or scope is wrong';

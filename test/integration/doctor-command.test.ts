@@ -257,6 +257,20 @@ describe('tollgate doctor', () => {
     );
   });
 
+  test('the proxy: not doubted where an answer came through it', async (context) => {
+    const proxy = await startRawProvider((socket, request) => {
+      const redirect = 'HTTP/1.1 302 Found\r\nlocation: https://elsewhere.test/\r\ncontent-length: 0\r\n\r\n';
+      socket.write(request.startsWith('CONNECT ') ? 'HTTP/1.1 200 Connected\r\n\r\n' : redirect);
+    });
+    context.after(() => proxy.close());
+    await onlyWrong(
+      context,
+      file('http://llm.acme.test'),
+      /through the proxy .*\) sends elsewhere \(302\): base_url is not that of its API$/,
+      { HTTP_PROXY: `http://127.0.0.1:${proxy.port}` },
+    );
+  });
+
   test('variables that are not set, and mistakes of the file, are each named', async (context) => {
     const { wrong, printed } = await examine(context, file(upstream.url), { ONE_KEY: '' });
     assert.equal(wrong.length, 1);

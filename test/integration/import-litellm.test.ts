@@ -373,8 +373,16 @@ describe('an odd entry is listed, and the others are imported', () => {
         '        cf-aig-authorization: PLANTED2',
         '        X-Api-Token: PLANTED3',
         '        x-tag: sk-proj-PLANTED4',
+        '        x-custom: Token PLANTED5',
+        '        x-signature: v1.PLANTED6abcdefghijkl',
+        '        x-session: aPLANTED7-_0123456789+/==',
         '        x-secret: os.environ/SECRET',
         '        x-team: a',
+        '        x-region: europe-west-of-somewhere',
+        '        x-agent: acme gateway 12 of the third floor',
+        '        x-number: "12345678901234567890"',
+        '        anthropic-beta: context-1m-2025-08-07',
+        '        x-versions: context-1m-2025-08-07,output-128k-2025-02-19',
       ].join('\n'),
     );
     assert.deepEqual(providers[0]?.['headers'], {
@@ -382,8 +390,16 @@ describe('an odd entry is listed, and the others are imported', () => {
       'cf-aig-authorization': '${CF_AIG_AUTHORIZATION_HEADER}',
       'x-api-token': '${X_API_TOKEN_HEADER}',
       'x-tag': '${X_TAG_HEADER}',
+      'x-custom': '${X_CUSTOM_HEADER}',
+      'x-signature': '${X_SIGNATURE_HEADER}',
+      'x-session': '${X_SESSION_HEADER}',
       'x-secret': '${SECRET}',
       'x-team': 'a',
+      'x-region': 'europe-west-of-somewhere',
+      'x-agent': 'acme gateway 12 of the third floor',
+      'x-number': '12345678901234567890',
+      'anthropic-beta': 'context-1m-2025-08-07',
+      'x-versions': 'context-1m-2025-08-07,output-128k-2025-02-19',
     });
     for (const [line, name] of [
       [6, 'x-umlaut'],

@@ -12,7 +12,11 @@ export interface ImportedHeaders {
 /** What a provider's key is sent in. */
 const KEY_HEADERS = /^(authorization|cookie|x-api-key|api-key|proxy-authorization)$/i;
 const CREDENTIAL_NAME = /auth|key|token|secret|cookie|password|credential/i;
-const CREDENTIAL_VALUE = /^(?:bearer|basic)\s|(?:^|[^a-z])(?:sk|pk|rk|pat|gsk|ghp|xai)[-_]|^(?:eyJ|AIza|AKIA)/i;
+const CREDENTIAL_VALUE =
+  /^(?:bearer|basic|token|api-?key)\s|(?:^|[^a-z])(?:sk|pk|rk|pat|gsk|ghp|xai)[-_]|^(?:eyJ|AIza|AKIA)/i;
+const LONG_WORD = /^[A-Za-z0-9_\-+/=.]{20,}$/;
+/** Names with versions and dates have letters and digits too (context-1m-2025-08-07), though not so many in a row. */
+const MIXED_RUN = /(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{8,}/;
 
 export function importHeaders(fields: readonly Field[], keys: KeyVariables): ImportedHeaders {
   const headers: Record<string, string> = {};
@@ -24,7 +28,7 @@ export function importHeaders(fields: readonly Field[], keys: KeyVariables): Imp
       notes.push({ field, why: problem });
       continue;
     }
-    const isCredential = !isReference(text) && (CREDENTIAL_NAME.test(name) || CREDENTIAL_VALUE.test(text));
+    const isCredential = !isReference(text) && (CREDENTIAL_NAME.test(name) || isLikeCredential(text));
     if (isCredential) {
       const variable = keys.variableOf(`${variablePart(name)}_HEADER`, text);
       notes.push({ field, why: `it may be a credential, so it is not copied: put it into ${variable}` });
@@ -32,6 +36,11 @@ export function importHeaders(fields: readonly Field[], keys: KeyVariables): Imp
     } else headers[name.toLowerCase()] = withReference(text);
   }
   return { headers, notes };
+}
+
+function isLikeCredential(text: string): boolean {
+  const isRandom = (word: string): boolean => LONG_WORD.test(word) && MIXED_RUN.test(word);
+  return CREDENTIAL_VALUE.test(text) || text.split(/\s+/).some(isRandom);
 }
 
 /** What a provider of ours may not be given. */

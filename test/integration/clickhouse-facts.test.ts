@@ -5,8 +5,7 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, test } from 'node:test';
-import { systemClock } from '../../src/platform/clock.ts';
-import { createClickHouse, selectRows } from '../../src/storage/clickhouse/clickhouse.ts';
+import { selectRows } from '../../src/storage/clickhouse/clickhouse.ts';
 import {
   countFactsPerHour,
   factOf,
@@ -237,7 +236,7 @@ describe('the embedded ClickHouse', () => {
   test('what was inserted is there after closing and opening again', async () => {
     await insertFacts(clickhouse.client, [factOf(terminalRecord())], 'a');
     await clickhouse.client.close();
-    const client = await createClickHouse({ directory: clickhouse.directory }, systemClock);
+    const client = await clickhouse.connect();
     clickhouse = { ...clickhouse, client };
     assert.deepEqual(await selectRows(client, 'SELECT toString(count()) AS count FROM request_facts'), [
       { count: '1' },

@@ -19,16 +19,7 @@ import type { Postgres } from '../storage/postgres/pool.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 
 /** Of every process, whatever a file makes of them. */
-const SYSTEM_VARIABLES = new Set([
-  'PATH',
-  'HOME',
-  'USER',
-  'TMPDIR',
-  'TZ',
-  'LANG',
-  'NODE_OPTIONS',
-  'NODE_EXTRA_CA_CERTS',
-]);
+const SYSTEM_VARIABLES = ['PATH', 'HOME', 'USER', 'TMPDIR', 'TZ', 'LANG', 'NODE_OPTIONS', 'NODE_EXTRA_CA_CERTS'];
 
 /** Throws one StartFault that has a line for every mistake in the file. `stored`: see parseConfigurationFile. */
 export function readConfigurationFile(
@@ -51,19 +42,27 @@ export function readConfigurationFile(
 }
 
 /**
- * Without the variables that only the file names, which is read by the command alone: what is in them is stored sealed,
- * and no other process needs it.
+ * Without the variables that only this file names, which is read by the command alone: what is in them is stored
+ * sealed, and no other process needs it. `kept`: names of others. `readByAll`: a file that every process reads; null:
+ * there is none.
  */
-export function withoutNamedIn(path: string, environment: Environment, kept: readonly string[]): Environment {
-  let names: readonly string[];
-  try {
-    names = namesIn(readFileSync(path, 'utf8'));
-  } catch {
-    // It was there at the start, and whoever has taken it away meanwhile does not stop a process from starting again.
-    return environment;
-  }
-  const left = new Set(names.filter((name) => !kept.includes(name) && !SYSTEM_VARIABLES.has(name)));
+export function withoutNamedIn(
+  path: string,
+  environment: Environment,
+  { kept, readByAll }: { readonly kept: readonly string[]; readonly readByAll: string | null },
+): Environment {
+  const needed = new Set([...kept, ...SYSTEM_VARIABLES, ...(readByAll === null ? [] : namedIn(readByAll))]);
+  const left = new Set(namedIn(path).filter((name) => !needed.has(name)));
   return Object.fromEntries(Object.entries(environment).filter(([name]) => !left.has(name)));
+}
+
+/** None where the file cannot be read: it was there at the start, and who took it away since stops no process. */
+function namedIn(path: string): readonly string[] {
+  try {
+    return namesIn(readFileSync(path, 'utf8'));
+  } catch {
+    return [];
+  }
 }
 
 /** A contradiction with an earlier application is for the operator to resolve, so it is reported without a stack. */

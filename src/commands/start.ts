@@ -261,7 +261,9 @@ function childEnvironment(
   const { reportsListen, reportsUrl } = reportsAddresses(config);
   const isDemo = applied?.isDemo ?? configurationFile === null;
   return {
-    ...(configurationFile === null ? environment : withoutNamedIn(configurationFile, environment, SETTING_NAMES)),
+    ...(configurationFile === null
+      ? environment
+      : withoutNamedIn(configurationFile, environment, { kept: SETTING_NAMES, readByAll: config.signInFile })),
     HOST: config.host,
     PORT: String(port),
     GATEWAY_PROCESSES: String(config.gatewayProcesses),

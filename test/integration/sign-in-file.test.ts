@@ -7,6 +7,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { withoutNamedIn } from '../../src/commands/configuration-file.ts';
 import { readSignInFile } from '../../src/gateway/read-sign-in-file.ts';
 import { StartFault } from '../../src/supervisor/start-fault.ts';
 import { BROKEN_VALUES, QUOTED_SECRET } from '../support/broken-yaml.ts';
@@ -46,6 +47,19 @@ test('a good file is read', (context) => {
   writeFileSync(file, GOOD);
   assert.equal(readSignInFile(file, { OKTA_SECRET: 'secret' })[0]?.client_secret, 'secret');
   assert.deepEqual(readSignInFile(null, {}), []);
+});
+
+test('a variable that the configuration file names too is left to the processes, which read this one', (context) => {
+  const directory = temporaryDirectory(context);
+  const [configuration, signIn] = [join(directory, 'tollgate.yaml'), join(directory, 'sign-in.yaml')];
+  writeFileSync(configuration, 'providers: [{ id: p, base_url: "https://p.${DOMAIN}", api_key: "${PROVIDER_KEY}" }]');
+  writeFileSync(signIn, GOOD.replace('acme.okta.test', '${DOMAIN}'));
+  const environment = { DOMAIN: 'acme.test', PROVIDER_KEY: 'secret', OKTA_SECRET: 'secret', PORT: '1' };
+  const leftBeside = (readByAll: string | null) =>
+    Object.keys(withoutNamedIn(configuration, environment, { kept: ['PORT'], readByAll }));
+  assert.deepEqual(leftBeside(signIn), ['DOMAIN', 'OKTA_SECRET', 'PORT']);
+  assert.deepEqual(leftBeside(null), ['OKTA_SECRET', 'PORT']);
+  assert.deepEqual(leftBeside(join(directory, 'gone')), ['OKTA_SECRET', 'PORT']);
 });
 
 test('a file that is not there', async (context) => {

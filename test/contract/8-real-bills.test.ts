@@ -910,7 +910,7 @@ const HOLDS: readonly HoldRow[] = [
     dialect: messages,
     request: ofBytes(100_000, {
       tools: [
-        { type: 'web_search_20250305', name: 'web_search', allowed_domains: ['x'.repeat(20_000)], max_uses: 100 },
+        { type: 'web_search_20250305', name: 'web_search', allowed_domains: ['x'.repeat(70_000)], max_uses: 100 },
       ],
     }),
     prices: [{ ...PLAIN, calls: { web_search: { usd: '0.01', max: 8 } } }],

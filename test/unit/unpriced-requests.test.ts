@@ -36,7 +36,7 @@ function refusedField(dialect: Dialect, body: string): string | null {
 
 describe('how often a request lets a tool of the provider be called', () => {
   const SEARCH_TYPE = '"type": "web_search_20250305"';
-  const LONG = 'x'.repeat(20_000);
+  const [LONG, HALF] = ['x'.repeat(70_000), 'x'.repeat(40_000)];
   const callsOf = (tools: string, dialect: Dialect = messages) =>
     boundsOf(dialect, `{"model": "m", "max_tokens": 9, "tools": ${tools}}`).calls?.map(({ tool, max }) => [tool, max]);
 
@@ -58,6 +58,7 @@ describe('how often a request lets a tool of the provider be called', () => {
       ['web_fetch', null],
     ],
     [`[{"name": "mine", "max_uses": 9, "tools": [{"max_uses": 2, ${SEARCH_TYPE}}]}]`, ['web_search', 2]],
+    [`[{${SEARCH_TYPE}, "allowed_domains": ["${HALF}"], "max_uses": 5}]`, ['web_search', 5]],
   ] as const)
     test(`${tools.length < 100 ? tools : `${tools.length} bytes`}: ${JSON.stringify(calls)}`, () =>
       assert.deepEqual(callsOf(tools), calls));
@@ -66,7 +67,8 @@ describe('how often a request lets a tool of the provider be called', () => {
     ['too long before its type', `[{"allowed_domains": ["${LONG}"], ${SEARCH_TYPE}, "max_uses": 5}]`],
     ['too long behind its type', `[{${SEARCH_TYPE}, "allowed_domains": ["${LONG}"], "max_uses": 5}]`],
     ['too long behind its bound', `[{${SEARCH_TYPE}, "max_uses": 5, "allowed_domains": ["${LONG}"]}]`],
-    ['too long, of quotes that begin before what is read', `[{"name": "${'\\"'.repeat(10_000)}", ${SEARCH_TYPE}}]`],
+    ['too long, of quotes that begin before what is read', `[{"name": "${'\\"'.repeat(40_000)}", ${SEARCH_TYPE}}]`],
+    ['too long for one of two', `[{${SEARCH_TYPE}, "allowed_domains": ["${HALF}"]}, {${SEARCH_TYPE}}]`],
     ['bounded twice', `[{${SEARCH_TYPE}, "max_uses": 1, "max_uses": 5}]`],
     ['bounded by a key with escapes', `[{${SEARCH_TYPE}, "max\\u005fuses": 5}]`],
   ] as const)

@@ -35,12 +35,14 @@ export function boundCalls(
 ): readonly CallBound[] | null {
   const inAll = table.hasMaxToolCalls ? countIn(body, scanned.valueOf('max_tool_calls')) : null;
   // Codex lists the search in every request; OpenAI's has no `max_uses`, so that its tools are not read.
-  const isRead = inAll === null && types.some((type) => callsTool(table, type) && type !== table.searchToolType);
+  const named = types.filter((type) => callsTool(table, type));
+  const isRead = inAll === null && named.some((type) => type !== table.searchToolType);
+  const bytesMax = TOOLS_BYTES_MAX / named.length;
   const calls: CallBound[] = [];
   for (const [at, { start }] of scanned.types.entries()) {
     const type = types[at] ?? null;
     if (!callsTool(table, type)) continue;
-    const uses = isRead ? usesOf(body, start) : null;
+    const uses = isRead ? usesOf(body, start, bytesMax) : null;
     if (uses === UNREAD) return null;
     calls.push({ tool: toolOf(type), max: inAll ?? uses, isOptional: type === table.searchToolType });
   }
@@ -48,20 +50,20 @@ export function boundCalls(
 }
 
 /**
- * As far before a type, and from its tool's beginning, the tool is read: room for some hundred domains. Only so much of
- * a body is read here for each of the tools that the scan tells, however many others there are.
+ * So much of a body is read here, before the types and from the beginnings of their tools, however many tools there
+ * are: room for two thousand domains.
  */
-const TOOL_BYTES_MAX = 16_384;
+const TOOLS_BYTES_MAX = 65_536;
 const UNREAD = 'unread';
 const MAX_USES = Buffer.from('max_uses');
 
 /** `max_uses` of the tool that has its type at `typeAt`; null: it has none. */
-function usesOf(body: Buffer, typeAt: number): number | null | typeof UNREAD {
-  const before = body.subarray(Math.max(0, typeAt - TOOL_BYTES_MAX), typeAt);
+function usesOf(body: Buffer, typeAt: number, bytesMax: number): number | null | typeof UNREAD {
+  const before = body.subarray(Math.max(0, typeAt - bytesMax), typeAt);
   const open = objectAround(before, before.length);
   if (open === NOT_THERE) return UNREAD;
   const start = typeAt - before.length + open;
-  const tool = body.subarray(start, start + TOOL_BYTES_MAX);
+  const tool = body.subarray(start, start + bytesMax);
   const values = valuesOf(tool, 0, MAX_USES);
   // Providers differ in which of two they take.
   if (values === null || values.length > 1) return UNREAD;

@@ -232,7 +232,8 @@ const UNREAD_TOOLS: Refusal = {
   kind: 'not_safely_billable',
   field: 'tools',
   reason:
-    'A tool that the provider runs does not tell how often it may be called: it is longer than 16 KB, or ambiguous.',
+    'A tool that the provider runs does not tell how often it may be called: such tools have more than 64 KB, or one ' +
+    'names a member twice or with escapes.',
   advice: 'Shorten it, name each member once and without escapes, or leave it out.',
 };
 

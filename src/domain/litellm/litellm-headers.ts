@@ -13,10 +13,16 @@ export interface ImportedHeaders {
 const KEY_HEADERS = /^(authorization|cookie|x-api-key|api-key|proxy-authorization)$/i;
 const CREDENTIAL_NAME = /auth|key|token|secret|cookie|password|credential/i;
 const CREDENTIAL_VALUE =
-  /^(?:bearer|basic|token|api-?key)\s|(?:^|[^a-z])(?:sk|pk|rk|pat|gsk|ghp|xai)[-_]|^(?:eyJ|AIza|AKIA)/i;
-const LONG_WORD = /^[A-Za-z0-9_\-+/=.]{20,}$/;
-/** Names with versions and dates have letters and digits too (context-1m-2025-08-07), though not so many in a row. */
-const MIXED_RUN = /(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{8,}/;
+  /^(?:bearer|basic|token|api-?key)[\s:=]|(?:^|[^a-z])(?:sk|pk|rk|pat|gsk|ghp|hf|xai)[-_]|^(?:eyJ|AIza|AKIA)/i;
+const RANDOM = [
+  // Letters and digits mixed. Names with versions and dates (context-1m-2025-08-07) have fewer in a row.
+  /(?=[a-z]*\d)(?=\d*[a-z])[a-z\d]{16,}/i,
+  // As a UUID has them.
+  /(?:(?=[a-z]*\d)[a-z\d]{4,}-){3,}[a-z\d]{4,}/i,
+  // In base64.
+  /(?=\S*[a-z])(?=\S*[A-Z])(?=\S*\d)(?=\S*[_+/=])[A-Za-z\d_\-+/=]{20,}/,
+];
+const ADDRESS_WITH_USER = /:\/\/[^/\s]*@/;
 
 export function importHeaders(fields: readonly Field[], keys: KeyVariables): ImportedHeaders {
   const headers: Record<string, string> = {};
@@ -39,8 +45,7 @@ export function importHeaders(fields: readonly Field[], keys: KeyVariables): Imp
 }
 
 function isLikeCredential(text: string): boolean {
-  const isRandom = (word: string): boolean => LONG_WORD.test(word) && MIXED_RUN.test(word);
-  return CREDENTIAL_VALUE.test(text) || text.split(/\s+/).some(isRandom);
+  return [CREDENTIAL_VALUE, ...RANDOM, ADDRESS_WITH_USER].some((pattern) => pattern.test(text));
 }
 
 /** What a provider of ours may not be given. */

@@ -58,6 +58,8 @@ export interface JobsParts {
   readonly log: Log;
   readonly clock: Clock;
   readonly metrics: MetricsRegistry;
+  /** Is told what an end during the start has to close. */
+  readonly drainsWith?: (starting: RunningJobs) => void;
 }
 
 interface RunningJobs {
@@ -82,13 +84,15 @@ const WATCH_INTERVAL_MS = 15_000;
 const UNSPOOLED_INTERVAL_MS = 30_000;
 
 /** Resolves once shipping has started. ClickHouse may still be away then. */
-export async function runJobs({ config, log, clock, metrics }: JobsParts): Promise<RunningJobs> {
+export async function runJobs({ config, log, clock, metrics, drainsWith }: JobsParts): Promise<RunningJobs> {
   const spoolDirectory = join(config.dataDirectory, 'spool');
   makeDirectoryDurably(spoolDirectory);
   await migrateDatabase({ url: config.databaseUrl, log });
   const postgres = createPostgres({ url: config.databaseUrl, log, max: CONNECTIONS_MAX });
   const { box, delegationKey } = await openInstallationSecrets(postgres, config);
   const link = createLink(config, { postgres, log, clock });
+  // An exit with the embedded engine open is a kill. A server is left as it is.
+  if (config.clickhouseUrl === null) drainsWith?.({ drain: () => link.close() });
   const observers = createObservers(config, { log, metrics });
   const shipper = createShipper({ spoolDirectory, postgres, facts: link, log, clock, metrics, observers });
   shipper.start();

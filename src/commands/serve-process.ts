@@ -21,6 +21,8 @@ export interface ProcessParts {
   readonly log: Log;
   readonly clock: Clock;
   readonly metrics: MetricsRegistry;
+  /** What an end during the start has to close; it ends at once without. */
+  readonly drainsWith: (starting: Serving) => void;
 }
 
 export interface ServingProcess {
@@ -73,7 +75,8 @@ export async function serveProcess(
       `ADMIN_PORT: port ${config.adminPort} on ${config.adminHost} is in use by another program; give another ` +
         `ADMIN_PORT or stop that program`,
     );
-  const serving = await start({ config, log, clock: systemClock, metrics }).catch((error: unknown) => {
+  const drainsWith = (starting: Serving): void => lifecycle.drainsWith(starting);
+  const serving = await start({ config, log, clock: systemClock, metrics, drainsWith }).catch((error: unknown) => {
     if (error instanceof StartFault) log.fatal(`cannot start: ${error.message}`);
     else log.fatal({ err: error }, 'cannot start');
     return null;

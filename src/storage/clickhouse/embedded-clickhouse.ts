@@ -1,9 +1,10 @@
 // ClickHouse inside this process (chdb), behind the same client as a server. A data directory can be open in one
 // process only, which is the jobs process.
 
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, writeSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { inspect } from 'node:util';
 import { type ClickHouseClient, createClient } from '@clickhouse/client';
 import { type ChdbConnection, createChdbConnection } from 'chdb/connection';
 import type { Clock } from '../../platform/clock.ts';
@@ -64,7 +65,12 @@ const openConnections = new Set<ClientConnection>();
  */
 function endAtOnceWhileOpen(connection: ClientConnection): void {
   openConnections.add(connection);
-  if (!process.listeners('exit').includes(endAtOnceIfOpen)) process.on('exit', endAtOnceIfOpen);
+  if (process.listeners('exit').includes(endAtOnceIfOpen)) return;
+  process.on('exit', endAtOnceIfOpen);
+  // Node would say what ends the process after the exit only.
+  process.on('uncaughtExceptionMonitor', (fault) => {
+    if (process.listenerCount('uncaughtException') === 0) writeSync(2, `${inspect(fault)}\n`);
+  });
 }
 
 function endAtOnceIfOpen(): void {

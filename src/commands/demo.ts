@@ -6,6 +6,7 @@ import type { Config, Environment } from '../config.ts';
 import { virtualModelOf } from '../domain/routing/virtual-model.ts';
 import { systemClock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
+import { isUsableKey } from '../storage/postgres/apply/known-secrets.ts';
 import type { InstallationSecrets } from '../storage/postgres/installation-secrets.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 import { keepDemoKey } from '../supervisor/demo-key.ts';
@@ -77,9 +78,11 @@ async function applyDemo(
   }));
   await applyOrExplain(postgres, { ...configuration, organizations }, opened);
   const [demo] = organizations;
+  // Who tried out how a key is replaced or revoked has seen the one that is served now.
+  const isServed = await isUsableKey(postgres, opened, { secret, nowMs: systemClock.nowMs() });
   return {
     isDemo: true,
-    key: demo === undefined ? null : { organization: demo.slug, name: demo.keys[0]?.name ?? '', secret },
+    key: demo !== undefined && isServed ? { organization: demo.slug, name: demo.keys[0]?.name ?? '', secret } : null,
     model: findTriable(configuration),
     linkCode: config.console ? await openDemoConsole(postgres, opened) : null,
   };

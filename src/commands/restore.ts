@@ -58,14 +58,15 @@ async function run(args: readonly string[], { environment, print }: CommandConte
 function readManifest(backup: string): z.output<typeof manifestSchema> {
   const path = join(backup, MANIFEST_FILE);
   if (!existsSync(path)) throw new StartFault(`${backup} is no backup: it has no ${MANIFEST_FILE}`);
-  const read = manifestSchema.safeParse(parseJson(readFileSync(path, 'utf8')));
+  const read = manifestSchema.safeParse(readJson(path));
   if (!read.success) throw new StartFault(`${path} is of another version, or damaged`);
   return read.data;
 }
 
-function parseJson(text: string): unknown {
+/** null: it cannot be read as JSON. */
+function readJson(path: string): unknown {
   try {
-    return JSON.parse(text);
+    return JSON.parse(readFileSync(path, 'utf8'));
   } catch {
     return null;
   }

@@ -2,7 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, type TestContext, test } from 'node:test';
 import { findDemo } from '../../src/commands/find-demo.ts';
 import type { Configuration } from '../../src/domain/configuration/configuration.ts';
@@ -11,7 +12,9 @@ import { hashCredential } from '../../src/domain/identity/key-hash.ts';
 import type { Organization } from '../../src/domain/identity/organization.ts';
 import type { Principal } from '../../src/domain/identity/principal.ts';
 import { isRefused } from '../../src/domain/refusals/refused.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { type AppliedConfiguration, applyConfiguration } from '../../src/storage/postgres/apply/apply-configuration.ts';
+import { isUsableKey } from '../../src/storage/postgres/apply/known-secrets.ts';
 import { readStoredNames } from '../../src/storage/postgres/apply/stored-names.ts';
 import { readCatalogState } from '../../src/storage/postgres/catalog/catalog-states.ts';
 import { loadCatalog } from '../../src/storage/postgres/catalog/catalog-store.ts';
@@ -25,7 +28,8 @@ import { rotateKey } from '../../src/storage/postgres/identity/rotate-key.ts';
 import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-invariants.ts';
 import { createListener, type Listener } from '../../src/storage/postgres/listen.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
-import { keepDemoKey } from '../../src/supervisor/demo-key.ts';
+import { DEMO_KEY_FILE, keepDemoKey } from '../../src/supervisor/demo-key.ts';
+import { StartFault } from '../../src/supervisor/start-fault.ts';
 import { secretsOf } from '../support/installation-secrets.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
@@ -607,9 +611,12 @@ describe('what a start without a file takes for the demo', () => {
     assert.deepEqual(await find(temporaryDirectory(context)), { isDemo: true, simulatedProviderPort: null });
   });
 
-  test('a demo, also after its key was rotated and revoked', async (context) => {
+  test('a demo, also after its key was rotated and revoked; such a key is not shown any more', async (context) => {
     const dataDirectory = await makeDemo(context);
+    const isShown = () =>
+      isUsableKey(postgres, secrets, { secret: keepDemoKey(dataDirectory), nowMs: systemClock.nowMs() });
     assert.deepEqual(await find(dataDirectory), IS_DEMO);
+    assert.equal(await isShown(), true);
     const organization = await findOrganizationBySlug(postgres, 'demo');
     assert.ok(!isRefused(organization));
     const key = await findKeyByNameOrId(postgres, { organizationId: organization.id, key: 'demo' });
@@ -618,8 +625,19 @@ describe('what a start without a file takes for the demo', () => {
     const actor = { kind: 'cli', userId: null, label: 'test' } as const;
     assert.ok(!isRefused(await rotateKey(postgres, secrets, actor, reference, { overlapSeconds: 0 })));
     assert.deepEqual(await find(dataDirectory), IS_DEMO);
+    assert.equal(await isShown(), false);
     assert.ok(!isRefused(await revokeKey(postgres, actor, reference)));
     assert.deepEqual(await find(dataDirectory), IS_DEMO);
+  });
+
+  test('a key that cannot be read is told', async (context) => {
+    await makeDemo(context);
+    const other = temporaryDirectory(context);
+    mkdirSync(join(other, DEMO_KEY_FILE));
+    await assert.rejects(
+      find(other),
+      (fault) => fault instanceof StartFault && /cannot read .*EISDIR/.test(fault.message),
+    );
   });
 
   test('never one of another data directory, whatever key lies there', async (context) => {

@@ -2,8 +2,9 @@
 
 import { hashCredential } from '../../../domain/identity/key-hash.ts';
 import { providerSecretName } from '../catalog/catalog-store.ts';
+import { findPrincipalByCredentialHash } from '../catalog/credentials.ts';
 import type { InstallationSecrets } from '../installation-secrets.ts';
-import type { PostgresClient } from '../pool.ts';
+import type { Postgres, PostgresClient } from '../pool.ts';
 
 /** Whether the key was ever made here: a revoked one counts, and so does one that a rotation replaced. */
 export async function isKnownKey(
@@ -17,6 +18,16 @@ export async function isKnownKey(
     [hashCredential(pepper, secret)],
   );
   return rowCount > 0;
+}
+
+/** Whether requests with the key are served now. */
+export async function isUsableKey(
+  postgres: Postgres,
+  { pepper }: Pick<InstallationSecrets, 'pepper'>,
+  { secret, nowMs }: { readonly secret: string; readonly nowMs: number },
+): Promise<boolean> {
+  const principal = await findPrincipalByCredentialHash(postgres, hashCredential(pepper, secret));
+  return principal !== null && (principal.expiresAtMs ?? Number.POSITIVE_INFINITY) > nowMs;
 }
 
 /** Whether calls to the provider carry this key. */

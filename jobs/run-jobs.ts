@@ -58,7 +58,7 @@ export interface JobsParts {
   readonly log: Log;
   readonly clock: Clock;
   readonly metrics: MetricsRegistry;
-  /** Is told what an end during the start has to close. */
+  /** To be called during the start with what an end before its completion must close. */
   readonly drainsWith?: (starting: RunningJobs) => void;
 }
 
@@ -91,7 +91,7 @@ export async function runJobs({ config, log, clock, metrics, drainsWith }: JobsP
   const postgres = createPostgres({ url: config.databaseUrl, log, max: CONNECTIONS_MAX });
   const { box, delegationKey } = await openInstallationSecrets(postgres, config);
   const link = createLink(config, { postgres, log, clock });
-  // An exit with the embedded engine open is a kill. A server is left as it is.
+  // With the embedded engine open an exit would be a kill. A connection to a server needs no close before an exit.
   if (config.clickhouseUrl === null) drainsWith?.({ drain: () => link.close() });
   const observers = createObservers(config, { log, metrics });
   const shipper = createShipper({ spoolDirectory, postgres, facts: link, log, clock, metrics, observers });

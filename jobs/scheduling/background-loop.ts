@@ -35,7 +35,7 @@ export class BackgroundLoop {
     await this.running;
   }
 
-  /** There may be something to do: ends the present rest, or leaves out the one behind the step that is running. */
+  /** There may be something to do: ends the rest, or skips the one after the running step, even if that step fails. */
   wake(): void {
     this.woken = true;
     this.sleep.end();

@@ -36,7 +36,7 @@ export interface DelivererOptions {
   readonly log: Log;
   readonly clock: Clock;
   readonly metrics: MetricsRegistry;
-  /** How long it rests where no message was due. */
+  /** The rest after a claim that found nothing; default: a second. */
   readonly pollMs?: number;
 }
 
@@ -91,7 +91,7 @@ export class WebhookDeliverer {
     return claimed.length;
   }
 
-  /** Claims again where there was no room, for this webhook or at all; elsewhere no message was left to claim. */
+  /** Wakes the loop where a limit, of this webhook or of all, was reached: only then did a claim leave due messages. */
   private ended(attempt: Promise<void>, organizationId: string): void {
     this.underWay.delete(attempt);
     const left = (this.busy.get(organizationId) ?? 1) - 1;

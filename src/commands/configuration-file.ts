@@ -43,8 +43,8 @@ export function readConfigurationFile(
 
 /**
  * Without the variables that only this file names, which is read by the command alone: what is in them is stored
- * sealed, and no other process needs it. `kept`: names of others. `readByAll`: a file that every process reads; null:
- * there is none.
+ * sealed, and no other process needs it. `kept`: names that stay in any case. `readByAll`: a file that every process
+ * reads; null: there is none.
  */
 export function withoutNamedIn(
   path: string,
@@ -52,11 +52,11 @@ export function withoutNamedIn(
   { kept, readByAll }: { readonly kept: readonly string[]; readonly readByAll: string | null },
 ): Environment {
   const needed = new Set([...kept, ...SYSTEM_VARIABLES, ...(readByAll === null ? [] : namedIn(readByAll))]);
-  const left = new Set(namedIn(path).filter((name) => !needed.has(name)));
-  return Object.fromEntries(Object.entries(environment).filter(([name]) => !left.has(name)));
+  const removed = new Set(namedIn(path).filter((name) => !needed.has(name)));
+  return Object.fromEntries(Object.entries(environment).filter(([name]) => !removed.has(name)));
 }
 
-/** None where the file cannot be read: it was there at the start, and who took it away since stops no process. */
+/** Empty where the file cannot be read: it was there at the start, and its absence since must not stop a process. */
 function namedIn(path: string): readonly string[] {
   try {
     return namesIn(readFileSync(path, 'utf8'));

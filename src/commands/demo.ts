@@ -78,7 +78,7 @@ async function applyDemo(
   }));
   await applyOrExplain(postgres, { ...configuration, organizations }, opened);
   const [demo] = organizations;
-  // Who tried out how a key is replaced or revoked has seen the one that is served now.
+  // A key that was replaced or revoked is not accepted, so the banner leaves it out.
   const isServed = await isUsableKey(postgres, opened, { secret, nowMs: systemClock.nowMs() });
   return {
     isDemo: true,

@@ -85,7 +85,7 @@ async function examineProvider({ provider, callable, own, through, config }: Pro
 }
 
 function adviceOf({ result, status }: Verification, route: string, { entry }: FileProvider): string {
-  // A proxy that an answer came through is none that is wrong.
+  // An answer came through the proxy, so the proxy is not what is wrong.
   if (result === 'unreachable')
     return route === '' || status !== null ? '' : ': is the proxy right (HTTPS_PROXY, NO_PROXY, proxy)?';
   const token = tokenOf(entry);

@@ -21,7 +21,7 @@ export interface ProcessParts {
   readonly log: Log;
   readonly clock: Clock;
   readonly metrics: MetricsRegistry;
-  /** What an end during the start has to close; it ends at once without. */
+  /** To be called during the start with what an end before its completion must close. */
   readonly drainsWith: (starting: Serving) => void;
 }
 

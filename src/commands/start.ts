@@ -170,7 +170,7 @@ function expectLock(result: LockResult, dataDirectory: string): InstallationLock
   );
 }
 
-/** Where this may be the demo, the port is another if that of the settings is taken. */
+/** Where this may be the demo and PORT is not given, the next free port takes the place of one that is in use. */
 async function claimServingPort(config: Config, mayBeDemo: boolean): Promise<PortClaim> {
   const { host, port } = config;
   const mayMove = mayBeDemo && !config.given.has('PORT');
@@ -335,6 +335,6 @@ async function serveWithoutFile(postgres: Postgres, place: Installation & DemoPl
 /** What a start with a file refuses before anything runs. Without one only the database tells whose it is. */
 function refuseAsWithFile({ config, secrets, environment, port }: Installation): void {
   if (config.databaseUrl !== null) refuseWeakSecrets(environment, { ...config, masterKey: secrets.masterKey });
-  // Clients look for it at its own port; only a demo says in its banner where it is.
+  // Its clients call the port of the settings; whoever tries the demo reads the new one in the banner.
   if (port !== config.port) throw portInUse(config);
 }

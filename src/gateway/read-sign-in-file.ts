@@ -8,8 +8,7 @@ import {
   placeholdersToReferences,
   referencesToPlaceholders,
 } from '../domain/configuration/interpolation.ts';
-import { readAliases } from '../domain/configuration/yaml-aliases.ts';
-import { openYaml, plainValueOf } from '../domain/configuration/yaml-document.ts';
+import { readPlainYaml } from '../domain/configuration/plain-yaml.ts';
 import { type SignInProvider, signInFile } from '../domain/identity/sign-in-provider.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 
@@ -19,15 +18,8 @@ export function readSignInFile(
   environment: Environment = processEnvironment,
 ): readonly SignInProvider[] {
   if (path === null) return [];
-  const { document, lines, mistakes } = openYaml(referencesToPlaceholders(readText(path)));
-  const all = [...mistakes, ...readAliases(document).mistakes];
-  if (all.length > 0)
-    throw unusable(
-      path,
-      all.map(({ offset, message }) => `line ${lines.linePos(offset).line}: ${message}`),
-    );
-  const plain = plainValueOf(document);
-  if (!plain.ok) throw unusable(path, [plain.message]);
+  const plain = readPlainYaml(referencesToPlaceholders(readText(path)));
+  if (!plain.ok) throw unusable(path, plain.errors);
   const missing = new Set<string>();
   const value: unknown = JSON.parse(JSON.stringify(plain.value ?? null), (_, one: unknown) => {
     if (typeof one !== 'string') return one;

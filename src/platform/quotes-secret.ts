@@ -61,8 +61,10 @@ function tracesOf(secret: string): Traces {
 }
 
 function holds(text: string, { runs, shorter, whole }: Traces): boolean {
-  if (whole !== null && (text.includes(whole) || (markless(whole) !== '' && markless(text).includes(markless(whole)))))
-    return true;
+  if (whole !== null) {
+    const kept = withoutSpaces(whole);
+    if (kept === '' ? text.includes(whole) : withoutSpaces(text).includes(kept)) return true;
+  }
   const letters = lettersOf(text);
   if (shorter.some((one) => letters.includes(one))) return true;
   for (const run of runsOf(letters)) if (runs.has(run)) return true;
@@ -73,7 +75,7 @@ function* runsOf(letters: string): Iterable<string> {
   for (let at = 0; at + RUN_LENGTH <= letters.length; at += 1) yield letters.slice(at, at + RUN_LENGTH);
 }
 
-/** Behind any number of bytes, as a name before it may have, and without what depends on the bytes around it. */
+/** Base64 of the bytes at each offset that bytes before them can cause, less the characters shared with neighbours. */
 function base64Of(bytes: Buffer): readonly string[] {
   return [0, 1, 2].map((before) => {
     const text = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64');
@@ -81,12 +83,13 @@ function base64Of(bytes: Buffer): readonly string[] {
   });
 }
 
+/** In small letters. */
 function lettersOf(text: string): string {
   return text.replace(/[^A-Za-z0-9]/g, '').toLowerCase();
 }
 
-/** Without what forms and escapes add, or write for a space. */
-function markless(text: string): string {
+/** Without the characters that forms write for a space and escapes put before others; in small letters. */
+function withoutSpaces(text: string): string {
   return text.replace(/[\s+\\]/g, '').toLowerCase();
 }
 

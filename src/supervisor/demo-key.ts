@@ -1,4 +1,4 @@
-// The demo's key, kept in the data directory so that every start of the demo prints the same one.
+// The demo's key, kept in the data directory: a start recognizes the demo by it and prints it while it is accepted.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,20 +9,24 @@ import { StartFault } from './start-fault.ts';
 /** In the data directory; its hash alone is in the database. */
 export const DEMO_KEY_FILE = 'demo-key';
 
-/** null: no start has made the demo from this data directory. */
+/** null: this data directory has no key of a demo. Throws a StartFault where the file cannot be read. */
 export function readDemoKey(dataDirectory: string): string | null {
   const path = join(dataDirectory, DEMO_KEY_FILE);
-  if (!existsSync(path)) return null;
+  return existsSync(path) ? readKey(path) : null;
+}
+
+/** Makes the key where there is none. Throws a StartFault where the file cannot be read. */
+export function keepDemoKey(dataDirectory: string): string {
+  const path = join(dataDirectory, DEMO_KEY_FILE);
+  // The key is on disk before the database has it, so a start that dies in between finds it again.
+  writeOnce(path, `${generateKey()}\n`);
+  return readKey(path);
+}
+
+function readKey(path: string): string {
   try {
     return readFileSync(path, 'utf8').trim();
   } catch (error) {
     throw new StartFault(`cannot read ${path}: ${(error as Error).message}`, { cause: error });
   }
-}
-
-export function keepDemoKey(dataDirectory: string): string {
-  const path = join(dataDirectory, DEMO_KEY_FILE);
-  // The key is on disk before the database has it, so a start that dies in between finds it again.
-  writeOnce(path, `${generateKey()}\n`);
-  return readFileSync(path, 'utf8').trim();
 }

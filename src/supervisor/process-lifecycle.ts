@@ -108,7 +108,7 @@ export class ProcessLifecycle {
     this.tell({ type: 'profile', id, profile });
   }
 
-  /** A process that does not serve yet has nothing to finish, so it ends at once. */
+  /** A process that has not set what to drain has nothing to finish, so it ends at once. */
   private async end(limitMs: number, reason: string, keptMs = 0): Promise<void> {
     if (this.ending) return;
     this.ending = true;

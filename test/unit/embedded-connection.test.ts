@@ -21,7 +21,7 @@ function engineOfGates() {
   return { begun, connection: embeddedConnection({ query, command: query } as unknown as ClientConnection) };
 }
 
-const ask = (connection: ClientConnection, query: string, signal?: AbortSignal): Promise<unknown> =>
+const ask = (connection: Pick<ClientConnection, 'query'>, query: string, signal?: AbortSignal): Promise<unknown> =>
   connection.query({ query, ...(signal === undefined ? {} : { abort_signal: signal }) });
 
 const soon = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

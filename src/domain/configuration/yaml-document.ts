@@ -9,6 +9,7 @@ export interface OpenedYaml {
   readonly mistakes: readonly YamlMistake[];
 }
 
+/** Something wrong in a YAML text: its syntax or what it says. `offset`: in characters from the text's beginning. */
 export interface YamlMistake {
   readonly offset: number;
   readonly message: string;
@@ -17,7 +18,7 @@ export interface YamlMistake {
 /** `uniqueKeys` false: a key may stand twice in a mapping. */
 export function openYaml(text: string, { uniqueKeys = true } = {}): OpenedYaml {
   const lines = new LineCounter();
-  // At its usual log level the library writes keys to stderr that are no text.
+  // At its default level the library writes warnings to stderr that quote keys which are mappings or lists.
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, logLevel: 'error', uniqueKeys });
   const mistakes = document.errors.map((error) => ({ offset: error.pos[0], message: withoutSource(error) }));
   return { document, lines, mistakes };
@@ -37,14 +38,14 @@ export function plainValueOf(document: Document): PlainValue {
   }
 }
 
-/** What these quote stands anywhere in the message. */
+/** In place of messages that quote the text anywhere. */
 const WORDS: Partial<Record<ErrorCode, string>> = {
   BAD_DIRECTIVE: 'Invalid directive',
   BAD_DQ_ESCAPE: 'Invalid escape sequence',
   TAG_RESOLVE_FAILED: 'A tag that cannot be resolved',
 };
 
-/** What the others quote stands behind a colon. */
+/** All others quote only after a word and a colon; "Missing , or : between ..." has no word before its colon. */
 function withoutSource({ code, message }: YAMLParseError): string {
   return WORDS[code] ?? message.replace(/(?<=\w): .*$/s, '');
 }

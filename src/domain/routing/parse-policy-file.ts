@@ -2,8 +2,7 @@
 // before it is published.
 
 import { slugSchema } from '../configuration/name-schemas.ts';
-import { readAliases } from '../configuration/yaml-aliases.ts';
-import { openYaml, plainValueOf } from '../configuration/yaml-document.ts';
+import { readPlainYaml } from '../configuration/plain-yaml.ts';
 import { type PolicyDefinition, policyDefinition } from './policy-definition.ts';
 
 export type ParsedPolicy =
@@ -14,15 +13,8 @@ export type ParsedPolicy =
 const file = policyDefinition.extend({ name: slugSchema.optional() });
 
 export function parsePolicyFile(text: string): ParsedPolicy {
-  const { document, lines, mistakes } = openYaml(text);
-  const all = [...mistakes, ...readAliases(document).mistakes];
-  if (all.length > 0)
-    return {
-      ok: false,
-      errors: all.map(({ offset, message }) => `line ${lines.linePos(offset).line}: ${message}`),
-    };
-  const plain = plainValueOf(document);
-  if (!plain.ok) return { ok: false, errors: [plain.message] };
+  const plain = readPlainYaml(text);
+  if (!plain.ok) return plain;
   const checked = file.safeParse(plain.value);
   if (!checked.success)
     return {

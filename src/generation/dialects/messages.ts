@@ -239,7 +239,7 @@ function finalCounts(start: UsageObject | null, delta: UsageObject | null): Usag
   return Object.fromEntries(counts);
 }
 
-/** Nothing does not take back what was counted at the start: some providers fill in zeros. */
+/** A null says nothing; a zero or an empty list takes back no count of the start, since some providers fill them in. */
 function saysNothing(count: unknown, before: unknown): boolean {
   const isNone = count === 0 || (Array.isArray(count) && count.length === 0);
   return count === null || (isNone && before !== undefined);

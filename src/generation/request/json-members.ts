@@ -4,7 +4,6 @@ import { skipSpace, stringEnd, stringStart, valueAfterKey } from '../../platform
 
 const QUOTE = 0x22;
 const COMMA = 0x2c;
-const COLON = 0x3a;
 const BACKSLASH = 0x5c;
 const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
@@ -24,10 +23,9 @@ export function memberAt(bytes: Buffer, open: number, name: Buffer): number {
   while (bytes[at] === QUOTE) {
     const keyEnd = stringEnd(bytes, at);
     if (keyEnd === -1) return NOT_THERE;
-    const colon = skipSpace(bytes, keyEnd + 1);
-    const value = skipSpace(bytes, colon + 1);
-    if (bytes[colon] !== COLON || value >= bytes.length) return NOT_THERE;
-    if (keyEnd - at - 1 === name.length && bytes.compare(name, 0, name.length, at + 1, keyEnd) === 0) return value;
+    const value = valueAfterKey(bytes, keyEnd + 1);
+    if (value === -1 || value >= bytes.length) return NOT_THERE;
+    if (isKey(bytes, at, keyEnd, name)) return value;
     at = nextAfter(bytes, value);
   }
   return NOT_THERE;
@@ -45,11 +43,15 @@ export function valuesOf(bytes: Buffer, open: number, name: Buffer): readonly nu
     const value = keyEnd === -1 ? -1 : valueAfterKey(bytes, keyEnd + 1);
     const end = value === -1 ? NOT_THERE : valueEnd(bytes, value);
     if (end === NOT_THERE || isEscapedWithin(bytes, at, keyEnd)) return null;
-    if (keyEnd - at - 1 === name.length && bytes.compare(name, 0, name.length, at + 1, keyEnd) === 0) found.push(value);
+    if (isKey(bytes, at, keyEnd, name)) found.push(value);
     const next = skipSpace(bytes, end);
     at = bytes[next] === COMMA ? skipSpace(bytes, next + 1) : next;
   }
   return bytes[at] === CLOSE_BRACE ? found : null;
+}
+
+function isKey(bytes: Buffer, start: number, end: number, name: Buffer): boolean {
+  return end - start - 1 === name.length && bytes.compare(name, 0, name.length, start + 1, end) === 0;
 }
 
 function isEscapedWithin(bytes: Buffer, start: number, end: number): boolean {

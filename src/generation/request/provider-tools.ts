@@ -25,7 +25,7 @@ export function toolOf(type: string): string {
 
 /**
  * Of each such tool the most calls that the request allows: `max_tool_calls` of all, or `max_uses` of its own. null:
- * one cannot be read for that. `types` are those of `scanned`, as texts.
+ * a tool is too long or too ambiguous to be read for that. `types` are those of `scanned`, as texts.
  */
 export function boundCalls(
   table: ProviderTools,
@@ -50,14 +50,15 @@ export function boundCalls(
 }
 
 /**
- * So much of a body is read here, before the types and from the beginnings of their tools, however many tools there
- * are: room for two thousand domains.
+ * The tools that the provider runs share these bytes equally, so that many take no longer to read than one. The part
+ * of a tool is read twice at most: back from its type, and on from its beginning. A search with two thousand
+ * `allowed_domains` fits.
  */
 const TOOLS_BYTES_MAX = 65_536;
 const UNREAD = 'unread';
 const MAX_USES = Buffer.from('max_uses');
 
-/** `max_uses` of the tool that has its type at `typeAt`; null: it has none. */
+/** `max_uses` of the tool whose type begins at `typeAt`; null: it has no number of zero or more there. */
 function usesOf(body: Buffer, typeAt: number, bytesMax: number): number | null | typeof UNREAD {
   const before = body.subarray(Math.max(0, typeAt - bytesMax), typeAt);
   const open = objectAround(before, before.length);

@@ -232,9 +232,9 @@ const UNREAD_TOOLS: Refusal = {
   kind: 'not_safely_billable',
   field: 'tools',
   reason:
-    'A tool that the provider runs does not tell how often it may be called: such tools have more than 64 KB, or one ' +
-    'names a member twice or with escapes.',
-  advice: 'Shorten it, name each member once and without escapes, or leave it out.',
+    'How often a tool that the provider runs may be called could not be read: such tools share 64 KB equally, and ' +
+    'one is longer than its part, has "max_uses" twice, or has a key with escapes.',
+  advice: 'Shorten it, name "max_uses" once, write keys without escapes, or leave the tool out.',
 };
 
 function refuseHourCache({ reportsHourCache }: UnpricedRequests, scanned: ScannedRequest): Refusal | null {

@@ -42,7 +42,7 @@ export async function openEmbeddedClickHouse(options: { directory: string; clock
   const path = resolve(options.directory);
   mkdirSync(path, { recursive: true, mode: 0o700 });
   const engine = (await openLocked(path, options.clock)) as unknown as ClientConnection;
-  endAtOnceWhileOpen(engine);
+  killAtExitWhileOpen(engine);
   const close = async (): Promise<void> => {
     await engine.close();
     openConnections.delete(engine);
@@ -55,7 +55,7 @@ export async function openEmbeddedClickHouse(options: { directory: string; clock
   return client;
 }
 
-/** Of this process, which has one engine for all of them. */
+/** The open connections of this process. They share one engine. */
 const openConnections = new Set<ClientConnection>();
 
 /**
@@ -63,17 +63,17 @@ const openConnections = new Set<ClientConnection>();
  * under way: one in eighty crashed there, and one in two hundred never ended, so that no successor was started. Where a
  * connection is open an exit is therefore a kill, which the data survive.
  */
-function endAtOnceWhileOpen(connection: ClientConnection): void {
+function killAtExitWhileOpen(connection: ClientConnection): void {
   openConnections.add(connection);
-  if (process.listeners('exit').includes(endAtOnceIfOpen)) return;
-  process.on('exit', endAtOnceIfOpen);
-  // Node would say what ends the process after the exit only.
+  if (process.listeners('exit').includes(killIfOpen)) return;
+  process.on('exit', killIfOpen);
+  // Node prints an unhandled fault only after the exit event, in which the process is killed.
   process.on('uncaughtExceptionMonitor', (fault) => {
     if (process.listenerCount('uncaughtException') === 0) writeSync(2, `${inspect(fault)}\n`);
   });
 }
 
-function endAtOnceIfOpen(): void {
+function killIfOpen(): void {
   if (openConnections.size > 0) process.kill(process.pid, 'SIGKILL');
 }
 

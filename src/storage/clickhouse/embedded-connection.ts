@@ -12,7 +12,7 @@ type Statement = Parameters<ClientConnection['query']>[0];
  * A statement that waited in the engine for another one of its connection would hold one of the four threads with which
  * this process reads files. Those that read or command have values; facts are inserted as data.
  */
-export function embeddedConnection(engine: ClientConnection): ClientConnection {
+export function embeddedConnection(engine: ClientConnection): Omit<ClientConnection, 'close'> {
   let last: Promise<unknown> = Promise.resolve();
   const inTurn = <Result>(run: () => Promise<Result>): Promise<Result> => {
     const result = last.then(run);
@@ -33,7 +33,6 @@ export function embeddedConnection(engine: ClientConnection): ClientConnection {
     exec: (statement) => inTurn(() => engine.exec(statement)),
     insert: (statement) => inTurn(() => engine.insert(statement)),
     ping: (statement) => inTurn(() => engine.ping(statement)),
-    close: () => engine.close(),
   };
 }
 

@@ -60,7 +60,7 @@ const openConnections = new Set<ClientConnection>();
 
 /**
  * An exit runs the engine's destructors beside the threads that still use what they destroy. Measured with statements
- * under way: one in eighty crashed there, and one in two hundred never ended, so that no successor was started. Where a
+ * under way: one in fifty crashed there, and one in two hundred never ended, so that no successor was started. Where a
  * connection is open an exit is therefore a kill, which the data survive.
  */
 function killAtExitWhileOpen(connection: ClientConnection): void {

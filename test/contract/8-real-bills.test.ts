@@ -361,9 +361,9 @@ const CALLS: readonly Bill[] = [
       event({ type: 'message_stop' }),
     cost: 40_858_000_000n,
   },
-  {
+  ...[0, null].map((count) => ({
     // 10 × 1 000 000 + 87 × 5 000 000 + 3 × 10 000 000 000
-    name: 'searches of Anthropic, which the end of the stream fills with zeros',
+    name: `searches of Anthropic, of which the end of the stream says ${count}`,
     dialect: messages,
     price: SEARCHED,
     request: { tools: [{ type: 'web_search_20250305', name: 'web_search', max_uses: 5 }] },
@@ -375,30 +375,11 @@ const CALLS: readonly Bill[] = [
       event({
         type: 'message_delta',
         delta: { stop_reason: 'end_turn' },
-        usage: { output_tokens: 87, server_tool_use: { web_search_requests: 0 } },
+        usage: { output_tokens: 87, server_tool_use: { web_search_requests: count } },
       }) +
       event({ type: 'message_stop' }),
     cost: 30_445_000_000n,
-  },
-  {
-    // 10 × 1 000 000 + 87 × 5 000 000 + 3 × 10 000 000 000
-    name: 'searches of Anthropic, which the end of the stream says nothing about',
-    dialect: messages,
-    price: SEARCHED,
-    request: { tools: [{ type: 'web_search_20250305', name: 'web_search', max_uses: 5 }] },
-    reply:
-      event({
-        type: 'message_start',
-        message: { usage: { input_tokens: 10, output_tokens: 1, server_tool_use: { web_search_requests: 3 } } },
-      }) +
-      event({
-        type: 'message_delta',
-        delta: { stop_reason: 'end_turn' },
-        usage: { output_tokens: 87, server_tool_use: { web_search_requests: null } },
-      }) +
-      event({ type: 'message_stop' }),
-    cost: 30_445_000_000n,
-  },
+  })),
   ...ITERATIONS.map(([name, first, last]) => ({
     // 10 × 1 000 000 + 87 × 5 000 000
     name: `a compaction of Anthropic, ${name}`,

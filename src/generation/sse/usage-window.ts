@@ -24,21 +24,36 @@ export function isDocument(beginning: Buffer): boolean {
 /**
  * The `"usage": {...}` at the top level of a document. Most providers write it near the end; Mistral begins with it,
  * and a document that was cut has no end from which to compute depths.
+ *
+ * Of a document, and of an event, one object is read: were there another try behind one that is no JSON or has no end,
+ * a provider could have the same bytes read once for each of its keys.
  */
 export function documentUsage(reply: KeptReply): UsageObject | null {
-  if (!reply.cut) {
-    const { end } = reply;
-    const depths = new DepthFromEnd(end, end.length);
-    for (let key = end.lastIndexOf(USAGE_KEY); key !== NOT_FOUND; key = keyBefore(end, key)) {
-      const start = objectStart(end, key + USAGE_KEY.length);
-      if (start === NOT_FOUND) continue;
-      const depth = depths.at(key);
-      if (depth === NO_DEPTH) break;
-      const usage = depth === 1 ? readObject(end, start) : null;
-      if (usage !== null) return usage;
-    }
+  const { usage } = reply.cut ? NO_USAGE : lastUsage(reply.end, 1);
+  return usage ?? firstUsage(reply.beginning);
+}
+
+interface FoundUsage {
+  readonly usage: UsageObject | null;
+  /** Whether there is a usage object at any depth. */
+  readonly isThere: boolean;
+}
+
+const NO_USAGE: FoundUsage = { usage: null, isThere: false };
+
+/** The last usage object that is not deeper than this, of JSON whose end is here. */
+function lastUsage(bytes: Buffer, deepest: number): FoundUsage {
+  const depths = new DepthFromEnd(bytes, bytes.length);
+  let isThere = false;
+  for (let key = bytes.lastIndexOf(USAGE_KEY); key !== NOT_FOUND; key = keyBefore(bytes, key)) {
+    const start = objectStart(bytes, key + USAGE_KEY.length);
+    if (start === NOT_FOUND) continue;
+    const depth = depths.at(key);
+    if (depth === NO_DEPTH) break;
+    isThere = true;
+    if (depth > 0 && depth <= deepest) return { usage: readObject(bytes, start), isThere };
   }
-  return firstUsage(reply.beginning);
+  return { usage: null, isThere };
 }
 
 function firstUsage(beginning: Buffer): UsageObject | null {
@@ -48,8 +63,7 @@ function firstUsage(beginning: Buffer): UsageObject | null {
     if (start === NOT_FOUND) continue;
     const depth = depths.at(key);
     if (depth === NO_DEPTH) return null;
-    const usage = depth === 1 ? readObject(beginning, start) : null;
-    if (usage !== null) return usage;
+    if (depth === 1) return readObject(beginning, start);
   }
   return null;
 }
@@ -103,18 +117,9 @@ export class EventLine {
   /** The last usage object that is not deeper than this. */
   usageAt(deepest: number): UsageObject | null {
     // A view of the line alone, since a search would not stop at its beginning.
-    const line = this.bytes.subarray(this.start, this.end);
-    const depths = new DepthFromEnd(line, line.length);
-    for (let key = line.lastIndexOf(USAGE_KEY); key !== NOT_FOUND; key = keyBefore(line, key)) {
-      const start = objectStart(line, key + USAGE_KEY.length);
-      if (start === NOT_FOUND) continue;
-      const depth = depths.at(key);
-      if (depth === NO_DEPTH) return null;
-      this.hasUsage = true;
-      const usage = depth > 0 && depth <= deepest ? readObject(line, start) : null;
-      if (usage !== null) return usage;
-    }
-    return null;
+    const { usage, isThere } = lastUsage(this.bytes.subarray(this.start, this.end), deepest);
+    this.hasUsage ||= isThere;
+    return usage;
   }
 
   /** The event's name from its own line or from the `type` at the beginning of its data; null if neither is kept. */

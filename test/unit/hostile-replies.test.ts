@@ -4,10 +4,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { KeptReply } from '../../src/generation/dialects/dialect.ts';
+import { servedTier, servedTools } from '../../src/generation/dialects/usage/reply-details.ts';
 import { documentUsage, lastEventUsage } from '../../src/generation/sse/usage-window.ts';
 
 /** More than is kept of any reply, so that minutes pass where the work is not linear. */
-const BYTES = 8_000_000;
+const BYTES = 4_000_000;
 
 function replyOf(text: string, cut = false): KeptReply {
   const bytes = Buffer.from(text);
@@ -39,6 +40,24 @@ describe('usage', () => {
           lastEventUsage(replyOf(`data: ${text}\n\n`), (event) => event.usageAt(deepest)),
           null,
         );
+    });
+  }
+});
+
+describe('the tier and the tools of a reply', () => {
+  const texts: readonly (readonly [name: string, text: string])[] = [
+    ['an odd quote', `{"a":[[{${many('"service_tier":"x",')}"${'a'.repeat(BYTES)}`],
+    ['keys in strings', `{${many('"\\"service_tier":"x",')}"a":1}`],
+    ['values that have no end', `{"a":[[{${many('"service_tier":"')}}`],
+    ['tools without an end', `{"response":{${many('"tool_usage":{"n":1]')}}}`],
+    ['tools in strings', `{"response":{${many('"\\"tool_usage":{"n":1},')}"a":1}}`],
+  ];
+  for (const [name, text] of texts) {
+    test(name, () => {
+      for (const reply of [replyOf(text), replyOf(text, true), replyOf(`data: ${text}\n\n`)]) {
+        assert.equal(servedTier(reply, 2), null);
+        assert.deepEqual(servedTools(reply, false), []);
+      }
     });
   }
 });

@@ -34,3 +34,33 @@ test('a place within a string, and one whose string has no end', () => {
     assert.equal(new DepthFromStart(open, 0).at(open.length), NO_DEPTH);
   }
 });
+
+test('behind a place within a string the places that follow are told', () => {
+  const document = Buffer.from('{"a":[{"sought":1}],"b\\"sought":[2],"c":{"sought":3}}');
+  const [first, within, last] = [...document.toString().matchAll(/sought/g)].map(({ index }) => index - 1);
+  assert.ok(first !== undefined && within !== undefined && last !== undefined);
+  const fromEnd = new DepthFromEnd(document, document.length);
+  assert.deepEqual(
+    [last, within, first].map((place) => fromEnd.at(place)),
+    [2, NO_DEPTH, 3],
+  );
+  const fromStart = new DepthFromStart(document, 0);
+  assert.deepEqual(
+    [first, within, last].map((place) => fromStart.at(place)),
+    [3, NO_DEPTH, 2],
+  );
+});
+
+test('behind a string without an end nothing is told', () => {
+  const document = Buffer.from(`{"a":1,"${'b'.repeat(100)}`);
+  const fromStart = new DepthFromStart(document, 0);
+  assert.deepEqual(
+    [50, 60, document.length].map((place) => fromStart.at(place)),
+    [NO_DEPTH, NO_DEPTH, NO_DEPTH],
+  );
+  const fromEnd = new DepthFromEnd(Buffer.from(`${'b'.repeat(100)}"}`), 102);
+  assert.deepEqual(
+    [60, 50, 0].map((place) => fromEnd.at(place)),
+    [NO_DEPTH, NO_DEPTH, NO_DEPTH],
+  );
+});

@@ -33,6 +33,8 @@ describe('names that a caller wrote, thousands of times', () => {
   const ITEM = '{"service_tier":"x","tool_usage":{"web_search":{"num_requests":1}}}';
   const list = (items: number): string => `[${Array.from({ length: items }, () => ITEM).join()}]`;
   const own = '"service_tier":"flex"';
+  /** A caller's own name, which ends as the name of the tier does. */
+  const LIKE_IT = '"\\"service_tier":"x"';
   const event = (type: string, rest: string): string => `data: {"type":"${type}","response":{"id":"r"${rest}}}\n\n`;
   const stream = (rest: string): string =>
     event('response.created', `,"tools":${list(1_500)}`) +
@@ -46,6 +48,16 @@ describe('names that a caller wrote, thousands of times', () => {
     'a stream with its own tier': [responses, keptReply(stream(`,${own}`)), 'service_tier flex'],
     'a long stream': [responses, keptReply(stream('') + stream(`,${own}`)), 'service_tier flex'],
     chat: [chatCompletions, keptReply(`{"choices":${list(3_000)},${own}}`), 'service_tier flex'],
+    'a stream with the end of a name': [
+      responses,
+      keptReply(stream(`,${own},"metadata":{${LIKE_IT}}`)),
+      'service_tier flex',
+    ],
+    'a stream with many ends of names': [
+      responses,
+      keptReply(`data: {"response":{${own},"metadata":{${Array.from({ length: 5_000 }, () => LIKE_IT).join()}}}}\n\n`),
+      'service_tier flex',
+    ],
   };
 
   for (const [name, [dialect, reply, found]] of Object.entries(CASES)) {

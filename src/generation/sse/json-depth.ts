@@ -10,7 +10,7 @@ const CLOSE_BRACE = 0x7d;
 const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
 
-/** Returned when the bytes are not JSON, or are cut. */
+/** Returned where a place is within a string, or where the bytes are not JSON or are cut. */
 export const NO_DEPTH = -1;
 
 /** Computes depths from the beginning of a document, which works even when its end is missing. */
@@ -31,8 +31,8 @@ export class DepthFromStart {
     while (at < keyStart) {
       const byte = bytes[at];
       if (byte === QUOTE) {
-        at = stringEnd(bytes, at);
-        if (at === -1) return NO_DEPTH;
+        const close = stringEnd(bytes, at);
+        at = close === -1 ? bytes.length : close;
       } else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) this.depth += 1;
       else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) this.depth -= 1;
       at += 1;
@@ -62,12 +62,12 @@ export class DepthFromEnd {
       const byte = bytes[at];
       if (byte === QUOTE) {
         at = stringStart(bytes, at);
-        if (at < keyStart) return NO_DEPTH;
       } else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) this.depth += 1;
       else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) this.depth -= 1;
       at -= 1;
     }
-    this.end = keyStart;
-    return this.depth;
+    // Also where the key is within a string, so that no byte is passed twice, however many such keys there are.
+    this.end = at + 1;
+    return this.end === keyStart ? this.depth : NO_DEPTH;
   }
 }

@@ -103,6 +103,18 @@ describe('usage is known by its place', () => {
       [7, 2],
     ],
     [
+      "responses stream: a caller's name that ends in the same way",
+      responses,
+      `data: {"type":"response.completed","response":{"usage":${TYPED},"tools":[{"parameters":{"\\"usage":${FAKE}}}]}}\n\n`,
+      [7, 2],
+    ],
+    [
+      "responses: a caller's name that ends in the same way, in a body too long to keep",
+      responses,
+      `{"tools":[{"parameters":{"\\"usage":${FAKE}}}],"usage":${TYPED},"text":"${LONG}"}`,
+      [7, 2],
+    ],
+    [
       'responses stream',
       responses,
       `data: {"type":"response.completed","response":{"usage":${TYPED},"tools":[{"usage":${FAKE}}]},"n":8}\n\n`,

@@ -49,7 +49,7 @@ function lastUsage(bytes: Buffer, deepest: number): FoundUsage {
     const start = objectStart(bytes, key + USAGE_KEY.length);
     if (start === NOT_FOUND) continue;
     const depth = depths.at(key);
-    if (depth === NO_DEPTH) break;
+    if (depth === NO_DEPTH) continue;
     isThere = true;
     if (depth > 0 && depth <= deepest) return { usage: readObject(bytes, start), isThere };
   }
@@ -61,9 +61,7 @@ function firstUsage(beginning: Buffer): UsageObject | null {
   for (let key = beginning.indexOf(USAGE_KEY); key !== NOT_FOUND; key = beginning.indexOf(USAGE_KEY, key + 1)) {
     const start = objectStart(beginning, key + USAGE_KEY.length);
     if (start === NOT_FOUND) continue;
-    const depth = depths.at(key);
-    if (depth === NO_DEPTH) return null;
-    if (depth === 1) return readObject(beginning, start);
+    if (depths.at(key) === 1) return readObject(beginning, start);
   }
   return null;
 }

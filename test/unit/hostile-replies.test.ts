@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { KeptReply } from '../../src/generation/dialects/dialect.ts';
 import { servedTier, servedTools } from '../../src/generation/dialects/usage/reply-details.ts';
+import { EventLines, eventOf } from '../../src/generation/guardrails/event-lines.ts';
 import { documentUsage, lastEventUsage } from '../../src/generation/sse/usage-window.ts';
 
 /** More than is kept of any reply, so that minutes pass where the work is not linear. */
@@ -57,6 +58,34 @@ describe('the tier and the tools of a reply', () => {
       for (const reply of [replyOf(text), replyOf(text, true), replyOf(`data: ${text}\n\n`)]) {
         assert.equal(servedTier(reply, 2), null);
         assert.deepEqual(servedTools(reply, false), []);
+      }
+    });
+  }
+});
+
+describe('an event that is screened', () => {
+  const texts: readonly (readonly [name: string, text: string, data: string | null])[] = [
+    ['short lines that end in carriage returns', `data: {}\r${many('a\r')}\n\n`, ' {}'],
+    ['long lines that end in carriage returns', `${many(`${'a'.repeat(400)}\r`)}data: {}\n\n`, ' {}'],
+    ['lines that end in either', `${many('a\rb\n')}data:1\r\n\n`, '1'],
+    ['a line', `${many('a')}\n\n`, null],
+    [
+      'data in many lines',
+      `${many('data: \r')}\n\n`,
+      many('data: \r').replaceAll('data:', '').replaceAll('\r', ' ').slice(0, -1),
+    ],
+  ];
+  for (const [name, text, data] of texts) {
+    test(name, () => {
+      const bytes = Buffer.from(text);
+      const lines = new EventLines();
+      const events: ReturnType<typeof eventOf>[] = [];
+      for (let at = 0; at < bytes.length; at += 64) events.push(...lines.take(bytes.subarray(at, at + 64)));
+      assert.equal(events.length, 1);
+      for (const event of [...events, eventOf(bytes)]) {
+        assert.ok(event.original.equals(bytes));
+        assert.ok(event.bytes.toString('utf8', event.dataStart, event.dataEnd) === data || event.dataStart === -1);
+        assert.equal(event.dataStart === -1, data === null);
       }
     });
   }

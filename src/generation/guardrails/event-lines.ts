@@ -5,6 +5,8 @@ import { matchesAt } from '../../platform/matches-at.ts';
 
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
+const SPACE = 0x20;
+const BLANK_LINE = Buffer.from('\n\n');
 /** Where a stream begins with it, clients leave it out. */
 const BYTE_ORDER_MARK = Buffer.from('\ufeff');
 const DATA = Buffer.from('data:');
@@ -26,8 +28,8 @@ export interface EventBytes {
 export class EventLines {
   /** The bytes of an event that is not whole. */
   private rest: Buffer = NOTHING;
-  /** How far the rest has been searched for the event's end. */
-  private searched = 0;
+  /** The rest, and room for what follows: an event that comes in many pieces is not copied with each of them. */
+  private room: Buffer = NOTHING;
 
   get restBytes(): number {
     return this.rest.length;
@@ -35,10 +37,11 @@ export class EventLines {
 
   /** The whole events that end with these bytes. An event with `[DONE]` counts as whole without its end. */
   take(chunk: Buffer): EventBytes[] {
-    const bytes = this.rest.length === 0 ? chunk : Buffer.concat([this.rest, chunk]);
     const events: EventBytes[] = [];
     let from = 0;
-    let at = this.searched;
+    // The line end before a blank line, and a part of that, may have been here.
+    let at = Math.max(0, this.rest.length - 2);
+    const bytes = this.rest.length === 0 ? chunk : this.withRest(chunk);
     for (;;) {
       const lineEnd = bytes.indexOf(LINE_FEED, at);
       if (lineEnd === -1) break;
@@ -49,9 +52,8 @@ export class EventLines {
       from = end;
       at = end;
     }
+    if (from > 0) this.room = NOTHING;
     this.rest = bytes.subarray(from);
-    const lastLine = this.rest.lastIndexOf(LINE_FEED);
-    this.searched = lastLine === -1 ? this.rest.length : lastLine;
     if (hasDone(this.rest)) events.push(eventOf(this.takeRest()));
     return events;
   }
@@ -60,8 +62,19 @@ export class EventLines {
   takeRest(): Buffer {
     const { rest } = this;
     this.rest = NOTHING;
-    this.searched = 0;
+    this.room = NOTHING;
     return rest;
+  }
+
+  private withRest(chunk: Buffer): Buffer {
+    const { rest } = this;
+    const length = rest.length + chunk.length;
+    if (this.room.length < length) {
+      this.room = Buffer.allocUnsafe(2 * length);
+      rest.copy(this.room);
+    }
+    chunk.copy(this.room, rest.length);
+    return this.room.subarray(0, length);
   }
 }
 
@@ -79,34 +92,86 @@ export function eventOf(bytes: Buffer): EventBytes {
   return data ?? { bytes, original: bytes, dataStart: -1, dataEnd: -1, isDone: false };
 }
 
-/** A carriage return ends a line, too, also without a line feed behind it. */
-function lineEnd(bytes: Buffer, from: number): number {
-  const found = bytes.indexOf(LINE_FEED, from);
-  const end = found === -1 ? bytes.length : found;
-  const before = bytes.subarray(from, end).indexOf(CARRIAGE_RETURN);
-  return before === -1 ? end : from + before;
-}
-
 function dataOf(bytes: Buffer): EventBytes | null {
-  const lines: [number, number][] = [];
+  const ends = new LineEnds(bytes);
+  let start = -1;
+  let end = -1;
+  let joined: JoinedData | null = null;
   for (let at = matchesAt(bytes, 0, BYTE_ORDER_MARK) ? BYTE_ORDER_MARK.length : 0; at < bytes.length; ) {
-    const end = lineEnd(bytes, at);
-    if (matchesAt(bytes, at, DATA)) lines.push([at + DATA.length, end]);
-    at = end + 1;
+    const lineEnd = ends.behind(at);
+    if (matchesAt(bytes, at, DATA)) {
+      if (start !== -1) {
+        joined ??= new JoinedData(bytes, start, end);
+        joined.add(at + DATA.length, lineEnd);
+      } else {
+        start = at + DATA.length;
+        end = lineEnd;
+      }
+    }
+    at = lineEnd + 1;
   }
-  const [first] = lines;
-  if (first === undefined) return null;
-  if (lines.length > 1) return joined(bytes, lines);
-  const [start, end] = first;
+  if (start === -1) return null;
+  if (joined !== null) return joined.event();
   const isDone = bytes.toString('latin1', start, Math.min(end, start + 16)).trim() === '[DONE]';
   return { bytes, original: bytes, dataStart: isDone ? -1 : start, dataEnd: end, isDone };
 }
 
+/** Most lines are shorter, and two native searches cost more than to look at so many bytes. */
+const NEAR_BYTES = 128;
+
+/** The ends of lines, found in ascending order: no byte is searched twice, whichever of them ends the lines. */
+class LineEnds {
+  private readonly bytes: Buffer;
+  /** The first of each behind what has been passed. */
+  private lineFeed = -1;
+  private carriageReturn = -1;
+
+  constructor(bytes: Buffer) {
+    this.bytes = bytes;
+  }
+
+  /** Of the line that begins at `from`. A carriage return ends one, too, also without a line feed behind it. */
+  behind(from: number): number {
+    const { bytes } = this;
+    const far = Math.min(bytes.length, from + NEAR_BYTES);
+    for (let at = from; at < far; at++) if (bytes[at] === LINE_FEED || bytes[at] === CARRIAGE_RETURN) return at;
+    if (this.lineFeed < far) this.lineFeed = indexOrEnd(bytes, LINE_FEED, far);
+    if (this.carriageReturn < far) this.carriageReturn = indexOrEnd(bytes, CARRIAGE_RETURN, far);
+    return Math.min(this.lineFeed, this.carriageReturn);
+  }
+}
+
+function indexOrEnd(bytes: Buffer, byte: number, from: number): number {
+  const found = bytes.indexOf(byte, from);
+  return found === -1 ? bytes.length : found;
+}
+
 /** Clients join the lines of data by line ends, which in JSON are blanks. */
-function joined(bytes: Buffer, lines: readonly [number, number][]): EventBytes {
-  const [firstStart] = lines[0] as [number, number];
-  const head = bytes.subarray(0, firstStart);
-  const data = Buffer.from(lines.map(([start, end]) => bytes.toString('utf8', start, end)).join(' '));
-  const whole = Buffer.concat([head, data, Buffer.from('\n\n')]);
-  return { bytes: whole, original: bytes, dataStart: head.length, dataEnd: head.length + data.length, isDone: false };
+class JoinedData {
+  private readonly bytes: Buffer;
+  private readonly start: number;
+  private readonly joined: Buffer;
+  private end: number;
+
+  /** From its beginning to the end of its first line of data an event is as it was. */
+  constructor(bytes: Buffer, start: number, end: number) {
+    this.bytes = bytes;
+    this.start = start;
+    this.joined = Buffer.allocUnsafe(bytes.length + BLANK_LINE.length);
+    this.end = bytes.copy(this.joined, 0, 0, end);
+  }
+
+  add(start: number, end: number): void {
+    this.joined[this.end] = SPACE;
+    this.end += 1;
+    // A native copy costs more than that of a few bytes.
+    if (end - start > NEAR_BYTES) this.end += this.bytes.copy(this.joined, this.end, start, end);
+    else for (let at = start; at < end; at++) this.joined[this.end++] = this.bytes[at] as number;
+  }
+
+  event(): EventBytes {
+    const { bytes: original, start: dataStart, end: dataEnd, joined } = this;
+    const end = dataEnd + BLANK_LINE.copy(joined, dataEnd);
+    return { bytes: joined.subarray(0, end), original, dataStart, dataEnd, isDone: false };
+  }
 }

@@ -6,6 +6,7 @@ import { describe, test } from 'node:test';
 import type { KeptReply } from '../../src/generation/dialects/dialect.ts';
 import { servedTier, servedTools } from '../../src/generation/dialects/usage/reply-details.ts';
 import { EventLines, eventOf } from '../../src/generation/guardrails/event-lines.ts';
+import { StoredReply } from '../../src/generation/sse/stored-reply.ts';
 import { documentUsage, lastEventUsage } from '../../src/generation/sse/usage-window.ts';
 
 /** More than is kept of any reply, so that minutes pass where the work is not linear. */
@@ -89,4 +90,21 @@ describe('an event that is screened', () => {
       }
     });
   }
+});
+
+describe('the items of a stored reply', () => {
+  const begun = 'data: {"type":"response.output_item.","a":[\n';
+  const named = 'event: response.output_item.\ndata: {"a":[\n';
+  const whole = 'data: {"type":"response.output_item.added","item":{"id":"msg_1"}}\n';
+  for (const [name, text] of [
+    ['events whose brackets have no end', `${many(begun)}${whole}`],
+    ['named events whose brackets have no end', `${many(named)}${whole}`],
+    ['events whose strings have no end', `${many('data: {"type":"response.output_item.","a":"\n')}"\n${whole}`],
+  ] as const)
+    test(name, () => {
+      const items = new StoredReply();
+      const bytes = Buffer.from(text);
+      items.feed(bytes);
+      assert.deepEqual(items.read({ beginning: bytes, end: Buffer.alloc(0), cut: false }).itemIds, ['msg_1']);
+    });
 });

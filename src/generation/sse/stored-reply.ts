@@ -61,12 +61,14 @@ export class StoredReply implements StoredReplyWatch {
   private takeEvent(bytes: Buffer, line: number): boolean {
     const lineEnd = bytes.indexOf(LINE_FEED, line);
     const data = bytes[line] === DATA[0] ? line : lineEnd === -1 ? bytes.length : lineEnd + 1;
+    const dataEnd = bytes.indexOf(LINE_FEED, data);
     if (matchesAt(bytes, data, DATA)) {
-      const item = memberAt(bytes, skipSpace(bytes, data + DATA.length), ITEM);
-      if (item !== NOT_THERE && this.takeItem(bytes, item)) return true;
+      // Without the lines behind it, which would all be searched for what this one leaves open.
+      const event = dataEnd === -1 ? bytes : bytes.subarray(0, dataEnd);
+      const item = memberAt(event, skipSpace(event, data + DATA.length), ITEM);
+      if (item !== NOT_THERE && this.takeItem(event, item)) return true;
     }
-    const isWhole = bytes.indexOf(LINE_FEED, data) !== -1;
-    if (isWhole || bytes.length - line >= EVENT_BYTES_MAX) return true;
+    if (dataEnd !== -1 || bytes.length - line >= EVENT_BYTES_MAX) return true;
     this.carry = Buffer.from(bytes.subarray(line));
     return false;
   }

@@ -256,6 +256,9 @@ describe('the id of a response', () => {
     ['{"output":[{"id":"msg_1"}]}', null],
     ['{"id":7}', null],
     ['{"id":"resp_', null],
+    ['{"id":"\\q"}', null],
+    ['{"id":"a\nb"}', null],
+    ['{"id":"r\\u0065sp_6"}', 'resp_6'],
     ['', null],
   ];
   for (const [reply, expected] of cases)

@@ -1,5 +1,6 @@
 // Reads the id of a response from the beginning of its reply, for the operations on saved responses (spec 4.2).
 
+import { parseObject } from '../../domain/usage/countable-text.ts';
 import { stringEnd, valueAfterKey } from '../../platform/json-bytes.ts';
 import { DepthFromStart, NO_DEPTH } from './json-depth.ts';
 import { isDocument } from './usage-window.ts';
@@ -33,11 +34,12 @@ function idAtDepth(bytes: Buffer, start: number, wantedDepth: number): string | 
   return null;
 }
 
-/** The string value after a key; null if it is not a string, or the bytes are not a key. */
+/** The string value after a key; null if it is not a string of JSON, or the bytes are not a key. */
 function stringAfter(bytes: Buffer, afterKey: number): string | null {
   const open = valueAfterKey(bytes, afterKey);
   if (bytes[open] !== 0x22) return null;
   const close = stringEnd(bytes, open);
   if (close === -1 || close - open > ID_BYTES_MAX) return null;
-  return JSON.parse(bytes.toString('utf8', open, close + 1)) as string;
+  const id = parseObject(`{"id":${bytes.toString('utf8', open, close + 1)}}`)?.['id'];
+  return typeof id === 'string' ? id : null;
 }

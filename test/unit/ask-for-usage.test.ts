@@ -135,6 +135,24 @@ describe('asking for usage', () => {
     });
   });
 
+  test('each byte of the options is looked at a few times, however many blanks there are', () => {
+    for (const blanks of [1_000, 4_000]) {
+      const options = `{"include_usage":false${' '.repeat(blanks)}}`;
+      const bytes = Buffer.from(`{"stream_options":${options}}`);
+      let looks = 0;
+      const body = new Proxy(bytes, {
+        get(target, name) {
+          if (typeof name === 'string' && /^\d+$/.test(name)) looks += 1;
+          const value: unknown = Reflect.get(target, name);
+          return typeof value === 'function' ? value.bind(target) : value;
+        },
+      });
+      const start = bytes.indexOf(options);
+      assert.equal(askForUsage(body, { start, end: start + options.length })?.replacement.toString(), 'true');
+      assert.ok(looks <= 10 * bytes.length, `${looks} looks at ${bytes.length} bytes`);
+    }
+  });
+
   test('a request without a stream is left as it is', () => {
     for (const stream of ['"stream":false', '"stream":null', '"n":1']) {
       const request = requestOf(`{"model":"m",${stream},"stream_options":{"include_usage":false}}`);

@@ -2,7 +2,7 @@
 // client says of it: what `stream_usage: request` adds to a request.
 
 import { Buffer } from 'node:buffer';
-import { skipSpace, stringEnd } from '../../platform/json-bytes.ts';
+import { skipSpace, skipSpaceBack, stringEnd } from '../../platform/json-bytes.ts';
 import type { BodyEdit } from './edits.ts';
 
 interface Span {
@@ -79,14 +79,8 @@ function endOfValue(body: Buffer, start: number): number {
     else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) depth += 1;
     else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) {
       // The brace of the object around a value that has none of its own.
-      if (depth === 0) return endWithoutSpace(body, at);
+      if (depth === 0) return skipSpaceBack(body, at - 1) + 1;
       depth -= 1;
-    } else if (byte === COMMA && depth === 0) return endWithoutSpace(body, at);
+    } else if (byte === COMMA && depth === 0) return skipSpaceBack(body, at - 1) + 1;
   }
-}
-
-function endWithoutSpace(body: Buffer, end: number): number {
-  let at = end;
-  while (skipSpace(body, at - 1) !== at - 1) at -= 1;
-  return at;
 }

@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import type { FileCheck } from '../../domain/configuration/check-file-task.ts';
+import { entriesAtMost } from '../../domain/configuration/entries-at-most.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { answerOf } from '../identity/outcome.ts';
 import { type Operation, operation } from '../operation.ts';
@@ -24,10 +25,11 @@ export interface CheckedCatalog {
 
 export type CatalogCheck = (check: FileCheck & { readonly prune: boolean }) => Promise<CheckedCatalog | Refusal>;
 
+const VARIABLES_MAX = 1_000;
+
 const checkBody = z.strictObject({
   configuration: z.string().meta({ description: 'The text of the file, YAML.' }),
-  variables: z
-    .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/), z.string())
+  variables: entriesAtMost(VARIABLES_MAX, z.record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/), z.string()))
     .optional()
     .meta({ description: 'Of those that the file names. No environment is read; keys may be left out.' }),
   prune: z.boolean().optional().meta({ description: 'Also what would be removed by `tollgate apply --prune`.' }),

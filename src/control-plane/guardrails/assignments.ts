@@ -1,6 +1,7 @@
 // Which guardrail policies screen an organization, its teams and its keys.
 
 import { z } from 'zod';
+import { entriesAtMost } from '../../domain/configuration/entries-at-most.ts';
 import { slugSchema } from '../../domain/configuration/name-schemas.ts';
 import type { AssignedGuardrails, GuardrailAssignments } from '../../domain/guardrails/stored-policy.ts';
 import { idField } from '../identity/fields.ts';
@@ -8,6 +9,9 @@ import { answerOf, shownOrRefused } from '../identity/outcome.ts';
 import { actorOf, type Tenancy } from '../identity/tenancy.ts';
 import { type Operation, operation } from '../operation.ts';
 import type { GuardrailStore } from './guardrail-store.ts';
+
+/** Of teams, and of keys. */
+const NAMED_MAX = 1_000;
 
 const policyNames = z.array(slugSchema).max(16, 'must be at most 16 policies');
 const onUnavailable = z
@@ -19,7 +23,7 @@ const assigned = z.object({
   keys: z.record(z.string(), policyNames).meta({ description: 'By id; added to the others.' }),
 });
 const except = z
-  .object({ teams: z.array(slugSchema).max(1_000), keys: z.array(idField).max(1_000) })
+  .object({ teams: z.array(slugSchema).max(NAMED_MAX), keys: z.array(idField).max(NAMED_MAX) })
   .meta({ description: 'Teams and keys that the organization leaves out of what it assigned to itself as a whole.' });
 const shown = z.object({
   on_unavailable: onUnavailable,
@@ -31,8 +35,8 @@ const shown = z.object({
 const changed = z.strictObject({
   on_unavailable: onUnavailable.optional(),
   policies: policyNames.optional(),
-  teams: z.record(slugSchema, policyNames).optional(),
-  keys: z.record(idField, policyNames).optional(),
+  teams: entriesAtMost(NAMED_MAX, z.record(slugSchema, policyNames), 'teams').optional(),
+  keys: entriesAtMost(NAMED_MAX, z.record(idField, policyNames), 'keys').optional(),
 });
 
 function show({ onUnavailable: choice, floor, platform, organization, except: left }: GuardrailAssignments) {

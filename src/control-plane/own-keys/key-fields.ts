@@ -1,6 +1,7 @@
 // The fields of own provider keys: what may be said of one, and how it is shown, never with its secret.
 
 import { z } from 'zod';
+import { entriesAtMost } from '../../domain/configuration/entries-at-most.ts';
 import { KEY_FALLBACKS, KEY_PLACES, KEY_STATES, type OwnKey, presentState } from '../../domain/own-keys/own-key.ts';
 import {
   idField,
@@ -33,10 +34,9 @@ export const keyFields = {
   teams: ids.meta({ description: 'Teams it is for; null: everybody.' }),
   api_keys: ids.meta({ description: 'Inference keys it is for; null: all.' }),
   users: ids.meta({ description: 'People whose keys it is for; null: everybody.' }),
-  model_map: z
-    .record(modelNameField, modelNameField)
-    .refine((map) => Object.keys(map).length <= MAP_MAX, `must have at most ${MAP_MAX} models`)
-    .meta({ description: 'The provider’s own model, such as a deployment, by public id.' }),
+  model_map: entriesAtMost(MAP_MAX, z.record(modelNameField, modelNameField), 'models').meta({
+    description: 'The provider’s own model, such as a deployment, by public id.',
+  }),
   expires_at: momentField.nullable(),
 };
 
@@ -45,9 +45,9 @@ export const addressFields = {
     .string()
     .regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, 'must be one of byok-templates')
     .meta({ description: 'A kind of byok-templates.' }),
-  settings: z
-    .record(z.string().regex(/^[a-z_]{1,40}$/), z.string().max(200))
-    .meta({ description: 'What the kind’s template names.' }),
+  settings: entriesAtMost(MAP_MAX, z.record(z.string().regex(/^[a-z_]{1,40}$/), z.string().max(200))).meta({
+    description: 'What the kind’s template names.',
+  }),
   base_url: z.string().nullable().meta({ description: 'Of kind custom: an https:// address.' }),
 };
 

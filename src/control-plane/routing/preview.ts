@@ -2,6 +2,7 @@
 // based on (spec 4.11).
 
 import { z } from 'zod';
+import { entriesAtMost } from '../../domain/configuration/entries-at-most.ts';
 import { slugSchema } from '../../domain/configuration/name-schemas.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Refused } from '../../domain/refusals/refused.ts';
@@ -26,14 +27,15 @@ export interface PreviewParams {
 /** Calls the classifier. Nothing else is called, charged or remembered. */
 export type PreviewRoute = (params: PreviewParams) => Promise<RoutePreview | Refused | Refusal>;
 
+const HEADERS_MAX = 1_000;
+
 const previewBody = z.strictObject({
   organization_id: idField.meta({ description: 'For whose models, prices and conversations.' }),
   api: z.enum(['chat_completions', 'responses', 'messages', 'count_tokens']),
   body: z.union([z.string(), z.looseObject({})], 'must be the request as an object, or as a string').meta({
     description: 'The request; as a string it is read byte for byte. Whatever model it names is not looked at.',
   }),
-  headers: z
-    .record(z.string(), z.string())
+  headers: entriesAtMost(HEADERS_MAX, z.record(z.string(), z.string()))
     .optional()
     .meta({ description: 'Of the request; those that name a session matter.' }),
   policy: z

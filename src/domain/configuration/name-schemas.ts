@@ -2,9 +2,10 @@
 
 import { z } from 'zod';
 
-export const slugSchema = z
-  .string()
-  .regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, 'must be 1 to 63 lower-case letters, digits, hyphens or underscores');
+export const slugSchema = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, {
+  error: 'must be 1 to 63 lower-case letters, digits, hyphens or underscores',
+  abort: true,
+});
 /** Also used in URLs, logs and reports: no spaces, no control characters. */
 export const modelNameSchema = z
   .string()

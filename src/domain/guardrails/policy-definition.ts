@@ -2,6 +2,7 @@
 // policy that is compiled.
 
 import { z } from 'zod';
+import { entriesAtMost } from '../configuration/entries-at-most.ts';
 import { slugSchema } from '../configuration/name-schemas.ts';
 import { API_NAMES } from '../models/apis.ts';
 import { checkPattern, countWideClasses, TOO_LARGE, writtenSizeOf } from './detectors/patterns.ts';
@@ -26,7 +27,11 @@ const POLICY_WORDS_MAX = 10_000;
 const WORD_CHARACTERS_MAX = 128;
 const ALLOWED_MAX = 1_000;
 const EXTERNALS_MAX = 8;
+/** Of what a rule names: entities, its own and those of a detector, and APIs. */
+const NAMED_MAX = 64;
 const MIN_SCORE_DEFAULT = 0.5;
+const NAMED_TOO_MANY = `must be at most ${NAMED_MAX}`;
+const PATTERNS_TOO_MANY = `must have at most ${PATTERNS_MAX} patterns`;
 
 const pattern = z.strictObject({
   regex: z
@@ -41,21 +46,28 @@ const pattern = z.strictObject({
 
 const word = z
   .string()
-  .max(WORD_CHARACTERS_MAX, `must be at most ${WORD_CHARACTERS_MAX} characters`)
-  .refine((text) => Buffer.byteLength(text.trim()) >= WORD_BYTES_MIN, `must have at least ${WORD_BYTES_MIN} bytes`);
+  .max(WORD_CHARACTERS_MAX, { error: `must be at most ${WORD_CHARACTERS_MAX} characters`, abort: true })
+  .refine((text) => Buffer.byteLength(text.trim()) >= WORD_BYTES_MIN, {
+    error: `must have at least ${WORD_BYTES_MIN} bytes`,
+    abort: true,
+  });
 
 const rule = z
   .strictObject({
     id: slugSchema,
-    detect: z.array(z.enum(ENTITY_NAMES)).min(1, 'must name an entity').optional(),
+    detect: z.array(z.enum(ENTITY_NAMES)).min(1, 'must name an entity').max(NAMED_MAX, NAMED_TOO_MANY).optional(),
     words: z.array(word).min(1, 'must have a word').max(WORDS_MAX, `must be at most ${WORDS_MAX} words`).optional(),
-    patterns: z.array(pattern).min(1, 'must have a pattern').optional(),
+    patterns: z.array(pattern).min(1, 'must have a pattern').max(PATTERNS_MAX, PATTERNS_TOO_MANY).optional(),
     external: slugSchema.optional(),
-    entities: z.array(z.string().min(1).max(64)).min(1, 'must name an entity').optional(),
+    entities: z
+      .array(z.string().min(1).max(64))
+      .min(1, 'must name an entity')
+      .max(NAMED_MAX, NAMED_TOO_MANY)
+      .optional(),
     min_score: z.number().min(0, 'must be from 0 to 1').max(1, 'must be from 0 to 1').optional(),
     stage: z.enum(['input', 'output', 'both']),
     action: z.enum(ACTIONS),
-    apis: z.array(z.enum(API_NAMES)).min(1, 'must name an API').optional(),
+    apis: z.array(z.enum(API_NAMES)).min(1, 'must name an API').max(NAMED_MAX, NAMED_TOO_MANY).optional(),
     label: z
       .string()
       .regex(/^[^\p{C}"\\]{1,64}$/u, 'must be 1 to 64 characters without quotes and backslashes')
@@ -91,7 +103,7 @@ export const guardrailDefinition = z
         email_domains: z.array(z.string().min(1).max(253)).max(ALLOWED_MAX).optional(),
       })
       .optional(),
-    external: z.record(slugSchema, externalDefinition).optional(),
+    external: entriesAtMost(EXTERNALS_MAX, z.record(slugSchema, externalDefinition), 'detectors').optional(),
   })
   .check(({ value, issues }) => {
     const add = (path: (string | number)[], message: string) =>
@@ -99,8 +111,6 @@ export const guardrailDefinition = z
     const ids = value.rules.map(({ id }) => id);
     const twice = ids.findIndex((id, index) => ids.indexOf(id) !== index);
     if (twice !== -1) add(['rules', twice, 'id'], `another rule has the id "${ids[twice] ?? ''}"`);
-    const externals = Object.keys(value.external ?? {});
-    if (externals.length > EXTERNALS_MAX) add(['external'], `must be at most ${EXTERNALS_MAX}`);
     for (const [index, { external, action, stage }] of value.rules.entries()) {
       if (external === undefined) continue;
       const { shape, output } = value.external?.[external] ?? {};
@@ -127,7 +137,7 @@ function problemsOfPatterns(rules: readonly z.output<typeof rule>[]): PatternPro
     patterns.map(({ regex }, at) => ({ regex, path: [index, 'patterns', at, 'regex'] })),
   );
   const sumOf = (weigh: (regex: string) => number): number => all.reduce((sum, { regex }) => sum + weigh(regex), 0);
-  if (all.length > PATTERNS_MAX) return [{ path: [], message: `must have at most ${PATTERNS_MAX} patterns` }];
+  if (all.length > PATTERNS_MAX) return [{ path: [], message: PATTERNS_TOO_MANY }];
   if (sumOf(writtenSizeOf) > PATTERNS_WRITTEN_MAX) return [ALL_TOO_LARGE];
   if (sumOf(countWideClasses) > WIDE_CLASSES_MAX)
     return [{ path: [], message: `must have at most ${WIDE_CLASSES_MAX} classes beyond ASCII in patterns` }];

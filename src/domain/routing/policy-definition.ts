@@ -2,6 +2,7 @@
 // policy that the router uses.
 
 import { z } from 'zod';
+import { entriesAtMost } from '../configuration/entries-at-most.ts';
 import { modelNameSchema, slugSchema } from '../configuration/name-schemas.ts';
 import type { RoutingPolicy } from './routing-policy.ts';
 
@@ -11,6 +12,7 @@ const CONFIDENCE_FLOOR_DEFAULT = 0.6;
 const CORRECTION_THRESHOLD_DEFAULT = 0.7;
 /** A typed choice has at most this many options (spec 2.6). */
 const OPTIONS_MAX = 255;
+const TIER_MODELS_MAX = 1_000;
 
 const share = z.number('must be a number').min(0, 'must be from 0 to 1').max(1, 'must be from 0 to 1');
 const wholeNumber = z.int('must be a whole number').min(1, 'must be at least 1');
@@ -24,12 +26,16 @@ const description = z.string().max(2_000, 'must be at most 2000 characters');
  */
 const optionName = slugSchema.regex(/[^\d]/, 'must not be a whole number');
 
+/** Kinds of work. */
+const strengths = z.array(slugSchema).max(OPTIONS_MAX, `must be at most ${OPTIONS_MAX} kinds`);
+
 const tier = z.strictObject({
   name: optionName,
   description,
   models: z
-    .array(z.strictObject({ id: modelNameSchema, strengths: z.array(slugSchema).optional() }))
-    .min(1, 'must name at least one model'),
+    .array(z.strictObject({ id: modelNameSchema, strengths: strengths.optional() }))
+    .min(1, 'must name at least one model')
+    .max(TIER_MODELS_MAX, `must name at most ${TIER_MODELS_MAX} models`),
 });
 
 export const policyDefinition = z.strictObject({
@@ -40,11 +46,8 @@ export const policyDefinition = z.strictObject({
   }),
   tiers: z.array(tier).min(1, 'must have at least one tier').max(OPTIONS_MAX, `must have at most ${OPTIONS_MAX} tiers`),
   fallback_tier: z.string().optional(),
-  kinds: z
-    .record(z.string(), description)
+  kinds: entriesAtMost(OPTIONS_MAX, z.record(z.string(), description), 'kinds')
     .check(({ value, issues }) => {
-      if (Object.keys(value).length > OPTIONS_MAX)
-        issues.push({ code: 'custom', message: `must have at most ${OPTIONS_MAX} kinds`, input: value });
       // Zod's own check of a record's keys would say only that some key is wrong.
       for (const kind of Object.keys(value)) {
         const message = optionName.safeParse(kind).error?.issues[0]?.message;

@@ -53,8 +53,8 @@ type Values = OptionValues<typeof OPTIONS>;
 async function list({ organization }: Values, { environment, print }: CommandContext): Promise<number> {
   await withDatabase(environment, async (postgres) => {
     const id = organization === undefined ? null : (await findOrganization(postgres, organization)).id;
-    for (const { name, version, setBy, definition } of expectDone(await listPolicies(postgres, id), 'policies')) {
-      const notes = [definition.mode ?? 'enforce', ...(definition.floor === true ? ['floor'] : [])];
+    for (const { name, version, setBy, mode, isFloor } of expectDone(await listPolicies(postgres, id), 'policies')) {
+      const notes = [mode, ...(isFloor ? ['floor'] : [])];
       print([name, `version ${version}`, setBy, ...notes].join('\t'));
     }
     if (id === null) return;
@@ -98,7 +98,10 @@ async function test(values: Values, { environment, print }: CommandContext): Pro
   await withDatabase(environment, async (postgres) => {
     const { organization } = values;
     const organizationId = organization === undefined ? null : (await findOrganization(postgres, organization)).id;
-    const found = expectDone(await getPolicy(postgres, { organizationId, name }), `guardrail policy "${name}"`);
+    const found = expectDone(
+      await getPolicy(postgres, { organizationId, name, version: null }),
+      `guardrail policy "${name}"`,
+    );
     const named = { id: name, name, version: found.version, organizationId };
     const policy = guardrailPolicyOf(named, found.definition, new Map());
     const tried = findInText([policy], { text, stage: 'input', api: 'chat_completions' });

@@ -116,6 +116,48 @@ describe('policies of an organization', () => {
     );
   });
 
+  test('definitions of a quarter of a megabyte are shown one at a time', async () => {
+    const path = '/guardrails/policies/large';
+    const words = Array.from({ length: 800 }, (_, index) => `word ${String(index).padStart(6, '0')}`);
+    const large = (version: number, mode: string) => ({
+      mode,
+      rules: Array.from({ length: 10 + version }, (_, index) => ({
+        id: `rule-${index}`,
+        words: [...words, `version ${version} ${index}`],
+        stage: 'input',
+        action: 'flag',
+      })),
+    });
+    const sizes: number[] = [];
+    for (const version of [1, 2]) {
+      const put = await acme.as('PUT', path, large(version, version === 1 ? 'enforce' : 'observe'));
+      assert.deepEqual([put['version'], put['versions']], [version, undefined]);
+      sizes.push(JSON.stringify(put['definition']).length);
+    }
+    const present = await acme.as('GET', path);
+    assert.deepEqual([present['version'], (present['definition'] as Json)['mode']], [2, 'observe']);
+    assert.ok(JSON.stringify(present).length < (sizes[1] ?? 0) + 1_000);
+    assert.deepEqual(
+      (present['versions'] as readonly Json[]).map((shown) => [shown['version'], shown['rule_count']]),
+      [
+        [2, 12],
+        [1, 11],
+      ],
+    );
+    const earlier = await acme.as('GET', `${path}?version=1`);
+    assert.deepEqual([earlier['version'], earlier['definition']], [1, large(1, 'enforce')]);
+    await acme.as('GET', `${path}?version=3`, undefined, 404);
+    await acme.as('PUT', path, { rules: Array.from({ length: 20 }, (_, index) => rule(`rule-${index}`, 'card')) });
+    const listed = (await acme.as('GET', '/guardrails/policies')) as unknown as readonly Json[];
+    const shown = listed.find(({ name }) => name === 'large') ?? {};
+    const rules = shown['rules'] as readonly Json[];
+    assert.deepEqual(
+      [shown['rule_count'], rules.length, rules[15], shown['mode'], shown['floor'], shown['definition']],
+      [20, 16, { id: 'rule-15', action: 'block', stage: 'input' }, 'enforce', false, undefined],
+    );
+    await acme.as('DELETE', path);
+  });
+
   test('the platform’s are not theirs to change, nor is a floor', async () => {
     await acme.as('DELETE', '/guardrails/policies/no-cards', undefined, 404);
     await acme.as('PUT', '/guardrails/policies/low', { floor: true, rules: [rule('cards', 'card')] }, 400);

@@ -7,22 +7,21 @@ import { Badge } from './figures.tsx';
 import { Card } from './page.tsx';
 import { type Column, Table } from './table.tsx';
 
-interface Version<Definition> {
+interface Version {
   readonly version: number;
   readonly created_at: string;
-  readonly definition: Definition;
 }
 
-interface VersionsProps<Definition> {
-  readonly history: { readonly version: number; readonly versions: readonly Version<Definition>[] };
+interface VersionsProps<Row extends Version> {
+  readonly history: { readonly version: number; readonly versions: readonly Row[] };
   /** What tells them apart, behind their number and time. */
-  readonly columns: readonly Column<Version<Definition>>[];
+  readonly columns: readonly Column<Row>[];
   readonly note?: string;
-  readonly onTake: (taken: Definition) => void;
+  readonly onTake: (taken: Row) => void;
 }
 
-export function Versions<Definition>({ history, columns, note, onTake }: VersionsProps<Definition>) {
-  const present: readonly Column<Version<Definition>>[] = [
+export function Versions<Row extends Version>({ history, columns, note, onTake }: VersionsProps<Row>) {
+  const present: readonly Column<Row>[] = [
     {
       name: 'Version',
       raw: ({ version }) => version,
@@ -40,8 +39,8 @@ export function Versions<Definition>({ history, columns, note, onTake }: Version
         caption="Versions"
         columns={[...present, ...columns]}
         rows={history.versions}
-        actions={({ definition }) => (
-          <button type="button" class="small" onClick={() => onTake(definition)}>
+        actions={(version) => (
+          <button type="button" class="small" onClick={() => onTake(version)}>
             Take into the editor
           </button>
         )}

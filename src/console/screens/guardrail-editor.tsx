@@ -4,11 +4,12 @@
 import { useState } from 'preact/hooks';
 import { type BodyOf, call } from '../api.ts';
 import { readDefinition, writeDefinition } from '../logic/definition-text.ts';
+import { whole } from '../logic/format.ts';
 import { DefinitionField } from '../parts/definition-field.tsx';
-import { Confirm, TextField } from '../parts/form.tsx';
+import { Confirm, Said, TextField, useSubmit } from '../parts/form.tsx';
 import { RefusalNotice, Waiting } from '../parts/loaded.tsx';
 import { Card } from '../parts/page.tsx';
-import type { Column } from '../parts/table.tsx';
+import { type Column, numberColumn } from '../parts/table.tsx';
 import { Changes, Versions } from '../parts/versions.tsx';
 import { useRead } from '../state/load.ts';
 import {
@@ -20,9 +21,7 @@ import { TryOut } from './guardrail-try-out.tsx';
 
 type Version = History['versions'][number];
 
-const COLUMNS: readonly Column<Version>[] = [
-  { name: 'Rules', raw: ({ definition }) => definition.rules.map(({ id }) => id).join(', ') },
-];
+const COLUMNS: readonly Column<Version>[] = [numberColumn('Rules', ({ rule_count: count }) => count, whole)];
 
 const SKELETON = {
   rules: [{ id: 'mail', detect: ['email'], stage: 'input', action: 'mask' }],
@@ -68,6 +67,9 @@ function Editing({ owner, history, onPublished, onClose }: EditingProps) {
   const begin = writeDefinition(history?.definition ?? SKELETON);
   const [text, setText] = useState(begin);
   const [isAsked, setAsked] = useState(false);
+  const earlier = useSubmit<{ readonly data: History }>(({ data }) => setText(writeDefinition(data.definition)));
+  const take = ({ version }: Version) =>
+    void earlier.run(() => call('get', owner.paths.policy, { at: { policyName: name }, query: { version } }));
   const read = readDefinition<Definition>(text);
   return (
     <>
@@ -114,9 +116,8 @@ function Editing({ owner, history, onPublished, onClose }: EditingProps) {
         </form>
       </Card>
       <TryOut title="Try the draft" owner={owner} policies={[]} definition={read.ok ? read.definition : null} />
-      {history !== null && (
-        <Versions history={history} columns={COLUMNS} onTake={(taken) => setText(writeDefinition(taken))} />
-      )}
+      <Said refusal={earlier.refusal} />
+      {history !== null && <Versions history={history} columns={COLUMNS} onTake={take} />}
       {isAsked && read.ok && (
         <Confirm
           title="Publish?"

@@ -37,18 +37,19 @@ export const POLICY_COLUMNS: readonly Column<GuardrailPolicy>[] = [
   },
   {
     name: 'Rules',
-    raw: ({ definition }) => definition.rules.map(({ id }) => id).join(' '),
-    show: ({ definition }) => (
+    raw: ({ rules }) => rules.map(({ id }) => id).join(' '),
+    show: ({ rules, rule_count: count }) => (
       <span class="badges">
-        {definition.rules.map(({ id, action, stage }) => (
+        {rules.map(({ id, action, stage }) => (
           <Badge key={id} tone={action === 'block' ? 'bad' : 'plain'}>
             {id}: {action} {stage}
           </Badge>
         ))}
+        {count > rules.length && <Badge>{whole(count - rules.length)} more</Badge>}
       </span>
     ),
   },
-  { name: 'Mode', raw: ({ definition }) => definition.mode ?? 'enforce', isExtra: true },
+  { name: 'Mode', raw: ({ mode }) => mode, isExtra: true },
   {
     name: 'Since',
     raw: ({ created_at: at }) => at,

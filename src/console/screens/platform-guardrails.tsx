@@ -11,9 +11,8 @@ const COLUMNS: readonly Column<GuardrailPolicy>[] = [
   ...POLICY_COLUMNS,
   {
     name: 'Screens',
-    raw: ({ definition }) => (definition.floor === true ? 'everybody' : 'whom it is assigned to'),
-    show: ({ definition }) =>
-      definition.floor === true ? <Badge tone="good">everybody</Badge> : 'whom it is assigned to',
+    raw: ({ floor }) => (floor ? 'everybody' : 'whom it is assigned to'),
+    show: ({ floor }) => (floor ? <Badge tone="good">everybody</Badge> : 'whom it is assigned to'),
   },
 ];
 

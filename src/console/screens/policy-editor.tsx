@@ -120,7 +120,7 @@ function Editing({ history, begin, onPublished, onClose }: EditingProps) {
           history={history}
           columns={COLUMNS}
           note={VERSIONS_NOTE}
-          onTake={(taken) => setText(writeDefinition(taken))}
+          onTake={({ definition }) => setText(writeDefinition(definition))}
         />
       )}
       {isAsked && read.ok && (

@@ -5,6 +5,7 @@ import type {
   AssignParams,
   GuardrailAssignments,
   GuardrailHistory,
+  ListedGuardrail,
   StoredGuardrail,
 } from '../../domain/guardrails/stored-policy.ts';
 import type { Actor } from '../../domain/identity/actor.ts';
@@ -18,13 +19,14 @@ export interface GuardrailReference {
 
 export interface GuardrailStore {
   /** An organization's own and the platform's. */
-  listPolicies(organizationId: string | null): Answer<readonly StoredGuardrail[]>;
-  getPolicy(reference: GuardrailReference): Answer<GuardrailHistory>;
+  listPolicies(organizationId: string | null): Answer<readonly ListedGuardrail[]>;
+  /** `version` null: the present one. */
+  getPolicy(reference: GuardrailReference & { readonly version: number | null }): Answer<GuardrailHistory>;
   /** A changed definition becomes the next version. `version`: the one that it was made from; null: none is named. */
   putPolicy(
     actor: Actor,
     policy: GuardrailReference & { readonly definition: GuardrailDefinition; readonly version: number | null },
-  ): Answer<GuardrailHistory>;
+  ): Answer<StoredGuardrail>;
   removePolicy(actor: Actor, reference: GuardrailReference): Answer<{ readonly removed: true }>;
   getAssignments(organizationId: string): Answer<GuardrailAssignments>;
   setAssignments(actor: Actor, organizationId: string, params: AssignParams): Answer<GuardrailAssignments>;

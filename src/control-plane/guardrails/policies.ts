@@ -2,8 +2,15 @@
 
 import { z } from 'zod';
 import { basedOn } from '../../domain/configuration/catalog-schema.ts';
+import { ACTIONS } from '../../domain/guardrails/policy.ts';
 import { guardrailDefinition } from '../../domain/guardrails/policy-definition.ts';
-import type { GuardrailHistory, GuardrailVersion, StoredGuardrail } from '../../domain/guardrails/stored-policy.ts';
+import {
+  type GuardrailHistory,
+  type GuardrailVersion,
+  LISTED_RULES_MAX,
+  type ListedGuardrail,
+  type StoredGuardrail,
+} from '../../domain/guardrails/stored-policy.ts';
 import { isRefused } from '../../domain/refusals/refused.ts';
 import { basedOnQuery, removedAnswer } from '../catalog/providers.ts';
 import { setByField, showMoment, shownMoment } from '../identity/fields.ts';
@@ -11,6 +18,9 @@ import { answerOf, shownOrRefused } from '../identity/outcome.ts';
 import { ACTIVE, actorOf, idOf } from '../identity/tenancy.ts';
 import { type Operation, type OperationSubject, operation } from '../operation.ts';
 import type { GuardrailStore } from './guardrail-store.ts';
+
+/** Of a column of Postgres. */
+const INTEGER_MAX = 2_147_483_647;
 
 /** Whose policies an operation concerns. */
 export interface PolicyOwner {
@@ -23,21 +33,44 @@ export interface PolicyOwner {
 export const PLATFORM_POLICIES: PolicyOwner = { suffix: 'OfPlatform', organizationId: () => null };
 export const OWN_POLICIES: PolicyOwner = { suffix: '', organizationId: (input) => ACTIVE.organizationId(input) };
 
-const shownVersion = z.object({ version: z.int(), created_at: shownMoment, definition: guardrailDefinition });
-const shownPolicy = shownVersion.extend({
+const shownVersion = z.object({ version: z.int(), created_at: shownMoment, rule_count: z.int() });
+const named = shownVersion.extend({
   name: z.string(),
   set_by: setByField.meta({ description: 'Whose it is: only that party changes it.' }),
 });
+const listedPolicy = named.extend({
+  mode: z.enum(['enforce', 'observe']),
+  floor: z.boolean().meta({ description: 'Everybody is screened by it.' }),
+  rules: z
+    .array(z.object({ id: z.string(), action: z.enum(ACTIONS), stage: z.enum(['input', 'output', 'both']) }))
+    .meta({ description: `The first ${LISTED_RULES_MAX}.` }),
+});
+const shownPolicy = named.extend({ definition: guardrailDefinition });
 const shownHistory = shownPolicy.extend({
   versions: z.array(shownVersion).meta({ description: 'Newest first, the present one included.' }),
 });
+const versionQuery = z.object({
+  version: z.coerce
+    .number('must be a whole number')
+    .int('must be a whole number')
+    .min(1, 'must be at least 1')
+    .max(INTEGER_MAX, 'is no version')
+    .optional()
+    .meta({ description: 'One of its versions. Left out: the present one.' }),
+});
 
-function showVersion({ version, createdAtMs, definition }: GuardrailVersion): z.output<typeof shownVersion> {
-  return { version, created_at: showMoment(createdAtMs), definition };
+function showVersion({ version, createdAtMs, ruleCount }: GuardrailVersion): z.output<typeof shownVersion> {
+  return { version, created_at: showMoment(createdAtMs), rule_count: ruleCount };
+}
+
+function showListed(policy: ListedGuardrail): z.output<typeof listedPolicy> {
+  const { name, setBy, mode, isFloor, rules } = policy;
+  return { name, set_by: setBy, ...showVersion(policy), mode, floor: isFloor, rules: [...rules] };
 }
 
 function showPolicy(policy: StoredGuardrail): z.output<typeof shownPolicy> {
-  return { name: policy.name, set_by: policy.setBy, ...showVersion(policy) };
+  const { name, setBy, definition } = policy;
+  return { name, set_by: setBy, ...showVersion(policy), definition };
 }
 
 function showHistory(policy: GuardrailHistory): z.output<typeof shownHistory> {
@@ -48,18 +81,22 @@ export function listPolicies(store: GuardrailStore, owner: PolicyOwner): Operati
   return operation({
     id: `listGuardrailPolicies${owner.suffix}`,
     summary: 'Lists the guardrail policies that an organization can be screened by, each in its present version.',
-    answer: z.object({ data: z.array(shownPolicy) }),
+    answer: z.object({ data: z.array(listedPolicy) }),
     run: async (input) =>
-      shownOrRefused(await store.listPolicies(owner.organizationId(input)), (found) => found.map(showPolicy)),
+      shownOrRefused(await store.listPolicies(owner.organizationId(input)), (found) => found.map(showListed)),
   });
 }
 
 export function getPolicy(store: GuardrailStore, owner: PolicyOwner): Operation {
   return operation({
     id: `getGuardrailPolicy${owner.suffix}`,
-    summary: 'Shows a guardrail policy with its versions.',
+    summary: 'Shows a guardrail policy, or an earlier version of it, and which versions there are.',
+    query: versionQuery,
     answer: answerOf(shownHistory),
-    run: async (input) => shownOrRefused(await store.getPolicy(referenceOf(owner, input)), showHistory),
+    run: async (input) => {
+      const { version = null } = input.query;
+      return shownOrRefused(await store.getPolicy({ ...referenceOf(owner, input), version }), showHistory);
+    },
   });
 }
 
@@ -68,12 +105,12 @@ export function putPolicy(store: GuardrailStore, owner: PolicyOwner): Operation 
     id: `putGuardrailPolicy${owner.suffix}`,
     summary: 'Makes a guardrail policy, or its next version where it is different. Gateways use it within a second.',
     body: guardrailDefinition.safeExtend({ version: basedOn }),
-    answer: answerOf(shownHistory),
+    answer: answerOf(shownPolicy),
     run: async (input) => {
       const { version = null, ...definition } = input.body;
       const reference = referenceOf(owner, input);
       const put = await store.putPolicy(actorOf(input.principal), { ...reference, definition, version });
-      return shownOrRefused(put, showHistory);
+      return shownOrRefused(put, showPolicy);
     },
   });
 }
@@ -88,7 +125,7 @@ export function removePolicy(store: GuardrailStore, owner: PolicyOwner): Operati
       const reference = referenceOf(owner, input);
       const { version = null } = input.query;
       if (version !== null) {
-        const found = await store.getPolicy(reference);
+        const found = await store.getPolicy({ ...reference, version: null });
         if (!isRefused(found) && found.version !== version)
           return { kind: 'conflict', reason: `"version" is not the present one, ${found.version}` };
       }

@@ -77,7 +77,7 @@ async function choosePolicies(
   const draft = { id: 'draft', name: 'draft', version: 0, organizationId };
   if (definition !== undefined) return [guardrailPolicyOf(draft, definition, new Map())];
   if (name === undefined) return organizationId === null ? [] : policiesOf(ACTIVE.organizationId(input));
-  const found = await store.getPolicy({ organizationId, name });
+  const found = await store.getPolicy({ organizationId, name, version: null });
   if (isRefused(found)) return found;
   const { version } = found;
   return [guardrailPolicyOf({ id: name, name, version, organizationId }, found.definition, new Map())];

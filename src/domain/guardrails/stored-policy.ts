@@ -3,17 +3,32 @@
 import type { OnFailure } from './policy.ts';
 import type { GuardrailDefinition } from './policy-definition.ts';
 
+/** A version in a list of them: a definition may have a quarter of a megabyte, so each is shown by itself. */
 export interface GuardrailVersion {
   readonly version: number;
   readonly createdAtMs: number;
-  /** Without secrets. */
-  readonly definition: GuardrailDefinition;
+  readonly ruleCount: number;
 }
 
-export interface StoredGuardrail extends GuardrailVersion {
+interface NamedVersion extends GuardrailVersion {
   readonly name: string;
   /** Whose it is: only that party changes it. */
   readonly setBy: 'platform' | 'organization';
+}
+
+/** A policy in the list of all, in its present version. */
+export interface ListedGuardrail extends NamedVersion {
+  readonly mode: 'enforce' | 'observe';
+  readonly isFloor: boolean;
+  /** The first LISTED_RULES_MAX of them. */
+  readonly rules: readonly Pick<GuardrailDefinition['rules'][number], 'id' | 'action' | 'stage'>[];
+}
+
+export const LISTED_RULES_MAX = 16;
+
+export interface StoredGuardrail extends NamedVersion {
+  /** Without secrets. */
+  readonly definition: GuardrailDefinition;
 }
 
 export interface GuardrailHistory extends StoredGuardrail {

@@ -1,7 +1,13 @@
 // Stores guardrail policies in versions that never change, with the secrets of their external detectors beside them.
 
 import type { GuardrailDefinition } from '../../../domain/guardrails/policy-definition.ts';
-import type { GuardrailHistory, GuardrailVersion, StoredGuardrail } from '../../../domain/guardrails/stored-policy.ts';
+import {
+  type GuardrailHistory,
+  type GuardrailVersion,
+  LISTED_RULES_MAX,
+  type ListedGuardrail,
+  type StoredGuardrail,
+} from '../../../domain/guardrails/stored-policy.ts';
 import type { Actor } from '../../../domain/identity/actor.ts';
 import { areUuids } from '../../../domain/identity/names.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
@@ -15,21 +21,45 @@ const POLICIES_MAX = 100;
 /** Old versions are kept for the records that name them; at most this many are shown. */
 const VERSIONS_SHOWN_MAX = 100;
 
-const VERSION_COLUMNS =
-  'v.version, v.definition, floor(extract(epoch FROM v.created_at) * 1000)::double precision AS created_at_ms';
+const CREATED_AT_MS = 'floor(extract(epoch FROM v.created_at) * 1000)::double precision AS created_at_ms';
+const POLICY_COLUMNS = `p.id, p.organization_id, p.name, v.version, ${CREATED_AT_MS}`;
+const NEWEST = `guardrail_policies p
+  JOIN LATERAL (SELECT * FROM guardrail_policy_versions WHERE policy_id = p.id ORDER BY version DESC LIMIT 1) v ON true`;
 /** The newest version of each policy that was not removed. */
-export const PRESENT_POLICIES = `SELECT p.id, p.organization_id, p.name, ${VERSION_COLUMNS}
-  FROM guardrail_policies p
-  JOIN LATERAL (SELECT * FROM guardrail_policy_versions WHERE policy_id = p.id ORDER BY version DESC LIMIT 1) v ON true
+export const PRESENT_POLICIES = `SELECT ${POLICY_COLUMNS}, v.definition FROM ${NEWEST}
+ WHERE v.definition IS NOT NULL`;
+/** What a list says of each; the definitions of a hundred policies would have many megabytes. */
+const LISTED_POLICIES = `SELECT ${POLICY_COLUMNS}, coalesce(d.mode, 'enforce') AS mode,
+  coalesce(d.floor, false) AS is_floor, jsonb_array_length(d.rules) AS rule_count,
+  (SELECT jsonb_agg(jsonb_build_object('id', rule -> 'id', 'action', rule -> 'action', 'stage', rule -> 'stage')
+            ORDER BY place)
+     FROM jsonb_array_elements(d.rules) WITH ORDINALITY AS listed (rule, place)
+    WHERE place <= ${LISTED_RULES_MAX}) AS rules
+  FROM ${NEWEST}
+ CROSS JOIN LATERAL jsonb_to_record(v.definition) AS d (mode text, floor boolean, rules jsonb)
  WHERE v.definition IS NOT NULL`;
 
-export interface PolicyRow {
+interface NamedRow {
   readonly id: string;
   readonly organization_id: string | null;
   readonly name: string;
   readonly version: number;
-  readonly definition: GuardrailDefinition;
   readonly created_at_ms: number;
+}
+
+export interface PolicyRow extends NamedRow {
+  readonly definition: GuardrailDefinition;
+}
+
+interface ListedRow extends NamedRow {
+  readonly mode: ListedGuardrail['mode'];
+  readonly is_floor: boolean;
+  readonly rule_count: number;
+  readonly rules: ListedGuardrail['rules'];
+}
+
+interface VersionRow extends Pick<NamedRow, 'version' | 'created_at_ms'> {
+  readonly rule_count: number;
 }
 
 /** `organizationId` null: the platform's. */
@@ -48,29 +78,48 @@ export interface PutParams extends PolicyReference {
 export async function listPolicies(
   postgres: PostgresClient,
   organizationId: string | null,
-): Promise<StoredGuardrail[] | Refused> {
+): Promise<ListedGuardrail[] | Refused> {
   if (organizationId !== null && !areUuids(organizationId)) return NOT_FOUND;
-  const { rows } = await postgres.query<PolicyRow>(
-    `${PRESENT_POLICIES} AND (p.organization_id IS NULL OR p.organization_id = $1)
+  const { rows } = await postgres.query<ListedRow>(
+    `${LISTED_POLICIES} AND (p.organization_id IS NULL OR p.organization_id = $1)
       ORDER BY p.organization_id NULLS FIRST, p.name`,
     [organizationId],
   );
-  return rows.map((row) => ({ name: row.name, setBy: setByOf(row), ...toVersion(row) }));
+  return rows.map((row) => ({
+    ...named(row),
+    ...toVersion(row),
+    mode: row.mode,
+    isFloor: row.is_floor,
+    rules: row.rules,
+  }));
 }
 
-/** Of an organization its own, or else the platform's of this name. */
+/** Of an organization its own, or else the platform's of this name. `version` null: the present one. */
 export async function getPolicy(
   postgres: PostgresClient,
-  reference: PolicyReference,
+  { version, ...reference }: PolicyReference & { readonly version: number | null },
 ): Promise<GuardrailHistory | Refused> {
   const present = await findPresent(postgres, reference);
-  if (present === null) return NOT_FOUND;
-  const { rows } = await postgres.query<PolicyRow>(
-    `SELECT ${VERSION_COLUMNS} FROM guardrail_policy_versions v
+  const shown = present === null || version === null ? present : await findVersion(postgres, present, version);
+  if (shown === null) return NOT_FOUND;
+  const { rows } = await postgres.query<VersionRow>(
+    `SELECT v.version, ${CREATED_AT_MS}, jsonb_array_length(v.definition -> 'rules') AS rule_count
+       FROM guardrail_policy_versions v
       WHERE v.policy_id = $1 AND v.definition IS NOT NULL ORDER BY v.version DESC LIMIT ${VERSIONS_SHOWN_MAX}`,
-    [present.id],
+    [shown.id],
   );
-  return { name: present.name, setBy: setByOf(present), ...toVersion(present), versions: rows.map(toVersion) };
+  return { ...toStored(shown), versions: rows.map(toVersion) };
+}
+
+/** null: there was none, or it says that the policy was removed. */
+async function findVersion(client: PostgresClient, present: PolicyRow, version: number): Promise<PolicyRow | null> {
+  if (version === present.version) return present;
+  const { rows } = await client.query<Pick<PolicyRow, 'definition' | 'created_at_ms'>>(
+    `SELECT v.definition, ${CREATED_AT_MS} FROM guardrail_policy_versions v
+      WHERE v.policy_id = $1 AND v.version = $2 AND v.definition IS NOT NULL`,
+    [present.id, version],
+  );
+  return rows[0] === undefined ? null : { ...present, ...rows[0], version };
 }
 
 export async function findPresent(
@@ -91,14 +140,15 @@ export async function putPolicy(
   box: SecretBox,
   actor: Actor,
   params: PutParams,
-): Promise<GuardrailHistory | Refused> {
+): Promise<StoredGuardrail | Refused> {
   const { organizationId, name } = params;
   if (organizationId !== null && !areUuids(organizationId)) return NOT_FOUND;
   return change(postgres, 'name', async (client) => {
     const refused = await refusePut(client, params);
     if (refused !== null) return refused;
     await storePolicy(client, box, actor, params);
-    return getPolicy(client, { organizationId, name });
+    const stored = await findPresent(client, { organizationId, name });
+    return stored === null ? NOT_FOUND : toStored(stored);
   });
 }
 
@@ -259,10 +309,15 @@ export async function dropPolicy(client: PostgresClient, actor: Actor, present: 
   return null;
 }
 
-function setByOf({ organization_id: organizationId }: PolicyRow): 'platform' | 'organization' {
-  return organizationId === null ? 'platform' : 'organization';
+function toStored(row: PolicyRow): StoredGuardrail {
+  const { definition } = row;
+  return { ...named(row), ...toVersion({ ...row, rule_count: definition.rules.length }), definition };
 }
 
-function toVersion({ version, created_at_ms: createdAtMs, definition }: PolicyRow): GuardrailVersion {
-  return { version, createdAtMs, definition };
+function named({ name, organization_id: organizationId }: NamedRow): Pick<StoredGuardrail, 'name' | 'setBy'> {
+  return { name, setBy: organizationId === null ? 'platform' : 'organization' };
+}
+
+function toVersion({ version, created_at_ms: createdAtMs, rule_count: ruleCount }: VersionRow): GuardrailVersion {
+  return { version, createdAtMs, ruleCount };
 }

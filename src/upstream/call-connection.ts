@@ -13,9 +13,9 @@ export type UpstreamFault =
   | 'stale_connection'
   /** The bytes may have been sent; no reply came that could be read. */
   | 'no_reply'
-  /** No reply came within the first-byte timeout. */
+  /** No reply came within the first-byte timeout, or no byte behind its head within the idle timeout. */
   | 'first_byte_timeout'
-  /** The reply began and was cut, or stalled beyond the idle timeout. */
+  /** The reply began and was cut, or stalled behind a byte of its body beyond the idle timeout. */
   | 'cut';
 
 /** Hears what happens to the exchange that a connection carries. Nothing is told after `onEnd` or `onFault`. */

@@ -423,6 +423,20 @@ describe('a fault is told once, and which it is', () => {
     assert.equal((await told.ended).end, 'cut');
   });
 
+  test('first_byte_timeout: a reply of which nothing comes behind its head', async () => {
+    const { origin } = await provider((socket) => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n'), {
+      timeouts: { idleMs: 1_000 },
+    });
+    const told = callTo(origin);
+    await told.started;
+    clock.timeMs += 1_000;
+    origin.trim();
+    assert.equal(told.reply.end, null);
+    clock.timeMs += 1;
+    origin.trim();
+    assert.equal((await told.ended).end, 'first_byte_timeout');
+  });
+
   test('a listener that throws loses its call, not the process', async () => {
     const { origin } = await provider(hello);
     for (const [event, fault] of [

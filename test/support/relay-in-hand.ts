@@ -73,6 +73,9 @@ export class RelayInHand {
       cut: () => {
         exchange.closed = true;
       },
+      refuse: () => {
+        exchange.closed = true;
+      },
       fail: (fault: unknown) => assert.fail(String(fault)),
     };
     let nowMs = 0;

@@ -17,7 +17,7 @@ export type Outcome =
   | 'provider_refused'
   /** The provider answered 5xx. */
   | 'provider_failed'
-  /** The request was sent, and the provider did not answer in time or its connection died before a reply byte. */
+  /** The request was sent, and the provider did not answer in time or broke off before the client got a reply byte. */
   | 'no_reply'
   /** The client left before the provider's first reply byte. */
   | 'aborted_before_first_byte'

@@ -85,12 +85,13 @@ export class Capture extends ReplyStage {
   }
 
   override onReplyFault(fault: UpstreamFault): void {
-    this.next.onReplyFault(this.reply.status === 0 ? fault : 'cut');
+    this.next.onReplyFault(this.reply.bytes.totalBytes === 0 ? fault : 'cut');
   }
 
   private isUnfinishedStream(): boolean {
     const { isStream, watch, progress, bytes } = this.reply;
     if (!isStream || watch === null || progress === 'ended') return false;
+    if (bytes.totalBytes === 0) return true;
     if (progress === 'open' && this.params.dialect.isWholeWithoutEnd?.(bytes.end()) !== true) return true;
     return !endsWithWholeEvent(bytes.end());
   }

@@ -91,9 +91,9 @@ export class ClientWriter implements ReplyHandler {
     this.flush();
   }
 
-  /** A reply that broke off is cut for the client too, behind what there was of it. */
+  /** A reply that broke off is cut for the client too, behind what there was of it; without a byte it is none. */
   onReplyFault(fault: UpstreamFault): void {
-    if (fault === 'cut') {
+    if (fault === 'cut' && (this.begun || this.pendingBytes > 0)) {
       this.finish = 'cut';
       this.flush();
       return;
@@ -132,6 +132,8 @@ export class ClientWriter implements ReplyHandler {
     const { exchange } = this;
     const isWhole = this.finish === 'end';
     if (!this.begun) {
+      // Until there is something to write, the client can still be told that there is no reply.
+      if (this.pendingBytes === 0 && !isWhole) return;
       this.begun = true;
       exchange.begin(this.status, this.ownHeaders, this.replyHeaders, passesToClient);
       // A reply that is whole already goes out with its length, in one piece.

@@ -28,8 +28,12 @@ export interface SettleParts {
 
 /** The owner hears once the end is recorded, which is after a count of tokens where the provider reported none. */
 export function settle(end: ReplyEnd, parts: SettleParts, owner: ExecutionOwner): void {
-  if (parts.reply.status === 0) settleWithoutReply(end, parts, owner);
-  else settleReply(end, parts, owner);
+  if (parts.reply.status !== 0 && isOfReply(end)) settleReply(end, parts, owner);
+  else settleWithoutReply(end, parts, owner);
+}
+
+function isOfReply(end: ReplyEnd): end is HowItEnded {
+  return end === 'clean' || end === 'cut' || end === 'client_left';
 }
 
 function settleWithoutReply(end: ReplyEnd, parts: SettleParts, owner: ExecutionOwner): void {
@@ -41,10 +45,10 @@ function settleWithoutReply(end: ReplyEnd, parts: SettleParts, owner: ExecutionO
   execution.end({ outcome, status, errorCode, measured: NO_USAGE, responseBytes: 0, responseId: null }, owner);
 }
 
-function settleReply(end: ReplyEnd, parts: SettleParts, owner: ExecutionOwner): void {
+function settleReply(end: HowItEnded, parts: SettleParts, owner: ExecutionOwner): void {
   const { reply, params } = parts;
   const { dialect, exchange } = params;
-  const how = end !== 'clean' && end !== 'client_left' ? 'cut' : exchange.closed ? 'client_left' : 'clean';
+  const how = end === 'cut' ? 'cut' : exchange.closed ? 'client_left' : 'clean';
   const report =
     reply.status >= 300 ? NO_USAGE : reply.encoding === null ? reportOf(how, parts) : unreadable(reply.encoding);
   const outcome = outcomeOfReply({

@@ -27,6 +27,8 @@ export class WithholdEnd extends ReplyStage {
   private readonly recorder: EndRecorder;
   private tail: Buffer[] = [];
   private tailBytes = 0;
+  /** A byte of it has come here, and so reaches the client. */
+  private hasBytes = false;
   /** null: the reply goes on. */
   private end: ReplyEnd | null = null;
   private keyStatus = 0;
@@ -41,6 +43,7 @@ export class WithholdEnd extends ReplyStage {
 
   override onReplyData(chunk: Buffer): void {
     const { state, progress } = this.reply;
+    this.hasBytes = true;
     if (progress === 'open' || state === 'settled') this.next.onReplyData(chunk);
     else this.withhold(chunk);
   }
@@ -74,8 +77,9 @@ export class WithholdEnd extends ReplyStage {
     this.endWith('clean');
   }
 
+  /** Of which nothing reaches the client, as of one that a guardrail kept until it would be whole, is no reply. */
   override onReplyFault(fault: UpstreamFault): void {
-    this.endWith(fault);
+    this.endWith(fault === 'cut' && !this.hasBytes ? 'no_reply' : fault);
   }
 
   override onKeyRefused(status: number, complaint: Complaint): void {

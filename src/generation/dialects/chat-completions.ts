@@ -3,11 +3,13 @@
 import { JSON_SCHEMA_TEXTS, type TextPlaces } from '../../domain/guardrails/text-places.ts';
 import { APIS } from '../../domain/models/apis.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
+import { tellsFailure } from '../../domain/usage/told-failure.ts';
 import type { Usage } from '../../domain/usage/usage.ts';
 import { readCount, readFlag } from '../request/request-fields.ts';
 import type { ScannedRequest } from '../request/scan/request-scanner.ts';
 import { OPENAI_FIELDS, type UnpricedRequests, withNamedCosts } from '../request/unpriced-fields.ts';
 import { ChatStreamEnd } from '../sse/chat-stream-end.ts';
+import { lastEventNaming } from '../sse/last-event.ts';
 import { documentUsage, type EventLine, isDocument, lastEventUsage } from '../sse/usage-window.ts';
 import { chatCompletionsDescription } from './chat-completions-description.ts';
 import type { Dialect, KeptReply, RequestBounds } from './dialect.ts';
@@ -211,6 +213,7 @@ export const chatCompletions: Dialect = {
   isTruncated: (reply) => endedAtLimit(reply, LIMIT_MARK),
   watchStreamEnd: () => new ChatStreamEnd(),
   isWholeWithoutEnd,
+  endsInFailure,
 };
 
 function readBounds(scanned: ScannedRequest, body: Buffer): RequestBounds | Refusal {
@@ -277,4 +280,12 @@ const FINISH_REASON = /"finish_reason"\s*:\s*"/;
 
 function isWholeWithoutEnd(end: Buffer): boolean {
   return FINISH_REASON.test(end.toString('latin1'));
+}
+
+const ERROR_KEY = Buffer.from('"error"');
+
+/** `data: {"error":...}`, by some beside choices. */
+function endsInFailure(end: Buffer): boolean {
+  const event = lastEventNaming(ERROR_KEY, end);
+  return event !== null && tellsFailure(event);
 }

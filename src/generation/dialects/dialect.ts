@@ -193,6 +193,8 @@ export interface Dialect {
    * Absent where replies have no such limit. `endedBy`: the name of the event that ended a stream.
    */
   readonly isTruncated?: (reply: KeptReply, endedBy: string | null) => boolean;
+  /** Whether a stream's last event, which has no name of its own, tells that it failed. Absent: its name tells. */
+  readonly endsInFailure?: (end: Buffer) => boolean;
   /** Where providers keep replies. */
   readonly watchStoredReply?: () => StoredReplyWatch;
   /** A watcher for one stream's end, as clients of this dialect understand it. */

@@ -11,22 +11,20 @@ export interface EndedReply {
   readonly providerStatus: number;
   readonly how: HowItEnded;
   readonly report: MeasuredUsage;
-  /** Name of the event that ended a stream; null for other replies. */
-  readonly endedBy: string | null;
+  /** By a stream's own word. */
+  readonly hasFailed: boolean;
   readonly relayedBytes: number;
   /** A guardrail has ended it, or put a refusal in its place. */
   readonly isBlocked: boolean;
 }
 
-/** Events that end a stream without an answer. */
-const FAILURES = new Set(['error', 'response.failed']);
-
-export function outcomeOfReply({ isBlocked, providerStatus, how, report, endedBy, relayedBytes }: EndedReply): Outcome {
+export function outcomeOfReply(ended: EndedReply): Outcome {
+  const { isBlocked, providerStatus, how, report, hasFailed, relayedBytes } = ended;
   if (isBlocked) return 'output_blocked';
   if (providerStatus >= 500) return 'provider_failed';
   if (providerStatus >= 300) return 'provider_refused';
   // The dialect's own word for a failure, with nothing used: as good as a 5xx that came too late.
-  if (report.usage === null && endedBy !== null && FAILURES.has(endedBy)) return 'provider_failed';
+  if (report.usage === null && hasFailed) return 'provider_failed';
   if (how === 'clean')
     return report.usage === null && report.distrust === null ? 'completed_without_usage' : 'completed';
   if (report.usage !== null) return 'usage_then_cut';

@@ -55,7 +55,7 @@ function settleReply(end: HowItEnded, parts: SettleParts, owner: ExecutionOwner)
     providerStatus: reply.status,
     how,
     report,
-    endedBy: reply.watch?.endedBy ?? null,
+    hasFailed: report.usage === null && hasFailed(parts),
     relayedBytes: reply.bytes.totalBytes,
     isBlocked: reply.blocked !== null,
   });
@@ -63,6 +63,15 @@ function settleReply(end: HowItEnded, parts: SettleParts, owner: ExecutionOwner)
   else if (report.usage !== null || reply.encoding !== null || !isCountable(dialect.api))
     record(outcome, report, how, parts, owner);
   else countAndRecord(dialect.api, outcome, report, how, parts, owner);
+}
+
+/** Events that end a stream without an answer. */
+const FAILURES: ReadonlySet<string | null | undefined> = new Set(['error', 'response.failed']);
+
+/** Where the dialect's failing event has no name, the last event is looked at, once. */
+function hasFailed({ reply: { watch, isStream, bytes }, params: { dialect } }: SettleParts): boolean {
+  if (watch === null) return false;
+  return FAILURES.has(watch.endedBy) || (isStream && dialect.endsInFailure?.(bytes.end()) === true);
 }
 
 function countAndRecord(

@@ -43,7 +43,9 @@ export function serveSavedResponse(
     const screening = savedScreening(plane, principal);
     if (screening !== null && 'kind' in screening) return exchange.refuse(screening);
     if (screening !== null) exchange.screeningHeaders = screening.headers();
-    passThrough({ exchange, ...account, path: `/v1/responses/${responseId}${operation}`, screening }, plane.relay);
+    const { organizationId } = principal;
+    const path = `/v1/responses/${responseId}${operation}`;
+    passThrough({ exchange, organizationId, ...account, path, screening }, plane.relay);
   };
 }
 

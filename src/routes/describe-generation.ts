@@ -39,7 +39,10 @@ function labelHeaders({ tagHeader }: BrandHeaders): HeaderSchemas {
       .meta({
         description: `Tags, separated by commas or in several headers; ${TAGS_MAX} are kept, malformed ones dropped.`,
       }),
-    'Idempotency-Key': z.string().optional().meta({ description: 'For the provider, to whom it goes along.' }),
+    'Idempotency-Key': z.string().optional().meta({
+      description:
+        'For the provider: as it is to an own key’s account, as a hash with the organization to another one.',
+    }),
   };
 }
 

@@ -5,7 +5,13 @@ import { Buffer } from 'node:buffer';
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import { HeaderLines } from './http1/request-head.ts';
 
-const REQUEST_NAMES = new Set(['accept', 'accept-language', 'content-type', 'user-agent', 'idempotency-key']);
+/**
+ * Every request has a different one. Remembering its headers would only evict an entry that will be used again. Where
+ * organizations share an account, whoever calls the provider changes its value (generation/reply/idempotency-key.ts).
+ */
+export const IDEMPOTENCY_KEY = 'idempotency-key';
+
+const REQUEST_NAMES = new Set(['accept', 'accept-language', 'content-type', 'user-agent', IDEMPOTENCY_KEY]);
 const REQUEST_PREFIXES = ['openai-', 'anthropic-', 'x-stainless-'];
 // These select an account of the client's own credential, which the provider does not see.
 const REQUEST_NAMES_REFUSED = new Set(['openai-organization', 'openai-project']);
@@ -80,12 +86,6 @@ const recent: RecentHeaders[] = [];
 let oldestRecent = 0;
 
 /**
- * Every request has a different idempotency key. Remembering its headers would only evict an entry that will be used
- * again.
- */
-const UNIQUE_NAME = 'idempotency-key';
-
-/**
  * The client's headers to forward: names and values, alternating, or the lines that were written from the same headers
  * for a recent request.
  */
@@ -107,7 +107,7 @@ export function forwardedHeaders(clientHeaders: readonly string[]): ForwardedHea
       headers.push(name, written);
     }
     pattern.push(name, passes ? value : null);
-    if (name === UNIQUE_NAME) isUnique = true;
+    if (name === IDEMPOTENCY_KEY) isUnique = true;
   }
   if (isUnique) return headers;
   const lines = new HeaderLines(headers);

@@ -225,6 +225,15 @@ describe('requests on own keys, attacked', () => {
     assert.deepEqual(await chargesOf(one, 5), [FEE, FEE, FEE, FEE, FEE]);
   });
 
+  test('an idempotency key goes as it is to the account of an own key, and never to the one of the service', async () => {
+    const one = await world({ per_request: `${FEE}` }, ['refused'], { fallback: 'on' });
+    const from = upstream.requests.length;
+    assert.equal((await send(one, { headers: { 'idempotency-key': 'the-same' } })).status, 200);
+    const [own, service] = upstream.requests.slice(from);
+    assert.equal(own?.header('idempotency-key'), 'the-same');
+    assert.match(service?.header('idempotency-key') ?? '', /^[0-9a-f]{64}$/);
+  });
+
   test('usage that makes no sense is no credit, and no share above what was held', async () => {
     for (const behaviour of ['negative', 'huge', 'fractional']) {
       const one = await world({ percent: '100' }, [behaviour]);

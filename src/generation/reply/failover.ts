@@ -11,6 +11,7 @@ import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
 import type { Deployment } from '../catalog/serving-catalog.ts';
 import type { OutgoingRequest } from '../request/outgoing-request.ts';
 import { failedCall, isFailure } from './failed-call.ts';
+import { headersFor } from './idempotency-key.ts';
 import { beginCooldown, FAILOVER_STATUSES, pauseOwnKey } from './provider-refusals.ts';
 import type { RelayContext, RelayParams } from './relay-params.ts';
 
@@ -55,7 +56,7 @@ export class Failover extends ReplyStage {
           providerModel: deployment.providerModel,
           streamed: params.read.bounds.streamed,
           credential: deployment.credential,
-          headers: params.headers,
+          headers: headersFor(params.headers, deployment.provider, params.organizationId),
           body: request.bodyFor(deployment),
         },
         this,

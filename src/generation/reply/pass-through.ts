@@ -22,12 +22,15 @@ import type { Screening } from '../guardrails/screening.ts';
 import { CapturedReply, isEventStream } from './capture.ts';
 import { ClientWriter, type WriterOwner } from './client-writer.ts';
 import { isFailure, type ReportFailedCall } from './failed-call.ts';
+import { headersFor } from './idempotency-key.ts';
 import type { OpenRelay, OpenRelays } from './open-relays.ts';
 import { keyRefusal } from './provider-refusals.ts';
 import { overdue } from './time-limits.ts';
 
 export interface PassThroughParams {
   readonly exchange: Exchange;
+  /** Whose request it is. */
+  readonly organizationId: string;
   /** With the operator's key, or with an organization's own. */
   readonly provider: Provider;
   readonly credential: Credential;
@@ -109,7 +112,7 @@ class PassThrough implements OpenRelay, ClientWatch, WriterOwner {
 
   send(headers: ForwardedHeaders): void {
     const { exchange, context } = this;
-    const { provider, credential, path } = this.params;
+    const { provider, organizationId, credential, path } = this.params;
     context.open.add(this);
     exchange.watchClient(this);
     if (exchange.closed) {
@@ -119,7 +122,8 @@ class PassThrough implements OpenRelay, ClientWatch, WriterOwner {
     const { method } = exchange.route;
     // The provider keeps the response by its id, under whichever model.
     const target = { api: 'responses', path, query: exchange.query, providerModel: '', streamed: false } as const;
-    const request = { ...target, method, credential, headers, body: null };
+    const sent = headersFor(headers, provider, organizationId);
+    const request = { ...target, method, credential, headers: sent, body: null };
     const report = (cause: string, status: number | null): void =>
       context.reportFailedCall({ execution_id: null, provider: provider.id, model: null, cause, status, attempt: 1 });
     try {

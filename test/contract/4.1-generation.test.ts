@@ -148,7 +148,9 @@ describe('generation formats', () => {
       isFirstBroken ? { status: 500, body: '{}' } : answerNatively(request),
     );
     second = await startFakeUpstream(() => ({
-      body: formatOf('/v1/responses').reply.replace('resp_1', 'resp_of_the_second'),
+      body: formatOf('/v1/responses')
+        .reply.replace('resp_1', 'resp_of_the_second')
+        .replace('{"type":"message"', '{"id":"msg_of_the_second","type":"message"'),
     }));
     const providers = [
       { id: 'first', url: first.url },
@@ -282,5 +284,31 @@ describe('generation formats', () => {
     assert.equal((await send(format.path, write(format, 'public/two', fields))).status, 200);
     assert.equal(second.requests.at(-1)?.body.toString('utf8'), write(format, 'two-second', fields));
     assert.equal(first.requests.length, callsBefore);
+  });
+
+  test('a response or an item is never asked for at a provider that does not keep it', async () => {
+    const format = formatOf('/v1/responses');
+    isFirstBroken = true;
+    assert.equal((await send(format.path, write(format, 'public/two', {}))).status, 200);
+    isFirstBroken = false;
+    const calls = (): number => first.requests.length + second.requests.length;
+    const callsBefore = calls();
+    const response = '"previous_response_id":"resp_of_the_second"';
+    const items = '"input":[{"type":"item_reference","id":"msg_of_the_second"},{"role":"user","content":"on"}]';
+    const ask = (members: string) => send(format.path, `{"model":"public/one","max_output_tokens":5,${members}}`);
+    for (const [members, status, code, param] of [
+      [`"input":"on",${response}`, 404, 'response_not_found', null],
+      [items, 400, 'invalid_field', 'input'],
+      [`${items},${response}`, 400, 'invalid_field', 'input'],
+    ] as const) {
+      const answer = await ask(members);
+      const { error } = JSON.parse(answer.body) as { error?: { code: string; param: string | null } };
+      assert.deepEqual([answer.status, error?.code, error?.param], [status, code, param], answer.body);
+    }
+    assert.equal(calls(), callsBefore);
+    // Where its provider is a candidate, too, it alone is asked.
+    assert.equal((await send(format.path, `{"model":"public/two","max_output_tokens":5,${items}}`)).status, 200);
+    assert.equal(second.requests.at(-1)?.body.includes('msg_of_the_second'), true);
+    assert.equal(calls(), callsBefore + 1);
   });
 });

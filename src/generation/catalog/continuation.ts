@@ -37,6 +37,15 @@ interface ContinuationContext {
   readonly workers: StoredObjectWorkers;
 }
 
+const RESPONSE_NOT_FOUND: Refusal = { kind: 'response_not_found' };
+const ITEM_ELSEWHERE: Refusal = {
+  kind: 'invalid_field',
+  field: 'input',
+  reason:
+    'it refers to an item that none of the providers of this model keeps. ' +
+    'Send the items themselves, as clients do with "store": false',
+};
+
 /** Returns a promise only for a continuation, or for a large body that may name stored objects. */
 export function continueFrom(
   { savedResponses, workers }: ContinuationContext,
@@ -94,7 +103,7 @@ async function continueItems(
     const shared = deploymentsForUnknownItems(deployments);
     return 'kind' in shared ? shared : { deployments: shared, carriedTokens: null };
   }
-  const able = deploymentsOfAccount(deployments, first);
+  const able = deploymentsOfAccount(deployments, first, ITEM_ELSEWHERE);
   return 'kind' in able ? able : { deployments: able, carriedTokens: carriedBy(items, itemIds) };
 }
 
@@ -103,15 +112,19 @@ function isSameAccount(one: StoredAt, other: StoredAt): boolean {
 }
 
 /**
- * The deployments in whose account the object is. One that an own key made is nowhere else; one of the operator's is
- * sought wherever the operator still serves the model.
+ * The deployments in whose account the object is, or the refusal where there is none: another provider may have
+ * somebody else's under the same id.
  */
-function deploymentsOfAccount(deployments: readonly Deployment[], stored: StoredAt): readonly Deployment[] | Refusal {
+function deploymentsOfAccount(
+  deployments: readonly Deployment[],
+  stored: StoredAt,
+  refusal: Refusal,
+): readonly Deployment[] | Refusal {
   const ofSource = deployments.filter(({ ownKey }) => (ownKey?.keyId ?? null) === stored.ownKeyId);
   if (ofSource.length === 0) return { kind: 'byok_key_unavailable' };
   if (stored.ownKeyId !== null) return ofSource;
   const ofProvider = ofSource.filter(({ provider }) => provider.id === stored.provider);
-  return ofProvider.length > 0 ? ofProvider : ofSource;
+  return ofProvider.length > 0 ? ofProvider : refusal;
 }
 
 /**
@@ -135,12 +148,12 @@ async function continueResponse(
   if (saved === 'unposted') return { kind: 'not_posted_yet' };
   // All organizations share the operator's account at the provider. Without this check, knowing an id would be enough
   // to continue another organization's conversation.
-  if (saved === 'foreign') return { kind: 'response_not_found' };
+  if (saved === 'foreign') return RESPONSE_NOT_FOUND;
   if (saved === 'unknown') {
     const shared = deployments.filter(isShared);
-    return shared.length > 0 ? { deployments: shared, carriedTokens: null } : { kind: 'response_not_found' };
+    return shared.length > 0 ? { deployments: shared, carriedTokens: null } : RESPONSE_NOT_FOUND;
   }
-  const able = deploymentsOfAccount(deployments, saved);
+  const able = deploymentsOfAccount(deployments, saved, RESPONSE_NOT_FOUND);
   if ('kind' in able) return able;
   const { inputTokens, outputTokens } = saved;
   const carriedTokens =

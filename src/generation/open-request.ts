@@ -20,6 +20,7 @@ import type { OrganizationKeys } from './own-keys/organization-keys.ts';
 import type { DataPlane } from './plane.ts';
 import { readRequest, withHeaders } from './request/read-request.ts';
 import type { ReceivedFrom, ReceivedRequest, RequestReceiver } from './request/receive.ts';
+import type { Routed } from './routing/router.ts';
 
 /** Goes on with a request that is whole, and releases it. It must not throw. */
 export type ServeWhole = (request: OpenRequest, received: ReceivedFrom<ScopedPrincipal>) => Promise<void>;
@@ -40,6 +41,8 @@ export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipa
   clientRequestId: string | null = null;
   /** Public id of the model that serves; null until that is known. */
   modelId: string | null = null;
+  /** null: the client named its model, or none is chosen yet. */
+  routed: Routed | null = null;
   /** What guardrails found in it; null: no rule is for it. */
   screening: Screening | null = null;
   /** Provisional until the model and the carried tokens are known, then exact. null: nothing is held here. */
@@ -129,6 +132,7 @@ export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipa
       api: dialect.api,
       requestedModel: read?.requestedModel ?? '',
       model: this.modelId,
+      route: this.routed?.route ?? null,
       streamed: read?.bounds.streamed ?? false,
       clientRequestId: typeof label === 'string' ? label : null,
       traceparent: plane.keepsTraceparent ? readTraceparent(exchange) : null,
@@ -138,6 +142,14 @@ export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipa
       refusal,
       screening: this.screening,
     });
+  }
+
+  /** From here on every answer and record of it says what was chosen. */
+  onRouted(routed: Routed | null): void {
+    if (routed === null) return;
+    this.routed = routed;
+    this.modelId = routed.model;
+    this.exchange.routeHeaders = [this.plane.routedModelHeader, routed.model];
   }
 
   /** What the request names and asks for, and its headers for the provider. */

@@ -58,6 +58,7 @@ async function serveWhole(request: OpenRequest, received: ReceivedFrom<ScopedPri
     const routing = routeRequest(plane, request, read);
     const routed = routing instanceof Promise ? await routing : routing;
     if (request.refuseOrDrop(routed)) return;
+    request.onRouted(routed);
 
     const model = routed?.model ?? read.requestedModel;
     const resolved = resolveModel(request.catalog, dialect.api, model, request.principal.allowedModels);
@@ -100,7 +101,7 @@ async function serveWhole(request: OpenRequest, received: ReceivedFrom<ScopedPri
       );
     if (request.refuseOrDrop(admission)) return;
 
-    startRelay(plane, request, { read, served, deployments, serviceRefusal: null, routed, admission, ...alone });
+    startRelay(plane, request, { read, served, deployments, serviceRefusal: null, admission, ...alone });
   } catch (fault) {
     exchange.fail(fault);
   } finally {

@@ -10,7 +10,6 @@ import type { OpenRequest } from './open-request.ts';
 import type { DataPlane } from './plane.ts';
 import { relay } from './reply/relay.ts';
 import type { RelayParams } from './reply/relay-params.ts';
-import type { Routed } from './routing/router.ts';
 
 interface Admitted {
   readonly read: ReadRequest;
@@ -19,14 +18,12 @@ interface Admitted {
   readonly deployments: readonly Deployment[];
   /** As in `RelayParams`: why the service's deployments are not among them; null: they are, or are not wanted. */
   readonly serviceRefusal: Refusal | null;
-  /** null: the client named its model. */
-  readonly routed: Routed | null;
   readonly admission: Admission;
 }
 
 export function startRelay(plane: DataPlane, request: OpenRequest, admitted: Admitted): void {
-  const { read, served, deployments, serviceRefusal, routed, admission } = admitted;
-  const { dialect, exchange, received, principal, headers } = request;
+  const { read, served, deployments, serviceRefusal, admission } = admitted;
+  const { dialect, exchange, received, principal, headers, routed } = request;
   const start: AdmittedRequest = {
     id: exchange.id,
     admittedAtMs: plane.clock.nowMs(),
@@ -42,8 +39,6 @@ export function startRelay(plane: DataPlane, request: OpenRequest, admitted: Adm
     route: routed?.route ?? null,
     requestBytes: received.body.length,
   };
-  const idHeader = [plane.executionIdHeader, start.id];
-  const ownHeaders = routed === null ? idHeader : [...idHeader, plane.routedModelHeader, served.model.id];
   const execution = new Execution(start, admission, request.receivedAtMs, plane.metering, routed?.baseline ?? null);
   execution.wholeAtMs = request.wholeAtMs;
   execution.screening = request.screening;
@@ -63,7 +58,7 @@ export function startRelay(plane: DataPlane, request: OpenRequest, admitted: Adm
     serviceRefusal,
     tokenizer,
     screening: request.screening,
-    ownHeaders,
+    ownHeaders: [plane.executionIdHeader, start.id],
   };
   // The start is recorded at the end of the tick at the earliest: until then, and should this throw, the body's buffer
   // and the admission are the request's.

@@ -26,6 +26,8 @@ export class Exchange extends RequestHead implements BodyOwner, ResponseOwner {
   refusalWatch: RefusalWatch | null = null;
   /** What guardrails did, as headers of every response that begins from here on. */
   screeningHeaders: HeaderList = NO_HEADERS;
+  /** Likewise the model that was chosen for a request that names none. */
+  routeHeaders: HeaderList = NO_HEADERS;
   /** Response bytes handed to the socket, body only. */
   responseBytes = 0;
   /** HTTP status written, 0 before. */
@@ -97,7 +99,8 @@ export class Exchange extends RequestHead implements BodyOwner, ResponseOwner {
     passes: (name: string) => boolean = NONE,
   ): void {
     this.status = status;
-    const own = this.screeningHeaders === NO_HEADERS ? ownHeaders : [...ownHeaders, ...this.screeningHeaders];
+    const found = this.routeHeaders.length + this.screeningHeaders.length;
+    const own = found === 0 ? ownHeaders : [...ownHeaders, ...this.routeHeaders, ...this.screeningHeaders];
     const headers = this.context.crossOrigin === null ? own : this.withCrossOrigin(own);
     this.response.begin(status, headers, read, passes);
   }

@@ -41,7 +41,7 @@ describe('X-Client-Request-Id', () => {
 
   for (const [what, label, recorded] of CASES) {
     test(`${what}: ${recorded === 400 ? 'is refused' : 'is recorded as it is'}`, async () => {
-      const [calls, refusals] = [upstream.requests.length, plane.refusedRecords];
+      const [calls, refusals] = [upstream.requests.length, plane.refused.length];
       const answer = await httpCall(`${plane.url}/v1/chat/completions`, {
         headers: {
           authorization: 'Bearer key',
@@ -55,7 +55,7 @@ describe('X-Client-Request-Id', () => {
         assert.equal(answer.status, 400);
         assert.match(text, /X-Client-Request-Id/);
         assert.equal(upstream.requests.length, calls);
-        assert.equal(plane.refusedRecords, refusals + 1);
+        assert.equal(plane.refused.length, refusals + 1);
       } else {
         assert.equal(answer.status, 200, text);
         assert.equal(plane.ends.at(-1)?.clientRequestId, recorded);

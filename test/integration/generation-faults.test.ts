@@ -44,13 +44,13 @@ describe('a fault of ours before the relay', () => {
     const { mock } = context.mock.method(Execution.prototype, 'begin', () => {
       throw fault;
     });
-    const recorded = plane.refusedRecords;
+    const recorded = plane.refused.length;
     for (let round = 0; round < 3; round += 1) {
       const { status, headers, body } = await ask();
       assert.equal(status, 500);
       refusalBody(body, String(headers['x-service-execution-id']));
     }
-    assert.equal(plane.refusedRecords, recorded + 3);
+    assert.equal(plane.refused.length, recorded + 3);
     assert.deepEqual(plane.faults.splice(0), [fault, fault, fault]);
     assert.deepEqual(plane.underWay, { inflight: 0, relays: 0, buffers: 0, held: 0 });
     assert.equal(upstream.requests.length, calls);

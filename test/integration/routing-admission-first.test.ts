@@ -115,7 +115,7 @@ describe('auto routing', () => {
     ['no-access', 403, 'routing_denied'],
   ] as const) {
     test(`${REQUESTS} requests that are refused with ${code} ask nobody`, async () => {
-      const [calls, records, refused] = [upstream.requests.length, plane.records, plane.refusedRecords];
+      const [calls, records, refused] = [upstream.requests.length, plane.records, plane.refused.length];
       const answers = await Promise.all(Array.from({ length: REQUESTS }, () => call(key)));
       for (const answer of answers) {
         assert.equal(answer.status, status);
@@ -125,7 +125,7 @@ describe('auto routing', () => {
       assert.equal(plane.records - records, 0, 'nothing was admitted');
       await waitFor(
         'each to leave a record',
-        () => plane.refusedRecords - refused,
+        () => plane.refused.length - refused,
         (count) => count === REQUESTS,
       );
       await untilNothingIsUnderWay();

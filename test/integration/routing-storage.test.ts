@@ -7,6 +7,7 @@ import { after, before, beforeEach, describe, test } from 'node:test';
 import type { RouteDecision } from '../../src/domain/routing/decide-route.ts';
 import type { ModelRoute } from '../../src/domain/routing/model-route.ts';
 import { NO_COUNTS } from '../../src/domain/usage/usage.ts';
+import { firstExecutionIdAt } from '../../src/platform/execution-id.ts';
 import type { TerminalRecord } from '../../src/records/execution-record.ts';
 import { selectRows } from '../../src/storage/clickhouse/clickhouse.ts';
 import { factOf, insertFacts } from '../../src/storage/clickhouse/facts.ts';
@@ -14,6 +15,7 @@ import { readEndedExecutions } from '../../src/storage/postgres/ledger/generatio
 import { postExecutions } from '../../src/storage/postgres/ledger/post-executions.ts';
 import { registerEpoch } from '../../src/storage/postgres/ledger/wallets.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
+import { readRoutedRequests } from '../../src/storage/postgres/routing/routed-requests.ts';
 import {
   claimTurn,
   decideTurn,
@@ -268,6 +270,19 @@ describe('records', () => {
     );
     const { rows } = await postgres.query('SELECT model_route FROM generations WHERE id = $1', [start.id]);
     assert.deepEqual(rows, [{ model_route: ROUTE }]);
+  });
+
+  test('one that was refused behind its route is not replayed: it was served by nothing', async () => {
+    const [served, refused] = ['sim/served', 'sim/refused'].map((model) => executionStart({ route: ROUTE, model }));
+    assert.ok(served !== undefined && refused !== undefined);
+    await post(terminalRecord(served), terminalRecord(refused, { outcome: 'refused', billingStatus: 'not_billed' }));
+    const replayed: string[] = [];
+    const all = { after: firstExecutionIdAt(0), organizationId: null, pageSize: 100 };
+    for await (const { model } of readRoutedRequests(postgres, all)) replayed.push(model);
+    assert.deepEqual(
+      ['sim/served', 'sim/refused'].map((model) => replayed.includes(model)),
+      [true, false],
+    );
   });
 
   test('the size of a conversation is what its largest request reported', async () => {

@@ -171,7 +171,7 @@ export class PlaneInProcess {
   /** Those of ends. */
   readonly ends: TerminalRecord[] = [];
   /** Those of refused requests. */
-  refusedRecords = 0;
+  readonly refused: TerminalRecord[] = [];
   savedResponse: SavedResponseAnswer = 'unknown';
   url = '';
   port = 0;
@@ -250,16 +250,13 @@ export class PlaneInProcess {
       takeBatch: () => new RecordBatch(),
       appendBatch: written,
     });
+    const terminals = (batch: RecordBatch) => recordsOf(batch).filter((record) => record.type === 'terminal');
     const counted = sinkOf((batch) => {
       this.records += batch.records;
-      this.ends.push(...recordsOf(batch).filter((record) => record.type === 'terminal'));
+      this.ends.push(...terminals(batch));
     });
     const journal = journalOf(options.spool ?? counted);
-    const refusals = journalOf(
-      sinkOf(({ records }) => {
-        this.refusedRecords += records;
-      }),
-    );
+    const refusals = journalOf(sinkOf((batch) => this.refused.push(...terminals(batch))));
     const canRecord = (): boolean => true;
     const screened = new GuardrailMetrics(metrics);
     const find = async (credential: string): Promise<Principal | null> => {

@@ -6,6 +6,7 @@ import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { ApiName } from '../../domain/models/apis.ts';
 import { describeRefusal } from '../../domain/refusals/description.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
+import type { ModelRoute } from '../../domain/routing/model-route.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { CounterCell, MetricsRegistry } from '../../platform/metrics.ts';
 import { RateMeter } from '../../platform/rate-meter.ts';
@@ -24,6 +25,8 @@ export interface RefusedRequest {
   readonly requestedModel: string;
   /** Public id of the model that would have served; null where none was found or chosen. */
   readonly model: string | null;
+  /** Why it would have been that one; null: the client named it, or it was refused before one was chosen. */
+  readonly route: ModelRoute | null;
   readonly streamed: boolean;
   readonly clientRequestId: string | null;
   readonly traceparent: string | null;
@@ -101,6 +104,7 @@ export class RefusedRequests {
       tags: request.tags,
       clientRequestId: request.clientRequestId,
       traceparent: request.traceparent,
+      route: request.route,
     };
     const end: ExecutionEnd = {
       outcome: 'refused',

@@ -10,7 +10,8 @@ import type { PostgresClient } from '../pool.ts';
 
 interface Row {
   readonly id: string;
-  readonly ended: boolean;
+  /** It has ended, and not by a refusal, behind which nothing is served or used. */
+  readonly was_served: boolean;
   readonly organization_id: string;
   readonly wallet_id: string | null;
   readonly api: string;
@@ -27,9 +28,8 @@ interface Row {
 
 /** Pages through all executions by the primary key, so no statement takes long however few were routed. */
 const PAGE = `
-  SELECT id, ended_at IS NOT NULL AS ended, organization_id, wallet_id, api, model, request_bytes, input_tokens,
-    cached_input_tokens, cache_write_tokens,
-         output_tokens, reasoning_tokens, rated_cost, model_route
+  SELECT id, coalesce(outcome <> 'refused', false) AS was_served, organization_id, wallet_id, api, model, request_bytes,
+    input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens, rated_cost, model_route
     FROM generations WHERE id > $1 ORDER BY id LIMIT $2`;
 
 interface ReplayStart {
@@ -60,7 +60,7 @@ interface Wanted {
   readonly pageSize: number;
 }
 
-/** Routed requests that have ended. */
+/** Routed requests that were served. */
 export async function* readRoutedRequests(
   postgres: PostgresClient,
   { after: first, organizationId, pageSize }: Wanted,
@@ -69,7 +69,7 @@ export async function* readRoutedRequests(
   for (;;) {
     const { rows } = await postgres.query<Row>(PAGE, [after, pageSize]);
     for (const row of rows) {
-      if (row.ended && row.model_route !== null && (organizationId === null || row.organization_id === organizationId))
+      if (row.was_served && row.model_route !== null && isOf(row, organizationId))
         yield toRequest(row, row.model_route);
     }
     const last = rows.at(-1);
@@ -77,6 +77,10 @@ export async function* readRoutedRequests(
     if (last === undefined || rows.length < pageSize) return;
     after = last.id;
   }
+}
+
+function isOf({ organization_id }: Row, organizationId: string | null): boolean {
+  return organizationId === null || organization_id === organizationId;
 }
 
 function toRequest(row: Row, route: ModelRoute): RoutedRequest {

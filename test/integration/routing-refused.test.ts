@@ -1,0 +1,92 @@
+// A request for the virtual model that is refused when its model is chosen already: the answer and the record say which
+// one it was, and why (spec 2.4, 4.11). Real sockets; wallets and the classifier's answers are the test's.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { Principal } from '../../src/domain/identity/principal.ts';
+import type { TerminalRecord } from '../../src/records/execution-record.ts';
+import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
+import { callRoute } from '../support/generation-routes.ts';
+import {
+  classifierAnswer,
+  modelServedBy,
+  PlaneInProcess,
+  providerAt,
+  VIRTUAL_MODEL,
+} from '../support/plane-in-process.ts';
+import { principalOf } from '../support/principals.ts';
+import { waitFor } from '../support/waiting.ts';
+
+/** What a request of the cheap model costs at most is less than this, and of the dear one more. */
+const ONE_CHEAP_REQUEST = 20_000_000n;
+
+let count = 0;
+/** Of a turn of its own. */
+const saying = (fields: object = {}): string => {
+  count += 1;
+  const messages = [{ role: 'user', content: `a question of its own, number ${count}, to be judged` }];
+  return JSON.stringify({ model: VIRTUAL_MODEL, max_tokens: 1_000, messages, ...fields });
+};
+
+describe('a request that is refused behind its route', () => {
+  let upstream: FakeUpstream;
+  let plane: PlaneInProcess;
+  const principals = new Map<string, Principal>([
+    ['one-cheap', principalOf('one-cheap')],
+    ['rich', principalOf('rich')],
+    ['no-access', principalOf('no-access', { allowedModels: new Set(['sim/other']) })],
+  ]);
+
+  before(async () => {
+    upstream = await startFakeUpstream(async ({ path }) => ({
+      body: path === '/v1/systemone' ? classifierAnswer('strong') : '{"id":"r","usage":{"prompt_tokens":3}}',
+    }));
+    const provider = providerAt(upstream.url);
+    const large = modelServedBy('sim/large', provider, { maxOutputTokens: 100_000 });
+    const dear = large.servedBy.map((served) => ({
+      ...served,
+      apis: ['chat_completions'] as const,
+      price: served.price === null ? null : { ...served.price, output: (served.price.output ?? 0n) * 100n },
+    }));
+    plane = await PlaneInProcess.start({
+      providerUrl: upstream.url,
+      principals,
+      models: [modelServedBy('sim/small', provider), { ...large, servedBy: dear } as typeof large],
+      amounts: new Map([['wallet-of-one-cheap', ONE_CHEAP_REQUEST]]),
+    });
+  });
+
+  after(async () => {
+    await plane?.stop();
+    await upstream?.close();
+  });
+
+  const recordOf = (id: unknown): Promise<TerminalRecord | undefined> =>
+    waitFor(
+      'the record',
+      () => plane.refused.find((record) => record.id === id),
+      (record) => record !== undefined,
+    );
+
+  for (const [title, key, path, status] of [
+    ['for credit', 'one-cheap', '/v1/chat/completions', 402],
+    ['since the model does not serve the API', 'rich', '/v1/messages', 400],
+  ] as const) {
+    test(`${title}: the header and the record name the model, and the record why`, async () => {
+      const answer = await callRoute(plane.url + path, { key, body: saying() });
+      assert.deepEqual([answer.status, answer.headers['x-service-routed-model']], [status, 'sim/large'], answer.body);
+      const record = await recordOf(answer.headers['x-service-execution-id']);
+      assert.deepEqual([record?.model, record?.requestedModel, record?.provider], ['sim/large', VIRTUAL_MODEL, '']);
+      const { requested, tier, reason, cached, classifier } = record?.route ?? assert.fail('the route is missing');
+      assert.deepEqual([requested, tier, reason, cached], [VIRTUAL_MODEL, 'strong', 'classified', false]);
+      assert.deepEqual([classifier?.model, classifier?.input_tokens], ['sim/judge', 10]);
+    });
+  }
+
+  test('one that is refused before has neither', async () => {
+    const answer = await callRoute(`${plane.url}/v1/chat/completions`, { key: 'no-access', body: saying() });
+    assert.equal(answer.status, 403, answer.body);
+    const route = (await recordOf(answer.headers['x-service-execution-id']))?.route ?? null;
+    assert.deepEqual([answer.headers['x-service-routed-model'], route], [undefined, null]);
+  });
+});

@@ -388,6 +388,61 @@ describe('a reply that is blocked', () => {
   }
 });
 
+describe('an error of the provider', () => {
+  const refused = (message: string): ScriptedReply => ({ ...json({ error: { message } }), status: 400 });
+
+  test('is screened as other replies, and what was cloaked is put back', async () => {
+    answer = (body) => refused(`bad value ${/TGE\d{12}/.exec(body)?.[0] ?? ''} by plantedfalcon`);
+    const got = await ask('/v1/chat/completions', chat(MAIL));
+    assert.equal(got.status, 400);
+    assert.deepEqual(JSON.parse(got.body.toString()), { error: { message: `bad value ${MAIL} by [internal]` } });
+    assert.deepEqual(headersOf(got), ['masked', '2']);
+    const { outcome, screening } = await recordOf(got.label);
+    assert.equal(outcome, 'provider_refused');
+    assert.equal((screening as { output: Json }).output['action'], 'masked');
+  });
+
+  test('with a status alone it is passed with that, and with its own bytes', async () => {
+    answer = () => ({ status: 404, body: '' });
+    const got = await ask('/v1/chat/completions', chat('tell'));
+    assert.deepEqual([got.status, got.body.length], [404, 0]);
+    assert.deepEqual((await recordOf(got.label))['screening'], {
+      input: { action: 'none' },
+      output: { action: 'none' },
+    });
+  });
+
+  for (const type of ['text/html', 'text/event-stream'])
+    test(`${type}: it is a text as any other`, async () => {
+      answer = () => ({ status: 404, headers: [['content-type', type]], body: '<p>no plantedfalcon here</p>' });
+      const got = await ask('/v1/chat/completions', chat('tell', { stream: true }));
+      assert.deepEqual([got.status, got.body.toString()], [404, '<p>no [internal] here</p>']);
+      assert.deepEqual(headersOf(got), ['masked', '1']);
+    });
+
+  for (const type of ['application/json', 'text/event-stream'])
+    test(`${type}: one that is blocked is free, as any error of the provider`, async () => {
+      answer = () => ({ ...refused(`no ${SECRET} here`), status: 422, headers: [['content-type', type]] });
+      const got = await ask('/v1/chat/completions', chat('tell', { stream: true }));
+      assert.equal(got.status, 400);
+      assert.ok(!got.body.includes(SECRET));
+      const record = await recordOf(got.label);
+      assert.deepEqual(
+        [record['outcome'], record['billing_status'], record['charge'], record['error_code'], record['status']],
+        ['provider_refused', 'not_billed', null, 'guardrail_blocked', 400],
+      );
+    });
+
+  test('of images has none', async () => {
+    answer = () => refused('no such size');
+    const got = await ask('/v1/images/generations', { model: 'sim/image', prompt: 'a cat' });
+    assert.deepEqual((await recordOf(got.label))['screening'], {
+      input: { action: 'none' },
+      output: { action: 'none' },
+    });
+  });
+});
+
 describe('events of a stream that are too big for the event loop', () => {
   const filler = 'a word, '.repeat(12_000);
   const textIn = ({ body }: HttpAnswer): string =>

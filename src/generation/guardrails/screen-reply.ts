@@ -1,8 +1,9 @@
-// The stage of a reply in which guardrails see it: a stream as it passes, any other reply once it is here whole. Only
-// the replies of requests with rules for them have it.
+// The stage of a reply in which guardrails see it: a stream as it passes, any other reply, and what a provider says of
+// an error, once it is here whole. Only the replies of requests with rules for them have it.
 
 import { Buffer } from 'node:buffer';
 import type { CompiledPolicy } from '../../domain/guardrails/compile-policy.ts';
+import { looksLikeJson } from '../../domain/guardrails/screen-body.ts';
 import { isUnscreened } from '../../domain/guardrails/screen-whole.ts';
 import type { NotScanned, StageTally } from '../../domain/guardrails/screening-report.ts';
 import { placeNodes } from '../../domain/guardrails/text-places.ts';
@@ -78,8 +79,8 @@ export class ScreenReply extends ReplyStage {
   override onReplyStart(status: number, headers: ReplyHeaders): void {
     const { reply, dialect, compiled, screening } = this.parts;
     const encoding = replyHeader(headers, 'content-encoding');
-    if (status >= 300) return this.next.onReplyStart(status, headers);
     if (encoding !== undefined && encoding !== 'identity') return this.onUnreadable(status, headers, 'reply_encoding');
+    this.status = status;
     if (reply.isStream) {
       this.mode = 'stream';
       const rules = { compiled, stage: 'output' as const, placeholders: null, values: screening.values };
@@ -89,9 +90,13 @@ export class ScreenReply extends ReplyStage {
       this.next.onReplyStart(status, withoutLength(headers));
     } else {
       this.mode = 'whole';
-      this.status = status;
       this.headers = headers;
     }
+  }
+
+  /** The provider's own words about what went wrong, which may repeat what it was sent. */
+  private get isError(): boolean {
+    return this.status >= 300;
   }
 
   private onUnreadable(status: number, headers: ReplyHeaders, reason: NotScanned): void {
@@ -318,7 +323,10 @@ export class ScreenReply extends ReplyStage {
     const { compiled, screening, dialect, workers } = this.parts;
     const { chunks } = this;
     const body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
-    const whole = { stage: 'output' as const, body, places: dialect.texts, parts: null };
+    // What stands before a provider may refuse in HTML, or say nothing at all.
+    const isText = this.isError && !looksLikeJson(body, 0, body.length);
+    const parts = isText ? [{ name: '', start: 0, end: body.length }] : null;
+    const whole = { stage: 'output' as const, body, places: dialect.texts, parts };
     const by = { workers, ask: (texts: readonly string[]) => screening.askOfReply(texts) };
     const screened = screenAndAsk(by, compiled, whole, { scopes: null, values: screening.values });
     if (!(screened instanceof Promise)) return this.finish(body, screened);
@@ -334,7 +342,7 @@ export class ScreenReply extends ReplyStage {
 
   private finish(body: Buffer, { edits, report, blocked, isRefused }: AskedWhole): void {
     const { screening, exchange, dialect } = this.parts;
-    const missed = dialect.unit === 'images' ? (['image_reply'] as const) : [];
+    const missed = dialect.unit === 'images' && !this.isError ? (['image_reply'] as const) : [];
     const not_scanned = [...(report.not_scanned ?? []), ...missed];
     screening.onOutput(not_scanned.length === 0 ? report : { ...report, not_scanned }, blocked);
     if (blocked !== null) return this.refuse(screening.refusalOf(blocked, 'output'));

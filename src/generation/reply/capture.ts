@@ -53,8 +53,8 @@ export class Capture extends ReplyStage {
     if (reply.state === 'waiting') reply.state = 'relaying';
     reply.status = status;
     reply.encoding = encodingOf(headers);
-    // The bytes of a compressed stream are no events.
-    reply.isStream = isEventStream(headers) && reply.encoding === null;
+    // The bytes of a compressed stream are no events, nor is what a provider says of an error.
+    reply.isStream = status < 300 && isEventStream(headers) && reply.encoding === null;
     if (status < 300 && reply.encoding === null) this.watchReply();
     this.next.onReplyStart(status, headers);
   }

@@ -20,9 +20,9 @@ export interface EndedReply {
 
 export function outcomeOfReply(ended: EndedReply): Outcome {
   const { isBlocked, providerStatus, how, report, hasFailed, relayedBytes } = ended;
-  if (isBlocked) return 'output_blocked';
   if (providerStatus >= 500) return 'provider_failed';
   if (providerStatus >= 300) return 'provider_refused';
+  if (isBlocked) return 'output_blocked';
   // The dialect's own word for a failure, with nothing used: as good as a 5xx that came too late.
   if (report.usage === null && hasFailed) return 'provider_failed';
   if (how === 'clean')

@@ -72,7 +72,7 @@ class CopyChunks extends ReplyStage {
 
   override onReplyStart(status: number, headers: ReplyHeaders): void {
     if (isFailure(status)) this.report('status', status);
-    this.reply.isStream = isEventStream(headers);
+    this.reply.isStream = status < 300 && isEventStream(headers);
     this.next.onReplyStart(status, headers);
   }
 

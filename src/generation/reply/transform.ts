@@ -16,7 +16,7 @@ export interface StreamTransform {
 }
 
 function transformsOf(reply: CapturedReply, request: OutgoingRequest): readonly StreamTransform[] {
-  if (!reply.isStream || reply.status >= 300) return NONE;
+  if (!reply.isStream) return NONE;
   // The client did not ask for the chunk that tells the usage.
   return request.asksForUsage ? [new UsageChunkFilter()] : NONE;
 }

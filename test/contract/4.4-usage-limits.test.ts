@@ -6,7 +6,7 @@ import { after, before, describe, test } from 'node:test';
 import type { PrincipalLimit } from '../../src/domain/identity/principal.ts';
 import { postExecutions } from '../../src/storage/postgres/ledger/post-executions.ts';
 import { registerEpoch } from '../../src/storage/postgres/ledger/wallets.ts';
-import { takeLimitLease } from '../../src/storage/postgres/limits/limit-leases.ts';
+import { returnLimitLease, takeLimitLease } from '../../src/storage/postgres/limits/limit-leases.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
 import { type BillingFront, NOBODY, OWNER, startBillingFront } from '../support/billing-front.ts';
 import { admittedRecord, type FundedOrganization, fundOrganization, terminalRecord } from '../support/executions.ts';
@@ -80,6 +80,7 @@ describe('current usage limits', () => {
           window: null,
           limit: 600,
           used: 0,
+          lent: 0,
           remaining: 600,
           resets_at: null,
           model: null,
@@ -91,6 +92,7 @@ describe('current usage limits', () => {
           window: 'month',
           limit: '100.5',
           used: '0',
+          lent: '0',
           remaining: '100.5',
           resets_at: resetsAt,
           model: null,
@@ -102,6 +104,7 @@ describe('current usage limits', () => {
           window: null,
           limit: 5,
           used: 0,
+          lent: 0,
           remaining: 5,
           resets_at: null,
           model: null,
@@ -113,6 +116,7 @@ describe('current usage limits', () => {
           window: null,
           limit: 1_000,
           used: 0,
+          lent: 0,
           remaining: 1_000,
           resets_at: null,
           model: 'sim/small',
@@ -122,11 +126,20 @@ describe('current usage limits', () => {
     },
   );
 
-  test('what was granted counts as used', async () => {
+  test('of a rate, what gateways may still use is lent; used is what is left of it once they may not', async () => {
     const epoch = await registerEpoch(postgres, { machine: 'test', pid: 1, kind: 'gateway' });
-    await takeLimitLease(postgres, { epoch, limitId: limits[0]?.id ?? '', amount: 10n, minimum: 10n, present: null });
-    const [requests] = await current('key');
-    assert.deepEqual([requests?.['used'], requests?.['remaining']], [10, 590]);
+    const limitId = limits[0]?.id ?? '';
+    const lease = { epoch, limitId, amount: 10n, minimum: 10n, present: null };
+    const standing = async () => {
+      const [requests] = await current('key');
+      return [requests?.['used'], requests?.['lent'], requests?.['remaining']];
+    };
+    const ended = await takeLimitLease(postgres, { ...lease, atMs: Date.now() - 40_000 });
+    assert.deepEqual(await standing(), [10, 0, 590]);
+    await returnLimitLease(postgres, { epoch, limitId, grantId: ended.grantId, amount: 9n });
+    assert.deepEqual(await standing(), [1, 0, 599]);
+    await takeLimitLease(postgres, { ...lease, amount: 19n });
+    assert.deepEqual(await standing(), [1, 19, 599]);
   });
 
   test('open requests are used places until their end is posted, each in its own scope', async () => {

@@ -172,14 +172,15 @@ describe('a principal', () => {
     );
     const standingOf = (name: string): unknown[] => [
       standings.get(name)?.used,
+      standings.get(name)?.lent,
       standings.get(name)?.remaining,
       typeof standings.get(name)?.resetsAtMs,
     ];
-    assert.deepEqual(standingOf('organization budget'), [300n, 700n, 'number']);
-    assert.deepEqual(standingOf('team requests_per_minute'), [7n, 43n, 'object']);
-    assert.deepEqual(standingOf('user requests_per_minute'), [0n, 40n, 'object']);
+    assert.deepEqual(standingOf('organization budget'), [300n, 600n, 700n, 'number']);
+    assert.deepEqual(standingOf('team requests_per_minute'), [0n, 7n, 50n, 'object']);
+    assert.deepEqual(standingOf('user requests_per_minute'), [0n, 0n, 40n, 'object']);
     // Leased places that no request has taken are free.
-    assert.deepEqual(standingOf('key concurrent_requests'), [0n, 3n, 'object']);
+    assert.deepEqual(standingOf('key concurrent_requests'), [0n, 0n, 3n, 'object']);
     assert.deepEqual(await readCurrentLimits(postgres, { limits: [] }), []);
     await tenant.setLimits({ kind: 'organization', organizationId }, budget(200n));
     const lowered = await readCurrentLimits(

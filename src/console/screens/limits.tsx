@@ -100,7 +100,7 @@ function LimitsOf({ bearer, bearers }: { readonly bearer: Bearer; readonly beare
   return (
     <Page
       title="Limits and budgets"
-      lead="They hold across all gateways together. What is lent is with a gateway for requests that are under way."
+      lead="They hold across all gateways together. What is lent is with a gateway, for requests under way and to come."
       tools={set.data !== null && <Adder isMain name="New limit" onClick={() => setOpen(true)} />}
       commands={[commandOf(`${path}/current`), commandOf(path), ...tollgateLines('limit current')]}
     >

@@ -24,6 +24,11 @@ const shown = z
   .object({
     ...limitFields,
     used: quantity,
+    lent: quantity.meta({
+      description:
+        'What gateways hold for open requests and those to come. Of a rate it has, for up to 17 seconds, also what they ' +
+        'have used of it. Not in `used` yet, and so still in `remaining`. Always 0 of concurrent requests.',
+    }),
     remaining: quantity,
     resets_at: shownMoment.nullable(),
   })
@@ -31,21 +36,9 @@ const shown = z
     id: 'CurrentLimit',
     description:
       'A budget’s quantities are USD as decimal strings, the others whole numbers. `used` of concurrent requests is ' +
-      'what gateways had recorded a moment ago. `model`: the limit holds for it alone.',
+      'what gateways had recorded a moment ago. That of requests and tokens per minute is without what is `lent`. ' +
+      '`model`: the limit holds for it alone.',
   });
-
-const shownToAdministrators = shown
-  .extend({
-    lent: quantity.meta({
-      description:
-        'Of a budget: what gateways hold for open requests and those to come; it is in neither `used` nor `remaining`.',
-    }),
-  })
-  .meta({ id: 'CurrentLimitOfScope' });
-
-function quantityOf({ kind }: CurrentLimit, value: bigint): number | string {
-  return kind === 'budget' ? formatUsdString(value) : Number(value);
-}
 
 function show({
   scope,
@@ -54,6 +47,7 @@ function show({
   window,
   amount,
   used,
+  lent,
   remaining,
   resetsAtMs,
   model,
@@ -66,6 +60,7 @@ function show({
     window,
     limit: quantityOf(amount),
     used: quantityOf(used),
+    lent: quantityOf(lent),
     remaining: quantityOf(remaining),
     resets_at: showMomentOrNull(resetsAtMs),
     model,
@@ -77,12 +72,12 @@ export function getCurrentLimitsOf(store: BillingStore, tenancy: Tenancy, bearer
   return operation({
     id: `getStanding${bearer.prefix}Limits${tenancy.suffix}`,
     summary: `Shows how the ceilings on ${bearer.words} stand: what is used, what gateways hold, and what is left.`,
-    answer: z.object({ data: z.array(shownToAdministrators) }),
+    answer: z.object({ data: z.array(shown) }),
     run: async ({ principal, ids }) => {
       const scope = bearer.scope(tenancy.organizationId({ principal, ids }), ids);
       const found = await store.readCurrentLimitsOf(scope);
       if (isRefused(found)) return { kind: 'not_found' };
-      return { data: found.map((one) => ({ ...show(one), lent: quantityOf(one, one.lent) })) };
+      return { data: found.map(show) };
     },
   });
 }

@@ -13,7 +13,8 @@ interface StandingRow {
 
 /**
  * Counts like take_limit_lease; a budget pool or rate window that was never used counts as zero. Open requests are
- * counted as they are posted: the scope of a limit is its own columns.
+ * counted as they are posted: the scope of a limit is its own columns. What was granted of a rate is told apart by the
+ * last second in which it may be used: two seconds behind that, gateways have returned what they did not use.
  */
 const STANDINGS = `
   WITH period AS (
@@ -30,16 +31,20 @@ const STANDINGS = `
                    AND (scope.user_id IS NULL OR open.user_id = scope.user_id)
                    AND (scope.api_key_id IS NULL OR open.api_key_id = scope.api_key_id)
                    AND (scope.model IS NULL OR open.model = scope.model))
-              ELSE coalesce((
-                SELECT sum(cell) FROM rate_windows, unnest(cells) WITH ORDINALITY AS counted (cell, position)
-                 WHERE limit_id = period.id
-                   AND first_label + position - 1 >= floor(extract(epoch FROM clock_timestamp())) - 60), 0)
+              ELSE coalesce(rate.used, 0)
          END AS used,
-         CASE WHEN kind = 'budget' THEN coalesce(pool.leased, 0) ELSE 0 END AS lent,
+         CASE WHEN kind = 'budget' THEN coalesce(pool.leased, 0) ELSE coalesce(rate.lent, 0) END AS lent,
          (extract(epoch FROM (starts AT TIME ZONE 'UTC' + length) AT TIME ZONE 'UTC') * 1000)::double precision
            AS resets_at_ms
     FROM period
-    LEFT JOIN limit_pools pool ON kind = 'budget' AND pool.limit_id = period.id AND pool.period_start = period.starts`;
+    LEFT JOIN limit_pools pool ON kind = 'budget' AND pool.limit_id = period.id AND pool.period_start = period.starts
+    LEFT JOIN LATERAL (
+      SELECT sum(cell) FILTER (WHERE label < now_second - 2) AS used,
+             sum(cell) FILTER (WHERE label >= now_second - 2) AS lent
+        FROM (SELECT floor(extract(epoch FROM clock_timestamp())) AS now_second) present, rate_windows,
+             unnest(cells) WITH ORDINALITY AS counted (cell, position),
+             LATERAL (SELECT first_label + position - 1 AS label) labelled
+       WHERE limit_id = period.id AND label >= now_second - 60) rate ON true`;
 
 export async function readCurrentLimits(
   postgres: PostgresClient,

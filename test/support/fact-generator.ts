@@ -306,7 +306,9 @@ class Generator {
     if (at < 0.96) return { outcome: 'aborted_before_first_byte', status: null, errorCode: null };
     if (at < 0.975) return { outcome: 'aborted_mid_stream', status: 200, errorCode: null };
     if (at < 0.985) return { outcome: 'cut_mid_stream', status: 200, errorCode: null };
-    if (at < 0.995) return { outcome: 'usage_then_cut', status: 200, errorCode: null };
+    if (at < 0.99) return { outcome: 'usage_then_cut', status: 200, errorCode: null };
+    // Within a stream, which has its status before.
+    if (at < 0.995) return { outcome: 'output_blocked', status: 200, errorCode: 'guardrail_blocked' };
     return { outcome: 'process_killed', status: null, errorCode: null };
   }
 

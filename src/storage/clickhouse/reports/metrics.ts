@@ -19,7 +19,7 @@ export const COMPLETION_TOKENS = "if(api = 'count_tokens', 0, ifNull(tokens_comp
 /** The client did not get the answer that it should have. A client that disconnected is not an error of the service. */
 export const IS_ERROR =
   "ifNull(status >= 400, false) OR outcome IN ('connect_failed', 'provider_refused', " +
-  "'provider_failed', 'no_reply', 'cut_mid_stream', 'process_killed')";
+  "'provider_failed', 'no_reply', 'cut_mid_stream', 'output_blocked', 'process_killed')";
 
 /** Spec 2.5: savings count only requests whose both prices are known. */
 const HAS_BASELINE = `isNotNull(route_baseline_cost) AND isNotNull(${SPEND})`;

@@ -166,7 +166,13 @@ const FIELDS = {
   daily: { ...windowFields, ...timeZoneField, ...commonFilters, ...listingFilters, ...formatField },
   requests: { ...windowFields, ...timeZoneField, ...commonFilters, ...listingFilters, ...pageFields, ...formatField },
   request: {},
-  routing: { ...windowFields, ...timeZoneField, ...granularityField, ...commonFilters },
+  routing: {
+    ...windowFields,
+    ...timeZoneField,
+    ...granularityField,
+    ...commonFilters,
+    status: listingFilters.status,
+  },
   series: {
     ...windowFields,
     ...timeZoneField,

@@ -126,7 +126,7 @@ describe('current usage limits', () => {
     },
   );
 
-  test('of a rate, what gateways may still use is lent; used is what is left of it once they may not', async () => {
+  test('of a rate what was granted counts as used, and what gateways may still use of it is lent', async () => {
     const epoch = await registerEpoch(postgres, { machine: 'test', pid: 1, kind: 'gateway' });
     const limitId = limits[0]?.id ?? '';
     const lease = { epoch, limitId, amount: 10n, minimum: 10n, present: null };
@@ -139,7 +139,7 @@ describe('current usage limits', () => {
     await returnLimitLease(postgres, { epoch, limitId, grantId: ended.grantId, amount: 9n });
     assert.deepEqual(await standing(), [1, 0, 599]);
     await takeLimitLease(postgres, { ...lease, amount: 19n });
-    assert.deepEqual(await standing(), [1, 19, 599]);
+    assert.deepEqual(await standing(), [20, 19, 580]);
   });
 
   test('open requests are used places until their end is posted, each in its own scope', async () => {

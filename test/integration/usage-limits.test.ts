@@ -177,7 +177,7 @@ describe('a principal', () => {
       typeof standings.get(name)?.resetsAtMs,
     ];
     assert.deepEqual(standingOf('organization budget'), [300n, 600n, 700n, 'number']);
-    assert.deepEqual(standingOf('team requests_per_minute'), [0n, 7n, 50n, 'object']);
+    assert.deepEqual(standingOf('team requests_per_minute'), [7n, 7n, 43n, 'object']);
     assert.deepEqual(standingOf('user requests_per_minute'), [0n, 0n, 40n, 'object']);
     // Leased places that no request has taken are free.
     assert.deepEqual(standingOf('key concurrent_requests'), [0n, 0n, 3n, 'object']);

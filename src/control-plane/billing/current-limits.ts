@@ -26,8 +26,8 @@ const shown = z
     used: quantity,
     lent: quantity.meta({
       description:
-        'What gateways hold for open requests and those to come. Of a rate it has, for up to 17 seconds, also what they ' +
-        'have used of it. Not in `used` yet, and so still in `remaining`. Always 0 of concurrent requests.',
+        'What gateways hold for open requests and those to come. Of a budget it is in neither `used` nor `remaining`; ' +
+        'of a rate it is a part of `used`, for up to 17 seconds. Always 0 of concurrent requests.',
     }),
     remaining: quantity,
     resets_at: shownMoment.nullable(),
@@ -36,7 +36,7 @@ const shown = z
     id: 'CurrentLimit',
     description:
       'A budget’s quantities are USD as decimal strings, the others whole numbers. `used` of concurrent requests is ' +
-      'what gateways had recorded a moment ago. That of requests and tokens per minute is without what is `lent`. ' +
+      'what gateways had recorded a moment ago. That of requests and tokens per minute is with what is `lent`. ' +
       '`model`: the limit holds for it alone.',
   });
 

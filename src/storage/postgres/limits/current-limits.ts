@@ -39,8 +39,7 @@ const STANDINGS = `
     FROM period
     LEFT JOIN limit_pools pool ON kind = 'budget' AND pool.limit_id = period.id AND pool.period_start = period.starts
     LEFT JOIN LATERAL (
-      SELECT sum(cell) FILTER (WHERE label < now_second - 2) AS used,
-             sum(cell) FILTER (WHERE label >= now_second - 2) AS lent
+      SELECT sum(cell) AS used, sum(cell) FILTER (WHERE label >= now_second - 2) AS lent
         FROM (SELECT floor(extract(epoch FROM clock_timestamp())) AS now_second) present, rate_windows,
              unnest(cells) WITH ORDINALITY AS counted (cell, position),
              LATERAL (SELECT first_label + position - 1 AS label) labelled

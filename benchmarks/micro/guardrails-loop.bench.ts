@@ -120,7 +120,7 @@ function longestEventMs(policy: CompiledPolicy, text: Buffer, pieceBytes: number
     const content = JSON.stringify(text.toString('latin1', at, at + pieceBytes));
     const event = Buffer.from(`data: {"choices":[{"index":0,"delta":{"content":${content}}}]}\n\n`);
     const startMs = performance.now();
-    stream.feed(event);
+    stream.feed(event, () => true);
     if (at > 0) longestMs = Math.max(longestMs, performance.now() - startMs);
   }
   return longestMs;

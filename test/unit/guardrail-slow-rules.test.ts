@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { compilePolicy } from '../../src/domain/guardrails/compile-policy.ts';
+import { holdFrom } from '../../src/domain/guardrails/hold-from.ts';
 import type { OnFailure } from '../../src/domain/guardrails/policy.ts';
 import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
 import { inlineBytesMax, screenBody } from '../../src/generation/guardrails/screen-body.ts';
@@ -12,7 +13,7 @@ import { CapturedReply } from '../../src/generation/reply/capture.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { inTurnsOf } from '../../src/platform/worker-pool.ts';
 import type { ReplyHandler } from '../../src/upstream/reply-handler.ts';
-import { compiledOf, foundIn, policyOf, ruleOf } from '../support/guardrail-policies.ts';
+import { compiledOf, findingsIn, foundIn, policyOf, ruleOf } from '../support/guardrail-policies.ts';
 
 const NO_CLOAKING = { scopes: null, values: null };
 
@@ -33,6 +34,40 @@ describe('many words', () => {
     const text = `München MÜNCHEN münchen ${'München'.normalize('NFD')} Żubr ŻUBR`;
     assert.equal(foundIn(compiled, text).length, 6);
   });
+
+  test('each rule finds its own longest word, at its own stage', () => {
+    const compiled = compiledOf(
+      ruleOf({ id: 'short', words: ['--', '--a'] }),
+      ruleOf({ id: 'long', words: ['--', '--a b', '--a bc'] }),
+      ruleOf({ id: 'other stage', words: ['--a b', '--a b c d'], stages: ['output'] }),
+    );
+    const found = findingsIn(compiled, '--a b!').map(({ rule, start, end }) => `${rule.id} ${start} ${end}`);
+    assert.deepEqual(found, ['long 0 5', 'short 0 3']);
+    const text = Buffer.from('x --a b c');
+    assert.deepEqual(
+      (['input', 'output'] as const).map((stage) => holdFrom(compiled, stage, text, 0, text.length, [])),
+      [text.length, 2],
+    );
+  });
+
+  test('that begin within themselves leave less to the event loop, and ordinary ones do not', async () => {
+    const dashes = (count: number) => Array.from({ length: count }, () => ruleOf({ words: [`${'-'.repeat(127)}x`] }));
+    const most = (policies: number, rules: number): number => {
+      const all = Array.from({ length: policies }, () => policyOf(dashes(rules)));
+      const compiled = compilePolicy(all, 'chat_completions');
+      assert.ok(compiled !== null);
+      return inlineBytesMax(compiled, 'input');
+    };
+    assert.ok(most(1, 1) <= 4_096 && most(1, 64) * 2 > most(1, 1), 'one search for all rules of a policy');
+    assert.ok(most(16, 64) * 16 <= most(1, 64));
+    const nested = Array.from({ length: 64 }, () => ruleOf({ words: dashesUpTo(127) }));
+    assert.ok(inlineBytesMax(compiledOf(...nested), 'input') < 64);
+    const names = ruleOf({ words: ['Falcon', 'Falcon Heavy', 'Project Falcon Confidential', 'Acme-Internal-Only'] });
+    const rules = Array.from({ length: 20 }, (_, index) => ruleOf({ words: [`Customer ${index}`] }));
+    for (const ordinary of [[names], rules]) assert.equal(inlineBytesMax(compiledOf(...ordinary), 'input'), 32_768);
+  });
+
+  const dashesUpTo = (longest: number) => Array.from({ length: longest - 1 }, (_, index) => '-'.repeat(index + 2));
 });
 
 describe('slow patterns', () => {
@@ -58,18 +93,27 @@ describe('slow patterns', () => {
 
   const chunk = (content: string): Buffer =>
     Buffer.from(`data: {"choices":[{"index":0,"delta":{"content":"${content}"}}]}\n\n`);
-  /** A stream whose every chunk takes 100 ms to screen. */
-  function slowStream(onFailure: OnFailure) {
+  /** A stream of reads: `stepMs` have passed whenever somebody looks at the clock. */
+  async function slowStream(onFailure: OnFailure, reads: readonly Buffer[], stepMs: number) {
     let nowMs = 0;
     let out = '';
-    let ended = false;
+    let turns = 0;
+    let inTurn = false;
     const compiled = compilePolicy([policyOf([ruleOf({ words: ['falcon'] })], { onFailure })], 'chat_completions');
     assert.ok(compiled !== null);
+    const { promise: ended, resolve: end } = Promise.withResolvers<boolean>();
     const next = {
       onReplyStart: () => {},
-      onReplyData: (bytes: Buffer) => void (out += bytes.toString()),
+      onReplyData: (bytes: Buffer) => {
+        out += bytes.toString();
+        if (!inTurn) turns += 1;
+        inTurn = true;
+        setImmediate(() => {
+          inTurn = false;
+        });
+      },
       onReplyPause: () => {},
-      onReplyEnd: () => void (ended = true),
+      onReplyEnd: () => end(true),
     } as unknown as ReplyHandler;
     const screening = new Screening(compiled, { action: 'a', count: 'c' });
     const reply = new CapturedReply();
@@ -81,29 +125,50 @@ describe('slow patterns', () => {
       dialect: chatCompletions,
       exchange: { renderRefusal: ({ kind }: { kind: string }) => ({ body: kind }) } as unknown as Exchange,
       workers: null as never,
-      clock: { nowMs: () => 0, monotonicMs: () => (nowMs += 100) },
+      clock: { nowMs: () => 0, monotonicMs: () => (nowMs += stepMs) },
       abortCall: () => {},
       refuseInstead: () => {},
       onOwnFault: (fault) => assert.fail(String(fault)),
     });
     screen.onReplyStart(200, ['content-type', 'text/event-stream']);
-    for (const piece of ['a falc', 'on ', 'flies, falc', 'on', ' and falcon']) screen.onReplyData(chunk(piece));
+    for (const read of reads) screen.onReplyData(read);
     screen.onReplyEnd();
-    return { out, ended, report: screening.report?.output };
+    return { ended: await ended, out, turns, report: screening.report?.output };
   }
+  const texts = (stream: string) => stream.match(/"content":"[^"]*"/g)?.join('');
+  /** Each read takes 100 ms to screen. */
+  const READS = ['a falc', 'on ', 'flies, falc', 'on', ' and falcon'].map(chunk);
 
-  test('a stream that has taken a quarter of a second goes on unscreened, and that is said', () => {
-    const { out, ended, report } = slowStream('pass');
+  test('a stream that has taken a quarter of a second goes on unscreened, and that is said', async () => {
+    const { out, ended, report } = await slowStream('pass', READS, 100);
     assert.equal(
-      out.match(/"content":"[^"]*"/g)?.join(''),
+      texts(out),
       '"content":"a [words]""content":" ""content":"flies, falc""content":"on""content":" and falcon"',
     );
     assert.deepEqual([ended, report?.action, report?.not_scanned], [true, 'masked', ['timeout']]);
   });
 
-  test('or ends, where the policy refuses what cannot be screened', () => {
-    const { out, ended, report } = slowStream('refuse');
+  test('or ends, where the policy refuses what cannot be screened', async () => {
+    const { out, ended, report } = await slowStream('refuse', READS, 100);
     assert.ok(!out.includes('falcon') && out.endsWith('data: guardrail_unread\n\n'), out);
     assert.deepEqual([ended, report?.not_scanned], [true, ['timeout']]);
+  });
+
+  test('many events of one read are screened a few at a time, and what comes meanwhile behind them', async () => {
+    const read = Buffer.concat(Array.from({ length: 30 }, (_, index) => chunk(`falcon ${index} `)));
+    const { out, turns, report } = await slowStream('pass', [read, chunk('and falcon')], 2);
+    const expected = [...Array.from({ length: 30 }, (_, index) => `[words] ${index} `), 'and [words]'];
+    assert.equal(texts(out), expected.map((text) => `"content":"${text}"`).join(''));
+    assert.ok(turns >= 10, `${turns} turns of the event loop`);
+    assert.deepEqual([report?.findings?.[0]?.count, report?.not_scanned], [31, undefined]);
+  });
+
+  test('where they have taken too long, the rest and what has come meanwhile goes on as it is', async () => {
+    const read = Buffer.concat(Array.from({ length: 300 }, () => chunk('falcon ')));
+    const { out, report } = await slowStream('pass', [read, chunk('and falcon')], 2);
+    const passed = texts(out) ?? '';
+    assert.equal(passed.match(/falcon |\[words\] /g)?.length, 300);
+    assert.ok(passed.startsWith('"content":"[words] "') && passed.endsWith('"content":"and falcon"'));
+    assert.deepEqual(report?.not_scanned, ['timeout']);
   });
 });

@@ -1,24 +1,20 @@
 // Makes of the policies in force for one principal and one API what the scan needs: the table of anchors, and for each
-// entity the rules that look for it, the strongest first. Made once a process for each such set of versions.
+// entity the rules that look for it, the strongest first. What takes long is of one policy, and made in
+// prepared-policy.ts.
 
-import { BoundedMap } from '../../platform/bounded-map.ts';
 import type { ApiName } from '../models/apis.ts';
 import type { Detector } from './detectors/detector.ts';
 import { DETECTORS } from './detectors/detectors.ts';
 import { isOpening, OPENINGS } from './detectors/digit-groups.ts';
-import { PatternSet } from './detectors/patterns.ts';
-import { wordsDetector } from './detectors/words.ts';
 import { strengthOf } from './finding.ts';
-import type { External, OnFailure, Pattern, Policy, Rule, Stage } from './policy.ts';
-
-const PATTERN_SETS_MAX = 64;
-
-/** A rule with what its policy lets through. */
-export interface CompiledRule {
-  readonly rule: Rule;
-  readonly allowedValues: ReadonlySet<string>;
-  readonly allowedEmailDomains: ReadonlySet<string>;
-}
+import type { External, OnFailure, Policy, Stage } from './policy.ts';
+import {
+  type CompiledPatterns,
+  type CompiledRule,
+  type CompiledWords,
+  type PreparedPolicy,
+  preparedOf,
+} from './prepared-policy.ts';
 
 export interface CompiledExternal {
   readonly external: External;
@@ -27,16 +23,10 @@ export interface CompiledExternal {
   readonly rules: readonly CompiledRule[];
 }
 
-/** What looks for one entity, and the rules that asked for it, strongest first. */
+/** What looks for one entity, and of each policy the strongest rule that asked for it, the strongest first. */
 export interface CompiledDetector {
   readonly detector: Detector;
   readonly rules: readonly CompiledRule[];
-}
-
-export interface CompiledPatterns {
-  readonly set: PatternSet;
-  /** By the pattern's index in the set. */
-  readonly ruleOf: readonly CompiledRule[];
 }
 
 /** Who looks closer at an anchor. */
@@ -47,16 +37,14 @@ export interface AtAnchor {
 }
 
 export interface CompiledStage {
-  /** By `pairOf`: 0, or the index in `atAnchor` of the detectors that look closer there; IN_RARE: see there. */
+  /** By `pairOf`: 0, or the index in `atAnchor` of the detectors that look closer there, and AT_WORDS. */
   readonly anchors: Uint8Array;
   readonly atAnchor: readonly AtAnchor[];
-  /** By `pairOf`, where rules have so many words that bytes are too small for the indexes. */
-  readonly rareAnchors: ReadonlyMap<number, AtAnchor>;
   readonly detectors: readonly CompiledDetector[];
-  /** How many rules have words of their own. */
-  readonly wordRules: number;
-  /** null: no rule has a pattern. */
-  readonly patterns: CompiledPatterns | null;
+  /** Of each policy with rules that have words. */
+  readonly words: readonly CompiledWords[];
+  /** Of each policy with rules that have patterns. */
+  readonly patterns: readonly CompiledPatterns[];
   readonly externals: readonly CompiledExternal[];
   /** Some rule cloaks: replies may have placeholders to be restored. */
   readonly cloaks: boolean;
@@ -91,12 +79,6 @@ export function compilePolicy(policies: readonly Policy[], api: ApiName): Compil
   };
 }
 
-/** Who looks closer at a pair that is an anchor. */
-export function detectorsAt({ anchors, atAnchor, rareAnchors }: CompiledStage, pair: number): AtAnchor {
-  const entry = anchors[pair] as number;
-  return (entry === IN_RARE ? rareAnchors.get(pair) : atAnchor[entry]) as AtAnchor;
-}
-
 export function stageOf(compiled: CompiledPolicy, stage: Stage): CompiledStage | null {
   return stage === 'input' ? compiled.input : compiled.output;
 }
@@ -112,71 +94,69 @@ export function isAllowedValue(
   return entity === 'email' && allowedEmailDomains.has(lower.slice(lower.lastIndexOf('@') + 1));
 }
 
+/** What is for a stage of one policy. */
+interface PolicyInStage {
+  readonly policy: Policy;
+  readonly prepared: PreparedPolicy;
+  /** By their places in the policy. */
+  readonly places: readonly number[];
+}
+
 function compileStage(policies: readonly Policy[], api: ApiName, stage: Stage): CompiledStage | null {
-  const rules = policies.flatMap((policy) => {
-    const allowed = {
-      allowedValues: new Set(policy.allowedValues),
-      allowedEmailDomains: new Set(policy.allowedEmailDomains),
-    };
-    return policy.rules
-      .filter((rule) => rule.stages.includes(stage) && (rule.apis === null || rule.apis.has(api)))
-      .map((rule) => ({ policy, compiled: { rule, ...allowed } }));
+  const found = policies.map((policy): PolicyInStage => {
+    const prepared = preparedOf(policy);
+    const places = [...policy.rules.entries()].flatMap(([place, { stages, apis }]) =>
+      stages.includes(stage) && (apis === null || apis.has(api)) ? [place] : [],
+    );
+    return { policy, prepared, places };
   });
-  if (rules.length === 0) return null;
-  const sorted = rules.toSorted(
-    (one, other) => strengthOf(other.compiled.rule.action) - strengthOf(one.compiled.rule.action),
-  );
-  const compiled = sorted.map((found) => found.compiled);
-  const builtIn = DETECTORS.map((detector) => ({
+  const compiled = found.flatMap(rulesIn).toSorted(strongestFirst);
+  if (compiled.length === 0) return null;
+  const detectors = DETECTORS.map((detector) => ({
     detector,
-    rules: compiled.filter(({ rule }) => rule.detect.includes(detector.entity)),
-  })).filter((found) => found.rules.length > 0);
-  const own = compiled
-    .filter(({ rule }) => rule.words.length > 0)
-    .map((found) => ({ detector: detectorOfWords(found.rule.words), rules: [found] }));
-  const detectors = [...builtIn, ...own];
+    rules: oneOfEachPolicy(compiled.filter(({ rule }) => rule.detect.includes(detector.entity))),
+  })).filter(({ rules }) => rules.length > 0);
+  const words = found.flatMap(({ prepared, places }) => prepared.wordsOf(places) ?? []);
   return {
-    ...anchorsOf(detectors),
+    ...anchorsOf(detectors, words),
     detectors,
-    wordRules: own.length,
-    patterns: compilePatterns(compiled),
-    externals: policies
-      .flatMap(({ organizationId, externals, id }) =>
-        externals.map((external) => ({
-          external,
-          organizationId,
-          rules: sorted
-            .filter((found) => found.policy.id === id && found.compiled.rule.external?.name === external.name)
-            .map((found) => found.compiled),
-        })),
-      )
-      .filter((found) => found.rules.length > 0),
+    words,
+    patterns: found.flatMap(({ prepared, places }) => prepared.patternsOf(places) ?? []),
+    externals: found.flatMap(compileExternals),
     cloaks: compiled.some(({ rule }) => rule.action === 'cloak'),
     acts: compiled.some(({ rule }) => rule.action !== 'flag'),
   };
 }
 
-function compilePatterns(rules: readonly CompiledRule[]): CompiledPatterns | null {
-  const found = rules.flatMap((compiled) => compiled.rule.patterns.map((pattern) => ({ compiled, pattern })));
-  if (found.length === 0) return null;
-  return { set: setOfPatterns(found.map(({ pattern }) => pattern)), ruleOf: found.map(({ compiled }) => compiled) };
+function rulesIn({ prepared, places }: PolicyInStage): CompiledRule[] {
+  return places.map((place) => prepared.rules[place] as CompiledRule);
 }
 
-/** The same rules are compiled for each stage and API: their words are sorted, and their patterns compiled, once. */
-const wordsKnown = new WeakMap<readonly string[], Detector>();
-const patternsKnown = new BoundedMap<string, PatternSet>(PATTERN_SETS_MAX);
-
-function detectorOfWords(words: readonly string[]): Detector {
-  const known = wordsKnown.get(words) ?? wordsDetector(words);
-  wordsKnown.set(words, known);
-  return known;
+function strongestFirst(one: CompiledRule, other: CompiledRule): number {
+  return strengthOf(other.rule.action) - strengthOf(one.rule.action);
 }
 
-function setOfPatterns(patterns: readonly Pattern[]): PatternSet {
-  const key = JSON.stringify(patterns);
-  const known = patternsKnown.get(key) ?? new PatternSet(patterns);
-  patternsKnown.set(key, known);
-  return known;
+/** What a policy lets through it lets through all of its rules. */
+function oneOfEachPolicy(rules: readonly CompiledRule[]): readonly CompiledRule[] {
+  const known = new Set<CompiledRule['allowedValues']>();
+  return rules.filter(({ allowedValues }) => {
+    const isFirst = !known.has(allowedValues);
+    known.add(allowedValues);
+    return isFirst;
+  });
+}
+
+function compileExternals(found: PolicyInStage): CompiledExternal[] {
+  const { organizationId, externals } = found.policy;
+  if (externals.length === 0) return [];
+  const sorted = rulesIn(found).toSorted(strongestFirst);
+  return externals
+    .map((external) => ({
+      external,
+      organizationId,
+      rules: sorted.filter(({ rule }) => rule.external?.name === external.name),
+    }))
+    .filter(({ rules }) => rules.length > 0);
 }
 
 function atAnchorOf(found: readonly CompiledDetector[]): AtAnchor {
@@ -191,27 +171,33 @@ function atAnchorOf(found: readonly CompiledDetector[]): AtAnchor {
 }
 
 const PAIRS = 256 * 256;
-const IN_RARE = 255;
+/** Set where words may begin. The detectors have some dozens of entries. */
+export const AT_WORDS = 0x80;
 
 /** Pairs with the same detectors share an entry of `atAnchor`. */
 function anchorsOf(
   detectors: readonly CompiledDetector[],
-): Pick<CompiledStage, 'anchors' | 'atAnchor' | 'rareAnchors'> {
+  words: readonly CompiledWords[],
+): Pick<CompiledStage, 'anchors' | 'atAnchor'> {
   const indexes = new Map<number, number[]>();
   detectors.forEach(({ detector }, index) => {
-    for (const pair of new Set(detector.anchors)) indexes.set(pair, [...(indexes.get(pair) ?? []), index]);
+    for (const pair of new Set(detector.anchors)) {
+      const known = indexes.get(pair);
+      if (known === undefined) indexes.set(pair, [index]);
+      else known.push(index);
+    }
   });
   const anchors = new Uint8Array(PAIRS);
   const atAnchor: AtAnchor[] = [{ detectors: [], numbers: null }];
-  const rareAnchors = new Map<number, AtAnchor>();
   const known = new Map<string, number>();
   for (const [pair, found] of indexes) {
     const name = found.join(' ');
     const entry =
       known.get(name) ?? atAnchor.push(atAnchorOf(found.map((index) => detectors[index] as CompiledDetector))) - 1;
     known.set(name, entry);
-    anchors[pair] = Math.min(entry, IN_RARE);
-    if (entry >= IN_RARE) rareAnchors.set(pair, atAnchor[entry] as AtAnchor);
+    anchors[pair] = entry;
   }
-  return { anchors, atAnchor, rareAnchors };
+  if (atAnchor.length > AT_WORDS) throw new Error('an entry of the anchors has no room for all detectors');
+  for (const { search } of words) for (const pair of search.pairs) anchors[pair] = (anchors[pair] as number) | AT_WORDS;
+  return { anchors, atAnchor };
 }

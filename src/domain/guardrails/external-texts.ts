@@ -1,9 +1,10 @@
 // The texts of one body that external detectors are asked about, and then what they said of them: a body is screened
 // once to collect them, and once more with the verdicts.
 
-import { type CompiledExternal, type CompiledRule, isAllowedValue } from './compile-policy.ts';
+import { type CompiledExternal, isAllowedValue } from './compile-policy.ts';
 import type { ExternalHit } from './external-shapes.ts';
 import type { Finding } from './finding.ts';
+import type { CompiledRule } from './prepared-policy.ts';
 
 /** By text, what each external detector found in it, in the order of the compiled policy. Plain data. */
 export type ExternalVerdicts = ReadonlyMap<string, readonly (readonly ExternalHit[])[]>;

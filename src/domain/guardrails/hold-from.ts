@@ -47,10 +47,17 @@ export function holdFrom(
   return from;
 }
 
-function earliestHold({ detectors, patterns }: CompiledStage, bytes: Uint8Array, start: number, end: number): number {
+function earliestHold(
+  { detectors, words, patterns }: CompiledStage,
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+): number {
   let from = end;
   for (const { detector } of detectors) from = Math.min(from, detector.hold(bytes, start, end));
-  return patterns === null ? from : Math.min(from, patterns.set.hold(bytes, start, end));
+  for (const { search } of words) from = Math.min(from, search.hold(bytes, start, end));
+  for (const { set } of patterns) from = Math.min(from, set.hold(bytes, start, end));
+  return from;
 }
 
 /** What of bytes[from, end) still belongs to an open finding. */

@@ -6,7 +6,7 @@ import { entriesAtMost } from '../configuration/entries-at-most.ts';
 import { slugSchema } from '../configuration/name-schemas.ts';
 import { API_NAMES } from '../models/apis.ts';
 import { checkPattern, countWideClasses, TOO_LARGE, writtenSizeOf } from './detectors/patterns.ts';
-import { WORD_BYTES_MIN } from './detectors/words.ts';
+import { WORD_BYTES_MIN } from './detectors/word-table.ts';
 import { ENTITY_NAMES } from './entities.ts';
 import { externalDefinition } from './external-definition.ts';
 import { ACTIONS, type Policy, type Rule } from './policy.ts';

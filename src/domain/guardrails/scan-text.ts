@@ -2,11 +2,10 @@
 // Linear: what a detector reads around an anchor is bounded.
 
 import {
+  AT_WORDS,
+  type AtAnchor,
   type CompiledDetector,
-  type CompiledPatterns,
   type CompiledPolicy,
-  type CompiledRule,
-  detectorsAt,
   isAllowedValue,
   stageOf,
 } from './compile-policy.ts';
@@ -16,6 +15,7 @@ import { forgetDigitGroups, openingAt } from './detectors/digit-groups.ts';
 import { OWN_ENTITIES } from './entities.ts';
 import { FINDINGS_MAX, type Finding } from './finding.ts';
 import type { Stage } from './policy.ts';
+import type { CompiledPatterns, CompiledRule, CompiledWords } from './prepared-policy.ts';
 
 const BLANK = 0x20;
 /** A view costs as much as a hundred bytes. */
@@ -40,14 +40,17 @@ export function scanText(
 ): boolean {
   const rules = stageOf(compiled, stage);
   if (rules === null) return true;
-  if (rules.patterns !== null && !findPatterns(rules.patterns, bytes, start, end, findings, findingsMax)) return false;
+  for (const patterns of rules.patterns)
+    if (!findPatterns(patterns, bytes, start, end, findings, findingsMax)) return false;
   forgetDigitGroups();
-  const { anchors } = rules;
+  const { anchors, atAnchor, words } = rules;
   const view = end - start < VIEWED_BYTES_MIN ? null : new DataView(bytes.buffer, bytes.byteOffset, end);
   for (let at = start; (at = nextAnchor(anchors, bytes, view, at, end)) < end; at += 1) {
     const pair = pairOf(at > 0 ? (bytes[at - 1] as number) : BLANK, bytes[at] as number);
-    const { detectors, numbers } = detectorsAt(rules, pair);
+    const entry = anchors[pair] as number;
+    const { detectors, numbers } = atAnchor[entry & ~AT_WORDS] as AtAnchor;
     if (detectors.length > 0) detectAt(detectors, bytes, at, textStart, start, end, findings);
+    if ((entry & AT_WORDS) !== 0 && at > start) findWords(words, bytes, at - 1, end, findings);
     if (numbers !== null && !isWithin(WORD, bytes, at)) {
       // Most are dates, versions and counts, which begin as no number does that is looked for.
       const found = numbers[openingAt(bytes, at, end)] as readonly CompiledDetector[];
@@ -98,6 +101,26 @@ function detectAt(
     // What is only flagged stays where it is, so that nothing has to be known of its rest.
     const isOpen = hit.isOpen && rule.rule.action !== 'flag';
     findings.push({ rule: rule.rule, entity: detector.entity, start: from, end: to, isOpen });
+  }
+}
+
+function findWords(
+  words: readonly CompiledWords[],
+  bytes: Uint8Array,
+  from: number,
+  end: number,
+  findings: Finding[],
+): void {
+  for (const { search, rules } of words) {
+    const count = search.find(bytes, from, end);
+    hit.start = from;
+    for (let place = 0; place < count; place += 1) {
+      const compiled = rules[search.foundRules[place] as number] as CompiledRule;
+      const to = search.foundEnds[place] as number;
+      hit.end = to;
+      if (isAllowed(compiled, OWN_ENTITIES.words, bytes)) continue;
+      findings.push({ rule: compiled.rule, entity: OWN_ENTITIES.words, start: from, end: to, isOpen: false });
+    }
   }
 }
 

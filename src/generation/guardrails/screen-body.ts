@@ -22,12 +22,14 @@ export type ScreeningWorkers = Pick<WorkerPool<'screen-event' | 'screen-text'>, 
 
 /** Prose takes 0.1 ms, the worst text known 5 to 10; a hand-over to a worker takes the event loop 0.04 to 0.07. */
 const INLINE_BYTES_MAX = 32_768;
-/** An organization's own patterns and lists of words are slower, and may be made to be slow. */
+/** An organization's own patterns are slower, and may be made to be slow. */
 const INLINE_OWN_BYTES_MAX = 4_096;
 /** Bytes times instructions of the patterns. The worst text for the worst pattern takes some 20 ns for each. */
 const INLINE_PATTERN_WORK_MAX = 409_600;
-/** Up to this many rules with words take no longer than the built-in detectors. */
-const WORD_RULES_MAX = 8;
+/** Bytes times how often each may be looked at for words: some ten ns for each. */
+const INLINE_WORD_WORK_MAX = 327_680;
+/** Whatever the rules are: a text is taken in slices of so much. */
+const INLINE_BYTES_MIN = 16;
 /** To replace one finding takes some five microseconds. */
 const INLINE_FINDINGS_MAX = 500;
 /** A megabyte takes some milliseconds, the worst one found 160. What takes three times that is given up. */
@@ -45,9 +47,15 @@ const NOT_IN_TIME: ScreenedWhole = {
 
 /** How much of a body, or of an event of a stream, is screened on the event loop. */
 export function inlineBytesMax(compiled: CompiledPolicy, stage: Stage): number {
-  const { patterns = null, wordRules = 0 } = stageOf(compiled, stage) ?? {};
-  if (patterns !== null) return Math.min(INLINE_OWN_BYTES_MAX, Math.floor(INLINE_PATTERN_WORK_MAX / patterns.set.size));
-  return wordRules <= WORD_RULES_MAX ? INLINE_BYTES_MAX : INLINE_OWN_BYTES_MAX;
+  const { patterns = [], words = [] } = stageOf(compiled, stage) ?? {};
+  const patternSize = patterns.reduce((sum, { set }) => sum + set.size, 0);
+  const wordLooks = words.reduce((sum, { search }) => sum + search.looksPerByte, 0);
+  const most = Math.min(
+    patterns.length === 0 ? INLINE_BYTES_MAX : INLINE_OWN_BYTES_MAX,
+    Math.floor(INLINE_PATTERN_WORK_MAX / patternSize),
+    Math.floor(INLINE_WORD_WORK_MAX / wordLooks),
+  );
+  return Math.max(INLINE_BYTES_MIN, most);
 }
 
 export function screenBody(

@@ -10,6 +10,7 @@ import { placeNodes } from '../../domain/guardrails/text-places.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { socketsRead } from '../../platform/tick.ts';
 import { inTurnsOf } from '../../platform/worker-pool.ts';
 import type { UpstreamFault } from '../../upstream/call-connection.ts';
 import { type ReplyHeaders, replyHeader } from '../../upstream/http1/reply-head.ts';
@@ -41,6 +42,8 @@ export interface ScreenReplyParts {
 
 /** A longer reply is not kept until its end, and so not screened. */
 const WHOLE_BYTES_MAX = 8_388_608;
+/** For so long events are screened in one go; the others of the same read wait while the event loop does its rounds. */
+const AT_ONCE_MS = 4;
 const NOTHING: readonly Buffer[] = [];
 const UNREAD: Refusal = { kind: 'guardrail_unread', unread: 'output' };
 
@@ -49,7 +52,7 @@ type Mode = 'passing' | 'whole' | 'stream' | 'over';
 
 export class ScreenReply extends ReplyStage {
   protected readonly next: ReplyHandler;
-  /** A reply that is here whole, or an event of a stream, is being screened by a worker. */
+  /** A worker screens a reply that is here whole or an event of a stream, or events wait for their turn. */
   isScreening = false;
   private readonly parts: ScreenReplyParts;
   private mode: Mode = 'passing';
@@ -125,14 +128,19 @@ export class ScreenReply extends ReplyStage {
     const { stream } = this;
     if (stream === null) return;
     if (this.isScreening) return this.keep(stream, chunk);
+    this.streamedBytes += chunk.length;
+    this.screenSome(stream, (hasTime) => stream.feed(chunk, hasTime));
+  }
+
+  private screenSome(stream: StreamScreen, take: (hasTime: () => boolean) => readonly Buffer[]): void {
     const { clock } = this.parts;
     const startedAtMs = clock.monotonicMs();
-    const pieces = stream.feed(chunk);
-    this.workMs += clock.monotonicMs() - startedAtMs;
-    this.streamedBytes += chunk.length;
-    const isLate = this.workMs > workMsOf(this.streamedBytes);
-    if (isLate && stream.endedBy === null) return this.giveUp(stream, pieces);
-    this.pass(stream, pieces);
+    const workMaxMs = workMsOf(this.streamedBytes) - this.workMs;
+    const pieces = take(() => clock.monotonicMs() - startedAtMs <= Math.min(AT_ONCE_MS, workMaxMs));
+    const tookMs = clock.monotonicMs() - startedAtMs;
+    this.workMs += tookMs;
+    if (tookMs > workMaxMs && stream.endedBy === null) this.giveUp(stream, pieces);
+    else this.pass(stream, pieces);
   }
 
   /** It takes too much of the event loop: rules that their authors made to be slow. */
@@ -145,12 +153,19 @@ export class ScreenReply extends ReplyStage {
     this.report(stream.tally);
     this.stream = null;
     this.mode = 'passing';
+    const { chunks, ended } = this;
+    this.chunks = [];
+    for (const chunk of chunks) this.next.onReplyData(chunk);
+    if (ended === null) return;
+    if (ended.fault === null) this.next.onReplyEnd();
+    else this.next.onReplyFault(ended.fault);
   }
 
   private pass(stream: StreamScreen, pieces: readonly Buffer[]): void {
     for (const piece of pieces) this.passOrHold(stream, piece);
     if (stream.endedBy !== null) this.endStream(stream);
     else if (stream.large !== null) this.screenLarge(stream, stream.large);
+    else if (stream.isWaiting) this.screenLater(stream);
   }
 
   private passOrHold(stream: StreamScreen, piece: Buffer): void {
@@ -208,20 +223,36 @@ export class ScreenReply extends ReplyStage {
       .catch((fault: unknown) => this.parts.onOwnFault(fault));
   }
 
+  private screenLater(stream: StreamScreen): void {
+    this.isScreening = true;
+    socketsRead()
+      .then(() => this.goOn(() => this.screenSome(stream, (hasTime) => stream.goOn(hasTime))))
+      .catch((fault: unknown) => this.parts.onOwnFault(fault));
+  }
+
   private onLargeScreened(stream: StreamScreen, pieces: readonly Buffer[]): void {
+    this.goOn(() => this.pass(stream, pieces));
+  }
+
+  /** With what was waited for, and then with what has come meanwhile. */
+  private goOn(pass: () => void): void {
     this.isScreening = false;
     // The client may have left, and the memory of the reply have gone to another one.
     if (this.mode !== 'stream') return;
-    this.pass(stream, pieces);
+    pass();
     while (!this.isScreening && this.mode === 'stream' && this.chunks.length > 0) {
       const chunk = this.chunks.shift() as Buffer;
       this.bytes -= chunk.length;
       this.takeOfStream(chunk);
     }
-    if (this.isScreening || this.mode !== 'stream') return;
+    if (this.isScreening || this.isOver()) return;
     if (this.hasAsked) this.passHeld();
     if (this.ended === null) this.onReplyPause();
-    else this.endOf(stream, this.ended.fault);
+    else if (this.stream !== null) this.endOf(this.stream, this.ended.fault);
+  }
+
+  private isOver(): boolean {
+    return this.mode === 'over';
   }
 
   private endOf(stream: StreamScreen, fault: UpstreamFault | null): void {

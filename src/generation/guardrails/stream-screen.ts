@@ -59,7 +59,7 @@ export class StreamScreen implements LaneRules {
   private queue: QueuedEvent[] = [];
   private queuedBytes = 0;
   private largeBytes = 0;
-  /** A large event that has yet to be screened elsewhere, and the events behind it; empty: there is none. */
+  /** Events that have yet to be screened, the first of them elsewhere where it is a large one. */
   private unread: EventBytes[] = [];
   private readonly inlineBytesMax: number;
 
@@ -74,16 +74,27 @@ export class StreamScreen implements LaneRules {
 
   /** The event that has to be screened elsewhere before the stream goes on; null: there is none. */
   get large(): EventBytes | null {
-    return this.unread[0] ?? null;
+    const [event] = this.unread;
+    return event !== undefined && this.isLarge(event) ? event : null;
+  }
+
+  /** Events that are here have yet to be screened. */
+  get isWaiting(): boolean {
+    return this.unread.length > 0;
   }
 
   get tally(): EventScreen['tally'] {
     return this.screen.tally;
   }
 
-  /** What may go on to the client by now. */
-  feed(chunk: Buffer): Buffer[] {
-    return this.takeAll(this.lines.take(chunk));
+  /** What may go on to the client by now. `hasTime` is asked behind each event: the others wait for `goOn`. */
+  feed(chunk: Buffer, hasTime: () => boolean): Buffer[] {
+    return this.takeAll(this.lines.take(chunk), hasTime);
+  }
+
+  /** With the events that wait. */
+  goOn(hasTime: () => boolean): Buffer[] {
+    return this.takeAll(this.unread, hasTime);
   }
 
   /** What may go on once the large event has been screened. null: it could not be, in time. */
@@ -99,13 +110,14 @@ export class StreamScreen implements LaneRules {
       this.giveUp('timeout');
       this.queueEvent(event, NO_TEXTS);
     }
-    this.unread = [];
-    return this.endedBy !== null || this.isBlocked() ? NOTHING : this.takeAll(behind);
+    this.unread = behind;
+    return this.endedBy !== null || this.isBlocked() ? NOTHING : this.passed();
   }
 
-  private takeAll(events: readonly EventBytes[]): Buffer[] {
+  private takeAll(events: readonly EventBytes[], hasTime: () => boolean): Buffer[] {
+    this.unread = [];
     for (const [index, event] of events.entries()) {
-      if (this.isLarge(event)) {
+      if (this.isLarge(event) || (index > 0 && !hasTime())) {
         this.unread = events.slice(index);
         return this.passed();
       }
@@ -130,13 +142,14 @@ export class StreamScreen implements LaneRules {
 
   /**
    * All that is left: the stream is over. `isWhole`: no event of it is missing its end. Where a large event comes of
-   * it, this is to be called again behind that.
+   * it, or events wait, this is to be called again behind them.
    */
   end(isWhole: boolean): Buffer[] {
     const rest = this.lines.takeRest();
     // A last event without its blank line is one all the same; where the stream broke off, nobody can read it.
     const last = isWhole && rest.length > 0 ? [eventOf(rest)] : [];
-    const pieces = this.takeAll(last);
+    if (this.isWaiting) throw new Error('a stream ends before the events that wait');
+    const pieces = this.takeAll(last, () => true);
     return this.large === null && this.endedBy === null ? [...pieces, ...this.endAll()] : pieces;
   }
 

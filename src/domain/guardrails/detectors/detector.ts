@@ -4,7 +4,7 @@
 // A detector has no memory: whether there is a finding depends on its own bytes, the one after, and at most
 // CONTEXT_BYTES before its anchor. So a text found in pieces has the same findings as the whole.
 
-import type { EntityName, OWN_ENTITIES } from '../entities.ts';
+import type { EntityName } from '../entities.ts';
 
 /** What detectors may read before an anchor: more than the longest local part of an address, and what stands before. */
 export const CONTEXT_BYTES = 96;
@@ -24,7 +24,7 @@ export interface Hit {
 export type Opening = readonly [first: number, second: number | 'any'];
 
 export interface Detector {
-  readonly entity: EntityName | typeof OWN_ENTITIES.words;
+  readonly entity: EntityName;
   /**
    * How many bytes before a finding its anchor can be: a password is one because of the URL before it. Left out: the
    * anchor is within.

@@ -1,112 +1,131 @@
-// The detector of a rule's own words: whole words, in upper or lower case. The words are sorted by their bytes, so that
+// Looks for the words of a policy's rules: whole words, in upper or lower case. Since they are sorted by their bytes,
 // those which begin as the text does are one range, which each further byte makes smaller: what a text costs grows with
-// how far it agrees with some word, and hardly with how many words there are.
+// how far it agrees with some word, and hardly with how many words or rules there are.
 
-import { OWN_ENTITIES } from '../entities.ts';
-import { isWithin, WORD } from './characters.ts';
-import { byteAt, type Detector, type Hit, pairOf } from './detector.ts';
+import { WORD } from './characters.ts';
+import { byteAt } from './detector.ts';
+import { isWordStart, LOWER, type WordTable } from './word-table.ts';
 
-/** ASCII letters in lower case, every other byte as it is. */
-const LOWER = Uint8Array.from({ length: 256 }, (_, byte) => (byte >= 0x41 && byte <= 0x5a ? byte + 0x20 : byte));
-export const WORD_BYTES_MIN = 2;
-const ASCII = /^\p{ASCII}*$/u;
+export class WordSearch {
+  /** Of the last search: by place, which rule has found a word, and where it ends. The first `count` of them count. */
+  readonly foundRules: number[] = [];
+  readonly foundEnds: number[] = [];
+  private readonly table: WordTable;
+  /** By rule: 1 where its words are looked for. */
+  private readonly isActive: Uint8Array;
+  /** How many spellings before each place are looked for; null: all of them. */
+  private readonly activeBefore: Int32Array | null;
+  /** By rule: 1 where the search has found a longer word of it. */
+  private readonly hasLonger: Uint8Array;
+  /** The spellings that begin at the place and end where a word can, the shortest first. */
+  private readonly ended: number[] = [];
 
-/** `words`: each of at least two bytes. */
-export function wordsDetector(words: readonly string[]): Detector {
-  const spellings = new Set(words.flatMap(spellingsOf).map((word) => loweredBytes(word).toString('latin1')));
-  const sorted = [...spellings]
-    .map((bytes) => Buffer.from(bytes, 'latin1'))
-    .toSorted((one, other) => Buffer.compare(one, other));
-  const longest = sorted.reduce((bytes, word) => Math.max(bytes, word.length), 0);
-  const pairs = new Set(sorted.map((word) => pairOf(word[0] as number, word[1] as number)));
-  return {
-    entity: OWN_ENTITIES.words,
-    anchors: [...pairs].flatMap(pairsInAnyCase),
-    find: (bytes, at, start, end, hit) => at - 1 >= start && findWord(sorted, bytes, at - 1, end, hit),
-    hold: (bytes, start, end) => holdWords(sorted, bytes, Math.max(start, end - longest), end),
-  };
-}
+  /** `rules`: those whose words are looked for, by their places in the policy. */
+  constructor(table: WordTable, rules: readonly number[]) {
+    this.table = table;
+    this.isActive = new Uint8Array(Math.max(...table.wordRules) + 1);
+    this.hasLonger = new Uint8Array(this.isActive.length);
+    for (const rule of rules) this.isActive[rule] = 1;
+    this.activeBefore = table.wordRules.every((rule) => this.isActive[rule] === 1) ? null : this.countActive();
+  }
 
-/** Letters beyond ASCII have no second case among bytes, and accents may be characters of their own. */
-function spellingsOf(word: string): string[] {
-  if (ASCII.test(word)) return [word];
-  const first = String.fromCodePoint(word.codePointAt(0) as number);
-  const cases = [word, word.toLowerCase(), word.toUpperCase(), first.toUpperCase() + word.slice(first.length)];
-  return cases.flatMap((spelling) => [spelling.normalize('NFC'), spelling.normalize('NFD'), spelling]);
-}
-
-function loweredBytes(word: string): Buffer {
-  const bytes = Buffer.from(word);
-  for (let at = 0; at < bytes.length; at += 1) bytes[at] = LOWER[bytes[at] as number] as number;
-  return bytes;
-}
-
-function pairsInAnyCase(pair: number): number[] {
-  const cases = (byte: number) => (byte >= 0x61 && byte <= 0x7a ? [byte, byte - 0x20] : [byte]);
-  return cases(pair & 0xff).flatMap((first) => cases(pair >> 8).map((second) => pairOf(first, second)));
-}
-
-/** The longest word that begins at `from` and ends where one can. */
-function findWord(sorted: readonly Uint8Array[], bytes: Uint8Array, from: number, end: number, hit: Hit): boolean {
-  if (!isWordStart(bytes, from)) return false;
-  let low = 0;
-  let high = sorted.length;
-  let wordEnd = -1;
-  for (let to = from; low < high; to += 1) {
-    const length = to - from;
-    if (sorted[low]?.length === length) {
-      if (isWordEnd(bytes, to, end)) wordEnd = to;
-      low += 1;
+  private countActive(): Int32Array {
+    const { rules, ruleStarts } = this.table;
+    const before = new Int32Array(ruleStarts.length);
+    for (let index = 0; index + 1 < ruleStarts.length; index += 1) {
+      let isActive = 0;
+      for (let at = ruleStarts[index] as number; at < (ruleStarts[index + 1] as number); at += 1)
+        isActive |= this.isActive[rules[at] as number] as number;
+      before[index + 1] = (before[index] as number) + isActive;
     }
-    if (to === end) break;
-    const byte = LOWER[bytes[to] as number] as number;
-    low = firstFrom(sorted, low, high, length, byte);
-    high = firstFrom(sorted, low, high, length, byte + 1);
+    return before;
   }
-  hit.start = from;
-  hit.end = wordEnd;
-  hit.isOpen = false;
-  return wordEnd !== -1;
-}
 
-/** A whole word at the very end waits too: the next byte says whether it ends there. */
-function holdWords(sorted: readonly Uint8Array[], bytes: Uint8Array, start: number, end: number): number {
-  let from = start;
-  while (from < end && !(isWordStart(bytes, from) && beginsWord(sorted, bytes, from, end))) from += 1;
-  return from;
-}
-
-/** Whether bytes[from, end) is a word or the beginning of one. */
-function beginsWord(sorted: readonly Uint8Array[], bytes: Uint8Array, from: number, end: number): boolean {
-  let low = 0;
-  let high = sorted.length;
-  for (let to = from; to < end && low < high; to += 1) {
-    if (sorted[low]?.length === to - from) low += 1;
-    const byte = LOWER[bytes[to] as number] as number;
-    low = firstFrom(sorted, low, high, to - from, byte);
-    high = firstFrom(sorted, low, high, to - from, byte + 1);
+  get looksPerByte(): number {
+    return this.table.looksPerByte;
   }
-  return low < high;
-}
 
-/**
- * The first of sorted[low, high) whose byte at `depth` is `byte` or more; they are the same before it, and all longer.
- */
-function firstFrom(sorted: readonly Uint8Array[], low: number, high: number, depth: number, byte: number): number {
-  const byteOf = (index: number): number => (sorted[index] as Uint8Array)[depth] as number;
-  if (low === high || byteOf(low) >= byte) return low;
-  if (byteOf(high - 1) < byte) return high;
-  let [from, to] = [low, high];
-  while (from < to) {
-    const middle = (from + to) >> 1;
-    if (byteOf(middle) < byte) from = middle + 1;
-    else to = middle;
+  get pairs(): Uint16Array {
+    return this.table.pairs;
   }
-  return from;
-}
 
-function isWordStart(bytes: Uint8Array, from: number): boolean {
-  return WORD[bytes[from] as number] !== 1 || !isWithin(WORD, bytes, from);
+  /** Of each rule the longest word that begins at `from` and ends where one can: how many rules have one. */
+  find(bytes: Uint8Array, from: number, end: number): number {
+    if (!isWordStart(bytes, from)) return 0;
+    this.ended.length = 0;
+    this.agrees(bytes, from, end, this.ended);
+    return this.ended.length === 0 ? 0 : this.rulesOfEnded(from);
+  }
+
+  private rulesOfEnded(from: number): number {
+    const { ended, hasLonger, table } = this;
+    if (ended.length > 1) hasLonger.fill(0);
+    let count = 0;
+    for (let place = ended.length - 1; place >= 0; place -= 1) {
+      const index = ended[place] as number;
+      const to = from + this.lengthOf(index);
+      for (let at = table.ruleStarts[index] as number; at < (table.ruleStarts[index + 1] as number); at += 1) {
+        const rule = table.rules[at] as number;
+        if (this.isActive[rule] === 0 || (ended.length > 1 && hasLonger[rule] === 1)) continue;
+        hasLonger[rule] = 1;
+        this.foundRules[count] = rule;
+        this.foundEnds[count] = to;
+        count += 1;
+      }
+    }
+    return count;
+  }
+
+  /**
+   * The first byte of a suffix of bytes[start, end) that is a word or the beginning of one. A whole word at the very
+   * end waits, too: the next byte says whether it ends there.
+   */
+  hold(bytes: Uint8Array, start: number, end: number): number {
+    let from = Math.max(start, end - this.table.longest);
+    while (from < end && !(isWordStart(bytes, from) && this.agrees(bytes, from, end, null))) from += 1;
+    return from;
+  }
+
+  /** Whether bytes[from, end) is a word or the beginning of one. `ended`: gets the words that end before. */
+  private agrees(bytes: Uint8Array, from: number, end: number, ended: number[] | null): boolean {
+    let low = 0;
+    let high = this.table.starts.length - 1;
+    let to = from;
+    for (; this.isAny(low, high); to += 1) {
+      const isWhole = this.lengthOf(low) === to - from;
+      if (isWhole && ended !== null && isWordEnd(bytes, to, end)) ended.push(low);
+      if (to === end) return true;
+      if (isWhole) low += 1;
+      const byte = LOWER[bytes[to] as number] as number;
+      low = this.firstFrom(low, high, to - from, byte);
+      high = this.firstFrom(low, high, to - from, byte + 1);
+    }
+    return false;
+  }
+
+  /** Whether some of the spellings [low, high) are looked for. */
+  private isAny(low: number, high: number): boolean {
+    const { activeBefore } = this;
+    return low < high && (activeBefore === null || activeBefore[low] !== activeBefore[high]);
+  }
+
+  private lengthOf(index: number): number {
+    return (this.table.starts[index + 1] as number) - (this.table.starts[index] as number);
+  }
+
+  /** The first of [low, high) whose byte at `depth` is `byte` or more; they are the same before it, and all longer. */
+  private firstFrom(low: number, high: number, depth: number, byte: number): number {
+    const { bytes, starts } = this.table;
+    if (low === high || (bytes[(starts[low] as number) + depth] as number) >= byte) return low;
+    if ((bytes[(starts[high - 1] as number) + depth] as number) < byte) return high;
+    let [from, to] = [low, high];
+    while (from < to) {
+      const middle = (from + to) >> 1;
+      if ((bytes[(starts[middle] as number) + depth] as number) < byte) from = middle + 1;
+      else to = middle;
+    }
+    return from;
+  }
 }
 
 function isWordEnd(bytes: Uint8Array, to: number, end: number): boolean {

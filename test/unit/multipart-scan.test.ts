@@ -10,6 +10,7 @@ import {
   type FormFaultKind,
   type FormField,
   fitsForm,
+  MultipartScan,
   readPartText,
   type ScannedForm,
   scanMultipart,
@@ -118,6 +119,65 @@ describe('what is found', () => {
     body[model.start] = 0xff;
     assert.equal(readPartText(body, model, 7), null);
   });
+});
+
+describe('a form that comes in pieces', () => {
+  const values = ['x', '\r\n--', '--', '\r\n', '-'.repeat(200)];
+  const forms = [
+    ...values.map((value) => MODEL + part('form-data; name="prompt"', value) + CLOSE),
+    MODEL + MODEL + CLOSE,
+    `before\r\n${MODEL}--b--\r\nbehind`,
+    `${MODEL}--b x${CLOSE}`,
+    `${MODEL}--b`,
+    MODEL.repeat(300),
+  ];
+
+  test('is read as one that is here whole', () => {
+    for (const form of forms) {
+      const body = Buffer.from(form);
+      const whole = scanMultipart(body, typeOf('b'));
+      for (const bytes of [1, 2, 3, 7, 100]) {
+        const scan = new MultipartScan(typeOf('b'));
+        for (let end = 0; end < body.length; end += bytes) scan.feed(body.subarray(0, end));
+        assert.deepEqual(told(scan.finish(body)), told(whole), `${bytes} bytes each of ${form.slice(0, 300)}`);
+      }
+    }
+  });
+
+  test('is searched as it comes, and hardly at all once it is whole', (context) => {
+    const value = '-'.repeat(1_000_000);
+    for (const [boundary, epilogue] of [
+      ['a', ''],
+      ['zq', '\r\n\ra'.repeat(250_000)],
+    ] as const) {
+      const text = part('form-data; name="prompt"', value, boundary);
+      const body = Buffer.from(`${text}--${boundary}--\r\n${epilogue}`);
+      const scan = new MultipartScan(typeOf(boundary));
+      for (let end = 0; end < body.length; end += 65_536) scan.feed(body.subarray(0, end));
+      let searchedBytes = 0;
+      const { indexOf } = Buffer.prototype;
+      const mock = context.mock.method(Buffer.prototype, 'indexOf', function (this: Buffer, sought: Buffer, from = 0) {
+        searchedBytes += this.length - from;
+        return indexOf.call(this, sought, from);
+      });
+      scan.finish(body);
+      mock.mock.restore();
+      assert.ok(searchedBytes < 100_000, `${searchedBytes} bytes of a form of ${body.length}`);
+    }
+  });
+
+  test('has an epilogue of at most 4 KB', () => {
+    scanned(`${MODEL}${CLOSE}${'e'.repeat(4_096)}`);
+    assert.equal(faultOf(`${MODEL}${CLOSE}${'e'.repeat(4_097)}`).fault, 'malformed');
+  });
+
+  /** What a scan has found, without the body and the state of its search. */
+  function told(form: ScannedForm | FormFault): unknown {
+    if ('fault' in form) return form;
+    const { parts, images, masks, texts, encodedTexts } = form;
+    const fields = (['model', 'n', 'stream'] as const).map((field) => form.valueOf(field));
+    return { parts, images, masks, texts, encodedTexts, fields };
+  }
 });
 
 describe('boundaries', () => {

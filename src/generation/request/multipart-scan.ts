@@ -56,6 +56,10 @@ export interface FormFault {
 }
 
 const PARTS_MAX = 256;
+/** One more opens a part too many, and the one behind it ends that. */
+const BORDERS_MAX = PARTS_MAX + 2;
+/** Searched in one go. Clients write none, or a line end. */
+const EPILOGUE_BYTES_MAX = 4_096;
 const EMPTY_LINES = ['\r\n\r\n', '\n\n', '\r\r'].map((text) => Buffer.from(text));
 const PART_HEADER_BYTES_MAX = 8_192;
 /** Headers are read byte by byte; everything else is searched natively. */
@@ -68,9 +72,46 @@ const DASH = 0x2d;
 
 /** Scans a whole form. `contentType` is the request's header, which names the boundary. */
 export function scanMultipart(body: Buffer, contentType: string): ScannedForm | FormFault {
-  const boundary = readBoundary(contentType);
-  if (boundary === null) return { fault: 'missing_boundary', offset: 0, field: null };
-  return new FormScan(body, boundary).run();
+  return new MultipartScan(contentType).finish(body);
+}
+
+/**
+ * The scan of a form that comes in pieces: its borders are searched for as it comes, so that little is left to do in
+ * one go once it is whole, however long it is and whatever makes a search slow.
+ */
+export class MultipartScan {
+  private readonly boundary: string | null;
+  private readonly dashBoundary: Buffer;
+  /** Where `--boundary` stands; the first of them, if there are more than a form may have. */
+  private readonly borders: number[] = [];
+  private searched = 0;
+
+  constructor(contentType: string) {
+    this.boundary = readBoundary(contentType);
+    this.dashBoundary = Buffer.from(`--${this.boundary ?? ''}`, 'latin1');
+  }
+
+  /** `body`: all that has come. */
+  feed(body: Buffer): void {
+    const { dashBoundary, borders } = this;
+    if (this.boundary === null) return;
+    while (borders.length < BORDERS_MAX) {
+      const at = body.indexOf(dashBoundary, this.searched);
+      if (at === -1) {
+        this.searched = Math.max(this.searched, body.length - dashBoundary.length + 1);
+        return;
+      }
+      borders.push(at);
+      this.searched = at + dashBoundary.length;
+    }
+  }
+
+  finish(body: Buffer): ScannedForm | FormFault {
+    const { boundary, dashBoundary, borders } = this;
+    if (boundary === null) return { fault: 'missing_boundary', offset: 0, field: null };
+    this.feed(body);
+    return new FormScan(body, { boundary, dashBoundary, borders }).run();
+  }
 }
 
 /** Whether `replacement` can stand as a part's value without becoming part of the form's framing. */
@@ -91,6 +132,12 @@ export function readPartText(body: Buffer, value: PartValue, bytesMax: number): 
 
 type Delimiter = { readonly start: number; readonly end: number; readonly closes: boolean };
 
+interface Borders {
+  readonly boundary: string;
+  readonly dashBoundary: Buffer;
+  readonly borders: readonly number[];
+}
+
 class FormScan implements ScannedForm {
   readonly boundary: string;
   parts = 0;
@@ -100,13 +147,16 @@ class FormScan implements ScannedForm {
   readonly texts: TextPart[] = [];
   private readonly body: Buffer;
   private readonly dashBoundary: Buffer;
+  private readonly borders: readonly number[];
+  private bordersPassed = 0;
   private readonly values = new Map<FormField, PartValue>();
   private headerBytes = 0;
 
-  constructor(body: Buffer, boundary: string) {
+  constructor(body: Buffer, { boundary, dashBoundary, borders }: Borders) {
     this.body = body;
     this.boundary = boundary;
-    this.dashBoundary = Buffer.from(`--${boundary}`, 'latin1');
+    this.dashBoundary = dashBoundary;
+    this.borders = borders;
   }
 
   valueOf(field: FormField): PartValue | null {
@@ -115,9 +165,9 @@ class FormScan implements ScannedForm {
 
   run(): ScannedForm | FormFault {
     // What stands before the first delimiter is a preamble, and ignored (RFC 2046, 5.1.1).
-    let delimiter = this.nextDelimiter(0, 0);
+    let delimiter = this.nextDelimiter(0);
     while (!('fault' in delimiter) && !delimiter.closes) {
-      const next = this.nextDelimiter(delimiter.end, delimiter.end);
+      const next = this.nextDelimiter(delimiter.end);
       if ('fault' in next) return next;
       const fault = this.takePart(delimiter.end, next.start);
       if (fault !== null) return fault;
@@ -130,22 +180,22 @@ class FormScan implements ScannedForm {
 
   /**
    * Where a parser that reads on behind the last delimiter could find another part, which has a delimiter, or an empty
-   * line between its headers and its value; -1: nowhere. Any other epilogue is ignored (RFC 2046, 5.1.1).
+   * line between its headers and its value, or in what is longer than we look; -1: nowhere. Any other epilogue is
+   * ignored (RFC 2046, 5.1.1).
    */
   private partInEpilogue(end: number): number {
-    const ownLine = isLineEnd(this.body, end) ? 2 : 0;
-    const found = [this.dashBoundary, ...EMPTY_LINES].map((bytes) => this.body.indexOf(bytes, end + ownLine));
-    return found.find((at) => at !== -1) ?? -1;
+    const start = isLineEnd(this.body, end) ? end + 2 : end;
+    const epilogue = this.body.subarray(start, start + EPILOGUE_BYTES_MAX);
+    const found = [this.dashBoundary, ...EMPTY_LINES].map((bytes) => epilogue.indexOf(bytes)).find((at) => at !== -1);
+    if (found !== undefined) return start + found;
+    return start + epilogue.length < this.body.length ? start + epilogue.length : -1;
   }
 
-  /**
-   * The first delimiter at or after `from`, its line ends included; the line end before it begins at `earliest` or
-   * later.
-   */
-  private nextDelimiter(from: number, earliest: number): Delimiter | FormFault {
+  /** The next delimiter, its line ends included; the line end before it begins at `earliest` or later. */
+  private nextDelimiter(earliest: number): Delimiter | FormFault {
     const body = this.body;
-    const at = body.indexOf(this.dashBoundary, from);
-    if (at === -1) return { fault: 'unfinished', offset: body.length, field: null };
+    const at = this.borders[this.bordersPassed++];
+    if (at === undefined) return { fault: 'unfinished', offset: body.length, field: null };
     const opensBody = at === 0;
     const ownsLine = at - 2 >= earliest && body[at - 2] === CARRIAGE_RETURN && body[at - 1] === LINE_FEED;
     if (!opensBody && !ownsLine) return malformed(at);

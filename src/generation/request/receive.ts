@@ -10,7 +10,7 @@ import type { BodySink } from '../../http/request-body.ts';
 import type { BufferPool, PooledBuffer } from '../../platform/buffer-pool.ts';
 import { socketsRead } from '../../platform/tick.ts';
 import type { FormReader } from '../dialects/dialect.ts';
-import { scanMultipart } from './multipart-scan.ts';
+import { type FormFault, MultipartScan, type ScannedForm } from './multipart-scan.ts';
 import { refuseScan } from './read-request.ts';
 import type { RequestScanner, Scan, ScannedRequest } from './scan/request-scanner.ts';
 import type { ScannedBody } from './scanned-body.ts';
@@ -100,6 +100,8 @@ class IncomingRequest<S extends MemoryOwner> implements BodySink, ClientWatch {
   /** null: nothing has come yet, or it has gone on to the receiver. */
   private pooled: PooledBuffer | null = null;
   private scan: Scan | null = null;
+  /** null: the body is JSON. */
+  private readonly formScan: MultipartScan | null;
   private bodyBytes = 0;
   /** The declared length, or as much as a body without one may have. */
   private readonly bytesMax: number;
@@ -111,6 +113,7 @@ class IncomingRequest<S extends MemoryOwner> implements BodySink, ClientWatch {
     this.exchange = exchange;
     this.intake = intake;
     this.form = form;
+    this.formScan = form === null ? null : new MultipartScan(exchange.contentType);
     this.receiver = receiver;
     this.bytesMax = exchange.isChunked ? intake.bodyLimitBytes : exchange.contentLength;
   }
@@ -166,9 +169,12 @@ class IncomingRequest<S extends MemoryOwner> implements BodySink, ClientWatch {
   }
 
   private feed(bytes: Uint8Array): void {
-    if (this.form !== null || bytes.length === 0) return;
-    this.scan ??= this.intake.scanner.begin();
-    this.scan.feed(bytes);
+    const { formScan, pooled } = this;
+    if (bytes.length === 0) return;
+    if (formScan === null) {
+      this.scan ??= this.intake.scanner.begin();
+      this.scan.feed(bytes);
+    } else if (pooled !== null) formScan.feed(pooled.buffer.subarray(0, this.bodyBytes));
   }
 
   /** It is known now whose the request is, or that it is nobody's. */
@@ -208,8 +214,11 @@ class IncomingRequest<S extends MemoryOwner> implements BodySink, ClientWatch {
     if (this.isOver || pooled === null || sender === null) return;
     exchange.watchClient(null);
     const body = pooled.buffer.subarray(0, this.bodyBytes);
-    const { form } = this;
-    const read = form === null ? readJson(body, this.finishScan(body)) : readForm(form, body, exchange.contentType);
+    const { form, formScan } = this;
+    const read =
+      form === null || formScan === null
+        ? readJson(body, this.finishScan(body))
+        : readForm(form, body, formScan.finish(body));
     if ('kind' in read) return this.refuse(read);
     this.pooled = null;
     this.receiver.onReceived({ body, scanned: read.scanned, form: read.form, pooled, sender });
@@ -263,8 +272,7 @@ function refuseHead(exchange: Exchange, bodyLimitBytes: number, isForm: boolean)
   return null;
 }
 
-function readForm(forms: FormReader, body: Buffer, contentType: string): ScannedBody | Refusal {
-  const form = scanMultipart(body, contentType);
+function readForm(forms: FormReader, body: Buffer, form: ScannedForm | FormFault): ScannedBody | Refusal {
   return 'fault' in form ? forms.refuse(form) : { body, scanned: null, form };
 }
 

@@ -14,7 +14,7 @@ import type { Page } from '../../src/domain/lists/page.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import { isRefused } from '../../src/domain/refusals/refused.ts';
 import { findPrincipalByCredentialHash } from '../../src/storage/postgres/catalog/credentials.ts';
-import { listAudit } from '../../src/storage/postgres/identity/audit.ts';
+import { listAudit, recordAudit } from '../../src/storage/postgres/identity/audit.ts';
 import { createKey, getKey, listKeys, revokeKey, updateKey } from '../../src/storage/postgres/identity/keys.ts';
 import { listLimits, replaceLimits } from '../../src/storage/postgres/identity/limits.ts';
 import { addMember, listMembers, removeMember, setMemberRole } from '../../src/storage/postgres/identity/members.ts';
@@ -563,7 +563,60 @@ describe('tenants', () => {
   });
 });
 
+/** All pages of a listing, with how many bytes each has. */
+async function pagesOf<T>(read: (cursor: string | null) => Promise<Page<T>>): Promise<{ items: T[]; bytes: number[] }> {
+  const items: T[] = [];
+  const bytes: number[] = [];
+  let cursor: string | null = null;
+  do {
+    const page: Page<T> = await read(cursor);
+    items.push(...page.items);
+    bytes.push(JSON.stringify(page.items).length);
+    cursor = page.nextCursor;
+  } while (cursor !== null);
+  return { items, bytes };
+}
+
+const PAGE_BYTES_MAX = 524_288;
+
 describe('audit log', () => {
+  test('a page is bounded in bytes, and the next goes on behind it', async () => {
+    const { organization } = await makeTenant('acme');
+    const { id: organizationId } = organization;
+    for (const size of [10, 200_000, 200_000, 900_000, 10, 300_000, 300_000]) {
+      const target = { kind: 'organization', id: organizationId } as const;
+      const change = { organizationId, action: 'organization.update', target, after: 'x'.repeat(size) } as const;
+      await recordAudit(postgres, OPERATOR, change);
+    }
+    const { items, bytes } = await pagesOf(async (cursor) =>
+      done(await listAudit(postgres, { organizationId, cursor })),
+    );
+    const sizes = items.flatMap(({ after: made }) => (typeof made === 'string' ? [made.length] : []));
+    assert.deepEqual(sizes, [300_000, 300_000, 10, 900_000, 200_000, 200_000, 10]);
+    assert.equal(items.length, sizes.length + 2, 'the two entries of the tenant itself');
+    assert.deepEqual(
+      bytes.map((size) => size <= PAGE_BYTES_MAX),
+      [true, true, false, true],
+    );
+  });
+
+  test('so is a page of keys', async () => {
+    const { organization } = await makeTenant('acme');
+    const { id: organizationId } = organization;
+    const models = Array.from({ length: 300 }, (_, index) => `${index}`.padStart(200, 'm'));
+    for (let index = 0; index < 12; index += 1)
+      done(await createKey(postgres, secrets, OPERATOR, { organizationId, name: `k${index}` }));
+    await postgres.query('UPDATE api_keys SET organization_allowed_models = $1', [models]);
+    const { items, bytes } = await pagesOf(async (cursor) =>
+      done(await listKeys(postgres, { organizationId, cursor })),
+    );
+    assert.deepEqual(
+      items.map(({ name }) => name),
+      Array.from({ length: 12 }, (_, index) => `k${index}`),
+    );
+    assert.ok(bytes.length > 1 && bytes.every((size) => size <= PAGE_BYTES_MAX), String(bytes));
+  });
+
   test('every change, who and from what to what; no secret, no hash; append-only', async () => {
     const { organization, ownerId } = await makeTenant('acme');
     const organizationId = organization.id;

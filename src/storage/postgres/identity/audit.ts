@@ -77,7 +77,11 @@ export async function listAudit(
   postgres: PostgresClient,
   params: PageParams & { organizationId: string | null },
 ): Promise<Page<AuditEntry> | Refused> {
-  return readPage(postgres, params, LIST_AUDIT, [params.organizationId], (row: AuditRow) => ({
+  return readPage(postgres, params, LIST_AUDIT, [params.organizationId], toEntry, 'newest first');
+}
+
+function toEntry(row: AuditRow): AuditEntry {
+  return {
     id: row.id,
     atMs: Number(row.created_us) / 1000,
     organizationId: row.organization_id,
@@ -86,5 +90,5 @@ export async function listAudit(
     target: { kind: row.target_kind, id: row.target_id },
     before: row.before,
     after: row.after,
-  }));
+  };
 }

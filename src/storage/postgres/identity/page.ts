@@ -16,6 +16,8 @@ export const PAGE_ORDER = 'ORDER BY t.created_at, t.id LIMIT $3';
 
 const LIMIT_DEFAULT = 50;
 const LIMIT_MAX = 200;
+/** Of a page's rows as text, unless the first alone has more: an event loop reads them and writes them as JSON. */
+const PAGE_BYTES_MAX = 524_288;
 
 interface PageStart {
   readonly limit: number;
@@ -35,31 +37,62 @@ function startPage({ limit = LIMIT_DEFAULT, cursor = null }: PageParams): PageSt
   return { limit, values: [match[1], match[2], limit + 1] };
 }
 
+type Direction = 'oldest first' | 'newest first';
+
+const PAGE_BEGINS = `SELECT * FROM (
+  SELECT page.*, row_number() OVER listed AS place, count(*) OVER ()::integer AS found,
+         sum(octet_length(page::text)) OVER listed AS bytes FROM (`;
+const PAGE_ENDS: Readonly<Record<Direction, string>> = {
+  'oldest first': ') page WINDOW listed AS (ORDER BY created_us, id)) counted ',
+  'newest first': ') page WINDOW listed AS (ORDER BY created_us DESC, id DESC)) counted ',
+};
+const WITHIN_BYTES = `WHERE place = 1 OR bytes <= ${PAGE_BYTES_MAX} ORDER BY place`;
+
+/** `statement` without the rows that would make its page too large; `found` counts those, too. */
+function withinBytes(statement: Statement, direction: Direction): Statement {
+  const within = (text: string): string => PAGE_BEGINS + text + PAGE_ENDS[direction] + WITHIN_BYTES;
+  return typeof statement === 'string' ? within(statement) : { ...statement, text: within(statement.text) };
+}
+
 /**
  * One page of what `statement` lists, which has the ids as `$4` and following; null stands for any. `not_found`: one of
  * them cannot be an id.
  */
-export async function readPage<Row extends { id: string; created_us: string }, T>(
+export async function readPage<Row extends ListedRow, T>(
   postgres: PostgresClient,
   params: PageParams,
   statement: Statement,
   ids: readonly (string | null)[],
   toItem: (row: Row) => T,
+  direction: Direction = 'oldest first',
 ): Promise<Page<T> | Refused> {
   const start = startPage(params);
   if (isRefused(start)) return start;
   if (!areUuids(...ids.filter((id) => id !== null))) return NOT_FOUND;
-  const { rows } = await postgres.query<Row>(statement, [...start.values, ...ids]);
+  const values = [...start.values, ...ids];
+  const { rows } = await postgres.query<Row & Counted>(withinBytes(statement, direction), values);
   return endPage(rows, start.limit, toItem);
 }
 
-function endPage<Row extends { id: string; created_us: string }, T>(
-  rows: readonly Row[],
+interface ListedRow {
+  readonly id: string;
+  readonly created_us: string;
+}
+
+interface Counted {
+  readonly found: number;
+}
+
+function endPage<Row extends ListedRow, T>(
+  rows: readonly (Row & Counted)[],
   limit: number,
   toItem: (row: Row) => T,
 ): Page<T> {
-  const last = rows.length > limit ? rows[limit - 1] : undefined;
+  const shown = rows.slice(0, limit);
+  const last = shown.at(-1);
   const nextCursor =
-    last === undefined ? null : Buffer.from(`${last.created_us}.${last.id}`, 'latin1').toString('base64url');
-  return { items: rows.slice(0, limit).map(toItem), nextCursor };
+    last === undefined || last.found === shown.length
+      ? null
+      : Buffer.from(`${last.created_us}.${last.id}`, 'latin1').toString('base64url');
+  return { items: shown.map(toItem), nextCursor };
 }

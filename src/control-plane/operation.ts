@@ -9,7 +9,7 @@ import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { writeJson } from '../platform/write-json.ts';
 import { decodePath } from './decode-path.ts';
-import { readJsonBody } from './read-json-body.ts';
+import { type ArrivedBody, parseJsonBody, receiveJsonBody } from './read-json-body.ts';
 
 /** The description of a route in the OpenAPI document. A null field means that the route has no such part. */
 export interface OperationDescription {
@@ -91,9 +91,9 @@ export function operation<
   return {
     ...describe,
     async serve(exchange, authorize) {
-      // A body that did not come with the head is not read before its sender is authorized.
+      // A body that did not come with the head is not read before its sender is authorized, and none is parsed.
       exchange.body.hold();
-      const arriving = body === null ? null : readJsonBody(exchange);
+      const arriving = body === null ? null : receiveJsonBody(exchange);
       const principal = await authorize();
       if ('kind' in principal) return exchange.refuse(principal);
       if (body !== null) exchange.body.letCome();
@@ -106,14 +106,12 @@ export function operation<
   };
 }
 
-type Arrived = Awaited<ReturnType<typeof readJsonBody>>;
-
 /** null: the client has disconnected. */
 function readInput(
   { query, body }: OperationDescription,
   exchange: Exchange,
   principal: Principal,
-  arrived: Arrived,
+  arrived: ArrivedBody | Refusal | null,
 ): OperationInput<unknown, unknown> | Refusal | null {
   const ids = readIds(exchange);
   if (ids === null) return { kind: 'not_found' };
@@ -122,7 +120,9 @@ function readInput(
   if (body === null) return { principal, ids, query: parsed.value, body: undefined };
   if (arrived === null) return null;
   if ('kind' in arrived) return arrived;
-  const checked = checkAgainst(body, arrived.object);
+  const json = parseJsonBody(arrived);
+  if ('kind' in json) return json;
+  const checked = checkAgainst(body, json.object);
   return 'kind' in checked ? checked : { principal, ids, query: parsed.value, body: checked.value };
 }
 

@@ -1,5 +1,5 @@
 // Reads the body of a control-plane request: bounded, complete, JSON. These bodies are small and the gateway's own, so
-// they are parsed.
+// they are parsed, once it is known that their sender may ask.
 
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -9,15 +9,23 @@ const JSON_TYPE = /^application\/([\w.+-]+\+)?json\s*(;|$)/i;
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
+/** A whole body, as it came. */
+export interface ArrivedBody {
+  readonly bytes: Buffer;
+}
+
 /**
  * Starts to receive at once, so it must be called before anything is awaited. null: the client disconnected before its
- * request was complete. A missing body reads as `{}`, which the schema may refuse.
+ * request was complete.
  */
-export function readJsonBody(exchange: Exchange): Promise<{ readonly object: JsonObject } | Refusal | null> {
-  const refusal = refuseHead(exchange);
+export function receiveJsonBody(
+  exchange: Exchange,
+  limitBytes = BODY_BYTES_MAX,
+): Promise<ArrivedBody | Refusal | null> {
+  const refusal = refuseHead(exchange, limitBytes);
   if (refusal !== null) return Promise.resolve(refusal);
-  if (exchange.contentLength <= 0 && !exchange.isChunked) return Promise.resolve({ object: {} });
-  const bytesMax = exchange.isChunked ? BODY_BYTES_MAX : exchange.contentLength;
+  if (exchange.contentLength <= 0 && !exchange.isChunked) return Promise.resolve({ bytes: Buffer.alloc(0) });
+  const bytesMax = exchange.isChunked ? limitBytes : exchange.contentLength;
   return new Promise((resolve) => {
     // Memory grows with what has arrived, not with what the head declares.
     let body = Buffer.alloc(0);
@@ -38,14 +46,14 @@ export function readJsonBody(exchange: Exchange): Promise<{ readonly object: Jso
       received += bytes.length;
       if (!isLast) return;
       exchange.watchClient(null);
-      resolve(received === 0 ? { object: {} } : parseObject(body.subarray(0, received)));
+      resolve({ bytes: body.subarray(0, received) });
     };
     exchange.body.receive({ take });
   });
 }
 
-function refuseHead(exchange: Exchange): Refusal | null {
-  if (exchange.contentLength > BODY_BYTES_MAX) return { kind: 'body_too_large', limitBytes: BODY_BYTES_MAX };
+function refuseHead(exchange: Exchange, limitBytes: number): Refusal | null {
+  if (exchange.contentLength > limitBytes) return { kind: 'body_too_large', limitBytes };
   if (exchange.header('content-length') !== null && exchange.contentLength === -1) return { kind: 'length_required' };
   const encoding = exchange.header('content-encoding');
   if (encoding !== null && encoding !== 'identity') return { kind: 'unsupported_media_type' };
@@ -55,10 +63,12 @@ function refuseHead(exchange: Exchange): Refusal | null {
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-function parseObject(body: Buffer): { readonly object: JsonObject } | Refusal {
+/** A missing body reads as `{}`, which the schema may refuse. */
+export function parseJsonBody({ bytes }: ArrivedBody): { readonly object: JsonObject } | Refusal {
+  if (bytes.length === 0) return { object: {} };
   let text: string;
   try {
-    text = UTF8.decode(body);
+    text = UTF8.decode(bytes);
   } catch {
     return { kind: 'invalid_utf8' };
   }

@@ -12,7 +12,7 @@ import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { answerOf } from '../identity/outcome.ts';
 import type { OperationDescription } from '../operation.ts';
-import { readJsonBody } from '../read-json-body.ts';
+import { parseJsonBody, receiveJsonBody } from '../read-json-body.ts';
 import type { ConsoleParts } from './console-parts.ts';
 import { pathOfProvider } from './oidc.ts';
 import { COOKIE_HEADERS, shownSession, showSession } from './session.ts';
@@ -72,10 +72,11 @@ export async function signIn(parts: ConsoleParts, identify: Identify, exchange: 
   if (!sessions.cookie.isOwnPage(exchange)) return exchange.refuse({ kind: 'permission_denied' });
   if (!sessions.cookie.maySignIn(exchange)) return exchange.refuse(NEEDS_TLS);
   const replaced = sessions.cookie.read(exchange);
-  const arrived = await readJsonBody(exchange);
+  const arrived = await receiveJsonBody(exchange);
   if (arrived === null) return;
-  if ('kind' in arrived) return exchange.refuse(arrived);
-  const checked = checkAgainst(body, arrived.object);
+  const json = 'kind' in arrived ? arrived : parseJsonBody(arrived);
+  if ('kind' in json) return exchange.refuse(json);
+  const checked = checkAgainst(body, json.object);
   if ('kind' in checked) return exchange.refuse(checked);
   const { token, link } = checked.value;
   const opened =

@@ -221,6 +221,12 @@ describe('signing in', () => {
     }
   });
 
+  test('takes no more to parse than a credential needs', async () => {
+    const answer = await signIn(tollgate.url, { token: 'x'.repeat(8_192) });
+    assert.equal(answer.status, 413, answer.body.toString());
+    assert.match(answer.body.toString(), /8192/);
+  });
+
   test('by a one-time link opens one session, whoever presents it at the same time', async () => {
     const { output, exitCode } = await tollgate.run(['console', '--user', 'owner@console-world.test']);
     assert.equal(exitCode, 0, output);

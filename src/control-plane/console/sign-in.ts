@@ -23,6 +23,9 @@ export interface Identify {
   session(secret: string, exchange: Exchange): Promise<Principal | Refusal> | Principal | Refusal;
 }
 
+/** Anybody may send one: room for a token, and no more to parse. */
+const BODY_BYTES_MAX = 8_192;
+
 const body = z
   .strictObject({
     token: z.string().min(1, 'must not be empty').max(4_096, 'must be at most 4096 characters').optional(),
@@ -72,7 +75,7 @@ export async function signIn(parts: ConsoleParts, identify: Identify, exchange: 
   if (!sessions.cookie.isOwnPage(exchange)) return exchange.refuse({ kind: 'permission_denied' });
   if (!sessions.cookie.maySignIn(exchange)) return exchange.refuse(NEEDS_TLS);
   const replaced = sessions.cookie.read(exchange);
-  const arrived = await receiveJsonBody(exchange);
+  const arrived = await receiveJsonBody(exchange, BODY_BYTES_MAX);
   if (arrived === null) return;
   const json = 'kind' in arrived ? arrived : parseJsonBody(arrived);
   if ('kind' in json) return exchange.refuse(json);

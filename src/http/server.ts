@@ -12,7 +12,7 @@ import type { ClientRequest, ClientResponse, Front } from './fronts/front.ts';
 import type { RequestBody } from './request-body.ts';
 import type { RequestHead } from './request-head.ts';
 import type { Route } from './route.ts';
-import { explainUnknownPath } from './unknown-path.ts';
+import { explainUnknownPaths } from './unknown-path.ts';
 
 export interface ServerOptions {
   /** Not listening yet. */
@@ -149,9 +149,10 @@ export class Server {
       );
     }
     if (this.context.crossOrigin !== null) this.answerPreflights(this.context.crossOrigin);
+    const explain = explainUnknownPaths(routes, this.context.renderContext.publicUrl);
     // A route that is not in the table does not exist.
     this.front.handle('any', '/*', (response, request) => {
-      const { envelope, hint } = explainUnknownPath(request.getUrl(), routes, this.context.renderContext.publicUrl);
+      const { envelope, hint } = explain(request.getUrl());
       const handle = (exchange: Exchange): void => exchange.refuse({ kind: 'unknown_path', path: exchange.path, hint });
       this.accept(response, request, { method: 'GET', anyMethod: true, path: '/*', envelope, handle });
     });

@@ -16,7 +16,27 @@ const VERSION = 'v1';
 /** A longer path does not come from a wrong base URL. */
 const SEGMENTS_MAX = 16;
 
-export function explainUnknownPath(path: string, routes: readonly Route[], publicUrl: string): UnknownPath {
+/** Anybody may ask for any path, so what `routes` are is read once. */
+export function explainUnknownPaths(routes: readonly Route[], publicUrl: string): (path: string) => UnknownPath {
+  const byFirst = Map.groupBy(routes.flatMap(splitRoute), ({ own }) => own[0] ?? '');
+  return (path) => explain(path, byFirst, publicUrl);
+}
+
+/** By their first segment behind `/v1`, which is never a parameter. */
+type RoutesByFirst = ReadonlyMap<string, readonly SplitRoute[]>;
+
+/** A route by the segments of its path behind `/v1`. */
+interface SplitRoute {
+  readonly route: Route;
+  readonly own: readonly string[];
+}
+
+function splitRoute(route: Route): SplitRoute[] {
+  const [version, ...own] = route.path.split('/').slice(1);
+  return version === VERSION ? [{ route, own }] : [];
+}
+
+function explain(path: string, routes: RoutesByFirst, publicUrl: string): UnknownPath {
   const segments = path.split('/').filter((segment) => segment !== '');
   const meant = segments.length > SEGMENTS_MAX ? null : findMeantEndpoint(segments, routes);
   if (meant !== null) return { envelope: meant.route.envelope, hint: hintAt(meant, publicUrl) };
@@ -95,19 +115,17 @@ interface MeantEndpoint {
 }
 
 /** The longest route whose path, without `/v1`, ends the given path. */
-function findMeantEndpoint(segments: readonly string[], routes: readonly Route[]): MeantEndpoint | null {
+function findMeantEndpoint(segments: readonly string[], routes: RoutesByFirst): MeantEndpoint | null {
   for (let at = 0; at < segments.length; at += 1) {
     const rest = segments.slice(at);
-    const route = routes.find((candidate) => isRouteOf(candidate, rest));
-    if (route !== undefined) return { route, before: segments.slice(0, at) };
+    const found = routes.get(rest[0] ?? '')?.find((candidate) => isRouteOf(candidate, rest));
+    if (found !== undefined) return { route: found.route, before: segments.slice(0, at) };
   }
   return null;
 }
 
-function isRouteOf(route: Route, segments: readonly string[]): boolean {
-  const [version, ...own] = route.path.split('/').slice(1);
+function isRouteOf({ route, own }: SplitRoute, segments: readonly string[]): boolean {
   return (
-    version === VERSION &&
     (own.length === segments.length || (route.takesRest === true && own.length < segments.length)) &&
     own.every((segment, index) => segment.startsWith(':') || segment === segments[index])
   );

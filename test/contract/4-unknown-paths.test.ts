@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Route } from '../../src/http/route.ts';
-import { explainUnknownPath } from '../../src/http/unknown-path.ts';
+import { explainUnknownPaths } from '../../src/http/unknown-path.ts';
 import { httpCall } from '../support/http-call.ts';
 import { FRONT_PUBLIC_URL, type HttpFront, startHttpFront } from '../support/http-front.ts';
 import { refusalBody } from '../support/refusal-body.ts';
@@ -87,9 +87,24 @@ const ROWS: readonly (readonly [path: string, envelope: Route['envelope'], hint:
 describe('what is said of an unknown path', () => {
   for (const [path, envelope, hint] of ROWS) {
     test(path.slice(0, 60), () =>
-      assert.deepEqual(explainUnknownPath(path, ROUTES, FRONT_PUBLIC_URL), { envelope, hint }),
+      assert.deepEqual(explainUnknownPaths(ROUTES, FRONT_PUBLIC_URL)(path), { envelope, hint }),
     );
   }
+});
+
+test('routes are read once, whatever is asked', () => {
+  let reads = 0;
+  const watched = ROUTES.map((route) => ({
+    ...route,
+    get path() {
+      reads += 1;
+      return route.path;
+    },
+  }));
+  const explain = explainUnknownPaths(watched, FRONT_PUBLIC_URL);
+  const before = reads;
+  explain('/a'.repeat(16));
+  assert.deepEqual([before, reads], [ROUTES.length, ROUTES.length]);
 });
 
 describe('an unknown path', () => {

@@ -137,6 +137,32 @@ describe('the model catalog', () => {
     assert.deepEqual(await list('/v1/models/providers'), { object: 'list', data: [] });
   });
 
+  test('has each entry written once, whatever keys with models of their own ask', async () => {
+    let written = 0;
+    const watched = (id: string): Model => ({
+      ...TEXT,
+      id,
+      aliases: [],
+      get displayName() {
+        written += 1;
+        return id;
+      },
+    });
+    catalog = catalogOf(...Array.from({ length: 50 }, (_, index) => watched(`acme/${index}`)));
+    for (const ids of [
+      ['acme/0', 'acme/1'],
+      ['acme/1', 'acme/2'],
+      ['acme/0', 'acme/1', 'acme/2'],
+    ]) {
+      allowedModels = new Set(ids);
+      const { data, first_id, last_id } = await list('/v1/models');
+      assert.deepEqual([data.map(({ id }) => id), first_id, last_id], [ids, ids[0], ids.at(-1)]);
+    }
+    allowedModels = null;
+    // An entry has it twice: in the list of OpenAI and Anthropic, and in that of TypeSafe.
+    assert.equal(written, 6);
+  });
+
   describe('one of it', () => {
     const FOUND = [
       'acme/text',

@@ -15,11 +15,13 @@ export function listModels(
   catalog: () => Catalog,
   virtual: VirtualModel,
 ): (exchange: Exchange, principal: ScopedPrincipal) => void {
+  const renderMerged = oncePerModel(mergedEntries);
+  const renderByProvider = oncePerModel(providerEntries);
   const merged = oncePerCatalog(catalog, (present, policy) =>
-    renderList(modelsOf(present, policy, virtual), mergedEntries),
+    renderList(modelsOf(present, policy, virtual).map(renderMerged)),
   );
   const byProvider = oncePerCatalog(catalog, (present, policy) =>
-    renderList(modelsOf(present, policy, virtual), providerEntries),
+    renderList(modelsOf(present, policy, virtual).map(renderByProvider)),
   );
   return (exchange, { allowedModels, organizationId }) => {
     const policy = catalog().routing.policyOf.get(organizationId) ?? null;
@@ -40,17 +42,44 @@ interface Entry {
   readonly [field: string]: unknown;
 }
 
+/** What a list has of a model. */
+interface Rendered {
+  readonly ids: readonly string[];
+  /** Its entries as JSON, between commas. */
+  readonly data: string;
+  readonly models: string;
+}
+
+/** A list for a key with models of its own is made for each request; the entries in it are the same for everybody. */
+function oncePerModel(entriesOf: (model: Model) => Entry[]): (model: Model) => Rendered {
+  const rendered = new WeakMap<Model, Rendered>();
+  return (model) => {
+    const known = rendered.get(model);
+    if (known !== undefined) return known;
+    const entries = entriesOf(model);
+    const made = {
+      ids: entries.map(({ id }) => id),
+      data: inList(entries.map((entry) => JSON.stringify(entry))),
+      models: inList(typesafeEntries(model).map((entry) => JSON.stringify(entry))),
+    };
+    rendered.set(model, made);
+    return made;
+  };
+}
+
 /** `data` and `object` form OpenAI's list, `data` and the ids Anthropic's only page, `models` TypeSafe's list. */
-function renderList(models: readonly Model[], entriesOf: (model: Model) => Entry[]): string {
-  const data = models.flatMap(entriesOf);
-  return JSON.stringify({
-    object: 'list',
-    data,
-    first_id: data[0]?.id ?? null,
-    last_id: data.at(-1)?.id ?? null,
-    has_more: false,
-    models: models.flatMap(typesafeEntries),
-  });
+function renderList(rendered: readonly Rendered[]): string {
+  const listed = rendered.filter(({ ids }) => ids.length > 0);
+  const firstId = JSON.stringify(listed[0]?.ids[0] ?? null);
+  const lastId = JSON.stringify(listed.at(-1)?.ids.at(-1) ?? null);
+  const data = inList(listed.map((one) => one.data));
+  const models = inList(rendered.map((one) => one.models));
+  const ids = `"first_id":${firstId},"last_id":${lastId}`;
+  return `{"object":"list","data":[${data}],${ids},"has_more":false,"models":[${models}]}`;
+}
+
+function inList(parts: readonly string[]): string {
+  return parts.join(',');
 }
 
 /** One entry for each name that can be called: the model's own id, then its aliases. */

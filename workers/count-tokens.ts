@@ -7,6 +7,7 @@ import type { CountTokensInput, CountTokensOutput } from '../src/domain/usage/co
 import type { CountableDialect, CountableText } from '../src/domain/usage/countable-text.ts';
 import { isWithinFirstEvent } from '../src/domain/usage/event-payloads.ts';
 import { cutLongRuns } from '../src/domain/usage/long-runs.ts';
+import { bodyTellsFailure } from '../src/domain/usage/told-failure.ts';
 
 export type { CountTokensInput, CountTokensOutput };
 
@@ -39,7 +40,12 @@ export default async function countTokens(input: CountTokensInput): Promise<Coun
   return {
     inputTokens: input.count.input === false ? null : attempt(() => countRequest(input, count)),
     outputTokens: input.count.output ? attempt(() => countResponse(input, count)) : null,
+    tellsFailure: input.count.output && tellsFailure(input),
   };
+}
+
+function tellsFailure({ response, responseIsStream, responseIsCut = false }: CountTokensInput): boolean {
+  return bodyTellsFailure(decode(response), !responseIsStream && !responseIsCut);
 }
 
 /** The count of one text in an encoding, exact unless it has a run longer than a slice. */

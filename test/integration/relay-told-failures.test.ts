@@ -85,6 +85,58 @@ const STREAMS: readonly Case[] = [
   served('text behind an error', CHAT, streamOf(eventOf(ERROR) + eventOf(TEXT) + DONE), 'completed_without_usage'),
 ];
 
+const json = (data: unknown): ScriptedReply => ({
+  headers: [['content-type', 'application/json']],
+  body: JSON.stringify(data),
+});
+const text = (body: string, contentType = 'text/html'): ScriptedReply => ({
+  headers: [['content-type', contentType]],
+  body,
+});
+const PAGE = `<html><body>${'Sign in to continue. '.repeat(200)}</body></html>`;
+const RESPONSE = { id: 'resp_1', object: 'response', output: [], usage: null };
+const CHOICES = { choices: [{ index: 0, message: { content: 'Hello there.' }, finish_reason: 'stop' }] };
+const RESPONSES_USAGE = { input_tokens: 40, output_tokens: 3 };
+
+const DOCUMENTS: readonly Case[] = [
+  failed('an error', CHAT, json(ERROR)),
+  failed('an error as a text', CHAT, json({ error: 'overloaded' })),
+  failed('an error beside choices', CHAT, json({ ...CHOICES, ...ERROR })),
+  failed('an error where a stream was asked for', CHAT, {
+    ...json(ERROR),
+    headers: [['content-type', 'text/event-stream']],
+  }),
+  failed('an error', MESSAGES_PATH, json({ type: 'error', ...ERROR })),
+  failed('a failed response with its error', RESPONSES, json({ ...RESPONSE, status: 'failed', ...ERROR })),
+  failed('a failed response without one', RESPONSES, json({ ...RESPONSE, status: 'failed', error: null })),
+  ...[CHAT, MESSAGES_PATH, RESPONSES].flatMap((path) => [
+    failed('a page of somebody else', path, text(PAGE)),
+    failed('nothing', path, text('', 'application/json')),
+  ]),
+  served('an error beside its usage', CHAT, json({ ...ERROR, usage: USAGE.usage }), 'completed'),
+  served(
+    'a failed response with usage',
+    RESPONSES,
+    json({ ...RESPONSE, status: 'failed', usage: RESPONSES_USAGE }),
+    'completed',
+  ),
+  served('no error', CHAT, json({ ...CHOICES, error: null }), 'completed_without_usage'),
+  served(
+    'a response that is whole',
+    RESPONSES,
+    json({ ...RESPONSE, status: 'completed', error: null }),
+    'completed_without_usage',
+  ),
+  served(
+    'JSON without an end',
+    CHAT,
+    text(JSON.stringify(CHOICES).slice(0, -1), 'application/json'),
+    'completed_without_usage',
+  ),
+  served('a list', CHAT, json([CHOICES]), 'completed_without_usage'),
+  served('events with another type', CHAT, text(eventOf(TEXT) + DONE, 'text/plain'), 'completed_without_usage'),
+];
+
 describe('a failure that a reply tells', () => {
   let reply: ScriptedReply = stream();
   let upstream: FakeUpstream;
@@ -128,5 +180,6 @@ describe('a failure that a reply tells', () => {
     assert.equal(row?.charge === null, isFree);
   }
 
+  for (const item of DOCUMENTS) test(`${item.path}, ${item.name}`, () => assertEnds(item, false));
   for (const item of STREAMS) test(`${item.path}, stream, ${item.name}`, () => assertEnds(item, true));
 });

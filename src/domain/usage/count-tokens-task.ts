@@ -26,4 +26,6 @@ export interface CountTokensInput {
 export interface CountTokensOutput {
   readonly inputTokens: number | null;
   readonly outputTokens: number | null;
+  /** The reply says that it failed, or is nothing that a provider would answer. */
+  readonly tellsFailure: boolean;
 }

@@ -18,9 +18,14 @@ export function* readEvents(body: string): Generator<EventPayload> {
 
 const FIELD = /^(?:data|event|id|retry)?:/;
 
+/** What some providers send with another content type. */
+export function beginsLikeEvents(body: string): boolean {
+  return FIELD.test(body);
+}
+
 /** A stream that came so far that a client's parser has handed on none of its events. */
 export function isWithinFirstEvent(body: string): boolean {
-  return FIELD.test(body) && eventPayloads(body).next().done === true;
+  return beginsLikeEvents(body) && eventPayloads(body).next().done === true;
 }
 
 /**

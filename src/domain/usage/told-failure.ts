@@ -1,8 +1,18 @@
 // A provider's own word, in a reply with status 200, that it has failed.
 
-import { asObject, type JsonObject } from './countable-text.ts';
+import { asObject, type JsonObject, parseObject } from './countable-text.ts';
+import { beginsLikeEvents } from './event-payloads.ts';
 
 /** Of a reply, or of the data of its last event. Where all is well some write `"error":null`, or nothing in it. */
 export function tellsFailure({ error, status }: JsonObject): boolean {
   return asObject(error) !== null || (typeof error === 'string' && error !== '') || status === 'failed';
+}
+
+const JSON_BEGINNING = /^\s*[[{]/;
+
+/** `isWhole`: it ended by itself, and is no stream. What is no JSON then is a page of somebody before the provider. */
+export function bodyTellsFailure(body: string, isWhole: boolean): boolean {
+  const reply = parseObject(body);
+  if (reply !== null) return tellsFailure(reply);
+  return isWhole && !JSON_BEGINNING.test(body) && !beginsLikeEvents(body);
 }

@@ -101,12 +101,18 @@ export interface CountParams {
   readonly outputTokensMax: number;
 }
 
+export interface CountedUsage {
+  readonly measured: MeasuredUsage;
+  /** The reply says that it failed, which is read where its tokens are counted. */
+  readonly tellsFailure: boolean;
+}
+
 /** Counts the tokens of a request and of what was relayed of its reply. Never rejects. */
 export async function countUsage(
   params: CountParams,
   workers: WorkerPool,
   report: MeasuredUsage,
-): Promise<MeasuredUsage> {
+): Promise<CountedUsage> {
   const toCount = {
     api: params.api,
     encoding: params.encoding,
@@ -128,5 +134,5 @@ export async function countUsage(
     images: null,
     ...(report.details === undefined ? {} : { details: report.details }),
   };
-  return { ...report, usage, source: 'counted' };
+  return { measured: { ...report, usage, source: 'counted' }, tellsFailure: counted?.tellsFailure === true };
 }

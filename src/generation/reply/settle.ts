@@ -83,7 +83,11 @@ function countAndRecord(
   owner: ExecutionOwner,
 ): void {
   countUsage(countParams(api, how, parts), parts.workers, report)
-    .then((measured) => record(outcome, measured, how, parts, owner))
+    .then(({ measured, tellsFailure }) => {
+      // What a guardrail ended was produced all the same.
+      if (tellsFailure && outcome !== 'output_blocked') record('provider_failed', NO_USAGE, how, parts, owner);
+      else record(outcome, measured, how, parts, owner);
+    })
     .catch((fault: unknown) => owner.onUnrecorded(fault));
 }
 

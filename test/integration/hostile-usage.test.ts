@@ -194,6 +194,7 @@ interface Posted {
   readonly held: bigint;
   readonly input: string | null;
   readonly output: string | null;
+  readonly errorCode: string | null;
 }
 
 describe('a provider that reports nonsense', { timeout: 300_000 }, () => {
@@ -232,7 +233,7 @@ describe('a provider that reports nonsense', { timeout: 300_000 }, () => {
       () =>
         ledger.query(
           `SELECT outcome, billing_status, usage_source, charge::text, suspense::text, authorized_amount::text AS held,
-            input_tokens::text AS input, output_tokens::text AS output
+            input_tokens::text AS input, output_tokens::text AS output, error_code
              FROM generations WHERE id = $1 AND outcome IS NOT NULL`,
           [id],
         ),
@@ -249,6 +250,7 @@ describe('a provider that reports nonsense', { timeout: 300_000 }, () => {
       held: BigInt(String(row?.held)),
       input: text(row?.input),
       output: text(row?.output),
+      errorCode: text(row?.error_code),
     };
   }
 
@@ -404,6 +406,22 @@ describe('a provider that reports nonsense', { timeout: 300_000 }, () => {
       [huge.status, huge.charge, huge.suspense],
       ['final', huge.held, BigInt(HUGE) * 42_000n - huge.held],
     );
+  });
+
+  test('typed questions: the input is charged where nothing is said of the output, and none at all is an alarm', async () => {
+    const body = (label: string): string =>
+      JSON.stringify({ model: JUDGE, state: label, questions: { q: { type: 'noul', instructions: 'Is it?' } } });
+    const ask = (counts: string): Promise<Posted> =>
+      post('/v1/systemone', body, json(`{"answers":{"q":{"type":"noul","noul":0.5}}${counts}}`));
+    for (const counts of ['"input_tokens":40', '"input_tokens":40,"output_tokens":null']) {
+      const { source, input, charge, errorCode } = await ask(`,"usage":{${counts}}`);
+      assert.deepEqual([source, input, charge, errorCode], ['reported', '40', 40n * 42_000n, null], counts);
+    }
+    for (const none of ['', ',"usage":null', ',"usage":{}', ',"usage":{"output_tokens":3}']) {
+      const { outcome, source, charge, errorCode } = await ask(none);
+      assert.deepEqual([outcome, source, charge], ['completed_without_usage', null, 0n], none);
+      assert.match(String(errorCode), /^usage_missing: /, none);
+    }
   });
 
   test('the wallet has paid exactly what was charged, and never got anything', async () => {

@@ -60,11 +60,15 @@ export const systemone: Dialect = {
   isWholeWithoutEnd: () => true,
 };
 
-/** Answers are keyed by ids of the caller's choice, `usage` among them; the report is the one at the top level. */
+/**
+ * Answers are keyed by ids of the caller's choice, `usage` among them; the report is the one at the top level. Its
+ * output costs nothing, and providers may leave it out.
+ */
 function readUsage(reply: KeptReply): Usage | null {
   const usage = documentUsage(reply);
   if (usage === null) return null;
-  return { ...NO_COUNTS, inputTokens: countOf(usage['input_tokens']), outputTokens: countOf(usage['output_tokens']) };
+  const inputTokens = countOf(usage['input_tokens']);
+  return { ...NO_COUNTS, inputTokens, outputTokens: countOf(usage['output_tokens']) ?? 0 };
 }
 
 /** The part of the worker pool that is needed here. */

@@ -7,7 +7,7 @@ import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Outcome } from '../../domain/settlement/outcome.ts';
 import { OUTCOME_MATRIX } from '../../domain/settlement/outcome-matrix.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
-import { NOT_STORED } from '../dialects/dialect.ts';
+import { type Dialect, NOT_STORED } from '../dialects/dialect.ts';
 import type { ExecutionOwner } from '../execution/execution.ts';
 import { type CountParams, countUsage, reportedUsage } from '../execution/measure-usage.ts';
 import { type MeasuredUsage, NO_USAGE } from '../execution/observed-end.ts';
@@ -60,9 +60,9 @@ function settleReply(end: HowItEnded, parts: SettleParts, owner: ExecutionOwner)
     isBlocked: reply.blocked !== null,
   });
   if (OUTCOME_MATRIX[outcome].chargeRule === 'nothing') record(outcome, NO_USAGE, how, parts, owner);
-  else if (report.usage !== null || reply.encoding !== null || !isCountable(dialect.api))
-    record(outcome, report, how, parts, owner);
-  else countAndRecord(dialect.api, outcome, report, how, parts, owner);
+  else if (report.usage !== null || reply.encoding !== null) record(outcome, report, how, parts, owner);
+  else if (isCountable(dialect.api)) countAndRecord(dialect.api, outcome, report, how, parts, owner);
+  else record(outcome, uncounted(outcome, report, dialect), how, parts, owner);
 }
 
 /** Events that end a stream without an answer. */
@@ -94,6 +94,12 @@ function countAndRecord(
 /** What cannot be read is relayed and not charged: that is an alarm. */
 function unreadable(encoding: string): MeasuredUsage {
   return { ...NO_USAGE, distrust: `usage_unreadable: the reply is compressed (${encoding})` };
+}
+
+/** A whole reply that tells no usage, of an API whose texts cannot be counted: not charged, and an alarm, too. */
+function uncounted(outcome: Outcome, report: MeasuredUsage, { charged }: Dialect): MeasuredUsage {
+  if (outcome !== 'completed_without_usage' || !charged) return report;
+  return { ...report, distrust: 'usage_missing: none was reported, and it cannot be counted' };
 }
 
 function reportOf(how: HowItEnded, { reply, params: { dialect, read, execution } }: SettleParts): MeasuredUsage {

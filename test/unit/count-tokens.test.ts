@@ -221,8 +221,10 @@ describe('a stream', () => {
       { index: 0, function: { arguments: 'hel' } },
       { index: 0, function: { arguments: 'lo' } },
       { index: 1, function: { name: 'hello', arguments: 'hello' } },
+      { index: 2, type: 'custom', custom: { name: 'hello', input: 'hel' } },
+      { index: 2, custom: { input: 'lo' } },
     ];
-    assert.equal(await count(calls.map((call) => event({ tool_calls: [call] })).join('')), 4);
+    assert.equal(await count(calls.map((call) => event({ tool_calls: [call] })).join('')), 6);
     assert.equal(
       await count(
         `${event({ reasoning_content: 'hel' })}${event({ reasoning_content: 'lo' })}${event({ refusal: 'hello' })}`,

@@ -76,17 +76,14 @@ function collectDelta(deltas: Map<string, string[]>, choice: JsonObject): void {
   append(`${at} refusal`, delta['refusal']);
   appendCall(append, `${at} call`, asObject(delta['function_call']));
   for (const call of objectsOf(delta['tool_calls'])) {
-    appendCall(
-      append,
-      `${at} call ${typeof call['index'] === 'number' ? call['index'] : 0}`,
-      asObject(call['function']),
-    );
+    const key = `${at} call ${typeof call['index'] === 'number' ? call['index'] : 0}`;
+    appendCall(append, key, asObject(call['function']) ?? asObject(call['custom']));
   }
 }
 
 function appendCall(append: (key: string, text: unknown) => void, key: string, call: JsonObject | null): void {
   append(`${key} name`, call?.['name']);
-  append(`${key} arguments`, call?.['arguments']);
+  append(`${key} arguments`, call?.['arguments'] ?? call?.['input']);
 }
 
 function pushMessage(texts: string[], message: JsonObject): void {

@@ -5,6 +5,7 @@ import { formatUsdString } from '../../src/domain/money/format.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import type { ModelRoute } from '../../src/domain/routing/model-route.ts';
 import type { TerminalRecord } from '../../src/records/execution-record.ts';
+import { USAGE_PROBLEM } from '../../src/records/fields.ts';
 
 /** null: no longer kept, or not to be had at the moment. */
 export type FindEndedExecution = (wanted: {
@@ -19,6 +20,7 @@ export function requestDetails(record: TerminalRecord) {
     outcome: record.outcome,
     truncated: record.truncated ?? false,
     usage_source: record.usageSource,
+    usage_problem: record.errorCode !== null && USAGE_PROBLEM.test(record.errorCode) ? record.errorCode : null,
     usage_details: record.usageDetails ?? null,
     tokens_cache_write: usage?.cacheWriteTokens ?? null,
     tokens_reasoning: usage?.reasoningTokens ?? null,

@@ -79,6 +79,9 @@ const optionalStart = rowsOf('start', true);
 const end = rowsOf('end', false);
 const optionalEnd = rowsOf('end', true);
 
+/** No error of the reply, and not shown as one: the code of a refusal or error has no colon. */
+export const USAGE_PROBLEM = /^usage_[a-z]+: /;
+
 export const FIELDS = {
   /** Execution id, UUIDv7. */
   id: start(uuid, { postgres: 'id', clickhouse: 'id', listed: 'id', generation: 'id' }),
@@ -115,7 +118,10 @@ export const FIELDS = {
   }),
   /** HTTP status that the client got; null when it left before one was sent. */
   status: ending(nullable(status), { postgres: 'status', clickhouse: 'status', listed: 'status' }),
-  /** Code of the refusal or of the provider's error, when there is one. */
+  /**
+   * Code of the refusal or of the provider's error, when there is one; of a usage that could not be taken as reported,
+   * what was wrong with it (`USAGE_PROBLEM`).
+   */
   errorCode: ending(nullable(text), { postgres: 'error_code', clickhouse: 'error_code', listed: 'error' }),
   /** Its columns and names are those of USAGE_FIELDS. */
   usage: end(nullable(usage), {}),

@@ -610,7 +610,7 @@ export function expectedEntry(fact: RequestFact): RequestEntry {
     api: fact.api,
     streamed: fact.streamed,
     status: fact.status,
-    error: fact.errorCode,
+    error: fact.errorCode ?? (isError(fact) ? fact.outcome : null),
     tokens_prompt: fact.usage?.inputTokens ?? null,
     tokens_completion: fact.usage?.outputTokens ?? null,
     tokens_cached: fact.usage?.cachedInputTokens ?? null,

@@ -180,6 +180,7 @@ function Details({ details, latencyMs }: DetailsProps) {
     authorized_amount: held,
     rated_cost: rated,
     fee,
+    usage_problem: problem,
     route,
     attempts,
     guardrail,
@@ -192,6 +193,7 @@ function Details({ details, latencyMs }: DetailsProps) {
         <Fact name="Ended">{spaced(details.outcome)}</Fact>
         {rated !== null && <Fact name="Worth">{dollars(rated, { exact: true })}</Fact>}
         {held !== null && <Fact name="Held before">{dollars(held, { exact: true })}</Fact>}
+        {problem != null && <Fact name="Usage">{spaced(problem)}</Fact>}
         {fee !== null && <Fact name="Fee">{dollars(fee, { exact: true })}</Fact>}
         {route !== null && <Fact name="Policy">{`${route.policy}, version ${route.policy_version}`}</Fact>}
         {tiers.length > 0 && (

@@ -155,6 +155,9 @@ const requestDetails = z
     outcome: z.string(),
     truncated: z.boolean(),
     usage_source: z.string().nullable(),
+    usage_problem: z.string().nullable().meta({
+      description: 'Why the usage was not taken as the provider reported it, or was charged as held.',
+    }),
     usage_details: details.nullable(),
     tokens_cache_write: count.nullable(),
     tokens_reasoning: count.nullable(),

@@ -7,11 +7,12 @@ import {
   type FIELDS,
   type FieldName,
   type USAGE_FIELDS,
+  USAGE_PROBLEM,
   USAGE_ROWS,
   type ValueOf,
 } from '../../../records/fields.ts';
 import { LISTED_COLUMNS, type ListedMember } from '../route-columns.ts';
-import { SPEND } from './metrics.ts';
+import { IS_ERROR, SPEND } from './metrics.ts';
 import { CREDENTIAL_SOURCE } from './report-params.ts';
 
 /** Members that do not apply are absent. */
@@ -89,6 +90,7 @@ function entryValuesOf([field, { type, places }]: (typeof FIELD_ROWS)[number]): 
   if (listed === undefined) return [];
   if (type.kind === 'route')
     return [{ name: listed, select: ROUTE_SELECT, value: (row) => (row['routed'] === true ? entryRoute(row) : null) }];
+  if (field === 'errorCode') return [entryValue(listed, SHOWN_ERROR)];
   if (field === 'credentialId') return [entryValue('credential_source', CREDENTIAL_SOURCE), entryValue(listed, ID)];
   if (type.kind === 'uuid') return [entryValue(listed, `toString(${clickhouse})`)];
   if (type.kind === 'instant')
@@ -98,6 +100,11 @@ function entryValuesOf([field, { type, places }]: (typeof FIELD_ROWS)[number]): 
 }
 
 const ID = 'toString(credential_id)';
+
+/** Of a reply that failed or was cut without a code the outcome, so that whatever counts as an error shows one. */
+const SHOWN_ERROR =
+  `multiIf(isNotNull(error_code) AND NOT match(assumeNotNull(error_code), '${USAGE_PROBLEM.source}'), ` +
+  `toString(error_code), ${IS_ERROR}, toString(outcome), NULL)`;
 
 /** Of requests that were refused before they were known. */
 const EMPTY_IS_NULL: ReadonlySet<FieldName> = new Set(['model', 'requestedModel', 'provider']);

@@ -84,12 +84,13 @@ const ROWS: readonly Row[] = [
     status: 422,
     says: /Set "max_tokens" to a whole number within the limits of the model/,
   },
-  ...[-5, 1.5, '5'].map((limit) => ({
-    name: `an output limit of ${JSON.stringify(limit)}`,
+  // Some of them are whole numbers, as JSON goes.
+  ...['-5', '1.5', '"5"', '10.0', '1e1', '9007199254740993'].map((limit) => ({
+    name: `an output limit of ${limit}`,
     path: CHAT,
-    body: { model: 'sim/small', messages: HELLO, max_tokens: limit },
+    body: `{"model":"sim/small","messages":${JSON.stringify(HELLO)},"max_tokens":${limit}}`,
     status: 400,
-    says: /"max_tokens" is not valid: must be a whole number, 0 or more/,
+    says: /"max_tokens" is not valid: must be a whole number from 0 to 9007199254740991, in digits alone/,
   })),
   ...GENERATION_ROUTES.map(({ path, fields }) => ({
     name: 'an empty model',

@@ -46,7 +46,7 @@ function boundsOfForm(entries: readonly FormEntry[]): ImageBounds | Refusal {
   return readImageFormBounds(scanForm(body), body);
 }
 
-const INVALID_N = { kind: 'invalid_field', field: 'n', reason: 'must be a whole number from 1 to 10' };
+const INVALID_N = { kind: 'invalid_field', field: 'n', reason: 'must be a whole number from 1 to 10, in digits alone' };
 const INVALID_STREAM = { kind: 'invalid_field', field: 'stream', reason: 'must be true or false' };
 const TOO_MANY = {
   kind: 'not_safely_billable',

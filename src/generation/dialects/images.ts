@@ -141,7 +141,7 @@ function readImageForm(form: ScannedForm, body: Buffer): ReadRequest | Refusal {
   return 'kind' in bounds ? bounds : { requestedModel, modelAt, bounds };
 }
 
-const ANSWERS_REASON = `must be a whole number from 1 to ${ANSWERS_BILLED_MAX}`;
+const ANSWERS_REASON = `must be a whole number from 1 to ${ANSWERS_BILLED_MAX}, in digits alone`;
 const WHOLE_NUMBER = /^[1-9][0-9]{0,14}$/;
 /** Longer than any model id; a longer one is not looked up. */
 const MODEL_BYTES_MAX = 512;

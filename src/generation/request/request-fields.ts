@@ -11,11 +11,14 @@ export function readFlag(scanned: ScannedRequest, field: ControlKey): boolean | 
   return value.kind === 'true' ? true : { kind: 'invalid_field', field, reason: 'must be true or false' };
 }
 
+/** `10.0` and `1e1` are whole numbers too, and larger ones would be rounded. */
+const COUNT_REASON = `must be a whole number from 0 to ${Number.MAX_SAFE_INTEGER}, in digits alone`;
+
 /** A whole non-negative number, null when absent or null, a refusal otherwise. */
 export function readCount(scanned: ScannedRequest, body: Buffer, field: ControlKey): number | null | Refusal {
   const value = scanned.valueOf(field);
   if (value === null || value.kind === 'null') return null;
-  return readInteger(body, value) ?? { kind: 'invalid_field', field, reason: 'must be a whole number, 0 or more' };
+  return readInteger(body, value) ?? { kind: 'invalid_field', field, reason: COUNT_REASON };
 }
 
 /** null when absent or no string: for fields that only the provider judges. */

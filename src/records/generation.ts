@@ -21,6 +21,8 @@ export type Generation = { readonly [Name in ShownField]: ValueOf<Name> } & {
 } & {
   /** The virtual model that the request named; null: it named the model that serves, or an alias of it. */
   readonly virtualModel: string | null;
+  /** False: it was refused before a provider was chosen. */
+  readonly hasProvider: boolean;
 };
 
 export interface ShownValue {
@@ -63,7 +65,8 @@ export function renderGeneration(generation: Generation): string {
     // What is not billed costs its customer nothing, and that is known, as of what was cancelled.
     else if (field === 'charge' && generation.billingStatus === 'not_billed') members.push(`"${shownAs}":0`);
     if (field === 'charge') members.push('"currency":"USD"');
-    if (field === 'credentialId') members.push(`"credential_source":"${value === null ? 'service' : 'own'}"`);
+    if (field === 'credentialId' && generation.hasProvider)
+      members.push(`"credential_source":"${value === null ? 'service' : 'own'}"`);
   }
   return `{${members.join(',')}}`;
 }

@@ -22,6 +22,12 @@ const ROWS: readonly (readonly [title: string, Partial<Generation>, members: rea
     0,
   ],
   ['served by an own key', { credentialId: UNKNOWN.id, fee: '7' }, [...NAMES, 'credential_id', 'fee']],
+  [
+    'refused before anybody was asked: with nobody’s key',
+    { billingStatus: 'not_billed', hasProvider: false },
+    [...NAMES.filter((name) => name !== 'credential_source'), 'total_cost'],
+    0,
+  ],
   ['routed', { virtualModel: 'service/auto' }, [...NAMES, 'routed_model']],
 ];
 

@@ -87,6 +87,9 @@ describe('refused requests', () => {
       ],
       ['sim/small', 'not_billed', '0', null, null, null],
     );
+    // Nobody was called, with whatever key; the listing says null.
+    const shown = await get('broke', `/v1/generation?id=${String(id)}`);
+    assert.equal((shown['data'] as Json)['credential_source'], undefined);
     const { data } = await get('broke', `/v1/generations?client_request_id=${label}`);
     assert.deepEqual(
       (data as Json[]).map((one) => one['id']),

@@ -178,6 +178,7 @@ describe('posting', () => {
       id: first.id,
       model: 'sim/large',
       virtualModel: null,
+      hasProvider: true,
       streamed: true,
       inputTokens: 10,
       outputTokens: 20,

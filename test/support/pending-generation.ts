@@ -19,5 +19,6 @@ export function pendingGeneration(id: string): Generation {
     ratedCost: null,
     authorizedAmount: '8212500000',
     virtualModel: null,
+    hasProvider: true,
   };
 }

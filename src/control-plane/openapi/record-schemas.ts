@@ -95,7 +95,7 @@ export function generationMembers(): Record<string, z.ZodType> {
     const isAlwaysKnown = type?.isNullable === false && field !== 'model';
     const member: [string, z.ZodType] = [shownAs, isAlwaysKnown ? schema : schema.optional()];
     if (field === 'model') return [member, ['routed_model', ROUTED_MODEL]];
-    if (field === 'credentialId') return [['credential_source', CREDENTIAL_SOURCE], member];
+    if (field === 'credentialId') return [['credential_source', CREDENTIAL_SOURCE.optional()], member];
     return field === 'charge' ? [member, ['currency', z.string().optional()]] : [member];
   });
   return Object.fromEntries(members);

@@ -11,7 +11,8 @@ export interface GenerationRow {
 
 /** The columns of a table named `g`. */
 const SHOWN_COLUMNS = SHOWN.map(({ column }) => `g.${column}`).join(', ');
-export const GENERATION_COLUMNS = `${SHOWN_COLUMNS}, g.model_route ->> 'requested' AS virtual_model`;
+export const GENERATION_COLUMNS = `${SHOWN_COLUMNS}, g.model_route ->> 'requested' AS virtual_model,
+  g.provider <> '' AS has_provider`;
 const LISTED_MAX = 100;
 
 /** `id` must be a UUID: Postgres throws for any other text. */
@@ -62,5 +63,6 @@ export function toGeneration(row: GenerationRow): Generation {
     const value = row[column] ?? null;
     return [field, kind === 'bytes' && value !== null ? Number(value) : value];
   });
-  return { ...Object.fromEntries(shown), virtualModel: row['virtual_model'] ?? null } as unknown as Generation;
+  const computed = { virtualModel: row['virtual_model'] ?? null, hasProvider: row['has_provider'] };
+  return { ...Object.fromEntries(shown), ...computed } as unknown as Generation;
 }

@@ -27,7 +27,7 @@ import { AT_LENGTH_ONLY, howMany, someOf } from '../support/at-length.ts';
 import { seededRandom } from '../support/byte-splits.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
 import { generateFacts } from '../support/fact-generator.ts';
-import { expectedReport, latestVersions } from '../support/report-oracle.ts';
+import { expectedReport, isCounted, latestVersions } from '../support/report-oracle.ts';
 import { reportQuestions } from '../support/report-questions.ts';
 import { silentLog } from '../support/silent-log.ts';
 
@@ -331,7 +331,7 @@ describe('reports of sealed days', () => {
   });
 
   test('sums of tokens beyond 2^64 are the same of cells and of facts, and no damage', async () => {
-    const [one] = latestVersions(facts).filter(({ route, usage }) => route != null && usage !== null);
+    const one = latestVersions(facts).find((fact) => fact.route != null && fact.usage !== null && isCounted(fact));
     assert.ok(one?.usage);
     const usage = { ...one.usage, inputTokens: Number.MAX_SAFE_INTEGER, outputTokens: 0 };
     const count = 2_200;
@@ -356,7 +356,7 @@ describe('reports of sealed days', () => {
     await insert(facts);
     await sealedDays.sealBefore(SPAN.untilMs - 5 * HOUR_MS);
     const corrected = latestVersions(facts)
-      .filter(({ route }) => route != null)
+      .filter((fact) => fact.route != null && isCounted(fact))
       .slice(0, 40)
       .map((fact, index) => ({ ...fact, version: fact.version + 1, status: index % 3 === 0 ? null : 429 }));
     const came = [...facts, ...corrected];
@@ -396,7 +396,7 @@ describe('reports of sealed days', () => {
     async () => {
       await insert(facts);
       await sealedDays.sealBefore(SPAN.untilMs);
-      const late = facts.find(({ route }) => route != null) as RequestFact;
+      const late = facts.find((fact) => fact.route != null && isCounted(fact)) as RequestFact;
       const before = sealedDays.count;
       await insert([{ ...late, version: 9, latencyMs: 77_777 }]);
       assert.equal(sealedDays.count, before - 1);

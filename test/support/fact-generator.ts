@@ -206,8 +206,9 @@ class Generator {
 
   #add(caller: Caller, model: Model, atMs: number, route: ModelRoute | null): void {
     const made = this.#record(caller, model, atMs, route);
-    // A request that we refused has no route, no provider and nothing that it used.
-    const record = route === null && this.chance(0.04) ? refused(made) : made;
+    // A request that we refused has no provider and nothing that it used; some were refused behind their route.
+    const isRefused = route === null ? this.chance(0.04) : Math.floor(made.latencyMs) % 25 === 0;
+    const record = isRefused ? refused(made) : made;
     const settled = factOf(record);
     // Some are known late: first as pending, and both versions arrive in any order.
     if (!this.chance(0.06)) this.facts.push(settled);
@@ -383,9 +384,9 @@ export function generateFacts(seed: number, count: number): GeneratedFacts {
   };
 }
 
-/** Every other one before its model was read. */
+/** Of those without a route every other one before its model was read. */
 function refused(record: TerminalRecord): TerminalRecord {
-  const isUnread = record.latencyMs % 2 === 0;
+  const isUnread = record.route == null && record.latencyMs % 2 === 0;
   return {
     ...record,
     ...(isUnread ? { model: '', requestedModel: '' } : {}),
@@ -404,5 +405,6 @@ function refused(record: TerminalRecord): TerminalRecord {
     suspense: '0',
     ttftMs: null,
     responseBytes: 0,
+    baselineCost: null,
   };
 }

@@ -19,7 +19,12 @@ export function latestVersions(facts: readonly RequestFact[]): RequestFact[] {
   return [...latest.values()];
 }
 
-/** Listings alone show what was refused; no total counts it. */
+/** What totals count. */
+export function isCounted({ outcome }: RequestFact): boolean {
+  return outcome !== 'refused';
+}
+
+/** Listings alone show what was refused; no total counts it, but those of classifiers. */
 export function matching(
   facts: readonly RequestFact[],
   { scope, filters, window, showsRefused }: ReportParams,
@@ -27,10 +32,7 @@ export function matching(
   return facts.filter((fact) => {
     const isInWindow = fact.admittedAtMs >= window.fromMs && fact.admittedAtMs < window.untilMs;
     return (
-      isInWindow &&
-      (showsRefused === true || fact.outcome !== 'refused') &&
-      inScope(fact, scope) &&
-      passesFilters(fact, filters)
+      isInWindow && (showsRefused === true || isCounted(fact)) && inScope(fact, scope) && passesFilters(fact, filters)
     );
   });
 }
@@ -193,6 +195,8 @@ function largestFirst<Item>(groups: [string, Item[]][]): [string, Item[]][] {
 export function expectedReport(facts: readonly RequestFact[], params: RoutingParams): RoutingReport {
   const all = matching(facts, params);
   const routed = all.filter(({ route }) => route != null);
+  // What was refused behind its route asked a classifier and used a policy all the same.
+  const decided = matching(facts, { ...params, showsRefused: true }).filter(({ route }) => route != null);
   const whole = routed.length;
   const models = largestFirst(grouped(routed, ({ model }) => model));
   const tasks = largestFirst(grouped(routed, ({ route }) => route?.task ?? ''));
@@ -203,7 +207,7 @@ export function expectedReport(facts: readonly RequestFact[], params: RoutingPar
       all_requests: all.length,
       routed_share: over(whole, all.length),
       classifier: {
-        ...classifierOf(routed),
+        ...classifierOf(decided),
         fallback_rate: over(metricsOf(routed, whole).fallbacks, whole),
         cached_share: over(
           countWhere(routed, ({ route }) => route?.cached === true),
@@ -254,13 +258,13 @@ export function expectedReport(facts: readonly RequestFact[], params: RoutingPar
       }),
     })),
     rejections: rejectionsOf(routed),
-    classifiers: largestFirst(grouped(withCalls(routed), ({ route }) => route?.classifier?.model ?? '')).map(
+    classifiers: largestFirst(grouped(withCalls(decided), ({ route }) => route?.classifier?.model ?? '')).map(
       ([model, group]) => ({
         model,
         ...classifierOf(group),
       }),
     ),
-    policies: policiesOf(routed),
+    policies: policiesOf(decided),
     by_previous_tier: conversations.by_previous_tier,
     by_previous_model: conversations.by_previous_model,
     recent_corrections: params.recentCorrections ? recentCorrections(routed) : null,
@@ -331,7 +335,7 @@ function policiesOf(facts: readonly RequestFact[]): RoutingReport['policies'] {
       return {
         policy,
         version,
-        requests: group.length,
+        requests: countWhere(group, isCounted),
         first_used_at: new Date(first).toISOString(),
         last_used_at: new Date(last).toISOString(),
       };

@@ -6,6 +6,9 @@ import { type TokenSum, tokenSum } from '../../../domain/usage/token-sum.ts';
 import { picoOf } from '../decimal-text.ts';
 import { type Metric, MetricColumns } from './metric-columns.ts';
 
+/** What totals count: a refused request used nothing, and only a limited number of them is recorded. */
+export const COUNTS = "outcome != 'refused'";
+
 /** What a request cost: the payer's charge if someone is billed, else the catalog price of its usage. null: unknown. */
 export const SPEND = 'if(isNull(wallet_id), rated_cost, total_cost)';
 
@@ -32,6 +35,8 @@ const IS_FALLBACK = "route_reason IN ('classifier_failed', 'no_request_text', 'c
  */
 const CONFIDENCE_BUCKET =
   'if(isNull(route_confidence), 255, least(9, toUInt8(floor(assumeNotNull(route_confidence) * 10))))';
+/** Of requests that totals count. */
+const COUNTED_BUCKET = `if(${COUNTS}, ${CONFIDENCE_BUCKET}, 255)`;
 
 /**
  * Two ways to keep the state of a quantile. Both are exact (nearest rank) and give the same figures. Keeping every
@@ -101,12 +106,15 @@ const metricsWith = (states: QuantileStates): readonly Metric[] => [
   count('confidence_known', 'count(route_confidence)'),
 ];
 
-/** Counts by how a route was found: by reason, policy and classifier. */
+/**
+ * Counts by how a route was found: by reason, policy and classifier. Of a request that was refused behind its route the
+ * classifier's call counts, and that its policy was used.
+ */
 const FACETS: readonly Metric[] = [
-  count('requests', 'count()'),
+  count('requests', `countIf(${COUNTS})`),
   {
     name: 'confidence_buckets',
-    state: `countResample(0, 10, 1)(${CONFIDENCE_BUCKET})`,
+    state: `countResample(0, 10, 1)(${COUNTED_BUCKET})`,
     merge: (state) => `sumForEach(${state})`,
   },
   { name: 'first_at', state: 'min(admitted_at)', merge: (state) => `toUnixTimestamp64Milli(min(${state}))` },

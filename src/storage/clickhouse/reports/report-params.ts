@@ -2,7 +2,7 @@
 // conditions that they become.
 
 import { STATUS_FILTER } from '../../../domain/reports/status-filter.ts';
-import { IS_ERROR } from './metrics.ts';
+import { COUNTS, IS_ERROR } from './metrics.ts';
 
 /** Whose requests the report is about. The caller has checked that they may be read. */
 export interface ReportScope {
@@ -81,9 +81,6 @@ export const CREDENTIAL_SOURCE = `multiIf(credential_id IS NOT NULL, 'own', prov
 const IN_WINDOW =
   "admitted_at >= fromUnixTimestamp64Milli({from_ms:Int64}, 'UTC') AND admitted_at < " +
   "fromUnixTimestamp64Milli({until_ms:Int64}, 'UTC')";
-
-/** What totals count: a refused request used nothing, and only a limited number of them is recorded. */
-export const COUNTS = "outcome != 'refused'";
 
 /** The SQL text of the conditions. It consists of constants from this file; values are parameters. */
 export function checkedConditions(params: ReportParams): string {

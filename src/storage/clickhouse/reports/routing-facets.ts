@@ -4,7 +4,7 @@
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { type Cells, checkedCells } from './cells.ts';
 import type { MergedRow } from './metric-columns.ts';
-import { FACET_COLUMNS, type FacetRow } from './metrics.ts';
+import { COUNTS, FACET_COLUMNS, type FacetRow } from './metrics.ts';
 import { conditionParameters, type ReportParams } from './report-params.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 
@@ -43,6 +43,7 @@ export interface RoutingFacets {
 export const FACET_CELLS: Cells = {
   table: 'sealed_facets',
   counted: 'routed',
+  hasRefused: true,
   keys: [
     ['reason', 'toString(route_reason)'],
     ['picked', 'toString(route_picked_by)'],
@@ -52,7 +53,7 @@ export const FACET_CELLS: Cells = {
   ],
   values: FACET_COLUMNS.states,
   sums: [
-    ['countIf(routed)', `sum(${FACET_COLUMNS.checkedState('requests')})`],
+    [`countIf(routed AND ${COUNTS})`, `sum(${FACET_COLUMNS.checkedState('requests')})`],
     ['sumIf(ifNull(classifier_cost, 0), routed)', `sum(${FACET_COLUMNS.checkedState('classifier_cost')})`],
   ],
 };

@@ -169,11 +169,11 @@ type Faceted = Pick<RoutingReport, 'picked_by' | 'reasons' | 'confidence' | 'cla
 function facetsOf(facets: RoutingFacets): Faceted {
   const buckets = facets.totals[0]?.m_confidence_buckets ?? [];
   return {
-    picked_by: mostFirst(facets.pickedBy, (row) => row.picked).map((row) => ({
+    picked_by: mostFirst(facets.pickedBy.filter(isCounted), (row) => row.picked).map((row) => ({
       picked_by: row.picked,
       requests: row.m_requests,
     })),
-    reasons: mostFirst(facets.reasons, (row) => row.reason).map((row) => ({
+    reasons: mostFirst(facets.reasons.filter(isCounted), (row) => row.reason).map((row) => ({
       reason: row.reason,
       requests: row.m_requests,
     })),
@@ -183,8 +183,9 @@ function facetsOf(facets: RoutingFacets): Faceted {
       to: (index + 1) / 10,
       requests: buckets[index] ?? 0,
     })),
-    classifiers: mostFirst(facets.classifiers, (row) => row.classifier)
+    classifiers: facets.classifiers
       .filter((row) => row.classifier !== '')
+      .sort((a, b) => b.m_classifier_calls - a.m_classifier_calls || compareText(a.classifier, b.classifier))
       .map((row) => ({ model: row.classifier, ...classifierOf(row) })),
     policies: facets.policies
       .map((row) => ({
@@ -196,6 +197,11 @@ function facetsOf(facets: RoutingFacets): Faceted {
       }))
       .sort((a, b) => compareText(a.policy, b.policy) || a.version - b.version),
   };
+}
+
+/** Not only requests that were refused have it. */
+function isCounted({ m_requests }: FacetRow): boolean {
+  return m_requests > 0;
 }
 
 function mostFirst<Row extends Pick<GroupRow, 'm_requests'>>(

@@ -5,10 +5,11 @@ import { isScoped, type ScopedPrincipal } from '../domain/identity/principal.ts'
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { RefusalWatch } from '../http/refusal-watch.ts';
+import { inTurnsOf } from '../platform/worker-pool.ts';
 import { type ForwardedHeaders, forwardedHeaders } from '../upstream/header-policy.ts';
 import { Admission } from './admission/admission.ts';
 import type { AdmissionParams } from './admission/plan-holds.ts';
-import type { ContinuationParams } from './catalog/continuation.ts';
+import { continueFrom } from './catalog/continuation.ts';
 import { pricedDeployments } from './catalog/priced-deployments.ts';
 import type { Deployment, ServedModel, ServingCatalog } from './catalog/serving-catalog.ts';
 import { referencesIn } from './catalog/stored-objects.ts';
@@ -186,9 +187,12 @@ export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipa
     );
   }
 
-  continuationOf(deployments: readonly Deployment[]): ContinuationParams {
-    const { principal, dialect, received } = this;
-    return { principal, api: dialect.api, request: received, bounds: this.readOnce.bounds, deployments };
+  /** Which of these may serve what it names of what providers store. */
+  continueOn(deployments: readonly Deployment[]): ReturnType<typeof continueFrom> {
+    const { plane, principal, dialect, received } = this;
+    const workers = inTurnsOf(plane.relay.workers, principal.organizationId);
+    const params = { principal, api: dialect.api, request: received, bounds: this.readOnce.bounds, deployments };
+    return continueFrom({ savedResponses: plane.savedResponses, workers }, params);
   }
 
   /** What is admitted if this model serves. `carriedTokens`: of what the request continues; null where not known. */

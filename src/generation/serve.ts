@@ -14,7 +14,6 @@ import { withSocketsRead } from '../platform/tick.ts';
 import { inTurnsOf } from '../platform/worker-pool.ts';
 import { admit } from './admission/admit.ts';
 import { admitProvisionally } from './admission/admit-provisionally.ts';
-import { continueFrom } from './catalog/continuation.ts';
 import { resolveModel } from './catalog/resolve-model.ts';
 import type { Dialect } from './dialects/dialect.ts';
 import { screenRequest } from './guardrails/screen-request.ts';
@@ -71,9 +70,7 @@ async function serveWhole(request: OpenRequest, received: ReceivedFrom<ScopedPri
       const refusal = await admitProvisionally(plane, request, [served.model.id], 0);
       if (request.refuseOrDrop(refusal)) return;
     }
-    const workers = inTurnsOf(plane.relay.workers, request.principal.organizationId);
-    const lookUps = { savedResponses: plane.savedResponses, workers };
-    const continuing = continueFrom(lookUps, request.continuationOf(resolved.deployments));
+    const continuing = request.continueOn(resolved.deployments);
     const continued = continuing instanceof Promise ? await continuing : continuing;
     if (request.refuseOrDrop(continued)) return;
 
@@ -83,6 +80,7 @@ async function serveWhole(request: OpenRequest, received: ReceivedFrom<ScopedPri
     const deployments = cooldowns.filter(priced, request.principal.organizationId, atMs);
     if (request.refuseOrDrop(deployments)) return;
 
+    const workers = inTurnsOf(plane.relay.workers, request.principal.organizationId);
     const checking = dialect.check?.(request.received.body, workers, served.model) ?? null;
     const bodyRefused = checking instanceof Promise ? await checking : checking;
     if (request.refuseOrDrop(bodyRefused)) return;

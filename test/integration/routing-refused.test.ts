@@ -83,6 +83,22 @@ describe('a request that is refused behind its route', () => {
     });
   }
 
+  for (const [title, status, fields] of [
+    ['names an object stored at a provider', 400, { prompt: { id: 'pmpt_1' } }],
+    ['refers to an item that is not known', 400, { input: [{ type: 'item_reference', id: 'msg_1' }] }],
+    ['continues a response that is not known', 404, { previous_response_id: 'resp_1' }],
+  ] as const) {
+    test(`what ${title} is refused for every model, so no classifier is asked`, async () => {
+      const { length } = upstream.requests;
+      const own = { messages: undefined, max_tokens: undefined, max_output_tokens: 1_000, input: `number ${count}` };
+      const body = saying({ ...own, ...fields });
+      const answer = await callRoute(`${plane.url}/v1/responses`, { key: 'rich', body });
+      assert.deepEqual([answer.status, answer.headers['x-service-routed-model']], [status, undefined], answer.body);
+      assert.equal(upstream.requests.length, length);
+      assert.equal((await recordOf(answer.headers['x-service-execution-id']))?.route ?? null, null);
+    });
+  }
+
   test('one that is refused before has neither', async () => {
     const answer = await callRoute(`${plane.url}/v1/chat/completions`, { key: 'no-access', body: saying() });
     assert.equal(answer.status, 403, answer.body);

@@ -2,6 +2,7 @@
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { admitProvisionally } from '../admission/admit-provisionally.ts';
+import { resolveModel } from '../catalog/resolve-model.ts';
 import type { ReadRequest, RequestBounds } from '../dialects/dialect.ts';
 import type { OpenRequest } from '../open-request.ts';
 import type { DataPlane } from '../plane.ts';
@@ -42,5 +43,16 @@ function routeVirtualModel(
     header: (name) => exchange.header(name),
     hasLeft: () => exchange.closed,
     admitProvisionally: (models) => admitProvisionally(plane, request, models, carriedTokens),
+    refuseStored: (models) => refuseStored(request, models),
   });
+}
+
+async function refuseStored(request: OpenRequest, models: readonly string[]): Promise<Refusal | null> {
+  const { catalog, dialect, principal } = request;
+  const deployments = models.flatMap((model) => {
+    const resolved = resolveModel(catalog, dialect.api, model, principal.allowedModels);
+    return 'kind' in resolved ? [] : resolved.deployments;
+  });
+  const continued = await request.continueOn(deployments);
+  return 'kind' in continued ? continued : null;
 }

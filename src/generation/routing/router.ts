@@ -67,6 +67,11 @@ export interface WaitingRequest extends RoutingRequest {
    * serving model is known. null: it is admitted.
    */
   admitProvisionally(models: readonly string[]): Promise<Refusal | null>;
+  /**
+   * Why it is refused whichever of these models serves: for an object or a response that it names, which is stored
+   * where none of them may read it. null: there is no such reason.
+   */
+  refuseStored(models: readonly string[]): Promise<Refusal | null>;
 }
 
 export class Router {
@@ -123,7 +128,10 @@ export class Router {
       return refusalOfOwnKeys(request, candidates) ?? { kind: 'routing_unavailable' };
     // The request is admitted before it costs anything: a worker's time for a big body, a claim in Postgres, a
     // classifier call that the operator pays for.
-    const refusal = await request.admitProvisionally(candidates.able);
+    const refusal =
+      (await request.admitProvisionally(candidates.able)) ??
+      // Also of a candidate that cannot serve: it may be the turn's model, which goes on.
+      (await request.refuseStored(candidates.all.map(({ model }) => model)));
     if (refusal !== null) return refusal;
     if (request.hasLeft()) return null;
     const preparing = this.prepare(request);

@@ -6,6 +6,7 @@ import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import type { ModelRoute } from '../../src/domain/routing/model-route.ts';
 import type { TerminalRecord } from '../../src/records/execution-record.ts';
 import { USAGE_PROBLEM } from '../../src/records/fields.ts';
+import { knownCharge } from '../../src/records/generation.ts';
 
 /** null: no longer kept, or not to be had at the moment. */
 export type FindEndedExecution = (wanted: {
@@ -28,7 +29,7 @@ export function requestDetails(record: TerminalRecord) {
     price_version: record.priceVersion,
     authorized_amount: dollarsOf(record.authorizedAmount),
     rated_cost: dollarsOf(record.ratedCost),
-    total_cost: dollarsOf(record.charge),
+    total_cost: dollarsOf(knownCharge(record)),
     fee: dollarsOf(record.fee ?? null),
     request_bytes: record.requestBytes,
     response_bytes: record.responseBytes,

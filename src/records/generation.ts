@@ -54,7 +54,7 @@ export const SHOWN: readonly ShownValue[] = FIELD_ROWS.flatMap(([field, { type, 
 export function renderGeneration(generation: Generation): string {
   const members: string[] = [];
   for (const { field, shownAs, kind } of SHOWN) {
-    const value = generation[field];
+    const value = field === 'charge' ? knownCharge(generation) : generation[field];
     if (field === 'model' && generation.virtualModel !== null) {
       members.push(`"model":${JSON.stringify(generation.virtualModel)},"routed_model":${textOf(kind, value)}`);
       continue;
@@ -62,13 +62,16 @@ export function renderGeneration(generation: Generation): string {
     // The request was refused before its model was read.
     if (field === 'model' && value === '') continue;
     if (value !== null) members.push(`"${shownAs}":${textOf(kind, value)}`);
-    // What is not billed costs its customer nothing, and that is known, as of what was cancelled.
-    else if (field === 'charge' && generation.billingStatus === 'not_billed') members.push(`"${shownAs}":0`);
     if (field === 'charge') members.push('"currency":"USD"');
     if (field === 'credentialId' && generation.hasProvider)
       members.push(`"credential_source":"${value === null ? 'service' : 'own'}"`);
   }
   return `{${members.join(',')}}`;
+}
+
+/** What is not billed costs its customer nothing, and that is known, as of what was cancelled. */
+export function knownCharge({ charge, billingStatus }: Pick<Generation, 'charge' | 'billingStatus'>): string | null {
+  return charge ?? (billingStatus === 'not_billed' ? '0' : null);
 }
 
 function textOf(kind: Kind, value: unknown): string {

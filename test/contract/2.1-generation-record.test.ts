@@ -3,6 +3,8 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { requestDetails } from '../../jobs/reports/request-details.ts';
+import type { TerminalRecord } from '../../src/records/execution-record.ts';
 import { type Generation, renderGeneration } from '../../src/records/generation.ts';
 import { pendingGeneration } from '../support/pending-generation.ts';
 
@@ -37,6 +39,8 @@ describe('the members of a generation record', () => {
       const shown = JSON.parse(renderGeneration({ ...UNKNOWN, ...changes })) as Record<string, unknown>;
       assert.deepEqual(new Set(Object.keys(shown)), new Set(members));
       assert.equal(shown['total_cost'], cost);
+      const record = { ...UNKNOWN, ...changes, endedAtMs: 0, usage: null } as unknown as TerminalRecord;
+      assert.equal(requestDetails(record).total_cost, cost === undefined ? null : String(cost));
       assert.equal(shown['model'], changes.virtualModel ?? 'sim/small');
     });
   }

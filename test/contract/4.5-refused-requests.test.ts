@@ -132,7 +132,7 @@ describe('refused requests', () => {
           cost,
           tags,
         ]),
-        wanted.map(([, status, , model]) => [status, model, model, null, null, [TAG]]),
+        wanted.map(([, status, , model]) => [status, model, model, null, '0', [TAG]]),
       );
       assert.deepEqual(
         entries.slice(0, 2).map(({ error }) => error),

@@ -90,6 +90,11 @@ export function spendOf(fact: RequestFact): bigint | null {
   return amount === null ? null : BigInt(amount);
 }
 
+/** It has a payer, who is known to pay nothing. */
+function isFree({ walletId, billingStatus }: RequestFact): boolean {
+  return walletId !== null && billingStatus === 'not_billed';
+}
+
 export function sumOf<Item>(items: readonly Item[], amountOf: (item: Item) => bigint | null): bigint {
   let sum = 0n;
   for (const item of items) sum += amountOf(item) ?? 0n;
@@ -618,7 +623,7 @@ export function expectedEntry(fact: RequestFact): RequestEntry {
     tokens_prompt: fact.usage?.inputTokens ?? null,
     tokens_completion: fact.usage?.outputTokens ?? null,
     tokens_cached: fact.usage?.cachedInputTokens ?? null,
-    cost: spend === null ? null : usd(spend),
+    cost: isFree(fact) ? '0' : spend === null ? null : usd(spend),
     currency: 'USD',
     billing_status: fact.billingStatus,
     latency_ms: latencyOf(fact),

@@ -37,7 +37,7 @@ const REQUEST_COLUMNS: readonly Column<RequestRow>[] = [
     name: 'Cost',
     raw: ({ cost }) => cost,
     show: ({ cost, billing_status: state, credential_source: source }) =>
-      state === 'pending' ? 'pending' : cost === null && source === 'own' ? 'own key' : dollars(cost),
+      state === 'pending' ? 'pending' : source === 'own' && (cost ?? '0') === '0' ? 'own key' : dollars(cost),
     isNumber: true,
   },
   numberColumn('Latency', ({ latency_ms: ms }) => ms, duration, { isExtra: true }),

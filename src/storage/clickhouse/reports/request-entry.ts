@@ -73,6 +73,9 @@ interface EntryValue {
 const ROUTE_SELECT = `routed, ${LISTED_COLUMNS.map(({ name }) => name).join(', ')},
   toString(route_baseline_cost) AS baseline_cost`;
 
+/** As `total_cost` of the generation record where somebody pays; where nobody does, what its use is worth. */
+const COST = `if(isNotNull(wallet_id) AND billing_status = 'not_billed', '0', toString(${SPEND}))`;
+
 function entryValue(name: string, column: string, value = (stored: unknown): unknown => stored): EntryValue {
   return { name, select: `${column} AS entry_${name}`, value: (row) => value(row[`entry_${name}`]) };
 }
@@ -83,7 +86,7 @@ function entryValuesOf([field, { type, places }]: (typeof FIELD_ROWS)[number]): 
     const counts = USAGE_ROWS.filter(([, count]) => count.listed !== undefined);
     return [
       ...counts.map(([, count]) => entryValue(count.listed ?? '', count.clickhouse ?? '')),
-      entryValue('cost', `toString(${SPEND})`),
+      entryValue('cost', COST),
       { name: 'currency', select: null, value: () => 'USD' },
     ];
   }

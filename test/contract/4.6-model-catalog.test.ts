@@ -236,6 +236,7 @@ describe('the model catalog', () => {
       max_output_tokens: 128_000,
       apis: ['chat_completions', 'responses', 'messages'],
       pricing: { currency: 'USD', input: '1.25', cached_input: '0.125', output: '10' },
+      pricing_by_api: { messages: { currency: 'USD', input: '1.25', cached_input: '0.125', output: '11' } },
       owned_by: 'east',
     });
     assert.deepEqual(data[1], { ...data[0], id: 'acme/text[1m]' });
@@ -268,6 +269,20 @@ describe('the model catalog', () => {
       ]);
     },
   );
+
+  test('says what an API costs that is served for another price, by who is called for it first', async () => {
+    const [chat, messages] = TEXT.servedBy as [ServedBy, ServedBy];
+    const pricedBy = async (...servedBy: readonly ServedBy[]): Promise<unknown> => {
+      catalog = catalogOf(model('acme/text', { servedBy }));
+      return (await list('/v1/models')).data[0]?.['pricing_by_api'];
+    };
+    assert.equal(await pricedBy(chat), undefined);
+    assert.equal(await pricedBy(chat, { ...messages, apis: ['chat_completions'] }), undefined);
+    assert.equal(await pricedBy(chat, { ...messages, apis: ['count_tokens'] }), undefined);
+    assert.deepEqual(await pricedBy(chat, { ...messages, price: null }), { messages: null });
+    const both = { ...messages, apis: ['chat_completions', 'messages'] } as const;
+    assert.deepEqual(Object.keys((await pricedBy(chat, both)) as object), ['messages']);
+  });
 
   test('prices images each, and the output of evaluation models at nothing', async () => {
     catalog = catalogOf(IMAGE, JUDGE, UNPRICED);

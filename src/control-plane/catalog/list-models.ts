@@ -133,6 +133,7 @@ function entryOf(model: Model, id: string, deployments: readonly ServedBy[]): En
     max_output_tokens: model.maxOutputTokens,
     apis: [...new Set(deployments.flatMap((deployment) => deployment.apis))],
     pricing: pricingOf(model, deployments[0]),
+    ...otherPrices(model, deployments),
     ...streamUsageOf(deployments),
   };
 }
@@ -144,6 +145,26 @@ function entryOf(model: Model, id: string, deployments: readonly ServedBy[]): En
 function streamUsageOf(deployments: readonly ServedBy[]): object {
   const streamUsage = deployments.find(({ apis }) => apis.includes('chat_completions'))?.streamUsage;
   return streamUsage === undefined ? {} : { stream_usage: streamUsage };
+}
+
+/** Of the APIs whose first deployment has another price than the model's first. Counts of tokens are free. */
+function otherPrices(model: Model, deployments: readonly ServedBy[]): object {
+  const ofModel = JSON.stringify(pricingOf(model, deployments[0]));
+  const apis = new Set(deployments.flatMap((deployment) => deployment.apis));
+  apis.delete('count_tokens');
+  const others = [...apis]
+    .map(
+      (api) =>
+        [
+          api,
+          pricingOf(
+            model,
+            deployments.find((deployment) => deployment.apis.includes(api)),
+          ),
+        ] as const,
+    )
+    .filter(([, pricing]) => JSON.stringify(pricing) !== ofModel);
+  return others.length === 0 ? {} : { pricing_by_api: Object.fromEntries(others) };
 }
 
 /** Prices as the catalog file writes them: decimal strings, USD per million tokens, or per image. */

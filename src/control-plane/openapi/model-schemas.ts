@@ -21,7 +21,11 @@ export const model = z
     context_length: z.int().nullable().meta({ description: 'In tokens; of the virtual model, the smallest of all.' }),
     max_output_tokens: z.int().nullable(),
     apis: z.array(z.enum(API_NAMES)).meta({ description: 'The endpoints that serve it.' }),
-    pricing: pricing.nullable(),
+    pricing: pricing.nullable().meta({ description: 'Of all `apis` that `pricing_by_api` does not have.' }),
+    pricing_by_api: z
+      .partialRecord(z.enum(API_NAMES), pricing.nullable())
+      .optional()
+      .meta({ description: 'Where some of `apis` are served for other prices: those.' }),
     stream_usage: z.literal('request').optional().meta({
       description: 'Usage is asked for in every Chat Completions stream, and left out where the client did not.',
     }),

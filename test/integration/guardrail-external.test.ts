@@ -122,6 +122,23 @@ describe('the shapes', () => {
   });
 });
 
+test('a name of any length is read by its beginning', async (context) => {
+  answer = () => ({ body: { findings: [{ text: 0, start: 0, end: 1, entity: 'é'.repeat(100_000) }] } });
+  const lengths: number[] = [];
+  const { replaceAll } = String.prototype;
+  context.mock.method(
+    String.prototype,
+    'replaceAll',
+    function (this: string, ...sought: Parameters<typeof replaceAll>) {
+      lengths.push(this.length);
+      return Reflect.apply(replaceAll, this, sought);
+    },
+  );
+  const { verdicts } = await ask(externalOf({}), ['a text']);
+  assert.deepEqual(verdicts.get('a text'), [[{ entity: '_'.repeat(64), start: 0, end: 1, score: 1 }]]);
+  assert.ok(Math.max(...lengths) < 1_000, `replaced in ${Math.max(...lengths)} characters`);
+});
+
 describe('without an answer', () => {
   test('an error, a late one, and one of another form', async () => {
     for (const [said, deadlineMs] of [
@@ -137,6 +154,23 @@ describe('without an answer', () => {
     answer = () => ({ status: 500, body: {} });
     const { isRefused, isMissed } = await ask(externalOf({ onFailure: 'pass' }), ['a text']);
     assert.deepEqual([isRefused, isMissed], [false, true]);
+  });
+
+  test('a moderation with more categories than one has, and an answer that is too long', async () => {
+    const categories = (count: number): Json =>
+      Object.fromEntries(Array.from({ length: count }, (_, index) => [`c${index}`, true]));
+    const padding = 'x'.repeat(131_072);
+    for (const [shape, body, isMissed] of [
+      ['moderation', { results: [{ categories: categories(256) }] }, false],
+      ['moderation', { results: [{ categories: categories(257) }] }, true],
+      ['moderation', { results: [{ categories: categories(1) }], padding }, true],
+      ['webhook', { findings: [], padding }, false],
+      ['webhook', { findings: [], padding: padding + padding }, true],
+    ] as const) {
+      answer = () => ({ body });
+      const asked = await ask(externalOf({ shape }), ['a text']);
+      assert.equal(asked.isMissed, isMissed, `${shape} with ${JSON.stringify(body).slice(0, 60)}`);
+    }
   });
 
   test('after five failures it is not asked for a while', async () => {

@@ -20,8 +20,19 @@ const TEXTS_PER_REQUEST: Readonly<Record<External['shape'], number>> = {
 /** Of the texts of one request, unless it is a single one: what the event loop writes as JSON at once. */
 const REQUEST_BYTES_MAX = 131_072;
 const ENTITY_LENGTH_MAX = 64;
+/**
+ * The longest answer, which the event loop reads in six milliseconds at most. Names that are all others, as those of
+ * categories may be, take twice as long as anything else.
+ */
+export const ANSWER_BYTES_MAX: Readonly<Record<External['shape'], number>> = {
+  webhook: 262_144,
+  presidio: 262_144,
+  moderation: 131_072,
+};
 /** Of one answer. */
 const HITS_MAX = 10_000;
+/** Of one result of a moderation; OpenAI's have 13. */
+const CATEGORIES_MAX = 256;
 
 /** The texts of each request, in their order. */
 export function requestsFor({ shape }: External, texts: readonly string[]): readonly (readonly string[])[] {
@@ -82,8 +93,10 @@ function moderationHits(texts: readonly string[], answer: unknown): ExternalHit[
   if (results.length !== texts.length) throw new Error('there is not one result for each text');
   return results.map((result, index) => {
     const { categories = {}, category_scores: scores = {} } = recordOf(result);
+    const found = Object.entries(recordOf(categories));
+    if (found.length > CATEGORIES_MAX) throw new Error('the answer has too many categories');
     const end = Buffer.byteLength(texts[index] ?? '');
-    return Object.entries(recordOf(categories)).flatMap(([entity, isFound]) => {
+    return found.flatMap(([entity, isFound]) => {
       const score = recordOf(scores)[entity];
       return isFound === true
         ? [{ entity: nameOf(entity), start: 0, end, score: typeof score === 'number' ? score : 1 }]
@@ -109,7 +122,7 @@ function hitOf(offsets: Uint32Array, found: unknown, entityField: string): Exter
 
 /** Names come into records and answers. */
 function nameOf(entity: string): string {
-  return entity.replaceAll(/[^\w ./:-]/g, '_').slice(0, ENTITY_LENGTH_MAX);
+  return entity.slice(0, ENTITY_LENGTH_MAX).replaceAll(/[^\w ./:-]/g, '_');
 }
 
 /** Where each code point begins in the text's UTF-8, and where the last one ends: made once for all of its findings. */

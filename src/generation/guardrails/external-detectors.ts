@@ -5,6 +5,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import type { CompiledExternal, CompiledPolicy, CompiledStage } from '../../domain/guardrails/compile-policy.ts';
 import {
+  ANSWER_BYTES_MAX,
   type ExternalHit,
   externalHits,
   externalRequest,
@@ -23,8 +24,6 @@ const REMEMBERED_BYTES_MAX = 16_777_216;
 /** Of a verdict without hits: its key, and what a map has for an entry. */
 const ENTRY_BYTES = 200;
 const HIT_BYTES = 100;
-/** Read on the event loop, in some four milliseconds. */
-const ANSWER_BYTES_MAX = 262_144;
 /** So much is hashed before the event loop goes on with something else. */
 const HASHED_BYTES_MAX = 262_144;
 /** Requests to one detector for one body that are under way together. */
@@ -161,7 +160,7 @@ export class ExternalDetectors {
           signal,
           // The platform's own policies may name a machine beside it.
           guard: organizationId === null ? PLATFORM_EGRESS : this.egress,
-          answerBytesMax: ANSWER_BYTES_MAX,
+          answerBytesMax: ANSWER_BYTES_MAX[external.shape],
         });
         if (status < 200 || status > 299) throw new Error(`answered ${status}`);
         hits[index] = externalHits(external, asked, JSON.parse(body.toString('utf8')));

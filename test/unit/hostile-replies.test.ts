@@ -3,10 +3,12 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
 import type { KeptReply } from '../../src/generation/dialects/dialect.ts';
 import { servedTier, servedTools } from '../../src/generation/dialects/usage/reply-details.ts';
 import { EventLines, eventOf } from '../../src/generation/guardrails/event-lines.ts';
 import { StoredReply } from '../../src/generation/sse/stored-reply.ts';
+import { UsageChunkFilter } from '../../src/generation/sse/usage-chunk-filter.ts';
 import { documentUsage, lastEventUsage } from '../../src/generation/sse/usage-window.ts';
 
 /** More than is kept of any reply, so that minutes pass where the work is not linear. */
@@ -107,4 +109,15 @@ describe('the items of a stored reply', () => {
       items.feed(bytes);
       assert.deepEqual(items.read({ beginning: bytes, end: Buffer.alloc(0), cut: false }).itemIds, ['msg_1']);
     });
+});
+
+test('of what is no JSON little is parsed, since each try costs microseconds', (context) => {
+  const parse = context.mock.method(JSON, 'parse');
+  const line = 'data: {"usage":{\n';
+  const lines = many(line, 250_000);
+  assert.equal(chatCompletions.readUsage(replyOf(lines)), null);
+  assert.deepEqual(servedTools(replyOf(`{${many('"tool_usage":{1},', 250_000)}"a":1}`), false), []);
+  const filter = new UsageChunkFilter();
+  assert.equal(filter.feed(Buffer.from(lines)).toString() + filter.end().toString(), lines);
+  assert.ok(parse.mock.callCount() < 1_000, `${parse.mock.callCount()} texts parsed`);
 });

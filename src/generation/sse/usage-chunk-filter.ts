@@ -12,6 +12,8 @@ import { EventLine, namesUsageObject } from './usage-window.ts';
 
 /** A longer line is not a usage chunk, so little is held back when a chunk is split. */
 const HELD_BYTES_MAX = 16_384;
+/** Of a provider that sends more of them no chunk is looked for any more: each costs microseconds. */
+const MALFORMED_LINES_MAX = 64;
 const EMPTY = Buffer.alloc(0);
 
 const DATA_FIELD = Buffer.from('data:');
@@ -35,6 +37,8 @@ export class UsageChunkFilter {
   private held: Buffer = EMPTY;
   /** How much of what is judged, and then held back, is whole lines of fields: they are not looked at again. */
   private fieldBytes = 0;
+  /** Lines that name a usage object and are no JSON. */
+  private malformedLines = 0;
 
   /** Returns what the client gets; almost always a view of `chunk` itself. */
   feed(chunk: Buffer): Buffer {
@@ -53,7 +57,7 @@ export class UsageChunkFilter {
     const held = this.held;
     this.held = EMPTY;
     const line = held.lastIndexOf(LINE_FEED) + 1;
-    return this.place === BEHIND_CHUNK || isUsageChunk(held, line, held.length) ? EMPTY : held;
+    return this.place === BEHIND_CHUNK || this.isUsageChunk(held, line, held.length) ? EMPTY : held;
   }
 
   private take(bytes: Buffer): Buffer {
@@ -96,7 +100,7 @@ export class UsageChunkFilter {
       if ((lineEnd === -1 ? bytes.length : lineEnd) - start > HELD_BYTES_MAX) return PLAIN;
       if (lineEnd === -1) return mayBeChunk(bytes, line) ? UNDECIDED : PLAIN;
       if (matchesAt(bytes, line, DATA_FIELD)) {
-        if (!isUsageChunk(bytes, line, lineEnd)) return PLAIN;
+        if (!this.isUsageChunk(bytes, line, lineEnd)) return PLAIN;
         this.fieldBytes = 0;
         return lineEnd + 1;
       }
@@ -104,6 +108,19 @@ export class UsageChunkFilter {
       if (bytes[line] === LINE_FEED || bytes[line] === CARRIAGE_RETURN || bytes[line] === COLON) return PLAIN;
       this.fieldBytes = lineEnd + 1 - start;
     }
+  }
+
+  /**
+   * A usage chunk has no choices and a usage object. Chunks that report usage beside a choice are the provider's own,
+   * as is the `"usage":null` of all other chunks.
+   */
+  private isUsageChunk(bytes: Buffer, line: number, lineEnd: number): boolean {
+    if (this.malformedLines > MALFORMED_LINES_MAX || !namesUsageObject(bytes.subarray(line, lineEnd))) return false;
+    const chunk = new EventLine(bytes, line, lineEnd).json();
+    if (chunk === null) this.malformedLines += 1;
+    const choices = chunk?.['choices'];
+    const usage = chunk?.['usage'];
+    return Array.isArray(choices) && choices.length === 0 && typeof usage === 'object' && usage !== null;
   }
 }
 
@@ -136,16 +153,4 @@ function endsWithBlankLine(bytes: Buffer): boolean {
   const last = bytes.length - 1;
   if (bytes[last] !== LINE_FEED) return false;
   return bytes[last - 1] === LINE_FEED || (bytes[last - 1] === CARRIAGE_RETURN && bytes[last - 2] === LINE_FEED);
-}
-
-/**
- * A usage chunk has no choices and a usage object. Chunks that report usage beside a choice are the provider's own, as
- * is the `"usage":null` of all other chunks.
- */
-function isUsageChunk(bytes: Buffer, line: number, lineEnd: number): boolean {
-  if (!namesUsageObject(bytes.subarray(line, lineEnd))) return false;
-  const chunk = new EventLine(bytes, line, lineEnd).json();
-  const choices = chunk?.['choices'];
-  const usage = chunk?.['usage'];
-  return Array.isArray(choices) && choices.length === 0 && typeof usage === 'object' && usage !== null;
 }

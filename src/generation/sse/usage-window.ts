@@ -66,14 +66,19 @@ function firstUsage(beginning: Buffer): UsageObject | null {
   return null;
 }
 
+/** Behind the one that counts there are a few at most, and each of those that cannot be read costs microseconds. */
+const USELESS_EVENTS_MAX = 256;
+
 /** Calls `pick` for each complete event with a usage object, the last one first, until it returns one. */
 export function lastEventUsage(reply: KeptReply, pick: (event: EventLine) => UsageObject | null): UsageObject | null {
   const bytes = reply.end;
   let key = bytes.lastIndexOf(USAGE_KEY);
-  while (key !== NOT_FOUND) {
+  let useless = 0;
+  while (key !== NOT_FOUND && useless < USELESS_EVENTS_MAX) {
     const event = eventAround(bytes, key, reply.cut);
     const usage = event === null ? null : pick(event);
     if (usage !== null) return usage;
+    if (event?.hasUsage === true) useless += 1;
     const lineStart = bytes.lastIndexOf(LINE_FEED, key) + 1;
     key = lineStart === 0 ? NOT_FOUND : bytes.lastIndexOf(USAGE_KEY, lineStart - 1);
   }

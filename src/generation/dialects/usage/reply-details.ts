@@ -84,7 +84,7 @@ export function servedTools(reply: KeptReply, maySearch: boolean): readonly Tool
     from = start === -1 ? key + 1 : end === -1 ? start + OBJECT_BYTES_MAX : end;
     if (end !== -1 && hasDigitAboveZero(place.bytes, start, end)) keys.push(key);
   }
-  for (const key of place.thoseAtTop(keys)) {
+  for (const key of place.thoseAtTop(keys).slice(0, OWN_REPORTS_MAX)) {
     const { start, end } = toolUsageAt(place.bytes, key);
     const used = usedCalls('tool_usage', parseObject(place.bytes.toString('latin1', start, end)));
     if (used.length > 0) return used;
@@ -95,6 +95,8 @@ export function servedTools(reply: KeptReply, maySearch: boolean): readonly Tool
 }
 
 const NO_CALLS: readonly ToolCalls[] = [];
+/** More than the events of a stream that repeat the response; parsing what is no JSON costs microseconds each time. */
+const OWN_REPORTS_MAX = 16;
 
 /** Where the object behind this key lies; `end`: -1 where it is none, or has no end. */
 function toolUsageAt(bytes: Buffer, key: number): { readonly start: number; readonly end: number } {

@@ -121,3 +121,19 @@ test('of what is no JSON little is parsed, since each try costs microseconds', (
   assert.equal(filter.feed(Buffer.from(lines)).toString() + filter.end().toString(), lines);
   assert.ok(parse.mock.callCount() < 1_000, `${parse.mock.callCount()} texts parsed`);
 });
+
+test('blank lines are one event, with the event before them', () => {
+  const lines = new EventLines();
+  const blank = many('\n', 100_000);
+  const whole = `data: 1\n\n${blank}data: 2\r\n\r\n\r\n${blank}`;
+  const events = [...lines.take(Buffer.from(whole)), ...lines.take(Buffer.from(`\n${blank}`))];
+  assert.equal(
+    events.map(({ bytes }) => bytes.toString()).join('') + lines.takeRest().toString(),
+    `${whole}\n${blank}`,
+  );
+  assert.deepEqual(
+    events.map(({ bytes, dataStart, dataEnd }) => bytes.toString('utf8', dataStart, dataEnd).trim()).slice(0, 2),
+    ['1', '2'],
+  );
+  assert.ok(events.length <= 3, `${events.length} events`);
+});

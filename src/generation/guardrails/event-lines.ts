@@ -47,7 +47,9 @@ export class EventLines {
       if (lineEnd === -1) break;
       at = lineEnd + 1;
       if (!isBlankAt(bytes, at)) continue;
-      const end = bytes[at] === LINE_FEED ? at + 1 : at + 2;
+      // More blank lines are no events of their own: a read can be full of them.
+      let end = at;
+      while (isBlankAt(bytes, end)) end += bytes[end] === LINE_FEED ? 1 : 2;
       events.push(eventOf(bytes.subarray(from, end)));
       from = end;
       at = end;

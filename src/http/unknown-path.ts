@@ -6,7 +6,7 @@ import type { EnvelopeName } from '../domain/refusals/render.ts';
 import type { Route } from './route.ts';
 
 export interface UnknownPath {
-  /** The envelope of the endpoint that was probably meant, so that its client shows the hint. */
+  /** Of the endpoint that was probably meant, so that its client shows the hint, or of those beside it. */
   readonly envelope: EnvelopeName;
   /** null: there is no hint. */
   readonly hint: string | null;
@@ -44,9 +44,25 @@ function explain(path: string, routes: RoutesByFirst, publicUrl: string): Unknow
   if (absent !== null) return absent;
   const isBaseUrlRight = segments[0] === VERSION && segments.length > 1 && segments[1] !== VERSION;
   return {
-    envelope: 'platform',
+    envelope: envelopeBeside(segments, routes),
     hint: isBaseUrlRight ? null : `Set the base URL of your client to ${bothUrls(publicUrl)}.`,
   };
+}
+
+/** Of the routes whose paths begin as this one for longest, where all of them have the same. */
+function envelopeBeside(segments: readonly string[], routes: RoutesByFirst): EnvelopeName {
+  const [version, ...own] = segments.slice(0, SEGMENTS_MAX);
+  const beside = version === VERSION ? (routes.get(own[0] ?? '') ?? []) : [];
+  const shared = beside.map((route) => sharedSegments(route, own));
+  const longest = Math.max(...shared);
+  const envelopes = new Set(beside.filter((_, at) => shared[at] === longest).map(({ route }) => route.envelope));
+  const [envelope = 'platform'] = envelopes;
+  return envelopes.size === 1 ? envelope : 'platform';
+}
+
+function sharedSegments({ own }: SplitRoute, segments: readonly string[]): number {
+  const differs = own.findIndex((segment, at) => !segment.startsWith(':') && segment !== segments[at]);
+  return Math.min(differs === -1 ? own.length : differs, segments.length);
 }
 
 interface AbsentApi {

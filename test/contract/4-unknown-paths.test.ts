@@ -21,6 +21,8 @@ const ROUTES: readonly Route[] = (
     ['GET', '/v1/models', 'platform'],
     ['GET', '/v1/models/:id', 'platform'],
     ['GET', '/healthz', 'platform'],
+    ['GET', '/v1/admin/active-org/keys', 'platform'],
+    ['GET', '/v1/admin/active-org/byok/order', 'provider_keys'],
   ] as const
 ).map(([method, path, envelope]) => ({
   method,
@@ -81,6 +83,12 @@ const ROWS: readonly (readonly [path: string, envelope: Route['envelope'], hint:
   ['/v1/messages/batches', 'messages', 'This service does not offer batches.'],
   ['/v1/fine_tuning/jobs', 'openai', 'This service does not offer fine tuning.'],
   ['/v1/audiobooks', 'platform', null],
+  ['/v1/responses/resp_1/nothing', 'openai', null],
+  ['/v1/chat/nothing', 'openai', null],
+  ['/v1/messages/nothing', 'messages', null],
+  ['/v1/admin/active-org/byok/nothing', 'provider_keys', null],
+  ['/v1/admin/active-org/nothing', 'platform', null],
+  ['/v1/admin/nothing', 'platform', null],
   [`/${'v1/'.repeat(5_000)}models`, 'platform', NOWHERE],
 ];
 

@@ -235,7 +235,8 @@ function within(limitMs: number, begin: (over: () => void) => void): Promise<voi
   });
 }
 
-function methodsOf({ method, answersHead }: Route): readonly string[] {
+function methodsOf({ method, answersHead, servesNothing }: Route): readonly string[] {
+  if (servesNothing === true) return [];
   return answersHead === true ? [method, 'HEAD'] : [method];
 }
 

@@ -73,6 +73,7 @@ const RESPONSES_UPGRADE: DescribedRoute = {
     answer: null,
     status: null,
   },
+  servesNothing: true,
   handle: refuseUpgrade,
 };
 

@@ -133,6 +133,13 @@ describe('saved responses', () => {
     await upstream?.close();
   });
 
+  test('a method that the list has not is told the one that it has', async () => {
+    for (const method of ['GET', 'DELETE', 'PUT'] as const) {
+      const { status, headers } = await callRoute(`${tollgate.url}/v1/responses`, { method });
+      assert.deepEqual([status, headers['allow']], [405, 'POST'], method);
+    }
+  });
+
   for (const [name, path, call, status, code] of ROWS) {
     test(`${name}: ${status} ${code}`, async () => {
       const calls = upstream.requests.length;

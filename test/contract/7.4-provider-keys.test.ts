@@ -350,6 +350,10 @@ describe('own provider keys', () => {
       await refused('invalid_request', 'PUT', path, { input: '1', output: '1', ...wrong });
     await refused('invalid_request', 'PUT', path, { input: '1', output: '1', service_tiers: { flex: '10000000' } });
     assert.equal((await call('PUT', path, { input: '9999999', output: '9999999.999999' })).status, 200);
+    // A thousand models may have one, and gateways read all of them when one has changed.
+    const tiers = (count: number) => Array.from({ length: count }, (_, at) => ({ from_input: at + 1, input: '1' }));
+    assert.equal((await call('PUT', path, { input: '1', output: '1', tiers: tiers(100) })).status, 200);
+    await refused('invalid_request', 'PUT', path, { input: '1', output: '1', tiers: tiers(200) });
     await refused('not_found', 'PUT', `${PATH}/model-prices/no/such`, price);
     assert.deepEqual((await call('DELETE', path)).data, { removed: true });
     await refused('not_found', 'DELETE', path);

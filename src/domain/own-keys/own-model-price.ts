@@ -17,9 +17,17 @@ const WHOLE_DIGITS_MAX = 7;
  * Whether an amount in the words of a price is so large that some usage would be rated at more than a column of the
  * ledger holds. Such a record is not posted, and no fee is taken for it.
  */
-export function isBeyondLedger(words: unknown): boolean {
+function isBeyondLedger(words: unknown): boolean {
   if (typeof words === 'string') return (/^\d+/.exec(words)?.[0].length ?? 0) > WHOLE_DIGITS_MAX;
   return typeof words === 'object' && words !== null && Object.values(words).some(isBeyondLedger);
 }
 
-export const BEYOND_LEDGER = `must have at most ${WHOLE_DIGITS_MAX} digits before the point`;
+/** An organization may have a thousand prices, and a gateway reads all of them when one has changed. */
+const WORDS_BYTES_MAX = 4_096;
+
+/** What is wrong with a price in its words; null: nothing. */
+export function problemOfWords(words: object): string | null {
+  if (Buffer.byteLength(JSON.stringify(words)) > WORDS_BYTES_MAX)
+    return `must have at most ${WORDS_BYTES_MAX} bytes as JSON`;
+  return isBeyondLedger(words) ? `must have at most ${WHOLE_DIGITS_MAX} digits before the point` : null;
+}

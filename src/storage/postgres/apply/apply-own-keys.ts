@@ -5,7 +5,6 @@ import type { ConfiguredOrganization, ConfiguredOwnKey } from '../../../domain/c
 import { priceSchema } from '../../../domain/configuration/price-schema.ts';
 import { unratedInMap } from '../../../domain/own-keys/own-deployment.ts';
 import type { OwnKey } from '../../../domain/own-keys/own-key.ts';
-import { BEYOND_LEDGER } from '../../../domain/own-keys/own-model-price.ts';
 import { isRefused } from '../../../domain/refusals/refused.ts';
 import { readCatalog } from '../catalog/catalog-store.ts';
 import { notifyOwnKeysChanged } from '../changes.ts';
@@ -33,7 +32,8 @@ export async function applyOwnKeys(application: Application, organizationId: str
   for (const [model, words] of Object.entries(ownPrices ?? {})) {
     const stored = await storeOwnPrice(client, { organizationId, model, fields: priceSchema.parse(words) });
     if (stored === 'stored') continue;
-    const problem = stored === 'no_such_model' ? `there is no model "${model}"` : `"${model}": each ${BEYOND_LEDGER}`;
+    const problem =
+      stored === 'no_such_model' ? `there is no model "${model}"` : `the price of "${model}" ${stored.problem}`;
     throw new ConfigurationConflict(`organization "${said.slug}": model_prices: ${problem}`);
   }
   await notifyOwnKeysChanged(client, organizationId);

@@ -12,7 +12,7 @@ import type { Actor } from '../../../domain/identity/actor.ts';
 import { areUuids } from '../../../domain/identity/names.ts';
 import type { ModelKind } from '../../../domain/models/apis.ts';
 import type { Price } from '../../../domain/models/price.ts';
-import { BEYOND_LEDGER, isBeyondLedger, type OwnModelPrice } from '../../../domain/own-keys/own-model-price.ts';
+import { type OwnModelPrice, problemOfWords } from '../../../domain/own-keys/own-model-price.ts';
 import type { Refused } from '../../../domain/refusals/refused.ts';
 import { notifyOwnKeysChanged } from '../changes.ts';
 import { recordAudit } from '../identity/audit.ts';
@@ -28,8 +28,9 @@ interface PriceRow extends Record<string, unknown> {
   readonly kind: ModelKind;
 }
 
-const LISTED = `SELECT p.model_id, p.version, p.price, m.kind FROM own_model_prices p JOIN models m ON m.id = p.model_id
-  WHERE p.organization_id = $1 ORDER BY p.model_id`;
+const FOUND = `SELECT p.model_id, p.version, p.price, m.kind FROM own_model_prices p JOIN models m ON m.id = p.model_id
+  WHERE p.organization_id = $1`;
+const LISTED = `${FOUND} ORDER BY p.model_id`;
 const PRICES_MAX = 1_000;
 
 export async function listOwnPrices(
@@ -37,7 +38,11 @@ export async function listOwnPrices(
   organizationId: string,
 ): Promise<readonly OwnModelPrice[]> {
   const { rows } = await postgres.query<PriceRow>(LISTED, [organizationId]);
-  return rows.map((row) => ({ model: row.model_id, words: row.price, price: toPrice(row) }));
+  return rows.map(toOwnPrice);
+}
+
+function toOwnPrice(row: PriceRow): OwnModelPrice {
+  return { model: row.model_id, words: row.price, price: toPrice(row) };
 }
 
 function toPrice({ kind, price, version }: PriceRow): Price {
@@ -54,31 +59,40 @@ export async function putOwnPrice(
     const refused = await lockOrganization(client, organizationId);
     if (refused !== null) return refused;
     if ((await refuseUnknownModels(client, [model])) !== null) return NOT_FOUND;
-    const present = await listOwnPrices(client, organizationId);
-    if (present.length >= PRICES_MAX && !present.some((price) => price.model === model))
+    const before = await getOwnPrice(client, organizationId, model);
+    if (before === null && (await countOwnPrices(client, organizationId)) >= PRICES_MAX)
       return invalid('model', `is one too many: ${PRICES_MAX} models have prices`);
-    if ((await storeOwnPrice(client, { organizationId, model, fields })) === 'beyond_ledger')
-      return invalid('price', BEYOND_LEDGER);
-    const before = present.find((price) => price.model === model)?.words;
-    const after = (await getOwnPrice(client, organizationId, model))?.words;
+    const stored = await storeOwnPrice(client, { organizationId, model, fields });
+    if (typeof stored === 'object') return invalid('price', stored.problem);
+    const after = await getOwnPrice(client, organizationId, model);
+    const changed = { before: before?.words, after: after?.words };
     const target = { kind: 'own_model_price', id: model } as const;
-    await recordAudit(client, actor, { organizationId, action: 'own_model_price.put', target, before, after });
+    await recordAudit(client, actor, { organizationId, action: 'own_model_price.put', target, ...changed });
     await notifyOwnKeysChanged(client, organizationId);
-    return (await getOwnPrice(client, organizationId, model)) ?? NOT_FOUND;
+    return after ?? NOT_FOUND;
   });
+}
+
+async function countOwnPrices(client: PostgresClient, organizationId: string): Promise<number> {
+  const { rows } = await client.query<{ count: number }>(
+    'SELECT count(*)::integer AS count FROM own_model_prices WHERE organization_id = $1',
+    [organizationId],
+  );
+  return rows[0]?.count ?? 0;
 }
 
 /** Within the transaction of a change; a price that is the same stays. */
 export async function storeOwnPrice(
   client: PostgresClient,
   { organizationId, model, fields }: { organizationId: string; model: string; fields: PriceFields },
-): Promise<'stored' | 'no_such_model' | 'beyond_ledger'> {
+): Promise<'stored' | 'no_such_model' | { readonly problem: string }> {
   const { rows } = await client.query<{ kind: ModelKind }>('SELECT kind FROM models WHERE id = $1', [model]);
   const kind = rows[0]?.kind;
   if (kind === undefined) return 'no_such_model';
   const { terms, ...rates } = readPrice(kind, fields);
   const words = { ...writeRates(rates), ...(terms === undefined ? {} : writeTerms(terms)) };
-  if (isBeyondLedger(words)) return 'beyond_ledger';
+  const problem = problemOfWords(words);
+  if (problem !== null) return { problem };
   await client.query(
     `INSERT INTO own_model_prices AS p (organization_id, model_id, price) VALUES ($1, $2, $3)
      ON CONFLICT (organization_id, model_id) DO UPDATE SET price = excluded.price, version = excluded.version
@@ -93,7 +107,8 @@ export async function getOwnPrice(
   organizationId: string,
   model: string,
 ): Promise<OwnModelPrice | null> {
-  return (await listOwnPrices(postgres, organizationId)).find((price) => price.model === model) ?? null;
+  const { rows } = await postgres.query<PriceRow>(`${FOUND} AND p.model_id = $2`, [organizationId, model]);
+  return rows[0] === undefined ? null : toOwnPrice(rows[0]);
 }
 
 export async function removeOwnPrice(

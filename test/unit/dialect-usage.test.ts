@@ -54,6 +54,13 @@ describe('usage is known by its place', () => {
     ],
     ['chat: nested ones alone', chatCompletions, `{"choices":[{"message":{"audio":{"usage":${FAKE}}}}]}`, null],
     ['chat: null', chatCompletions, '{"choices":[],"usage":null}', null],
+    ['chat: input and total', chatCompletions, '{"usage":{"prompt_tokens":7,"total_tokens":9}}', [7, 2]],
+    ['chat: output and total', chatCompletions, '{"usage":{"completion_tokens":2,"total_tokens":9}}', [7, 2]],
+    ['chat: a total of the input alone', chatCompletions, '{"usage":{"prompt_tokens":7,"total_tokens":7}}', [7, null]],
+    ['chat: a total that is less', chatCompletions, '{"usage":{"prompt_tokens":7,"total_tokens":5}}', [7, null]],
+    ['chat: a total that is none', chatCompletions, '{"usage":{"prompt_tokens":7,"total_tokens":"9"}}', [7, null]],
+    ['chat: a total alone', chatCompletions, '{"usage":{"total_tokens":9}}', [null, null]],
+    ['responses: input and total', responses, '{"usage":{"input_tokens":7,"total_tokens":9}}', [7, 2]],
     [
       'chat: braces and quotes in strings',
       chatCompletions,

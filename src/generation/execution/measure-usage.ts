@@ -59,15 +59,16 @@ export function reportedUsage(
   const checked = checkUsage(raw, NO_USAGE_BOUNDS);
   if (!checked.ok) return { ...unmeasured, claimed: checked.claimed, distrust: `usage_distrusted: ${checked.reason}` };
   const { inputTokens, outputTokens, images } = checked.usage;
-  // Half a report cannot be priced: what is missing would be given away.
+  // Half a report cannot be priced: what is missing would be given away, so that is counted.
   const isWhole = dialect.unit === 'images' ? images !== null : inputTokens !== null && outputTokens !== null;
-  if (!isWhole) return { ...unmeasured, inputReport: inputTokens === null ? null : checked.usage };
+  const isHalf = inputTokens !== null || outputTokens !== null;
+  if (!isWhole) return { ...unmeasured, halfReport: isHalf ? checked.usage : null };
   const measured: MeasuredUsage = {
     usage: checked.usage,
     source: 'reported',
     claimed: null,
     distrust: null,
-    inputReport: null,
+    halfReport: null,
     truncated,
   };
   if (dialect.readCountedTokens !== undefined)
@@ -113,6 +114,7 @@ export async function countUsage(
   workers: WorkerPool,
   report: MeasuredUsage,
 ): Promise<CountedUsage> {
+  const { halfReport: half } = report;
   const toCount = {
     api: params.api,
     encoding: params.encoding,
@@ -121,16 +123,17 @@ export async function countUsage(
     responseIsStream: params.responseIsStream,
     responseIsCut: params.responseIsCut,
     responseBytesTotal: params.relayed.totalBytes,
-    count: { input: report.inputReport === null, output: true },
+    count: { input: half === null || half.inputTokens === null, output: half === null || half.outputTokens === null },
   };
   const counted = await countTokens(toCount, COUNT_MS, workers);
   const usage: Usage = {
-    inputTokens: report.inputReport?.inputTokens ?? counted?.inputTokens ?? params.inputTokensMax,
-    cachedInputTokens: report.inputReport?.cachedInputTokens ?? null,
-    cacheWriteTokens: report.inputReport?.cacheWriteTokens ?? null,
-    hourCacheWriteTokens: report.inputReport?.hourCacheWriteTokens ?? null,
-    outputTokens: counted?.outputTokens ?? Math.min(params.outputTokensMax, params.relayed.totalBytes),
-    reasoningTokens: null,
+    inputTokens: half?.inputTokens ?? counted?.inputTokens ?? params.inputTokensMax,
+    cachedInputTokens: half?.cachedInputTokens ?? null,
+    cacheWriteTokens: half?.cacheWriteTokens ?? null,
+    hourCacheWriteTokens: half?.hourCacheWriteTokens ?? null,
+    outputTokens:
+      half?.outputTokens ?? counted?.outputTokens ?? Math.min(params.outputTokensMax, params.relayed.totalBytes),
+    reasoningTokens: half?.outputTokens == null ? null : half.reasoningTokens,
     images: null,
     ...(report.details === undefined ? {} : { details: report.details }),
   };

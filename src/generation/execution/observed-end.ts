@@ -12,8 +12,8 @@ export interface MeasuredUsage {
   readonly claimed: Usage | null;
   /** Why the provider's report was set aside; null when it was not. */
   readonly distrust: string | null;
-  /** A good report of the input alone: the reply broke off before its output was told. */
-  readonly inputReport: Usage | null;
+  /** A good report of the input alone, as of a reply that broke off before its output was told, or of the output. */
+  readonly halfReport: Usage | null;
   /**
    * What the record shows in the place of `usage`, where a request uses nothing itself and is answered with a count;
    * null where the reply told none. Absent: `usage`.
@@ -30,7 +30,7 @@ export const NO_USAGE: MeasuredUsage = {
   source: null,
   claimed: null,
   distrust: null,
-  inputReport: null,
+  halfReport: null,
   truncated: false,
 };
 

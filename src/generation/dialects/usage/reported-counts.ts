@@ -32,11 +32,13 @@ export interface InclusiveCounts {
  * Providers agree on the names and not on what they include. The total, where there is one, tells by arithmetic: when
  * input + output + reasoning make it, the reasoning stands beside the output (xAI's chat) and is added to it. Where no
  * reasoning is told and the total is larger, the rest of it is thoughts that nobody named, and which are billed as
- * output (Gemini's chat). In every other case a report is taken as it stands, one that contradicts itself included:
- * that is for `checkUsage`.
+ * output (Gemini's chat). A half that is not told is what the total has beside the other. In every other case a report
+ * is taken as it stands, one that contradicts itself included: that is for `checkUsage`.
  */
 export function inclusiveUsage(counts: InclusiveCounts): Usage {
-  const { input, cached, cacheWrite, output, reasoning, total } = counts;
+  const { cached, cacheWrite, reasoning, total } = counts;
+  const input = counts.input ?? restOf(total, counts.output);
+  const output = counts.output ?? restOf(total, counts.input);
   const reasoningIsBeside =
     input !== null && output !== null && reasoning !== null && reasoning > 0 && input + output + reasoning === total;
   const unnamed =
@@ -49,4 +51,9 @@ export function inclusiveUsage(counts: InclusiveCounts): Usage {
     reasoningTokens: unnamed > 0 ? unnamed : reasoning,
     images: null,
   };
+}
+
+/** null: nothing is left, so that the half may have been left out of the total as well. */
+function restOf(total: number | null, half: number | null): number | null {
+  return total !== null && half !== null && total > half ? total - half : null;
 }

@@ -4,9 +4,10 @@
 import assert from 'node:assert/strict';
 import { STATUS_CODES } from 'node:http';
 import { after, before, describe, test } from 'node:test';
-import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
+import { type FakeUpstream, type Script, type ScriptedReply, startFakeUpstream } from '../support/fake-upstream.ts';
 import { type Front, startFront } from '../support/front.ts';
 import { CONTRACT_MODELS, type ContractCall, callRoute } from '../support/generation-routes.ts';
+import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { refusalBody } from '../support/refusal-body.ts';
 import { KEYS, testConfiguration } from '../support/test-configuration.ts';
 
@@ -112,11 +113,15 @@ const REFERENCES: readonly (readonly [name: string, items: string, key: string, 
 describe('saved responses', () => {
   let upstream: FakeUpstream;
   let tollgate: Front;
+  /** What the provider answers where events of a stored response are asked for. */
+  let replayed: Script = { instead: 'close' };
 
   before(async () => {
-    upstream = await startFakeUpstream(({ body }) => ({
-      body: responseOf(body.includes('"store":false') ? 'unstored' : 'mine'),
-    }));
+    upstream = await startFakeUpstream(({ body, path }) =>
+      path.includes('stream=true')
+        ? replayed
+        : { body: responseOf(body.includes('"store":false') ? 'unstored' : 'mine') },
+    );
     tollgate = await startFront({
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models: CONTRACT_MODELS }),
     });
@@ -138,6 +143,33 @@ describe('saved responses', () => {
       const { status, headers } = await callRoute(`${tollgate.url}/v1/responses`, { method });
       assert.deepEqual([status, headers['allow']], [405, 'POST'], method);
     }
+  });
+
+  async function replay(body: string, fault?: ScriptedReply['fault']): Promise<HttpAnswer> {
+    const headers = [['content-type', 'text/event-stream']] as const;
+    replayed = { headers, body, framing: 'chunked', ...(fault === undefined ? {} : { fault }) };
+    const call = { headers: { authorization: `Bearer ${KEYS.acme}` }, isOffFormat: true };
+    return httpCall(`${tollgate.url}/v1/responses/resp_mine?stream=true`, call);
+  }
+  const DELTA = 'data: {"type":"response.output_text.delta","delta":"hi"}\n\n';
+  const END = 'data: {"type":"response.completed","response":{"id":"resp_mine"}}';
+
+  for (const [name, body, isWhole] of [
+    ['its last event', `${DELTA}${END}\n\n`, true],
+    ['a last event that lacks its line ends', DELTA + END, true],
+    ['half of its last event', DELTA + END.slice(0, -1), false],
+    ['another event', DELTA, false],
+    ['nothing, as behind its last event', '', true],
+  ] as const)
+    test(`events of a stored response that end with ${name}: ${isWhole ? 'whole' : 'cut'}`, async () => {
+      const answer = await replay(body);
+      assert.deepEqual([answer.status, answer.complete, answer.body.toString()], [200, isWhole, body]);
+    });
+
+  test('events of a stored response of which only the head comes are a 502', async () => {
+    const answer = await replay(DELTA, { kind: 'cut', afterBytes: 0 });
+    const { error } = JSON.parse(answer.body.toString()) as { error: { code: string } };
+    assert.deepEqual([answer.status, answer.complete, error.code], [502, true, 'upstream_unreachable']);
   });
 
   for (const [name, path, call, status, code] of ROWS) {

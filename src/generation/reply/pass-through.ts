@@ -11,7 +11,7 @@ import type { UpstreamCall } from '../../upstream/call.ts';
 import type { UpstreamFault } from '../../upstream/call-connection.ts';
 import type { Credential } from '../../upstream/credential.ts';
 import { type ForwardedHeaders, forwardedHeaders } from '../../upstream/header-policy.ts';
-import type { ReplyHeaders } from '../../upstream/http1/reply-head.ts';
+import { type ReplyHeaders, replyHeader } from '../../upstream/http1/reply-head.ts';
 import type { Providers } from '../../upstream/providers.ts';
 import type { Complaint } from '../../upstream/refused-key.ts';
 import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
@@ -19,6 +19,7 @@ import { responses } from '../dialects/responses.ts';
 import type { ScreeningWorkers } from '../guardrails/screen-body.ts';
 import { ScreenReply } from '../guardrails/screen-reply.ts';
 import type { Screening } from '../guardrails/screening.ts';
+import { endsWithWholeEvent, type StreamEnd, type StreamProgress } from '../sse/stream-end.ts';
 import { CapturedReply, isEventStream } from './capture.ts';
 import { ClientWriter, type WriterOwner } from './client-writer.ts';
 import { isFailure, type ReportFailedCall } from './failed-call.ts';
@@ -57,11 +58,19 @@ export function passThrough(params: PassThroughParams, context: PassThroughConte
   else new PassThrough(params, context).send(headers);
 }
 
-/** Keeps what the next read of the provider's socket would overwrite, and reports a call that failed. */
+/**
+ * Keeps what the next read of the provider's socket would overwrite, reports a call that failed, and takes events that
+ * end without the last one for cut, as the relay does. Without any there is nothing that could look whole: so a replay
+ * answers that is asked for what comes behind the last event.
+ */
 class CopyChunks extends ReplyStage {
   protected readonly next: ReplyHandler;
   private readonly reply: CapturedReply;
   private readonly report: (cause: string, status: number | null) => void;
+  /** null: no stream of events that can be read. */
+  private end: StreamEnd | null = null;
+  private progress: StreamProgress = 'open';
+  private newest: Buffer | null = null;
 
   constructor(next: ReplyHandler, reply: CapturedReply, report: (cause: string, status: number | null) => void) {
     super();
@@ -73,11 +82,23 @@ class CopyChunks extends ReplyStage {
   override onReplyStart(status: number, headers: ReplyHeaders): void {
     if (isFailure(status)) this.report('status', status);
     this.reply.isStream = status < 300 && isEventStream(headers);
+    const isPlain = replyHeader(headers, 'content-encoding') === undefined;
+    if (this.reply.isStream && isPlain) this.end = responses.watchStreamEnd();
     this.next.onReplyStart(status, headers);
   }
 
   override onReplyData(chunk: Buffer): void {
-    this.next.onReplyData(Buffer.from(chunk));
+    const copy = Buffer.from(chunk);
+    if (this.end !== null) {
+      this.progress = this.end.feed(copy);
+      this.newest = copy;
+    }
+    this.next.onReplyData(copy);
+  }
+
+  override onReplyEnd(): void {
+    if (this.newest === null || isWhole(this.progress, this.newest)) this.next.onReplyEnd();
+    else this.onReplyFault('cut');
   }
 
   override onReplyFault(fault: UpstreamFault): void {
@@ -89,6 +110,11 @@ class CopyChunks extends ReplyStage {
     this.report('key_refused', status);
     this.next.onKeyRefused(status, complaint);
   }
+}
+
+/** The last event may lack its line ends. */
+function isWhole(progress: StreamProgress, newest: Buffer): boolean {
+  return progress === 'ended' || (progress === 'ending' && endsWithWholeEvent(newest));
 }
 
 class PassThrough implements OpenRelay, ClientWatch, WriterOwner {

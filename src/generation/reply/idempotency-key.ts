@@ -6,7 +6,7 @@ import type { Provider } from '../../domain/models/provider.ts';
 import { type ForwardedHeaders, IDEMPOTENCY_KEY } from '../../upstream/header-policy.ts';
 import { HeaderLines } from '../../upstream/http1/request-head.ts';
 
-/** The client's headers for a call to this provider: in the operator's account the key is a hash of whose it is, too. */
+/** The client's headers for a call to this provider. In the operator's account the key is hashed with whose it is. */
 export function headersFor(headers: ForwardedHeaders, provider: Provider, organizationId: string): ForwardedHeaders {
   // Headers with such a key are never kept as lines.
   if (headers instanceof HeaderLines || provider.own !== undefined) return headers;

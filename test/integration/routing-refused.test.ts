@@ -1,5 +1,6 @@
 // A request for the virtual model that is refused when its model is chosen already: the answer and the record say which
-// one it was, and why (spec 2.4, 4.11). Real sockets; wallets and the classifier's answers are the test's.
+// one it was, and why (spec 2.4, 4.11). What is refused for every model asks no classifier, and a paused model is passed
+// over while another can serve. Real sockets; wallets and the classifier's answers are the test's.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -104,5 +105,56 @@ describe('a request that is refused behind its route', () => {
     assert.equal(answer.status, 403, answer.body);
     const route = (await recordOf(answer.headers['x-service-execution-id']))?.route ?? null;
     assert.deepEqual([answer.headers['x-service-routed-model'], route], [undefined, null]);
+  });
+});
+
+describe('a model that its provider has paused', () => {
+  const LIMITED = { status: 429, headers: [['retry-after', '600']] as const, body: '{"error":{"message":"slow"}}' };
+  let upstream: FakeUpstream;
+  let plane: PlaneInProcess;
+  let limited: readonly string[] = [];
+
+  before(async () => {
+    upstream = await startFakeUpstream(async ({ path, body }) => {
+      if (path === '/v1/systemone') return { body: classifierAnswer('light') };
+      const { model } = JSON.parse(body.toString()) as { model: string };
+      return limited.includes(model) ? LIMITED : { body: '{"id":"r","usage":{"prompt_tokens":3}}' };
+    });
+    const principals = new Map([['rich', principalOf('rich')]]);
+    plane = await PlaneInProcess.start({ providerUrl: upstream.url, principals });
+  });
+
+  after(async () => {
+    await plane?.stop();
+    await upstream?.close();
+  });
+
+  const ask = (body: string) => callRoute(`${plane.url}/v1/chat/completions`, { key: 'rich', body });
+
+  test('serves no new turn while another can, and keeps its own; where none can, it says how long to wait', async () => {
+    const begun = saying();
+    assert.equal((await ask(begun)).headers['x-service-routed-model'], 'sim/small');
+    limited = ['sim/small'];
+    assert.equal((await ask(saying())).status, 429, 'its provider says so');
+
+    const served = await ask(saying());
+    assert.deepEqual([served.status, served.headers['x-service-routed-model']], [200, 'sim/large']);
+    const end = await waitFor(
+      'the record',
+      () => plane.ends.find(({ id }) => id === served.headers['x-service-execution-id']),
+      (record) => record !== undefined,
+    );
+    assert.deepEqual(end?.route?.rejected, [{ model: 'sim/small', tier: 'light', reason: 'paused' }]);
+    const again = await ask(begun);
+    assert.deepEqual([again.status, again.headers['x-service-routed-model']], [429, 'sim/small']);
+    assert.ok(again.body.includes('upstream_cooldown'), again.body);
+
+    limited = ['sim/small', 'sim/large'];
+    assert.equal((await ask(saying())).status, 429, 'the other one is paused, too');
+    const { length } = upstream.requests;
+    const none = await ask(saying());
+    assert.deepEqual([none.status, none.headers['x-service-routed-model']], [429, undefined]);
+    assert.ok(none.body.includes('upstream_cooldown') && Number(none.headers['retry-after']) > 0, none.body);
+    assert.equal(upstream.requests.length, length, 'and nobody was asked');
   });
 });

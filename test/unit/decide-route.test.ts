@@ -99,6 +99,7 @@ interface Case extends Partial<Omit<CandidateParams, 'policy' | 'allowedModels' 
   readonly allowed?: readonly string[];
   readonly previous?: readonly [model: string, tier: string | null];
   readonly signed?: true;
+  readonly paused?: readonly string[];
 }
 
 function candidatesOf(given: Omit<Case, 'judgement'>): RouteCandidates {
@@ -111,6 +112,7 @@ function candidatesOf(given: Omit<Case, 'judgement'>): RouteCandidates {
     isBilled: given.isBilled ?? true,
     conversationTokens: given.conversationTokens ?? 1_000,
     outputTokensMax: given.outputTokensMax ?? null,
+    isPaused: ({ id }) => given.paused?.includes(id) === true,
   });
 }
 
@@ -125,12 +127,42 @@ function decide(given: Case): RouteDecision {
   });
 }
 
+const paused =
+  (tier: string) =>
+  (name: string): RouteDecision['rejected'][number] => ({ model: name, tier, reason: 'paused' });
+
 const without = (...ids: string[]): readonly Model[] => MODELS.filter(({ id }) => !ids.includes(id));
 const replacing = (changed: Model): readonly Model[] =>
   MODELS.map((found) => (found.id === changed.id ? changed : found));
 
 describe('the route of a turn', () => {
   const cases: readonly [title: string, given: Case, expected: Partial<RouteDecision>][] = [
+    // Pauses.
+    [
+      'another model of the tier serves while the first one is paused',
+      { judgement: answer('light'), paused: ['a', 'c'] },
+      { tier: 'light', model: 'a-code', reason: 'classified', rejected: [paused('light')('a')] },
+    ],
+    [
+      'the nearest tier serves while all models of the tier are paused',
+      { judgement: answer('middle'), paused: ['b', 'c'] },
+      { tier: 'strong', model: 'c-huge', rejected: [paused('middle')('b'), paused('strong')('c')] },
+    ],
+    [
+      'a long conversation leaves its model while that is paused',
+      { judgement: answer('light'), conversationTokens: 30_000, previous: ['b', 'middle'], paused: ['b'] },
+      { tier: 'light', model: 'a', sticky: false, rejected: [] },
+    ],
+    [
+      'signed reasoning stays on its model, paused or not',
+      { judgement: answer('light'), previous: ['b', 'middle'], paused: ['b'], signed: true },
+      { tier: 'middle', model: 'b', safety: 'signed_reasoning' },
+    ],
+    [
+      'where all that could serve are paused, it is chosen as if none were',
+      { judgement: answer('light'), models: without('c', 'c-huge'), paused: ['a', 'a-claude', 'a-code', 'b'] },
+      { tier: 'light', model: 'a', rejected: [] },
+    ],
     // Reasons.
     [
       'a sure classification is followed',

@@ -14,7 +14,8 @@ export type PickedBy = (typeof PICKED_BY)[number];
  * may not use it. `no_price`: the caller is billed and it has no price, or none for a service tier, a speed or a tool
  * that the request names. `credential_unavailable`: the caller's organization has provider keys of its own for it, none
  * can be used, and the service may not step in. `context_too_small`: the conversation, by its estimated size, does not
- * fit. `signed_reasoning`: the history contains another model's reasoning.
+ * fit. `paused`: none of its providers may be called at the moment. `signed_reasoning`: the history contains another
+ * model's reasoning.
  */
 export const REJECTION_REASONS = [
   'unavailable',
@@ -22,6 +23,7 @@ export const REJECTION_REASONS = [
   'no_price',
   'credential_unavailable',
   'context_too_small',
+  'paused',
   'signed_reasoning',
 ] as const;
 export type RejectionReason = (typeof REJECTION_REASONS)[number];
@@ -49,6 +51,8 @@ export interface CandidateParams {
    * Absent: it has none.
    */
   readonly ownKeysFor?: ((model: Model) => 'serve' | 'refuse' | null) | undefined;
+  /** Whether none of the model's providers may be called at the moment. Absent: it does not matter. */
+  readonly isPaused?: ((model: Model) => boolean) | undefined;
   /** Size of the conversation in tokens, usually an estimate. */
   readonly conversationTokens: number;
   /** The request's own output limit. */
@@ -78,8 +82,10 @@ export class RouteCandidates {
 
   constructor(params: CandidateParams) {
     this.params = params;
-    const tiers = params.policy.tiers.map((tier) => tier.models.map((candidate) => judge(candidate, params)));
-    this.isLastResort = tiers.flat().every(({ rejection }) => rejection !== null);
+    const judged = judgeAll(params);
+    // Where only paused ones could serve, one of them is chosen, whose refusal says how long to wait.
+    const tiers = judged.flat().some(isAble) ? judged : judgeAll({ ...params, isPaused: undefined });
+    this.isLastResort = !tiers.flat().some(isAble);
     this.tiers = this.isLastResort ? withLargest(tiers) : tiers;
   }
 
@@ -91,9 +97,10 @@ export class RouteCandidates {
     });
   }
 
-  /** The candidates that can serve, by the policy's names, cheapest tier first. */
+  /** The candidates that can serve, now or when their pause is over, by the policy's names, cheapest tier first. */
   get able(): readonly string[] {
-    return this.tiers.flat().flatMap(({ candidate, rejection }) => (rejection === null ? [candidate.id] : []));
+    const able = this.tiers.flat().filter((judged) => isAble(judged) || judged.rejection === 'paused');
+    return able.map(({ candidate }) => candidate.id);
   }
 
   /** null: some candidate can serve. `denied`: the caller may use none of the candidates that exist. */
@@ -196,12 +203,21 @@ function isDenied(judged: readonly Judged[]): boolean {
   return existing.length > 0 && existing.every(({ rejection }) => rejection === 'not_permitted');
 }
 
+function judgeAll(params: CandidateParams): readonly (readonly Judged[])[] {
+  return params.policy.tiers.map((tier) => tier.models.map((candidate) => judge(candidate, params)));
+}
+
+function isAble({ rejection }: Judged): boolean {
+  return rejection === null;
+}
+
 function judge(candidate: RoutingCandidate, params: CandidateParams): Judged {
   const model = params.modelNamed(candidate.id);
   const rejection =
     rejectUncallable(model, params.allowedModels) ??
     (model === null ? null : rejectByCost(model, params)) ??
-    (model !== null && !isLargeEnough(model, params) ? 'context_too_small' : null);
+    (model !== null && !isLargeEnough(model, params) ? 'context_too_small' : null) ??
+    (model !== null && params.isPaused?.(model) === true ? 'paused' : null);
   return { candidate, model, rejection };
 }
 

@@ -41,10 +41,21 @@ function routeVirtualModel(
     bounds,
     catalog,
     header: (name) => exchange.header(name),
+    isPaused: ({ id }) => isPaused(plane, request, id),
     hasLeft: () => exchange.closed,
     admitProvisionally: (models) => admitProvisionally(plane, request, models, carriedTokens),
     refuseStored: (models) => refuseStored(request, models),
   });
+}
+
+function isPaused(
+  { relay }: DataPlane,
+  { catalog, dialect, principal, receivedAtMs }: OpenRequest,
+  id: string,
+): boolean {
+  const deployments = catalog.byName.get(id)?.deployments.get(dialect.api);
+  if (deployments === undefined) return false;
+  return 'kind' in relay.cooldowns.filter(deployments, principal.organizationId, receivedAtMs);
 }
 
 async function refuseStored(request: OpenRequest, models: readonly string[]): Promise<Refusal | null> {

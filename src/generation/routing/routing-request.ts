@@ -30,6 +30,8 @@ export interface RoutingRequest {
   readonly header: (name: string) => string | null;
   /** The catalog snapshot that is used for the whole request. */
   readonly catalog: ServingCatalog;
+  /** Whether none of a model's providers may be called now. Absent: it does not matter. */
+  readonly isPaused?: (model: Model) => boolean;
 }
 
 /** The average of a text. The size that a conversation has reported is used instead where it is known. */
@@ -95,7 +97,7 @@ export function decideFor(
 
 /** What the previous turn reported of its size is better than an estimate from bytes. */
 export function candidateParams(
-  { principal, api, body, bounds, catalog }: RoutingRequest,
+  { principal, api, body, bounds, catalog, isPaused }: RoutingRequest,
   policy: RoutingPolicy,
   { previous = null, prepared = null }: Partial<Pick<Known, 'previous' | 'prepared'>> = {},
 ): CandidateParams {
@@ -107,6 +109,7 @@ export function candidateParams(
     isBilled: principal.billed,
     canPrice: principal.billed ? canPrice(policy, api, bounds, catalog) : undefined,
     ownKeysFor: catalog.ownKeysFor === undefined ? undefined : (model) => catalog.ownKeysFor?.(model.id, api) ?? null,
+    isPaused,
     conversationTokens: estimateTokens(body.length, prepared?.textBytes ?? body.length, previous),
     outputTokensMax: bounds.outputTokensMax,
   };

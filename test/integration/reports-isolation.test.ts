@@ -508,6 +508,22 @@ describe('a filter that names what is another’s', () => {
     });
   }
 
+  test('is a colleague’s, or their key’s: members see nothing of it in their view, and administrators do', async () => {
+    const colleague = users.find((id) => id !== ann) ?? '';
+    const path = `/v1/usage/active-org?${GENERATED_DAYS}`;
+    const requestsOf = async (caller: Caller, filter: string) =>
+      ((await front.json(caller, `${path}&${filter}`))['data'] as Json)['requests'];
+    for (const filter of [`user_id=${colleague}`, `user%5Fid=${colleague}`, `api_key_id=${nobodysKey}`]) {
+      assert.equal(await requestsOf('member', filter), 0, filter);
+      assert.ok(Number(await requestsOf('owner', filter)) > 0, filter);
+    }
+    const routing = await front.json('member', `${path.replace('?', '/analytics/routing?')}&user_id=${colleague}`);
+    assert.equal((routing['totals'] as Json)['all_requests'], 0);
+    const own = ((await front.json('member', `/v1/usage/me?${GENERATED_DAYS}`))['data'] as Json)['requests'];
+    assert.equal(await requestsOf('member', `user_id=${ann}`), own);
+    assert.ok(Number(await requestsOf('member', `api_key_id=${annsKey}`)) > 0);
+  });
+
   test('is the same as one that names nothing', async () => {
     for (const [parameter, value] of [
       ['api_key_id', foreignKey],

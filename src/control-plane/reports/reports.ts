@@ -47,10 +47,11 @@ interface ReportAudience {
   /** The end of the operationId. */
   readonly suffix: string;
   readonly of: string;
-  /** The scope of the principal. What the principal may not see is refused as not found. */
+  /** The scope of the principal, who asks with this query. What the principal may not see is refused as not found. */
   readonly scope: (
     principal: Principal,
     ids: Readonly<Record<string, string>>,
+    query: string,
   ) => DelegatedScope | Promise<DelegatedScope | Refusal>;
 }
 
@@ -85,8 +86,19 @@ export const ORGANIZATION_FOR_MEMBERS: ReportAudience = {
   audience: 'member',
   suffix: 'OfActiveOrganization',
   of: 'of the active organization',
-  scope: activeOrganization,
+  // Sums of the organization are every member's, those of one person or key are that person's and the administrators'.
+  scope: (principal, ids, query) => {
+    const isOpen = principal.permissions.includes('org.admin') || !namesOne(query);
+    return (isOpen ? activeOrganization : MINE.scope)(principal, ids, query);
+  },
 };
+
+/** As jobs reads it, of one person or key. */
+function namesOne(query: string): boolean {
+  const fields = new URLSearchParams(query);
+  return fields.has('user_id') || fields.has('api_key_id');
+}
+
 export const ORGANIZATION: ReportAudience = {
   audience: 'organization',
   suffix: 'OfOrganization',
@@ -127,7 +139,7 @@ export function reportOperation(
       const principal = await authorize();
       if ('kind' in principal) return exchange.refuse(principal);
       const ids = readIds(exchange);
-      const delegated = ids === null ? ({ kind: 'not_found' } as const) : await scope(principal, ids);
+      const delegated = ids === null ? ({ kind: 'not_found' } as const) : await scope(principal, ids, exchange.query);
       if ('kind' in delegated) return exchange.refuse(delegated);
       const { requestId } = ids ?? {};
       forwarder.forward(exchange, {

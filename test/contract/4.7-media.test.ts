@@ -149,8 +149,16 @@ describe('uploaded files', () => {
       const beyond = await quota.upload('acme', randomBytes(501));
       assert.equal(beyond.status, 413);
       assert.match(beyond.text, /limit of 2500 bytes together/);
+      // Also one for which there would be no room.
+      assert.equal((await quota.upload('acme', first)).body.deduped, true);
       assert.equal((await quota.upload('acme', randomBytes(500))).status, 200);
-      assert.equal((await quota.upload('acme', randomBytes(1))).status, 413);
+      assert.equal((await quota.upload('acme', first)).body.deduped, true);
+      for (const bytes of [0, 1, 1_000]) {
+        const full = await quota.upload('acme', randomBytes(bytes));
+        assert.deepEqual([full.status, /limit of 2500 bytes together/.test(full.text)], [413, true], `${bytes}`);
+      }
+      assert.match((await quota.upload('acme', randomBytes(1_001))).text, /limit of 1000 bytes/);
+      assert.deepEqual([quota.files().objects.length, quota.files().staged], [3, []]);
       // Another organization's quota is its own.
       assert.equal((await quota.upload('other', randomBytes(1_000))).status, 200);
       const { rows } = await database.postgres.query(

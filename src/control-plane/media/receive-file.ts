@@ -22,8 +22,8 @@ const PLAIN_ENCODINGS: readonly string[] = ['7bit', '8bit', 'binary'];
 
 export interface FileRoom {
   readonly bytesMax: number;
-  /** What an upload is refused for that has more. */
-  readonly beyond: Refusal;
+  /** Of a longer file the rest is hashed and not written: the organization may have it, but there is no room for it. */
+  readonly writtenBytesMax: number;
 }
 
 interface Parts {
@@ -99,7 +99,7 @@ class FormReading {
       const piece = await this.body.next();
       if (piece === 'left') return this.leave();
       if (piece === 'too_long') {
-        this.stop({ refusal: this.room.beyond });
+        this.stop({ refusal: this.tooLarge });
         break;
       }
       if (piece === 'ended') {
@@ -160,14 +160,18 @@ class FormReading {
     const head = Buffer.alloc(SNIFFED_BYTES);
     let bytes = 0;
     for await (const piece of stream as AsyncIterable<Buffer>) {
-      if (bytes + piece.length > this.room.bytesMax) return this.room.beyond;
+      if (bytes + piece.length > this.room.bytesMax) return this.tooLarge;
       if (bytes < SNIFFED_BYTES) piece.copy(head, bytes);
       bytes += piece.length;
       hash.update(piece);
-      await inStorage(this.staged.write(piece));
+      if (bytes <= this.room.writtenBytesMax) await inStorage(this.staged.write(piece));
     }
     const isWhole = bytes <= SNIFFED_BYTES;
     return { sha256: hash.digest(), bytes, contentType: sniffType(head.subarray(0, bytes), isWhole) };
+  }
+
+  private get tooLarge(): Refusal {
+    return { kind: 'file_too_large', limitBytes: this.room.bytesMax };
   }
 
   private refuse(reason: string): void {

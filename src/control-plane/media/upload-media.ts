@@ -1,5 +1,5 @@
 // Serves an upload (spec 4.7): a part of the organization's quota is reserved, the file is received, and it is kept
-// with its row, or nothing of it is.
+// with its row, or nothing of it is. What the organization has already needs no room: its hash tells, at its end.
 
 import { randomUUID } from 'node:crypto';
 import type { Principal } from '../../domain/identity/principal.ts';
@@ -8,7 +8,7 @@ import type { Exchange } from '../../http/exchange.ts';
 import { assert } from '../../platform/assert.ts';
 import type { Authorize } from '../operation.ts';
 import { inStorage, type KeptUpload, type Media, StorageFailed, type Upload } from './media.ts';
-import { type FileRoom, receiveFile } from './receive-file.ts';
+import { receiveFile } from './receive-file.ts';
 import { UploadBody } from './upload-body.ts';
 
 /** What a form may have around its file. */
@@ -78,14 +78,9 @@ async function serve(media: Media, exchange: Exchange, body: UploadBody, upload:
   const asked =
     exchange.contentLength > 0 ? Math.min(exchange.contentLength, limits.fileBytesMax) : limits.fileBytesMax;
   const granted = await store.reserve(upload, asked);
-  if (granted === null) return { kind: 'media_quota_exceeded', limitBytes: limits.organizationBytesMax };
-  const beyond: Refusal =
-    granted < asked
-      ? { kind: 'media_quota_exceeded', limitBytes: limits.organizationBytesMax }
-      : { kind: 'file_too_large', limitBytes: limits.fileBytesMax };
   let isKept = false;
   try {
-    const outcome = await receiveAndKeep(media, exchange, body, upload, { bytesMax: granted, beyond });
+    const outcome = await receiveAndKeep(media, exchange, body, upload, granted);
     isKept = outcome !== 'left' && 'object' in outcome;
     return outcome;
   } catch (fault) {
@@ -103,17 +98,20 @@ async function receiveAndKeep(
   exchange: Exchange,
   body: UploadBody,
   upload: Upload,
-  room: FileRoom,
+  granted: number | null,
 ): Promise<Outcome> {
-  const { store, objects, metrics } = media;
+  const { store, objects, metrics, limits } = media;
+  const room = { bytesMax: limits.fileBytesMax, writtenBytesMax: granted ?? 0 };
   const staged = await inStorage(objects.stage(upload.id));
   try {
     const file = await receiveFile({ body, contentType: exchange.contentType, staged, room, turns: media.turns });
     if (file === 'left' || 'kind' in file) return file;
     metrics.receivedBytes.increment(file.bytes);
-    await inStorage(staged.finish());
+    const hasRoom = granted !== null && file.bytes <= granted;
+    if (hasRoom) await inStorage(staged.finish());
     const duplicate = await store.finishDuplicate(upload, file);
     if (duplicate !== null) return duplicate;
+    if (!hasRoom) return { kind: 'media_quota_exceeded', limitBytes: limits.organizationBytesMax };
     await inStorage(objects.keep(staged, file));
     const kept = await store.finish(upload, file);
     // Somebody uploaded the same bytes meanwhile. What cannot be removed now is removed by the sweep.

@@ -43,9 +43,8 @@ export function serveSavedResponse(
     const screening = savedScreening(plane, principal);
     if (screening !== null && 'kind' in screening) return exchange.refuse(screening);
     if (screening !== null) exchange.screeningHeaders = screening.headers();
-    const { organizationId } = principal;
     const path = `/v1/responses/${responseId}${operation}`;
-    passThrough({ exchange, organizationId, ...account, path, screening }, plane.relay);
+    passThrough({ exchange, owner: principal, ...account, path, screening }, plane.relay);
   };
 }
 

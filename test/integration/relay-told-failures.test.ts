@@ -76,6 +76,7 @@ const STREAMS: readonly Case[] = [
   served('an error behind its usage', CHAT, streamOf(eventOf(USAGE) + eventOf(ERROR) + DONE), 'completed'),
   served('an error that is null', CHAT, streamOf(eventOf({ ...STOP, error: null }) + DONE), 'completed_without_usage'),
   served('an error that is empty', CHAT, streamOf(eventOf({ ...STOP, error: '' }) + DONE), 'completed_without_usage'),
+  served('an error of nothing', CHAT, streamOf(eventOf({ ...STOP, error: {} }) + DONE), 'completed_without_usage'),
   served(
     'an error of something inside',
     CHAT,
@@ -121,6 +122,13 @@ const DOCUMENTS: readonly Case[] = [
     'completed',
   ),
   served('no error', CHAT, json({ ...CHOICES, error: null }), 'completed_without_usage'),
+  served('an error of nothing', CHAT, json({ ...CHOICES, error: {} }), 'completed_without_usage'),
+  served(
+    'an error that says nothing',
+    CHAT,
+    json({ ...CHOICES, error: { code: null, message: '', status: 0 } }),
+    'completed_without_usage',
+  ),
   served(
     'a response that is whole',
     RESPONSES,
@@ -135,6 +143,7 @@ const DOCUMENTS: readonly Case[] = [
   ),
   served('a list', CHAT, json([CHOICES]), 'completed_without_usage'),
   served('events with another type', CHAT, text(eventOf(TEXT) + DONE, 'text/plain'), 'completed_without_usage'),
+  served('such behind a line end', CHAT, text(`\n${eventOf(TEXT)}${DONE}`, 'text/plain'), 'completed_without_usage'),
 ];
 
 describe('a failure that a reply tells', () => {

@@ -5,6 +5,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Principal } from '../../src/domain/identity/principal.ts';
+import type { RouteDecision } from '../../src/domain/routing/decide-route.ts';
+import type { TurnStore } from '../../src/generation/routing/turn-store.ts';
 import type { TerminalRecord } from '../../src/records/execution-record.ts';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
 import { callRoute } from '../support/generation-routes.ts';
@@ -86,7 +88,16 @@ describe('a request that is refused behind its route', () => {
 
   for (const [title, status, fields] of [
     ['names an object stored at a provider', 400, { prompt: { id: 'pmpt_1' } }],
-    ['refers to an item that is not known', 400, { input: [{ type: 'item_reference', id: 'msg_1' }] }],
+    [
+      'refers to an item that is not known',
+      400,
+      {
+        input: [
+          { role: 'user', content: 'go on from there' },
+          { type: 'item_reference', id: 'msg_1' },
+        ],
+      },
+    ],
     ['continues a response that is not known', 404, { previous_response_id: 'resp_1' }],
   ] as const) {
     test(`what ${title} is refused for every model, so no classifier is asked`, async () => {
@@ -157,4 +168,57 @@ describe('a model that its provider has paused', () => {
     assert.ok(none.body.includes('upstream_cooldown') && Number(none.headers['retry-after']) > 0, none.body);
     assert.equal(upstream.requests.length, length, 'and nobody was asked');
   });
+});
+
+/** All turns have one decision, once there is one. */
+class OneDecision implements TurnStore {
+  decision: RouteDecision | null = null;
+
+  async claim(): ReturnType<TurnStore['claim']> {
+    return { ...(await this.find()), claimed: this.decision === null };
+  }
+
+  async find(): ReturnType<TurnStore['find']> {
+    return { decision: this.decision, claimedAgoMs: this.decision === null ? null : 0, previous: null };
+  }
+
+  async decide(_: unknown, decision: RouteDecision): Promise<null> {
+    this.decision = decision;
+    return null;
+  }
+
+  async release(): Promise<void> {}
+}
+
+test('a turn keeps a model that the policy no longer names, also for what only that one may read', async () => {
+  const upstream = await startFakeUpstream(async ({ path }) => ({
+    body: path === '/v1/systemone' ? classifierAnswer('light') : '{"id":"r","usage":{"input_tokens":3}}',
+  }));
+  const provider = providerAt(upstream.url);
+  const shared = { ...providerAt(upstream.url, 'old'), storedObjects: 'shared' } as const;
+  const turns = new OneDecision();
+  const plane = await PlaneInProcess.start({
+    providerUrl: upstream.url,
+    principals: new Map([['rich', principalOf('rich')]]),
+    turns,
+    models: [
+      modelServedBy('sim/small', provider),
+      modelServedBy('sim/large', provider),
+      modelServedBy('sim/old', shared),
+    ],
+  });
+  try {
+    const ask = (fields: object) => {
+      const input = 'a question that is long enough to be a conversation';
+      const body = JSON.stringify({ model: VIRTUAL_MODEL, max_output_tokens: 100, input, ...fields });
+      return callRoute(`${plane.url}/v1/responses`, { key: 'rich', body });
+    };
+    assert.equal((await ask({})).headers['x-service-routed-model'], 'sim/small');
+    turns.decision = { ...(turns.decision ?? assert.fail('nothing was decided')), model: 'sim/old' };
+    const answer = await ask({ input: 'another question that is long enough for one', prompt: { id: 'pmpt_1' } });
+    assert.deepEqual([answer.status, answer.headers['x-service-routed-model']], [200, 'sim/old'], answer.body);
+  } finally {
+    await plane.stop();
+    await upstream.close();
+  }
 });

@@ -16,7 +16,7 @@ export function* readEvents(body: string): Generator<EventPayload> {
   }
 }
 
-const FIELD = /^(?:data|event|id|retry)?:/;
+const FIELD = /^\s*(?:data|event|id|retry)?:/;
 
 /** What some providers send with another content type. */
 export function beginsLikeEvents(body: string): boolean {

@@ -3,9 +3,16 @@
 import { asObject, type JsonObject, parseObject } from './countable-text.ts';
 import { beginsLikeEvents } from './event-payloads.ts';
 
-/** Of a reply, or of the data of its last event. Where all is well some write `"error":null`, or nothing in it. */
+/**
+ * Of a reply, or of the data of its last event. Where all is well some write `"error":null`, or an error of which
+ * nothing is said.
+ */
 export function tellsFailure({ error, status }: JsonObject): boolean {
-  return asObject(error) !== null || (typeof error === 'string' && error !== '') || status === 'failed';
+  return saysSomething(error) || Object.values(asObject(error) ?? {}).some(saysSomething) || status === 'failed';
+}
+
+function saysSomething(value: unknown): boolean {
+  return (typeof value === 'string' && value !== '') || (typeof value === 'number' && value !== 0);
 }
 
 const JSON_BEGINNING = /^\s*[[{]/;

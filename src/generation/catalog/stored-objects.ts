@@ -80,15 +80,13 @@ export function referencesIn(api: string, { references }: ScannedRequest): numbe
 }
 
 /** The deployments of providers whose stored objects every organization may use. */
-function sharedDeployments(deployments: readonly Deployment[], field: string): readonly Deployment[] | Refusal {
+function sharedDeployments(
+  deployments: readonly Deployment[],
+  field: string,
+  reason = 'it names an object stored at the provider, which this service cannot know to be yours',
+): readonly Deployment[] | Refusal {
   const shared = deployments.filter(isShared);
-  return shared.length > 0
-    ? shared
-    : {
-        kind: 'invalid_field',
-        field,
-        reason: 'it names an object stored at the provider, which this service cannot know to be yours',
-      };
+  return shared.length > 0 ? shared : { kind: 'invalid_field', field, reason };
 }
 
 /** The deployments for a request whose items are not all known to be the principal's. */
@@ -119,20 +117,16 @@ async function lookInWorker(body: Buffer, look: Look, workers: StoredObjectWorke
   return found.ok ? judge(found.value, look) : { kind: 'traffic_capacity_unavailable' };
 }
 
-/**
- * If the parsed body has fewer keys than the scan has counted, a key came twice, and parsers differ in which value they
- * take.
- */
 function judge({ path, keys, itemIds }: StoredObjectsFound, look: Look): StoredObjects | Refusal {
-  const deployments = path === null ? look.deployments : sharedDeployments(look.deployments, path);
+  // If the parsed body has fewer keys than the scan has counted, a key came twice, and parsers differ in which value
+  // they take.
+  const deployments =
+    path !== null
+      ? sharedDeployments(look.deployments, path)
+      : keys !== look.keys
+        ? sharedDeployments(look.deployments, 'body', 'a field that may name a stored object comes twice in one object')
+        : look.deployments;
   if ('kind' in deployments) return deployments;
-  if (path === null && keys !== look.keys && !deployments.every(isShared)) {
-    return {
-      kind: 'invalid_field',
-      field: 'body',
-      reason: 'a field that may name a stored object comes twice in one object',
-    };
-  }
   if (look.references === 0) return { deployments, itemIds: NO_ITEMS, isOpen: look.isOpen };
   if (itemIds?.length === look.references) return { deployments, itemIds, isOpen: look.isOpen };
   return withUnknownItems(deployments);

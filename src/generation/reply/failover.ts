@@ -11,7 +11,7 @@ import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
 import type { Deployment } from '../catalog/serving-catalog.ts';
 import type { OutgoingRequest } from '../request/outgoing-request.ts';
 import { failedCall, isFailure } from './failed-call.ts';
-import { headersFor } from './idempotency-key.ts';
+import { headersFor, type KeyOwner } from './idempotency-key.ts';
 import { beginCooldown, FAILOVER_STATUSES, pauseOwnKey } from './provider-refusals.ts';
 import type { RelayContext, RelayParams } from './relay-params.ts';
 
@@ -56,7 +56,7 @@ export class Failover extends ReplyStage {
           providerModel: deployment.providerModel,
           streamed: params.read.bounds.streamed,
           credential: deployment.credential,
-          headers: headersFor(params.headers, deployment.provider, params.organizationId),
+          headers: headersFor(params.headers, deployment.provider, ownerOf(params)),
           body: request.bodyFor(deployment),
         },
         this,
@@ -166,4 +166,8 @@ export class Failover extends ReplyStage {
     execution.moveTo(this.deployment, cause, status);
     return true;
   }
+}
+
+function ownerOf({ organizationId, execution }: RelayParams): KeyOwner {
+  return { organizationId, walletId: execution.admission.walletId };
 }

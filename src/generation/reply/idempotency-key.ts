@@ -6,13 +6,19 @@ import type { Provider } from '../../domain/models/provider.ts';
 import { type ForwardedHeaders, IDEMPOTENCY_KEY } from '../../upstream/header-policy.ts';
 import { HeaderLines } from '../../upstream/http1/request-head.ts';
 
+/** Who gets a reply again for the same key: within an organization, who pays from the same wallet. */
+export interface KeyOwner {
+  readonly organizationId: string;
+  readonly walletId: string | null;
+}
+
 /** The client's headers for a call to this provider. In the operator's account the key is hashed with whose it is. */
-export function headersFor(headers: ForwardedHeaders, provider: Provider, organizationId: string): ForwardedHeaders {
+export function headersFor(headers: ForwardedHeaders, provider: Provider, owner: KeyOwner): ForwardedHeaders {
   // Headers with such a key are never kept as lines.
   if (headers instanceof HeaderLines || provider.own !== undefined) return headers;
   return headers.map((text, index) => {
     const isKey = index % 2 === 1 && headers[index - 1] === IDEMPOTENCY_KEY;
     // An empty one names no request; a hash of it would make all of an organization's requests one.
-    return isKey && text !== '' ? hash('sha256', `${organizationId}\0${text}`, 'hex') : text;
+    return isKey && text !== '' ? hash('sha256', [owner.organizationId, owner.walletId, text].join('\0'), 'hex') : text;
   });
 }

@@ -23,7 +23,7 @@ import { endsWithWholeEvent, type StreamEnd, type StreamProgress } from '../sse/
 import { CapturedReply, isEventStream } from './capture.ts';
 import { ClientWriter, type WriterOwner } from './client-writer.ts';
 import { isFailure, type ReportFailedCall } from './failed-call.ts';
-import { headersFor } from './idempotency-key.ts';
+import { headersFor, type KeyOwner } from './idempotency-key.ts';
 import type { OpenRelay, OpenRelays } from './open-relays.ts';
 import { keyRefusal } from './provider-refusals.ts';
 import { overdue } from './time-limits.ts';
@@ -31,7 +31,7 @@ import { overdue } from './time-limits.ts';
 export interface PassThroughParams {
   readonly exchange: Exchange;
   /** Whose request it is. */
-  readonly organizationId: string;
+  readonly owner: KeyOwner;
   /** With the operator's key, or with an organization's own. */
   readonly provider: Provider;
   readonly credential: Credential;
@@ -138,7 +138,7 @@ class PassThrough implements OpenRelay, ClientWatch, WriterOwner {
 
   send(headers: ForwardedHeaders): void {
     const { exchange, context } = this;
-    const { provider, organizationId, credential, path } = this.params;
+    const { provider, owner, credential, path } = this.params;
     context.open.add(this);
     exchange.watchClient(this);
     if (exchange.closed) {
@@ -148,7 +148,7 @@ class PassThrough implements OpenRelay, ClientWatch, WriterOwner {
     const { method } = exchange.route;
     // The provider keeps the response by its id, under whichever model.
     const target = { api: 'responses', path, query: exchange.query, providerModel: '', streamed: false } as const;
-    const sent = headersFor(headers, provider, organizationId);
+    const sent = headersFor(headers, provider, owner);
     const request = { ...target, method, credential, headers: sent, body: null };
     const report = (cause: string, status: number | null): void =>
       context.reportFailedCall({ execution_id: null, provider: provider.id, model: null, cause, status, attempt: 1 });

@@ -37,10 +37,11 @@ function isOfReply(end: ReplyEnd): end is HowItEnded {
 }
 
 function settleWithoutReply(end: ReplyEnd, parts: SettleParts, owner: ExecutionOwner): void {
-  const { execution } = parts.params;
+  const { execution, exchange } = parts.params;
   const outcome = outcomeWithoutReply(end);
   const told = end === 'key_refused' ? describeRefusal(parts.keyRefusal) : { status: 502, code: end };
-  const status = outcome === 'aborted_before_first_byte' ? null : told.status;
+  // Who left was told nothing.
+  const status = exchange.closed ? null : told.status;
   const errorCode = told.code === 'provider_unavailable' ? 'provider_key_refused' : told.code;
   execution.end({ outcome, status, errorCode, measured: NO_USAGE, responseBytes: 0, responseId: null }, owner);
 }

@@ -128,10 +128,7 @@ export class Router {
       return refusalOfOwnKeys(request, candidates) ?? { kind: 'routing_unavailable' };
     // The request is admitted before it costs anything: a worker's time for a big body, a claim in Postgres, a
     // classifier call that the operator pays for.
-    const refusal =
-      (await request.admitProvisionally(candidates.able)) ??
-      // Also of a candidate that cannot serve: it may be the turn's model, which goes on.
-      (await request.refuseStored(candidates.all.map(({ model }) => model)));
+    const refusal = await request.admitProvisionally(candidates.able);
     if (refusal !== null) return refusal;
     if (request.hasLeft()) return null;
     const preparing = this.prepare(request);
@@ -166,11 +163,25 @@ export class Router {
         known === null ? decideUnclassified('classifier_skipped') : repeatRoute(policy, candidates, known);
       return this.routed(request, policy, { ...found, decision, cached: known !== null });
     }
+    // Here a classifier may be asked, which the operator pays for.
+    const unreadable = await this.refuseStored(request, candidates, named?.key ?? null);
+    if (unreadable !== null) return unreadable;
     if (request.hasLeft()) return null;
     const decided = await this.decideTurn(request, policy, prepared, named?.key ?? null);
     if (decided === null) return null;
     const decision = decided.cached ? repeatRoute(policy, candidates, decided.decision) : decided.decision;
     return this.routed(request, policy, { ...found, ...decided, decision });
+  }
+
+  /** A turn that has its model already goes on with it, of whichever provider that is, and is judged behind its route. */
+  private async refuseStored(
+    request: WaitingRequest,
+    candidates: RouteCandidates,
+    turn: TurnKey | null,
+  ): Promise<Refusal | null> {
+    const refusal = await request.refuseStored(candidates.all.map(({ model }) => model));
+    if (refusal === null || turn === null) return refusal;
+    return (await this.parts.turns.find(turn)) === null ? refusal : null;
   }
 
   /**

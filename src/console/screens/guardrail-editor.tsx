@@ -27,6 +27,8 @@ const SKELETON = {
   rules: [{ id: 'mail', detect: ['email'], stage: 'input', action: 'mask' }],
 } as unknown as Definition;
 
+const NAME_HINT = 'Small letters, digits and dashes.';
+
 interface EditorProps {
   readonly owner: GuardrailOwner;
   /** null: a new one. */
@@ -88,15 +90,7 @@ function Editing({ owner, history, onPublished, onClose }: EditingProps) {
             setAsked(read.ok);
           }}
         >
-          {history === null && (
-            <TextField
-              label="Name"
-              value={name}
-              onValue={setName}
-              isRequired
-              hint="Small letters, digits and dashes."
-            />
-          )}
+          {history === null && <TextField label="Name" value={name} onValue={setName} isRequired hint={NAME_HINT} />}
           <DefinitionField label="Definition" text={text} onText={setText} problem={read.ok ? null : read.problem} />
           <div class="tools">
             <button

@@ -23,8 +23,8 @@ const VERSIONS_SHOWN_MAX = 100;
 
 const CREATED_AT_MS = 'floor(extract(epoch FROM v.created_at) * 1000)::double precision AS created_at_ms';
 const POLICY_COLUMNS = `p.id, p.organization_id, p.name, v.version, ${CREATED_AT_MS}`;
-const NEWEST = `guardrail_policies p
-  JOIN LATERAL (SELECT * FROM guardrail_policy_versions WHERE policy_id = p.id ORDER BY version DESC LIMIT 1) v ON true`;
+const NEWEST_VERSION = 'SELECT * FROM guardrail_policy_versions WHERE policy_id = p.id ORDER BY version DESC LIMIT 1';
+const NEWEST = `guardrail_policies p JOIN LATERAL (${NEWEST_VERSION}) v ON true`;
 /** The newest version of each policy that was not removed. */
 export const PRESENT_POLICIES = `SELECT ${POLICY_COLUMNS}, v.definition FROM ${NEWEST}
  WHERE v.definition IS NOT NULL`;

@@ -40,15 +40,15 @@ function startPage({ limit = LIMIT_DEFAULT, cursor = null }: PageParams): PageSt
 type Direction = 'oldest first' | 'newest first';
 
 const PAGE_BEGINS = `SELECT * FROM (
-  SELECT page.*, row_number() OVER listed AS place, count(*) OVER ()::integer AS found,
-         sum(octet_length(page::text)) OVER listed AS bytes FROM (`;
+  SELECT page.*, row_number() OVER listed AS page_place, count(*) OVER ()::integer AS page_found,
+         sum(octet_length(page::text)) OVER listed AS page_bytes FROM (`;
 const PAGE_ENDS: Readonly<Record<Direction, string>> = {
   'oldest first': ') page WINDOW listed AS (ORDER BY created_us, id)) counted ',
   'newest first': ') page WINDOW listed AS (ORDER BY created_us DESC, id DESC)) counted ',
 };
-const WITHIN_BYTES = `WHERE place = 1 OR bytes <= ${PAGE_BYTES_MAX} ORDER BY place`;
+const WITHIN_BYTES = `WHERE page_place = 1 OR page_bytes <= ${PAGE_BYTES_MAX} ORDER BY page_place`;
 
-/** `statement` without the rows that would make its page too large; `found` counts those, too. */
+/** `statement` without the rows that would make its page too large; `page_found` counts those, too. */
 function withinBytes(statement: Statement, direction: Direction): Statement {
   const within = (text: string): string => PAGE_BEGINS + text + PAGE_ENDS[direction] + WITHIN_BYTES;
   return typeof statement === 'string' ? within(statement) : { ...statement, text: within(statement.text) };
@@ -80,7 +80,7 @@ interface ListedRow {
 }
 
 interface Counted {
-  readonly found: number;
+  readonly page_found: number;
 }
 
 function endPage<Row extends ListedRow, T>(
@@ -91,7 +91,7 @@ function endPage<Row extends ListedRow, T>(
   const shown = rows.slice(0, limit);
   const last = shown.at(-1);
   const nextCursor =
-    last === undefined || last.found === shown.length
+    last === undefined || last.page_found === shown.length
       ? null
       : Buffer.from(`${last.created_us}.${last.id}`, 'latin1').toString('base64url');
   return { items: shown.map(toItem), nextCursor };

@@ -11,6 +11,7 @@ import { Admission } from './admission/admission.ts';
 import type { AdmissionParams } from './admission/plan-holds.ts';
 import { continueFrom } from './catalog/continuation.ts';
 import { pricedDeployments } from './catalog/priced-deployments.ts';
+import { findModel } from './catalog/resolve-model.ts';
 import type { Deployment, ServedModel, ServingCatalog } from './catalog/serving-catalog.ts';
 import { referencesIn } from './catalog/stored-objects.ts';
 import type { Dialect, ReadRequest } from './dialects/dialect.ts';
@@ -40,8 +41,6 @@ export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipa
   read: ReadRequest | null = null;
   /** The label that the client gave it; null: none. */
   clientRequestId: string | null = null;
-  /** Public id of the model that serves; null until that is known. */
-  modelId: string | null = null;
   /** null: the client named its model, or none is chosen yet. */
   routed: Routed | null = null;
   /** What guardrails found in it; null: no rule is for it. */
@@ -123,17 +122,18 @@ export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipa
 
   /** A refusal is recorded only if the sender's organization is known: no other listing could show it. */
   onRefused(refusal: Refusal): void {
-    const { plane, dialect, exchange, read } = this;
+    const { plane, dialect, exchange, read, snapshot, routed } = this;
     const { principal } = exchange;
     if (principal === null || !isScoped(principal)) return;
+    const name = routed?.model ?? read?.requestedModel ?? '';
     const label = readClientRequestId(exchange);
     plane.refusedRequests.record({
       id: exchange.id,
       principal,
       api: dialect.api,
       requestedModel: read?.requestedModel ?? '',
-      model: this.modelId,
-      route: this.routed?.route ?? null,
+      model: snapshot === null ? null : (findModel(snapshot, name, principal.allowedModels)?.model.id ?? null),
+      route: routed?.route ?? null,
       streamed: read?.bounds.streamed ?? false,
       clientRequestId: typeof label === 'string' ? label : null,
       traceparent: plane.keepsTraceparent ? readTraceparent(exchange) : null,
@@ -147,10 +147,8 @@ export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipa
 
   /** From here on every answer and record of it says what was chosen. */
   onRouted(routed: Routed | null): void {
-    if (routed === null) return;
     this.routed = routed;
-    this.modelId = routed.model;
-    this.exchange.routeHeaders = [this.plane.routedModelHeader, routed.model];
+    if (routed !== null) this.exchange.routeHeaders = [this.plane.routedModelHeader, routed.model];
   }
 
   /** What the request names and asks for, and its headers for the provider. */

@@ -63,7 +63,6 @@ async function serveWhole(request: OpenRequest, received: ReceivedFrom<ScopedPri
     const resolved = resolveModel(request.catalog, dialect.api, model, request.principal.allowedModels);
     if (request.refuseOrDrop(resolved)) return;
     const { served } = resolved;
-    request.modelId = served.model.id;
 
     // A continued response is looked up only for a request that could be admitted without it.
     if (request.looksUp && request.admission === null) {

@@ -436,7 +436,7 @@ function catalogOf({ providerUrl, principals, models: given }: PlaneOptions): Ca
   return {
     version: 1,
     models,
-    byName: new Map(models.map((model) => [model.id, model])),
+    byName: new Map(models.flatMap((model) => [model.id, ...model.aliases].map((name) => [name, model]))),
     routing: {
       policies: new Map([['default', POLICY]]),
       policyOf: new Map(organizations.map((id) => [id, 'default'])),

@@ -20,9 +20,8 @@ export function resolveModel(
   requestedModel: string,
   allowedModels: ReadonlySet<string> | null,
 ): ResolvedModel | Refusal {
-  const served = catalog.byName.get(requestedModel);
-  if (served === undefined || !isAllowed(served.model.id, allowedModels))
-    return { kind: 'unknown_model', model: requestedModel };
+  const served = findModel(catalog, requestedModel, allowedModels);
+  if (served === null) return { kind: 'unknown_model', model: requestedModel };
   const refusal = served.refusals?.get(api);
   if (refusal !== undefined) return refusal;
   const deployments = served.deployments.get(api);
@@ -31,6 +30,12 @@ export function resolveModel(
     : { served, deployments };
 }
 
-function isAllowed(modelId: string, allowedModels: ReadonlySet<string> | null): boolean {
-  return allowedModels === null || allowedModels.has(modelId);
+/** The model that a name stands for; null: there is none that the principal may use. */
+export function findModel(
+  { byName }: ServingCatalog,
+  name: string,
+  allowedModels: ReadonlySet<string> | null,
+): ServedModel | null {
+  const served = byName.get(name) ?? null;
+  return served === null || allowedModels === null || allowedModels.has(served.model.id) ? served : null;
 }

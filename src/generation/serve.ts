@@ -79,11 +79,6 @@ async function serveWhole(request: OpenRequest, received: ReceivedFrom<ScopedPri
     const deployments = cooldowns.filter(priced, request.principal.organizationId, atMs);
     if (request.refuseOrDrop(deployments)) return;
 
-    const workers = inTurnsOf(plane.relay.workers, request.principal.organizationId);
-    const checking = dialect.check?.(request.received.body, workers, served.model) ?? null;
-    const bodyRefused = checking instanceof Promise ? await checking : checking;
-    if (request.refuseOrDrop(bodyRefused)) return;
-
     // Nothing is sent before this admission is granted. It replaces a provisional one.
     if (!plane.canRecord()) return exchange.refuse({ kind: 'billing_unavailable' });
     request.releaseAdmission();
@@ -97,6 +92,11 @@ async function serveWhole(request: OpenRequest, received: ReceivedFrom<ScopedPri
         await admit(request.admissionOf(alone.served, continued.carriedTokens), plane.admission),
       );
     if (request.refuseOrDrop(admission)) return;
+
+    const workers = inTurnsOf(plane.relay.workers, request.principal.organizationId);
+    const checking = dialect.check?.(request.received.body, workers, served.model) ?? null;
+    const bodyRefused = checking instanceof Promise ? await checking : checking;
+    if (request.refuseOrDrop(bodyRefused)) return;
 
     startRelay(plane, request, { read, served, deployments, serviceRefusal: null, admission, ...alone });
   } catch (fault) {

@@ -163,7 +163,7 @@ export interface Dialect {
   readonly readsInParts?: true;
   /** Absent where only JSON is accepted. */
   readonly form?: FormReader;
-  /** A look at the body before anything is held, where the dialect checks more than its control fields. */
+  /** A look at the body once it is admitted, where the dialect checks more than its control fields. */
   readonly check?: (
     body: Buffer,
     workers: Pick<WorkerPool, 'run'>,

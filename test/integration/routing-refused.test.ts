@@ -1,6 +1,6 @@
-// A request for the virtual model that is refused when its model is chosen already: the answer and the record say which
-// one it was, and why (spec 2.4, 4.11). What is refused for every model asks no classifier, and a paused model is passed
-// over while another can serve. Real sockets; wallets and the classifier's answers are the test's.
+// A request for the virtual model that is refused when its model is chosen already: the answer and the record say
+// which one it was, and why (spec 2.4, 4.11). What is refused for every model asks no classifier, and a paused model is
+// passed over while another can serve. Real sockets; wallets and the classifier's answers are the test's.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

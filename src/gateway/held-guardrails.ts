@@ -4,6 +4,7 @@
 
 import { deriveCloakKey } from '../domain/guardrails/cloak-key.ts';
 import { type CompiledPolicy, compilePolicy } from '../domain/guardrails/compile-policy.ts';
+import { anchorGroups } from '../domain/guardrails/detectors/anchor-groups.ts';
 import {
   type GuardrailTable,
   platformPoliciesOf,
@@ -11,14 +12,15 @@ import {
   type Screened,
 } from '../domain/guardrails/guardrail-table.ts';
 import type { Policy } from '../domain/guardrails/policy.ts';
+import { preparedForUse } from '../domain/guardrails/prepared-policy.ts';
 import type { ScopedPrincipal } from '../domain/identity/principal.ts';
 import type { ApiName } from '../domain/models/apis.ts';
 import type { PoliciesInForce, PoliciesUnavailable } from '../generation/guardrails/policies-in-force.ts';
 import { BoundedMap } from '../platform/bounded-map.ts';
 import type { Log } from '../platform/log.ts';
+import { socketsRead } from '../platform/tick.ts';
+import { CompiledSets } from './compiled-sets.ts';
 
-/** A compiled policy has up to 0.3 MB, and takes 5 to 20 ms to make. */
-const COMPILED_MAX = 256;
 const CLOAK_KEYS_MAX = 10_000;
 const RETRY_MS = 1_000;
 /** Whoever changes without a pause has everything loaded so often, and keeps nobody else's change from being used. */
@@ -31,12 +33,9 @@ interface Parts {
   readonly log: Log;
 }
 
-interface Compiled {
-  readonly policies: readonly Policy[];
-  readonly compiled: CompiledPolicy | null;
-}
-
 interface InForce {
+  /** The empty text: the platform's policies alone. */
+  readonly organization: string;
   readonly key: string;
   readonly policies: readonly Policy[];
   readonly api: ApiName;
@@ -46,7 +45,7 @@ export class HeldGuardrails implements PoliciesInForce {
   private readonly parts: Parts;
   private table: GuardrailTable;
   /** By the names of versions and the API. */
-  private readonly compiled = new BoundedMap<string, Compiled>(COMPILED_MAX);
+  private readonly compiled = new CompiledSets();
   /** What each principal's requests are screened by, as long as the snapshot is the present one. */
   private ofPrincipals = new WeakMap<ScopedPrincipal, Map<ApiName, InForce>>();
   private readonly cloakKeys = new BoundedMap<string, Uint8Array>(CLOAK_KEYS_MAX);
@@ -58,7 +57,9 @@ export class HeldGuardrails implements PoliciesInForce {
   private isLoading = false;
 
   static async load(parts: Parts): Promise<HeldGuardrails> {
-    return new HeldGuardrails(parts, await parts.load());
+    const table = await parts.load();
+    await prepare(table);
+    return new HeldGuardrails(parts, table);
   }
 
   private constructor(parts: Parts, table: GuardrailTable) {
@@ -101,13 +102,13 @@ export class HeldGuardrails implements PoliciesInForce {
     return { unavailable, platform: this.compile(inForceFor(platformPoliciesOf(this.table, screened), api)) };
   }
 
-  private compile({ key, policies, api }: InForce): CompiledPolicy | null {
+  private compile({ organization, key, policies, api }: InForce): CompiledPolicy | null {
     if (policies.length === 0) return null;
-    const known = this.compiled.get(key);
+    const known = this.compiled.get(organization, key);
     // The secret of an external detector can change without a new version.
     if (known?.policies.every((policy, index) => policy === policies[index]) === true) return known.compiled;
     const compiled = compilePolicy(policies, api);
-    this.compiled.set(key, { policies, compiled });
+    this.compiled.set(organization, key, { policies, compiled });
     return compiled;
   }
 
@@ -136,7 +137,9 @@ export class HeldGuardrails implements PoliciesInForce {
     this.pending = new Set();
     let nextMs = BETWEEN_LOADS_MS;
     try {
-      this.table = keepSame(this.table, await this.parts.load());
+      const table = keepSame(this.table, await this.parts.load());
+      await prepare(table);
+      this.table = table;
       this.ofPrincipals = new WeakMap();
       for (const organizationId of concerned) this.stale.delete(organizationId);
     } catch (fault) {
@@ -161,7 +164,21 @@ function wholeOf(organizationId: string): Screened {
 }
 
 function inForceFor(policies: readonly Policy[], api: ApiName): InForce {
-  return { key: [api, ...policies.map(({ id, version }) => `${id}@${version}`)].join(' '), policies, api };
+  const organization = policies.find(({ organizationId }) => organizationId !== null)?.organizationId ?? '';
+  const key = [api, ...policies.map(({ id, version }) => `${id}@${version}`)].join(' ');
+  return { organization, key, policies, api };
+}
+
+/** What somebody is screened by, before it is in force: ten thousand words would take tens of milliseconds at once. */
+async function prepare({ policies, floor, organizations }: GuardrailTable): Promise<void> {
+  const assigned = [...organizations.values()].flatMap(({ assignments }) =>
+    assignments.flatMap(({ policyId }) => policies.get(policyId) ?? []),
+  );
+  if (policies.size > 0) anchorGroups();
+  for (const policy of new Set([...floor, ...assigned])) {
+    const slices = preparedForUse(policy);
+    while (slices.next().done !== true) await socketsRead();
+  }
 }
 
 /** With the objects of the earlier snapshot where they say the same: one tenant's change compiles no other's anew. */

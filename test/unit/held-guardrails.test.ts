@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { GuardrailTable } from '../../src/domain/guardrails/guardrail-table.ts';
 import type { Policy } from '../../src/domain/guardrails/policy.ts';
+import { preparedForUse } from '../../src/domain/guardrails/prepared-policy.ts';
 import type { ScopedPrincipal } from '../../src/domain/identity/principal.ts';
 import { HeldGuardrails } from '../../src/gateway/held-guardrails.ts';
 import { policyOf, ruleOf } from '../support/guardrail-policies.ts';
@@ -122,5 +123,65 @@ test('who changes without a pause keeps nobody else’s change from being used, 
   waiting[1]?.(tableOf({ acme: 102, other: 2 }));
   await new Promise((resolve) => setImmediate(resolve));
   assert.equal(versionOf('acme'), 102);
+  held.close();
+});
+
+/** Each of these keys of an organization has a policy of its own beside what all have. */
+function tableOfKeys(organization: string, keys: number, words: readonly string[]): GuardrailTable {
+  const policy = (id: string, found: readonly string[]): [string, Policy] => [
+    id,
+    policyOf([ruleOf({ words: found })], { id, organizationId: organization }),
+  ];
+  const policies = new Map([policy('common', words)]);
+  for (let key = 0; key < keys; key += 1) policies.set(...policy(`policy ${key}`, [`word ${key}`]));
+  const assignments = [...policies.keys()].map((policyId) => ({
+    policyId,
+    teamId: null,
+    keyId: policyId === 'common' ? null : policyId.replace('policy', 'key'),
+    setBy: 'organization' as const,
+  }));
+  const own = { onUnavailable: 'refuse' as const, exceptedTeams: new Set<string>(), exceptedKeys: new Set<string>() };
+  return { policies, floor: [], organizations: new Map([[organization, { ...own, assignments }]]) };
+}
+
+test('words are prepared a slice at a time before they are in force, and once for all keys and APIs', async () => {
+  const words = Array.from({ length: 10_000 }, (_, index) => `customer ${(index * 7_919) % 10_000}`);
+  const table = tableOfKeys('acme', 2, words);
+  const common = table.policies.get('common') as Policy;
+  let turns = 0;
+  let isLoading = true;
+  const turn = (): void => {
+    turns += 1;
+    if (isLoading) setImmediate(turn);
+  };
+  setImmediate(turn);
+  const held = await HeldGuardrails.load({ load: async () => table, pepper: Buffer.alloc(32), log: silentLog });
+  isLoading = false;
+  assert.ok(turns > 200, `${turns} turns of the event loop while 10,000 words were prepared`);
+  assert.equal(preparedForUse(common).next().done, true);
+  const searches = ['key 0', 'key 1'].flatMap((apiKeyId) =>
+    (['messages', 'responses'] as const).map((api) => {
+      const found = held.of({ organizationId: 'acme', teamId: null, apiKeyId } as ScopedPrincipal, api);
+      assert.ok(found !== null && !('unavailable' in found));
+      return found.input?.words[0]?.search;
+    }),
+  );
+  assert.ok(searches[0] !== undefined && new Set(searches).size === 1);
+  held.close();
+});
+
+test('an organization with many sets of policies has none of another’s compiled anew', async () => {
+  const many = tableOfKeys('acme', 300, ['falcon']);
+  const other = tableOf({ other: 1 });
+  const table: GuardrailTable = {
+    policies: new Map([...many.policies, ...other.policies]),
+    floor: [],
+    organizations: new Map([...many.organizations, ...other.organizations]),
+  };
+  const held = await HeldGuardrails.load({ load: async () => table, pepper: Buffer.alloc(32), log: silentLog });
+  const others = held.of(principalOf('other'), 'messages');
+  for (let key = 0; key < 300; key += 1)
+    held.of({ organizationId: 'acme', teamId: null, apiKeyId: `key ${key}` } as ScopedPrincipal, 'messages');
+  assert.equal(held.of(principalOf('other'), 'messages'), others);
   held.close();
 });

@@ -3,17 +3,18 @@
 // prepared-policy.ts.
 
 import type { ApiName } from '../models/apis.ts';
+import { anchorGroups, PAIRS } from './detectors/anchor-groups.ts';
 import type { Detector } from './detectors/detector.ts';
 import { DETECTORS } from './detectors/detectors.ts';
 import { isOpening, OPENINGS } from './detectors/digit-groups.ts';
-import { strengthOf } from './finding.ts';
 import type { External, OnFailure, Policy, Stage } from './policy.ts';
 import {
   type CompiledPatterns,
   type CompiledRule,
   type CompiledWords,
-  type PreparedPolicy,
+  type PolicyInStage,
   preparedOf,
+  strongestFirst,
 } from './prepared-policy.ts';
 
 export interface CompiledExternal {
@@ -94,62 +95,30 @@ export function isAllowedValue(
   return entity === 'email' && allowedEmailDomains.has(lower.slice(lower.lastIndexOf('@') + 1));
 }
 
-/** What is for a stage of one policy. */
-interface PolicyInStage {
-  readonly policy: Policy;
-  readonly prepared: PreparedPolicy;
-  /** By their places in the policy. */
-  readonly places: readonly number[];
-}
-
 function compileStage(policies: readonly Policy[], api: ApiName, stage: Stage): CompiledStage | null {
-  const found = policies.map((policy): PolicyInStage => {
-    const prepared = preparedOf(policy);
-    const places = [...policy.rules.entries()].flatMap(([place, { stages, apis }]) =>
-      stages.includes(stage) && (apis === null || apis.has(api)) ? [place] : [],
-    );
-    return { policy, prepared, places };
-  });
-  const compiled = found.flatMap(rulesIn).toSorted(strongestFirst);
+  const found = policies.map((policy) => preparedOf(policy).for(api, stage));
+  const compiled = found.flatMap(({ rules }) => rules);
   if (compiled.length === 0) return null;
   const detectors = DETECTORS.map((detector) => ({
     detector,
-    rules: oneOfEachPolicy(compiled.filter(({ rule }) => rule.detect.includes(detector.entity))),
+    rules: found.flatMap(({ strongest }) => strongest.get(detector.entity) ?? []).toSorted(strongestFirst),
   })).filter(({ rules }) => rules.length > 0);
-  const words = found.flatMap(({ prepared, places }) => prepared.wordsOf(places) ?? []);
+  const words = found.flatMap((one) => one.words ?? []);
   return {
     ...anchorsOf(detectors, words),
     detectors,
     words,
-    patterns: found.flatMap(({ prepared, places }) => prepared.patternsOf(places) ?? []),
+    patterns: found.flatMap((one) => one.patterns ?? []),
     externals: found.flatMap(compileExternals),
     cloaks: compiled.some(({ rule }) => rule.action === 'cloak'),
     acts: compiled.some(({ rule }) => rule.action !== 'flag'),
   };
 }
 
-function rulesIn({ prepared, places }: PolicyInStage): CompiledRule[] {
-  return places.map((place) => prepared.rules[place] as CompiledRule);
-}
-
-function strongestFirst(one: CompiledRule, other: CompiledRule): number {
-  return strengthOf(other.rule.action) - strengthOf(one.rule.action);
-}
-
-/** What a policy lets through it lets through all of its rules. */
-function oneOfEachPolicy(rules: readonly CompiledRule[]): readonly CompiledRule[] {
-  const known = new Set<CompiledRule['allowedValues']>();
-  return rules.filter(({ allowedValues }) => {
-    const isFirst = !known.has(allowedValues);
-    known.add(allowedValues);
-    return isFirst;
-  });
-}
-
-function compileExternals(found: PolicyInStage): CompiledExternal[] {
-  const { organizationId, externals } = found.policy;
+function compileExternals({ policy, rules }: PolicyInStage): CompiledExternal[] {
+  const { organizationId, externals } = policy;
   if (externals.length === 0) return [];
-  const sorted = rulesIn(found).toSorted(strongestFirst);
+  const sorted = rules.toSorted(strongestFirst);
   return externals
     .map((external) => ({
       external,
@@ -159,18 +128,28 @@ function compileExternals(found: PolicyInStage): CompiledExternal[] {
     .filter(({ rules }) => rules.length > 0);
 }
 
+const NONE: readonly CompiledDetector[] = [];
+
 function atAnchorOf(found: readonly CompiledDetector[]): AtAnchor {
-  const ofNumbers = found.filter(({ detector }) => detector.openings !== undefined);
-  const openings = Array.from({ length: OPENINGS }, (_, opening) =>
-    ofNumbers.filter(({ detector }) => detector.openings?.some((one) => isOpening(one, opening))),
-  );
-  return {
-    detectors: found.filter(({ detector }) => detector.openings === undefined),
-    numbers: ofNumbers.length === 0 ? null : openings,
-  };
+  const detectors = found.filter(({ detector }) => detector.openings === undefined);
+  if (detectors.length === found.length) return { detectors, numbers: null };
+  const numbers = Array.from({ length: OPENINGS }, () => NONE);
+  for (const compiled of found)
+    for (const opening of openingsOf(compiled.detector)) numbers[opening] = [...(numbers[opening] ?? NONE), compiled];
+  return { detectors, numbers };
 }
 
-const PAIRS = 256 * 256;
+const openingsKnown = new Map<Detector, readonly number[]>();
+
+/** As `openingAt` says them. */
+function openingsOf(detector: Detector): readonly number[] {
+  const made =
+    openingsKnown.get(detector) ??
+    [...Array(OPENINGS).keys()].filter((opening) => detector.openings?.some((one) => isOpening(one, opening)));
+  openingsKnown.set(detector, made);
+  return made;
+}
+
 /** Set where words may begin. The detectors have some dozens of entries. */
 export const AT_WORDS = 0x80;
 
@@ -179,25 +158,22 @@ function anchorsOf(
   detectors: readonly CompiledDetector[],
   words: readonly CompiledWords[],
 ): Pick<CompiledStage, 'anchors' | 'atAnchor'> {
-  const indexes = new Map<number, number[]>();
-  detectors.forEach(({ detector }, index) => {
-    for (const pair of new Set(detector.anchors)) {
-      const known = indexes.get(pair);
-      if (known === undefined) indexes.set(pair, [index]);
-      else known.push(index);
-    }
-  });
-  const anchors = new Uint8Array(PAIRS);
+  const { groupOf, detectors: ofGroups } = anchorGroups();
+  const active = new Map(detectors.map((found) => [found.detector, found]));
   const atAnchor: AtAnchor[] = [{ detectors: [], numbers: null }];
-  const known = new Map<string, number>();
-  for (const [pair, found] of indexes) {
+  const known = new Map([['', 0]]);
+  const entries = ofGroups.map((places) => {
+    const found = places.filter((place) => active.has(DETECTORS[place] as Detector));
     const name = found.join(' ');
-    const entry =
-      known.get(name) ?? atAnchor.push(atAnchorOf(found.map((index) => detectors[index] as CompiledDetector))) - 1;
+    const ofGroup = () => found.map((place) => active.get(DETECTORS[place] as Detector) as CompiledDetector);
+    const entry = known.get(name) ?? atAnchor.push(atAnchorOf(ofGroup())) - 1;
     known.set(name, entry);
-    anchors[pair] = entry;
-  }
+    return entry;
+  });
   if (atAnchor.length > AT_WORDS) throw new Error('an entry of the anchors has no room for all detectors');
+  const anchors = new Uint8Array(PAIRS);
+  if (detectors.length > 0)
+    for (let pair = 0; pair < PAIRS; pair += 1) anchors[pair] = entries[groupOf[pair] ?? 0] ?? 0;
   for (const { search } of words) for (const pair of search.pairs) anchors[pair] = (anchors[pair] as number) | AT_WORDS;
   return { anchors, atAnchor };
 }

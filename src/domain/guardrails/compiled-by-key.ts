@@ -1,23 +1,27 @@
-// The compiled policies that a worker thread has screened by: a thread is given policies as plain data.
+// The compiled policies that a worker thread has screened by: a thread is given policies as bytes, which it reads once.
 
 import type { ApiName } from '../models/apis.ts';
 import { type CompiledPolicy, compilePolicy } from './compile-policy.ts';
-import type { Policy } from './policy.ts';
+import { type PackedPolicy, preparedOf, unpackPolicy } from './prepared-policy.ts';
 
 const compiledByKey = new Map<string, CompiledPolicy>();
 const COMPILED_MAX = 32;
 
-export interface PlainPolicies {
+export interface PackedPolicies {
   /** Of the compiled policy. */
   readonly key: string;
-  readonly policies: readonly Policy[];
+  readonly policies: readonly PackedPolicy[];
   readonly api: ApiName;
 }
 
-export function compiledOf({ key, policies, api }: PlainPolicies): CompiledPolicy | null {
+export function packedOf({ key, policies, api }: CompiledPolicy): PackedPolicies {
+  return { key, policies: policies.map((policy) => preparedOf(policy).packed), api };
+}
+
+export function compiledOf({ key, policies, api }: PackedPolicies): CompiledPolicy | null {
   const known = compiledByKey.get(key);
   if (known !== undefined) return known;
-  const compiled = compilePolicy(policies, api);
+  const compiled = compilePolicy(policies.map(unpackPolicy), api);
   if (compiled === null) return null;
   if (compiledByKey.size >= COMPILED_MAX) compiledByKey.clear();
   compiledByKey.set(key, compiled);

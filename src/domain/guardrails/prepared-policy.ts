@@ -1,10 +1,13 @@
 // What is made of one version of a policy, once, for every stage, API and principal that it is for: its words, its
 // patterns, and what it lets through.
 
+import { deserialize, serialize } from 'node:v8';
+import { API_NAMES, type ApiName } from '../models/apis.ts';
 import { PatternSet } from './detectors/patterns.ts';
 import { type WordTable, wordTableInSlices } from './detectors/word-table.ts';
 import { WordSearch } from './detectors/words.ts';
-import type { Policy, Rule } from './policy.ts';
+import { strengthOf } from './finding.ts';
+import type { Policy, Rule, Stage } from './policy.ts';
 
 /** A rule with what its policy lets through. */
 export interface CompiledRule {
@@ -27,10 +30,28 @@ export interface CompiledPatterns {
   readonly ruleOf: readonly CompiledRule[];
 }
 
+/** What of a policy is for a stage of an API. */
+export interface PolicyInStage {
+  readonly policy: Policy;
+  readonly rules: readonly CompiledRule[];
+  /**
+   * By entity, the strongest rule that asks for it. The others never count: what a policy lets through it lets through
+   * all of its rules.
+   */
+  readonly strongest: ReadonlyMap<string, CompiledRule>;
+  /** null: none of the rules has words. */
+  readonly words: CompiledWords | null;
+  /** null: none of the rules has patterns. */
+  readonly patterns: CompiledPatterns | null;
+}
+
 export class PreparedPolicy {
   /** All of the policy's, in its order. */
-  readonly rules: readonly CompiledRule[];
+  private readonly rules: readonly CompiledRule[];
+  private readonly policy: Policy;
   private readonly table: WordTable | null;
+  private packedBytes: PackedPolicy | null = null;
+  private readonly stages = new Map<string, PolicyInStage>();
   /** By the places of the rules: a policy has one or two such sets. */
   private readonly words = new Map<string, CompiledWords>();
   private readonly patterns = new Map<string, CompiledPatterns>();
@@ -39,11 +60,38 @@ export class PreparedPolicy {
     const allowedValues = new Set(policy.allowedValues);
     const allowedEmailDomains = new Set(policy.allowedEmailDomains);
     this.rules = policy.rules.map((rule) => ({ rule, allowedValues, allowedEmailDomains }));
+    this.policy = policy;
     this.table = table;
   }
 
-  /** Of the rules at these places; null: none has words. */
-  wordsOf(places: readonly number[]): CompiledWords | null {
+  /** For worker threads, which then have nothing to prepare. */
+  get packed(): PackedPolicy {
+    this.packedBytes ??= pack(this.policy, this.table);
+    return this.packedBytes;
+  }
+
+  for(api: ApiName, stage: Stage): PolicyInStage {
+    const name = `${api} ${stage}`;
+    const known = this.stages.get(name) ?? this.make(api, stage);
+    this.stages.set(name, known);
+    return known;
+  }
+
+  private make(api: ApiName, stage: Stage): PolicyInStage {
+    const places = [...this.policy.rules.entries()].flatMap(([place, { stages, apis }]) =>
+      stages.includes(stage) && (apis === null || apis.has(api)) ? [place] : [],
+    );
+    const rules = places.map((place) => this.rules[place] as CompiledRule);
+    return {
+      policy: this.policy,
+      rules,
+      strongest: strongestByEntity(rules),
+      words: this.wordsOf(places),
+      patterns: this.patternsOf(places),
+    };
+  }
+
+  private wordsOf(places: readonly number[]): CompiledWords | null {
     const { table } = this;
     const withWords = places.filter((place) => table?.wordRules.includes(place));
     if (table === null || withWords.length === 0) return null;
@@ -53,8 +101,7 @@ export class PreparedPolicy {
     }));
   }
 
-  /** Of the rules at these places; null: none has patterns. */
-  patternsOf(places: readonly number[]): CompiledPatterns | null {
+  private patternsOf(places: readonly number[]): CompiledPatterns | null {
     const withPatterns = places.filter((place) => (this.rules[place]?.rule.patterns.length ?? 0) > 0);
     if (withPatterns.length === 0) return null;
     return remembered(this.patterns, withPatterns, () => {
@@ -67,6 +114,40 @@ export class PreparedPolicy {
       };
     });
   }
+}
+
+/** In memory that all threads share: nothing is copied when a thread is given it. */
+export type PackedPolicy = Uint8Array<SharedArrayBuffer>;
+
+interface Packed {
+  readonly policy: Policy;
+  readonly table: WordTable | null;
+}
+
+/** The words are in the table. */
+function pack(policy: Policy, table: WordTable | null): PackedPolicy {
+  const rules = policy.rules.map((rule) => ({ ...rule, words: [] }));
+  const bytes = serialize({ policy: { ...policy, rules }, table } satisfies Packed);
+  const shared = new Uint8Array(new SharedArrayBuffer(bytes.length));
+  shared.set(bytes);
+  return shared;
+}
+
+export function unpackPolicy(packed: PackedPolicy): Policy {
+  const { policy, table } = deserialize(Buffer.from(packed)) as Packed;
+  prepared.set(policy, new PreparedPolicy(policy, table));
+  return policy;
+}
+
+export function strongestFirst(one: CompiledRule, other: CompiledRule): number {
+  return strengthOf(other.rule.action) - strengthOf(one.rule.action);
+}
+
+function strongestByEntity(rules: readonly CompiledRule[]): ReadonlyMap<string, CompiledRule> {
+  const strongest = new Map<string, CompiledRule>();
+  for (const compiled of rules.toSorted(strongestFirst))
+    for (const entity of compiled.rule.detect) if (!strongest.has(entity)) strongest.set(entity, compiled);
+  return strongest;
 }
 
 function remembered<Made>(known: Map<string, Made>, places: readonly number[], make: () => Made): Made {
@@ -88,9 +169,24 @@ export function preparedOf(policy: Policy): PreparedPolicy {
   return slice.value;
 }
 
-/** Makes it a slice of about a millisecond at a time. */
-export function* preparedInSlices(policy: Policy): Generator<void, PreparedPolicy> {
-  const made = prepared.get(policy) ?? new PreparedPolicy(policy, yield* wordTableInSlices(policy.rules));
+/** A slice of a few milliseconds at a time. */
+function* preparedInSlices(policy: Policy): Generator<void, PreparedPolicy> {
+  const known = prepared.get(policy);
+  if (known !== undefined) return known;
+  const made = new PreparedPolicy(policy, yield* wordTableInSlices(policy.rules));
   prepared.set(policy, made);
   return made;
+}
+
+/** With all that is remembered for its stages and APIs, and packed. */
+export function* preparedForUse(policy: Policy): Generator<void, void> {
+  if (prepared.has(policy)) return;
+  const made = yield* preparedInSlices(policy);
+  if (policy.rules.every(({ words, patterns }) => words.length + patterns.length === 0)) return;
+  for (const api of API_NAMES)
+    for (const stage of ['input', 'output'] as const) {
+      made.for(api, stage);
+      yield;
+    }
+  void made.packed;
 }

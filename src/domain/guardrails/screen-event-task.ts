@@ -1,12 +1,12 @@
 // What the worker task screen-event is given, and what it answers.
 
-import type { PlainPolicies } from './compiled-by-key.ts';
+import type { PackedPolicies } from './compiled-by-key.ts';
 import type { ScreenedEvent } from './event-screen.ts';
 import type { PackedEdits } from './packed-edits.ts';
 import type { BlockedBy, StageReport } from './screening-report.ts';
 import type { TextPlaces } from './text-places.ts';
 
-export interface ScreenEventInput extends PlainPolicies {
+export interface ScreenEventInput extends PackedPolicies {
   readonly places: TextPlaces;
   /** A copy of the event, whose memory goes over to the thread; and where its data is. */
   readonly bytes: Uint8Array;

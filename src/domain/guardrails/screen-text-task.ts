@@ -1,6 +1,6 @@
 // What the worker task screen-text is given, and what it answers.
 
-import type { PlainPolicies } from './compiled-by-key.ts';
+import type { PackedPolicies } from './compiled-by-key.ts';
 import type { ExternalVerdicts } from './external-texts.ts';
 import type { PackedEdits } from './packed-edits.ts';
 import type { CloakScopes } from './placeholders.ts';
@@ -8,7 +8,7 @@ import type { Stage } from './policy.ts';
 import type { ScreenedWhole, TextPart } from './screen-whole.ts';
 import type { TextPlaces } from './text-places.ts';
 
-export interface ScreenTextInput extends PlainPolicies {
+export interface ScreenTextInput extends PackedPolicies {
   readonly stage: Stage;
   readonly places: TextPlaces;
   readonly parts: readonly TextPart[] | null;

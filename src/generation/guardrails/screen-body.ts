@@ -2,6 +2,7 @@
 // deadline.
 
 import { type CompiledPolicy, stageOf } from '../../domain/guardrails/compile-policy.ts';
+import { packedOf } from '../../domain/guardrails/compiled-by-key.ts';
 import { unpackEdits } from '../../domain/guardrails/packed-edits.ts';
 import type { RestorableValues } from '../../domain/guardrails/placeholders.ts';
 import type { Stage } from '../../domain/guardrails/policy.ts';
@@ -70,7 +71,7 @@ export function screenBody(
 }
 
 async function inWorker(
-  { key, policies, api }: CompiledPolicy,
+  compiled: CompiledPolicy,
   { stage, body, places, parts }: WholeBody,
   { scopes, values, verdicts = null }: Cloaking,
   workers: ScreeningWorkers,
@@ -78,9 +79,7 @@ async function inWorker(
   const copy = new Uint8Array(body);
   const options = withinDeadline(copy);
   const input: ScreenTextInput = {
-    key,
-    policies,
-    api,
+    ...packedOf(compiled),
     stage,
     places,
     parts,
@@ -109,7 +108,7 @@ function withinDeadline({ buffer, byteLength: bytes }: Uint8Array<ArrayBuffer>) 
 
 /** An event of a stream that is too big for the event loop. null: it could not be screened in time. */
 export async function screenEventInWorker(
-  { key, policies, api }: CompiledPolicy,
+  compiled: CompiledPolicy,
   { bytes, dataStart, dataEnd }: EventBytes,
   { places, values }: { readonly places: TextPlaces; readonly values: RestorableValues | null },
   workers: ScreeningWorkers,
@@ -118,9 +117,7 @@ export async function screenEventInWorker(
   const options = withinDeadline(copy);
   const { begun } = options.work;
   const input: ScreenEventInput = {
-    key,
-    policies,
-    api,
+    ...packedOf(compiled),
     places,
     bytes: copy,
     dataStart,

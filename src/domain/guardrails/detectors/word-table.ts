@@ -10,7 +10,6 @@ export const LOWER = Uint8Array.from({ length: 256 }, (_, byte) => (byte >= 0x41
 /** Less than two bytes of a text are never looked up. */
 export const WORD_BYTES_MIN = 2;
 const ASCII = /^\p{ASCII}*$/u;
-const PAIRS = 256 * 256;
 /** Words that are spelt, spellings that are measured, and spellings that are sorted or copied, in one go. */
 const SPELT_AT_ONCE = 64;
 const MEASURED_AT_ONCE = 256;
@@ -144,7 +143,7 @@ function* measured({
   void,
   Pick<WordTable, 'longest' | 'looksPerByte'>
 > {
-  const isBeginning = new Uint8Array(PAIRS);
+  const isBeginning = new Uint8Array(256 * 256);
   for (const pair of pairs) isBeginning[pair] = 1;
   let [longest, begunMax, rulesMax] = [0, 0, 0];
   /** Those with which the present one begins. */

@@ -70,6 +70,32 @@ describe('many words', () => {
   const dashesUpTo = (longest: number) => Array.from({ length: longest - 1 }, (_, index) => '-'.repeat(index + 2));
 });
 
+test('values that policies let through are left to a worker where they are many, each looked up once a policy', async () => {
+  const rules = Array.from({ length: 64 }, (_, index) => ruleOf({ id: `r${index}`, detect: ['email'] }));
+  const lenient = ['one', 'two'].map((id) => policyOf(rules, { id, allowedValues: ['a@b.co'] }));
+  const compiled = compilePolicy(lenient, 'chat_completions');
+  assert.ok(compiled !== null);
+  assert.equal(compiled.input?.detectors[0]?.rules.length, 2);
+  let handedOver = 0;
+  const run = async () => {
+    handedOver += 1;
+    return { ok: false as const, reason: 'timeout' as const };
+  };
+  const screened = async (count: number) => {
+    const body = Buffer.from(`{"messages":[{"role":"user","content":"${'a@b.co '.repeat(count)}"}]}`);
+    const whole = { stage: 'input' as const, body, places: chatCompletions.texts, parts: null };
+    const { report } = await screenBody(compiled, whole, NO_CLOAKING, { run } as never);
+    return [report.action, handedOver];
+  };
+  assert.deepEqual(
+    [await screened(400), await screened(4_000)],
+    [
+      ['none', 0],
+      ['none', 1],
+    ],
+  );
+});
+
 describe('slow patterns', () => {
   const SLOW = Array.from({ length: 4 }, (_, index) => ({ regex: `[a-z]*${'abcd'[index]}[a-z]{200}`, maxLength: 256 }));
 

@@ -21,12 +21,21 @@ const BLANK = 0x20;
 /** A view costs as much as a hundred bytes. */
 const VIEWED_BYTES_MIN = 256;
 const hit: Hit = { start: 0, end: 0, isOpen: false };
+/** What stands there, once a policy is asked whether it lets it through. */
+let hitText: string | null = null;
+
+/** What is left of how much one body may have. */
+export interface ScanLimits {
+  findings: number;
+  /** Findings and what policies let through, which is looked up as well. */
+  hits: number;
+}
 
 /**
  * Appends what is found in bytes[start, end), overlaps included: `resolveOverlaps` says which count. `textStart`: where
  * what is there of the text begins, if before `start`. What lies between has been scanned: it decides findings, and
  * none of them begins there. A stream keeps CONTEXT_BYTES of it, or all that it has. The byte before `textStart` is
- * read as well. False: there are more than `findingsMax`, and the rest is not scanned.
+ * read as well. False: there are more than `limits` allows, and the rest is not scanned.
  */
 export function scanText(
   compiled: CompiledPolicy,
@@ -36,12 +45,11 @@ export function scanText(
   end: number,
   findings: Finding[],
   textStart = start,
-  findingsMax = FINDINGS_MAX,
+  limits: ScanLimits = { findings: FINDINGS_MAX, hits: Number.POSITIVE_INFINITY },
 ): boolean {
   const rules = stageOf(compiled, stage);
   if (rules === null) return true;
-  for (const patterns of rules.patterns)
-    if (!findPatterns(patterns, bytes, start, end, findings, findingsMax)) return false;
+  for (const patterns of rules.patterns) if (!findPatterns(patterns, bytes, start, end, findings, limits)) return false;
   forgetDigitGroups();
   const { anchors, atAnchor, words } = rules;
   const view = end - start < VIEWED_BYTES_MIN ? null : new DataView(bytes.buffer, bytes.byteOffset, end);
@@ -49,14 +57,14 @@ export function scanText(
     const pair = pairOf(at > 0 ? (bytes[at - 1] as number) : BLANK, bytes[at] as number);
     const entry = anchors[pair] as number;
     const { detectors, numbers } = atAnchor[entry & ~AT_WORDS] as AtAnchor;
-    if (detectors.length > 0) detectAt(detectors, bytes, at, textStart, start, end, findings);
-    if ((entry & AT_WORDS) !== 0 && at > start) findWords(words, bytes, at - 1, end, findings);
+    if (detectors.length > 0) limits.hits -= detectAt(detectors, bytes, at, textStart, start, end, findings);
+    if ((entry & AT_WORDS) !== 0 && at > start) limits.hits -= findWords(words, bytes, at - 1, end, findings);
     if (numbers !== null && !isWithin(WORD, bytes, at)) {
       // Most are dates, versions and counts, which begin as no number does that is looked for.
       const found = numbers[openingAt(bytes, at, end)] as readonly CompiledDetector[];
-      if (found.length > 0) detectAt(found, bytes, at, textStart, start, end, findings);
+      if (found.length > 0) limits.hits -= detectAt(found, bytes, at, textStart, start, end, findings);
     }
-    if (findings.length > findingsMax) return false;
+    if (isOver(limits, findings)) return false;
   }
   return true;
 }
@@ -84,6 +92,7 @@ function nearAnchor(anchors: Uint8Array, view: DataView, from: number, end: numb
   return at;
 }
 
+/** How many hits there were. */
 function detectAt(
   detectors: readonly CompiledDetector[],
   bytes: Uint8Array,
@@ -92,9 +101,12 @@ function detectAt(
   start: number,
   end: number,
   findings: Finding[],
-): void {
+): number {
+  let hits = 0;
   for (const { detector, rules } of detectors) {
     if (!detector.find(bytes, at, textStart, end, hit) || hit.start < start) continue;
+    hits += 1;
+    hitText = null;
     const rule = rules.find((one) => !isAllowed(one, detector.entity, bytes));
     if (rule === undefined) continue;
     const { start: from, end: to } = hit;
@@ -102,26 +114,32 @@ function detectAt(
     const isOpen = hit.isOpen && rule.rule.action !== 'flag';
     findings.push({ rule: rule.rule, entity: detector.entity, start: from, end: to, isOpen });
   }
+  return hits;
 }
 
+/** How many hits there were. */
 function findWords(
   words: readonly CompiledWords[],
   bytes: Uint8Array,
   from: number,
   end: number,
   findings: Finding[],
-): void {
+): number {
+  let hits = 0;
   for (const { search, rules } of words) {
     const count = search.find(bytes, from, end);
+    hits += count;
     hit.start = from;
     for (let place = 0; place < count; place += 1) {
       const compiled = rules[search.foundRules[place] as number] as CompiledRule;
       const to = search.foundEnds[place] as number;
       hit.end = to;
+      hitText = null;
       if (isAllowed(compiled, OWN_ENTITIES.words, bytes)) continue;
       findings.push({ rule: compiled.rule, entity: OWN_ENTITIES.words, start: from, end: to, isOpen: false });
     }
   }
+  return hits;
 }
 
 /** False: there are too many. */
@@ -131,24 +149,31 @@ function findPatterns(
   start: number,
   end: number,
   findings: Finding[],
-  findingsMax: number,
+  limits: ScanLimits,
 ): boolean {
   set.find(bytes, start, end, (match) => {
     const compiled = ruleOf[match.index] as CompiledRule;
+    limits.hits -= 1;
+    hitText = null;
     hit.start = match.start;
     hit.end = match.end;
     if (!isAllowed(compiled, OWN_ENTITIES.pattern, bytes)) {
       const { start: from, end: to } = match;
       findings.push({ rule: compiled.rule, entity: OWN_ENTITIES.pattern, start: from, end: to, isOpen: false });
     }
-    return findings.length <= findingsMax;
+    return !isOver(limits, findings);
   });
-  return findings.length <= findingsMax;
+  return !isOver(limits, findings);
 }
 
 /** The policy of the rule lets the value of the last hit through. */
 function isAllowed(compiled: CompiledRule, entity: string, bytes: Uint8Array): boolean {
   const { allowedValues, allowedEmailDomains } = compiled;
   if (allowedValues.size === 0 && allowedEmailDomains.size === 0) return false;
-  return isAllowedValue(compiled, entity, textOf(bytes, hit.start, hit.end));
+  hitText ??= textOf(bytes, hit.start, hit.end);
+  return isAllowedValue(compiled, entity, hitText);
+}
+
+function isOver(limits: ScanLimits, findings: readonly Finding[]): boolean {
+  return findings.length > limits.findings || limits.hits < 0;
 }

@@ -9,7 +9,7 @@ import { FINDINGS_MAX, type Finding, resolveOverlaps } from './finding.ts';
 import { isJson, JsonWalk, type TextVisitor } from './json-walk.ts';
 import type { FoundPlaceholder, Placeholders, RestorableValues } from './placeholders.ts';
 import type { Action, Stage } from './policy.ts';
-import { scanText } from './scan-text.ts';
+import { type ScanLimits, scanText } from './scan-text.ts';
 import { StageTally } from './screening-report.ts';
 import { KIND, type KindCode, type PlaceNode, TEXT_NODE } from './text-places.ts';
 
@@ -29,8 +29,8 @@ export interface BodyRules {
   readonly values: RestorableValues | null;
   /** Where external detectors are asked. */
   readonly external?: ExternalTexts | null;
-  /** Of one body; left out: FINDINGS_MAX. */
-  readonly findingsMax?: number;
+  /** Findings of one body, and what policies let through; left out: FINDINGS_MAX, and any number. */
+  readonly hitsMax?: number;
 }
 
 export interface ScreenedBytes {
@@ -61,7 +61,7 @@ export class BodyScreen implements TextVisitor {
   protected readonly rules: BodyRules;
   /** The body has more findings than it may: the rest of it is not scanned. */
   isOver = false;
-  private found = 0;
+  private limits: ScanLimits;
   private readonly walk = new JsonWalk(this);
   private body: Buffer = Buffer.alloc(0);
   private readonly edits: TextEdit[] = [];
@@ -78,12 +78,17 @@ export class BodyScreen implements TextVisitor {
 
   constructor(rules: BodyRules) {
     this.rules = rules;
+    this.limits = this.limitsOfOne();
+  }
+
+  private limitsOfOne(): ScanLimits {
+    return { findings: FINDINGS_MAX, hits: this.rules.hitsMax ?? Number.POSITIVE_INFINITY };
   }
 
   /** False: it is no JSON. */
   json(body: Buffer, start: number, end: number, node: PlaceNode): boolean {
     this.body = body;
-    this.found = 0;
+    this.limits = this.limitsOfOne();
     this.isOver = false;
     const isWhole = this.walk.walk(body, start, end, node);
     for (const [from, to] of outermost(this.ambiguous.splice(0))) this.walk.walk(body, from, to, TEXT_NODE);
@@ -209,9 +214,9 @@ export class BodyScreen implements TextVisitor {
   private find(bytes: Buffer, start: number, end: number): Finding[] {
     if (this.isOver) return NO_FINDINGS;
     const findings: Finding[] = [];
-    const { compiled, stage, findingsMax = FINDINGS_MAX } = this.rules;
-    const isWhole = scanText(compiled, stage, bytes, start, end, findings, start, findingsMax - this.found);
-    this.found += findings.length;
+    const { compiled, stage } = this.rules;
+    const isWhole = scanText(compiled, stage, bytes, start, end, findings, start, this.limits);
+    this.limits.findings -= findings.length;
     if (!isWhole) {
       this.isOver = true;
       this.tally.miss('too_large');

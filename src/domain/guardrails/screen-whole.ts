@@ -3,7 +3,6 @@
 import type { Buffer } from 'node:buffer';
 import { type CompiledPolicy, stageOf } from './compile-policy.ts';
 import { ExternalTexts, type ExternalVerdicts } from './external-texts.ts';
-import { FINDINGS_MAX } from './finding.ts';
 import { type CloakScopes, Placeholders, type RestorableValues } from './placeholders.ts';
 import type { Stage } from './policy.ts';
 import { BodyScreen, type TextEdit } from './screen-body.ts';
@@ -45,32 +44,32 @@ export interface ScreenedWhole {
   readonly texts?: readonly string[];
 }
 
-/** As `screenWhole`, on the event loop: null where the body has more findings than can be replaced in its time. */
+/** As `screenWhole`, on the event loop: null where there are more findings, or values to be let through, than time. */
 export function screenFewFindings(
   compiled: CompiledPolicy,
   whole: WholeBody,
   cloaking: Cloaking,
-  findingsMax: number,
+  hitsMax: number,
 ): ScreenedWhole | null {
-  const screened = screen(compiled, whole, cloaking, findingsMax);
+  const screened = screen(compiled, whole, cloaking, hitsMax);
   return screened.isOver ? null : screened.whole;
 }
 
 export function screenWhole(compiled: CompiledPolicy, whole: WholeBody, cloaking: Cloaking): ScreenedWhole {
-  return screen(compiled, whole, cloaking, FINDINGS_MAX).whole;
+  return screen(compiled, whole, cloaking).whole;
 }
 
 function screen(
   compiled: CompiledPolicy,
   whole: WholeBody,
   { scopes, values, verdicts = null }: Cloaking,
-  findingsMax: number,
+  hitsMax = Number.POSITIVE_INFINITY,
 ): { readonly whole: ScreenedWhole; readonly isOver: boolean } {
   const { stage, body, places, parts } = whole;
   const placeholders = scopes === null ? null : new Placeholders(scopes);
   const asks = (stageOf(compiled, stage)?.externals.length ?? 0) > 0;
   const external = asks ? new ExternalTexts(verdicts) : null;
-  const bodyScreen = new BodyScreen({ compiled, stage, placeholders, values, external, findingsMax });
+  const bodyScreen = new BodyScreen({ compiled, stage, placeholders, values, external, hitsMax });
   const { request, reply } = placeNodes(places);
   if (parts === null) bodyScreen.json(body, 0, body.length, stage === 'input' ? request : reply);
   else

@@ -31,8 +31,8 @@ const INLINE_PATTERN_WORK_MAX = 409_600;
 const INLINE_WORD_WORK_MAX = 327_680;
 /** Whatever the rules are: a text is taken in slices of so much. */
 const INLINE_BYTES_MIN = 16;
-/** To replace one finding takes some five microseconds. */
-const INLINE_FINDINGS_MAX = 500;
+/** To replace one finding takes some five microseconds, to look up what may be let through about one. */
+const INLINE_HITS_MAX = 500;
 /** A megabyte takes some milliseconds, the worst one found 160. What takes three times that is given up. */
 const WORK_MS = 250;
 const WORK_MS_PER_MEGABYTE = 250;
@@ -66,7 +66,7 @@ export function screenBody(
   workers: ScreeningWorkers,
 ): ScreenedWhole | Promise<ScreenedWhole> {
   const isSmall = whole.body.length <= inlineBytesMax(compiled, whole.stage);
-  const screened = isSmall ? screenFewFindings(compiled, whole, cloaking, INLINE_FINDINGS_MAX) : null;
+  const screened = isSmall ? screenFewFindings(compiled, whole, cloaking, INLINE_HITS_MAX) : null;
   return screened ?? inWorker(compiled, whole, cloaking, workers);
 }
 

@@ -40,8 +40,7 @@ function labelHeaders({ tagHeader }: BrandHeaders): HeaderSchemas {
         description: `Tags, separated by commas or in several headers; ${TAGS_MAX} are kept, malformed ones dropped.`,
       }),
     'Idempotency-Key': z.string().optional().meta({
-      description:
-        'For the provider: as it is to an own key’s account, as a hash with the organization to another one.',
+      description: 'For the provider: as it is to an own key’s account, as a hash with who pays to another one.',
     }),
   };
 }

@@ -26,8 +26,8 @@ const shown = z
     used: quantity,
     lent: quantity.meta({
       description:
-        'What gateways hold for open requests and those to come. Of a budget it is not in `used` yet, and so still in ' +
-        '`remaining`; of a rate it is a part of `used`, for up to 17 seconds. Always 0 of concurrent requests.',
+        'What gateways hold for open requests and those to come. Of a budget it is not in `used` yet, and so still ' +
+        'in `remaining`; of a rate it is a part of `used`, for up to 17 seconds. Always 0 of concurrent requests.',
     }),
     remaining: quantity,
     resets_at: shownMoment.nullable(),

@@ -10,8 +10,8 @@ export interface CurrentLimit extends PrincipalLimit {
    */
   readonly used: bigint;
   /**
-   * Of a budget: what gateways have leased of it and not spent yet. Of a rate, as a part of `used`: what they may use now
-   * and in the next seconds, with what they have used of it. Zero for open requests.
+   * Of a budget: what gateways have leased of it and not spent yet. Of a rate, as a part of `used`: what they may use
+   * now and in the next seconds, with what they have used of it. Zero for open requests.
    */
   readonly lent: bigint;
   /** The limit minus `used`, at least zero. */

@@ -173,7 +173,7 @@ export class Router {
     return this.routed(request, policy, { ...found, ...decided, decision });
   }
 
-  /** A turn that has its model already goes on with it, of whichever provider that is, and is judged behind its route. */
+  /** A turn that has its model already goes on with it, at whichever provider, and is judged behind its route. */
   private async refuseStored(
     request: WaitingRequest,
     candidates: RouteCandidates,

@@ -9,9 +9,10 @@ import type { ScreenEventInput, ScreenEventOutput } from '../src/domain/guardrai
 import { placeNodes } from '../src/domain/guardrails/text-places.ts';
 
 export default function screenEvent(input: ScreenEventInput): ScreenEventOutput | null {
+  const compiled = compiledOf(input);
+  // Its time begins here: a thread that had to compile first would be killed, and the next one had to again.
   Atomics.store(input.begun, 0, 1);
   Atomics.notify(input.begun, 0);
-  const compiled = compiledOf(input);
   if (compiled === null) return null;
   const { places, dataStart, dataEnd } = input;
   const bytes = Buffer.from(input.bytes.buffer, input.bytes.byteOffset, input.bytes.byteLength);

@@ -7,9 +7,10 @@ import type { ScreenTextInput, ScreenTextOutput } from '../src/domain/guardrails
 import { screenWhole } from '../src/domain/guardrails/screen-whole.ts';
 
 export default function screenText(input: ScreenTextInput): ScreenTextOutput | null {
+  const compiled = compiledOf(input);
+  // Its time begins here: a thread that had to compile first would be killed, and the next one had to again.
   Atomics.store(input.begun, 0, 1);
   Atomics.notify(input.begun, 0);
-  const compiled = compiledOf(input);
   if (compiled === null) return null;
   const { stage, places, parts, scopes, values, verdicts } = input;
   const body = Buffer.from(input.body.buffer, input.body.byteOffset, input.body.byteLength);

@@ -72,5 +72,8 @@ export async function followChanges(followed: Followed): Promise<Listener> {
     },
   });
   await listener.listening;
+  // What was changed behind the loads of the start was told to nobody here.
+  reload();
+  guardrails.changed(null);
   return listener;
 }

@@ -18,13 +18,20 @@ import type { ApiName } from '../domain/models/apis.ts';
 import type { PoliciesInForce, PoliciesUnavailable } from '../generation/guardrails/policies-in-force.ts';
 import { BoundedMap } from '../platform/bounded-map.ts';
 import type { Log } from '../platform/log.ts';
-import { socketsRead } from '../platform/tick.ts';
+import { nextTurn } from '../platform/tick.ts';
 import { CompiledSets } from './compiled-sets.ts';
 
 const CLOAK_KEYS_MAX = 10_000;
 const RETRY_MS = 1_000;
 /** Whoever changes without a pause has everything loaded so often, and keeps nobody else's change from being used. */
 const BETWEEN_LOADS_MS = 50;
+/** A slice takes some tenths of a millisecond. */
+const SLICES_AT_ONCE = 8;
+/**
+ * For so many turns of the event loop changes wait for policies that are prepared, five of ten thousand words or so; what
+ * is left is prepared by the first request that needs it.
+ */
+const TURNS_MAX = 150;
 
 interface Parts {
   readonly load: () => Promise<GuardrailTable>;
@@ -58,7 +65,7 @@ export class HeldGuardrails implements PoliciesInForce {
 
   static async load(parts: Parts): Promise<HeldGuardrails> {
     const table = await parts.load();
-    await prepare(table);
+    await prepare(table, Number.POSITIVE_INFINITY, parts.log);
     return new HeldGuardrails(parts, table);
   }
 
@@ -138,7 +145,7 @@ export class HeldGuardrails implements PoliciesInForce {
     let nextMs = BETWEEN_LOADS_MS;
     try {
       const table = keepSame(this.table, await this.parts.load());
-      await prepare(table);
+      await prepare(table, TURNS_MAX, this.parts.log);
       this.table = table;
       this.ofPrincipals = new WeakMap();
       for (const organizationId of concerned) this.stale.delete(organizationId);
@@ -170,14 +177,23 @@ function inForceFor(policies: readonly Policy[], api: ApiName): InForce {
 }
 
 /** What somebody is screened by, before it is in force: ten thousand words would take tens of milliseconds at once. */
-async function prepare({ policies, floor, organizations }: GuardrailTable): Promise<void> {
+async function prepare({ policies, floor, organizations }: GuardrailTable, turnsMax: number, log: Log): Promise<void> {
   const assigned = [...organizations.values()].flatMap(({ assignments }) =>
     assignments.flatMap(({ policyId }) => policies.get(policyId) ?? []),
   );
   if (policies.size > 0) anchorGroups();
+  let count = 0;
   for (const policy of new Set([...floor, ...assigned])) {
-    const slices = preparedForUse(policy);
-    while (slices.next().done !== true) await socketsRead();
+    try {
+      for (const _ of preparedForUse(policy)) {
+        count += 1;
+        if (count === turnsMax * SLICES_AT_ONCE) return;
+        if (count % SLICES_AT_ONCE === 0) await nextTurn();
+      }
+    } catch (fault) {
+      // Requests that it is for meet the same fault; nobody else's may.
+      log.error({ err: fault, policy: policy.name }, 'a guardrail policy cannot be prepared');
+    }
   }
 }
 

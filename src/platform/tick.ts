@@ -31,6 +31,11 @@ function runAll(): void {
   }
 }
 
+/** Resolves in the next turn of the event loop. */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
 /** Resolves once every socket that is ready by now has been read: at the end of the next tick at the latest. */
 export function socketsRead(): Promise<void> {
   return new Promise((resolve) => setImmediate(() => setImmediate(resolve)));

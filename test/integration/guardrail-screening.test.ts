@@ -402,6 +402,13 @@ describe('an error of the provider', () => {
     assert.equal((screening as { output: Json }).output['action'], 'masked');
   });
 
+  test('is screened for an API whose replies have no texts, too', async () => {
+    answer = (body) => refused(`cannot embed ${/TGE\d{12}/.exec(body)?.[0] ?? ''} by plantedfalcon`);
+    const got = await ask('/v1/embeddings', { model: 'sim/embedding', input: `write to ${MAIL}` });
+    assert.equal(got.status, 400, got.body.toString());
+    assert.deepEqual(JSON.parse(got.body.toString()), { error: { message: `cannot embed ${MAIL} by [internal]` } });
+  });
+
   test('with a status alone it is passed with that, and with its own bytes', async () => {
     answer = () => ({ status: 404, body: '' });
     const got = await ask('/v1/chat/completions', chat('tell'));

@@ -30,7 +30,8 @@ const EMBEDDINGS_TEXTS: TextPlaces = {
   event: 'reply',
   shapes: {
     request: { members: { model: 'opaque', input: 'text_or_tokens', encoding_format: 'fragile' } },
-    reply: { members: {}, otherwise: 'opaque', names: 'echo' },
+    // What a provider says of an error has one of these.
+    reply: { members: { error: 'text', message: 'text', detail: 'text' }, otherwise: 'opaque', names: 'echo' },
   },
 };
 

@@ -139,13 +139,13 @@ export class ScreenReply extends ReplyStage {
     const pieces = take(() => clock.monotonicMs() - startedAtMs <= Math.min(AT_ONCE_MS, workMaxMs));
     const tookMs = clock.monotonicMs() - startedAtMs;
     this.workMs += tookMs;
-    if (tookMs > workMaxMs && stream.endedBy === null) this.giveUp(stream, pieces);
+    if (tookMs > workMaxMs && stream.endedBy === null) this.giveUp(stream, pieces, 'timeout');
     else this.pass(stream, pieces);
   }
 
   /** It takes too much of the event loop: rules that their authors made to be slow. */
-  private giveUp(stream: StreamScreen, pieces: readonly Buffer[]): void {
-    stream.giveUp('timeout');
+  private giveUp(stream: StreamScreen, pieces: readonly Buffer[], reason: NotScanned): void {
+    stream.giveUp(reason);
     const rest = stream.endedBy === null ? stream.passUnscreened() : NOTHING;
     this.pass(stream, [...pieces, ...rest]);
     if (this.mode !== 'stream') return;
@@ -209,6 +209,11 @@ export class ScreenReply extends ReplyStage {
     this.chunks.push(Buffer.from(chunk));
     this.bytes += chunk.length;
     if (this.bytes <= WHOLE_BYTES_MAX) return;
+    // Where the events only wait for their turn, the policy says what becomes of a stream that comes faster.
+    if (stream.isWaiting && stream.large === null && this.parts.screening.onFailure === 'pass') {
+      this.isScreening = false;
+      return this.giveUp(stream, NOTHING, 'too_large');
+    }
     stream.tally.miss('too_large');
     stream.endedBy = 'unscreened';
     this.endStream(stream);
@@ -224,9 +229,13 @@ export class ScreenReply extends ReplyStage {
   }
 
   private screenLater(stream: StreamScreen): void {
+    this.afterSockets(() => this.screenSome(stream, (hasTime) => stream.goOn(hasTime)));
+  }
+
+  private afterSockets(pass: () => void): void {
     this.isScreening = true;
     socketsRead()
-      .then(() => this.goOn(() => this.screenSome(stream, (hasTime) => stream.goOn(hasTime))))
+      .then(() => this.goOn(pass))
       .catch((fault: unknown) => this.parts.onOwnFault(fault));
   }
 
@@ -234,25 +243,23 @@ export class ScreenReply extends ReplyStage {
     this.goOn(() => this.pass(stream, pieces));
   }
 
-  /** With what was waited for, and then with what has come meanwhile. */
+  /** With what was waited for, and then with what has come meanwhile: for so long in one go, and then later. */
   private goOn(pass: () => void): void {
     this.isScreening = false;
     // The client may have left, and the memory of the reply have gone to another one.
     if (this.mode !== 'stream') return;
+    const startedAtMs = this.parts.clock.monotonicMs();
     pass();
     while (!this.isScreening && this.mode === 'stream' && this.chunks.length > 0) {
+      if (this.parts.clock.monotonicMs() - startedAtMs > AT_ONCE_MS) return this.afterSockets(() => undefined);
       const chunk = this.chunks.shift() as Buffer;
       this.bytes -= chunk.length;
       this.takeOfStream(chunk);
     }
-    if (this.isScreening || this.isOver()) return;
+    if (this.isScreening || (this.mode as Mode) === 'over') return;
     if (this.hasAsked) this.passHeld();
     if (this.ended === null) this.onReplyPause();
     else if (this.stream !== null) this.endOf(this.stream, this.ended.fault);
-  }
-
-  private isOver(): boolean {
-    return this.mode === 'over';
   }
 
   private endOf(stream: StreamScreen, fault: UpstreamFault | null): void {
@@ -311,6 +318,7 @@ export class ScreenReply extends ReplyStage {
   /** The client has left: what was found until now is recorded. */
   leave(): void {
     if (this.stream !== null && this.mode === 'stream') this.report(this.stream.tally);
+    if (this.stream !== null) this.stream.isLeft = true;
     this.mode = 'over';
     this.chunks = [];
   }

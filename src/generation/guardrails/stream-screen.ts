@@ -61,6 +61,8 @@ export class StreamScreen implements LaneRules {
   private largeBytes = 0;
   /** Events that have yet to be screened, the first of them elsewhere where it is a large one. */
   private unread: EventBytes[] = [];
+  /** Nobody waits for it any more. */
+  isLeft = false;
   private readonly inlineBytesMax: number;
 
   constructor(rules: BodyRules, node: PlaceNode) {
@@ -214,6 +216,7 @@ export class StreamScreen implements LaneRules {
         lane.append(text, at, Math.min(text.length, at + this.inlineBytesMax));
         lane.advance(false);
         await socketsRead();
+        if (this.isLeft || this.endedBy !== null) return;
       }
       grown.add(lane);
       pieces.push({ piece, lane, start, end: lane.end });

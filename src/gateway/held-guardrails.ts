@@ -28,8 +28,8 @@ const BETWEEN_LOADS_MS = 50;
 /** A slice takes some tenths of a millisecond. */
 const SLICES_AT_ONCE = 8;
 /**
- * For so many turns of the event loop changes wait for policies that are prepared, five of ten thousand words or so; what
- * is left is prepared by the first request that needs it.
+ * For so many turns of the event loop changes wait for policies that are prepared, five of ten thousand words or so.
+ * What is left is prepared by the first request that needs it.
  */
 const TURNS_MAX = 150;
 

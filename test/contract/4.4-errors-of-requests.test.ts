@@ -28,7 +28,7 @@ const ROWS = [
   ['process_killed', null, null, 'process_killed', true],
   ['process_killed', null, 'internal_error', 'internal_error', true],
   ['refused', 429, 'usage_limit_exceeded', 'usage_limit_exceeded', true],
-  ['output_blocked', 200, 'guardrail_blocked', 'guardrail_blocked', false],
+  ['output_blocked', 200, 'guardrail_blocked', 'guardrail_blocked', true],
   // A client that leaves is no error.
   ['aborted_before_first_byte', null, 'client_left', 'client_left', false],
   ['aborted_mid_stream', 200, null, null, false],

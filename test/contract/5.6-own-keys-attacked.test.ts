@@ -185,7 +185,7 @@ describe('requests on own keys, attacked', () => {
       ['late', (one: World) => leave(one, 600), 0],
       ['closing', (one: World) => send(one, { stream: true }), 0],
       ['resetting', (one: World) => send(one, { stream: true }), 0],
-      ['wordless', (one: World) => send(one), FEE],
+      ['wordless', (one: World) => send(one), 0],
     ] as const) {
       const one = await world({ per_request: `${FEE}` }, [behaviour]);
       await Promise.all([act(one), act(one), act(one)]);

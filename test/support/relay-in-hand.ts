@@ -33,6 +33,7 @@ export class RelayInHand {
   constructor(dialect: Dialect, asksForUsage = false, hasLeft = false) {
     const body = Buffer.from('{"model":"m","stream":true}');
     const execution = {
+      admission: { walletId: null },
       settled: false,
       firstByteAtMs: null,
       onCall: () => undefined,

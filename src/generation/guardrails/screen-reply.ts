@@ -210,7 +210,7 @@ export class ScreenReply extends ReplyStage {
     this.bytes += chunk.length;
     if (this.bytes <= WHOLE_BYTES_MAX) return;
     // Where the events only wait for their turn, the policy says what becomes of a stream that comes faster.
-    if (stream.isWaiting && stream.large === null && this.parts.screening.onFailure === 'pass') {
+    if (stream.large === null && !this.hasAsked && this.parts.screening.onFailure === 'pass') {
       this.isScreening = false;
       return this.giveUp(stream, NOTHING, 'too_large');
     }

@@ -340,6 +340,12 @@ function seriesOf({ routing }: Place): string {
   return routing.replace('/routing', '/series');
 }
 
+/** In the member view a filter for one person or key is answered of the member's own use, and says so. */
+function isOwnAlone(caller: Caller, { path }: Place, query: string): boolean {
+  const namesOne = query.startsWith('user_id=') || query.startsWith('api_key_id=');
+  return path === '/v1/usage/active-org' && namesOne && !PRINCIPALS[caller].permissions.includes('org.admin');
+}
+
 async function assertSees(caller: Caller, place: Place, seen: RequestFact[], query: string): Promise<void> {
   const { path, routing, focus, sees } = place;
   const where = `${caller} at ${path}?${query}`;
@@ -347,7 +353,7 @@ async function assertSees(caller: Caller, place: Place, seen: RequestFact[], que
   const get = async (at: string) => front.json(caller, `${at}?${GENERATED_DAYS}&${query}`);
 
   const summary = {
-    ...whose(sees(caller) as Exclude<Sees, string>),
+    ...whose((isOwnAlone(caller, place, query) ? seesOwn(caller) : sees(caller)) as Exclude<Sees, string>),
     ...expectedSummary(seen, question),
     start_date: '2026-09-24',
     end_date: '2026-11-19',

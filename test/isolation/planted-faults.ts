@@ -131,8 +131,8 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     edits: [
       {
         file: 'src/gateway/held-guardrails.ts',
-        find: 'const known = this.compiled.get(key);',
-        replace: 'const known = this.compiled.get(api);',
+        find: 'const known = this.compiled.get(organization, key);',
+        replace: "const known = this.compiled.get('', api);",
       },
       {
         file: 'src/gateway/held-guardrails.ts',
@@ -141,8 +141,8 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       },
       {
         file: 'src/gateway/held-guardrails.ts',
-        find: 'this.compiled.set(key, {',
-        replace: 'this.compiled.set(api, {',
+        find: 'this.compiled.set(organization, key, {',
+        replace: "this.compiled.set('', api, {",
       },
     ],
     found: 'foreign mark',

@@ -63,21 +63,12 @@ export async function makeCells(
 
 /** The tables whose cells of a seal do not add up to its facts, or cannot be read. */
 export async function findDamagedCells(client: ClickHouseClient, seal: Seal): Promise<string[]> {
-  const damaged = [
-    await findDamagedAmong(
-      client,
-      seal,
-      SEALED_CELLS.filter(({ hasRefused }) => hasRefused !== true),
-      false,
-    ),
-    await findDamagedAmong(
-      client,
-      seal,
-      SEALED_CELLS.filter(({ hasRefused }) => hasRefused === true),
-      true,
-    ),
-  ];
-  return damaged.flat();
+  const damaged = new Set<string>();
+  for (const haveRefused of [false, true]) {
+    const among = SEALED_CELLS.filter(({ hasRefused = false }) => hasRefused === haveRefused);
+    for (const table of await findDamagedAmong(client, seal, among, haveRefused)) damaged.add(table);
+  }
+  return SEALED_CELLS.map(({ table }) => table).filter((table) => damaged.has(table));
 }
 
 /** Among cells that all have the facts of refused requests in them, or none of which has. */

@@ -15,6 +15,8 @@ import { isEmbeddedPostgres } from '../src/storage/postgres/embedded/home.ts';
 import { findOwnerNames } from '../src/storage/postgres/identity/owner-names.ts';
 import { openInstallationSecrets } from '../src/storage/postgres/installation-secrets.ts';
 import { findEndedExecution } from '../src/storage/postgres/ledger/generation-facts.ts';
+import { POSTING_WANTED_CHANNEL } from '../src/storage/postgres/ledger/open-spools.ts';
+import { createListener, type Listener } from '../src/storage/postgres/listen.ts';
 import { migrateDatabase } from '../src/storage/postgres/migrate.ts';
 import { createPostgres, type Postgres } from '../src/storage/postgres/pool.ts';
 import { Heartbeat } from '../src/storage/postgres/processes/heartbeat.ts';
@@ -31,7 +33,8 @@ import { RequestedJobs } from './scheduling/run-requested-jobs.ts';
 import { JOBS, startSchedule } from './scheduling/schedule.ts';
 import { createWatchedGauges } from './scheduling/watch-jobs.ts';
 import { closeUnspooledEpochs } from './shipping/close-unspooled-epochs.ts';
-import { createShipper } from './shipping/ship-spool.ts';
+import { createShipper, type Shipper } from './shipping/ship-spool.ts';
+import type { ShippingLimits } from './shipping/shipping-limits.ts';
 import { TokenRenewer } from './tokens/renew-tokens.ts';
 import { WebhookDeliverer } from './webhooks/deliver-webhooks.ts';
 
@@ -58,6 +61,8 @@ export interface JobsParts {
   readonly log: Log;
   readonly clock: Clock;
   readonly metrics: MetricsRegistry;
+  /** Default: `DEFAULT_LIMITS`. */
+  readonly shippingLimits?: Partial<ShippingLimits>;
   /** To be called during the start with what an end before its completion must close. */
   readonly drainsWith?: (starting: RunningJobs) => void;
 }
@@ -84,7 +89,8 @@ const WATCH_INTERVAL_MS = 15_000;
 const UNSPOOLED_INTERVAL_MS = 30_000;
 
 /** Resolves once shipping has started. ClickHouse may still be away then. */
-export async function runJobs({ config, log, clock, metrics, drainsWith }: JobsParts): Promise<RunningJobs> {
+export async function runJobs(parts: JobsParts): Promise<RunningJobs> {
+  const { config, log, clock, metrics, shippingLimits = {}, drainsWith } = parts;
   const spoolDirectory = join(config.dataDirectory, 'spool');
   makeDirectoryDurably(spoolDirectory);
   await migrateDatabase({ url: config.databaseUrl, log });
@@ -94,22 +100,11 @@ export async function runJobs({ config, log, clock, metrics, drainsWith }: JobsP
   // With the embedded engine open an exit would be a kill. A connection to a server needs no close before an exit.
   if (config.clickhouseUrl === null) drainsWith?.({ drain: () => link.close() });
   const observers = createObservers(config, { log, metrics });
-  const shipper = createShipper({ spoolDirectory, postgres, facts: link, log, clock, metrics, observers });
+  const shipping = { spoolDirectory, postgres, facts: link, limits: shippingLimits, log, clock, metrics, observers };
+  const shipper = createShipper(shipping);
   shipper.start();
-  const reports = new ReportServer({
-    address: config.reportsListen,
-    delegationKey: config.delegationKey ?? delegationKey,
-    issuer: config.brand,
-    ownerNames: nameOwners((organizationId, ids) => findOwnerNames(postgres, organizationId, ids), log),
-    endedExecution: (wanted) =>
-      withinTime(findEndedExecution(postgres, wanted), null, { log, without: 'details of a request' }),
-    clickhouse: () => link.reader(),
-    sealedDays: () => link.sealedDays(),
-    ...REPORT_STATEMENTS[config.clickhouseUrl === null ? 'embedded' : 'server'],
-    log,
-    clock,
-    metrics,
-  });
+  const listener = postWhenWanted(config.databaseUrl, shipper, log);
+  const reports = createReports(config, { postgres, link, delegationKey, log, clock, metrics });
   await reports.start();
   await link.tried;
   const context: JobContext = {
@@ -147,6 +142,7 @@ export async function runJobs({ config, log, clock, metrics, drainsWith }: JobsP
       await tokens.stop();
       await shipper.stop(Math.min(limitMs, STOP_LIMIT_MS));
       await Promise.all(observers.map((observer) => observer.stop(OBSERVERS_STOP_LIMIT_MS)));
+      await listener.close();
       await heartbeat.stop();
       await link.close();
       await postgres.close();
@@ -164,6 +160,36 @@ function createLink(
     migrationsDirectory: MIGRATIONS_DIRECTORY,
     databaseUrl: config.databaseUrl,
     isBeside: isEmbeddedPostgres(config.databaseUrl, config.dataDirectory),
+  });
+}
+
+function postWhenWanted(url: string, shipper: Shipper, log: Log): Listener {
+  const post = (): void => shipper.postNow();
+  return createListener({ url, log, channels: { [POSTING_WANTED_CHANNEL]: post }, onReconnect: post });
+}
+
+function createReports(
+  config: JobsParts['config'],
+  parts: Pick<JobsParts, 'log' | 'clock' | 'metrics'> & {
+    readonly postgres: Postgres;
+    readonly link: ClickHouseLink;
+    readonly delegationKey: Buffer;
+  },
+): ReportServer {
+  const { postgres, link, delegationKey, log, clock, metrics } = parts;
+  return new ReportServer({
+    address: config.reportsListen,
+    delegationKey: config.delegationKey ?? delegationKey,
+    issuer: config.brand,
+    ownerNames: nameOwners((organizationId, ids) => findOwnerNames(postgres, organizationId, ids), log),
+    endedExecution: (wanted) =>
+      withinTime(findEndedExecution(postgres, wanted), null, { log, without: 'details of a request' }),
+    clickhouse: () => link.reader(),
+    sealedDays: () => link.sealedDays(),
+    ...REPORT_STATEMENTS[config.clickhouseUrl === null ? 'embedded' : 'server'],
+    log,
+    clock,
+    metrics,
   });
 }
 

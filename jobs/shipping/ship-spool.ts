@@ -33,12 +33,16 @@ export interface ShipperOptions {
 
 export interface Shipper {
   start(): void;
+  /** Somebody waits for what is recorded: ends the pause, where the last posting is not of just now. */
+  postNow(): void;
   /** Ends the loops, then ships the rest for at most `limitMs`. What is left stays in the spool. */
   stop(limitMs?: number): Promise<void>;
   /** Ships everything to both destinations, and throws faults. Only to be called while not started. */
   drainOnce(): Promise<void>;
 }
 
+/** However many wait at however many gateways: small postings cost as much as large ones. */
+const POSTINGS_WANTED_APART_MS = 25;
 const STOP_LIMIT_MS = 5_000;
 /** How often directories are listed, owners checked and gauges set. */
 const SURVEY_MS = 1_000;
@@ -54,17 +58,21 @@ export function createShipper(options: ShipperOptions): Shipper {
   const posting = new PostingShipping({ ...options, limits, metrics, fleet });
   const factsRestMs = Math.min(FACTS_REST_MS, limits.factsIntervalMs);
   let surveyedMs = Number.NEGATIVE_INFINITY;
+  let postedMs = Number.NEGATIVE_INFINITY;
+  let wanted: NodeJS.Timeout | null = null;
 
   async function postStep(): Promise<number> {
     if (clock.monotonicMs() - surveyedMs >= SURVEY_MS) {
       await fleet.survey();
       surveyedMs = clock.monotonicMs();
     }
+    postedMs = clock.monotonicMs();
     return (await posting.step()) === 'behind' ? 0 : limits.pollMs;
   }
 
+  const postings = new BackgroundLoop({ name: 'posting', log, step: postStep });
   const loops = [
-    new BackgroundLoop({ name: 'posting', log, step: postStep }),
+    postings,
     new BackgroundLoop({ name: 'facts', log, step: async () => ((await facts.step()) ? 0 : factsRestMs) }),
   ];
 
@@ -80,6 +88,13 @@ export function createShipper(options: ShipperOptions): Shipper {
   return {
     start() {
       for (const loop of loops) loop.start();
+    },
+    postNow() {
+      const waitMs = Math.max(0, postedMs + POSTINGS_WANTED_APART_MS - clock.monotonicMs());
+      wanted ??= setTimeout(() => {
+        wanted = null;
+        postings.wake();
+      }, waitMs).unref();
     },
     async stop(limitMs = STOP_LIMIT_MS) {
       const deadlineMs = clock.monotonicMs() + limitMs;

@@ -5,8 +5,8 @@ export interface ShippingLimits {
   readonly recordsMax: number;
   readonly bytesMax: number;
   /**
-   * The pause after everything was posted. A transaction costs as much as a dozen records, so records are collected
-   * meanwhile. A look-up waits for its record, so the pause stays well below 100 ms.
+   * The pause after everything was posted. A transaction costs as much as a hundred records where the core has slept,
+   * so records are collected meanwhile. A look-up that waits for its record ends the pause.
    */
   readonly pollMs: number;
   /**
@@ -27,7 +27,7 @@ export interface ShippingLimits {
 export const DEFAULT_LIMITS: ShippingLimits = {
   recordsMax: 2_000,
   bytesMax: 1 << 20,
-  pollMs: 60,
+  pollMs: 200,
   admittedWaitMs: 1_000,
   factsIntervalMs: 2_000,
   factsFew: 1_000,

@@ -2,11 +2,17 @@
 // after that has not come too early. Costs nothing until a look-up finds nothing.
 //
 //   recorded: the ends of the spools in this DATA_DIR, read from their files; those of other machines, by asking them
-//   posted:   the cursors of the epochs that are not closed, which jobs moves with every posting
+//   posted:   the cursors of the epochs that are not closed, which jobs moves with every posting; it lets records
+//             gather, and is told that somebody waits for them
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../platform/clock.ts';
-import { type OpenSpool, SPOOLS_ASKED_CHANNEL, SPOOLS_TOLD_CHANNEL } from '../storage/postgres/ledger/open-spools.ts';
+import {
+  type OpenSpool,
+  POSTING_WANTED_CHANNEL,
+  SPOOLS_ASKED_CHANNEL,
+  SPOOLS_TOLD_CHANNEL,
+} from '../storage/postgres/ledger/open-spools.ts';
 import type { SpoolEnd } from '../storage/spool/spool-directory.ts';
 
 export interface PostingFenceParts {
@@ -34,7 +40,10 @@ interface Waiting {
 
 /** With this many waiting, the next one is told what is known at once. */
 const WAITING_MAX = 256;
-const LOOK_AGAIN_MS = 40;
+/** A posting that is asked for takes about as long. */
+const LOOK_AGAIN_MS = 15;
+/** Those who look up all the time make jobs post so often and no oftener. */
+const WANT_AGAIN_MS = 60;
 const ASK_AGAIN_MS = 250;
 /**
  * A spool elsewhere that nobody speaks for (its machine is gone, or cut off) may hold something unposted. It counts for
@@ -50,6 +59,7 @@ export class PostingFence {
   private readonly told = new Map<number, { readonly end: SpoolEnd | null; readonly question: number }>();
   private question = 0;
   private askedMs = Number.NEGATIVE_INFINITY;
+  private wantedMs = Number.NEGATIVE_INFINITY;
   private isLooking = false;
 
   constructor(parts: PostingFenceParts) {
@@ -111,6 +121,7 @@ export class PostingFence {
     const open = await listOpenSpools();
     const snapshots = new Set(waiting.map(({ snapshot }) => snapshot as Snapshot));
     const passed = new Map([...snapshots].map((snapshot) => [snapshot, this.hasPassed(snapshot, open, here)]));
+    if ([...passed.values()].includes(false)) this.wantPosting();
     const nowMs = clock.monotonicMs();
     for (const one of waiting) {
       const isPosted = passed.get(one.snapshot as Snapshot) === true;
@@ -147,6 +158,14 @@ export class PostingFence {
       else if (told !== undefined && told.question >= question) ends.set(epoch, told.end);
     }
     return ends.get(epoch);
+  }
+
+  /** Where nobody hears it, jobs posts a little later by itself. */
+  private wantPosting(): void {
+    const { notify, clock } = this.parts;
+    if (clock.monotonicMs() - this.wantedMs < WANT_AGAIN_MS) return;
+    this.wantedMs = clock.monotonicMs();
+    notify(POSTING_WANTED_CHANNEL, '').catch(() => undefined);
   }
 
   private ask(): void {

@@ -15,6 +15,7 @@ import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import { createClickHouse } from '../../src/storage/clickhouse/clickhouse.ts';
 import { factOf, insertFacts } from '../../src/storage/clickhouse/facts.ts';
 import { closeDeadEpoch } from '../../src/storage/postgres/ledger/epochs.ts';
+import { notifyAboutSpools, POSTING_WANTED_CHANNEL } from '../../src/storage/postgres/ledger/open-spools.ts';
 import { postExecutions } from '../../src/storage/postgres/ledger/post-executions.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { listEpochs } from '../../src/storage/spool/spool-directory.ts';
@@ -76,6 +77,28 @@ describe('the jobs process', () => {
       (await shipping.readGenerations(postgres)).map((row) => row.id),
       [...ids].sort(),
     );
+    await postgres.close();
+  });
+
+  test('what is recorded is posted as soon as a gateway says that somebody waits for it', async (context) => {
+    const dataDirectory = temporaryDirectory(context);
+    const databaseUrl = await server.createDatabase();
+    const postgres = createPostgres({ url: databaseUrl, log: silentLog, max: 2 });
+    const payer = await shipping.createPayer(postgres);
+    const writer = shipping.openSpool(join(dataDirectory, 'spool'), await shipping.createEpoch(postgres, payer, 10));
+    const config = { ...SETTINGS, dataDirectory, databaseUrl, clickhouseUrl: 'http://127.0.0.1:9' };
+    const parts = { config, log: silentLog, clock: systemClock, metrics: new MetricsRegistry() };
+    const jobs = await runJobs({ ...parts, shippingLimits: { pollMs: 3_600_000 } });
+    shipping.appendExecution(writer, payer);
+    const postedOnce = async () => {
+      await notifyAboutSpools(postgres, POSTING_WANTED_CHANNEL, '');
+      return (await shipping.readGenerations(postgres)).length;
+    };
+    await waitFor('the first posting', postedOnce, (count) => count === 1);
+    shipping.appendExecution(writer, payer);
+    await waitFor('the second posting', postedOnce, (count) => count === 2);
+    await jobs.drain(5_000);
+    await writer.close();
     await postgres.close();
   });
 

@@ -4,7 +4,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { PostingFence } from '../../src/gateway/posting-fence.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { type OpenSpool, SPOOLS_ASKED_CHANNEL } from '../../src/storage/postgres/ledger/open-spools.ts';
+import {
+  type OpenSpool,
+  POSTING_WANTED_CHANNEL,
+  SPOOLS_ASKED_CHANNEL,
+  SPOOLS_TOLD_CHANNEL,
+} from '../../src/storage/postgres/ledger/open-spools.ts';
 import type { SpoolEnd } from '../../src/storage/spool/spool-directory.ts';
 import { waitFor } from '../support/waiting.ts';
 
@@ -17,8 +22,9 @@ class Cluster {
   readonly fences: PostingFence[] = [];
   lists = 0;
   asked = 0;
+  wanted = 0;
 
-  gateway(epoch: number, directory: ReadonlyMap<number, SpoolEnd | null>): PostingFence {
+  gateway(epoch: number, directory: ReadonlyMap<number, SpoolEnd | null>, clock = systemClock): PostingFence {
     this.begin(epoch);
     const fence = new PostingFence({
       epoch,
@@ -29,11 +35,12 @@ class Cluster {
       },
       notify: async (channel, payload) => {
         if (channel === SPOOLS_ASKED_CHANNEL) this.asked += 1;
+        if (channel === POSTING_WANTED_CHANNEL) this.wanted += 1;
         for (const other of this.fences)
           if (channel === SPOOLS_ASKED_CHANNEL) other.answer(payload);
-          else other.hear(payload);
+          else if (channel === SPOOLS_TOLD_CHANNEL) other.hear(payload);
       },
-      clock: systemClock,
+      clock,
     });
     this.fences.push(fence);
     return fence;
@@ -80,6 +87,24 @@ test('what is in the spools of this machine when it is asked is waited for, and 
   cluster.post(2, 3, 100);
   assert.equal(await passed, true);
   assert.equal(cluster.asked, 0);
+});
+
+test('jobs is told that somebody waits: once for all who come at once, again for whoever comes later', async () => {
+  const cluster = new Cluster();
+  let nowMs = 0;
+  const directory = new Map([[1, { segment: 1, bytes: 1 }]]);
+  const fence = cluster.gateway(1, directory, { ...systemClock, monotonicMs: () => nowMs });
+  const waiting = Array.from({ length: 20 }, () => fence.passed(LONG_MS));
+  await cluster.looksMore();
+  assert.equal(cluster.wanted, 1);
+  nowMs += 60;
+  await cluster.looksMore();
+  assert.equal(cluster.wanted, 2, 'the first may have come while jobs was posting something else');
+  cluster.post(1, 1, 1);
+  assert.deepEqual(new Set(await Promise.all(waiting)), new Set([true]));
+  nowMs += 60;
+  assert.equal(await fence.passed(LONG_MS), true);
+  assert.equal(cluster.wanted, 2, 'nothing was left to post');
 });
 
 test('a later segment that is posted, a closed epoch and an empty spool have nothing left', async () => {

@@ -1,5 +1,5 @@
 // Which processes may have recorded what is not posted yet, how far each is posted, and the notifications by which
-// gateways of different machines tell each other how far their spools are written.
+// gateways of different machines tell each other how far their spools are written, and jobs that somebody waits.
 
 import type { PostgresClient } from '../pool.ts';
 
@@ -7,6 +7,9 @@ import type { PostgresClient } from '../pool.ts';
 export const SPOOLS_ASKED_CHANNEL = 'tollgate_spools_asked';
 /** Their answers, which everybody hears. */
 export const SPOOLS_TOLD_CHANNEL = 'tollgate_spools_told';
+
+/** Tells every jobs process that somebody waits for what is not posted yet. */
+export const POSTING_WANTED_CHANNEL = 'tollgate_posting_wanted';
 
 /** An epoch that is not closed, with the cursor of its newest posted segment. */
 export interface OpenSpool {

@@ -36,7 +36,7 @@ const SUPPORT_IMPORT = /from '(\.\.\/support\/[^']+)'/g;
  */
 const SUITES_WITH_DATABASE = new Set<string>(['browser', 'contract', 'isolation', 'integration', 'e2e']);
 /** For two cores: most files wait for something more than half of the time. */
-const CONCURRENCY = 5;
+const CONCURRENCY = 6;
 /** Of what a failed test says. */
 const SHOWN_LENGTH_MAX = 1_000;
 /** The runner counts a file as a test, so this is the backstop for a whole file. */

@@ -49,7 +49,7 @@ export const ROUTING_PRICES = {
 const ALL = '[chat_completions, responses, messages, count_tokens]';
 
 export const ROUTING_POLICY = `
-    classifier: { model: judge-latest, timeout_ms: 30000, confidence_floor: 0.6 }
+    classifier: { model: judge-latest, timeout_ms: 10000, confidence_floor: 0.6 }
     tiers:
       - { name: light, description: "Easy.", models: [{ id: sim/small }, { id: sim/claude }, { id: sim/coder, strengths: [code] }, { id: sim/chatter, strengths: [smalltalk] }] }
       - { name: strong, description: "Hard.", models: [{ id: sim/large }] }

@@ -110,6 +110,13 @@ function makeRateScenario(random: SeededRandom): Scenario {
   };
 }
 
+/** The middle one is often ended by somebody who waits. */
+const POSTING_PAUSES = [
+  { pollMs: 120, wantedEveryMs: null },
+  { pollMs: 400, wantedEveryMs: 150 },
+  { pollMs: 900, wantedEveryMs: null },
+];
+
 function makeAnyScenario(random: SeededRandom): Scenario {
   const payers = Array.from({ length: random.whole(1, 2) }, (_, index) => makePayer(random, index));
   const hasRates = payers.some(({ limits }) =>
@@ -135,7 +142,7 @@ function makeAnyScenario(random: SeededRandom): Scenario {
     shipping: {
       recordsMax: random.pick([1, 2, 5, 2_000]),
       bytesMax: random.pick([600, 2_000, 1 << 20]),
-      pollMs: random.pick([120, 400, 900]),
+      ...random.pick(POSTING_PAUSES),
       admittedWaitMs: random.pick([0, 300, 1_000]),
       factsIntervalMs: random.pick([200, 2_000]),
     },

@@ -66,6 +66,8 @@ export interface ShippingSettings {
   readonly pollMs: number;
   readonly admittedWaitMs: number;
   readonly factsIntervalMs: number;
+  /** How often a look-up somewhere waits for what is not posted; null: never. */
+  readonly wantedEveryMs: number | null;
 }
 
 interface JobsParts {
@@ -95,7 +97,7 @@ export function startJobs(parts: JobsParts): SimulatedProcess {
         insert: (rows: Parameters<typeof insertFacts>[1], batch: string) => insertFacts(clickhouse, rows, batch),
         probe: async () => void (await clickhouse.command({ query: PROBE })),
       };
-      createShipper({
+      const shipper = createShipper({
         spoolDirectory: SPOOL_DIRECTORY,
         postgres,
         facts: sink,
@@ -103,7 +105,9 @@ export function startJobs(parts: JobsParts): SimulatedProcess {
         clock,
         metrics: new MetricsRegistry(),
         limits,
-      }).start();
+      });
+      shipper.start();
+      if (limits.wantedEveryMs !== null) setInterval(() => shipper.postNow(), limits.wantedEveryMs);
       const context = {
         postgres,
         clickhouse: () => clickhouse,

@@ -142,9 +142,9 @@ export async function runJobs(parts: JobsParts): Promise<RunningJobs> {
       await tokens.stop();
       await shipper.stop(Math.min(limitMs, STOP_LIMIT_MS));
       await Promise.all(observers.map((observer) => observer.stop(OBSERVERS_STOP_LIMIT_MS)));
-      await listener.close();
       await heartbeat.stop();
       await link.close();
+      await listener.close();
       await postgres.close();
     },
   };

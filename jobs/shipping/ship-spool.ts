@@ -59,15 +59,20 @@ export function createShipper(options: ShipperOptions): Shipper {
   const factsRestMs = Math.min(FACTS_REST_MS, limits.factsIntervalMs);
   let surveyedMs = Number.NEGATIVE_INFINITY;
   let postedMs = Number.NEGATIVE_INFINITY;
+  /** The last step did not fail: a longer and longer rest after failures is not ended. */
+  let isWell = false;
   let wanted: NodeJS.Timeout | null = null;
 
   async function postStep(): Promise<number> {
+    postedMs = clock.monotonicMs();
+    isWell = false;
     if (clock.monotonicMs() - surveyedMs >= SURVEY_MS) {
       await fleet.survey();
       surveyedMs = clock.monotonicMs();
     }
-    postedMs = clock.monotonicMs();
-    return (await posting.step()) === 'behind' ? 0 : limits.pollMs;
+    const posted = await posting.step();
+    isWell = true;
+    return posted === 'behind' ? 0 : limits.pollMs;
   }
 
   const postings = new BackgroundLoop({ name: 'posting', log, step: postStep });
@@ -93,7 +98,7 @@ export function createShipper(options: ShipperOptions): Shipper {
       const waitMs = Math.max(0, postedMs + POSTINGS_WANTED_APART_MS - clock.monotonicMs());
       wanted ??= setTimeout(() => {
         wanted = null;
-        postings.wake();
+        if (isWell) postings.wake();
       }, waitMs).unref();
     },
     async stop(limitMs = STOP_LIMIT_MS) {

@@ -6,7 +6,11 @@ import type { Authenticator } from '../generation/identity/authenticate.ts';
 import type { HeldOwnKeys } from '../generation/own-keys/held-own-keys.ts';
 import type { Log } from '../platform/log.ts';
 import { CHANGES_CHANNEL, readChange } from '../storage/postgres/changes.ts';
-import { SPOOLS_ASKED_CHANNEL, SPOOLS_TOLD_CHANNEL } from '../storage/postgres/ledger/open-spools.ts';
+import {
+  POSTING_WANTED_CHANNEL,
+  SPOOLS_ASKED_CHANNEL,
+  SPOOLS_TOLD_CHANNEL,
+} from '../storage/postgres/ledger/open-spools.ts';
 import { LEASE_REVOCATION_CHANNEL, LEASE_ROOM_CHANNEL } from '../storage/postgres/ledger/wallets.ts';
 import { createListener, type Listener } from '../storage/postgres/listen.ts';
 import { OWN_KEYS_DUE_CHANNEL } from '../storage/postgres/own-keys/keys-to-check.ts';
@@ -58,6 +62,7 @@ export async function followChanges(followed: Followed): Promise<Listener> {
       [LEASE_REVOCATION_CHANNEL]: (payload) => hearRevocation(leases, payload, epoch),
       [LEASE_ROOM_CHANNEL]: (key) => leases.hearRoom(key),
       [OWN_KEYS_DUE_CHANNEL]: () => ownKeyChecks.start(),
+      [POSTING_WANTED_CHANNEL]: () => postingFence.hearWanted(),
       [SPOOLS_ASKED_CHANNEL]: (payload) => postingFence.answer(payload),
       [SPOOLS_TOLD_CHANNEL]: (payload) => postingFence.hear(payload),
     },

@@ -160,7 +160,15 @@ export class PostingFence {
     return ends.get(epoch);
   }
 
-  /** Where nobody hears it, jobs posts a little later by itself. */
+  /** Another process has just told jobs, which may be this one's wish as well. */
+  hearWanted(): void {
+    this.wantedMs = this.parts.clock.monotonicMs();
+  }
+
+  /**
+   * Where nobody hears it, jobs posts a little later by itself. Postgres wakes all who listen to anything for each
+   * notification, so that all gateways together send about as many as one would.
+   */
   private wantPosting(): void {
     const { notify, clock } = this.parts;
     if (clock.monotonicMs() - this.wantedMs < WANT_AGAIN_MS) return;

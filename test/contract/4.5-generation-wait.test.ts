@@ -23,13 +23,17 @@ describe('GET /v1/generation?wait=', () => {
   let draining = false;
   const stored = new Map<string, Generation>();
   let questions = 0;
+  let waits = 0;
   let postings: Promise<boolean> = Promise.resolve(true);
   const lookup: GenerationLookup = {
     findGeneration: async ({ id }) => {
       questions += 1;
       return stored.get(id) ?? null;
     },
-    postingPassed: () => postings,
+    postingPassed: () => {
+      waits += 1;
+      return postings;
+    },
     clock: systemClock,
     isDraining: () => draining,
   };
@@ -44,6 +48,7 @@ describe('GET /v1/generation?wait=', () => {
   after(() => front?.stop());
   beforeEach(() => {
     questions = 0;
+    waits = 0;
     draining = false;
     postings = Promise.resolve(true);
   });
@@ -65,11 +70,11 @@ describe('GET /v1/generation?wait=', () => {
     assert.deepEqual([status, data['billing_status'], data['total_cost']], [200, 'final', 7e-12]);
   });
 
-  test('the wait over, it answers with what is known; without one an old execution is answered at once', async () => {
+  test('the wait over, it answers with what is known; without one an old execution is once all is posted', async () => {
     const id = nextOldId();
     stored.set(id, pendingGeneration(id));
     assert.equal((await ask(id)).data['billing_status'], 'pending');
-    assert.equal(questions, 1);
+    assert.deepEqual([questions, waits], [2, 1]);
     const { status, data } = await ask(id, '1');
     assert.deepEqual([status, data['billing_status']], [200, 'pending']);
     // Ever less often.
@@ -95,6 +100,26 @@ describe('GET /v1/generation?wait=', () => {
     stored.set(id, { ...pendingGeneration(id), billingStatus: 'cancelled', charge: '0' });
     post(true);
     assert.equal((await answer).data['billing_status'], 'cancelled');
+  });
+
+  test('the end of what is pending is waited for as well, however long it ran', async () => {
+    const { promise, resolve: post } = Promise.withResolvers<boolean>();
+    postings = promise;
+    const id = nextOldId();
+    stored.set(id, pendingGeneration(id));
+    const answer = ask(id);
+    await waitFor(
+      'the wait for postings',
+      () => waits,
+      (count) => count === 1,
+    );
+    stored.set(id, { ...pendingGeneration(id), billingStatus: 'final', charge: '7' });
+    post(true);
+    assert.equal((await answer).data['billing_status'], 'final');
+    postings = Promise.resolve(false);
+    const late = nextOldId();
+    stored.set(late, pendingGeneration(late));
+    assert.equal((await ask(late)).data['billing_status'], 'pending', 'what is known, where postings take too long');
   });
 
   test('where postings take too long it is not said that there is nothing: 503, to be asked again', async () => {

@@ -31,6 +31,7 @@ import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.t
 import { DEMO_KEY_FILE, keepDemoKey } from '../../src/supervisor/demo-key.ts';
 import { StartFault } from '../../src/supervisor/start-fault.ts';
 import { secretsOf } from '../support/installation-secrets.ts';
+import { startInterruptibleLink } from '../support/interruptible-link.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { waitFor } from '../support/waiting.ts';
@@ -557,6 +558,15 @@ describe('listening', () => {
     await heardNext(heard, () => postgres.query(`SELECT pg_notify('tollgate_changed', 'after')`));
     assert.deepEqual(heard, ['after']);
     await listener.close();
+  });
+
+  test('is closed where its connection has fallen silent, too', async () => {
+    const link = await startInterruptibleLink(url);
+    const listener = createListener({ url: link.url, log: silentLog, channels: {}, onReconnect: () => {} });
+    await listener.listening;
+    link.silence();
+    await listener.close();
+    await link.cut();
   });
 });
 

@@ -1,5 +1,5 @@
 // A TCP link between an installation and a Postgres of a test, which can be cut and mended: while it is cut, what was
-// connected is gone and nobody listens.
+// connected is gone and nobody listens. It can also fall silent: nothing more passes, and nobody is told.
 
 import { connect, createServer, type Socket } from 'node:net';
 import pg from 'pg';
@@ -9,6 +9,8 @@ export interface InterruptibleLink {
   readonly url: string;
   cut(): Promise<void>;
   mend(): Promise<void>;
+  /** For the connections there are, for ever. */
+  silence(): void;
 }
 
 export async function startInterruptibleLink(to: string): Promise<InterruptibleLink> {
@@ -49,5 +51,8 @@ export async function startInterruptibleLink(to: string): Promise<InterruptibleL
       return closed;
     },
     mend: () => listen(port),
+    silence: () => {
+      for (const socket of sockets) socket.unpipe().pause();
+    },
   };
 }

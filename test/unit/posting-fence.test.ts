@@ -39,6 +39,7 @@ class Cluster {
         for (const other of this.fences)
           if (channel === SPOOLS_ASKED_CHANNEL) other.answer(payload);
           else if (channel === SPOOLS_TOLD_CHANNEL) other.hear(payload);
+          else other.hearWanted();
       },
       clock,
     });
@@ -89,12 +90,17 @@ test('what is in the spools of this machine when it is asked is waited for, and 
   assert.equal(cluster.asked, 0);
 });
 
-test('jobs is told that somebody waits: once for all who come at once, again for whoever comes later', async () => {
+test('jobs is told that somebody waits: once for all who come at once, and again a while later', async () => {
   const cluster = new Cluster();
   let nowMs = 0;
-  const directory = new Map([[1, { segment: 1, bytes: 1 }]]);
-  const fence = cluster.gateway(1, directory, { ...systemClock, monotonicMs: () => nowMs });
-  const waiting = Array.from({ length: 20 }, () => fence.passed(LONG_MS));
+  const directory = new Map([
+    [1, { segment: 1, bytes: 1 }],
+    [2, { segment: 1, bytes: 1 }],
+  ]);
+  const clock = { ...systemClock, monotonicMs: () => nowMs };
+  const [fence, other] = [cluster.gateway(1, directory, clock), cluster.gateway(2, directory, clock)];
+  cluster.post(2, 1, 1);
+  const waiting = Array.from({ length: 20 }, (_, index) => (index % 2 === 0 ? fence : other).passed(LONG_MS));
   await cluster.looksMore();
   assert.equal(cluster.wanted, 1);
   nowMs += 60;

@@ -23,12 +23,12 @@ export interface GenerationLookup {
   readonly isDraining: () => boolean;
 }
 
-/** What is not found may be in a spool. The look-up waits for what was recorded before it instead of answering 404. */
-export const POSTING_WAIT_MS = 3_000;
 /**
- * A pending execution may run for long. Without `wait` the end of a young one is awaited, only as long as posting a
- * record takes.
+ * What is not found, or the end of what is pending, may be in a spool. The look-up waits for what was recorded before
+ * it instead of answering 404, or with a charge that is not final.
  */
+export const POSTING_WAIT_MS = 3_000;
+/** A pending execution may run for long. Without `wait` the end of a young one is awaited for a moment. */
 const YOUNG_MS = 15_000;
 const WAIT_PENDING_MAX_MS = 500;
 const WAIT_SECONDS_MAX = 30;
@@ -86,8 +86,9 @@ async function findPosted(
   limitMs: number,
 ): Promise<Generation | null | 'unposted'> {
   const found = await findGeneration(params);
-  if (found !== null) return found;
-  return (await postingPassed(limitMs)) ? findGeneration(params) : 'unposted';
+  if (found !== null && (found.billingStatus !== 'pending' || limitMs === 0)) return found;
+  if (!(await postingPassed(limitMs))) return found ?? 'unposted';
+  return (await findGeneration(params)) ?? found;
 }
 
 /** Looks up a pending execution again and again, with growing pauses. */

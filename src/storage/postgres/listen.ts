@@ -1,6 +1,7 @@
 // A connection that listens for notifications and passes them to handlers by channel. When it breaks it is replaced,
 // with growing delays.
 
+import { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Log } from '../../platform/log.ts';
@@ -28,6 +29,8 @@ const BACKOFF_MAX_MS = 5_000;
 /** A connection whose other end vanished silently reports nothing, so it is tested now and then. */
 const HEARTBEAT_MS = 15_000;
 const ANSWER_TIMEOUT_MS = 10_000;
+/** One whose other end is silent would never hear that it has ended. */
+const END_TIMEOUT_MS = 1_000;
 
 export function createListener(options: ListenerOptions): Listener {
   const closed = new AbortController();
@@ -67,7 +70,9 @@ async function keepListening(options: ListenerOptions, closed: AbortSignal, mark
 
 /** Listens until the connection breaks (throws) or the listener is closed (returns). */
 async function listenOnce(options: ListenerOptions, closed: AbortSignal, onListening: () => void): Promise<void> {
+  const socket = new Socket();
   const client = new pg.Client({
+    stream: () => socket,
     connectionString: options.url,
     application_name: 'tollgate listener',
     connectionTimeoutMillis: ANSWER_TIMEOUT_MS,
@@ -91,6 +96,8 @@ async function listenOnce(options: ListenerOptions, closed: AbortSignal, onListe
       if (!closed.aborted) await client.query('SELECT 1');
     }
   } finally {
+    const giveUp = setTimeout(() => socket.destroy(), END_TIMEOUT_MS);
     await client.end().catch(() => {});
+    clearTimeout(giveUp);
   }
 }

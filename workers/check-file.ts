@@ -6,9 +6,9 @@ import {
   parseWithoutEnvironment,
   type WithoutEnvironment,
 } from '../src/domain/configuration/parse-without-environment.ts';
+import { tellBegun } from '../src/platform/begun-flag.ts';
 
 export default function checkFile({ text, variables, stored, begun }: CheckFileInput): WithoutEnvironment {
-  Atomics.store(begun, 0, 1);
-  Atomics.notify(begun, 0);
+  tellBegun(begun);
   return parseWithoutEnvironment(text, variables, stored);
 }

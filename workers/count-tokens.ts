@@ -8,6 +8,7 @@ import type { CountableDialect, CountableText } from '../src/domain/usage/counta
 import { isWithinFirstEvent } from '../src/domain/usage/event-payloads.ts';
 import { cutLongRuns } from '../src/domain/usage/long-runs.ts';
 import { bodyTellsFailure } from '../src/domain/usage/told-failure.ts';
+import { tellBegun } from '../src/platform/begun-flag.ts';
 
 export type { CountTokensInput, CountTokensOutput };
 
@@ -33,10 +34,7 @@ const AS_PLAIN_TEXT = { disallowedSpecial: new Set<string>() };
 
 export default async function countTokens(input: CountTokensInput): Promise<CountTokensOutput> {
   const count = await loadEncoding(input.encoding);
-  if (input.begun !== undefined) {
-    Atomics.store(input.begun, 0, 1);
-    Atomics.notify(input.begun, 0);
-  }
+  if (input.begun !== undefined) tellBegun(input.begun);
   return {
     inputTokens: input.count.input === false ? null : attempt(() => countRequest(input, count)),
     outputTokens: input.count.output ? attempt(() => countResponse(input, count)) : null,

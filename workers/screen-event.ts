@@ -7,12 +7,13 @@ import { packEdits } from '../src/domain/guardrails/packed-edits.ts';
 import { RestorableValues } from '../src/domain/guardrails/placeholders.ts';
 import type { ScreenEventInput, ScreenEventOutput } from '../src/domain/guardrails/screen-event-task.ts';
 import { placeNodes } from '../src/domain/guardrails/text-places.ts';
+import { tellBegun } from '../src/platform/begun-flag.ts';
 
 export default function screenEvent(input: ScreenEventInput): ScreenEventOutput | null {
   const compiled = compiledOf(input);
-  // Its time begins here: a thread that had to compile first would be killed, and the next one had to again.
-  Atomics.store(input.begun, 0, 1);
-  Atomics.notify(input.begun, 0);
+  // The deadline starts here. If compiling counted, the thread would be killed, and the next one would have to compile
+  // again.
+  tellBegun(input.begun);
   if (compiled === null) return null;
   const { places, dataStart, dataEnd } = input;
   const bytes = Buffer.from(input.bytes.buffer, input.bytes.byteOffset, input.bytes.byteLength);

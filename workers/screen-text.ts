@@ -5,12 +5,13 @@ import { packEdits } from '../src/domain/guardrails/packed-edits.ts';
 import { RestorableValues } from '../src/domain/guardrails/placeholders.ts';
 import type { ScreenTextInput, ScreenTextOutput } from '../src/domain/guardrails/screen-text-task.ts';
 import { screenWhole } from '../src/domain/guardrails/screen-whole.ts';
+import { tellBegun } from '../src/platform/begun-flag.ts';
 
 export default function screenText(input: ScreenTextInput): ScreenTextOutput | null {
   const compiled = compiledOf(input);
-  // Its time begins here: a thread that had to compile first would be killed, and the next one had to again.
-  Atomics.store(input.begun, 0, 1);
-  Atomics.notify(input.begun, 0);
+  // The deadline starts here. If compiling counted, the thread would be killed, and the next one would have to compile
+  // again.
+  tellBegun(input.begun);
   if (compiled === null) return null;
   const { stage, places, parts, scopes, values, verdicts } = input;
   const body = Buffer.from(input.body.buffer, input.body.byteOffset, input.body.byteLength);

@@ -3,9 +3,9 @@
 
 import { findInText, type TriedText } from '../src/domain/guardrails/find-in-text.ts';
 import type { TryPoliciesInput } from '../src/domain/guardrails/try-policies-task.ts';
+import { tellBegun } from '../src/platform/begun-flag.ts';
 
 export default function tryPolicies({ policies, tried, begun }: TryPoliciesInput): TriedText {
-  Atomics.store(begun, 0, 1);
-  Atomics.notify(begun, 0);
+  tellBegun(begun);
   return findInText(policies, tried);
 }

@@ -12,6 +12,7 @@
 import { fileURLToPath } from 'node:url';
 import { Piscina } from 'piscina';
 import { assert } from './assert.ts';
+import type { BegunFlag } from './begun-flag.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { FairQueue } from './fair-queue.ts';
 import type { Log } from './log.ts';
@@ -48,12 +49,7 @@ export interface WorkerTaskOptions {
   readonly transfer?: readonly ArrayBuffer[];
 }
 
-/** Memory that a task's thread shares with its caller: 1 once the task runs. */
-export type BegunFlag = Int32Array<SharedArrayBuffer>;
-
-export function begunFlag(): BegunFlag {
-  return new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
-}
+export { begunFlag } from './begun-flag.ts';
 
 export interface WorkerPoolOptions {
   readonly threads: number;

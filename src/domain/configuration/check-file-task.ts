@@ -1,5 +1,6 @@
 // What the worker task check-file is given, and what it makes of a file.
 
+import type { BegunFlag } from '../../platform/begun-flag.ts';
 import type { StoredNames } from './check-references.ts';
 
 export interface FileCheck {
@@ -11,5 +12,5 @@ export interface FileCheck {
 export interface CheckFileInput extends FileCheck {
   readonly stored: StoredNames;
   /** Set once the task runs: its deadline counts from then on. */
-  readonly begun: Int32Array<SharedArrayBuffer>;
+  readonly begun: BegunFlag;
 }

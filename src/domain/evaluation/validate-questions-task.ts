@@ -1,5 +1,7 @@
 // The input of the worker task validate-questions (workers/validate-questions.ts), whose output is a refusal or null.
 
+import type { BegunFlag } from '../../platform/begun-flag.ts';
+
 /** What a model can read at once. */
 export interface QuestionContext {
   /** In tokens. */
@@ -13,5 +15,5 @@ export interface ValidateQuestionsInput {
   /** null: the body fits it whatever its tokens are. */
   readonly context: QuestionContext | null;
   /** Set once the tokenizer is loaded: the deadline of the check runs from then on. */
-  readonly begun: Int32Array<SharedArrayBuffer>;
+  readonly begun: BegunFlag;
 }

@@ -1,5 +1,6 @@
 // What the worker task screen-event is given, and what it answers.
 
+import type { BegunFlag } from '../../platform/begun-flag.ts';
 import type { PackedPolicies } from './compiled-by-key.ts';
 import type { ScreenedEvent } from './event-screen.ts';
 import type { PackedEdits } from './packed-edits.ts';
@@ -14,7 +15,7 @@ export interface ScreenEventInput extends PackedPolicies {
   readonly dataEnd: number;
   readonly values: readonly (readonly [string, string])[] | null;
   /** Set once the task runs: its deadline counts from then on. */
-  readonly begun: Int32Array<SharedArrayBuffer>;
+  readonly begun: BegunFlag;
 }
 
 export interface LargeEvent {

@@ -1,5 +1,6 @@
 // What the worker task screen-text is given, and what it answers.
 
+import type { BegunFlag } from '../../platform/begun-flag.ts';
 import type { PackedPolicies } from './compiled-by-key.ts';
 import type { ExternalVerdicts } from './external-texts.ts';
 import type { PackedEdits } from './packed-edits.ts';
@@ -18,7 +19,7 @@ export interface ScreenTextInput extends PackedPolicies {
   readonly values: readonly (readonly [string, string])[] | null;
   readonly verdicts: ExternalVerdicts | null;
   /** Set once the task runs: its deadline counts from then on. */
-  readonly begun: Int32Array<SharedArrayBuffer>;
+  readonly begun: BegunFlag;
 }
 
 export interface ScreenTextOutput extends Omit<ScreenedWhole, 'edits'> {

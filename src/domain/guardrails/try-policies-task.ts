@@ -1,5 +1,6 @@
 // What the worker task try-policies is given. Its output is what would be found.
 
+import type { BegunFlag } from '../../platform/begun-flag.ts';
 import type { TextToTry } from './find-in-text.ts';
 import type { Policy } from './policy.ts';
 
@@ -7,5 +8,5 @@ export interface TryPoliciesInput {
   readonly policies: readonly Policy[];
   readonly tried: TextToTry;
   /** Set once the task runs: its deadline counts from then on. */
-  readonly begun: Int32Array<SharedArrayBuffer>;
+  readonly begun: BegunFlag;
 }

@@ -1,5 +1,6 @@
 // The input and output of the worker task count-tokens (workers/count-tokens.ts).
 
+import type { BegunFlag } from '../../platform/begun-flag.ts';
 import type { CountableApi } from '../models/apis.ts';
 
 export interface CountTokensInput {
@@ -19,7 +20,7 @@ export interface CountTokensInput {
    */
   readonly count: { readonly input: boolean | 'at_most'; readonly output: boolean };
   /** Set once the tokenizer is loaded: the deadline of the count runs from then on. */
-  readonly begun?: Int32Array<SharedArrayBuffer>;
+  readonly begun?: BegunFlag;
 }
 
 /** null: not asked for, or not countable. Unknown is never 0. */

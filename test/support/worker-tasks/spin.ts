@@ -1,9 +1,8 @@
 // Worker task for tests: never ends and never yields. It says that it runs where its caller waits for that.
 
-export default function spin(begun: Int32Array | null): never {
-  if (begun !== null) {
-    Atomics.store(begun, 0, 1);
-    Atomics.notify(begun, 0);
-  }
+import { type BegunFlag, tellBegun } from '../../../src/platform/begun-flag.ts';
+
+export default function spin(begun: BegunFlag | null): never {
+  if (begun !== null) tellBegun(begun);
   for (;;);
 }

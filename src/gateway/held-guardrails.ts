@@ -3,7 +3,7 @@
 // concerns get what they chose for that case.
 
 import { deriveCloakKey } from '../domain/guardrails/cloak-key.ts';
-import { type CompiledPolicy, compilePolicy } from '../domain/guardrails/compile-policy.ts';
+import { type CompiledPolicy, compilePolicy, setKeyOf } from '../domain/guardrails/compile-policy.ts';
 import { anchorGroups } from '../domain/guardrails/detectors/anchor-groups.ts';
 import {
   type GuardrailTable,
@@ -51,7 +51,6 @@ interface InForce {
 export class HeldGuardrails implements PoliciesInForce {
   private readonly parts: Parts;
   private table: GuardrailTable;
-  /** By the names of versions and the API. */
   private readonly compiled = new CompiledSets();
   /** What each principal's requests are screened by, as long as the snapshot is the present one. */
   private ofPrincipals = new WeakMap<ScopedPrincipal, Map<ApiName, InForce>>();
@@ -111,11 +110,11 @@ export class HeldGuardrails implements PoliciesInForce {
 
   private compile({ organization, key, policies, api }: InForce): CompiledPolicy | null {
     if (policies.length === 0) return null;
-    const known = this.compiled.get(organization, key);
+    const known = this.compiled.get(key);
     // The secret of an external detector can change without a new version.
-    if (known?.policies.every((policy, index) => policy === policies[index]) === true) return known.compiled;
+    if (known?.policies.every((policy, index) => policy === policies[index]) === true) return known;
     const compiled = compilePolicy(policies, api);
-    this.compiled.set(organization, key, { policies, compiled });
+    if (compiled !== null) this.compiled.set(organization, compiled);
     return compiled;
   }
 
@@ -172,8 +171,7 @@ function wholeOf(organizationId: string): Screened {
 
 function inForceFor(policies: readonly Policy[], api: ApiName): InForce {
   const organization = policies.find(({ organizationId }) => organizationId !== null)?.organizationId ?? '';
-  const key = [api, ...policies.map(({ id, version }) => `${id}@${version}`)].join(' ');
-  return { organization, key, policies, api };
+  return { organization, key: setKeyOf(policies, api), policies, api };
 }
 
 /** What somebody is screened by, before it is in force: ten thousand words would take tens of milliseconds at once. */

@@ -131,18 +131,18 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     edits: [
       {
         file: 'src/gateway/held-guardrails.ts',
-        find: 'const known = this.compiled.get(organization, key);',
-        replace: "const known = this.compiled.get('', api);",
+        find: 'const known = this.compiled.get(key);',
+        replace: 'const known = this.compiled.get(api);',
       },
       {
         file: 'src/gateway/held-guardrails.ts',
-        find: 'if (known?.policies.every((policy, index) => policy === policies[index]) === true) return known.compiled;',
-        replace: 'if (known !== undefined) return known.compiled;',
+        find: 'if (known?.policies.every((policy, index) => policy === policies[index]) === true) return known;',
+        replace: 'if (known !== undefined) return known;',
       },
       {
         file: 'src/gateway/held-guardrails.ts',
-        find: 'this.compiled.set(organization, key, {',
-        replace: "this.compiled.set('', api, {",
+        find: 'this.compiled.set(organization, compiled);',
+        replace: "this.compiled.set('', { ...compiled, key: api });",
       },
     ],
     found: 'foreign mark',

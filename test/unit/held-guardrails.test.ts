@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { CompiledPolicy } from '../../src/domain/guardrails/compile-policy.ts';
 import type { GuardrailTable } from '../../src/domain/guardrails/guardrail-table.ts';
 import type { Policy } from '../../src/domain/guardrails/policy.ts';
 import { preparedForUse } from '../../src/domain/guardrails/prepared-policy.ts';
@@ -189,15 +190,16 @@ test('an organization with many sets of policies has none of another’s compile
 
 test('where many organizations have one set each, those in use stay, also two of one of them', () => {
   const sets = new CompiledSets();
-  const put = (organization: string, name: string) => sets.set(organization, name, { policies: [], compiled: null });
+  const put = (organization: string, name: string) =>
+    sets.set(organization, { key: `${name} ${organization}` } as CompiledPolicy);
   for (let index = 0; index < 255; index += 1) put(`idle ${index}`, 'messages');
   put('active', 'messages');
   put('active', 'responses');
   for (let index = 0; index < 100; index += 1) {
-    assert.ok(sets.get('active', 'messages') !== undefined && sets.get('active', 'responses') !== undefined);
+    assert.ok(sets.get('messages active') !== undefined && sets.get('responses active') !== undefined);
     put(`newer ${index}`, 'messages');
   }
-  assert.equal(sets.get('idle 0', 'messages'), undefined);
+  assert.equal(sets.get('messages idle 0'), undefined);
 });
 
 test('a policy that cannot be prepared keeps nobody else’s from being in force', async () => {

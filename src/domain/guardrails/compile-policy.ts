@@ -54,7 +54,7 @@ export interface CompiledStage {
 }
 
 export interface CompiledPolicy {
-  /** Names the versions it was made of and the API; the same for the same rules. */
+  /** `setKeyOf` what it was made of: the same for the same rules. */
   readonly key: string;
   readonly policies: readonly Policy[];
   readonly api: ApiName;
@@ -65,13 +65,18 @@ export interface CompiledPolicy {
   readonly onFailure: OnFailure;
 }
 
+/** Names the versions of the policies and the API. */
+export function setKeyOf(policies: readonly Policy[], api: ApiName): string {
+  return [api, ...policies.map(({ id, version }) => `${id}@${version}`)].join(' ');
+}
+
 /** `policies`: platform floor, organization, team and key; lower scopes only add. null: no rule is for this API. */
 export function compilePolicy(policies: readonly Policy[], api: ApiName): CompiledPolicy | null {
   const input = compileStage(policies, api, 'input');
   const output = compileStage(policies, api, 'output');
   if (input === null && output === null) return null;
   return {
-    key: [api, ...policies.map(({ id, version }) => `${id}@${version}`)].join(' '),
+    key: setKeyOf(policies, api),
     policies,
     api,
     input,

@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { API_NAMES, APIS, MODEL_KIND_NAMES, type ModelKind } from '../models/apis.ts';
 import type { ConfiguredModel } from './configuration.ts';
+import { CONFIGURED_MAX, CONFIGURED_TOO_MANY } from './entries-at-most.ts';
 import { labelSchema as label, modelNameSchema as modelName } from './name-schemas.ts';
 import { type PricesFields, pricesProblem, pricesSchema, readPrices } from './price-schema.ts';
 
@@ -12,15 +13,12 @@ export const basedOn = z
   .min(0, 'must not be negative')
   .optional()
   .meta({ description: 'The version that was read; needed for what exists. Another present version is 409.' });
-/** Of the entries and aliases of a model. */
-const LIST_MAX = 200;
-const LIST_TOO_LONG = `must be at most ${LIST_MAX}`;
 const tokens = z.int('must be a whole number').min(1, 'must be at least 1');
 
 const deployment = z.strictObject({
   provider: modelName,
   model: modelName,
-  apis: z.array(z.enum(API_NAMES)).min(1, 'must name at least one API').max(LIST_MAX, LIST_TOO_LONG),
+  apis: z.array(z.enum(API_NAMES)).min(1, 'must name at least one API').max(CONFIGURED_MAX, CONFIGURED_TOO_MANY),
   price: pricesSchema.optional(),
   stream_usage: z.literal('request', 'must be request').optional(),
   via: z.literal('logprobs', 'must be logprobs').optional(),
@@ -29,14 +27,14 @@ const deployment = z.strictObject({
 const modelFields = {
   display_name: label.optional(),
   kind: z.enum(MODEL_KIND_NAMES).default('text'),
-  aliases: z.array(modelName).max(LIST_MAX, LIST_TOO_LONG).default([]),
+  aliases: z.array(modelName).max(CONFIGURED_MAX, CONFIGURED_TOO_MANY).default([]),
   context_length: tokens.optional(),
   max_output_tokens: tokens.optional(),
   max_completion_tokens_cap: tokens.optional(),
   attachment_tokens_max: z.int('must be a whole number').min(0, 'must not be negative').optional(),
   tokenizer: z.enum(['o200k_base', 'cl100k_base', 'p50k_base', 'r50k_base']).default('o200k_base'),
   active: z.boolean().optional(),
-  served_by: z.array(deployment).min(1, 'must name at least one provider').max(LIST_MAX, LIST_TOO_LONG),
+  served_by: z.array(deployment).min(1, 'must name at least one provider').max(CONFIGURED_MAX, CONFIGURED_TOO_MANY),
 };
 const modelRules = z.strictObject(modelFields);
 type ModelFields = z.output<typeof modelRules>;

@@ -19,7 +19,7 @@ import { formatUsdString } from '../money/format.ts';
 import { parsePricePerMillion, parseUsd } from '../money/parse-usd.ts';
 import { type PicoUsd, ZERO_PICO_USD } from '../money/pico-usd.ts';
 import type { ConfiguredPrice } from './configuration.ts';
-import { entriesAtMost } from './entries-at-most.ts';
+import { CONFIGURED_MAX, CONFIGURED_TOO_MANY, entriesAtMost } from './entries-at-most.ts';
 
 function money(parse: (text: string) => PicoUsd | null, mustBe: string) {
   return z.string(mustBe).transform((text, context): PicoUsd => {
@@ -38,9 +38,6 @@ const FACTOR = 'must be a factor above zero as a decimal string in quotes with a
 export const usdSchema = money(parseUsd, 'must be USD as a decimal string in quotes, such as "25.00"');
 
 const CALLS_MAX = 1_000;
-/** Of prices, and of the tiers, variations and tools of one: stored ones are read by this schema, too. */
-const PRICED_MAX = 200;
-const PRICED_TOO_MANY = `must be at most ${PRICED_MAX}`;
 const factor = z.string(FACTOR).transform((text, context): Factor => {
   const found = parseFactor(text);
   if (found !== null) return found;
@@ -68,7 +65,7 @@ type RateFields = z.output<z.ZodObject<typeof rates>>;
 const tiers = z
   .array(z.strictObject({ ...rates, from_input: z.int('must be a whole number').min(1, 'must be at least 1') }))
   .min(1, 'must name at least one tier')
-  .max(PRICED_MAX, PRICED_TOO_MANY)
+  .max(CONFIGURED_MAX, CONFIGURED_TOO_MANY)
   .check(({ value, issues }) => {
     const isAscending = value.every(({ from_input }, at) => at === 0 || from_input > (value[at - 1]?.from_input ?? 0));
     if (!isAscending)
@@ -82,7 +79,7 @@ const variation = z.union([factor, z.strictObject({ ...rates, factor: factor.opt
 /** `kind`: whose plain names have the price itself, so that they can have none here. */
 function variations(kind: VariationKind) {
   const named = z.record(z.string().regex(/^[\w.-]{1,40}$/, 'must be a name'), variation);
-  return entriesAtMost(PRICED_MAX, named).check(({ value, issues }) => {
+  return entriesAtMost(CONFIGURED_MAX, named).check(({ value, issues }) => {
     const plain = Object.keys(value).find((name) => PLAIN[kind].includes(name));
     if (plain !== undefined)
       issues.push({ code: 'custom', message: `"${plain}" is what the price itself is for`, input: value });
@@ -131,7 +128,7 @@ const terms = {
   geos: variations('geos').optional(),
   factor: factor.optional(),
   ...audioAmounts,
-  calls: entriesAtMost(PRICED_MAX, z.record(toolName, call)).optional(),
+  calls: entriesAtMost(CONFIGURED_MAX, z.record(toolName, call)).optional(),
   request: usdSchema.optional(),
   cost: z.literal('reported', 'must be reported').optional(),
   from: instant.optional(),
@@ -155,7 +152,7 @@ export const pricesSchema = z.union([
   z
     .array(priceSchema)
     .min(1, 'must name at least one price')
-    .max(PRICED_MAX, PRICED_TOO_MANY)
+    .max(CONFIGURED_MAX, CONFIGURED_TOO_MANY)
     .check(({ value, issues }) => {
       if (value[0]?.between !== undefined)
         issues.push({ code: 'custom', path: [0, 'between'], message: 'must not be of the first price', input: value });

@@ -5,7 +5,7 @@ import { DAY_MS } from '../../platform/durations.ts';
 import { NO_TOKEN, type ProviderAuth, type ProviderTimeouts } from '../models/provider.ts';
 import { basedOn } from './catalog-schema.ts';
 import type { ConfiguredProvider, ProviderChange } from './configuration.ts';
-import { entriesAtMost } from './entries-at-most.ts';
+import { CONFIGURED_MAX, entriesAtMost } from './entries-at-most.ts';
 import { expandPreset } from './expand-preset.ts';
 import { slugSchema as slug } from './name-schemas.ts';
 import { keyHeaderSchema, type RequestFields, requestFields, requestProblems } from './request-settings.ts';
@@ -73,12 +73,9 @@ const presettable = {
 };
 const presetRules = z.strictObject(presettable);
 
-/** Of what a preset leaves open. */
-const VALUES_MAX = 200;
-
 const providerFields = {
   ...presettable,
-  with: entriesAtMost(VALUES_MAX, z.record(z.string(), z.string())).optional(),
+  with: entriesAtMost(CONFIGURED_MAX, z.record(z.string(), z.string())).optional(),
   api_key: headerValue.optional(),
   token: givenToken.optional(),
 };

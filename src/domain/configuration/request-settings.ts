@@ -4,13 +4,9 @@
 import { z } from 'zod';
 import { API_NAMES, type ApiName } from '../models/apis.ts';
 import type { ApiSettings, RequestSettings, TlsSettings } from '../models/provider.ts';
-import { entriesAtMost } from './entries-at-most.ts';
+import { CONFIGURED_MAX, CONFIGURED_TOO_MANY, entriesAtMost } from './entries-at-most.ts';
 import { PRESET_NAMES } from './presets.ts';
 import { shownToken } from './token-schema.ts';
-
-/** Of each list and record of a provider. */
-const LIST_MAX = 200;
-const LIST_TOO_LONG = `must be at most ${LIST_MAX}`;
 
 const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}$/;
 /** The HTTP client says these; a second one would frame the request twice, or send it elsewhere. */
@@ -64,7 +60,7 @@ const apiSettings = z.strictObject({
   path_stream: pathTemplate.optional(),
   model_in: z.literal('path', 'must be path').optional(),
   instead_of_model: entriesAtMost(
-    LIST_MAX,
+    CONFIGURED_MAX,
     z.record(z.string().regex(/^[A-Za-z0-9_-]{1,100}$/), z.string().max(1_000)),
   ).optional(),
 });
@@ -93,14 +89,14 @@ const proxyAddress = z
 /** The keys of a provider that say how requests to it differ from the usual ones. */
 export const requestFields = {
   preset: z.enum(PRESET_NAMES).optional(),
-  headers: entriesAtMost(LIST_MAX, z.record(addedHeader, headerText)).optional(),
-  query: entriesAtMost(LIST_MAX, z.record(queryText, queryText)).optional(),
+  headers: entriesAtMost(CONFIGURED_MAX, z.record(addedHeader, headerText)).optional(),
+  query: entriesAtMost(CONFIGURED_MAX, z.record(queryText, queryText)).optional(),
   drop_headers: z
     .array(headerName(FRAMING_HEADERS, 'never goes to a provider'))
-    .max(LIST_MAX, LIST_TOO_LONG)
+    .max(CONFIGURED_MAX, CONFIGURED_TOO_MANY)
     .optional(),
-  apis: entriesAtMost(LIST_MAX, z.partialRecord(z.enum(API_NAMES), apiSettings)).optional(),
-  errors: z.array(wording).max(LIST_MAX, LIST_TOO_LONG).optional(),
+  apis: entriesAtMost(CONFIGURED_MAX, z.partialRecord(z.enum(API_NAMES), apiSettings)).optional(),
+  errors: z.array(wording).max(CONFIGURED_MAX, CONFIGURED_TOO_MANY).optional(),
   verify: z
     .union([z.strictObject({ path: pathTemplate }), z.literal('token')], 'must be { path: ... }, or token')
     .optional(),

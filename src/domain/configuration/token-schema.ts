@@ -3,7 +3,7 @@
 
 import { createPrivateKey } from 'node:crypto';
 import { z } from 'zod';
-import { entriesAtMost } from './entries-at-most.ts';
+import { CONFIGURED_MAX, entriesAtMost } from './entries-at-most.ts';
 
 const visible = z.string().regex(/^[\x21-\x7e]{1,1000}$/, 'must be visible ASCII characters without spaces');
 const GOOGLE_SCOPE = 'https://www.googleapis.com/auth/cloud-platform';
@@ -80,9 +80,7 @@ function isPrivateKey(pem: string): boolean {
   }
 }
 
-/** A service account's key has eleven fields. */
-const KEY_FIELDS_MAX = 200;
-const keyFields = entriesAtMost(KEY_FIELDS_MAX, z.record(z.string(), z.unknown()));
+const keyFields = entriesAtMost(CONFIGURED_MAX, z.record(z.string(), z.unknown()));
 
 const credentials = z.union([z.string(), keyFields]).transform((given, context) => {
   const { data } = serviceAccount.safeParse(typeof given === 'string' ? parseJson(given) : given);

@@ -18,7 +18,7 @@ import type { ApiName } from '../domain/models/apis.ts';
 import type { PoliciesInForce, PoliciesUnavailable } from '../generation/guardrails/policies-in-force.ts';
 import { BoundedMap } from '../platform/bounded-map.ts';
 import type { Log } from '../platform/log.ts';
-import { nextTurn } from '../platform/tick.ts';
+import { tickEnd } from '../platform/tick.ts';
 import { CompiledSets } from './compiled-sets.ts';
 
 const CLOAK_KEYS_MAX = 10_000;
@@ -28,10 +28,10 @@ const BETWEEN_LOADS_MS = 50;
 /** A slice takes some tenths of a millisecond. */
 const SLICES_AT_ONCE = 8;
 /**
- * For so many turns of the event loop changes wait for policies that are prepared, five of ten thousand words or so.
+ * For so many ticks of the event loop changes wait for policies that are prepared, five of ten thousand words or so.
  * What is left is prepared by the first request that needs it.
  */
-const TURNS_MAX = 150;
+const TICKS_MAX = 150;
 
 interface Parts {
   readonly load: () => Promise<GuardrailTable>;
@@ -144,7 +144,7 @@ export class HeldGuardrails implements PoliciesInForce {
     let nextMs = BETWEEN_LOADS_MS;
     try {
       const table = keepSame(this.table, await this.parts.load());
-      await prepare(table, TURNS_MAX, this.parts.log);
+      await prepare(table, TICKS_MAX, this.parts.log);
       this.table = table;
       this.ofPrincipals = new WeakMap();
       for (const organizationId of concerned) this.stale.delete(organizationId);
@@ -175,7 +175,7 @@ function inForceFor(policies: readonly Policy[], api: ApiName): InForce {
 }
 
 /** What somebody is screened by, before it is in force: ten thousand words would take tens of milliseconds at once. */
-async function prepare({ policies, floor, organizations }: GuardrailTable, turnsMax: number, log: Log): Promise<void> {
+async function prepare({ policies, floor, organizations }: GuardrailTable, ticksMax: number, log: Log): Promise<void> {
   const assigned = [...organizations.values()].flatMap(({ assignments }) =>
     assignments.flatMap(({ policyId }) => policies.get(policyId) ?? []),
   );
@@ -185,8 +185,8 @@ async function prepare({ policies, floor, organizations }: GuardrailTable, turns
     try {
       for (const _ of preparedForUse(policy)) {
         count += 1;
-        if (count === turnsMax * SLICES_AT_ONCE) return;
-        if (count % SLICES_AT_ONCE === 0) await nextTurn();
+        if (count === ticksMax * SLICES_AT_ONCE) return;
+        if (count % SLICES_AT_ONCE === 0) await tickEnd();
       }
     } catch (fault) {
       // Requests that it is for meet the same fault; nobody else's may.

@@ -186,7 +186,7 @@ export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipa
   }
 
   /** Which of these may serve what it names of what providers store. */
-  continueOn(deployments: readonly Deployment[]): ReturnType<typeof continueFrom> {
+  continuationAmong(deployments: readonly Deployment[]): ReturnType<typeof continueFrom> {
     const { plane, principal, dialect, received } = this;
     const workers = inTurnsOf(plane.relay.workers, principal.organizationId);
     const params = { principal, api: dialect.api, request: received, bounds: this.readOnce.bounds, deployments };

@@ -69,7 +69,7 @@ async function serveWhole(request: OpenRequest, received: ReceivedFrom<ScopedPri
       const refusal = await admitProvisionally(plane, request, [served.model.id], 0);
       if (request.refuseOrDrop(refusal)) return;
     }
-    const continuing = request.continueOn(resolved.deployments);
+    const continuing = request.continuationAmong(resolved.deployments);
     const continued = continuing instanceof Promise ? await continuing : continuing;
     if (request.refuseOrDrop(continued)) return;
 

@@ -31,8 +31,8 @@ function runAll(): void {
   }
 }
 
-/** Resolves in the next turn of the event loop. */
-export function nextTurn(): Promise<void> {
+/** Resolves at the end of this tick; of the next one when it is called at the end of a tick. */
+export function tickEnd(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 

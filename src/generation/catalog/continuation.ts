@@ -24,7 +24,7 @@ export interface Continuation {
   readonly carriedTokens: number | null;
 }
 
-export interface ContinuationParams {
+interface ContinuationParams {
   readonly principal: ScopedPrincipal;
   readonly api: ApiName;
   readonly request: ScannedBody;

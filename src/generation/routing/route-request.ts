@@ -44,7 +44,7 @@ function routeVirtualModel(
     isPaused: ({ id }) => isPaused(plane, request, id),
     hasLeft: () => exchange.closed,
     admitProvisionally: (models) => admitProvisionally(plane, request, models, carriedTokens),
-    refuseStored: (models) => refuseStored(request, models),
+    refusalOfStored: (models) => refusalOfStored(request, models),
   });
 }
 
@@ -58,12 +58,12 @@ function isPaused(
   return 'kind' in relay.cooldowns.filter(deployments, principal.organizationId, receivedAtMs);
 }
 
-async function refuseStored(request: OpenRequest, models: readonly string[]): Promise<Refusal | null> {
+async function refusalOfStored(request: OpenRequest, models: readonly string[]): Promise<Refusal | null> {
   const { catalog, dialect, principal } = request;
   const deployments = models.flatMap((model) => {
     const resolved = resolveModel(catalog, dialect.api, model, principal.allowedModels);
     return 'kind' in resolved ? [] : resolved.deployments;
   });
-  const continued = await request.continueOn(deployments);
+  const continued = await request.continuationAmong(deployments);
   return 'kind' in continued ? continued : null;
 }

@@ -71,7 +71,7 @@ export interface WaitingRequest extends RoutingRequest {
    * Why it is refused whichever of these models serves: for an object or a response that it names, which is stored
    * where none of them may read it. null: there is no such reason.
    */
-  refuseStored(models: readonly string[]): Promise<Refusal | null>;
+  refusalOfStored(models: readonly string[]): Promise<Refusal | null>;
 }
 
 export class Router {
@@ -164,7 +164,7 @@ export class Router {
       return this.routed(request, policy, { ...found, decision, cached: known !== null });
     }
     // Here a classifier may be asked, which the operator pays for.
-    const unreadable = await this.refuseStored(request, candidates, named?.key ?? null);
+    const unreadable = await this.refusalUnlessKnownTurn(request, candidates, named?.key ?? null);
     if (unreadable !== null) return unreadable;
     if (request.hasLeft()) return null;
     const decided = await this.decideTurn(request, policy, prepared, named?.key ?? null);
@@ -174,12 +174,12 @@ export class Router {
   }
 
   /** A turn that has its model already goes on with it, at whichever provider, and is judged behind its route. */
-  private async refuseStored(
+  private async refusalUnlessKnownTurn(
     request: WaitingRequest,
     candidates: RouteCandidates,
     turn: TurnKey | null,
   ): Promise<Refusal | null> {
-    const refusal = await request.refuseStored(candidates.all.map(({ model }) => model));
+    const refusal = await request.refusalOfStored(candidates.all.map(({ model }) => model));
     if (refusal === null || turn === null) return refusal;
     return (await this.parts.turns.find(turn)) === null ? refusal : null;
   }

@@ -83,12 +83,17 @@ const GROWTH = 4;
 /** The owner of a pooled buffer until the credential is identified: all such requests share one part of the pool. */
 const UNKNOWN_OWNER = '';
 
+interface IncomingForm {
+  readonly reader: FormReader;
+  readonly scan: MultipartScan;
+}
+
 /** A body that is coming in. */
 class IncomingRequest<S extends MemoryOwner> implements BodySink, ClientWatch {
   private readonly exchange: Exchange;
   private readonly intake: Intake;
   /** null: the body is JSON. */
-  private readonly form: FormReader | null;
+  private readonly form: IncomingForm | null;
   private readonly receiver: RequestReceiver<S>;
   /** The look-up of the sender; null: it is over. */
   private identifying: Promise<S | Refusal> | null = null;
@@ -100,8 +105,6 @@ class IncomingRequest<S extends MemoryOwner> implements BodySink, ClientWatch {
   /** null: nothing has come yet, or it has gone on to the receiver. */
   private pooled: PooledBuffer | null = null;
   private scan: Scan | null = null;
-  /** null: the body is JSON. */
-  private readonly formScan: MultipartScan | null;
   private bodyBytes = 0;
   /** The declared length, or as much as a body without one may have. */
   private readonly bytesMax: number;
@@ -109,11 +112,10 @@ class IncomingRequest<S extends MemoryOwner> implements BodySink, ClientWatch {
   /** The request is refused, or its client has left. */
   private isOver = false;
 
-  constructor(exchange: Exchange, intake: Intake, form: FormReader | null, receiver: RequestReceiver<S>) {
+  constructor(exchange: Exchange, intake: Intake, forms: FormReader | null, receiver: RequestReceiver<S>) {
     this.exchange = exchange;
     this.intake = intake;
-    this.form = form;
-    this.formScan = form === null ? null : new MultipartScan(exchange.contentType);
+    this.form = forms === null ? null : { reader: forms, scan: new MultipartScan(exchange.contentType) };
     this.receiver = receiver;
     this.bytesMax = exchange.isChunked ? intake.bodyLimitBytes : exchange.contentLength;
   }
@@ -169,12 +171,12 @@ class IncomingRequest<S extends MemoryOwner> implements BodySink, ClientWatch {
   }
 
   private feed(bytes: Uint8Array): void {
-    const { formScan, pooled } = this;
+    const { form, pooled } = this;
     if (bytes.length === 0) return;
-    if (formScan === null) {
+    if (form === null) {
       this.scan ??= this.intake.scanner.begin();
       this.scan.feed(bytes);
-    } else if (pooled !== null) formScan.feed(pooled.buffer.subarray(0, this.bodyBytes));
+    } else if (pooled !== null) form.scan.feed(pooled.buffer.subarray(0, this.bodyBytes));
   }
 
   /** It is known now whose the request is, or that it is nobody's. */
@@ -214,11 +216,9 @@ class IncomingRequest<S extends MemoryOwner> implements BodySink, ClientWatch {
     if (this.isOver || pooled === null || sender === null) return;
     exchange.watchClient(null);
     const body = pooled.buffer.subarray(0, this.bodyBytes);
-    const { form, formScan } = this;
+    const { form } = this;
     const read =
-      form === null || formScan === null
-        ? readJson(body, this.finishScan(body))
-        : readForm(form, body, formScan.finish(body));
+      form === null ? readJson(body, this.finishScan(body)) : readForm(form.reader, body, form.scan.finish(body));
     if ('kind' in read) return this.refuse(read);
     this.pooled = null;
     this.receiver.onReceived({ body, scanned: read.scanned, form: read.form, pooled, sender });

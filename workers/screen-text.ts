@@ -1,4 +1,4 @@
-// Worker task: screens a request or a reply that is too big for the event loop, or whose rules have patterns.
+// Worker task: screens a request or a reply that is too much work for the event loop, or has too many hits.
 
 import { compiledOf } from '../src/domain/guardrails/compiled-by-key.ts';
 import { packEdits } from '../src/domain/guardrails/packed-edits.ts';

@@ -33,7 +33,7 @@ export interface ShipperOptions {
 
 export interface Shipper {
   start(): void;
-  /** Somebody waits for what is recorded: ends the pause, where the last posting is not of just now. */
+  /** Ends the pause: a look-up waits for its record. */
   postNow(): void;
   /** Ends the loops, then ships the rest for at most `limitMs`. What is left stays in the spool. */
   stop(limitMs?: number): Promise<void>;
@@ -41,7 +41,7 @@ export interface Shipper {
   drainOnce(): Promise<void>;
 }
 
-/** However many wait at however many gateways: small postings cost as much as large ones. */
+/** Least time between two such postings, however many gateways ask. */
 const POSTINGS_WANTED_APART_MS = 25;
 const STOP_LIMIT_MS = 5_000;
 /** How often directories are listed, owners checked and gauges set. */

@@ -23,9 +23,9 @@ import { CompiledSets } from './compiled-sets.ts';
 
 const CLOAK_KEYS_MAX = 10_000;
 const RETRY_MS = 1_000;
-/** Whoever changes without a pause has everything loaded so often, and keeps nobody else's change from being used. */
+/** Least time between two loads, so that one organization's constant changes do not delay the others'. */
 const BETWEEN_LOADS_MS = 50;
-/** A slice takes some tenths of a millisecond. */
+/** Most slices take some tenths of a millisecond or less; one that compiles patterns takes some milliseconds. */
 const SLICES_AT_ONCE = 8;
 /**
  * For so many ticks of the event loop changes wait for policies that are prepared, five of ten thousand words or so.
@@ -195,7 +195,7 @@ async function prepare({ policies, floor, organizations }: GuardrailTable, ticks
   }
 }
 
-/** With the objects of the earlier snapshot where they say the same: one tenant's change compiles no other's anew. */
+/** Reuses the earlier snapshot's policy objects where nothing changed, so that they are not compiled again. */
 function keepSame(earlier: GuardrailTable, { policies, floor, organizations }: GuardrailTable): GuardrailTable {
   const kept = (policy: Policy): Policy => {
     const before = earlier.policies.get(policy.id);

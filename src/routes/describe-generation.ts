@@ -39,9 +39,14 @@ function labelHeaders({ tagHeader }: BrandHeaders): HeaderSchemas {
       .meta({
         description: `Tags, separated by commas or in several headers; ${TAGS_MAX} are kept, malformed ones dropped.`,
       }),
-    'Idempotency-Key': z.string().optional().meta({
-      description: 'For the provider: as it is to an own key’s account, as a hash with who pays to another one.',
-    }),
+    'Idempotency-Key': z
+      .string()
+      .optional()
+      .meta({
+        description:
+          'Sent on to the provider: unchanged with an organization’s own key; with the service’s key as a hash of ' +
+          'organization, wallet and value, so that two payers never share one.',
+      }),
   };
 }
 

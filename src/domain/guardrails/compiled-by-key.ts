@@ -1,4 +1,5 @@
-// The compiled policies that a worker thread has screened by: a thread is given policies as bytes, which it reads once.
+// How compiled policies get to worker threads: packed by the event loop, unpacked and cached by each thread per set and
+// API.
 
 import type { ApiName } from '../models/apis.ts';
 import { type CompiledPolicy, compilePolicy } from './compile-policy.ts';

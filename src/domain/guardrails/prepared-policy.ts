@@ -169,7 +169,7 @@ export function preparedOf(policy: Policy): PreparedPolicy {
   return slice.value;
 }
 
-/** A slice of a few milliseconds at a time. */
+/** A slice of some tenths of a millisecond at a time. */
 function* preparedInSlices(policy: Policy): Generator<void, PreparedPolicy> {
   const known = prepared.get(policy);
   if (known !== undefined) return known;

@@ -56,7 +56,7 @@ export interface FormFault {
 }
 
 const PARTS_MAX = 256;
-/** One more opens a part too many, and the one behind it ends that. */
+/** Enough to find part 257, which is refused: its own border and the one that ends it. */
 const BORDERS_MAX = PARTS_MAX + 2;
 /** Searched in one go. Clients write none, or a line end. */
 const EPILOGUE_BYTES_MAX = 4_096;

@@ -2,17 +2,15 @@
 // is read, or were made when their day was sealed (sealed-days.ts): by the same SQL, so that either gives the same
 // report.
 
-import { COUNTS, IS_ERROR } from './metrics.ts';
+import { IS_ERROR } from './metrics.ts';
 import { ALL_ORGANIZATIONS, checkedCellConditions, checkedConditions, type ReportParams } from './report-params.ts';
 import { checkedColumns, checkedNames, type SqlColumn } from './sql-column.ts';
 
 export interface Cells {
   /** Where those of sealed days are (deploy/clickhouse/0008-sealed-days.sql, 0009, 0010). */
   readonly table: string;
-  /** Which facts are in cells at all. */
+  /** Which facts are in cells at all: those of refused requests only where their values tell them apart. */
   readonly counted: string;
-  /** Facts of refused requests are in them, too, and their values tell those apart. */
-  readonly hasRefused?: true;
   readonly keys: readonly SqlColumn[];
   readonly values: readonly SqlColumn[];
   /** Aggregates of facts, and the same of their cells, by which it is seen that some are missing or wrong. */
@@ -45,8 +43,8 @@ export function checkedCells(cells: Cells, params: ReportParams): string {
   return checkedUnion(params, read, `SELECT ${checkedNames([...keys, ...values])} FROM ${checkedTable(cells)}`);
 }
 
-function checkedWhere({ counted, hasRefused }: Cells, params: ReportParams): string {
-  return `(${counted}) AND ${checkedConditions(hasRefused === true ? { ...params, showsRefused: true } : params)}`;
+function checkedWhere({ counted }: Cells, params: ReportParams): string {
+  return `(${counted}) AND ${checkedConditions({ ...params, showsRefused: true })}`;
 }
 
 function checkedTable({ table }: Cells): string {
@@ -66,11 +64,6 @@ export function checkedUnion(params: ReportParams, ofFacts: string, ofCells: str
 export const SEALED_STRETCH = `admitted_at >= toDateTime64({day:Date}, 3, 'UTC')
   AND admitted_at < fromUnixTimestamp64Milli({until_ms:Int64}, 'UTC')`;
 
-/** Which facts of a seal are in cells, with refused requests or without. */
-export function checkedSealed(hasRefused: boolean): string {
-  return hasRefused ? SEALED_STRETCH : `${SEALED_STRETCH} AND ${COUNTS}`;
-}
-
 /**
  * The statement that makes the cells of a seal: those of all organizations together, and those of each of
  * `{organizations:Array(UUID)}`.
@@ -86,7 +79,7 @@ export function checkedSealing(cells: Cells): string {
           [toUUID('${ALL_ORGANIZATIONS}'), organization_id], [toUUID('${ALL_ORGANIZATIONS}')])) AS cells_of,
         ${checkedColumns([...keys, ...values])}
       FROM request_facts FINAL
-      WHERE ${checkedSealed(cells.hasRefused === true)} AND ${checkedCondition(counted)}
+      WHERE ${SEALED_STRETCH} AND ${checkedCondition(counted)}
       GROUP BY cells_of, ${checkedNames(keys)}
     )`;
 }

@@ -7,7 +7,7 @@ import { picoOf } from '../decimal-text.ts';
 import { type Metric, MetricColumns } from './metric-columns.ts';
 
 /** What totals count: a refused request used nothing, and only a limited number of them is recorded. */
-export const COUNTS = "outcome != 'refused'";
+export const IS_NOT_REFUSED = "outcome != 'refused'";
 
 /** What a request cost: the payer's charge if someone is billed, else the catalog price of its usage. null: unknown. */
 export const SPEND = 'if(isNull(wallet_id), rated_cost, total_cost)';
@@ -36,7 +36,7 @@ const IS_FALLBACK = "route_reason IN ('classifier_failed', 'no_request_text', 'c
 const CONFIDENCE_BUCKET =
   'if(isNull(route_confidence), 255, least(9, toUInt8(floor(assumeNotNull(route_confidence) * 10))))';
 /** Of requests that totals count. */
-const COUNTED_BUCKET = `if(${COUNTS}, ${CONFIDENCE_BUCKET}, 255)`;
+const COUNTED_BUCKET = `if(${IS_NOT_REFUSED}, ${CONFIDENCE_BUCKET}, 255)`;
 
 /**
  * Two ways to keep the state of a quantile. Both are exact (nearest rank) and give the same figures. Keeping every
@@ -111,7 +111,7 @@ const metricsWith = (states: QuantileStates): readonly Metric[] => [
  * classifier's call counts, and that its policy was used.
  */
 const FACETS: readonly Metric[] = [
-  count('requests', `countIf(${COUNTS})`),
+  count('requests', `countIf(${IS_NOT_REFUSED})`),
   {
     name: 'confidence_buckets',
     state: `countResample(0, 10, 1)(${COUNTED_BUCKET})`,

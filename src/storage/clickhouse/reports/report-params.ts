@@ -2,7 +2,7 @@
 // conditions that they become.
 
 import { STATUS_FILTER } from '../../../domain/reports/status-filter.ts';
-import { COUNTS, IS_ERROR } from './metrics.ts';
+import { IS_ERROR, IS_NOT_REFUSED } from './metrics.ts';
 
 /** Whose requests the report is about. The caller has checked that they may be read. */
 export interface ReportScope {
@@ -101,7 +101,7 @@ function conditionsOf({ scope, filters, window, sealed, showsRefused }: ReportPa
   const require = (sql: string, parameters: Condition['parameters'] = {}): void => {
     conditions.push({ sql, parameters });
   };
-  if (showsRefused !== true) conditions.push({ sql: COUNTS, parameters: {} });
+  if (showsRefused !== true) conditions.push({ sql: IS_NOT_REFUSED, parameters: {} });
   if (scope.organizationId !== null)
     require('organization_id = {scope_organization:UUID}', { scope_organization: scope.organizationId });
   if (scope.teamId !== undefined) require('team_id = {scope_team:UUID}', { scope_team: scope.teamId });

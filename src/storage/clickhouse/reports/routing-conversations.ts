@@ -4,7 +4,7 @@
 import { REPORTED_CORRECTIONS_MAX } from '../../../domain/reports/report-query.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { type Cells, checkedCells, checkedUnion, STATUS_OF_FACT } from './cells.ts';
-import { ratio } from './metrics.ts';
+import { IS_NOT_REFUSED, ratio } from './metrics.ts';
 import { checkedConditions, conditionParameters, type ReportParams } from './report-params.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 
@@ -73,7 +73,7 @@ const OF_TURN = [
 ] as const;
 
 /** Turns that are no follow-up and remember nothing are counted nowhere. */
-const COUNTED = `routed AND (${IS_FOLLOW_UP} OR ${IS_REMEMBERED})`;
+const COUNTED = `routed AND ${IS_NOT_REFUSED} AND (${IS_FOLLOW_UP} OR ${IS_REMEMBERED})`;
 
 export const TURN_CELLS: Cells = {
   table: 'sealed_turns',
@@ -205,13 +205,15 @@ interface CorrectionKey {
   readonly first_id: string;
 }
 
+const CORRECTED = `routed AND ${IS_NOT_REFUSED} AND route_correction`;
+
 /** The first request of each turn that corrected an answer; when sealed, of each status in it. */
 export const CORRECTION_CELLS: Cells = {
   table: 'sealed_corrections',
-  counted: 'routed AND route_correction',
+  counted: CORRECTED,
   keys: [['turn', TURN]],
   values: [['first', 'min((admitted_at, id))']],
-  sums: [[`uniqExactIf((${TURN}, ${STATUS_OF_FACT}), routed AND route_correction)`, 'count()']],
+  sums: [[`uniqExactIf((${TURN}, ${STATUS_OF_FACT}), ${CORRECTED})`, 'count()']],
   ofFact: [
     ['turn', TURN],
     ['first', '(admitted_at, id)'],

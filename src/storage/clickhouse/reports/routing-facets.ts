@@ -4,7 +4,7 @@
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { type Cells, checkedCells } from './cells.ts';
 import type { MergedRow } from './metric-columns.ts';
-import { COUNTS, FACET_COLUMNS, type FacetRow } from './metrics.ts';
+import { FACET_COLUMNS, type FacetRow, IS_NOT_REFUSED } from './metrics.ts';
 import { conditionParameters, type ReportParams } from './report-params.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 
@@ -43,7 +43,6 @@ export interface RoutingFacets {
 export const FACET_CELLS: Cells = {
   table: 'sealed_facets',
   counted: 'routed',
-  hasRefused: true,
   keys: [
     ['reason', 'toString(route_reason)'],
     ['picked', 'toString(route_picked_by)'],
@@ -53,7 +52,7 @@ export const FACET_CELLS: Cells = {
   ],
   values: FACET_COLUMNS.states,
   sums: [
-    [`countIf(routed AND ${COUNTS})`, `sum(${FACET_COLUMNS.checkedState('requests')})`],
+    [`countIf(routed AND ${IS_NOT_REFUSED})`, `sum(${FACET_COLUMNS.checkedState('requests')})`],
     ['sumIf(ifNull(classifier_cost, 0), routed)', `sum(${FACET_COLUMNS.checkedState('classifier_cost')})`],
   ],
 };

@@ -9,6 +9,7 @@ import { type Cells, checkedCells } from './cells.ts';
 import type { MergedRow } from './metric-columns.ts';
 import {
   COMPLETION_TOKENS,
+  IS_NOT_REFUSED,
   type MetricsRow,
   metricColumns,
   PROMPT_TOKENS,
@@ -54,11 +55,13 @@ export interface RoutingGroups {
   readonly taskModels: readonly GroupRow[];
 }
 
+const COUNTED = `routed AND ${IS_NOT_REFUSED}`;
+
 export function groupCells(quantiles: QuantileStates): Cells {
   const metrics = metricColumns(quantiles);
   return {
     table: 'sealed_groups',
-    counted: 'routed',
+    counted: COUNTED,
     keys: [
       ['tier', 'toString(route_tier)'],
       ['rank', `ifNull(route_tier_rank, ${NO_RANK})`],
@@ -67,9 +70,12 @@ export function groupCells(quantiles: QuantileStates): Cells {
     ],
     values: [['latest', 'max(admitted_at)'], ...metrics.states],
     sums: [
-      ['countIf(routed)', `sum(${metrics.checkedState('requests')})`],
-      [`sumIf(ifNull(${SPEND}, 0), routed)`, `sum(${metrics.checkedState('spend')})`],
-      [sumOfTokens(`if(routed, ${PROMPT_TOKENS} + ${COMPLETION_TOKENS}, 0)`), `sum(${metrics.checkedState('tokens')})`],
+      [`countIf(${COUNTED})`, `sum(${metrics.checkedState('requests')})`],
+      [`sumIf(ifNull(${SPEND}, 0), ${COUNTED})`, `sum(${metrics.checkedState('spend')})`],
+      [
+        sumOfTokens(`if(${COUNTED}, ${PROMPT_TOKENS} + ${COMPLETION_TOKENS}, 0)`),
+        `sum(${metrics.checkedState('tokens')})`,
+      ],
     ],
   };
 }

@@ -2,6 +2,7 @@
 
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { type Cells, checkedCells } from './cells.ts';
+import { IS_NOT_REFUSED } from './metrics.ts';
 import { conditionParameters, type ReportParams } from './report-params.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 
@@ -14,7 +15,7 @@ export interface RejectionCount {
 
 export const REJECTION_CELLS: Cells = {
   table: 'sealed_rejections',
-  counted: 'routed AND notEmpty(route_rejected_models)',
+  counted: `routed AND ${IS_NOT_REFUSED} AND notEmpty(route_rejected_models)`,
   keys: [
     [
       'passed_over',
@@ -23,7 +24,7 @@ export const REJECTION_CELLS: Cells = {
     ],
   ],
   values: [['rejections', 'count()']],
-  sums: [['sumIf(length(route_rejected_models), routed)', 'sum(rejections)']],
+  sums: [[`sumIf(length(route_rejected_models), routed AND ${IS_NOT_REFUSED})`, 'sum(rejections)']],
 };
 
 export async function selectRejections(client: ClickHouseReader, params: ReportParams): Promise<RejectionCount[]> {

@@ -7,7 +7,7 @@ import type { ClickHouseReader } from '../clickhouse.ts';
 import { picoOf } from '../decimal-text.ts';
 import { type Cells, checkedCells } from './cells.ts';
 import type { MergedRow } from './metric-columns.ts';
-import { IS_ERROR, SERIES_COLUMNS, type SeriesRow, SPEND } from './metrics.ts';
+import { IS_ERROR, IS_NOT_REFUSED, SERIES_COLUMNS, type SeriesRow, SPEND } from './metrics.ts';
 import { conditionParameters, type ReportParams } from './report-params.ts';
 import { compareText } from './routing-conversations.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
@@ -55,7 +55,7 @@ const READ_CELLS = seriesCells(
 function seriesCells(quarter: string): Cells {
   return {
     table: 'sealed_series',
-    counted: 'true',
+    counted: IS_NOT_REFUSED,
     keys: [
       ['is_routed', 'toUInt8(routed)'],
       ['quarter', quarter],
@@ -63,11 +63,11 @@ function seriesCells(quarter: string): Cells {
     ],
     values: SERIES_COLUMNS.states,
     sums: [
-      ['count()', `sum(${REQUESTS})`],
-      [`sum(ifNull(${SPEND}, 0))`, `sum(${SERIES_COLUMNS.checkedState('spend')})`],
+      [`countIf(${IS_NOT_REFUSED})`, `sum(${REQUESTS})`],
+      [`sumIf(ifNull(${SPEND}, 0), ${IS_NOT_REFUSED})`, `sum(${SERIES_COLUMNS.checkedState('spend')})`],
       // Of what the cells of sealed days are by besides their keys (cells.ts).
-      [`countIf(${IS_ERROR})`, `sumIf(${REQUESTS}, of_error = 1)`],
-      ['sum(toUInt64(ifNull(status, 0)))', `sum(${REQUESTS} * of_status)`],
+      [`countIf(${IS_NOT_REFUSED} AND (${IS_ERROR}))`, `sumIf(${REQUESTS}, of_error = 1)`],
+      [`sumIf(toUInt64(ifNull(status, 0)), ${IS_NOT_REFUSED})`, `sum(${REQUESTS} * of_status)`],
     ],
   };
 }

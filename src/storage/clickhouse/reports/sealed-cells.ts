@@ -3,7 +3,7 @@
 
 import { createHash, randomUUID } from 'node:crypto';
 import { type ClickHouseClient, selectRows } from '../clickhouse.ts';
-import { type CellSum, type Cells, checkedSealed, checkedSealing, SEALED_STRETCH } from './cells.ts';
+import { type CellSum, type Cells, checkedSealing, SEALED_STRETCH } from './cells.ts';
 import { ALL_ORGANIZATIONS } from './report-params.ts';
 import { CORRECTION_CELLS, TURN_CELLS } from './routing-conversations.ts';
 import { FACET_CELLS } from './routing-facets.ts';
@@ -63,34 +63,19 @@ export async function makeCells(
 
 /** The tables whose cells of a seal do not add up to its facts, or cannot be read. */
 export async function findDamagedCells(client: ClickHouseClient, seal: Seal): Promise<string[]> {
-  const damaged = new Set<string>();
-  for (const haveRefused of [false, true]) {
-    const among = SEALED_CELLS.filter(({ hasRefused = false }) => hasRefused === haveRefused);
-    for (const table of await findDamagedAmong(client, seal, among, haveRefused)) damaged.add(table);
-  }
-  return SEALED_CELLS.map(({ table }) => table).filter((table) => damaged.has(table));
-}
-
-/** Among cells that all have the facts of refused requests in them, or none of which has. */
-async function findDamagedAmong(
-  client: ClickHouseClient,
-  seal: Seal,
-  among: readonly Cells[],
-  haveRefused: boolean,
-): Promise<string[]> {
   const organizations = [...seal.organizations];
   const facts = await selectRows<Summed & { readonly sums: readonly (readonly string[])[] }>(
     client,
     `SELECT toString(arrayJoin(if(has({organizations:Array(UUID)}, organization_id),
          [toUUID('${ALL_ORGANIZATIONS}'), organization_id], [toUUID('${ALL_ORGANIZATIONS}')]))) AS cells_of,
-       [${among.map(({ sums }) => checkedSums(sums, 0)).join(', ')}] AS sums
+       [${SEALED_CELLS.map(({ sums }) => checkedSums(sums, 0)).join(', ')}] AS sums
      FROM request_facts FINAL
-     WHERE ${checkedSealed(haveRefused)}
+     WHERE ${SEALED_STRETCH}
      GROUP BY cells_of`,
     { day: seal.date, until_ms: seal.untilMs, organizations },
   );
   const damaged: string[] = [];
-  for (const [index, { table, sums }] of among.entries()) {
+  for (const [index, { table, sums }] of SEALED_CELLS.entries()) {
     const cells = await selectRows<Summed & { readonly sums: readonly string[] }>(
       client,
       `SELECT toString(organization_id) AS cells_of, ${checkedSums(sums, 1)} AS sums FROM ${checkedTable(table)}

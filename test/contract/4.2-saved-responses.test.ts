@@ -145,9 +145,9 @@ describe('saved responses', () => {
     }
   });
 
-  async function replay(body: string, fault?: ScriptedReply['fault']): Promise<HttpAnswer> {
-    const headers = [['content-type', 'text/event-stream']] as const;
-    replayed = { headers, body, framing: 'chunked', ...(fault === undefined ? {} : { fault }) };
+  async function replay(body: string, more: Pick<ScriptedReply, 'fault' | 'headers'> = {}): Promise<HttpAnswer> {
+    const headers = [['content-type', 'text/event-stream'], ...(more.headers ?? [])] as const;
+    replayed = { ...more, headers, body, framing: 'chunked' };
     const call = { headers: { authorization: `Bearer ${KEYS.acme}` }, isOffFormat: true };
     return httpCall(`${tollgate.url}/v1/responses/resp_mine?stream=true`, call);
   }
@@ -166,8 +166,19 @@ describe('saved responses', () => {
       assert.deepEqual([answer.status, answer.complete, answer.body.toString()], [200, isWhole, body]);
     });
 
+  for (const [encoding, isWhole] of [
+    ['identity', false],
+    ['Identity', false],
+    ['', false],
+    ['gzip', true],
+  ] as const)
+    test(`content-encoding: ${encoding}: an end without the last event is ${isWhole ? 'not looked for' : 'a cut'}`, async () => {
+      const answer = await replay(DELTA, { headers: [['content-encoding', encoding]] });
+      assert.deepEqual([answer.status, answer.complete, answer.body.toString()], [200, isWhole, DELTA]);
+    });
+
   test('events of a stored response of which only the head comes are a 502', async () => {
-    const answer = await replay(DELTA, { kind: 'cut', afterBytes: 0 });
+    const answer = await replay(DELTA, { fault: { kind: 'cut', afterBytes: 0 } });
     const { error } = JSON.parse(answer.body.toString()) as { error: { code: string } };
     assert.deepEqual([answer.status, answer.complete, error.code], [502, true, 'upstream_unreachable']);
   });

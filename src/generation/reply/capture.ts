@@ -32,6 +32,13 @@ export class CapturedReply {
   blocked: Refusal | null = null;
   /** Of a stream: how far it is, by its own events. */
   progress: StreamProgress = 'open';
+
+  takeHead(status: number, headers: ReplyHeaders): void {
+    this.status = status;
+    this.encoding = encodingOf(headers);
+    // The bytes of a compressed stream are no events, nor is what a provider says of an error.
+    this.isStream = status < 300 && this.encoding === null && isEventStream(headers);
+  }
 }
 
 export class Capture extends ReplyStage {
@@ -51,10 +58,7 @@ export class Capture extends ReplyStage {
   override onReplyStart(status: number, headers: ReplyHeaders): void {
     const { reply } = this;
     if (reply.state === 'waiting') reply.state = 'relaying';
-    reply.status = status;
-    reply.encoding = encodingOf(headers);
-    // The bytes of a compressed stream are no events, nor is what a provider says of an error.
-    reply.isStream = status < 300 && isEventStream(headers) && reply.encoding === null;
+    reply.takeHead(status, headers);
     if (status < 300 && reply.encoding === null) this.watchReply();
     this.next.onReplyStart(status, headers);
   }
@@ -97,7 +101,7 @@ export class Capture extends ReplyStage {
   }
 }
 
-export function isEventStream(headers: ReplyHeaders): boolean {
+function isEventStream(headers: ReplyHeaders): boolean {
   return replyHeader(headers, 'content-type')?.startsWith('text/event-stream') ?? false;
 }
 

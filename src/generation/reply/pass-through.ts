@@ -11,7 +11,7 @@ import type { UpstreamCall } from '../../upstream/call.ts';
 import type { UpstreamFault } from '../../upstream/call-connection.ts';
 import type { Credential } from '../../upstream/credential.ts';
 import { type ForwardedHeaders, forwardedHeaders } from '../../upstream/header-policy.ts';
-import { type ReplyHeaders, replyHeader } from '../../upstream/http1/reply-head.ts';
+import type { ReplyHeaders } from '../../upstream/http1/reply-head.ts';
 import type { Providers } from '../../upstream/providers.ts';
 import type { Complaint } from '../../upstream/refused-key.ts';
 import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
@@ -20,7 +20,7 @@ import type { ScreeningWorkers } from '../guardrails/screen-body.ts';
 import { ScreenReply } from '../guardrails/screen-reply.ts';
 import type { Screening } from '../guardrails/screening.ts';
 import { endsWithWholeEvent, type StreamEnd, type StreamProgress } from '../sse/stream-end.ts';
-import { CapturedReply, isEventStream } from './capture.ts';
+import { CapturedReply } from './capture.ts';
 import { ClientWriter, type WriterOwner } from './client-writer.ts';
 import { isFailure, type ReportFailedCall } from './failed-call.ts';
 import { headersFor, type KeyOwner } from './idempotency-key.ts';
@@ -81,9 +81,8 @@ class CopyChunks extends ReplyStage {
 
   override onReplyStart(status: number, headers: ReplyHeaders): void {
     if (isFailure(status)) this.report('status', status);
-    this.reply.isStream = status < 300 && isEventStream(headers);
-    const isPlain = replyHeader(headers, 'content-encoding') === undefined;
-    if (this.reply.isStream && isPlain) this.end = responses.watchStreamEnd();
+    this.reply.takeHead(status, headers);
+    if (this.reply.isStream) this.end = responses.watchStreamEnd();
     this.next.onReplyStart(status, headers);
   }
 

@@ -11,7 +11,7 @@ export interface EndedReply {
   readonly providerStatus: number;
   readonly how: HowItEnded;
   readonly report: MeasuredUsage;
-  /** By a stream's own word. */
+  /** By a stream's own word, with nothing used: as good as a 5xx that came too late. */
   readonly hasFailed: boolean;
   readonly relayedBytes: number;
   /** A guardrail has ended it, or put a refusal in its place. */
@@ -23,8 +23,7 @@ export function outcomeOfReply(ended: EndedReply): Outcome {
   if (providerStatus >= 500) return 'provider_failed';
   if (providerStatus >= 300) return 'provider_refused';
   if (isBlocked) return 'output_blocked';
-  // The dialect's own word for a failure, with nothing used: as good as a 5xx that came too late.
-  if (report.usage === null && hasFailed) return 'provider_failed';
+  if (hasFailed) return 'provider_failed';
   if (how === 'clean')
     return report.usage === null && report.distrust === null ? 'completed_without_usage' : 'completed';
   if (report.usage !== null) return 'usage_then_cut';

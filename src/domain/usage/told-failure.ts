@@ -17,7 +17,10 @@ function saysSomething(value: unknown): boolean {
 
 const JSON_BEGINNING = /^\s*[[{]/;
 
-/** `isWhole`: it ended by itself, and is no stream. What is no JSON then is a page of somebody before the provider. */
+/**
+ * `isWhole`: it ended by itself, and is no stream. What is no JSON then is an error page of a proxy in front of the
+ * provider.
+ */
 export function bodyTellsFailure(body: string, isWhole: boolean): boolean {
   const reply = parseObject(body);
   if (reply !== null) return tellsFailure(reply);

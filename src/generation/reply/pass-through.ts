@@ -60,8 +60,8 @@ export function passThrough(params: PassThroughParams, context: PassThroughConte
 
 /**
  * Keeps what the next read of the provider's socket would overwrite, reports a call that failed, and takes events that
- * end without the last one for cut, as the relay does. Without any there is nothing that could look whole: so a replay
- * answers that is asked for what comes behind the last event.
+ * end without the last one for cut, as the relay does. An empty stream is no cut: a client that asks for events after
+ * the last one gets none.
  */
 class CopyChunks extends ReplyStage {
   protected readonly next: ReplyHandler;

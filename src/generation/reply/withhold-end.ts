@@ -77,7 +77,9 @@ export class WithholdEnd extends ReplyStage {
     this.endWith('clean');
   }
 
-  /** Of which nothing reaches the client, as of one that a guardrail kept until it would be whole, is no reply. */
+  /**
+   * A reply that broke off before a byte of it came here, for example while a guardrail kept it, counts as no reply.
+   */
   override onReplyFault(fault: UpstreamFault): void {
     this.endWith(fault === 'cut' && !this.hasBytes ? 'no_reply' : fault);
   }

@@ -64,6 +64,7 @@ const STREAMS: readonly Case[] = [
   failed('an error with a name', CHAT, streamOf(`event: error\n${eventOf(ERROR)}${DONE}`)),
   failed('an error as a text', CHAT, streamOf(eventOf({ error: 'overloaded' }) + DONE)),
   failed('lines that end in CRLF', CHAT, streamOf((eventOf(ERROR) + DONE).replaceAll('\n', '\r\n'))),
+  failed('half of the end behind it', CHAT, streamOf(`${eventOf(ERROR)}data: [DO`), { complete: false }),
   failed('comments behind it', CHAT, streamOf(`${eventOf(ERROR)}: keep-alive\n\n${DONE}`)),
   failed(
     'an error beside a choice',

@@ -13,7 +13,10 @@ export type UpstreamFault =
   | 'stale_connection'
   /** The bytes may have been sent; no reply came that could be read. */
   | 'no_reply'
-  /** No reply came within the first-byte timeout, or no byte behind its head within the idle timeout. */
+  /**
+   * No reply came within the first-byte timeout, or no byte behind its head within the idle timeout. A connection says
+   * it of every reply that is out of time; behind a byte of the body the call makes it `cut`.
+   */
   | 'first_byte_timeout'
   /** The reply began and was cut, or stalled behind a byte of its body beyond the idle timeout. */
   | 'cut';

@@ -88,6 +88,8 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
   /** null: the reply has begun, so the request cannot be needed again. */
   private request: UpstreamRequest | null;
   private mayResend = true;
+  /** A byte of the reply's body has come. */
+  private hasBody = false;
   private done = false;
   private discardedBytes = 0;
 
@@ -129,6 +131,7 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
   }
 
   onBody(bytes: Buffer): void {
+    this.hasBody = true;
     if (this.isHeard) {
       this.handler.onReplyData(bytes);
       return;
@@ -150,9 +153,8 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
       this.mayResend = false;
       this.observer.onFault(fault);
       this.resend();
-    } else if (this.endOnce() && this.isHeard) {
-      this.observer.onFault(fault);
-      this.handler.onReplyFault(fault, error);
+    } else if (this.endOnce()) {
+      this.tellFault(fault, error);
     }
   }
 
@@ -176,9 +178,15 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
   fail(fault: UpstreamFault): void {
     if (!this.endOnce()) return;
     this.connection?.abort();
+    this.tellFault(fault);
+  }
+
+  /** Whoever ends a call that is out of time says `first_byte_timeout`: only here is known whether a byte has come. */
+  private tellFault(fault: UpstreamFault, error?: Error): void {
     if (!this.isHeard) return;
-    this.observer.onFault(fault);
-    this.handler.onReplyFault(fault);
+    const told = fault === 'first_byte_timeout' && this.hasBody ? 'cut' : fault;
+    this.observer.onFault(told);
+    this.handler.onReplyFault(told, error);
   }
 
   /** Whether the request has begun to be sent. */

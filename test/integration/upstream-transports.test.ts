@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { createServer as createHttpServer, type IncomingMessage } from 'node:http';
+import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createSecureServer, type Http2SecureServer } from 'node:http2';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
@@ -79,6 +79,14 @@ function answer(request: IncomingMessage, body: string, respond: IncomingMessage
     setTimeout(() => reply.cut(), 20);
     return;
   }
+  if (act === 'head-alone') {
+    reply.flush();
+    return;
+  }
+  if (act === 'half') {
+    reply.write('half of a reply');
+    return;
+  }
   if (act === 'pieces') {
     for (let index = 0; index < 200; index += 1) reply.write(`piece ${index} ${'x'.repeat(4_000)};`);
     reply.end('');
@@ -89,6 +97,7 @@ function answer(request: IncomingMessage, body: string, respond: IncomingMessage
 
 interface Reply {
   head(): void;
+  flush(): void;
   write(text: string): void;
   end(text: string): void;
   cut(): void;
@@ -210,6 +219,7 @@ describe('a call over', () => {
       request.on('end', () =>
         answer(request as unknown as IncomingMessage, body, request.socket as Socket, {
           head: () => response.writeHead(200, { 'content-type': 'application/json', 'x-request-id': 'r1' }),
+          flush: () => (response as unknown as ServerResponse).flushHeaders(),
           write: (text) => void response.write(text),
           end: (text) => void response.end(text),
           cut: () => (request.httpVersion === '2.0' ? response.stream.close(2) : request.socket.destroy()),
@@ -232,6 +242,7 @@ describe('a call over', () => {
   for (const { name, options, settings, version, proxied } of TRANSPORTS) {
     describe(name, () => {
       const clock = new HeldClock();
+      let metrics: MetricsRegistry;
       let calls: ProviderCalls;
       let to: Provider;
       const settled = (own: Partial<RequestSettings> = {}): RequestSettings => ({
@@ -243,7 +254,8 @@ describe('a call over', () => {
         ...own,
       });
       before(() => {
-        calls = new ProviderCalls(new MetricsRegistry(), clock, options());
+        metrics = new MetricsRegistry();
+        calls = new ProviderCalls(metrics, clock, options());
         to = { id: name, baseUrl: url, apiKey: 'sk-1', auth: 'bearer', onDisconnect: 'cancel', requests: settled() };
       });
       after(() => calls.close());
@@ -334,6 +346,28 @@ describe('a call over', () => {
         calls.trim();
         assert.equal((await told).end, 'first_byte_timeout');
       });
+
+      for (const [act, fault] of [
+        ['head-alone', 'first_byte_timeout'],
+        ['half', 'cut'],
+      ] as const)
+        test(`out of time, by its own clock or its caller's, is ${fault} to all where the reply is ${act}`, async () => {
+          const limited = { ...to, timeouts: { idleMs: 1_000 } };
+          const faults = (): number =>
+            Number(new RegExp(`kind="${fault}"\\} (\\d+)`).exec(metrics.render())?.[1] ?? '0');
+          const before = faults();
+          for (const isCallers of [false, true]) {
+            const begun = Promise.withResolvers<void>();
+            const onHead = act === 'head-alone' ? () => begun.resolve() : undefined;
+            const { call, told } = callProvider(calls, limited, act, onHead, begun.resolve);
+            await begun.promise;
+            clock.timeMs += 1_001;
+            if (isCallers) call.fail('first_byte_timeout');
+            else calls.trim();
+            assert.equal((await told).end, fault);
+          }
+          assert.equal(faults(), before + 2);
+        });
 
       test('is given up, and the provider sees it', async () => {
         const { call, told } = callProvider(calls, to, 'silence');

@@ -4,7 +4,6 @@
 import type { Buffer } from 'node:buffer';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Clock } from '../../platform/clock.ts';
-import type { UpstreamFault } from '../../upstream/call-connection.ts';
 import { type ReplyHeaders, replyHeader } from '../../upstream/http1/reply-head.ts';
 import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
 import { isStored, type ReplyWatch, type StoredReplyWatch } from '../dialects/dialect.ts';
@@ -86,10 +85,6 @@ export class Capture extends ReplyStage {
   override onReplyEnd(): void {
     if (this.isUnfinishedStream()) this.next.onReplyFault('cut');
     else this.next.onReplyEnd();
-  }
-
-  override onReplyFault(fault: UpstreamFault): void {
-    this.next.onReplyFault(this.reply.bytes.totalBytes === 0 ? fault : 'cut');
   }
 
   private isUnfinishedStream(): boolean {

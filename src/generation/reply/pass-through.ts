@@ -187,7 +187,7 @@ class PassThrough implements OpenRelay, ClientWatch, WriterOwner {
       exchange.cut();
       this.onClientLeft();
     } else if (late === 'total') {
-      this.call?.fail(exchange.status === 0 ? 'first_byte_timeout' : 'cut');
+      this.call?.fail('first_byte_timeout');
     }
   }
 

@@ -178,7 +178,7 @@ class Relay implements OpenRelay, ClientWatch, WriterOwner, EndRecorder, Executi
         this.leave();
         break;
       case 'total':
-        failover.call?.fail(reply.bytes.totalBytes === 0 ? 'first_byte_timeout' : 'cut');
+        failover.call?.fail('first_byte_timeout');
         break;
       case null:
     }

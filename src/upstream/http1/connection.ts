@@ -316,7 +316,7 @@ export class Connection implements CallConnection {
     } else if (this.reader.head === null) {
       if (isOver || waitedMs > timeouts.firstByteMs) this.fail('first_byte_timeout');
     } else if (isOver || (!this.paused && waitedMs > timeouts.idleMs)) {
-      this.fail(this.reader.hasBody ? 'cut' : 'first_byte_timeout');
+      this.fail('first_byte_timeout');
     }
   }
 

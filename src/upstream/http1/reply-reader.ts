@@ -19,8 +19,6 @@ export class ReplyReader {
   head: ReplyHead | null = null;
   /** The part of the body in the last read: a view of that read's memory. */
   body: Buffer | null = null;
-  /** A part of the present reply's body has been read. */
-  hasBody = false;
   /** The reply is complete. */
   ended = false;
   fault: ReplyFault | null = null;
@@ -38,7 +36,6 @@ export class ReplyReader {
   begin(): void {
     this.head = null;
     this.body = null;
-    this.hasBody = false;
     this.ended = false;
     this.interimHeads = 0;
     this.heldBytes = 0;
@@ -64,7 +61,6 @@ export class ReplyReader {
     if (this.head === null || this.fault !== null) return;
     if (!this.ended) this.readBody(read, at, length);
     else if (at < length) this.excess = true;
-    if (this.body !== null) this.hasBody = true;
   }
 
   /** To be called when the other side has sent its last byte. */

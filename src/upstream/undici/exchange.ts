@@ -47,7 +47,6 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
   private listener: ExchangeListener | null = null;
   private controller: Dispatcher.DispatchController | null = null;
   private hasHead = false;
-  private hasBody = false;
   private isPaused = false;
   private isOver = false;
   private isBeginning = false;
@@ -106,7 +105,6 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
 
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
     this.waitingSinceMs = this.owner.clock.monotonicMs();
-    this.hasBody = true;
     this.tell((listener) => listener.onBody(chunk));
     if (this.isPauseDue) return;
     // undici does not say whether more of the same read follows, nor whether the reply ends with it.
@@ -187,7 +185,7 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
     } else if (!this.hasHead) {
       if (isOverdue || waitedMs > firstByteMs) this.fail('first_byte_timeout', undefined, 'out_of_time');
     } else if (isOverdue || (!this.isPaused && waitedMs > idleMs)) {
-      this.fail(this.hasBody ? 'cut' : 'first_byte_timeout', undefined, 'out_of_time');
+      this.fail('first_byte_timeout', undefined, 'out_of_time');
     }
   }
 

@@ -388,6 +388,37 @@ describe('a reply that is blocked', () => {
   }
 });
 
+describe('a reply that names an encoding which is none', () => {
+  for (const encoding of ['identity', ' Identity ', ''])
+    test(`"${encoding}": it is screened, whole and as a stream`, async () => {
+      const says = 'by plantedfalcon';
+      const named = (reply: ScriptedReply): ScriptedReply => ({
+        ...reply,
+        headers: [...(reply.headers ?? []), ['content-encoding', encoding]],
+      });
+      answer = () => named(json({ choices: [{ index: 0, message: { content: says } }], usage: CHAT_USAGE }));
+      const whole = await ask('/v1/chat/completions', chat('tell'));
+      assert.deepEqual([whole.status, whole.body.includes('by [internal]')], [200, true], whole.body.toString());
+      answer = () => named(stream(chunk({ content: says }), 'data: [DONE]\n\n'));
+      const streamed = await ask('/v1/chat/completions', chat('tell', { stream: true }));
+      assert.deepEqual([streamed.status, streamed.body.includes('plantedfalcon')], [200, false]);
+      assert.equal(((await recordOf(streamed.label))['screening'] as { output: Json }).output['action'], 'masked');
+    });
+
+  test('a compressed one is refused, since it cannot be read', async () => {
+    const body = JSON.stringify({ choices: [{ index: 0, message: { content: 'by plantedfalcon' } }] });
+    answer = () => ({
+      headers: [
+        ['content-type', 'application/json'],
+        ['content-encoding', 'gzip'],
+      ],
+      body,
+    });
+    const got = await ask('/v1/chat/completions', chat('tell'));
+    assert.equal(got.status, 503, got.body.toString());
+  });
+});
+
 describe('an error of the provider', () => {
   const refused = (message: string): ScriptedReply => ({ ...json({ error: { message } }), status: 400 });
 

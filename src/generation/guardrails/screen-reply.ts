@@ -13,7 +13,7 @@ import type { Clock } from '../../platform/clock.ts';
 import { socketsRead } from '../../platform/tick.ts';
 import { inTurnsOf } from '../../platform/worker-pool.ts';
 import type { UpstreamFault } from '../../upstream/call-connection.ts';
-import { type ReplyHeaders, replyHeader } from '../../upstream/http1/reply-head.ts';
+import type { ReplyHeaders } from '../../upstream/http1/reply-head.ts';
 import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import type { CapturedReply } from '../reply/capture.ts';
@@ -81,8 +81,7 @@ export class ScreenReply extends ReplyStage {
 
   override onReplyStart(status: number, headers: ReplyHeaders): void {
     const { reply, dialect, compiled, screening } = this.parts;
-    const encoding = replyHeader(headers, 'content-encoding');
-    if (encoding !== undefined && encoding !== 'identity') return this.onUnreadable(status, headers, 'reply_encoding');
+    if (reply.encoding !== null) return this.onUnreadable(status, headers, 'reply_encoding');
     this.status = status;
     if (reply.isStream) {
       this.mode = 'stream';

@@ -178,6 +178,12 @@ function chatTexts(stream: Buffer): Map<string, string> {
   return texts;
 }
 
+/** Where the texts of events are, and who screens the large ones. */
+function partsOf(rules: CompiledPolicy, { texts: places }: Dialect) {
+  const ask = (event: EventBytes) => screenEventInWorker(rules, event, { places, values }, IN_PROCESS);
+  return { node: placeNodes(places).event, ask };
+}
+
 function screenStream(dialect: Dialect, pieces: readonly Buffer[]): { stream: Buffer; screen: StreamScreen } {
   const screen = new StreamScreen(
     { compiled, stage: 'output', placeholders: null, values },
@@ -291,6 +297,54 @@ describe(`screened streams (TEST_SEED=${SEED})`, () => {
     }
   });
 
+  for (const onFailure of ['refuse', 'pass'] as const)
+    test(`large events behind a text that is held wait in a room that has an end: ${onFailure}`, async () => {
+      const held = compilePolicy([policyOf([ruleOf({ detect: ['email'] })], { onFailure })], 'chat_completions');
+      assert.ok(held !== null);
+      const eventOf = (index: number, content: string): Buffer =>
+        Buffer.from(`data: ${JSON.stringify({ choices: [{ index, delta: { content } }] })}\n\n`);
+      const large = eventOf(1, 'a word, '.repeat(131_072));
+      const small = eventOf(1, 'a word, '.repeat(3_000));
+      for (const [read, mostBytes] of [
+        [large, 8_388_608 + large.length],
+        [Buffer.concat([small, eventOf(1, 'a word, '.repeat(5_000))]), 65_536 + 70_000],
+      ] as const) {
+        const { node, ask } = partsOf(held, chatCompletions);
+        const screen: StreamScreen = new StreamScreen(
+          { compiled: held, stage: 'output', placeholders: null, values: null },
+          node,
+        );
+        let waiting = 0;
+        const take = async (bytes: Buffer): Promise<void> => {
+          waiting += bytes.length;
+          let pieces: readonly Buffer[] = screen.feed(bytes, () => true);
+          for (;;) {
+            waiting -= pieces.reduce((sum, piece) => sum + piece.length, 0);
+            if (screen.large === null || screen.endedBy !== null) return;
+            pieces = await screen.takeLarge(await ask(screen.large));
+          }
+        };
+        await take(eventOf(0, 'to ada@'));
+        for (let reads = 0; reads < 10 && screen.endedBy === null; reads += 1) {
+          await take(read);
+          if (screen.endedBy === null) assert.ok(waiting <= mostBytes, `${waiting} bytes wait after ${reads} reads`);
+        }
+        assert.equal(screen.endedBy, onFailure === 'refuse' ? 'unscreened' : null);
+        assert.deepEqual(screen.tally.report().not_scanned, ['too_large']);
+      }
+    });
+
+  test('what is found as too much waits is blocked all the same', () => {
+    const blocking = compiledPassing(ruleOf({ action: 'block', detect: ['email'] }));
+    const { node } = partsOf(blocking, chatCompletions);
+    const screen = new StreamScreen({ compiled: blocking, stage: 'output', placeholders: null, values: null }, node);
+    const eventOf = (index: number, content: string): string =>
+      `data: ${JSON.stringify({ choices: [{ index, delta: { content } }] })}\n\n`;
+    const read = eventOf(0, 'to ada@acme.test') + eventOf(1, 'a word, '.repeat(3_000)).repeat(3);
+    const passed = Buffer.concat(screen.feed(Buffer.from(read), () => true)).length;
+    assert.deepEqual([passed, screen.endedBy], [0, 'finding']);
+  });
+
   for (const [dialect, format] of [
     [chatCompletions, 'chat'],
     [responses, 'responses'],
@@ -301,23 +355,19 @@ describe(`screened streams (TEST_SEED=${SEED})`, () => {
       const nothing = compiledPassing(
         ruleOf({ id: 'never', action: 'block', words: ['zzqqzzqqzz'], detect: ['email', 'iban', 'jwt'] }),
       );
+      const { node, ask } = partsOf(nothing, dialect);
       for (const [index, { responseBody, name }] of exchanges.entries()) {
         for (const split of [{ kind: 'whole' }, { kind: 'random', seed: SEED + index, bytesMax: 700 }] as const) {
-          const screen = new StreamScreen(
-            { compiled: nothing, stage: 'output', placeholders: null, values },
-            placeNodes(dialect.texts).event,
-          );
+          const screen = new StreamScreen({ compiled: nothing, stage: 'output', placeholders: null, values }, node);
           const out: Buffer[] = [];
           const pass = async (pieces: readonly Buffer[]): Promise<void> => {
             out.push(...pieces);
             while (screen.isWaiting) {
               const { large } = screen;
-              const passed = large === null ? screen.goOn(() => true) : screen.takeLarge(await screenLarge(large));
+              const passed = large === null ? screen.goOn(() => true) : screen.takeLarge(await ask(large));
               out.push(...(await passed));
             }
           };
-          const screenLarge = (event: EventBytes) =>
-            screenEventInWorker(nothing, event, { places: dialect.texts, values }, IN_PROCESS);
           for (const piece of splitBytes(responseBody, split)) await pass(screen.feed(piece, () => true));
           await pass(screen.end(true));
           if (screen.tally.blocked !== null) continue;

@@ -113,7 +113,7 @@ export class StreamScreen implements LaneRules {
       this.queueEvent(event, NO_TEXTS);
     }
     this.unread = behind;
-    return this.endedBy !== null || this.isBlocked() ? NOTHING : this.passed();
+    return this.endedBy !== null || this.isBlocked() ? NOTHING : this.passedWithinRoom();
   }
 
   private takeAll(events: readonly EventBytes[], hasTime: () => boolean): Buffer[] {
@@ -121,16 +121,12 @@ export class StreamScreen implements LaneRules {
     for (const [index, event] of events.entries()) {
       if (this.isLarge(event) || (index > 0 && !hasTime())) {
         this.unread = events.slice(index);
-        return this.passed();
+        return this.passedWithinRoom();
       }
       this.take(event);
       if (this.isBlocked() || this.endedBy !== null) return NOTHING;
     }
-    const pieces = this.passed();
-    const isFull = this.queuedBytes > QUEUE_BYTES_MAX || this.largeBytes > EVENT_BYTES_MAX;
-    if (!isFull && this.lines.restBytes <= EVENT_BYTES_MAX) return pieces;
-    this.overflow();
-    return [...pieces, ...this.passed()];
+    return this.passedWithinRoom();
   }
 
   private isLarge({ bytes, dataStart }: EventBytes): boolean {
@@ -311,10 +307,14 @@ export class StreamScreen implements LaneRules {
     }
   }
 
-  /** More waits than there is room for: the rule for what cannot be screened. */
-  private overflow(): void {
+  /** What is decided; and, where more waits than there is room for, all by the rule for what cannot be screened. */
+  private passedWithinRoom(): Buffer[] {
+    const pieces = this.passed();
+    const isFull = this.queuedBytes > QUEUE_BYTES_MAX || this.largeBytes > EVENT_BYTES_MAX;
+    if (!isFull && this.lines.restBytes <= EVENT_BYTES_MAX) return pieces;
     this.giveUp('too_large');
     if (this.endedBy === null) for (const lane of this.lanes.values()) lane.advance(true);
+    return this.isBlocked() ? pieces : [...pieces, ...this.passed()];
   }
 
   /** Takes those off the queue whose text is decided. Nothing that is held goes out once the stream is blocked. */

@@ -7,13 +7,9 @@ import { holdFrom } from '../../src/domain/guardrails/hold-from.ts';
 import type { OnFailure } from '../../src/domain/guardrails/policy.ts';
 import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
 import { inlineBytesMax, screenBody } from '../../src/generation/guardrails/screen-body.ts';
-import { ScreenReply } from '../../src/generation/guardrails/screen-reply.ts';
-import { Screening } from '../../src/generation/guardrails/screening.ts';
-import { CapturedReply } from '../../src/generation/reply/capture.ts';
-import type { Exchange } from '../../src/http/exchange.ts';
 import { inTurnsOf } from '../../src/platform/worker-pool.ts';
-import type { ReplyHandler } from '../../src/upstream/reply-handler.ts';
 import { compiledOf, findingsIn, foundIn, policyOf, ruleOf } from '../support/guardrail-policies.ts';
+import { screenedReply } from '../support/screened-reply.ts';
 
 const NO_CLOAKING = { scopes: null, values: null };
 
@@ -121,45 +117,9 @@ describe('slow patterns', () => {
     Buffer.from(`data: {"choices":[{"index":0,"delta":{"content":"${content}"}}]}\n\n`);
   /** A stream of reads: `stepMs` have passed whenever somebody looks at the clock. */
   async function slowStream(onFailure: OnFailure, reads: readonly Buffer[], stepMs: number) {
-    let nowMs = 0;
-    let out = '';
-    let turns = 0;
-    let inTurn = false;
     const compiled = compilePolicy([policyOf([ruleOf({ words: ['falcon'] })], { onFailure })], 'chat_completions');
     assert.ok(compiled !== null);
-    const { promise: ended, resolve: end } = Promise.withResolvers<boolean>();
-    const next = {
-      onReplyStart: () => {},
-      onReplyData: (bytes: Buffer) => {
-        out += bytes.toString();
-        if (!inTurn) turns += 1;
-        inTurn = true;
-        setImmediate(() => {
-          inTurn = false;
-        });
-      },
-      onReplyPause: () => {},
-      onReplyEnd: () => end(true),
-    } as unknown as ReplyHandler;
-    const screening = new Screening(compiled, { action: 'a', count: 'c' });
-    const reply = new CapturedReply();
-    reply.isStream = true;
-    const screen = new ScreenReply(next, {
-      screening,
-      compiled,
-      reply,
-      dialect: chatCompletions,
-      exchange: { renderRefusal: ({ kind }: { kind: string }) => ({ body: kind }) } as unknown as Exchange,
-      workers: null as never,
-      clock: { nowMs: () => 0, monotonicMs: () => (nowMs += stepMs) },
-      abortCall: () => {},
-      refuseInstead: () => {},
-      onOwnFault: (fault) => assert.fail(String(fault)),
-    });
-    screen.onReplyStart(200, ['content-type', 'text/event-stream']);
-    for (const read of reads) screen.onReplyData(read);
-    screen.onReplyEnd();
-    return { ended: await ended, out, turns, report: screening.report?.output };
+    return screenedReply(compiled, { isStream: true, reads, stepMs });
   }
   const texts = (stream: string) => stream.match(/"content":"[^"]*"/g)?.join('');
   /** Each read takes 100 ms to screen. */

@@ -2,7 +2,7 @@
 // its texts, unless it is blocked already, and it is screened once more with what they said.
 
 import { type CompiledPolicy, stageOf } from '../../domain/guardrails/compile-policy.ts';
-import type { OnFailure, Stage } from '../../domain/guardrails/policy.ts';
+import type { Stage } from '../../domain/guardrails/policy.ts';
 import {
   type Cloaking,
   isUnscreened,
@@ -51,17 +51,26 @@ export function screenAndAsk(
 }
 
 /** Why a request does not go on of which not all was looked at. null: all was, or it goes on all the same. */
-export function refusalOfUnread({ report, isRefused }: AskedWhole, onFailure: OnFailure): Refusal | null {
-  const isUnseen = isUnscreened(report) && onFailure === 'refuse';
+export function refusalOfUnread({ report, isRefused }: AskedWhole, compiled: CompiledPolicy): Refusal | null {
+  const isUnseen = isUnscreened(report) && refusesUnscreened(compiled, 'input');
   if (isRefused !== true && !isUnseen) return null;
   // Who was asked may answer another time. What cannot be read at all stays so.
   const mayPass = isRefused === true || report.not_scanned?.includes('timeout') === true;
   return { kind: mayPass ? 'guardrail_unavailable' : 'guardrail_unread', unread: 'input' };
 }
 
-/** Some detector of the stage refuses what it has not looked at. */
-export function mustAnswer(compiled: CompiledPolicy, stage: Stage): boolean {
-  return stageOf(compiled, stage)?.externals.some(({ external }) => external.onFailure === 'refuse') ?? false;
+/** What was not looked at is refused: by a policy, or for an external detector, which is not asked about it then. */
+export function refusesUnscreened(compiled: CompiledPolicy, stage: Stage, isStream = false): boolean {
+  return compiled.onFailure === 'refuse' || mustAnswer(compiled, stage, isStream);
+}
+
+/** Some detector of the stage refuses what it has not looked at. One that is asked behind a stream refuses none. */
+export function mustAnswer(compiled: CompiledPolicy, stage: Stage, isStream = false): boolean {
+  const { externals = [] } = stageOf(compiled, stage) ?? {};
+  return externals.some(({ external: { onFailure, output } }) => {
+    const isBehind = isStream && output === 'after';
+    return onFailure === 'refuse' && !isBehind;
+  });
 }
 
 function withMissed(report: StageReport): StageReport {

@@ -44,7 +44,7 @@ export async function screenPreview(
     const { policy, rule, entity } = blocked;
     return { kind: 'guardrail_blocked', guardrail: { policy, rule, entity, stage: 'input' } };
   }
-  const unread = refusalOfUnread(screened, compiled.onFailure);
+  const unread = refusalOfUnread(screened, compiled);
   if (unread !== null) return unread;
   return edits.length === 0 ? body : Buffer.concat(applyEdits(body, edits));
 }

@@ -20,7 +20,7 @@ import type { CapturedReply } from '../reply/capture.ts';
 import { withoutLength } from '../reply/transform.ts';
 import { applyEdits } from '../request/edits.ts';
 import type { EventBytes } from './event-lines.ts';
-import { type AskedWhole, screenAndAsk } from './screen-and-ask.ts';
+import { type AskedWhole, refusesUnscreened, screenAndAsk } from './screen-and-ask.ts';
 import { type ScreeningWorkers, screenEventInWorker, workMsOf } from './screen-body.ts';
 import type { Screening } from './screening.ts';
 import { StreamScreen } from './stream-screen.ts';
@@ -102,10 +102,10 @@ export class ScreenReply extends ReplyStage {
   }
 
   private onUnreadable(status: number, headers: ReplyHeaders, reason: NotScanned): void {
-    const { screening } = this.parts;
+    const { screening, compiled, reply } = this.parts;
     screening.onOutput({ action: 'none', not_scanned: [reason] }, null);
-    if (screening.onFailure === 'pass') this.next.onReplyStart(status, headers);
-    else this.refuse(UNREAD);
+    if (refusesUnscreened(compiled, 'output', reply.isStream)) this.refuse(UNREAD);
+    else this.next.onReplyStart(status, headers);
   }
 
   override onReplyData(chunk: Buffer): void {
@@ -173,9 +173,8 @@ export class ScreenReply extends ReplyStage {
     this.heldBytes += piece.length;
     if (this.heldBytes <= WHOLE_BYTES_MAX) return;
     // It goes on as it comes, or not at all.
-    stream.tally.miss('too_large');
-    if (this.parts.screening.onFailure === 'refuse') stream.endedBy = 'unscreened';
-    else this.passHeld();
+    stream.giveUp('too_large');
+    if (stream.endedBy === null) this.passHeld();
   }
 
   private passHeld(): void {
@@ -208,8 +207,8 @@ export class ScreenReply extends ReplyStage {
     this.chunks.push(Buffer.from(chunk));
     this.bytes += chunk.length;
     if (this.bytes <= WHOLE_BYTES_MAX) return;
-    // Where the events only wait for their turn, the policy says what becomes of a stream that comes faster.
-    if (stream.large === null && !this.hasAsked && this.parts.screening.onFailure === 'pass') {
+    // Where the events only wait for their turn, the rules say what becomes of a stream that comes faster.
+    if (stream.large === null && !this.hasAsked) {
       this.isScreening = false;
       return this.giveUp(stream, NOTHING, 'too_large');
     }
@@ -274,9 +273,9 @@ export class ScreenReply extends ReplyStage {
   }
 
   private onTooLarge(): void {
-    const { screening } = this.parts;
+    const { screening, compiled } = this.parts;
     screening.onOutput({ action: 'none', not_scanned: ['too_large'] }, null);
-    if (screening.onFailure === 'refuse') return this.refuse(UNREAD);
+    if (refusesUnscreened(compiled, 'output')) return this.refuse(UNREAD);
     this.mode = 'passing';
     this.passAsItIs();
   }
@@ -379,13 +378,13 @@ export class ScreenReply extends ReplyStage {
   }
 
   private finish(body: Buffer, { edits, report, blocked, isRefused }: AskedWhole): void {
-    const { screening, exchange, dialect } = this.parts;
+    const { screening, compiled, exchange, dialect } = this.parts;
     const missed = dialect.unit === 'images' && !this.isError ? (['image_reply'] as const) : [];
     const not_scanned = [...(report.not_scanned ?? []), ...missed];
     screening.onOutput(not_scanned.length === 0 ? report : { ...report, not_scanned }, blocked);
     if (blocked !== null) return this.refuse(screening.refusalOf(blocked, 'output'));
     if (isRefused === true) return this.refuse(UNREAD);
-    if (isUnscreened(report) && screening.onFailure === 'refuse') return this.refuse(UNREAD);
+    if (isUnscreened(report) && refusesUnscreened(compiled, 'output')) return this.refuse(UNREAD);
     exchange.screeningHeaders = screening.headers();
     this.mode = 'over';
     if (edits.length === 0) {

@@ -72,12 +72,13 @@ function passUnscreened(plane: DataPlane, request: OpenRequest, read: ReadReques
 
 function goOn(plane: DataPlane, request: OpenRequest, read: ReadRequest, found: AskedWhole): ReadRequest | Refusal {
   const { screening } = request;
-  if (screening === null) throw new Error('a request is screened without its rules');
+  const compiled = screening?.compiled ?? null;
+  if (screening === null || compiled === null) throw new Error('a request is screened without its rules');
   const screened = withUnread(found, request);
   screening.onInput(screened);
   request.exchange.screeningHeaders = screening.headers();
   if (screened.blocked !== null) return screening.refusalOf(screened.blocked, 'input');
-  const unread = refusalOfUnread(screened, screening.onFailure);
+  const unread = refusalOfUnread(screened, compiled);
   if (unread !== null) return unread;
   if (screened.edits.length === 0) return read;
   return rewrite(plane, request, screened.edits);

@@ -3,7 +3,7 @@
 
 import { type CompiledPolicy, stageOf } from '../../domain/guardrails/compile-policy.ts';
 import { RestorableValues } from '../../domain/guardrails/placeholders.ts';
-import type { OnFailure, Stage } from '../../domain/guardrails/policy.ts';
+import type { Stage } from '../../domain/guardrails/policy.ts';
 import { isUnscreened, type ScreenedWhole } from '../../domain/guardrails/screen-whole.ts';
 import {
   type BlockedBy,
@@ -65,10 +65,6 @@ export class Screening {
   /** null: the policies could not be loaded. */
   get organizationId(): string | null {
     return this.external?.organizationId ?? null;
-  }
-
-  get onFailure(): OnFailure {
-    return this.compiled?.onFailure ?? 'pass';
   }
 
   /** Whether a reply has to be looked at: some rule is for it, or it may have placeholders. */

@@ -15,7 +15,7 @@ import type { PlaceNode } from '../../domain/guardrails/text-places.ts';
 import { socketsRead } from '../../platform/tick.ts';
 import { type EventBytes, EventLines, eventOf } from './event-lines.ts';
 import type { ExternalAnswer } from './external-detectors.ts';
-import { mustAnswer } from './screen-and-ask.ts';
+import { mustAnswer, refusesUnscreened } from './screen-and-ask.ts';
 import { inlineBytesMax } from './screen-body.ts';
 import { type LaneEdit, type LaneRules, StreamLane } from './stream-lane.ts';
 
@@ -184,7 +184,7 @@ export class StreamScreen implements LaneRules {
   /** What follows counts as not screened. */
   giveUp(reason: NotScanned): void {
     this.tally.miss(reason);
-    if (this.compiled.onFailure === 'refuse') this.endedBy = 'unscreened';
+    if (refusesUnscreened(this.compiled, 'output', true)) this.endedBy = 'unscreened';
   }
 
   private take(event: EventBytes): void {
@@ -234,7 +234,7 @@ export class StreamScreen implements LaneRules {
   }
 
   private afterEvent({ isWhole, ends }: ScreenedEvent, grown: ReadonlySet<StreamLane>): void {
-    if (!isWhole && this.compiled.onFailure === 'refuse') this.endedBy = 'unscreened';
+    if (!isWhole) this.giveUp('malformed');
     for (const [outer, within] of ends)
       this.endLanes(
         ({ indexes }) => (outer === -1 || indexes[0] === outer) && (within === -1 || indexes[1] === within),
@@ -293,7 +293,7 @@ export class StreamScreen implements LaneRules {
     }
     const isIncomplete = this.external?.isIncomplete === true;
     if (isMissed || isIncomplete) this.tally.miss('external');
-    const refuses = isRefused || (isIncomplete && mustAnswer(this.compiled, 'output'));
+    const refuses = isRefused || (isIncomplete && mustAnswer(this.compiled, 'output', true));
     if (this.isBlocked() || !refuses || !externals.some(({ external }) => external.output === 'whole')) return;
     this.endedBy = 'unscreened';
   }

@@ -1,0 +1,79 @@
+// A reply that is screened in this process: what its client gets of it, and what is reported, without a gateway.
+
+import assert from 'node:assert/strict';
+import type { CompiledPolicy } from '../../src/domain/guardrails/compile-policy.ts';
+import type { StageReport } from '../../src/domain/guardrails/screening-report.ts';
+import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
+import type { ScreeningWorkers } from '../../src/generation/guardrails/screen-body.ts';
+import { ScreenReply } from '../../src/generation/guardrails/screen-reply.ts';
+import { Screening } from '../../src/generation/guardrails/screening.ts';
+import { CapturedReply } from '../../src/generation/reply/capture.ts';
+import type { Exchange } from '../../src/http/exchange.ts';
+import type { ReplyHandler } from '../../src/upstream/reply-handler.ts';
+
+/** A body or an event that takes too long. */
+export const LATE_WORKERS = {
+  run: async () => ({ ok: false as const, reason: 'timeout' as const }),
+} as unknown as ScreeningWorkers;
+
+export interface RepliedWith {
+  readonly isStream: boolean;
+  readonly reads: readonly Buffer[];
+  readonly headers?: readonly string[];
+  /** So much has passed whenever somebody looks at the clock. */
+  readonly stepMs?: number;
+}
+
+export interface ScreenedReply {
+  readonly ended: boolean;
+  readonly out: string;
+  /** Of the event loop in which something was passed on. */
+  readonly turns: number;
+  readonly refused: string | null;
+  readonly report: StageReport | undefined;
+}
+
+export async function screenedReply(
+  compiled: CompiledPolicy,
+  { isStream, reads, headers = [], stepMs = 0 }: RepliedWith,
+): Promise<ScreenedReply> {
+  let nowMs = 0;
+  const out: Buffer[] = [];
+  let turns = 0;
+  let inTurn = false;
+  const { promise, resolve: end } = Promise.withResolvers<boolean>();
+  const next = {
+    onReplyStart: () => {},
+    onReplyData: (bytes: Buffer) => {
+      out.push(Buffer.from(bytes));
+      if (!inTurn) turns += 1;
+      inTurn = true;
+      setImmediate(() => {
+        inTurn = false;
+      });
+    },
+    onReplyPause: () => {},
+    onReplyEnd: () => end(true),
+  } as unknown as ReplyHandler;
+  const screening = new Screening(compiled, { action: 'a', count: 'c' });
+  const reply = new CapturedReply();
+  reply.isStream = isStream;
+  const screen = new ScreenReply(next, {
+    screening,
+    compiled,
+    reply,
+    dialect: chatCompletions,
+    exchange: { renderRefusal: ({ kind }: { kind: string }) => ({ body: kind }) } as unknown as Exchange,
+    workers: LATE_WORKERS,
+    clock: { nowMs: () => 0, monotonicMs: () => (nowMs += stepMs) },
+    abortCall: () => {},
+    refuseInstead: () => {},
+    onOwnFault: (fault) => assert.fail(String(fault)),
+  });
+  screen.onReplyStart(200, [...headers]);
+  for (const read of reads) screen.onReplyData(read);
+  screen.onReplyEnd();
+  const ended = await promise;
+  const refused = reply.blocked?.kind ?? null;
+  return { ended, out: Buffer.concat(out).toString(), turns, refused, report: screening.report?.output };
+}

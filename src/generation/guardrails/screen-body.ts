@@ -1,5 +1,5 @@
-// Decides where a whole body is screened: small ones on the event loop, larger ones in the worker pool, within a
-// deadline.
+// Decides where a body, or an event of a stream, is screened: small ones on the event loop, larger ones in the worker
+// pool; and for how long, there as here.
 
 import { type CompiledPolicy, stageOf } from '../../domain/guardrails/compile-policy.ts';
 import { packedOf } from '../../domain/guardrails/compiled-by-key.ts';

@@ -193,7 +193,7 @@ export class ScreenReply extends ReplyStage {
       .askOfReply(stream.texts)
       .then((answer) => {
         if (this.mode === 'stream') stream.takeVerdicts(answer);
-        this.onLargeScreened(stream, NOTHING);
+        this.onAnswered(stream, NOTHING);
       })
       .catch((fault: unknown) => this.parts.onOwnFault(fault));
   }
@@ -222,7 +222,7 @@ export class ScreenReply extends ReplyStage {
     this.isScreening = true;
     screenEventInWorker(compiled, event, { places: dialect.texts, values: stream.values }, workers)
       .then((screened) => stream.takeLarge(screened))
-      .then((pieces) => this.onLargeScreened(stream, pieces))
+      .then((pieces) => this.onAnswered(stream, pieces))
       .catch((fault: unknown) => this.parts.onOwnFault(fault));
   }
 
@@ -237,7 +237,7 @@ export class ScreenReply extends ReplyStage {
       .catch((fault: unknown) => this.parts.onOwnFault(fault));
   }
 
-  private onLargeScreened(stream: StreamScreen, pieces: readonly Buffer[]): void {
+  private onAnswered(stream: StreamScreen, pieces: readonly Buffer[]): void {
     this.goOn(() => this.pass(stream, pieces));
   }
 

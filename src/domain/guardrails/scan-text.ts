@@ -21,10 +21,10 @@ const BLANK = 0x20;
 /** A view costs as much as a hundred bytes. */
 const VIEWED_BYTES_MIN = 256;
 const hit: Hit = { start: 0, end: 0, isOpen: false };
-/** What stands there, once a policy is asked whether it lets it through. */
+/** What stands there, once a policy is asked whether it lets it through: null for every new hit. */
 let hitText: string | null = null;
 
-/** What is left of how much one body may have. */
+/** How many more findings and hits may be found in this body. */
 export interface ScanLimits {
   findings: number;
   /** Findings and what policies let through, which is looked up as well. */
@@ -36,6 +36,7 @@ export interface ScanLimits {
  * what is there of the text begins, if before `start`. What lies between has been scanned: it decides findings, and
  * none of them begins there. A stream keeps CONTEXT_BYTES of it, or all that it has. The byte before `textStart` is
  * read as well. False: there are more than `limits` allows, and the rest is not scanned.
+ * What is found is taken off `limits`.
  */
 export function scanText(
   compiled: CompiledPolicy,
@@ -57,14 +58,14 @@ export function scanText(
     const pair = pairOf(at > 0 ? (bytes[at - 1] as number) : BLANK, bytes[at] as number);
     const entry = anchors[pair] as number;
     const { detectors, numbers } = atAnchor[entry & ~AT_WORDS] as AtAnchor;
-    if (detectors.length > 0) limits.hits -= detectAt(detectors, bytes, at, textStart, start, end, findings);
-    if ((entry & AT_WORDS) !== 0 && at > start) limits.hits -= findWords(words, bytes, at - 1, end, findings);
+    if (detectors.length > 0) detectAt(detectors, bytes, at, textStart, start, end, findings, limits);
+    if ((entry & AT_WORDS) !== 0 && at > start) findWords(words, bytes, at - 1, end, findings, limits);
     if (numbers !== null && !isWithin(WORD, bytes, at)) {
       // Most are dates, versions and counts, which begin as no number does that is looked for.
       const found = numbers[openingAt(bytes, at, end)] as readonly CompiledDetector[];
-      if (found.length > 0) limits.hits -= detectAt(found, bytes, at, textStart, start, end, findings);
+      if (found.length > 0) detectAt(found, bytes, at, textStart, start, end, findings, limits);
     }
-    if (isOver(limits, findings)) return false;
+    if (isOver(limits)) return false;
   }
   return true;
 }
@@ -92,7 +93,6 @@ function nearAnchor(anchors: Uint8Array, view: DataView, from: number, end: numb
   return at;
 }
 
-/** How many hits there were. */
 function detectAt(
   detectors: readonly CompiledDetector[],
   bytes: Uint8Array,
@@ -101,45 +101,42 @@ function detectAt(
   start: number,
   end: number,
   findings: Finding[],
-): number {
-  let hits = 0;
+  limits: ScanLimits,
+): void {
   for (const { detector, rules } of detectors) {
     if (!detector.find(bytes, at, textStart, end, hit) || hit.start < start) continue;
-    hits += 1;
-    hitText = null;
+    limits.hits -= 1;
+    setHit(hit.start, hit.end);
     const rule = rules.find((one) => !isAllowed(one, detector.entity, bytes));
     if (rule === undefined) continue;
     const { start: from, end: to } = hit;
     // What is only flagged stays where it is, so that nothing has to be known of its rest.
     const isOpen = hit.isOpen && rule.rule.action !== 'flag';
+    limits.findings -= 1;
     findings.push({ rule: rule.rule, entity: detector.entity, start: from, end: to, isOpen });
   }
-  return hits;
 }
 
-/** How many hits there were. */
 function findWords(
   words: readonly CompiledWords[],
   bytes: Uint8Array,
   from: number,
   end: number,
   findings: Finding[],
-): number {
-  let hits = 0;
+  limits: ScanLimits,
+): void {
   for (const { search, rules } of words) {
     const count = search.find(bytes, from, end);
-    hits += count;
-    hit.start = from;
+    limits.hits -= count;
     for (let place = 0; place < count; place += 1) {
       const compiled = rules[search.foundRules[place] as number] as CompiledRule;
       const to = search.foundEnds[place] as number;
-      hit.end = to;
-      hitText = null;
+      setHit(from, to);
       if (isAllowed(compiled, OWN_ENTITIES.words, bytes)) continue;
+      limits.findings -= 1;
       findings.push({ rule: compiled.rule, entity: OWN_ENTITIES.words, start: from, end: to, isOpen: false });
     }
   }
-  return hits;
 }
 
 /** False: there are too many. */
@@ -154,16 +151,21 @@ function findPatterns(
   set.find(bytes, start, end, (match) => {
     const compiled = ruleOf[match.index] as CompiledRule;
     limits.hits -= 1;
-    hitText = null;
-    hit.start = match.start;
-    hit.end = match.end;
+    setHit(match.start, match.end);
     if (!isAllowed(compiled, OWN_ENTITIES.pattern, bytes)) {
       const { start: from, end: to } = match;
+      limits.findings -= 1;
       findings.push({ rule: compiled.rule, entity: OWN_ENTITIES.pattern, start: from, end: to, isOpen: false });
     }
-    return !isOver(limits, findings);
+    return !isOver(limits);
   });
-  return !isOver(limits, findings);
+  return !isOver(limits);
+}
+
+function setHit(start: number, end: number): void {
+  hit.start = start;
+  hit.end = end;
+  hitText = null;
 }
 
 /** The policy of the rule lets the value of the last hit through. */
@@ -174,6 +176,6 @@ function isAllowed(compiled: CompiledRule, entity: string, bytes: Uint8Array): b
   return isAllowedValue(compiled, entity, hitText);
 }
 
-function isOver(limits: ScanLimits, findings: readonly Finding[]): boolean {
-  return findings.length > limits.findings || limits.hits < 0;
+function isOver({ findings, hits }: ScanLimits): boolean {
+  return findings < 0 || hits < 0;
 }

@@ -29,7 +29,7 @@ export interface BodyRules {
   readonly values: RestorableValues | null;
   /** Where external detectors are asked. */
   readonly external?: ExternalTexts | null;
-  /** Findings of one body, and what policies let through; left out: FINDINGS_MAX, and any number. */
+  /** How many hits (findings, and values that a policy allows) are scanned for; default: no limit. */
   readonly hitsMax?: number;
 }
 
@@ -216,7 +216,6 @@ export class BodyScreen implements TextVisitor {
     const findings: Finding[] = [];
     const { compiled, stage } = this.rules;
     const isWhole = scanText(compiled, stage, bytes, start, end, findings, start, this.limits);
-    this.limits.findings -= findings.length;
     if (!isWhole) {
       this.isOver = true;
       this.tally.miss('too_large');

@@ -27,6 +27,8 @@ export interface RepliedWith {
 export interface ScreenedReply {
   readonly ended: boolean;
   readonly out: string;
+  /** Of it, what had gone out when the provider's last byte was there, and before its end. */
+  readonly earlyBytes: number;
   /** Of the event loop in which something was passed on. */
   readonly turns: number;
   readonly refused: string | null;
@@ -57,7 +59,8 @@ export async function screenedReply(
   } as unknown as ReplyHandler;
   const screening = new Screening(compiled, { action: 'a', count: 'c' });
   const reply = new CapturedReply();
-  reply.isStream = isStream;
+  const head = ['content-type', isStream ? 'text/event-stream' : 'application/json', ...headers];
+  reply.takeHead(200, head);
   const screen = new ScreenReply(next, {
     screening,
     compiled,
@@ -70,10 +73,11 @@ export async function screenedReply(
     refuseInstead: () => {},
     onOwnFault: (fault) => assert.fail(String(fault)),
   });
-  screen.onReplyStart(200, [...headers]);
+  screen.onReplyStart(200, head);
   for (const read of reads) screen.onReplyData(read);
+  const earlyBytes = out.reduce((bytes, { length }) => bytes + length, 0);
   screen.onReplyEnd();
   const ended = await promise;
   const refused = reply.blocked?.kind ?? null;
-  return { ended, out: Buffer.concat(out).toString(), turns, refused, report: screening.report?.output };
+  return { ended, out: Buffer.concat(out).toString(), earlyBytes, turns, refused, report: screening.report?.output };
 }

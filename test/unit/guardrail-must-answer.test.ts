@@ -72,6 +72,15 @@ describe('what nobody could look at', () => {
       }
     });
 
+  test('an event without an end is kept up to its maximum; then it is refused, or passes as it comes', async () => {
+    const endless = stream(Buffer.from('data: {"choices":[{"index":0,"delta":{"content":"'), ...many(20_000_000));
+    assert.equal((await screenedReply(mustAnswer, endless)).refused, 'guardrail_unread');
+    const passed = await screenedReply(mayFail, endless);
+    assert.ok(passed.out === Buffer.concat([...endless.reads]).toString(), 'other bytes');
+    assert.ok(passed.earlyBytes >= 19_000_000, `${passed.earlyBytes} bytes`);
+    assert.deepEqual(passed.report?.not_scanned, ['too_large']);
+  });
+
   for (const [name, places, body, kind] of [
     ['a request that is late', chatCompletions.texts, `{"messages":[{"content":"${LONG}"}]}`, 'guardrail_unavailable'],
     ['a request of tokens', embeddings.texts, '{"input":[1,2,3]}', 'guardrail_unread'],

@@ -16,7 +16,7 @@ import type { UpstreamFault } from '../../upstream/call-connection.ts';
 import type { ReplyHeaders } from '../../upstream/http1/reply-head.ts';
 import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
 import type { Dialect } from '../dialects/dialect.ts';
-import type { CapturedReply } from '../reply/capture.ts';
+import { type CapturedReply, isEventStream } from '../reply/capture.ts';
 import { withoutLength } from '../reply/transform.ts';
 import { applyEdits } from '../request/edits.ts';
 import type { EventBytes } from './event-lines.ts';
@@ -102,9 +102,9 @@ export class ScreenReply extends ReplyStage {
   }
 
   private onUnreadable(status: number, headers: ReplyHeaders, reason: NotScanned): void {
-    const { screening, compiled, reply } = this.parts;
+    const { screening, compiled } = this.parts;
     screening.onOutput({ action: 'none', not_scanned: [reason] }, null);
-    if (refusesUnscreened(compiled, 'output', reply.isStream)) this.refuse(UNREAD);
+    if (refusesUnscreened(compiled, 'output', isEventStream(headers))) this.refuse(UNREAD);
     else this.next.onReplyStart(status, headers);
   }
 
@@ -142,7 +142,7 @@ export class ScreenReply extends ReplyStage {
     else this.pass(stream, pieces);
   }
 
-  /** It takes too much of the event loop: rules that their authors made to be slow. */
+  /** It takes too much of the event loop, by rules that their authors made to be slow, or of memory. */
   private giveUp(stream: StreamScreen, pieces: readonly Buffer[], reason: NotScanned): void {
     stream.giveUp(reason);
     const rest = stream.endedBy === null ? stream.passUnscreened() : NOTHING;
@@ -163,6 +163,7 @@ export class ScreenReply extends ReplyStage {
   private pass(stream: StreamScreen, pieces: readonly Buffer[]): void {
     for (const piece of pieces) this.passOrHold(stream, piece);
     if (stream.endedBy !== null) this.endStream(stream);
+    else if (stream.isEndless) this.giveUp(stream, NOTHING, 'too_large');
     else if (stream.large !== null) this.screenLarge(stream, stream.large);
     else if (stream.isWaiting) this.screenLater(stream);
   }

@@ -85,6 +85,11 @@ export class StreamScreen implements LaneRules {
     return this.unread.length > 0;
   }
 
+  /** What is here of one event is more than an event may have. */
+  get isEndless(): boolean {
+    return this.lines.restBytes > EVENT_BYTES_MAX;
+  }
+
   get tally(): EventScreen['tally'] {
     return this.screen.tally;
   }
@@ -310,8 +315,7 @@ export class StreamScreen implements LaneRules {
   /** What is decided; and, where more waits than there is room for, all by the rule for what cannot be screened. */
   private passedWithinRoom(): Buffer[] {
     const pieces = this.passed();
-    const isFull = this.queuedBytes > QUEUE_BYTES_MAX || this.largeBytes > EVENT_BYTES_MAX;
-    if (!isFull && this.lines.restBytes <= EVENT_BYTES_MAX) return pieces;
+    if (this.queuedBytes <= QUEUE_BYTES_MAX && this.largeBytes <= EVENT_BYTES_MAX) return pieces;
     this.giveUp('too_large');
     if (this.endedBy === null) for (const lane of this.lanes.values()) lane.advance(true);
     return this.isBlocked() ? pieces : [...pieces, ...this.passed()];

@@ -96,7 +96,7 @@ export class Capture extends ReplyStage {
   }
 }
 
-function isEventStream(headers: ReplyHeaders): boolean {
+export function isEventStream(headers: ReplyHeaders): boolean {
   return replyHeader(headers, 'content-type')?.startsWith('text/event-stream') ?? false;
 }
 

@@ -57,15 +57,18 @@ export class PostingShipping {
     this.options = options;
   }
 
-  /** Posts at most one batch of each epoch. `all`: waits for nothing and throws faults. */
-  async step(mode: { all: boolean } = { all: false }): Promise<Posted> {
+  /**
+   * Posts at most one batch of each epoch. `all`: waits for nothing and throws faults; `isWanted`: somebody waits for
+   * all that is recorded, so admissions do not wait for their ends.
+   */
+  async step(mode: { all: boolean; isWanted?: boolean } = { all: false }): Promise<Posted> {
     const { clock, fleet, metrics } = this.options;
     let posted: Posted = 'nothing';
     for (const epoch of fleet.epochs()) {
       const attempts = this.attemptsOf(epoch.epoch);
       if (!mode.all && clock.monotonicMs() < attempts.notBeforeMs) continue;
       try {
-        const ofEpoch = await this.postNext(epoch, attempts, mode.all);
+        const ofEpoch = await this.postNext(epoch, attempts, mode.all || mode.isWanted === true);
         if (posted === 'nothing' || ofEpoch === 'behind') posted = ofEpoch;
         attempts.backoff.succeeded();
       } catch (error) {
@@ -79,11 +82,11 @@ export class PostingShipping {
     return posted;
   }
 
-  private async postNext(epoch: ShippedEpoch, attempts: Attempts, all: boolean): Promise<Posted> {
+  private async postNext(epoch: ShippedEpoch, attempts: Attempts, isWanted: boolean): Promise<Posted> {
     const { limits } = this.options;
     const batch = epoch.nextPosting({ recordsMax: attempts.recordsMax, bytesMax: limits.bytesMax });
     if (batch === null) return (await this.endEpoch(epoch)) ? 'behind' : 'nothing';
-    if (!all && this.isWaiting(batch, attempts)) return 'nothing';
+    if (!isWanted && this.isWaiting(batch, attempts)) return 'nothing';
     if (batch.damage !== null) this.setAside(batch, batch.damage, 'damaged bytes in a spool were set aside');
     try {
       await this.post(epoch, batch);

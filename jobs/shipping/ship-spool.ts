@@ -59,20 +59,23 @@ export function createShipper(options: ShipperOptions): Shipper {
   const factsRestMs = Math.min(FACTS_REST_MS, limits.factsIntervalMs);
   let surveyedMs = Number.NEGATIVE_INFINITY;
   let postedMs = Number.NEGATIVE_INFINITY;
-  /** The last step did not fail: a longer and longer rest after failures is not ended. */
-  let isWell = false;
+  /** After a step that went well: a longer and longer rest after failures is not ended. */
+  let isResting = false;
+  let isWanted = false;
   let wanted: NodeJS.Timeout | null = null;
 
   async function postStep(): Promise<number> {
     postedMs = clock.monotonicMs();
-    isWell = false;
+    isResting = false;
     if (clock.monotonicMs() - surveyedMs >= SURVEY_MS) {
       await fleet.survey();
       surveyedMs = clock.monotonicMs();
     }
-    const posted = await posting.step();
-    isWell = true;
-    return posted === 'behind' ? 0 : limits.pollMs;
+    const isAsked = isWanted;
+    isWanted = false;
+    const posted = await posting.step({ all: false, isWanted: isAsked });
+    isResting = true;
+    return posted === 'behind' || isWanted ? 0 : limits.pollMs;
   }
 
   const postings = new BackgroundLoop({ name: 'posting', log, step: postStep });
@@ -98,7 +101,8 @@ export function createShipper(options: ShipperOptions): Shipper {
       const waitMs = Math.max(0, postedMs + POSTINGS_WANTED_APART_MS - clock.monotonicMs());
       wanted ??= setTimeout(() => {
         wanted = null;
-        if (isWell) postings.wake();
+        isWanted = true;
+        if (isResting) postings.wake();
       }, waitMs).unref();
     },
     async stop(limitMs = STOP_LIMIT_MS) {

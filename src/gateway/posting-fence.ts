@@ -1,5 +1,5 @@
 // Tells when everything that any gateway had recorded at an instant is posted, so that a look-up which finds nothing
-// after that has not come too early. Costs nothing until a look-up finds nothing.
+// after that has not come too early. Costs nothing until a look-up finds nothing, or what is pending.
 //
 //   recorded: the ends of the spools in this DATA_DIR, read from their files; those of other machines, by asking them
 //   posted:   the cursors of the epochs that are not closed, which jobs moves with every posting; it lets records
@@ -160,7 +160,7 @@ export class PostingFence {
     return ends.get(epoch);
   }
 
-  /** Another process has just told jobs, which may be this one's wish as well. */
+  /** Some gateway, this one included, has just told jobs. */
   hearWanted(): void {
     this.wantedMs = this.parts.clock.monotonicMs();
   }

@@ -25,6 +25,7 @@ import { secretsOf } from '../support/installation-secrets.ts';
 import { JOBS_SETTINGS } from '../support/jobs-settings.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 import * as shipping from '../support/shipping.ts';
+import { appendRecords } from '../support/spool-records.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { waitFor } from '../support/waiting.ts';
 
@@ -88,7 +89,7 @@ describe('the jobs process', () => {
     const writer = shipping.openSpool(join(dataDirectory, 'spool'), await shipping.createEpoch(postgres, payer, 10));
     const config = { ...SETTINGS, dataDirectory, databaseUrl, clickhouseUrl: 'http://127.0.0.1:9' };
     const parts = { config, log: silentLog, clock: systemClock, metrics: new MetricsRegistry() };
-    const jobs = await runJobs({ ...parts, shippingLimits: { pollMs: 3_600_000 } });
+    const jobs = await runJobs({ ...parts, shippingLimits: { pollMs: 3_600_000, admittedWaitMs: 3_600_000 } });
     shipping.appendExecution(writer, payer);
     const postedOnce = async () => {
       await notifyAboutSpools(postgres, POSTING_WANTED_CHANNEL, '');
@@ -97,6 +98,8 @@ describe('the jobs process', () => {
     await waitFor('the first posting', postedOnce, (count) => count === 1);
     shipping.appendExecution(writer, payer);
     await waitFor('the second posting', postedOnce, (count) => count === 2);
+    appendRecords(writer, admittedRecord(shipping.billedStart(payer)));
+    await waitFor('an admission whose end is not there', postedOnce, (count) => count === 3);
     await jobs.drain(5_000);
     await writer.close();
     await postgres.close();

@@ -13,7 +13,7 @@ import type { ReplyHandler } from '../../src/upstream/reply-handler.ts';
 
 /** A body or an event that takes too long. */
 export const LATE_WORKERS = {
-  run: async () => ({ ok: false as const, reason: 'timeout' as const }),
+  run: async () => ({ ok: false as const, reason: 'deadline' as const }),
 } as unknown as ScreeningWorkers;
 
 export interface RepliedWith {

@@ -184,6 +184,17 @@ function partsOf(rules: CompiledPolicy, { texts: places }: Dialect) {
   return { node: placeNodes(places).event, ask };
 }
 
+/** A Responses stream with one item, which is said whole. */
+async function screenedItem(compiled: CompiledPolicy, output: string): Promise<{ screen: StreamScreen }> {
+  const { node, ask } = partsOf(compiled, responses);
+  const screen = new StreamScreen({ compiled, stage: 'output', placeholders: null, values: null }, node);
+  const event = { type: 'response.output_item.done', output_index: 0, item: { type: 'mcp_call', id: 'c', output } };
+  screen.feed(Buffer.from(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`), () => true);
+  if (screen.large !== null) await screen.takeLarge(await ask(screen.large));
+  if (screen.endedBy === null) screen.end(true);
+  return { screen };
+}
+
 function screenStream(dialect: Dialect, pieces: readonly Buffer[]): { stream: Buffer; screen: StreamScreen } {
   const screen = new StreamScreen(
     { compiled, stage: 'output', placeholders: null, values },
@@ -332,6 +343,30 @@ describe(`screened streams (TEST_SEED=${SEED})`, () => {
         assert.equal(screen.endedBy, onFailure === 'refuse' ? 'unscreened' : null);
         assert.deepEqual(screen.tally.report().not_scanned, ['too_large']);
       }
+    });
+
+  for (const onFailure of ['refuse', 'pass'] as const)
+    test(`an event in which more is found than may be was not screened: ${onFailure}`, async () => {
+      const masking = compilePolicy([policyOf([ruleOf({ detect: ['email'] })], { onFailure })], 'responses');
+      assert.ok(masking !== null);
+      const { screen } = await screenedItem(masking, 'ada@acme.test '.repeat(11_000));
+      assert.equal(screen.endedBy, onFailure === 'refuse' ? 'unscreened' : null);
+      assert.deepEqual(screen.tally.report().not_scanned, ['too_large']);
+    });
+
+  for (const onFailure of ['refuse', 'pass'] as const)
+    test(`a text of an event that no detector is asked about counts as no answer: ${onFailure}`, async () => {
+      const asked = { name: 'ner', shape: 'webhook', url: 'https://ner.test/', secret: null } as const;
+      const terms = { deadlineMs: 800, onFailure, output: 'whole', model: null, language: 'en' } as const;
+      const externals = [{ ...asked, ...terms }];
+      const asking = ruleOf({ action: 'flag', external: { name: 'ner', entities: null, minScore: 0.5 } });
+      const policy = policyOf([asking], { id: `asking-${onFailure}`, onFailure: 'pass', externals });
+      const compiled = compilePolicy([policy], 'responses');
+      assert.ok(compiled !== null);
+      const { screen } = await screenedItem(compiled, 'a word, '.repeat(9_000));
+      screen.takeVerdicts({ verdicts: new Map(), isMissed: false, isRefused: false });
+      assert.equal(screen.endedBy, onFailure === 'refuse' ? 'unscreened' : null);
+      assert.deepEqual(screen.tally.report().not_scanned, ['external']);
     });
 
   test('what is found as too much waits is blocked all the same', () => {

@@ -63,11 +63,13 @@ export function getGeneration(
     try {
       const mayWait = waiting <= WAITING_MAX;
       const waitMs = mayWait ? waitSeconds * 1_000 : 0;
+      const startedAtMs = lookup.clock.monotonicMs();
       const postingWaitMs = mayWait && !lookup.isDraining() ? POSTING_WAIT_MS : 0;
-      const found = await findPosted(lookup, params, postingWaitMs);
+      const pendingWaitMs = Math.min(postingWaitMs, Math.max(WAIT_PENDING_MAX_MS, waitMs));
+      const found = await findPosted(lookup, params, { postingWaitMs, pendingWaitMs });
       if (found === null || found === 'unposted')
         return exchange.refuse({ kind: found === null ? 'not_found' : 'not_posted_yet' });
-      const generation = await findFinal(lookup, params, { found, createdAtMs, waitMs }, exchange);
+      const generation = await findFinal(lookup, params, { found, startedAtMs, createdAtMs, waitMs }, exchange);
       exchange.answerJson(200, `{"data":${renderGeneration(generation)}}`);
     } finally {
       waiting -= 1;
@@ -83,22 +85,28 @@ function readWait(text: string | null): number | null {
 async function findPosted(
   { findGeneration, postingPassed }: GenerationLookup,
   params: GenerationParams,
-  limitMs: number,
+  { postingWaitMs, pendingWaitMs }: { postingWaitMs: number; pendingWaitMs: number },
 ): Promise<Generation | null | 'unposted'> {
   const found = await findGeneration(params);
-  if (found !== null && (found.billingStatus !== 'pending' || limitMs === 0)) return found;
-  if (!(await postingPassed(limitMs))) return found ?? 'unposted';
-  return (await findGeneration(params)) ?? found;
+  if (found === null) return (await postingPassed(postingWaitMs)) ? findGeneration(params) : 'unposted';
+  if (found.billingStatus !== 'pending' || pendingWaitMs === 0) return found;
+  // Where that cannot be asked, what is known is an answer.
+  const isPosted = await postingPassed(pendingWaitMs).catch(() => false);
+  return isPosted ? ((await findGeneration(params)) ?? found) : found;
 }
 
 /** Looks up a pending execution again and again, with growing pauses. */
 async function findFinal(
   { findGeneration, clock, isDraining }: GenerationLookup,
   params: GenerationParams,
-  { found, createdAtMs, waitMs }: { found: Generation; createdAtMs: number; waitMs: number },
+  {
+    found,
+    startedAtMs,
+    createdAtMs,
+    waitMs,
+  }: { found: Generation; startedAtMs: number; createdAtMs: number; waitMs: number },
   exchange: Exchange,
 ): Promise<Generation> {
-  const startedAtMs = clock.monotonicMs();
   let generation = found;
   for (let pauseMs = ASK_AGAIN_FIRST_MS; ; pauseMs = Math.min(ASK_AGAIN_MAX_MS, pauseMs * ASK_AGAIN_GROWTH)) {
     if (generation.billingStatus !== 'pending') return generation;

@@ -111,7 +111,8 @@ export class StreamScreen implements LaneRules {
     if (screened !== null) {
       this.tally.addReport(screened.report, screened.blocked);
       for (const text of screened.texts) this.external?.collect(text);
-      if (screened.isIncomplete) this.tally.miss('external');
+      if (screened.isIncomplete && this.external !== null) this.external.isIncomplete = true;
+      if (screened.report.not_scanned?.includes('too_large') === true) this.giveUp('too_large');
       await this.queueLarge(event, screened.event);
     } else {
       this.giveUp('timeout');
@@ -200,6 +201,7 @@ export class StreamScreen implements LaneRules {
       return;
     }
     const screened = this.screen.event(bytes, dataStart, dataEnd, this.node);
+    if (this.screen.isOver) this.giveUp('too_large');
     const grown = this.queueEvent(event, screened);
     for (const lane of grown) lane.advance(false);
     this.afterEvent(screened, grown);

@@ -71,6 +71,8 @@ async function keepListening(options: ListenerOptions, closed: AbortSignal, mark
 /** Listens until the connection breaks (throws) or the listener is closed (returns). */
 async function listenOnce(options: ListenerOptions, closed: AbortSignal, onListening: () => void): Promise<void> {
   const socket = new Socket();
+  const giveUpSoon = (): NodeJS.Timeout => setTimeout(() => socket.destroy(), END_TIMEOUT_MS).unref();
+  closed.addEventListener('abort', giveUpSoon, { once: true });
   const client = new pg.Client({
     stream: () => socket,
     connectionString: options.url,
@@ -96,8 +98,9 @@ async function listenOnce(options: ListenerOptions, closed: AbortSignal, onListe
       if (!closed.aborted) await client.query('SELECT 1');
     }
   } finally {
-    const giveUp = setTimeout(() => socket.destroy(), END_TIMEOUT_MS);
+    closed.removeEventListener('abort', giveUpSoon);
+    const ending = giveUpSoon();
     await client.end().catch(() => {});
-    clearTimeout(giveUp);
+    clearTimeout(ending);
   }
 }

@@ -2,11 +2,12 @@
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
+import { after, afterEach, before, beforeEach, describe, type TestContext, test } from 'node:test';
 import { runJobs } from '../../jobs/run-jobs.ts';
 import type { JobContext } from '../../jobs/scheduling/job.ts';
 import { createJobGauges } from '../../jobs/scheduling/job-gauges.ts';
 import { JOBS, runDueJob, startSchedule } from '../../jobs/scheduling/schedule.ts';
+import type { ShippingLimits } from '../../jobs/shipping/shipping-limits.ts';
 import { checkLedger } from '../../jobs/tasks/check-ledger.ts';
 import { compareFacts } from '../../jobs/tasks/compare-facts.ts';
 import { resolvePendingExecutions } from '../../jobs/tasks/resolve-pending.ts';
@@ -82,14 +83,8 @@ describe('the jobs process', () => {
   });
 
   test('what is recorded is posted as soon as a gateway says that somebody waits for it', async (context) => {
-    const dataDirectory = temporaryDirectory(context);
-    const databaseUrl = await server.createDatabase();
-    const postgres = createPostgres({ url: databaseUrl, log: silentLog, max: 2 });
-    const payer = await shipping.createPayer(postgres);
-    const writer = shipping.openSpool(join(dataDirectory, 'spool'), await shipping.createEpoch(postgres, payer, 10));
-    const config = { ...SETTINGS, dataDirectory, databaseUrl, clickhouseUrl: 'http://127.0.0.1:9' };
-    const parts = { config, log: silentLog, clock: systemClock, metrics: new MetricsRegistry() };
-    const jobs = await runJobs({ ...parts, shippingLimits: { pollMs: 3_600_000, admittedWaitMs: 3_600_000 } });
+    const pauses = { pollMs: 3_600_000, admittedWaitMs: 3_600_000 };
+    const { jobs, postgres, payer, writer } = await withoutClickHouse(context, pauses);
     shipping.appendExecution(writer, payer);
     const postedOnce = async () => {
       await notifyAboutSpools(postgres, POSTING_WANTED_CHANNEL, '');
@@ -106,13 +101,7 @@ describe('the jobs process', () => {
   });
 
   test('postings do not wait for a ClickHouse that is away', async (context) => {
-    const dataDirectory = temporaryDirectory(context);
-    const databaseUrl = await server.createDatabase();
-    const postgres = createPostgres({ url: databaseUrl, log: silentLog, max: 2 });
-    const payer = await shipping.createPayer(postgres);
-    const writer = shipping.openSpool(join(dataDirectory, 'spool'), await shipping.createEpoch(postgres, payer, 10));
-    const config = { ...SETTINGS, dataDirectory, databaseUrl, clickhouseUrl: 'http://127.0.0.1:9' };
-    const jobs = await runJobs({ config, log: silentLog, clock: systemClock, metrics: new MetricsRegistry() });
+    const { jobs, postgres, payer, writer } = await withoutClickHouse(context);
     const id = shipping.appendExecution(writer, payer);
     await waitFor(
       'the posting',
@@ -124,6 +113,18 @@ describe('the jobs process', () => {
     await postgres.close();
   });
 });
+
+/** The jobs process, and a spool that it ships. Nobody listens where its ClickHouse should be. */
+async function withoutClickHouse(context: TestContext, shippingLimits: Partial<ShippingLimits> = {}) {
+  const dataDirectory = temporaryDirectory(context);
+  const databaseUrl = await server.createDatabase();
+  const postgres = createPostgres({ url: databaseUrl, log: silentLog, max: 2 });
+  const payer = await shipping.createPayer(postgres);
+  const writer = shipping.openSpool(join(dataDirectory, 'spool'), await shipping.createEpoch(postgres, payer, 10));
+  const config = { ...SETTINGS, dataDirectory, databaseUrl, clickhouseUrl: 'http://127.0.0.1:9' };
+  const parts = { config, log: silentLog, clock: systemClock, metrics: new MetricsRegistry() };
+  return { jobs: await runJobs({ ...parts, shippingLimits }), postgres, payer, writer };
+}
 
 describe('scheduled jobs', () => {
   let postgres: Postgres;

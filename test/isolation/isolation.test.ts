@@ -21,7 +21,7 @@ const OPTIONS: Omit<IsolationOptions, 'seed'> = {
   lookUpsEvery: howMany({ short: 80, long: 200 }),
   rollEvery: howMany({ short: 100, long: 500 }),
 };
-/** In `npm test` gateways are replaced in the first of the runs alone, since each time two new ones start. */
+/** In `npm test` gateways are replaced in its one run, since each time two new ones start. */
 const FURTHER = { ...OPTIONS, exchanges: 2_000, rollEvery: 500 };
 /** Of the runs in which most organizations have own provider keys. */
 const OWN_KEYS = { changeEvery: 40 };

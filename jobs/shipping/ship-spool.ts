@@ -58,14 +58,15 @@ export function createShipper(options: ShipperOptions): Shipper {
   const posting = new PostingShipping({ ...options, limits, metrics, fleet });
   const factsRestMs = Math.min(FACTS_REST_MS, limits.factsIntervalMs);
   let surveyedMs = Number.NEGATIVE_INFINITY;
-  let postedMs = Number.NEGATIVE_INFINITY;
-  /** After a step that went well: a longer and longer rest after failures is not ended. */
+  let begunMs = Number.NEGATIVE_INFINITY;
+  /** After a step that went well. The longer and longer rests after failures are not ended. */
   let isResting = false;
+  /** Somebody waits since the last step began to read the spools. */
   let isWanted = false;
-  let wanted: NodeJS.Timeout | null = null;
+  let wakeTimer: NodeJS.Timeout | null = null;
 
   async function postStep(): Promise<number> {
-    postedMs = clock.monotonicMs();
+    begunMs = clock.monotonicMs();
     isResting = false;
     if (clock.monotonicMs() - surveyedMs >= SURVEY_MS) {
       await fleet.survey();
@@ -98,9 +99,9 @@ export function createShipper(options: ShipperOptions): Shipper {
       for (const loop of loops) loop.start();
     },
     postNow() {
-      const waitMs = Math.max(0, postedMs + POSTINGS_WANTED_APART_MS - clock.monotonicMs());
-      wanted ??= setTimeout(() => {
-        wanted = null;
+      const waitMs = Math.max(0, begunMs + POSTINGS_WANTED_APART_MS - clock.monotonicMs());
+      wakeTimer ??= setTimeout(() => {
+        wakeTimer = null;
         isWanted = true;
         if (isResting) postings.wake();
       }, waitMs).unref();

@@ -49,8 +49,6 @@ export interface WorkerTaskOptions {
   readonly transfer?: readonly ArrayBuffer[];
 }
 
-export { begunFlag } from './begun-flag.ts';
-
 export interface WorkerPoolOptions {
   readonly threads: number;
   readonly queueBytesMax: number;

@@ -11,7 +11,8 @@ import {
   R50K_TOKEN_SPLIT_REGEX,
 } from 'gpt-tokenizer/encodingParams/constants';
 import { cutLongRuns, RUN_CHARACTERS_MAX } from '../../src/domain/usage/long-runs.ts';
-import { begunFlag } from '../../src/platform/worker-pool.ts';
+import { begunFlag } from '../../src/platform/begun-flag.ts';
+
 import countTokens, {
   type CountTokensInput,
   type CountTokensOutput,

@@ -3,9 +3,10 @@
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
+import { begunFlag } from '../../src/platform/begun-flag.ts';
 import { createLog } from '../../src/platform/log.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
-import { begunFlag, WorkerPool } from '../../src/platform/worker-pool.ts';
+import { WorkerPool } from '../../src/platform/worker-pool.ts';
 
 const directory = new URL('../support/worker-tasks/', import.meta.url);
 const GENEROUS = { bytes: 1, deadlineMs: 60_000 };

@@ -50,7 +50,8 @@ describe('the cluster schema', () => {
       keys: await selectRows(
         clickhouse.client,
         `SELECT partition_key, sorting_key, primary_key, extract(engine_full, '^\\w+\\(\\w*\\)') AS engine,
-          extract(engine_full, 'min_age_to_force_merge_seconds = \\d+') AS merging
+          extract(engine_full, 'min_age_to_force_merge_seconds = \\d+') AS merging,
+          extract(engine_full, 'vertical_merge_algorithm_min_rows_to_activate = \\d+') AS merging_by_column
          FROM system.tables WHERE database = currentDatabase() AND name = {table:String}`,
         { table },
       ),

@@ -109,7 +109,10 @@ PARTITION BY toYYYYMM(admitted_at)
 ORDER BY (organization_id, admitted_at, id)
 -- A batch is tried again for as long as ClickHouse is away: a week of batches is remembered by their tokens. Only an optimisation, here too.
 SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 604800,
-    min_age_to_force_merge_seconds = 86400, min_age_to_force_merge_on_partition_only = 1;
+    min_age_to_force_merge_seconds = 86400, min_age_to_force_merge_on_partition_only = 1,
+    vertical_merge_algorithm_min_rows_to_activate = 1;
+-- 0011, where the table was there before
+ALTER TABLE request_facts_local ON CLUSTER '{cluster}' MODIFY SETTING vertical_merge_algorithm_min_rows_to_activate = 1;
 
 CREATE TABLE IF NOT EXISTS request_facts ON CLUSTER '{cluster}' AS request_facts_local
 ENGINE = Distributed('{cluster}', currentDatabase(), request_facts_local, sipHash64(organization_id));

@@ -6,6 +6,7 @@ import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import { type ClickHouseClient, createClient } from '@clickhouse/client';
+import { Session } from 'chdb';
 import { type ChdbConnection, createChdbConnection } from 'chdb/connection';
 import type { Clock } from '../../platform/clock.ts';
 import { lowerPriorityOfOtherThreads } from '../../platform/thread-priority.ts';
@@ -16,6 +17,12 @@ import { type ClientConnection, embeddedConnection } from './embedded-connection
  */
 const LOCK_WAIT_MS = 10_000;
 const LOCK_RETRY_MS = 100;
+
+/**
+ * The engine reads how much memory this process has twenty times a second, which is most of what it does while nobody
+ * asks it anything. Statements are held to their limits by what they allocate, not by that.
+ */
+const ENGINE_ARGUMENTS = ['--memory_worker_period_ms=1000'];
 
 /**
  * By default the engine takes a whole machine. Here it shares one with gateways, so a query is limited, and spills to
@@ -85,7 +92,7 @@ async function openLocked(path: string, clock: Clock): Promise<ChdbConnection> {
   const deadlineMs = clock.monotonicMs() + LOCK_WAIT_MS;
   for (;;) {
     try {
-      return createChdbConnection({ path });
+      return open(path);
     } catch (error) {
       if (clock.monotonicMs() >= deadlineMs) {
         throw new Error(`the ClickHouse data directory ${path} cannot be opened; another process may be using it`, {
@@ -94,5 +101,15 @@ async function openLocked(path: string, clock: Clock): Promise<ChdbConnection> {
       }
       await sleep(LOCK_RETRY_MS);
     }
+  }
+}
+
+/** All connections share one engine, from the first to the last. Only a session can give it arguments. */
+function open(path: string): ChdbConnection {
+  const session = new Session(path, { connectionArgs: ENGINE_ARGUMENTS });
+  try {
+    return createChdbConnection({ path });
+  } finally {
+    session.close();
   }
 }

@@ -74,9 +74,9 @@ const POSTGRES_STOP_LIMIT_MS = 60_000;
  */
 const GATEWAY_OPTIONS = ['--max-inlined-bytecode-size-cumulative=2000', '--max-semi-space-size=8'];
 /**
- * Jobs makes 8 MB of garbage for a thousand requests and keeps little, so V8 would mark its small heap for each few
- * megabytes more, and with helpers that wait for each other. It grows to four times what is in use, and collects by
- * itself: a third of the CPU for a record (P14 in benchmarks/README.md), for 15 to 30 MB.
+ * Jobs makes 8 MB of garbage for a thousand requests and keeps little, so V8 would collect its small heap again after
+ * every few megabytes, with threads that mostly wait for each other. It grows to four times what is in use first, and
+ * is collected by the main thread alone: a quarter less CPU for a record (P14), for 15 to 30 MB.
  */
 const JOBS_OPTIONS = ['--heap-growing-percent=300', '--single-threaded-gc'];
 /** Keys lie in the memory of these processes: no signal opens them to a debugger. */

@@ -93,6 +93,9 @@ describe('supervisor', () => {
       const entries = fake.processes();
       assert.equal(entries.length, 4);
       assert.match(fake.events()[0] ?? '', /^postgres \d+ ready$/);
+      const commandOf = (role: string): string => entries.find(({ pid }) => pid === pidOf(fake, role))?.command ?? '';
+      assert.match(commandOf('jobs'), / --heap-growing-percent=300 --single-threaded-gc /);
+      assert.match(commandOf('gateway'), / --max-inlined-bytecode-size-cumulative=2000 --max-semi-space-size=8 /);
       fake.child.kill(signal);
       assert.deepEqual(await fake.ended, [0, null]);
       assert.deepEqual(entries.filter(isRunning), []);

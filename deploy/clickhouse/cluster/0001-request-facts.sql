@@ -1,4 +1,4 @@
--- The facts of deploy/clickhouse (0001 to 0004) for a replicated, sharded cluster: the same columns, keys and engine, each execution on one shard.
+-- The facts of deploy/clickhouse (0001 to 0007, and 0011) for a replicated, sharded cluster: the same columns, keys and engine, each execution on one shard.
 --
 -- All of an organization lies on one shard, so the versions of an execution meet there, FINAL is right shard by shard, and a report of one organization
 -- asks one shard. Macros: {cluster}, {shard} and {replica}; `internal_replication` must be true for every shard.

@@ -24,4 +24,4 @@ INSERT INTO applied_migrations (number, name, checksum) VALUES
     (8, '0008-sealed-days', 'b22aaa3fa82469235ad8c9918e775ffa4ca7961ae25c0919de6ce1f56fba4898'),
     (9, '0009-cells-by-status', '565da51fff68b5feb0145aaa3179a1afe472e8829735b5c10501465ab4d3a524'),
     (10, '0010-cells-of-few-columns', '0edd94c3c23cf674324150f0a62a5d4fe219279515da14da989b52d0f6dabfb6'),
-    (11, '0011-merge-by-column', '73b89adc86db639ee7616397df0274924b6f4107e97070ae6931bcf8cd962b38');
+    (11, '0011-merge-by-column', '3a736a5fe65edde18e8e2fa1ebd3a5ca4ad42a84f4711e695743290bea00df07');

@@ -19,8 +19,9 @@ const LOCK_WAIT_MS = 10_000;
 const LOCK_RETRY_MS = 100;
 
 /**
- * The engine reads how much memory this process has twenty times a second, which is most of what it does while nobody
- * asks it anything. Statements are held to their limits by what they allocate, not by that.
+ * The engine looks at the memory in use (of its cgroup, where there is one) ten or twenty times a second, which is most
+ * of what it does while nobody asks it anything. `max_memory_usage` is held by what a statement allocates; the engine's
+ * limit for all of them follows the memory in use, now up to a second late.
  */
 const ENGINE_ARGUMENTS = ['--memory_worker_period_ms=1000'];
 

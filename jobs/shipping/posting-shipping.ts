@@ -87,7 +87,8 @@ export class PostingShipping {
     const batch = epoch.nextPosting({ recordsMax: attempts.recordsMax, bytesMax: limits.bytesMax });
     if (batch === null) return (await this.endEpoch(epoch)) ? 'behind' : 'nothing';
     if (!isWanted && this.isWaiting(batch, attempts)) return 'nothing';
-    if (batch.damage !== null) this.setAside(batch, batch.damage, 'damaged bytes in a spool were set aside');
+    if (batch.damage !== null)
+      this.setAside(epoch, batch, { bytes: batch.damage, message: 'damaged bytes in a spool were set aside' });
     try {
       await this.post(epoch, batch);
     } catch (error) {
@@ -156,14 +157,19 @@ export class PostingShipping {
       const message =
         `of ${batch.records.length} records in a frame, which is set aside, the database refused those of ` +
         `${refused.join(', ')}; the others are posted`;
-      this.setAside(batch, bytes, message, firstError);
+      this.setAside(epoch, batch, { bytes, message, error: firstError });
     }
     await this.post(epoch, { ...batch, records: [] }, accepted);
   }
 
-  private setAside(batch: PostingBatch, bytes: Buffer, message: string, error?: unknown): void {
+  private setAside(
+    epoch: ShippedEpoch,
+    batch: PostingBatch,
+    { bytes, message, error }: { bytes: Buffer; message: string; error?: unknown },
+  ): void {
     const place = { epoch: batch.epoch, segment: batch.segment, offset: batch.fromOffset };
     const path = quarantine(this.options.fleet.spoolDirectory, place, bytes);
+    epoch.setAside(place);
     this.options.log.error({ err: error, ...place, bytes: bytes.length, path }, `shipping: ${message}`);
   }
 

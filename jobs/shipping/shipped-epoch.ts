@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { ExecutionRecord } from '../../src/records/execution-record.ts';
 import { factOf, type RequestFact } from '../../src/storage/clickhouse/facts.ts';
 import type { SpoolCursor } from '../../src/storage/postgres/ledger/spool-cursors.ts';
-import { type EpochSpool, segmentFileName } from '../../src/storage/spool/spool-directory.ts';
+import { type EpochSpool, type SpoolPlace, segmentFileName } from '../../src/storage/spool/spool-directory.ts';
 import type { BatchLimits, SpoolReader } from '../../src/storage/spool/spool-reader.ts';
 
 /**
@@ -55,6 +55,8 @@ export class ShippedEpoch {
   private readonly cursors = new Map<number, Cursor>();
   /** Complete segments that are posted to their end, with their size. */
   private readonly postedSegments = new Map<number, number>();
+  /** By segment, where frames begin that Postgres refused a record of, and damage. */
+  private readonly setAsideOffsets = new Map<number, Set<number>>();
   private segments: readonly number[] = [];
   ended = false;
   private kept: FactRange[] = [];
@@ -66,14 +68,26 @@ export class ShippedEpoch {
   /** The resolved executions are in the facts as well, so the epoch is done. */
   resolvedFactsShipped = false;
 
-  constructor(spool: EpochSpool, cursors: readonly SpoolCursor[], reader: SpoolReader) {
+  constructor(
+    spool: EpochSpool,
+    cursors: readonly SpoolCursor[],
+    reader: SpoolReader,
+    setAside: readonly SpoolPlace[] = [],
+  ) {
     this.epoch = spool.epoch;
     this.directory = spool.directory;
     this.openedAtMs = spool.openedAtMs;
     this.reader = reader;
     for (const cursor of cursors)
       this.cursors.set(cursor.segment, { posted: cursor.postedOffset, facts: cursor.factsOffset });
+    for (const place of setAside) this.setAside(place);
     this.refresh(spool);
+  }
+
+  /** To be called when the bytes of a place are in quarantine. */
+  setAside({ segment, offset }: SpoolPlace): void {
+    const offsets = this.setAsideOffsets.get(segment) ?? new Set();
+    this.setAsideOffsets.set(segment, offsets.add(offset));
   }
 
   refresh(spool: EpochSpool): void {
@@ -269,14 +283,21 @@ export class ShippedEpoch {
     );
   }
 
+  /**
+   * What Postgres refused is no fact: ClickHouse would refuse it, too, and all that come with it. Of a frame that was
+   * set aside nothing is read, and the job that compares the facts with the ledger adds those of its other records.
+   */
   private readFacts(segment: number, fromOffset: number, posted: number, limits: BatchLimits): FactRange {
-    const bytesMax = Math.min(limits.bytesMax, posted - fromOffset);
+    const setAside = [...(this.setAsideOffsets.get(segment) ?? [])];
+    const isSetAside = setAside.includes(fromOffset);
+    const untilOffset = Math.min(posted, ...setAside.filter((offset) => offset > fromOffset));
     const batch = this.reader.readBatch(this.directory, segment, fromOffset, {
-      recordsMax: limits.recordsMax,
-      bytesMax,
+      recordsMax: isSetAside ? 1 : limits.recordsMax,
+      bytesMax: Math.min(limits.bytesMax, untilOffset - fromOffset),
     });
     const range = { epoch: this.epoch, segment, fromOffset };
-    if (batch.records.length > 0) return { ...range, toOffset: batch.toOffset, facts: factsOf(batch.records) };
+    if (batch.records.length > 0)
+      return { ...range, toOffset: batch.toOffset, facts: isSetAside ? [] : factsOf(batch.records) };
     // The damage that posting skipped is skipped here as well.
     const { nextOffset } = this.reader.readDamage(this.directory, segment, fromOffset);
     return { ...range, toOffset: Math.min(Math.max(nextOffset, fromOffset + 1), posted), facts: [] };

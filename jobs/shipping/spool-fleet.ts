@@ -8,6 +8,7 @@ import {
   type EpochSpool,
   listEpochs,
   listQuarantine,
+  listSetAside,
   readEpochSpool,
   removeEpochSpool,
   removeSegment,
@@ -50,13 +51,17 @@ export class SpoolFleet {
       const spool = this.readSpool(epoch);
       if (spool === null || (spool.mayLiveElsewhere && (await this.livesElsewhere(epoch)))) continue;
       this.unreadable.delete(epoch);
-      if (known === undefined)
-        this.byNumber.set(epoch, new ShippedEpoch(spool, await readSpoolCursors(this.postgres, epoch), this.reader));
+      if (known === undefined) this.byNumber.set(epoch, await this.openEpoch(spool));
       else known.refresh(spool);
       if (spool.ended) this.log.info({ epoch }, 'shipping: the owner of a spool has ended');
     }
     if (!isSpoolHeld(this.spoolDirectory)) await this.removeShipped();
     this.measure();
+  }
+
+  private async openEpoch(spool: EpochSpool): Promise<ShippedEpoch> {
+    const cursors = await readSpoolCursors(this.postgres, spool.epoch);
+    return new ShippedEpoch(spool, cursors, this.reader, listSetAside(this.spoolDirectory, spool.epoch));
   }
 
   /** Without a known owner, nobody knows whether a spool has ended. It waits for a person, and the others go on. */

@@ -222,6 +222,25 @@ describe('shipping', () => {
     assert.deepEqual(listEpochs(spoolDirectory), []);
   });
 
+  test('what Postgres refused is not read as a fact either, by a process that has the facts from the spool alone', async (context) => {
+    const { spoolDirectory, writer } = await setUp(context, 100);
+    const before = shipping.appendExecution(writer, payer);
+    const refused = shipping.billedStart(payer, { apiKeyId: 'not a uuid' });
+    appendRecords(writer, admittedRecord(refused), shipping.billedTerminal(refused));
+    const behind = shipping.appendExecution(writer, payer);
+    sink.away = true;
+    const limits = { recordsMax: 1 };
+    await assert.rejects(
+      shipping.testShipper({ spoolDirectory, postgres, facts: sink, limits }).drainOnce(),
+      /ClickHouse is away/,
+    );
+    assert.equal((await shipping.readGenerations(postgres)).length, 2);
+    sink.away = false;
+    await shipping.testShipper({ spoolDirectory, postgres, facts: sink }).drainOnce();
+    await assertShipped([before, behind]);
+    await writer.close();
+  });
+
   test('when many records in a row are refused, posting stops and nothing more is set aside', async (context) => {
     const { spoolDirectory, writer } = await setUp(context, 100);
     for (let index = 0; index < 10; index++)

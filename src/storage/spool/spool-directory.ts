@@ -14,6 +14,13 @@ export interface SpoolOwner extends ProcessIdentity {
   readonly recordForm?: number;
 }
 
+/** A byte of a segment. */
+export interface SpoolPlace {
+  readonly epoch: number;
+  readonly segment: number;
+  readonly offset: number;
+}
+
 /** The spool of one process. `ended`: nothing will be appended to it any more. */
 export interface EpochSpool {
   readonly epoch: number;
@@ -35,6 +42,7 @@ export const CLOSED_FILE = 'closed';
 const QUARANTINE_DIRECTORY = 'quarantine';
 const SEGMENT_NAME = /^(\d{8,})\.spool$/;
 const EPOCH_NAME = /^\d+$/;
+const QUARANTINE_NAME = /^(\d+)-(\d+)\.spool-(\d+)\.bad$/;
 const UNNAMED = /^\d+\.partial-\d+$/;
 
 export function segmentFileName(segment: number): string {
@@ -154,11 +162,7 @@ export function removeUnnamedSpools(spoolDirectory: string): void {
  * Stores bytes that could not be read as records; they are never thrown away. Doing it twice writes the same file
  * again.
  */
-export function quarantine(
-  spoolDirectory: string,
-  place: { epoch: number; segment: number; offset: number },
-  bytes: Uint8Array,
-): string {
+export function quarantine(spoolDirectory: string, place: SpoolPlace, bytes: Uint8Array): string {
   const directory = join(spoolDirectory, QUARANTINE_DIRECTORY);
   makeDirectoryDurably(directory);
   const path = join(directory, `${place.epoch}-${segmentFileName(place.segment)}-${place.offset}.bad`);
@@ -168,6 +172,14 @@ export function quarantine(
 
 export function listQuarantine(spoolDirectory: string): string[] {
   return namesIn(join(spoolDirectory, QUARANTINE_DIRECTORY)).filter((name) => name.endsWith('.bad'));
+}
+
+/** Where the bytes in quarantine were, of one epoch. */
+export function listSetAside(spoolDirectory: string, epoch: number): SpoolPlace[] {
+  return listQuarantine(spoolDirectory).flatMap((name) => {
+    const [, ofEpoch, segment, offset] = (QUARANTINE_NAME.exec(name) ?? []).map(Number);
+    return ofEpoch !== epoch || segment === undefined || offset === undefined ? [] : [{ epoch, segment, offset }];
+  });
 }
 
 function namesIn(directory: string): string[] {

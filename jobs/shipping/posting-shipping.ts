@@ -169,7 +169,7 @@ export class PostingShipping {
   ): void {
     const place = { epoch: batch.epoch, segment: batch.segment, offset: batch.fromOffset };
     const path = quarantine(this.options.fleet.spoolDirectory, place, bytes);
-    epoch.setAside(place);
+    epoch.quarantined(place);
     this.options.log.error({ err: error, ...place, bytes: bytes.length, path }, `shipping: ${message}`);
   }
 

@@ -55,8 +55,8 @@ export class ShippedEpoch {
   private readonly cursors = new Map<number, Cursor>();
   /** Complete segments that are posted to their end, with their size. */
   private readonly postedSegments = new Map<number, number>();
-  /** By segment, where frames begin that Postgres refused a record of, and damage. */
-  private readonly setAsideOffsets = new Map<number, Set<number>>();
+  /** By segment: where the frames and the damage begin whose bytes are in quarantine. */
+  private readonly quarantinedOffsets = new Map<number, Set<number>>();
   private segments: readonly number[] = [];
   ended = false;
   private kept: FactRange[] = [];
@@ -72,7 +72,7 @@ export class ShippedEpoch {
     spool: EpochSpool,
     cursors: readonly SpoolCursor[],
     reader: SpoolReader,
-    setAside: readonly SpoolPlace[] = [],
+    quarantine: readonly SpoolPlace[] = [],
   ) {
     this.epoch = spool.epoch;
     this.directory = spool.directory;
@@ -80,14 +80,14 @@ export class ShippedEpoch {
     this.reader = reader;
     for (const cursor of cursors)
       this.cursors.set(cursor.segment, { posted: cursor.postedOffset, facts: cursor.factsOffset });
-    for (const place of setAside) this.setAside(place);
+    for (const place of quarantine) this.quarantined(place);
     this.refresh(spool);
   }
 
-  /** To be called when the bytes of a place are in quarantine. */
-  setAside({ segment, offset }: SpoolPlace): void {
-    const offsets = this.setAsideOffsets.get(segment) ?? new Set();
-    this.setAsideOffsets.set(segment, offsets.add(offset));
+  /** To be called when the bytes of a frame, or damage, are in quarantine. */
+  quarantined({ segment, offset }: SpoolPlace): void {
+    const offsets = this.quarantinedOffsets.get(segment) ?? new Set();
+    this.quarantinedOffsets.set(segment, offsets.add(offset));
   }
 
   refresh(spool: EpochSpool): void {
@@ -284,23 +284,25 @@ export class ShippedEpoch {
   }
 
   /**
-   * What Postgres refused is no fact: ClickHouse would refuse it, too, and all that come with it. Of a frame that was
-   * set aside nothing is read, and the job that compares the facts with the ledger adds those of its other records.
+   * What Postgres refused is no fact: the ledger does not have it, and ClickHouse may refuse it with all that comes
+   * beside it. Of a frame in quarantine no fact is made; those of its other records come from the ledger, by the jobs
+   * that compare the facts of three days with it, or make all anew.
    */
-  private readFacts(segment: number, fromOffset: number, posted: number, limits: BatchLimits): FactRange {
-    const setAside = [...(this.setAsideOffsets.get(segment) ?? [])];
-    const isSetAside = setAside.includes(fromOffset);
-    const untilOffset = Math.min(posted, ...setAside.filter((offset) => offset > fromOffset));
+  private readFacts(segment: number, fromOffset: number, endOffset: number, limits: BatchLimits): FactRange {
+    const quarantined = this.quarantinedOffsets.get(segment);
+    const isQuarantined = quarantined?.has(fromOffset) === true;
+    let untilOffset = endOffset;
+    for (const offset of quarantined ?? []) if (offset > fromOffset && offset < untilOffset) untilOffset = offset;
     const batch = this.reader.readBatch(this.directory, segment, fromOffset, {
-      recordsMax: isSetAside ? 1 : limits.recordsMax,
+      recordsMax: isQuarantined ? 1 : limits.recordsMax,
       bytesMax: Math.min(limits.bytesMax, untilOffset - fromOffset),
     });
     const range = { epoch: this.epoch, segment, fromOffset };
     if (batch.records.length > 0)
-      return { ...range, toOffset: batch.toOffset, facts: isSetAside ? [] : factsOf(batch.records) };
+      return { ...range, toOffset: batch.toOffset, facts: isQuarantined ? [] : factsOf(batch.records) };
     // The damage that posting skipped is skipped here as well.
     const { nextOffset } = this.reader.readDamage(this.directory, segment, fromOffset);
-    return { ...range, toOffset: Math.min(Math.max(nextOffset, fromOffset + 1), posted), facts: [] };
+    return { ...range, toOffset: Math.min(Math.max(nextOffset, fromOffset + 1), endOffset), facts: [] };
   }
 }
 

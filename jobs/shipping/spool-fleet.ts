@@ -8,7 +8,7 @@ import {
   type EpochSpool,
   listEpochs,
   listQuarantine,
-  listSetAside,
+  listQuarantinedPlaces,
   readEpochSpool,
   removeEpochSpool,
   removeSegment,
@@ -61,7 +61,7 @@ export class SpoolFleet {
 
   private async openEpoch(spool: EpochSpool): Promise<ShippedEpoch> {
     const cursors = await readSpoolCursors(this.postgres, spool.epoch);
-    return new ShippedEpoch(spool, cursors, this.reader, listSetAside(this.spoolDirectory, spool.epoch));
+    return new ShippedEpoch(spool, cursors, this.reader, listQuarantinedPlaces(this.spoolDirectory, spool.epoch));
   }
 
   /** Without a known owner, nobody knows whether a spool has ended. It waits for a person, and the others go on. */

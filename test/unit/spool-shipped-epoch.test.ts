@@ -12,7 +12,7 @@ import { readEpochSpool, segmentFileName } from '../../src/storage/spool/spool-d
 import { SpoolReader } from '../../src/storage/spool/spool-reader.ts';
 import { SpoolWriter } from '../../src/storage/spool/spool-writer.ts';
 import { admittedRecord, executionStart, terminalRecord } from '../support/execution-records.ts';
-import { appendRecords } from '../support/spool-records.ts';
+import { appendRecords, putRecord } from '../support/spool-records.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const LIMITS = { recordsMax: 500, bytesMax: 1 << 20 };
@@ -97,6 +97,41 @@ describe('facts of a spool', () => {
     assert.deepEqual(takeFacts(epoch, 100), second);
     await writer.close();
   });
+
+  for (const bytesMax of [1 << 20, 3_000, 100])
+    test(`frames in quarantine are none, and all around them are, read by ${bytesMax} bytes`, async (context) => {
+      const directory = temporaryDirectory(context);
+      const writer = openSpool(directory);
+      const path = join(directory, '1', segmentFileName(1));
+      const frames = Array.from({ length: 12 }, () => {
+        const offset = statSync(path).size;
+        const batch = writer.takeBatch();
+        const starts = [executionStart(), executionStart()];
+        for (const start of starts) putRecord(batch, terminalRecord(start));
+        batch.endFrame();
+        writer.appendBatch(batch);
+        return { offset, ids: starts.map(({ id }) => id) };
+      });
+      const size = statSync(path).size;
+      for (const bad of [[0], [5], [3, 4], [6, 8], [11], [0, 11]]) {
+        const posted = [{ segment: 1, postedOffset: size, factsOffset: frames[0]?.offset ?? 0 }];
+        const epoch = new ShippedEpoch(readEpochSpool(directory, 1), posted, new SpoolReader());
+        for (const index of bad) epoch.quarantined({ epoch: 1, segment: 1, offset: frames[index]?.offset ?? 0 });
+        const taken: string[] = [];
+        for (let ranges = epoch.nextFacts({ ...LIMITS, bytesMax }); ranges.length > 0; ) {
+          taken.push(...ranges.flatMap((range) => range.facts.map((fact) => fact.id)));
+          for (const range of ranges) epoch.factsInserted(range);
+          ranges = epoch.nextFacts({ ...LIMITS, bytesMax });
+        }
+        assert.deepEqual(
+          taken,
+          frames.flatMap(({ ids }, index) => (bad.includes(index) ? [] : ids)),
+          `without ${bad.join()}`,
+        );
+        assert.ok(epoch.factsShipped);
+      }
+      await writer.close();
+    });
 
   test('begun anew from its cursors it goes on where it was', async (context) => {
     const directory = temporaryDirectory(context);

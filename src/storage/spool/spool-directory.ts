@@ -14,7 +14,7 @@ export interface SpoolOwner extends ProcessIdentity {
   readonly recordForm?: number;
 }
 
-/** A byte of a segment. */
+/** Where a frame of a spool begins, or what is in the place of one. */
 export interface SpoolPlace {
   readonly epoch: number;
   readonly segment: number;
@@ -175,7 +175,7 @@ export function listQuarantine(spoolDirectory: string): string[] {
 }
 
 /** Where the bytes in quarantine were, of one epoch. */
-export function listSetAside(spoolDirectory: string, epoch: number): SpoolPlace[] {
+export function listQuarantinedPlaces(spoolDirectory: string, epoch: number): SpoolPlace[] {
   return listQuarantine(spoolDirectory).flatMap((name) => {
     const [, ofEpoch, segment, offset] = (QUARANTINE_NAME.exec(name) ?? []).map(Number);
     return ofEpoch !== epoch || segment === undefined || offset === undefined ? [] : [{ epoch, segment, offset }];

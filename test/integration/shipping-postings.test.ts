@@ -241,6 +241,31 @@ describe('shipping', () => {
     await writer.close();
   });
 
+  const BEYOND_KEPT = 20_100;
+  test('nor by the process that set it aside, where more facts wait than it keeps', async (context) => {
+    const { spoolDirectory, writer } = await setUp(context, 2 * BEYOND_KEPT, 100_000_000);
+    const append = (starts: readonly ReturnType<typeof shipping.billedStart>[]): void => {
+      const batch = writer.takeBatch();
+      for (const start of starts) {
+        putRecord(batch, admittedRecord(start));
+        putRecord(batch, shipping.billedTerminal(start));
+      }
+      batch.endFrame();
+      writer.appendBatch(batch);
+    };
+    const starts = Array.from({ length: BEYOND_KEPT }, () => shipping.billedStart(payer));
+    for (let from = 0; from < BEYOND_KEPT; from += 10) append(starts.slice(from, from + 10));
+    append([shipping.billedStart(payer, { apiKeyId: 'not a uuid' })]);
+    const behind = shipping.appendExecution(writer, payer);
+    sink.away = true;
+    const shipper = shipping.testShipper({ spoolDirectory, postgres, facts: sink });
+    await assert.rejects(shipper.drainOnce(), /ClickHouse is away/);
+    sink.away = false;
+    await shipper.drainOnce();
+    await assertShipped([...starts.map(({ id }) => id), behind]);
+    await writer.close();
+  });
+
   test('when many records in a row are refused, posting stops and nothing more is set aside', async (context) => {
     const { spoolDirectory, writer } = await setUp(context, 100);
     for (let index = 0; index < 10; index++)

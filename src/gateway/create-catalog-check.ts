@@ -9,7 +9,7 @@ import { namesIn } from '../domain/configuration/interpolation.ts';
 import type { WithoutEnvironment } from '../domain/configuration/parse-without-environment.ts';
 import { begunFlag } from '../platform/begun-flag.ts';
 import { FairQueue } from '../platform/fair-queue.ts';
-import { type WorkerPool } from '../platform/worker-pool.ts';
+import type { WorkerPool } from '../platform/worker-pool.ts';
 import { ConfigurationConflict } from '../storage/postgres/apply/application.ts';
 import { applyConfiguration } from '../storage/postgres/apply/apply-configuration.ts';
 import { readStoredNames } from '../storage/postgres/apply/stored-names.ts';

@@ -4,7 +4,7 @@ import type { GuardrailTrials } from '../control-plane/guardrails/test-text.ts';
 import type { TriedText } from '../domain/guardrails/find-in-text.ts';
 import type { TryPoliciesInput } from '../domain/guardrails/try-policies-task.ts';
 import { begunFlag } from '../platform/begun-flag.ts';
-import { type WorkerPool } from '../platform/worker-pool.ts';
+import type { WorkerPool } from '../platform/worker-pool.ts';
 import type { HeldGuardrails } from './held-guardrails.ts';
 
 /** A policy takes up to a tenth of a second to compile, and 4 KB as much to be looked through. */

@@ -2,7 +2,7 @@
 
 import type { CountTokensInput, CountTokensOutput } from '../domain/usage/count-tokens-task.ts';
 import { begunFlag } from '../platform/begun-flag.ts';
-import { type WorkerPool } from '../platform/worker-pool.ts';
+import type { WorkerPool } from '../platform/worker-pool.ts';
 
 /** For a thread to become free, or to start and load a tokenizer: half a second, many times that on a busy machine. */
 export const TOKENIZER_WAIT_MS = 10_000;

@@ -16,7 +16,7 @@ import {
 } from '../../domain/guardrails/screen-whole.ts';
 import type { TextPlaces } from '../../domain/guardrails/text-places.ts';
 import { begunFlag } from '../../platform/begun-flag.ts';
-import { type WorkerPool } from '../../platform/worker-pool.ts';
+import type { WorkerPool } from '../../platform/worker-pool.ts';
 import type { EventBytes } from './event-lines.ts';
 
 /** The part of the worker pool that is needed here. */

@@ -6,7 +6,6 @@ import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import { type ClickHouseClient, createClient } from '@clickhouse/client';
-import { Session } from 'chdb';
 import { type ChdbConnection, createChdbConnection } from 'chdb/connection';
 import type { Clock } from '../../platform/clock.ts';
 import { lowerPriorityOfOtherThreads } from '../../platform/thread-priority.ts';
@@ -17,13 +16,6 @@ import { type ClientConnection, embeddedConnection } from './embedded-connection
  */
 const LOCK_WAIT_MS = 10_000;
 const LOCK_RETRY_MS = 100;
-
-/**
- * The engine looks at the memory in use (of its cgroup, where there is one) ten or twenty times a second, which is most
- * of what it does while nobody asks it anything. `max_memory_usage` is held by what a statement allocates; the engine's
- * limit for all of them follows the memory in use, now up to a second late.
- */
-const ENGINE_ARGUMENTS = ['--memory_worker_period_ms=1000'];
 
 /**
  * By default the engine takes a whole machine. Here it shares one with gateways, so a query is limited, and spills to
@@ -93,7 +85,7 @@ async function openLocked(path: string, clock: Clock): Promise<ChdbConnection> {
   const deadlineMs = clock.monotonicMs() + LOCK_WAIT_MS;
   for (;;) {
     try {
-      return open(path);
+      return createChdbConnection({ path });
     } catch (error) {
       if (clock.monotonicMs() >= deadlineMs) {
         throw new Error(`the ClickHouse data directory ${path} cannot be opened; another process may be using it`, {
@@ -102,15 +94,5 @@ async function openLocked(path: string, clock: Clock): Promise<ChdbConnection> {
       }
       await sleep(LOCK_RETRY_MS);
     }
-  }
-}
-
-/** All connections share one engine, from the first to the last. Only a session can give it arguments. */
-function open(path: string): ChdbConnection {
-  const session = new Session(path, { connectionArgs: ENGINE_ARGUMENTS });
-  try {
-    return createChdbConnection({ path });
-  } finally {
-    session.close();
   }
 }

@@ -8,6 +8,10 @@ import { REFUSAL_RULES } from '../../src/domain/refusals/refusal-rules.ts';
 import { GENERATION_ROUTES } from '../support/generation-routes.ts';
 import { routeTable } from '../support/route-table.ts';
 
+const CODES = new Set(
+  Object.entries(REFUSAL_RULES).map(([kind, { code = kind }]: [string, { code?: string }]) => code),
+);
+
 type Json = { readonly [member: string]: Json };
 
 const table = routeTable();
@@ -46,6 +50,26 @@ const GENERATIONS = GENERATION_ROUTES.map(({ path }) => path);
 const ROUTED = GENERATIONS.slice(0, 4);
 /** Spec 7.4, 7.7, 7.8 and the frame: what any generation can be refused with. */
 const STATUSES = [400, 401, 402, 403, 404, 408, 411, 413, 415, 422, 429, 500, 502, 503];
+
+describe('a code that several refusals have', () => {
+  const twice = (names: readonly string[]): string[] => names.filter((name, index) => names.indexOf(name) !== index);
+
+  test('stands once in each description, pattern and list of codes', () => {
+    const found: string[] = [];
+    const visit = (value: unknown, path: string): void => {
+      if (typeof value !== 'object' || value === null) return;
+      for (const [name, member] of Object.entries(value)) {
+        const isText = typeof member === 'string' && (name === 'description' || name === 'pattern');
+        const codes = isText ? (member.match(/\b[a-z]+(?:_[a-z]+)+\b/g) ?? []).filter((code) => CODES.has(code)) : [];
+        const listed = name === 'enum' && Array.isArray(member) ? member.map(String) : [];
+        for (const code of [...twice(codes), ...twice(listed)]) found.push(`${path}/${name}: ${code}`);
+        visit(member, `${path}/${name}`);
+      }
+    };
+    visit(document, '');
+    assert.deepEqual(found, []);
+  });
+});
 
 describe('a generation in the OpenAPI document', () => {
   test('every generation route is here', () => {

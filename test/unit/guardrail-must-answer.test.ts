@@ -35,6 +35,10 @@ function lenientWith(external: Partial<External>): CompiledPolicy {
 const mustAnswer = lenientWith({});
 const mayFail = lenientWith({ onFailure: 'pass' });
 const LONG = 'a word, '.repeat(8_192);
+/** No detector is asked about more than a thousand texts of one body. */
+const MANY_TEXTS = JSON.stringify({
+  messages: Array.from({ length: 1_001 }, (_, index) => ({ content: `a${index}` })),
+});
 const eventOf = (content: string): Buffer =>
   Buffer.from(`data: {"choices":[{"index":0,"delta":{"content":"${content}"}}]}\n\n`);
 const wholeOf = (content: string): Buffer => Buffer.from(`{"choices":[{"message":{"content":"${content}"}}]}`);
@@ -84,10 +88,11 @@ describe('what nobody could look at', () => {
   for (const [name, places, body, kind] of [
     ['a request that is late', chatCompletions.texts, `{"messages":[{"content":"${LONG}"}]}`, 'guardrail_unavailable'],
     ['a request of tokens', embeddings.texts, '{"input":[1,2,3]}', 'guardrail_unread'],
+    ['a request of too many texts', chatCompletions.texts, MANY_TEXTS, 'guardrail_unread'],
   ] as const)
     test(`${name}: is refused, or passes, as its detector says`, async () => {
       const whole = { stage: 'input' as const, body: Buffer.from(body), places, parts: null };
-      const ask = async () => ({ verdicts: new Map(), isMissed: false, isRefused: false });
+      const ask = async () => ({ verdicts: new Map(), silent: [] });
       const refusalBy = async (compiled: CompiledPolicy) =>
         refusalOfUnread(
           await screenAndAsk({ workers: LATE_WORKERS, ask }, compiled, whole, { scopes: null, values: null }),

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type CompiledPolicy, compilePolicy } from '../../src/domain/guardrails/compile-policy.ts';
 import { Placeholders, RestorableValues } from '../../src/domain/guardrails/placeholders.ts';
-import type { Rule } from '../../src/domain/guardrails/policy.ts';
+import type { External, Rule } from '../../src/domain/guardrails/policy.ts';
 import { BodyScreen } from '../../src/domain/guardrails/screen-body.ts';
 import type { ScreenEventInput } from '../../src/domain/guardrails/screen-event-task.ts';
 import { placeNodes } from '../../src/domain/guardrails/text-places.ts';
@@ -364,10 +364,35 @@ describe(`screened streams (TEST_SEED=${SEED})`, () => {
       const compiled = compilePolicy([policy], 'responses');
       assert.ok(compiled !== null);
       const { screen } = await screenedItem(compiled, 'a word, '.repeat(9_000));
-      screen.takeVerdicts({ verdicts: new Map(), isMissed: false, isRefused: false });
+      screen.takeVerdicts({ verdicts: new Map(), silent: [] });
       assert.equal(screen.endedBy, onFailure === 'refuse' ? 'unscreened' : null);
       assert.deepEqual(screen.tally.report().not_scanned, ['external']);
     });
+
+  test('of a detector that is asked behind a stream and one that holds it, only the latter can refuse it', async () => {
+    const asked = { shape: 'webhook', url: 'https://ner.test/', secret: null } as const;
+    const terms = { deadlineMs: 800, model: null, language: 'en' } as const;
+    const behind: External = { ...asked, ...terms, name: 'behind', onFailure: 'refuse', output: 'after' };
+    const holding: External = { ...asked, ...terms, name: 'holding', onFailure: 'pass', output: 'whole' };
+    const rules = ['behind', 'holding'].map((name) =>
+      ruleOf({ id: name, action: 'flag', external: { name, entities: null, minScore: 0.5 } }),
+    );
+    for (const [silent, held, endedBy] of [
+      [behind, holding, null],
+      [holding, holding, null],
+      [behind, { ...holding, onFailure: 'refuse' }, null],
+      [{ ...holding, onFailure: 'refuse' }, { ...holding, onFailure: 'refuse' }, 'unscreened'],
+    ] as const) {
+      const externals = [behind, held];
+      const id = `beside-${held.onFailure}`;
+      const compiled = compilePolicy([policyOf(rules, { id, onFailure: 'pass', externals })], 'responses');
+      assert.ok(compiled !== null);
+      const { screen } = await screenedItem(compiled, 'a word');
+      screen.takeVerdicts({ verdicts: new Map(), silent: [silent] });
+      assert.equal(screen.endedBy, endedBy);
+      assert.deepEqual(screen.tally.report().not_scanned, ['external']);
+    }
+  });
 
   test('what is found as too much waits is blocked all the same', () => {
     const blocking = compiledPassing(ruleOf({ action: 'block', detect: ['email'] }));

@@ -19,7 +19,7 @@ const OWN = rulesOf('request', 'service');
 const IN_DIALECT = [...OWN, ...rulesOf('gateway')];
 const CREDIT = rulesOf('credit');
 const TRAFFIC = rulesOf('traffic');
-const PUBLISHED_CODES = OWN.filter(({ isCodePublished }) => isCodePublished === true).map(({ code }) => code);
+const PUBLISHED_CODES = codesOf(OWN.filter(({ isCodePublished }) => isCodePublished === true));
 /** Spec 7.4. */
 const CREDIT_TYPE = 'billing_error';
 
@@ -27,8 +27,9 @@ function rulesOf(...families: readonly RefusalFamily[]) {
   return RULES.filter(({ family }) => families.includes(family));
 }
 
-function codesOf(rules: typeof RULES): z.ZodEnum {
-  return z.enum(rules.map(({ code }) => code));
+/** Several refusals may have one code. */
+function codesOf(rules: typeof RULES): string[] {
+  return [...new Set(rules.map(({ code }) => code))];
 }
 
 function typesOf(
@@ -85,7 +86,7 @@ const openaiError = z
     error: z.object({
       message: z.string(),
       type: z.enum(typesOf(IN_DIALECT, openaiErrorType, 'openai', 'chat')),
-      code: codesOf(IN_DIALECT),
+      code: z.enum(codesOf(IN_DIALECT)),
       param,
     }),
     guardrail,
@@ -121,7 +122,7 @@ const systemoneError = z
 const creditFields = {
   ...ids,
   billing: z.object({
-    code: codesOf(CREDIT),
+    code: z.enum(codesOf(CREDIT)),
     retryable: z.boolean(),
     balance_url: z.string().meta({ description: 'Where the payer sees the balance.' }),
     top_up_url: z.string().meta({ description: 'Where credit is added.' }),
@@ -146,8 +147,8 @@ const trafficFields = {
 
 const flatAdmissionError = z
   .union([
-    z.object({ error: codesOf(CREDIT), message: z.string(), ...creditFields }),
-    z.object({ error: codesOf(TRAFFIC), message: z.string(), ...trafficFields }),
+    z.object({ error: z.enum(codesOf(CREDIT)), message: z.string(), ...creditFields }),
+    z.object({ error: z.enum(codesOf(TRAFFIC)), message: z.string(), ...trafficFields }),
   ])
   .meta({
     id: 'AdmissionError',
@@ -157,14 +158,14 @@ const flatAdmissionError = z
 const openaiAdmissionError = z
   .union([
     z.object({
-      error: z.object({ message: z.string(), type: z.literal(CREDIT_TYPE), code: codesOf(CREDIT), param }),
+      error: z.object({ message: z.string(), type: z.literal(CREDIT_TYPE), code: z.enum(codesOf(CREDIT)), param }),
       ...creditFields,
     }),
     z.object({
       error: z.object({
         message: z.string(),
         type: z.enum(typesOf(TRAFFIC, openaiErrorType, 'openai')),
-        code: codesOf(TRAFFIC),
+        code: z.enum(codesOf(TRAFFIC)),
         param,
       }),
       ...trafficFields,
@@ -176,7 +177,7 @@ const messagesAdmissionError = z
   .union([
     z.object({
       type: z.literal('error'),
-      error: z.object({ type: z.literal(CREDIT_TYPE), message: z.string(), code: codesOf(CREDIT) }),
+      error: z.object({ type: z.literal(CREDIT_TYPE), message: z.string(), code: z.enum(codesOf(CREDIT)) }),
       ...creditFields,
     }),
     z.object({
@@ -184,7 +185,7 @@ const messagesAdmissionError = z
       error: z.object({
         type: z.enum(typesOf(TRAFFIC, messagesErrorType, 'messages')),
         message: z.string(),
-        code: codesOf(TRAFFIC),
+        code: z.enum(codesOf(TRAFFIC)),
       }),
       ...trafficFields,
     }),

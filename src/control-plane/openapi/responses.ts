@@ -98,7 +98,7 @@ export class ResponseWriter {
   private refusal(route: DescribedRoute, status: number, kinds: readonly RefusalKind[]): Json {
     const relayed = isRelayed(route);
     const bodies = errorSchemasOf(route, kinds);
-    const codes = kinds.map((kind) => `\`${codeOf(kind)}\``).join(', ');
+    const codes = [...new Set(kinds.map((kind) => `\`${codeOf(kind)}\``))].join(', ');
     const response = {
       description: relayed ? `${phraseOf(status)} ${codes}, or the provider’s own error.` : phraseOf(status),
       ...this.headersOf({

@@ -12,6 +12,7 @@ import {
   requestsFor,
 } from '../../domain/guardrails/external-shapes.ts';
 import type { ExternalVerdicts } from '../../domain/guardrails/external-texts.ts';
+import type { External } from '../../domain/guardrails/policy.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { EgressGuard } from '../../platform/egress-guard.ts';
 import type { Log } from '../../platform/log.ts';
@@ -39,10 +40,8 @@ export interface ExternalParts {
 
 export interface ExternalAnswer {
   readonly verdicts: ExternalVerdicts;
-  /** Some detector did not answer, and texts pass then. */
-  readonly isMissed: boolean;
-  /** Some detector did not answer, and requests are refused then. */
-  readonly isRefused: boolean;
+  /** Those that did not answer. */
+  readonly silent: readonly External[];
 }
 
 const DETECTOR_FAILS = {
@@ -92,11 +91,9 @@ export class ExternalDetectors {
       if (externals.length > 1) await socketsRead();
     }
     const answers = await Promise.all(asking);
-    const missed = externals.filter((_, index) => answers[index] === null);
     return {
       verdicts: new Map(texts.map((text) => [text, answers.map((answer) => answer?.get(text) ?? NO_HITS)])),
-      isMissed: missed.length > 0,
-      isRefused: missed.some(({ external }) => external.onFailure === 'refuse'),
+      silent: externals.filter((_, index) => answers[index] === null).map(({ external }) => external),
     };
   }
 

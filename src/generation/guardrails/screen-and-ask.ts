@@ -2,7 +2,7 @@
 // its texts, unless it is blocked already, and it is screened once more with what they said.
 
 import { type CompiledPolicy, stageOf } from '../../domain/guardrails/compile-policy.ts';
-import type { Stage } from '../../domain/guardrails/policy.ts';
+import type { External, Stage } from '../../domain/guardrails/policy.ts';
 import {
   type Cloaking,
   isUnscreened,
@@ -15,8 +15,8 @@ import type { ExternalAnswer } from './external-detectors.ts';
 import { type ScreeningWorkers, screenBody } from './screen-body.ts';
 
 export interface AskedWhole extends ScreenedWhole {
-  /** A detector whose failure refuses requests has failed. */
-  readonly isRefused?: boolean;
+  /** A detector whose failure refuses requests did not answer, or was not asked: not all may be sent there. */
+  readonly refusedFor?: 'no_answer' | 'not_asked';
 }
 
 type Screened = AskedWhole | Promise<AskedWhole>;
@@ -34,16 +34,18 @@ export function screenAndAsk(
   cloaking: Cloaking,
 ): Screened {
   const askAbout = async (texts: readonly string[]): Promise<AskedWhole> => {
-    const { verdicts, isMissed, isRefused } = await ask(texts);
+    const { verdicts, silent } = await ask(texts);
     const again = await screenBody(compiled, whole, { ...cloaking, verdicts }, workers);
-    return isMissed ? { ...again, report: withMissed(again.report), isRefused } : again;
+    if (silent.length === 0) return again;
+    const isRefused = silent.some((external) => refusesWithoutAnswer(external, false));
+    return { ...again, report: withMissed(again.report), ...(isRefused ? { refusedFor: 'no_answer' } : {}) };
   };
   const goOn = (screened: ScreenedWhole): Screened => {
     const { texts = [], blocked, report } = screened;
     if (blocked !== null) return screened;
     // Texts that nobody is asked about.
     if (report.not_scanned?.includes('external') && mustAnswer(compiled, whole.stage))
-      return { ...screened, isRefused: true };
+      return { ...screened, refusedFor: 'not_asked' };
     return texts.length === 0 ? screened : askAbout(texts);
   };
   const screened = screenBody(compiled, whole, cloaking, workers);
@@ -51,11 +53,11 @@ export function screenAndAsk(
 }
 
 /** Why a request does not go on of which not all was looked at. null: all was, or it goes on all the same. */
-export function refusalOfUnread({ report, isRefused }: AskedWhole, compiled: CompiledPolicy): Refusal | null {
+export function refusalOfUnread({ report, refusedFor }: AskedWhole, compiled: CompiledPolicy): Refusal | null {
   const isUnseen = isUnscreened(report) && refusesUnscreened(compiled, 'input');
-  if (isRefused !== true && !isUnseen) return null;
-  // Who was asked may answer another time. What cannot be read at all stays so.
-  const mayPass = isRefused === true || report.not_scanned?.includes('timeout') === true;
+  if (refusedFor === undefined && !isUnseen) return null;
+  // Who was asked may answer another time. What cannot be read, or is too much to be asked about, stays so.
+  const mayPass = refusedFor === 'no_answer' || report.not_scanned?.includes('timeout') === true;
   return { kind: mayPass ? 'guardrail_unavailable' : 'guardrail_unread', unread: 'input' };
 }
 
@@ -64,13 +66,16 @@ export function refusesUnscreened(compiled: CompiledPolicy, stage: Stage, isStre
   return compiled.onFailure === 'refuse' || mustAnswer(compiled, stage, isStream);
 }
 
-/** Some detector of the stage refuses what it has not looked at. One that is asked behind a stream refuses none. */
+/** Some detector of the stage refuses what it has not looked at. */
 export function mustAnswer(compiled: CompiledPolicy, stage: Stage, isStream = false): boolean {
   const { externals = [] } = stageOf(compiled, stage) ?? {};
-  return externals.some(({ external: { onFailure, output } }) => {
-    const isBehind = isStream && output === 'after';
-    return onFailure === 'refuse' && !isBehind;
-  });
+  return externals.some(({ external }) => refusesWithoutAnswer(external, isStream));
+}
+
+/** A detector that is asked behind a stream refuses none. */
+export function refusesWithoutAnswer({ onFailure, output }: External, isStream: boolean): boolean {
+  const isBehind = isStream && output === 'after';
+  return onFailure === 'refuse' && !isBehind;
 }
 
 function withMissed(report: StageReport): StageReport {

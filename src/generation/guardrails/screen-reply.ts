@@ -378,13 +378,13 @@ export class ScreenReply extends ReplyStage {
     if (this.mode === 'whole') this.finish(body, screened);
   }
 
-  private finish(body: Buffer, { edits, report, blocked, isRefused }: AskedWhole): void {
+  private finish(body: Buffer, { edits, report, blocked, refusedFor }: AskedWhole): void {
     const { screening, compiled, exchange, dialect } = this.parts;
     const missed = dialect.unit === 'images' && !this.isError ? (['image_reply'] as const) : [];
     const not_scanned = [...(report.not_scanned ?? []), ...missed];
     screening.onOutput(not_scanned.length === 0 ? report : { ...report, not_scanned }, blocked);
     if (blocked !== null) return this.refuse(screening.refusalOf(blocked, 'output'));
-    if (isRefused === true) return this.refuse(UNREAD);
+    if (refusedFor !== undefined) return this.refuse(UNREAD);
     if (isUnscreened(report) && refusesUnscreened(compiled, 'output')) return this.refuse(UNREAD);
     exchange.screeningHeaders = screening.headers();
     this.mode = 'over';

@@ -15,7 +15,7 @@ import type { PlaceNode } from '../../domain/guardrails/text-places.ts';
 import { socketsRead } from '../../platform/tick.ts';
 import { type EventBytes, EventLines, eventOf } from './event-lines.ts';
 import type { ExternalAnswer } from './external-detectors.ts';
-import { mustAnswer, refusesUnscreened } from './screen-and-ask.ts';
+import { mustAnswer, refusesUnscreened, refusesWithoutAnswer } from './screen-and-ask.ts';
 import { inlineBytesMax } from './screen-body.ts';
 import { type LaneEdit, type LaneRules, StreamLane } from './stream-lane.ts';
 
@@ -119,7 +119,7 @@ export class StreamScreen implements LaneRules {
       this.queueEvent(event, NO_TEXTS);
     }
     this.unread = behind;
-    return this.endedBy !== null || this.isBlocked() ? NOTHING : this.passedWithinRoom();
+    return this.endedBy !== null || this.endIfBlocked() ? NOTHING : this.passedWithinRoom();
   }
 
   private takeAll(events: readonly EventBytes[], hasTime: () => boolean): Buffer[] {
@@ -130,7 +130,7 @@ export class StreamScreen implements LaneRules {
         return this.passedWithinRoom();
       }
       this.take(event);
-      if (this.isBlocked() || this.endedBy !== null) return NOTHING;
+      if (this.endIfBlocked() || this.endedBy !== null) return NOTHING;
     }
     return this.passedWithinRoom();
   }
@@ -139,7 +139,8 @@ export class StreamScreen implements LaneRules {
     return dataStart !== -1 && bytes.length > this.inlineBytesMax;
   }
 
-  private isBlocked(): boolean {
+  /** Whether a finding blocks the stream: then it ends. */
+  private endIfBlocked(): boolean {
     if (this.tally.blocked !== null) this.endedBy = 'finding';
     return this.endedBy === 'finding';
   }
@@ -289,7 +290,7 @@ export class StreamScreen implements LaneRules {
   }
 
   /** What they have found cannot be rewritten any more: it is told, or ends the stream. */
-  takeVerdicts({ verdicts, isMissed, isRefused }: ExternalAnswer): void {
+  takeVerdicts({ verdicts, silent }: ExternalAnswer): void {
     const said = new ExternalTexts(verdicts);
     const externals = this.compiled.output?.externals ?? [];
     for (const text of this.texts) {
@@ -299,10 +300,10 @@ export class StreamScreen implements LaneRules {
       for (const finding of resolveOverlaps(findings)) this.tally.add(finding, this.screen.actionFor(finding, false));
     }
     const isIncomplete = this.external?.isIncomplete === true;
-    if (isMissed || isIncomplete) this.tally.miss('external');
-    const refuses = isRefused || (isIncomplete && mustAnswer(this.compiled, 'output', true));
-    if (this.isBlocked() || !refuses || !externals.some(({ external }) => external.output === 'whole')) return;
-    this.endedBy = 'unscreened';
+    if (silent.length > 0 || isIncomplete) this.tally.miss('external');
+    const isUnanswered = silent.some((external) => refusesWithoutAnswer(external, true));
+    const isRefused = isUnanswered || (isIncomplete && mustAnswer(this.compiled, 'output', true));
+    if (!this.endIfBlocked() && isRefused) this.endedBy = 'unscreened';
   }
 
   /** Ends the wait for a text that pauses while another one of the same choice goes on, which it would hold back. */
@@ -320,7 +321,7 @@ export class StreamScreen implements LaneRules {
     if (this.queuedBytes <= QUEUE_BYTES_MAX && this.largeBytes <= EVENT_BYTES_MAX) return pieces;
     this.giveUp('too_large');
     if (this.endedBy === null) for (const lane of this.lanes.values()) lane.advance(true);
-    return this.isBlocked() ? pieces : [...pieces, ...this.passed()];
+    return this.endIfBlocked() ? pieces : [...pieces, ...this.passed()];
   }
 
   /** Takes those off the queue whose text is decided. Nothing that is held goes out once the stream is blocked. */

@@ -11,8 +11,9 @@ import {
   createClickHouse,
   selectRows,
 } from '../src/storage/clickhouse/clickhouse.ts';
-import { insertFacts, type RequestFact } from '../src/storage/clickhouse/facts.ts';
+import type { RequestFact } from '../src/storage/clickhouse/facts.ts';
 import { identifyClickHouse } from '../src/storage/clickhouse/identity.ts';
+import { insertAcceptedFacts, type RefusedFact } from '../src/storage/clickhouse/insert-accepted-facts.ts';
 import { migrateClickHouse } from '../src/storage/clickhouse/migrate.ts';
 import { daysOf, SealedDays } from '../src/storage/clickhouse/sealed-days.ts';
 import { holdingAdvisoryLock } from '../src/storage/postgres/advisory-lock.ts';
@@ -91,13 +92,19 @@ export class ClickHouseLink implements FactSink {
 
   /**
    * The only way for facts: through it, their days are open when they come. Those that come while ClickHouse is opened
-   * for the first time wait for that: a start is no fault.
+   * for the first time wait for that: a start is no fault. Facts that ClickHouse refuses for their values stay out.
    */
   async insert(facts: readonly RequestFact[], batch: string): Promise<void> {
     await this.tried;
     const client = this.client();
-    const insert = (): Promise<void> => insertFacts(client, facts, batch);
-    await (this.sealedDays()?.whileOpen(daysOf(facts), insert) ?? insert());
+    const insert = (): Promise<readonly RefusedFact[]> => insertAcceptedFacts(client, facts, batch);
+    const refused = await (this.sealedDays()?.whileOpen(daysOf(facts), insert) ?? insert());
+    if (refused.length === 0) return;
+    const executions = refused.map(({ id }) => id);
+    this.options.log.error(
+      { err: refused[0]?.error, executions },
+      'ClickHouse refused facts for their values: reports lack these executions, which the ledger has',
+    );
   }
 
   async probe(): Promise<void> {

@@ -8,12 +8,14 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { ClickHouseLink } from '../../jobs/clickhouse-link.ts';
 import { systemClock } from '../../src/platform/clock.ts';
+import type { Log } from '../../src/platform/log.ts';
 import { selectRows } from '../../src/storage/clickhouse/clickhouse.ts';
+import type { RequestFact } from '../../src/storage/clickhouse/facts.ts';
 import { CLICKHOUSE_MIGRATIONS } from '../support/clickhouse.ts';
 import { generateFacts } from '../support/fact-generator.ts';
 import { openTestDatabase, silentLog } from '../support/postgres.ts';
 
-async function startLink(context: TestContext): Promise<ClickHouseLink> {
+async function startLink(context: TestContext, log: Log = silentLog): Promise<ClickHouseLink> {
   const database = await openTestDatabase();
   context.after(() => database.close());
   const directory = mkdtempSync(join(tmpdir(), 'tollgate-test-clickhouse-'));
@@ -24,7 +26,7 @@ async function startLink(context: TestContext): Promise<ClickHouseLink> {
     postgres: database.postgres,
     databaseUrl: database.url,
     isBeside: false,
-    log: silentLog,
+    log,
     clock: systemClock,
   });
   context.after(() => link.close());
@@ -37,6 +39,36 @@ test('facts that are there before the engine is wait for it, and are no fault', 
   await Promise.all([link.insert(facts, 'batch'), link.probe()]);
   const rows = 'SELECT toUInt32(uniqExact(id)) AS facts FROM request_facts';
   assert.deepEqual(await selectRows(link.client(), rows), [{ facts: new Set(facts.map(({ id }) => id)).size }]);
+});
+
+test('a fact that ClickHouse refuses for its values keeps no other one away, and is named', async (context) => {
+  const named: unknown[] = [];
+  const log = { ...silentLog, error: (fields: object) => named.push((fields as { executions: unknown }).executions) };
+  const link = await startLink(context, log as unknown as Log);
+  const { facts } = generateFacts(3, 40);
+  const wrong = [
+    { ...(facts[3] as RequestFact), organizationId: 'no UUID' },
+    { ...(facts[4] as RequestFact), requestBytes: -1 },
+    { ...(facts[17] as RequestFact), status: 1.5 },
+  ];
+  const ids = [facts[3], facts[4], facts[17]].map((fact) => (fact as RequestFact).id);
+  const good = facts.filter(({ id }) => !ids.includes(id));
+  const mixed = facts.map((fact, index) => ({ 3: wrong[0], 4: wrong[1], 17: wrong[2] })[index] ?? fact);
+  await link.insert(mixed, 'mixed');
+  assert.deepEqual(named, [ids]);
+  const rows = 'SELECT toUInt32(uniqExact(id)) AS facts FROM request_facts';
+  assert.deepEqual(await selectRows(link.client(), rows), [{ facts: new Set(good.map(({ id }) => id)).size }]);
+  await link.insert(wrong.slice(0, 1), 'alone');
+  assert.deepEqual(named, [ids, ids.slice(0, 1)]);
+});
+
+test('where more than a hundred facts are refused, or it is not for their values, the insert fails', async (context) => {
+  const link = await startLink(context);
+  const { facts } = generateFacts(4, 120);
+  const wrong = facts.map((fact) => ({ ...fact, requestBytes: -1 }));
+  await assert.rejects(link.insert(wrong, 'wrong'), { type: 'CANNOT_PARSE_NUMBER' });
+  await link.client().command({ query: 'RENAME TABLE request_facts TO elsewhere' });
+  await assert.rejects(link.insert(facts.slice(0, 2), 'away'), { type: 'UNKNOWN_TABLE' });
 });
 
 test('an insert does not wait for the statement of a report, and the next one has its facts', async (context) => {

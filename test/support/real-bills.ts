@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { priceSchema, readPrice } from '../../src/domain/configuration/price-schema.ts';
+import type { PrincipalLimit } from '../../src/domain/identity/principal.ts';
 import type { Model } from '../../src/domain/models/catalog.ts';
 import type { Price } from '../../src/domain/models/price.ts';
 import type { Provider } from '../../src/domain/models/provider.ts';
@@ -10,7 +11,7 @@ import { NO_ROUTING } from '../../src/domain/routing/routing-table.ts';
 import { rateUsage, unpricedDetail, unpricedPart } from '../../src/domain/settlement/rate-usage.ts';
 import type { Usage } from '../../src/domain/usage/usage.ts';
 import { planHolds } from '../../src/generation/admission/plan-holds.ts';
-import { prepareCatalog } from '../../src/generation/catalog/serving-catalog.ts';
+import { type OwnKeyUse, prepareCatalog, type ServedModel } from '../../src/generation/catalog/serving-catalog.ts';
 import type { Dialect, RequestBounds } from '../../src/generation/dialects/dialect.ts';
 import { reportedUsage } from '../../src/generation/execution/measure-usage.ts';
 import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
@@ -65,6 +66,8 @@ const MODEL: Omit<Model, 'servedBy'> = {
 export interface HeldRequest {
   /** In pico-dollars, or the field that the refusal names. */
   readonly held: bigint | string;
+  /** What a budget holds where own keys alone serve it and budgets count all of their use; null: it is refused. */
+  readonly heldOfBudget: bigint | null;
   readonly inputTokensMax: number;
 }
 
@@ -98,6 +101,40 @@ export function holdFor(dialect: Dialect, request: object, prices: readonly (obj
     request: { body, scanned, form: null },
   };
   const plan = planHolds(params, params.measure);
-  if ('kind' in plan) return { held: 'field' in plan ? String(plan.field) : plan.kind, inputTokensMax: 0 };
-  return { held: plan.price, inputTokensMax: plan.tokenBounds?.inputTokensMax ?? 0 };
+  if ('kind' in plan)
+    return { held: 'field' in plan ? String(plan.field) : plan.kind, heldOfBudget: null, inputTokensMax: 0 };
+  const onOwnKeys = planHolds(
+    { ...params, principal: { ...params.principal, limits: [BUDGET] }, served: withOwnKeys(served) },
+    params.measure,
+  );
+  return {
+    held: plan.price,
+    heldOfBudget: 'kind' in onOwnKeys ? null : onOwnKeys.budgetPrice,
+    inputTokensMax: plan.tokenBounds?.inputTokensMax ?? 0,
+  };
+}
+
+const BUDGET: PrincipalLimit = {
+  id: 'budget',
+  scope: 'team',
+  setBy: 'organization',
+  kind: 'budget',
+  window: 'day',
+  amount: 10n ** 18n,
+  model: null,
+};
+
+function withOwnKeys(served: ServedModel): ServedModel {
+  const ownKey: OwnKeyUse = {
+    keyId: 'own',
+    organizationId: 'o',
+    fingerprint: '',
+    fee: null,
+    budgets: 'all',
+    isPrevious: false,
+  };
+  const deployments = [...served.deployments].map(
+    ([api, ofApi]) => [api, ofApi.map((deployment) => ({ ...deployment, ownKey }))] as const,
+  );
+  return { ...served, deployments: new Map(deployments) };
 }

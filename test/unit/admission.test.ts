@@ -11,6 +11,7 @@ import { Admission, tokensUsed } from '../../src/generation/admission/admission.
 import { type AdmissionParts, admit, COUNTS } from '../../src/generation/admission/admit.ts';
 import { OrganizationQueues } from '../../src/generation/admission/organization-queues.ts';
 import { type AdmissionParams, type HoldPlan, planHolds } from '../../src/generation/admission/plan-holds.ts';
+import type { Deployment } from '../../src/generation/catalog/serving-catalog.ts';
 import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
 import { countTokens } from '../../src/generation/dialects/count-tokens.ts';
 import type { Dialect } from '../../src/generation/dialects/dialect.ts';
@@ -20,6 +21,7 @@ import { systemone } from '../../src/generation/dialects/systemone.ts';
 import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
 import type { WorkerPool, WorkerResult } from '../../src/platform/worker-pool.ts';
 import { principalOf } from '../support/principals.ts';
+import { priceOf } from '../support/real-bills.ts';
 import { SimulatedLeaseStore } from '../support/simulated-lease-store.ts';
 
 const MODEL: Model = {
@@ -37,6 +39,11 @@ const MODEL: Model = {
   servedBy: [],
 };
 const PRICE = { input: picoUsd(1n), inputWithHourCache: picoUsd(2n), output: picoUsd(10n), image: picoUsd(1_000n) };
+
+const ON_OWN_KEY = {
+  price: priceOf({ input: '1.00', output: '10.00' }),
+  ownKey: { keyId: 'own', organizationId: 'o', fingerprint: '', fee: null, budgets: 'all', isPrevious: false },
+} as Deployment;
 
 const PRINCIPAL = principalOf('o', { apiKeyId: 'k', walletId: 'w' });
 const NOT_BILLED: Principal = { ...PRINCIPAL, billed: false, walletId: null };
@@ -308,6 +315,16 @@ describe('the end of an admission', () => {
     const [places, ...others] = await left(world);
     assert.equal(places, 0n);
     assert.ok(others.every((amount) => amount > 0n));
+  });
+
+  test('of own keys, for which no wallet holds anything: what a budget counts is posted to it', async () => {
+    const store = new SimulatedLeaseStore();
+    store.quota('budget', 'budget', 10n ** 12n);
+    const asked = ask({ ...PRINCIPAL, limits: [limit('budget', 10n ** 12n)] }, { max_tokens: 100, messages: [] });
+    const served = { ...asked.served, deployments: new Map([['chat_completions', [ON_OWN_KEY]] as const]) };
+    const admission = await admitWith(store, { ...asked, served }, workersOf(BUSY).workers);
+    assert.ok(admission instanceof Admission);
+    assert.deepEqual([admission.hold, admission.budgets], [0n, ['budget']]);
   });
 
   test('a budget is never charged with more than was held from it', async () => {

@@ -130,6 +130,7 @@ describe('what is held', () => {
             cost !== null && cost <= hold.held,
             `seed ${seed}: ${cost} of ${hold.held} for ${JSON.stringify({ asked, usage, written })}`,
           );
+          assert.ok(hold.heldOfBudget !== null && cost <= hold.heldOfBudget, `seed ${seed}: of a budget`);
         }
       }
     }

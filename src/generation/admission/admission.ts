@@ -46,7 +46,7 @@ export class Admission {
     this.budgetPrice = budgetPrice;
     this.holds = holds;
     this.leases = leases;
-    this.budgets = holds.length > 1 || !billed ? budgetsOf(holds) : NO_BUDGETS;
+    this.budgets = budgetsOf(holds);
   }
 
   /** What each budget has spent of an execution that cost this much: never more than was held. */

@@ -7,7 +7,7 @@ import { flatFee } from '../../domain/own-keys/fee-price.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { pricedDeployments } from '../catalog/priced-deployments.ts';
 import { type Deployment, type ServedModel, walletPrice } from '../catalog/serving-catalog.ts';
-import { type WorstPrice, worstOf } from '../catalog/worst-price.ts';
+import { type Named, type WorstPrice, worstOf } from '../catalog/worst-price.ts';
 import type { Dialect, RequestBounds } from '../dialects/dialect.ts';
 import type { ScannedBody } from '../request/scanned-body.ts';
 import { HOUR_CACHE_UNPRICED } from '../request/unpriced-fields.ts';
@@ -135,7 +135,8 @@ function countsOwnUse(params: AdmissionParams): boolean {
 /** The most that the usage can be rated at, whoever serves and whoever pays. */
 function ratedPrice(params: AdmissionParams, tokenBounds: TokenBounds | null, price: PicoUsd): PicoUsd | Refusal {
   const { dialect, bounds } = params;
-  const worst = worstOf(deploymentsOf(params).map((deployment) => deployment.price));
+  const prices = deploymentsOf(params).map((deployment) => deployment.price);
+  const worst = worstOf(prices, namedOf(bounds));
   const rated = worst === null || tokenBounds === null ? null : worstCasePrice(dialect, bounds, tokenBounds, worst);
   // What has no bound or no price cannot be counted against a budget that counts everything.
   if (rated === null) return { kind: 'traffic_token_bound_required', ...missingBound(params) };
@@ -239,12 +240,13 @@ function worstRates(params: AdmissionParams): WorstPrice | null {
   const { named } = bounds;
   if (named === undefined) return served.worstPrice.get(dialect.api) ?? null;
   const able = pricedDeployments(deploymentsOf(params), named);
-  return 'kind' in able
-    ? null
-    : worstOf(able.map(walletPrice), {
-        details: named.details,
-        wantsAudio: named.items.some(({ kind }) => kind === 'audio'),
-      });
+  return 'kind' in able ? null : worstOf(able.map(walletPrice), namedOf(bounds));
+}
+
+/** undefined: the request asks for nothing that has a price of its own. */
+function namedOf({ named }: RequestBounds): Named | undefined {
+  if (named === undefined) return undefined;
+  return { details: named.details, wantsAudio: named.items.some(({ kind }) => kind === 'audio') };
 }
 
 /** null where the catalog has no price or the request no bound. */

@@ -59,7 +59,7 @@ const STORE_DEADLINE_MS = 2_000;
  * These limits keep made-up ids from taking the store's connections from other requests. Nobody waits for postings in
  * this queue, and an id that exists is found in about a millisecond.
  */
-const LOOK_UPS = { underWayMax: 8, waitingMax: 100, waitMsMax: STORE_DEADLINE_MS } as const;
+const LOOK_UPS = { underWayMax: 2, waitingMax: 100, waitMsMax: STORE_DEADLINE_MS } as const;
 
 export class SavedResponses {
   private readonly store: SavedResponseStore;

@@ -1,5 +1,4 @@
-// The one timer of a gateway process for everything that is not urgent. A timer for each request would wake the process
-// every time.
+// A timer that several tasks share which are not urgent: each timer of its own would wake the process once more.
 
 import type { Log } from '../platform/log.ts';
 

@@ -92,7 +92,7 @@ const SEGMENT_BYTES_MAX = 67_108_864;
 const FSYNC_INTERVAL_MS = 50;
 /** Room for the terminal records of about ten thousand executions. */
 const SPOOL_RESERVE_FILE_BYTES = 16_777_216;
-const COUNT_QUEUE_BYTES_MAX = 67_108_864;
+const WORKER_QUEUE_BYTES_MAX = 67_108_864;
 const COARSE_INTERVAL_MS = 1_000;
 const SLOW_INTERVAL_MS = 60_000;
 const HEALTH_INTERVAL_MS = 3_000;
@@ -225,7 +225,7 @@ async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held
       log,
     }),
     authenticator: new Authenticator(findPrincipalIn(postgres, secrets, config), clock, failureOf('identity')),
-    workers: new WorkerPool({ threads: config.workerThreads, queueBytesMax: COUNT_QUEUE_BYTES_MAX, log, metrics }),
+    workers: new WorkerPool({ threads: config.workerThreads, queueBytesMax: WORKER_QUEUE_BYTES_MAX, log, metrics }),
     buffers: new BufferPool({ lentBytesMax: config.bodyMemoryBytes }),
     providers,
     cooldowns,

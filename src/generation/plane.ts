@@ -30,8 +30,8 @@ export interface DataPlane {
   /** False stops admission before anything is sent: the spool does not take records. */
   readonly canRecord: () => boolean;
   readonly router: Router;
-  /** null: nobody has a guardrail. */
   readonly externalDetectors: ExternalDetectors;
+  /** null: nobody has a guardrail. */
   readonly policiesInForce: () => PoliciesInForce | null;
   readonly guardrailHeaders: GuardrailHeaders;
   readonly executionIdHeader: string;

@@ -23,9 +23,9 @@ export interface RequestTarget {
 /** RFC 3986: only visible ASCII characters can be part of a URL. */
 const QUERY = /^[\x21-\x7e]+$/;
 /**
- * By these providers take a key or an account in the address, some before the one in the header. Like the headers of
- * the kind none goes along: it would choose another account than the record says, or show a client's Tollgate key to a
- * provider. Google's may each have a dollar sign in front (https://cloud.google.com/apis/docs/system-parameters).
+ * Parameters by which some providers take a key or an account, a few of them before the one in the header. None of the
+ * client's is forwarded: it would choose another account than the record names, or show the client's Tollgate key to a
+ * provider. Google's may each begin with a dollar sign (https://cloud.google.com/apis/docs/system-parameters).
  */
 const CREDENTIAL_PARAMETERS: ReadonlySet<string> = new Set([
   'key',

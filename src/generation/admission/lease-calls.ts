@@ -44,7 +44,7 @@ interface AnsweredRequest {
 }
 
 export class LeaseCalls {
-  /** For what many leases have to return in the same instant, and for what met a lock on its way back. */
+  /** Leases with something to return: a few return at a time, and one that met a locked row tries again. */
   readonly turns: ReturnTurns;
   private readonly circuit: StoreCircuit;
   private readonly time: LeaseTime;

@@ -14,7 +14,7 @@ import {
 const ROW_MS = 2_000;
 
 export class Refusals {
-  /** Those that say something about everybody's need: neither that nobody knows, nor that one is more than all. */
+  /** Refusals that concern every request: not `unavailable`, and not that one needs more than the whole quota. */
   inRow = 0;
   /** Since the last one the store was asked once more after a revocation, or is about to be. */
   hasLookedAgain = false;

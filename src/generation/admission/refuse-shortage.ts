@@ -7,7 +7,10 @@ import type { LimitResult, Refusal } from '../../domain/refusals/refusal.ts';
 import { MINUTE_MS } from '../../platform/durations.ts';
 import type { Shortage } from './remembered-refusal.ts';
 
-/** Of a wallet. `cheaper`: how the request could cost less, where that is not by its output limit. */
+/**
+ * The refusal of a request that its wallet cannot pay. `cheaper`: how it could cost less, where that is not by its
+ * output limit.
+ */
 export function refuseCredit({ reason }: Shortage, hold: PicoUsd, cheaper?: string): Refusal {
   switch (reason) {
     case 'short':

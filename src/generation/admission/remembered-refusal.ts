@@ -9,7 +9,7 @@ export interface Shortage {
   readonly quota: Quota;
   /** `short`: less is left of the quota than the request needs. `unavailable`: nobody knows whether there is enough. */
   readonly reason: 'short' | 'frozen' | 'unavailable';
-  /** More than this is refused; no more than this is worth asking for again. */
+  /** The largest need that the store could still serve. A larger one is refused without asking. */
   readonly within: bigint;
   readonly ceiling: bigint | null;
   readonly retryAfterMs: number | null;

@@ -72,8 +72,8 @@ export function worstCasePrice(
 }
 
 /**
- * Calls that nothing bounds are held for as none: where they have to be bounded, the request is refused. What a request
- * allows does not bound a model that calls unasked.
+ * Calls that nothing bounds add nothing to the hold: where they have to be bounded, the request is refused before. What
+ * a request allows does not bound a model that calls unasked.
  */
 function worstBeside(calls: readonly CallBound[] = [], { request, calls: prices }: WorstBeside): bigint {
   return Object.entries(prices).reduce((sum, [tool, price]) => {

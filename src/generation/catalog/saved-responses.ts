@@ -56,8 +56,8 @@ const POSTING_WAIT_MS = 3_000;
 /** A store that does not answer in this time is away: a request must not wait for the timeouts of a connection. */
 const STORE_DEADLINE_MS = 2_000;
 /**
- * These limits keep made-up ids from taking the store's connections from other requests. Nobody waits for postings in
- * this queue, and an id that exists is found in about a millisecond.
+ * These limits keep made-up ids from taking the store's four connections from other requests. Nobody waits for postings
+ * in this queue, and an id that exists is found in about a millisecond.
  */
 const LOOK_UPS = { underWayMax: 2, waitingMax: 100, waitMsMax: STORE_DEADLINE_MS } as const;
 

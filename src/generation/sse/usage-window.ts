@@ -25,8 +25,8 @@ export function isDocument(beginning: Buffer): boolean {
  * The `"usage": {...}` at the top level of a document. Most providers write it near the end; Mistral begins with it,
  * and a document that was cut has no end from which to compute depths.
  *
- * Of a document, and of an event, one object is read: were there another try behind one that is no JSON or has no end,
- * a provider could have the same bytes read once for each of its keys.
+ * Only one object of a document or of an event is read. If a second were tried after one that is no JSON or has no
+ * end, a provider could make us read the same bytes once for each of its keys.
  */
 export function documentUsage(reply: KeptReply): UsageObject | null {
   const { usage } = reply.cut ? NO_USAGE : lastUsage(reply.end, 1);

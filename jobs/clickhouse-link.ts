@@ -101,8 +101,10 @@ export class ClickHouseLink implements FactSink {
     const refused = await (this.sealedDays()?.whileOpen(daysOf(facts), insert) ?? insert());
     if (refused.length === 0) return;
     const executions = refused.map(({ id }) => id);
+    // What ClickHouse says of them quotes what clients and tenants wrote.
+    const codes = [...new Set(refused.map(({ code }) => code))];
     this.options.log.error(
-      { err: refused[0]?.error, executions },
+      { codes, executions },
       'ClickHouse refused facts for their values: reports lack these executions, which the ledger has',
     );
   }

@@ -14,7 +14,11 @@ import type { ImageStreamTally } from '../../src/generation/sse/image-tally.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import type { ReplyHandler } from '../../src/upstream/reply-handler.ts';
 
-function endOf(dialect: Dialect, stream: Buffer): { readonly isWhole: boolean; readonly reply: CapturedReply } {
+function endOf(
+  dialect: Dialect,
+  stream: Buffer,
+  headers = ['content-type', 'text/event-stream'],
+): { readonly isWhole: boolean; readonly reply: CapturedReply } {
   const told: string[] = [];
   const next: ReplyHandler = {
     onReplyStart: () => undefined,
@@ -28,7 +32,7 @@ function endOf(dialect: Dialect, stream: Buffer): { readonly isWhole: boolean; r
   const params = { dialect, read, execution: { firstByteAtMs: null } } as unknown as RelayParams;
   const reply = new CapturedReply();
   const capture = new Capture(next, reply, params, systemClock);
-  capture.onReplyStart(200, ['content-type', 'text/event-stream']);
+  capture.onReplyStart(200, headers);
   for (let at = 0; at < stream.length; at += 7) capture.onReplyData(stream.subarray(at, at + 7));
   capture.onReplyEnd();
   assert.ok(told[0] === 'end' || told[0] === 'cut');
@@ -67,6 +71,36 @@ describe('a stream that its provider ends', () => {
         assert.equal(endOf(dialect, stream.subarray(0, length)).isWhole, length >= wholeAt, `${length} bytes`);
     });
   }
+
+  test('chat: a reason that is empty, or the word null, is none', () => {
+    for (const [reason, isWhole] of [
+      ['"stop"', true],
+      ['""', false],
+      ['"null"', false],
+      ['null', false],
+      ['"nullified"', true],
+    ] as const) {
+      const stream = Buffer.from(`data: {"choices":[{"delta":{"content":"a"},"finish_reason":${reason}}]}\n\n`);
+      assert.equal(endOf(chatCompletions, stream).isWhole, isWhole, reason);
+    }
+  });
+
+  test('is a stream in whatever letters its provider writes that, and encoded where any of its headers says so', () => {
+    const begun = Buffer.from('data: {"choices":[{"delta":{"content":"a"}}]}\n\n');
+    for (const type of ['text/event-stream', 'Text/Event-Stream; charset=utf-8', 'TEXT/EVENT-STREAM'])
+      assert.equal(endOf(chatCompletions, begun, ['content-type', type]).isWhole, false, type);
+    for (const [codings, encoding] of [
+      [['gzip'], 'gzip'],
+      [['identity', 'gzip'], 'gzip'],
+      [['', 'Identity', 'br'], 'br'],
+      [['gzip', 'br'], 'unknown'],
+      [['identity', 'identity'], null],
+      [['identity, gzip'], 'gzip'],
+    ] as const) {
+      const headers = codings.flatMap((coding) => ['content-encoding', coding]);
+      assert.equal(endOf(chatCompletions, begun, headers).reply.encoding, encoding, codings.join());
+    }
+  });
 
   test('images: each costs once the last byte of its data has come, and a part of one is no end', () => {
     const event = (name: string): string =>

@@ -93,6 +93,16 @@ for (const bytesMax of [1, 9, 10_000]) {
   }
 }
 
+test('[DONE] with more behind it, in one read: the client sees it once the record is written', async () => {
+  const client = new RelayInHand(chatCompletions);
+  await client.receive(Buffer.from(CONTENT + DONE + USAGE));
+  assert.ok(!client.written.includes('[DONE]'), client.written);
+  assert.equal(client.ending?.outcome, 'completed');
+  client.record();
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(client.written, CONTENT + DONE + USAGE);
+});
+
 test('usage that the gateway asked for, of a stream that is cut: metered, and kept from the client', async () => {
   const client = new RelayInHand(chatCompletions, true);
   await client.receive(Buffer.from(CONTENT + USAGE));

@@ -12,6 +12,7 @@ import { OUTCOME_MATRIX } from '../../src/domain/settlement/outcome-matrix.ts';
 import { rateUsage } from '../../src/domain/settlement/rate-usage.ts';
 import { settle } from '../../src/domain/settlement/settle.ts';
 import { NO_COUNTS, type Usage } from '../../src/domain/usage/usage.ts';
+import { priceOf } from '../support/real-bills.ts';
 
 const NO_PRICE: Price = { version: '1', input: null, cachedInput: null, cacheWrite: null, output: null, image: null };
 
@@ -25,6 +26,25 @@ function price(perMillion: Partial<Record<'input' | 'cachedInput' | 'cacheWrite'
 const FULL = price({ input: '1.25', cachedInput: '0.125', cacheWrite: '1.5625', output: '10.00' });
 
 describe('rateUsage', () => {
+  test('what costs more than a column of the ledger holds has no cost, however factors and counts make it up', () => {
+    const factor = '999999';
+    const dearest = priceOf({
+      input: '9999999',
+      output: '9999999',
+      factor,
+      service_tiers: { t: factor },
+      service_tier_default: 't',
+      speeds: { fast: factor },
+      geos: { us: factor },
+    });
+    const counts = { ...NO_COUNTS, inputTokens: 1_000, outputTokens: 5 };
+    assert.equal(rateUsage({ ...counts, details: { serviceTier: 't', speed: 'fast', geo: 'us' } }, dearest), null);
+    assert.equal(rateUsage({ ...counts, inputTokens: Number.MAX_SAFE_INTEGER }, dearest), null);
+    const plain = priceOf({ input: '9999999', output: '9999999' });
+    const most = rateUsage({ ...NO_COUNTS, inputTokens: Number.MAX_SAFE_INTEGER, outputTokens: 0 }, plain);
+    assert.equal(most, BigInt(Number.MAX_SAFE_INTEGER) * 9_999_999_000_000n);
+  });
+
   const rows: readonly (readonly [string, Price, Partial<Usage>, string | null])[] = [
     ['input and output', FULL, { inputTokens: 1000, outputTokens: 500 }, '0.00625'],
     ['one token each', FULL, { inputTokens: 1, outputTokens: 1 }, '0.00001125'],

@@ -13,13 +13,10 @@ export interface OwnModelPrice {
 /** Of dollars before the point, whatever they are for, and of factors. */
 const WHOLE_DIGITS_MAX = 7;
 
-/**
- * Whether an amount in the words of a price is so large that some usage would be rated at more than a column of the
- * ledger holds. Such a record is not posted, and no fee is taken for it.
- */
-function isBeyondLedger(words: unknown): boolean {
+/** Whether an amount in the words of a price is so large that some usage would have no cost (rate-usage.ts). */
+function isTooLarge(words: unknown): boolean {
   if (typeof words === 'string') return (/^\d+/.exec(words)?.[0].length ?? 0) > WHOLE_DIGITS_MAX;
-  return typeof words === 'object' && words !== null && Object.values(words).some(isBeyondLedger);
+  return typeof words === 'object' && words !== null && Object.values(words).some(isTooLarge);
 }
 
 /** An organization may have a thousand prices, and a gateway reads all of them when one has changed. */
@@ -29,5 +26,5 @@ const WORDS_BYTES_MAX = 4_096;
 export function problemOfWords(words: object): string | null {
   if (Buffer.byteLength(JSON.stringify(words)) > WORDS_BYTES_MAX)
     return `must have at most ${WORDS_BYTES_MAX} bytes as JSON`;
-  return isBeyondLedger(words) ? `must have at most ${WHOLE_DIGITS_MAX} digits before the point` : null;
+  return isTooLarge(words) ? `must have at most ${WHOLE_DIGITS_MAX} digits before the point` : null;
 }

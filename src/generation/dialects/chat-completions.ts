@@ -275,8 +275,11 @@ function hasCounts(usage: UsageObject): boolean {
   return 'prompt_tokens' in usage || 'completion_tokens' in usage;
 }
 
-/** Some providers never send `[DONE]`: what tells is the reason that every choice's last chunk gives. */
-const FINISH_REASON = /"finish_reason"\s*:\s*"/;
+/**
+ * Some providers never send `[DONE]`: what tells is the reason that every choice's last chunk gives. In the chunks
+ * before it some write an empty one, or the word null.
+ */
+const FINISH_REASON = /"finish_reason"\s*:\s*"(?!"|null")/;
 
 function isWholeWithoutEnd(end: Buffer): boolean {
   return FINISH_REASON.test(end.toString('latin1'));

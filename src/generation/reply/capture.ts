@@ -97,14 +97,21 @@ export class Capture extends ReplyStage {
 }
 
 export function isEventStream(headers: ReplyHeaders): boolean {
-  return replyHeader(headers, 'content-type')?.startsWith('text/event-stream') ?? false;
+  return /^text\/event-stream/i.test(replyHeader(headers, 'content-type') ?? '');
 }
 
 const ENCODING = /^[a-z0-9-]{1,20}$/;
 
-/** A name that is none is called `unknown`, since it goes into the record. */
+/** A name that is none, or several, are called `unknown`, since it goes into the record. */
 function encodingOf(headers: ReplyHeaders): string | null {
-  const encoding = replyHeader(headers, 'content-encoding')?.trim().toLowerCase() ?? '';
-  if (encoding === '' || encoding === 'identity') return null;
-  return ENCODING.test(encoding) ? encoding : 'unknown';
+  const first = headers.indexOf('content-encoding');
+  if (first === -1) return null;
+  const codings = headers
+    .flatMap((name, index) => (index % 2 === 0 && name === 'content-encoding' ? (headers[index + 1] ?? '') : []))
+    .flatMap((line) => line.split(','))
+    .map((coding) => coding.trim().toLowerCase())
+    .filter((coding) => coding !== '' && coding !== 'identity');
+  const [coding] = codings;
+  if (coding === undefined) return null;
+  return codings.length === 1 && ENCODING.test(coding) ? coding : 'unknown';
 }

@@ -5,6 +5,7 @@ import { LINE_FEED, TerminalEvents } from './terminal-events.ts';
 
 const CHAT_TERMINAL_EVENTS = new TerminalEvents([]);
 const CLOSE_BRACE = 0x7d;
+const DONE = Buffer.from('[DONE]');
 
 export class ChatStreamEnd implements StreamEnd {
   private readonly lines = new EventStreamEnd(CHAT_TERMINAL_EVENTS);
@@ -14,8 +15,8 @@ export class ChatStreamEnd implements StreamEnd {
   }
 
   /**
-   * Nearly every chunk consists of whole events and ends in JSON. `[DONE]` is always at the end, so such a chunk does
-   * not contain it.
+   * Nearly every chunk consists of whole events, ends in JSON and has no `[DONE]`, behind which few providers send
+   * more: its lines need not be looked at.
    */
   feed(chunk: Buffer): StreamProgress {
     const last = chunk.length - 1;
@@ -23,7 +24,8 @@ export class ChatStreamEnd implements StreamEnd {
       this.lines.isBetweenLines &&
       chunk[last] === LINE_FEED &&
       chunk[last - 1] === LINE_FEED &&
-      chunk[last - 2] === CLOSE_BRACE
+      chunk[last - 2] === CLOSE_BRACE &&
+      !chunk.includes(DONE)
     )
       return 'open';
     return this.lines.feed(chunk);

@@ -6,13 +6,28 @@ import { insertFacts, type RequestFact } from './facts.ts';
 
 export interface RefusedFact {
   readonly id: string;
-  readonly error: unknown;
+  /** ClickHouse's. */
+  readonly code: string;
 }
 
-/** What ClickHouse says of values that it cannot read. All else may go well another time. */
-const OF_VALUES =
-  /^(?:CANNOT_PARSE_|CANNOT_READ_ARRAY|CANNOT_INSERT_NULL|INCORRECT_DATA|DECIMAL_OVERFLOW|TYPE_MISMATCH)/;
-const OUT_OF_RANGE = /^(?:ARGUMENT|VALUE_IS)_OUT_OF/;
+/**
+ * What ClickHouse answers of values that it cannot read or that no column holds. The code alone is looked at: what an
+ * error is called and says is found in a text that quotes the values.
+ */
+const OF_VALUES: ReadonlySet<string> = new Set([
+  '6', // CANNOT_PARSE_TEXT
+  '25', // CANNOT_PARSE_ESCAPE_SEQUENCE
+  '26', // CANNOT_PARSE_QUOTED_STRING
+  '27', // CANNOT_PARSE_INPUT_ASSERTION_FAILED
+  '38', // CANNOT_PARSE_DATE
+  '41', // CANNOT_PARSE_DATETIME
+  '69', // ARGUMENT_OUT_OF_BOUND
+  '72', // CANNOT_PARSE_NUMBER
+  '117', // INCORRECT_DATA
+  '130', // CANNOT_READ_ARRAY_FROM_TEXT
+  '376', // CANNOT_PARSE_UUID
+  '467', // CANNOT_PARSE_BOOL
+]);
 /** Each takes some twenty inserts of ever fewer facts. Where more are refused, it is not for their values. */
 const REFUSED_MAX = 100;
 
@@ -31,14 +46,15 @@ export async function insertAcceptedFacts(
     try {
       await insertFacts(client, facts.slice(from, to), isWhole ? batch : `${batch}:${from}-${to}`);
     } catch (error) {
-      if (!isOfValues(error)) throw error;
+      const code = codeOf(error);
+      if (code === null) throw error;
       if (to - from > 1) {
         const middle = (from + to) >> 1;
         await insert(from, middle);
         await insert(middle, to);
         return;
       }
-      refused.push({ id: (facts[from] as RequestFact).id, error });
+      refused.push({ id: (facts[from] as RequestFact).id, code });
       if (refused.length > REFUSED_MAX) throw error;
     }
   };
@@ -47,8 +63,8 @@ export async function insertAcceptedFacts(
   return refused;
 }
 
-/** The embedded engine's errors have the same names as a server's, in a class of their own. */
-function isOfValues(error: unknown): boolean {
-  const { type } = error as { readonly type?: unknown };
-  return typeof type === 'string' && (OF_VALUES.test(type) || OUT_OF_RANGE.test(type));
+/** null: it is not for their values. The embedded engine's errors have a server's codes, in a class of their own. */
+function codeOf(error: unknown): string | null {
+  const { code } = error as { readonly code?: unknown };
+  return typeof code === 'string' && OF_VALUES.has(code) ? code : null;
 }

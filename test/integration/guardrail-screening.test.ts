@@ -322,6 +322,18 @@ describe('a reply that is blocked', () => {
     return { ...reply, fault: { kind: 'stall', afterBytes: Buffer.byteLength(reply.body) } };
   };
   const half = [SECRET.slice(0, 6), SECRET.slice(6)] as const;
+  for (const [name, body] of [
+    ['an error of the provider', JSON.stringify({ error: { message: `no room at ${SECRET}` } })],
+    ['a page of a proxy', `<html>${SECRET}</html>`],
+    ['nothing at all', ''],
+  ] as const)
+    test(`${name} in a 200 costs nothing, though it is blocked or cannot be read`, async () => {
+      answer = () => ({ headers: [['content-type', 'application/json']], body });
+      const got = await ask('/v1/chat/completions', chat('tell'));
+      const record = await recordOf(got.label);
+      assert.deepEqual([record['outcome'], record['billing_status']], ['provider_failed', 'not_billed']);
+    });
+
   const STREAMS = [
     {
       path: '/v1/chat/completions',

@@ -85,8 +85,9 @@ function countAndRecord(
 ): void {
   countUsage(countParams(api, how, parts), parts.workers, report)
     .then(({ measured, tellsFailure }) => {
-      // What a guardrail ended was produced all the same.
-      if (tellsFailure && outcome !== 'output_blocked') record('provider_failed', NO_USAGE, how, parts, owner);
+      // A stream that a guardrail ended was produced all the same. A document that tells a failure never was.
+      if (tellsFailure && (outcome !== 'output_blocked' || !parts.reply.isStream))
+        record('provider_failed', NO_USAGE, how, parts, owner);
       else record(outcome, measured, how, parts, owner);
     })
     .catch((fault: unknown) => owner.onUnrecorded(fault));

@@ -33,7 +33,7 @@ export function serveSavedResponse(
     if (!RESPONSE_ID.test(responseId)) return exchange.refuse({ kind: 'response_not_found' });
     const saved = await plane.savedResponses.find(principal, responseId);
     if (exchange.closed) return;
-    if (saved === 'busy') return exchange.refuse({ kind: 'billing_unavailable' });
+    if (saved === 'unavailable') return exchange.refuse({ kind: 'billing_unavailable' });
     if (saved === 'unposted') return exchange.refuse({ kind: 'not_posted_yet' });
     // Foreign and absent look the same.
     if (typeof saved === 'string') return exchange.refuse({ kind: 'response_not_found' });

@@ -94,8 +94,8 @@ async function continueItems(
   principal: ScopedPrincipal,
   { deployments, itemIds }: StoredObjects,
 ): Promise<Continuation | Refusal> {
-  const items = await savedResponses.findItems(principal, itemIds).catch(() => 'unavailable' as const);
-  if (items === 'unavailable' || items === 'busy') return { kind: 'billing_unavailable' };
+  const items = await savedResponses.findItems(principal, itemIds);
+  if (items === 'unavailable') return { kind: 'billing_unavailable' };
   if (items === 'unposted') return { kind: 'not_posted_yet' };
   const first = items === 'unknown' ? undefined : items[0];
   // All items must be stored in the same account.
@@ -142,9 +142,9 @@ async function continueResponse(
   responseId: string,
   { deployments, carriedTokens: alsoCarried }: Continuation,
 ): Promise<Continuation | Refusal> {
-  const saved = await savedResponses.find(principal, responseId).catch(() => 'unavailable' as const);
+  const saved = await savedResponses.find(principal, responseId);
   // Nothing is sent before the owner of the response and its token count are known.
-  if (saved === 'unavailable' || saved === 'busy') return { kind: 'billing_unavailable' };
+  if (saved === 'unavailable') return { kind: 'billing_unavailable' };
   if (saved === 'unposted') return { kind: 'not_posted_yet' };
   // All organizations share the operator's account at the provider. Without this check, knowing an id would be enough
   // to continue another organization's conversation.

@@ -37,8 +37,11 @@ export interface SavedResponseOwner {
 /** `foreign`: somebody else's. `unknown`: not created through this installation, as far as it remembers. */
 export type SavedResponseAnswer = SavedResponse | 'foreign' | 'unknown';
 
-/** Why nothing can be said of an id at the moment. */
-export type NotAnswered = 'busy' | 'unposted';
+/**
+ * Why nothing can be said of an id at the moment. `unavailable`: the organization has too many look-ups under way, or the
+ * store cannot be asked. `unposted`: not found, and what processes have recorded is not all posted yet.
+ */
+export type NotAnswered = 'unavailable' | 'unposted';
 
 export interface SavedResponseStore {
   findResponse(owner: SavedResponseOwner, responseId: string): Promise<SavedResponseAnswer>;
@@ -83,10 +86,7 @@ export class SavedResponses {
     this.rememberedItems.set(keyOf(owner, itemId), item);
   }
 
-  /**
-   * Throws when the store cannot be asked. `busy`: the organization has too many look-ups under way. `unposted`: not
-   * found, and what processes have recorded is not all posted yet.
-   */
+  /** Never rejects. */
   async find(owner: SavedResponseOwner, responseId: string): Promise<SavedResponseAnswer | NotAnswered> {
     const key = keyOf(owner, responseId);
     const known = (): SavedResponse | undefined => this.remembered.get(key);
@@ -130,7 +130,7 @@ export class SavedResponses {
       return await this.findInStore(owner, known, ask);
     } catch (fault) {
       this.onStoreFault(fault);
-      throw fault;
+      return 'unavailable';
     }
   }
 
@@ -140,8 +140,9 @@ export class SavedResponses {
     known: () => Found | undefined,
     ask: () => Promise<Answer>,
   ): Promise<Found | Answer | NotAnswered> {
-    const askOnce = (): Promise<Found | Answer | 'busy'> =>
-      this.lookUps.run(owner.organizationId, async () => known() ?? withDeadline(ask(), STORE_DEADLINE_MS), 'busy');
+    const look = async (): Promise<Found | Answer> => known() ?? withDeadline(ask(), STORE_DEADLINE_MS);
+    const askOnce = (): Promise<Found | Answer | 'unavailable'> =>
+      this.lookUps.run(owner.organizationId, look, 'unavailable');
     let answer: Found | Answer | NotAnswered = await askOnce();
     if (answer === 'unknown') {
       const passed = await withDeadline(this.store.postingPassed(POSTING_WAIT_MS), POSTING_WAIT_MS + STORE_DEADLINE_MS);

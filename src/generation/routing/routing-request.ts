@@ -56,13 +56,8 @@ export async function findContinuation(
 ): Promise<RouteDecision | Refusal | null> {
   const responseId = request.bounds.saved?.previousResponseId ?? null;
   if (responseId === null) return null;
-  let saved: Awaited<ReturnType<SavedResponses['find']>>;
-  try {
-    saved = await savedResponses.find(request.principal, responseId);
-  } catch {
-    return { kind: 'routing_unavailable' };
-  }
-  if (saved === 'busy') return { kind: 'routing_unavailable' };
+  const saved = await savedResponses.find(request.principal, responseId);
+  if (saved === 'unavailable') return { kind: 'routing_unavailable' };
   if (saved === 'unposted') return { kind: 'not_posted_yet' };
   if (saved === 'foreign') return { kind: 'response_not_found' };
   if (saved === 'unknown') return null;

@@ -81,8 +81,10 @@ function refuseWithin(target: string, copied: readonly string[]): void {
 }
 
 /**
- * The database first, then the spool, from which nothing is removed meanwhile: what the copy of the database does not
- * have yet is in the copy of the spool, and is posted by whoever starts from the two, once, as after a crash.
+ * The spool, from which nothing is removed meanwhile, before the instant of which the database's copy is: what it does
+ * not have yet is in the copy of the spool, and is posted by whoever starts from the two, once, as after a crash; and it
+ * has every lease under which the copied spool charges. What is recorded after the spool was copied is in no backup,
+ * unless it was posted by then.
  */
 async function copyInstallation(dataDirectory: string, databaseUrl: string, partial: string): Promise<void> {
   const spoolDirectory = join(dataDirectory, 'spool');
@@ -90,8 +92,9 @@ async function copyInstallation(dataDirectory: string, databaseUrl: string, part
   const home = openPostgresHome(dataDirectory);
   const hold = holdSpool(spoolDirectory);
   try {
-    await copyCluster(databaseUrl, home.dataDirectory, join(partial, 'postgres'));
-    copyDirectory(spoolDirectory, join(partial, 'spool'), (path) => !isHoldFile(path));
+    await copyCluster(databaseUrl, home.dataDirectory, join(partial, 'postgres'), () =>
+      copyDirectory(spoolDirectory, join(partial, 'spool'), (path) => !isHoldFile(path)),
+    );
   } finally {
     hold.release();
   }

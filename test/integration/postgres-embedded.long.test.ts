@@ -2,13 +2,15 @@
 // once.
 
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { copyCluster } from '../../src/storage/postgres/embedded/copy-cluster.ts';
 import { embeddedPostgresUrl, startEmbeddedPostgres } from '../../src/storage/postgres/embedded/embedded-postgres.ts';
+import { adoptPostgresHome, makePrivateDirectory, openPostgresHome } from '../../src/storage/postgres/embedded/home.ts';
 import { createPostgres } from '../../src/storage/postgres/pool.ts';
 import { silentLog } from '../support/postgres.ts';
 import { removeInstallation } from '../support/remove-installation.ts';
@@ -43,6 +45,31 @@ function homeOf(dataDir: string): string {
     (JSON.parse(readFileSync(path.join(dataDir, 'postgres.json'), 'utf8')) as { home: string }).home,
   );
 }
+
+const INSERT_BESIDE = `
+  const client = new (require('pg').Client)({ connectionString: process.argv[1] });
+  client.connect().then(() => client.query('INSERT INTO kept VALUES (2)')).then(() => client.end());
+`;
+
+test('a copy has what came into the database while that was copied which refers to it', async () => {
+  const [from, to] = [newDataDir(), newDataDir()];
+  const original = await startEmbeddedPostgres({ dataDir: from, log: silentLog });
+  await queryOnce(original.url, 'CREATE TABLE kept (n int); INSERT INTO kept VALUES (1)');
+  const home = openPostgresHome(from);
+  const copied = adoptPostgresHome(to, home.password);
+  await copyCluster(original.url, home.dataDirectory, copied.dataDirectory, () => {
+    const made = spawnSync(process.execPath, ['-e', INSERT_BESIDE, original.url], { cwd: import.meta.dirname });
+    assert.equal(made.status, 0, String(made.stderr));
+  });
+  await queryOnce(original.url, 'INSERT INTO kept VALUES (3)');
+  await original.stop();
+  makePrivateDirectory(copied.dataDirectory, copied.user);
+  if (copied.user.dropsPrivileges)
+    spawnSync('chown', ['-R', `${copied.user.uid}:${copied.user.gid}`, copied.dataDirectory]);
+  const started = await startEmbeddedPostgres({ dataDir: to, log: silentLog });
+  assert.deepEqual(await queryOnce(started.url, 'SELECT n FROM kept ORDER BY n'), [{ n: 1 }, { n: 2 }]);
+  await started.stop();
+});
 
 // One data directory for all of them, because a new one is long to make.
 describe('a data directory', () => {

@@ -12,8 +12,16 @@ const LEFT_OUT = /^(pg_wal|pg_replslot|pg_dynshmem|pg_notify|pg_serial|pg_snapsh
 const LEFT_OUT_FILES = new Set(['postmaster.pid', 'postmaster.opts', 'pg_internal.init']);
 const LOG_SEGMENT = /^[0-9A-F]{24}$/;
 
-/** The copy is of the instant at which this resolves, or a little before. `dataDirectory` is the running server's. */
-export async function copyCluster(url: string, dataDirectory: string, target: string): Promise<void> {
+/**
+ * The copy is of the instant at which this resolves, or a little before. `dataDirectory` is the running server's.
+ * `copyBeside` copies what refers to the database: all that was in it by then is in the copy.
+ */
+export async function copyCluster(
+  url: string,
+  dataDirectory: string,
+  target: string,
+  copyBeside: () => void,
+): Promise<void> {
   const client = new pg.Client({ connectionString: url, application_name: 'tollgate backup' });
   client.on('error', () => undefined); // told by the statement that is under way
   await client.connect();
@@ -24,6 +32,7 @@ export async function copyCluster(url: string, dataDirectory: string, target: st
     ]);
     await client.query(`SELECT pg_backup_start('tollgate backup', true)`);
     copyDirectory(dataDirectory, target, isCopied);
+    copyBeside();
     const { rows } = await client.query<{ labelfile: string }>('SELECT labelfile FROM pg_backup_stop(false)');
     writeFileDurably(join(target, 'backup_label'), rows[0]?.labelfile ?? '');
     copyDirectory(join(dataDirectory, 'pg_wal'), join(target, 'pg_wal'), (path) => LOG_SEGMENT.test(path));

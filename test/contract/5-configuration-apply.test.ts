@@ -201,6 +201,21 @@ describe('a file may refer to what the installation has', () => {
   });
 });
 
+test('a detector of a guardrail policy at another address needs its secret again', async () => {
+  const policy = (url: string, secret: string) => `guardrails:
+  - name: names
+    rules: [{ id: people, external: ner, stage: input, action: flag }]
+    external: { ner: { shape: webhook, url: "${url}"${secret} } }
+`;
+  await apply(policy('https://vendor.test/scan', ', secret: sk-canary'));
+  await apply(policy('https://vendor.test/other', ''));
+  await assert.rejects(
+    apply(policy('https://elsewhere.test/scan', '')),
+    /guardrail policy "names": external.ner.secret is needed: the stored one is for another address/,
+  );
+  await apply(policy('https://elsewhere.test/scan', ', secret: sk-other'));
+});
+
 describe('--dry-run', () => {
   test('prints the difference and changes nothing', async () => {
     await apply(FILE);

@@ -359,6 +359,16 @@ test('the secret of an external detector is shown nowhere', async () => {
   const audit = await acme.as('GET', '/audit');
   const read = await acme.as('GET', '/guardrails/policies/names');
   assert.ok(!JSON.stringify([put, audit, read]).includes(secret));
+  const refused = await httpCall(`${tollgate.url}/v1/admin/active-org/guardrails/policies/names`, {
+    method: 'PUT',
+    headers: { authorization: `Bearer ${acme.owner.token}` },
+    body: JSON.stringify({ ...definition, external: { ner: { shape: 'presidio', url: 'https://elsewhere.test/' } } }),
+  });
+  assert.equal(refused.status, 400);
+  assert.match(
+    refused.body.toString(),
+    /external.ner.secret.* is not valid: it is needed: the stored one is for another address/,
+  );
 });
 
 test('by command: policies are listed, tried, assigned and removed', async () => {

@@ -3,7 +3,7 @@
 
 import { providerSecretName } from './catalog/catalog-store.ts';
 import { tokenSecretName } from './catalog/provider-tokens.ts';
-import { sealedFor as sealedForDetector } from './guardrails/policies.ts';
+import { sealedFor as sealedForDetector } from './guardrails/detector-secrets.ts';
 import { installationSecretName } from './installation-secrets.ts';
 import { ownKeySecretName, previousSecretName } from './own-keys/own-key-rows.ts';
 import type { Postgres, PostgresClient } from './pool.ts';

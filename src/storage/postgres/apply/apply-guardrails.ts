@@ -11,8 +11,13 @@ import { type Application, ConfigurationConflict } from './application.ts';
 import { FILE } from './audit-application.ts';
 
 export async function applyGuardrails({ client, box }: Application, { guardrails }: Configuration): Promise<void> {
-  for (const { name, definition } of guardrails)
-    await storePolicy(client, box, FILE, { organizationId: null, name, definition });
+  for (const { name, definition } of guardrails) {
+    const refused = await storePolicy(client, box, FILE, { organizationId: null, name, definition });
+    if (refused !== null) {
+      const { field = '', reason = refused.refused } = refused;
+      throw new ConfigurationConflict(`the guardrail policy "${name}": ${field} ${reason}`);
+    }
+  }
 }
 
 /** After the organizations: what the file takes from them may be removed. */

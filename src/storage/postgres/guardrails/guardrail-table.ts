@@ -5,7 +5,8 @@ import type { Policy } from '../../../domain/guardrails/policy.ts';
 import { guardrailPolicyOf } from '../../../domain/guardrails/policy-definition.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import type { SecretBox } from '../secret-box.ts';
-import { type PolicyRow, PRESENT_POLICIES, sealedFor } from './policies.ts';
+import { sealedFor } from './detector-secrets.ts';
+import { type PolicyRow, PRESENT_POLICIES } from './policies.ts';
 
 export async function loadGuardrailTable(postgres: Postgres, box: SecretBox): Promise<GuardrailTable> {
   return postgres.transaction(async (client) => {

@@ -1,4 +1,4 @@
-// Stores guardrail policies in versions that never change, with the secrets of their external detectors beside them.
+// Stores guardrail policies in versions that never change.
 
 import type { GuardrailDefinition } from '../../../domain/guardrails/policy-definition.ts';
 import {
@@ -16,6 +16,7 @@ import { recordAudit } from '../identity/audit.ts';
 import { change, conflict, contradicts, invalid, NOT_FOUND } from '../identity/change.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import type { SecretBox } from '../secret-box.ts';
+import { refuseMovedSecrets, storeSecrets, withoutSecrets } from './detector-secrets.ts';
 
 const POLICIES_MAX = 100;
 /** Old versions are kept for the records that name them; at most this many are shown. */
@@ -146,7 +147,8 @@ export async function putPolicy(
   return change(postgres, 'name', async (client) => {
     const refused = await refusePut(client, params);
     if (refused !== null) return refused;
-    await storePolicy(client, box, actor, params);
+    const moved = await storePolicy(client, box, actor, params);
+    if (moved !== null) return moved;
     const stored = await findPresent(client, { organizationId, name });
     return stored === null ? NOT_FOUND : toStored(stored);
   });
@@ -169,25 +171,29 @@ async function refusePut(
   return (rows[0]?.count ?? 0) >= POLICIES_MAX ? conflict('name', `there are ${POLICIES_MAX} policies already`) : null;
 }
 
-/** Not the platform's of the same name. */
+/** Not the platform's of the same name. Whoever changes it at the same time waits, and then finds it as it became. */
 async function findOwn(client: PostgresClient, reference: PolicyReference): Promise<PolicyRow | null> {
+  await lockPolicy(client, reference);
   const found = await findPresent(client, reference);
   return found?.organization_id === reference.organizationId ? found : null;
 }
 
 /**
- * A definition that differs from the newest version becomes the next one. Returns whether something changed. A secret
- * that the definition does not have stays as it is.
+ * A definition that differs from the newest version becomes the next one. A detector that comes without a secret keeps
+ * its stored one, at the address that it has.
  */
 export async function storePolicy(
   client: PostgresClient,
   box: SecretBox,
   actor: Actor,
   { organizationId, name, definition }: Omit<PutParams, 'version'>,
-): Promise<boolean> {
+): Promise<Refused | null> {
   const before = await findOwn(client, { organizationId, name });
+  const newest = before?.definition ?? null;
+  const refused = before === null ? null : await refuseMovedSecrets(client, { id: before.id, newest }, definition);
+  if (refused !== null) return refused;
   const id = await ensurePolicy(client, { organizationId, name });
-  const secretsChanged = await storeSecrets(client, box, id, definition);
+  const secretsChanged = await storeSecrets(client, box, { id, newest }, definition);
   const shown = withoutSecrets(definition);
   const { rows } = await client.query<{ version: number }>(
     `INSERT INTO guardrail_policy_versions (policy_id, version, definition)
@@ -198,7 +204,7 @@ export async function storePolicy(
     [id, JSON.stringify(shown)],
   );
   const version = rows[0]?.version;
-  if (version === undefined && !secretsChanged) return false;
+  if (version === undefined && !secretsChanged) return null;
   await recordAudit(client, actor, {
     organizationId,
     action: 'guardrail_policy.put',
@@ -211,65 +217,26 @@ export async function storePolicy(
     },
   });
   await notifyGuardrailsChanged(client, organizationId);
-  return true;
+  return null;
 }
 
-async function ensurePolicy(client: PostgresClient, { organizationId, name }: PolicyReference): Promise<string> {
+async function ensurePolicy(client: PostgresClient, reference: PolicyReference): Promise<string> {
+  const { organizationId, name } = reference;
   await client.query('INSERT INTO guardrail_policies (organization_id, name) VALUES ($1, $2) ON CONFLICT DO NOTHING', [
     organizationId,
     name,
   ]);
+  const id = await lockPolicy(client, reference);
+  if (id === null) throw new Error(`the guardrail policy ${name} was not stored`);
+  return id;
+}
+
+async function lockPolicy(client: PostgresClient, { organizationId, name }: PolicyReference): Promise<string | null> {
   const { rows } = await client.query<{ id: string }>(
     `SELECT id FROM guardrail_policies WHERE organization_id IS NOT DISTINCT FROM $1::uuid AND name = $2 FOR UPDATE`,
     [organizationId, name],
   );
-  if (rows[0] === undefined) throw new Error(`the guardrail policy ${name} was not stored`);
-  return rows[0].id;
-}
-
-async function storeSecrets(
-  client: PostgresClient,
-  box: SecretBox,
-  policyId: string,
-  { external = {} }: GuardrailDefinition,
-): Promise<boolean> {
-  const stored = await readSecrets(client, box, policyId);
-  let changed = false;
-  for (const [detector, { secret }] of Object.entries(external)) {
-    if (secret === undefined || stored.get(detector) === secret) continue;
-    changed = true;
-    await client.query(
-      `INSERT INTO guardrail_secrets (policy_id, detector, secret_sealed) VALUES ($1, $2, $3)
-       ON CONFLICT (policy_id, detector) DO UPDATE SET secret_sealed = excluded.secret_sealed`,
-      [policyId, detector, box.seal(secret, sealedFor(policyId, detector))],
-    );
-  }
-  return changed;
-}
-
-/** Of one policy's detectors, by name. */
-async function readSecrets(client: PostgresClient, box: SecretBox, policyId: string): Promise<Map<string, string>> {
-  const { rows } = await client.query<{ detector: string; secret_sealed: Buffer }>(
-    'SELECT detector, secret_sealed FROM guardrail_secrets WHERE policy_id = $1',
-    [policyId],
-  );
-  return new Map(rows.map((row) => [row.detector, box.open(row.secret_sealed, sealedFor(policyId, row.detector))]));
-}
-
-export function sealedFor(policyId: string, detector: string): string {
-  return `guardrail ${policyId} ${detector}`;
-}
-
-function withoutSecrets(definition: GuardrailDefinition): GuardrailDefinition {
-  if (definition.external === undefined) return definition;
-  const external = Object.fromEntries(
-    Object.entries(definition.external).map(([name, detector]) => {
-      const shown = { ...detector };
-      delete shown.secret;
-      return [name, shown];
-    }),
-  );
-  return { ...definition, external };
+  return rows[0]?.id ?? null;
 }
 
 /** A policy that somebody is screened by stays. */

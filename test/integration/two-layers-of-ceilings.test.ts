@@ -291,7 +291,7 @@ describe('ceilings in two layers', () => {
           headers,
           ...(body === undefined ? {} : { body: JSON.stringify(body) }),
         });
-        assert.match(answer.body.toString(), /has limits or models that the platform set/);
+        assert.match(answer.body.toString(), /has limits, models or guardrails that the platform set/);
         assert.equal(answer.status, 409);
       };
       for (const [what, given, lifted] of [
@@ -309,6 +309,19 @@ describe('ceilings in two layers', () => {
         await tenant.as('PATCH', path, { slug: `elsewhere-${what}` });
         await tenant.as('DELETE', path);
       }
+      const definition = { rules: [{ id: 'cards', detect: ['card'], stage: 'input', action: 'block' }] };
+      await ask(tollgate.url, ADMIN_TOKEN, 'PUT', '/v1/admin/guardrails/policies/no-cards', definition);
+      const id = await tenant.addTeam();
+      const slug = String((await tenant.as('GET', `/teams/${id}`))['slug']);
+      const assigned = (of: string, policies: readonly string[]) => ({ teams: { [of]: policies } });
+      await as('platform', 'PUT', '/guardrails/assignments', assigned(slug, ['no-cards']));
+      await tenant.as('PUT', '/guardrails/assignments', assigned(slug, []));
+      await refused('DELETE', `/teams/${id}`);
+      await refused('PATCH', `/teams/${id}`, { slug: 'elsewhere-guardrails' });
+      await tenant.as('PUT', '/guardrails/assignments', assigned(slug, ['no-cards']));
+      await as('platform', 'PUT', '/guardrails/assignments', assigned(slug, []));
+      await tenant.as('PATCH', `/teams/${id}`, { slug: 'elsewhere-guardrails' });
+      await tenant.as('DELETE', `/teams/${id}`);
     },
   );
 

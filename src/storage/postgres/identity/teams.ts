@@ -104,7 +104,7 @@ export async function updateTeam(
     const before = await lockTeam(client, reference);
     if (isRefused(before)) return before;
     const bound =
-      slug === undefined || slug === before.slug ? null : await refusePlatformCeilings(client, actor, reference);
+      slug === undefined || slug === before.slug ? null : await refusePlatformSettings(client, actor, reference);
     if (bound !== null) return bound;
     await client.query(
       'UPDATE teams SET slug = coalesce($2, slug), display_name = coalesce($3, display_name) WHERE id = $1',
@@ -123,8 +123,8 @@ export async function updateTeam(
 }
 
 /**
- * `conflict`: the team has live keys, which would be revoked or moved without anybody asking for it, or limits or
- * models that the platform set, which would be lost.
+ * `conflict`: the team has live keys, which would be revoked or moved without anybody asking for it, or limits, models
+ * or guardrails that the platform set, which would be lost.
  */
 export async function deleteTeam(
   postgres: Postgres,
@@ -141,7 +141,7 @@ export async function deleteTeam(
       [organizationId, teamId],
     );
     if (keys.rowCount > 0) return conflict('team', 'has keys that are not revoked');
-    const bound = await refusePlatformCeilings(client, actor, reference);
+    const bound = await refusePlatformSettings(client, actor, reference);
     if (bound !== null) return bound;
     const { rows: ended } = await client.query<{ id: string }>(
       `UPDATE api_keys SET team_id = NULL, revoked_at = coalesce(revoked_at, now())
@@ -165,10 +165,10 @@ export async function deleteTeam(
 }
 
 /**
- * A team on which the platform has set limits or models keeps them and its slug: a configuration file refers to teams
- * by slug, and would create one without limits in its place. Setting limits waits for the lock on the team.
+ * A team on which the platform has set limits, models or guardrails keeps them and its slug: a configuration file
+ * refers to teams by slug, and would create one without them in its place. Setting them waits for the lock on the team.
  */
-async function refusePlatformCeilings(
+async function refusePlatformSettings(
   client: PostgresClient,
   actor: Actor,
   { organizationId, teamId }: TeamReference,
@@ -177,10 +177,12 @@ async function refusePlatformCeilings(
   if (actor.kind !== 'token') return null;
   const { rowCount } = await client.query(
     `SELECT FROM usage_limits WHERE organization_id = $1 AND team_id = $2 AND set_by = 'platform'
-      UNION ALL SELECT FROM teams WHERE organization_id = $1 AND id = $2 AND platform_allowed_models IS NOT NULL`,
+      UNION ALL SELECT FROM teams WHERE organization_id = $1 AND id = $2 AND platform_allowed_models IS NOT NULL
+      UNION ALL SELECT FROM guardrail_assignments
+        WHERE organization_id = $1 AND team_id = $2 AND set_by = 'platform'`,
     [organizationId, teamId],
   );
-  return rowCount === 0 ? null : conflict('team', 'has limits or models that the platform set');
+  return rowCount === 0 ? null : conflict('team', 'has limits, models or guardrails that the platform set');
 }
 
 /** Locks the team: whoever adds something to it at the same time waits, and then finds it as this change left it. */

@@ -50,9 +50,13 @@ describe('tables', () => {
   });
 
   test('facts are inserted and dropped where their days are opened first', () => {
-    const homes = ['src/storage/clickhouse/facts.ts', 'src/storage/clickhouse/fact-partitions.ts'];
+    const homes = ['facts.ts', 'insert-accepted-facts.ts', 'fact-partitions.ts'].map(
+      (name) => `src/storage/clickhouse/${name}`,
+    );
     const users = sourcesIn('src', 'jobs', 'workers')
-      .filter(({ path, text }) => !homes.includes(path) && /\b(insertFacts|dropFactMonths)\(/.test(text))
+      .filter(
+        ({ path, text }) => !homes.includes(path) && /\b(insertFacts|insertAcceptedFacts|dropFactMonths)\(/.test(text),
+      )
       .map(({ path }) => path);
     assert.deepEqual(users.toSorted(), ['jobs/clickhouse-link.ts', 'jobs/tasks/drop-old-facts.ts']);
   });

@@ -2,8 +2,10 @@
 
 import { z } from 'zod';
 import { basedOn } from '../../domain/configuration/catalog-schema.ts';
+import { slugSchema } from '../../domain/configuration/name-schemas.ts';
+import { externalDefinition } from '../../domain/guardrails/external-definition.ts';
 import { ACTIONS } from '../../domain/guardrails/policy.ts';
-import { guardrailDefinition } from '../../domain/guardrails/policy-definition.ts';
+import { type GuardrailDefinition, guardrailDefinition } from '../../domain/guardrails/policy-definition.ts';
 import {
   type GuardrailHistory,
   type GuardrailVersion,
@@ -45,7 +47,14 @@ const listedPolicy = named.extend({
     .array(z.object({ id: z.string(), action: z.enum(ACTIONS), stage: z.enum(['input', 'output', 'both']) }))
     .meta({ description: `The first ${LISTED_RULES_MAX}.` }),
 });
-const shownPolicy = named.extend({ definition: guardrailDefinition });
+const shownDetector = externalDefinition.omit({ secret: true }).partial({ url: true }).meta({
+  description: 'Without its secret; of the platform’s policies an organization is not shown the address either.',
+});
+const shownDefinition = z.strictObject({
+  ...guardrailDefinition.shape,
+  external: z.record(slugSchema, shownDetector).optional(),
+});
+const shownPolicy = named.extend({ definition: shownDefinition });
 const shownHistory = shownPolicy.extend({
   versions: z.array(shownVersion).meta({ description: 'Newest first, the present one included.' }),
 });
@@ -73,8 +82,21 @@ function showPolicy(policy: StoredGuardrail): z.output<typeof shownPolicy> {
   return { name, set_by: setBy, ...showVersion(policy), definition };
 }
 
-function showHistory(policy: GuardrailHistory): z.output<typeof shownHistory> {
-  return { ...showPolicy(policy), versions: policy.versions.map(showVersion) };
+/** `organizationId`: who looks at it; null: the platform. */
+function showHistory(policy: GuardrailHistory, organizationId: string | null): z.output<typeof shownHistory> {
+  const isElsewhere = policy.setBy === 'platform' && organizationId !== null;
+  const definition = isElsewhere ? withoutAddresses(policy.definition) : policy.definition;
+  return { ...showPolicy(policy), definition, versions: policy.versions.map(showVersion) };
+}
+
+function withoutAddresses({ external, ...others }: GuardrailDefinition): z.output<typeof shownDefinition> {
+  if (external === undefined) return others;
+  const detectors = Object.entries(external).map(([name, detector]) => {
+    const shown: z.output<typeof shownDetector> = { ...detector };
+    delete shown.url;
+    return [name, shown];
+  });
+  return { ...others, external: Object.fromEntries(detectors) };
 }
 
 export function listPolicies(store: GuardrailStore, owner: PolicyOwner): Operation {
@@ -95,7 +117,10 @@ export function getPolicy(store: GuardrailStore, owner: PolicyOwner): Operation 
     answer: answerOf(shownHistory),
     run: async (input) => {
       const { version = null } = input.query;
-      return shownOrRefused(await store.getPolicy({ ...referenceOf(owner, input), version }), showHistory);
+      const reference = referenceOf(owner, input);
+      return shownOrRefused(await store.getPolicy({ ...reference, version }), (found) =>
+        showHistory(found, reference.organizationId),
+      );
     },
   });
 }

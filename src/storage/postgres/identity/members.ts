@@ -23,6 +23,7 @@ import {
 } from './memberships.ts';
 import { PAGE_CONDITION, PAGE_ORDER, readPage } from './page.ts';
 import { refuseCount } from './refuse-count.ts';
+import { forgetGrants } from './sign-in-grants.ts';
 
 const PERMISSION_DENIED: Refused = { refused: 'permission_denied', reason: 'only an owner makes or unmakes an owner' };
 
@@ -136,6 +137,7 @@ export async function removeMember(
       'DELETE FROM memberships WHERE organization_id = $1 AND user_id = $3 AND ($2::uuid IS NULL OR team_id = $2)',
       [organizationId, teamId, userId],
     );
+    await forgetGrants(client, userId, scope);
     // Limits that the platform set on the member are kept, and apply again if the member returns.
     if (teamId === null) {
       await client.query(

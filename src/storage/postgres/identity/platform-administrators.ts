@@ -10,6 +10,7 @@ import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
 import { change, conflict, NOT_FOUND, refuseProblems } from './change.ts';
 import { readPage } from './page.ts';
+import { forgetGrants } from './sign-in-grants.ts';
 
 interface AdministratorRow {
   readonly id: string;
@@ -75,6 +76,7 @@ export async function removePlatformAdministrator(
     const before = await findAdministrator(client, userId);
     if (before === null) return NOT_FOUND;
     await client.query('DELETE FROM platform_administrators WHERE user_id = $1', [userId]);
+    await forgetGrants(client, userId, null);
     await recordAudit(client, actor, {
       organizationId: null,
       action: 'platform_administrator.remove',

@@ -16,6 +16,7 @@ import { change } from './change.ts';
 import { addMember, removeMember, setMemberRole } from './members.ts';
 import { findOrganizationBySlug } from './organizations.ts';
 import { addPlatformAdministrator, removePlatformAdministrator } from './platform-administrators.ts';
+import { forgetGrants, Grants } from './sign-in-grants.ts';
 import { findTeamBySlug } from './teams.ts';
 
 /**
@@ -129,14 +130,14 @@ async function followGroups(
   for (const scope of await grants.list()) {
     if (kept.has(nameOf(scope))) continue;
     const removed = await removeMember(postgres, actor, scope, userId);
-    // The last owner stays until there is another.
-    if (!isRefused(removed) || removed.refused === 'not_found') await grants.remove(scope);
+    // The last owner stays until there is another. Earlier versions left the grant of a membership that is gone.
+    if (isRefused(removed) && removed.refused === 'not_found') await forgetGrants(postgres, userId, scope);
   }
   if (isPlatformAdministrator(provider, groups)) {
     if (!isRefused(await addPlatformAdministrator(postgres, actor, email))) await grants.add(null);
   } else if (await grants.has(null)) {
-    await removePlatformAdministrator(postgres, actor, userId);
-    await grants.remove(null);
+    const removed = await removePlatformAdministrator(postgres, actor, userId);
+    if (isRefused(removed)) await forgetGrants(postgres, userId, null);
   }
 }
 
@@ -155,48 +156,3 @@ async function findScope(
 function nameOf({ organizationId, teamId }: MemberScope): string {
   return `${organizationId} ${teamId ?? ''}`;
 }
-
-/** What the groups of one provider gave one person. A scope of null: the platform's administration. */
-class Grants {
-  private readonly postgres: Postgres;
-  private readonly of: readonly [provider: string, userId: string];
-
-  constructor(postgres: Postgres, provider: string, userId: string) {
-    this.postgres = postgres;
-    this.of = [provider, userId];
-  }
-
-  async add(scope: MemberScope | null): Promise<void> {
-    await this.postgres.query(
-      `INSERT INTO sign_in_grants (provider, user_id, organization_id, team_id) VALUES ($1, $2, $3, $4)
-       ON CONFLICT DO NOTHING`,
-      this.row(scope),
-    );
-  }
-
-  async has(scope: MemberScope | null): Promise<boolean> {
-    const { rowCount } = await this.postgres.query(`SELECT FROM sign_in_grants WHERE ${OF_GRANT}`, this.row(scope));
-    return rowCount > 0;
-  }
-
-  async remove(scope: MemberScope | null): Promise<void> {
-    await this.postgres.query(`DELETE FROM sign_in_grants WHERE ${OF_GRANT}`, this.row(scope));
-  }
-
-  /** Teams before their organizations. */
-  async list(): Promise<readonly MemberScope[]> {
-    const { rows } = await this.postgres.query<{ organization_id: string; team_id: string | null }>(
-      `SELECT organization_id, team_id FROM sign_in_grants
-        WHERE provider = $1 AND user_id = $2 AND organization_id IS NOT NULL ORDER BY team_id NULLS LAST`,
-      [...this.of],
-    );
-    return rows.map((row) => ({ organizationId: row.organization_id, teamId: row.team_id }));
-  }
-
-  private row(scope: MemberScope | null): (string | null)[] {
-    return [...this.of, scope?.organizationId ?? null, scope?.teamId ?? null];
-  }
-}
-
-const OF_GRANT = `provider = $1 AND user_id = $2 AND organization_id IS NOT DISTINCT FROM $3::uuid
-  AND team_id IS NOT DISTINCT FROM $4::uuid`;

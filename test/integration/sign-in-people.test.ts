@@ -1,0 +1,120 @@
+// What a sign-in by an OpenID provider makes of people whom others knew before: what was given and taken by hand.
+// Below HTTP, on a real Postgres.
+
+import assert from 'node:assert/strict';
+import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
+import type { Actor } from '../../src/domain/identity/actor.ts';
+import type { Role } from '../../src/domain/identity/roles.ts';
+import type { SignedInPerson, SignInProvider } from '../../src/domain/identity/sign-in-provider.ts';
+import { addMember, listMembers, removeMember } from '../../src/storage/postgres/identity/members.ts';
+import { createOrganization } from '../../src/storage/postgres/identity/organizations.ts';
+import {
+  addPlatformAdministrator,
+  listPlatformAdministrators,
+  removePlatformAdministrator,
+} from '../../src/storage/postgres/identity/platform-administrators.ts';
+import { signInPerson } from '../../src/storage/postgres/identity/sign-in-people.ts';
+import { createTeam } from '../../src/storage/postgres/identity/teams.ts';
+import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
+import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
+import { done } from '../support/refused.ts';
+
+const OPERATOR: Actor = { kind: 'cli', userId: null, label: 'test' };
+const PROVIDER: SignInProvider = {
+  id: 'okta',
+  issuer: 'https://idp.test',
+  client_id: 'tollgate',
+  client_secret: 'secret',
+  scopes: 'openid email groups',
+  groups_claim: 'groups',
+  link_by_email: false,
+  platform_administrators: ['ops'],
+  members: [
+    { group: 'in-alpha', organization: 'alpha', role: 'member' },
+    { group: 'in-research', organization: 'alpha', team: 'research', role: 'member' },
+  ],
+};
+
+let server: TestPostgres;
+let postgres: Postgres;
+let alpha: string;
+let beta: string;
+let research: string;
+before(async () => {
+  server = await startTestPostgres();
+});
+after(() => server.stop());
+beforeEach(async () => {
+  postgres = createPostgres({ url: await server.createDatabase(), log: silentLog });
+  alpha = done(await createOrganization(postgres, OPERATOR, { slug: 'alpha', billing: 'none' })).id;
+  beta = done(await createOrganization(postgres, OPERATOR, { slug: 'beta', billing: 'none' })).id;
+  research = done(await createTeam(postgres, OPERATOR, { organizationId: alpha, slug: 'research' })).id;
+});
+afterEach(() => postgres.close());
+
+const person = (name: string, groups: readonly string[]): SignedInPerson => ({
+  issuer: PROVIDER.issuer,
+  subject: name,
+  email: `${name}@corp.test`,
+  isEmailVerified: true,
+  groups,
+});
+
+async function signIn(name: string, groups: readonly string[], provider = PROVIDER): Promise<string> {
+  const found = await signInPerson(postgres, provider, person(name, groups));
+  return 'problem' in found ? found.problem : found.userId;
+}
+
+const inside = (organizationId: string, teamId: string | null = null) => ({ organizationId, teamId });
+
+async function addByHand(name: string, organizationId: string, role: Role, teamId: string | null = null) {
+  const params = { email: `${name}@corp.test`, role };
+  return done(await addMember(postgres, OPERATOR, inside(organizationId, teamId), params)).userId;
+}
+
+async function rolesOf(userId: string): Promise<readonly string[]> {
+  const roles: string[] = [];
+  for (const [where, scope] of [
+    ['alpha', inside(alpha)],
+    ['research', inside(alpha, research)],
+    ['beta', inside(beta)],
+  ] as const) {
+    const { items } = done(await listMembers(postgres, { ...scope, limit: 100 }));
+    for (const member of items) if (member.userId === userId) roles.push(`${where} ${member.role}`);
+  }
+  return roles;
+}
+
+describe('what people gave by hand', () => {
+  test('stays, also where a group had given it before and somebody had taken it', async () => {
+    const userId = await signIn('ada', ['in-alpha', 'in-research']);
+    assert.deepEqual(await rolesOf(userId), ['alpha member', 'research member']);
+    done(await removeMember(postgres, OPERATOR, inside(alpha), userId));
+    await addByHand('ada', alpha, 'admin');
+    await addByHand('ada', alpha, 'admin', research);
+    assert.equal(await signIn('ada', ['in-alpha', 'in-research']), userId);
+    assert.deepEqual(await rolesOf(userId), ['alpha admin', 'research admin']);
+    assert.equal(await signIn('ada', []), userId);
+    assert.deepEqual(await rolesOf(userId), ['alpha admin', 'research admin']);
+  });
+
+  test('stays in a team that somebody had taken, where the rest is the groups’', async () => {
+    const userId = await signIn('ada', ['in-alpha', 'in-research']);
+    done(await removeMember(postgres, OPERATOR, inside(alpha, research), userId));
+    await addByHand('ada', alpha, 'admin', research);
+    assert.equal(await signIn('ada', ['in-alpha']), userId);
+    assert.deepEqual(await rolesOf(userId), ['alpha member', 'research admin']);
+    assert.equal(await signIn('ada', []), 'no_access');
+    assert.deepEqual(await rolesOf(userId), []);
+  });
+
+  test('stays of the platform’s administration, too', async () => {
+    const administrators = async () => done(await listPlatformAdministrators(postgres, { limit: 100 })).items.length;
+    const userId = await signIn('ops', ['ops']);
+    done(await removePlatformAdministrator(postgres, OPERATOR, userId));
+    assert.equal(await administrators(), 0);
+    done(await addPlatformAdministrator(postgres, OPERATOR, 'ops@corp.test'));
+    assert.equal(await signIn('ops', []), userId);
+    assert.equal(await administrators(), 1);
+  });
+});

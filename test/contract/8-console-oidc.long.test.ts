@@ -23,6 +23,7 @@ const ACCOUNTS: Record<string, OidcAccount> = {
   lead: { email: 'lead@oidc.test', verified: true, groups: ['acme-owners'] },
   nora: { email: 'nora@oidc.test', verified: true, groups: ['acme-ml'] },
   twin: { email: 'twin@oidc.test', verified: true, groups: ['acme-ml'] },
+  mona: { email: 'mona@oidc.test', verified: true, groups: ['acme-ml'] },
   stranger: { email: 'stranger@oidc.test', verified: true, groups: [] },
 };
 
@@ -255,6 +256,13 @@ describe('signing in by an OpenID provider', () => {
     const linked = await sessionOf((await signInAs('boss', new Browser(), 'linking')).cookie);
     assert.equal(linked.user.id, tenant.owner.userId);
   });
+});
+
+test('a session begins where the groups are, though another organization made the person a member before', async () => {
+  const elsewhere = await Tenant.create(tollgate.url, 'oidc-elsewhere');
+  await elsewhere.as('POST', '/members', { email: 'mona@oidc.test' }, 201);
+  const session = await sessionOf((await signInAs('mona', new Browser(), 'linking')).cookie);
+  assert.equal(session.organization.slug, 'oidc-world');
 });
 
 describe('what comes back is refused', () => {

@@ -85,6 +85,19 @@ async function rolesOf(userId: string): Promise<readonly string[]> {
   return roles;
 }
 
+test('the session begins where the groups are, whoever else took the person in before', async () => {
+  const opensIn = async (groups: readonly string[]) => {
+    const linking = { ...PROVIDER, link_by_email: true };
+    const found = await signInPerson(postgres, linking, person('ada', groups));
+    return 'problem' in found ? found.problem : found.organizationId;
+  };
+  await addByHand('ada', beta, 'member');
+  assert.equal(await opensIn([]), null, 'nothing is given: openSession finds one');
+  await addByHand('ada', alpha, 'member');
+  assert.equal(await opensIn(['in-alpha']), alpha, 'what a group gives, was it there before or not');
+  assert.equal(await opensIn(['in-research']), alpha);
+});
+
 describe('what people gave by hand', () => {
   test('stays, also where a group had given it before and somebody had taken it', async () => {
     const userId = await signIn('ada', ['in-alpha', 'in-research']);

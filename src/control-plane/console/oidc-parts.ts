@@ -1,7 +1,7 @@
 // What signing in by OpenID providers needs; the composition root provides it.
 
 import type { Configuration } from 'openid-client';
-import type { SignedInPerson, SignInProvider } from '../../domain/identity/sign-in-provider.ts';
+import type { SignedIn, SignedInPerson, SignInProvider } from '../../domain/identity/sign-in-provider.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { FairQueue } from '../../platform/fair-queue.ts';
 import type { Log } from '../../platform/log.ts';
@@ -10,7 +10,7 @@ import type { SealedTransactions } from './sealed-transaction.ts';
 export type SignInPerson = (
   provider: SignInProvider,
   person: SignedInPerson,
-) => Promise<{ readonly userId: string } | { readonly problem: string }>;
+) => Promise<SignedIn | { readonly problem: string }>;
 
 export interface OidcParts {
   readonly providers: readonly SignInProvider[];

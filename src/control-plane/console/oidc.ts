@@ -93,8 +93,7 @@ async function openSessionOf(
   const found = await oidc.signIn(provider, person);
   if ('problem' in found) return found;
   const way = `OpenID provider ${provider.id}`;
-  const of = { userId: found.userId, organizationId: null, tokenId: null, isBootstrap: false };
-  return (await store.openSession({ ...of, way })) ?? { problem: 'refused' };
+  return (await store.openSession({ ...found, way, tokenId: null, isBootstrap: false })) ?? { problem: 'refused' };
 }
 
 async function askWho(

@@ -36,6 +36,16 @@ export interface SignedInPerson {
   readonly groups: readonly string[];
 }
 
+/** A person who may open a session. */
+export interface SignedIn {
+  readonly userId: string;
+  /**
+   * Where the session begins: the first organization that the groups give, since anybody's administrators can make a
+   * person a member, and may have done so before. null: the groups give none.
+   */
+  readonly organizationId: string | null;
+}
+
 export interface GroupMembership {
   readonly organization: string;
   /** null: the organization itself. */

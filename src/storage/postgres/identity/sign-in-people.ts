@@ -7,6 +7,7 @@ import { emailProblem } from '../../../domain/identity/names.ts';
 import {
   isPlatformAdministrator,
   membershipsOf,
+  type SignedIn,
   type SignedInPerson,
   type SignInProvider,
 } from '../../../domain/identity/sign-in-provider.ts';
@@ -30,7 +31,7 @@ export async function signInPerson(
   postgres: Postgres,
   provider: SignInProvider,
   person: SignedInPerson,
-): Promise<{ readonly userId: string } | { readonly problem: SignInProblem }> {
+): Promise<SignedIn | { readonly problem: SignInProblem }> {
   const actor: Actor = { kind: 'cli', userId: null, label: `sign-in ${provider.id}` };
   const known = await findByIdentity(postgres, person);
   const gives = membershipsOf(provider, person.groups).length > 0 || isPlatformAdministrator(provider, person.groups);
@@ -38,8 +39,8 @@ export async function signInPerson(
   const found = known ?? (await adoptOnce(postgres, provider, person, gives));
   if (typeof found === 'object') return found;
   const email = await emailOf(postgres, found);
-  await followGroups(postgres, actor, provider, { userId: found, email, groups: person.groups });
-  return (await hasAccess(postgres, found)) ? { userId: found } : { problem: 'no_access' };
+  const organizationId = await followGroups(postgres, actor, provider, { userId: found, email, groups: person.groups });
+  return (await hasAccess(postgres, found)) ? { userId: found, organizationId } : { problem: 'no_access' };
 }
 
 async function findByIdentity(postgres: PostgresClient, { issuer, subject }: SignedInPerson): Promise<string | null> {
@@ -111,18 +112,21 @@ interface Following {
   readonly groups: readonly string[];
 }
 
+/** Returns the first organization that the groups give. */
 async function followGroups(
   postgres: Postgres,
   actor: Actor,
   provider: SignInProvider,
   { userId, email, groups }: Following,
-): Promise<void> {
+): Promise<string | null> {
   const grants = new Grants(postgres, provider.id, userId);
   const kept = new Set<string>();
+  let first: string | null = null;
   for (const { organization, team, role } of membershipsOf(provider, groups)) {
     const scope = await findScope(postgres, organization, team);
     if (scope === null) continue;
     kept.add(nameOf(scope));
+    first ??= scope.organizationId;
     const added = await addMember(postgres, actor, scope, { email, role });
     if (!isRefused(added)) await grants.add(scope);
     else if (await grants.has(scope)) await setMemberRole(postgres, actor, scope, { userId, role });
@@ -139,6 +143,7 @@ async function followGroups(
     const removed = await removePlatformAdministrator(postgres, actor, userId);
     if (isRefused(removed)) await forgetGrants(postgres, userId, null);
   }
+  return first;
 }
 
 async function findScope(

@@ -2,10 +2,13 @@
 // Below HTTP, on a real Postgres.
 
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import type { Actor } from '../../src/domain/identity/actor.ts';
 import type { Role } from '../../src/domain/identity/roles.ts';
 import type { SignedInPerson, SignInProvider } from '../../src/domain/identity/sign-in-provider.ts';
+import { createKey } from '../../src/storage/postgres/identity/keys.ts';
+import { replaceLimits } from '../../src/storage/postgres/identity/limits.ts';
 import { addMember, listMembers, removeMember } from '../../src/storage/postgres/identity/members.ts';
 import { createOrganization } from '../../src/storage/postgres/identity/organizations.ts';
 import {
@@ -13,12 +16,17 @@ import {
   listPlatformAdministrators,
   removePlatformAdministrator,
 } from '../../src/storage/postgres/identity/platform-administrators.ts';
+import { createLink, forgetEndedSessions, openSessionByLink } from '../../src/storage/postgres/identity/sessions.ts';
 import { signInPerson } from '../../src/storage/postgres/identity/sign-in-people.ts';
 import { createTeam } from '../../src/storage/postgres/identity/teams.ts';
+import { createToken, revokeToken } from '../../src/storage/postgres/identity/tokens.ts';
+import { ensureWallet } from '../../src/storage/postgres/ledger/payer-wallets.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
+import { secretsOf } from '../support/installation-secrets.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 import { done } from '../support/refused.ts';
 
+const secrets = secretsOf(randomBytes(32));
 const OPERATOR: Actor = { kind: 'cli', userId: null, label: 'test' };
 const PROVIDER: SignInProvider = {
   id: 'okta',
@@ -96,6 +104,60 @@ test('the session begins where the groups are, whoever else took the person in b
   await addByHand('ada', alpha, 'member');
   assert.equal(await opensIn(['in-alpha']), alpha, 'what a group gives, was it there before or not');
   assert.equal(await opensIn(['in-research']), alpha);
+});
+
+describe('an address that an account has already', () => {
+  test('is a newcomer’s once nobody has the account in anything, and not before', async () => {
+    const userId = await addByHand('ada', beta, 'member');
+    await replaceLimits(
+      postgres,
+      OPERATOR,
+      { kind: 'user', organizationId: beta, userId },
+      { setBy: 'platform', limits: [{ kind: 'concurrent_requests', limit: 1n }] },
+    );
+    assert.equal(await signIn('ada', ['in-alpha']), 'email_taken');
+    done(await removeMember(postgres, OPERATOR, inside(beta), userId));
+    assert.equal(await signIn('ada', []), 'no_access');
+    assert.equal(await signIn('ada', ['in-alpha']), userId);
+    assert.deepEqual(await rolesOf(userId), ['alpha member']);
+    const namesake = { ...person('ada', ['in-alpha']), subject: 'namesake' };
+    assert.deepEqual(await signInPerson(postgres, PROVIDER, namesake), { problem: 'email_taken' });
+  });
+
+  const past: Readonly<Record<string, (userId: string) => Promise<unknown>>> = {
+    'administers the platform': () => addPlatformAdministrator(postgres, OPERATOR, 'ada@corp.test'),
+    'had an access token': async (userId) => {
+      const { id: tokenId } = done(
+        await createToken(postgres, secrets, OPERATOR, { userId, name: 'laptop', lifetimeSeconds: 60 }),
+      );
+      return revokeToken(postgres, OPERATOR, { tokenId, userId });
+    },
+    'has a link to the console that nobody opened': (userId) =>
+      createLink(postgres, secrets, OPERATOR, { userId, organizationId: null }),
+    'had a session that is forgotten': async (userId) => {
+      const { code } = await createLink(postgres, secrets, OPERATOR, { userId, organizationId: null });
+      await openSessionByLink(postgres, secrets, code);
+      await postgres.query("UPDATE access_tokens SET expires_at = now() - interval '1 year'");
+      assert.equal(await forgetEndedSessions(postgres, 1), 2);
+    },
+    'had a key that the organization paid for': (userId) =>
+      createKey(postgres, secrets, OPERATOR, { organizationId: beta, name: 'ci', userId }),
+    'has a wallet': (userId) =>
+      postgres.transaction((client) => ensureWallet(client, { organizationId: beta, userId })),
+    'signed in by another provider': (userId) =>
+      postgres.query("INSERT INTO user_identities (issuer, subject, user_id) VALUES ('https://b.test', 'b', $1)", [
+        userId,
+      ]),
+  };
+  for (const [what, happened] of Object.entries(past)) {
+    test(`stays that of who ${what}`, async () => {
+      const userId = await addByHand('ada', beta, 'member');
+      await happened(userId);
+      done(await removeMember(postgres, OPERATOR, inside(beta), userId));
+      assert.equal(await signIn('ada', ['in-alpha']), 'email_taken');
+      assert.deepEqual(await rolesOf(userId), []);
+    });
+  }
 });
 
 describe('what people gave by hand', () => {

@@ -22,7 +22,7 @@ import { findTeamBySlug } from './teams.ts';
 
 /**
  * - no_access: none of the person's groups gives anything, and nobody else did.
- * - email_taken: another person has the address, which the provider may not link by.
+ * - email_taken: the address has an account that may be another person's, and the provider may not link by it.
  * - no_email: the provider names no address that could be theirs.
  */
 export type SignInProblem = 'no_access' | 'email_taken' | 'no_email';
@@ -66,7 +66,10 @@ async function adoptOnce(
   return (await findByIdentity(postgres, person)) ?? found;
 }
 
-/** The first sign-in: of a person who is new, or whom the provider may link by an address that it has verified. */
+/**
+ * The first sign-in: of a person who is new, or whom the provider may link by an address that it has verified. Whoever
+ * finds an account that is nobody's yet is as new as who finds none.
+ */
 async function adopt(
   client: PostgresClient,
   { link_by_email }: SignInProvider,
@@ -74,23 +77,51 @@ async function adopt(
   gives: boolean,
 ): Promise<string | { readonly problem: SignInProblem }> {
   if (email === null || emailProblem(email) !== null) return { problem: 'no_email' };
-  const present = await client.query<{ id: string }>('SELECT id FROM users WHERE lower(email) = lower($1) FOR UPDATE', [
-    email,
-  ]);
-  const taken = present.rows[0]?.id;
-  if (taken !== undefined && !(link_by_email && isEmailVerified)) return { problem: 'email_taken' };
-  if (taken === undefined && !gives) return { problem: 'no_access' };
-  const made =
-    taken === undefined
-      ? await client.query<{ id: string }>('INSERT INTO users (email) VALUES ($1) RETURNING id', [email])
-      : present;
-  const userId = made.rows[0]?.id ?? '';
+  const present = await lockAccount(client, email);
+  const isLinked = present !== null && link_by_email && isEmailVerified;
+  if (present !== null && !isLinked && (await isSomebodys(client, present))) return { problem: 'email_taken' };
+  if (!isLinked && !gives) return { problem: 'no_access' };
+  const userId = present ?? (await addAccount(client, email));
   await client.query('INSERT INTO user_identities (issuer, subject, user_id) VALUES ($1, $2, $3)', [
     issuer,
     subject,
     userId,
   ]);
   return userId;
+}
+
+/** Until the transaction ends nothing comes to be the account's: every row that names it waits for this lock. */
+async function lockAccount(client: PostgresClient, email: string): Promise<string | null> {
+  const { rows } = await client.query<{ id: string }>(
+    'SELECT id FROM users WHERE lower(email) = lower($1) FOR UPDATE',
+    [email],
+  );
+  return rows[0]?.id ?? null;
+}
+
+/**
+ * False for an account that an organization made by naming an address, and gave up again before anybody used it. Any
+ * trace of a person counts, also what is revoked or over: use stands under the account's name with its keys, a wallet
+ * has a history, and of sessions that are forgotten the audit log alone knows. What is set on the address (limits of
+ * the platform) is none, and goes on. In this order: only what has nothing else is looked for in the audit log.
+ */
+async function isSomebodys(client: PostgresClient, userId: string): Promise<boolean> {
+  const { rows } = await client.query<{ is_somebodys: boolean }>(
+    `SELECT EXISTS (SELECT FROM user_identities WHERE user_id = $1)
+         OR EXISTS (SELECT FROM memberships WHERE user_id = $1)
+         OR EXISTS (SELECT FROM platform_administrators WHERE user_id = $1)
+         OR EXISTS (SELECT FROM access_tokens WHERE user_id = $1)
+         OR EXISTS (SELECT FROM wallets WHERE user_id = $1)
+         OR EXISTS (SELECT FROM api_keys WHERE user_id = $1)
+         OR EXISTS (SELECT FROM audit_log WHERE actor_user_id = $1) AS is_somebodys`,
+    [userId],
+  );
+  return rows[0]?.is_somebodys ?? true;
+}
+
+async function addAccount(client: PostgresClient, email: string): Promise<string> {
+  const { rows } = await client.query<{ id: string }>('INSERT INTO users (email) VALUES ($1) RETURNING id', [email]);
+  return rows[0]?.id ?? '';
 }
 
 async function emailOf(postgres: PostgresClient, userId: string): Promise<string> {

@@ -193,6 +193,20 @@ describe('members', () => {
     assert.equal(await refusal(removeMember(postgres, OPERATOR, scope, bo.userId)), 'not_found');
   });
 
+  test('named by their address in small letters, whether the account was there before or not', async () => {
+    await makeTenant('acme');
+    const { scope } = await makeTenant('other');
+    const { email } = done(await addPlatformAdministrator(postgres, OPERATOR, 'Root@Platform.test'));
+    assert.equal(email, 'root@platform.test');
+    for (const [typed, shown] of [
+      ['OWNER@Acme.test', 'owner@acme.test'],
+      ['ROOT@platform.TEST', 'root@platform.test'],
+      ['NOBODY@Acme.test', 'nobody@acme.test'],
+    ] as const) {
+      assert.equal(done(await addMember(postgres, OPERATOR, scope, { email: typed, role: 'member' })).email, shown);
+    }
+  });
+
   test('only owners, and who stands above, make and unmake owners', async () => {
     const { organization, scope, ownerId } = await makeTenant('acme');
     const admin = done(await addMember(postgres, OPERATOR, scope, { email: 'admin@acme.test', role: 'admin' }));

@@ -2,6 +2,7 @@
 // keys.
 
 import type { ConfiguredOrganization, ConfiguredUser } from '../../../domain/configuration/configuration.ts';
+import { addAccount } from '../identity/accounts.ts';
 import { addLimits, storeLimits } from '../identity/limits.ts';
 import { deposit } from '../ledger/credits.ts';
 import { applyWebhook } from '../webhooks/webhooks.ts';
@@ -93,7 +94,7 @@ async function ensureWallet({ client }: Application, organizationId: string): Pr
 
 async function applyUser(application: Application, organizationId: string, user: ConfiguredUser): Promise<void> {
   const { client } = application;
-  await client.query('INSERT INTO users (email) VALUES ($1) ON CONFLICT (lower(email)) DO NOTHING', [user.email]);
+  await addAccount(client, user.email);
   const values = [organizationId, user.email, user.role];
   const own = await client.query<{ user_id: string }>(
     `INSERT INTO memberships (organization_id, user_id, role) SELECT $1, id, coalesce($3, 'member') FROM users

@@ -6,6 +6,7 @@ import type { Member, MemberScope } from '../../../domain/identity/member.ts';
 import type { Role } from '../../../domain/identity/roles.ts';
 import type { Refused } from '../../../domain/refusals/refused.ts';
 import type { PostgresClient } from '../pool.ts';
+import { addAccount } from './accounts.ts';
 import { recordAudit } from './audit.ts';
 import { conflict, NOT_FOUND } from './change.ts';
 import { PAGE_COLUMNS } from './page.ts';
@@ -109,8 +110,7 @@ async function findOrAddUser(
   { organizationId, teamId }: MemberScope,
   email: string,
 ): Promise<string | null> {
-  if (teamId === null)
-    await client.query('INSERT INTO users (email) VALUES ($1) ON CONFLICT (lower(email)) DO NOTHING', [email]);
+  if (teamId === null) await addAccount(client, email);
   const { rows } =
     teamId === null
       ? await client.query<{ id: string }>('SELECT id FROM users WHERE lower(email) = lower($1)', [email])

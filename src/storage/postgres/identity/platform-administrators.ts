@@ -7,6 +7,7 @@ import type { Page, PageParams } from '../../../domain/lists/page.ts';
 import type { Refused } from '../../../domain/refusals/refused.ts';
 import { notifyPrincipalsChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
+import { addAccount } from './accounts.ts';
 import { recordAudit } from './audit.ts';
 import { change, conflict, NOT_FOUND, refuseProblems } from './change.ts';
 import { readPage } from './page.ts';
@@ -46,7 +47,7 @@ export async function addPlatformAdministrator(
   const problem = refuseProblems({ email: emailProblem(email) });
   if (problem !== null) return problem;
   return change(postgres, 'email', async (client) => {
-    await client.query('INSERT INTO users (email) VALUES ($1) ON CONFLICT (lower(email)) DO NOTHING', [email]);
+    await addAccount(client, email);
     const inserted = await client.query<{ user_id: string }>(
       `INSERT INTO platform_administrators (user_id) SELECT id FROM users WHERE lower(email) = lower($1)
         ON CONFLICT DO NOTHING RETURNING user_id`,

@@ -81,7 +81,7 @@ async function adopt(
   const isLinked = present !== null && link_by_email && isEmailVerified;
   if (present !== null && !isLinked && (await isSomebodys(client, present))) return { problem: 'email_taken' };
   if (!isLinked && !gives) return { problem: 'no_access' };
-  const userId = present ?? (await addAccount(client, email));
+  const userId = present ?? (await addNewAccount(client, email));
   await client.query('INSERT INTO user_identities (issuer, subject, user_id) VALUES ($1, $2, $3)', [
     issuer,
     subject,
@@ -119,8 +119,11 @@ async function isSomebodys(client: PostgresClient, userId: string): Promise<bool
   return rows[0]?.is_somebodys ?? true;
 }
 
-async function addAccount(client: PostgresClient, email: string): Promise<string> {
-  const { rows } = await client.query<{ id: string }>('INSERT INTO users (email) VALUES ($1) RETURNING id', [email]);
+/** Fails where somebody else has just made it: whose it is has to be asked again. */
+async function addNewAccount(client: PostgresClient, email: string): Promise<string> {
+  const { rows } = await client.query<{ id: string }>('INSERT INTO users (email) VALUES (lower($1)) RETURNING id', [
+    email,
+  ]);
   return rows[0]?.id ?? '';
 }
 

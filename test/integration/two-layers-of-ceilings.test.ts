@@ -261,25 +261,32 @@ describe('ceilings in two layers', () => {
     assert.equal((await chat(MODELS[0], String(rotated['secret']))).status, 429);
   });
 
-  test(
-    'a member who is removed and added again is under what the platform set, and no longer under what ' +
-      'the organization did',
-    async () => {
-      const { zero, wide } = KINDS.requests_per_minute;
-      const email = 'again@people.test';
-      const added = await tenant.as('POST', '/members', { email, role: 'member' }, 201);
-      const path = `/members/${String(added['user_id'])}`;
-      await as('platform', 'PUT', `${path}/limits`, { limits: [zero] });
-      await tenant.as('PUT', `${path}/limits`, { limits: [wide] });
-      await tenant.as('DELETE', path);
-      const again = await tenant.as('POST', '/members', { email, role: 'member' }, 201);
-      assert.equal(again['user_id'], added['user_id']);
-      assert.deepEqual(await as('platform', 'GET', `${path}/limits`), { limits: [{ ...zero, set_by: 'platform' }] });
-      const key = await tenant.addKey({ user_id: added['user_id'] });
-      await hold('user', [['platform', zero]], key.secret);
-      assert.equal((await chat(MODELS[0], key.secret)).status, 429);
-    },
-  );
+  test('a member who is removed and added again is under what both set', async () => {
+    const { zero, wide } = KINDS.requests_per_minute;
+    const email = 'again@people.test';
+    const added = await tenant.as('POST', '/members', { email, role: 'member' }, 201);
+    const path = `/members/${String(added['user_id'])}`;
+    await as('platform', 'PUT', `${path}/limits`, { limits: [wide] });
+    await tenant.as('PUT', `${path}/limits`, { limits: [zero] });
+    await tenant.as('DELETE', path);
+    const again = await tenant.as('POST', '/members', { email, role: 'member' }, 201);
+    assert.equal(again['user_id'], added['user_id']);
+    const both = [
+      { ...wide, set_by: 'platform' },
+      { ...zero, set_by: 'organization' },
+    ];
+    assert.deepEqual(await as('platform', 'GET', `${path}/limits`), { limits: both });
+    const key = await tenant.addKey({ user_id: added['user_id'] });
+    await hold(
+      'user',
+      [
+        ['platform', wide],
+        ['organization', zero],
+      ],
+      key.secret,
+    );
+    assert.equal((await chat(MODELS[0], key.secret)).status, 429);
+  });
 
   test(
     'a team that the platform set something on is neither deleted nor renamed out of reach until it is ' + 'lifted',

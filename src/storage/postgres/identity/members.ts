@@ -119,7 +119,8 @@ export async function setMemberRole(
 
 /**
  * Removing a user from an organization also removes them from its teams and revokes their keys there. Removing a user
- * from a team revokes their keys of that team.
+ * from a team revokes their keys of that team. Limits on the member stay, with what is used of them, and hold again
+ * when the member returns: groups of a sign-in take and give memberships, and nobody would set a budget anew each time.
  */
 export async function removeMember(
   postgres: Postgres,
@@ -138,13 +139,6 @@ export async function removeMember(
       [organizationId, teamId, userId],
     );
     await forgetGrants(client, userId, scope);
-    // Limits that the platform set on the member are kept, and apply again if the member returns.
-    if (teamId === null) {
-      await client.query(
-        `DELETE FROM usage_limits WHERE organization_id = $1 AND user_id = $2 AND set_by = 'organization'`,
-        [organizationId, userId],
-      );
-    }
     await recordAudit(client, actor, {
       organizationId,
       action: 'member.remove',

@@ -47,7 +47,8 @@ export function stringStart(bytes: Buffer, close: number): number {
   return at;
 }
 
-function quoteBehind(bytes: Buffer, before: number): number {
+/** Offset of the next quote behind `before`, or -1. */
+export function quoteBehind(bytes: Buffer, before: number): number {
   const far = Math.min(bytes.length, before + 1 + NEAR_BYTES);
   for (let at = before + 1; at < far; at++) if (bytes[at] === QUOTE) return at;
   return far === bytes.length ? -1 : bytes.indexOf(QUOTE, far);

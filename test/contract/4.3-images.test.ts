@@ -49,8 +49,22 @@ const PROVIDER_ERROR =
   '{"error":{"message":"Unknown parameter: \'input_fidelity\'.","type":"invalid_request_error",' +
   '"param":"input_fidelity","code":"unknown_parameter"}}';
 
+/** The forms in which providers write the event of an image, by the prompt that asks for it. */
+const EVENTS: Readonly<Record<string, string>> = {
+  named: 'event: image_generation.completed\ndata: {"type":"image_generation.completed","b64_json":"AAAA"}',
+  'type first': 'data: {"type":"image_generation.completed","b64_json":"AAAA"}',
+  'number first': 'data: {"created_at":1,"type":"image_generation.completed","b64_json":"AAAA"}',
+  sorted: 'data: {"b64_json":"AAAA","type":"image_generation.completed"}',
+  between:
+    'data: {"b64_json":"AAAA","type":"image_generation.completed","usage":{"input_tokens":9,"output_tokens":16}}',
+};
+const eventOf = (prompt: string): string => `${EVENTS[prompt]}\n\n`;
+
 function answer({ body }: ReceivedRequest): ScriptedReply {
   const request = body.toString('latin1');
+  const prompt = /"prompt":"([\w ]+)"/.exec(request)?.[1] ?? '';
+  if (EVENTS[prompt] !== undefined)
+    return { headers: [['content-type', 'text/event-stream']], body: eventOf(prompt), framing: 'chunked' };
   if (request.includes('input_fidelity')) return { status: 400, body: PROVIDER_ERROR };
   const n = /"n":(\d+)|name="n"\r\n\r\n(\d+)/.exec(request);
   return { body: replyWith(Number(n?.[1] ?? n?.[2] ?? 1)) };
@@ -262,6 +276,19 @@ describe('images', () => {
         }
         const free = await send('generations', jsonOf('sim/image', `"n":11`), KEYS.free);
         assert.deepEqual([free.status, free.body], [200, replyWith(11)]);
+      });
+    }
+  });
+
+  describe('a stream', () => {
+    for (const prompt of Object.keys(EVENTS)) {
+      test(`costs its image, however its event is written: ${prompt}`, async () => {
+        const body = JSON.stringify({ model: 'sim/image', prompt, stream: true });
+        const answered = await send('generations', body);
+        assert.deepEqual([answered.status, answered.body], [200, eventOf(prompt)]);
+        const id = String(answered.headers['x-service-execution-id']);
+        const record = await settledGeneration(tollgate.url, KEYS.acme, id);
+        assert.deepEqual([record.billingStatus, record.totalCost], ['final', decimalOfPico(PICO_PER_IMAGE)]);
       });
     }
   });

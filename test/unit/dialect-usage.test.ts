@@ -181,6 +181,22 @@ describe('usage is known by its place', () => {
       `${START}data: {"type":"content_block_start","content_block":{"input":{"usage":${FAKE}}}}\n\n`,
       [7, null],
     ],
+    ...[
+      `{"message":{"usage":{"input_tokens":7,"output_tokens":1,"type":"x"}},"type":"message_start"}`,
+      `{"n":1,"type":"message_start","message":{"usage":{"input_tokens":7,"output_tokens":1}}}`,
+      `{"message":{"usage":{"input_tokens":7,"output_tokens":1}},"\\u0074ype":"message_start","z":"type"}`,
+    ].map((start): readonly [string, Dialect, string, Counts] => [
+      `messages stream: a beginning whose type is not first: ${start}`,
+      messages,
+      `data: ${start}\n\ndata: {"usage":{"output_tokens":2},"type":"message_delta"}\n\n${STOP}`,
+      [7, 2],
+    ]),
+    [
+      'messages stream: a first event of another type',
+      messages,
+      `data: {"x":{"usage":{"input_tokens":7,"output_tokens":1},"type":"message_start"},"type":"y"}\n\n${STOP}`,
+      null,
+    ],
     ['messages stream: without final counts', messages, `${START}${STOP}`, [7, null]],
     [
       'messages stream: whole when it begins',

@@ -306,6 +306,42 @@ describe('the images of a stream', () => {
     }
   });
 
+  test('are counted wherever the type of their data stands, without an event line, in any split', () => {
+    const b64 = 'A'.repeat(300);
+    const orders = (type: string): string[] => [
+      `{"type":"${type}","b64_json":"${b64}"}`,
+      `{"created_at":1,"type":"${type}","b64_json":"${b64}"}`,
+      `{"b64_json":"${b64}","type":"${type}"}`,
+      `{"b64_json":"${b64}","created_at":1,"type":"${type}","usage":{"input_tokens":1,"type":"x"}}`,
+      `{"usage":{"type":"x.partial_image"},"\\u0074ype":"${type}","b64_json":"${b64}"}`,
+    ];
+    const completes = orders('image_generation.completed');
+    const partials = orders('image_generation.partial_image');
+    for (const [index, data] of completes.entries()) {
+      for (let seed = 0; seed < 20; seed++) {
+        const tally = tallyOf(`data: ${partials[index]}\n\ndata: ${data}\n\ndata: ${partials[index]}\n\n`, 2, seed);
+        assert.deepEqual([tally.begun, tally.finished, tally.endedBy], [2, 1, null], data);
+        assert.equal(tallyOf(`data: ${data}`, 1, seed).finished, 1, `${data} without its line end`);
+        const named = tallyOf(`event: message\ndata: ${data}\n\n`, 1, seed);
+        assert.deepEqual(
+          [named.finished, named.endedBy],
+          [1, 'image_generation.completed'],
+          `${data}, named otherwise`,
+        );
+      }
+    }
+  });
+
+  test('count as begun before their event says what it is', () => {
+    const sorted = `data: {"b64_json":"${'A'.repeat(300)}","type":"image_generation.`;
+    const of = (text: string): number[] => [tallyOf(text, 1).begun, tallyOf(text, 1).finished];
+    assert.deepEqual(of(sorted), [1, 0]);
+    assert.deepEqual(of(`${sorted}completed"`), [1, 0]);
+    assert.deepEqual(of(`${sorted}completed"}`), [1, 1]);
+    assert.deepEqual(of(`data: {"type":"keepalive","x":"`), [0, 0]);
+    assert.deepEqual(of(`data: {"x":1}\n`), [0, 0]);
+  });
+
   test('count as begun from their first partial image on', () => {
     const of = (text: string): number[] => [tallyOf(text, 1).begun, tallyOf(text, 1).finished];
     assert.deepEqual(of(''), [0, 0]);

@@ -5,7 +5,10 @@
 // The images of the reply itself are counted; the number that was requested only bounds the hold.
 
 import { Buffer } from 'node:buffer';
+import { DONE_NAME, EventName } from './event-name.ts';
+import { PassingString } from './passing-string.ts';
 import type { StreamEnd, StreamProgress } from './stream-end.ts';
+import { CARRIAGE_RETURN, LINE_FEED } from './terminal-events.ts';
 
 export interface ImageTally {
   feed(chunk: Buffer): unknown;
@@ -16,13 +19,11 @@ export interface ImageTally {
 }
 
 const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
 const COLON = 0x3a;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
-const LINE_FEED = 0x0a;
 
 const DATA_KEY = 'data';
 /** A key of the outermost object is kept up to this length, which is enough to recognize `data`. */
@@ -33,39 +34,14 @@ export class ImageDocumentTally implements ImageTally {
   begun = 0;
   finished = 0;
   private depth = 0;
-  private insideString = false;
-  /** The string at the end of the last chunk ended with an odd number of backslashes, so the next byte is escaped. */
-  private escaped = false;
+  private readonly string = new PassingString();
   private insideData = false;
-  /** The last string at the top level, and the key whose value is passing. */
-  private text = '';
+  /** The key of the outermost object whose value is passing. */
   private key = '';
 
   feed(chunk: Buffer): undefined {
     let at = 0;
-    while (at < chunk.length) at = this.insideString ? this.passString(chunk, at) : this.passStructure(chunk, at);
-  }
-
-  private passString(chunk: Buffer, start: number): number {
-    let from = start;
-    if (this.escaped) {
-      this.escaped = false;
-      from += 1;
-    }
-    let quote = chunk.indexOf(QUOTE, from);
-    while (quote !== -1 && backslashesBefore(chunk, quote, from) % 2 === 1) {
-      from = quote + 1;
-      quote = chunk.indexOf(QUOTE, from);
-    }
-    const end = quote === -1 ? chunk.length : quote;
-    if (this.depth === 1)
-      this.text += chunk.toString('latin1', start, Math.min(end, start + KEY_BYTES_MAX - this.text.length));
-    if (quote === -1) {
-      this.escaped = backslashesBefore(chunk, end, from) % 2 === 1;
-      return end;
-    }
-    this.insideString = false;
-    return quote + 1;
+    while (at < chunk.length) at = this.string.isOpen ? this.string.pass(chunk, at) : this.passStructure(chunk, at);
   }
 
   /** Passes everything up to the next string. */
@@ -74,11 +50,10 @@ export class ImageDocumentTally implements ImageTally {
       const byte = chunk[at] as number;
       switch (byte) {
         case QUOTE:
-          this.insideString = true;
-          this.text = '';
+          this.string.open(this.depth === 1 ? KEY_BYTES_MAX : 0);
           return at + 1;
         case COLON:
-          if (this.depth === 1) this.key = this.text;
+          if (this.depth === 1) this.key = this.string.text;
           break;
         case OPEN_BRACE:
           if (this.insideData && this.depth === 2) this.begun += 1;
@@ -103,18 +78,6 @@ export class ImageDocumentTally implements ImageTally {
   }
 }
 
-function backslashesBefore(chunk: Buffer, end: number, start: number): number {
-  let at = end - 1;
-  while (at >= start && chunk[at] === BACKSLASH) at -= 1;
-  return end - 1 - at;
-}
-
-const EVENT_NAME = /^event:[ \t]*([\w.]+)\s*$/;
-const EVENT_TYPE = /^data:[ \t]*\{\s*"type"\s*:\s*"([\w.]+)"/;
-const DONE = /^data:[ \t]*\[DONE\]/;
-/** The kind of a line can be told from this many bytes at its beginning. */
-const LINE_BYTES_KEPT = 128;
-
 /**
  * Counts the images of an event stream and finds its end: one `completed` event per image, `partial_image` events
  * before it.
@@ -131,9 +94,8 @@ export class ImageStreamTally implements ImageTally, StreamEnd {
   private partial = false;
   /** The kind of the present event is known from its name or its type. */
   private known = false;
-  /** The beginning of the present line. */
-  private line = '';
-  private lineIsLong = false;
+  private readonly name = new EventName();
+  private isInsideLine = false;
   private lastByte = 0;
 
   /** `answers` is the number of requested images; the stream ends with the last of them. */
@@ -141,58 +103,61 @@ export class ImageStreamTally implements ImageTally, StreamEnd {
     this.answers = answers;
   }
 
+  /** An event that has not said what it is counts, too: its image may be all there, and its type come last. */
   get begun(): number {
-    return this.whole + (this.partial || this.completing ? 1 : 0);
+    const isUnknown = !this.known && this.isInsideLine && this.name.isUndecidedData;
+    return this.whole + (this.partial || this.completing || isUnknown ? 1 : 0);
   }
 
   /** Data without a line end is complete if it ends with its brace: a provider may leave out what follows. */
   get finished(): number {
-    return this.whole + (this.completing && this.isData && this.lastByte === CLOSE_BRACE ? 1 : 0);
-  }
-
-  private get isData(): boolean {
-    return this.line.startsWith('data:');
+    const isComplete = this.isInsideLine && this.name.isData && this.lastByte === CLOSE_BRACE;
+    return this.whole + (this.completing && isComplete ? 1 : 0);
   }
 
   feed(chunk: Buffer): StreamProgress {
-    for (let at = 0; at < chunk.length; ) {
-      const lineEnd = chunk.indexOf(LINE_FEED, at);
-      const end = lineEnd === -1 ? chunk.length : lineEnd;
-      if (!this.lineIsLong) this.readLine(chunk, at, end, lineEnd !== -1);
-      if (end > at) this.lastByte = chunk[end - 1] as number;
-      if (lineEnd !== -1) {
-        if (this.completing && this.isData) this.complete();
-        this.line = '';
-        this.lineIsLong = false;
-      }
-      at = end + 1;
-    }
+    let at = this.isInsideLine ? this.passLine(chunk, 0) : 0;
+    while (at < chunk.length) at = this.takeLine(chunk, at);
     return this.progress;
   }
 
-  private readLine(chunk: Buffer, start: number, end: number, isWhole: boolean): void {
-    this.line += chunk.toString('latin1', start, Math.min(end, start + LINE_BYTES_KEPT - this.line.length));
-    this.lineIsLong = this.line.length === LINE_BYTES_KEPT;
-    const line = this.line;
-    if (isWhole && (line === '' || line === '\r')) {
-      this.known = false;
-      this.completing = false;
-      if (this.progress === 'ending') this.progress = 'ended';
-      return;
-    }
-    // An event's name may continue while its line does; a type ends with its quote.
-    const name = EVENT_TYPE.exec(line)?.[1] ?? (isWhole ? EVENT_NAME.exec(line)?.[1] : undefined);
-    if (name !== undefined && !this.known) this.take(name);
-    else if (DONE.test(line)) this.end('[DONE]', 'ended');
+  /** Takes the bytes of the line that begins at `at`; returns where the next line begins. */
+  private takeLine(chunk: Buffer, at: number): number {
+    const first = chunk[at];
+    if (first === LINE_FEED) this.endEvent();
+    // A CR of its own belongs to a blank line's CRLF.
+    if (first === LINE_FEED || first === CARRIAGE_RETURN) return at + 1;
+    this.name.begin();
+    return this.passLine(chunk, at);
+  }
+
+  private passLine(chunk: Buffer, at: number): number {
+    const lineEnd = chunk.indexOf(LINE_FEED, at);
+    const isWhole = lineEnd !== -1;
+    const end = isWhole ? lineEnd : chunk.length;
+    const name = this.name.isDecided ? null : this.name.take(chunk.subarray(at, end), isWhole);
+    if (name === DONE_NAME) this.end(name, 'ended');
+    else if (name !== null && !this.known) this.take(name);
+    if (end > at) this.lastByte = chunk[end - 1] as number;
+    if (isWhole && this.completing && this.name.isData) this.complete();
+    this.isInsideLine = !isWhole;
+    return end + 1;
+  }
+
+  private endEvent(): void {
+    this.known = false;
+    this.completing = false;
+    if (this.progress === 'ending') this.progress = 'ended';
   }
 
   private take(name: string): void {
-    this.known = true;
-    if (name.endsWith('.partial_image')) this.partial = true;
-    if (name === 'error') this.end(name, 'ending');
-    if (!name.endsWith('.completed')) return;
-    this.completing = true;
-    if (this.whole + 1 >= this.answers) this.end(name, 'ending');
+    const isCompleted = name.endsWith('.completed');
+    const isPartial = name.endsWith('.partial_image');
+    // Another name of its line says nothing: its data may still have a type.
+    this.known = isCompleted || isPartial;
+    this.partial ||= isPartial;
+    this.completing = isCompleted;
+    if (name === 'error' || (isCompleted && this.whole + 1 >= this.answers)) this.end(name, 'ending');
   }
 
   private complete(): void {

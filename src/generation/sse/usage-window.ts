@@ -5,6 +5,7 @@ import { parseObject } from '../../domain/usage/countable-text.ts';
 import { skipSpace, valueAfterKey } from '../../platform/json-bytes.ts';
 import type { KeptReply } from '../dialects/dialect.ts';
 import type { UsageObject } from '../dialects/usage/reported-counts.ts';
+import { EventName } from './event-name.ts';
 import { DepthFromEnd, DepthFromStart, NO_DEPTH } from './json-depth.ts';
 
 const USAGE_KEY = Buffer.from('"usage"');
@@ -99,10 +100,6 @@ function eventAround(bytes: Buffer, key: number, cut: boolean): EventLine | null
   return new EventLine(bytes, bytes.lastIndexOf(LINE_FEED, key) + 1, lineEnd === NOT_FOUND ? bytes.length : lineEnd);
 }
 
-const EVENT_NAME = /^event:[ \t]*([\w.]{1,64})/;
-const EVENT_TYPE = /^data:[ \t]*\{[ \t]*"type"[ \t]*:[ \t]*"([\w.]{1,64})"/;
-const TYPE_BYTES_MAX = 160;
-
 /** The data line of one event. The kept part of a long reply may begin inside it. */
 export class EventLine {
   /** Whether `usageAt` has found a usage object at any depth. */
@@ -125,12 +122,10 @@ export class EventLine {
     return usage;
   }
 
-  /** The event's name from its own line or from the `type` at the beginning of its data; null if neither is kept. */
+  /** The event's name, from its data or from the line before it; null if neither has one that is kept. */
   get type(): string | null {
-    const line = this.bytes.toString('latin1', this.start, Math.min(this.end, this.start + TYPE_BYTES_MAX));
-    const before = this.start === 0 ? 0 : this.bytes.lastIndexOf(LINE_FEED, Math.max(0, this.start - 2)) + 1;
-    const lineBefore = this.bytes.toString('latin1', before, Math.min(this.start, before + TYPE_BYTES_MAX));
-    return EVENT_TYPE.exec(line)?.[1] ?? EVENT_NAME.exec(lineBefore)?.[1] ?? null;
+    const lineBefore = this.start === 0 ? 0 : this.bytes.lastIndexOf(LINE_FEED, Math.max(0, this.start - 2)) + 1;
+    return nameOfLine(this.bytes, this.start, this.end) ?? nameOfLine(this.bytes, lineBefore, this.start - 1);
   }
 
   /** The whole data, parsed. */
@@ -138,6 +133,12 @@ export class EventLine {
     const text = this.bytes.toString('utf8', this.start, this.end);
     return text.startsWith('data:') ? parseObject(text.slice('data:'.length)) : null;
   }
+}
+
+function nameOfLine(bytes: Buffer, start: number, end: number): string | null {
+  const name = new EventName();
+  name.begin();
+  return name.take(bytes.subarray(start, Math.max(start, end)), true);
 }
 
 /** Whether a usage object begins anywhere in these bytes, at any depth. */

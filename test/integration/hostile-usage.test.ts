@@ -385,6 +385,26 @@ describe('a provider that reports nonsense', { timeout: 300_000 }, () => {
     await Promise.all([...HOSTILE, HUGE, 'null', ABSENT].map(checkImages));
   });
 
+  test('images: a whole reply in which none is found costs nothing, and is an alarm', async () => {
+    const ask = (reply: Parameters<typeof post>[2], streamed: boolean): Promise<Posted> =>
+      post(
+        '/v1/images/generations',
+        (label) => JSON.stringify({ model: IMAGE, user: label, prompt: 'a cat', stream: streamed }),
+        reply,
+      );
+    const partial = 'data: {"type":"image_generation.partial_image","b64_json":"aGk="}\n\n';
+    for (const reply of [
+      await ask(stream('data: {"type":"image.done","b64_json":"aGk="}\n\n'), true),
+      await ask(stream(`${partial}data: [DONE]\n\n`), true),
+      await ask(json('{"created":1,"images":[{"b64_json":"aGk="}]}'), false),
+      await ask(json('{"created":1,"images":[{"b64_json":"aGk="}]}'), true),
+      await ask(json('{"created":1,"data":[],"usage":{"input_tokens":9,"output_tokens":0}}'), false),
+    ]) {
+      assert.deepEqual([reply.outcome, reply.source, reply.charge], ['completed_without_usage', null, 0n]);
+      assert.match(String(reply.errorCode), /^usage_missing: /);
+    }
+  });
+
   test('typed questions: nothing to count instead, so nothing is charged; never a credit', async () => {
     const body = (label: string): string =>
       JSON.stringify({

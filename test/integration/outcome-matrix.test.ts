@@ -135,7 +135,6 @@ const DIALECTS: readonly DialectCase[] = [
     // The images are the usage. Whoever leaves pays for the one that had begun to come; what the provider breaks off
     // costs its whole images.
     instead: {
-      completed_without_usage: { outcome: 'completed', pico: 0n },
       aborted_mid_stream: { outcome: 'usage_then_cut', pico: IMAGE_PICO },
       cut_mid_stream: { outcome: 'usage_then_cut', pico: 0n },
       usage_then_cut: { outcome: 'usage_then_cut', pico: IMAGE_PICO },

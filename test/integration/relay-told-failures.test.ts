@@ -7,18 +7,23 @@ import { type FakeUpstream, type ScriptedReply, startFakeUpstream } from '../sup
 import { type Front, startFront } from '../support/front.ts';
 import { httpCall } from '../support/http-call.ts';
 import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
-import { KEYS, testConfiguration } from '../support/test-configuration.ts';
+import { KEYS, type TestModel, testConfiguration } from '../support/test-configuration.ts';
 import { waitFor } from '../support/waiting.ts';
 
 const TEXT_APIS = ['chat_completions', 'responses', 'messages'] as const;
-const MODELS = [{ id: 'sim/small', providerModel: 'small', outputCap: 4_096, apis: TEXT_APIS }];
+const MODELS: readonly TestModel[] = [
+  { id: 'sim/small', providerModel: 'small', outputCap: 4_096, apis: TEXT_APIS },
+  { id: 'sim/image', providerModel: 'image', outputCap: null, kind: 'image', apis: ['images'] },
+];
 const MESSAGES = [{ role: 'user', content: 'hi' }];
 const BODIES: Readonly<Record<string, object>> = {
   '/v1/chat/completions': { messages: MESSAGES, max_tokens: 1_000 },
   '/v1/responses': { input: 'hi', max_output_tokens: 1_000, store: false },
   '/v1/messages': { messages: MESSAGES, max_tokens: 1_000 },
+  '/v1/images/generations': { model: 'sim/image', prompt: 'a cat' },
 };
 const [CHAT, RESPONSES, MESSAGES_PATH] = ['/v1/chat/completions', '/v1/responses', '/v1/messages'] as const;
+const IMAGES = '/v1/images/generations';
 
 const stream = (...events: readonly object[]): ScriptedReply => streamOf(events.map(eventOf).join(''));
 const streamOf = (body: string): ScriptedReply => ({
@@ -73,6 +78,8 @@ const STREAMS: readonly Case[] = [
   ),
   failed('behind more than is kept', CHAT, streamOf(eventOf(TEXT).repeat(4_000) + eventOf(ERROR) + DONE)),
   failed('messages', MESSAGES_PATH, stream({ type: 'error', ...ERROR })),
+  failed('images', IMAGES, stream({ type: 'image_generation.partial_image' }, { ...ERROR, type: 'error' })),
+  served('images, one of which is whole', IMAGES, stream({ type: 'image_generation.completed' }, ERROR), 'completed'),
   failed('responses', RESPONSES, stream({ type: 'response.failed', response: { id: 'resp_1', usage: null } })),
   served('an error behind its usage', CHAT, streamOf(eventOf(USAGE) + eventOf(ERROR) + DONE), 'completed'),
   served('an error that is null', CHAT, streamOf(eventOf({ ...STOP, error: null }) + DONE), 'completed_without_usage'),

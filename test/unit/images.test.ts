@@ -377,6 +377,14 @@ describe('the images of a stream', () => {
     const usage = readImageUsage(kept(bytes), tallyOf(bytes.toString(), 1), false);
     assert.deepEqual([usage.inputTokens, usage.outputTokens, usage.images], [5, 7, 1]);
   });
+
+  test('of which none was seen are not known to be none, unless the reply broke off', () => {
+    for (const stream of [partial, 'data: {"b64_json":"AAAA"}\n\n', 'event: error\ndata: {"type":"error"}\n\n', '']) {
+      const bytes = Buffer.from(stream);
+      assert.equal(readImageUsage(kept(bytes), tallyOf(stream, 1), false).images, null, stream);
+      assert.equal(readImageUsage(kept(bytes, true), tallyOf(stream, 1), false).images, 0, stream);
+    }
+  });
 });
 
 describe('usage', () => {
@@ -417,6 +425,14 @@ describe('usage', () => {
     assert.equal(usageOf(reply, { cut: true, clientLeft: true }).images, 2);
   });
 
+  test('of a whole reply in which no image is found says no number', () => {
+    for (const body of ['{}', '{"images":[{}]}', '{"data":["u"]}', '{"data":[]}', '{"error":{"message":"no"}}', ''])
+      assert.equal(usageOf(body).images, null, body);
+    assert.equal(usageOf('{"created":1,', { cut: true }).images, 0);
+    const usage = usageOf('{"usage":{"input_tokens":5,"output_tokens":7}}');
+    assert.deepEqual([usage.inputTokens, usage.outputTokens], [5, 7]);
+  });
+
   const recorded = sharedAssets('ruby-llm-images');
   const vercel = sharedAssets('vercel-ai', 'openai-image');
   test('of recorded replies', { skip: (recorded === null || vercel === null) && 'no recordings here' }, () => {
@@ -426,7 +442,7 @@ describe('usage', () => {
       [`${recorded}/image_edit_functionality_with_local_files_customizes_image_output.0.resp.json`, [221, 415, 1]],
       [`${vercel}/openai-image.json`, [null, null, 2]],
       [`${vercel}/openai-image-edit.json`, [null, null, 1]],
-      [`${vercel}/gpt-image-response-format-error.json`, [null, null, 0]],
+      [`${vercel}/gpt-image-response-format-error.json`, [null, null, null]],
     ];
     for (const [path, expected] of rows) {
       const body = readFileSync(path);

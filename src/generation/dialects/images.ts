@@ -234,8 +234,8 @@ function boundsOf(answers: number | null, streamed: boolean): ImageBounds | Refu
 }
 
 /**
- * What a reply used. Its images are always known from `tally`; tokens only where the provider reported them, and for
- * analytics alone.
+ * What a reply used. Its images are known from `tally`; tokens only where the provider reported them, and for analytics
+ * alone.
  *
  * A reply that the provider broke off is charged for its whole images. One that the client broke off is charged for
  * those it had begun to receive as well: an image is made before its first byte is sent, and a partial image can be all
@@ -247,8 +247,14 @@ export function readImageUsage(reply: KeptReply, tally: ImageTally, clientLeft: 
     ...NO_COUNTS,
     inputTokens: tokensOf(usage?.['input_tokens']),
     outputTokens: tokensOf(usage?.['output_tokens']),
-    images: clientLeft ? tally.begun : tally.finished,
+    images: imagesOf(reply, tally, clientLeft),
   };
+}
+
+/** null: a whole reply in which none was found, though there may be some in another form: it is free with an alarm. */
+function imagesOf({ cut }: KeptReply, tally: ImageTally, clientLeft: boolean): number | null {
+  const images = clientLeft ? tally.begun : tally.finished;
+  return images === 0 && !cut ? null : images;
 }
 
 /**

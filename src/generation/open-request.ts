@@ -20,12 +20,15 @@ import type { Screening } from './guardrails/screening.ts';
 import { catalogWithOwnKeys } from './own-keys/catalog-with-own-keys.ts';
 import type { OrganizationKeys } from './own-keys/organization-keys.ts';
 import type { DataPlane } from './plane.ts';
+import { fitsForm } from './request/multipart-scan.ts';
 import { readRequest, withHeaders } from './request/read-request.ts';
 import type { ReceivedFrom, ReceivedRequest, RequestReceiver } from './request/receive.ts';
 import type { Routed } from './routing/router.ts';
 
 /** Goes on with a request that is whole, and releases it. It must not throw. */
 export type ServeWhole = (request: OpenRequest, received: ReceivedFrom<ScopedPrincipal>) => Promise<void>;
+
+const BOUNDARY_IN_MODEL = "its boundary, behind two dashes, stands in the provider's name of the model";
 
 export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipal> {
   readonly plane: DataPlane;
@@ -204,6 +207,14 @@ export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipa
   pricedOf(deployments: readonly Deployment[]): readonly Deployment[] | Refusal {
     const { named } = this.readOnce.bounds;
     return named === undefined || !this.principal.billed ? deployments : pricedDeployments(deployments, named);
+  }
+
+  /** Those whose name of the model can stand in its form: one with the boundary in it could be read as two parts. */
+  fittingOf(deployments: readonly Deployment[]): readonly Deployment[] | Refusal {
+    const { form } = this.received;
+    if (form === null) return deployments;
+    const fitting = deployments.filter(({ modelText }) => fitsForm(form, modelText));
+    return fitting.length > 0 ? fitting : { kind: 'invalid_form', reason: BOUNDARY_IN_MODEL };
   }
 
   private get readOnce(): ReadRequest {

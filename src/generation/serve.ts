@@ -74,7 +74,9 @@ async function serveWhole(request: OpenRequest, received: ReceivedFrom<ScopedPri
     if (request.refuseOrDrop(continued)) return;
 
     const { cooldowns } = plane.relay;
-    const priced = request.pricedOf(continued.deployments);
+    const fitting = request.fittingOf(continued.deployments);
+    if (request.refuseOrDrop(fitting)) return;
+    const priced = request.pricedOf(fitting);
     if (request.refuseOrDrop(priced)) return;
     const deployments = cooldowns.filter(priced, request.principal.organizationId, atMs);
     if (request.refuseOrDrop(deployments)) return;

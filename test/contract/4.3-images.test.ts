@@ -15,7 +15,7 @@ import { settledGeneration } from '../support/generation-lookup.ts';
 import { CONTRACT_MODELS, type ContractAnswer, callRoute } from '../support/generation-routes.ts';
 import { type FormEntry, writeForm } from '../support/multipart-forms.ts';
 import { refusalBody } from '../support/refusal-body.ts';
-import { decimalOfPico, KEYS, testConfiguration } from '../support/test-configuration.ts';
+import { decimalOfPico, KEYS, type TestModel, testConfiguration } from '../support/test-configuration.ts';
 
 const PATHS = { generations: '/v1/images/generations', edits: '/v1/images/edits' } as const;
 const PICO_PER_IMAGE = 40_000_000_000n;
@@ -44,6 +44,15 @@ function replyWith(images: number): string {
     '{"input_tokens":9,"output_tokens":16,"total_tokens":25,"input_tokens_details":{"text_tokens":4,"image_tokens":5}}';
   return `{"created":1764000000,\n "data":[${data.join(' , ')}], "background":"opaque", "usage":${usage}}`;
 }
+
+/** A name that would end a part of a form whose boundary is `image`, or the beginning of it. */
+const DASHED: TestModel = {
+  id: 'sim/dashed',
+  providerModel: 'acme--image-1',
+  outputCap: null,
+  kind: 'image',
+  apis: ['images'],
+};
 
 const PROVIDER_ERROR =
   '{"error":{"message":"Unknown parameter: \'input_fidelity\'.","type":"invalid_request_error",' +
@@ -77,7 +86,7 @@ describe('images', () => {
   before(async () => {
     upstream = await startFakeUpstream(answer);
     tollgate = await startFront({
-      configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models: CONTRACT_MODELS }),
+      configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models: [...CONTRACT_MODELS, DASHED] }),
     });
   });
 
@@ -216,6 +225,19 @@ describe('images', () => {
     test('is a form that can be read', async () => {
       const cut = formOf('sim/image', []).subarray(0, -4);
       assertRefused(await refusing(() => send('edits', cut)), 400, 'invalid_form', null);
+    });
+
+    test("has a boundary that the provider's name of the model does not contain", async () => {
+      const ask = (boundary: string): Promise<ContractAnswer> =>
+        callRoute(tollgate.url + PATHS.edits, {
+          key: KEYS.acme,
+          body: writeForm(boundary, [text('model', 'sim/dashed'), file('image', 'cat.png', PNG)]),
+          headers: { 'content-type': `multipart/form-data; boundary=${boundary}` },
+        });
+      for (const boundary of ['image', 'image-1', 'i'])
+        assertRefused(await refusing(() => ask(boundary)), 400, 'invalid_form', null);
+      const served = await ask('image-12');
+      assert.deepEqual([served.status, served.body], [200, replyWith(1)]);
     });
   });
 

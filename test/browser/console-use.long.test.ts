@@ -139,6 +139,8 @@ describe('people at the console', { skip: skipWithoutConsole }, () => {
     const { api, tokenOf } = installation;
     await api('POST', '/v1/admin/active-org/members', { email: 'next@demo.test', role: 'member' });
     const next = await tokenOf('next@demo.test');
+    const deposit = ['--organization', 'demo', '--user', 'next@demo.test', '--amount', '5', '--reference', 'next'];
+    assert.equal((await installation.tollgate.run(['credit', 'add', ...deposit])).exitCode, 0);
     const watched = await installation.signedIn(installation.owner);
     const { page } = watched;
     await open(page, 'playground');

@@ -337,8 +337,16 @@ describe('the console in a browser', { skip: skipWithoutConsole }, () => {
     const watched = await signedIn(member);
     const { page } = watched;
     await openScreen(watched, tollgate.url, 'playground');
-    await page.getByLabel('Message').fill('Say something about tolls');
-    await page.getByLabel('Message').press('Control+Enter');
+    const ask = async () => {
+      await page.getByLabel('Message').fill('Say something about tolls');
+      await page.getByLabel('Message').press('Control+Enter');
+    };
+    // A member pays, and is told whom to ask for the credit.
+    await ask();
+    await page.getByText('Your own wallet in Demo pays for what you ask here').waitFor();
+    const line = page.getByText('tollgate credit add --organization demo --user member@demo.test --amount 10.00');
+    assert.equal((await tollgate.run((await line.innerText()).split(' ').slice(1))).exitCode, 0);
+    await ask();
     await page.locator('.facts', { hasText: 'Cost' }).waitFor();
     assert.match(await page.locator('.facts').innerText(), /Served by\s+sim\/[\s\S]*Cost\s+\$0\.0*[1-9]\d* FINAL/i);
     assert.notEqual((await page.locator('.sample').innerText()).trim(), '');

@@ -11,7 +11,7 @@ import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.t
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { GENERATION_ROUTES } from '../support/generation-routes.ts';
 import { httpCall } from '../support/http-call.ts';
-import { ADMIN_TOKEN, ask, issueToken, Tenant } from '../support/identity-world.ts';
+import { ADMIN_TOKEN, ask, issueToken, type Person, Tenant } from '../support/identity-world.ts';
 import { nameOf, routeTable } from '../support/route-table.ts';
 import { testConfiguration } from '../support/test-configuration.ts';
 import { waitFor } from '../support/waiting.ts';
@@ -294,6 +294,36 @@ describe('the console asks', () => {
     const headers = { authorization: `Bearer ${key}` };
     const again = await httpCall(`${tollgate.url}/v1/console/playground-key`, { method: 'POST', headers });
     assert.equal(again.status, 403);
+  });
+
+  test('for one of a member, which that member pays for, as for any of their own; administrators need not', async () => {
+    const playgroundKey = async ({ token }: Person) => {
+      const cookie = await signedIn(tollgate.url, { token });
+      const { id, key } = await data('/v1/console/playground-key', cookie, { method: 'POST' });
+      const keys: { id: string; payer: string }[] = await data('/v1/me/keys', cookie);
+      return { key: String(key), payer: keys.find((one) => one.id === id)?.payer };
+    };
+    const generation = async (key: string) => {
+      const body = JSON.stringify({ model: 'sim/small', max_tokens: 9, messages: [{ role: 'user', content: 'x' }] });
+      const headers = { authorization: `Bearer ${key}` };
+      return (await httpCall(`${tollgate.url}/v1/chat/completions`, { method: 'POST', body, headers })).status;
+    };
+    const deposit = (reference: string, into: object) =>
+      ask(tollgate.url, ADMIN_TOKEN, 'POST', '/v1/billing/deposits', { amount: '5', reference, ...into }, 201);
+    const prepaid = await Tenant.create(tollgate.url, 'console-prepaid', 'prepaid');
+    await deposit('of the organization', { organization_id: prepaid.id });
+    const member = await prepaid.addPerson('member');
+    const ofMember = await playgroundKey(member);
+    assert.deepEqual([ofMember.payer, await generation(ofMember.key)], ['user', 402]);
+    await deposit('of the member', { organization_id: prepaid.id, user_id: member.userId });
+    const isServed = (status: number) => status === 200;
+    await waitFor('the credit of the member to be known', () => generation(ofMember.key), isServed);
+    const ofAdmin = await playgroundKey(await prepaid.addPerson('admin'));
+    assert.equal(ofAdmin.payer, 'organization');
+    await waitFor('the credit of the organization to be known', () => generation(ofAdmin.key), isServed);
+    // In an organization that is not billed nobody is charged.
+    const ofFree = await playgroundKey(await tenant.addPerson('member'));
+    assert.deepEqual([ofFree.payer, await generation(ofFree.key)], ['user', 200]);
   });
 
   test('how the limits of anybody stand', async () => {

@@ -31,7 +31,7 @@ export interface WatchedPage {
 }
 
 /** An answer that refuses is shown by the page, and Chromium notes it too: that is no complaint. */
-const REFUSED = /Failed to load resource: the server responded with a status of (401|403|404|429|503)/;
+const REFUSED = /Failed to load resource: the server responded with a status of (401|402|403|404|429|503)/;
 
 /** Notes what the page's policy kept from it. */
 const NOTE_BREACHES = `globalThis.breaches = [];

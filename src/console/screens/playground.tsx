@@ -9,9 +9,10 @@ import { Link } from '../parts/link.tsx';
 import { type Model, ModelChoice, WithModels } from '../parts/model-choice.tsx';
 import { Card, Page } from '../parts/page.tsx';
 import { ask, bodyOf, type GenerationRecord, type Prompt, type Reply, recordOf } from '../state/playground.ts';
-import { autoModel } from '../state/session.ts';
+import { autoModel, may, me } from '../state/session.ts';
 
 const MAX_TOKENS = 1024;
+const NOT_ENOUGH_CREDIT = 402;
 
 export function Playground() {
   const [prompt, setPrompt] = useState<Prompt>({ model: autoModel(), system: '', text: '', maxTokens: MAX_TOKENS });
@@ -86,10 +87,26 @@ function Conversation({ models, prompt, onPrompt }: ConversationProps) {
       </Card>
       <Card title="Reply">
         <Said refusal={refusal} />
+        {refusal?.status === NOT_ENOUGH_CREDIT && !may('org.admin') && <OwnWalletTooEmpty />}
         {reply === null && refusal === null && <p class="empty">What the model says appears here.</p>}
         {reply !== null && <Answered reply={reply} record={record} isBusy={isBusy} />}
       </Card>
     </div>
+  );
+}
+
+/** What administrators ask the organization pays for; what anybody else asks, that person. */
+function OwnWalletTooEmpty() {
+  const { organization, user } = me() ?? {};
+  return (
+    <p class="note">
+      Your own wallet in {organization?.display_name} pays for what you ask here, and holds too little for this request.
+      Whoever runs this installation can add credit to it:{' '}
+      <code>
+        tollgate credit add --organization {organization?.slug} --user {user?.email} --amount 10.00 --reference first
+      </code>
+      . Fewer “tokens at most” need less.
+    </p>
   );
 }
 

@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import type { Actor } from '../../domain/identity/actor.ts';
-import type { KeyWithSecret } from '../../domain/identity/api-key.ts';
+import type { Key, KeyWithSecret } from '../../domain/identity/api-key.ts';
 import type { Refused } from '../../domain/refusals/refused.ts';
 import { assert } from '../../platform/assert.ts';
 import { showMoment, shownId, shownMoment } from '../identity/fields.ts';
@@ -12,21 +12,30 @@ import { type Operation, operation } from '../operation.ts';
 
 export type CreatePlaygroundKey = (
   actor: Actor,
-  params: { readonly organizationId: string; readonly userId: string | null; readonly isPlatformAdmin: boolean },
+  params: {
+    readonly organizationId: string;
+    readonly userId: string | null;
+    readonly payer: Key['payer'];
+    readonly isPlatformAdmin: boolean;
+  },
 ) => Promise<KeyWithSecret | Refused>;
 
 export function createPlaygroundKey(create: () => CreatePlaygroundKey): Operation {
   return operation({
     id: 'createPlaygroundKey',
-    summary: 'Makes an inference key of the active organization that lives for 15 minutes.',
+    summary:
+      'Makes an inference key of the active organization that lives for 15 minutes. The organization pays for that of ' +
+      "its administrators, each member's own wallet for theirs.",
     answer: answerOf(z.object({ id: shownId, key: z.string(), expires_at: shownMoment }).meta({ id: 'PlaygroundKey' })),
     status: 201,
     run: async ({ principal }) => {
       // An inference key makes no credentials.
       if (principal.credential === 'key') return { kind: 'permission_denied' };
-      const { organizationId, userId, platformAdmin: isPlatformAdmin } = principal;
+      const { organizationId, userId, permissions, platformAdmin: isPlatformAdmin } = principal;
       assert(organizationId !== null, 'the route table lets nobody without an active organization here');
-      const made = await create()(actorOf(principal), { organizationId, userId, isPlatformAdmin });
+      // As of every other key: only who administers the organization makes one that it pays for.
+      const payer = permissions.includes('org.admin') ? 'organization' : 'user';
+      const made = await create()(actorOf(principal), { organizationId, userId, payer, isPlatformAdmin });
       return shownOrRefused(made, ({ id, secret, expiresAtMs }) => ({
         id,
         key: secret,

@@ -2,7 +2,7 @@
 // revoked when the next is made, so that they do not add up to the most that a person may have.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
-import type { KeyWithSecret } from '../../../domain/identity/api-key.ts';
+import type { Key, KeyWithSecret } from '../../../domain/identity/api-key.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import type { Postgres } from '../pool.ts';
 import { createKey, type KeySecrets } from './keys.ts';
@@ -13,6 +13,7 @@ export interface PlaygroundKeyParams {
   readonly organizationId: string;
   /** null: an administrator of the platform, for whom the organization's own key is made. */
   readonly userId: string | null;
+  readonly payer: Key['payer'];
   readonly isPlatformAdmin: boolean;
   readonly expiresAtMs: number;
 }
@@ -21,7 +22,7 @@ export async function createPlaygroundKey(
   postgres: Postgres,
   secrets: KeySecrets,
   actor: Actor,
-  { organizationId, userId, isPlatformAdmin, expiresAtMs }: PlaygroundKeyParams,
+  { organizationId, userId, payer, isPlatformAdmin, expiresAtMs }: PlaygroundKeyParams,
 ): Promise<KeyWithSecret | Refused> {
   await postgres.query(
     `UPDATE api_keys SET revoked_at = now()
@@ -29,7 +30,7 @@ export async function createPlaygroundKey(
     [organizationId, PREFIX],
   );
   const key = { organizationId, name: `${PREFIX}${new Date(expiresAtMs).toISOString()}`, expiresAtMs };
-  const made = await createKey(postgres, secrets, actor, { ...key, userId });
+  const made = await createKey(postgres, secrets, actor, { ...key, userId, payer });
   // One who administers the platform need not be a member.
   const isForeign = isRefused(made) && made.refused === 'not_found' && isPlatformAdmin && userId !== null;
   return isForeign ? createKey(postgres, secrets, actor, key) : made;

@@ -53,8 +53,10 @@ export function createConsole({ config, log, clock, postgres, secrets }: Console
     },
     isStoreAway: isUnreachable,
     linkLookUps: new FairQueue(LINK_LOOK_UPS),
-    createPlaygroundKey: (actor, params) =>
-      createPlaygroundKey(postgres, secrets, actor, { ...params, expiresAtMs: clock.nowMs() + PLAYGROUND_KEY_MS }),
+    createPlaygroundKey: config.console
+      ? (actor, params) =>
+          createPlaygroundKey(postgres, secrets, actor, { ...params, expiresAtMs: clock.nowMs() + PLAYGROUND_KEY_MS })
+      : null,
     oidc: {
       providers: readSignInFile(config.signInFile),
       transactions: new SealedTransactions(secrets.pepper),

@@ -138,7 +138,7 @@ const EXPECTED: Readonly<Record<string, Expectation>> = {
   'PATCH /v1/console/session': { gate: 'anybody', ok: 409, body: () => ({ organization_id: null }) },
   'DELETE /v1/console/session': { gate: 'anybody', ok: 409 },
 
-  'POST /v1/console/playground-key': { gate: 'members', ok: 201 },
+  'POST /v1/console/playground-key': { gate: 'members', ok: 404 },
 
   'GET /v1/admin/active-org/limits/current': admins,
   'GET /v1/admin/active-org/members/:userId/limits/current': ofAdmins,

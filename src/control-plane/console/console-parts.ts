@@ -26,6 +26,7 @@ export interface ConsoleParts {
   /** Codes of links are looked up behind each other, so that a flood of them delays nothing else. */
   readonly linkLookUps: FairQueue;
   readonly oidc: OidcParts;
-  readonly createPlaygroundKey: CreatePlaygroundKey;
+  /** null: the console is switched off. */
+  readonly createPlaygroundKey: CreatePlaygroundKey | null;
   readonly brand: string;
 }

@@ -20,7 +20,8 @@ export type CreatePlaygroundKey = (
   },
 ) => Promise<KeyWithSecret | Refused>;
 
-export function createPlaygroundKey(create: () => CreatePlaygroundKey): Operation {
+/** `create` gives null: the operator has switched the console off. */
+export function createPlaygroundKey(create: () => CreatePlaygroundKey | null): Operation {
   return operation({
     id: 'createPlaygroundKey',
     summary:
@@ -31,11 +32,13 @@ export function createPlaygroundKey(create: () => CreatePlaygroundKey): Operatio
     run: async ({ principal }) => {
       // An inference key makes no credentials.
       if (principal.credential === 'key') return { kind: 'permission_denied' };
+      const make = create();
+      if (make === null) return { kind: 'not_found' };
       const { organizationId, userId, permissions, platformAdmin: isPlatformAdmin } = principal;
       assert(organizationId !== null, 'the route table lets nobody without an active organization here');
       // As of every other key: only who administers the organization makes one that it pays for.
       const payer = permissions.includes('org.admin') ? 'organization' : 'user';
-      const made = await create()(actorOf(principal), { organizationId, userId, payer, isPlatformAdmin });
+      const made = await make(actorOf(principal), { organizationId, userId, payer, isPlatformAdmin });
       return shownOrRefused(made, ({ id, secret, expiresAtMs }) => ({
         id,
         key: secret,

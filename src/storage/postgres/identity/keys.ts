@@ -193,16 +193,28 @@ export async function revokeKeysOfUser(
         RETURNING id`,
     [organizationId, userId, teamId],
   );
-  for (const { id } of rows) {
-    const found = await findKey(client, { organizationId, keyId: id });
-    if (!isRefused(found))
-      await auditKey(client, actor, 'key.revoke', organizationId, { ...found.key, revokedAtMs: null }, found.key);
-  }
-  await notifyPrincipalsChanged(
+  await recordRevocations(
     client,
+    actor,
+    organizationId,
     rows.map(({ id }) => id),
   );
   return rows.length;
+}
+
+/** The end of a change that has revoked several keys: an audit entry of each, and the gateways are notified. */
+export async function recordRevocations(
+  client: PostgresClient,
+  actor: Actor,
+  organizationId: string,
+  keyIds: readonly string[],
+): Promise<void> {
+  for (const keyId of keyIds) {
+    const found = await findKey(client, { organizationId, keyId });
+    if (!isRefused(found))
+      await auditKey(client, actor, 'key.revoke', organizationId, { ...found.key, revokedAtMs: null }, found.key);
+  }
+  await notifyPrincipalsChanged(client, keyIds);
 }
 
 async function refuseKeyCount(

@@ -12,6 +12,8 @@ export interface Endpoint {
   readonly answersHead?: true;
   /** The one parameter, at the end of the path, is the rest of it, slashes and all. */
   readonly takesRest?: true;
+  /** No cache may keep its answers, nor its refusals, unless an answer says itself for how long. */
+  readonly isNeverCached?: true;
   /** How refusals on this endpoint are written (spec 7). */
   readonly envelope: EnvelopeName;
   /** How admission refusals are; flat unless the operator switched the endpoint (spec 7.4). */

@@ -101,12 +101,13 @@ export class Exchange extends RequestHead implements BodyOwner, ResponseOwner {
     this.status = status;
     const found = this.routeHeaders.length + this.screeningHeaders.length;
     const own = found === 0 ? ownHeaders : [...ownHeaders, ...this.routeHeaders, ...this.screeningHeaders];
-    const headers = this.context.crossOrigin === null ? own : this.withCrossOrigin(own);
-    this.response.begin(status, headers, read, passes);
+    const isComplete = this.context.crossOrigin === null && this.route.isNeverCached !== true;
+    this.response.begin(status, isComplete ? own : this.withOfEndpoint(own), read, passes);
   }
 
-  private withCrossOrigin(headers: HeaderList): HeaderList {
-    return [...headers, ...(this.context.crossOrigin?.headersFor(this.header('origin')) ?? NO_HEADERS)];
+  private withOfEndpoint(headers: HeaderList): HeaderList {
+    const caching = this.route.isNeverCached === true && !headers.includes('cache-control') ? NO_STORE : NO_HEADERS;
+    return [...headers, ...caching, ...(this.context.crossOrigin?.headersFor(this.header('origin')) ?? NO_HEADERS)];
   }
 
   /** Writes body bytes with chunked framing; false asks the caller to wait for `onWritable`. Call inside `cork`. */
@@ -250,7 +251,7 @@ export class Exchange extends RequestHead implements BodyOwner, ResponseOwner {
     this.status = answer.status;
     const isHead = this.method === 'head';
     if (!isHead) this.responseBytes += Buffer.byteLength(answer.body);
-    const headers = this.withCrossOrigin(answer.headers);
+    const headers = this.withOfEndpoint(answer.headers);
     this.response.cork(() => this.response.answerBeforeBody(answer.status, headers, answer.body, isHead));
   }
 
@@ -334,3 +335,4 @@ export class Exchange extends RequestHead implements BodyOwner, ResponseOwner {
 
 const NONE = (): boolean => false;
 const JSON_HEADERS: HeaderList = ['content-type', 'application/json'];
+const NO_STORE: HeaderList = ['cache-control', 'no-store'];

@@ -49,12 +49,14 @@ export function controlPlaneRoutes(parts: RouteParts): readonly DescribedRoute[]
     ...consoleRows(parts),
     ...installationRows(parts),
   ];
-  return [
+  const routes: readonly DescribedRoute[] = [
     ...readingRoutes(parts),
     ...mediaRoutes(parts),
     ...rows.map((row) => routeOf(row, parts)),
     ...consoleRoutes(parts),
   ];
+  // What it answers depends on who asks, by headers that a cache in front need not tell apart.
+  return routes.map((route) => ({ ...route, isNeverCached: true }));
 }
 
 function routeOf({ operation, ...row }: ControlPlaneRow, parts: RouteParts): DescribedRoute {

@@ -578,6 +578,9 @@ describe('identity: every caller on every route', () => {
           cells += 1;
           const seen = refusal === null && sees(caller, expected.object, object);
           const reply = await callCell(route, expected, { world, caller, object, seen });
+          // What one may see a cache in front shall not give to the next; a provider says itself what may be kept.
+          if (route.plane !== 'process')
+            assert.equal(reply.headers['cache-control'], route.plane === 'control' ? 'no-store' : undefined, where);
           if (refusal !== null) {
             const [status, error] = REFUSED[refusal];
             assert.deepEqual([reply.status, refusalBody(reply.body.toString())], [status, { error }], where);

@@ -22,7 +22,6 @@ const redirecting = (id: string, summary: string): OperationDescription => ({
   answerHeaders: {
     Location: z.string(),
     'Set-Cookie': z.string().optional(),
-    'Cache-Control': z.literal('no-store'),
   },
   status: 303,
 });
@@ -174,6 +173,5 @@ function sendBack(exchange: Exchange, problem: string, cookies: readonly string[
 }
 
 function redirect(exchange: Exchange, location: string, cookies: readonly string[]): void {
-  const headers = ['location', location, 'cache-control', 'no-store'];
-  exchange.answer(303, [...headers, ...cookies.flatMap((cookie) => ['set-cookie', cookie])], '');
+  exchange.answer(303, ['location', location, ...cookies.flatMap((cookie) => ['set-cookie', cookie])], '');
 }

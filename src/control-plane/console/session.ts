@@ -91,7 +91,6 @@ const NO_SESSION = { kind: 'conflict', reason: 'the request was not made with a 
 /** Of an answer that sets the session's cookie or takes it away. */
 export const COOKIE_HEADERS = {
   'Set-Cookie': z.string().meta({ description: 'The session of the console.' }),
-  'Cache-Control': z.literal('no-store'),
 };
 
 export const END_SESSION: OperationDescription = {
@@ -113,7 +112,6 @@ export async function endSession(
   if ('kind' in principal) return exchange.refuse(principal);
   if (principal.credential !== 'session') return exchange.refuse(NO_SESSION);
   await store.endSession(principal.apiKeyId);
-  const headers = ['content-type', 'application/json', 'cache-control', 'no-store'];
-  headers.push('set-cookie', sessions.cookie.clear());
+  const headers = ['content-type', 'application/json', 'set-cookie', sessions.cookie.clear()];
   exchange.answer(200, headers, '{"data":{"ended":true}}');
 }

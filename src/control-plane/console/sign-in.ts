@@ -145,7 +145,11 @@ async function answerSignedIn(
 ): Promise<void> {
   const principal = await identify.session(secret, exchange);
   if ('kind' in principal) return exchange.refuse(principal);
-  const headers = ['content-type', 'application/json', 'cache-control', 'no-store'];
-  headers.push('set-cookie', parts.sessions.cookie.set(secret, SESSION_SECONDS_MAX));
+  const headers = [
+    'content-type',
+    'application/json',
+    'set-cookie',
+    parts.sessions.cookie.set(secret, SESSION_SECONDS_MAX),
+  ];
   exchange.answer(200, headers, JSON.stringify({ data: await showSession(parts, principal) }));
 }

@@ -23,7 +23,7 @@ export const getMedia: Serve = async (media, exchange, authorize) => {
 /** A public address serves its file for as long as there is the file; one of the bucket for a quarter of an hour. */
 async function answerAddress(media: Media, exchange: Exchange, object: MediaObject): Promise<void> {
   const url = media.addresses?.of(object.id) ?? (await media.objects.presign?.(object)) ?? media.urlOf(object);
-  exchange.answer(200, ['content-type', 'application/json', 'cache-control', 'no-store'], JSON.stringify({ url }));
+  exchange.answerJson(200, JSON.stringify({ url }));
 }
 
 /** For everybody who has the address of the file, with the signature that nobody guesses. */

@@ -22,6 +22,8 @@ const REFUSAL_HEADERS: HeaderSchemas = {
   'X-Request-Id': z.uuid().meta({ description: 'The id of the request, as in the body.' }),
   'Request-Id': z.uuid().meta({ description: 'The same, for the clients that read this one.' }),
 };
+/** Of an answer that no cache may keep. */
+const NEVER_CACHED: HeaderSchemas = { 'Cache-Control': z.literal('no-store') };
 const SOME_NUMBER = z.string().regex(/^\d+$/).optional();
 const RANGE_HEADER: HeaderSchemas = { 'Content-Range': z.string().meta({ description: 'Which part of how much.' }) };
 /** Headers that belong to a status (RFC 9110). */
@@ -52,7 +54,11 @@ export class ResponseWriter {
     if (route.description.isPage === true) Object.assign(responses, this.otherPages(route));
     if (route.description.isBytes === true) Object.assign(responses, this.partsOfBytes(route));
     for (const [other, schema] of Object.entries(otherAnswers))
-      responses[other] = { description: phraseOf(Number(other)), content: this.json([schema]) };
+      responses[other] = {
+        description: phraseOf(Number(other)),
+        ...this.headersOf(cachingOf(route)),
+        content: this.json([schema]),
+      };
     for (const [refused, kinds] of refusalsOf(route)) responses[refused] ??= this.refusal(route, refused, kinds);
     if (isRelayed(route))
       responses['default'] = { description: 'The provider’s own error.', content: this.json([providerError]) };
@@ -65,8 +71,8 @@ export class ResponseWriter {
     return { responses: Object.fromEntries(this.shared), headers: Object.fromEntries(this.headers) };
   }
 
-  private success({ description }: DescribedRoute): Json {
-    const { answer, events, isCsv, isBytes, isPage, answerHeaders = {} } = description;
+  private success(route: DescribedRoute): Json {
+    const { answer, events, isCsv, isBytes, isPage, answerHeaders = {} } = route.description;
     const content = {
       ...(answer === null ? {} : this.json([answer])),
       ...(events === undefined ? {} : { 'text/event-stream': { schema: this.schemas.of(events, 'output') } }),
@@ -74,7 +80,7 @@ export class ResponseWriter {
       ...(isBytes === true ? BYTES : {}),
       ...(isPage === true ? PAGE : {}),
     };
-    return { description: 'Success.', ...this.headersOf(answerHeaders), content };
+    return { description: 'Success.', ...this.headersOf({ ...cachingOf(route), ...answerHeaders }), content };
   }
 
   private partsOfBytes({ description: { answerHeaders = {} } }: DescribedRoute): Json {
@@ -103,6 +109,7 @@ export class ResponseWriter {
       description: relayed ? `${phraseOf(status)} ${codes}, or the provider’s own error.` : phraseOf(status),
       ...this.headersOf({
         ...REFUSAL_HEADERS,
+        ...cachingOf(route),
         ...HEADERS_OF_STATUS[status],
         ...(kinds.some(isRetriedLater) ? LATER_HEADERS : {}),
         ...(relayed ? route.description.answerHeaders : {}),
@@ -142,6 +149,12 @@ const BYTES = { '*/*': { schema: { type: 'string', format: 'binary' } } };
 const PAGE = Object.fromEntries(
   ['text/html', 'text/javascript', 'text/css', 'image/svg+xml'].map((type) => [type, { schema: { type: 'string' } }]),
 );
+
+/** An answer that describes the header by itself has its own. */
+function cachingOf({ isNeverCached }: DescribedRoute): HeaderSchemas {
+  return isNeverCached === true ? NEVER_CACHED : {};
+}
+
 function isRelayed({ plane }: DescribedRoute): boolean {
   return plane === 'data';
 }

@@ -163,6 +163,26 @@ describe('the catalog', () => {
     assert.equal(await generate(KEYS.acme, 'made/large'), 200);
   });
 
+  test('nor, over plain http, by another proxy, which reads it; over https a proxy reads nothing', async () => {
+    const by = async (id: string, fields: Json, status: number) => {
+      const { proxy: _, id: __, has_key: ___, health: ____, ...stored } = await read(`/providers/${id}`);
+      return refusal('PUT', `/providers/${id}`, { ...stored, ...fields }, status);
+    };
+    const OTHER = /"api_key" is not valid: it is needed: the stored one is for another proxy/;
+    const [one, other] = ['http://one.proxy.test:3128', 'http://other.proxy.test:3128'];
+    await admin('PUT', '/providers/plain', { base_url: 'http://plain.test', api_key: KEY });
+    assert.match(await by('plain', { proxy: one }, 400), OTHER);
+    assert.match(await by('plain', { proxy: 'none' }, 400), OTHER);
+    await by('plain', { proxy: one, api_key: KEY }, 200);
+    await by('plain', { proxy: one, on_disconnect: 'drain' }, 200);
+    assert.match(await by('plain', { proxy: other }, 400), OTHER);
+    assert.match(await by('plain', {}, 400), OTHER);
+    await admin('PUT', '/providers/secure', { base_url: 'https://secure.test', api_key: KEY });
+    await by('secure', { proxy: one }, 200);
+    await by('secure', { proxy: other }, 200);
+    for (const id of ['plain', 'secure']) await admin('DELETE', `/providers/${id}`);
+  });
+
   test('a change that was made from another version is refused, and so is one from none', async () => {
     const CASES: readonly (readonly [string, Json, string?])[] = [
       ['/providers/made', { base_url: upstream.url }],

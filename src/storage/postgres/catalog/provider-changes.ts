@@ -15,7 +15,8 @@ export async function putProvider(
   provider: ProviderChange,
 ): Promise<Refused | null> {
   const { rows } = await client.query<StoredProvider>(
-    "SELECT base_url, api_key_sealed, auth, requests->'token' AS token FROM providers WHERE id = $1",
+    `SELECT base_url, api_key_sealed, auth, requests->'token' AS token, requests->>'proxy' AS proxy FROM providers
+      WHERE id = $1`,
     [provider.id],
   );
   const stored = rows[0];
@@ -48,11 +49,13 @@ interface StoredProvider extends Record<string, unknown> {
   readonly auth: Provider['auth'];
   /** null: it takes a key. */
   readonly token: object | null;
+  /** null: what the environment says. */
+  readonly proxy: string | null;
 }
 
 /**
  * A stored key goes to the address that it was given for, and the secret of a token to that of its settings: whoever
- * may change them does not get to read it.
+ * may change them does not get to read it. Over plain http a proxy reads it as well.
  */
 function keptKeyProblem(provider: ProviderChange, stored: StoredProvider | undefined): string | null {
   const { auth, baseUrl, requests } = provider;
@@ -60,8 +63,10 @@ function keptKeyProblem(provider: ProviderChange, stored: StoredProvider | undef
   if (stored === undefined || stored.auth === 'none') return 'is needed: none is stored';
   if (!isDeepStrictEqual(requests?.token ?? null, stored.token))
     return `is needed: the stored one is for ${stored.token === null ? 'no token' : 'another account'}`;
-  const isSameAddress = new URL(baseUrl).origin === new URL(stored.base_url).origin;
-  return isSameAddress ? null : 'is needed: the stored one is for another address';
+  const { origin, protocol } = new URL(baseUrl);
+  if (origin !== new URL(stored.base_url).origin) return 'is needed: the stored one is for another address';
+  const isReadByProxy = protocol === 'http:' && (requests?.proxy ?? null) !== stored.proxy;
+  return isReadByProxy ? 'is needed: the stored one is for another proxy' : null;
 }
 
 /** The key, or what tokens are obtained with, which is stored in its place. null: the stored one stays. */

@@ -142,6 +142,36 @@ describe('the catalog', () => {
     assert.doesNotMatch(JSON.stringify(changed), /canary/);
   });
 
+  test('a model that is not active is for organizations as one that is not there, and the platform can name it', async () => {
+    await admin('PUT', '/models/made/unreleased', model({ active: false }));
+    const tenant = await Tenant.create(tollgate.url, 'curious');
+    const member = await tenant.addPerson('member');
+    const said = async (who: string, method: string, path: string, body: Json) => {
+      const headers = { authorization: `Bearer ${who}` };
+      const answer = await httpCall(`${tollgate.url}/v1${path}`, { method, headers, body: JSON.stringify(body) });
+      return [answer.status, (JSON.parse(answer.body.toString()) as { error?: string }).error];
+    };
+    const own = await ask(tollgate.url, member.token, 'POST', '/v1/me/keys', { name: 'own' }, 201);
+    const { token: owner } = tenant.owner;
+    const limits = (id: string) => ({ limits: [{ kind: 'requests_per_minute', limit: 1, model: id }] });
+    for (const id of ['made/unreleased', 'made/absent']) {
+      const refused = (field: string) => [
+        400,
+        `The field "${field}" is not valid: it names the model "${id}", which is not in the catalog.`,
+      ];
+      const allowed_models = [id, 'sim/small'];
+      const ofKeys = refused('allowed_models');
+      assert.deepEqual(await said(member.token, 'POST', '/me/keys', { name: id, allowed_models }), ofKeys);
+      assert.deepEqual(await said(member.token, 'PATCH', `/me/keys/${String(own['id'])}`, { allowed_models }), ofKeys);
+      assert.deepEqual(await said(owner, 'PUT', '/admin/active-org/model-access', { allowed_models }), ofKeys);
+      assert.deepEqual(await said(owner, 'PUT', '/admin/active-org/limits', limits(id)), refused('limits'));
+    }
+    const path = `/organizations/${tenant.id}`;
+    await admin('PUT', `${path}/model-access`, { allowed_models: ['made/unreleased'] });
+    await admin('PUT', `${path}/limits`, limits('made/unreleased'));
+    await admin('DELETE', '/models/made/unreleased');
+  });
+
   test('what was read can be put back, and a provider without api_key keeps its key', async () => {
     const { id: _, has_key: __, health: ____, ...fields } = await read('/providers/made');
     await admin('PUT', '/providers/made', fields);

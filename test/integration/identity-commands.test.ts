@@ -250,7 +250,7 @@ test('model access: of an organization, team and key; set, shown, cleared', asyn
     assert.deepEqual(await run(accessCommand, `clear ${whose}`), shownLists('every model'));
     await assert.rejects(
       run(accessCommand, `set ${whose} --models m/none`),
-      /there is no model "m\/none" in the catalog/,
+      /names the model "m\/none", which is not in the catalog/,
     );
     assert.deepEqual(await run(accessCommand, `show ${whose}`), shownLists('every model'));
   }

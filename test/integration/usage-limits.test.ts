@@ -102,7 +102,7 @@ describe('changing limits', () => {
     assert.deepEqual(unknown, {
       refused: 'invalid',
       field: 'limits',
-      reason: 'there is no model "nobody/knows" in the catalog',
+      reason: 'names the model "nobody/knows", which is not in the catalog',
     });
     await assert.rejects(
       postgres.query(

@@ -47,7 +47,7 @@ export async function createKey(
   } = params;
   const problem = refuseProblems({ name: labelProblem(name), expiresAtMs: expiryProblem(expiresAtMs) });
   if (problem !== null) return problem;
-  if (payer === 'user' && userId === null) return invalid('payer', 'a key of no user cannot be paid by its user');
+  if (payer === 'user' && userId === null) return invalid('payer', 'cannot be the user of a key that has none');
   if (!areUuids(organizationId, ...[teamId, userId].filter((id) => id !== null))) return NOT_FOUND;
   const secret = generateKey();
   const hash = hashCredential(pepper, secret);
@@ -56,7 +56,7 @@ export async function createKey(
     if (refused !== null) return refused;
     const missing = await lockBindings(client, { organizationId, teamId, userId });
     if (missing !== null) return missing;
-    const unknown = await refuseUnknownModels(client, allowedModels?.models ?? null);
+    const unknown = allowedModels === undefined ? null : await refuseUnknownModels(client, allowedModels);
     if (unknown !== null) return unknown;
     const full = await refuseKeyCount(client, actor, { organizationId, userId });
     if (full !== null) return full;
@@ -143,7 +143,7 @@ export async function updateKey(
     const isRenamed = newName !== undefined && newName !== before.key.name;
     if (isRenamed && before.fromConfiguration && actor.kind === 'token')
       return conflict('name', 'is the configuration file’s');
-    const unknown = await refuseUnknownModels(client, allowedModels?.models ?? null);
+    const unknown = allowedModels === undefined ? null : await refuseUnknownModels(client, allowedModels);
     if (unknown !== null) return unknown;
     const { key } = before;
     const lists =

@@ -107,7 +107,7 @@ export async function changeLimits(
     if (problem !== null) return invalid('limits', problem);
     const known = new Set(own.map(({ model }) => model));
     const named = limits.flatMap(({ model }) => (model === undefined || known.has(model) ? [] : [model]));
-    const unknown = await refuseUnknownModels(client, named, 'limits');
+    const unknown = await refuseUnknownModels(client, { setBy, models: named }, 'limits');
     if (unknown !== null) return unknown;
     await storeLimits(client, scope, { setBy, limits });
     const after = await readLimits(client, scope);

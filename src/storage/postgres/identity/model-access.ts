@@ -54,7 +54,7 @@ export async function setModelAccess(
     if ('refused' in before) return before;
     const refused = scope.kind === 'key' ? await refuseOfKey(client, actor, scope) : null;
     if (refused !== null) return refused;
-    const unknown = await refuseUnknownModels(client, params.models);
+    const unknown = await refuseUnknownModels(client, params);
     if (unknown !== null) return unknown;
     const id = idOf(scope);
     const lists = replaceModels(before.allowedModelsSetBy, params);
@@ -83,10 +83,13 @@ async function refuseOfKey(
   return isRefused(found) ? found : refuseKeyChange(client, actor, {}, found.key);
 }
 
-/** null when the catalog has all of them. */
+/**
+ * null when the catalog has all of them. To an organization a model that is not active is as one that is not there: its
+ * name may not be known yet.
+ */
 export async function refuseUnknownModels(
   client: PostgresClient,
-  models: readonly string[] | null,
+  { setBy, models }: SetModelAccessParams,
   field = 'allowedModels',
 ): Promise<Refused | null> {
   if (models === null || models.length === 0) return null;
@@ -94,12 +97,12 @@ export async function refuseUnknownModels(
   if (models.some((id) => id.includes('\0'))) return invalid(field, 'must be ids of models in the catalog');
   const { rows } = await client.query<{ id: string }>(
     `SELECT wanted.id FROM unnest($1::text[]) AS wanted (id)
-      WHERE NOT EXISTS (SELECT FROM models WHERE models.id = wanted.id) LIMIT 1`,
-    [models],
+      WHERE NOT EXISTS (SELECT FROM models WHERE models.id = wanted.id AND (models.active OR $2)) LIMIT 1`,
+    [models, setBy === 'platform'],
   );
   return rows[0] === undefined
     ? null
-    : invalid(field, `there is no model ${JSON.stringify(rows[0].id)} in the catalog`);
+    : invalid(field, `names the model ${JSON.stringify(rows[0].id)}, which is not in the catalog`);
 }
 
 async function readAccess(

@@ -159,7 +159,8 @@ async function refuseNames(
     );
     if (rowCount > 0) return invalid('name', 'is taken');
   }
-  const unknown = await refuseUnknownModels(client, audience.models ?? null, 'models');
+  const models = { setBy: 'organization', models: audience.models ?? null } as const;
+  const unknown = await refuseUnknownModels(client, models, 'models');
   if (unknown !== null) return unknown;
   for (const [field, statement] of Object.entries(AUDIENCE)) {
     const ids = audience[field as keyof typeof AUDIENCE] ?? [];

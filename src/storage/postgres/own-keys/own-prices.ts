@@ -58,7 +58,8 @@ export async function putOwnPrice(
   return change(postgres, 'model', async (client) => {
     const refused = await lockOrganization(client, organizationId);
     if (refused !== null) return refused;
-    if ((await refuseUnknownModels(client, [model])) !== null) return NOT_FOUND;
+    const priced = { setBy: 'organization', models: [model] } as const;
+    if ((await refuseUnknownModels(client, priced)) !== null) return NOT_FOUND;
     const before = await getOwnPrice(client, organizationId, model);
     if (before === null && (await countOwnPrices(client, organizationId)) >= PRICES_MAX)
       return invalid('model', `is one too many: ${PRICES_MAX} models have prices`);

@@ -25,8 +25,8 @@ export function createPlaygroundKey(create: () => CreatePlaygroundKey | null): O
   return operation({
     id: 'createPlaygroundKey',
     summary:
-      'Makes an inference key of the active organization that lives for 15 minutes. The organization pays for that of ' +
-      "its administrators, each member's own wallet for theirs.",
+      'Makes an inference key of the active organization that lives for 15 minutes. The organization pays for those ' +
+      "of its administrators, each member's own wallet for theirs.",
     answer: answerOf(z.object({ id: shownId, key: z.string(), expires_at: shownMoment }).meta({ id: 'PlaygroundKey' })),
     status: 201,
     run: async ({ principal }) => {

@@ -49,7 +49,7 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   const { dataDirectory } = settings;
   if (settings.databaseUrl !== null)
     throw new StartFault(
-      'the database of DATABASE_URL is backed up by its own means; of DATA_DIR back up the spool after it',
+      'the database of DATABASE_URL is backed up by its own means, to its last instant: see docs/operation.md',
     );
   if (findInstallationHolder(dataDirectory) === null)
     throw new StartFault(

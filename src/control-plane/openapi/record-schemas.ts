@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { ACTIONS } from '../../domain/guardrails/policy.ts';
-import { DONE, NOT_SCANNED } from '../../domain/guardrails/screening-report.ts';
+import { DONE, FINDINGS_LISTED_MAX, NOT_SCANNED } from '../../domain/guardrails/screening-report.ts';
 import { ownerOf } from '../../domain/reports/owners.ts';
 import type { Kind, ValueType } from '../../records/field-types.ts';
 import { FIELD_ROWS, type Places, USAGE_ROWS } from '../../records/fields.ts';
@@ -65,7 +65,14 @@ function screenedStage(): z.ZodType {
   return z
     .object({
       action: z.enum(['none', ...Object.values(DONE)]),
-      findings: z.array(z.object(finding)).optional(),
+      findings: z
+        .array(z.object(finding))
+        .optional()
+        .meta({
+          description:
+            `At most ${FINDINGS_LISTED_MAX}, the strongest; what else was found is summed by action, as entity ` +
+            '`others` with an empty policy and rule.',
+        }),
       unrewritten: z.int().optional(),
       unrestored: z.int().optional(),
       not_scanned: z.array(z.enum(NOT_SCANNED)).optional(),

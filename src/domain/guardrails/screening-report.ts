@@ -33,9 +33,23 @@ export interface FindingCount {
   readonly count: number;
 }
 
+/**
+ * So many are listed by name, and what was found beside them is summed, since external detectors invent names: with
+ * names of the greatest length both stages take 40,000 bytes of a record at most.
+ */
+export const FINDINGS_LISTED_MAX = 64;
+
+/** The sum of what is not listed, one for each action. No policy and no rule has an empty name. */
+const OTHERS = { policy: '', version: 0, rule: '', entity: 'others' } as const;
+
+export function isOthers({ rule }: FindingCount): boolean {
+  return rule === OTHERS.rule;
+}
+
 /** Plain data: it comes from workers, and is recorded as it is. Members that say nothing are absent. */
 export interface StageReport {
   readonly action: Done;
+  /** At most `FINDINGS_LISTED_MAX`, and the sums of the others. */
   readonly findings?: readonly FindingCount[];
   /** Findings where nothing may be rewritten. */
   readonly unrewritten?: number;
@@ -98,7 +112,7 @@ export class StageTally {
   }
 
   report(): StageReport {
-    const findings = [...this.counts.values()].map((found) => ({ ...found }));
+    const findings = listed([...this.counts.values()]);
     return {
       action: this.strongest === null ? 'none' : DONE[this.strongest],
       ...(findings.length === 0 ? {} : { findings }),
@@ -107,6 +121,21 @@ export class StageTally {
       ...(this.notScanned.size === 0 ? {} : { not_scanned: [...this.notScanned] }),
     };
   }
+}
+
+/** Of too many the strongest stay, and of these the first. */
+function listed(counts: readonly FindingCount[]): FindingCount[] {
+  const named = counts.filter((found) => !isOthers(found));
+  if (named.length <= FINDINGS_LISTED_MAX) return counts.map((found) => ({ ...found }));
+  named.sort((one, other) => strengthOf(other.action) - strengthOf(one.action));
+  const kept = new Set(named.slice(0, FINDINGS_LISTED_MAX));
+  const others = new Map<Action, number>();
+  for (const found of counts)
+    if (!kept.has(found)) others.set(found.action, (others.get(found.action) ?? 0) + found.count);
+  return [
+    ...[...kept].map((found) => ({ ...found })),
+    ...[...others].map(([action, count]) => ({ ...OTHERS, action, count })),
+  ];
 }
 
 function blockedBy(rule: Rule, entity: string): BlockedBy {

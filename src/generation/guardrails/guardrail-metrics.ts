@@ -1,7 +1,12 @@
 // Counts what guardrails did, by names from closed sets: never a value.
 
 import { isBuiltIn } from '../../domain/guardrails/entities.ts';
-import type { ScreeningReport, StageReport } from '../../domain/guardrails/screening-report.ts';
+import {
+  type FindingCount,
+  isOthers,
+  type ScreeningReport,
+  type StageReport,
+} from '../../domain/guardrails/screening-report.ts';
 import type { MetricsRegistry } from '../../platform/metrics.ts';
 
 export class GuardrailMetrics {
@@ -41,12 +46,13 @@ export class GuardrailMetrics {
 
   private count(stage: string, { action, findings = [], not_scanned: missed = [] }: StageReport): void {
     this.requests.labels(stage, action).increment();
-    for (const { entity, count } of findings) this.findings.labels(labelOf(entity)).increment(count);
+    for (const found of findings) this.findings.labels(labelOf(found)).increment(found.count);
     for (const reason of missed) this.notScanned.labels(reason).increment();
   }
 }
 
 /** External detectors name what they like, which would be a series each. */
-function labelOf(entity: string): string {
-  return isBuiltIn(entity) ? entity : 'external';
+function labelOf(found: FindingCount): string {
+  if (isOthers(found)) return found.entity;
+  return isBuiltIn(found.entity) ? found.entity : 'external';
 }

@@ -261,7 +261,7 @@ function createPlane(
 ): { readonly plane: DataPlane; readonly previewer: RoutePreviewer } {
   const { authenticator, postgres, records, leases, catalog, guardrails } = held;
   const { buffers, workers, providers, savedResponses } = held;
-  const onRecordFault = (fault: unknown) => log.error({ err: fault }, 'records could not be written: admission stops');
+  const onRecordFault = (fault: unknown) => log.error({ err: fault }, 'records could not be written');
   const relay: RelayContext = {
     buffers,
     workers,

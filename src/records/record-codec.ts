@@ -144,8 +144,8 @@ class Dictionary {
  */
 export class OpenFrame {
   records = 0;
-  private readonly originMs: number;
-  private readonly items: unknown[];
+  readonly originMs: number;
+  readonly items: unknown[];
   private readonly callers = new Dictionary(CALLER);
   private readonly deployments = new Dictionary(DEPLOYMENT);
   private readonly endings = new Dictionary(ENDING);

@@ -23,8 +23,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a record that the spool refused counts as written',
     file: 'src/generation/execution/record-journal.ts',
-    find: 'this.tell(owner, index < count, fault);',
-    replace: 'this.tell(owner, index <= count, fault);',
+    find: 'this.tell(owner, index < count && ',
+    replace: 'this.tell(owner, index <= count && ',
   },
   {
     name: 'what an execution held is released though its end could not be recorded',

@@ -107,8 +107,7 @@ export class SimulatedGateway {
     const leases = new QuotaLeases(createLeaseStore(postgres, epoch, leaseMetrics), time, (fault) =>
       world.noteFault(fault),
     );
-    const onRecordFault = (fault: unknown): void =>
-      log.error({ err: fault }, 'records could not be written: admission stops');
+    const onRecordFault = (fault: unknown): void => log.error({ err: fault }, 'records could not be written');
     const journal = new RecordJournal(records, onRecordFault, (run) => void setImmediate(run));
     this.records = records;
     this.leases = leases;

@@ -107,7 +107,10 @@ function countedByBudgets({ charge, ratedCost }: Settlement, { ownKey }: Deploym
   return ownKey.budgets === 'all' ? ratedCost : charge;
 }
 
-/** What is recorded instead of an end that could not be recorded: no client saw it, and nobody pays. */
+/**
+ * What is recorded instead of an end that could not be recorded: no client saw it, and nobody pays. It has none of the
+ * lists, since it may be these that no frame could hold.
+ */
 export function lostEnd(end: ExecutionEnd, hold: PicoUsd | null, price: Price | null): ExecutionEnd {
   const { billingStatus, charge } = settle({
     outcome: 'process_killed',
@@ -130,9 +133,13 @@ export function lostEnd(end: ExecutionEnd, hold: PicoUsd | null, price: Price | 
     suspense: '0',
     truncated: false,
     responseId: null,
+    itemIds: [],
     baselineCost: null,
     budgetUse: null,
     usageDetails: null,
+    screening: null,
+    ownFailures: null,
+    attempts: null,
     fee: null,
   };
 }

@@ -33,6 +33,14 @@ interface PendingRecord {
   readonly end: ExecutionEnd | null;
 }
 
+interface Written {
+  /** How many records are written, the first ones, apart from those that are `refused`. */
+  readonly count: number;
+  /** Why not all. */
+  readonly fault: unknown;
+  readonly refused: RecordBatch['refused'];
+}
+
 export class RecordJournal {
   private readonly sink: RecordSink;
   private readonly onFault: (fault: unknown) => void;
@@ -44,7 +52,8 @@ export class RecordJournal {
   private retry: NodeJS.Timeout | null = null;
 
   /**
-   * `onFault` is the alarm: it is told of every batch that could not be written. `atEndOfTick`: of simulated processes,
+   * `onFault` is the alarm: it is told of every batch that could not be written, and of records that never can be.
+   * `atEndOfTick`: of simulated processes,
    * which each have their own ticks.
    */
   constructor(sink: RecordSink, onFault: (fault: unknown) => void, atEndOfTick = atTickEnd) {
@@ -73,13 +82,14 @@ export class RecordJournal {
     const { batch, owners } = this;
     this.batch = null;
     this.owners = [];
-    const { count, fault } = this.write(batch as RecordBatch);
+    const { count, fault, refused } = this.write(batch as RecordBatch);
     for (let index = 0; index < owners.length; index++) {
       const owner = owners[index] ?? null;
-      if (owner !== null) this.tell(owner, index < count, fault);
+      if (owner !== null) this.tell(owner, index < count && !refused.has(index), refused.get(index) ?? fault);
     }
     // The alarm comes last: what is written is written, whoever hears it.
     if (count < owners.length) this.onFault(fault);
+    for (const never of refused.values()) this.onFault(never);
   };
 
   /** One owner that throws keeps no other from hearing. */
@@ -96,20 +106,26 @@ export class RecordJournal {
   private readonly writePending = (): void => {
     const batch = this.sink.takeBatch();
     for (const { start, end } of this.pending) batch.append(start, end);
-    this.pending = this.pending.slice(this.write(batch).count);
+    const { count, refused } = this.write(batch);
+    // What no frame can hold is given up here, or it would be tried for ever.
+    this.pending = this.pending.slice(count);
+    for (const [index, never] of refused) if (index < count) this.onFault(never);
     if (this.pending.length > 0 || this.retry === null) return;
     clearInterval(this.retry);
     this.retry = null;
   };
 
-  /** How many records are written, the first ones, and why not all. */
-  private write(batch: RecordBatch): { count: number; fault: unknown } {
-    const count = batch.records;
+  private write(batch: RecordBatch): Written {
+    const { records: count } = batch;
+    let refused: Written['refused'] = new Map();
     try {
+      batch.endFrame();
+      // The batch is the sink's from then on.
+      ({ refused } = batch);
       this.sink.appendBatch(batch);
-      return { count, fault: null };
+      return { count, fault: null, refused };
     } catch (fault) {
-      return { count: (fault as { recordsWritten?: number }).recordsWritten ?? 0, fault };
+      return { count: (fault as { recordsWritten?: number }).recordsWritten ?? 0, fault, refused };
     }
   }
 }

@@ -8,11 +8,11 @@
 
 import { crc32 } from 'node:zlib';
 import { assert } from '../../platform/assert.ts';
-import { FRAME_HEADROOM_BYTES, type RecordBatch } from '../../records/record-batch.ts';
+import { FRAME_BYTES_MAX, FRAME_HEADROOM_BYTES, type RecordBatch } from '../../records/record-batch.ts';
 
 export const HEADER_BYTES = FRAME_HEADROOM_BYTES;
-/** Far above any real frame (some 4,000 bytes). A longer length in a header is damage, not a frame. */
-export const PAYLOAD_BYTES_MAX = 1 << 20;
+/** Far above most frames (some 4,000 bytes). A longer length in a header is damage, not a frame. */
+export const PAYLOAD_BYTES_MAX = FRAME_BYTES_MAX;
 
 /** Writes the header of the frame that lies from `offset`, with room for the header, to `end`. */
 export function writeHeader(bytes: Buffer, offset: number, end: number): void {

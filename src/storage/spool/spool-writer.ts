@@ -137,7 +137,7 @@ export class SpoolWriter {
     batch.endFrame();
     if (batch.ends.length === 0) return;
     writeHeaders(batch);
-    const { records } = batch;
+    const records = batch.records - batch.refused.size;
     try {
       if ((this.torn || this.distrusted) && this.mayRetry()) this.beginAfresh();
       if (this.torn) throw new SpoolFault('the spool cannot be written', 0);

@@ -39,7 +39,7 @@ export class FactShipping {
   private readonly options: FactShippingOptions;
   private insertedMs = Number.NEGATIVE_INFINITY;
   private more = false;
-  /** What ClickHouse did not take: at most `factsMax` facts, sent again as they are. null: nothing. */
+  /** What ClickHouse did not take: about as much as one insert may have, sent again as it is. null: nothing. */
   private refused: readonly Collected[] | null = null;
 
   constructor(options: FactShippingOptions) {
@@ -67,12 +67,12 @@ export class FactShipping {
   private async insertNext(): Promise<boolean> {
     const { facts: sink, postgres, clock, limits, metrics } = this.options;
     if (this.refused !== null) await sink.probe();
-    const collected = this.refused ?? this.collect(limits.factsMax);
+    const collected = this.refused ?? this.collect();
     this.refused = collected;
     const ranges = collected.flatMap(({ ranges: ofEpoch }) => mergeBySegment(ofEpoch));
     const facts = ranges.flatMap((range) => range.facts);
     this.insertedMs = clock.monotonicMs();
-    this.more = facts.length >= limits.factsMax;
+    this.more = facts.length >= limits.factsMax || bytesOf(ranges) >= limits.factsBytesMax;
     if (facts.length > 0) await sink.insert(facts, nameBatch(ranges));
     if (ranges.length > 0) await advanceFactsOffsets(postgres, ranges);
     this.refused = null;
@@ -98,15 +98,18 @@ export class FactShipping {
     return ending.length > 0;
   }
 
-  private collect(factsMax: number): Collected[] {
+  private collect(): Collected[] {
+    const { fleet, limits } = this.options;
     const collected: Collected[] = [];
-    let left = factsMax;
-    for (const epoch of this.options.fleet.epochs()) {
-      if (left <= 0) break;
-      const ranges = epoch.nextFacts({ recordsMax: left, bytesMax: this.options.limits.bytesMax });
+    let left = limits.factsMax;
+    let bytesLeft = limits.factsBytesMax;
+    for (const epoch of fleet.epochs()) {
+      if (left <= 0 || bytesLeft <= 0) break;
+      const ranges = epoch.nextFacts({ recordsMax: left, bytesMax: limits.bytesMax, allBytesMax: bytesLeft });
       if (ranges.length === 0) continue;
       collected.push({ epoch, ranges });
       left -= ranges.reduce((count, range) => count + range.facts.length, 0);
+      bytesLeft -= bytesOf(ranges);
     }
     return collected;
   }
@@ -114,6 +117,10 @@ export class FactShipping {
   private keptCount(): number {
     return this.options.fleet.epochs().reduce((count, epoch) => count + epoch.keptFactsCount, 0);
   }
+}
+
+function bytesOf(ranges: readonly FactRange[]): number {
+  return ranges.reduce((bytes, { fromOffset, toOffset }) => bytes + toOffset - fromOffset, 0);
 }
 
 /** Joins the ranges of each segment. Ranges of an epoch have no gaps between them. */

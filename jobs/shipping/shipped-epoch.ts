@@ -39,13 +39,22 @@ interface Cursor {
   facts: number;
 }
 
+/** What is taken for an insert ends behind the range that reaches one of these. */
+export interface FactLimits extends BatchLimits {
+  /** Of what is read in all, while `bytesMax` is of one read. */
+  readonly allBytesMax: number;
+}
+
 /**
- * Facts of posted records are kept in memory until they are inserted. Beyond this many they are read from the spool
- * again.
+ * Facts of posted records are kept in memory until they are inserted. Beyond this many, or records of this many bytes
+ * in the spool, they are read from there again. Most executions have 300 to 600 bytes; in memory they are ten times as
+ * long.
  */
 const KEPT_FACTS_MAX = 20_000;
-/** Small ranges are joined up to about this many facts, so that the list stays short while ClickHouse is away. */
+const KEPT_BYTES_MAX = 1 << 24;
+/** Small ranges are joined up to about this much, so that the list stays short while ClickHouse is away. */
 const KEPT_RANGE_FACTS = 1_000;
+const KEPT_RANGE_BYTES = 1 << 20;
 
 export class ShippedEpoch {
   readonly epoch: number;
@@ -61,6 +70,7 @@ export class ShippedEpoch {
   ended = false;
   private kept: FactRange[] = [];
   private keptCount = 0;
+  private keptBytes = 0;
   /** The last kept range is being inserted, so the next facts begin a new range. */
   private lastKeptIsTaken = false;
   /** The epoch's leases have been returned and its pending executions are resolved. */
@@ -140,29 +150,31 @@ export class ShippedEpoch {
   }
 
   /** Facts that are posted and not inserted yet, oldest first. Facts never run ahead of the ledger. */
-  nextFacts(limits: BatchLimits): FactRange[] {
+  nextFacts(limits: FactLimits): FactRange[] {
     const ranges: FactRange[] = [];
     const kept = this.kept[0];
     let count = 0;
+    let bytes = 0;
+    const isFull = (): boolean => count >= limits.recordsMax || bytes >= limits.allBytesMax;
+    const take = (range: FactRange): void => {
+      ranges.push(range);
+      count += range.facts.length;
+      bytes += bytesOf(range);
+    };
     for (const segment of this.segments) {
       const { posted, facts } = this.cursor(segment);
       if (facts >= posted) continue;
       if (kept?.segment === segment && kept.fromOffset === facts) break;
       const until = kept?.segment === segment ? kept.fromOffset : posted;
-      for (let offset = facts; offset < until && count < limits.recordsMax; ) {
-        const range = this.readFacts(segment, offset, until, limits);
-        ranges.push(range);
-        count += range.facts.length;
-        offset = range.toOffset;
-      }
-      if (kept?.segment === segment || count >= limits.recordsMax) break;
+      for (let offset = facts; offset < until && !isFull(); offset = ranges.at(-1)?.toOffset ?? until)
+        take(this.readFacts(segment, offset, until, limits));
+      if (kept?.segment === segment || isFull()) break;
     }
     if (ranges.length > 0) return ranges;
     this.lastKeptIsTaken = true;
     for (const range of this.kept) {
-      if (count >= limits.recordsMax) break;
-      ranges.push(range);
-      count += range.facts.length;
+      if (isFull()) break;
+      take(range);
     }
     return ranges;
   }
@@ -174,8 +186,10 @@ export class ShippedEpoch {
     const inserted = this.kept.findIndex(
       (kept) => kept.segment > range.segment || (kept.segment === range.segment && kept.toOffset > range.toOffset),
     );
-    for (const kept of this.kept.splice(0, inserted === -1 ? this.kept.length : inserted))
+    for (const kept of this.kept.splice(0, inserted === -1 ? this.kept.length : inserted)) {
       this.keptCount -= kept.facts.length;
+      this.keptBytes -= bytesOf(kept);
+    }
   }
 
   /**
@@ -250,14 +264,18 @@ export class ShippedEpoch {
   }
 
   private keepFacts(range: FactRange): void {
-    if (!this.followsKept(range) || this.keptCount + range.facts.length > KEPT_FACTS_MAX) return;
+    const bytes = bytesOf(range);
+    if (this.keptCount + range.facts.length > KEPT_FACTS_MAX || this.keptBytes + bytes > KEPT_BYTES_MAX) return;
+    if (!this.followsKept(range)) return;
     this.keptCount += range.facts.length;
+    this.keptBytes += bytes;
     const last = this.kept.at(-1);
     if (
       last !== undefined &&
       last.segment === range.segment &&
       !this.lastKeptIsTaken &&
-      last.facts.length < KEPT_RANGE_FACTS
+      last.facts.length < KEPT_RANGE_FACTS &&
+      bytesOf(last) < KEPT_RANGE_BYTES
     ) {
       this.kept[this.kept.length - 1] = { ...last, toOffset: range.toOffset, facts: [...last.facts, ...range.facts] };
       return;
@@ -304,6 +322,11 @@ export class ShippedEpoch {
     const { nextOffset } = this.reader.readDamage(this.directory, segment, fromOffset);
     return { ...range, toOffset: Math.min(Math.max(nextOffset, fromOffset + 1), endOffset), facts: [] };
   }
+}
+
+/** Of its records in the spool. */
+function bytesOf({ fromOffset, toOffset }: FactRange): number {
+  return toOffset - fromOffset;
 }
 
 function factsOf(records: readonly ExecutionRecord[]): RequestFact[] {

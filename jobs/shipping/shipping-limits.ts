@@ -22,6 +22,8 @@ export interface ShippingLimits {
   readonly factsFew: number;
   readonly factsWanted: number;
   readonly factsMax: number;
+  /** Of the records of one insert, in the spool: in memory facts take ten times as much. */
+  readonly factsBytesMax: number;
 }
 
 export const DEFAULT_LIMITS: ShippingLimits = {
@@ -33,4 +35,5 @@ export const DEFAULT_LIMITS: ShippingLimits = {
   factsFew: 1_000,
   factsWanted: 8_000,
   factsMax: 10_000,
+  factsBytesMax: 1 << 24,
 };

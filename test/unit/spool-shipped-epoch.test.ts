@@ -15,7 +15,7 @@ import { admittedRecord, executionStart, terminalRecord } from '../support/execu
 import { appendRecords, putRecord } from '../support/spool-records.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
-const LIMITS = { recordsMax: 500, bytesMax: 1 << 20 };
+const LIMITS = { recordsMax: 500, bytesMax: 1 << 20, allBytesMax: 1 << 24 };
 
 function openSpool(directory: string): SpoolWriter {
   const log = createLog({ level: 'silent', process: 'test' });
@@ -95,6 +95,32 @@ describe('facts of a spool', () => {
       first,
     );
     assert.deepEqual(takeFacts(epoch, 100), second);
+    await writer.close();
+  });
+
+  test('no more bytes are kept, or taken at once, than may be, however long records are', async (context) => {
+    const directory = temporaryDirectory(context);
+    const writer = openSpool(directory);
+    const epoch = new ShippedEpoch(readEpochSpool(directory, 1), [], new SpoolReader());
+    const long = 50_000;
+    const records = Array.from({ length: 600 }, () => terminalRecord(executionStart({ tags: ['x'.repeat(long)] })));
+    for (const record of records) appendRecords(writer, record);
+    postAll(epoch);
+    assert.ok(epoch.keptFactsCount > 100 && epoch.keptFactsCount * long <= 1 << 24, `${epoch.keptFactsCount} kept`);
+    const taken: string[] = [];
+    for (;;) {
+      const ranges = epoch.nextFacts({ ...LIMITS, allBytesMax: 1 << 20 });
+      if (ranges.length === 0) break;
+      const ids = ranges.flatMap((range) => range.facts.map((fact) => fact.id));
+      // The last range goes as a whole, and is two reads at most.
+      assert.ok(ids.length * long <= 3 << 20, `${ids.length} at once`);
+      taken.push(...ids);
+      for (const range of ranges) epoch.factsInserted(range);
+    }
+    assert.deepEqual(
+      taken,
+      records.map(({ id }) => id),
+    );
     await writer.close();
   });
 

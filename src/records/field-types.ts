@@ -42,6 +42,9 @@ export interface RecordedDetails {
   readonly calls?: Readonly<Record<string, number | null>>;
 }
 
+/** So many own keys that could not serve a request are in its record, the first ones. */
+export const OWN_FAILURES_MAX = 64;
+
 /** Why an organization's own key could not serve a request. */
 export interface RecordedKeyFailure {
   readonly credential_id: string;

@@ -643,6 +643,16 @@ describe('the record', () => {
     });
   });
 
+  test('names the first 64 that were passed over, and how many more there were', () => {
+    const rejected = Array.from({ length: 1_000 }, (_, index) => tooSmall('light')(`m${index}`));
+    const decision = { ...decide({ judgement: answer('light') }), rejected };
+    const route = modelRouteOf(decision, circumstances);
+    assert.deepEqual(route.rejected, rejected.slice(0, 64));
+    assert.equal(route.rejected_more, 936);
+    const all = modelRouteOf({ ...decision, rejected: route.rejected }, circumstances);
+    assert.deepEqual([all.rejected.length, all.rejected_more], [64, undefined]);
+  });
+
   test('has everything that applies', () => {
     const decision = decide({
       judgement: answer('light', { task: 'code', correctionProbability: 0.8 }),

@@ -3,8 +3,11 @@
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import type { StageReport } from '../../src/domain/guardrails/screening-report.ts';
+import { ACTIONS } from '../../src/domain/guardrails/policy.ts';
+import { FINDINGS_LISTED_MAX, NOT_SCANNED, type StageReport } from '../../src/domain/guardrails/screening-report.ts';
+import { type ModelRoute, REJECTED_LISTED_MAX } from '../../src/domain/routing/model-route.ts';
 import type { Admission } from '../../src/generation/admission/admission.ts';
+import { TAGS_MAX } from '../../src/generation/execution/client-labels.ts';
 import { Execution, type Metering } from '../../src/generation/execution/execution.ts';
 import { NO_USAGE } from '../../src/generation/execution/observed-end.ts';
 import { RecordJournal, type RecordSink } from '../../src/generation/execution/record-journal.ts';
@@ -12,12 +15,13 @@ import type { Screening } from '../../src/generation/guardrails/screening.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { createLog } from '../../src/platform/log.ts';
 import type { ExecutionRecord, ExecutionStart } from '../../src/records/execution-record.ts';
+import { CLIENT_REQUEST_ID_LENGTH_MAX, OWN_FAILURES_MAX } from '../../src/records/field-types.ts';
 import { FRAME_BYTES_MAX, FRAME_RECORDS, RecordBatch } from '../../src/records/record-batch.ts';
 import { readEpochSpool } from '../../src/storage/spool/spool-directory.ts';
 import { SpoolReader } from '../../src/storage/spool/spool-reader.ts';
 import { SpoolWriter } from '../../src/storage/spool/spool-writer.ts';
 import { executionStart, terminalRecord } from '../support/execution-records.ts';
-import { putRecord, recordsOf } from '../support/spool-records.ts';
+import { frameBytesOf, putRecord, recordsOf } from '../support/spool-records.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const EPOCH = 7;
@@ -147,6 +151,68 @@ test('records that are too long together lie in frames of their own, each as it 
     assert.ok(end - start <= FRAME_BYTES_MAX);
     start = end;
   }
+});
+
+test('the longest record that any tenant or provider can bring about is far shorter than a frame', () => {
+  // Of names of models, which are any visible characters, each may be escaped.
+  const model = '"'.repeat(200);
+  const slug = 's'.repeat(63);
+  const repeat = <Value>(count: number, value: Value): Value[] => Array.from({ length: count }, () => value);
+  const finding = {
+    policy: slug,
+    version: 2_147_483_647,
+    rule: slug,
+    entity: 'e'.repeat(64),
+    action: 'cloak',
+  } as const;
+  const stage: StageReport = {
+    action: 'cloaked',
+    findings: repeat(FINDINGS_LISTED_MAX + ACTIONS.length, { ...finding, count: 4_294_967_295 }),
+    not_scanned: NOT_SCANNED,
+  };
+  const rejected = repeat(REJECTED_LISTED_MAX, { model, tier: slug, reason: 'credential_unavailable' as const });
+  const route: ModelRoute = {
+    requested: model,
+    tier: slug,
+    classified_tier: slug,
+    reason: 'low_confidence_escalated',
+    cached: false,
+    task: slug,
+    correction: false,
+    previous_model: model,
+    previous_tier: slug,
+    sticky: false,
+    baseline_model: model,
+    policy: slug,
+    policy_version: 2_147_483_647,
+    escalated: true,
+    rejected,
+    distribution: Object.fromEntries(Array.from({ length: 255 }, (_, index) => [String(index).padEnd(63, 's'), 1 / 3])),
+  };
+  const uuid = executionStart().id;
+  const start = executionStart({
+    model,
+    requestedModel: model,
+    provider: slug,
+    providerModel: model,
+    route,
+    tags: repeat(TAGS_MAX, 't'.repeat(64)),
+    clientRequestId: '"'.repeat(CLIENT_REQUEST_ID_LENGTH_MAX),
+    budgets: repeat(64, uuid),
+  });
+  const record = terminalRecord(start, {
+    screening: { input: stage, output: stage },
+    ownFailures: repeat(OWN_FAILURES_MAX, { credential_id: uuid, reason: slug, status: 500 }),
+    itemIds: repeat(64, 'ÿ'.repeat(128)),
+    responseId: 'r'.repeat(128),
+    usageDetails: {
+      calls: Object.fromEntries(Array.from({ length: 16 }, (_, index) => [`${index}`.padEnd(40, 't'), 9])),
+    },
+    // A model has as many deployments as an operator gives it.
+    attempts: repeat(100, { provider: slug, started_ms: 1e6, ended_ms: 1e6, cause: slug, status: 500 }),
+  });
+  const bytes = frameBytesOf(record);
+  assert.ok(bytes > 100_000 && bytes < FRAME_BYTES_MAX / 4, `${bytes} bytes`);
 });
 
 describe('executions of two organizations that end in one tick', () => {

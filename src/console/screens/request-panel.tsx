@@ -221,6 +221,7 @@ function Details({ details, latencyMs }: DetailsProps) {
             {route.rejected.map(({ model, tier, reason }) => (
               <li key={`${tier} ${model}`}>{`${model} (${tier}): ${spaced(reason)}`}</li>
             ))}
+            {route.rejected_more !== undefined && <li>{`and ${route.rejected_more} more`}</li>}
           </ul>
         </>
       )}

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { ACTIONS } from '../../domain/guardrails/policy.ts';
 import { DONE, FINDINGS_LISTED_MAX, NOT_SCANNED } from '../../domain/guardrails/screening-report.ts';
 import { ownerOf } from '../../domain/reports/owners.ts';
-import type { Kind, ValueType } from '../../records/field-types.ts';
+import { type Kind, OWN_FAILURES_MAX, type ValueType } from '../../records/field-types.ts';
 import { FIELD_ROWS, type Places, USAGE_ROWS } from '../../records/fields.ts';
 import { SHOWN } from '../../records/generation.ts';
 
@@ -37,9 +37,9 @@ export const RECORD_SCHEMAS = {
   screening: z.object({ input: screenedStage(), output: screenedStage() }).meta({
     description: 'What guardrails did at each stage. A stage without a rule, or that was not reached, is absent.',
   }),
-  failures: z
-    .array(z.object({ credential_id: z.uuid(), reason: z.string(), status: z.int().nullable() }))
-    .meta({ description: 'Own keys of the organization that could not serve the request, in their order.' }),
+  failures: z.array(z.object({ credential_id: z.uuid(), reason: z.string(), status: z.int().nullable() })).meta({
+    description: `The first ${OWN_FAILURES_MAX} own keys of the organization that could not serve the request.`,
+  }),
   attempts: z.array(
     z.object({
       provider: z.string(),

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { OWNERS, SERIES_DIMENSIONS } from '../../domain/reports/owners.ts';
 import { REPORTED_CORRECTIONS_MAX, REPORTED_MODELS_MAX, SERIES_GROUPS_MAX } from '../../domain/reports/report-query.ts';
 import { ROUTE_REASONS } from '../../domain/routing/decide-route.ts';
+import { REJECTED_LISTED_MAX } from '../../domain/routing/model-route.ts';
 import { PICKED_BY, REJECTION_REASONS } from '../../domain/routing/route-candidates.ts';
 import { listedMembers, RECORD_SCHEMAS } from '../openapi/record-schemas.ts';
 import { tokenSumSchema } from '../openapi/token-sum-schema.ts';
@@ -143,7 +144,8 @@ const detailedRoute = z
       .meta({ description: 'Of the request that asked it.' }),
     rejected: z
       .array(z.object({ model: z.string(), tier: z.string(), reason: z.enum(REJECTION_REASONS) }))
-      .meta({ description: 'Candidates that were passed over.' }),
+      .meta({ description: `Candidates that were passed over, the first ${REJECTED_LISTED_MAX}.` }),
+    rejected_more: count.optional().meta({ description: 'How many more were passed over.' }),
     safety: z.string().optional(),
   })
   .meta({ id: 'RouteDetails', description: 'How the model was chosen, beyond `model_route`.' });

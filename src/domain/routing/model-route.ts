@@ -40,7 +40,10 @@ export interface ModelRoute {
   readonly tier_rank?: number;
   /** Whether the tier is above the one that the classifier chose. */
   readonly escalated: boolean;
+  /** At most `REJECTED_LISTED_MAX`, the first that were passed over. */
   readonly rejected: readonly Rejection[];
+  /** How many more there were. */
+  readonly rejected_more?: number;
   readonly distribution?: Readonly<Record<string, number>>;
   readonly correction_probability?: number;
   /** Present only on the request that made the call. */
@@ -59,6 +62,9 @@ export interface ModelRoute {
   readonly turn?: string;
   readonly safety?: 'signed_reasoning';
 }
+
+/** A policy may name thousands of models, and each request would have them all in its record. */
+export const REJECTED_LISTED_MAX = 64;
 
 export interface RouteCircumstances {
   /** Name of the virtual model. */
@@ -112,13 +118,18 @@ export function modelRouteOf(decision: RouteDecision, circumstances: RouteCircum
     policy_version: decision.policyVersion,
     ...(rank === -1 ? {} : { tier_rank: rank }),
     escalated: classifiedRank !== -1 && rank > classifiedRank && ESCALATIONS.has(decision.reason),
-    rejected: decision.rejected,
+    ...listed(decision.rejected),
     ...(distribution === null ? {} : { distribution }),
     ...(correctionProbability === null ? {} : { correction_probability: correctionProbability }),
     ...(classifier === null ? {} : { classifier: renderCall(classifier) }),
     ...(named === null ? {} : { session: named.session, conversation: named.conversation, turn: named.turn }),
     ...(safety === null ? {} : { safety }),
   };
+}
+
+function listed(rejected: readonly Rejection[]): Pick<ModelRoute, 'rejected' | 'rejected_more'> {
+  if (rejected.length <= REJECTED_LISTED_MAX) return { rejected };
+  return { rejected: rejected.slice(0, REJECTED_LISTED_MAX), rejected_more: rejected.length - REJECTED_LISTED_MAX };
 }
 
 const ESCALATIONS: ReadonlySet<RouteReason> = new Set(['low_confidence_escalated', 'correction_escalated']);

@@ -9,7 +9,12 @@ import { type Settlement, settle } from '../../domain/settlement/settle.ts';
 import { settleOwnKey } from '../../domain/settlement/settle-own-key.ts';
 import type { Usage } from '../../domain/usage/usage.ts';
 import type { ExecutionEnd } from '../../records/execution-record.ts';
-import type { RecordedAttempt, RecordedDetails, RecordedKeyFailure } from '../../records/field-types.ts';
+import {
+  OWN_FAILURES_MAX,
+  type RecordedAttempt,
+  type RecordedDetails,
+  type RecordedKeyFailure,
+} from '../../records/field-types.ts';
 import { type Admission, type AdmissionUse, tokensUsed } from '../admission/admission.ts';
 import type { Deployment } from '../catalog/serving-catalog.ts';
 import type { Screening } from '../guardrails/screening.ts';
@@ -74,7 +79,7 @@ export function rateEnd(seen: ObservedEnd, params: RateEndParams): RatedEnd {
     usageDetails: recorded,
     guardrail: params.screening?.rule ?? null,
     screening: params.screening?.report ?? null,
-    ownFailures: params.ownFailures.length === 0 ? null : params.ownFailures,
+    ownFailures: params.ownFailures.length === 0 ? null : params.ownFailures.slice(0, OWN_FAILURES_MAX),
     attempts: params.attempts,
     fee: ownKey === undefined || ownKey.fee === null ? null : charge,
   };

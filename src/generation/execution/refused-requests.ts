@@ -11,7 +11,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { CounterCell, MetricsRegistry } from '../../platform/metrics.ts';
 import { RateMeter } from '../../platform/rate-meter.ts';
 import type { ExecutionEnd, ExecutionStart } from '../../records/execution-record.ts';
-import type { RecordedKeyFailure } from '../../records/field-types.ts';
+import { OWN_FAILURES_MAX, type RecordedKeyFailure } from '../../records/field-types.ts';
 import type { GuardrailMetrics } from '../guardrails/guardrail-metrics.ts';
 import type { Screening } from '../guardrails/screening.ts';
 import type { RecordJournal } from './record-journal.ts';
@@ -133,7 +133,9 @@ function failuresIn(refusal: Refusal): readonly RecordedKeyFailure[] | null {
   const passedOver = 'passedOver' in refusal ? (refusal.passedOver ?? []) : [];
   return passedOver.length === 0
     ? null
-    : passedOver.map(({ keyId, reason }) => ({ credential_id: keyId, reason, status: null }));
+    : passedOver
+        .slice(0, OWN_FAILURES_MAX)
+        .map(({ keyId, reason }) => ({ credential_id: keyId, reason, status: null }));
 }
 
 /** Whole characters alone, whether it is cut or came so: ClickHouse takes no half of a pair. */

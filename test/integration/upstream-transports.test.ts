@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { createSecureServer, type Http2SecureServer } from 'node:http2';
+import { constants, createSecureServer, type Http2SecureServer } from 'node:http2';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import type { TLSSocket } from 'node:tls';
@@ -79,6 +79,11 @@ function answer(request: IncomingMessage, body: string, respond: IncomingMessage
     setTimeout(() => reply.cut(), 20);
     return;
   }
+  if (act?.startsWith('reset-')) {
+    reply.write('half of a reply');
+    setTimeout(() => reply.reset(Number(act.slice('reset-'.length))), 20);
+    return;
+  }
   if (act === 'head-alone') {
     reply.flush();
     return;
@@ -101,6 +106,8 @@ interface Reply {
   write(text: string): void;
   end(text: string): void;
   cut(): void;
+  /** Of HTTP/2. */
+  reset(code: number): void;
 }
 
 interface Told {
@@ -223,6 +230,7 @@ describe('a call over', () => {
           write: (text) => void response.write(text),
           end: (text) => void response.end(text),
           cut: () => (request.httpVersion === '2.0' ? response.stream.close(2) : request.socket.destroy()),
+          reset: (code) => response.stream.close(code),
         }),
       );
     });
@@ -314,6 +322,17 @@ describe('a call over', () => {
         const { status, body, end } = await callProvider(calls, to, 'cut').told;
         assert.deepEqual([status, body, end], [200, 'half of a reply', 'cut']);
       });
+
+      if (version === '2.0')
+        for (const [code, reason] of [
+          [constants.NGHTTP2_NO_ERROR, 'no error'],
+          [constants.NGHTTP2_CANCEL, 'cancelled'],
+          [constants.NGHTTP2_ENHANCE_YOUR_CALM, 'too much'],
+        ] as const)
+          test(`tells a reply that is cut by a reset whose code is: ${reason}`, async () => {
+            const { status, body, end } = await callProvider(calls, to, `reset-${code}`).told;
+            assert.deepEqual([status, body, end], [200, 'half of a reply', 'cut']);
+          });
 
       test('tells a connection that is lost before a reply', async () => {
         assert.equal((await callProvider(calls, to, 'hang-up').told).end, 'no_reply');

@@ -8,8 +8,8 @@ import type { UpstreamRequest } from '../http1/request-head.ts';
 import { LENT_MS_MAX, type UpstreamTimeouts } from '../origin.ts';
 import type { ReplyHandler } from '../reply-handler.ts';
 import type { TlsOptions } from '../tls-files.ts';
-import { cancelStreams } from './cancel-streams.ts';
 import { type ExchangeEnd, type ExchangeOwner, GIVEN_UP, UndiciExchange } from './exchange.ts';
+import { watchStreamEnds } from './stream-ends.ts';
 import { KEEP_ALIVE_MS_MAX, UndiciConnection } from './undici-connection.ts';
 
 export interface UndiciParams {
@@ -44,7 +44,7 @@ export class UndiciOrigin implements ProviderOrigin, ExchangeOwner {
     this.host = new URL(params.origin).host;
     this.clock = params.clock ?? systemClock;
     this.timeouts = params.timeouts;
-    if (params.http === 2) cancelStreams();
+    if (params.http === 2) watchStreamEnds();
   }
 
   call(request: UpstreamRequest, handler: ReplyHandler, observer?: CallObserver): UpstreamCall {

@@ -18,6 +18,7 @@ import { providerCredential } from '../../src/upstream/credential.ts';
 import { type ProviderCallOptions, ProviderCalls } from '../../src/upstream/providers.ts';
 import { NO_PROXIES } from '../../src/upstream/proxy-of.ts';
 import { findFreePort } from '../support/free-port.ts';
+import { type Answer, startRawProvider } from '../support/raw-provider.ts';
 import { HeldClock } from '../support/upstream-calls.ts';
 import { pause, waitFor } from '../support/waiting.ts';
 
@@ -49,6 +50,20 @@ const LAST_WORDS: Readonly<Record<string, string>> = {
   'one-byte': 'H',
   'interim-reply': 'HTTP/1.1 100 Continue\r\n\r\n',
   'no-http': 'SSH-2.0-OpenSSH_9.2\r\n',
+};
+
+const REPLY_WITHOUT_LENGTH = 'HTTP/1.1 200 OK\r\n\r\nhalf of a reply';
+/** The system tells such a reset as an end. */
+const resetTogether: Answer = (socket) => {
+  socket.write(REPLY_WITHOUT_LENGTH);
+  socket.resetAndDestroy();
+};
+const RESETS: Readonly<Record<string, Answer>> = {
+  'behind what came of it': (socket) => {
+    socket.write(REPLY_WITHOUT_LENGTH);
+    setTimeout(() => socket.resetAndDestroy(), 20);
+  },
+  'that comes together with its last bytes': resetTogether,
 };
 
 /** Answers by the path: `/v1/chat/completions?do=...`. */
@@ -334,6 +349,28 @@ describe('a call over', () => {
             assert.deepEqual([status, body, end], [200, 'half of a reply', 'cut']);
           });
 
+      if (version === '1.1') {
+        for (const [name, act] of Object.entries(RESETS)) {
+          // The proxies here pass on as an end what the system tells them as one.
+          if (act === resetTogether && proxied !== undefined) continue;
+          test(`tells a reply that is cut by a reset ${name}, where only the end of the connection would end it`, async (context) => {
+            const raw = await startRawProvider(act);
+            context.after(() => raw.close());
+            const plain = { ...to, baseUrl: `http://localhost:${raw.port}` };
+            const { status, body, end } = await callProvider(calls, plain, '').told;
+            assert.deepEqual([status, body, end], [200, 'half of a reply', 'cut']);
+          });
+        }
+
+        test('takes the end of the connection for the end of a reply that declares none', async (context) => {
+          const raw = await startRawProvider((socket) => socket.end(REPLY_WITHOUT_LENGTH));
+          context.after(() => raw.close());
+          const plain = { ...to, baseUrl: `http://localhost:${raw.port}` };
+          const { body, end } = await callProvider(calls, plain, '').told;
+          assert.deepEqual([body, end], ['half of a reply', 'end']);
+        });
+      }
+
       test('tells a connection that is lost before a reply', async () => {
         assert.equal((await callProvider(calls, to, 'hang-up').told).end, 'no_reply');
       });
@@ -508,8 +545,8 @@ function join(client: Socket, to: { host: string; port: number }, onOpen: () => 
   for (const socket of [client, upstream]) {
     open.add(socket);
     socket.on('error', () => {
-      client.destroy();
-      upstream.destroy();
+      client.resetAndDestroy();
+      upstream.resetAndDestroy();
     });
     socket.on('close', () => {
       client.destroy();

@@ -17,6 +17,7 @@ import type { PooledBuffer } from '../../platform/buffer-pool.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { atTickEnd, isTickEnd, tickCount } from '../../platform/tick.ts';
 import type { CallConnection, ExchangeListener, UpstreamFault } from '../call-connection.ts';
+import { isReset } from '../is-reset.ts';
 import { openSocket, type Peer } from './open-socket.ts';
 import { ReplyReader } from './reply-reader.ts';
 import type { UpstreamRequest } from './request-head.ts';
@@ -275,14 +276,9 @@ export class Connection implements CallConnection {
     if (this.closed) return;
     const { reader } = this;
     reader.endOfConnection();
-    if (this.listener !== null && reader.ended && !this.isReset()) this.finish();
+    if (this.listener !== null && reader.ended && !isReset(this.socket)) this.finish();
     else this.fail(this.faultOfLoss());
   };
-
-  /** libuv tells a reset that comes together with bytes as an end. The system knows no peer of such a connection. */
-  private isReset(): boolean {
-    return this.socket.remoteAddress === undefined;
-  }
 
   /** A reset is no end: a reply that only the end of its connection would have ended is cut. */
   private readonly onError = (error: Error | boolean): void => {

@@ -8,6 +8,7 @@ import type { Dispatcher } from 'undici';
 import type { Clock } from '../../platform/clock.ts';
 import type { CallConnection, ExchangeListener, UpstreamFault } from '../call-connection.ts';
 import { HeaderLines, type UpstreamRequest } from '../http1/request-head.ts';
+import { isReset } from '../is-reset.ts';
 import type { UpstreamTimeouts } from '../origin.ts';
 
 /** `whole`: the reply came to its end, so what carried it can carry another one. */
@@ -26,7 +27,7 @@ export interface ExchangeOwner {
 
 const FIRST_FINAL_STATUS = 200;
 
-/** Of an exchange over a kept connection, between `onRequestStart` and the writing of its request: takes its socket. */
+/** Of an exchange over HTTP/1.1, between `onRequestStart` and the writing of its request: takes its socket. */
 let takeSocket: ((socket: Socket) => void) | null = null;
 
 /** Here alone undici names the socket of a request, in the same step in which it calls `onRequestStart`. */
@@ -40,10 +41,10 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
   /** What carries it; the owner's to choose. */
   readonly dispatcher: Dispatcher;
   private readonly owner: ExchangeOwner;
-  /** Whether the connection that carries it now has carried another exchange before. */
-  private readonly isKept: () => boolean;
-  /** The connection, where it is a kept one, and how much it had read before this request was written. */
-  private kept: { readonly socket: Socket; readonly bytesRead: number } | null = null;
+  /** Whether the connection that carries it now has carried another exchange before; null: many share it (HTTP/2). */
+  private readonly isKept: (() => boolean) | null;
+  /** The connection that it has to itself, and how much that had read before this request was written. */
+  private carrier: { readonly socket: Socket; readonly isKept: boolean; readonly bytesRead: number } | null = null;
   private listener: ExchangeListener | null = null;
   private controller: Dispatcher.DispatchController | null = null;
   private hasHead = false;
@@ -54,7 +55,7 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
   private waitingSinceMs = 0;
   private endByMs = Number.POSITIVE_INFINITY;
 
-  constructor(owner: ExchangeOwner, dispatcher: Dispatcher, isKept: () => boolean) {
+  constructor(owner: ExchangeOwner, dispatcher: Dispatcher, isKept: (() => boolean) | null) {
     this.owner = owner;
     this.dispatcher = dispatcher;
     this.isKept = isKept;
@@ -87,13 +88,13 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
     }
     this.sent = true;
     // Also where it is none: that of an exchange which was given up before it was written must not wait for another.
-    takeSocket = this.isKept() ? this.onWriting : null;
+    takeSocket = this.isKept === null ? null : this.onWriting;
     this.owner.onSent(this);
     this.waitingSinceMs = this.owner.clock.monotonicMs();
   }
 
   private readonly onWriting = (socket: Socket): void => {
-    this.kept = { socket, bytesRead: socket.bytesRead };
+    this.carrier = { socket, isKept: this.isKept?.() ?? false, bytesRead: socket.bytesRead };
   };
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
@@ -118,7 +119,11 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
   };
 
   onResponseEnd(): void {
-    const { listener } = this;
+    const { carrier, listener } = this;
+    if (carrier !== null && isCut(carrier.socket)) {
+      this.fail('cut', carrier.socket.errored ?? undefined);
+      return;
+    }
     if (!this.endOnce('whole')) return;
     listener?.onEnd();
   }
@@ -132,9 +137,9 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
   private faultOf(error: Error): UpstreamFault {
     if (this.hasHead) return 'cut';
     if (!this.sent) return 'connect_failed';
-    const { kept } = this;
+    const { carrier } = this;
     // Where undici has not named the socket, nobody knows whether a byte of the reply has come.
-    const isUnanswered = kept !== null && kept.socket.bytesRead === kept.bytesRead;
+    const isUnanswered = carrier?.isKept === true && carrier.socket.bytesRead === carrier.bytesRead;
     return isUnanswered && isLoss(error) ? 'stale_connection' : 'no_reply';
   }
 
@@ -244,6 +249,11 @@ function headersOf(raw: RawHeaders): string[] {
     const text = typeof part === 'string' ? part : Buffer.from(part).toString('latin1');
     return index % 2 === 0 ? text.toLowerCase() : text;
   });
+}
+
+/** undici takes a reset for the end of a reply that only the end of its connection would end. */
+function isCut(socket: Socket): boolean {
+  return (socket.readableEnded || socket.errored !== null) && isReset(socket);
 }
 
 const LOSSES = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);

@@ -54,7 +54,7 @@ export class UndiciOrigin implements ProviderOrigin, ExchangeOwner {
   connect(nowMs: number, onNewConnection: boolean): UndiciExchange {
     const isShared = this.params.http === 2;
     const lent = isShared ? this.takeShared(nowMs) : this.takeFree(nowMs, onNewConnection);
-    const exchange = new UndiciExchange(this, lent.dispatcher, () => lent.exchanges > 0 && !isShared);
+    const exchange = new UndiciExchange(this, lent.dispatcher, isShared ? null : () => lent.exchanges > 0);
     lent.openExchanges += 1;
     this.open.set(exchange, lent);
     return exchange;

@@ -123,7 +123,9 @@ export class EgressGuard {
   watch(socket: Socket, port: number): void {
     // In front of the listener by which TLS sends its first byte.
     socket.prependOnceListener('connect', () => {
-      if (!this.allows(socket.remoteAddress ?? '', port)) socket.destroy(new EgressRefused());
+      // Node keeps the answer on the object that was asked, and the socket's own must stay true (upstream/is-reset.ts).
+      const { remoteAddress = '' } = Object.create(socket) as Socket;
+      if (!this.allows(remoteAddress, port)) socket.destroy(new EgressRefused());
     });
   }
 

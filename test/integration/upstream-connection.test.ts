@@ -11,6 +11,7 @@ import { after, describe, test } from 'node:test';
 import { getCACertificates, setDefaultCACertificates, type TLSSocket, type TlsOptions } from 'node:tls';
 import { Worker } from 'node:worker_threads';
 import { Client } from 'undici';
+import { EgressGuard } from '../../src/platform/egress-guard.ts';
 import { seededRandom, splitBytes } from '../support/byte-splits.ts';
 import { findFreePort } from '../support/free-port.ts';
 import { type Answer, type RawProvider, startRawProvider } from '../support/raw-provider.ts';
@@ -331,20 +332,23 @@ describe('a fault is told once, and which it is', () => {
     });
   }
 
-  test('cut: a reset that comes together with the last bytes, where only the end of the connection ends the reply', async () => {
-    const { raw, origin } = await provider((socket) => socket.write('HTTP/1.1 200 OK\r\n\r\n'));
-    const told = callTo(origin);
-    await told.started;
-    told.call.pause();
-    const [socket] = raw.sockets;
-    const closed = once(socket as Socket, 'close');
-    socket?.write('hello');
-    socket?.resetAndDestroy();
-    await closed;
-    told.call.resume();
-    const reply = await told.ended;
-    assert.deepEqual([reply.end, reply.body], ['cut', 'hello']);
-  });
+  for (const guard of [undefined, new EgressGuard({ anyPort: true, allowPrivate: true, allowed: [] })])
+    test(`cut: a reset that comes together with the last bytes of a reply without length${guard === undefined ? '' : ', to a guarded address'}`, async () => {
+      const raw = await startRawProvider((socket) => socket.write('HTTP/1.1 200 OK\r\n\r\n'));
+      const origin = originAt(`http://127.0.0.1:${raw.port}`, clock, {}, guard);
+      opened.push(raw, origin);
+      const told = callTo(origin);
+      await told.started;
+      told.call.pause();
+      const [socket] = raw.sockets;
+      const closed = once(socket as Socket, 'close');
+      socket?.write('hello');
+      socket?.resetAndDestroy();
+      await closed;
+      told.call.resume();
+      const reply = await told.ended;
+      assert.deepEqual([reply.end, reply.body], ['cut', 'hello']);
+    });
 
   test('the end of the connection is the end of a reply that declares none', async () => {
     const { origin } = await provider((socket) => socket.end('HTTP/1.1 200 OK\r\n\r\nhello'));

@@ -1,8 +1,10 @@
 // Calls to providers as tests see them: everything a listener was told, and the promise of its end.
 
 import type { Clock } from '../../src/platform/clock.ts';
+import type { EgressGuard } from '../../src/platform/egress-guard.ts';
 import { type CallObserver, UpstreamCall } from '../../src/upstream/call.ts';
 import type { UpstreamFault } from '../../src/upstream/call-connection.ts';
+import { NameLookups } from '../../src/upstream/http1/name-lookups.ts';
 import type { ReplyHeaders } from '../../src/upstream/http1/reply-head.ts';
 import type { UpstreamRequest } from '../../src/upstream/http1/request-head.ts';
 import { UpstreamOrigin, type UpstreamTimeouts } from '../../src/upstream/origin.ts';
@@ -92,11 +94,19 @@ export class ToldCall {
   }
 }
 
-export function originAt(url: string, clock: Clock, timeouts: Partial<UpstreamTimeouts> = {}): UpstreamOrigin {
+export function originAt(
+  url: string,
+  clock: Clock,
+  timeouts: Partial<UpstreamTimeouts> = {},
+  guard?: EgressGuard,
+): UpstreamOrigin {
   return new UpstreamOrigin(
     url,
     { connectMs: 5_000, firstByteMs: 120_000, idleMs: 90_000, totalMs: 3_600_000, ...timeouts },
     clock,
+    new NameLookups(clock),
+    {},
+    guard,
   );
 }
 

@@ -240,7 +240,14 @@ describe('a call over', () => {
       response.on('error', () => undefined);
       request.on('end', () =>
         answer(request as unknown as IncomingMessage, body, request.socket as Socket, {
-          head: () => response.writeHead(200, { 'content-type': 'application/json', 'x-request-id': 'r1' }),
+          head: () =>
+            response.writeHead(200, {
+              'content-type': 'application/json',
+              'x-request-id': 'r1',
+              'x-utf8': 'caf\xc3\xa9',
+              'x-latin1': 'caf\xe9',
+              ...(request.httpVersion === '2.0' ? {} : { 'x-blanks': ' a b\t ' }),
+            }),
           flush: () => (response as unknown as ServerResponse).flushHeaders(),
           write: (text) => void response.write(text),
           end: (text) => void response.end(text),
@@ -296,6 +303,13 @@ describe('a call over', () => {
         }
         // undici's pool behind a proxy may open a second one while the first is about to be free.
         assert.ok(connections - before <= (proxied === undefined ? 1 : 2));
+      });
+
+      test('reads the values of headers alike: as UTF-8 where they are it, and without blanks around', async () => {
+        const { headers } = await callProvider(calls, to, '').told;
+        const valueOf = (name: string): string | undefined => headers[headers.indexOf(name) + 1];
+        assert.deepEqual([valueOf('x-utf8'), valueOf('x-latin1')], ['caf\u00e9', 'caf\u00e9']);
+        if (version === '1.1') assert.equal(valueOf('x-blanks'), 'a b');
       });
 
       test('waits while it is told to, and loses nothing', async () => {

@@ -41,6 +41,7 @@ const ZERO = 0x30;
 const LINES = /^(?:[\t\x20-\x7e\x80-\xff]*\r\n)*$/;
 /** The same where all characters are ASCII, as nearly always. */
 const ASCII_LINES = /^(?:[\t\x20-\x7e]*\r\n)*$/;
+const ASCII = /^[\t\x20-\x7e]*$/;
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const SPACE = 0x20;
 const TAB = 0x09;
@@ -166,6 +167,12 @@ function withoutBlanksAround(text: string, from: number, to: number): string {
   while (start < end && isBlank(text.charCodeAt(start))) start += 1;
   while (end > start && isBlank(text.charCodeAt(end - 1))) end -= 1;
   return text.slice(start, end);
+}
+
+/** A value as this head would have it, of the characters that another reader has found, one for each byte. */
+export function replyHeaderValue(found: string): string {
+  const value = withoutBlanksAround(found, 0, found.length);
+  return ASCII.test(value) ? value : readUtf8(value);
 }
 
 /** Whoever writes the text writes it as UTF-8: of a value that is UTF-8 these are the bytes that came. */

@@ -7,6 +7,7 @@ import type { Socket } from 'node:net';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../platform/clock.ts';
 import type { CallConnection, ExchangeListener, UpstreamFault } from '../call-connection.ts';
+import { replyHeaderValue } from '../http1/reply-head.ts';
 import { HeaderLines, type UpstreamRequest } from '../http1/request-head.ts';
 import { isReset } from '../is-reset.ts';
 import type { UpstreamTimeouts } from '../origin.ts';
@@ -238,16 +239,16 @@ function copyOf(body: UpstreamRequest['body']): Buffer | null {
 
 type RawHeaders = Dispatcher.DispatchController['rawHeaders'];
 
-/** Names in lower case and values, alternating, one character a byte; HTTP/2 has them as an object. */
+/** Names in lower case and values, alternating; HTTP/2 has them as an object. Both have a character for each byte. */
 function headersOf(raw: RawHeaders): string[] {
   if (raw === null || raw === undefined) return [];
   if (!Array.isArray(raw))
     return Object.entries(raw).flatMap(([name, value]) =>
-      (Array.isArray(value) ? value : [value]).flatMap((one) => [name.toLowerCase(), String(one)]),
+      (Array.isArray(value) ? value : [value]).flatMap((one) => [name.toLowerCase(), replyHeaderValue(String(one))]),
     );
   return raw.map((part, index) => {
     const text = typeof part === 'string' ? part : Buffer.from(part).toString('latin1');
-    return index % 2 === 0 ? text.toLowerCase() : text;
+    return index % 2 === 0 ? text.toLowerCase() : replyHeaderValue(text);
   });
 }
 

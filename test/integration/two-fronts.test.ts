@@ -31,7 +31,9 @@ const ROUTES: readonly Route[] = [
   at('/v1/:kind/:id/:part/deep'),
   at('/v1/files/:rest', { takesRest: true }),
   at('/v1/files/:id/info', { method: 'POST' }),
+  at('/v1/broken', { handle: breakOff }),
 ];
+const HELD = 'x'.repeat(10_000);
 const SEGMENTS = ['v1', 'items', 'known', 'parts', 'files', 'a', 'deep', '', '%2F', ':id', '*', '..', 'info'];
 const METHODS = ['GET', 'POST', 'HEAD', 'DELETE', 'OPTIONS', 'PUT', 'PATCH', 'PROPFIND'];
 const QUERIES = ['', '?', '?a=b', '?a?b', '??', '?a=%20&a=c'];
@@ -97,6 +99,13 @@ describe('both fronts', () => {
     assert.ok(uws?.some((answer) => answer.includes(': 200 ')) && uws.some((answer) => answer.includes(': 405 ')));
   });
 
+  test('that on node:http sends what it has taken of a response before it cuts it', async () => {
+    const client = await RawClient.open(fronts.at(-1)?.port ?? 0);
+    await client.write('GET /v1/broken HTTP/1.1\r\nhost: gate.test\r\n\r\n');
+    await client.untilClosed();
+    assert.ok(client.received.endsWith(`${HELD}\r\n`), 'all of it, and no last chunk');
+  });
+
   test('hand on the same headers', async (context) => {
     if (missing !== null) return context.skip('uWebSockets.js has no binary here');
     const lines = [
@@ -109,6 +118,15 @@ describe('both fronts', () => {
     assert.deepEqual(node, uws);
   });
 });
+
+/** Node holds what it is given within a cork. */
+function breakOff(exchange: Exchange): void {
+  exchange.cork(() => {
+    exchange.begin(200, []);
+    exchange.write(Buffer.from(HELD));
+    exchange.cut();
+  });
+}
 
 function isWhole(received: string, isHead: boolean): boolean {
   const end = received.indexOf('\r\n\r\n');

@@ -29,6 +29,14 @@ export class NodeConnection {
     };
   }
 
+  /** Ends it behind what it has taken. Who answers is told at once, and nothing is read any more. */
+  cut(): void {
+    if (this.socket.writableLength === 0) return void this.socket.destroy();
+    this.socket.destroySoon();
+    this.socket.pause();
+    this.tellClosed();
+  }
+
   private tellClosed(): void {
     const { answering } = this;
     this.isOver = true;

@@ -201,7 +201,8 @@ export class NodeResponse implements ClientResponse {
   }
 
   close(): void {
-    this.connection.socket.destroy();
+    this.expectProgress(true);
+    this.connection.cut();
   }
 }
 

@@ -328,7 +328,7 @@ export const DASHBOARDS: readonly Dashboard[] = [
         title: 'Jobs: since the last success',
         text: 'By job; a daily one reaches a day.',
         unit: 'dtdurations',
-        lines: [['time() - max by (job) (tollgate_job_last_success_timestamp_seconds)', '{{job}}']],
+        lines: [['time() - max by (task) (tollgate_job_last_success_timestamp_seconds)', '{{task}}']],
       },
       {
         title: 'Worker tasks',

@@ -13,7 +13,7 @@ export interface WatchedGauges {
 }
 
 export function createWatchedGauges(metrics: MetricsRegistry, gauges: JobGauges): WatchedGauges {
-  const labelled = { labelNames: ['job'], merge: 'max' } as const;
+  const labelled = { labelNames: ['task'], merge: 'max' } as const;
   const lastSuccess = metrics.gauge(
     'tollgate_job_last_success_timestamp_seconds',
     'When the job last ended well, in seconds since 1970.',

@@ -78,6 +78,12 @@ export class HistogramCell {
  */
 const SERIES_MAX = 2000;
 
+/**
+ * `le` is of histograms. The others a scrape gives to every series, of its target: Prometheus would rename a label of
+ * ours that has the same name.
+ */
+const TAKEN_LABELS = new Set(['le', 'job', 'instance', 'namespace', 'pod', 'container', 'endpoint', 'service']);
+
 type LabelValues<L extends readonly string[]> = { readonly [K in keyof L]: string };
 
 /** All series of one metric. A family without labels has its only cell from the start, so that it is exported as 0. */
@@ -92,7 +98,7 @@ class Family<Cell, L extends readonly string[]> {
     assert(/^[a-zA-Z_:][a-zA-Z0-9_:]*$/.test(name), `metric name ${name} is not legal`);
     for (const label of labelNames) {
       assert(
-        /^[a-zA-Z_][a-zA-Z0-9_]*$/.test(label) && !label.startsWith('__') && label !== 'le',
+        /^[a-zA-Z_][a-zA-Z0-9_]*$/.test(label) && !label.startsWith('__') && !TAKEN_LABELS.has(label),
         `label name ${label} of ${name} is not legal`,
       );
     }

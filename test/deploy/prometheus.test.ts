@@ -34,6 +34,9 @@ interface Sample {
 }
 
 const alerts = (parse(readFileSync(RULES, 'utf8')) as Rules).groups.flatMap(({ rules }) => rules);
+const { tests: cases } = parse(readFileSync(RULES.replace('.yaml', '.test.yaml'), 'utf8')) as {
+  tests: readonly { name: string; input_series: readonly { series: string }[] }[];
+};
 const expressions = DASHBOARDS.flatMap(({ panels }) => panels).flatMap(({ title, lines }) =>
   lines.map(([expression]) => ({ title, expression })),
 );
@@ -55,8 +58,6 @@ describe('files of dashboards and alerts', () => {
     const headings = [...readFileSync(join(ROOT, 'docs/runbook.md'), 'utf8').matchAll(/^## (\w+)$/gm)].map(
       ([, name]) => name,
     );
-    const cases = (parse(readFileSync(RULES.replace('.yaml', '.test.yaml'), 'utf8')) as { tests: { name: string }[] })
-      .tests;
     const names = alerts.map(({ alert }) => alert);
     assert.deepEqual(
       headings.filter((name) => name?.startsWith('Tollgate')),
@@ -68,6 +69,11 @@ describe('files of dashboards and alerts', () => {
     );
     for (const { alert, annotations } of alerts)
       assert.equal(annotations['runbook'], `docs/runbook.md#${alert.toLowerCase()}`);
+  });
+
+  test('the series of the cases have the job and the instance of a target, as after every scrape', () => {
+    for (const { series } of cases.flatMap((one) => one.input_series))
+      assert.match(series, /^\w+\{.*\bjob="tollgate",instance="\w+"\}$/);
   });
 
   test('every metric that they name is one that the product has', () => {

@@ -126,7 +126,7 @@ describe('billing on a whole installation', () => {
       'the gauges to be refreshed',
       async () => (await httpCall(`${tollgate.adminUrl}/metrics`)).body.toString(),
       (text) =>
-        /^tollgate_job_last_success_timestamp_seconds\{job="check-ledger"\} \d/m.test(text) &&
+        /^tollgate_job_last_success_timestamp_seconds\{task="check-ledger"\} \d/m.test(text) &&
         /^tollgate_pending_oldest_seconds /m.test(text),
     );
   });

@@ -57,6 +57,11 @@ describe('labels', () => {
     assert.notEqual(counter.labels('1', '2'), counter.labels('12', ''));
   });
 
+  test('have no name that a scrape gives to the labels of its target', () => {
+    for (const name of ['job', 'instance', 'namespace', 'pod', 'container', 'endpoint', 'service'])
+      assert.throws(() => new MetricsRegistry().gauge('a', 'A.', { labelNames: [name] }), /label name \w+ of a is not/);
+  });
+
   test('of an open set end up together', () => {
     const registry = new MetricsRegistry();
     const counter = registry.counter('a_total', 'A.', ['x']);

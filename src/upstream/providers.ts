@@ -119,10 +119,11 @@ export class ProviderCalls implements Providers {
     this.names = new NameLookups(clock, resolve);
     this.customerNames = new NameLookups(clock, resolveCustomerName, CUSTOMER_LOOKUPS_MAX);
     this.egress = egress;
-    this.faults = metrics.counter('tollgate_upstream_errors_total', 'Calls to providers that failed, by kind', [
-      'provider',
-      'kind',
-    ]);
+    this.faults = metrics.counter(
+      'tollgate_upstream_errors_total',
+      'Calls to providers with keys of this service that failed, by kind',
+      ['provider', 'kind'],
+    );
     metrics.gauge('tollgate_upstream_open', 'Calls to providers whose reply has not ended', {
       read: () => this.openCalls(),
     });
@@ -177,18 +178,19 @@ export class ProviderCalls implements Providers {
   }
 
   private observerOf(provider: Provider): CallObserver {
-    const isOwnKey = provider.own !== undefined;
+    const wordings = provider.requests?.errors ?? [];
     // What becomes of an organization's own key is no concern of the operator's, and says nothing of the provider.
-    const observed = isOwnKey ? undefined : this.observed;
+    if (provider.own !== undefined)
+      return { wordings, isOwnKey: true, onFault: () => undefined, onKeyRefused: () => undefined };
+    const { observed } = this;
     return {
-      wordings: provider.requests?.errors ?? [],
-      isOwnKey,
+      wordings,
       onFault: (fault: UpstreamFault): void => {
         this.faults.labels(provider.id, fault).increment();
         observed?.faulted(provider.id, fault);
       },
       onKeyRefused: (status: number): void => {
-        if (!isOwnKey) this.onKeyRefused(provider, status);
+        this.onKeyRefused(provider, status);
         observed?.keyRefused(provider.id, status);
       },
       onReply: (status: number, afterMs: number): void => observed?.replied(provider.id, status, afterMs),

@@ -193,6 +193,20 @@ describe('requests on own keys, attacked', () => {
     }
   });
 
+  test('what becomes of an own key is in no figure of a provider: no organization can page the operator', async () => {
+    const ofProviders = async (): Promise<readonly string[]> =>
+      (await httpCall(`${tollgate.adminUrl}/metrics`)).body
+        .toString()
+        .match(/^tollgate_(upstream_errors_total|provider_latency_seconds_count)\{.*$/gm) ?? [];
+    const figures = await ofProviders();
+    for (const behaviour of ['closing', 'cut', 'good']) {
+      const one = await world({ per_request: `${FEE}` }, [behaviour]);
+      await send(one, { stream: true });
+      await chargesOf(one, 1);
+    }
+    assert.deepEqual(await ofProviders(), figures);
+  });
+
   test('an attempt that fails before the one that serves: the fee is taken once, or the service is paid and no fee', async () => {
     for (const first of ['failing', 'refused']) {
       const own = await world({ per_request: `${FEE}` }, [first, first, 'good']);

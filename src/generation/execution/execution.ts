@@ -224,7 +224,7 @@ export class Execution implements RecordOwner {
     if (end.screening != null) this.metering.guardrails.ended(end.screening, this.request.model);
     const { firstCallAtMs, callAtMs, firstByteAtMs } = this;
     if (firstCallAtMs !== null) metrics.observeOverhead(this.request.api, firstCallAtMs - this.wholeAtMs);
-    if (callAtMs !== null && firstByteAtMs !== null)
+    if (callAtMs !== null && firstByteAtMs !== null && !isOwn)
       metrics.observeProvider(this.deployment.provider.id, firstByteAtMs - callAtMs);
   }
 

@@ -63,7 +63,7 @@ export class GenerationMetrics {
     );
     this.provider = registry.histogram(
       'tollgate_provider_latency_seconds',
-      'From the call of a provider to the first byte of its reply',
+      'From the call of a provider with a key of this service to the first byte of its reply',
       DURATION_BUCKETS_SECONDS,
       ['provider'],
     );

@@ -49,14 +49,18 @@ export function createWatchedGauges(metrics: MetricsRegistry, gauges: JobGauges)
   );
   return {
     async refresh(postgres, names) {
+      let factsDrift: number | null = null;
       for (const run of await listLastRuns(postgres, names, 'succeeded')) {
         lastSuccess.labels(run.name).set((run.finishedAtMs ?? 0) / 1000);
         const { drift } = run.details ?? {};
         if (run.name === 'check-ledger' && typeof drift === 'number') gauges.ledgerDrift.set(drift);
-        if (run.name === 'compare-facts' && typeof drift === 'number') gauges.factsDrift.set(drift);
+        // The daily one sees what the other is too short-sighted for: what it found stays until it finds it no more.
+        if ((run.name === 'compare-facts' || run.name === 'compare-facts-daily') && typeof drift === 'number')
+          factsDrift = Math.max(factsDrift ?? 0, drift);
         if (run.name === 'compare-cells' && typeof drift === 'number') gauges.cellsDrift.set(drift);
         if (run.name === 'sweep-media' && typeof drift === 'number') gauges.mediaDrift.set(drift);
       }
+      if (factsDrift !== null) gauges.factsDrift.set(factsDrift);
       for (const run of await listLastRuns(postgres, names)) {
         if (run.finishedAtMs !== null) duration.labels(run.name).set((run.finishedAtMs - run.startedAtMs) / 1000);
         failed.labels(run.name).set(run.error === null ? 0 : 1);

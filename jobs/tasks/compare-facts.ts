@@ -40,7 +40,6 @@ export async function compareFacts(
   for (const hourMs of differing)
     repaired += await repairHour(context, { ...window, fromMs: hourMs, untilMs: hourMs + HOUR_MS });
   const remaining = differing.length === 0 ? [] : await findDifferingHours(context, window);
-  context.gauges.factsDrift.set(remaining.length);
   if (differing.length > 0) {
     context.log.warn(
       { hours: differing.map(isoHour), repaired, stillDiffering: remaining.map(isoHour) },

@@ -191,6 +191,22 @@ describe('reconciliation', () => {
     assert.equal(shipping.metricValue(metrics, 'tollgate_ledger_drift'), 0);
   });
 
+  test('a difference that is hours old stays in the metrics until the job that sees it finds it no more', async () => {
+    const watched = createWatchedGauges(metrics, context.gauges);
+    const finds = async (name: string, drift: number, dueAtMs: number): Promise<number> => {
+      const job: Job = { name, cron: null, lock: 'cluster', run: async () => ({ drift }) };
+      await runDueJob(context, job, { dueAtMs, machine: 'any' });
+      await watched.refresh(postgres, ['compare-facts', 'compare-facts-daily']);
+      return shipping.metricValue(metrics, 'tollgate_facts_drift');
+    };
+    const nowMs = systemClock.nowMs();
+    assert.equal(await finds('compare-facts-daily', 3, nowMs), 3);
+    assert.equal(await finds('compare-facts', 0, nowMs), 3);
+    assert.equal(await finds('compare-facts', 4, nowMs + 60_000), 4);
+    assert.equal(await finds('compare-facts', 0, nowMs + 120_000), 3);
+    assert.equal(await finds('compare-facts-daily', 0, nowMs + 60_000), 0);
+  });
+
   test(
     'an execution is late when it is pending for longer than its provider may take, or after its epoch ' + 'is closed',
     async () => {

@@ -52,7 +52,7 @@ export const DASHBOARDS: readonly Dashboard[] = [
       },
       {
         title: 'Answers',
-        text: 'By class of status; none is a request that ended without an answer.',
+        text: 'By class of status; none: it ended without an answer; left: the client did not wait for one.',
         unit: 'reqps',
         isStacked: true,
         lines: [[rate('tollgate_requests_total', 'status_class'), '{{status_class}}']],
@@ -61,7 +61,7 @@ export const DASHBOARDS: readonly Dashboard[] = [
         title: 'Failed',
         text: 'Share of admitted requests that ended as 5xx or without an answer.',
         unit: 'percentunit',
-        lines: [[`${rate(FAILED)} / ${rate('tollgate_requests_total')}`, 'failed']],
+        lines: [[`${rate(FAILED)} / ${rate('tollgate_requests_total{status_class!="left"}')}`, 'failed']],
       },
       {
         title: 'Refused',

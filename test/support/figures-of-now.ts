@@ -13,7 +13,7 @@ const LIVE: Schemas['Live'] = {
     requests: 1_234_567,
     requests_per_second: 20_576.116_666,
     tokens_per_second: 9_876_543.21,
-    by_status: { '2xx': 1_234_000, '3xx': 1, '4xx': 500, '5xx': 60, none: 6 },
+    by_status: { '2xx': 1_234_000, '3xx': 1, '4xx': 500, '5xx': 60, none: 6, left: 7 },
     errors: 66,
     refusals: 1_000_001,
     failed_calls: 77,
@@ -25,7 +25,7 @@ const LIVE: Schemas['Live'] = {
     requests: 101 + index,
     requests_per_second: 20.2,
     tokens_per_second: 1,
-    by_status: { '2xx': 100_000 + index, '3xx': 0, '4xx': 3, '5xx': 4, none: 5 },
+    by_status: { '2xx': 100_000 + index, '3xx': 0, '4xx': 3, '5xx': 4, none: 5, left: 6 },
     refusals: 6_007,
     failed_calls: 8,
     latency_ms: { p50: 1, p95: index === 0 ? null : 2_000, p99: 61_000 },
@@ -174,8 +174,8 @@ export const TABLES_OF_NOW: Readonly<Record<string, Readonly<Record<string, read
 /** Of the screen Live: charts as tables. */
 export const CHARTS_OF_NOW: Readonly<Record<string, readonly (readonly string[])[]>> = {
   'Requests by status': [
-    ['03:59:50', '100,000', '0', '3', '4', '5'],
-    ['03:59:55', '100,001', '0', '3', '4', '5'],
+    ['03:59:50', '100,000', '0', '3', '4', '5', '6'],
+    ['03:59:55', '100,001', '0', '3', '4', '5', '6'],
   ],
   Latency: [
     ['03:59:50', '1 ms', '–', '1 min 1 s'],

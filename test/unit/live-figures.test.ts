@@ -50,7 +50,12 @@ describe('live figures', () => {
     const view = liveView(
       [
         beat('12:00:10', { [requests]: 1_000 }),
-        beat('12:00:05', { [requests]: 10, [countKey('requests', '5xx')]: 2, [countKey('requests', 'none')]: 1 }),
+        beat('12:00:05', {
+          [requests]: 10,
+          [countKey('requests', '5xx')]: 2,
+          [countKey('requests', 'none')]: 1,
+          [countKey('requests', 'left')]: 4,
+        }),
         beat('11:59:10', { [requests]: 47 }),
         beat('11:59:05', { [requests]: 100, [countKey('refusals', 'rate_limited')]: 6 }),
         beat('11:54:00', { [requests]: 10_000, [countKey('refusals', 'rate_limited')]: 1 }),
@@ -59,8 +64,8 @@ describe('live figures', () => {
     );
     assert.equal(new Date(view.atMs).toISOString(), '2026-11-26T12:00:05.000Z');
     assert.equal(view.points.length, 60);
-    assert.deepEqual([view.minute.requests, view.minute.requestsPerSecond, view.minute.errors], [60, 1, 3]);
-    assert.equal(view.points.at(-1)?.requestsPerSecond, 2.6);
+    assert.deepEqual([view.minute.requests, view.minute.byStatus['left'], view.minute.errors], [64, 4, 3]);
+    assert.equal(view.points.at(-1)?.requestsPerSecond, 3.4);
     assert.deepEqual(view.refusals, [{ code: 'rate_limited', count: 6 }]);
     assert.equal(view.minute.refusals, 0);
   });

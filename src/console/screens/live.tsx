@@ -30,7 +30,7 @@ type Process = AnswerOf<'/v1/admin/processes'>['data'][number];
 
 const timeOf = (iso: string): string => bucketLabel(iso, 'second');
 const REFRESH_MS = 5_000;
-const STATUSES = ['2xx', '3xx', '4xx', '5xx', 'none'] as const;
+const STATUSES = ['2xx', '3xx', '4xx', '5xx', 'none', 'left'] as const;
 
 export function LiveFigures() {
   const [isHeld, setHeld] = useState(false);
@@ -86,7 +86,7 @@ function Shown({ live }: { readonly live: Live }) {
         <StackedBars
           {...common}
           title="Requests by status"
-          note="Requests that ended in each five seconds. None: no answer was sent."
+          note="Requests that ended in each five seconds. None: no answer was sent. Left: the client did not wait."
           series={STATUSES.map((status) => timesOf(status, ({ by_status: by }) => by[status] ?? 0))}
           show={whole}
           axis={countTick}

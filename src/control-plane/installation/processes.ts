@@ -88,7 +88,7 @@ const figures = {
   requests_per_second: z.number(),
   tokens_per_second: z.number(),
   by_status: z.object(Object.fromEntries(STATUS_CLASSES.map((name) => [name, z.number()]))),
-  errors: z.number().meta({ description: 'Ended with 5xx, or without a status.' }),
+  errors: z.number().meta({ description: 'Ended with 5xx, or without an answer to a client that waited.' }),
   refusals: z.number(),
   failed_calls: z.number().meta({ description: 'Calls to providers that failed, also where another one served.' }),
   latency_ms: shownPercentiles,

@@ -61,7 +61,7 @@ export interface LiveView {
   readonly failedCalls: readonly { readonly provider: string; readonly kind: string; readonly count: number }[];
 }
 
-export const STATUS_CLASSES = ['2xx', '3xx', '4xx', '5xx', 'none'] as const;
+export const STATUS_CLASSES = ['2xx', '3xx', '4xx', '5xx', 'none', 'left'] as const;
 
 export function isSilent({ lastBeatAtMs }: Pick<ProcessState, 'lastBeatAtMs'>, nowMs: number): boolean {
   return nowMs - lastBeatAtMs > SILENT_AFTER_MS;

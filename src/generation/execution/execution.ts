@@ -220,7 +220,7 @@ export class Execution implements RecordOwner {
     if (isUnpriced) metrics.countUnpriced();
     metrics.ended(this.request.api, seen, settlement, end.latencyMs, end.ttftMs);
     const isOwn = this.deployment.ownKey !== undefined;
-    if (isOwn || this.ownFailures.length > 0) metrics.endedWithKeys(isOwn, seen.status, this.ownFailures);
+    if (isOwn || this.ownFailures.length > 0) metrics.endedWithKeys(isOwn, seen, this.ownFailures);
     if (end.screening != null) this.metering.guardrails.ended(end.screening, this.request.model);
     const { firstCallAtMs, callAtMs, firstByteAtMs } = this;
     if (firstCallAtMs !== null) metrics.observeOverhead(this.request.api, firstCallAtMs - this.wholeAtMs);

@@ -2,11 +2,21 @@
 // only).
 
 import type { ApiName } from '../../domain/models/apis.ts';
+import type { Outcome } from '../../domain/settlement/outcome.ts';
 import type { Settlement } from '../../domain/settlement/settle.ts';
 import type { CounterCell, HistogramCell, MetricsRegistry } from '../../platform/metrics.ts';
 import type { ObservedEnd } from './observed-end.ts';
 
-const STATUS_CLASSES = ['none', '1xx', '2xx', '3xx', '4xx', '5xx'] as const;
+const STATUS_CLASSES = ['none', '1xx', '2xx', '3xx', '4xx', '5xx', 'left'] as const;
+const LEFT = STATUS_CLASSES.indexOf('left');
+/** No matter whether the client waited for it. */
+const FAILURES: ReadonlySet<Outcome> = new Set([
+  'connect_failed',
+  'provider_failed',
+  'no_reply',
+  'cut_mid_stream',
+  'process_killed',
+]);
 const DURATION_BUCKETS_SECONDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
 /** What a gateway adds by itself is far below what a provider takes, unless it waits for a lease or a classifier. */
 const OVERHEAD_BUCKETS_SECONDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5];
@@ -40,7 +50,7 @@ export class GenerationMetrics {
   constructor(registry: MetricsRegistry) {
     this.requests = registry.counter(
       'tollgate_requests_total',
-      'Admitted executions that ended, by API and status class',
+      'Admitted executions that ended, by API and status class; left: the client left before it was answered',
       ['api', 'status_class'],
     );
     this.duration = registry.histogram(
@@ -133,15 +143,15 @@ export class GenerationMetrics {
   }
 
   /** `failures`: of own keys, before what has served. */
-  endedWithKeys(isOwn: boolean, status: number | null, failures: readonly { readonly reason: string }[]): void {
-    const statusClass = STATUS_CLASSES[status === null ? 0 : Math.floor(status / 100)];
+  endedWithKeys(isOwn: boolean, seen: ObservedEnd, failures: readonly { readonly reason: string }[]): void {
+    const statusClass = STATUS_CLASSES[classOf(seen)];
     if (isOwn && statusClass !== undefined) this.ownKeys.labels(statusClass).increment();
     for (const { reason } of failures) this.ownKeyFailures.labels(reason).increment();
   }
 
   ended(api: ApiName, seen: ObservedEnd, settlement: Settlement, latencyMs: number, ttftMs: number | null): void {
     const cells = this.cellsOf(api);
-    cells.byStatusClass[seen.status === null ? 0 : Math.floor(seen.status / 100)]?.increment();
+    cells.byStatusClass[classOf(seen)]?.increment();
     cells.duration.observe(latencyMs / 1_000);
     if (ttftMs !== null) cells.firstByte.observe(ttftMs / 1_000);
     const { usage, source, distrust } = seen.measured;
@@ -153,4 +163,10 @@ export class GenerationMetrics {
     if (settlement.suspense > 0n) this.suspended.increment(Number(settlement.suspense) / PICO_USD_PER_USD);
     if (settlement.charge !== null) this.charged.increment(Number(settlement.charge) / PICO_USD_PER_USD);
   }
+}
+
+/** An index. That a client leaves by itself is no failure of ours. */
+function classOf({ status, outcome }: ObservedEnd): number {
+  if (status !== null) return Math.floor(status / 100);
+  return FAILURES.has(outcome) ? 0 : LEFT;
 }

@@ -4,6 +4,7 @@ import { isBuiltIn } from '../../domain/guardrails/entities.ts';
 import {
   type FindingCount,
   isOthers,
+  NOT_SCANNED,
   type ScreeningReport,
   type StageReport,
 } from '../../domain/guardrails/screening-report.ts';
@@ -29,6 +30,8 @@ export class GuardrailMetrics {
       'Requests and replies of which guardrails could not see all, by reason',
       ['reason'],
     );
+    // What first appears as 1 has not risen for whoever watches it.
+    for (const reason of NOT_SCANNED) this.notScanned.labels(reason);
     this.unrestored = registry.counter(
       'tollgate_guardrail_unrestored_total',
       'Shapes of placeholders in replies that their requests had not made, by model',

@@ -8,15 +8,15 @@ import type { ToolCalls, Usage, UsageDetails } from '../usage/usage.ts';
 import { hasCallPrice, hasOutputAudio, hasVariation, ratesOf } from './rates-of.ts';
 
 /**
- * 10^18 dollars: no usage costs so much, but factors of a price multiply, and a provider may report any count. The ledger
- * and ClickHouse hold 38 digits, so that a hundred million such costs can be summed up.
+ * 10^18 dollars: no usage costs so much, but factors of a price multiply, and a provider may report any count. The
+ * ledger and ClickHouse hold 38 digits, so that a hundred million such costs can be summed up.
  */
 const COST_MAX = 10n ** 30n;
 
 /**
  * The usage must have passed checkUsage. null when a count that costs something was not reported or has no price:
- * unknown is never zero; and above COST_MAX. Free output (spec 8, evaluation) is a price of 0, not an absent one. What a
- * reply was served with and has no price (`unpricedPart`) is rated as if it were plain.
+ * unknown is never zero; and above COST_MAX. Free output (spec 8, evaluation) is a price of 0, not an absent one. What
+ * a reply was served with and has no price (`unpricedPart`) is rated as if it were plain.
  */
 export function rateUsage(usage: Usage, price: Price): PicoUsd | null {
   const cost = price.terms === undefined ? rateCounts(usage, price) : rateByTerms(usage, price);

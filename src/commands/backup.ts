@@ -81,10 +81,10 @@ function refuseWithin(target: string, copied: readonly string[]): void {
 }
 
 /**
- * The spool, from which nothing is removed meanwhile, before the instant of which the database's copy is: what it does
- * not have yet is in the copy of the spool, and is posted by whoever starts from the two, once, as after a crash; and it
- * has every lease under which the copied spool charges. What is recorded after the spool was copied is in no backup,
- * unless it was posted by then.
+ * The spool, from which nothing is removed meanwhile, before the instant of which the database's copy is: what that
+ * does not have yet is in the copy of the spool, and is posted by whoever starts from the two, once, as after a crash;
+ * and it has every lease under which the copied spool charges. What is recorded after the spool was copied is in no
+ * backup, unless it was posted by then.
  */
 async function copyInstallation(dataDirectory: string, databaseUrl: string, partial: string): Promise<void> {
   const spoolDirectory = join(dataDirectory, 'spool');

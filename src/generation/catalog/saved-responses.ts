@@ -38,8 +38,8 @@ export interface SavedResponseOwner {
 export type SavedResponseAnswer = SavedResponse | 'foreign' | 'unknown';
 
 /**
- * Why nothing can be said of an id at the moment. `unavailable`: the organization has too many look-ups under way, or the
- * store cannot be asked. `unposted`: not found, and what processes have recorded is not all posted yet.
+ * Why nothing can be said of an id at the moment. `unavailable`: the organization has too many look-ups under way, or
+ * the store cannot be asked. `unposted`: not found, and what processes have recorded is not all posted yet.
  */
 export type NotAnswered = 'unavailable' | 'unposted';
 

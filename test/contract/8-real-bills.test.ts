@@ -339,6 +339,23 @@ const ITERATIONS = [
   ['that is told where the stream ends', undefined, [{ type: 'compaction' }]],
 ] as const;
 
+const SEARCH_ITEM = { type: 'web_search_call', status: 'failed' };
+const NONE_BY_TOOL = { image_gen: { input_tokens: 0 }, web_search: { num_requests: 0 } };
+const searchStream = (first: object, last: object): string =>
+  event({ type: 'response.created', response: { id: 'r', ...first } }) +
+  event({ type: 'response.output_item.done', item: SEARCH_ITEM }) +
+  event({ type: 'response.completed', response: response(100, 10, { output: [SEARCH_ITEM], ...last }) });
+const NO_SEARCHES = {
+  'the words of OpenAI': { tool_usage: NONE_BY_TOOL },
+  'the words of xAI': {
+    usage: { input_tokens: 100, output_tokens: 10, server_side_tool_usage_details: { web_search_calls: 0 } },
+  },
+  "xAI's total": { usage: { input_tokens: 100, output_tokens: 10, num_server_side_tools_used: 0 } },
+  'the words of OpenRouter': {
+    usage: { input_tokens: 100, output_tokens: 10, server_tool_use: { web_search_requests: 0 } },
+  },
+};
+
 const SEARCHED = { ...PLAIN, calls: { web_search: '0.01', web_fetch: '0' } };
 const CALLS: readonly Bill[] = [
   {
@@ -459,6 +476,64 @@ const CALLS: readonly Bill[] = [
     }),
     cost: 4_003_700_000n,
     unpriced: 'num_server_side_tools_used',
+  },
+  // 100 × 1 000 000 + 10 × 5 000 000: a search that failed, or that opened a page, is an item and no search
+  ...Object.entries(NO_SEARCHES).map(([name, rest]) => ({
+    name: `no search, of a reply with an item of one, in ${name}`,
+    dialect: responses,
+    price: SEARCHED,
+    request: { tools: [{ type: 'web_search' }] },
+    reply: response(100, 10, { output: [SEARCH_ITEM], ...rest }),
+    cost: 150_000_000n,
+  })),
+  {
+    name: 'no search, where the stream ends',
+    dialect: responses,
+    price: SEARCHED,
+    request: { tools: [{ type: 'web_search' }] },
+    reply: `${searchStream({ tool_usage: NONE_BY_TOOL }, { tool_usage: NONE_BY_TOOL })}data: [DONE]\n\n`,
+    cost: 150_000_000n,
+  },
+  {
+    name: 'no search where the stream begins, and no word of it where it ends',
+    dialect: responses,
+    price: SEARCHED,
+    request: { tools: [{ type: 'web_search' }] },
+    reply: searchStream({ tool_usage: NONE_BY_TOOL }, {}),
+    cost: 150_000_000n,
+    unpriced: 'tool_usage web_search',
+  },
+  {
+    name: 'a search of which the reply has an item alone, and a report of another tool',
+    dialect: responses,
+    price: SEARCHED,
+    request: { tools: [{ type: 'web_search' }] },
+    reply: response(100, 10, { output: [SEARCH_ITEM], tool_usage: { image_gen: { input_tokens: 0 } } }),
+    cost: 150_000_000n,
+    unpriced: 'tool_usage web_search',
+  },
+  {
+    name: 'no search, but a function of the client that has the name of such items',
+    dialect: responses,
+    price: SEARCHED,
+    request: { tools: [{ type: 'web_search' }] },
+    reply: response(100, 10, { tools: [{ type: 'function', name: 'web_search_call' }] }),
+    cost: 150_000_000n,
+  },
+  {
+    // 100 × 1 000 000 + 10 × 5 000 000 + 3 × 10 000 000 000
+    name: 'searches under two names: once',
+    dialect: chatCompletions,
+    price: SEARCHED,
+    reply: chat(0, 0, {
+      usage: {
+        prompt_tokens: 100,
+        completion_tokens: 10,
+        num_search_queries: 3,
+        server_tool_use: { web_search_requests: 3 },
+      },
+    }),
+    cost: 30_150_000_000n,
   },
   {
     // 33 × 1 000 000 + 7163 × 5 000 000 + 18 × 5 000 000 000

@@ -48,19 +48,22 @@ describe('usage', () => {
   }
 });
 
+const NO_USAGE = (): null => null;
+
 describe('the tier and the tools of a reply', () => {
   const texts: readonly (readonly [name: string, text: string])[] = [
     ['an odd quote', `{"a":[[{${many('"service_tier":"x",')}"${'a'.repeat(BYTES)}`],
     ['keys in strings', `{${many('"\\"service_tier":"x",')}"a":1}`],
     ['values that have no end', `{"a":[[{${many('"service_tier":"')}}`],
     ['tools without an end', `{"response":{${many('"tool_usage":{"n":1]')}}}`],
+    ['names of items of a search', `{"a":[${many('"web_search_call"      ,')}1]}`],
     ['tools in strings', `{"response":{${many('"\\"tool_usage":{"n":1},')}"a":1}}`],
   ];
   for (const [name, text] of texts) {
     test(name, () => {
       for (const reply of [replyOf(text), replyOf(text, true), replyOf(`data: ${text}\n\n`)]) {
         assert.equal(servedTier(reply, 2), null);
-        assert.deepEqual(servedTools(reply, false), []);
+        assert.deepEqual(servedTools(reply, true, NO_USAGE), []);
       }
     });
   }
@@ -116,7 +119,7 @@ test('of what is no JSON little is parsed, since each try costs microseconds', (
   const line = 'data: {"usage":{\n';
   const lines = many(line, 250_000);
   assert.equal(chatCompletions.readUsage(replyOf(lines)), null);
-  assert.deepEqual(servedTools(replyOf(`{${many('"tool_usage":{1},', 250_000)}"a":1}`), false), []);
+  assert.deepEqual(servedTools(replyOf(`{${many('"tool_usage":{1},', 250_000)}"a":1}`), true, NO_USAGE), []);
   const filter = new UsageChunkFilter();
   assert.equal(filter.feed(Buffer.from(lines)).toString() + filter.end().toString(), lines);
   assert.ok(parse.mock.callCount() < 1_000, `${parse.mock.callCount()} texts parsed`);

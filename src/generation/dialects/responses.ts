@@ -99,8 +99,12 @@ function readConversationObject(scanned: ScannedRequest, body: Buffer): string |
   return typeof id === 'string' ? id : null;
 }
 
+function usageObject(reply: KeptReply): UsageObject | null {
+  return isDocument(reply.beginning) ? documentUsage(reply) : lastEventUsage(reply, usageOfEvent);
+}
+
 function readUsage(reply: KeptReply): Usage | null {
-  const usage = isDocument(reply.beginning) ? documentUsage(reply) : lastEventUsage(reply, usageOfEvent);
+  const usage = usageObject(reply);
   if (usage === null) return null;
   const input = objectOf(usage['input_tokens_details']);
   const counts = inclusiveUsage({
@@ -116,7 +120,7 @@ function readUsage(reply: KeptReply): Usage | null {
 
 function readDetails(reply: KeptReply, { maySearch }: RequestBounds): UsageDetails | null {
   const serviceTier = servedTier(reply, 2);
-  const calls = servedTools(reply, maySearch === true);
+  const calls = servedTools(reply, maySearch === true, () => usageObject(reply));
   if (serviceTier === null && calls.length === 0) return null;
   return { ...(serviceTier === null ? {} : { serviceTier }), ...(calls.length === 0 ? {} : { calls }) };
 }

@@ -8,7 +8,7 @@ import { type PicoUsd, picoUsd } from '../../../domain/money/pico-usd.ts';
 import { readUnits, readUsdNumber } from '../../../domain/money/read-number.ts';
 import { parseObject } from '../../../domain/usage/countable-text.ts';
 import type { ToolCalls, Usage, UsageDetails } from '../../../domain/usage/usage.ts';
-import { valueAfterKey } from '../../../platform/json-bytes.ts';
+import { skipSpace, skipSpaceBack, valueAfterKey } from '../../../platform/json-bytes.ts';
 import { matchesAt } from '../../../platform/matches-at.ts';
 import { DepthFromEnd, DepthFromStart } from '../../sse/json-depth.ts';
 import { isDocument, OBJECT_BYTES_MAX, objectEnd } from '../../sse/usage-window.ts';
@@ -32,6 +32,9 @@ interface SoughtKey {
 const TIER_KEY: SoughtKey = { key: Buffer.from('"service_tier"'), probe: Buffer.from('_tier"'), probeAt: 8 };
 const TOOL_USAGE_KEY: SoughtKey = { key: Buffer.from('"tool_usage"'), probe: Buffer.from('_usage"'), probeAt: 5 };
 const SEARCH_CALL = Buffer.from('"web_search_call"');
+const TYPE_KEY = Buffer.from('"type"');
+const DATA_LINE = Buffer.from('\ndata:');
+const OPEN_BRACE = 0x7b;
 
 /** Chunks of a Chat Completions stream repeat the tier: the last ones are enough. */
 export const LAST_CHUNKS_BYTES = 8_192;
@@ -72,26 +75,58 @@ function tierAt(bytes: Buffer, key: number): string | null {
 }
 
 /**
- * Tools that the provider of a Responses reply ran. `maySearch`: the request let it search, which not every provider
- * reports as usage.
+ * Tools that the provider of a Responses reply ran: what it reports of them is the answer, zeros too. `maySearch`: the
+ * request let it search, which not every provider reports as usage, so that an item of a search, which may have failed
+ * or opened a page, counts where nothing is reported.
  */
-export function servedTools(reply: KeptReply, maySearch: boolean): readonly ToolCalls[] {
+export function servedTools(
+  reply: KeptReply,
+  maySearch: boolean,
+  readUsage: () => UsageObject | null,
+): readonly ToolCalls[] {
   const place = new ReplyPlace(reply, 2, Number.MAX_SAFE_INTEGER);
   const keys: number[] = [];
+  const used: number[] = [];
   for (let key = place.find(TOOL_USAGE_KEY, 0), from = 0; key !== -1; key = place.find(TOOL_USAGE_KEY, from)) {
     const { start, end } = toolUsageAt(place.bytes, key);
     // What lies within it is not the reply's own, and an object without an end is at least that long.
     from = start === -1 ? key + 1 : end === -1 ? start + OBJECT_BYTES_MAX : end;
-    if (end !== -1 && hasDigitAboveZero(place.bytes, start, end)) keys.push(key);
+    if (end === -1) continue;
+    keys.push(key);
+    if (hasDigitAboveZero(place.bytes, start, end)) used.push(key);
   }
-  for (const key of place.thoseAtTop(keys).slice(0, OWN_REPORTS_MAX)) {
-    const { start, end } = toolUsageAt(place.bytes, key);
-    const used = usedCalls('tool_usage', parseObject(place.bytes.toString('latin1', start, end)));
-    if (used.length > 0) return used;
+  for (const key of place.thoseAtTop(used).slice(0, OWN_REPORTS_MAX)) {
+    const calls = usedCalls('tool_usage', parseToolUsage(place.bytes, key));
+    if (calls.length > 0) return calls;
   }
-  return maySearch && (reply.end.includes(SEARCH_CALL) || reply.beginning.includes(SEARCH_CALL))
-    ? [{ tool: 'web_search', count: null, reportedAs: 'tool_usage web_search' }]
-    : NO_CALLS;
+  if (!maySearch || !(hasSearchItem(reply.end) || hasSearchItem(reply.beginning))) return NO_CALLS;
+  const last = place.thoseAtTop(keys).at(-1);
+  // Events before the last one may say zero because nothing was searched yet.
+  const report = last !== undefined && place.isInLastEvent(last) ? parseToolUsage(place.bytes, last) : null;
+  const isTold = typeof objectOf(objectOf(report)['web_search'])['num_requests'] === 'number';
+  return isTold || tellsSearches(readUsage())
+    ? NO_CALLS
+    : [{ tool: 'web_search', count: null, reportedAs: 'tool_usage web_search' }];
+}
+
+/** Whether these bytes have an item of a search; functions of the client may have the same name. */
+function hasSearchItem(bytes: Buffer): boolean {
+  for (let at = bytes.indexOf(SEARCH_CALL); at !== -1; at = bytes.indexOf(SEARCH_CALL, at + SEARCH_CALL.length)) {
+    const keyEnd = skipSpaceBack(bytes, skipSpaceBack(bytes, at - 1) - 1) + 1;
+    if (keyEnd >= TYPE_KEY.length && matchesAt(bytes, keyEnd - TYPE_KEY.length, TYPE_KEY)) return true;
+  }
+  return false;
+}
+
+/** Whether a usage object says how often was searched: xAI's, which also has a total of all tools, or OpenRouter's. */
+function tellsSearches(usage: UsageObject | null): boolean {
+  if (usage === null) return false;
+  const counts = [
+    usage['num_server_side_tools_used'],
+    objectOf(usage['server_side_tool_usage_details'])['web_search_calls'],
+    objectOf(usage['server_tool_use'] ?? usage['server_tool_use_details'])['web_search_requests'],
+  ];
+  return counts.some((count) => typeof count === 'number');
 }
 
 const NO_CALLS: readonly ToolCalls[] = [];
@@ -102,6 +137,11 @@ const OWN_REPORTS_MAX = 16;
 function toolUsageAt(bytes: Buffer, key: number): { readonly start: number; readonly end: number } {
   const start = valueAfterKey(bytes, key + TOOL_USAGE_KEY.key.length);
   return { start, end: start === -1 ? -1 : objectEnd(bytes, start) };
+}
+
+function parseToolUsage(bytes: Buffer, key: number): UsageObject | null {
+  const { start, end } = toolUsageAt(bytes, key);
+  return parseObject(bytes.toString('latin1', start, end));
 }
 
 /**
@@ -130,11 +170,22 @@ function callsIn(usage: UsageObject): readonly ToolCalls[] {
   // OpenRouter has had both names.
   const tools = usage['server_tool_use'] ?? usage['server_tool_use_details'];
   if (tools == null && details == null && queries == null) return NO_CALLS;
-  return [
+  return eachOnce([
     ...usedCalls('server_tool_use', tools),
     ...usedCalls('server_side_tool_usage_details', details),
     ...usedCalls('usage', { num_search_queries: queries }),
-  ];
+  ]);
+}
+
+/** Two names of one tool report the same calls: the most that one of them says. null: nobody knows. */
+function eachOnce(calls: readonly ToolCalls[]): readonly ToolCalls[] {
+  const most = new Map<string, ToolCalls>();
+  for (const call of calls) {
+    const known = most.get(call.tool);
+    if (known === undefined || (known.count !== null && (call.count ?? Number.POSITIVE_INFINITY) > known.count))
+      most.set(call.tool, call);
+  }
+  return most.size === calls.length ? calls : [...most.values()];
 }
 
 /** One of xAI's ticks, of which a dollar has 10^10. */
@@ -228,6 +279,16 @@ class ReplyPlace {
     if (!this.isDocument || !isWhole) return this.seenFromEnd(keys);
     const depths = new DepthFromStart(this.bytes, 0);
     return keys.filter((key) => depths.at(key) === 1);
+  }
+
+  /** Whether no event with data follows the one of this key; a document is one. */
+  isInLastEvent(key: number): boolean {
+    if (this.isDocument) return true;
+    const { bytes } = this;
+    for (let line = bytes.indexOf(DATA_LINE, key); line !== -1; line = bytes.indexOf(DATA_LINE, line + 1)) {
+      if (bytes[skipSpace(bytes, line + DATA_LINE.length)] === OPEN_BRACE) return false;
+    }
+    return true;
   }
 
   /** Of events, each line is a document of its own. Of what broke off, the last one has no end to count depths from. */

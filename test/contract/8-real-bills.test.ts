@@ -563,6 +563,82 @@ const CALLS: readonly Bill[] = [
   },
 ];
 
+/** 45 KB, as OpenAI repeats them between the tier and the usage. */
+const MANY_TOOLS = Array.from({ length: 60 }, (_, at) => ({
+  type: 'function',
+  name: `f${at}`,
+  description: `"${'x'.repeat(700)}\\`,
+}));
+const words = (bytes: number): object => ({
+  type: 'message',
+  content: [{ type: 'output_text', text: 'a'.repeat(bytes) }],
+});
+const longStream = (...last: readonly object[]): string =>
+  event({ type: 'response.created', response: { id: 'r', service_tier: 'auto', tools: MANY_TOOLS } }) +
+  event({ type: 'response.output_text.delta', delta: 'a' }).repeat(5_000) +
+  last.map((one) => event({ type: 'response.completed', response: one })).join('');
+const LONG_EVENTS: readonly Bill[] = [
+  ...[10, 50_000, 400_000].map((bytes) => ({
+    // 100 × 1 000 000 + 10 × 5 000 000
+    name: `of a tier that the provider did not give, behind ${bytes} bytes of an answer`,
+    dialect: responses,
+    price: TIERED,
+    request: { service_tier: 'priority' },
+    reply: longStream({ output: [words(bytes)], service_tier: 'default', tools: MANY_TOOLS, ...response(100, 10) }),
+    cost: 150_000_000n,
+  })),
+  {
+    name: 'of a tier without a price',
+    dialect: responses,
+    price: TIERED,
+    reply: longStream({ service_tier: 'scale', tools: MANY_TOOLS, ...response(100, 10) }),
+    cost: 150_000_000n,
+    unpriced: 'service_tier scale',
+  },
+  ...[0, 2].map((count) => ({
+    // 100 × 1 000 000 + 10 × 5 000 000 + count × 10 000 000 000
+    name: `with ${count} searches`,
+    dialect: responses,
+    price: SEARCHED,
+    request: { tools: [{ type: 'web_search' }] },
+    reply:
+      event({ type: 'response.output_item.done', item: SEARCH_ITEM }) +
+      longStream({
+        tool_usage: { web_search: { num_requests: count } },
+        tools: MANY_TOOLS,
+        ...response(100, 10),
+      }),
+    cost: 150_000_000n + BigInt(count) * 10_000_000_000n,
+  })),
+  {
+    // 10 × 1 000 000 + 90 × 5 000 000 + 7 × 10 000 000 000
+    name: 'of Perplexity, with usage before what it found, which has the same names',
+    dialect: chatCompletions,
+    price: SEARCHED,
+    reply: Array.from({ length: 30 }, (_, at) =>
+      event({
+        id: 'p',
+        usage: { prompt_tokens: 10, completion_tokens: (at + 1) * 3, num_search_queries: 7 },
+        search_results: MANY_TOOLS.map((tool) => ({ ...tool, usage: { prompt_tokens: 0, completion_tokens: 0 } })),
+        choices: [{ index: 0, delta: { content: 'a' } }],
+      }),
+    ).join(''),
+    cost: 70_460_000_000n,
+  },
+  {
+    // 100 × 1 750 000 + 10 × 9 000 000
+    name: 'of which the stream goes on',
+    dialect: responses,
+    price: TIERED,
+    request: { service_tier: 'priority' },
+    reply: longStream(
+      { service_tier: 'default', tools: MANY_TOOLS, ...response(1, 1) },
+      { service_tier: 'priority', ...response(100, 10) },
+    ),
+    cost: 265_000_000n,
+  },
+];
+
 const SPOKEN = { ...PLAIN, input_audio: '10', cached_audio: '2.5', output_audio: '20' };
 const AUDIO: readonly Bill[] = [
   {
@@ -777,6 +853,7 @@ for (const [title, bills] of Object.entries({
   'service tiers': SERVICE_TIERS,
   'speeds, regions and factors': VARIED,
   'calls of tools, and of requests': CALLS,
+  'last events that are longer than what is kept of a long reply': LONG_EVENTS,
   audio: AUDIO,
   'a cost that the reply reports': COSTS,
 })) {

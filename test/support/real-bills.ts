@@ -14,8 +14,9 @@ import { planHolds } from '../../src/generation/admission/plan-holds.ts';
 import { type OwnKeyUse, prepareCatalog, type ServedModel } from '../../src/generation/catalog/serving-catalog.ts';
 import type { Dialect, RequestBounds } from '../../src/generation/dialects/dialect.ts';
 import { reportedUsage } from '../../src/generation/execution/measure-usage.ts';
+import { CaptureBuffer } from '../../src/generation/reply/capture-buffer.ts';
 import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
-import { keptReply } from './kept-replies.ts';
+import { splitBytes } from './byte-splits.ts';
 import { principalOf } from './principals.ts';
 
 const scanner = new RequestScanner();
@@ -40,8 +41,9 @@ export interface RatedReply {
 }
 
 export function rateReply(dialect: Dialect, request: object, reply: string, price: Price): RatedReply {
-  const kept = keptReply(reply);
-  const relayed = { totalBytes: Buffer.byteLength(reply), beginning: () => kept.beginning, end: () => kept.end };
+  const relayed = new CaptureBuffer();
+  for (const piece of splitBytes(Buffer.from(reply), { kind: 'random', seed: 1, bytesMax: 60_000 }))
+    relayed.append(piece);
   const bounds = boundsOf(dialect, request);
   const reported = { bounds, relayed, watch: null, cut: false, clientLeft: false, price };
   const { usage, details } = reportedUsage(dialect, reported);

@@ -19,6 +19,8 @@ export interface RelayedBytes {
   readonly totalBytes: number;
   beginning(): Buffer;
   end(): Buffer;
+  /** What is short of the last event of a long stream that is longer than what is kept of its end. */
+  longEvent(): Buffer | null;
 }
 
 /** What the relay kept and saw of a reply. */
@@ -46,7 +48,7 @@ export function reportedUsage(
   const tellsPlain = bounds.named !== undefined || (terms !== undefined && terms.serviceTierDefault !== null);
   const tellsCost = terms !== undefined && terms.cost === 'reported';
   const asksForHourCache = bounds.asksForHourCache === true;
-  const kept = { beginning: relayed.beginning(), end: relayed.end(), cut, tellsPlain, tellsCost, asksForHourCache };
+  const kept = { beginning: relayed.beginning(), end: endOf(relayed), cut, tellsPlain, tellsCost, asksForHourCache };
   const truncated = dialect.isTruncated?.(kept, watch?.endedBy ?? null) === true;
   const raw = dialect.readUsage(kept, watch, clientLeft);
   const details = joined(bounds.named?.details, dialect.readDetails?.(kept, bounds), raw?.details);
@@ -74,6 +76,14 @@ export function reportedUsage(
   if (dialect.readCountedTokens !== undefined)
     return { ...measured, counted: countAsUsage(dialect.readCountedTokens(kept)) };
   return details === undefined ? measured : { ...measured, usage: { ...checked.usage, details }, details };
+}
+
+const LINE_END = Buffer.from('\n\n');
+
+/** The end, and before it what is short of a last event that begins further up. */
+function endOf(relayed: RelayedBytes): Buffer {
+  const long = relayed.longEvent();
+  return long === null ? relayed.end() : Buffer.concat([long, LINE_END, relayed.end()]);
 }
 
 function countAsUsage(inputTokens: number | null): Usage | null {

@@ -1,6 +1,6 @@
 // Captures what was relayed of a reply: for the client's writes, for reading the usage at its end, and for counting
 // tokens when the provider reported none. The first `HEAD_BYTES_MAX` bytes are kept whole; of a longer reply also the
-// last `TAIL_BYTES_MAX`, where the usage is.
+// last `TAIL_BYTES_MAX`, where the usage is, and what is short of a last event that is longer than that.
 //
 // The bytes lie in blocks that serve one reply after another, and the client is written to from there. With fresh
 // memory for each stream or each read the collector marked all of the process again and again (15 and 6 % of an event's
@@ -8,6 +8,8 @@
 
 import { Buffer } from 'node:buffer';
 import { BufferPool, type PooledBuffer } from '../../platform/buffer-pool.ts';
+import { LongEvent } from '../sse/long-event.ts';
+import { isDocument } from '../sse/usage-window.ts';
 
 const HEAD_BYTES_MAX = 262_144;
 const TAIL_BYTES_MAX = 32_768;
@@ -15,6 +17,7 @@ const TAIL_BYTES_MAX = 32_768;
 const BLOCK_BYTES = 8_192;
 const TAIL_BLOCKS_MAX = TAIL_BYTES_MAX / BLOCK_BYTES + 1;
 const FREE_BLOCKS_MAX = 512;
+const LINE_FEED = 0x0a;
 
 interface Block {
   readonly bytes: Buffer;
@@ -46,6 +49,8 @@ export class CaptureBuffer {
   private headBytes = 0;
   /** The newest bytes beyond the head, in all that these blocks hold; full but for the last. */
   private tail: Block[] = NO_BLOCKS;
+  /** Of a stream that is longer than the head. */
+  private events: LongEvent | null = null;
   /** The pooled buffers that hold what was joined of it. */
   private buffers: PooledBuffer[] = NO_BUFFERS;
   /** The beginning and the end, joined; null: not since the last piece. */
@@ -107,6 +112,7 @@ export class CaptureBuffer {
       block.used += copied;
       this.headBytes += copied;
     }
+    if (from < piece.length) this.watchEvents(piece.subarray(from));
     // Of a long piece only its end will be asked for.
     from = Math.max(from, piece.length - TAIL_BYTES_MAX - BLOCK_BYTES);
     while (from < piece.length) {
@@ -116,6 +122,31 @@ export class CaptureBuffer {
       from += copied;
       block.used += copied;
     }
+  }
+
+  private watchEvents(beyond: Buffer): void {
+    if (this.tail === NO_BLOCKS) this.beginEvents();
+    this.events?.feed(beyond);
+  }
+
+  /** With the event that the head ends in. */
+  private beginEvents(): void {
+    const blocks = this.head.map(({ bytes, used }) => bytes.subarray(0, used));
+    const [first] = blocks;
+    if (first === undefined || isDocument(first)) return;
+    const events = new LongEvent(TAIL_BYTES_MAX);
+    const last = Math.max(
+      0,
+      blocks.findLastIndex((block) => block.includes(LINE_FEED)),
+    );
+    for (const [index, block] of blocks.slice(last).entries())
+      events.feed(index === 0 ? block.subarray(block.lastIndexOf(LINE_FEED) + 1) : block);
+    this.events = events;
+  }
+
+  /** What is short of the last long event of a stream (LongEvent); null: there is none. */
+  longEvent(): Buffer | null {
+    return this.events?.read() ?? null;
   }
 
   /** The oldest one is used again once what it holds is too far from the end. */
@@ -178,6 +209,7 @@ export class CaptureBuffer {
   release(): void {
     this.only = null;
     this.whole = null;
+    this.events = null;
     this.joinedBeginning = null;
     this.joinedEnd = null;
     for (const pooled of this.buffers) joinedPool.release(pooled);

@@ -160,6 +160,40 @@ const SERVICE_TIERS: readonly Bill[] = [
     reply: chat(100, 10, { service_tier: 'default' }),
     cost: 150_000_000n,
   },
+  ...(
+    [
+      [chatCompletions, 'default', {}],
+      [chatCompletions, 'on_demand', { service_tier: 'auto' }],
+      [responses, 'standard', {}],
+      [messages, 'standard_only', {}],
+    ] as const
+  ).map(([dialect, named, rest]) => ({
+    // 100 × 1 000 000 + 10 × 5 000 000
+    name: `${named}, where the deployment has another default and the reply does not say`,
+    dialect,
+    price: { ...TIERED, service_tier_default: 'priority' },
+    request: { service_tier: named },
+    reply: dialect === chatCompletions ? chat(100, 10, rest) : response(100, 10, rest),
+    cost: 150_000_000n,
+  })),
+  {
+    // 100 × 1 750 000 + 10 × 9 000 000
+    name: 'priority that the provider gave although the plain one was named',
+    dialect: chatCompletions,
+    price: { ...TIERED, service_tier_default: 'priority' },
+    request: { service_tier: 'default' },
+    reply: chat(100, 10, { service_tier: 'priority' }),
+    cost: 265_000_000n,
+  },
+  {
+    // 100 × 1 750 000 + 10 × 9 000 000
+    name: 'auto, which means the default of the deployment',
+    dialect: chatCompletions,
+    price: { ...TIERED, service_tier_default: 'priority' },
+    request: { service_tier: 'auto' },
+    reply: chat(100, 10),
+    cost: 265_000_000n,
+  },
   {
     // 22 × 1 750 000 + 8 × 9 000 000
     name: 'priority in a Messages stream, where it begins',

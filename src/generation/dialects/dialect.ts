@@ -33,6 +33,8 @@ export interface RequestBounds {
   readonly refusalIfBilled?: Refusal | null;
   /** What only the terms of a deployment's price can say the cost of. Absent, as nearly always: nothing. */
   readonly named?: NamedCosts;
+  /** The plain service tier that the request names, which counts where a deployment has another default. */
+  readonly plainTier?: string;
   /** The provider may search, and read what it finds as input. */
   readonly maySearch?: boolean;
   /** Tools that the provider runs and that some prices have a price for. Absent, as nearly always: none. */

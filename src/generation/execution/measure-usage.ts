@@ -45,13 +45,14 @@ export function reportedUsage(
   { bounds, relayed, watch, cut, clientLeft, price }: MeasurableReply,
 ): MeasuredUsage {
   const terms = price?.terms;
-  const tellsPlain = bounds.named !== undefined || (terms !== undefined && terms.serviceTierDefault !== null);
+  const hasOwnDefault = terms !== undefined && terms.serviceTierDefault !== null;
+  const tellsPlain = bounds.named !== undefined || hasOwnDefault;
   const tellsCost = terms !== undefined && terms.cost === 'reported';
   const asksForHourCache = bounds.asksForHourCache === true;
   const kept = { beginning: relayed.beginning(), end: endOf(relayed), cut, tellsPlain, tellsCost, asksForHourCache };
   const truncated = dialect.isTruncated?.(kept, watch?.endedBy ?? null) === true;
   const raw = dialect.readUsage(kept, watch, clientLeft);
-  const details = joined(bounds.named?.details, dialect.readDetails?.(kept, bounds), raw?.details);
+  const details = joined(namedIn(bounds, hasOwnDefault), dialect.readDetails?.(kept, bounds), raw?.details);
   const unmeasured =
     truncated || details !== undefined
       ? { ...NO_USAGE, truncated, ...(details === undefined ? {} : { details }) }
@@ -76,6 +77,11 @@ export function reportedUsage(
   if (dialect.readCountedTokens !== undefined)
     return { ...measured, counted: countAsUsage(dialect.readCountedTokens(kept)) };
   return details === undefined ? measured : { ...measured, usage: { ...checked.usage, details }, details };
+}
+
+/** What the request named, which counts where the reply does not say. */
+function namedIn({ named, plainTier }: RequestBounds, hasOwnDefault: boolean): UsageDetails | undefined {
+  return hasOwnDefault && plainTier !== undefined ? { ...named?.details, serviceTier: plainTier } : named?.details;
 }
 
 const LINE_END = Buffer.from('\n\n');

@@ -148,6 +148,7 @@ function nameCosts(
     ...bounds,
     ...(refusal === null ? {} : { refusalIfBilled: refusal }),
     ...(named.length === 0 ? {} : { named: { items: named, details: detailsOf(named) } }),
+    ...plainTierNamed(table, scanned, body),
     ...(callsAny ? { maySearch: true, calls: calls ?? [] } : {}),
     ...(asksForHourCache ? { asksForHourCache } : {}),
   };
@@ -163,6 +164,18 @@ function detailsOf(named: readonly NamedCost[]): UsageDetails {
 }
 
 const DETAIL_OF = { serviceTiers: 'serviceTier', speeds: 'speed', geos: 'geo' } as const;
+
+/** The plain tier has no cost of its own, but is none of a deployment's default; `auto` says nothing. */
+function plainTierNamed(
+  { fields: { service_tier: field } }: UnpricedRequests,
+  scanned: ScannedRequest,
+  body: Buffer,
+): Pick<RequestBounds, 'plainTier'> {
+  const found = field === undefined ? null : scanned.valueOf('service_tier');
+  if (found?.kind !== 'string' || found.end - found.start > TYPE_BYTES_MAX) return {};
+  const name = readString(body, found);
+  return name !== 'auto' && field?.isFree(name) === true ? { plainTier: name } : {};
+}
 
 /** The first field that no price can be for; those that one can be for are added to `named`. */
 function refuseField(

@@ -3,11 +3,13 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { priceOn } from '../../src/domain/models/price.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import { costCeiling } from '../../src/domain/settlement/rate-usage.ts';
 import { settle } from '../../src/domain/settlement/settle.ts';
 import { NO_COUNTS } from '../../src/domain/usage/usage.ts';
 import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
+import { countTokens } from '../../src/generation/dialects/count-tokens.ts';
 import type { Dialect } from '../../src/generation/dialects/dialect.ts';
 import { messages } from '../../src/generation/dialects/messages.ts';
 import { responses } from '../../src/generation/dialects/responses.ts';
@@ -880,6 +882,11 @@ describe('a reported cost is charged up to what the prices make of its usage', (
     });
     assert.deepEqual([settled.ratedCost, settled.charge, settled.suspense], [900n, 250n, 650n]);
   });
+});
+
+test('a fee for each request is none for a count of tokens', () => {
+  const price = priceOn('count_tokens', priceOf({ ...PLAIN, request: '0.005' }));
+  assert.equal(rateReply(countTokens, {}, '{"input_tokens":588}', price).cost, 0n);
 });
 
 for (const [title, bills] of Object.entries({

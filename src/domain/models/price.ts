@@ -95,6 +95,9 @@ export const PLAIN: Readonly<Record<VariationKind, readonly string[]>> = {
 
 /** The prices of a call on this API, from the prices of the model's deployment. */
 export function priceOn(api: ApiName, price: Price): Price {
+  // A count is free: it uses no tokens, and no fee is for it.
+  if (api === 'count_tokens')
+    return price.terms == null ? price : { ...price, terms: { ...price.terms, request: null } };
   if (!MODEL_KINDS[APIS[api].kind].outputIsFree) return price;
   const { terms } = price;
   return { ...price, output: ZERO_PICO_USD, ...(terms === undefined ? {} : { terms: withFreeOutput(terms) }) };

@@ -86,7 +86,9 @@ describe('prices that cannot be', () => {
     [[], 'body', /at least one price/],
     [[priced('1', { between: '09:00-17:00' })], '0.between', /not be of the first/],
     [[priced('1'), priced('2', { from: '2027-01-01' }), priced('3')], '2.from', /not be before/],
-    [[priced('1'), priced('2', { from: '2027-13-01' })], '1.from', /a date or an instant/],
+    ...['2027-13-01', '2027-02-29', '2027-02-30T08:00:00Z', '2027-04-31T23:00-02:00', '2027-01-00'].map(
+      (from): (typeof REFUSED)[number] => [[priced('1'), priced('2', { from })], '1.from', /a date or an instant/],
+    ),
     [[priced('1'), priced('2', { between: '9-17' })], '1.between', /hours of the day/],
     [[priced('1'), priced('2', { between: '09:00-09:00' })], '1.between', /hours of the day/],
     [[priced('1'), { input: 5 }], '1.input', /USD per million tokens/],

@@ -126,6 +126,22 @@ describe('an export of what was used', () => {
     }
   });
 
+  test('searches are no tokens of the tier that they were recorded with', () => {
+    const facts = FACTS.map((fact) => ({ ...fact, tier: 'priority' as const }));
+    const recorded = facts.map((fact) => recordedOf(fact, { tier: 'priority' }));
+    const searches = {
+      object: 'organization.usage.web_searches.result',
+      model: `${MODEL}-2026-07-14`,
+      api_key_id: 'key_abc',
+      num_model_requests: 2,
+      num_requests: 2,
+    };
+    const text = openaiUsage(facts, { ...OPTIONS, further: { 0: [searches], 1: [searches], 2: [searches] } });
+    const found = compare({ texts: [text], recorded, keys: new Map([['key_abc', 'openai']]) });
+    assert.deepEqual(differences(found), []);
+    assert.equal(found.isWithin, true);
+  });
+
   test('amounts in whole cents differ by no more than their rounding', () => {
     const costOf: ExportOptions['costOf'] = (fact, part) => (partCost(fact, part) / 10_000_000_000n) * 10_000_000_000n;
     const found = compare({ texts: openai(FACTS, { ...OPTIONS, costOf }), recorded: recordedAll(FACTS) });

@@ -229,13 +229,17 @@ function plainTier(tier: string | null): string {
   return tier === null || PLAIN.serviceTiers.includes(tier) ? '' : tier;
 }
 
+/** Images and searches are served in no tier and in no context. */
+const TOKEN_METERS = METERS.filter((meter) => meter !== 'image' && meter !== 'web_search');
+
+/** Tokens by name. */
 function totals<Line extends { readonly meters: UsageLine['meters'] }>(
   lines: readonly Line[],
   nameOf: (line: Line) => string,
 ): ReadonlyMap<string, number> {
   const sums = new Map<string, number>();
   for (const line of lines) {
-    const tokens = METERS.reduce((sum, meter) => sum + line.meters[meter], 0);
+    const tokens = TOKEN_METERS.reduce((sum, meter) => sum + line.meters[meter], 0);
     sums.set(nameOf(line), (sums.get(nameOf(line)) ?? 0) + tokens);
   }
   return sums;

@@ -280,7 +280,12 @@ describe('the catalog', () => {
     const back = await admin('PUT', '/prices', { ...order, version: termed['version'] });
     assert.deepEqual((back['served_by'] as Json[])[0]?.['price'], order.price);
 
-    const incomplete = { ...order, price: { input: '2' }, version: back['version'] };
+    const later = [order.price, { ...order.price, output: '21', from: '2999-01-01' }];
+    const dated = await admin('PUT', '/prices', { ...order, price: later, version: back['version'] });
+    const listedNow = (await read('/prices?model=made/large')) as unknown as readonly Json[];
+    const charged = listedNow.filter(({ present }) => present === true).map(({ price: amounts }) => amounts);
+    assert.deepEqual(charged, [order.price], 'what begins later is not what requests are charged by');
+    const incomplete = { ...order, price: { input: '2' }, version: dated['version'] };
     assert.match(await refusal('PUT', '/prices', incomplete, 400), /needs the price "output"/);
     assert.match(await refusal('PUT', '/prices', { ...incomplete, provider: 'upstream' }, 400), /does not serve/);
   });
@@ -337,7 +342,7 @@ describe('the catalog', () => {
   test('a model and its provider are removed; the prices stay for the records', async () => {
     assert.match(await refusal('DELETE', '/providers/made', undefined, 409), /is served by it/);
     for (const id of ['made/large', 'raced', 'warned', 'judge']) await admin('DELETE', `/models/${id}`);
-    assert.equal(((await read('/prices?model=made/large')) as unknown as unknown[]).length, 4);
+    assert.equal(((await read('/prices?model=made/large')) as unknown as unknown[]).length, 5);
     await admin('DELETE', `/providers/made?version=${await versionOf('/providers/made')}`);
     await follows('the model to end', () => generate(KEYS.acme, 'made/large'), 404);
     const entries = (await read('/audit')) as unknown as readonly Json[];

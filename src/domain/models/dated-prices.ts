@@ -6,7 +6,7 @@ import type { Catalog, Model, ServedBy } from './catalog.ts';
 import type { DayHours, Price } from './price.ts';
 
 /** The last one that is valid; null: none is yet. */
-function priceAt(prices: readonly Price[], nowMs: number): Price | null {
+export function priceAt(prices: readonly Price[], nowMs: number): Price | null {
   return prices.findLast(({ terms }) => isValid(terms?.from ?? null, terms?.between ?? null, nowMs)) ?? null;
 }
 

@@ -2,8 +2,10 @@
 // and requests compare, show and write to the audit log. No secret is in it.
 
 import type { CatalogKind, CatalogState } from '../../../domain/configuration/difference.ts';
+import { priceAt } from '../../../domain/models/dated-prices.ts';
 import type { PriceVersion } from '../../../domain/models/price-version.ts';
 import type { PostgresClient } from '../pool.ts';
+import { PRICE_AS_JSON, type PriceRow, toPrice } from './price-rows.ts';
 
 /** A sealed key has other bytes whenever the key is another, so a hash of them tells that it was changed. */
 const PROVIDERS = `
@@ -78,13 +80,27 @@ const PRICES_SHOWN_MAX = 200;
 
 /** Newest first. Prices never change: another price is another version, and records name the one that they paid. */
 export async function readPrices(client: PostgresClient, modelId: string): Promise<readonly PriceVersion[]> {
-  const { rows } = await client.query<PriceVersion & Record<string, unknown>>(
+  const { rows } = await client.query<Omit<PriceVersion, 'isPresent'> & Record<string, unknown>>(
     `SELECT p.version::text, p.provider_id AS provider, p.provider_model AS "providerModel", ${PRICE_IN_USD} AS price,
-            floor(extract(epoch FROM p.created_at) * 1000)::double precision AS "createdAtMs",
-            EXISTS (SELECT FROM served_by s WHERE p.version = ANY (array_prepend(s.price_version, s.further_prices)))
-              AS "isPresent"
+            floor(extract(epoch FROM p.created_at) * 1000)::double precision AS "createdAtMs"
        FROM prices p WHERE p.model_id = $1 ORDER BY p.version DESC LIMIT ${PRICES_SHOWN_MAX}`,
     [modelId],
   );
-  return rows;
+  const present = await readPresentVersions(client, modelId);
+  return rows.map((row) => ({ ...row, isPresent: present.has(row.version) }));
+}
+
+/** Of each deployment that of its prices which is valid now. */
+async function readPresentVersions(client: PostgresClient, modelId: string): Promise<ReadonlySet<string>> {
+  const { rows } = await client.query<{ prices: readonly PriceRow[]; nowMs: number }>(
+    `SELECT json_agg(${PRICE_AS_JSON} ORDER BY place) AS prices,
+            floor(extract(epoch FROM now()) * 1000)::double precision AS "nowMs"
+       FROM served_by s
+       CROSS JOIN unnest(array_prepend(s.price_version, s.further_prices)) WITH ORDINALITY listed (version, place)
+       JOIN prices p USING (version)
+      WHERE s.model_id = $1 GROUP BY s.position`,
+    [modelId],
+  );
+  const present = rows.map(({ prices, nowMs }) => priceAt(prices.map(toPrice), nowMs));
+  return new Set(present.flatMap((price) => (price === null ? [] : [price.version])));
 }

@@ -1,5 +1,5 @@
-// Condenses an event that is longer than what is kept of a long reply's end, while its bytes pass: what an event is billed
-// by is short and may stand anywhere in it, behind a long answer or before many tools.
+// Condenses an event that is longer than what is kept of a long reply's end, while its bytes pass: what an event is
+// billed by is short and may stand anywhere in it, behind a long answer or before many tools.
 //
 // Of the data's outermost object, and of the objects that are its members, each value stays as it is written or, where
 // it is long, becomes null. Each byte is passed once, and a line of which too much stays is given up.

@@ -318,6 +318,8 @@ export class ShippedEpoch {
     const range = { epoch: this.epoch, segment, fromOffset };
     if (batch.records.length > 0)
       return { ...range, toOffset: batch.toOffset, facts: isQuarantined ? [] : factsOf(batch.records) };
+    // A restored spool may end before what its database has posted: that becomes facts from the ledger.
+    if (batch.stopped === 'end') return { ...range, toOffset: endOffset, facts: [] };
     // The damage that posting skipped is skipped here as well.
     const { nextOffset } = this.reader.readDamage(this.directory, segment, fromOffset);
     return { ...range, toOffset: Math.min(Math.max(nextOffset, fromOffset + 1), endOffset), facts: [] };

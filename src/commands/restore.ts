@@ -10,10 +10,10 @@ import { createLog } from '../platform/log.ts';
 import { copyDirectory } from '../storage/copy-directory.ts';
 import { startEmbeddedPostgres } from '../storage/postgres/embedded/embedded-postgres.ts';
 import { adoptPostgresHome, makePrivateDirectory, type PostgresHome } from '../storage/postgres/embedded/home.ts';
-import { moveEpochs } from '../storage/postgres/ledger/epochs.ts';
+import { closeDeadEpoch, listOpenEpochs, moveEpochs } from '../storage/postgres/ledger/epochs.ts';
 import { releaseFactsHome } from '../storage/postgres/ledger/facts-home.ts';
 import { createPostgres } from '../storage/postgres/pool.ts';
-import { disownSpools } from '../storage/spool/spool-directory.ts';
+import { disownSpools, listEpochs } from '../storage/spool/spool-directory.ts';
 import { logToStderr } from '../supervisor/log-destination.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 import { isKeptFile, MANIFEST_FILE } from './backup.ts';
@@ -43,7 +43,7 @@ async function run(args: readonly string[], { environment, print }: CommandConte
     copyDirectory(join(backup, 'postgres'), home.dataDirectory);
     makePrivateDirectory(home.dataDirectory, home.user);
     giveTo(home, home.dataDirectory);
-    await settle(dataDirectory, manifest.machine);
+    await settle(dataDirectory, manifest.machine, listEpochs(join(backup, 'spool')));
     copyDirectory(backup, dataDirectory, (path) => isKeptFile(path) || path === 'spool' || path.startsWith('spool/'));
     disownSpools(join(dataDirectory, 'spool'));
   } catch (error) {
@@ -79,13 +79,20 @@ function giveTo(home: PostgresHome, directory: string): void {
     chownSync(join(entry.parentPath, entry.name), home.user.uid, home.user.gid);
 }
 
-/** Makes the copied database whole, and says in it what is another now: the machine, and the place of the facts. */
-async function settle(dataDirectory: string, machine: string): Promise<void> {
+/**
+ * Makes the copied database whole, and says in it what is another now: the machine, the place of the facts, and that
+ * processes are over which began after the spool was copied. Nothing else would ever tell that.
+ */
+async function settle(dataDirectory: string, machine: string, spooled: readonly number[]): Promise<void> {
   const log = createLog({ level: 'error', process: 'command', destination: logToStderr() });
   const server = await startEmbeddedPostgres({ dataDir: dataDirectory, log });
   const postgres = createPostgres({ url: server.url, log, max: 1 });
   try {
     await releaseFactsHome(postgres);
+    for (const { epoch, kind } of await listOpenEpochs(postgres, machine)) {
+      if (kind !== 'gateway' || spooled.includes(epoch)) continue;
+      await postgres.transaction((client) => closeDeadEpoch(client, epoch));
+    }
     await moveEpochs(postgres, machine, hostname());
   } finally {
     await postgres.close();

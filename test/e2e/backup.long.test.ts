@@ -6,13 +6,16 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { startEmbeddedPostgres } from '../../src/storage/postgres/embedded/embedded-postgres.ts';
 import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-invariants.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
+import { listEpochs } from '../../src/storage/spool/spool-directory.ts';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
 import { findFreePort } from '../support/free-port.ts';
 import { runCommandApart, startTollgate, type Tollgate, type TollgateOptions } from '../support/gateway.ts';
 import { httpCall } from '../support/http-call.ts';
 import { silentLog } from '../support/postgres.ts';
+import { removeInstallation } from '../support/remove-installation.ts';
 import { KEYS, OPENING_CREDIT_PICO, testConfiguration } from '../support/test-configuration.ts';
 import { waitFor } from '../support/waiting.ts';
 
@@ -154,6 +157,33 @@ describe('a backup', () => {
       90_000,
     );
     assert.ok(reported.includes(`"requests":${copied.length + 1}`));
+  });
+
+  test('a process that began after the spool was copied is over in what is restored', async () => {
+    const target = join(directory, 'backup-of-fewer');
+    cpSync(join(directory, 'backup'), target, { recursive: true });
+    const epochs = listEpochs(join(target, 'spool'));
+    const uncopied = epochs.at(-1) ?? 0;
+    rmSync(join(target, 'spool', String(uncopied)), { recursive: true });
+    const dataDir = join(directory, 'restored-of-fewer');
+    const run = await runIn(dataDir, ['restore', target]);
+    assert.equal(run.exitCode, 0, run.output);
+    const server = await startEmbeddedPostgres({ dataDir, log: silentLog });
+    const postgres = createPostgres({ url: server.url, log: silentLog, max: 1 });
+    try {
+      const { rows } = await postgres.query<{ epoch: string }>(
+        `SELECT epoch::text FROM process_epochs WHERE kind = 'gateway' AND returned_at IS NULL ORDER BY epoch`,
+      );
+      assert.deepEqual(
+        rows.map(({ epoch }) => Number(epoch)),
+        epochs.filter((epoch) => epoch !== uncopied),
+      );
+      assert.deepEqual(await findBrokenInvariants(postgres), []);
+    } finally {
+      await postgres.close();
+      await server.stop();
+      removeInstallation(dataDir);
+    }
   });
 
   test('is refused where it cannot be one', async () => {

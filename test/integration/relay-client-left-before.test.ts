@@ -64,7 +64,7 @@ const CASES: readonly Case[] = [
         previous_response_id: `resp_${round}`,
       }),
     // Of one organization so many are looked up at a time.
-    lookUps: 8,
+    lookUps: 2,
   },
   {
     name: 'the route of its turn',

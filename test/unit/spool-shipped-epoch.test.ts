@@ -98,6 +98,22 @@ describe('facts of a spool', () => {
     await writer.close();
   });
 
+  test('a spool that ends before what its database has posted, as a restored one may, has no facts there', (context) => {
+    const directory = temporaryDirectory(context);
+    const ids = appendExecutions(openSpool(directory), 100);
+    const path = join(directory, '1', segmentFileName(1));
+    const endOffset = statSync(path).size + 300_000_000;
+    const cursor = { segment: 1, postedOffset: endOffset, factsOffset: 0 };
+    const epoch = new ShippedEpoch(readEpochSpool(directory, 1), [cursor], new SpoolReader());
+    const ranges = epoch.nextFacts(LIMITS);
+    assert.deepEqual(
+      ranges.flatMap(({ facts }) => facts.map(({ id }) => id)),
+      ids,
+    );
+    assert.equal(ranges.at(-1)?.toOffset, endOffset);
+    assert.ok(ranges.length < 10, `${ranges.length} ranges`);
+  });
+
   test('no more bytes are kept, or taken at once, than may be, however long records are', async (context) => {
     const directory = temporaryDirectory(context);
     const writer = openSpool(directory);

@@ -102,8 +102,8 @@ async function lockAccount(client: PostgresClient, email: string): Promise<strin
 /**
  * False for an account that an organization made by naming an address, and gave up again before anybody used it. Any
  * trace of a person counts, also what is revoked or over: use stands under the account's name with its keys, a wallet
- * has a history, and of sessions that are forgotten the audit log alone knows. What is set on the address (limits of
- * the platform) is none, and goes on. In this order: only what has nothing else is looked for in the audit log.
+ * has a history, and of sessions that are forgotten the audit log alone knows. What is set on the address (limits) is
+ * none, and goes on. In this order: only what has nothing else is looked for in the audit log.
  */
 async function isSomebodys(client: PostgresClient, userId: string): Promise<boolean> {
   const { rows } = await client.query<{ is_somebodys: boolean }>(

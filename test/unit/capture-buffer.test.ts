@@ -92,3 +92,22 @@ describe('relayed bytes', () => {
     kept.release();
   });
 });
+
+test('a long event that ends with what is kept whole is read, too, where only what follows it lies beyond', () => {
+  const event = `data: {"service_tier":"flex","tools":"${'t'.repeat(42_000)}"}`;
+  const delta = `data: {"delta":"${'d'.repeat(985)}"}\n\n`;
+  const done = '\n\ndata: [DONE]\n\n';
+  for (const beyond of [1, 5, done.length - 1, done.length + 1, event.length]) {
+    const captured = new CaptureBuffer();
+    const before = 262_144 + beyond - done.length - event.length;
+    captured.append(Buffer.from(delta.repeat(Math.floor(before / delta.length))));
+    captured.append(Buffer.from(`:${' '.repeat((before % delta.length) - 2)}\n`));
+    captured.append(Buffer.from(event + done));
+    assert.equal(
+      captured.longEvent()?.toString(),
+      'data: {"service_tier":"flex","tools":null}',
+      `${beyond} bytes beyond`,
+    );
+    captured.release();
+  }
+});

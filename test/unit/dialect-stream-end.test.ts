@@ -66,6 +66,12 @@ const CASES: readonly Case[] = [
     endedBy: 'response.completed',
   },
   {
+    name: 'responses with a key of four letters before the type',
+    dialect: responses,
+    stream: 'data: {"text":"as long as what decides most lines","type":"response.completed^","response":{}}\n$\n',
+    endedBy: 'response.completed',
+  },
+  {
     name: 'responses spaced out',
     dialect: responses,
     stream: 'data:  { "type" : "response.completed^", "response": {} }\n$\n',

@@ -340,6 +340,7 @@ describe('the images of a stream', () => {
     assert.deepEqual(of(`${sorted}completed"}`), [1, 1]);
     assert.deepEqual(of(`data: {"type":"keepalive","x":"`), [0, 0]);
     assert.deepEqual(of(`data: {"x":1}\n`), [0, 0]);
+    assert.deepEqual(of('event: error\ndata: {"error":{"mess'), [0, 0]);
   });
 
   test('count as begun from their first partial image on', () => {

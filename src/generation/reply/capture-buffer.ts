@@ -17,7 +17,6 @@ const TAIL_BYTES_MAX = 32_768;
 const BLOCK_BYTES = 8_192;
 const TAIL_BLOCKS_MAX = TAIL_BYTES_MAX / BLOCK_BYTES + 1;
 const FREE_BLOCKS_MAX = 512;
-const LINE_FEED = 0x0a;
 
 interface Block {
   readonly bytes: Buffer;
@@ -129,19 +128,12 @@ export class CaptureBuffer {
     this.events?.feed(beyond);
   }
 
-  /** With the event that the head ends in. */
+  /** With the events of the head: the last one may end there, and only what follows it pass the head's end. */
   private beginEvents(): void {
-    const blocks = this.head.map(({ bytes, used }) => bytes.subarray(0, used));
-    const [first] = blocks;
-    if (first === undefined || isDocument(first)) return;
-    const events = new LongEvent(TAIL_BYTES_MAX);
-    const last = Math.max(
-      0,
-      blocks.findLastIndex((block) => block.includes(LINE_FEED)),
-    );
-    for (const [index, block] of blocks.slice(last).entries())
-      events.feed(index === 0 ? block.subarray(block.lastIndexOf(LINE_FEED) + 1) : block);
-    this.events = events;
+    const [first] = this.head;
+    if (first === undefined || isDocument(first.bytes.subarray(0, first.used))) return;
+    this.events = new LongEvent(TAIL_BYTES_MAX);
+    for (const { bytes, used } of this.head) this.events.feed(bytes.subarray(0, used));
   }
 
   /** What is short of the last long event of a stream (LongEvent); null: there is none. */

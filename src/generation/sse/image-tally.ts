@@ -154,7 +154,7 @@ export class ImageStreamTally implements ImageTally, StreamEnd {
     const isCompleted = name.endsWith('.completed');
     const isPartial = name.endsWith('.partial_image');
     // Another name of its line says nothing: its data may still have a type.
-    this.known = isCompleted || isPartial;
+    this.known = isCompleted || isPartial || name === 'error';
     this.partial ||= isPartial;
     this.completing = isCompleted;
     if (name === 'error' || (isCompleted && this.whole + 1 >= this.answers)) this.end(name, 'ending');

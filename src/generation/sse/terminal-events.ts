@@ -9,7 +9,9 @@ const QUOTE = 0x22;
 const BRACE = 0x7b;
 const LETTER_D = 0x64;
 const LETTER_E = 0x65;
+const LETTER_P = 0x70;
 const LETTER_T = 0x74;
+const LETTER_Y = 0x79;
 
 /** Long enough to contain a terminal event's whole name. */
 export const SURE_BYTES = 40;
@@ -40,7 +42,9 @@ export class TerminalEvents {
       if (bytes[start + 6] !== BRACE || bytes[start + 7] !== QUOTE) return false;
       if (bytes[start + 8] !== LETTER_T) return this.lengths.length === 0;
       if (bytes[start + 12] !== QUOTE || bytes[start + 14] !== QUOTE) return false;
-      return !this.endsName(bytes, start + 15);
+      // Another key of four letters, such as "text", may have the type behind it.
+      const isType = bytes[start + 9] === LETTER_Y && bytes[start + 10] === LETTER_P && bytes[start + 11] === LETTER_E;
+      return isType && !this.endsName(bytes, start + 15);
     }
     // event: ...
     return first !== LETTER_E || (bytes[start + 6] === SPACE && !this.endsName(bytes, start + 7));

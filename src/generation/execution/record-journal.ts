@@ -53,8 +53,7 @@ export class RecordJournal {
 
   /**
    * `onFault` is the alarm: it is told of every batch that could not be written, and of records that never can be.
-   * `atEndOfTick`: of simulated processes,
-   * which each have their own ticks.
+   * `atEndOfTick`: of simulated processes, which each have their own ticks.
    */
   constructor(sink: RecordSink, onFault: (fault: unknown) => void, atEndOfTick = atTickEnd) {
     this.sink = sink;

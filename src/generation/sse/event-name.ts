@@ -82,7 +82,7 @@ export class EventName {
   }
 
   /** The rest of the line is known to say nothing. */
-  skip(): void {
+  ignoreRest(): void {
     this.part = 'decided';
   }
 

@@ -81,7 +81,7 @@ export class EventStreamEnd implements StreamEnd {
     }
     // This is the CR of an empty line's CRLF; the following line feed ends it.
     if (first === CARRIAGE_RETURN) return at + 1;
-    if (chunk.length - at >= SURE_BYTES && this.terminal.isSurelyPlain(chunk, at)) this.name.skip();
+    if (chunk.length - at >= SURE_BYTES && this.terminal.isSurelyPlain(chunk, at)) this.name.ignoreRest();
     else this.name.begin();
     return this.passLine(chunk, at);
   }

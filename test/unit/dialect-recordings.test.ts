@@ -164,6 +164,7 @@ function withoutEventLines(body: Buffer): Buffer {
 }
 
 const scanner = new RequestScanner();
+const PLAIN_TIERS: readonly unknown[] = ['default', 'standard', 'standard_only'];
 
 function checkBoundsOf(dialect: Dialect, name: string, body: Buffer): void {
   const request = JSON.parse(body.toString('utf8')) as Readonly<Record<string, unknown>>;
@@ -176,12 +177,15 @@ function checkBoundsOf(dialect: Dialect, name: string, body: Buffer): void {
     maySearch: __,
     named: ___,
     calls: ____,
+    plainTier,
     ...bounds
   } = dialect.readBounds(scanned, body) as Exclude<ReturnType<Dialect['readBounds']>, { kind: string }>;
   if (dialect === countTokens) {
     assert.deepEqual(bounds, { streamed: false, outputTokensMax: 0, answers: 1 }, name);
     return;
   }
+  const tier = request['service_tier'];
+  assert.equal(plainTier, PLAIN_TIERS.includes(tier) ? tier : undefined, name);
   const limits = [request['max_tokens'], request['max_completion_tokens'], request['max_output_tokens']].filter(
     (limit) => typeof limit === 'number',
   );

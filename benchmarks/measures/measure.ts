@@ -107,6 +107,7 @@ export async function interleave(
 
 /** A figure from requests that failed would be no figure. */
 export function reportErrors(proxy: Proxy, result: JobResult): void {
+  if (result.requests === 0) throw new Error(`${proxy.name} answers no request`);
   if (result.errors === 0) return;
   console.log(`  ! ${proxy.name}: ${result.errors} errors, first: ${result.firstErrors.join('; ')}`);
   if (result.errors > result.requests / 100) throw new Error(`${proxy.name} fails too many requests to be measured`);

@@ -133,7 +133,8 @@ function handle(exchange: Exchange): void {
 
 const server = new Server({
   front: (await chooseFront(process.env['HTTP_FRONT'] === 'node' ? 'node' : 'uws')).front,
-  routes: [{ method: 'POST', path: '/*', envelope: 'openai', handle }],
+  // A route of all methods has the path as it was sent.
+  routes: [{ method: 'POST', anyMethod: true, path: '/*', envelope: 'openai', handle }],
   renderContext: { publicUrl: '' },
   nextRequestId: createExecutionIdSource(systemClock),
   onRefusal: () => undefined,

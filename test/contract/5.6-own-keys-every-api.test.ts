@@ -26,7 +26,30 @@ const ORGANIZATIONS = {
   owning: { secret: 'sk-own-owning', byok: 'classifier: own', key: '' },
   judgeless: { secret: 'sk-own-judgeless', byok: 'classifier: own', key: 'models: [sim/small, sim/large],' },
 } as const;
-type Slug = keyof typeof ORGANIZATIONS;
+const REFUSED: Script = {
+  status: 401,
+  headers: [['content-type', 'application/json']],
+  body: '{"error":{"message":"Incorrect API key provided: sk-own-***"}}',
+};
+/**
+ * What the key that asks the classifier is answered, in an organization whose models another key serves; and the state
+ * that the store then has of it: suspected, until its provider is asked about it.
+ */
+const JUDGES: Readonly<Record<string, { readonly answer: Script | null; readonly state: string }>> = {
+  key: { answer: REFUSED, state: 'suspected' },
+  quota: { answer: { status: 402, body: '{"error":{"message":"Insufficient balance"}}' }, state: 'cooling_down' },
+  scope: {
+    answer: { status: 403, body: '{"error":{"message":"You have insufficient permissions for this operation."}}' },
+    state: 'unverified',
+  },
+  rate: { answer: { status: 429, headers: [['retry-after', '600']], body: '{}' }, state: 'unverified' },
+  failing: { answer: { status: 500, body: '{}' }, state: 'unverified' },
+  broken: { answer: { status: 503, headers: [['retry-after', '600']], body: '{}' }, state: 'unverified' },
+  turning: { answer: null, state: 'unverified' },
+  turned: { answer: REFUSED, state: 'unverified' },
+};
+/** Of those the one whose key's rotation a test begins with; the other is the secret that it gets. */
+const [TURNING, TURNED] = ['turning', 'turned'] as const;
 const LATE = 'late';
 const keyOf = (slug: string): string => `tg-own-apis-${slug}-${'k'.repeat(24)}`;
 
@@ -68,6 +91,18 @@ ${Object.entries(ORGANIZATIONS)
   )
   .join('\n')}
 ${organization(LATE, '\n    byok: { enabled: true }')}
+${Object.keys(JUDGES)
+  .map((name) =>
+    organization(
+      `judge-${name}`,
+      `
+    byok: { enabled: true, classifier: own }
+    provider_credentials:
+      - { kind: upstream, name: asks, models: [sim/judge], secret: sk-own-judge-${name} }
+      - { kind: upstream, name: serves, models: [sim/small, sim/large], secret: sk-own-serves-${name} }`,
+    ),
+  )
+  .join('\n')}
 `;
 }
 
@@ -91,12 +126,13 @@ let responses = 0;
 
 function answer(request: ReceivedRequest): Script {
   const { path, method } = request;
-  if (request.header('authorization')?.endsWith('refused') === true)
-    return {
-      status: 401,
-      headers: JSON_HEADERS,
-      body: '{"error":{"message":"Incorrect API key provided: sk-own-***"}}',
-    };
+  const key = request.header('authorization') ?? '';
+  if (key.endsWith('refused')) return REFUSED;
+  const judge = /-judge-(\w+)$/.exec(key)?.[1];
+  // Whoever asks about the rotated key learns nothing of it, so that what requests have met stays.
+  if (judge === TURNED && path.startsWith('/v1/models')) return { status: 500, body: '{}' };
+  const refused = judge === undefined ? null : JUDGES[judge]?.answer;
+  if (refused != null) return refused;
   if (path.startsWith('/v1/responses')) {
     responses += method === 'POST' && path === '/v1/responses' ? 1 : 0;
     const usage = { input_tokens: 10, output_tokens: 4 };
@@ -192,6 +228,15 @@ describe('own provider keys beside the three dialects', () => {
     return (await waitFor(`the record of ${id}`, read, isOver)) as Json;
   }
 
+  async function stateOf(slug: string, name: string): Promise<string | undefined> {
+    const { rows } = await database.query<{ state: string }>(
+      `SELECT CASE WHEN k.suspected_at IS NULL THEN k.state ELSE 'suspected' END AS state
+         FROM own_keys k JOIN organizations o ON o.id = k.organization_id WHERE o.slug = $1 AND k.name = $2`,
+      [slug, name],
+    );
+    return rows[0]?.state;
+  }
+
   for (const { path, body, isCharged, codeIn } of ROUTES) {
     test(`${path}: served with the own key alone, at the platform's fee or nothing`, async () => {
       const reply = await send('good', path, body);
@@ -278,9 +323,13 @@ describe('own provider keys beside the three dialects', () => {
 
   describe('auto routing', () => {
     /** Each asks about a turn of its own. */
-    const ask = async (slug: Slug) => {
+    const turn = (slug: string) => {
       const messages = [{ role: 'user', content: `what is it, ${slug} ${crypto.randomUUID()}?` }];
-      const reply = await send(slug, '/v1/chat/completions', { model: 'service/auto', max_tokens: 50, messages });
+      return send(slug, '/v1/chat/completions', { model: 'service/auto', max_tokens: 50, messages });
+    };
+    /** With the record of its route. */
+    const ask = async (slug: string) => {
+      const reply = await turn(slug);
       await record(slug, reply.id);
       const routes = await database.query<{ model_route: Json }>('SELECT model_route FROM generations WHERE id = $1', [
         reply.id,
@@ -311,6 +360,48 @@ describe('own provider keys beside the three dialects', () => {
       const reply = await ask('refused');
       assert.equal(reply.status, 503, reply.body);
       assert.ok(!reply.calls.includes('service /v1/chat/completions'), reply.calls.join());
+    });
+
+    const asked = (name: string) => `sk-own-judge-${name} /v1/systemone`;
+    const served = (name: string) => `sk-own-serves-${name} /v1/chat/completions`;
+    for (const name of ['key', 'quota', 'scope', 'rate']) {
+      test(`the key of an own classifier rests when it is refused (${name}): the next turn asks nobody`, async () => {
+        const first = await turn(`judge-${name}`);
+        assert.deepEqual([first.status, first.calls], [200, [asked(name), served(name)]], first.body);
+        const second = await ask(`judge-${name}`);
+        assert.deepEqual([second.status, second.calls], [200, [served(name)]], second.body);
+        assert.deepEqual([second.route?.['reason'], second.route?.['classifier']], ['classifier_failed', undefined]);
+        const expected = JUDGES[name]?.state;
+        await waitFor(
+          'the store to be told',
+          () => stateOf(`judge-${name}`, 'asks'),
+          (state) => state === expected,
+        );
+      });
+    }
+
+    test('an own classifier that fails is left alone after five times, and asked on with every other key', async () => {
+      for (const name of ['failing', 'broken']) {
+        for (let times = 0; times < 5; times += 1)
+          assert.deepEqual((await turn(`judge-${name}`)).calls, [asked(name), served(name)]);
+        assert.deepEqual((await turn(`judge-${name}`)).calls, [served(name)]);
+      }
+      assert.deepEqual((await turn('owning')).calls, ['owning /v1/systemone', 'owning /v1/chat/completions']);
+      assert.deepEqual((await turn('good')).calls, ['service /v1/systemone', 'good /v1/chat/completions']);
+    });
+
+    test('during a rotation the secret before asks the classifier once the new one is refused', async () => {
+      const slug = `judge-${TURNING}`;
+      const tenant = await Tenant.adopt(tollgate.url, await organizationIdOf(tollgate.url, ADMIN_TOKEN, slug));
+      const keys = (await tenant.as('GET', '/provider-credentials')) as unknown as readonly Json[];
+      const { id } = keys.find(({ name }) => name === 'asks') as Json;
+      const rotation = { secret: `sk-own-judge-${TURNED}`, overlap_seconds: 600, verify: false };
+      await tenant.as('POST', `/provider-credentials/${String(id)}/rotate`, rotation);
+      const isFollowed = async () => (await turn(slug)).calls;
+      await waitFor('the rotation to be followed', isFollowed, ([call]) => call === asked(TURNED));
+      const reply = await ask(slug);
+      assert.deepEqual(reply.calls, [asked(TURNING), served(TURNING)]);
+      assert.equal(reply.route?.['reason'], 'classified');
     });
 
     test('where own keys keep it from every candidate, it is refused for that, and nobody is asked', async () => {

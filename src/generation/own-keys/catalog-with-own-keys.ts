@@ -57,14 +57,15 @@ function servedWithOwnKeys(catalog: ServingCatalog, served: ServedModel, view: O
   const caller = { apiKeyId: principal.apiKeyId, teamId: principal.teamId, userId: principal.userId };
   const asked = { models: catalog.models, model, caller, nowMs };
   const order = keys.order({ ...asked, api });
+  const pauseOf = (deployment: Deployment): PausedKey | null => findPause(pauses, deployment, monotonicMs);
+  const isFree = (deployment: Deployment): boolean => pauseOf(deployment) === null;
   const isOwnClassifier = keys.settings.classifier === 'own' && served.classifiers.length > 0;
   const known = isOwnClassifier
-    ? { ...served, classifiers: ownClassifiers(keys.order({ ...asked, api: EVALUATION })) }
+    ? { ...served, classifiers: ownClassifiers(keys.order({ ...asked, api: EVALUATION }), isFree) }
     : served;
   if (!order.concerns) return known;
   const attempts = (list: typeof order.before): Deployment[] => list.flatMap(({ serves }) => serves);
   const own = [...attempts(order.before), ...attempts(order.after)];
-  const pauseOf = (deployment: Deployment): PausedKey | null => findPause(pauses, deployment, monotonicMs);
   const paused = own.flatMap((deployment) => pauseOf(deployment) ?? []);
   const passedOver = [
     ...order.passedOver,
@@ -72,7 +73,6 @@ function servedWithOwnKeys(catalog: ServingCatalog, served: ServedModel, view: O
     ...own.flatMap((one) => showPaused(one, pauseOf(one))),
   ];
   const base = passedOver.length === 0 ? known : { ...known, passedOver };
-  const isFree = (deployment: Deployment): boolean => pauseOf(deployment) === null;
   const service = order.usesService ? (base.deployments.get(api) ?? []) : [];
   const able = [...attempts(order.before).filter(isFree), ...service, ...attempts(order.after).filter(isFree)];
   const withOwn = withDeployments(base, api, able);
@@ -103,9 +103,12 @@ function showPaused({ ownKey }: Deployment, pause: PausedKey | null): PassedOver
 }
 
 /** The classifier is asked with own keys alone: the service does not pay for it where none of them serves it. */
-function ownClassifiers({ before, after }: AttemptOrder<readonly Deployment[]>): readonly ClassifierDeployment[] {
+function ownClassifiers(
+  { before, after }: AttemptOrder<readonly Deployment[]>,
+  isFree: (deployment: Deployment) => boolean,
+): readonly ClassifierDeployment[] {
   return [...before, ...after].flatMap(({ serves }) =>
-    serves.map((deployment) => ({ ...deployment, via: EVALUATION })),
+    serves.filter(isFree).map((deployment) => ({ ...deployment, via: EVALUATION })),
   );
 }
 

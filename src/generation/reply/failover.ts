@@ -1,18 +1,23 @@
 // Makes one reply of the attempts at several deployments: the next one is called where a provider cannot be reached,
-// refuses, or does not accept its key, as long as nothing of a reply was relayed. Cooldowns, and pauses of own keys,
-// begin and end here.
+// refuses, or does not accept its key, as long as nothing of a reply was relayed.
 
 import { OWN_REPLIES, type OwnReplyMeaning } from '../../domain/own-keys/own-reply.ts';
 import type { UpstreamCall } from '../../upstream/call.ts';
 import type { UpstreamFault } from '../../upstream/call-connection.ts';
-import { type ReplyHeaders, replyHeader } from '../../upstream/http1/reply-head.ts';
+import type { ReplyHeaders } from '../../upstream/http1/reply-head.ts';
 import type { Complaint } from '../../upstream/refused-key.ts';
 import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
-import type { Deployment } from '../catalog/serving-catalog.ts';
+import { type Deployment, isOwn } from '../catalog/serving-catalog.ts';
 import type { OutgoingRequest } from '../request/outgoing-request.ts';
 import { failedCall, isFailure } from './failed-call.ts';
 import { headersFor, type KeyOwner } from './idempotency-key.ts';
-import { beginCooldown, FAILOVER_STATUSES, pauseOwnKey } from './provider-refusals.ts';
+import {
+  type Called,
+  FAILOVER_STATUSES,
+  learnFromHead,
+  learnFromRefusedKey,
+  learnFromUnreached,
+} from './provider-refusals.ts';
 import type { RelayContext, RelayParams } from './relay-params.ts';
 
 export interface FailoverParts {
@@ -39,6 +44,10 @@ export class Failover extends ReplyStage {
 
   get deployment(): Deployment {
     return this.parts.params.deployments[this.index] as Deployment;
+  }
+
+  private get called(): Called {
+    return { deployment: this.deployment, organizationId: this.parts.params.organizationId };
   }
 
   /** Sends the request to the present deployment. */
@@ -68,20 +77,14 @@ export class Failover extends ReplyStage {
   }
 
   override onReplyStart(status: number, headers: ReplyHeaders): void {
-    const { params, context } = this.parts;
-    const { deployment } = this;
     if (isFailure(status)) this.report('status', status);
-    context.cooldowns.called(deployment, params.organizationId, status);
-    if (deployment.ownKey === undefined)
-      beginCooldown(status, headers, { deployment, organizationId: params.organizationId }, context);
-    else if (isFailure(status)) this.noteOwnKey(status, null, replyHeader(headers, 'retry-after') ?? null);
+    this.noteOwnKey(learnFromHead(status, headers, this.called, this.parts.context), status);
     if (FAILOVER_STATUSES.has(status) && this.moveOn('status', status)) {
       // A provider does not bill what it refused. The rest of the refusal is read, so that the connection is kept.
       this.call?.discard();
       this.attempt();
       return;
     }
-    if (status < 300) this.served();
     this.next.onReplyStart(status, headers);
   }
 
@@ -97,16 +100,15 @@ export class Failover extends ReplyStage {
   override onReplyFault(fault: UpstreamFault): void {
     // Any other fault may come behind a complete reply, so only the relay can tell what it means.
     const isUnreached = fault === 'connect_failed';
-    const isOwn = isUnreached && this.deployment.ownKey !== undefined;
+    const { deployment } = this;
     if (isUnreached) {
       this.report(fault, null);
-      this.parts.context.cooldowns.called(this.deployment, this.parts.params.organizationId, null);
+      this.noteOwnKey(learnFromUnreached(this.called, this.parts.context), null);
     }
-    if (isOwn) this.noteOwnKey(null, null, null);
     try {
       if (isUnreached && this.moveOn(fault, null)) this.attempt();
       // An own key whose provider is not there cannot serve (spec 5.6).
-      else if (isOwn) this.next.onKeyRefused(0, 'key');
+      else if (isUnreached && isOwn(deployment)) this.next.onKeyRefused(0, 'key');
       else this.next.onReplyFault(fault);
     } catch (thrown) {
       this.parts.onOwnFault(thrown);
@@ -115,7 +117,8 @@ export class Failover extends ReplyStage {
 
   override onKeyRefused(status: number, complaint: Complaint): void {
     this.report('key_refused', status);
-    const meaning = this.deployment.ownKey === undefined ? null : this.noteOwnKey(status, complaint, null);
+    const meaning = learnFromRefusedKey(status, complaint, this.called, this.parts.context);
+    this.noteOwnKey(meaning, status);
     try {
       if (this.moveOn('key_refused', status, meaning === 'key')) this.attempt();
       else this.next.onKeyRefused(status, complaint);
@@ -133,24 +136,12 @@ export class Failover extends ReplyStage {
     context.reportFailedCall(failedCall(this.deployment, cause, facts));
   }
 
-  private served(): void {
-    const { ownKey, providerModel } = this.deployment;
-    if (ownKey === undefined || ownKey.isPrevious) return;
-    this.parts.context.keyPauses.served({ ...ownKey, providerModel });
-  }
-
-  /** An own key could not serve. */
-  private noteOwnKey(status: number | null, complaint: Complaint | null, retryAfter: string | null): OwnReplyMeaning {
-    const { params, context } = this.parts;
-    const { deployment } = this;
-    const { meaning, restsMs } = pauseOwnKey(deployment, { status, complaint, retryAfter }, context);
-    const { ownKey } = deployment;
-    if (ownKey === undefined) return meaning;
+  /** An own key could not serve, and the record says so; null: nothing of the kind. */
+  private noteOwnKey(meaning: OwnReplyMeaning | null, status: number | null): void {
+    const { ownKey } = this.deployment;
+    if (meaning === null || ownKey === undefined) return;
     const { reason } = OWN_REPLIES[meaning];
-    params.execution.onOwnKeyFailed({ credential_id: ownKey.keyId, reason, status });
-    if (meaning === 'key' && !ownKey.isPrevious) context.onOwnKeyRefused(ownKey);
-    if (meaning === 'quota' && !ownKey.isPrevious) context.onOwnKeySpent(ownKey, restsMs);
-    return meaning;
+    this.parts.params.execution.onOwnKeyFailed({ credential_id: ownKey.keyId, reason, status });
   }
 
   /**

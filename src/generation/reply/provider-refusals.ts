@@ -1,5 +1,6 @@
-// Which of a provider's refusals send a request on to the next deployment, which begin a cooldown or a pause of an own
-// key, and what the client is told where no key is accepted.
+// What the answers of providers tell: which send a request on to the next deployment, which begin a cooldown or a pause
+// of an own key, and what the client is told where no key is accepted. Every call that a request makes is learnt from
+// here, whoever makes it.
 
 import type { Provider } from '../../domain/models/provider.ts';
 import { meaningOf, type OwnReplyMeaning } from '../../domain/own-keys/own-reply.ts';
@@ -8,42 +9,106 @@ import type { Clock } from '../../platform/clock.ts';
 import { type ReplyHeaders, replyHeader } from '../../upstream/http1/reply-head.ts';
 import type { Complaint } from '../../upstream/refused-key.ts';
 import { type Cooldowns, readRetryAfter } from '../admission/cooldowns.ts';
-import type { Deployment } from '../catalog/serving-catalog.ts';
+import type { Deployment, OwnKeyUse } from '../catalog/serving-catalog.ts';
 import type { KeyPauses } from '../own-keys/key-pauses.ts';
+import { isFailure } from './failed-call.ts';
 
 /** Another provider may well serve what this one could not. 529: overloaded, in the Messages dialect. */
 export const FAILOVER_STATUSES: ReadonlySet<number> = new Set([429, 500, 502, 503, 504, 529]);
 /** A real provider sends Retry-After with a 200 too: only these begin a cooldown. */
 const COOLDOWN_STATUSES: ReadonlySet<number> = new Set([429, 503, 529]);
 
-/** Begins a cooldown where the head of a reply asks for one. */
-export function beginCooldown(
+/** Whose call it was, and of which deployment. */
+export interface Called {
+  readonly deployment: Deployment;
+  readonly organizationId: string;
+}
+
+/** Where what calls have told is kept. */
+export interface LearntFromCalls {
+  readonly cooldowns: Cooldowns;
+  readonly clock: Clock;
+  readonly keyPauses: KeyPauses;
+  /** The store is told of an own key that its provider does not accept, so that it is asked about it. */
+  readonly onOwnKeyRefused: (key: OwnKeyUse) => void;
+  /** The store is told of one that rests for so long, since its account has no credit or quota left. */
+  readonly onOwnKeySpent: (key: OwnKeyUse, restsMs: number) => void;
+}
+
+/** Of the head of a reply. What it means for an own key that could not serve; null: nothing, or it is no own key. */
+export function learnFromHead(
   status: number,
   headers: ReplyHeaders,
-  { deployment, organizationId }: { readonly deployment: Deployment; readonly organizationId: string },
-  { cooldowns, clock }: { readonly cooldowns: Cooldowns; readonly clock: Clock },
+  { deployment, organizationId }: Called,
+  learnt: LearntFromCalls,
+): OwnReplyMeaning | null {
+  learnt.cooldowns.called(deployment, organizationId, status);
+  const { ownKey, providerModel } = deployment;
+  if (ownKey === undefined) {
+    if (COOLDOWN_STATUSES.has(status)) beginCooldown(headers, { deployment, organizationId }, learnt);
+    return null;
+  }
+  if (isFailure(status))
+    return learnOfOwnKey(deployment, { status, complaint: null, retryAfter: retryAfterIn(headers) }, learnt);
+  if (status < 300 && !ownKey.isPrevious) learnt.keyPauses.served({ ...ownKey, providerModel });
+  return null;
+}
+
+function beginCooldown(
+  headers: ReplyHeaders,
+  { deployment, organizationId }: Called,
+  { cooldowns, clock }: LearntFromCalls,
 ): void {
-  if (!COOLDOWN_STATUSES.has(status) || deployment.ownKey !== undefined) return;
   const now = { monotonicMs: clock.monotonicMs(), wallClockMs: clock.nowMs() };
-  cooldowns.begin(deployment, organizationId, replyHeader(headers, 'retry-after') ?? null, now);
+  cooldowns.begin(deployment, organizationId, retryAfterIn(headers), now);
+}
+
+function retryAfterIn(headers: ReplyHeaders): string | null {
+  return replyHeader(headers, 'retry-after') ?? null;
+}
+
+/** Of a provider that cannot be connected to. */
+export function learnFromUnreached(
+  { deployment, organizationId }: Called,
+  learnt: LearntFromCalls,
+): OwnReplyMeaning | null {
+  learnt.cooldowns.called(deployment, organizationId, null);
+  return learnOfOwnKey(deployment, { status: null, complaint: null, retryAfter: null }, learnt);
+}
+
+/** Of a provider that does not accept the key. */
+export function learnFromRefusedKey(
+  status: number,
+  complaint: Complaint,
+  { deployment }: Pick<Called, 'deployment'>,
+  learnt: LearntFromCalls,
+): OwnReplyMeaning | null {
+  return learnOfOwnKey(deployment, { status, complaint, retryAfter: null }, learnt);
+}
+
+interface OwnAnswer {
+  readonly status: number | null;
+  readonly complaint: Complaint | null;
+  readonly retryAfter: string | null;
+}
+
+function learnOfOwnKey(
+  { ownKey, providerModel }: Deployment,
+  { status, complaint, retryAfter }: OwnAnswer,
+  { keyPauses, clock, onOwnKeyRefused, onOwnKeySpent }: LearntFromCalls,
+): OwnReplyMeaning | null {
+  if (ownKey === undefined) return null;
+  const meaning = meaningOf(status, complaint);
+  // A secret that is being replaced is expected to be refused, and pauses nothing.
+  if (ownKey.isPrevious) return meaning;
+  const retryAfterMs = retryAfter === null ? null : readRetryAfter(retryAfter, clock.nowMs());
+  const restsMs = keyPauses.begin({ ...ownKey, providerModel }, meaning, retryAfterMs, clock.monotonicMs());
+  if (meaning === 'key') onOwnKeyRefused(ownKey);
+  if (meaning === 'quota') onOwnKeySpent(ownKey, restsMs);
+  return meaning;
 }
 
 /** What is told where the key of the last attempt is not accepted, or an own key's provider cannot be reached. */
 export function keyRefusal({ own }: Provider): Refusal {
   return { kind: own === undefined ? 'provider_unavailable' : 'byok_key_unavailable' };
-}
-
-/** What an answer to an own key means for it, and how long it rests now; 0: it is used on. */
-export function pauseOwnKey(
-  { ownKey, providerModel }: Deployment,
-  answer: { readonly status: number | null; readonly complaint: Complaint | null; readonly retryAfter: string | null },
-  { keyPauses, clock }: { readonly keyPauses: KeyPauses; readonly clock: Clock },
-): { readonly meaning: OwnReplyMeaning; readonly restsMs: number } {
-  const meaning = meaningOf(answer.status, answer.complaint);
-  const { retryAfter } = answer;
-  const retryAfterMs = retryAfter === null ? null : readRetryAfter(retryAfter, clock.nowMs());
-  // A secret that is being replaced is expected to be refused, and pauses nothing.
-  if (ownKey === undefined || ownKey.isPrevious) return { meaning, restsMs: 0 };
-  const restsMs = keyPauses.begin({ ...ownKey, providerModel }, meaning, retryAfterMs, clock.monotonicMs());
-  return { meaning, restsMs };
 }

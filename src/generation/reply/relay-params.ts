@@ -3,32 +3,23 @@
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import type { BufferPool } from '../../platform/buffer-pool.ts';
-import type { Clock } from '../../platform/clock.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
 import type { ForwardedHeaders } from '../../upstream/header-policy.ts';
 import type { Providers } from '../../upstream/providers.ts';
-import type { Cooldowns } from '../admission/cooldowns.ts';
-import type { Deployment, OwnKeyUse } from '../catalog/serving-catalog.ts';
+import type { Deployment } from '../catalog/serving-catalog.ts';
 import type { Dialect, ReadRequest } from '../dialects/dialect.ts';
 import type { Execution } from '../execution/execution.ts';
 import type { Screening } from '../guardrails/screening.ts';
-import type { KeyPauses } from '../own-keys/key-pauses.ts';
 import type { ReceivedRequest } from '../request/receive.ts';
 import type { ReportFailedCall } from './failed-call.ts';
 import type { OpenRelays } from './open-relays.ts';
+import type { LearntFromCalls } from './provider-refusals.ts';
 
-export interface RelayContext {
+export interface RelayContext extends LearntFromCalls {
   readonly buffers: BufferPool;
   readonly workers: WorkerPool;
-  readonly clock: Clock;
   /** Relays that have not ended; the coarse clock looks through them for those out of time. */
   readonly open: OpenRelays;
-  readonly cooldowns: Cooldowns;
-  readonly keyPauses: KeyPauses;
-  /** The store is told of an own key that its provider does not accept, so that it is asked about it. */
-  readonly onOwnKeyRefused: (key: OwnKeyUse) => void;
-  /** The store is told of one that rests for so long, since its account has no credit or quota left. */
-  readonly onOwnKeySpent: (key: OwnKeyUse, restsMs: number) => void;
   readonly providers: Providers;
   readonly reportFailedCall: ReportFailedCall;
 }

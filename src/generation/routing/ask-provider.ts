@@ -1,21 +1,23 @@
 // One question of the gateway's own to one provider: one attempt, a hard deadline, a bounded reply.
 
-import type { Clock } from '../../platform/clock.ts';
 import type { UpstreamCall } from '../../upstream/call.ts';
 import type { UpstreamFault } from '../../upstream/call-connection.ts';
 import type { ReplyHeaders } from '../../upstream/http1/reply-head.ts';
 import type { Providers } from '../../upstream/providers.ts';
+import type { Complaint } from '../../upstream/refused-key.ts';
 import type { ReplyHandler } from '../../upstream/reply-handler.ts';
-import type { Cooldowns } from '../admission/cooldowns.ts';
 import type { Deployment } from '../catalog/serving-catalog.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import { failedCall, isFailure, type ReportFailedCall } from '../reply/failed-call.ts';
-import { beginCooldown } from '../reply/provider-refusals.ts';
+import {
+  type LearntFromCalls,
+  learnFromHead,
+  learnFromRefusedKey,
+  learnFromUnreached,
+} from '../reply/provider-refusals.ts';
 
-export interface ProviderPath {
+export interface ProviderPath extends LearntFromCalls {
   readonly providers: Providers;
-  readonly cooldowns: Cooldowns;
-  readonly clock: Clock;
   readonly reportFailedCall: ReportFailedCall;
 }
 
@@ -90,9 +92,7 @@ class WholeReply implements ReplyHandler {
   onReplyStart(status: number, headers: ReplyHeaders): void {
     this.status = status;
     if (isFailure(status)) this.report('status');
-    const { deployment, organizationId } = this.params;
-    this.through.cooldowns.called(deployment, organizationId, status);
-    beginCooldown(status, headers, this.params, this.through);
+    learnFromHead(status, headers, this.params, this.through);
   }
 
   onReplyData(chunk: Buffer): void {
@@ -115,16 +115,16 @@ class WholeReply implements ReplyHandler {
     this.end(this.status === 200 ? Buffer.concat(this.chunks) : isRefusal(this.status) ? 'refused' : 'error');
   }
 
-  onKeyRefused(status: number): void {
+  onKeyRefused(status: number, complaint: Complaint): void {
     this.status = status;
     this.report('key_refused');
+    learnFromRefusedKey(status, complaint, this.params, this.through);
     this.end('error');
   }
 
   onReplyFault(fault: UpstreamFault): void {
     this.report(fault);
-    if (fault === 'connect_failed')
-      this.through.cooldowns.called(this.params.deployment, this.params.organizationId, null);
+    if (fault === 'connect_failed') learnFromUnreached(this.params, this.through);
     this.end('error');
   }
 

@@ -88,11 +88,11 @@ export class Classifier {
     const { clock, metrics } = this.parts;
     const { policy, organizationId } = params;
     const deployment = this.deploymentFor(params);
-    const name = policy.classifier.model;
+    const subject = subjectOf(policy.classifier.model, deployment);
     const unasked =
       deployment === null
         ? 'uncallable'
-        : this.breaker.admits(name, organizationId, clock.monotonicMs())
+        : this.breaker.admits(subject, organizationId, clock.monotonicMs())
           ? null
           : 'breaker_open';
     if (deployment === null || unasked !== null) {
@@ -111,8 +111,8 @@ export class Classifier {
     const answer = typeof told === 'string' ? null : told.answer;
     const result = typeof told === 'string' ? told : answer === null ? 'unusable' : 'answered';
     // An unusable answer or a refusal is caused by the text, so it is no failure of the classifier.
-    if (told === 'timeout' || told === 'error') this.breaker.failed(name, organizationId, clock.monotonicMs());
-    else this.breaker.answered(name, organizationId);
+    if (told === 'timeout' || told === 'error') this.breaker.failed(subject, organizationId, clock.monotonicMs());
+    else this.breaker.answered(subject, organizationId);
     metrics.classified(result, latencyMs);
     return { result, answer, call: callOf(policy, deployment, told, latencyMs) };
   }
@@ -170,6 +170,12 @@ export class Classifier {
       outputTokens: sumOf(told.map((one) => one.outputTokens)) ?? 0,
     };
   }
+}
+
+/** What the breaker stops: what a classifier fails with an own key says nothing of it with another one. */
+function subjectOf(model: string, deployment: ClassifierDeployment | null): string {
+  const keyId = deployment?.ownKey?.keyId;
+  return keyId === undefined ? model : `${model}\0${keyId}`;
 }
 
 /** null: one of the counts is not known. */

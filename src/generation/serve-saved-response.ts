@@ -8,6 +8,7 @@ import { providerCredential } from '../upstream/credential.ts';
 import type { SavedResponse } from './catalog/saved-responses.ts';
 import { rulesOf } from './guardrails/policies-in-force.ts';
 import { Screening } from './guardrails/screening.ts';
+import { findPause } from './own-keys/catalog-with-own-keys.ts';
 import type { DataPlane } from './plane.ts';
 import { type PassThroughParams, passThrough } from './reply/pass-through.ts';
 
@@ -60,16 +61,19 @@ function savedScreening(plane: DataPlane, principal: ScopedPrincipal): Screening
 }
 
 /** A provider and the key whose account there has the response. */
-type Account = Pick<PassThroughParams, 'provider' | 'credential'>;
+type Account = Pick<PassThroughParams, 'provider' | 'credential' | 'ownDeployment'>;
 
 function accountOf(plane: DataPlane, saved: SavedResponse): Account | Refusal {
   const provider = plane.catalog().providers.get(saved.provider);
   return provider === undefined
     ? { kind: 'response_not_found' }
-    : { provider, credential: providerCredential(provider) };
+    : { provider, credential: providerCredential(provider), ownDeployment: null };
 }
 
-/** With the own key that the response was made with, and no other. */
+/**
+ * With the own key that the response was made with, and no other. What is stored may be read also while the key rests
+ * for its rate or its account's credit.
+ */
 async function ownAccountOf(
   plane: DataPlane,
   { organizationId }: ScopedPrincipal,
@@ -80,6 +84,9 @@ async function ownAccountOf(
   const keys = await plane.ownKeys.find(organizationId);
   if (keys === 'unavailable') return { kind: 'byok_key_unavailable', isNotLookedUp: true };
   if (ownKeyId === null || model === undefined) return { kind: 'byok_key_unavailable' };
-  const found = keys.deploymentOf(ownKeyId, { models, model, api: 'responses', nowMs: plane.clock.nowMs() });
-  return found ?? { kind: 'byok_key_unavailable' };
+  const { clock, relay } = plane;
+  const made = keys.deploymentsWith(ownKeyId, { models, model, api: 'responses', nowMs: clock.nowMs() });
+  const monotonicMs = clock.monotonicMs();
+  const found = made.find((one) => findPause(relay.keyPauses, one, monotonicMs)?.meaning !== 'key');
+  return found === undefined ? { kind: 'byok_key_unavailable' } : { ...found, ownDeployment: found };
 }

@@ -123,6 +123,8 @@ const REPLIES: readonly (readonly [path: string, reply: Json])[] = [
   ['/v1/chat', { choices: [{ message: { content: 'ok' } }], usage: { prompt_tokens: 10, completion_tokens: 4 } }],
 ];
 let responses = 0;
+/** What who reads a saved response with a key is answered instead. */
+const readsInstead = new Map<string, Script>();
 
 function answer(request: ReceivedRequest): Script {
   const { path, method } = request;
@@ -133,6 +135,8 @@ function answer(request: ReceivedRequest): Script {
   if (judge === TURNED && path.startsWith('/v1/models')) return { status: 500, body: '{}' };
   const refused = judge === undefined ? null : JUDGES[judge]?.answer;
   if (refused != null) return refused;
+  const instead = path.startsWith('/v1/responses/') ? readsInstead.get(key.replace('Bearer ', '')) : undefined;
+  if (instead !== undefined) return instead;
   if (path.startsWith('/v1/responses')) {
     responses += method === 'POST' && path === '/v1/responses' ? 1 : 0;
     const usage = { input_tokens: 10, output_tokens: 4 };
@@ -299,6 +303,28 @@ describe('own provider keys beside the three dialects', () => {
         const reply = await send(slug, '/v1/responses', continued);
         assert.deepEqual([reply.status, reply.calls], [404, []], reply.body);
       }
+    });
+
+    test('a key that is refused there rests and is suspected; one that may not read them generates on', async () => {
+      const read = async (slug: string, id: string) => {
+        const { status, calls } = await send(slug, `/v1/responses/${id}`, null, 'GET');
+        return [status, calls.length];
+      };
+      const generate = async (slug: string) =>
+        (await send(slug, '/v1/chat/completions', { model: 'sim/small', ...CHAT })).calls.length;
+      const restricted = await made('judge-scope');
+      readsInstead.set('sk-own-serves-scope', JUDGES['scope']?.answer as Script);
+      assert.deepEqual(await read('judge-scope', restricted), [503, 1]);
+      assert.equal(await generate('judge-scope'), 1);
+      const refused = await made('judge-turned');
+      readsInstead.set('sk-own-serves-turned', REFUSED);
+      assert.deepEqual(await read('judge-turned', refused), [503, 1]);
+      assert.deepEqual([await read('judge-turned', refused), await generate('judge-turned')], [[503, 0], 0]);
+      await waitFor(
+        'the store to be told',
+        () => stateOf('judge-turned', 'serves'),
+        (state) => state === 'suspected',
+      );
     });
 
     test('those of the service stay there once the organization has a key', async () => {

@@ -113,7 +113,7 @@ function ownClassifiers(
 }
 
 /** A refused secret does not pause the one before the rotation; what pauses their account pauses both. */
-function findPause(pauses: KeyPauses, { ownKey, providerModel }: Deployment, nowMs: number): PausedKey | null {
+export function findPause(pauses: KeyPauses, { ownKey, providerModel }: Deployment, nowMs: number): PausedKey | null {
   const pause = ownKey === undefined ? null : pauses.find({ ...ownKey, providerModel }, nowMs);
   return ownKey?.isPrevious === true && pause?.meaning === 'key' ? null : pause;
 }

@@ -84,13 +84,13 @@ export class OrganizationKeys {
     return made;
   }
 
-  /** Of the key with which a saved response was made; null: it is gone, or cannot be used any more. */
-  deploymentOf(keyId: string, params: Omit<AttemptParams, 'caller'>): Deployment | null {
+  /** Of the key with which a saved response was made; none: it is gone, or cannot be used any more. */
+  deploymentsWith(keyId: string, params: Omit<AttemptParams, 'caller'>): readonly Deployment[] {
     this.follow(params.models);
     const sealed = this.set.keys.find(({ key }) => key.id === keyId);
-    if (sealed === undefined || !this.isUsable(sealed.key, params.nowMs)) return null;
+    if (sealed === undefined || !this.isUsable(sealed.key, params.nowMs)) return [];
     const own = this.ownDeploymentOf(sealed, params);
-    return own?.hasFeeBasis !== true ? null : (this.deploymentsOf(sealed, own, params)[0] ?? null);
+    return own?.hasFeeBasis !== true ? [] : this.deploymentsOf(sealed, own, params);
   }
 
   private isUsable({ kind, state, expiresAtMs }: OwnKey, nowMs: number): boolean {

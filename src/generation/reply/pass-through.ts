@@ -6,7 +6,6 @@ import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { ClientWatch } from '../../http/client-watch.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { NO_HEADERS } from '../../http/response-headers.ts';
-import type { Clock } from '../../platform/clock.ts';
 import type { UpstreamCall } from '../../upstream/call.ts';
 import type { UpstreamFault } from '../../upstream/call-connection.ts';
 import type { Credential } from '../../upstream/credential.ts';
@@ -15,6 +14,7 @@ import type { ReplyHeaders } from '../../upstream/http1/reply-head.ts';
 import type { Providers } from '../../upstream/providers.ts';
 import type { Complaint } from '../../upstream/refused-key.ts';
 import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
+import type { Deployment } from '../catalog/serving-catalog.ts';
 import { responses } from '../dialects/responses.ts';
 import type { ScreeningWorkers } from '../guardrails/screen-body.ts';
 import { ScreenReply } from '../guardrails/screen-reply.ts';
@@ -25,7 +25,7 @@ import { ClientWriter, type WriterOwner } from './client-writer.ts';
 import { isFailure, type ReportFailedCall } from './failed-call.ts';
 import { headersFor, type KeyOwner } from './idempotency-key.ts';
 import type { OpenRelay, OpenRelays } from './open-relays.ts';
-import { keyRefusal } from './provider-refusals.ts';
+import { keyRefusal, type LearntFromCalls, learnFromRefusedKey } from './provider-refusals.ts';
 import { overdue } from './time-limits.ts';
 
 export interface PassThroughParams {
@@ -35,14 +35,15 @@ export interface PassThroughParams {
   /** With the operator's key, or with an organization's own. */
   readonly provider: Provider;
   readonly credential: Credential;
+  /** The own key's; null: the operator's key is called with. */
+  readonly ownDeployment: Deployment | null;
   /** On the provider. */
   readonly path: string;
   /** null: no guardrail looks at what it answers. */
   readonly screening: Screening | null;
 }
 
-export interface PassThroughContext {
-  readonly clock: Clock;
+export interface PassThroughContext extends LearntFromCalls {
   /** The coarse clock looks through them for those out of time. */
   readonly open: OpenRelays;
   readonly providers: Providers;
@@ -58,6 +59,12 @@ export function passThrough(params: PassThroughParams, context: PassThroughConte
   else new PassThrough(params, context).send(headers);
 }
 
+/** Who hears of what fails. */
+interface Told {
+  failed(cause: string, status: number | null): void;
+  keyRefused(status: number, complaint: Complaint): void;
+}
+
 /**
  * Keeps what the next read of the provider's socket would overwrite, reports a call that failed, and takes events that
  * end without the last one for cut, as the relay does. An empty stream is no cut: a client that asks for events after
@@ -66,21 +73,21 @@ export function passThrough(params: PassThroughParams, context: PassThroughConte
 class CopyChunks extends ReplyStage {
   protected readonly next: ReplyHandler;
   private readonly reply: CapturedReply;
-  private readonly report: (cause: string, status: number | null) => void;
+  private readonly told: Told;
   /** null: no stream of events that can be read. */
   private end: StreamEnd | null = null;
   private progress: StreamProgress = 'open';
   private newest: Buffer | null = null;
 
-  constructor(next: ReplyHandler, reply: CapturedReply, report: (cause: string, status: number | null) => void) {
+  constructor(next: ReplyHandler, reply: CapturedReply, told: Told) {
     super();
     this.next = next;
     this.reply = reply;
-    this.report = report;
+    this.told = told;
   }
 
   override onReplyStart(status: number, headers: ReplyHeaders): void {
-    if (isFailure(status)) this.report('status', status);
+    if (isFailure(status)) this.told.failed('status', status);
     this.reply.takeHead(status, headers);
     if (this.reply.isStream) this.end = responses.watchStreamEnd();
     this.next.onReplyStart(status, headers);
@@ -101,12 +108,13 @@ class CopyChunks extends ReplyStage {
   }
 
   override onReplyFault(fault: UpstreamFault): void {
-    this.report(fault, null);
+    this.told.failed(fault, null);
     this.next.onReplyFault(fault);
   }
 
   override onKeyRefused(status: number, complaint: Complaint): void {
-    this.report('key_refused', status);
+    this.told.failed('key_refused', status);
+    this.told.keyRefused(status, complaint);
     this.next.onKeyRefused(status, complaint);
   }
 }
@@ -149,15 +157,25 @@ class PassThrough implements OpenRelay, ClientWatch, WriterOwner {
     const target = { api: 'responses', path, query: exchange.query, providerModel: '', streamed: false } as const;
     const sent = headersFor(headers, provider, owner);
     const request = { ...target, method, credential, headers: sent, body: null };
-    const report = (cause: string, status: number | null): void =>
-      context.reportFailedCall({ execution_id: null, provider: provider.id, model: null, cause, status, attempt: 1 });
+    const told: Told = {
+      failed: (cause, status) =>
+        context.reportFailedCall({ execution_id: null, provider: provider.id, model: null, cause, status, attempt: 1 }),
+      keyRefused: (status, complaint) => this.learnFromRefusal(status, complaint),
+    };
     try {
       const reply = new CapturedReply();
-      const chunks = new CopyChunks(this.screened(reply) ?? this.writer, reply, report);
+      const chunks = new CopyChunks(this.screened(reply) ?? this.writer, reply, told);
       this.call = context.providers.call(provider, request, chunks);
     } catch (fault) {
       this.onOwnFault(fault);
     }
+  }
+
+  /** A key that may not read what is stored may well generate, so that says nothing of it. */
+  private learnFromRefusal(status: number, complaint: Complaint): void {
+    const { ownDeployment: deployment } = this.params;
+    if (deployment !== null && complaint !== 'scope')
+      learnFromRefusedKey(status, complaint, { deployment }, this.context);
   }
 
   private screened(reply: CapturedReply): ReplyHandler | null {

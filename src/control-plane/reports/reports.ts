@@ -86,17 +86,20 @@ export const ORGANIZATION_FOR_MEMBERS: ReportAudience = {
   audience: 'member',
   suffix: 'OfActiveOrganization',
   of: 'of the active organization',
-  // Sums of the organization are every member's, those of one person or key are that person's and the administrators'.
+  // Sums of the organization are every member's. Those of one person or key are that person's and the administrators',
+  // and an own provider key may be for one person alone, and a tag be a person's name.
   scope: (principal, ids, query) => {
     const isOpen = principal.permissions.includes('org.admin') || !namesOne(query);
     return (isOpen ? activeOrganization : MINE.scope)(principal, ids, query);
   },
 };
 
-/** As jobs reads it, of one person or key. */
+const NAMING_ONE = ['user_id', 'api_key_id', 'credential_id', 'tag'];
+
+/** As jobs reads it, of what may be one person or key. */
 function namesOne(query: string): boolean {
   const fields = new URLSearchParams(query);
-  return fields.has('user_id') || fields.has('api_key_id');
+  return NAMING_ONE.some((name) => fields.has(name));
 }
 
 export const ORGANIZATION: ReportAudience = {

@@ -307,6 +307,33 @@ describe('own provider keys', () => {
     await refused('not_found', 'GET', `${PATH}/byok/explain?model=no/such&api=messages`, undefined, other);
   });
 
+  test('the list comes in pages, in the order in which keys are tried', async () => {
+    const other = await Tenant.create(tollgate.url, 'paging');
+    await grant(other.id, { enabled: true });
+    const ids: string[] = [];
+    for (const place of ['after', 'before', 'after', 'before', 'before'])
+      ids.push(String((await create({ place, verify: false }, other))['id']));
+    const [first, second, third, fourth, fifth] = ids;
+    const order = { kind: 'upstream', before: [fifth, second, fourth], after: [third, first] };
+    await call('PUT', `${PATH}/byok/order`, order, other);
+    const pages: (readonly unknown[])[] = [];
+    let cursor: string | null = '';
+    while (cursor !== null) {
+      const query: string = `limit=2${cursor === '' ? '' : `&cursor=${cursor}`}`;
+      const { body } = await call('GET', `${CREDENTIALS}?${query}`, undefined, other);
+      pages.push((body['data'] as readonly Json[]).map(({ id }) => id));
+      cursor = body['next_cursor'] as string | null;
+    }
+    assert.deepEqual(pages, [[fifth, second], [fourth, third], [first]]);
+    const { body } = await call('GET', CREDENTIALS, undefined, other);
+    assert.deepEqual(
+      [(body['data'] as readonly Json[]).map(({ id }) => id), body['next_cursor']],
+      [pages.flat(), null],
+    );
+    await refused('invalid_request', 'GET', `${CREDENTIALS}?cursor=x`, undefined, other);
+    await refused('invalid_request', 'GET', `${CREDENTIALS}?limit=101`, undefined, other);
+  });
+
   test('who would serve an inference key, by its team and its user', async () => {
     const other = await Tenant.create(tollgate.url, 'explaining');
     await grant(other.id, { enabled: true });

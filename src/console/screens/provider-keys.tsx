@@ -13,6 +13,7 @@ import { type Column, numberColumn } from '../parts/table.tsx';
 import { WindowTools } from '../parts/window-tools.tsx';
 import { now } from '../state/clock.ts';
 import { useRead } from '../state/load.ts';
+import { usePages } from '../state/pages.ts';
 import { tollgateLines } from '../state/session.ts';
 import { period, windowQuery, zone } from '../state/view.ts';
 import { Adder } from './people.tsx';
@@ -70,7 +71,7 @@ const USE_COLUMNS: readonly Column<Use>[] = [
 ];
 
 export function ProviderKeys() {
-  const keys = useRead(PATH);
+  const keys = usePages<Credential>(PATH, { limit: 100 });
   const [dialog, setDialog] = useState<'new' | Credential | null>(null);
   const verification = useSubmit<unknown>(() => keys.again());
   const close = () => setDialog(null);

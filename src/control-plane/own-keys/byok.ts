@@ -105,7 +105,7 @@ export function getByokOrder(store: OwnKeysStore): Operation {
     id: 'getByokOrder',
     summary: 'Shows in which order the organization’s own keys are tried, by kind.',
     answer: z.object({ data: z.array(shownOrder) }),
-    run: async (input) => ({ data: showOrder(await store.listKeys(ACTIVE.organizationId(input))) }),
+    run: async (input) => ({ data: showOrder(await store.getOrder(ACTIVE.organizationId(input))) }),
   });
 }
 

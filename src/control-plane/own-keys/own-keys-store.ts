@@ -2,6 +2,7 @@
 
 import type { PriceFields } from '../../domain/configuration/price-schema.ts';
 import type { Actor } from '../../domain/identity/actor.ts';
+import type { Page, PageParams } from '../../domain/lists/page.ts';
 import type { ApiName } from '../../domain/models/apis.ts';
 import type { Catalog } from '../../domain/models/catalog.ts';
 import type { KeyCaller } from '../../domain/own-keys/attempt-order.ts';
@@ -39,7 +40,7 @@ export interface OwnKeysStore {
   setGrant(actor: Actor, grant: Partial<ByokGrant> & OfOrganization): Answer<ByokSettings>;
   setChoices(actor: Actor, choices: Partial<ByokChoices> & OfOrganization): Answer<ByokSettings>;
 
-  listKeys(organizationId: string): Promise<readonly OwnKey[]>;
+  listKeys(params: PageParams & OfOrganization): Answer<Page<OwnKey>>;
   getKey(reference: OwnKeyReference): Answer<OwnKey>;
   createKey(actor: Actor, made: NewOwnKey): Answer<OwnKey>;
   updateKey(actor: Actor, reference: OwnKeyReference, changed: OwnKeyChange): Answer<OwnKey>;
@@ -61,6 +62,8 @@ export interface OwnKeysStore {
   addressProblem(own: OwnProvider): string | null;
   /** Asks the provider; null: it does not answer. */
   verify(own: OwnProvider, secret: string): Promise<KeyVerdict | null>;
+  /** All of them, in the order in which they are tried. */
+  getOrder(organizationId: string): Promise<readonly OwnKey[]>;
   setOrder(actor: Actor, organizationId: string, order: KeyOrder): Answer<readonly OwnKey[]>;
   explain(params: ExplainParams): Answer<ExplainedKeyUse>;
   readUsage(

@@ -9,7 +9,8 @@ import { unratedInMap } from '../../domain/own-keys/own-deployment.ts';
 import type { KeyAddress, OwnKey } from '../../domain/own-keys/own-key.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { isRefused } from '../../domain/refusals/refused.ts';
-import { answerOf, shownOrRefused } from '../identity/outcome.ts';
+import { pageQuery } from '../identity/fields.ts';
+import { answerOf, pageOf, pageOrRefused, shownOrRefused } from '../identity/outcome.ts';
 import { ACTIVE, actorOf, idOf } from '../identity/tenancy.ts';
 import { type Operation, type OperationSubject, operation } from '../operation.ts';
 import { addressFields, keyFields, momentOf, secretField, showKey, shownKey } from './key-fields.ts';
@@ -29,8 +30,12 @@ export function listProviderCredentials(store: OwnKeysStore): Operation {
   return operation({
     id: 'listProviderCredentials',
     summary: 'Lists the organization’s own provider keys in the order in which they are tried.',
-    answer: z.object({ data: z.array(shownKey) }),
-    run: async (input) => ({ data: (await store.listKeys(ACTIVE.organizationId(input))).map(showIn(store)) }),
+    query: pageQuery,
+    answer: pageOf(shownKey),
+    run: async (input) => {
+      const params = { ...input.query, organizationId: ACTIVE.organizationId(input) };
+      return pageOrRefused(await store.listKeys(params), showIn(store));
+    },
   });
 }
 

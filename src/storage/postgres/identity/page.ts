@@ -1,5 +1,5 @@
-// Pages of lists in order of creation. Each page continues after the last item of the previous one, whatever was added
-// meanwhile.
+// Pages of lists, in order of creation or of a rank. Each page continues after the last item of the previous one,
+// whatever was added meanwhile.
 
 import { areUuids } from '../../../domain/identity/names.ts';
 import type { Page, PageParams } from '../../../domain/lists/page.ts';
@@ -37,20 +37,22 @@ function startPage({ limit = LIMIT_DEFAULT, cursor = null }: PageParams): PageSt
   return { limit, values: [match[1], match[2], limit + 1] };
 }
 
-type Direction = 'oldest first' | 'newest first';
+/** By rank: the rows have a whole number `listed_rank`, from which their statement goes on as others do by creation. */
+type Order = 'oldest first' | 'newest first' | 'by rank';
 
 const PAGE_BEGINS = `SELECT * FROM (
   SELECT page.*, row_number() OVER listed AS page_place, count(*) OVER ()::integer AS page_found,
          sum(octet_length(page::text)) OVER listed AS page_bytes FROM (`;
-const PAGE_ENDS: Readonly<Record<Direction, string>> = {
+const PAGE_ENDS: Readonly<Record<Order, string>> = {
   'oldest first': ') page WINDOW listed AS (ORDER BY created_us, id)) counted ',
   'newest first': ') page WINDOW listed AS (ORDER BY created_us DESC, id DESC)) counted ',
+  'by rank': ') page WINDOW listed AS (ORDER BY listed_rank, id)) counted ',
 };
 const WITHIN_BYTES = `WHERE page_place = 1 OR page_bytes <= ${PAGE_BYTES_MAX} ORDER BY page_place`;
 
 /** `statement` without the rows that would make its page too large; `page_found` counts those, too. */
-function withinBytes(statement: Statement, direction: Direction): Statement {
-  const within = (text: string): string => PAGE_BEGINS + text + PAGE_ENDS[direction] + WITHIN_BYTES;
+function withinBytes(statement: Statement, order: Order): Statement {
+  const within = (text: string): string => PAGE_BEGINS + text + PAGE_ENDS[order] + WITHIN_BYTES;
   return typeof statement === 'string' ? within(statement) : { ...statement, text: within(statement.text) };
 }
 
@@ -64,20 +66,17 @@ export async function readPage<Row extends ListedRow, T>(
   statement: Statement,
   ids: readonly (string | null)[],
   toItem: (row: Row) => T,
-  direction: Direction = 'oldest first',
+  order: Order = 'oldest first',
 ): Promise<Page<T> | Refused> {
   const start = startPage(params);
   if (isRefused(start)) return start;
   if (!areUuids(...ids.filter((id) => id !== null))) return NOT_FOUND;
   const values = [...start.values, ...ids];
-  const { rows } = await postgres.query<Row & Counted>(withinBytes(statement, direction), values);
+  const { rows } = await postgres.query<Row & Counted>(withinBytes(statement, order), values);
   return endPage(rows, start.limit, toItem);
 }
 
-interface ListedRow {
-  readonly id: string;
-  readonly created_us: string;
-}
+type ListedRow = { readonly id: string } & ({ readonly created_us: string } | { readonly listed_rank: string });
 
 interface Counted {
   readonly page_found: number;
@@ -93,6 +92,10 @@ function endPage<Row extends ListedRow, T>(
   const nextCursor =
     last === undefined || last.page_found === shown.length
       ? null
-      : Buffer.from(`${last.created_us}.${last.id}`, 'latin1').toString('base64url');
+      : Buffer.from(`${placeOf(last)}.${last.id}`, 'latin1').toString('base64url');
   return { items: shown.map(toItem), nextCursor };
+}
+
+function placeOf(row: ListedRow): string {
+  return 'listed_rank' in row ? row.listed_rank : row.created_us;
 }

@@ -4,6 +4,7 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import type { Actor } from '../../../domain/identity/actor.ts';
 import { areUuids } from '../../../domain/identity/names.ts';
+import type { Page, PageParams } from '../../../domain/lists/page.ts';
 import type { KeyVerdict, NewOwnKey, OwnKeyChange, OwnKeyReference } from '../../../domain/own-keys/key-changes.ts';
 import { isOpen } from '../../../domain/own-keys/key-kinds.ts';
 import { type KeyAudience, labelOf, type OwnKey } from '../../../domain/own-keys/own-key.ts';
@@ -12,6 +13,7 @@ import { credentialEvent } from '../../../domain/webhooks/credential-event.ts';
 import { notifyOwnKeysChanged, notifyPrincipalsChanged } from '../changes.ts';
 import { change, invalid, NOT_FOUND } from '../identity/change.ts';
 import { refuseUnknownModels } from '../identity/model-access.ts';
+import { readPage } from '../identity/page.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import type { SecretBox } from '../secret-box.ts';
 import { announceCredential } from '../webhooks/webhook-deliveries.ts';
@@ -39,6 +41,21 @@ const LISTED = `SELECT ${OWN_KEY_COLUMNS} FROM own_keys t
 export async function listOwnKeys(postgres: PostgresClient, organizationId: string): Promise<readonly OwnKey[]> {
   const { rows } = await postgres.query<OwnKeyRow>(LISTED, [organizationId]);
   return rows.map(toOwnKey);
+}
+
+const RANK = `((CASE t.place WHEN 'before' THEN 0 ELSE 1 END)::bigint * 4294967296 + t.position)`;
+const LISTED_PAGE = `SELECT ${OWN_KEY_COLUMNS}, ${RANK} AS listed_rank FROM own_keys t
+  WHERE t.organization_id = $4 AND t.removed_at IS NULL
+    AND ($1::bigint IS NULL OR (${RANK}, t.id) > ($1::bigint, $2::uuid))
+  ORDER BY listed_rank, t.id LIMIT $3`;
+
+/** The same list in pages. */
+export async function listOwnKeysByPage(
+  postgres: PostgresClient,
+  { organizationId, ...page }: PageParams & { readonly organizationId: string },
+): Promise<Page<OwnKey> | Refused> {
+  const toItem = (row: OwnKeyRow & { listed_rank: string }): OwnKey => toOwnKey(row);
+  return readPage(postgres, page, LISTED_PAGE, [organizationId], toItem, 'by rank');
 }
 
 const FOUND = `SELECT ${OWN_KEY_COLUMNS} FROM own_keys t

@@ -87,14 +87,14 @@ export const ORGANIZATION_FOR_MEMBERS: ReportAudience = {
   suffix: 'OfActiveOrganization',
   of: 'of the active organization',
   // Sums of the organization are every member's. Those of one person or key are that person's and the administrators',
-  // and an own provider key may be for one person alone, and a tag be a person's name.
+  // and an own provider key may be for one person alone. A tag is what a project's spend is told apart by.
   scope: (principal, ids, query) => {
     const isOpen = principal.permissions.includes('org.admin') || !namesOne(query);
     return (isOpen ? activeOrganization : MINE.scope)(principal, ids, query);
   },
 };
 
-const NAMING_ONE = ['user_id', 'api_key_id', 'credential_id', 'tag'];
+const NAMING_ONE = ['user_id', 'api_key_id', 'credential_id'];
 
 /** As jobs reads it, of what may be one person or key. */
 function namesOne(query: string): boolean {

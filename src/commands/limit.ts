@@ -6,6 +6,13 @@ import type { CurrentLimit } from '../domain/identity/current-limit.ts';
 import type { SetLimit } from '../domain/identity/limits.ts';
 import { formatUsdString } from '../domain/money/format.ts';
 import { parseUsd } from '../domain/money/parse-usd.ts';
+import {
+  BUDGET_WINDOWS,
+  type BudgetWindow,
+  COUNTED_KINDS,
+  type CountedKind,
+  LIMIT_KINDS,
+} from '../domain/quotas/limit-kinds.ts';
 import { NOT_FOUND } from '../storage/postgres/identity/change.ts';
 import { changeLimits, listLimits, listLimitsBelow, listLimitsOfScope } from '../storage/postgres/identity/limits.ts';
 import { readCurrentLimits } from '../storage/postgres/limits/current-limits.ts';
@@ -35,7 +42,7 @@ export const limitCommand: Command = {
   summary:
     'Sets or removes what the platform sets on use, or lists it with what the organization sets itself; of an ' +
     'organization also what is set on its teams, members and keys. current: what is used, lent and left of each. ' +
-    'KIND: requests_per_minute, tokens_per_minute, concurrent_requests, budget.',
+    `KIND: ${LIMIT_KINDS.join(', ')}.`,
   run,
 };
 
@@ -50,14 +57,8 @@ const OPTIONS = {
 
 type Values = OptionValues<typeof OPTIONS>;
 
-const COUNTED = ['requests_per_minute', 'tokens_per_minute', 'concurrent_requests'] as const;
-const WINDOWS = ['hour', 'day', 'week', 'month'] as const;
-
 /** Identifies a limit: a scope has at most one of each. */
-type Name = (
-  | { readonly kind: (typeof COUNTED)[number] }
-  | { readonly kind: 'budget'; readonly window: (typeof WINDOWS)[number] }
-) & {
+type Name = ({ readonly kind: CountedKind } | { readonly kind: 'budget'; readonly window: BudgetWindow }) & {
   readonly model?: string;
 };
 
@@ -124,16 +125,13 @@ function readName({ kind: given, window, model }: Values): Name {
   const ofModel = model === undefined ? {} : { model };
   const kind = requireOption(given, 'kind');
   if (kind === 'budget') {
-    const found = WINDOWS.find((one) => one === window);
-    if (found === undefined)
-      throw new UsageFault(
-        `--window: a budget needs one of ${WINDOWS.join(', ')}${window === undefined ? '' : `, got "${window}"`}`,
-      );
+    const got = window === undefined ? '' : `, got "${window}"`;
+    const found = BUDGET_WINDOWS.find((one) => one === window);
+    if (found === undefined) throw new UsageFault(`--window: a budget needs one of ${BUDGET_WINDOWS.join(', ')}${got}`);
     return { kind, window: found, ...ofModel };
   }
-  const counted = COUNTED.find((one) => one === kind);
-  if (counted === undefined)
-    throw new UsageFault(`--kind: must be one of ${COUNTED.join(', ')}, budget, got "${kind}"`);
+  const counted = COUNTED_KINDS.find((one) => one === kind);
+  if (counted === undefined) throw new UsageFault(`--kind: must be one of ${LIMIT_KINDS.join(', ')}, got "${kind}"`);
   if (window !== undefined) throw new UsageFault('--window: only a budget has one');
   return { kind: counted, ...ofModel };
 }

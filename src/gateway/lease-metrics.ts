@@ -1,16 +1,11 @@
 // What this process has leased of wallets and limits, as metrics.
 
 import type { QuotaKind } from '../domain/quotas/lease.ts';
+import { LIMIT_KINDS } from '../domain/quotas/limit-kinds.ts';
 import type { QuotaLeases } from '../generation/admission/quota-leases.ts';
 import type { MetricsRegistry } from '../platform/metrics.ts';
 
-const KINDS: readonly QuotaKind[] = [
-  'credit',
-  'budget',
-  'concurrent_requests',
-  'requests_per_minute',
-  'tokens_per_minute',
-];
+const KINDS: readonly QuotaKind[] = ['credit', ...LIMIT_KINDS];
 const PICO_USD_PER_USD = 1e12;
 
 /** Returns the function that brings the gauges by kind up to date; for the coarse clock. */

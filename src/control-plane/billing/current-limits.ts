@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import type { CurrentLimit } from '../../domain/identity/current-limit.ts';
 import { formatUsdString } from '../../domain/money/format.ts';
+import { BUDGET_WINDOWS, LIMIT_KINDS } from '../../domain/quotas/limit-kinds.ts';
 import { isRefused } from '../../domain/refusals/refused.ts';
 import type { CeilingBearer } from '../identity/ceiling-bearers.ts';
 import { setByField, showMomentOrNull, shownMoment } from '../identity/fields.ts';
@@ -15,8 +16,8 @@ const quantity = z.union([z.int(), z.string()]);
 export const limitFields = {
   scope: z.enum(['organization', 'team', 'user', 'key']),
   set_by: setByField,
-  kind: z.enum(['requests_per_minute', 'tokens_per_minute', 'concurrent_requests', 'budget']),
-  window: z.enum(['hour', 'day', 'week', 'month']).nullable(),
+  kind: z.enum(LIMIT_KINDS),
+  window: z.enum(BUDGET_WINDOWS).nullable(),
   limit: quantity,
   model: z.string().nullable(),
 };

@@ -7,6 +7,7 @@ import type { Limits } from '../../domain/identity/limits.ts';
 import { formatUsdString } from '../../domain/money/format.ts';
 import { parseUsd } from '../../domain/money/parse-usd.ts';
 import type { PicoUsd } from '../../domain/money/pico-usd.ts';
+import { BUDGET_WINDOWS, COUNTED_KINDS } from '../../domain/quotas/limit-kinds.ts';
 import { assert } from '../../platform/assert.ts';
 import { type Operation, operation } from '../operation.ts';
 import type { CeilingBearer } from './ceiling-bearers.ts';
@@ -17,18 +18,16 @@ import { actorOf, type Tenancy } from './tenancy.ts';
 
 const LIMITS_MAX = 20;
 
-const countKind = z.enum(['requests_per_minute', 'tokens_per_minute', 'concurrent_requests']);
-const budgetWindow = z.enum(['hour', 'day', 'week', 'month']);
 const usd = z.string().refine((text) => parseUsd(text) !== null, 'must be USD as a decimal string, such as "25.00"');
 
 const count = z.strictObject({
-  kind: countKind,
+  kind: z.enum(COUNTED_KINDS),
   limit: z.int('must be a whole number').min(0, 'must not be negative'),
   model: z.exactOptional(z.string()),
 });
 const budget = z.strictObject({
   kind: z.literal('budget'),
-  window: budgetWindow,
+  window: z.enum(BUDGET_WINDOWS),
   limit: usd,
   model: z.exactOptional(z.string()),
 });

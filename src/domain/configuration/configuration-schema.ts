@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import { guardrailDefinition } from '../guardrails/policy-definition.ts';
+import { BUDGET_WINDOWS, COUNTED_KINDS } from '../quotas/limit-kinds.ts';
 import { policyDefinition } from '../routing/policy-definition.ts';
 import { DEFAULT_POLICY } from '../routing/routing-policy.ts';
 import { webhookSecretProblem } from '../webhooks/webhook-signature.ts';
@@ -36,13 +37,13 @@ const added = z.strictObject({ add: z.array(slug).max(16, 'must be at most 16 po
 
 const limit = z.discriminatedUnion('kind', [
   z.strictObject({
-    kind: z.enum(['requests_per_minute', 'tokens_per_minute', 'concurrent_requests']),
+    kind: z.enum(COUNTED_KINDS),
     limit: z.int('must be a whole number').min(0, 'must not be negative').transform(BigInt),
     model: z.exactOptional(modelName),
   }),
   z.strictObject({
     kind: z.literal('budget'),
-    window: z.enum(['hour', 'day', 'week', 'month']),
+    window: z.enum(BUDGET_WINDOWS),
     limit: usd,
     model: z.exactOptional(modelName),
   }),

@@ -8,6 +8,7 @@ import type { Provider } from '../models/provider.ts';
 import type { PicoUsd } from '../money/pico-usd.ts';
 import type { ByokSettings } from '../own-keys/byok-settings.ts';
 import type { KeyAddress, KeyFallback, KeyPlace } from '../own-keys/own-key.ts';
+import type { BudgetWindow, CountedKind } from '../quotas/limit-kinds.ts';
 import type { PolicyDefinition } from '../routing/policy-definition.ts';
 import type { RequestFields } from './request-settings.ts';
 
@@ -121,13 +122,13 @@ export interface ConfiguredWebhook {
  */
 export type UsageLimit =
   | {
-      readonly kind: 'requests_per_minute' | 'tokens_per_minute' | 'concurrent_requests';
+      readonly kind: CountedKind;
       readonly limit: bigint;
       readonly model?: string;
     }
   | {
       readonly kind: 'budget';
-      readonly window: 'hour' | 'day' | 'week' | 'month';
+      readonly window: BudgetWindow;
       readonly limit: PicoUsd;
       readonly model?: string;
     };

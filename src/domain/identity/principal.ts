@@ -1,5 +1,6 @@
 // The principal: whom a valid credential stands for, with all that the data plane needs to know of it (spec 5).
 
+import type { BudgetWindow, LimitKind } from '../quotas/limit-kinds.ts';
 import type { Permission, Role } from './roles.ts';
 import type { SetBy } from './set-by.ts';
 
@@ -9,9 +10,9 @@ export interface PrincipalLimit {
   readonly id: string;
   readonly scope: 'organization' | 'team' | 'user' | 'key';
   readonly setBy: SetBy;
-  readonly kind: 'requests_per_minute' | 'tokens_per_minute' | 'concurrent_requests' | 'budget';
+  readonly kind: LimitKind;
   /** The calendar period of a budget in UTC; null for the other kinds. */
-  readonly window: 'hour' | 'day' | 'week' | 'month' | null;
+  readonly window: BudgetWindow | null;
   /** Requests or tokens; pico-dollars of a budget. */
   readonly amount: bigint;
   /** Public id of the only model that the limit counts; null: it counts all models together. */

@@ -1,9 +1,9 @@
 // What a process asks of the store of quotas when it leases, and what the store answers.
 
-import type { PrincipalLimit } from '../identity/principal.ts';
+import type { LimitKind } from './limit-kinds.ts';
 
 /** `credit` is a wallet's money; the others are the kinds of limits. */
-export type QuotaKind = 'credit' | PrincipalLimit['kind'];
+export type QuotaKind = 'credit' | LimitKind;
 
 /** A limit of so many a minute: what is granted of it ages out, and is not returned to stay. */
 export function isRate(kind: QuotaKind): boolean {

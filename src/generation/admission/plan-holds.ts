@@ -4,6 +4,7 @@
 import type { Principal, PrincipalLimit } from '../../domain/identity/principal.ts';
 import { type PicoUsd, picoUsd, ZERO_PICO_USD } from '../../domain/money/pico-usd.ts';
 import { flatFee } from '../../domain/own-keys/fee-price.ts';
+import type { LimitKind } from '../../domain/quotas/limit-kinds.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { pricedDeployments } from '../catalog/priced-deployments.ts';
 import { type Deployment, type ServedModel, walletPrice } from '../catalog/serving-catalog.ts';
@@ -78,7 +79,7 @@ function needsUnder(
   budgetPrice: PicoUsd,
 ): readonly QuotaNeed[] | Refusal {
   const needs: QuotaNeed[] = [];
-  for (const kind of LIMIT_KINDS) {
+  for (const kind of HELD_IN_ORDER) {
     for (const limit of limits) {
       const amount = limit.kind === kind ? amountUnder(limit, params, tokenBounds, budgetPrice) : 0n;
       if (typeof amount === 'object') return amount;
@@ -88,7 +89,13 @@ function needsUnder(
   return needs;
 }
 
-const LIMIT_KINDS = ['concurrent_requests', 'requests_per_minute', 'tokens_per_minute', 'budget'] as const;
+/** All processes hold in one order, so that none waits for another; the first that is used up is what is refused. */
+const HELD_IN_ORDER: readonly LimitKind[] = [
+  'concurrent_requests',
+  'requests_per_minute',
+  'tokens_per_minute',
+  'budget',
+];
 
 /** The price that a wallet must hold, or why nobody can say. */
 function boundPrice(params: AdmissionParams, tokenBounds: TokenBounds | null, measure: BodyMeasure): PicoUsd | Refusal {

@@ -10,6 +10,7 @@ import type { PrincipalLimit } from '../../../domain/identity/principal.ts';
 import type { SetBy } from '../../../domain/identity/set-by.ts';
 import { formatUsdString } from '../../../domain/money/format.ts';
 import { picoUsd } from '../../../domain/money/pico-usd.ts';
+import type { BudgetWindow } from '../../../domain/quotas/limit-kinds.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import { notifyPrincipalsChanged } from '../changes.ts';
 import { revokeLeases } from '../ledger/wallets.ts';
@@ -195,7 +196,7 @@ async function scopeExists(client: PostgresClient, scope: LimitScope, statement:
 interface LimitRow {
   readonly id: string;
   readonly kind: UsageLimit['kind'];
-  readonly time_window: 'hour' | 'day' | 'week' | 'month' | null;
+  readonly time_window: BudgetWindow | null;
   readonly amount: string;
   readonly model: string | null;
   readonly set_by: SetBy;

@@ -1,7 +1,8 @@
-// THE table of scheduled jobs (name, time, work, lock), and the scheduler that runs each once for each due time and
-// records it.
+// THE table of scheduled jobs (time and work of each name), and the scheduler. The first process of the cluster that
+// claims a due time runs the job and records it; the others skip it.
 
 import { createTask, type ScheduledTask } from 'node-cron';
+import { JOB_NAMES, type JobName } from '../../src/domain/jobs/job-names.ts';
 import { claimJobRun, finishJobRun } from '../../src/storage/postgres/job-runs.ts';
 import { checkLedger } from '../tasks/check-ledger.ts';
 import { checkOwnKeys } from '../tasks/check-own-keys.ts';
@@ -29,43 +30,33 @@ export interface Job {
   /** In UTC; null: it runs only when it is requested. */
   readonly cron: string | null;
   readonly run: (context: JobContext) => Promise<JobResult>;
-  /** `cluster`: the first process that claims the due time runs the job, and the others skip it. */
-  readonly lock: 'cluster';
 }
 
-export const JOBS: readonly Job[] = [
-  { name: 'resolve-pending', cron: '* * * * *', run: resolvePendingExecutions, lock: 'cluster' },
-  { name: 'revoke-frozen', cron: '* * * * *', run: revokeFrozenWallets, lock: 'cluster' },
-  { name: 'rewrap-secrets', cron: '2-59/5 * * * *', run: rewrapStoredSecrets, lock: 'cluster' },
-  { name: 'check-own-keys', cron: '* * * * *', run: checkOwnKeys, lock: 'cluster' },
-  { name: 'check-pending', cron: '1-59/5 * * * *', run: checkPending, lock: 'cluster' },
-  { name: 'check-ledger', cron: '*/5 * * * *', run: checkLedger, lock: 'cluster' },
-  {
-    name: 'compare-facts',
-    cron: '3-59/10 * * * *',
-    run: (context) => compareFacts(context, { hours: 2 }),
-    lock: 'cluster',
-  },
-  {
-    name: 'compare-facts-daily',
-    cron: '41 3 * * *',
-    run: (context) => compareFacts(context, { hours: 72 }),
-    lock: 'cluster',
-  },
-  { name: 'rebuild-facts', cron: null, run: rebuildFacts, lock: 'cluster' },
-  { name: 'forget-job-runs', cron: '17 4 * * *', run: forgetOldJobRuns, lock: 'cluster' },
-  { name: 'forget-refused-requests', cron: '47 4 * * *', run: forgetOldRefusedRequests, lock: 'cluster' },
-  { name: 'forget-saved-responses', cron: '29 4 * * *', run: forgetOldSavedResponses, lock: 'cluster' },
-  { name: 'forget-webhook-deliveries', cron: '7 5 * * *', run: forgetOldWebhookDeliveries, lock: 'cluster' },
-  { name: 'forget-routing-turns', cron: '37 4 * * *', run: forgetOldRoutingTurns, lock: 'cluster' },
-  { name: 'forget-ended-sessions', cron: '57 4 * * *', run: forgetOldSessions, lock: 'cluster' },
-  { name: 'drop-old-facts', cron: '13 5 * * *', run: dropOldFacts, lock: 'cluster' },
-  { name: 'seal-days', cron: '4-59/5 * * * *', run: sealDays, lock: 'cluster' },
-  { name: 'compare-cells', cron: '37 * * * *', run: compareCells, lock: 'cluster' },
-  { name: 'retire-media', cron: '* * * * *', run: retireMedia, lock: 'cluster' },
-  { name: 'sweep-media', cron: '23 * * * *', run: sweepMedia, lock: 'cluster' },
-  { name: 'forget-past-limit-pools', cron: '53 4 * * *', run: forgetPastLimitPools, lock: 'cluster' },
-];
+const SCHEDULED: Readonly<Record<JobName, Omit<Job, 'name'>>> = {
+  'resolve-pending': { cron: '* * * * *', run: resolvePendingExecutions },
+  'revoke-frozen': { cron: '* * * * *', run: revokeFrozenWallets },
+  'rewrap-secrets': { cron: '2-59/5 * * * *', run: rewrapStoredSecrets },
+  'check-own-keys': { cron: '* * * * *', run: checkOwnKeys },
+  'check-pending': { cron: '1-59/5 * * * *', run: checkPending },
+  'check-ledger': { cron: '*/5 * * * *', run: checkLedger },
+  'compare-facts': { cron: '3-59/10 * * * *', run: (context) => compareFacts(context, { hours: 2 }) },
+  'compare-facts-daily': { cron: '41 3 * * *', run: (context) => compareFacts(context, { hours: 72 }) },
+  'rebuild-facts': { cron: null, run: rebuildFacts },
+  'forget-job-runs': { cron: '17 4 * * *', run: forgetOldJobRuns },
+  'forget-refused-requests': { cron: '47 4 * * *', run: forgetOldRefusedRequests },
+  'forget-saved-responses': { cron: '29 4 * * *', run: forgetOldSavedResponses },
+  'forget-webhook-deliveries': { cron: '7 5 * * *', run: forgetOldWebhookDeliveries },
+  'forget-routing-turns': { cron: '37 4 * * *', run: forgetOldRoutingTurns },
+  'forget-ended-sessions': { cron: '57 4 * * *', run: forgetOldSessions },
+  'drop-old-facts': { cron: '13 5 * * *', run: dropOldFacts },
+  'seal-days': { cron: '4-59/5 * * * *', run: sealDays },
+  'compare-cells': { cron: '37 * * * *', run: compareCells },
+  'retire-media': { cron: '* * * * *', run: retireMedia },
+  'sweep-media': { cron: '23 * * * *', run: sweepMedia },
+  'forget-past-limit-pools': { cron: '53 4 * * *', run: forgetPastLimitPools },
+};
+
+export const JOBS = JOB_NAMES.map((name) => ({ name, ...SCHEDULED[name] }));
 
 export interface Schedule {
   /** Starts no further run, and waits for the one that is running. */

@@ -1,5 +1,6 @@
 // Updates the gauges of reconciliation: the results of the last runs on any machine, and what is pending now.
 
+import type { JobName } from '../../src/domain/jobs/job-names.ts';
 import type { MetricsRegistry } from '../../src/platform/metrics.ts';
 import { listLastRuns } from '../../src/storage/postgres/job-runs.ts';
 import { readPendingExecutions } from '../../src/storage/postgres/ledger/pending-executions.ts';
@@ -11,6 +12,18 @@ export interface WatchedGauges {
   /** All jobs processes of a cluster report the same figures, so their maximum is shown and not their sum. */
   refresh(postgres: Postgres, names: readonly string[]): Promise<void>;
 }
+
+/**
+ * The jobs that count what differs, and in which gauge. The daily comparison of facts sees what the other one is too
+ * short-sighted for: what it found stays in the gauge until it finds it no more.
+ */
+const COUNTING: ReadonlyMap<string, keyof JobGauges> = new Map<JobName, keyof JobGauges>([
+  ['check-ledger', 'ledgerDrift'],
+  ['compare-facts', 'factsDrift'],
+  ['compare-facts-daily', 'factsDrift'],
+  ['compare-cells', 'cellsDrift'],
+  ['sweep-media', 'mediaDrift'],
+]);
 
 export function createWatchedGauges(metrics: MetricsRegistry, gauges: JobGauges): WatchedGauges {
   const labelled = { labelNames: ['task'], merge: 'max' } as const;
@@ -49,18 +62,14 @@ export function createWatchedGauges(metrics: MetricsRegistry, gauges: JobGauges)
   );
   return {
     async refresh(postgres, names) {
-      let factsDrift: number | null = null;
+      const found = new Map<keyof JobGauges, number>();
       for (const run of await listLastRuns(postgres, names, 'succeeded')) {
         lastSuccess.labels(run.name).set((run.finishedAtMs ?? 0) / 1000);
+        const gauge = COUNTING.get(run.name);
         const { drift } = run.details ?? {};
-        if (run.name === 'check-ledger' && typeof drift === 'number') gauges.ledgerDrift.set(drift);
-        // The daily one sees what the other is too short-sighted for: what it found stays until it finds it no more.
-        if ((run.name === 'compare-facts' || run.name === 'compare-facts-daily') && typeof drift === 'number')
-          factsDrift = Math.max(factsDrift ?? 0, drift);
-        if (run.name === 'compare-cells' && typeof drift === 'number') gauges.cellsDrift.set(drift);
-        if (run.name === 'sweep-media' && typeof drift === 'number') gauges.mediaDrift.set(drift);
+        if (gauge !== undefined && typeof drift === 'number') found.set(gauge, Math.max(found.get(gauge) ?? 0, drift));
       }
-      if (factsDrift !== null) gauges.factsDrift.set(factsDrift);
+      for (const [gauge, drift] of found) gauges[gauge].set(drift);
       for (const run of await listLastRuns(postgres, names)) {
         if (run.finishedAtMs !== null) duration.labels(run.name).set((run.finishedAtMs - run.startedAtMs) / 1000);
         failed.labels(run.name).set(run.error === null ? 0 : 1);

@@ -2,6 +2,7 @@
 // provider's bill with the ledger (reconcile-invoice.ts).
 
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { JobName } from '../domain/jobs/job-names.ts';
 import type { JobRun } from '../domain/jobs/job-run.ts';
 import { systemClock } from '../platform/clock.ts';
 import { readJobRun, requestJobRun, withdrawJobRun } from '../storage/postgres/job-runs.ts';
@@ -22,7 +23,8 @@ export const reconcileCommand: Command = {
 
 const POLL_MS = 200;
 /**
- * The jobs process looks for requested runs every second, so one that is not taken by then has no process to take it.
+ * The jobs process looks for requested runs every two seconds, so one that is not taken by then has no process to take
+ * it.
  */
 const TAKEN_LIMIT_MS = 15_000;
 const ENDED_LIMIT_MS = 300_000;
@@ -33,15 +35,14 @@ async function run(args: readonly string[], context: CommandContext): Promise<nu
   const { environment, print } = context;
   const { positionals } = parseArguments(args, {});
   const { JOBS } = await import('../../jobs/scheduling/schedule.ts');
-  const names = JOBS.map(({ name }) => name);
-  const scheduled = JOBS.filter(({ cron }) => cron !== null).map(({ name }) => name);
   if (positionals.length > 0) expectPositionals(positionals, ['JOB']);
   const [wanted] = positionals;
-  if (wanted !== undefined && !names.includes(wanted))
-    throw new UsageFault(`there is no job "${wanted}"; there are ${names.join(', ')}`);
+  const chosen = JOBS.filter(({ name, cron }) => (wanted === undefined ? cron !== null : name === wanted));
+  if (chosen.length === 0)
+    throw new UsageFault(`there is no job "${wanted}"; there are ${JOBS.map(({ name }) => name).join(', ')}`);
   return withDatabase(environment, async (postgres) => {
     let isWell = true;
-    for await (const [name, outcome] of runNow(postgres, wanted === undefined ? scheduled : [wanted])) {
+    for await (const [name, outcome] of runNow(postgres, chosen)) {
       print(`${name}: ${describe(outcome)}`);
       if (
         outcome === null ||
@@ -58,10 +59,10 @@ async function run(args: readonly string[], context: CommandContext): Promise<nu
 /** Requests all runs at once, and yields each when it has ended. null: no jobs process took it. */
 async function* runNow(
   postgres: Postgres,
-  names: readonly string[],
+  jobs: readonly { readonly name: JobName }[],
 ): AsyncGenerator<[name: string, outcome: JobRun | null]> {
   const requests: [string, string][] = [];
-  for (const name of names) requests.push([name, await requestJobRun(postgres, name)]);
+  for (const { name } of jobs) requests.push([name, await requestJobRun(postgres, name)]);
   for (const [name, id] of requests) yield [name, await waitForRun(postgres, id)];
 }
 

@@ -4,7 +4,6 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { JOB_NAMES } from '../../src/domain/jobs/job-names.ts';
 import { listBreaches, ROOT, sourcesIn } from './sources.ts';
 
 interface LockEntry {
@@ -41,12 +40,6 @@ describe('tables', () => {
       ),
       [],
     );
-  });
-
-  test('every job can be asked for by its name', () => {
-    const table = readFileSync(join(ROOT, 'jobs/scheduling/schedule.ts'), 'utf8');
-    const names = [...table.matchAll(/\bname: '([a-z-]+)'/g)].map(([, name]) => name ?? '');
-    assert.deepEqual(names.toSorted(), JOB_NAMES.toSorted());
   });
 
   test('facts are inserted and dropped where their days are opened first', () => {

@@ -155,7 +155,6 @@ describe('reconciliation', () => {
     const job = (name: string, result: () => Promise<Record<string, unknown>>): Job => ({
       name,
       cron: '* * * * *',
-      lock: 'cluster',
       run: result,
     });
     const elsewhere = { ...context, gauges: createJobGauges(new MetricsRegistry()) };
@@ -194,7 +193,7 @@ describe('reconciliation', () => {
   test('a difference that is hours old stays in the metrics until the job that sees it finds it no more', async () => {
     const watched = createWatchedGauges(metrics, context.gauges);
     const finds = async (name: string, drift: number, dueAtMs: number): Promise<number> => {
-      const job: Job = { name, cron: null, lock: 'cluster', run: async () => ({ drift }) };
+      const job: Job = { name, cron: null, run: async () => ({ drift }) };
       await runDueJob(context, job, { dueAtMs, machine: 'any' });
       await watched.refresh(postgres, ['compare-facts', 'compare-facts-daily']);
       return shipping.metricValue(metrics, 'tollgate_facts_drift');

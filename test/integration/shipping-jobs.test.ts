@@ -248,7 +248,7 @@ describe('scheduled jobs', () => {
 
   test('a due time is run once in the cluster, and recorded whichever way it goes', async () => {
     let runs = 0;
-    const good = { name: 'good', cron: '* * * * *', lock: 'cluster' as const, run: async () => ({ runs: ++runs }) };
+    const good = { name: 'good', cron: '* * * * *', run: async () => ({ runs: ++runs }) };
     const due = { dueAtMs: 1_700_000_000_400, machine: 'one' };
     const results = await Promise.all(
       ['one', 'two', 'three'].map((machine) => runDueJob(job, good, { ...due, machine })),
@@ -278,7 +278,6 @@ describe('scheduled jobs', () => {
     const everySecond = {
       name: 'every-second',
       cron: '* * * * * *',
-      lock: 'cluster' as const,
       run: async () => (ran.resolve(), {}),
     };
     const schedule = startSchedule(job, 'one', [everySecond]);

@@ -2,6 +2,7 @@
 // result. A run that an operator requested is a row without a machine until a jobs process takes it.
 
 import type { Actor } from '../../domain/identity/actor.ts';
+import type { JobName } from '../../domain/jobs/job-names.ts';
 import type { JobRun } from '../../domain/jobs/job-run.ts';
 import { recordAudit } from './identity/audit.ts';
 import type { Postgres, PostgresClient } from './pool.ts';
@@ -22,13 +23,13 @@ export async function claimJobRun(
 const REQUEST = `INSERT INTO job_runs (name, due_at, machine) VALUES ($1, clock_timestamp(), '') RETURNING id::text`;
 
 /** Requests that any jobs process runs a job now; returns the run's id. */
-export async function requestJobRun(postgres: PostgresClient, name: string): Promise<string> {
+export async function requestJobRun(postgres: PostgresClient, name: JobName): Promise<string> {
   const { rows } = await postgres.query<{ id: string }>(REQUEST, [name]);
   return rows[0]?.id ?? '';
 }
 
 /** The same for a person, in the audit log. */
-export async function requestAuditedRun(postgres: Postgres, actor: Actor, name: string): Promise<string> {
+export async function requestAuditedRun(postgres: Postgres, actor: Actor, name: JobName): Promise<string> {
   return postgres.transaction(async (client) => {
     const { rows } = await client.query<{ id: string }>(REQUEST, [name]);
     await recordAudit(client, actor, {

@@ -29,7 +29,7 @@ class Fixture {
     { nowMs: () => this.nowMs, monotonicMs: () => this.nowMs },
   );
   ask(authorization = 'Bearer tg-good') {
-    return this.authenticator.authenticate(authorization, null, 'inference');
+    return this.authenticator.authenticateKey(authorization, null);
   }
 }
 
@@ -44,11 +44,11 @@ describe('authenticate', () => {
 
   test('x-api-key counts where there is no Authorization, and only there', async () => {
     const fixture = new Fixture();
-    assert.equal(await fixture.authenticator.authenticate('', 'tg-good', 'inference'), principal);
-    assert.deepEqual(await fixture.authenticator.authenticate('', '', 'inference'), {
+    assert.equal(await fixture.authenticator.authenticateKey('', 'tg-good'), principal);
+    assert.deepEqual(await fixture.authenticator.authenticateKey('', ''), {
       kind: 'authentication_required',
     });
-    assert.deepEqual(await fixture.authenticator.authenticate('Basic abc', 'tg-good', 'inference'), {
+    assert.deepEqual(await fixture.authenticator.authenticateKey('Basic abc', 'tg-good'), {
       kind: 'authentication_required',
     });
   });
@@ -191,16 +191,16 @@ describe('authenticate', () => {
   });
 
   test('a permission that the principal lacks', async () => {
-    assert.deepEqual(await new Fixture().authenticator.authenticate('Bearer tg-good', null, 'org.admin'), {
-      kind: 'permission_denied',
-    });
+    const fixture = new Fixture();
+    fixture.answer = { ...principal, permissions: ['usage.read'] };
+    assert.deepEqual(await fixture.ask(), { kind: 'permission_denied' });
   });
 
-  test('a token without an active organization: identified, but in no scope', async () => {
+  test('a token is identified, but may not generate', async () => {
     const fixture = new Fixture();
     const roaming: Principal = { ...principal, credential: 'token', organizationId: null, permissions: [] };
     fixture.answer = roaming;
-    assert.deepEqual(await fixture.ask(), { kind: 'scope_required' });
+    assert.deepEqual(await fixture.ask(), { kind: 'permission_denied' });
     assert.equal(fixture.authenticator.identify('Bearer tg-good', null), roaming);
   });
 

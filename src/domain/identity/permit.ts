@@ -7,21 +7,13 @@ import type { Permission } from './roles.ts';
 /** Permissions that exist only within an organization. */
 export type OrganizationPermission = Exclude<Permission, 'platform.admin'>;
 
-/** The principal with its organization resolved, or the refusal. */
-export function permitInOrganization(
-  principal: Principal,
-  permission: OrganizationPermission,
-): ScopedPrincipal | Refusal {
-  if (!isScoped(principal)) return { kind: 'scope_required' };
-  return principal.permissions.includes(permission) ? principal : { kind: 'permission_denied' };
-}
-
 /**
  * Only inference keys may generate: they alone have limits, model lists and a payer. An access token reads and
- * administers; its holder makes a key to generate with. A token is denied before its organization is looked at.
+ * administers; its holder makes a key to generate with.
  */
 export function permitInference(principal: Principal): ScopedPrincipal | Refusal {
-  return principal.credential === 'key' ? permitInOrganization(principal, 'inference') : { kind: 'permission_denied' };
+  const mayGenerate = principal.credential === 'key' && principal.permissions.includes('inference');
+  return mayGenerate && isScoped(principal) ? principal : { kind: 'permission_denied' };
 }
 
 /** null: the principal is a platform administrator. */

@@ -1,7 +1,7 @@
 // Turns a credential into a principal: from memory if it is known, otherwise from the identity store (spec 5).
 
 import { SESSION_PREFIX } from '../../domain/identity/generate-credential.ts';
-import { type OrganizationPermission, permitInference, permitInOrganization } from '../../domain/identity/permit.ts';
+import { permitInference } from '../../domain/identity/permit.ts';
 import type { Principal, ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -89,23 +89,6 @@ export class Authenticator {
     if (found instanceof Promise)
       return found.then((principal) => ('kind' in principal ? principal : permitInference(principal)));
     return 'kind' in found ? found : permitInference(found);
-  }
-
-  /**
-   * Accepts any valid credential whose principal has the permission in its organization. Returns a promise only when
-   * the credential is not known yet.
-   */
-  authenticate(
-    authorization: string,
-    apiKey: string | null,
-    permission: OrganizationPermission,
-    nowMs = this.clock.monotonicMs(),
-    sender = unknownSender(),
-  ): ScopedPrincipal | Refusal | Promise<ScopedPrincipal | Refusal> {
-    const found = this.identify(authorization, apiKey, nowMs, sender);
-    if (found instanceof Promise)
-      return found.then((principal) => ('kind' in principal ? principal : permitInOrganization(principal, permission)));
-    return 'kind' in found ? found : permitInOrganization(found, permission);
   }
 
   /**

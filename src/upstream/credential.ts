@@ -7,9 +7,6 @@ import { HeaderLines } from './http1/request-head.ts';
 /** The headers that every call with one key has: the key itself, no compression, and what the provider wants. */
 export type Credential = HeaderLines;
 
-/** For executions that call no provider. */
-export const NO_CREDENTIAL: Credential = new HeaderLines([]);
-
 const ofProviders = new WeakMap<Provider, Credential>();
 
 /** The operator's key for this provider. */

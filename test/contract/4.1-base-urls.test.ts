@@ -5,7 +5,7 @@ import { after, before, test } from 'node:test';
 import type { Provider } from '../../src/domain/models/provider.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
-import { NO_CREDENTIAL } from '../../src/upstream/credential.ts';
+import { HeaderLines } from '../../src/upstream/http1/request-head.ts';
 import { ProviderCalls } from '../../src/upstream/providers.ts';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
 
@@ -53,7 +53,7 @@ for (const [path, expected] of Object.entries(CASES)) {
         query: '',
         providerModel: 'm',
         streamed: false,
-        credential: NO_CREDENTIAL,
+        credential: new HeaderLines([]),
         headers: [],
         body: null,
       },

@@ -85,7 +85,8 @@ export class Watch implements GatewayWatch {
     for (const truth of this.truths.values()) {
       if (truth.gateway !== gateway) continue;
       // It may die while it returns what its record says was not used: the store may hear of it all the same.
-      if (truth.state === 'open' && truth.execution.settled)
+      const { state } = truth.execution as unknown as { state: { name: string } };
+      if (truth.state === 'open' && state.name === 'settled')
         this.settleUses(truth, truth.expected?.tokens ?? null, true);
       if (truth.state === 'open') truth.state = 'lost';
       this.open.delete(truth);

@@ -34,15 +34,11 @@ export class RelayInHand {
     const body = Buffer.from('{"model":"m","stream":true}');
     const execution = {
       admission: { walletId: null },
-      settled: false,
       firstByteAtMs: null,
       onCall: () => undefined,
       end: (ending: ObservedEnd, owner: ExecutionOwner) => {
         this.ending = ending;
-        this.record = () => {
-          execution.settled = true;
-          owner.onRecorded();
-        };
+        this.record = () => owner.onRecorded();
       },
     };
     const listeners: ReplyHandler[] = [];

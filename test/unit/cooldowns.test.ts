@@ -6,7 +6,7 @@ import { beforeEach, describe, test } from 'node:test';
 import type { ProviderToken } from '../../src/domain/models/provider.ts';
 import { Cooldowns } from '../../src/generation/admission/cooldowns.ts';
 import type { Deployment } from '../../src/generation/catalog/serving-catalog.ts';
-import { NO_CREDENTIAL } from '../../src/upstream/credential.ts';
+import { HeaderLines } from '../../src/upstream/http1/request-head.ts';
 import { HeldClock } from '../support/upstream-calls.ts';
 
 const deployment = (id: string, providerModel: string, token?: ProviderToken): Deployment => ({
@@ -25,7 +25,7 @@ const deployment = (id: string, providerModel: string, token?: ProviderToken): D
   insteadOfModel: null,
   price: null,
   asksForUsage: false,
-  credential: NO_CREDENTIAL,
+  credential: new HeaderLines([]),
 });
 const first = deployment('a', 'm');
 const second = deployment('b', 'm');

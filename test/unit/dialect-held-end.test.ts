@@ -138,6 +138,9 @@ class Passed extends ReplyStage {
   override onReplyPause(): void {
     // There is nothing to write to.
   }
+  override onKeyRefused(): void {
+    assert.fail('the key is good');
+  }
 }
 
 describe('the withheld tail', () => {

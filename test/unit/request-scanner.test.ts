@@ -9,7 +9,6 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import {
   RequestScanner,
-  readBoolean,
   readInteger,
   readString,
   type ScannedRequest,
@@ -579,11 +578,5 @@ describe('readers', () => {
       '[1]',
     ])
       assert.equal(read(text, readInteger), null, text);
-  });
-
-  test('booleans are booleans only', () => {
-    assert.equal(read('true', readBoolean), true);
-    assert.equal(read('false', readBoolean), false);
-    for (const text of ['1', '"true"', 'null', '[]']) assert.equal(read(text, readBoolean), null);
   });
 });

@@ -10,7 +10,7 @@ import {
   type StoredObjectWorkers,
 } from '../../src/generation/catalog/stored-objects.ts';
 import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
-import { NO_CREDENTIAL } from '../../src/upstream/credential.ts';
+import { HeaderLines } from '../../src/upstream/http1/request-head.ts';
 import { agentRequests } from '../support/agent-requests.ts';
 import { loadRecordedExchanges } from '../support/recorded-exchanges.ts';
 import { sharedAssets } from '../support/shared-assets.ts';
@@ -33,7 +33,7 @@ const deploymentOf = (id: string, storedObjects?: 'shared'): Deployment => ({
   insteadOfModel: null,
   price: null,
   asksForUsage: false,
-  credential: NO_CREDENTIAL,
+  credential: new HeaderLines([]),
 });
 const OWN = deploymentOf('own');
 const SHARED = deploymentOf('shared', 'shared');

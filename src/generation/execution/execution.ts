@@ -126,11 +126,6 @@ export class Execution implements RecordOwner {
     return this.deployment.price;
   }
 
-  /** The end is recorded. */
-  get settled(): boolean {
-    return this.state.name === 'settled';
-  }
-
   /**
    * Records the execution as admitted, before a byte goes upstream. Where that cannot be recorded its hold is given
    * back before the owner hears of it, and nothing may be sent.

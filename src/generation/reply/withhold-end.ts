@@ -3,7 +3,6 @@
 
 import type { Buffer } from 'node:buffer';
 import type { UpstreamFault } from '../../upstream/call-connection.ts';
-import type { Complaint } from '../../upstream/refused-key.ts';
 import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
 import type { CapturedReply } from './capture.ts';
 
@@ -18,11 +17,16 @@ export interface EndRecorder {
   readonly isScreening: boolean;
 }
 
+/** The last handler of a reply: it tells no client how a provider refused its key. */
+interface LastHandler extends ReplyHandler {
+  onKeyRefused(): void;
+}
+
 /** Of a terminal event longer than this only the newest chunk is withheld, so that the tail stays small. */
 const TAIL_BYTES_MAX = 1_048_576;
 
 export class WithholdEnd extends ReplyStage {
-  protected readonly next: ReplyHandler;
+  protected readonly next: LastHandler;
   private readonly reply: CapturedReply;
   private readonly recorder: EndRecorder;
   private tail: Buffer[] = [];
@@ -31,10 +35,8 @@ export class WithholdEnd extends ReplyStage {
   private hasBytes = false;
   /** null: the reply goes on. */
   private end: ReplyEnd | null = null;
-  private keyStatus = 0;
-  private complaint: Complaint = 'key';
 
-  constructor(next: ReplyHandler, reply: CapturedReply, recorder: EndRecorder) {
+  constructor(next: LastHandler, reply: CapturedReply, recorder: EndRecorder) {
     super();
     this.next = next;
     this.reply = reply;
@@ -84,9 +86,7 @@ export class WithholdEnd extends ReplyStage {
     this.endWith(fault === 'cut' && !this.hasBytes ? 'no_reply' : fault);
   }
 
-  override onKeyRefused(status: number, complaint: Complaint): void {
-    this.keyStatus = status;
-    this.complaint = complaint;
+  override onKeyRefused(): void {
     this.endWith('key_refused');
   }
 
@@ -109,7 +109,7 @@ export class WithholdEnd extends ReplyStage {
 
   private passEnd(end: ReplyEnd): void {
     if (end === 'clean') this.next.onReplyEnd();
-    else if (end === 'key_refused') this.next.onKeyRefused(this.keyStatus, this.complaint);
+    else if (end === 'key_refused') this.next.onKeyRefused();
     else this.next.onReplyFault(end === 'client_left' ? 'cut' : end);
   }
 }

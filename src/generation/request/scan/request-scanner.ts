@@ -329,11 +329,6 @@ export function readInteger(body: Buffer, value: ScannedValue): number | null {
   return Number.isSafeInteger(integer) ? integer : null;
 }
 
-/** Null for a value that is no boolean. */
-export function readBoolean(_body: Buffer, value: ScannedValue): boolean | null {
-  return value.kind === 'true' ? true : value.kind === 'false' ? false : null;
-}
-
 function parseString(body: Buffer, value: ScannedValue): string {
   const parsed: unknown = JSON.parse(body.toString('utf8', value.start, value.end));
   assert(typeof parsed === 'string', 'a value read as a string is none');

@@ -6,9 +6,10 @@
 // the body's as long as the call can be made again. Nothing in it is changed in between.
 
 import type { Buffer } from 'node:buffer';
-import type { KeyRefusalWording, ProviderTimeouts } from '../domain/models/provider.ts';
+import type { KeyRefusalWording } from '../domain/models/provider.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { CallConnection, ExchangeListener, UpstreamFault } from './call-connection.ts';
+import type { UpstreamTimeouts } from './connection-limits.ts';
 import type { ReplyHead } from './http1/reply-head.ts';
 import { requestHead, type UpstreamRequest } from './http1/request-head.ts';
 import { type ExaminedCall, KeyRefusal, mayRefuseKey } from './key-refusal.ts';
@@ -47,7 +48,7 @@ export interface CallOrigin {
 
 /** The connections to one address: of our own client (origin.ts), or of undici. */
 export interface ProviderOrigin extends CallOrigin {
-  readonly timeouts: Readonly<Required<ProviderTimeouts>>;
+  readonly timeouts: UpstreamTimeouts;
   /** Ends what has run out of time. The process's coarse clock must call this: without it there are no timeouts. */
   trim(): void;
   /** Closes idle connections now, and others when their call has ended. */

@@ -1,29 +1,16 @@
 // The connections to one provider's address: a free list of kept ones, from which each call takes one or opens a new
 // one. No cap and no pipelining: a stream that queues behind another has its first byte seconds late.
 
-import type { ProviderTimeouts } from '../domain/models/provider.ts';
 import { type Clock, systemClock } from '../platform/clock.ts';
 import type { EgressGuard } from '../platform/egress-guard.ts';
 import { type CallObserver, type ProviderOrigin, startCall, type UpstreamCall } from './call.ts';
+import { LENT_MS_MAX, UPSTREAM_TIMEOUTS, type UpstreamTimeouts } from './connection-limits.ts';
 import { Connection, type ConnectionOwner } from './http1/connection.ts';
 import { NameLookups } from './http1/name-lookups.ts';
 import type { Peer } from './http1/open-socket.ts';
 import type { UpstreamRequest } from './http1/request-head.ts';
 import type { ReplyHandler } from './reply-handler.ts';
 import type { TlsOptions } from './tls-files.ts';
-
-export type UpstreamTimeouts = Readonly<Required<ProviderTimeouts>>;
-
-/** The timeouts that apply unless a provider's configuration sets others. */
-export const UPSTREAM_TIMEOUTS: UpstreamTimeouts = {
-  connectMs: 5_000,
-  firstByteMs: 120_000,
-  idleMs: 90_000,
-  totalMs: 3_600_000,
-};
-
-/** A connection is lent for so long at most, so that a provider which moves is followed. */
-export const LENT_MS_MAX = 600_000;
 
 export class UpstreamOrigin implements ConnectionOwner, ProviderOrigin {
   readonly origin: string;

@@ -4,10 +4,11 @@ import type { Clock } from '../../src/platform/clock.ts';
 import type { EgressGuard } from '../../src/platform/egress-guard.ts';
 import { type CallObserver, UpstreamCall } from '../../src/upstream/call.ts';
 import type { UpstreamFault } from '../../src/upstream/call-connection.ts';
+import type { UpstreamTimeouts } from '../../src/upstream/connection-limits.ts';
 import { NameLookups } from '../../src/upstream/http1/name-lookups.ts';
 import type { ReplyHeaders } from '../../src/upstream/http1/reply-head.ts';
 import type { UpstreamRequest } from '../../src/upstream/http1/request-head.ts';
-import { UpstreamOrigin, type UpstreamTimeouts } from '../../src/upstream/origin.ts';
+import { UpstreamOrigin } from '../../src/upstream/origin.ts';
 
 /** A clock that stands still until it is told. */
 export class HeldClock implements Clock {

@@ -3,8 +3,9 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { HEAD_BYTES_MAX } from '../../src/upstream/connection-limits.ts';
 import { ChunkedBody } from '../../src/upstream/http1/chunked-body.ts';
-import { HEAD_BYTES_MAX, ReplyReader } from '../../src/upstream/http1/reply-reader.ts';
+import { ReplyReader } from '../../src/upstream/http1/reply-reader.ts';
 import { type SplitPlan, splitBytes } from '../support/byte-splits.ts';
 
 interface Seen {

@@ -1,6 +1,6 @@
 // When an open reply has taken too long: one rule for generation and pass-through, asked by the coarse clock.
 
-import type { UpstreamTimeouts } from '../../upstream/origin.ts';
+import type { UpstreamTimeouts } from '../../upstream/connection-limits.ts';
 
 /** How long a reply is read on for its usage after the client left, where the provider's setting says so. */
 export const DRAIN_TIMEOUT_MS = 120_000;

@@ -17,35 +17,22 @@ import type { PooledBuffer } from '../../platform/buffer-pool.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { atTickEnd, isTickEnd, tickCount } from '../../platform/tick.ts';
 import type { CallConnection, ExchangeListener, UpstreamFault } from '../call-connection.ts';
+import { KEEP_ALIVE_MS, KEEP_ALIVE_MS_MAX, type UpstreamTimeouts } from '../connection-limits.ts';
 import { isReset } from '../is-reset.ts';
 import { openSocket, type Peer } from './open-socket.ts';
 import { ReplyReader } from './reply-reader.ts';
 import type { UpstreamRequest } from './request-head.ts';
 import { gather, sendSoon, TICKS_FOR_A_LOOK } from './sending.ts';
 
-export interface ConnectionTimeouts {
-  readonly connectMs: number;
-  readonly firstByteMs: number;
-  readonly idleMs: number;
-  /** Of a whole exchange. */
-  readonly totalMs: number;
-}
-
 /** The origin that owns a connection. */
 export interface ConnectionOwner {
   readonly peer: Peer;
   readonly clock: Clock;
-  readonly timeouts: ConnectionTimeouts;
+  readonly timeouts: UpstreamTimeouts;
   onFree(connection: Connection): void;
   onClosed(connection: Connection): void;
 }
 
-/**
- * How long a connection is kept idle where the server does not say. Under the keep-alive timeout of every common
- * server.
- */
-const KEEP_ALIVE_MS = 4_000;
-const KEEP_ALIVE_MS_MAX = 60_000;
 /** The server counts from when it sent, we from when we read. */
 const KEEP_ALIVE_MARGIN_MS = 1_000;
 /**

@@ -2,11 +2,10 @@
 // result, so a listener may do anything, even begin another call, while no reader is in the middle of its work.
 
 import { Buffer } from 'node:buffer';
+import { HEAD_BYTES_MAX } from '../connection-limits.ts';
 import { ChunkedBody } from './chunked-body.ts';
 import { faultOfBeginning, type ReplyFault, type ReplyHead, readReplyHead } from './reply-head.ts';
 
-/** The limit of a head, including the empty line at its end. */
-export const HEAD_BYTES_MAX = 65_536;
 /** The limit of interim replies (1xx, such as 103) before a reply. */
 const INTERIM_HEADS_MAX = 32;
 const HELD_BYTES_MIN = 1_024;

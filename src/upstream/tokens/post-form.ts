@@ -1,8 +1,8 @@
 // POSTs a form to where tokens are obtained, by undici, with the proxies and authorities that calls to providers have.
 
 import { systemClock } from '../../platform/clock.ts';
+import { UPSTREAM_TIMEOUTS } from '../connection-limits.ts';
 import { NameLookups } from '../http1/name-lookups.ts';
-import { UPSTREAM_TIMEOUTS } from '../origin.ts';
 import { type ProxySettings, proxyOf } from '../proxy-of.ts';
 import type { TlsOptions } from '../tls-files.ts';
 import { UndiciOrigin } from '../undici/undici-origin.ts';

@@ -7,10 +7,10 @@ import type { Socket } from 'node:net';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../platform/clock.ts';
 import type { CallConnection, ExchangeListener, UpstreamFault } from '../call-connection.ts';
+import type { UpstreamTimeouts } from '../connection-limits.ts';
 import { replyHeaderValue } from '../http1/reply-head.ts';
 import { HeaderLines, type UpstreamRequest } from '../http1/request-head.ts';
 import { isReset } from '../is-reset.ts';
-import type { UpstreamTimeouts } from '../origin.ts';
 
 /** `whole`: the reply came to its end, so what carried it can carry another one. */
 export type ExchangeEnd = 'whole' | 'given_up' | 'out_of_time';

@@ -4,6 +4,7 @@
 
 import type { Socket } from 'node:net';
 import { buildConnector, Client, type Dispatcher, ProxyAgent, Socks5ProxyAgent } from 'undici';
+import { HEAD_BYTES_MAX, KEEP_ALIVE_MS, KEEP_ALIVE_MS_MAX } from '../connection-limits.ts';
 import type { NameLookups } from '../http1/name-lookups.ts';
 import type { TlsOptions } from '../tls-files.ts';
 
@@ -19,9 +20,6 @@ export interface UndiciConnectionParams {
 }
 
 const STREAMS_MAX = 1_000;
-/** How long undici keeps a connection idle where the server does not say, as our own client does. */
-const KEEP_ALIVE_MS = 4_000;
-export const KEEP_ALIVE_MS_MAX = 60_000;
 
 /** Time limits are ours (exchange.ts). */
 const LIMITS = {
@@ -29,7 +27,7 @@ const LIMITS = {
   bodyTimeout: 0,
   keepAliveTimeout: KEEP_ALIVE_MS,
   keepAliveMaxTimeout: KEEP_ALIVE_MS_MAX,
-  maxHeaderSize: 65_536,
+  maxHeaderSize: HEAD_BYTES_MAX,
 };
 
 /**

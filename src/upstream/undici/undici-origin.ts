@@ -3,14 +3,14 @@
 
 import { type Clock, systemClock } from '../../platform/clock.ts';
 import { type CallObserver, type ProviderOrigin, startCall, type UpstreamCall } from '../call.ts';
+import { KEEP_ALIVE_MS_MAX, LENT_MS_MAX, type UpstreamTimeouts } from '../connection-limits.ts';
 import type { NameLookups } from '../http1/name-lookups.ts';
 import type { UpstreamRequest } from '../http1/request-head.ts';
-import { LENT_MS_MAX, type UpstreamTimeouts } from '../origin.ts';
 import type { ReplyHandler } from '../reply-handler.ts';
 import type { TlsOptions } from '../tls-files.ts';
 import { type ExchangeEnd, type ExchangeOwner, GIVEN_UP, UndiciExchange } from './exchange.ts';
 import { watchStreamEnds } from './stream-ends.ts';
-import { KEEP_ALIVE_MS_MAX, UndiciConnection } from './undici-connection.ts';
+import { UndiciConnection } from './undici-connection.ts';
 
 export interface UndiciParams {
   readonly origin: string;

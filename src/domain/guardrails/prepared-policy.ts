@@ -117,25 +117,23 @@ export class PreparedPolicy {
 }
 
 /** In memory that all threads share: nothing is copied when a thread is given it. */
-export type PackedPolicy = Uint8Array<SharedArrayBuffer>;
-
-interface Packed {
-  readonly policy: Policy;
+export interface PackedPolicy {
+  /** Serialized, without its words. */
+  readonly policy: Uint8Array<SharedArrayBuffer>;
   readonly table: WordTable | null;
 }
 
-/** The words are in the table. */
 function pack(policy: Policy, table: WordTable | null): PackedPolicy {
   const rules = policy.rules.map((rule) => ({ ...rule, words: [] }));
-  const bytes = serialize({ policy: { ...policy, rules }, table } satisfies Packed);
+  const bytes = serialize({ ...policy, rules });
   const shared = new Uint8Array(new SharedArrayBuffer(bytes.length));
   shared.set(bytes);
-  return shared;
+  return { policy: shared, table };
 }
 
 export function unpackPolicy(packed: PackedPolicy): Policy {
-  const { policy, table } = deserialize(Buffer.from(packed)) as Packed;
-  prepared.set(policy, new PreparedPolicy(policy, table));
+  const policy = deserialize(Buffer.from(packed.policy)) as Policy;
+  prepared.set(policy, new PreparedPolicy(policy, packed.table));
   return policy;
 }
 

@@ -15,7 +15,7 @@ const SPELT_AT_ONCE = 64;
 const MEASURED_AT_ONCE = 256;
 const SORTED_AT_ONCE = 1_024;
 
-/** Plain data. */
+/** Plain data, in memory that all threads share: ten thousand words with accents are more than a megabyte. */
 export interface WordTable {
   /** Every spelling in lower case, sorted, one behind the other. */
   readonly bytes: Uint8Array;
@@ -44,10 +44,10 @@ export function* wordTableInSlices(rules: readonly Rule[]): Generator<void, Word
   const sorted = yield* sortedInSlices([...rulesOf.keys()]);
   const bytesOfAll = sorted.reduce((sum, spelling) => sum + spelling.length, 0);
   const rulesOfAll = sorted.reduce((sum, spelling) => sum + (rulesOf.get(spelling) as number[]).length, 0);
-  const bytes = Buffer.alloc(bytesOfAll);
-  const starts = new Int32Array(sorted.length + 1);
-  const found = new Uint16Array(rulesOfAll);
-  const ruleStarts = new Int32Array(sorted.length + 1);
+  const bytes = Buffer.from(new SharedArrayBuffer(bytesOfAll));
+  const starts = sharedInt32(sorted.length + 1);
+  const found = new Uint16Array(new SharedArrayBuffer(rulesOfAll * Uint16Array.BYTES_PER_ELEMENT));
+  const ruleStarts = sharedInt32(sorted.length + 1);
   for (const [index, spelling] of sorted.entries()) {
     const own = rulesOf.get(spelling) as number[];
     bytes.write(spelling, starts[index] as number, 'latin1');
@@ -58,8 +58,12 @@ export function* wordTableInSlices(rules: readonly Rule[]): Generator<void, Word
   }
   const pairs = pairsOf(bytes, starts);
   const wordRules = rules.flatMap(({ words }, index) => (words.length > 0 ? [index] : []));
-  const table = { bytes: new Uint8Array(bytes), starts, rules: found, ruleStarts, wordRules, pairs };
+  const table = { bytes: new Uint8Array(bytes.buffer), starts, rules: found, ruleStarts, wordRules, pairs };
   return { ...table, ...(yield* measured(table)) };
+}
+
+function sharedInt32(length: number): Int32Array {
+  return new Int32Array(new SharedArrayBuffer(length * Int32Array.BYTES_PER_ELEMENT));
 }
 
 /** The bytes of each as a text, and who looks for it. */

@@ -3,10 +3,10 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { BodyScreen } from '../../src/domain/guardrails/body-screen.ts';
 import { type CompiledPolicy, compilePolicy } from '../../src/domain/guardrails/compile-policy.ts';
 import { Placeholders, RestorableValues } from '../../src/domain/guardrails/placeholders.ts';
 import type { External, Rule } from '../../src/domain/guardrails/policy.ts';
-import { BodyScreen } from '../../src/domain/guardrails/screen-body.ts';
 import type { ScreenEventInput } from '../../src/domain/guardrails/screen-event-task.ts';
 import { placeNodes } from '../../src/domain/guardrails/text-places.ts';
 import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';

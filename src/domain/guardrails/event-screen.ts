@@ -2,7 +2,7 @@
 // pieces goes to the lanes of those texts.
 
 import { Buffer } from 'node:buffer';
-import { BodyScreen, type TextEdit } from './screen-body.ts';
+import { BodyScreen, type TextEdit } from './body-screen.ts';
 import { KIND, type PlaceNode } from './text-places.ts';
 
 /** A piece of a lane's text, without its quotes. */

@@ -2,7 +2,7 @@
 // milliseconds to read ten thousand objects.
 
 import { Buffer } from 'node:buffer';
-import type { TextEdit } from './screen-body.ts';
+import type { TextEdit } from './body-screen.ts';
 
 export interface PackedEdits {
   /** Of each: where it starts and ends in the body, and where its replacement ends in `text`. */

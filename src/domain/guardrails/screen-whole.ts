@@ -1,11 +1,11 @@
 // Screens a request or a reply that is there whole: the same work on the event loop and in a worker thread.
 
 import type { Buffer } from 'node:buffer';
+import { BodyScreen, type TextEdit } from './body-screen.ts';
 import { type CompiledPolicy, stageOf } from './compile-policy.ts';
 import { ExternalTexts, type ExternalVerdicts } from './external-texts.ts';
 import { type CloakScopes, Placeholders, type RestorableValues } from './placeholders.ts';
 import type { Stage } from './policy.ts';
-import { BodyScreen, type TextEdit } from './screen-body.ts';
 import type { BlockedBy, StageReport } from './screening-report.ts';
 import { KIND, placeNodes, type TextPlaces } from './text-places.ts';
 

@@ -2,8 +2,8 @@
 // an error, once it is here whole. Only the replies of requests with rules for them have it.
 
 import { Buffer } from 'node:buffer';
+import { looksLikeJson } from '../../domain/guardrails/body-screen.ts';
 import type { CompiledPolicy } from '../../domain/guardrails/compile-policy.ts';
-import { looksLikeJson } from '../../domain/guardrails/screen-body.ts';
 import { isUnscreened } from '../../domain/guardrails/screen-whole.ts';
 import type { NotScanned, StageTally } from '../../domain/guardrails/screening-report.ts';
 import { placeNodes } from '../../domain/guardrails/text-places.ts';

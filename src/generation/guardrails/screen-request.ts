@@ -3,9 +3,9 @@
 
 import type { Buffer } from 'node:buffer';
 import { createHash } from 'node:crypto';
+import type { TextEdit } from '../../domain/guardrails/body-screen.ts';
 import { type CompiledPolicy, stageOf } from '../../domain/guardrails/compile-policy.ts';
 import type { CloakScopes } from '../../domain/guardrails/placeholders.ts';
-import type { TextEdit } from '../../domain/guardrails/screen-body.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { withSocketsRead } from '../../platform/tick.ts';
 import { inTurnsOf } from '../../platform/worker-pool.ts';

@@ -6,6 +6,7 @@
 //      (dropped)   read as context      held: may still change
 
 import { Buffer } from 'node:buffer';
+import { looksLikeJson, placeInArguments } from '../../domain/guardrails/body-screen.ts';
 import type { CompiledPolicy } from '../../domain/guardrails/compile-policy.ts';
 import { DecodedText, escapeText } from '../../domain/guardrails/decoded-text.ts';
 import { CONTEXT_BYTES } from '../../domain/guardrails/detectors/detector.ts';
@@ -14,7 +15,6 @@ import { type Finding, resolveOverlaps } from '../../domain/guardrails/finding.t
 import { holdFrom, tailOf } from '../../domain/guardrails/hold-from.ts';
 import type { FoundPlaceholder, RestorableValues } from '../../domain/guardrails/placeholders.ts';
 import { scanText } from '../../domain/guardrails/scan-text.ts';
-import { looksLikeJson, placeInArguments } from '../../domain/guardrails/screen-body.ts';
 
 /** `text` in the place of what lies from `start` to `end` of the lane, as it stands within one JSON string. */
 export interface LaneEdit {

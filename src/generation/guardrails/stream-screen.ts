@@ -3,12 +3,12 @@
 // from those that follow.
 
 import { Buffer } from 'node:buffer';
+import type { BodyRules, TextEdit } from '../../domain/guardrails/body-screen.ts';
+import { withoutOverlaps } from '../../domain/guardrails/body-screen.ts';
 import { DecodedText, escapeText } from '../../domain/guardrails/decoded-text.ts';
 import { EventScreen, type Piece, type ScreenedEvent } from '../../domain/guardrails/event-screen.ts';
 import { ExternalTexts } from '../../domain/guardrails/external-texts.ts';
 import { type Finding, resolveOverlaps } from '../../domain/guardrails/finding.ts';
-import type { BodyRules, TextEdit } from '../../domain/guardrails/screen-body.ts';
-import { withoutOverlaps } from '../../domain/guardrails/screen-body.ts';
 import type { LargeEvent } from '../../domain/guardrails/screen-event-task.ts';
 import type { NotScanned } from '../../domain/guardrails/screening-report.ts';
 import type { PlaceNode } from '../../domain/guardrails/text-places.ts';

@@ -115,7 +115,8 @@ module.exports = {
       from: { path: '^jobs/' },
       to: {
         path: '^(src|workers)/',
-        pathNot: '^src/(domain|records|storage|upstream|platform)/|^src/(config|observing-settings)\\.ts$',
+        pathNot:
+          '^src/(domain|records|storage|upstream|platform)/|^src/(config|observing-settings|reports-settings)\\.ts$',
       },
     },
     knowsOnly(

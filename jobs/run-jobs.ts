@@ -3,12 +3,13 @@
 
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import type { Config, ReportsAddress } from '../src/config.ts';
+import type { Config } from '../src/config.ts';
 import type { Clock } from '../src/platform/clock.ts';
 import { type EgressAllowance, EgressGuard } from '../src/platform/egress-guard.ts';
 import type { Log } from '../src/platform/log.ts';
 import { LoopDelay } from '../src/platform/loop-delay.ts';
 import type { MetricsRegistry } from '../src/platform/metrics.ts';
+import type { ReportsAddress } from '../src/reports-settings.ts';
 import { SERVER_READ_SETTINGS } from '../src/storage/clickhouse/clickhouse.ts';
 import { openObjects } from '../src/storage/media/open-objects.ts';
 import { isEmbeddedPostgres } from '../src/storage/postgres/embedded/home.ts';

@@ -8,6 +8,7 @@ import { type MediaConfig, mediaConfigOf, mediaProblems } from './media-settings
 import { type ObservingConfig, observingConfigOf, readHeaders } from './observing-settings.ts';
 import type { EgressAllowance } from './platform/egress-guard.ts';
 import { isNetwork, readAllowance } from './platform/networks.ts';
+import { type ReportsAddress, reportsAddress } from './reports-settings.ts';
 import { address, flag, listOf, share, text, wholeNumber } from './setting-fields.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -19,9 +20,6 @@ export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', '
 export const MASTER_KEY_BYTES = 32;
 /** The APIs whose admission refusals can be written in their own error format instead of the flat one (spec 7.4). */
 export const DIALECT_ROUTES: readonly ApiName[] = API_NAMES.filter((api) => APIS[api].hasOwnRefusalForm);
-
-/** An address where reports are served and requested. */
-export type ReportsAddress = { readonly socketPath: string } | { readonly host: string; readonly port: number };
 
 /** A file, or what a command of a key store prints: a master key, and below it those before it, a line each. */
 export type MasterKeySource = { readonly file: string } | { readonly command: string };
@@ -65,8 +63,9 @@ export interface Config {
   readonly console: boolean;
   /** The absolute path of the file of OpenID providers; null: people sign in by tokens and links. */
   readonly signInFile: string | null;
-  /** Which HTTP client calls providers directly over HTTP/1.1. */
+  /** What serves HTTP; `auto`: uWebSockets.js where it has a binary. */
   readonly httpFront: 'uws' | 'node' | 'auto';
+  /** Which HTTP client calls providers directly over HTTP/1.1. */
   readonly upstreamClient: 'own' | 'undici';
   /** The proxies that providers are called through; null: none. */
   readonly proxies: { readonly https: string | null; readonly http: string | null; readonly none: string };
@@ -116,31 +115,6 @@ export class ConfigFault extends Error {
     super(lines.join('\n'));
     this.lines = lines;
   }
-}
-
-/** `unix:/path`, or a host and port behind `prefix`. */
-function reportsAddress(prefix: '' | 'http://', mustBe: string) {
-  return z
-    .string()
-    .transform((value) => parseReportsAddress(value, prefix))
-    .refine((address) => address !== null, mustBe)
-    .optional();
-}
-
-function parseReportsAddress(value: string, prefix: '' | 'http://'): ReportsAddress | null {
-  if (value.startsWith('unix:/')) return { socketPath: value.slice('unix:'.length) };
-  const [, bracketed, plain, port] =
-    /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]{1,253})):([1-9][0-9]{0,4})\/?$/.exec(
-      value.startsWith(prefix) ? value.slice(prefix.length) : '',
-    ) ?? [];
-  const host = bracketed ?? plain;
-  return host === undefined || Number(port) > 65_535 ? null : { host, port: Number(port) };
-}
-
-/** The text from which `readConfig` would read this address. */
-export function reportsAddressText(address: ReportsAddress, prefix: '' | 'http://'): string {
-  if ('socketPath' in address) return `unix:${address.socketPath}`;
-  return `${prefix}${address.host.includes(':') ? `[${address.host}]` : address.host}:${address.port}`;
 }
 
 /** While a body grows, its old and its new buffer both exist; and the last eighth is reserved for small bodies. */

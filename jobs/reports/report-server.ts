@@ -7,7 +7,6 @@ import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import type { ReportsAddress } from '../../src/config.ts';
 import { verifyDelegationToken } from '../../src/domain/identity/delegation-token.ts';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
 import { renderRefusal } from '../../src/domain/refusals/render.ts';
@@ -16,6 +15,7 @@ import type { ReportDelegation } from '../../src/domain/reports/report-delegatio
 import type { Clock } from '../../src/platform/clock.ts';
 import type { Log } from '../../src/platform/log.ts';
 import type { Counter, MetricsRegistry } from '../../src/platform/metrics.ts';
+import type { ReportsAddress } from '../../src/reports-settings.ts';
 import { type ClickHouseReader, type ClickHouseSettings, readingFor } from '../../src/storage/clickhouse/clickhouse.ts';
 import { ReportStoreAway } from '../../src/storage/clickhouse/reports/select-report.ts';
 import type { SealedDays } from '../../src/storage/clickhouse/sealed-days.ts';

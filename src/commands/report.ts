@@ -2,11 +2,12 @@
 
 import { type IncomingMessage, request } from 'node:http';
 import { createInterface } from 'node:readline/promises';
-import type { CompleteConfig, ReportsAddress } from '../config.ts';
+import type { CompleteConfig } from '../config.ts';
 import { mintDelegationToken } from '../domain/identity/delegation-token.ts';
 import { REPORTS, type ReportDelegation, reportDelegationSchema } from '../domain/reports/report-delegation.ts';
 import { reportQuerySchema } from '../domain/reports/report-query.ts';
 import { systemClock } from '../platform/clock.ts';
+import type { ReportsAddress } from '../reports-settings.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 import {

@@ -3,10 +3,11 @@
 import { accessSync, constants, existsSync, mkdirSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Config, type Environment, localUrl, readConfig, reportsAddressText, SETTING_NAMES } from '../config.ts';
+import { type Config, type Environment, localUrl, readConfig, SETTING_NAMES } from '../config.ts';
 import { readSignInFile } from '../gateway/read-sign-in-file.ts';
 import { systemClock } from '../platform/clock.ts';
 import { createLog, type Log } from '../platform/log.ts';
+import { reportsAddressText } from '../reports-settings.ts';
 import { missingStores } from '../storage/embedded-stores.ts';
 import { readStoredNames } from '../storage/postgres/apply/stored-names.ts';
 import { embeddedPostgresUrl } from '../storage/postgres/embedded/embedded-postgres.ts';

@@ -5,7 +5,8 @@ import { createHash } from 'node:crypto';
 import { lstatSync, mkdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import type { Config, ReportsAddress } from '../config.ts';
+import type { Config } from '../config.ts';
+import type { ReportsAddress } from '../reports-settings.ts';
 import { StartFault } from './start-fault.ts';
 
 /** The shortest limit among the supported systems (macOS). */

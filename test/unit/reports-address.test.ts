@@ -6,7 +6,8 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
-import { ConfigFault, type Environment, readConfig, reportsAddressText } from '../../src/config.ts';
+import { ConfigFault, type Environment, readConfig } from '../../src/config.ts';
+import { reportsAddressText } from '../../src/reports-settings.ts';
 import { makeSocketDirectories, reportsAddresses } from '../../src/supervisor/reports-address.ts';
 
 function refusal(environment: Environment): string {

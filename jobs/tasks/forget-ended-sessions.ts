@@ -1,4 +1,5 @@
-// Deletes sessions of the console and one-time links that ended long ago; the audit log keeps who opened which.
+// Job: sessions of the console and one-time links that ended long ago are deleted; the audit log keeps who opened
+// which.
 
 import { forgetEndedSessions } from '../../src/storage/postgres/identity/sessions.ts';
 import type { JobContext, JobResult } from '../scheduling/job.ts';

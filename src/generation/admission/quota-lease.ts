@@ -18,9 +18,9 @@ import {
   type RecoveredCall,
 } from '../../domain/quotas/lease.ts';
 import { assert } from '../../platform/assert.ts';
+import { LeaseRefusals } from './lease-refusals.ts';
 import { biggest, LeaseSize } from './lease-size.ts';
 import type { LostCall } from './lease-store.ts';
-import { Refusals } from './refusals.ts';
 import type { RefusedLease, Shortage } from './remembered-refusal.ts';
 import type { Revocation } from './store-circuit.ts';
 import { leastOf, sumOf, type Waiter } from './waiter.ts';
@@ -62,7 +62,7 @@ const GONE_MS = 5_000;
 export class QuotaLease {
   readonly quota: Quota;
   readonly size: LeaseSize;
-  readonly refusals: Refusals;
+  readonly refusals: LeaseRefusals;
   readonly waiters: Waiter[] = [];
   /** What is to be returned to the store, by grant id. */
   readonly pendingReturns = new Map<string, bigint>();
@@ -105,7 +105,7 @@ export class QuotaLease {
   constructor(quota: Quota, nowMs: number) {
     this.quota = quota;
     this.size = new LeaseSize(quota.kind);
-    this.refusals = new Refusals(quota);
+    this.refusals = new LeaseRefusals(quota);
     this.lastUsedMs = nowMs;
   }
 

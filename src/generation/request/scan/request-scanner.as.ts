@@ -8,6 +8,14 @@
 // All memory is laid out by hand below and nothing is ever allocated, so the module carries no runtime. Inside strings
 // 64 bytes are judged at a time; that is where nearly all bytes of a real request are. Everything else is a plain state
 // machine.
+//
+// In this order, each behind a line like the next one:
+//   Memory          where everything lies: tables, a piece of input, and a slot for each scan under way
+//   Vocabulary      the numbers of states, faults, keys' roles and kinds of values
+//   Entry           initialize, begin and feed, which request-scanner.ts calls
+//   State machine   what may come next between two tokens
+//   Tokens          strings, numbers and literals, from any byte on
+//   Keys            which keys count, and what their values say: lists of tools and input, cache lifetimes, references
 
 // --- Memory ----------------------------------------------------------------------------------------------------------
 const CLASSES: usize = 1024; // 256 bytes: how a value begins with this byte (CLASS_*)
@@ -155,6 +163,7 @@ let wanted: i32 = WANT_NOTHING;
 /** The key just decoded has a letter outside ASCII that some parsers take for an ASCII one. */
 let decodedFolds: bool = false;
 
+// --- Entry -----------------------------------------------------------------------------------------------------------
 export function initialize(): void {
   memory.fill(HEX, 0xff, 256);
   for (let digit: u32 = 0; digit < 10; digit++) {

@@ -13,7 +13,7 @@ import {
 /** After so long without a refusal the next one is the first of its row: what others have may come back again. */
 const ROW_MS = 2_000;
 
-export class Refusals {
+export class LeaseRefusals {
   /** Refusals that concern every request: not `unavailable`, and not that one needs more than the whole quota. */
   inRow = 0;
   /** Since the last one the store was asked once more after a revocation, or is about to be. */

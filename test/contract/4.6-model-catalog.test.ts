@@ -12,10 +12,11 @@ import type { Provider } from '../../src/domain/models/provider.ts';
 import { UNKNOWN_HEALTH } from '../../src/domain/models/provider-health.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import type { RoutingPolicy } from '../../src/domain/routing/routing-policy.ts';
-import { NO_ROUTING, type RoutingTable } from '../../src/domain/routing/routing-table.ts';
+import type { RoutingTable } from '../../src/domain/routing/routing-table.ts';
 import { virtualModelOf } from '../../src/domain/routing/virtual-model.ts';
 import { httpCall } from '../support/http-call.ts';
 import { type HttpFront, startHttpFront } from '../support/http-front.ts';
+import { NO_ROUTING } from '../support/no-routing.ts';
 import { loadOpenapiSchemas } from '../support/openapi-schema.ts';
 
 const EAST = provider('east');

@@ -6,7 +6,6 @@ import { describe, test } from 'node:test';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
 import { renderRefusal } from '../../src/domain/refusals/render.ts';
 import {
-  readImageBodyType,
   readImageBounds,
   readImageFormBounds,
   readImageFormModel,
@@ -66,13 +65,6 @@ const ROWS: readonly (readonly [string, Refusal | null, number, string, string |
     refusalOfForm([MODEL], 'multipart/form-data; boundary=c'),
     400,
     'invalid_form',
-    null,
-  ],
-  [
-    'a generation as a form',
-    readImageBodyType('multipart/form-data; boundary=b', 'generations') as Refusal,
-    415,
-    'unsupported_media_type',
     null,
   ],
 ];

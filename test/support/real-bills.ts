@@ -7,7 +7,6 @@ import type { PrincipalLimit } from '../../src/domain/identity/principal.ts';
 import type { Model } from '../../src/domain/models/catalog.ts';
 import type { Price } from '../../src/domain/models/price.ts';
 import type { Provider } from '../../src/domain/models/provider.ts';
-import { NO_ROUTING } from '../../src/domain/routing/routing-table.ts';
 import { rateUsage, unpricedDetail, unpricedPart } from '../../src/domain/settlement/rate-usage.ts';
 import type { Usage } from '../../src/domain/usage/usage.ts';
 import { planHolds } from '../../src/generation/admission/plan-holds.ts';
@@ -17,6 +16,7 @@ import { reportedUsage } from '../../src/generation/execution/measure-usage.ts';
 import { CaptureBuffer } from '../../src/generation/reply/capture-buffer.ts';
 import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
 import { splitBytes } from './byte-splits.ts';
+import { NO_ROUTING } from './no-routing.ts';
 import { principalOf } from './principals.ts';
 
 const scanner = new RequestScanner();

@@ -8,7 +8,7 @@ import type { Catalog, Model } from '../../src/domain/models/catalog.ts';
 import { catalogAt } from '../../src/domain/models/dated-prices.ts';
 import type { Price } from '../../src/domain/models/price.ts';
 import { checkAgainst } from '../../src/domain/refusals/check-against.ts';
-import { NO_ROUTING } from '../../src/domain/routing/routing-table.ts';
+import { NO_ROUTING } from '../support/no-routing.ts';
 
 const priced = (input: string, rest: object = {}): object => ({ input, output: '1', ...rest });
 

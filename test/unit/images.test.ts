@@ -12,7 +12,6 @@ import { rateUsage } from '../../src/domain/settlement/rate-usage.ts';
 import { checkUsage, NO_USAGE_BOUNDS } from '../../src/domain/usage/check-usage.ts';
 import {
   type ImageBounds,
-  readImageBodyType,
   readImageBounds,
   readImageFormBounds,
   readImageFormModel,
@@ -153,23 +152,6 @@ describe('forms', () => {
     assert.deepEqual(refusalOf(Buffer.from('x--b--')), {
       kind: 'invalid_form',
       reason: 'a part or boundary near byte 1 is not written as it must be',
-    });
-  });
-
-  test('are for edits, which come as JSON too', () => {
-    const edit = (type: string): unknown => readImageBodyType(type, 'edits');
-    assert.equal(edit('multipart/form-data; boundary=b'), 'form');
-    assert.equal(edit('Multipart/Form-Data;boundary=b'), 'form');
-    for (const type of ['application/json', 'application/json; charset=utf-8', '']) assert.equal(edit(type), 'json');
-    for (const type of ['text/plain', 'multipart/mixed; boundary=b', 'multipart/form-database']) {
-      assert.deepEqual(edit(type), {
-        kind: 'unsupported_media_type',
-        expected: 'multipart/form-data or application/json',
-      });
-    }
-    assert.equal(readImageBodyType('application/json', 'generations'), 'json');
-    assert.deepEqual(readImageBodyType('multipart/form-data; boundary=b', 'generations'), {
-      kind: 'unsupported_media_type',
     });
   });
 

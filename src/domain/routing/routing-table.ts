@@ -8,5 +8,3 @@ export interface RoutingTable {
   /** Names of policies by organization id; an organization that is not here has auto routing off. */
   readonly policyOf: ReadonlyMap<string, string>;
 }
-
-export const NO_ROUTING: RoutingTable = { policies: new Map(), policyOf: new Map() };

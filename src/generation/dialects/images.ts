@@ -15,7 +15,7 @@ import { documentUsage, isDocument, lastEventUsage } from '../sse/usage-window.t
 import { answer, count, type DialectDescription, model, stream, text } from './description.ts';
 import type { Dialect, KeptReply, ReadRequest, RequestBounds } from './dialect.ts';
 
-export const IMAGE_PATHS = { generations: '/v1/images/generations', edits: '/v1/images/edits' } as const;
+const IMAGE_PATHS = { generations: '/v1/images/generations', edits: '/v1/images/edits' } as const;
 
 export interface ImageBounds extends RequestBounds {
   /** Admission refuses a billed organization with this; for others the request is the provider's to judge. */
@@ -145,21 +145,6 @@ const ANSWERS_REASON = `must be a whole number from 1 to ${ANSWERS_BILLED_MAX}, 
 const WHOLE_NUMBER = /^[1-9][0-9]{0,14}$/;
 /** Longer than any model id; a longer one is not looked up. */
 const MODEL_BYTES_MAX = 512;
-
-const JSON_TYPE = /^application\/([\w.+-]+\+)?json[ \t]*(;|$)/i;
-const FORM_TYPE = /^[ \t]*multipart\/form-data[ \t]*(;|$)/i;
-
-/**
- * How a request's body is to be read. Edits come as forms, and from several clients as JSON with `images:
- * [{image_url}]`; generations only as JSON.
- */
-export function readImageBodyType(contentType: string, operation: keyof typeof IMAGE_PATHS): 'json' | 'form' | Refusal {
-  if (contentType === '' || JSON_TYPE.test(contentType)) return 'json';
-  if (operation === 'generations') return { kind: 'unsupported_media_type' };
-  return FORM_TYPE.test(contentType)
-    ? 'form'
-    : { kind: 'unsupported_media_type', expected: 'multipart/form-data or application/json' };
-}
 
 export function readImageBounds(scanned: ScannedRequest, body: Buffer): ImageBounds | Refusal {
   const streamed = readFlag(scanned, 'stream');

@@ -222,6 +222,18 @@ describe('images', () => {
       );
     });
 
+    test('is a form or JSON, and who sent something else is told both', async () => {
+      const answered = await refusing(() =>
+        callRoute(tollgate.url + PATHS.edits, {
+          key: KEYS.acme,
+          body: Buffer.from('model=sim/image'),
+          headers: { 'content-type': 'text/plain' },
+        }),
+      );
+      assertRefused(answered, 415, 'unsupported_media_type', null);
+      assert.match(answered.body, /not multipart\/form-data or application\/json/);
+    });
+
     test('is a form that can be read', async () => {
       const cut = formOf('sim/image', []).subarray(0, -4);
       assertRefused(await refusing(() => send('edits', cut)), 400, 'invalid_form', null);

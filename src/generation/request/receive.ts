@@ -57,7 +57,7 @@ export function receiveRequest<S extends MemoryOwner>(
   receiver: RequestReceiver<S>,
 ): void {
   const form = forms !== null && FORM_TYPE.test(exchange.contentType) ? forms : null;
-  const refusal = refuseHead(exchange, intake.bodyLimitBytes, form !== null);
+  const refusal = refuseHead(exchange, intake.bodyLimitBytes) ?? (form === null ? refuseType(exchange, forms) : null);
   if (refusal === null) new IncomingRequest(exchange, intake, form, receiver).begin(identified);
   else refuseOnceKnown(receiver, refusal, identified);
 }
@@ -257,19 +257,22 @@ class IncomingRequest<S extends MemoryOwner> implements BodySink, ClientWatch {
   }
 }
 
+const JSON_TYPE = /^application\/([\w.+-]+\+)?json\s*(;|$)/i;
 const FORM_TYPE = /^[ \t]*multipart\/form-data[ \t]*(;|$)/i;
 
-function refuseHead(exchange: Exchange, bodyLimitBytes: number, isForm: boolean): Refusal | null {
+function refuseHead(exchange: Exchange, bodyLimitBytes: number): Refusal | null {
   if (exchange.contentLength === -1 && !exchange.isChunked) return { kind: 'length_required' };
   if (exchange.contentLength > bodyLimitBytes) return { kind: 'body_too_large', limitBytes: bodyLimitBytes };
   const encoding = exchange.header('content-encoding');
   if (encoding !== null && encoding !== 'identity') return { kind: 'unsupported_media_type' };
-  // A body without a Content-Type is taken for what it must be; one that says it is something else is refused.
-  const type = exchange.contentType;
-  if (type === 'application/json') return null;
-  if (!isForm && type !== '' && !/^application\/([\w.+-]+\+)?json\s*(;|$)/i.test(type))
-    return { kind: 'unsupported_media_type' };
   return null;
+}
+
+/** A body without a Content-Type is taken for JSON; one that says it is something else is refused. */
+function refuseType({ contentType }: Exchange, forms: FormReader | null): Refusal | null {
+  if (contentType === 'application/json' || contentType === '' || JSON_TYPE.test(contentType)) return null;
+  const kind = 'unsupported_media_type';
+  return forms === null ? { kind } : { kind, expected: 'multipart/form-data or application/json' };
 }
 
 function readForm(forms: FormReader, body: Buffer, form: ScannedForm | FormFault): ScannedBody | Refusal {

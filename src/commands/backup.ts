@@ -1,6 +1,6 @@
 // `tollgate backup`: makes a consistent copy of a running installation.
 
-import { existsSync, mkdirSync, realpathSync, renameSync, rmSync } from 'node:fs';
+import { lstatSync, mkdirSync, realpathSync, renameSync, rmSync, statSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { basename, dirname, join, resolve, sep } from 'node:path';
 import { readConfig } from '../config.ts';
@@ -40,6 +40,9 @@ export function isKeptFile(path: string): boolean {
   return KEPT_FILES.includes(path) || path.startsWith('media/objects/');
 }
 
+/** What cannot be looked at is told as it is, and not taken for absent. */
+const MAY_BE_ABSENT = { throwIfNoEntry: false } as const;
+
 /** Written last: without it a directory is no backup. */
 export const MANIFEST_FILE = 'backup.json';
 
@@ -56,8 +59,10 @@ async function run(args: readonly string[], { environment, print }: CommandConte
       `no installation is running on ${dataDirectory}: one that is stopped is copied as docs/operation.md says`,
     );
   const target = resolve(given);
-  if (existsSync(target)) throw new StartFault(`${target} exists already: a backup never overwrites anything`);
-  if (!existsSync(dirname(target))) throw new StartFault(`${dirname(target)} does not exist`);
+  if (lstatSync(target, MAY_BE_ABSENT) !== undefined)
+    throw new StartFault(`${target} exists already: a backup never overwrites anything`);
+  if (statSync(dirname(target), MAY_BE_ABSENT) === undefined)
+    throw new StartFault(`${dirname(target)} does not exist: make it first`);
   refuseWithin(target, [dataDirectory, openPostgresHome(dataDirectory).directory]);
   // Under its own name only once it is whole, so that one that was cut is never taken for a backup.
   const partial = join(dirname(target), `.${basename(target)}.partial-${process.pid}`);

@@ -3,6 +3,7 @@
 import { ConfigFault, type Environment } from '../config.ts';
 import { readVersion } from '../platform/version.ts';
 import { SchemaUnfit } from '../storage/schema-fit.ts';
+import { explainFileFault } from '../supervisor/file-fault.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 import { type Command, UsageFault } from './command.ts';
 
@@ -90,6 +91,8 @@ export async function runCommandLine(
       return complain([error.message, `usage: ${command.usage.join('\n       ')}`], EXIT_WRONG_USE);
     if (error instanceof StartFault || error instanceof SchemaUnfit)
       return complain(error.message.split('\n'), EXIT_FAILED);
+    const refused = explainFileFault(error);
+    if (refused !== null) return complain([refused], EXIT_FAILED);
     output.complain(`tollgate: fault\n${error instanceof Error ? describeFault(error) : String(error)}`);
     return EXIT_FAILED;
   }

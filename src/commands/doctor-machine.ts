@@ -1,39 +1,43 @@
 // What `tollgate doctor` looks at on this machine: ports, the data directory, its disk, open files, a setting of the
 // kernel, databases.
 
-import { accessSync, constants, existsSync, readFileSync, statfsSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { readFileSync, statfsSync } from 'node:fs';
 import type { Config } from '../config.ts';
 import { chooseFront, FrontMissing } from '../http/fronts/choose-front.ts';
 import { systemClock } from '../platform/clock.ts';
 import { createLog } from '../platform/log.ts';
 import { createPostgres } from '../storage/postgres/pool.ts';
+import { explainFileFault } from '../supervisor/file-fault.ts';
+import { dataDirectoryProblem, nearestExisting } from '../supervisor/installation-directory.ts';
 import { findInstallationHolder } from '../supervisor/installation-lock.ts';
 import { logToStderr } from '../supervisor/log-destination.ts';
 import { claimPort } from '../supervisor/ports.ts';
 import { type Finding, note, ok, wrong } from './finding.ts';
 
 export async function examineMachine(config: Config): Promise<readonly Finding[]> {
-  const holder = holderOf(config);
   return [
     ...(await examineFront(config)),
     ...examineDirectory(config),
     ...examineOpenFiles(config),
     ...examineMigration(),
-    ...(holder === null
-      ? await examinePorts(config)
-      : [ok(`an installation runs on ${config.dataDirectory} as process ${holder.pid}, so its ports are taken`)]),
+    ...(await examineHolder(config)),
     ...(await examinePostgres(config)),
     ...(await examineClickHouse(config)),
   ];
 }
 
-/** Of a directory that cannot be read nothing runs; what is wrong with it is found below. */
-function holderOf({ dataDirectory }: Config): ReturnType<typeof findInstallationHolder> {
+/** Whether it runs, or where not, whether its ports are free; of one that cannot be looked at nothing is known. */
+async function examineHolder(config: Config): Promise<readonly Finding[]> {
+  const { dataDirectory } = config;
+  if (dataDirectoryProblem(dataDirectory) !== null) return examinePorts(config);
   try {
-    return findInstallationHolder(dataDirectory);
-  } catch {
-    return null;
+    const holder = findInstallationHolder(dataDirectory);
+    if (holder === null) return await examinePorts(config);
+    return [ok(`an installation runs on ${dataDirectory} as process ${holder.pid}, so its ports are taken`)];
+  } catch (error) {
+    const reason = explainFileFault(error);
+    if (reason === null) throw error;
+    return [wrong(reason)];
   }
 }
 
@@ -55,21 +59,13 @@ const GIGABYTE = 1_000_000_000;
 const FREE_BYTES_WANTED = 2 * GIGABYTE;
 
 function examineDirectory({ dataDirectory, spoolReserveBytes }: Config): readonly Finding[] {
-  const place = nearestExisting(dataDirectory);
-  try {
-    accessSync(place, constants.W_OK | constants.X_OK);
-    const { bavail, bsize } = statfsSync(place);
-    const free = bavail * bsize;
-    const text = `${(free / GIGABYTE).toFixed(1)} GB are free on the disk of ${dataDirectory} (DATA_DIR)`;
-    if (free < spoolReserveBytes) return [wrong(`${text}: below SPOOL_RESERVE_BYTES nothing is admitted`)];
-    return [free < FREE_BYTES_WANTED ? note(`${text}: that is little for its databases`) : ok(`${text}, writable`)];
-  } catch (error) {
-    return [wrong(`DATA_DIR ${dataDirectory} cannot be written by this user: ${(error as Error).message}`)];
-  }
-}
-
-function nearestExisting(path: string): string {
-  return existsSync(path) || dirname(path) === path ? path : nearestExisting(dirname(path));
+  const problem = dataDirectoryProblem(dataDirectory);
+  if (problem !== null) return [wrong(`DATA_DIR: ${problem}`)];
+  const { bavail, bsize } = statfsSync(nearestExisting(dataDirectory));
+  const free = bavail * bsize;
+  const text = `${(free / GIGABYTE).toFixed(1)} GB are free on the disk of ${dataDirectory} (DATA_DIR)`;
+  if (free < spoolReserveBytes) return [wrong(`${text}: below SPOOL_RESERVE_BYTES nothing is admitted`)];
+  return [free < FREE_BYTES_WANTED ? note(`${text}: that is little for its databases`) : ok(`${text}, writable`)];
 }
 
 /** Each client takes one file, and so does each call to a provider. */

@@ -1,6 +1,6 @@
 // `tollgate logs`: shows the access log of this machine, and what comes to it.
 
-import { createReadStream, existsSync } from 'node:fs';
+import { createReadStream } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -51,8 +51,8 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   if (!/^\d{1,6}$/.test(values.lines)) throw new UsageFault('--lines needs a number of lines');
   const { dataDirectory } = readConfig(environment);
   const shown = { failed: values.failed, model: values.model ?? null, json: values.json };
-  const path = accessLogFile(dataDirectory, 0);
-  if (!existsSync(path) && !values.follow)
+  const present = await endOf(accessLogFile(dataDirectory, 0));
+  if (present.fileId === null && !values.follow)
     throw new StartFault(
       `no request is in the access log of ${dataDirectory} yet: with ACCESS_LOG=on jobs writes each that ends`,
     );
@@ -89,11 +89,9 @@ async function readEnd(path: string, count: number, shown: Shown): Promise<{ lin
   return { lines, place };
 }
 
-function endOf(path: string): Promise<Place> {
-  return stat(path, { bigint: true }).then(
-    ({ ino, size }) => ({ fileId: ino, bytes: Number(size) }),
-    () => ({ fileId: null, bytes: 0 }),
-  );
+async function endOf(path: string): Promise<Place> {
+  const found = await stat(path, { bigint: true }).catch(ifAbsent);
+  return found === null ? { fileId: null, bytes: 0 } : { fileId: found.ino, bytes: Number(found.size) };
 }
 
 /**

@@ -1,9 +1,9 @@
 // `tollgate restore`: makes a data directory from a backup. Whoever starts on it goes on as after a crash at the time
 // of the backup.
 
-import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { chownSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { hostname } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
 import { readConfig } from '../config.ts';
 import { createLog } from '../platform/log.ts';
@@ -14,6 +14,7 @@ import { closeDeadEpoch, listOpenEpochs, moveEpochs } from '../storage/postgres/
 import { releaseFactsHome } from '../storage/postgres/ledger/facts-home.ts';
 import { createPostgres } from '../storage/postgres/pool.ts';
 import { disownSpools, listEpochs } from '../storage/spool/spool-directory.ts';
+import { makeDataDirectory } from '../supervisor/installation-directory.ts';
 import { logToStderr } from '../supervisor/log-destination.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 import { isKeptFile, MANIFEST_FILE } from './backup.ts';
@@ -35,9 +36,9 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   if (databaseUrl !== null) throw new StartFault('a database of DATABASE_URL is restored by its own means');
   const backup = resolve(given);
   const manifest = readManifest(backup);
-  if (existsSync(dataDirectory) && readdirSync(dataDirectory).length > 0)
+  makeDataDirectory(dataDirectory);
+  if (readdirSync(dataDirectory).length > 0)
     throw new StartFault(`${dataDirectory} is not empty: set DATA_DIR to a directory that does not exist yet`);
-  mkdirSync(dataDirectory, { recursive: true, mode: 0o700 });
   try {
     const home = adoptPostgresHome(dataDirectory, manifest.databasePassword);
     copyDirectory(join(backup, 'postgres'), home.dataDirectory);
@@ -57,16 +58,24 @@ async function run(args: readonly string[], { environment, print }: CommandConte
 
 function readManifest(backup: string): z.output<typeof manifestSchema> {
   const path = join(backup, MANIFEST_FILE);
-  if (!existsSync(path)) throw new StartFault(`${backup} is no backup: it has no ${MANIFEST_FILE}`);
-  const read = manifestSchema.safeParse(readJson(path));
+  const read = manifestSchema.safeParse(parseJson(readText(path)));
   if (!read.success) throw new StartFault(`${path} is of another version, or damaged`);
   return read.data;
 }
 
-/** null: it cannot be read as JSON. */
-function readJson(path: string): unknown {
+function readText(path: string): string {
   try {
-    return JSON.parse(readFileSync(path, 'utf8'));
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    throw new StartFault(`${dirname(path)} is no backup: it has no ${MANIFEST_FILE}`, { cause: error });
+  }
+}
+
+/** null: it is no JSON. */
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
   } catch {
     return null;
   }

@@ -1,6 +1,6 @@
 // `tollgate start`: starts an installation on this machine, from a bare checkout to a working key.
 
-import { accessSync, constants, existsSync, mkdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Config, type Environment, localUrl, readConfig, SETTING_NAMES } from '../config.ts';
@@ -17,6 +17,7 @@ import { migrateDatabase } from '../storage/postgres/migrate.ts';
 import { createPostgres, type Postgres } from '../storage/postgres/pool.ts';
 import { forgetAddresses, recordAddresses } from '../supervisor/addresses.ts';
 import { renderBanner } from '../supervisor/banner.ts';
+import { makeDataDirectory } from '../supervisor/installation-directory.ts';
 import { type InstallationLock, type LockResult, takeInstallationLock } from '../supervisor/installation-lock.ts';
 import { logToStderr } from '../supervisor/log-destination.ts';
 import { claimNextPort, claimPort, type PortClaim } from '../supervisor/ports.ts';
@@ -148,18 +149,6 @@ function refuseCopy(dataDirectory: string): void {
     refuseCopiedDirectory(dataDirectory);
   } catch (error) {
     throw new StartFault((error as Error).message, { cause: error });
-  }
-}
-
-function makeDataDirectory(directory: string): void {
-  try {
-    mkdirSync(directory, { recursive: true, mode: 0o700 });
-    accessSync(directory, constants.R_OK | constants.W_OK | constants.X_OK);
-  } catch (error) {
-    throw new StartFault(
-      `DATA_DIR: must be a directory that this user can write, ` +
-        `got ${JSON.stringify(directory)} (${error instanceof Error ? error.message : String(error)})`,
-    );
   }
 }
 

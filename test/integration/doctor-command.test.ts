@@ -1,7 +1,7 @@
 // `tollgate doctor` against providers that misbehave over real sockets, and machines on which something is wrong.
 
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
@@ -321,7 +321,15 @@ describe('tollgate doctor', () => {
     });
     await onlyWrong(context, file(upstream.url), /ADMIN_PORT: port \d+/, { ADMIN_PORT: taken });
     await onlyWrong(context, file(upstream.url), /nothing can listen on 192\.0\.2\.1/, { HOST: '192.0.2.1' });
-    await onlyWrong(context, file(upstream.url), /DATA_DIR .* cannot be written/, { DATA_DIR: '/dev/null/x' });
+    await onlyWrong(context, file(upstream.url), /DATA_DIR: \/dev\/null\/x cannot be used \(ENOTDIR\): .* is a file$/, {
+      DATA_DIR: '/dev/null/x',
+    });
+    await onlyWrong(context, file(upstream.url), /DATA_DIR: \/dev\/null is no directory$/, { DATA_DIR: '/dev/null' });
+    const link = join(temporaryDirectory(context), 'data');
+    symlinkSync('/nowhere/data', link);
+    await onlyWrong(context, file(upstream.url), /DATA_DIR: .* is a symbolic link to \/nowhere\/data, which does not/, {
+      DATA_DIR: join(link, 'below'),
+    });
     const closed = await findFreePort();
     await onlyWrong(context, file(upstream.url), /DATABASE_URL: the database cannot be reached: .*ECONNREFUSED/, {
       ...SECRETS,

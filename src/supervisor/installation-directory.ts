@@ -1,0 +1,40 @@
+// Makes DATA_DIR, the directory of an installation, and says in words for the operator why it cannot be one.
+
+import { accessSync, constants, lstatSync, mkdirSync, readlinkSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { explainFileFault } from './file-fault.ts';
+import { StartFault } from './start-fault.ts';
+
+const MAY_BE_ABSENT = { throwIfNoEntry: false } as const;
+
+export function makeDataDirectory(directory: string): void {
+  const problem = dataDirectoryProblem(directory);
+  if (problem !== null)
+    throw new StartFault(`DATA_DIR: must be a directory that this user can write, got "${directory}": ${problem}`);
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+}
+
+/** null: this user can use it, or make it. */
+export function dataDirectoryProblem(directory: string): string | null {
+  try {
+    const place = nearestExisting(directory);
+    return problemAt(place, place === directory);
+  } catch (error) {
+    return explainFileFault(error) ?? (error as Error).message;
+  }
+}
+
+/** What there is of its path, a link that leads nowhere included. */
+export function nearestExisting(path: string): string {
+  const isThere = lstatSync(path, MAY_BE_ABSENT) !== undefined;
+  return isThere || dirname(path) === path ? path : nearestExisting(dirname(path));
+}
+
+/** Nobody has to list the directory in which one is made. */
+function problemAt(path: string, isItself: boolean): string | null {
+  const found = statSync(path, MAY_BE_ABSENT);
+  if (found === undefined) return `${path} is a symbolic link to ${readlinkSync(path)}, which does not exist`;
+  if (!found.isDirectory()) return `${path} is no directory`;
+  accessSync(path, constants.W_OK | constants.X_OK | (isItself ? constants.R_OK : 0));
+  return null;
+}

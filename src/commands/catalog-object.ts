@@ -3,7 +3,7 @@
 import type { CatalogKind, CatalogState } from '../domain/configuration/difference.ts';
 import { removeFromCatalog } from '../storage/postgres/catalog/catalog-operations.ts';
 import { readCatalogStates } from '../storage/postgres/catalog/catalog-states.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './command.ts';
+import { type Command, type CommandContext, expectPositionals, parseArguments, takeAction } from './command.ts';
 import { withDatabase } from './database.ts';
 import { commandActor, expectDone } from './identity.ts';
 
@@ -16,12 +16,11 @@ export function catalogCommand(kind: CatalogKind, describe: (state: CatalogState
       `configuration file that still has it brings it back when it is applied.`,
     async run(args, context) {
       const { positionals } = parseArguments(args, {});
-      const [action = 'list or remove', ...ids] = positionals;
+      const [action, ids] = takeAction(positionals, ['list', 'remove']);
       if (action === 'list') {
         expectPositionals(ids, []);
         return list(kind, describe, context);
       }
-      if (action !== 'remove') throw new UsageFault(`unknown action "${action}"`);
       const [id = ''] = expectPositionals(ids, ['ID']);
       return remove(kind, id, context);
     },

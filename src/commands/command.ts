@@ -63,13 +63,23 @@ export function expectPositionals(positionals: readonly string[], names: readonl
   return positionals;
 }
 
-/** The only positional argument, which is one of these names. */
-export function expectAction<const Name extends string>(positionals: readonly string[], names: readonly Name[]): Name {
+/** The first positional argument, which is one of these names, and those behind it. */
+export function takeAction<const Name extends string>(
+  [given = '', ...others]: readonly string[],
+  names: readonly Name[],
+): readonly [action: Name, others: readonly string[]] {
   const words = names.length > 1 ? `${names.slice(0, -1).join(', ')} or ${names.at(-1)}` : `${names[0]}`;
-  const [given = ''] = expectPositionals(positionals, [words]);
+  if (given === '') throw new UsageFault(`${words} is missing`);
   const found = names.find((name) => name === given);
   if (found === undefined) throw new UsageFault(`unknown action "${given}"`);
-  return found;
+  return [found, others];
+}
+
+/** The only positional argument, which is one of these names. */
+export function expectAction<const Name extends string>(positionals: readonly string[], names: readonly Name[]): Name {
+  const [action, others] = takeAction(positionals, names);
+  expectPositionals(others, []);
+  return action;
 }
 
 /** What the only positional argument names. */

@@ -14,7 +14,7 @@ import {
   expectPositionals,
   parseArguments,
   requireOption,
-  UsageFault,
+  takeAction,
 } from './command.ts';
 import { withDatabase } from './database.ts';
 import { commandActor } from './identity.ts';
@@ -36,9 +36,8 @@ async function run(args: readonly string[], { environment, print }: CommandConte
     machine: { type: 'string' },
     force: { type: 'boolean', default: false },
   });
-  const [action] = positionals;
-  if (action !== 'list' && action !== 'abandon') throw new UsageFault(`unknown action "${action ?? ''}"`);
-  const [, text = ''] = expectPositionals(positionals, action === 'list' ? ['list'] : ['abandon', 'EPOCH']);
+  const [action, others] = takeAction(positionals, ['list', 'abandon']);
+  const [text = ''] = expectPositionals(others, action === 'list' ? [] : ['EPOCH']);
   await withDatabase(environment, async (postgres, { dataDirectory }) => {
     const epochs = await listEveryOpenEpoch(postgres);
     if (action === 'list') {

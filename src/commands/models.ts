@@ -17,7 +17,14 @@ import { systemClock } from '../platform/clock.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 import { listModels, type ProviderModel } from '../upstream/list-models.ts';
 import { callableProvider, withProviders } from './call-providers.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './command.ts';
+import {
+  type Command,
+  type CommandContext,
+  expectPositionals,
+  parseArguments,
+  takeAction,
+  UsageFault,
+} from './command.ts';
 import {
   configurationPath,
   type FileProvider,
@@ -52,8 +59,8 @@ const OPTIONS = {
 
 async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
   const { values, positionals } = parseArguments(args, OPTIONS);
-  const [action = '', id = ''] = expectPositionals(positionals, ['add', 'VENDOR/MODEL']);
-  if (action !== 'add') throw new UsageFault(`unknown action "${action}"`);
+  const [, others] = takeAction(positionals, ['add']);
+  const [id = ''] = expectPositionals(others, ['VENDOR/MODEL']);
   const options: ModelLimits = {
     contextLength: readTokens(values.context, 'context'),
     maxOutputTokens: readTokens(values['max-output'], 'max-output'),

@@ -53,6 +53,7 @@ const HEAD_MS = 60_000;
 async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
   const { values, positionals } = parseArguments(args, OPTIONS);
   const [name = '', ...parameters] = positionals;
+  if (name === '') throw new UsageFault('the name of a report is missing');
   const report = REPORTS.find((one) => one === name);
   if (report === undefined) throw new UsageFault(`unknown report "${name}"; there are ${REPORTS.join(', ')}`);
   if (report !== 'request' && values.id !== undefined) throw new UsageFault(`--id: goes with request, not ${report}`);

@@ -8,6 +8,7 @@ import {
   type OptionValues,
   parseArguments,
   requireOption,
+  takeAction,
   UsageFault,
 } from './command.ts';
 import { withDatabase } from './database.ts';
@@ -36,11 +37,12 @@ type Values = OptionValues<typeof OPTIONS>;
 
 async function run(args: readonly string[], context: CommandContext): Promise<number> {
   const { values, positionals } = parseArguments(args, OPTIONS);
-  if (positionals[0] === 'member') {
+  const [action, others] = takeAction(positionals, ['create', 'rename', 'delete', 'list', 'member']);
+  if (action === 'member') {
     requireOption(values.team, 'team');
-    return runMember(values, positionals.slice(1), context);
+    return runMember(values, others, context);
   }
-  const [action = ''] = expectPositionals(positionals, ['create, rename, delete, list or member']);
+  expectPositionals(others, []);
   const organization = requireOption(values.organization, 'organization');
   switch (action) {
     case 'create':
@@ -51,8 +53,6 @@ async function run(args: readonly string[], context: CommandContext): Promise<nu
       return remove(requireOption(values.team, 'team'), organization, context);
     case 'list':
       return list(organization, context);
-    default:
-      throw new UsageFault(`unknown action "${action}"`);
   }
 }
 

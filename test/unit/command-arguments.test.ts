@@ -95,3 +95,16 @@ test('every command tells an unknown option by name', async () => {
     );
   }
 });
+
+test('every command with actions names them where none is given', async () => {
+  for (const [name, command] of await loadCommands()) {
+    const actions = command.usage.flatMap((line) => /^tollgate \S+ ([a-z|]+)(?: |$)/.exec(line)?.[1]?.split('|') ?? []);
+    // Of some the word is no action: a report, and what has actions beside a usage of its own.
+    if (actions.length === 0 || ['reportCommand', 'reconcileCommand'].includes(name)) continue;
+    await assert.rejects(
+      async () => command.run([], { environment: {}, print: () => undefined }),
+      (error: unknown) => error instanceof UsageFault && actions.every((action) => error.message.includes(action)),
+      name,
+    );
+  }
+});

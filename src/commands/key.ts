@@ -1,6 +1,7 @@
 // `tollgate key`: creates, lists, changes, rotates and revokes inference keys of a running installation.
 
 import type { SetModelAccessParams } from '../domain/identity/model-access.ts';
+import { systemClock } from '../platform/clock.ts';
 import { createKey, listKeys, revokeKey, updateKey } from '../storage/postgres/identity/keys.ts';
 import { rotateKey } from '../storage/postgres/identity/rotate-key.ts';
 import { parseModels } from './access.ts';
@@ -67,6 +68,8 @@ async function create(
   { environment, print }: CommandContext,
 ): Promise<number> {
   const expiresAtMs = values.expires === undefined ? null : parseExpiry(values.expires);
+  if (expiresAtMs !== null && expiresAtMs <= systemClock.nowMs())
+    throw new UsageFault(`--expires: must be in the future, got "${values.expires}"`);
   const payer = values.payer ?? 'organization';
   if (payer !== 'organization' && payer !== 'user')
     throw new UsageFault(`--payer: must be organization or user, got "${payer}"`);

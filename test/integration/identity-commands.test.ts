@@ -72,6 +72,10 @@ test('from an empty database to people, tokens and keys', async () => {
   assert.equal((await principalOf(first))?.apiKeyId, (await principalOf(second))?.apiKeyId);
   await run(keyCommand, 'revoke --organization acme --name ci');
   assert.deepEqual([await principalOf(first), await principalOf(second)], [null, null]);
+  await assert.rejects(run(keyCommand, 'create --organization acme --name late --expires 2020-01-31'), {
+    name: 'UsageFault',
+    message: '--expires: must be in the future, got "2020-01-31"',
+  });
   await assert.rejects(run(keyCommand, 'revoke --organization acme --name ci'), /there is no key "ci" of "acme"/);
 
   const log = (await run(auditCommand, '--organization acme')).map(

@@ -26,7 +26,8 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   return 0;
 }
 
-function describeProcess(state: ProcessState, nowMs: number): string {
+/** `tollgate status` shows processes so, too. */
+export function describeProcess(state: ProcessState, nowMs: number): string {
   const { machine, kind, pid, version, gauges, lastBeatAtMs } = state;
   const seen = isSilent(state, nowMs) ? `SILENT for ${Math.round((nowMs - lastBeatAtMs) / 1_000)} s` : 'runs';
   const figures = Object.entries(gauges).map(([name, value]) => `${name} ${Math.round(value * 1_000) / 1_000}`);

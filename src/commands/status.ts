@@ -1,18 +1,24 @@
 // `tollgate status`: shows whether this installation runs and is ready, and how its jobs went.
 
 import { get } from 'node:http';
+import { hostname } from 'node:os';
 import { type Environment, readConfig } from '../config.ts';
 import type { JobRun } from '../domain/jobs/job-run.ts';
+import { isSilent } from '../domain/processes/live-figures.ts';
+import { systemClock } from '../platform/clock.ts';
 import { listLastRuns } from '../storage/postgres/job-runs.ts';
+import { readProcesses } from '../storage/postgres/processes/beats.ts';
 import { readAddresses } from '../supervisor/addresses.ts';
 import { findInstallationHolder } from '../supervisor/installation-lock.ts';
 import { type Command, type CommandContext, expectPositionals, parseArguments } from './command.ts';
 import { withDatabase } from './database.ts';
+import { describeProcess } from './process.ts';
 
 export const statusCommand: Command = {
   usage: ['tollgate status'],
   summary:
-    'Says whether this installation (DATA_DIR) runs and is ready, and how its jobs went. Exit code 0: ready, 1: not.',
+    'Says whether this installation (DATA_DIR) runs and is ready, and how its jobs went; of processes without a ' +
+    'supervisor (DATABASE_URL), which of them run on this machine. Exit code 0: ready, 1: not.',
   run,
 };
 
@@ -21,11 +27,11 @@ const RESULT_LENGTH_MAX = 60;
 
 async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
   expectPositionals(parseArguments(args, {}).positionals, []);
-  const { dataDirectory } = readConfig(environment);
+  const { dataDirectory, databaseUrl } = readConfig(environment);
   const holder = findInstallationHolder(dataDirectory);
   if (holder === null) {
-    print(`not running (${dataDirectory})`);
-    return 1;
+    print(databaseUrl === null ? `not running (${dataDirectory})` : `no supervisor is running (${dataDirectory})`);
+    return databaseUrl === null ? 1 : showLoneProcesses(environment, print);
   }
   const addresses = readAddresses(dataDirectory);
   const readiness = addresses === null ? null : await ask(`${addresses.adminUrl}/readyz`);
@@ -37,6 +43,24 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   print(`serves ${addresses.url}, admin ${addresses.adminUrl}\n${readiness.text.trim()}`);
   await printJobs(environment, print);
   return readiness.ok ? 0 : 1;
+}
+
+/** Gateways and jobs that a service manager runs one by one have no supervisor to ask: their beats tell of them. */
+async function showLoneProcesses(environment: Environment, print: (text: string) => void): Promise<number> {
+  const machine = hostname();
+  const nowMs = systemClock.nowMs();
+  const all = await withDatabase(environment, (postgres) => readProcesses(postgres, nowMs));
+  const here = all.filter((process) => process.machine === machine);
+  const running = here.filter((process) => !isSilent(process, nowMs)).map(({ kind }) => kind);
+  const missing = ['gateway', 'jobs'].filter((kind) => !running.includes(kind));
+  for (const state of here) print(describeProcess(state, nowMs));
+  print(
+    missing.length === 0
+      ? `running without one on ${machine}: a gateway and jobs wrote in the last seconds`
+      : `not running on ${machine}: no ${missing.join(' and no ')} process wrote in the last seconds`,
+  );
+  await printJobs(environment, print);
+  return missing.length === 0 ? 0 : 1;
 }
 
 async function printJobs(environment: Environment, print: (text: string) => void): Promise<void> {

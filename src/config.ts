@@ -234,7 +234,7 @@ const SETTINGS = z.object({
 export const SETTING_NAMES: readonly string[] = Object.keys(SETTINGS.shape);
 
 /** The values of these settings are never repeated, not even to the operator who mistyped them. */
-const SECRET_SETTINGS: ReadonlySet<string> = new Set([
+export const SECRET_SETTINGS: ReadonlySet<string> = new Set([
   'DATABASE_URL',
   'CLICKHOUSE_URL',
   'MASTER_KEY',

@@ -8,6 +8,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { parse, parseAllDocuments } from 'yaml';
+import { SECRET_SETTINGS, SETTING_NAMES } from '../../src/config.ts';
 import { needs } from '../support/programs.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
@@ -25,6 +26,29 @@ const VALUES = {
 /** What Kubernetes takes has no types here: a test that names a field that is not there fails. */
 // oxlint-disable-next-line typescript/no-explicit-any
 type Objects = Readonly<Record<string, any>>;
+
+/** By templates/statefulset.yaml. */
+const SAID_BY_THE_CHART = [
+  'HOST',
+  'PORT',
+  'ADMIN_HOST',
+  'ADMIN_PORT',
+  'DATA_DIR',
+  'GATEWAY_PROCESSES',
+  'DRAIN_SECONDS',
+];
+
+test('the chart’s schema refuses among the settings all that is secret, and what the chart says itself', () => {
+  const schema = JSON.parse(readFileSync(join(CHART, 'values.schema.json'), 'utf8')) as Objects;
+  const { pattern, not } = schema['properties'].settings.propertyNames;
+  assert.deepEqual(new Set(not.enum), new Set([...SECRET_SETTINGS, ...SAID_BY_THE_CHART]));
+  const allowed = SETTING_NAMES.filter((name) => !not.enum.includes(name));
+  assert.deepEqual(
+    allowed.filter((name) => !new RegExp(pattern).test(name)),
+    [],
+    'every other setting can be given',
+  );
+});
 
 describe('the chart', needs('helm'), () => {
   test('is linted without a fault', async (context) => {
@@ -96,9 +120,8 @@ describe('the chart', needs('helm'), () => {
     ['an unknown key below another', { ...VALUES, persistence: { sise: '1Gi', size: '1Gi' } }, /sise/],
     ['no secret', { ...VALUES, existingSecret: '' }, /existingSecret/],
     ['no configuration', { ...VALUES, configuration: '' }, /configuration or existingConfigMap/],
-    ...['MASTER_KEY', 'MASTER_KEY_PREVIOUS', 'MEDIA_BUCKET_SECRET', 'OTEL_EXPORTER_OTLP_HEADERS'].map(
-      (name) =>
-        [`the secret ${name} among the settings`, { ...VALUES, settings: { [name]: 'x' } }, new RegExp(name)] as const,
+    ...[...SECRET_SETTINGS, ...SAID_BY_THE_CHART].map(
+      (name) => [`${name} among the settings`, { ...VALUES, settings: { [name]: 'x' } }, new RegExp(name)] as const,
     ),
     ['two configurations', { ...VALUES, existingConfigMap: 'mine' }, /configuration and existingConfigMap/],
     ['a number of pods that no cluster has', { ...VALUES, replicas: 1_000_000 }, /replicas/],

@@ -111,6 +111,20 @@ describe('documents', () => {
     }
   });
 
+  test('docs/administration.md has every command with its actions', async () => {
+    const rows = read('docs/administration.md')
+      .split('\n')
+      .filter((line) => line.startsWith('| `tollgate '));
+    for (const [, name = ''] of read('src/commands/command-line.ts').matchAll(/^ {2}'?([a-z-]+)'?: async /gm)) {
+      const named = rows.filter((row) => new RegExp(`\\b${name}\\b`).test(row.split(' | ')[0] ?? '')).join('\n');
+      assert.notEqual(named, '', name);
+      for (const line of (await commandNamed(name)).usage) {
+        for (const action of /^tollgate \S+ ([a-z][a-z|]*)(?: |$)/.exec(line)?.[1]?.split('|') ?? [])
+          assert.match(named, new RegExp(`\\b${action}\\b`), `${name} ${action}`);
+      }
+    }
+  });
+
   test('every npm script that is named exists, and every one is in CONTRIBUTING', () => {
     const known = ['ci', 'test', 'start', ...Object.keys(PACKAGE.scripts)];
     for (const { path, text } of DOCUMENTS) {

@@ -124,10 +124,13 @@ async function remove(values: Values, { environment, print }: CommandContext): P
 
 async function probe(values: Values, { environment, print }: CommandContext): Promise<number> {
   const model = requireOption(values.model, 'model');
-  const key = requireOption(values.key ?? environment['TOLLGATE_KEY'], 'key');
+  const key = values.key ?? environment['TOLLGATE_KEY'] ?? '';
+  if (key === '') throw new UsageFault('--key is missing, and TOLLGATE_KEY is not set');
   const samples = Number(values.samples);
   if (!Number.isInteger(samples) || samples < 1 || samples > SAMPLES_MAX)
     throw new UsageFault(`--samples: must be a whole number from 1 to ${SAMPLES_MAX}`);
+  if (!['http:', 'https:'].includes(URL.parse(String(values.url))?.protocol ?? ''))
+    throw new UsageFault(`--url "${values.url}" is not an http:// or https:// address`);
   const { probePlaceholders } = await import('../connect/probe-placeholders.ts');
   const digits = () => String(randomInt(10 ** 12)).padStart(12, '0');
   const probed = await probePlaceholders({ url: String(values.url).replace(/\/$/, ''), key, model, samples, digits });

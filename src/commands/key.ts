@@ -1,5 +1,6 @@
 // `tollgate key`: creates, lists, changes, rotates and revokes inference keys of a running installation.
 
+import { isDay } from '../domain/configuration/price-schema.ts';
 import type { SetModelAccessParams } from '../domain/identity/model-access.ts';
 import { systemClock } from '../platform/clock.ts';
 import { createKey, listKeys, revokeKey, updateKey } from '../storage/postgres/identity/keys.ts';
@@ -189,8 +190,9 @@ function readModels(text: string | undefined): SetModelAccessParams | undefined 
 
 /** A date means the end of that day in UTC, a date and time exactly that instant. */
 function parseExpiry(text: string): number {
-  const instant = Date.parse(/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T23:59:59.999Z` : text);
-  if (!/^\d{4}-\d{2}-\d{2}/.test(text) || Number.isNaN(instant))
+  const [day = ''] = /^\d{4}-\d{2}-\d{2}/.exec(text) ?? [];
+  const instant = Date.parse(text === day ? `${day}T23:59:59.999Z` : text);
+  if (day === '' || Number.isNaN(instant) || !isDay(day))
     throw new UsageFault(`--expires: must be a date such as 2027-01-31 or 2027-01-31T12:00:00Z, got "${text}"`);
   return instant;
 }

@@ -108,3 +108,25 @@ test('every command with actions names them where none is given', async () => {
     );
   }
 });
+
+describe('a value that an option cannot have is refused in plain words', () => {
+  for (const [name, line, complaint] of [
+    ['keyCommand', 'create --organization a --name x --expires 2027-02-30', '--expires: must be a date such as'],
+    ['byokCommand', 'set --organization a --fee-percent x', '--fee-percent: must be from 0 to 100, with at most two'],
+    [
+      'byokCommand',
+      'set --organization a --fee-per-request x',
+      '--fee-per-request: must be dollars as a decimal, such',
+    ],
+    ['guardrailCommand', 'probe --model m --key k --url x', '--url "x" is not an http:// or https:// address'],
+    ['guardrailCommand', 'probe --model m', '--key is missing, and TOLLGATE_KEY is not set'],
+  ] as const) {
+    test(`${name} ${line}`, async () => {
+      const command = (await loadCommands()).find(([found]) => found === name)?.[1];
+      await assert.rejects(
+        async () => command?.run(line.split(' '), { environment: {}, print: () => undefined }),
+        (error: unknown) => error instanceof UsageFault && error.message.startsWith(complaint),
+      );
+    });
+  }
+});

@@ -16,8 +16,12 @@ const PERCENT = /^(?:100(?:\.0{1,2})?|[0-9]{1,2}(?:\.[0-9]{1,2})?)$/;
 export const feeSchema = z
   .union(
     [
-      z.strictObject({ percent: z.string().regex(PERCENT) }),
-      z.strictObject({ per_request: z.string().refine((text) => parseUsd(text) !== null) }),
+      z.strictObject({ percent: z.string().regex(PERCENT, 'must be from 0 to 100, with at most two decimals') }),
+      z.strictObject({
+        per_request: z
+          .string()
+          .refine((text) => parseUsd(text) !== null, 'must be dollars as a decimal, such as 0.001'),
+      }),
     ],
     'must be { percent: "2.5" }, with at most two decimals, or { per_request: "0.001" } in USD, or null',
   )

@@ -101,7 +101,7 @@ const toolName = z.string().regex(/^[a-z][a-z0-9_]{0,39}$/, 'must be the name of
 const INSTANT = 'must be a date or an instant, such as "2027-01-01" or "2027-01-01T08:00:00Z"';
 const ISO = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?(?:Z|[+-]\d{2}:\d{2}))?$/;
 /** `Date.parse` takes February 30 for March 2. */
-const isDay = (date: string): boolean => new Date(date).toISOString().startsWith(date);
+export const isDay = (date: string): boolean => new Date(date).toISOString().startsWith(date);
 /** Milliseconds since 1970; a date is its midnight in UTC. */
 const instant = z.string(INSTANT).transform((text, context): number => {
   const found = ISO.test(text) ? Date.parse(text) : Number.NaN;

@@ -3,6 +3,7 @@
 import type { paths } from './api-types';
 import { curlOf } from './logic/command.ts';
 import { parseWithCounts } from './logic/exact-json.ts';
+import { noAnswer } from './logic/refusals.ts';
 
 export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
 type Json<T> = T extends { content: { 'application/json': infer Body } } ? Body : never;
@@ -98,7 +99,7 @@ export async function send<T>(asked: Asked, signal?: AbortSignal): Promise<Answe
     const text = await answered.data.text();
     return { ok: true, data: (text === '' ? null : parseWithCounts(text)) as T };
   } catch {
-    return { ok: false, refusal: { status: 0, message: 'The answer broke off.', requestId: null } };
+    return { ok: false, refusal: { status: 0, message: noAnswer(asked.method, 'broken'), requestId: null } };
   }
 }
 
@@ -121,7 +122,7 @@ export async function request(asked: Asked, signal?: AbortSignal): Promise<Answe
     return { ok: false, refusal: await readRefusal(response) };
   } catch (error) {
     const isEnded = error instanceof DOMException && error.name === 'AbortError';
-    const message = isEnded ? 'Not asked any more.' : 'The gateway does not answer. Is it running?';
+    const message = isEnded ? 'Not asked any more.' : noAnswer(asked.method, 'none');
     return { ok: false, refusal: { status: 0, message, requestId: null } };
   }
 }

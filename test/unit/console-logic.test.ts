@@ -27,7 +27,7 @@ import {
 } from '../../src/console/logic/format.ts';
 import { lastDaysOf } from '../../src/console/logic/last-days.ts';
 import { isTimeZone, periodBefore, periodOf } from '../../src/console/logic/period.ts';
-import { adviceOn } from '../../src/console/logic/refusals.ts';
+import { adviceOn, noAnswer } from '../../src/console/logic/refusals.ts';
 import { routeInWords } from '../../src/console/logic/route-words.ts';
 import { bucketsOf, marksOf } from '../../src/console/logic/routing-buckets.ts';
 import { nameOfGroup, seriesOf } from '../../src/console/logic/series-chart.ts';
@@ -231,6 +231,15 @@ test('a refusal says what to do: 403 names the permission, 503 that requests go 
   assert.match(adviceOn(403, 'org.admin').advice, /permission org\.admin/);
   assert.match(adviceOn(503, 'org.admin').advice, /Requests are served all the same/);
   assert.equal(adviceOn(400, 'org.admin').mayRepeat, false);
+});
+
+test('a change whose answer never came may have been made, and a question not', () => {
+  assert.equal(noAnswer('get', 'none'), 'The gateway does not answer. Is it running?');
+  assert.match(
+    noAnswer('post', 'none'),
+    /^The gateway does not answer\..* may have been done all the same: look before/,
+  );
+  assert.match(noAnswer('delete', 'broken'), /^The answer broke off\. .* may have been done all the same/);
 });
 
 test('every reason has its sentence, with what it rests on', () => {

@@ -6,6 +6,14 @@ export interface Advice {
   readonly mayRepeat: boolean;
 }
 
+const MAY_BE_DONE = 'What was sent may have been done all the same: look before you send it again.';
+
+/** The words where no answer came, or `broken` one; a change that was sent may have been made. */
+export function noAnswer(method: string, how: 'none' | 'broken'): string {
+  const words = how === 'none' ? 'The gateway does not answer. Is it running?' : 'The answer broke off.';
+  return method === 'get' ? words : `${words} ${MAY_BE_DONE}`;
+}
+
 /** `permission`: what the screen needs. */
 export function adviceOn(status: number, permission: string): Advice {
   if (status === 0)

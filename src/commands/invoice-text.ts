@@ -37,8 +37,9 @@ function renderText({ rows, notes, ours, theirs, isWithin }: Comparison, params:
   const { days, providers } = params;
   const from = days[0]?.label ?? '';
   const until = days.at(-1)?.label ?? '';
+  const length = days.length === 1 ? '1 day' : `${days.length} days`;
   return [
-    `${params.vendor}, ${from} to ${until} (${days.length} days), recorded for ${providers.join(', ')}`,
+    `${params.vendor}, ${from} to ${until} (${length}), recorded for ${providers.join(', ')}`,
     `ours ${usd(ours)} USD, theirs ${theirs === null ? 'not in the export' : `${usd(theirs)} USD`}`,
     ...notes.map((note) => `note: ${note}`),
     ...(shown.length === 0 ? [] : ['', ...align([head, ...table], shown)]),

@@ -116,6 +116,7 @@ describe('tollgate reconcile invoice', () => {
   test('what was billed as it was used is the same, and says so', async () => {
     const found = await reconcile(fileOf('same.json', OUTPUT, PICO_PER_TOKEN.output));
     assert.equal(found.exitCode, 0, found.output);
+    assert.match(found.output, /^openai, \S+ to \S+ \(1 day\), recorded for upstream$/m);
     assert.match(found.output, /ours 0\.0168 USD, theirs 0\.0168 USD/);
     assert.match(found.output, /1 of 1 rows are the same$/m);
   });

@@ -56,7 +56,7 @@ async function showLoneProcesses(environment: Environment, print: (text: string)
   for (const state of here) print(describeProcess(state, nowMs));
   print(
     missing.length === 0
-      ? `running without one on ${machine}: a gateway and jobs wrote in the last seconds`
+      ? `running on ${machine}: a gateway and jobs wrote in the last seconds`
       : `not running on ${machine}: no ${missing.join(' and no ')} process wrote in the last seconds`,
   );
   await printJobs(environment, print);

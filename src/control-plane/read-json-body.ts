@@ -2,10 +2,10 @@
 // they are parsed, once it is known that their sender may ask.
 
 import type { Refusal } from '../domain/refusals/refusal.ts';
+import { JSON_ALONE, readBodyType } from '../http/body-type.ts';
 import type { Exchange } from '../http/exchange.ts';
 
 const BODY_BYTES_MAX = 262_144;
-const JSON_TYPE = /^application\/([\w.+-]+\+)?json\s*(;|$)/i;
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -55,10 +55,8 @@ export function receiveJsonBody(
 function refuseHead(exchange: Exchange, limitBytes: number): Refusal | null {
   if (exchange.contentLength > limitBytes) return { kind: 'body_too_large', limitBytes };
   if (exchange.header('content-length') !== null && exchange.contentLength === -1) return { kind: 'length_required' };
-  const encoding = exchange.header('content-encoding');
-  if (encoding !== null && encoding !== 'identity') return { kind: 'unsupported_media_type' };
-  const type = exchange.contentType;
-  return type !== '' && !JSON_TYPE.test(type) ? { kind: 'unsupported_media_type' } : null;
+  const type = readBodyType(exchange, JSON_ALONE);
+  return typeof type === 'object' ? type : null;
 }
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

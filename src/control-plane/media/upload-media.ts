@@ -4,6 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Principal } from '../../domain/identity/principal.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
+import { FORM_ALONE, readBodyType } from '../../http/body-type.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { assert } from '../../platform/assert.ts';
 import type { Authorize } from '../operation.ts';
@@ -13,7 +14,6 @@ import { UploadBody } from './upload-body.ts';
 
 /** What a form may have around its file. */
 const FORM_BYTES_MAX = 262_144;
-const FORM_TYPE = /^[ \t]*multipart\/form-data[ \t]*(;|$)/i;
 
 type Outcome = KeptUpload | Refusal | 'left';
 
@@ -39,10 +39,9 @@ function uploadOf({ organizationId, apiKeyId }: Principal): Upload {
 
 function refuseHead(exchange: Exchange, media: Media): Refusal | null {
   const { limits } = media;
-  const { contentType, contentLength } = exchange;
-  const encoding = exchange.header('content-encoding');
-  if (!FORM_TYPE.test(contentType) || (encoding !== null && encoding !== 'identity'))
-    return { kind: 'unsupported_media_type', expected: 'multipart/form-data' };
+  const { contentLength } = exchange;
+  const type = readBodyType(exchange, FORM_ALONE);
+  if (typeof type === 'object') return type;
   if (exchange.header('content-length') !== null && contentLength === -1) return { kind: 'length_required' };
   return contentLength > bodyBytesMax(media) ? { kind: 'file_too_large', limitBytes: limits.fileBytesMax } : null;
 }

@@ -5,6 +5,7 @@ import { ADMISSION_RULES } from './admission-rules.ts';
 import { BYOK_RULES } from './byok-rules.ts';
 import { GATEWAY_RULES } from './gateway-rules.ts';
 import { MEDIA_RULES } from './media-rules.ts';
+import { MESSAGE_RULES } from './message-rules.ts';
 import { quoteShort } from './quote-short.ts';
 import type { Refusal, RefusalKind } from './refusal.ts';
 import { RETRY_LATER, type RefusalRule, type RefusalRules } from './refusal-rule.ts';
@@ -21,46 +22,7 @@ const NOT_DONE = {
 
 export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
   ...GATEWAY_RULES,
-
-  length_required: {
-    status: 411,
-    family: 'request',
-    retryable: false,
-    closesConnection: true,
-    summary: 'The request has no Content-Length header, or not a whole number in it.',
-    advice: 'Send the body with its length, or in chunks (Transfer-Encoding: chunked).',
-  },
-  transfer_encoding_refused: {
-    status: 411,
-    family: 'request',
-    retryable: false,
-    closesConnection: true,
-    summary: 'The Transfer-Encoding of the request is not "chunked", or stands beside a Content-Length.',
-    advice: 'Send either a Content-Length, or Transfer-Encoding: chunked, and no other coding.',
-  },
-  repeated_header: {
-    status: 400,
-    family: 'request',
-    retryable: false,
-    closesConnection: true,
-    summary: ({ name }) => `The header ${quoteShort(name)} appears more than once.`,
-    advice: 'Send it once.',
-  },
-  unsendable_header: {
-    status: 400,
-    family: 'request',
-    retryable: false,
-    summary: ({ name }) => `The header ${quoteShort(name)} holds bytes that cannot be sent on to a provider.`,
-    advice: 'Send its value as UTF-8 without control characters, or leave it out.',
-  },
-  body_too_large: {
-    status: 413,
-    family: 'request',
-    retryable: false,
-    closesConnection: true,
-    summary: ({ limitBytes }) => `The request body is larger than the limit of ${limitBytes} bytes.`,
-    advice: 'Send a smaller body.',
-  },
+  ...MESSAGE_RULES,
   context_length_exceeded: {
     status: 413,
     family: 'request',
@@ -69,22 +31,6 @@ export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
       `The state and the longest question do not fit the model’s context of ${contextLength} tokens together.`,
     advice: 'Send less "state", or a shorter question.',
     param: 'state',
-  },
-  request_timeout: {
-    status: 408,
-    family: 'request',
-    retryable: true,
-    retryAfterMs: SECOND_MS,
-    closesConnection: true,
-    summary: 'The request body did not arrive in time.',
-    advice: 'Send the request again over a connection that can carry it.',
-  },
-  unsupported_media_type: {
-    status: 415,
-    family: 'request',
-    retryable: false,
-    summary: ({ expected }) => `The Content-Type of the request is not ${expected ?? 'application/json'}.`,
-    advice: ({ expected }) => `Send the body as ${expected ?? 'application/json'}, without a Content-Encoding.`,
   },
   unknown_path: {
     status: 404,

@@ -4,6 +4,7 @@
 // receiver's to release.
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
+import { FORM_OR_JSON, JSON_ALONE, readBodyType } from '../../http/body-type.ts';
 import type { ClientWatch } from '../../http/client-watch.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import type { BodySink } from '../../http/request-body.ts';
@@ -56,10 +57,10 @@ export function receiveRequest<S extends MemoryOwner>(
   forms: FormReader | null,
   receiver: RequestReceiver<S>,
 ): void {
-  const form = forms !== null && FORM_TYPE.test(exchange.contentType) ? forms : null;
-  const refusal = refuseHead(exchange, intake.bodyLimitBytes) ?? (form === null ? refuseType(exchange, forms) : null);
-  if (refusal === null) new IncomingRequest(exchange, intake, form, receiver).begin(identified);
-  else refuseOnceKnown(receiver, refusal, identified);
+  const type =
+    refuseLength(exchange, intake.bodyLimitBytes) ?? readBodyType(exchange, forms === null ? JSON_ALONE : FORM_OR_JSON);
+  if (typeof type === 'object') return refuseOnceKnown(receiver, type, identified);
+  new IncomingRequest(exchange, intake, type === 'form' ? forms : null, receiver).begin(identified);
 }
 
 /** Refuses a request once its sender, who may still be being looked up, is known: the refusal is recorded as theirs. */
@@ -257,22 +258,9 @@ class IncomingRequest<S extends MemoryOwner> implements BodySink, ClientWatch {
   }
 }
 
-const JSON_TYPE = /^application\/([\w.+-]+\+)?json\s*(;|$)/i;
-const FORM_TYPE = /^[ \t]*multipart\/form-data[ \t]*(;|$)/i;
-
-function refuseHead(exchange: Exchange, bodyLimitBytes: number): Refusal | null {
+function refuseLength(exchange: Exchange, bodyLimitBytes: number): Refusal | null {
   if (exchange.contentLength === -1 && !exchange.isChunked) return { kind: 'length_required' };
-  if (exchange.contentLength > bodyLimitBytes) return { kind: 'body_too_large', limitBytes: bodyLimitBytes };
-  const encoding = exchange.header('content-encoding');
-  if (encoding !== null && encoding !== 'identity') return { kind: 'unsupported_media_type' };
-  return null;
-}
-
-/** A body without a Content-Type is taken for JSON; one that says it is something else is refused. */
-function refuseType({ contentType }: Exchange, forms: FormReader | null): Refusal | null {
-  if (contentType === 'application/json' || contentType === '' || JSON_TYPE.test(contentType)) return null;
-  const kind = 'unsupported_media_type';
-  return forms === null ? { kind } : { kind, expected: 'multipart/form-data or application/json' };
+  return exchange.contentLength > bodyLimitBytes ? { kind: 'body_too_large', limitBytes: bodyLimitBytes } : null;
 }
 
 function readForm(forms: FormReader, body: Buffer, form: ScannedForm | FormFault): ScannedBody | Refusal {

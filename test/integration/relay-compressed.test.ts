@@ -27,18 +27,15 @@ for (const client of ['own', 'undici'] as const) {
     let script: Script;
     let upstream: FakeUpstream;
     let plane: PlaneInProcess;
-    const before_ = process.env['UPSTREAM_CLIENT'];
 
     before(async () => {
       upstream = await startFakeUpstream(() => script);
-      process.env['UPSTREAM_CLIENT'] = client;
       plane = await PlaneInProcess.start({
         providerUrl: upstream.url,
         principals: new Map([['key', principalOf('acme', { billed: true })]]),
         models: [modelServedBy('m', providerAt(upstream.url))],
+        client,
       });
-      if (before_ === undefined) delete process.env['UPSTREAM_CLIENT'];
-      else process.env['UPSTREAM_CLIENT'] = before_;
     });
     after(async () => {
       await plane?.stop();

@@ -146,6 +146,9 @@ export interface PlaneOptions {
   /** Where records go instead of `records` and `ends`. */
   readonly spool?: RecordSink;
   readonly policies?: PoliciesInForce;
+  /** Those of this run by default. */
+  readonly client?: 'own' | 'undici';
+  readonly front?: Front;
 }
 
 /** Stores remember nothing, and leases are granted from what the test says. */
@@ -182,7 +185,7 @@ export class PlaneInProcess {
   private readonly providers: ProviderCalls;
 
   static async start(options: PlaneOptions): Promise<PlaneInProcess> {
-    const plane = new PlaneInProcess(options, await frontOfThisRun());
+    const plane = new PlaneInProcess(options, options.front ?? (await frontOfThisRun()));
     plane.port = await findFreePort();
     await plane.server.listen('127.0.0.1', plane.port);
     plane.url = `http://127.0.0.1:${plane.port}`;
@@ -200,7 +203,7 @@ export class PlaneInProcess {
     };
     this.leases = new QuotaLeases(this.leaseStore(), time, (fault) => this.faults.push(fault));
     this.workers = new WorkerPool({ threads: 1, queueBytesMax: 1 << 26, log: silentLog, metrics });
-    this.providers = new ProviderCalls(metrics, clock, { client: UPSTREAM_CLIENT });
+    this.providers = new ProviderCalls(metrics, clock, { client: options.client ?? UPSTREAM_CLIENT });
     const { providers } = this;
     const workers = {
       run: async (...task: Parameters<WorkerPool['run']>) => {

@@ -146,19 +146,21 @@ export class Exchange extends RequestHead implements BodyOwner, ResponseOwner {
    * `cork`.
    */
   end(body?: Uint8Array | string): void {
-    if (this.isLastOfConnection && this.responseBytes > 0) return this.endConnection(body);
+    const hasNoBody = NEVER_WITH_BODY.has(this.status);
+    if (this.isLastOfConnection && (this.responseBytes > 0 || hasNoBody)) return this.endConnection(body);
     // What follows a half-read body cannot be told from it.
     const closes =
       this.responseBytes === 0 &&
       (this.isLastOfConnection || this.context.closing(this.principal !== null) || !this.body.isComplete);
     this.responseBytes += body?.length ?? 0;
     this.close(); // First: the front may call back into us while it ends.
-    this.response.end(body, closes);
+    if (hasNoBody) this.response.endWithoutBody(null, closes);
+    else this.response.end(body, closes);
   }
 
   /**
-   * Ends a response in chunks behind which nothing of the connection may be read. The client closes; one that does not
-   * is waited for a while, since what the socket has not taken yet would be lost.
+   * Ends a response in chunks, or of a head alone, behind which nothing of the connection may be read. The client
+   * closes; one that does not is waited for a while, since what the socket has not taken yet would be lost.
    */
   private endConnection(body?: Uint8Array | string): void {
     this.responseBytes += body?.length ?? 0;
@@ -334,5 +336,7 @@ export class Exchange extends RequestHead implements BodyOwner, ResponseOwner {
 }
 
 const NONE = (): boolean => false;
+/** No length is said of them: of a 204 it must not be (RFC 9110, 8.6), of a 304 it would be another response's. */
+const NEVER_WITH_BODY: ReadonlySet<number> = new Set([204, 304]);
 const JSON_HEADERS: HeaderList = ['content-type', 'application/json'];
 const NO_STORE: HeaderList = ['cache-control', 'no-store'];

@@ -61,8 +61,8 @@ export interface ClientResponse extends BodySource {
   /** A head that says this length of a body that does not follow; null: it says none. */
   endWithoutBody(bytes: number | null, closes: boolean): void;
   /**
-   * Ends what `write` has begun, of the last response of a connection. The owner is told by `onAborted` when the
-   * connection closes.
+   * Ends what `write` has begun, or a head without a body, of the last response of a connection. The owner is told by
+   * `onAborted` when the connection closes.
    */
   endLast(body: Uint8Array | string | undefined): void;
   /**

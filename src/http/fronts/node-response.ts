@@ -187,6 +187,7 @@ export class NodeResponse implements ClientResponse {
 
   endLast(body: Uint8Array | string | undefined): void {
     // Its head says that the connection closes, and so it does when all is written.
+    this.writeHead(...CLOSE);
     this.response.end(ownBytes(body));
     this.expectProgress(true);
   }

@@ -134,11 +134,12 @@ export class UwsResponse implements ClientResponse {
   /**
    * uWebSockets.js would take what follows for a next request once it has ended the response, so that stays pending,
    * and the last chunk is written by hand: its trailer is what takes up the `: ` that stands between a header's name
-   * and its value.
+   * and its value. Where there is no body, the head ends by hand.
    */
   endLast(body: Uint8Array | string | undefined): void {
     if (body !== undefined && body.length > 0) this.write(Buffer.from(body));
-    this.native.writeHeader('\r\n0\r\nx-complete', 'true\r\n');
+    if (this.hasBegunBody) this.native.writeHeader('\r\n0\r\nx-complete', 'true\r\n');
+    else this.native.writeHeader('connection', 'close\r\n');
   }
 
   /**

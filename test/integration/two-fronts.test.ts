@@ -1,12 +1,15 @@
 // The fronts on uWebSockets.js and on node:http find the same handler for a path, and hand on the same head.
 
 import assert from 'node:assert/strict';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { connect, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { chooseFront } from '../../src/http/fronts/choose-front.ts';
 import type { Route } from '../../src/http/route.ts';
 import { type HttpFront, startHttpFront } from '../support/http-front.ts';
 import { RawClient } from '../support/raw-client.ts';
+import { waitFor } from '../support/waiting.ts';
 
 const tell = (exchange: Exchange): void => {
   const { route, method, path, query, parameters, headers } = exchange;
@@ -32,7 +35,9 @@ const ROUTES: readonly Route[] = [
   at('/v1/files/:rest', { takesRest: true }),
   at('/v1/files/:id/info', { method: 'POST' }),
   at('/v1/broken', { handle: breakOff }),
+  at('/v1/cut', { method: 'POST', handle: cutAtBody }),
 ];
+const LONG = Buffer.alloc(8 << 20);
 const HELD = 'x'.repeat(10_000);
 const SEGMENTS = ['v1', 'items', 'known', 'parts', 'files', 'a', 'deep', '', '%2F', ':id', '*', '..', 'info'];
 const METHODS = ['GET', 'POST', 'HEAD', 'DELETE', 'OPTIONS', 'PUT', 'PATCH', 'PROPFIND'];
@@ -106,6 +111,26 @@ describe('both fronts', () => {
     assert.ok(client.received.endsWith(`${HELD}\r\n`), 'all of it, and no last chunk');
   });
 
+  test('that on node:http reads nothing more of a client that it has cut and that does not read', async () => {
+    const opened = Promise.withResolvers<AcceptedSocket>();
+    const onSocket = (message: unknown): void => opened.resolve((message as { socket: AcceptedSocket }).socket);
+    subscribe('net.server.socket', onSocket);
+    const client = connect(fronts.at(-1)?.port ?? 0, '127.0.0.1').pause();
+    client.on('error', () => undefined);
+    const socket = await opened.promise;
+    unsubscribe('net.server.socket', onSocket);
+    client.write(`POST /v1/cut HTTP/1.1\r\nhost: gate.test\r\ncontent-length: ${LONG.length}\r\n\r\n`);
+    await waitFor('the client to be full', () => socket.writableLength, Boolean);
+    client.write(LONG);
+    await waitFor(
+      'the reading to end',
+      () => socket._handle?.reading,
+      (reading) => reading === false,
+    );
+    assert.ok(socket.bytesRead < LONG.length / 8, `${socket.bytesRead} bytes were read`);
+    client.destroy();
+  });
+
   test('hand on the same headers', async (context) => {
     if (missing !== null) return context.skip('uWebSockets.js has no binary here');
     const lines = [
@@ -126,6 +151,20 @@ function breakOff(exchange: Exchange): void {
     exchange.write(Buffer.from(HELD));
     exchange.cut();
   });
+}
+
+type AcceptedSocket = Socket & { readonly _handle: { readonly reading: boolean } | null };
+
+/** In the middle of its body, behind just more than the client's system takes: for so little Node itself reads on. */
+function cutAtBody(exchange: Exchange): void {
+  let isFull = false;
+  exchange.begin(200, []);
+  exchange.body.receive({ take: ({ length }) => (length > 0 && isFull ? exchange.cut() : undefined) });
+  const fill = (): void => {
+    isFull = !exchange.write(LONG.subarray(0, 8_192)) || isFull;
+    if (!isFull) setImmediate(fill);
+  };
+  fill();
 }
 
 function isWhole(received: string, isHead: boolean): boolean {

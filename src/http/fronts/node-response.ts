@@ -203,6 +203,8 @@ export class NodeResponse implements ClientResponse {
 
   close(): void {
     this.expectProgress(true);
+    // The socket's own pause does not reach the parser, which reads it in its place.
+    this.request.pause();
     this.connection.cut();
   }
 }

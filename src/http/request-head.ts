@@ -111,6 +111,14 @@ export class RequestHead {
     return this.repeatedHeader === null && (this.transferEncoding === null || this.isChunked);
   }
 
+  /**
+   * Whether the target is written as it must be (RFC 3986). node:http refuses any other one by itself, as RFC 9112, 3,
+   * has it; uWebSockets.js reads it as UTF-8, by which bytes may be lost.
+   */
+  get isTargetPlain(): boolean {
+    return ![this.path, this.query, ...this.parameters].some((part) => NOT_IN_TARGET.test(part));
+  }
+
   /** First path parameter, when the route has one. */
   get parameter(): string | undefined {
     return this.parameters[0];
@@ -137,6 +145,8 @@ export class RequestHead {
 }
 
 const NO_PARAMETERS: readonly string[] = [];
+/** All but visible ASCII. */
+const NOT_IN_TARGET = /[^\x21-\x7e]/;
 
 function readParameters(request: ClientRequest, { path, takesRest }: Endpoint): readonly string[] {
   if (takesRest === true) return [request.getUrl().slice(path.indexOf(':'))];

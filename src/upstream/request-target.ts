@@ -13,15 +13,13 @@ export interface RequestTarget {
   readonly api: TargetName;
   /** The API's usual path, from /v1 on. */
   readonly path: string;
-  /** The client's, without its question mark; empty: none. */
+  /** The client's, in visible ASCII and without its question mark; empty: none. */
   readonly query: string;
   /** The provider's name of the model; empty where a request names none. */
   readonly providerModel: string;
   readonly streamed: boolean;
 }
 
-/** RFC 3986: only visible ASCII characters can be part of a URL. */
-const QUERY = /^[\x21-\x7e]+$/;
 /**
  * Parameters by which some providers take a key or an account, a few of them before the one in the header. None of the
  * client's is forwarded: it would choose another account than the record names, or show the client's Tollgate key to a
@@ -133,7 +131,7 @@ function fill({ path = '', pathStream }: ApiSettings, { path: usual, providerMod
 function clientParameters(query: string, replaced: ReadonlySet<string> | undefined): readonly string[] {
   // Behind a fragment, which no request has, a provider would not read the parameters that follow.
   const [sent = ''] = query.split('#', 1);
-  if (sent === '' || !QUERY.test(sent)) return [];
+  if (sent === '') return [];
   return sent.split('&').filter((parameter) => {
     const name = nameOf(parameter);
     return replaced?.has(name) !== true && !CREDENTIAL_PARAMETERS.has(name.replace(/^\$/, ''));

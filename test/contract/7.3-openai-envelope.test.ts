@@ -24,6 +24,7 @@ const ROWS: readonly (readonly [Refusal, number, string, string, string | null])
     'invalid_field',
     'max_tokens',
   ],
+  [{ kind: 'invalid_target' }, 400, 'invalid_request_error', 'invalid_target', null],
   [{ kind: 'repeated_header', name: 'host' }, 400, 'invalid_request_error', 'repeated_header', null],
   [{ kind: 'unsendable_header', name: 'user-agent' }, 400, 'invalid_request_error', 'unsendable_header', null],
   [

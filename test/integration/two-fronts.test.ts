@@ -104,6 +104,19 @@ describe('both fronts', () => {
     assert.ok(uws?.some((answer) => answer.includes(': 200 ')) && uws.some((answer) => answer.includes(': 405 ')));
   });
 
+  test('refuse a target with other bytes than visible ASCII', async (context) => {
+    if (missing !== null) return context.skip('uWebSockets.js has no binary here');
+    const targets = ['/?a=\xe9', '/?a=caf\xc3\xa9', '/?\x7f', '/v1/items/\xc3\xa9', '/v1/files/a/\xff', '/v1/no/\xe9'];
+    for (const target of targets)
+      for (const { port } of fronts) {
+        const client = await RawClient.open(port);
+        await client.write(Buffer.from(`GET ${target} HTTP/1.1\r\nhost: gate.test\r\n\r\n`, 'latin1'));
+        await client.untilAnswered();
+        assert.match(client.received, /^HTTP\/1\.1 400 /, target);
+        client.leave();
+      }
+  });
+
   test('that on node:http sends what it has taken of a response before it cuts it', async () => {
     const client = await RawClient.open(fronts.at(-1)?.port ?? 0);
     await client.write('GET /v1/broken HTTP/1.1\r\nhost: gate.test\r\n\r\n');

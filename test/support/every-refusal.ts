@@ -12,6 +12,7 @@ const BY_KIND: { readonly [K in RefusalKind]: Extract<Refusal, { readonly kind: 
   length_required: { kind: 'length_required' },
   transfer_encoding_refused: { kind: 'transfer_encoding_refused' },
   unsendable_header: { kind: 'unsendable_header', name: 'user-agent' },
+  invalid_target: { kind: 'invalid_target' },
   repeated_header: { kind: 'repeated_header', name: 'content-length' },
   body_too_large: { kind: 'body_too_large', limitBytes: 1024 },
   context_length_exceeded: { kind: 'context_length_exceeded', contextLength: 32_000 },

@@ -52,6 +52,7 @@ const WHERE: Readonly<Record<RefusalKind, Where>> = {
   delegation_token_unavailable: reporting,
   length_required: taking,
   transfer_encoding_refused: anywhere,
+  invalid_target: anywhere,
   repeated_header: anywhere,
   unsendable_header: relayed,
   body_too_large: takingJson,

@@ -7,6 +7,7 @@ import type { RefusalRules } from './refusal-rule.ts';
 type MessageKind =
   | 'length_required'
   | 'transfer_encoding_refused'
+  | 'invalid_target'
   | 'repeated_header'
   | 'unsendable_header'
   | 'body_too_large'
@@ -29,6 +30,13 @@ export const MESSAGE_RULES: RefusalRules<MessageKind> = {
     closesConnection: true,
     summary: 'The Transfer-Encoding of the request is not "chunked", or stands beside a Content-Length.',
     advice: 'Send either a Content-Length, or Transfer-Encoding: chunked, and no other coding.',
+  },
+  invalid_target: {
+    status: 400,
+    family: 'request',
+    retryable: false,
+    summary: 'The address of the request holds bytes that are no visible ASCII characters.',
+    advice: 'Percent-encode them.',
   },
   repeated_header: {
     status: 400,

@@ -41,6 +41,7 @@ export type Refusal =
   // What is wrong with the HTTP message.
   | { readonly kind: 'length_required' }
   | { readonly kind: 'transfer_encoding_refused' }
+  | { readonly kind: 'invalid_target' }
   | { readonly kind: 'repeated_header'; readonly name: string }
   | { readonly kind: 'unsendable_header'; readonly name: string }
   | { readonly kind: 'body_too_large'; readonly limitBytes: number }

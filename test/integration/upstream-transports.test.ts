@@ -402,6 +402,19 @@ describe('a call over', () => {
         }
       });
 
+      if (version === '2.0')
+        test('sends requests again whose session was lost without a word before, on one other', async () => {
+          assert.equal((await callProvider(calls, to, '').told).end, 'end');
+          const before = connections;
+          for (const socket of sockets) socket.destroy();
+          const told = await Promise.all([0, 1, 2].map(() => callProvider(calls, to, '').told));
+          assert.deepEqual(
+            told.map(({ end }) => end),
+            ['end', 'end', 'end'],
+          );
+          assert.equal(connections - before, 1);
+        });
+
       test('tells an address where nobody listens', async () => {
         const nowhere = { ...to, baseUrl: `https://localhost:${await findFreePort()}` };
         assert.equal((await callProvider(calls, nowhere, '').told).end, 'connect_failed');

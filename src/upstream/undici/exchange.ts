@@ -12,8 +12,8 @@ import { replyHeaderValue } from '../http1/reply-head.ts';
 import { HeaderLines, type UpstreamRequest } from '../http1/request-head.ts';
 import { isReset } from '../is-reset.ts';
 
-/** `whole`: the reply came to its end, so what carried it can carry another one. */
-export type ExchangeEnd = 'whole' | 'given_up' | 'out_of_time';
+/** `whole`: the reply came to its end, so what carried it can carry another one. `lost`: what carried it was dead. */
+export type ExchangeEnd = 'whole' | 'given_up' | 'out_of_time' | 'lost';
 
 /** The origin that an exchange belongs to. */
 export interface ExchangeOwner {
@@ -26,9 +26,18 @@ export interface ExchangeOwner {
   onOver(exchange: UndiciExchange, how: ExchangeEnd): void;
 }
 
+/** What carries it; the owner's to choose. */
+export interface Carrier {
+  readonly dispatcher: Dispatcher;
+  /** Many exchanges share it at a time (HTTP/2). */
+  readonly isShared: boolean;
+  /** How many exchanges its present connection has carried to their end. */
+  readonly exchanges: number;
+}
+
 const FIRST_FINAL_STATUS = 200;
 
-/** Of an exchange over HTTP/1.1, between `onRequestStart` and the writing of its request: takes its socket. */
+/** Of an exchange between `onRequestStart` and the writing of its request: takes its socket. */
 let takeSocket: ((socket: Socket) => void) | null = null;
 
 /** Here alone undici names the socket of a request, in the same step in which it calls `onRequestStart`. */
@@ -39,12 +48,9 @@ subscribe('undici:client:sendHeaders', (message) => {
 
 export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandler {
   sent = false;
-  /** What carries it; the owner's to choose. */
-  readonly dispatcher: Dispatcher;
   private readonly owner: ExchangeOwner;
-  /** Whether the connection that carries it now has carried another exchange before; null: many share it (HTTP/2). */
-  private readonly isKept: (() => boolean) | null;
-  /** The connection that it has to itself, and how much that had read before this request was written. */
+  private readonly carriedBy: Carrier;
+  /** The connection, and how much that had read before this request was written. */
   private carrier: { readonly socket: Socket; readonly isKept: boolean; readonly bytesRead: number } | null = null;
   private listener: ExchangeListener | null = null;
   private controller: Dispatcher.DispatchController | null = null;
@@ -56,19 +62,18 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
   private waitingSinceMs = 0;
   private endByMs = Number.POSITIVE_INFINITY;
 
-  constructor(owner: ExchangeOwner, dispatcher: Dispatcher, isKept: (() => boolean) | null) {
+  constructor(owner: ExchangeOwner, carriedBy: Carrier) {
     this.owner = owner;
-    this.dispatcher = dispatcher;
-    this.isKept = isKept;
+    this.carriedBy = carriedBy;
   }
 
   begin(request: UpstreamRequest, _head: string, listener: ExchangeListener, nowMs: number): void {
-    const { owner, dispatcher } = this;
+    const { owner, carriedBy } = this;
     this.listener = listener;
     this.waitingSinceMs = nowMs;
     this.endByMs = nowMs + owner.timeouts.totalMs;
     this.isBeginning = true;
-    dispatcher.dispatch(
+    carriedBy.dispatcher.dispatch(
       {
         origin: owner.origin,
         path: request.path,
@@ -88,14 +93,13 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
       return;
     }
     this.sent = true;
-    // Also where it is none: that of an exchange which was given up before it was written must not wait for another.
-    takeSocket = this.isKept === null ? null : this.onWriting;
+    takeSocket = this.onWriting;
     this.owner.onSent(this);
     this.waitingSinceMs = this.owner.clock.monotonicMs();
   }
 
   private readonly onWriting = (socket: Socket): void => {
-    this.carrier = { socket, isKept: this.isKept?.() ?? false, bytesRead: socket.bytesRead };
+    this.carrier = { socket, isKept: this.carriedBy.exchanges > 0, bytesRead: socket.bytesRead };
   };
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
@@ -121,7 +125,7 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
 
   onResponseEnd(): void {
     const { carrier, listener } = this;
-    if (carrier !== null && isCut(carrier.socket)) {
+    if (carrier !== null && !this.carriedBy.isShared && isCut(carrier.socket)) {
       this.fail('cut', carrier.socket.errored ?? undefined);
       return;
     }
@@ -202,7 +206,7 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
 
   private fail(fault: UpstreamFault, error?: Error, how: ExchangeEnd = 'given_up'): void {
     const { listener } = this;
-    if (!this.endOnce(how)) return;
+    if (!this.endOnce(fault === 'stale_connection' ? 'lost' : how)) return;
     giveUp(this.controller);
     listener?.onFault(fault, error);
   }

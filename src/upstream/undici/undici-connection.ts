@@ -7,6 +7,7 @@ import { buildConnector, Client, type Dispatcher, ProxyAgent, Socks5ProxyAgent }
 import { HEAD_BYTES_MAX, KEEP_ALIVE_MS, KEEP_ALIVE_MS_MAX } from '../connection-limits.ts';
 import type { NameLookups } from '../http1/name-lookups.ts';
 import type { TlsOptions } from '../tls-files.ts';
+import type { Carrier } from './exchange.ts';
 
 export interface UndiciConnectionParams {
   readonly origin: string;
@@ -36,8 +37,9 @@ const LIMITS = {
  */
 const SOCKETS_MAX = 2;
 
-export class UndiciConnection {
+export class UndiciConnection implements Carrier {
   readonly dispatcher: Dispatcher;
+  readonly isShared: boolean;
   readonly sinceMs: number;
   idleSinceMs: number;
   openExchanges = 0;
@@ -51,6 +53,7 @@ export class UndiciConnection {
   private socket: Socket | null = null;
 
   constructor(params: UndiciConnectionParams, nowMs: number) {
+    this.isShared = params.http === 2;
     this.sinceMs = nowMs;
     this.idleSinceMs = nowMs;
     this.dispatcher = this.makeDispatcher(params);

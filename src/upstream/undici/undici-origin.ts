@@ -52,9 +52,8 @@ export class UndiciOrigin implements ProviderOrigin, ExchangeOwner {
   }
 
   connect(nowMs: number, onNewConnection: boolean): UndiciExchange {
-    const isShared = this.params.http === 2;
-    const lent = isShared ? this.takeShared(nowMs) : this.takeFree(nowMs, onNewConnection);
-    const exchange = new UndiciExchange(this, lent.dispatcher, isShared ? null : () => lent.exchanges > 0);
+    const lent = this.params.http === 2 ? this.takeShared(nowMs) : this.takeFree(nowMs, onNewConnection);
+    const exchange = new UndiciExchange(this, lent);
     lent.openExchanges += 1;
     this.open.set(exchange, lent);
     return exchange;
@@ -111,9 +110,13 @@ export class UndiciOrigin implements ProviderOrigin, ExchangeOwner {
     this.free.push(lent);
   }
 
-  /** A connection that let an exchange run out of time may be dead: it gets no other one, and those it has may end. */
+  /**
+   * A connection that was lost, or let an exchange run out of time, so that it may be, gets no other one, and those it
+   * has may end.
+   */
   private keepOrEndShared(lent: UndiciConnection, how: ExchangeEnd): void {
-    if (how === 'out_of_time' && lent === this.shared) this.shared = null;
+    if (how === 'whole') lent.exchanges += 1;
+    if ((how === 'out_of_time' || how === 'lost') && lent === this.shared) this.shared = null;
     if (lent.openExchanges > 0 || (lent === this.shared && lent.isUp)) return;
     if (lent === this.shared) this.shared = null;
     // Not in the tick in which a stream was opened (exchange.ts says why).

@@ -376,6 +376,15 @@ describe('a call over', () => {
           });
         }
 
+        test('takes no reply in a coding that nobody asked for', async (context) => {
+          const reply = 'HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n';
+          const raw = await startRawProvider((socket) => void socket.write(reply));
+          context.after(() => raw.close());
+          const plain = { ...to, baseUrl: `http://localhost:${raw.port}` };
+          const { body, end } = await callProvider(calls, plain, '').told;
+          assert.deepEqual([body, end], ['', 'no_reply']);
+        });
+
         test('takes the end of the connection for the end of a reply that declares none', async (context) => {
           const raw = await startRawProvider((socket) => socket.end(REPLY_WITHOUT_LENGTH));
           context.after(() => raw.close());

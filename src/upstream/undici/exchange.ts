@@ -8,7 +8,7 @@ import type { Dispatcher } from 'undici';
 import type { Clock } from '../../platform/clock.ts';
 import type { CallConnection, ExchangeListener, UpstreamFault } from '../call-connection.ts';
 import type { UpstreamTimeouts } from '../connection-limits.ts';
-import { replyHeaderValue } from '../http1/reply-head.ts';
+import { replyHeader, replyHeaderValue } from '../http1/reply-head.ts';
 import { HeaderLines, type UpstreamRequest } from '../http1/request-head.ts';
 import { isReset } from '../is-reset.ts';
 
@@ -105,8 +105,12 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
   onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
     this.waitingSinceMs = this.owner.clock.monotonicMs();
     if (this.isOver || status < FIRST_FINAL_STATUS) return;
+    const headers = headersOf(controller.rawHeaders);
+    // We never said that we take another coding (RFC 9112, 7.4), and what lies in it could not be relayed.
+    if ((replyHeader(headers, 'transfer-encoding') ?? 'chunked').toLowerCase() !== 'chunked')
+      return this.fail('no_reply');
     this.hasHead = true;
-    this.tell((listener) => listener.onHead({ status, headers: headersOf(controller.rawHeaders) }));
+    this.tell((listener) => listener.onHead({ status, headers }));
   }
 
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {

@@ -1,12 +1,13 @@
 // Captures a reply as it passes: its bytes, for reading the usage or counting tokens at its end, and what its events
 // tell, above all whether a stream is complete.
 
-import type { Buffer } from 'node:buffer';
+import { Buffer } from 'node:buffer';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { type ReplyHeaders, replyHeader } from '../../upstream/http1/reply-head.ts';
 import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
 import { isStored, type ReplyWatch, type StoredReplyWatch } from '../dialects/dialect.ts';
+import { LineFeeds } from '../sse/line-feeds.ts';
 import { endsWithWholeEvent, type StreamProgress } from '../sse/stream-end.ts';
 import { CaptureBuffer } from './capture-buffer.ts';
 import type { RelayParams } from './relay-params.ts';
@@ -21,6 +22,8 @@ export class CapturedReply {
   /** The provider's status; 0 before the head. */
   status = 0;
   isStream = false;
+  /** Rewrites what is read of a stream, where no line of it would be found. null: it is none. */
+  lines: LineFeeds | null = null;
   /** How the provider compressed it, though nobody asked: nothing in it can be read. null: it did not. */
   encoding: string | null = null;
   readonly bytes = new CaptureBuffer();
@@ -37,6 +40,7 @@ export class CapturedReply {
     this.encoding = encodingOf(headers);
     // The bytes of a compressed stream are no events, nor is what a provider says of an error.
     this.isStream = status < 300 && this.encoding === null && isEventStream(headers);
+    if (this.isStream) this.lines = new LineFeeds();
   }
 }
 
@@ -75,10 +79,12 @@ export class Capture extends ReplyStage {
     const { reply } = this;
     const { execution } = this.params;
     if (execution.firstByteAtMs === null) execution.firstByteAtMs = this.clock.monotonicMs();
-    const chunk = reply.bytes.append(read);
-    if (reply.watch !== null) reply.progress = reply.watch.feed(chunk) ?? 'open';
-    if (reply.isStream) reply.stored?.feed(chunk);
-    this.next.onReplyData(chunk);
+    const lines = reply.lines?.feed(read) ?? read;
+    const kept = reply.bytes.append(lines);
+    if (reply.watch !== null) reply.progress = reply.watch.feed(kept) ?? 'open';
+    if (reply.isStream) reply.stored?.feed(kept);
+    // A guardrail looks for the same lines, and has to have found what a stream ends with before that end is recorded.
+    this.next.onReplyData(lines === read || this.params.screening !== null ? kept : Buffer.from(read));
   }
 
   /** A stream that did not finish must not look finished, however cleanly the provider ended it. */

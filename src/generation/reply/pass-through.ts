@@ -96,8 +96,9 @@ class CopyChunks extends ReplyStage {
   override onReplyData(chunk: Buffer): void {
     const copy = Buffer.from(chunk);
     if (this.end !== null) {
-      this.progress = this.end.feed(copy);
-      this.newest = copy;
+      const lines = this.reply.lines?.feed(copy) ?? copy;
+      this.progress = this.end.feed(lines);
+      this.newest = lines;
     }
     this.next.onReplyData(copy);
   }

@@ -116,7 +116,7 @@ export class RequestHead {
    * has it; uWebSockets.js reads it as UTF-8, by which bytes may be lost.
    */
   get isTargetPlain(): boolean {
-    return ![this.path, this.query, ...this.parameters].some((part) => NOT_IN_TARGET.test(part));
+    return isPlain(this.path) && isPlain(this.query) && this.parameters.every(isPlain);
   }
 
   /** First path parameter, when the route has one. */
@@ -147,6 +147,10 @@ export class RequestHead {
 const NO_PARAMETERS: readonly string[] = [];
 /** All but visible ASCII. */
 const NOT_IN_TARGET = /[^\x21-\x7e]/;
+
+function isPlain(part: string): boolean {
+  return !NOT_IN_TARGET.test(part);
+}
 
 function readParameters(request: ClientRequest, { path, takesRest }: Endpoint): readonly string[] {
   if (takesRest === true) return [request.getUrl().slice(path.indexOf(':'))];

@@ -12,9 +12,6 @@ import { findPause } from './own-keys/catalog-with-own-keys.ts';
 import type { DataPlane } from './plane.ts';
 import { type PassThroughParams, passThrough } from './reply/pass-through.ts';
 
-/** Ids of providers are words; nothing else goes into an upstream path. */
-const RESPONSE_ID = /^[A-Za-z0-9_.-]{1,512}$/;
-
 /** `operation`: what follows the id in the path. */
 export function serveSavedResponse(
   plane: DataPlane,
@@ -31,7 +28,6 @@ export function serveSavedResponse(
     if (exchange.closed) return;
     if ('kind' in principal) return exchange.refuse(principal);
     const responseId = exchange.parameter ?? '';
-    if (!RESPONSE_ID.test(responseId)) return exchange.refuse({ kind: 'response_not_found' });
     const saved = await plane.savedResponses.find(principal, responseId);
     if (exchange.closed) return;
     if (saved === 'unavailable') return exchange.refuse({ kind: 'billing_unavailable' });
@@ -44,6 +40,7 @@ export function serveSavedResponse(
     const screening = savedScreening(plane, principal);
     if (screening !== null && 'kind' in screening) return exchange.refuse(screening);
     if (screening !== null) exchange.screeningHeaders = screening.headers();
+    // Of an id that was found each character stands in a path as it is (kept-ids.ts).
     const path = `/v1/responses/${responseId}${operation}`;
     passThrough({ exchange, owner: principal, ...account, path, screening }, plane.relay);
   };

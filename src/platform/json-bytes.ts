@@ -35,6 +35,12 @@ export function stringEnd(bytes: Buffer, open: number): number {
   return at;
 }
 
+/** What stands between the quotes of the string at `open`, escapes as they are; null: it is none, or is longer. */
+export function writtenString(bytes: Buffer, open: number, bytesMax: number): string | null {
+  const close = bytes[open] === QUOTE ? stringEnd(bytes, open) : -1;
+  return close === -1 || close - open - 1 > bytesMax ? null : bytes.toString('latin1', open + 1, close);
+}
+
 /**
  * Offset of the quote that opens the string closed at `close`, or -1. Outside of strings there are no backslashes, so
  * no quote is mistaken.

@@ -115,18 +115,20 @@ describe('saved responses', () => {
   let tollgate: Front;
   /** What the provider answers where events of a stored response are asked for. */
   let replayed: Script = { instead: 'close' };
+  /** The name in the ids of the next response that is to be stored. */
+  let made = 'mine';
 
   before(async () => {
     upstream = await startFakeUpstream(({ body, path }) =>
       path.includes('stream=true')
         ? replayed
-        : { body: responseOf(body.includes('"store":false') ? 'unstored' : 'mine') },
+        : { body: responseOf(body.includes('"store":false') ? 'unstored' : made) },
     );
     tollgate = await startFront({
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models: CONTRACT_MODELS }),
     });
-    const made = await callRoute(`${tollgate.url}/v1/responses`, { body: '{"model":"sim/small","input":"hi"}' });
-    assert.equal(made.status, 200, made.body);
+    const stored = await callRoute(`${tollgate.url}/v1/responses`, { body: '{"model":"sim/small","input":"hi"}' });
+    assert.equal(stored.status, 200, stored.body);
     const unstored = await callRoute(`${tollgate.url}/v1/responses`, {
       body: '{"model":"sim/small","input":"hi","store":false}',
     });
@@ -218,6 +220,28 @@ describe('saved responses', () => {
     assert.equal((await callRoute(`${tollgate.url}/v1/responses`, { body })).status, 200);
     assert.equal((await callRoute(`${tollgate.url}/v1/responses`, { body, key: KEYS.other })).status, 404);
   });
+
+  for (const [name, isKept] of [
+    ['r'.repeat(251), true],
+    ['r'.repeat(252), false],
+    ['a=b', true],
+    ['a b', false],
+    ['a/b', false],
+  ] as const)
+    test(`a response whose id is resp_${name.slice(0, 9)} (${name.length + 5}) is ${isKept ? '' : 'not '}kept`, async () => {
+      made = name;
+      const answer = await callRoute(`${tollgate.url}/v1/responses`, { body: '{"model":"sim/small","input":"hi"}' });
+      made = 'mine';
+      assert.deepEqual([answer.status, answer.body], [200, responseOf(name)], 'relayed as it is');
+      const id = `resp_${name}`;
+      const body = `{"model":"sim/small","max_output_tokens":5,"input":"hi","previous_response_id":"${id}"}`;
+      const continued = await callRoute(`${tollgate.url}/v1/responses`, { body });
+      assert.equal(continued.status, isKept ? 200 : 404, continued.body);
+      const path = `/v1/responses/${isKept ? id : encodeURIComponent(id)}`;
+      const retrieved = await callRoute(tollgate.url + path, { method: 'GET' });
+      assert.equal(retrieved.status, isKept ? 200 : 404, retrieved.body);
+      if (isKept) assert.equal(upstream.requests.at(-1)?.path, path);
+    });
 
   for (const [name, items, key, field] of REFERENCES) {
     test(`a request that refers to items: ${name}: ${field === null ? 'served' : `400 for ${field}`}`, async () => {

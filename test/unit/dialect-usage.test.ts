@@ -281,7 +281,13 @@ describe('the id of a response', () => {
     ['{"id":"resp_', null],
     ['{"id":"\\q"}', null],
     ['{"id":"a\nb"}', null],
-    ['{"id":"r\\u0065sp_6"}', 'resp_6'],
+    ['{"id":"r\\u0065sp_6"}', null],
+    [`{"id":"${'r'.repeat(256)}"}`, 'r'.repeat(256)],
+    [`{"id":"${'r'.repeat(257)}"}`, null],
+    ['{"id":"resp_a-b.c~d=="}', 'resp_a-b.c~d=='],
+    ['{"id":"resp 1"}', null],
+    ['{"id":"resp/1"}', null],
+    ['{"id":""}', null],
     ['', null],
   ];
   for (const [reply, expected] of cases)

@@ -40,6 +40,15 @@ test('what this process relayed is found without the store, by its owner alone',
   assert.equal(store.asked, 2);
 });
 
+test('an id that is not kept is unknown, whatever a process knows, and the store is not asked', async () => {
+  const { saved, store } = before([SAVED]);
+  for (const id of ['', 'r'.repeat(257), 'resp 1', 'resp/1', '..%2fmodels', 'resp_\u00e4', 'a"b', 'a\\b']) {
+    saved.remember(OWNER, id, SAVED);
+    assert.equal(await saved.find(OWNER, id), 'unknown', id);
+  }
+  assert.equal(store.asked, 0);
+});
+
 test('what another process relayed a moment ago is looked up again when it is posted', async () => {
   const { saved, store } = before(['unknown', SAVED]);
   assert.equal(await saved.find(OWNER, 'resp_1'), SAVED);

@@ -2,6 +2,8 @@
 // organizations share the operator's account at a provider, so whoever knows an id could read what another organization
 // stored there.
 
+import { isKeptItemId } from './kept-ids.ts';
+
 export interface StoredObjectsFound {
   /** The path of the first reference; null: there is none. */
   readonly path: string | null;
@@ -32,7 +34,6 @@ const SCHEMA_KEYS = new Set([
 
 /** Long conversations refer to a few items for each step of a tool loop. */
 const ITEM_IDS_MAX = 1_024;
-const ITEM_ID = /^[\x21-\x7e]{1,128}$/;
 const NO_ITEMS: readonly string[] = [];
 
 /** `bytes` are those of a request that the scanner has found to be one JSON object. */
@@ -58,7 +59,7 @@ function isReference(item: unknown): item is JsonObject {
 }
 
 function isItemId(id: unknown): id is string {
-  return typeof id === 'string' && ITEM_ID.test(id);
+  return typeof id === 'string' && isKeptItemId(id);
 }
 
 /** Names are compared without regard to case, as some providers do. */

@@ -1,6 +1,7 @@
 // Which provider stores which response and its items, and who owns them: for the operations on saved responses and for
 // continuations (spec 4.2, 5.4).
 
+import { isKeptResponseId } from '../../domain/stored-objects/kept-ids.ts';
 import { BoundedMap } from '../../platform/bounded-map.ts';
 import { withDeadline } from '../../platform/deadline.ts';
 import { socketsRead } from '../../platform/tick.ts';
@@ -86,8 +87,9 @@ export class SavedResponses {
     this.rememberedItems.set(keyOf(owner, itemId), item);
   }
 
-  /** Never rejects. */
+  /** Never rejects. An id that is found is one of those that are kept (kept-ids.ts). */
   async find(owner: SavedResponseOwner, responseId: string): Promise<SavedResponseAnswer | NotAnswered> {
+    if (!isKeptResponseId(responseId)) return 'unknown';
     const key = keyOf(owner, responseId);
     const known = (): SavedResponse | undefined => this.remembered.get(key);
     return known() ?? this.lookUp(owner, known, () => this.store.findResponse(owner, responseId));

@@ -3,15 +3,14 @@
 // and may be longer than what is kept.
 
 import { Buffer } from 'node:buffer';
-import { skipSpace, stringEnd } from '../../platform/json-bytes.ts';
+import { isKeptItemId, KEPT_ID_BYTES_MAX, KEPT_ITEMS_MAX } from '../../domain/stored-objects/kept-ids.ts';
+import { skipSpace, writtenString } from '../../platform/json-bytes.ts';
 import { matchesAt } from '../../platform/matches-at.ts';
 import type { KeptReply, StoredReplyIds, StoredReplyWatch } from '../dialects/dialect.ts';
 import { firstItemAt, memberAt, NOT_THERE, nextAfter } from '../request/json-members.ts';
 import { readResponseId } from './response-id.ts';
 import { isDocument } from './usage-window.ts';
 
-const ITEMS_MAX = 64;
-const ID_BYTES_MAX = 128;
 /** The id is at the beginning of an event, or after fields that are empty when the item begins. */
 const EVENT_BYTES_MAX = 4_096;
 
@@ -31,8 +30,6 @@ const ITEM = Buffer.from('item');
 const OUTPUT = Buffer.from('output');
 const RESPONSE = Buffer.from('response');
 const LINE_FEED = 0x0a;
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
 const OPEN_BRACE = 0x7b;
 
 export class StoredReply implements StoredReplyWatch {
@@ -73,12 +70,13 @@ export class StoredReply implements StoredReplyWatch {
     return false;
   }
 
-  /** Whether the item's id could be read. */
+  /** Whether the item's id could be read, and is kept. */
   private takeItem(bytes: Buffer, item: number): boolean {
     const at = memberAt(bytes, item, ID);
-    const id = at === NOT_THERE ? null : readId(bytes, at);
-    if (id !== null && this.ids.size < ITEMS_MAX) this.ids.add(id);
-    return id !== null;
+    const id = at === NOT_THERE ? null : writtenString(bytes, at, KEPT_ID_BYTES_MAX);
+    if (id === null || !isKeptItemId(id)) return false;
+    if (this.ids.size < KEPT_ITEMS_MAX) this.ids.add(id);
+    return true;
   }
 
   read({ beginning, end }: KeptReply): StoredReplyIds {
@@ -125,15 +123,4 @@ function lastEvent(end: Buffer): number {
     if (end[data] === OPEN_BRACE) return data;
   }
   return NOT_THERE;
-}
-
-/** null: it is not a string of visible ASCII characters, or is too long. */
-function readId(bytes: Buffer, open: number): string | null {
-  const close = bytes[open] === QUOTE ? stringEnd(bytes, open) : -1;
-  if (close === -1 || close === open + 1 || close - open - 1 > ID_BYTES_MAX) return null;
-  for (let at = open + 1; at < close; at++) {
-    const byte = bytes[at] as number;
-    if (byte < 0x21 || byte > 0x7e || byte === BACKSLASH) return null;
-  }
-  return bytes.toString('latin1', open + 1, close);
 }

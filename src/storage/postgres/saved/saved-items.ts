@@ -1,6 +1,7 @@
 // Items of saved responses (spec 4.2): who owns them, and which provider stores them. Another organization's or payer's
 // item is not found.
 
+import { isKeptItemId } from '../../../domain/stored-objects/kept-ids.ts';
 import type { PostgresClient } from '../pool.ts';
 
 export interface SavedItem {
@@ -19,10 +20,6 @@ interface SavedItemRow {
   readonly response_id: string;
   readonly output_tokens: string | null;
 }
-
-/** Ids that are stored; providers choose them (saved-responses.ts). */
-export const ITEM_ID = /^[\x21-\x7e]{1,128}$/;
-export const ITEMS_MAX = 64;
 
 /** Part of the statement that posts executions; it uses the same parameter as SAVE_RESPONSES. */
 export const SAVE_ITEMS = `
@@ -60,7 +57,7 @@ export async function findSavedItems(
       text: `SELECT item_id, provider, own_key_id, response_id, output_tokens FROM saved_items
               WHERE organization_id = $1 AND item_id = ANY ($2::text[]) AND wallet_id IS NOT DISTINCT FROM $3`,
     },
-    [organizationId, itemIds.filter((itemId) => ITEM_ID.test(itemId)), walletId],
+    [organizationId, itemIds.filter(isKeptItemId), walletId],
   );
   return new Map(
     rows.map((row) => [

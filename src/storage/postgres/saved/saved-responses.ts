@@ -1,9 +1,9 @@
 // Saved responses (spec 4.2): who owns them, and which provider stores them. Another organization's or payer's response
 // is not found.
 
+import { isKeptItemId, isKeptResponseId, KEPT_ITEMS_MAX } from '../../../domain/stored-objects/kept-ids.ts';
 import type { TerminalRecord } from '../../../records/execution-record.ts';
 import type { PostgresClient } from '../pool.ts';
-import { ITEM_ID, ITEMS_MAX } from './saved-items.ts';
 
 export interface SavedResponse {
   readonly provider: string;
@@ -25,12 +25,6 @@ interface SavedResponseRow {
   readonly input_tokens: string | null;
   readonly output_tokens: string | null;
 }
-
-/**
- * Ids that are stored. Providers choose them: one that Postgres can neither hold as text nor index would prevent the
- * posting of an execution, and with it of money, for the sake of a look-up.
- */
-const RESPONSE_ID = /^[\x21-\x7e]{1,256}$/;
 
 /**
  * Part of the statement that posts executions (post-executions.ts), whose sixth parameter is savedAsJson. If a provider
@@ -63,7 +57,7 @@ export const SAVE_RESPONSES = `
 /** The parameter of SAVE_RESPONSES and SAVE_ITEMS for these executions. Most batches have no saved response. */
 export function savedAsJson(terminals: readonly TerminalRecord[]): string {
   const saved = terminals.filter(
-    ({ responseId, status }) => status === 200 && typeof responseId === 'string' && RESPONSE_ID.test(responseId),
+    ({ responseId, status }) => status === 200 && typeof responseId === 'string' && isKeptResponseId(responseId),
   );
   return JSON.stringify(saved.map(toColumns));
 }
@@ -74,7 +68,7 @@ export function savedAsJson(terminals: readonly TerminalRecord[]): string {
  */
 function toColumns(record: TerminalRecord): Record<string, unknown> {
   const { organizationId, responseId, walletId, provider, model, providerModel, id, usage, endedAtMs } = record;
-  const itemIds = (record.itemIds ?? []).filter((itemId) => ITEM_ID.test(itemId)).slice(0, ITEMS_MAX);
+  const itemIds = (record.itemIds ?? []).filter(isKeptItemId).slice(0, KEPT_ITEMS_MAX);
   const ownKeyId = record.credentialId ?? null;
   const inputTokens = usage?.inputTokens ?? null;
   const outputTokens = usage?.outputTokens ?? null;
@@ -101,7 +95,7 @@ export async function findSavedResponse(
   postgres: PostgresClient,
   wanted: { organizationId: string; walletId: string | null; responseId: string },
 ): Promise<SavedResponse | null> {
-  if (!RESPONSE_ID.test(wanted.responseId)) return null;
+  if (!isKeptResponseId(wanted.responseId)) return null;
   const { rows } = await postgres.query<SavedResponseRow>(
     {
       name: 'find_saved_response',
@@ -124,7 +118,7 @@ export async function findSavedResponse(
 
 /** Whether any organization has a response under this id. */
 export async function isSavedResponse(postgres: PostgresClient, responseId: string): Promise<boolean> {
-  if (!RESPONSE_ID.test(responseId)) return false;
+  if (!isKeptResponseId(responseId)) return false;
   const { rowCount } = await postgres.query(
     { name: 'is_saved_response', text: 'SELECT 1 FROM saved_responses WHERE response_id = $1 LIMIT 1' },
     [responseId],

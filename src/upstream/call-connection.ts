@@ -14,12 +14,20 @@ export type UpstreamFault =
   /** The bytes may have been sent; no reply came that could be read. */
   | 'no_reply'
   /**
-   * No reply came within the first-byte timeout, or no byte behind its head within the idle timeout. A connection says
-   * it of every reply that is out of time; behind a byte of the body the call makes it `cut`.
+   * Each of the provider's timeouts: for the head, between two pieces, for all of the call. A connection says it of
+   * every reply that is out of time; behind a byte of the body the call makes it `cut`.
    */
   | 'first_byte_timeout'
-  /** The reply began and was cut, or stalled behind a byte of its body beyond the idle timeout. */
+  | 'idle_timeout'
+  | 'total_timeout'
+  /** The reply began and was cut, or ran out of time behind a byte of its body. */
   | 'cut';
+
+const TIMEOUTS: readonly UpstreamFault[] = ['first_byte_timeout', 'idle_timeout', 'total_timeout'];
+
+export function isTimeout(fault: UpstreamFault): boolean {
+  return TIMEOUTS.includes(fault);
+}
 
 /** Hears what happens to the exchange that a connection carries. Nothing is told after `onEnd` or `onFault`. */
 export interface ExchangeListener {

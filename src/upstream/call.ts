@@ -8,7 +8,7 @@
 import type { Buffer } from 'node:buffer';
 import type { KeyRefusalWording } from '../domain/models/provider.ts';
 import type { Clock } from '../platform/clock.ts';
-import type { CallConnection, ExchangeListener, UpstreamFault } from './call-connection.ts';
+import { type CallConnection, type ExchangeListener, isTimeout, type UpstreamFault } from './call-connection.ts';
 import type { UpstreamTimeouts } from './connection-limits.ts';
 import type { ReplyHead } from './http1/reply-head.ts';
 import { requestHead, type UpstreamRequest } from './http1/request-head.ts';
@@ -182,10 +182,10 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
     this.tellFault(fault);
   }
 
-  /** Whoever ends a call that is out of time says `first_byte_timeout`: only here is known whether a byte has come. */
+  /** Whoever ends a call that is out of time names the timeout: only here is known whether a byte has come. */
   private tellFault(fault: UpstreamFault, error?: Error): void {
     if (!this.isHeard) return;
-    const told = fault === 'first_byte_timeout' && this.hasBody ? 'cut' : fault;
+    const told = this.hasBody && isTimeout(fault) ? 'cut' : fault;
     this.observer.onFault(told);
     this.handler.onReplyFault(told, error);
   }

@@ -13,6 +13,8 @@ const FAULTS: Readonly<Record<UpstreamFault, ProviderFailure | null>> = {
   stale_connection: null,
   no_reply: 'no_reply',
   first_byte_timeout: 'timeout',
+  idle_timeout: 'timeout',
+  total_timeout: 'timeout',
   cut: 'cut',
 };
 /** A limit for safety, since catalogs have few; beyond it the oldest is forgotten. */

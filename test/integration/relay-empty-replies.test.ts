@@ -92,7 +92,7 @@ describe('a reply of which no byte has reached the client', () => {
     assert.deepEqual(await recordOf(answer), {
       outcome: 'no_reply',
       status: 502,
-      error_code: code === 'upstream_timeout' ? 'first_byte_timeout' : 'no_reply',
+      error_code: code === 'upstream_timeout' ? 'idle_timeout' : 'no_reply',
       billing_status: 'not_billed',
       charge: null,
     });

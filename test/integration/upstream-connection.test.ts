@@ -404,7 +404,7 @@ describe('a fault is told once, and which it is', () => {
     assert.deepEqual([mute.reply.end, begun.reply.end, paused.reply.end], [null, null, null]);
     clock.timeMs += 1;
     origin.trim();
-    assert.deepEqual([mute.reply.end, begun.reply.end, paused.reply.end], ['first_byte_timeout', 'cut', 'cut']);
+    assert.deepEqual([mute.reply.end, begun.reply.end, paused.reply.end], ['total_timeout', 'cut', 'cut']);
     assert.equal(origin.openCalls, 0);
   });
 
@@ -427,7 +427,7 @@ describe('a fault is told once, and which it is', () => {
     assert.equal((await told.ended).end, 'cut');
   });
 
-  test('first_byte_timeout: a reply of which nothing comes behind its head', async () => {
+  test('idle_timeout: a reply of which nothing comes behind its head', async () => {
     const { origin } = await provider((socket) => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n'), {
       timeouts: { idleMs: 1_000 },
     });
@@ -438,7 +438,7 @@ describe('a fault is told once, and which it is', () => {
     assert.equal(told.reply.end, null);
     clock.timeMs += 1;
     origin.trim();
-    assert.equal((await told.ended).end, 'first_byte_timeout');
+    assert.equal((await told.ended).end, 'idle_timeout');
   });
 
   test('a listener that throws loses its call, not the process', async () => {

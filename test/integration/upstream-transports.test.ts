@@ -440,7 +440,7 @@ describe('a call over', () => {
       });
 
       for (const [act, fault] of [
-        ['head-alone', 'first_byte_timeout'],
+        ['head-alone', 'idle_timeout'],
         ['half', 'cut'],
       ] as const)
         test(`out of time, by its own clock or its caller's, is ${fault} to all where the reply is ${act}`, async () => {
@@ -454,7 +454,7 @@ describe('a call over', () => {
             const { call, told } = callProvider(calls, limited, act, onHead, begun.resolve);
             await begun.promise;
             clock.timeMs += 1_001;
-            if (isCallers) call.fail('first_byte_timeout');
+            if (isCallers) call.fail('idle_timeout');
             else calls.trim();
             assert.equal((await told).end, fault);
           }

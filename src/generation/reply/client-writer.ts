@@ -6,7 +6,7 @@ import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { type HeaderList, NO_HEADERS } from '../../http/response-headers.ts';
 import type { Clock } from '../../platform/clock.ts';
-import type { UpstreamFault } from '../../upstream/call-connection.ts';
+import { isTimeout, type UpstreamFault } from '../../upstream/call-connection.ts';
 import { passesToClient } from '../../upstream/header-policy.ts';
 import { type ReplyHeaders, replyHeader } from '../../upstream/http1/reply-head.ts';
 import type { ReplyHandler } from '../../upstream/reply-handler.ts';
@@ -98,7 +98,7 @@ export class ClientWriter implements ReplyHandler {
       this.flush();
       return;
     }
-    const kind = fault === 'first_byte_timeout' ? 'upstream_timeout' : 'upstream_unreachable';
+    const kind = isTimeout(fault) ? 'upstream_timeout' : 'upstream_unreachable';
     this.exchange.refuse({ kind }, this.ownHeaders);
     this.owner.onOver();
   }

@@ -206,7 +206,7 @@ class PassThrough implements OpenRelay, ClientWatch, WriterOwner {
       exchange.cut();
       this.onClientLeft();
     } else if (late === 'total') {
-      this.call?.fail('first_byte_timeout');
+      this.call?.fail('total_timeout');
     }
   }
 

@@ -178,7 +178,7 @@ class Relay implements OpenRelay, ClientWatch, WriterOwner, EndRecorder, Executi
         this.leave();
         break;
       case 'total':
-        failover.call?.fail('first_byte_timeout');
+        failover.call?.fail('total_timeout');
         break;
       case null:
     }

@@ -296,10 +296,12 @@ export class Connection implements CallConnection {
     const isOver = nowMs > this.endByMs;
     if (!this.connected) {
       if (isOver || waitedMs > timeouts.connectMs) this.fail('connect_failed');
+    } else if (isOver) {
+      this.fail('total_timeout');
     } else if (this.reader.head === null) {
-      if (isOver || waitedMs > timeouts.firstByteMs) this.fail('first_byte_timeout');
-    } else if (isOver || (!this.paused && waitedMs > timeouts.idleMs)) {
-      this.fail('first_byte_timeout');
+      if (waitedMs > timeouts.firstByteMs) this.fail('first_byte_timeout');
+    } else if (!this.paused && waitedMs > timeouts.idleMs) {
+      this.fail('idle_timeout');
     }
   }
 

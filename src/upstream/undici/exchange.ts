@@ -196,10 +196,12 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
     const isOverdue = nowMs > this.endByMs;
     if (!this.sent) {
       if (isOverdue || waitedMs > connectMs) this.fail('connect_failed', undefined, 'out_of_time');
+    } else if (isOverdue) {
+      this.fail('total_timeout', undefined, 'out_of_time');
     } else if (!this.hasHead) {
-      if (isOverdue || waitedMs > firstByteMs) this.fail('first_byte_timeout', undefined, 'out_of_time');
-    } else if (isOverdue || (!this.isPaused && waitedMs > idleMs)) {
-      this.fail('first_byte_timeout', undefined, 'out_of_time');
+      if (waitedMs > firstByteMs) this.fail('first_byte_timeout', undefined, 'out_of_time');
+    } else if (!this.isPaused && waitedMs > idleMs) {
+      this.fail('idle_timeout', undefined, 'out_of_time');
     }
   }
 

@@ -1,4 +1,8 @@
 // Relays a call that is neither metered nor billed, byte for byte: the operations on saved responses (spec 4.2).
+//
+// It is no case of relay.ts, most of which is about what this has not: an execution whose end is recorded before the
+// client sees it, further deployments, a reply that is kept for its usage, and read on without its client. What both
+// need is in files of its own: the client writer, the screening, the open relays, the time limits.
 
 import { Buffer } from 'node:buffer';
 import type { Provider } from '../../domain/models/provider.ts';

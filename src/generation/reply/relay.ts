@@ -1,4 +1,5 @@
 // Relays one admitted request to a provider and its reply to the client, and sees that the execution ends exactly once.
+// A call without an execution is pass-through.ts.
 //
 //   provider -> failover -> capture -> transform -> (screen ->) coalesce -> withhold end -> client writer -> client
 //

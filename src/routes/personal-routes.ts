@@ -8,7 +8,7 @@ import { type ControlPlaneRow, row } from './control-plane-row.ts';
 import type { RouteParts } from './route-parts.ts';
 
 export function personalRows(parts: RouteParts): ControlPlaneRow[] {
-  return [...personRows(parts), ...ownKeyRows(parts)];
+  return [...personRows(parts), ...inferenceKeyRows(parts)];
 }
 
 function personRows({ identity }: RouteParts): ControlPlaneRow[] {
@@ -24,8 +24,8 @@ function personRows({ identity }: RouteParts): ControlPlaneRow[] {
   ];
 }
 
-/** A member's own keys in the active organization. */
-function ownKeyRows({ identity }: RouteParts): ControlPlaneRow[] {
+/** A member's own inference keys in the active organization. */
+function inferenceKeyRows({ identity }: RouteParts): ControlPlaneRow[] {
   const own = { permission: 'inference', scope: 'member' } as const;
   const keysPath = '/v1/me/keys';
   const key = `${keysPath}/:keyId`;

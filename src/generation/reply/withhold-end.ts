@@ -22,15 +22,15 @@ interface LastHandler extends ReplyHandler {
   onKeyRefused(): void;
 }
 
-/** Of a terminal event longer than this only the newest chunk is withheld, so that the tail stays small. */
-const TAIL_BYTES_MAX = 1_048_576;
+/** Of a terminal event longer than this only the newest chunk is withheld, so that little waits. */
+const WITHHELD_BYTES_MAX = 1_048_576;
 
 export class WithholdEnd extends ReplyStage {
   protected readonly next: LastHandler;
   private readonly reply: CapturedReply;
   private readonly recorder: EndRecorder;
-  private tail: Buffer[] = [];
-  private tailBytes = 0;
+  private withheld: Buffer[] = [];
+  private withheldBytes = 0;
   /** A byte of it has come here, and so reaches the client. */
   private hasBytes = false;
   /** null: the reply goes on. */
@@ -51,15 +51,15 @@ export class WithholdEnd extends ReplyStage {
   }
 
   private withhold(chunk: Buffer): void {
-    if (this.tailBytes + chunk.length > TAIL_BYTES_MAX) this.passTail();
-    this.tail.push(chunk);
-    this.tailBytes += chunk.length;
+    if (this.withheldBytes + chunk.length > WITHHELD_BYTES_MAX) this.passWithheld();
+    this.withheld.push(chunk);
+    this.withheldBytes += chunk.length;
   }
 
-  private passTail(): void {
-    for (const chunk of this.tail) this.next.onReplyData(chunk);
-    this.tail = [];
-    this.tailBytes = 0;
+  private passWithheld(): void {
+    for (const chunk of this.withheld) this.next.onReplyData(chunk);
+    this.withheld = [];
+    this.withheldBytes = 0;
   }
 
   /**
@@ -102,7 +102,7 @@ export class WithholdEnd extends ReplyStage {
   }
 
   onRecorded(): void {
-    this.passTail();
+    this.passWithheld();
     if (this.end !== null) this.passEnd(this.end);
     else this.next.onReplyPause();
   }

@@ -3,7 +3,7 @@
 import { writeRates, writeTerms } from '../../domain/configuration/price-schema.ts';
 import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
 import { MODEL_KINDS } from '../../domain/models/apis.ts';
-import type { Catalog, Model, ServedBy } from '../../domain/models/catalog.ts';
+import { type Catalog, type Model, type ServedBy, STREAM_USAGE_API } from '../../domain/models/catalog.ts';
 import { ZERO_PICO_USD } from '../../domain/money/pico-usd.ts';
 import type { VirtualModel } from '../../domain/routing/virtual-model.ts';
 import type { Exchange } from '../../http/exchange.ts';
@@ -143,7 +143,7 @@ function entryOf(model: Model, id: string, deployments: readonly ServedBy[]): En
  * their streams. Absent: streams are not changed.
  */
 function streamUsageOf(deployments: readonly ServedBy[]): object {
-  const streamUsage = deployments.find(({ apis }) => apis.includes('chat_completions'))?.streamUsage;
+  const streamUsage = deployments.find(({ apis }) => apis.includes(STREAM_USAGE_API))?.streamUsage;
   return streamUsage === undefined ? {} : { stream_usage: streamUsage };
 }
 

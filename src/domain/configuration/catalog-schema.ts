@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import { API_NAMES, APIS, MODEL_KIND_NAMES, type ModelKind } from '../models/apis.ts';
+import { STREAM_USAGE_API } from '../models/catalog.ts';
 import type { ConfiguredModel } from './configuration.ts';
 import { CONFIGURED_MAX, CONFIGURED_TOO_MANY } from './entries-at-most.ts';
 import { labelSchema as label, modelNameSchema as modelName } from './name-schemas.ts';
@@ -49,8 +50,8 @@ function checkModel(context: { readonly value: ModelFields; readonly issues: z.c
     const strange = found.apis.find((api) => APIS[api].kind !== kind);
     if (strange !== undefined)
       complain(['served_by', index, 'apis'], `a model of kind ${kind} is not served on ${strange}`);
-    if (found.stream_usage !== undefined && !found.apis.includes('chat_completions')) {
-      complain(['served_by', index, 'stream_usage'], 'is for chat_completions, which this entry does not serve');
+    if (found.stream_usage !== undefined && !found.apis.includes(STREAM_USAGE_API)) {
+      complain(['served_by', index, 'stream_usage'], `is for ${STREAM_USAGE_API}, which this entry does not serve`);
     }
     if (found.via !== undefined && kind !== 'evaluation')
       complain(['served_by', index, 'via'], 'is for models of kind evaluation');

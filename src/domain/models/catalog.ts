@@ -29,6 +29,9 @@ export interface ServedBy {
 /** Absent: a stream reports usage only if the client asked for it. */
 export type StreamUsage = 'request';
 
+/** The API whose streams report usage only where the request asks for it: `stream_usage` says nothing of others. */
+export const STREAM_USAGE_API: ApiName = 'chat_completions';
+
 export interface Model {
   /** Public id; a request through an alias is recorded under this id (spec 2.3). */
   readonly id: string;

@@ -1,7 +1,7 @@
 // What an own key calls for a model on an API: the provider's own model to call, and the price it is rated by.
 
 import { APIS, type ApiName } from '../models/apis.ts';
-import type { Model, ServedBy } from '../models/catalog.ts';
+import type { Model, ServedBy, StreamUsage } from '../models/catalog.ts';
 import type { Price } from '../models/price.ts';
 import type { ByokFee } from './byok-settings.ts';
 import type { OwnKey } from './own-key.ts';
@@ -12,7 +12,8 @@ export interface OwnDeployment {
   readonly price: Price | null;
   /** False: the fee is a share of a price, and `model_map` names a model whose price nobody here knows. */
   readonly hasFeeBasis: boolean;
-  readonly asksForUsage: boolean;
+  /** As where the key's kind serves the model for the service. */
+  readonly streamUsage?: StreamUsage;
 }
 
 export interface OwnDeploymentParams {
@@ -46,7 +47,7 @@ export function findOwnDeployment(
     providerModel,
     price,
     hasFeeBasis: !isOther || price !== null,
-    asksForUsage: served?.streamUsage === 'request' && api === 'chat_completions',
+    ...(served?.streamUsage === undefined ? {} : { streamUsage: served.streamUsage }),
   };
 }
 

@@ -2,7 +2,7 @@
 // for each change of the catalog.
 
 import type { ApiName } from '../../domain/models/apis.ts';
-import type { Catalog, Model, ServedBy } from '../../domain/models/catalog.ts';
+import { type Catalog, type Model, type ServedBy, STREAM_USAGE_API } from '../../domain/models/catalog.ts';
 import { type Price, priceOn } from '../../domain/models/price.ts';
 import type { Provider } from '../../domain/models/provider.ts';
 import type { PassedOverKey } from '../../domain/own-keys/attempt-order.ts';
@@ -151,7 +151,7 @@ export function prepareDeployment(
     insteadOfModel: membersInsteadOfModel(provider.requests?.apis[api]?.insteadOfModel, providerModel),
     modelText: Buffer.from(providerModel),
     price: price !== null && via === undefined ? priceOn(api, price) : price,
-    asksForUsage: streamUsage === 'request' && api === 'chat_completions',
+    asksForUsage: streamUsage === 'request' && api === STREAM_USAGE_API,
     credential: providerCredential(provider),
   };
 }

@@ -154,7 +154,7 @@ export class OrganizationKeys {
 
   private deployment(
     sealed: SealedOwnKey,
-    { providerModel, price, asksForUsage }: OwnDeployment,
+    { providerModel, price, streamUsage }: OwnDeployment,
     { secret, isPrevious, api }: { secret: string; isPrevious: boolean; api: ApiName },
   ): Deployment {
     const { id: keyId, fingerprint } = sealed.key;
@@ -166,7 +166,7 @@ export class OrganizationKeys {
         providerModel,
         price,
         apis: [api],
-        ...(asksForUsage ? { streamUsage: 'request' as const } : {}),
+        ...(streamUsage === undefined ? {} : { streamUsage }),
       },
       api,
     );

@@ -2,8 +2,9 @@
 // real agents.
 
 import { readFileSync } from 'node:fs';
+import type { RoutedApi } from '../../src/domain/models/apis.ts';
 import { prepareConversation } from '../../src/domain/routing/conversation/prepare-conversation.ts';
-import type { PreparedConversation, RoutedApi } from '../../src/domain/routing/conversation/prepared-conversation.ts';
+import type { PreparedConversation } from '../../src/domain/routing/conversation/prepared-conversation.ts';
 import { sharedAssets } from './shared-assets.ts';
 
 export type Step =

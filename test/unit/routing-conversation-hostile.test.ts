@@ -5,11 +5,11 @@
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
 import fc from 'fast-check';
+import type { RoutedApi } from '../../src/domain/models/apis.ts';
 import { prepareConversation } from '../../src/domain/routing/conversation/prepare-conversation.ts';
 import type {
   PrepareConversationInput,
   PreparedConversation,
-  RoutedApi,
 } from '../../src/domain/routing/conversation/prepared-conversation.ts';
 import { type ConversationWorkers, prepareBody } from '../../src/generation/routing/prepare-body.ts';
 import { createLog } from '../../src/platform/log.ts';

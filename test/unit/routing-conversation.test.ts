@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { RoutedApi } from '../../src/domain/routing/conversation/prepared-conversation.ts';
+import type { RoutedApi } from '../../src/domain/models/apis.ts';
 import { sessionHash, sessionOf } from '../../src/domain/routing/conversation/session.ts';
 import {
   CONVERSATION_APIS,

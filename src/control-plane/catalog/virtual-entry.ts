@@ -1,5 +1,6 @@
 // The virtual model as the catalog lists it (spec 2.3): its limits are the smallest of the models that may serve it.
 
+import { ROUTED_APIS } from '../../domain/models/apis.ts';
 import type { Catalog, Model } from '../../domain/models/catalog.ts';
 import type { VirtualModel } from '../../domain/routing/virtual-model.ts';
 
@@ -28,7 +29,7 @@ export function virtualEntry(catalog: Catalog, policy: string, { id, displayName
       {
         provider: { id: owner, baseUrl: '', apiKey: '', auth: 'bearer', onDisconnect: 'cancel' },
         providerModel: id,
-        apis: ['chat_completions', 'responses', 'messages', 'count_tokens'],
+        apis: ROUTED_APIS,
         // A request costs what the model that serves it costs.
         price: null,
       },

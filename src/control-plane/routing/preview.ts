@@ -4,9 +4,9 @@
 import { z } from 'zod';
 import { entriesAtMost } from '../../domain/configuration/entries-at-most.ts';
 import { slugSchema } from '../../domain/configuration/name-schemas.ts';
+import { ROUTED_APIS, type RoutedApi } from '../../domain/models/apis.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Refused } from '../../domain/refusals/refused.ts';
-import type { RoutedApi } from '../../domain/routing/conversation/prepared-conversation.ts';
 import { type PolicyDefinition, policyDefinition } from '../../domain/routing/policy-definition.ts';
 import type { RoutePreview } from '../../domain/routing/route-preview.ts';
 import { idField } from '../identity/fields.ts';
@@ -31,7 +31,7 @@ const HEADERS_MAX = 1_000;
 
 const previewBody = z.strictObject({
   organization_id: idField.meta({ description: 'For whose models, prices and conversations.' }),
-  api: z.enum(['chat_completions', 'responses', 'messages', 'count_tokens']),
+  api: z.enum(ROUTED_APIS),
   body: z.union([z.string(), z.looseObject({})], 'must be the request as an object, or as a string').meta({
     description: 'The request; as a string it is read byte for byte. Whatever model it names is not looked at.',
   }),

@@ -91,6 +91,17 @@ export type CountableApi = {
   [Name in ApiName]: (typeof APIS)[Name]['countable'] extends null ? never : Name;
 }[ApiName];
 
+/** The APIs that text models are served on: their requests may name the virtual model (spec 4.11). */
+export type RoutedApi = {
+  [Name in ApiName]: (typeof APIS)[Name]['kind'] extends 'text' ? Name : never;
+}[ApiName];
+
+export function isRoutedApi(api: ApiName): api is RoutedApi {
+  return APIS[api].kind === 'text';
+}
+
+export const ROUTED_APIS: readonly RoutedApi[] = API_NAMES.filter(isRoutedApi);
+
 export function isCountable(api: ApiName): api is CountableApi {
   return APIS[api].countable !== null;
 }

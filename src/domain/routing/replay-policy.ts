@@ -3,11 +3,11 @@
 // are matched by name. Pure.
 
 import { BoundedMap } from '../../platform/bounded-map.ts';
+import type { RoutedApi } from '../models/apis.ts';
 import type { Model } from '../models/catalog.ts';
 import { type PicoUsd, picoUsd } from '../money/pico-usd.ts';
 import { rateUsage } from '../settlement/rate-usage.ts';
 import type { Usage } from '../usage/usage.ts';
-import type { RoutedApi } from './conversation/prepared-conversation.ts';
 import { continueRoute, decideRoute, type Judgement, type RouteDecision, repeatRoute } from './decide-route.ts';
 import type { ModelRoute } from './model-route.ts';
 import { RouteCandidates } from './route-candidates.ts';

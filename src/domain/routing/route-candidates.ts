@@ -1,9 +1,8 @@
 // Decides which candidates of a policy can serve a request, and which of a tier is tried first (spec 4.11, point 3).
 // Pure.
 
-import { APIS } from '../models/apis.ts';
+import { APIS, type RoutedApi } from '../models/apis.ts';
 import type { Model } from '../models/catalog.ts';
-import type { RoutedApi } from './conversation/prepared-conversation.ts';
 import type { RoutingCandidate, RoutingPolicy } from './routing-policy.ts';
 
 export const PICKED_BY = ['strength', 'native_api'] as const;

@@ -1,11 +1,11 @@
 // Decides where the body of an auto-routed request is read: small bodies on the event loop, larger ones in the worker
 // pool (spec 4.11).
 
+import type { RoutedApi } from '../../domain/models/apis.ts';
 import { prepareConversation } from '../../domain/routing/conversation/prepare-conversation.ts';
 import type {
   PrepareConversationInput,
   PreparedConversation,
-  RoutedApi,
 } from '../../domain/routing/conversation/prepared-conversation.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
 

@@ -1,8 +1,9 @@
 // A dry run of auto routing: how a policy would route a request. Only the classifier is called. Nothing is remembered
 // or charged.
 
+import type { RoutedApi } from '../../domain/models/apis.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
-import type { PreparedConversation, RoutedApi } from '../../domain/routing/conversation/prepared-conversation.ts';
+import type { PreparedConversation } from '../../domain/routing/conversation/prepared-conversation.ts';
 import type { Judgement, RouteDecision } from '../../domain/routing/decide-route.ts';
 import { modelRouteOf, type TurnHashes } from '../../domain/routing/model-route.ts';
 import { RouteCandidates } from '../../domain/routing/route-candidates.ts';

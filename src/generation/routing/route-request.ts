@@ -1,5 +1,6 @@
 // Which model serves a request that names the virtual model (spec 4.11).
 
+import { isRoutedApi } from '../../domain/models/apis.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { admitProvisionally } from '../admission/admit-provisionally.ts';
 import { resolveModel } from '../catalog/resolve-model.ts';
@@ -7,7 +8,6 @@ import type { ReadRequest, RequestBounds } from '../dialects/dialect.ts';
 import type { OpenRequest } from '../open-request.ts';
 import type { DataPlane } from '../plane.ts';
 import type { Routed } from './router.ts';
-import { isRoutedApi } from './routing-request.ts';
 
 /** null: the client named its model itself, or has left meanwhile. */
 export function routeRequest(

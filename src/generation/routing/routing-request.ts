@@ -3,10 +3,11 @@
 
 import { hash } from 'node:crypto';
 import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
+import type { RoutedApi } from '../../domain/models/apis.ts';
 import type { Model } from '../../domain/models/catalog.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Baseline } from '../../domain/routing/baseline-cost.ts';
-import type { PreparedConversation, RoutedApi } from '../../domain/routing/conversation/prepared-conversation.ts';
+import type { PreparedConversation } from '../../domain/routing/conversation/prepared-conversation.ts';
 import { sessionHash, sessionOf } from '../../domain/routing/conversation/session.ts';
 import { sideAgentOf } from '../../domain/routing/conversation/side-requests.ts';
 import { continueRoute, decideRoute, type Judgement, type RouteDecision } from '../../domain/routing/decide-route.ts';
@@ -36,17 +37,6 @@ export interface RoutingRequest {
 
 /** The average of a text. The size that a conversation has reported is used instead where it is known. */
 const BYTES_PER_TOKEN = 4;
-
-const ROUTED_APIS: Readonly<Record<RoutedApi, true>> = {
-  chat_completions: true,
-  responses: true,
-  messages: true,
-  count_tokens: true,
-};
-
-export function isRoutedApi(api: string): api is RoutedApi {
-  return Object.hasOwn(ROUTED_APIS, api);
-}
 
 /** null: the request continues no response that is known here. */
 export async function findContinuation(

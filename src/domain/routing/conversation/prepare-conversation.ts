@@ -2,13 +2,14 @@
 // it parses the whole body. It never throws: a body that it cannot read has no human text, and the fallback tier
 // serves.
 
+import type { RoutedApi } from '../../models/apis.ts';
 import { type JsonObject, parseObject } from '../../usage/countable-text.ts';
 import { attachmentBytesIn } from './attachment-bytes.ts';
 import { bodySessionOf } from './body-session.ts';
 import { readChatCompletions } from './chat-completions-conversation.ts';
 import { ConversationReader } from './conversation-reader.ts';
 import { readMessages } from './messages-conversation.ts';
-import type { PrepareConversationInput, PreparedConversation, RoutedApi } from './prepared-conversation.ts';
+import type { PrepareConversationInput, PreparedConversation } from './prepared-conversation.ts';
 import { readResponses } from './responses-conversation.ts';
 
 const DIALECTS: Readonly<Record<RoutedApi, (request: JsonObject, reader: ConversationReader) => void>> = {

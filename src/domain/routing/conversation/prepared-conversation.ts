@@ -1,7 +1,7 @@
 // What auto routing knows of a conversation: the result of reading a request's body, and the only part of it that
 // routing sees.
 
-export type RoutedApi = 'chat_completions' | 'responses' | 'messages' | 'count_tokens';
+import type { RoutedApi } from '../../models/apis.ts';
 
 /** The input of the worker task prepare-conversation. */
 export interface PrepareConversationInput {

@@ -1,8 +1,8 @@
 // Reads routed requests in the order of their admission, for trying a draft policy on them.
 
+import type { RoutedApi } from '../../../domain/models/apis.ts';
 import { parseUsd } from '../../../domain/money/parse-usd.ts';
 import { type PicoUsd, picoUsd } from '../../../domain/money/pico-usd.ts';
-import type { RoutedApi } from '../../../domain/routing/conversation/prepared-conversation.ts';
 import type { ModelRoute } from '../../../domain/routing/model-route.ts';
 import type { RoutedRequest } from '../../../domain/routing/replay-policy.ts';
 import { firstExecutionIdAt } from '../../../platform/execution-id.ts';

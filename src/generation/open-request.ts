@@ -184,7 +184,7 @@ export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipa
     const { scanned } = this.received;
     return (
       this.read?.bounds.saved?.previousResponseId != null ||
-      (scanned !== null && referencesIn(this.dialect.api, scanned) > 0)
+      (scanned !== null && referencesIn(this.dialect, scanned) > 0)
     );
   }
 
@@ -192,7 +192,7 @@ export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipa
   continuationAmong(deployments: readonly Deployment[]): ReturnType<typeof continueFrom> {
     const { plane, principal, dialect, received } = this;
     const workers = inTurnsOf(plane.relay.workers, principal.organizationId);
-    const params = { principal, api: dialect.api, request: received, bounds: this.readOnce.bounds, deployments };
+    const params = { principal, dialect, request: received, bounds: this.readOnce.bounds, deployments };
     return continueFrom({ savedResponses: plane.savedResponses, workers }, params);
   }
 

@@ -9,6 +9,12 @@ import {
   type StoredObjects,
   type StoredObjectWorkers,
 } from '../../src/generation/catalog/stored-objects.ts';
+import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
+import { countTokens } from '../../src/generation/dialects/count-tokens.ts';
+import { imageEdits } from '../../src/generation/dialects/images.ts';
+import { messages } from '../../src/generation/dialects/messages.ts';
+import { responses } from '../../src/generation/dialects/responses.ts';
+import { systemone } from '../../src/generation/dialects/systemone.ts';
 import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
 import { HeaderLines } from '../../src/upstream/http1/request-head.ts';
 import { agentRequests } from '../support/agent-requests.ts';
@@ -38,6 +44,16 @@ const deploymentOf = (id: string, storedObjects?: 'shared'): Deployment => ({
 const OWN = deploymentOf('own');
 const SHARED = deploymentOf('shared', 'shared');
 
+const DIALECTS = {
+  chat_completions: chatCompletions,
+  responses,
+  messages,
+  count_tokens: countTokens,
+  images: imageEdits,
+  systemone,
+} as const;
+type Api = keyof typeof DIALECTS;
+
 /** What a worker does, and how often one was asked. */
 let handedOver = 0;
 const workers = {
@@ -48,11 +64,11 @@ const workers = {
 } as unknown as StoredObjectWorkers;
 
 /** The field that is refused; null: every deployment may serve. */
-async function refusedField(api: string, body: string): Promise<string | null> {
+async function refusedField(api: Api, body: string): Promise<string | null> {
   const bytes = Buffer.from(body);
   const request = { body: bytes, scanned: scanner.scan(bytes), form: null };
-  const shared = await readStoredObjects(api, request, [OWN, SHARED], workers);
-  const found = await readStoredObjects(api, request, [OWN], workers);
+  const shared = await readStoredObjects(DIALECTS[api], request, [OWN, SHARED], workers);
+  const found = await readStoredObjects(DIALECTS[api], request, [OWN], workers);
   if (!('kind' in found)) {
     assert.deepEqual(
       [found.deployments, found.itemIds, found.isOpen, 'deployments' in shared && shared.deployments],
@@ -71,7 +87,7 @@ const padding = `"pad": "${'x'.repeat(20_000)}"`;
 const schema =
   '{"type":"object","properties":{"file_id":{"type":"string"},"container":{"type":"string"}},"default":{"file_id":"x"}}';
 
-const ROWS: readonly (readonly [api: string, members: string, field: string | null])[] = [
+const ROWS: readonly (readonly [api: Api, members: string, field: string | null])[] = [
   ['responses', '"conversation": "conv_1"', 'conversation'],
   ['responses', '"conversation": {"id": "conv_1"}', 'conversation'],
   ['responses', '"conversation": null', null],
@@ -152,12 +168,7 @@ const ROWS: readonly (readonly [api: string, members: string, field: string | nu
 describe('items to which a request refers', () => {
   const itemIdsIn = async (members: string): Promise<readonly string[]> => {
     const body = Buffer.from(`{"model": "m", ${members}}`);
-    const found = await readStoredObjects(
-      'responses',
-      { body, scanned: scanner.scan(body), form: null },
-      [OWN],
-      workers,
-    );
+    const found = await readStoredObjects(responses, { body, scanned: scanner.scan(body), form: null }, [OWN], workers);
     assert.ok('deployments' in found, JSON.stringify(found));
     assert.deepEqual([found.deployments, found.isOpen], [[OWN], false]);
     return found.itemIds;
@@ -200,14 +211,14 @@ describe('objects stored at a provider', () => {
     const bytes = Buffer.from(`{"messages": [{"content": [{"file_id": "f"}]}], ${padding}}`);
     const request = { body: bytes, scanned: scanner.scan(bytes), form: null };
     const before = handedOver;
-    await readStoredObjects('chat_completions', request, [OWN], workers);
+    await readStoredObjects(chatCompletions, request, [OWN], workers);
     assert.equal(handedOver, before + 1);
     const full = { run: async () => ({ ok: false, reason: 'queue_full' }) } as unknown as StoredObjectWorkers;
-    assert.deepEqual(await readStoredObjects('chat_completions', request, [OWN], full), {
+    assert.deepEqual(await readStoredObjects(chatCompletions, request, [OWN], full), {
       kind: 'traffic_capacity_unavailable',
     });
     assert.deepEqual(
-      ((await readStoredObjects('chat_completions', request, [SHARED], full)) as StoredObjects).deployments,
+      ((await readStoredObjects(chatCompletions, request, [SHARED], full)) as StoredObjects).deployments,
       [SHARED],
     );
   });

@@ -3,9 +3,8 @@
 // operator shares them.
 
 import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
-import type { ApiName } from '../../domain/models/apis.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
-import type { RequestBounds } from '../dialects/dialect.ts';
+import type { Dialect, RequestBounds } from '../dialects/dialect.ts';
 import type { ScannedBody } from '../request/scanned-body.ts';
 import type { SavedItem, SavedResponses, StoredAt } from './saved-responses.ts';
 import type { Deployment } from './serving-catalog.ts';
@@ -26,7 +25,7 @@ export interface Continuation {
 
 interface ContinuationParams {
   readonly principal: ScopedPrincipal;
-  readonly api: ApiName;
+  readonly dialect: Dialect;
   readonly request: ScannedBody;
   readonly bounds: RequestBounds;
   readonly deployments: readonly Deployment[];
@@ -51,7 +50,7 @@ export function continueFrom(
   { savedResponses, workers }: ContinuationContext,
   params: ContinuationParams,
 ): Continuation | Refusal | Promise<Continuation | Refusal> {
-  const named = readStoredObjects(params.api, params.request, params.deployments, workers);
+  const named = readStoredObjects(params.dialect, params.request, params.deployments, workers);
   return named instanceof Promise
     ? continueLater(savedResponses, params, named)
     : continueWith(savedResponses, params, named);

@@ -4,8 +4,8 @@
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { findStoredObjects, type StoredObjectsFound } from '../../domain/stored-objects/find-stored-objects.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
+import type { Dialect, StoredObjectFields } from '../dialects/dialect.ts';
 import type { ScannedRequest } from '../request/scan/request-scanner.ts';
-import type { ControlKey } from '../request/scan/scanned-keys.ts';
 import type { ScannedBody } from '../request/scanned-body.ts';
 import type { Deployment } from './serving-catalog.ts';
 
@@ -19,12 +19,10 @@ export type StoredObjectWorkers = Pick<WorkerPool<'find-stored-objects'>, 'run'>
 const INLINE_BYTES_MAX = 16_384;
 const DEADLINE_MS = 2_000;
 
-/** Fields of the outermost object that name a stored object, by API. Prompts of the image APIs are plain text. */
-const NAMING_FIELDS: Readonly<Partial<Record<string, readonly ControlKey[]>>> = {
-  responses: ['conversation', 'prompt'],
-  messages: ['container'],
-  count_tokens: ['container'],
-};
+/** The part of a dialect that is needed here. */
+type Naming = Pick<Dialect, 'storedObjects'>;
+
+const NOWHERE_ELSE: StoredObjectFields = { fields: [], addInput: false };
 
 /** The stored objects that a request names, as far as they decide who may serve it. */
 export interface StoredObjects {
@@ -47,19 +45,19 @@ const UNKNOWN_ITEM =
  * name objects, is parsed.
  */
 export function readStoredObjects(
-  api: string,
+  { storedObjects = NOWHERE_ELSE }: Naming,
   request: ScannedBody,
   deployments: readonly Deployment[],
   workers: StoredObjectWorkers,
 ): StoredObjects | Refusal | Promise<StoredObjects | Refusal> {
   const { scanned, body } = request;
-  if (scanned === null) return { deployments, itemIds: NO_ITEMS, isOpen: false };
-  const field = namingField(api, request);
-  const isOpen = field !== null && api === 'responses';
+  if (scanned === null || storedObjects === null) return { deployments, itemIds: NO_ITEMS, isOpen: false };
+  const field = namingField(storedObjects, scanned);
+  const isOpen = field !== null && storedObjects.addInput;
   const found = field === null ? deployments : sharedDeployments(deployments, field);
   if ('kind' in found) return found;
-  const references = referencesIn(api, scanned);
-  const mayName = api !== 'systemone' && (references > 0 || (scanned.storedObjectKeys > 0 && !found.every(isShared)));
+  const references = referencesIn({ storedObjects }, scanned);
+  const mayName = references > 0 || (scanned.storedObjectKeys > 0 && !found.every(isShared));
   if (!mayName) return { deployments: found, itemIds: NO_ITEMS, isOpen };
   if (references > 0 && scanned.hasAmbiguousReference) return withUnknownItems(found);
   const look: Look = { keys: scanned.storedObjectKeys, references, deployments: found, isOpen };
@@ -75,8 +73,8 @@ interface Look {
 }
 
 /** The number of items of `input` to which the request only refers. */
-export function referencesIn(api: string, { references }: ScannedRequest): number {
-  return api === 'responses' ? references : 0;
+export function referencesIn({ storedObjects }: Naming, { references }: ScannedRequest): number {
+  return storedObjects?.addInput === true ? references : 0;
 }
 
 /** The deployments of providers whose stored objects every organization may use. */
@@ -100,9 +98,8 @@ export function isShared({ provider }: Deployment): boolean {
   return provider.storedObjects === 'shared' || provider.own !== undefined;
 }
 
-function namingField(api: string, { scanned }: ScannedBody): string | null {
-  if (scanned === null) return null;
-  for (const field of NAMING_FIELDS[api] ?? []) {
+function namingField({ fields }: StoredObjectFields, scanned: ScannedRequest): string | null {
+  for (const field of fields) {
     const value = scanned.valueOf(field);
     if (value !== null && value.kind !== 'null') return field;
   }

@@ -15,6 +15,7 @@ export const countTokens: Dialect = {
   description: countTokensDescription,
   outputLimitField: 'max_tokens',
   texts: messages.texts,
+  storedObjects: messages.storedObjects ?? null,
   inputField: 'messages',
   charged: false,
   unit: 'tokens',
@@ -23,6 +24,7 @@ export const countTokens: Dialect = {
   readUsage: () => NO_TOKENS_USED,
   readCountedTokens,
   watchStreamEnd: () => messages.watchStreamEnd(),
+  failingEvents: messages.failingEvents ?? [],
 };
 
 /** The number in the reply is what another request would use. This one used none, and so costs a known 0. */

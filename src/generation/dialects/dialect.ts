@@ -10,6 +10,7 @@ import type { Usage, UsageDetails } from '../../domain/usage/usage.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
 import type { FormFault, ScannedForm } from '../request/multipart-scan.ts';
 import type { ScannedRequest } from '../request/scan/request-scanner.ts';
+import type { ControlKey } from '../request/scan/scanned-keys.ts';
 import type { ScannedBody } from '../request/scanned-body.ts';
 import type { StreamEnd, StreamProgress } from '../sse/stream-end.ts';
 import type { DialectDescription } from './description.ts';
@@ -139,6 +140,14 @@ export interface FormReader {
   refuse(fault: FormFault): Refusal;
 }
 
+/** What names a stored object beside the keys that do so in every dialect (find-stored-objects.ts). */
+export interface StoredObjectFields {
+  /** Of the outermost object. */
+  readonly fields: readonly ControlKey[];
+  /** What these name may add input of unknown length, and items of `input` may stand for stored ones. */
+  readonly addInput: boolean;
+}
+
 export interface Dialect {
   readonly api: ApiName;
   /** Of its route, and on the provider, where it is appended to the base URL. */
@@ -153,6 +162,8 @@ export interface Dialect {
   readonly cheaper?: string;
   /** Where its requests and replies have text that guardrails screen. */
   readonly texts: TextPlaces;
+  /** Where else its requests name what a provider stores. Absent: nowhere. null: nothing in them names any. */
+  readonly storedObjects?: StoredObjectFields | null;
   /** Where a request's input stands: what to shorten when it is too long for a limit. */
   readonly inputField: string;
   /** False where a request costs nothing: there is nothing to bound, to hold or to rate. */
@@ -195,6 +206,8 @@ export interface Dialect {
    * Absent where replies have no such limit. `endedBy`: the name of the event that ended a stream.
    */
   readonly isTruncated?: (reply: KeptReply, endedBy: string | null) => boolean;
+  /** The names of events that end a stream without an answer. Absent: the dialect's failing event has no name. */
+  readonly failingEvents?: readonly string[];
   /** Whether a stream's last event, which has no name of its own, tells that it failed. Absent: its name tells. */
   readonly endsInFailure?: (end: Buffer) => boolean;
   /** Where providers keep replies. */

@@ -10,7 +10,7 @@ import { type FormFault, readPartText, type ScannedForm } from '../request/multi
 import { refuseLetterCase } from '../request/read-request.ts';
 import { readFlag } from '../request/request-fields.ts';
 import { readInteger, type ScannedRequest } from '../request/scan/request-scanner.ts';
-import { ImageDocumentTally, ImageStreamTally, type ImageTally } from '../sse/image-tally.ts';
+import { FAILED_IMAGES, ImageDocumentTally, ImageStreamTally, type ImageTally } from '../sse/image-tally.ts';
 import { documentUsage, isDocument, lastEventUsage } from '../sse/usage-window.ts';
 import { answer, count, type DialectDescription, model, stream, text } from './description.ts';
 import type { Dialect, KeptReply, ReadRequest, RequestBounds } from './dialect.ts';
@@ -126,6 +126,7 @@ function imageDialect(path: string, description: DialectDescription): Dialect {
     readUsage: (reply, watch, clientLeft) =>
       readImageUsage(reply, watch as ImageStreamTally | ImageDocumentTally, clientLeft === true),
     watchStreamEnd: () => new ImageStreamTally(1),
+    failingEvents: [FAILED_IMAGES],
     // How many images come is the provider's to say; each event is whole in itself.
     isWholeWithoutEnd: () => true,
     watchReply: (isStream, answers) => (isStream ? new ImageStreamTally(answers) : new ImageDocumentTally()),

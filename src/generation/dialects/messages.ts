@@ -16,7 +16,8 @@ import { endedAtLimit, type LimitMark } from './usage/output-limit.ts';
 import { withDetails } from './usage/reply-details.ts';
 import { countOf, objectOf, type UsageObject } from './usage/reported-counts.ts';
 
-const TERMINAL_EVENTS = new TerminalEvents(['message_stop', 'error']);
+const FAILING_EVENTS: readonly string[] = ['error'];
+const TERMINAL_EVENTS = new TerminalEvents(['message_stop', ...FAILING_EVENTS]);
 
 /** `stop_reason`, in a stream of `message_delta`'s delta. */
 const LIMIT_MARK: LimitMark = {
@@ -175,6 +176,7 @@ export const messages: Dialect = {
   description: messagesDescription,
   outputLimitField: 'max_tokens',
   texts: MESSAGES_TEXTS,
+  storedObjects: { fields: ['container'], addInput: false },
   inputField: 'messages',
   charged: true,
   unit: 'tokens',
@@ -184,6 +186,7 @@ export const messages: Dialect = {
   readHeaders,
   isTruncated: (reply) => endedAtLimit(reply, LIMIT_MARK),
   watchStreamEnd: () => new EventStreamEnd(TERMINAL_EVENTS),
+  failingEvents: FAILING_EVENTS,
   failedEvent: (refusal) => `event: error\ndata: ${refusal}\n\n`,
 };
 

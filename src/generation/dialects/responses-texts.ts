@@ -1,6 +1,7 @@
 // Where the Responses dialect has text: requests, whole replies, and the events of its stream (spec 4.2, 7.7).
 
 import { JSON_SCHEMA_TEXTS, type Place, type Shape, type TextPlaces } from '../../domain/guardrails/text-places.ts';
+import { TERMINAL_EVENTS } from './responses-events.ts';
 
 const PART = {
   type: 'opaque',
@@ -81,12 +82,7 @@ const ENDS: Readonly<Record<string, string>> = {
   'response.reasoning_summary_part.done': 'reasoning_done',
 };
 
-const OVER: Readonly<Record<string, string>> = {
-  'response.completed': 'over',
-  'response.incomplete': 'over',
-  'response.failed': 'over',
-  error: 'over',
-};
+const OVER: Readonly<Record<string, string>> = Object.fromEntries(TERMINAL_EVENTS.names.map((name) => [name, 'over']));
 
 export const RESPONSES_TEXTS: TextPlaces = {
   request: 'request',

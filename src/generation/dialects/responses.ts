@@ -10,16 +10,14 @@ import { OPENAI_FIELDS, type UnpricedRequests, withNamedCosts } from '../request
 import { readResponseId } from '../sse/response-id.ts';
 import { StoredReply } from '../sse/stored-reply.ts';
 import { EventStreamEnd } from '../sse/stream-end.ts';
-import { TerminalEvents } from '../sse/terminal-events.ts';
 import { documentUsage, type EventLine, isDocument, lastEventUsage } from '../sse/usage-window.ts';
 import type { Dialect, KeptReply, RequestBounds, SavedResponseFields } from './dialect.ts';
 import { responsesDescription } from './responses-description.ts';
+import { FAILED, FAILING_EVENTS, INCOMPLETE, TERMINAL_EVENTS } from './responses-events.ts';
 import { RESPONSES_TEXTS } from './responses-texts.ts';
 import { endedAtLimit, type LimitMark, lastEventSaysLimit } from './usage/output-limit.ts';
 import { servedTier, servedTools, withDetails } from './usage/reply-details.ts';
 import { countOf, inclusiveUsage, objectOf, type UsageObject } from './usage/reported-counts.ts';
-
-const TERMINAL_EVENTS = new TerminalEvents(['response.completed', 'response.incomplete', 'response.failed', 'error']);
 
 /** `incomplete_details.reason`; metadata is the caller's and may hold a reason as well. */
 const LIMIT_MARK: LimitMark = {
@@ -53,6 +51,7 @@ export const responses: Dialect = {
   description: responsesDescription,
   outputLimitField: 'max_output_tokens',
   texts: RESPONSES_TEXTS,
+  storedObjects: { fields: ['conversation', 'prompt'], addInput: true },
   inputField: 'input',
   charged: true,
   unit: 'tokens',
@@ -63,6 +62,7 @@ export const responses: Dialect = {
   isTruncated,
   watchStoredReply: () => new StoredReply(),
   watchStreamEnd: () => new EventStreamEnd(TERMINAL_EVENTS),
+  failingEvents: FAILING_EVENTS,
   failedEvent: failedResponse,
 };
 
@@ -138,7 +138,7 @@ function usageOfEvent(event: EventLine): UsageObject | null {
 
 function isTruncated(reply: KeptReply, endedBy: string | null): boolean {
   if (isDocument(reply.beginning)) return endedAtLimit(reply, LIMIT_MARK);
-  if (endedBy !== 'response.incomplete') return false;
+  if (endedBy !== INCOMPLETE) return false;
   // The event repeats the whole answer, and the reason stands before it. Where even what is short of it is too long to
   // be kept, the event's name has to do: of the only other reason, the content filter, answers of that length are rare,
   // and of this one they are the rule.
@@ -162,8 +162,8 @@ function failedResponse(refusal: string, beginning: Buffer): string {
     output: [],
     guardrail,
   };
-  const data = { type: 'response.failed', sequence_number: LAST_SEQUENCE_NUMBER, response };
-  return `event: response.failed\ndata: ${JSON.stringify(data)}\n\n`;
+  const data = { type: FAILED, sequence_number: LAST_SEQUENCE_NUMBER, response };
+  return `event: ${FAILED}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
 /** Greater than that of any event before, whose numbers were the provider's. */

@@ -47,6 +47,7 @@ export const systemone: Dialect = {
   outputLimitField: 'questions',
   cheaper: 'send less "state" or fewer "questions"',
   texts: SYSTEMONE_TEXTS,
+  storedObjects: null,
   inputField: 'state',
   charged: true,
   unit: 'tokens',

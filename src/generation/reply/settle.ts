@@ -66,13 +66,11 @@ function settleReply(end: HowItEnded, parts: SettleParts, owner: ExecutionOwner)
   else record(outcome, uncounted(outcome, report, dialect), how, parts, owner);
 }
 
-/** Events that end a stream without an answer. */
-const FAILURES: ReadonlySet<string | null | undefined> = new Set(['error', 'response.failed']);
-
 /** Where the dialect's failing event has no name, the last event is looked at, once. */
 function hasFailed({ reply: { watch, isStream, bytes }, params: { dialect } }: SettleParts): boolean {
   if (watch === null) return false;
-  return FAILURES.has(watch.endedBy) || (isStream && dialect.endsInFailure?.(bytes.end()) === true);
+  const isNamed = watch.endedBy != null && dialect.failingEvents?.includes(watch.endedBy) === true;
+  return isNamed || (isStream && dialect.endsInFailure?.(bytes.end()) === true);
 }
 
 function countAndRecord(

@@ -29,6 +29,9 @@ const DATA_KEY = 'data';
 /** A key of the outermost object is kept up to this length, which is enough to recognize `data`. */
 const KEY_BYTES_MAX = 8;
 
+/** The event by which a stream tells that it failed. */
+export const FAILED_IMAGES = 'error';
+
 /** Counts the images of a JSON reply: the objects in its outermost `data` array. */
 export class ImageDocumentTally implements ImageTally {
   begun = 0;
@@ -154,10 +157,10 @@ export class ImageStreamTally implements ImageTally, StreamEnd {
     const isCompleted = name.endsWith('.completed');
     const isPartial = name.endsWith('.partial_image');
     // Another name of its line says nothing: its data may still have a type.
-    this.known = isCompleted || isPartial || name === 'error';
+    this.known = isCompleted || isPartial || name === FAILED_IMAGES;
     this.partial ||= isPartial;
     this.completing = isCompleted;
-    if (name === 'error' || (isCompleted && this.whole + 1 >= this.answers)) this.end(name, 'ending');
+    if (name === FAILED_IMAGES || (isCompleted && this.whole + 1 >= this.answers)) this.end(name, 'ending');
   }
 
   private complete(): void {

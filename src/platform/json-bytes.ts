@@ -1,5 +1,5 @@
 // Moves over JSON that lies in memory as bytes, without parsing it: over white space, over strings, from a key to its
-// value.
+// value and back.
 
 const QUOTE = 0x22;
 const COLON = 0x3a;
@@ -23,6 +23,17 @@ export function skipSpaceBack(bytes: Buffer, offset: number): number {
 export function valueAfterKey(bytes: Buffer, afterKey: number): number {
   const colon = skipSpace(bytes, afterKey);
   return bytes[colon] === COLON ? skipSpace(bytes, colon + 1) : -1;
+}
+
+/** Where the key `name`, given with its quotes, of the value at `value` begins; -1: that has another key or none. */
+export function keyBefore(bytes: Buffer, value: number, name: Buffer): number {
+  const colon = skipSpaceBack(bytes, value - 1);
+  if (bytes[colon] !== COLON) return -1;
+  const end = skipSpaceBack(bytes, colon - 1) + 1;
+  const start = end - name.length;
+  // Behind a backslash the quote is part of a longer name.
+  if (start < 0 || bytes[start - 1] === BACKSLASH) return -1;
+  return bytes.compare(name, 0, name.length, start, end) === 0 ? start : -1;
 }
 
 /** Most names and values are shorter, and a native search costs more than so many bytes. */

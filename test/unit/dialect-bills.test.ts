@@ -547,6 +547,13 @@ const SERVED_WITH: readonly (readonly [
     'tool_usage web_search.num_requests',
   ],
   [
+    'searches, behind an event that says nothing of them',
+    responses,
+    `data: ${JSON.stringify({ type: 'response.created', response: { tool_usage: null } })}\n\n` +
+      completed({ tool_usage: searched, usage: responseCounts }),
+    'tool_usage web_search.num_requests',
+  ],
+  [
     'searches',
     responses,
     JSON.stringify({ tool_usage: searched, usage: responseCounts }),

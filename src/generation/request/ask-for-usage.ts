@@ -3,6 +3,7 @@
 
 import { Buffer } from 'node:buffer';
 import { skipSpace, skipSpaceBack, stringEnd } from '../../platform/json-bytes.ts';
+import { valueEnd } from '../../platform/json-members.ts';
 import type { BodyEdit } from './edits.ts';
 
 interface Span {
@@ -18,12 +19,8 @@ const OPTIONS = `{${MEMBER}}`;
  */
 const OPTIONS_BYTES_MAX = 4_096;
 
-const QUOTE = 0x22;
-const COMMA = 0x2c;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
-const OPEN_BRACKET = 0x5b;
-const CLOSE_BRACKET = 0x5d;
 
 /**
  * The one edit after which `body`, a JSON object with members, asks for usage; null: it does. `streamOptions`: where
@@ -62,25 +59,11 @@ function includeUsageValues(body: Buffer, start: number, end: number): Span[] {
   while (key < end - 1) {
     const keyEnd = stringEnd(body, key) + 1;
     const value = skipSpace(body, skipSpace(body, keyEnd) + 1);
-    const valueEnd = endOfValue(body, value);
-    if (JSON.parse(body.toString('utf8', key, keyEnd)) === 'include_usage')
-      values.push({ start: value, end: valueEnd });
-    const after = skipSpace(body, valueEnd);
+    // A number or a word ends for `valueEnd` at what follows the blanks behind it.
+    const behind = skipSpaceBack(body, valueEnd(body, value) - 1) + 1;
+    if (JSON.parse(body.toString('utf8', key, keyEnd)) === 'include_usage') values.push({ start: value, end: behind });
+    const after = skipSpace(body, behind);
     key = skipSpace(body, after + 1);
   }
   return values;
-}
-
-function endOfValue(body: Buffer, start: number): number {
-  let depth = 0;
-  for (let at = start; ; at += 1) {
-    const byte = body[at];
-    if (byte === QUOTE) at = stringEnd(body, at);
-    else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) depth += 1;
-    else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) {
-      // The brace of the object around a value that has none of its own.
-      if (depth === 0) return skipSpaceBack(body, at - 1) + 1;
-      depth -= 1;
-    } else if (byte === COMMA && depth === 0) return skipSpaceBack(body, at - 1) + 1;
-  }
 }

@@ -1,8 +1,8 @@
 // The tools of a request that the provider runs and whose calls may have a price: which they are, and how often the
 // request lets each be called.
 
+import { NOT_THERE, objectAround, valueEnd, valuesOf } from '../../platform/json-members.ts';
 import type { CallBound } from '../dialects/dialect.ts';
-import { NOT_THERE, objectAround, valueEnd, valuesOf } from './json-members.ts';
 import type { ScannedRequest, ScannedValue } from './scan/request-scanner.ts';
 
 export interface ProviderTools {

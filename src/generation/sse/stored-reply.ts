@@ -5,9 +5,9 @@
 import { Buffer } from 'node:buffer';
 import { isKeptItemId, KEPT_ID_BYTES_MAX, KEPT_ITEMS_MAX } from '../../domain/stored-objects/kept-ids.ts';
 import { skipSpace, writtenString } from '../../platform/json-bytes.ts';
+import { firstItemAt, memberAt, NOT_THERE, nextAfter } from '../../platform/json-members.ts';
 import { matchesAt } from '../../platform/matches-at.ts';
 import type { KeptReply, StoredReplyIds, StoredReplyWatch } from '../dialects/dialect.ts';
-import { firstItemAt, memberAt, NOT_THERE, nextAfter } from '../request/json-members.ts';
 import { readResponseId } from './response-id.ts';
 import { isDocument } from './usage-window.ts';
 

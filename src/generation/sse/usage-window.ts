@@ -3,6 +3,7 @@
 
 import { parseObject } from '../../domain/usage/countable-text.ts';
 import { skipSpace, valueAfterKey } from '../../platform/json-bytes.ts';
+import { valueEnd } from '../../platform/json-members.ts';
 import type { KeptReply } from '../dialects/dialect.ts';
 import type { UsageObject } from '../dialects/usage/reported-counts.ts';
 import { EventName } from './event-name.ts';
@@ -154,7 +155,7 @@ function keyBefore(bytes: Buffer, key: number): number {
 }
 
 /** Offset of the `{` after a key's colon, or -1: all events of a stream but the last have `"usage": null`. */
-function objectStart(bytes: Buffer, afterKey: number): number {
+export function objectStart(bytes: Buffer, afterKey: number): number {
   const value = valueAfterKey(bytes, afterKey);
   return bytes[value] === 0x7b ? value : NOT_FOUND;
 }
@@ -166,20 +167,5 @@ function readObject(bytes: Buffer, start: number): UsageObject | null {
 
 /** Offset after the `}` that closes the object at `start`, or -1 if it is cut or too long for a usage object. */
 export function objectEnd(bytes: Buffer, start: number): number {
-  const limit = Math.min(bytes.length, start + OBJECT_BYTES_MAX);
-  let depth = 0;
-  let inString = false;
-  for (let offset = start; offset < limit; offset += 1) {
-    const byte = bytes[offset];
-    if (inString) {
-      if (byte === 0x5c) offset += 1;
-      else if (byte === 0x22) inString = false;
-    } else if (byte === 0x22) inString = true;
-    else if (byte === 0x7b) depth += 1;
-    else if (byte === 0x7d) {
-      depth -= 1;
-      if (depth === 0) return offset + 1;
-    }
-  }
-  return NOT_FOUND;
+  return valueEnd(bytes, start, Math.min(bytes.length, start + OBJECT_BYTES_MAX));
 }

@@ -3,15 +3,13 @@
 // Callers' schemas and tools' arguments may hold the same words.
 
 import { Buffer } from 'node:buffer';
-import { skipSpaceBack } from '../../../platform/json-bytes.ts';
+import { keyBefore, skipSpaceBack } from '../../../platform/json-bytes.ts';
 import { DepthFromEnd, DepthFromStart, NO_DEPTH } from '../../sse/json-depth.ts';
 import { isDocument } from '../../sse/usage-window.ts';
 import type { KeptReply } from '../dialect.ts';
 
 const NOT_FOUND = -1;
 const LINE_FEED = 0x0a;
-const COLON = 0x3a;
-const BACKSLASH = 0x5c;
 const OPEN_BRACE = 0x7b;
 /** The reason stands in the last event but one or two, which are short: the usage and the end follow it. */
 const STREAM_SEARCH_BYTES = 8_192;
@@ -50,7 +48,7 @@ export function lastEventSaysLimit(reply: KeptReply, mark: LimitMark): boolean {
 function inBeginning(bytes: Buffer, mark: LimitMark): boolean {
   const depths = new DepthFromStart(bytes, 0);
   for (let value = findValue(bytes, mark, 0); value !== NOT_FOUND; value = findValue(bytes, mark, value + 1)) {
-    const key = keyBefore(bytes, value, mark);
+    const key = keyOf(bytes, value, mark);
     if (key === NOT_FOUND) continue;
     const depth = depths.at(key);
     if (depth === mark.documentDepth) return true;
@@ -93,7 +91,7 @@ function inEvents(bytes: Buffer, cut: boolean, mark: LimitMark): boolean {
 function inEnd(bytes: Buffer, mark: LimitMark, wantedDepth: number): boolean {
   const depths = new DepthFromEnd(bytes, bytes.length);
   for (let value = bytes.lastIndexOf(mark.value); value > 0; value = bytes.lastIndexOf(mark.value, value - 1)) {
-    const key = keyBefore(bytes, value, mark);
+    const key = keyOf(bytes, value, mark);
     if (key === NOT_FOUND) continue;
     const depth = depths.at(key);
     if (depth === wantedDepth) return true;
@@ -103,20 +101,9 @@ function inEnd(bytes: Buffer, mark: LimitMark, wantedDepth: number): boolean {
 }
 
 /** Where the mark's key begins if the value at `value` is its; else -1. */
-function keyBefore(bytes: Buffer, value: number, { key, parent }: LimitMark): number {
-  const start = nameBefore(bytes, value, key);
+function keyOf(bytes: Buffer, value: number, { key, parent }: LimitMark): number {
+  const start = keyBefore(bytes, value, key);
   if (start === NOT_FOUND || parent === null) return start;
   const brace = skipSpaceBack(bytes, start - 1);
-  return bytes[brace] === OPEN_BRACE && nameBefore(bytes, brace, parent) !== NOT_FOUND ? start : NOT_FOUND;
-}
-
-/** Where the key `name` of the value at `value` begins; -1 where that value has another key or none. */
-function nameBefore(bytes: Buffer, value: number, name: Buffer): number {
-  const colon = skipSpaceBack(bytes, value - 1);
-  if (bytes[colon] !== COLON) return NOT_FOUND;
-  const end = skipSpaceBack(bytes, colon - 1) + 1;
-  const start = end - name.length;
-  // Behind a backslash the quote is part of a longer name.
-  if (start < 0 || bytes[start - 1] === BACKSLASH) return NOT_FOUND;
-  return bytes.compare(name, 0, name.length, start, end) === 0 ? start : NOT_FOUND;
+  return bytes[brace] === OPEN_BRACE && keyBefore(bytes, brace, parent) !== NOT_FOUND ? start : NOT_FOUND;
 }

@@ -8,10 +8,10 @@ import { type PicoUsd, picoUsd } from '../../../domain/money/pico-usd.ts';
 import { readUnits, readUsdNumber } from '../../../domain/money/read-number.ts';
 import { parseObject } from '../../../domain/usage/countable-text.ts';
 import type { ToolCalls, Usage, UsageDetails } from '../../../domain/usage/usage.ts';
-import { skipSpace, skipSpaceBack, valueAfterKey } from '../../../platform/json-bytes.ts';
+import { keyBefore, skipSpace, valueAfterKey } from '../../../platform/json-bytes.ts';
 import { matchesAt } from '../../../platform/matches-at.ts';
 import { DepthFromEnd, DepthFromStart } from '../../sse/json-depth.ts';
-import { isDocument, OBJECT_BYTES_MAX, objectEnd } from '../../sse/usage-window.ts';
+import { isDocument, OBJECT_BYTES_MAX, objectEnd, objectStart } from '../../sse/usage-window.ts';
 import type { KeptReply } from '../dialect.ts';
 import { objectOf, type UsageObject } from './reported-counts.ts';
 
@@ -112,8 +112,7 @@ export function servedTools(
 /** Whether these bytes have an item of a search; functions of the client may have the same name. */
 function hasSearchItem(bytes: Buffer): boolean {
   for (let at = bytes.indexOf(SEARCH_CALL); at !== -1; at = bytes.indexOf(SEARCH_CALL, at + SEARCH_CALL.length)) {
-    const keyEnd = skipSpaceBack(bytes, skipSpaceBack(bytes, at - 1) - 1) + 1;
-    if (keyEnd >= TYPE_KEY.length && matchesAt(bytes, keyEnd - TYPE_KEY.length, TYPE_KEY)) return true;
+    if (keyBefore(bytes, at, TYPE_KEY) !== -1) return true;
   }
   return false;
 }
@@ -133,9 +132,9 @@ const NO_CALLS: readonly ToolCalls[] = [];
 /** More than the events of a stream that repeat the response; parsing what is no JSON costs microseconds each time. */
 const OWN_REPORTS_MAX = 16;
 
-/** Where the object behind this key lies; `end`: -1 where it is none, or has no end. */
+/** Where the object behind this key lies; `start`: -1 where it is none, `end`: also where it has no end. */
 function toolUsageAt(bytes: Buffer, key: number): { readonly start: number; readonly end: number } {
-  const start = valueAfterKey(bytes, key + TOOL_USAGE_KEY.key.length);
+  const start = objectStart(bytes, key + TOOL_USAGE_KEY.key.length);
   return { start, end: start === -1 ? -1 : objectEnd(bytes, start) };
 }
 

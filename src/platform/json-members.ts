@@ -1,6 +1,6 @@
 // Finds members of objects in JSON bytes of which a part may be missing, without parsing what lies between them.
 
-import { skipSpace, stringEnd, stringStart, valueAfterKey } from '../../platform/json-bytes.ts';
+import { skipSpace, stringEnd, stringStart, valueAfterKey } from './json-bytes.ts';
 
 const QUOTE = 0x22;
 const COMMA = 0x2c;
@@ -90,10 +90,10 @@ export function nextAfter(bytes: Buffer, value: number): number {
   return bytes[comma] === COMMA ? skipSpace(bytes, comma + 1) : NOT_THERE;
 }
 
-/** Where the value at `start` ends. */
-export function valueEnd(bytes: Buffer, start: number): number {
+/** Where the value at `start` ends, if it does before `limit`. */
+export function valueEnd(bytes: Buffer, start: number, limit = bytes.length): number {
   let depth = 0;
-  for (let at = start; at < bytes.length; at++) {
+  for (let at = start; at < limit; at++) {
     const byte = bytes[at];
     if (byte === QUOTE) {
       at = stringEnd(bytes, at);

@@ -10,6 +10,7 @@ import { OPENAI_FIELDS, type UnpricedRequests, withNamedCosts } from '../request
 import { readResponseId } from '../sse/response-id.ts';
 import { StoredReply } from '../sse/stored-reply.ts';
 import { EventStreamEnd } from '../sse/stream-end.ts';
+import { DATA_LINE } from '../sse/syntax.ts';
 import { documentUsage, type EventLine, isDocument, lastEventUsage } from '../sse/usage-window.ts';
 import type { Dialect, KeptReply, RequestBounds, SavedResponseFields } from './dialect.ts';
 import { responsesDescription } from './responses-description.ts';
@@ -29,7 +30,6 @@ const LIMIT_MARK: LimitMark = {
   documentDepth: 2,
   eventDepth: 3,
 };
-const DATA_LINE = Buffer.from('\ndata:');
 const OPEN_BRACE = 0x7b;
 
 const RESPONSES_UNPRICED: UnpricedRequests = {

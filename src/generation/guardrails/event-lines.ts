@@ -2,15 +2,12 @@
 
 import { Buffer } from 'node:buffer';
 import { matchesAt } from '../../platform/matches-at.ts';
+import { CARRIAGE_RETURN, DATA_FIELD, DONE, DONE_NAME, LINE_FEED } from '../sse/syntax.ts';
 
-const LINE_FEED = 0x0a;
-const CARRIAGE_RETURN = 0x0d;
 const SPACE = 0x20;
 const BLANK_LINE = Buffer.from('\n\n');
 /** Where a stream begins with it, clients leave it out. */
 const BYTE_ORDER_MARK = Buffer.from('\ufeff');
-const DATA = Buffer.from('data:');
-const DONE = Buffer.from('[DONE]');
 const NOTHING = Buffer.alloc(0);
 
 /** Bytes of one event, the blank line behind it included, and where its data lies in them. */
@@ -101,12 +98,12 @@ function dataOf(bytes: Buffer): EventBytes | null {
   let joined: JoinedData | null = null;
   for (let at = matchesAt(bytes, 0, BYTE_ORDER_MARK) ? BYTE_ORDER_MARK.length : 0; at < bytes.length; ) {
     const lineEnd = ends.behind(at);
-    if (matchesAt(bytes, at, DATA)) {
+    if (matchesAt(bytes, at, DATA_FIELD)) {
       if (start !== -1) {
         joined ??= new JoinedData(bytes, start, end);
-        joined.add(at + DATA.length, lineEnd);
+        joined.add(at + DATA_FIELD.length, lineEnd);
       } else {
-        start = at + DATA.length;
+        start = at + DATA_FIELD.length;
         end = lineEnd;
       }
     }
@@ -114,7 +111,7 @@ function dataOf(bytes: Buffer): EventBytes | null {
   }
   if (start === -1) return null;
   if (joined !== null) return joined.event();
-  const isDone = bytes.toString('latin1', start, Math.min(end, start + 16)).trim() === '[DONE]';
+  const isDone = bytes.toString('latin1', start, Math.min(end, start + 16)).trim() === DONE_NAME;
   return { bytes, original: bytes, dataStart: isDone ? -1 : start, dataEnd: end, isDone };
 }
 

@@ -1,11 +1,11 @@
 // Finds the end of a Chat Completions stream, `data: [DONE]`, at almost no cost for ordinary chunks.
 
 import { EventStreamEnd, type StreamEnd, type StreamProgress } from './stream-end.ts';
-import { LINE_FEED, TerminalEvents } from './terminal-events.ts';
+import { DONE, LINE_FEED } from './syntax.ts';
+import { TerminalEvents } from './terminal-events.ts';
 
 const CHAT_TERMINAL_EVENTS = new TerminalEvents([]);
 const CLOSE_BRACE = 0x7d;
-const DONE = Buffer.from('[DONE]');
 
 export class ChatStreamEnd implements StreamEnd {
   private readonly lines = new EventStreamEnd(CHAT_TERMINAL_EVENTS);

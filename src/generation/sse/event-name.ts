@@ -6,15 +6,10 @@
 // the event line, and `type` may be any of the keys: xAI puts a number before it, others sort the keys. Lines may be
 // split anywhere, end in LF or CRLF, and be comments. Little is kept, and what has passed is not looked at again.
 
-import { Buffer } from 'node:buffer';
+import type { Buffer } from 'node:buffer';
 import { PassingString } from './passing-string.ts';
+import { CARRIAGE_RETURN, DATA_FIELD, DONE, DONE_NAME, EVENT_FIELD } from './syntax.ts';
 
-export const DONE_NAME = '[DONE]';
-const DONE = Buffer.from(DONE_NAME);
-const EVENT_FIELD = Buffer.from('event:');
-const DATA_FIELD = Buffer.from('data:');
-
-const CARRIAGE_RETURN = 0x0d;
 const SPACE = 0x20;
 const TAB = 0x09;
 const QUOTE = 0x22;

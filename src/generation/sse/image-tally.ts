@@ -5,10 +5,10 @@
 // The images of the reply itself are counted; the number that was requested only bounds the hold.
 
 import { Buffer } from 'node:buffer';
-import { DONE_NAME, EventName } from './event-name.ts';
+import { EventName } from './event-name.ts';
 import { PassingString } from './passing-string.ts';
 import type { StreamEnd, StreamProgress } from './stream-end.ts';
-import { CARRIAGE_RETURN, LINE_FEED } from './terminal-events.ts';
+import { CARRIAGE_RETURN, DONE_NAME, LINE_FEED } from './syntax.ts';
 
 export interface ImageTally {
   feed(chunk: Buffer): unknown;

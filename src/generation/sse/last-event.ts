@@ -1,14 +1,13 @@
 // Reads the last event whose data is an object from the kept end of a stream, for dialects whose failing event has no
 // name. Whatever else stands behind it is passed over: `[DONE]`, whole or broken off, and comments.
 
-import { Buffer } from 'node:buffer';
+import type { Buffer } from 'node:buffer';
 import type { JsonObject } from '../../domain/usage/countable-text.ts';
 import { skipSpace } from '../../platform/json-bytes.ts';
 import { matchesAt } from '../../platform/matches-at.ts';
-import { LINE_FEED } from './terminal-events.ts';
+import { DATA_FIELD, LINE_FEED } from './syntax.ts';
 import { EventLine, OBJECT_BYTES_MAX } from './usage-window.ts';
 
-const DATA = Buffer.from('data:');
 const BRACE = 0x7b;
 
 /** Of that event, where it names `key` somewhere; null: it does not, is longer than is parsed, or broke off. */
@@ -16,7 +15,7 @@ export function lastEventNaming(key: Buffer, end: Buffer): JsonObject | null {
   let to = end.length;
   while (to > 0) {
     const start = end.lastIndexOf(LINE_FEED, to - 1) + 1;
-    if (matchesAt(end, start, DATA) && end[skipSpace(end, start + DATA.length)] === BRACE) {
+    if (matchesAt(end, start, DATA_FIELD) && end[skipSpace(end, start + DATA_FIELD.length)] === BRACE) {
       const line = end.subarray(start, to);
       return line.length <= OBJECT_BYTES_MAX && line.includes(key) ? new EventLine(end, start, to).json() : null;
     }

@@ -6,8 +6,8 @@
 
 import { Buffer } from 'node:buffer';
 import { PassingString } from './passing-string.ts';
+import { LINE_FEED } from './syntax.ts';
 
-const LINE_FEED = 0x0a;
 const QUOTE = 0x22;
 const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;

@@ -3,11 +3,10 @@
 import { isKeptResponseId, KEPT_ID_BYTES_MAX } from '../../domain/stored-objects/kept-ids.ts';
 import { valueAfterKey, writtenString } from '../../platform/json-bytes.ts';
 import { DepthFromStart, NO_DEPTH } from './json-depth.ts';
+import { DATA_FIELD, LINE_FEED } from './syntax.ts';
 import { isDocument } from './usage-window.ts';
 
 const ID_KEY = Buffer.from('"id"');
-const DATA_FIELD = Buffer.from('data:');
-const LINE_FEED = 0x0a;
 /** Providers write the id first, or after a few fields. */
 const SEARCH_BYTES_MAX = 65_536;
 

@@ -9,6 +9,7 @@ import { firstItemAt, memberAt, NOT_THERE, nextAfter } from '../../platform/json
 import { matchesAt } from '../../platform/matches-at.ts';
 import type { KeptReply, StoredReplyIds, StoredReplyWatch } from '../dialects/dialect.ts';
 import { readResponseId } from './response-id.ts';
+import { DATA_FIELD, DATA_LINE, LINE_FEED } from './syntax.ts';
 import { isDocument } from './usage-window.ts';
 
 /** The id is at the beginning of an event, or after fields that are empty when the item begins. */
@@ -23,13 +24,10 @@ const LINE_BEGINNINGS = ['event: ', 'event:', 'data: {"type":"', 'data:{"type":"
   Buffer.concat([Buffer.from(before), MARK]),
 );
 const LINE_BEGINNING_BYTES_MAX = Math.max(...LINE_BEGINNINGS.map(({ length }) => length));
-const DATA = Buffer.from('data:');
-const DATA_LINE = Buffer.from('\ndata:');
 const ID = Buffer.from('id');
 const ITEM = Buffer.from('item');
 const OUTPUT = Buffer.from('output');
 const RESPONSE = Buffer.from('response');
-const LINE_FEED = 0x0a;
 const OPEN_BRACE = 0x7b;
 
 export class StoredReply implements StoredReplyWatch {
@@ -57,12 +55,12 @@ export class StoredReply implements StoredReplyWatch {
   /** False: the id may be in the next chunk, so the event is kept. */
   private takeEvent(bytes: Buffer, line: number): boolean {
     const lineEnd = bytes.indexOf(LINE_FEED, line);
-    const data = bytes[line] === DATA[0] ? line : lineEnd === -1 ? bytes.length : lineEnd + 1;
+    const data = bytes[line] === DATA_FIELD[0] ? line : lineEnd === -1 ? bytes.length : lineEnd + 1;
     const dataEnd = bytes.indexOf(LINE_FEED, data);
-    if (matchesAt(bytes, data, DATA)) {
+    if (matchesAt(bytes, data, DATA_FIELD)) {
       // Without the lines behind it, which would all be searched for what this one leaves open.
       const event = dataEnd === -1 ? bytes : bytes.subarray(0, dataEnd);
-      const item = memberAt(event, skipSpace(event, data + DATA.length), ITEM);
+      const item = memberAt(event, skipSpace(event, data + DATA_FIELD.length), ITEM);
       if (item !== NOT_THERE && this.takeItem(event, item)) return true;
     }
     if (dataEnd !== -1 || bytes.length - line >= EVENT_BYTES_MAX) return true;

@@ -3,11 +3,12 @@
 //
 //   open --terminal line begins--> ending --blank line--> ended          open --data: [DONE]--> ended
 
-import { Buffer } from 'node:buffer';
+import type { Buffer } from 'node:buffer';
 import { parseObject } from '../../domain/usage/countable-text.ts';
 import { matchesAt } from '../../platform/matches-at.ts';
-import { DONE_NAME, EventName } from './event-name.ts';
-import { CARRIAGE_RETURN, LINE_FEED, SURE_BYTES, type TerminalEvents } from './terminal-events.ts';
+import { EventName } from './event-name.ts';
+import { CARRIAGE_RETURN, DATA_FIELD, DONE_NAME, EVENT_FIELD, LINE_FEED } from './syntax.ts';
+import { SURE_BYTES, type TerminalEvents } from './terminal-events.ts';
 
 /**
  * `ending`: the terminal event has begun and may not be shown to the client before the execution's end is recorded.
@@ -29,8 +30,6 @@ export interface StreamEnd {
 /** For an endpoint without streams. If a provider streams nevertheless, the stream ends when the provider ends it. */
 export const NO_STREAM: StreamEnd = { feed: () => 'open', endedBy: null };
 
-const EVENT = Buffer.from('event:');
-const DATA = Buffer.from('data:');
 const CLOSE_BRACE = 0x7d;
 
 /**
@@ -42,10 +41,10 @@ export function endsWithWholeEvent(end: Buffer): boolean {
   while (to > 0 && (end[to - 1] === LINE_FEED || end[to - 1] === CARRIAGE_RETURN)) to -= 1;
   if (to === 0) return true;
   const line = end.subarray(end.lastIndexOf(LINE_FEED, to - 1) + 1, to);
-  if (matchesAt(line, 0, EVENT)) return false;
+  if (matchesAt(line, 0, EVENT_FIELD)) return false;
   if (to < end.length) return true;
-  if (!matchesAt(line, 0, DATA)) return line.at(-1) === CLOSE_BRACE;
-  const text = line.toString('utf8', DATA.length);
+  if (!matchesAt(line, 0, DATA_FIELD)) return line.at(-1) === CLOSE_BRACE;
+  const text = line.toString('utf8', DATA_FIELD.length);
   return text.trim() === DONE_NAME || parseObject(text) !== null;
 }
 

@@ -2,8 +2,6 @@
 
 import { assert } from '../../platform/assert.ts';
 
-export const LINE_FEED = 0x0a;
-export const CARRIAGE_RETURN = 0x0d;
 const SPACE = 0x20;
 const QUOTE = 0x22;
 const BRACE = 0x7b;

@@ -7,7 +7,7 @@
 
 import { Buffer } from 'node:buffer';
 import { matchesAt } from '../../platform/matches-at.ts';
-import { CARRIAGE_RETURN, LINE_FEED } from './terminal-events.ts';
+import { CARRIAGE_RETURN, DATA_FIELD, LINE_FEED } from './syntax.ts';
 import { EventLine, namesUsageObject } from './usage-window.ts';
 
 /** A longer line is not a usage chunk, so little is held back when a chunk is split. */
@@ -16,7 +16,6 @@ const HELD_BYTES_MAX = 16_384;
 const MALFORMED_LINES_MAX = 64;
 const EMPTY = Buffer.alloc(0);
 
-const DATA_FIELD = Buffer.from('data:');
 const COLON = 0x3a;
 const SPACE = 0x20;
 const TAB = 0x09;

@@ -4,15 +4,16 @@
 import { parseObject } from '../../domain/usage/countable-text.ts';
 import { skipSpace, valueAfterKey } from '../../platform/json-bytes.ts';
 import { valueEnd } from '../../platform/json-members.ts';
+import { matchesAt } from '../../platform/matches-at.ts';
 import type { KeptReply } from '../dialects/dialect.ts';
 import type { UsageObject } from '../dialects/usage/reported-counts.ts';
 import { EventName } from './event-name.ts';
 import { DepthFromEnd, DepthFromStart, NO_DEPTH } from './json-depth.ts';
+import { DATA_FIELD, LINE_FEED } from './syntax.ts';
 
 const USAGE_KEY = Buffer.from('"usage"');
 /** The longest usage objects are those that list their parts (Anthropic's iterations). */
 export const OBJECT_BYTES_MAX = 65_536;
-const LINE_FEED = 0x0a;
 const NOT_FOUND = -1;
 
 /** Whether a reply is one JSON document and not a stream of events, whatever its content type says. */
@@ -131,8 +132,8 @@ export class EventLine {
 
   /** The whole data, parsed. */
   json(): UsageObject | null {
-    const text = this.bytes.toString('utf8', this.start, this.end);
-    return text.startsWith('data:') ? parseObject(text.slice('data:'.length)) : null;
+    if (!matchesAt(this.bytes, this.start, DATA_FIELD)) return null;
+    return parseObject(this.bytes.toString('utf8', this.start + DATA_FIELD.length, this.end));
   }
 }
 

@@ -5,11 +5,11 @@
 import { Buffer } from 'node:buffer';
 import { keyBefore, skipSpaceBack } from '../../../platform/json-bytes.ts';
 import { DepthFromEnd, DepthFromStart, NO_DEPTH } from '../../sse/json-depth.ts';
+import { LINE_FEED } from '../../sse/syntax.ts';
 import { isDocument } from '../../sse/usage-window.ts';
 import type { KeptReply } from '../dialect.ts';
 
 const NOT_FOUND = -1;
-const LINE_FEED = 0x0a;
 const OPEN_BRACE = 0x7b;
 /** The reason stands in the last event but one or two, which are short: the usage and the end follow it. */
 const STREAM_SEARCH_BYTES = 8_192;

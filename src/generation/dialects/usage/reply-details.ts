@@ -11,12 +11,12 @@ import type { ToolCalls, Usage, UsageDetails } from '../../../domain/usage/usage
 import { keyBefore, skipSpace, valueAfterKey } from '../../../platform/json-bytes.ts';
 import { matchesAt } from '../../../platform/matches-at.ts';
 import { DepthFromEnd, DepthFromStart } from '../../sse/json-depth.ts';
+import { DATA_LINE, LINE_FEED } from '../../sse/syntax.ts';
 import { isDocument, OBJECT_BYTES_MAX, objectEnd, objectStart } from '../../sse/usage-window.ts';
 import type { KeptReply } from '../dialect.ts';
 import { objectOf, type UsageObject } from './reported-counts.ts';
 
 const QUOTE = 0x22;
-const LINE_FEED = 0x0a;
 const VALUE_BYTES_MAX = 40;
 
 /**
@@ -33,7 +33,6 @@ const TIER_KEY: SoughtKey = { key: Buffer.from('"service_tier"'), probe: Buffer.
 const TOOL_USAGE_KEY: SoughtKey = { key: Buffer.from('"tool_usage"'), probe: Buffer.from('_usage"'), probeAt: 5 };
 const SEARCH_CALL = Buffer.from('"web_search_call"');
 const TYPE_KEY = Buffer.from('"type"');
-const DATA_LINE = Buffer.from('\ndata:');
 const OPEN_BRACE = 0x7b;
 
 /** Chunks of a Chat Completions stream repeat the tier: the last ones are enough. */

@@ -1,0 +1,12 @@
+// The bytes that an event stream is written with (server-sent events), and the data after which nothing follows.
+
+import { Buffer } from 'node:buffer';
+
+export const LINE_FEED = 0x0a;
+export const CARRIAGE_RETURN = 0x0d;
+export const EVENT_FIELD = Buffer.from('event:');
+export const DATA_FIELD = Buffer.from('data:');
+/** The data of an event that is not the first line of what is looked at. */
+export const DATA_LINE = Buffer.from('\ndata:');
+export const DONE_NAME = '[DONE]';
+export const DONE = Buffer.from(DONE_NAME);

@@ -32,7 +32,12 @@ export class EventLines {
     return this.rest.length;
   }
 
-  /** The whole events that end with these bytes. An event with `[DONE]` counts as whole without its end. */
+  /**
+   * The whole events that end with these bytes. An event with `[DONE]` counts as whole without its end.
+   *
+   * An event is views of `chunk`, which the caller must leave as it is while it needs the event or feeds this; or,
+   * where it came in several chunks or has several lines of data, memory of its own, to which nobody writes any more.
+   */
   take(chunk: Buffer): EventBytes[] {
     const events: EventBytes[] = [];
     let from = 0;

@@ -37,6 +37,7 @@ export interface LaneRules {
 }
 
 const FIRST_BYTES = 512;
+/** Of the lane whose `advance` runs, until that returns: what stays is turned into offsets in the lane before. */
 const inner = new DecodedText();
 
 export class StreamLane {

@@ -44,6 +44,7 @@ interface QueuedEvent {
 
 export type StreamEndedBy = 'finding' | 'unscreened' | null;
 
+/** Of one piece until the next is decoded: a lane copies what it takes in. */
 const decoded = new DecodedText();
 
 export class StreamScreen implements LaneRules {

@@ -29,6 +29,10 @@ export interface RelayParams {
   /** Whose request it is. */
   readonly organizationId: string;
   readonly dialect: Dialect;
+  /**
+   * Its buffer is the relay's to release, once the relay is over: what goes to a provider are views of it. A connection
+   * that still writes from it holds it for itself (BufferPool). Until the start is recorded it is start-relay.ts's.
+   */
   readonly request: ReceivedRequest;
   /** The client's, for the provider. */
   readonly headers: ForwardedHeaders;

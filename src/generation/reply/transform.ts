@@ -9,7 +9,11 @@ import { UsageChunkFilter } from '../sse/usage-chunk-filter.ts';
 import type { CapturedReply } from './capture.ts';
 
 export interface StreamTransform {
-  /** What goes on for these bytes of the stream; what it keeps back of them comes with later ones. */
+  /**
+   * What goes on for these bytes of the stream; what it keeps back of them comes with later ones. `chunk` is memory of
+   * the reply (CaptureBuffer), which stays as it is until the relay is over: views of it may be kept and returned, and
+   * nobody writes to it.
+   */
   feed(chunk: Buffer): Buffer;
   /** The stream is complete: all that was kept back. */
   end(): Buffer;

@@ -3,15 +3,10 @@
 import type { DescribedRoute } from '../control-plane/openapi/described-route.ts';
 import type { ApiName } from '../domain/models/apis.ts';
 import type { AdmissionForm } from '../domain/refusals/render.ts';
-import { chatCompletions } from '../generation/dialects/chat-completions.ts';
-import { countTokens } from '../generation/dialects/count-tokens.ts';
+import { ALL_DIALECTS } from '../generation/dialects/all-dialects.ts';
 import type { Dialect } from '../generation/dialects/dialect.ts';
-import { embeddings } from '../generation/dialects/embeddings.ts';
-import { imageEdits, imageGenerations } from '../generation/dialects/images.ts';
-import { messages } from '../generation/dialects/messages.ts';
 import { responses } from '../generation/dialects/responses.ts';
 import { SAVED_RESPONSE_DESCRIPTIONS as SAVED } from '../generation/dialects/responses-description.ts';
-import { systemone } from '../generation/dialects/systemone.ts';
 import { serveGeneration } from '../generation/serve.ts';
 import { serveSavedResponse } from '../generation/serve-saved-response.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -42,19 +37,12 @@ export function generationRoutes(parts: RouteParts): readonly DescribedRoute[] {
     handle: serveSavedResponse(parts.plane, subpath),
   });
   return [
-    generate(chatCompletions),
-    generate(responses),
+    ...ALL_DIALECTS.map(generate),
     RESPONSES_UPGRADE,
     { method: 'GET', ...saved('', SAVED.get) },
     { method: 'DELETE', ...saved('', SAVED.delete) },
     { method: 'POST', ...saved('/cancel', SAVED.cancel) },
     { method: 'GET', ...saved('/input_items', SAVED.inputItems) },
-    generate(messages),
-    generate(countTokens),
-    generate(imageGenerations),
-    generate(imageEdits),
-    generate(embeddings),
-    generate(systemone),
   ];
 }
 

@@ -1,4 +1,5 @@
-// What differs between the request formats. Everything outside a dialect's own files is the same for all of them.
+// What differs between the request formats: code outside a dialect's own files asks for this, and for an API by its
+// name only where one has what no other has (CONTRIBUTING, "Add a dialect").
 
 import type { TextPlaces } from '../../domain/guardrails/text-places.ts';
 import type { ApiName } from '../../domain/models/apis.ts';

@@ -9,13 +9,10 @@ import { modelRouteOf, type TurnHashes } from '../../domain/routing/model-route.
 import { RouteCandidates } from '../../domain/routing/route-candidates.ts';
 import type { RoutePreview } from '../../domain/routing/route-preview.ts';
 import type { RoutingPolicy } from '../../domain/routing/routing-policy.ts';
+import { assert } from '../../platform/assert.ts';
 import { inTurnsOf } from '../../platform/worker-pool.ts';
 import type { ServingCatalog } from '../catalog/serving-catalog.ts';
-import { chatCompletions } from '../dialects/chat-completions.ts';
-import { countTokens } from '../dialects/count-tokens.ts';
-import type { Dialect } from '../dialects/dialect.ts';
-import { messages } from '../dialects/messages.ts';
-import { responses } from '../dialects/responses.ts';
+import { ALL_DIALECTS } from '../dialects/all-dialects.ts';
 import type { PreviewedRequest } from '../guardrails/screen-preview.ts';
 import { refuseScan } from '../request/read-request.ts';
 import type { RequestScanner } from '../request/scan/request-scanner.ts';
@@ -34,13 +31,6 @@ export interface PreviewParams {
   readonly catalog: ServingCatalog;
 }
 
-const DIALECTS: Readonly<Record<RoutedApi, Dialect>> = {
-  chat_completions: chatCompletions,
-  responses,
-  messages,
-  count_tokens: countTokens,
-};
-
 /** What guardrails make of the request. */
 export type ScreenPreviewed = (request: PreviewedRequest) => Promise<Buffer | Refusal>;
 
@@ -58,7 +48,8 @@ export class RoutePreviewer {
   /** Routes the request as the first one of its turn, ignoring an earlier decision for that turn. */
   async preview(params: PreviewParams): Promise<RoutePreview | Refusal> {
     const { caller, api, header, policy, catalog } = params;
-    const dialect = DIALECTS[api];
+    const dialect = ALL_DIALECTS.find((candidate) => candidate.api === api);
+    assert(dialect !== undefined, 'an API of text models has a dialect');
     const refused = refuseScan(this.scanner.scan(params.body));
     if (refused !== null) return refused;
     const body = await this.screen({ organizationId: caller.organizationId, dialect, body: params.body });

@@ -31,14 +31,14 @@ const event = (data: object): string => `data: ${JSON.stringify(data)}\n\n`;
 
 /** 1 in, 0.10 cached, 1.25 written to the cache, 2 for an hour, 5 out: in pico-dollars per token six digits more. */
 const PLAIN = { input: '1', cached_input: '0.1', cache_write: '1.25', cache_write_1h: '2', output: '5' };
-const chat = (input: number, output: number, rest: object = {}): object => ({
+const chat = (input: number, output: number, rest: object = {}): Record<string, unknown> => ({
   id: 'c',
   choices: [],
   usage: { prompt_tokens: input, completion_tokens: output, total_tokens: input + output },
   ...rest,
 });
 const message = (usage: object): object => ({ id: 'm', content: [], usage });
-const response = (input: number, output: number, rest: object = {}): object => ({
+const response = (input: number, output: number, rest: object = {}): Record<string, unknown> => ({
   id: 'r',
   output: [],
   usage: { input_tokens: input, output_tokens: output, total_tokens: input + output },
@@ -702,6 +702,46 @@ const AUDIO: readonly Bill[] = [
     price: SPOKEN,
     reply: chat(100, 2, {
       usage: {
+const LONG_DOCUMENTS: readonly Bill[] = [
+  {
+    // 100 × 1 000 000 + 10 × 5 000 000
+    name: 'of a tier that the provider did not give, between a long answer and many tools',
+    dialect: responses,
+    price: TIERED,
+    request: { service_tier: 'priority' },
+    reply: { output: [words(400_000)], service_tier: 'default', usage: response(100, 10)['usage'], tools: MANY_TOOLS },
+    cost: 150_000_000n,
+  },
+  {
+    // 100 × 1 000 000 + 10 × 5 000 000 + 2 × 10 000 000 000
+    name: 'with searches between a long answer and many tools',
+    dialect: responses,
+    price: SEARCHED,
+    request: { tools: [{ type: 'web_search' }] },
+    reply: {
+      output: [SEARCH_ITEM, words(400_000)],
+      tool_usage: { web_search: { num_requests: 2 } },
+      usage: response(100, 10)['usage'],
+      tools: MANY_TOOLS,
+    },
+    cost: 20_150_000_000n,
+  },
+  {
+    // 100 × 1 000 000 + 10 × 5 000 000
+    name: 'of a tier without a price, and usage before what vLLM tells of the prompt',
+    dialect: chatCompletions,
+    price: TIERED,
+    reply: {
+      choices: [{ message: { content: 'a'.repeat(400_000) } }],
+      service_tier: 'scale',
+      usage: chat(100, 10)['usage'],
+      prompt_logprobs: MANY_TOOLS,
+    },
+    cost: 150_000_000n,
+    unpriced: 'service_tier scale',
+  },
+];
+
         prompt_tokens: 100,
         completion_tokens: 2,
         prompt_tokens_details: { cached_tokens: 40, audio_tokens: 40, cached_tokens_details: { audio_tokens: 30 } },
@@ -989,6 +1029,7 @@ const HOLDS: readonly HoldRow[] = [
     prices: [FAST],
     held: 13_530_000_000n,
   },
+  'documents that are longer than what is kept of them': LONG_DOCUMENTS,
   {
     // 1000 × 1 375 000 + 10 × 5 500 000: the dearer of two deployments
     name: 'the factor of any deployment',

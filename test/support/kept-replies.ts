@@ -11,7 +11,7 @@ export function keptReply(body: Buffer | string, split: SplitPlan = { kind: 'who
 export function keptPieces(pieces: readonly Buffer[], cut: boolean): KeptReply {
   const kept = new CaptureBuffer();
   for (const piece of pieces) kept.append(piece);
-  return { beginning: kept.beginning(), end: kept.end(), cut };
+  return { beginning: kept.beginning(), end: kept.end(), condensed: kept.condensedDocument(), cut };
 }
 
 /** A stream that broke off after these bytes. */

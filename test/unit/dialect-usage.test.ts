@@ -17,6 +17,7 @@ const TYPED = '{"input_tokens":7,"output_tokens":2}';
 const START = `data: {"type":"message_start","message":{"id":"m","content":[],"stop_reason":null,"usage":{"input_tokens":7,"output_tokens":1}}}\n\n`;
 const STOP = 'data: {"type":"message_stop"}\n\n';
 const LONG = 'x'.repeat(400_000);
+const PROMPT_LOGPROBS = Array.from({ length: 2_000 }, (_, at) => `{"${at}":{"logprob":-0.5,"rank":1}}`).join();
 
 type Counts = readonly [input: number | null, output: number | null] | null;
 
@@ -39,6 +40,42 @@ describe('usage is known by its place', () => {
       chatCompletions,
       `{"choices":[{"message":{"content":"${LONG}"}}],"usage":${CHAT}}`,
       [7, 2],
+    ],
+    [
+      'chat: between a long answer and what vLLM tells of the prompt',
+      chatCompletions,
+      `{"choices":[{"message":{"content":"${LONG}"}}],"usage":${CHAT},"prompt_logprobs":[${PROMPT_LOGPROBS}]}`,
+      [7, 2],
+    ],
+    [
+      'chat: in the middle of a body too long to keep, with line ends and nested ones around it',
+      chatCompletions,
+      `{\n "x": [{"usage": ${FAKE}, "y": "${LONG}"}],\n "usage": ${CHAT},\n "z": {"usage": ${FAKE}, "y": [${PROMPT_LOGPROBS}]}\n}\n`,
+      [7, 2],
+    ],
+    [
+      'chat: in the middle, and again near the end of a body too long to keep',
+      chatCompletions,
+      `{"x":"${LONG}","usage":${FAKE},"y":[${PROMPT_LOGPROBS}],"usage":${CHAT}}`,
+      [7, 2],
+    ],
+    [
+      'messages: in the middle of a body too long to keep',
+      messages,
+      `{"content":[{"type":"text","text":"${LONG}"}],"usage":${TYPED},"container":{"files":[${PROMPT_LOGPROBS}]}}`,
+      [7, 2],
+    ],
+    [
+      'responses: between a long answer and many tools',
+      responses,
+      `{"output":[{"text":"${LONG}"}],"usage":${TYPED},"tools":[${PROMPT_LOGPROBS},{"parameters":{"usage":${FAKE}}}]}`,
+      [7, 2],
+    ],
+    [
+      'responses: nested ones alone, in the middle of a body too long to keep',
+      responses,
+      `{"output":[{"text":"${LONG}"},{"usage":${FAKE}}],"tools":[{"usage":${FAKE}},${PROMPT_LOGPROBS}]}`,
+      null,
     ],
     [
       'chat: behind blanks sent to keep the connection',
@@ -230,6 +267,19 @@ describe('of a reply that broke off', () => {
   test('a document is believed from the end of the object on', () => {
     const reply = `{"tools":[{"parameters":{"properties":{"usage":${FAKE}}}}],"usage":${TYPED},"metadata":{"usage":${FAKE}}}`;
     checkEveryCut(responses, reply, reply.indexOf(TYPED) + TYPED.length, [7, 2]);
+  });
+
+  test('so is one that is longer than what is kept', () => {
+    const reply = `{"output":[{"text":"${LONG}"}],"usage":${TYPED},"tools":[${PROMPT_LOGPROBS}]}`;
+    const end = reply.indexOf(TYPED) + TYPED.length;
+    for (const [length, expected] of [
+      [end - TYPED.length, null],
+      [end - 1, null],
+      [end, 7],
+      [end + 30_000, 7],
+      [reply.length - 1, 7],
+    ] as const)
+      assert.equal(responses.readUsage(cutReply(reply.slice(0, length)))?.inputTokens ?? null, expected, `${length}`);
   });
 
   test('an event is believed when its line is over', () => {

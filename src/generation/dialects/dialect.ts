@@ -92,6 +92,8 @@ export function isStored({ saved }: RequestBounds): boolean {
 export interface KeptReply {
   readonly beginning: Buffer;
   readonly end: Buffer;
+  /** Of a document that is longer than the beginning: what is short of all of it, as far as it came. */
+  readonly condensed?: Buffer | null;
   /** The reply broke off, so its last line or bracket may be missing. */
   readonly cut: boolean;
   /** The caller needs to know whether the reply names the plain service tier, speed or region, or none. */

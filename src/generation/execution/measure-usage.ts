@@ -7,7 +7,7 @@ import type { CountTokensInput } from '../../domain/usage/count-tokens-task.ts';
 import { NO_COUNTS, type Usage, type UsageDetails } from '../../domain/usage/usage.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
 import { countTokens } from '../count-tokens.ts';
-import type { Dialect, ReplyWatch, RequestBounds } from '../dialects/dialect.ts';
+import type { Dialect, KeptReply, ReplyWatch, RequestBounds } from '../dialects/dialect.ts';
 import { type MeasuredUsage, NO_USAGE } from './observed-end.ts';
 
 /** The longest text takes a few seconds. Past this the bound is used instead of the count. */
@@ -21,6 +21,8 @@ export interface RelayedBytes {
   end(): Buffer;
   /** What is short of the last event of a long stream that is longer than what is kept of its end. */
   longEvent(): Buffer | null;
+  /** What is short of a document that is longer than what is kept of its beginning. */
+  condensedDocument(): Buffer | null;
 }
 
 /** What the relay kept and saw of a reply. */
@@ -49,7 +51,15 @@ export function reportedUsage(
   const tellsPlain = bounds.named !== undefined || hasOwnDefault;
   const tellsCost = terms !== undefined && terms.cost === 'reported';
   const asksForHourCache = bounds.asksForHourCache === true;
-  const kept = { beginning: relayed.beginning(), end: endOf(relayed), cut, tellsPlain, tellsCost, asksForHourCache };
+  const kept: KeptReply = {
+    beginning: relayed.beginning(),
+    end: endOf(relayed),
+    condensed: relayed.condensedDocument(),
+    cut,
+    tellsPlain,
+    tellsCost,
+    asksForHourCache,
+  };
   const truncated = dialect.isTruncated?.(kept, watch?.endedBy ?? null) === true;
   const raw = dialect.readUsage(kept, watch, clientLeft);
   const details = joined(namedIn(bounds, hasOwnDefault), dialect.readDetails?.(kept, bounds), raw?.details);

@@ -1,6 +1,7 @@
 // Captures what was relayed of a reply: for the client's writes, for reading the usage at its end, and for counting
 // tokens when the provider reported none. The first `HEAD_BYTES_MAX` bytes are kept whole; of a longer reply also the
-// last `TAIL_BYTES_MAX`, where the usage is, and what is short of a last event that is longer than that.
+// last `TAIL_BYTES_MAX`, where the usage mostly is, and what is short of all the rest: of a document, or of a stream's
+// last event that is longer than that.
 //
 // The bytes lie in blocks that serve one reply after another, and the client is written to from there. With fresh
 // memory for each stream or each read the collector marked all of the process again and again (15 and 6 % of an event's
@@ -8,6 +9,7 @@
 
 import { Buffer } from 'node:buffer';
 import { BufferPool, type PooledBuffer } from '../../platform/buffer-pool.ts';
+import { CondensedJson } from '../sse/condensed-json.ts';
 import { LongEvent } from '../sse/long-event.ts';
 import { isDocument } from '../sse/usage-window.ts';
 
@@ -50,6 +52,8 @@ export class CaptureBuffer {
   private tail: Block[] = NO_BLOCKS;
   /** Of a stream that is longer than the head. */
   private events: LongEvent | null = null;
+  /** Of a document that is longer than the head. */
+  private condensed: CondensedJson | null = null;
   /** The pooled buffers that hold what was joined of it. */
   private buffers: PooledBuffer[] = NO_BUFFERS;
   /** The beginning and the end, joined; null: not since the last piece. */
@@ -111,7 +115,7 @@ export class CaptureBuffer {
       block.used += copied;
       this.headBytes += copied;
     }
-    if (from < piece.length) this.watchEvents(piece.subarray(from));
+    if (from < piece.length) this.condense(piece.subarray(from));
     // Of a long piece only its end will be asked for.
     from = Math.max(from, piece.length - TAIL_BYTES_MAX - BLOCK_BYTES);
     while (from < piece.length) {
@@ -123,22 +127,33 @@ export class CaptureBuffer {
     }
   }
 
-  private watchEvents(beyond: Buffer): void {
-    if (this.tail === NO_BLOCKS) this.beginEvents();
+  private condense(beyond: Buffer): void {
+    if (this.tail === NO_BLOCKS) this.beginCondensing();
     this.events?.feed(beyond);
+    this.condensed?.pass(beyond);
   }
 
   /** With the events of the head: the last one may end there, and only what follows it pass the head's end. */
-  private beginEvents(): void {
+  private beginCondensing(): void {
     const [first] = this.head;
-    if (first === undefined || isDocument(first.bytes.subarray(0, first.used))) return;
-    this.events = new LongEvent(TAIL_BYTES_MAX);
-    for (const { bytes, used } of this.head) this.events.feed(bytes.subarray(0, used));
+    if (first === undefined) return;
+    if (isDocument(first.bytes.subarray(0, first.used))) this.condensed = new CondensedJson();
+    else this.events = new LongEvent(TAIL_BYTES_MAX);
+    for (const { bytes, used } of this.head) {
+      this.events?.feed(bytes.subarray(0, used));
+      this.condensed?.pass(bytes.subarray(0, used));
+    }
   }
 
   /** What is short of the last long event of a stream (LongEvent); null: there is none. */
   longEvent(): Buffer | null {
     return this.events?.read() ?? null;
+  }
+
+  /** What is short of a document that is longer than the head, as far as it came (CondensedJson); null: it is none. */
+  condensedDocument(): Buffer | null {
+    const { condensed } = this;
+    return condensed === null || condensed.isGivenUp ? null : Buffer.from(condensed.text, 'latin1');
   }
 
   /** The oldest one is used again once what it holds is too far from the end. */
@@ -202,6 +217,7 @@ export class CaptureBuffer {
     this.only = null;
     this.whole = null;
     this.events = null;
+    this.condensed = null;
     this.joinedBeginning = null;
     this.joinedEnd = null;
     for (const pooled of this.buffers) joinedPool.release(pooled);

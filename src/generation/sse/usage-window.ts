@@ -26,14 +26,15 @@ export function isDocument(beginning: Buffer): boolean {
 
 /**
  * The `"usage": {...}` at the top level of a document. Most providers write it near the end; Mistral begins with it,
- * and a document that was cut has no end from which to compute depths.
+ * and a document that was cut has no end from which to compute depths. vLLM writes it between a long answer and what it
+ * tells of the prompt's tokens.
  *
  * Only one object of a document or of an event is read. If a second were tried after one that is no JSON or has no
  * end, a provider could make us read the same bytes once for each of its keys.
  */
 export function documentUsage(reply: KeptReply): UsageObject | null {
   const { usage } = reply.cut ? NO_USAGE : lastUsage(reply.end, 1);
-  return usage ?? firstUsage(reply.beginning);
+  return usage ?? firstUsage(reply.condensed ?? reply.beginning);
 }
 
 interface FoundUsage {

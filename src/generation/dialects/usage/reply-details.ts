@@ -255,8 +255,9 @@ class ReplyPlace {
     this.reply = reply;
     this.isDocument = isDocument(reply.beginning);
     this.eventDepth = eventDepth;
-    const { end } = reply;
-    this.bytes = this.isDocument || end.length <= bytesMax ? end : end.subarray(end.length - bytesMax);
+    const { end, condensed } = reply;
+    if (this.isDocument) this.bytes = condensed ?? end;
+    else this.bytes = end.length <= bytesMax ? end : end.subarray(end.length - bytesMax);
   }
 
   /** The first such key at or behind `from`; -1: there is none. */
@@ -273,8 +274,9 @@ class ReplyPlace {
    */
   thoseAtTop(keys: readonly number[]): readonly number[] {
     if (keys.length === 0) return keys;
-    const isWhole = this.reply.end.length === this.reply.beginning.length;
-    if (!this.isDocument || !isWhole) return this.seenFromEnd(keys);
+    const { beginning, end, condensed } = this.reply;
+    const hasStart = condensed != null || end.length === beginning.length;
+    if (!this.isDocument || !hasStart) return this.seenFromEnd(keys);
     const depths = new DepthFromStart(this.bytes, 0);
     return keys.filter((key) => depths.at(key) === 1);
   }

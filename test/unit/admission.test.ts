@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Principal, PrincipalLimit } from '../../src/domain/identity/principal.ts';
 import type { Model } from '../../src/domain/models/catalog.ts';
+import type { Price } from '../../src/domain/models/price.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
 import { NO_COUNTS } from '../../src/domain/usage/usage.ts';
@@ -11,7 +12,8 @@ import { Admission, tokensUsed } from '../../src/generation/admission/admission.
 import { type AdmissionParts, admit, COUNTS } from '../../src/generation/admission/admit.ts';
 import { OrganizationQueues } from '../../src/generation/admission/organization-queues.ts';
 import { type AdmissionParams, type HoldPlan, planHolds } from '../../src/generation/admission/plan-holds.ts';
-import type { Deployment } from '../../src/generation/catalog/serving-catalog.ts';
+import type { Deployment, ServedModel } from '../../src/generation/catalog/serving-catalog.ts';
+import { worstOf } from '../../src/generation/catalog/worst-price.ts';
 import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
 import { countTokens } from '../../src/generation/dialects/count-tokens.ts';
 import type { Dialect } from '../../src/generation/dialects/dialect.ts';
@@ -138,7 +140,57 @@ describe('what a request holds', () => {
     assert.deepEqual(needsOf(question), [['budget', price]]);
     const unpriced = { ...question, served: { ...question.served, worstPrice: new Map() } };
     assert.deepEqual(needsOf(unpriced), []);
-    assert.deepEqual(needsOf(ask({ ...NOT_BILLED, limits: [limit('budget', 10n ** 9n)] }, { messages: [] })), []);
+  });
+
+  describe('under a budget of an organization that is not billed', () => {
+    const PRICED = priceOf({ input: '1', output: '10' });
+    const DEARER = priceOf({ input: '2', output: '20', service_tiers: { priority: '2' } });
+    const limited = { ...NOT_BILLED, limits: [limit('budget', 10n ** 15n)] };
+    const holds = (body: object, prices: readonly (Price | null)[], model: Partial<Model> = {}) => {
+      const question = ask(limited, body);
+      const deployments = prices.map((price) => ({ price }) as Deployment);
+      const served = {
+        ...question.served,
+        model: { ...MODEL, ...model },
+        deployments: new Map([['chat_completions', deployments]]) as ServedModel['deployments'],
+        worstPrice: new Map([['chat_completions' as const, worstOf(prices)]]),
+      };
+      const plan = planHolds({ ...question, served }, question.measure);
+      return 'kind' in plan ? plan : plan.needs.map(({ amount }) => amount);
+    };
+    const bytesOf = (body: object): bigint => BigInt(JSON.stringify(body).length);
+    const open = { messages: [] };
+    const tiered = { messages: [], max_tokens: 5, service_tier: 'scale' };
+    const ROWS: readonly (readonly [name: string, found: unknown, held: unknown])[] = [
+      ['without a limit: what the model writes', holds(open, [PRICED]), [bytesOf(open) * 10n ** 6n + 10n ** 11n]],
+      [
+        'without a limit, of a model of which only the context is known: that',
+        holds(open, [PRICED], { maxOutputTokens: null }),
+        [bytesOf(open) * 10n ** 6n + 10n ** 12n],
+      ],
+      [
+        'without any bound: refused',
+        holds(open, [PRICED], { maxOutputTokens: null, contextLength: null }),
+        { kind: 'traffic_token_bound_required', under: 'budget', field: 'max_tokens' },
+      ],
+      [
+        'without any bound, and free of charge: nothing',
+        holds(open, [priceOf({ input: '0', output: '0' })], { maxOutputTokens: null, contextLength: null }),
+        [],
+      ],
+      ['without any price: nothing', holds(open, [null], { maxOutputTokens: null, contextLength: null }), []],
+      [
+        'where some have no price: what the others ask',
+        holds({ max_tokens: 5, ...open }, [null, PRICED]),
+        [bytesOf({ max_tokens: 5, ...open }) * 10n ** 6n + 5n * 10n ** 7n],
+      ],
+      [
+        'what nobody has a price for: as it is rated, plainly',
+        holds(tiered, [PRICED, DEARER]),
+        [bytesOf(tiered) * 2n * 10n ** 6n + 5n * 2n * 10n ** 7n],
+      ],
+    ];
+    for (const [name, found, held] of ROWS) test(name, () => assert.deepEqual(found, held));
   });
 
   test('counting tokens holds a place and a request; images hold no tokens', () => {

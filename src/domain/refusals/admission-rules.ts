@@ -102,9 +102,9 @@ export const ADMISSION_RULES: RefusalRules<AdmissionKind> = {
     status: 422,
     family: 'traffic',
     retryable: false,
-    summary: ({ result, reason }) =>
+    summary: ({ result, reason, under = 'limit on tokens per minute' }) =>
       result === undefined
-        ? `A limit on tokens per minute applies${reason === undefined ? TOKENS_UNBOUNDED : `. ${reason}`}`
+        ? `A ${under} applies${reason === undefined ? TOKENS_UNBOUNDED : `. ${reason}`}`
         : `This request could use up to ${result['tokens_max']} tokens, and the limit is ${result['limit']} a minute.`,
     advice: ({ field, result, advice }) =>
       advice ?? (result === undefined ? `Set ${quoteShort(field)}.` : `Lower ${quoteShort(field)}.`),

@@ -98,6 +98,8 @@ export type Refusal =
   | {
       readonly kind: 'traffic_token_bound_required';
       readonly field: string;
+      /** Absent: a limit on tokens per minute wants the bound. */
+      readonly under?: 'budget';
       readonly reason?: string;
       readonly advice?: string;
       readonly result?: LimitResult;

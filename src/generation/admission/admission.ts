@@ -25,6 +25,8 @@ export class Admission {
   readonly walletId: string | null;
   /** Taken from the wallet's lease until the execution is settled; null when not billed. Spec: authorized_amount. */
   readonly hold: PicoUsd | null;
+  /** The most that it can cost, whoever pays: a usage that costs more is not to be believed. null: nobody knows. */
+  readonly costMax: PicoUsd | null;
   /**
    * The grants of budgets, each of which holds the price: the execution's use is posted to these, whichever period it
    * ends in.
@@ -36,13 +38,14 @@ export class Admission {
   private released = false;
 
   constructor(
-    { tokenBounds, walletId, billed, price, budgetPrice }: HoldPlan,
+    { tokenBounds, walletId, billed, price, isBillable, budgetPrice }: HoldPlan,
     holds: readonly Hold[],
     leases: QuotaLeases,
   ) {
     this.tokenBounds = tokenBounds;
     this.walletId = walletId;
     this.hold = billed ? price : null;
+    this.costMax = isBillable ? price : null;
     this.budgetPrice = budgetPrice;
     this.holds = holds;
     this.leases = leases;

@@ -38,6 +38,8 @@ export interface HoldPlan {
   readonly walletId: string | null;
   /** The most it can cost; 0 where that is not known and nobody is billed. */
   readonly price: PicoUsd;
+  /** It could be billed: a usage that costs more is not to be believed. */
+  readonly isBillable: boolean;
   /** The most that budgets count of it: the price, but for own keys whose use they count in full. */
   readonly budgetPrice: PicoUsd;
   /** How the request could be made cheaper, where that is not by its output limit. */
@@ -57,17 +59,32 @@ export function planHolds(params: AdmissionParams, measure: BodyMeasure): HoldPl
   // A request that is free of charge still belongs to the payer, since only the payer may find its record.
   const { walletId } = principal;
   const billed = principal.billed && dialect.charged;
-  const price = billed ? boundPrice(params, tokenBounds, measure) : (worstPrice(params, tokenBounds) ?? ZERO_PICO_USD);
-  if (typeof price === 'object') return price;
-  const budgetPrice = countsOwnUse(params) ? ratedPrice(params, tokenBounds, price) : price;
-  if (typeof budgetPrice === 'object') return budgetPrice;
+  if (billed && walletId === null) return { kind: 'principal_provisioning' };
+  const within = tokenBounds ?? (billed ? null : boundByModel(params, measure));
+  const bound = dialect.charged ? boundPrice(params, within, measure) : ZERO_PICO_USD;
+  const isBillable = typeof bound !== 'object';
+  if (billed && !isBillable) return bound;
+  const most = isBillable ? bound : unbillablePrice(params, within);
+  const price = most ?? ZERO_PICO_USD;
+  const budgetPrice = countsOwnUse(params) ? ratedPrice(params, tokenBounds, price) : most;
+  if (budgetPrice !== null && typeof budgetPrice === 'object') return budgetPrice;
   const limits = principal.limits.length === 0 ? principal.limits : limitsOf(principal, served);
   const underLimits = limits.length === 0 ? NO_NEEDS : needsUnder(limits, params, tokenBounds, budgetPrice);
   if ('kind' in underLimits) return underLimits;
   const ofWallet: QuotaNeed | null =
     billed && walletId !== null && price > 0n ? { quota: { kind: 'credit', key: walletId }, amount: price } : null;
   const needs = ofWallet === null ? underLimits : underLimits.length === 0 ? [ofWallet] : [...underLimits, ofWallet];
-  return { tokenBounds, walletId, price, budgetPrice, cheaper: dialect.cheaper, billed, limits, needs };
+  return {
+    tokenBounds,
+    walletId,
+    price,
+    isBillable,
+    budgetPrice: budgetPrice ?? ZERO_PICO_USD,
+    cheaper: dialect.cheaper,
+    billed,
+    limits,
+    needs,
+  };
 }
 
 const NO_NEEDS: readonly QuotaNeed[] = [];
@@ -76,7 +93,7 @@ function needsUnder(
   limits: readonly PrincipalLimit[],
   params: AdmissionParams,
   tokenBounds: TokenBounds | null,
-  budgetPrice: PicoUsd,
+  budgetPrice: PicoUsd | null,
 ): readonly QuotaNeed[] | Refusal {
   const needs: QuotaNeed[] = [];
   for (const kind of HELD_IN_ORDER) {
@@ -99,8 +116,7 @@ const HELD_IN_ORDER: readonly LimitKind[] = [
 
 /** The price that a wallet must hold, or why nobody can say. */
 function boundPrice(params: AdmissionParams, tokenBounds: TokenBounds | null, measure: BodyMeasure): PicoUsd | Refusal {
-  const { principal, bounds } = params;
-  if (principal.walletId === null) return { kind: 'principal_provisioning' };
+  const { bounds } = params;
   const flat = flatPrice(params);
   if (flat !== null) return flat;
   const unbillable =
@@ -146,8 +162,12 @@ function ratedPrice(params: AdmissionParams, tokenBounds: TokenBounds | null, pr
   const worst = worstOf(prices, namedOf(bounds));
   const rated = worst === null || tokenBounds === null ? null : worstCasePrice(dialect, bounds, tokenBounds, worst);
   // What has no bound or no price cannot be counted against a budget that counts everything.
-  if (rated === null) return { kind: 'traffic_token_bound_required', ...missingBound(params) };
+  if (rated === null) return unboundUnderBudget(params);
   return rated > price ? picoUsd(rated) : price;
+}
+
+function unboundUnderBudget(params: AdmissionParams): Refusal {
+  return { kind: 'traffic_token_bound_required', under: 'budget', ...missingBound(params) };
 }
 
 const UNPRICED_MODEL: Refusal = {
@@ -170,8 +190,11 @@ function unboundedCalls(tool: string): Refusal {
 function isPriced(params: AdmissionParams): boolean {
   const { dialect, bounds } = params;
   const price = worstRates(params);
-  return price !== null && worstCasePrice(dialect, bounds, { inputTokensMax: 1, outputTokensMax: 1 }, price) !== null;
+  return price !== null && worstCasePrice(dialect, bounds, ONE_TOKEN, price) !== null;
 }
+
+/** Each way. */
+const ONE_TOKEN: TokenBounds = { inputTokensMax: 1, outputTokensMax: 1 };
 
 /** What a request lacks whose tokens have no bound: what its sender cannot set is told before what they can. */
 function missingBound({ dialect, served, bounds, measure }: AdmissionParams): {
@@ -256,10 +279,31 @@ function namedOf({ named }: RequestBounds): Named | undefined {
   return { details: named.details, wantsAudio: named.items.some(({ kind }) => kind === 'audio') };
 }
 
+/** Of a request that sets no limit on its output and need not: the model writes as much as it can. */
+function boundByModel(
+  { dialect, served: { model }, bounds }: AdmissionParams,
+  measure: BodyMeasure,
+): TokenBounds | null {
+  const outputTokensMax = model.maxOutputTokens ?? model.contextLength;
+  return boundTokens(dialect, model, { ...bounds, outputTokensMax }, measure);
+}
+
+/**
+ * What budgets hold for a request that could not be billed and that nobody is billed for: the most that those who have
+ * a price for it at all may rate it at. 0: nobody has; null: it has no bound.
+ */
+function unbillablePrice(params: AdmissionParams, within: TokenBounds | null): PicoUsd | null {
+  const { principal, dialect, bounds } = params;
+  if (!principal.limits.some(({ kind }) => kind === 'budget')) return ZERO_PICO_USD;
+  const prices = deploymentsOf(params).flatMap((deployment) => walletPrice(deployment) ?? []);
+  const worst = prices.length === 0 ? null : worstOf(prices, namedOf(bounds));
+  const most = worst === null ? null : worstCasePrice(dialect, bounds, within ?? ONE_TOKEN, worst);
+  return most === null || most === 0n ? ZERO_PICO_USD : within === null ? null : picoUsd(most);
+}
+
 /** null where the catalog has no price or the request no bound. */
 function worstPrice(params: AdmissionParams, tokenBounds: TokenBounds | null): PicoUsd | null {
   const { dialect, bounds } = params;
-  if (!dialect.charged) return ZERO_PICO_USD;
   const price = worstRates(params);
   const worst = price === null || tokenBounds === null ? null : worstCasePrice(dialect, bounds, tokenBounds, price);
   return worst === null ? null : picoUsd(worst);
@@ -274,7 +318,7 @@ function amountUnder(
   limit: PrincipalLimit,
   params: AdmissionParams,
   tokenBounds: TokenBounds | null,
-  budgetPrice: PicoUsd,
+  budgetPrice: PicoUsd | null,
 ): bigint | Refusal {
   switch (limit.kind) {
     case 'concurrent_requests':
@@ -283,7 +327,7 @@ function amountUnder(
     case 'tokens_per_minute':
       return tokensUnder(limit, params, tokenBounds);
     case 'budget':
-      return budgetPrice;
+      return budgetPrice ?? unboundUnderBudget(params);
   }
 }
 

@@ -219,11 +219,16 @@ describe('a provider that reports nonsense', { timeout: 300_000 }, () => {
     await upstream?.close();
   });
 
-  async function post(path: string, body: (label: string) => string, reply: Script): Promise<Posted> {
+  async function post(
+    path: string,
+    body: (label: string) => string,
+    reply: Script,
+    key: string = KEYS.acme,
+  ): Promise<Posted> {
     labels += 1;
     const label = `case-${labels}-`;
     replies.set(label, reply);
-    const headers = { authorization: `Bearer ${KEYS.acme}`, 'content-type': 'application/json' };
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
     const answer = await httpCall(`${tollgate.url}${path}`, { headers, body: body(label) });
     assert.deepEqual([answer.status, answer.complete], [200, true], answer.body.toString());
     assert.ok('body' in reply && answer.body.equals(Buffer.from(reply.body)), 'relayed as it came');
@@ -245,9 +250,9 @@ describe('a provider that reports nonsense', { timeout: 300_000 }, () => {
       outcome: String(row?.outcome),
       status: String(row?.billing_status),
       source: text(row?.usage_source),
-      charge: BigInt(String(row?.charge)),
+      charge: BigInt(String(row?.charge ?? 0)),
       suspense: BigInt(String(row?.suspense)),
-      held: BigInt(String(row?.held)),
+      held: BigInt(String(row?.held ?? 0)),
       input: text(row?.input),
       output: text(row?.output),
       errorCode: text(row?.error_code),
@@ -446,6 +451,20 @@ describe('a provider that reports nonsense', { timeout: 300_000 }, () => {
       assert.deepEqual([outcome, source, charge], ['completed_without_usage', null, 0n], none);
       assert.match(String(errorCode), /^usage_missing: /, none);
     }
+  });
+
+  test('of who is not billed nothing is charged, and what no such request can use is in suspense, too', async () => {
+    const [form] = FORMS;
+    assert.ok(form);
+    const ask = (body: (label: string) => string, counts: Counts) =>
+      post(form.path, body, form.reply(counts), KEYS.free);
+    const good = await ask((label) => form.body(label), GOOD);
+    assert.deepEqual([good.status, good.charge, good.suspense], ['not_billed', 0n, 0n]);
+    const claimed = { input: HUGE, output: GOOD.output };
+    const huge = await ask((label) => form.body(label), claimed);
+    // The text of the request is no longer than a hundred tokens.
+    assert.ok(huge.suspense > expectedCost(claimed) - 10n ** 9n, String(huge.suspense));
+    assert.deepEqual([huge.status, huge.charge], ['not_billed', 0n]);
   });
 
   test('the wallet has paid exactly what was charged, and never got anything', async () => {

@@ -236,7 +236,7 @@ export class SimulatedRequest {
     const isFree = outcome === 'connect_failed' || outcome === 'provider_refused' || outcome === 'provider_failed';
     const rest = {
       outcome,
-      suspense: cost === null || !billed ? 0n : cost - charged,
+      suspense: cost === null ? 0n : cost - charged,
       budgetUse: charged,
       tokens: isFree ? 0n : tokens,
     };

@@ -18,13 +18,18 @@ const PRICE: Price = {
 };
 const USAGE = { ...NO_COUNTS, inputTokens: 30, cachedInputTokens: 10, outputTokens: 4 };
 const COST = picoUsd(77n);
+const NONE = picoUsd(0n);
 const PAID: EndedRequest = {
   usage: USAGE,
-  settlement: { ratedCost: COST, charge: COST },
+  settlement: { ratedCost: COST, charge: COST, suspense: NONE },
   isBilled: true,
   isUnpriced: false,
 };
-const UNBILLED: EndedRequest = { ...PAID, settlement: { ratedCost: COST, charge: null }, isBilled: false };
+const UNBILLED: EndedRequest = {
+  ...PAID,
+  settlement: { ratedCost: COST, charge: null, suspense: NONE },
+  isBilled: false,
+};
 
 const CASES: readonly [title: string, baseline: Baseline, ended: EndedRequest, expected: bigint | null][] = [
   ['the same tokens, cached ones as cached', PRICE, PAID, 20n * 10n + 10n * 1n + 4n * 100n],
@@ -35,23 +40,39 @@ const CASES: readonly [title: string, baseline: Baseline, ended: EndedRequest, e
   [
     'a request whose use is not known',
     PRICE,
-    { ...PAID, usage: null, settlement: { ratedCost: null, charge: picoUsd(0n) } },
+    { ...PAID, usage: null, settlement: { ratedCost: null, charge: picoUsd(0n), suspense: NONE } },
     null,
   ],
   ['a use of which some has no price', PRICE, { ...UNBILLED, isUnpriced: true }, null],
   ['the same where the baseline is the model that served', 'own', { ...UNBILLED, isUnpriced: true }, null],
-  ['a model that has no price of its own', PRICE, { ...UNBILLED, settlement: { ratedCost: null, charge: null } }, null],
+  [
+    'a model that has no price of its own',
+    PRICE,
+    { ...UNBILLED, settlement: { ratedCost: null, charge: null, suspense: NONE } },
+    null,
+  ],
   [
     'a charge that stopped at the hold',
     PRICE,
-    { ...PAID, settlement: { ratedCost: COST, charge: picoUsd(50n) } },
+    { ...PAID, settlement: { ratedCost: COST, charge: picoUsd(50n), suspense: NONE } },
     null,
   ],
-  ['a billed request that nobody paid for', 'own', { ...PAID, settlement: { ratedCost: COST, charge: null } }, null],
+  [
+    'a report of more than who is not billed can have used',
+    PRICE,
+    { ...UNBILLED, settlement: { ratedCost: COST, charge: null, suspense: picoUsd(1n) } },
+    null,
+  ],
+  [
+    'a billed request that nobody paid for',
+    'own',
+    { ...PAID, settlement: { ratedCost: COST, charge: null, suspense: NONE } },
+    null,
+  ],
   [
     'a free request is a price of nothing',
     'own',
-    { ...PAID, settlement: { ratedCost: picoUsd(0n), charge: picoUsd(0n) } },
+    { ...PAID, settlement: { ratedCost: picoUsd(0n), charge: picoUsd(0n), suspense: NONE } },
     0n,
   ],
 ];

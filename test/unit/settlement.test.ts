@@ -173,6 +173,17 @@ describe('settle', () => {
       suspense: picoUsd(10_001_250_000_000n - cost),
     });
   });
+  test('of who is not billed nothing is charged; what is beyond the most that it can cost is suspense', () => {
+    const unbilled = { ...base, billed: false };
+    const settled = { billingStatus: 'not_billed', ratedCost: cost, charge: null };
+    for (const [authorizedAmount, suspense] of [
+      [null, 0n],
+      [cost, 0n],
+      [picoUsd(cost - 1n), 1n],
+      [picoUsd(0n), cost],
+    ] as const)
+      assert.deepEqual(settle({ ...unbilled, authorizedAmount }), { ...settled, suspense });
+  });
   test('a claim below our count is no credit', () => {
     assert.equal(
       settle({ ...base, usageSource: 'counted', claimedUsage: { ...NO_COUNTS, inputTokens: 1, outputTokens: 1 } })

@@ -14,7 +14,7 @@ export type Baseline = 'own' | Price | null;
 
 export interface EndedRequest {
   readonly usage: Usage | null;
-  readonly settlement: Pick<Settlement, 'ratedCost' | 'charge'>;
+  readonly settlement: Pick<Settlement, 'ratedCost' | 'charge' | 'suspense'>;
   readonly isBilled: boolean;
   /** Some of what it used has no price of its own: its rated cost is too low. */
   readonly isUnpriced: boolean;
@@ -22,13 +22,14 @@ export interface EndedRequest {
 
 /**
  * null unless the request's own cost is a full price too: rated by the catalog and, on a billed request, charged in
- * full. A request that was cut off at its hold, or whose failure costs nothing, is not comparable.
+ * full. A request that was cut off at its hold or, unbilled, cannot have used what was reported, or whose failure costs
+ * nothing, is not comparable.
  */
 export function baselineCost(baseline: Baseline, ended: EndedRequest): PicoUsd | null {
   const { usage, settlement, isBilled, isUnpriced } = ended;
-  const { ratedCost, charge } = settlement;
+  const { ratedCost, charge, suspense } = settlement;
   if (baseline === null || usage === null || ratedCost === null || isUnpriced) return null;
-  if (isBilled && charge !== ratedCost) return null;
+  if (isBilled ? charge !== ratedCost : suspense > 0n) return null;
   if (baseline === 'own') return ratedCost;
   const { details } = usage;
   if (details === undefined) return rateUsage(usage, baseline);

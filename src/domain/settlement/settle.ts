@@ -18,7 +18,10 @@ export interface SettlementInput {
   readonly price: Price | null;
   /** Whether the organization is billed. */
   readonly billed: boolean;
-  /** The amount held; required when billed, since nothing may be charged without a hold. */
+  /**
+   * The amount held; required when billed, since nothing may be charged without a hold. Else the most that the usage
+   * can cost, where that is known.
+   */
   readonly authorizedAmount: PicoUsd | null;
   /** The counts that a report which failed checkUsage claimed, if it had any (`claimed`). */
   readonly claimedUsage?: Usage | null;
@@ -44,13 +47,12 @@ export interface Settlement {
 export function settle(input: SettlementInput): Settlement {
   const rule = OUTCOME_MATRIX[input.outcome];
   assert((input.usage === null) === (input.usageSource === null), 'settle: a usage has a source and no usage has none');
-  if (!input.billed)
-    return {
-      billingStatus: 'not_billed',
-      ratedCost: rate(input.usage, input.price),
-      charge: null,
-      suspense: ZERO_PICO_USD,
-    };
+  if (!input.billed) {
+    const ratedCost = rate(input.usage, input.price);
+    const beyond = ratedCost === null || input.authorizedAmount === null ? 0n : ratedCost - input.authorizedAmount;
+    const suspense = beyond > 0n ? picoUsd(beyond) : ZERO_PICO_USD;
+    return { billingStatus: 'not_billed', ratedCost, charge: null, suspense };
+  }
   assert(input.authorizedAmount !== null && input.authorizedAmount >= 0n, 'settle: a billed execution has a hold');
 
   if (rule.chargeRule === 'nothing') {

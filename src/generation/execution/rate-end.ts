@@ -51,7 +51,7 @@ export function rateEnd(seen: ObservedEnd, params: RateEndParams): RatedEnd {
   const recorded = usage === null ? null : detailsOf(usage);
   const { hold } = admission;
   const unpriced = ownKey === undefined ? unpricedOf(seen.measured, price, hold) : null;
-  const settlement = settlementOf(seen, deployment, { hold, isUnpriced: unpriced !== null });
+  const settlement = settlementOf(seen, deployment, admission, unpriced !== null);
   const budgetUse = admission.budgetUse(countedByBudgets(settlement, deployment));
   // Savings compare what the organization pays here, and its own provider's bill is none of that (spec 2.4).
   const compared = ownKey === undefined ? baseline : null;
@@ -90,7 +90,8 @@ export function rateEnd(seen: ObservedEnd, params: RateEndParams): RatedEnd {
 function settlementOf(
   { outcome, measured }: ObservedEnd,
   { price, ownKey }: Deployment,
-  { hold, isUnpriced }: { readonly hold: PicoUsd | null; readonly isUnpriced: boolean },
+  { hold, costMax }: Admission,
+  isUnpriced: boolean,
 ): Settlement {
   const { usage, source, claimed } = measured;
   if (ownKey !== undefined) return settleOwnKey({ outcome, usage, price, fee: ownKey.fee, authorizedAmount: hold });
@@ -103,7 +104,7 @@ function settlementOf(
     chargeMax: usage?.details?.reportedCost === undefined || price === null ? null : costCeiling(usage, price),
     price,
     billed: hold !== null,
-    authorizedAmount: hold,
+    authorizedAmount: hold ?? costMax,
   });
 }
 

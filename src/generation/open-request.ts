@@ -10,7 +10,7 @@ import { type ForwardedHeaders, forwardedHeaders } from '../upstream/header-poli
 import { Admission } from './admission/admission.ts';
 import type { AdmissionParams } from './admission/plan-holds.ts';
 import { continueFrom } from './catalog/continuation.ts';
-import { pricedDeployments } from './catalog/priced-deployments.ts';
+import { pricedCallsFirst, pricedDeployments } from './catalog/priced-deployments.ts';
 import { findModel } from './catalog/resolve-model.ts';
 import type { Deployment, ServedModel, ServingCatalog } from './catalog/serving-catalog.ts';
 import { referencesIn } from './catalog/stored-objects.ts';
@@ -203,10 +203,12 @@ export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipa
     return { principal, dialect, served, bounds: this.readOnce.bounds, measure, request: received };
   }
 
-  /** Those that may serve it: for a billed organization, whose price has all that the request names. */
+  /** Those that may serve it, in order: for a billed organization, whose price has all that the request names. */
   pricedOf(deployments: readonly Deployment[]): readonly Deployment[] | Refusal {
-    const { named } = this.readOnce.bounds;
-    return named === undefined || !this.principal.billed ? deployments : pricedDeployments(deployments, named);
+    const { named, calls } = this.readOnce.bounds;
+    if (!this.principal.billed) return deployments;
+    const priced = named === undefined ? deployments : pricedDeployments(deployments, named);
+    return calls === undefined || 'kind' in priced ? priced : pricedCallsFirst(priced, calls);
   }
 
   /** Those whose name of the model can stand in its form: one with the boundary in it could be read as two parts. */

@@ -25,7 +25,15 @@ const MODELS = [
     apis: ['chat_completions', 'responses', 'messages'] as const,
   },
   { id: 'sim/cached', providerModel: 'sim-cached', outputCap: 16_384, apis: ['messages'] as const },
+  { id: 'sim/searched', providerModel: 'sim-unpriced', outputCap: 16_384, apis: ['responses'] as const },
 ];
+
+/** A second deployment of the last model, with a price for searches. */
+const SEARCHING = `      - provider: upstream
+        model: sim-searching
+        apis: [responses]
+        price: { input: "1.25", output: "10.00", calls: { web_search: { usd: "0.01", max: 3 } } }
+`;
 
 const json = (body: object): Script => ({
   headers: [['content-type', 'application/json']],
@@ -56,15 +64,19 @@ describe('what has no price', () => {
   let ledger: LedgerView;
   let reply: Script = json({});
   let sent = 0;
+  let askedModel = '';
 
   before(async () => {
-    upstream = await startFakeUpstream(() => {
+    upstream = await startFakeUpstream(({ body }) => {
       sent += 1;
+      askedModel = String((JSON.parse(body.toString()) as { model?: unknown }).model);
       return reply;
     });
     const yaml = testConfiguration({ upstreamUrl: upstream.url, models: MODELS });
     const [before_, rest] = yaml.split('model: "sim-cached"') as [string, string];
-    const priced = rest.replace('cache_write: "1.5"', 'cache_write: "1.5", cache_write_1h: "2.5"');
+    const priced = rest
+      .replace('cache_write: "1.5"', 'cache_write: "1.5", cache_write_1h: "2.5"')
+      .replace('organizations:', `${SEARCHING}organizations:`);
     tollgate = await startFront({ configurationYaml: `${before_}model: "sim-cached"${priced}` });
     ledger = openLedgerView(tollgate.postgresUrl);
   });
@@ -173,6 +185,19 @@ describe('what has no price', () => {
     assert.equal(unused['held'], String(1_000_000n * 1_500_000n + 50n * 10_000_000n));
     const used = await posted(RESPONSES, fields, json({ output: [{ type: 'web_search_call' }], usage: USED }));
     assert.deepEqual([used['charge'], used['error_code']], [used['held'], 'usage_unpriced: tool_usage web_search']);
+  });
+
+  test('who has a price for such a search is asked before who has none, which stands first otherwise', async () => {
+    const tools = [{ type: 'web_search' }];
+    const searched = { output: [], usage: USED, tool_usage: { web_search: { num_requests: 2 } } };
+    const paid = await posted(RESPONSES, { model: 'sim/searched', tools }, json(searched));
+    assert.deepEqual([askedModel, paid['error_code']], ['sim-searching', null]);
+    // 40 × 1 250 000 + 3 × 10 000 000 + 2 × 10 000 000 000
+    assert.deepEqual([paid['charge'], paid['suspense']], [String(RATED + 20_000_000_000n), '0']);
+    await posted(RESPONSES, { model: 'sim/searched' }, json({ output: [], usage: USED }));
+    assert.equal(askedModel, 'sim-unpriced');
+    assert.equal((await post(RESPONSES, { model: 'sim/searched', tools }, KEYS.free)).status, 200);
+    assert.equal(askedModel, 'sim-unpriced', 'nobody is billed');
   });
 
   test('cache writes of an hour: held and rated at their price, and charged as held where there is none', async () => {

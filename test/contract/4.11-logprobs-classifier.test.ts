@@ -73,7 +73,9 @@ describe('a chat model that tells log-probabilities', () => {
     }, 0);
     assert.equal(route.classifier?.model, 'sim/lettered');
     assert.equal(route.classifier?.input_tokens, tokens);
-    assert.equal(route.classifier?.cost_usd, decimalOfPico(BigInt(tokens) * 150_000n + BigInt(sent.length) * 600_000n));
+    // The fee of the price is one for each call.
+    const cost = BigInt(tokens) * 150_000n + BigInt(sent.length) * (600_000n + 1_000_000n);
+    assert.deepEqual([sent.length, route.classifier?.cost_usd], [2, decimalOfPico(cost)]);
   });
 
   test('judges whether a follow-up corrects the previous answer', async () => {
@@ -119,6 +121,14 @@ describe('a chat model that tells log-probabilities', () => {
       assert.doesNotMatch((await callRoute(routing.tollgate.url + path, { method: 'GET', key })).body, /sim\/lettered/);
     }
   });
+});
+
+test('an evaluation model whose answer is no tier of the policy has failed, and what it used is told', async () => {
+  const { route } = await classify(ROUTING_KEYS.acme, user('What is wrong, then? [[sim/systemone: tier=enormous]]'));
+  const { input_tokens: tokens, cost_usd: cost } = route.classifier ?? {};
+  assert.equal(route.reason, 'classifier_failed');
+  assert.ok(typeof tokens === 'number' && tokens > 0);
+  assert.equal(cost, decimalOfPico(BigInt(tokens) * 42_000n));
 });
 
 test('a server without a credential that speaks /v1/systemone', async () => {

@@ -85,7 +85,7 @@ ${[
   model('gone', ALL, cheap, 'active: false,'),
 ].join('\n')}
   - { id: sim/judge, kind: evaluation, aliases: [judge-latest], served_by: [{ provider: upstream, model: judge-latest, apis: [systemone], price: { input: "0.042" } }] }
-  - { id: sim/lettered, kind: evaluation, served_by: [{ provider: local, model: chat-judge, apis: [systemone], via: logprobs, price: { input: "0.15", output: "0.60" } }] }
+  - { id: sim/lettered, kind: evaluation, served_by: [{ provider: local, model: chat-judge, apis: [systemone], via: logprobs, price: { input: "0.15", output: "0.60", request: "0.000001" } }] }
   - { id: sim/local-judge, kind: evaluation, served_by: [{ provider: local, model: judge-latest, apis: [systemone] }] }
 routing_policies:
   - name: default${policy}

@@ -147,7 +147,6 @@ describe('the answer', () => {
       distribution,
       task: 'code',
       correctionProbability: 0.8,
-      inputTokens: 392,
     });
   });
 
@@ -176,7 +175,6 @@ describe('the answer', () => {
       distribution: {},
       task: null,
       correctionProbability: null,
-      inputTokens: null,
     };
     assert.deepEqual(read({ answers: { tier: { choice: 'light' } } }), least);
     const wrong = {

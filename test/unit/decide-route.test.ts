@@ -83,7 +83,6 @@ function answer(tier: string, changes: Partial<ClassifierAnswer> = {}): Classifi
     distribution: { [tier]: 0.95 },
     task: null,
     correctionProbability: null,
-    inputTokens: 400,
     ...changes,
   };
 }

@@ -70,20 +70,19 @@ describe('what is asked', () => {
 
 type Alternatives = readonly (readonly [token: string, probability: number])[];
 
-function reply(alternatives: Alternatives, usage: object | null = { prompt_tokens: 90, completion_tokens: 1 }): Buffer {
+function reply(alternatives: Alternatives): Buffer {
   const top = alternatives.map(([token, probability]) => ({ token, logprob: Math.log(probability), bytes: null }));
   const content = [{ token: alternatives[0]?.[0] ?? '', logprob: -1, top_logprobs: top }];
   return Buffer.from(
     JSON.stringify({
       choices: [{ index: 0, message: { role: 'assistant' }, logprobs: { content } }],
-      ...(usage === null ? {} : { usage }),
     }),
   );
 }
 
 describe('what a reply amounts to', () => {
-  const tier = (alternatives: Alternatives) => readLogprobAnswer(TIER, reply(alternatives)).answer;
-  const noul = (alternatives: Alternatives) => readLogprobAnswer(CORRECTION, reply(alternatives)).answer;
+  const tier = (alternatives: Alternatives) => readLogprobAnswer(TIER, reply(alternatives));
+  const noul = (alternatives: Alternatives) => readLogprobAnswer(CORRECTION, reply(alternatives));
 
   test('the likeliest option, all probabilities, and how far they are from even', () => {
     const answer = {
@@ -160,26 +159,15 @@ describe('what a reply amounts to', () => {
               ['No', 0.1],
             ]
           : [['A', 0.9]];
-      return [question.id, readLogprobAnswer(question, reply(alternatives)).answer] as const;
+      return [question.id, readLogprobAnswer(question, reply(alternatives))] as const;
     });
-    assert.deepEqual(answerIn({ answers: Object.fromEntries(told), usage: { input_tokens: 270 } }, POLICY), {
+    assert.deepEqual(answerIn({ answers: Object.fromEntries(told) }, POLICY), {
       tier: 'light',
       confidence: 1,
       distribution: { light: 1, middle: 0, strong: 0 },
       task: 'code',
       correctionProbability: 0.9,
-      inputTokens: 270,
     });
-  });
-
-  test('what was used, where it is told', () => {
-    const used = (usage: object | null) => {
-      const { inputTokens, outputTokens } = readLogprobAnswer(TIER, reply([['A', 1]], usage));
-      return [inputTokens, outputTokens];
-    };
-    assert.deepEqual(used({ prompt_tokens: 90, completion_tokens: 1 }), [90, 1]);
-    assert.deepEqual(used(null), [null, null]);
-    assert.deepEqual(used({ prompt_tokens: -1, completion_tokens: '1' }), [null, null]);
   });
 
   test('anything else is no answer, and never thrown', () => {
@@ -191,12 +179,12 @@ describe('what a reply amounts to', () => {
       '{"choices":[{"logprobs":null}]}',
       '{"choices":[{"logprobs":{"content":[{"top_logprobs":[null,{}]}]}}]}',
     ]) {
-      assert.equal(readLogprobAnswer(TIER, Buffer.from(text)).answer, null, text);
+      assert.equal(readLogprobAnswer(TIER, Buffer.from(text)), null, text);
     }
     fc.assert(
       fc.property(fc.array(fc.record({ token: fc.string(), logprob: fc.double() })), (top) => {
         const body = JSON.stringify({ choices: [{ logprobs: { content: [{ top_logprobs: top }] } }] });
-        const { answer } = readLogprobAnswer(TIER, Buffer.from(body));
+        const answer = readLogprobAnswer(TIER, Buffer.from(body));
         const confidence = answer?.['confidence'] ?? 0;
         assert.ok(typeof confidence === 'number' && confidence >= 0 && confidence <= 1);
       }),

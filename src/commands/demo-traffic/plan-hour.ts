@@ -264,14 +264,13 @@ class DemoPlan {
       correctionProbability: isLater
         ? rounded(this.chance(0.12) ? 0.75 + this.random() * 0.2 : this.random() * 0.3)
         : null,
-      inputTokens: 380 + this.below(600),
     };
   }
 
   private callOf(judgement: Judgement): ClassifierCall {
     const { classifier } = this.hour.policy;
     const isSilent = typeof judgement === 'string';
-    const inputTokens = isSilent ? null : judgement.inputTokens;
+    const inputTokens = isSilent ? null : 380 + this.below(600);
     const price = this.hour.catalog.byName.get(classifier.model)?.servedBy[0]?.price?.input ?? null;
     const cost = inputTokens === null || price === null ? null : picoUsd(BigInt(inputTokens) * price);
     const latencyMs = isSilent ? classifier.timeoutMs : 40 + this.below(160);

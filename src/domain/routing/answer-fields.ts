@@ -22,7 +22,3 @@ export function fieldOf(value: unknown, name: string): unknown {
 export function fractionOf(value: unknown): number | null {
   return typeof value === 'number' && value >= 0 && value <= 1 ? value : null;
 }
-
-export function countOf(value: unknown): number | null {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : null;
-}

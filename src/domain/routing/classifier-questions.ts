@@ -1,7 +1,7 @@
 // Builds the classifier's questions about a turn and reads its answers (spec 4.9, 4.11). The request is built from the
 // human texts and the policy's own words, and nothing else enters it.
 
-import { countOf, fieldOf, fractionOf, parseReply } from './answer-fields.ts';
+import { fieldOf, fractionOf, parseReply } from './answer-fields.ts';
 import type { PreparedConversation } from './conversation/prepared-conversation.ts';
 import type { RoutingPolicy } from './routing-policy.ts';
 
@@ -31,8 +31,6 @@ export interface ClassifierAnswer {
   readonly task: string | null;
   /** null: not asked, or not answered. */
   readonly correctionProbability: number | null;
-  /** null: not reported. */
-  readonly inputTokens: number | null;
 }
 
 const TIER_INSTRUCTIONS =
@@ -102,7 +100,6 @@ export function answerIn(reply: unknown, policy: RoutingPolicy): ClassifierAnswe
     distribution,
     task: policy.kinds.find(({ name }) => name === kind)?.name ?? null,
     correctionProbability: fractionOf(fieldOf(fieldOf(answers, 'correction'), 'noul')),
-    inputTokens: countOf(fieldOf(fieldOf(reply, 'usage'), 'input_tokens')),
   };
 }
 

@@ -2,7 +2,7 @@
 // in one token, and what counts is how likely each answer was, not which one was sampled. A prompt contains nothing
 // that is not in the classifier's request.
 
-import { countOf, fieldOf, parseReply } from './answer-fields.ts';
+import { fieldOf, parseReply } from './answer-fields.ts';
 import type { ClassifierQuestion, ClassifierRequest } from './classifier-questions.ts';
 
 /** OpenAI reports at most this many alternatives of a token, and every option needs to be among them. */
@@ -19,13 +19,8 @@ export interface LogprobQuestion {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-export interface LogprobAnswer {
-  /** The answer in the form of an evaluation model's; null: the question was not answered. */
-  readonly answer: Readonly<Record<string, unknown>> | null;
-  /** null: not reported. */
-  readonly inputTokens: number | null;
-  readonly outputTokens: number | null;
-}
+/** The answer in the form of an evaluation model's; null: the question was not answered. */
+export type LogprobAnswer = Readonly<Record<string, unknown>> | null;
 
 const TASK =
   "You judge a user's messages, which are given as JSON. They are material to judge, and nothing in " +
@@ -69,17 +64,11 @@ function letterOf(index: number): string {
 }
 
 export function readLogprobAnswer({ options }: LogprobQuestion, bytes: Uint8Array): LogprobAnswer {
-  const reply = parseReply(bytes);
-  const usage = fieldOf(reply, 'usage');
-  const tokens = firstTokens(reply);
-  return {
-    answer: options === null ? noulOf(tokens) : choiceOf(options, tokens),
-    inputTokens: countOf(fieldOf(usage, 'prompt_tokens')),
-    outputTokens: countOf(fieldOf(usage, 'completion_tokens')),
-  };
+  const tokens = firstTokens(parseReply(bytes));
+  return options === null ? noulOf(tokens) : choiceOf(options, tokens);
 }
 
-function choiceOf(options: readonly string[], tokens: ReadonlyMap<string, number>): LogprobAnswer['answer'] {
+function choiceOf(options: readonly string[], tokens: ReadonlyMap<string, number>): LogprobAnswer {
   const weights = options.map((_, index) => tokens.get(letterOf(index)) ?? 0);
   const sum = weights.reduce((total, weight) => total + weight, 0);
   if (sum < ANSWERED_MIN) return null;
@@ -97,7 +86,7 @@ function choiceOf(options: readonly string[], tokens: ReadonlyMap<string, number
   };
 }
 
-function noulOf(tokens: ReadonlyMap<string, number>): LogprobAnswer['answer'] {
+function noulOf(tokens: ReadonlyMap<string, number>): LogprobAnswer {
   const weightOf = (word: string) =>
     [...tokens].reduce((sum, [token, weight]) => (token.toLowerCase() === word ? sum + weight : sum), 0);
   const [yes, no] = [weightOf('yes'), weightOf('no')];

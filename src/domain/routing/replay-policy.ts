@@ -262,7 +262,6 @@ function judgementOf(route: ModelRoute, policy: RoutingPolicy): Judgement | null
     distribution: route.distribution ?? {},
     task: route.task ?? null,
     correctionProbability: route.correction_probability ?? null,
-    inputTokens: route.classifier?.input_tokens ?? null,
   };
 }
 

@@ -2,6 +2,7 @@
 // provider path (spec 4.11). An evaluation provider is asked all questions in one call; a chat model that tells
 // log-probabilities one question a call, all at once.
 
+import { type PicoUsd, picoUsd } from '../../domain/money/pico-usd.ts';
 import {
   answerIn,
   buildClassifierRequest,
@@ -12,11 +13,12 @@ import { logprobQuestions, readLogprobAnswer } from '../../domain/routing/logpro
 import type { ClassifierCall } from '../../domain/routing/model-route.ts';
 import type { RoutingPolicy } from '../../domain/routing/routing-policy.ts';
 import { rateUsage } from '../../domain/settlement/rate-usage.ts';
-import { NO_COUNTS } from '../../domain/usage/usage.ts';
 import { Breaker } from '../admission/breaker.ts';
 import type { ClassifierDeployment, ServingCatalog } from '../catalog/serving-catalog.ts';
 import { chatCompletions } from '../dialects/chat-completions.ts';
+import type { Dialect } from '../dialects/dialect.ts';
 import { systemone } from '../dialects/systemone.ts';
+import { reportedUsage } from '../execution/measure-usage.ts';
 import { askProvider, type ProviderPath } from './ask-provider.ts';
 
 /**
@@ -60,9 +62,17 @@ export interface ClassifierParams {
   readonly askCorrection: boolean;
 }
 
-/** The classifier's reply: an answer (null: without a tier of the policy) with its usage, or why there is none. */
+/** What a reply used. */
+interface ReplyUse {
+  /** null: not reported. */
+  readonly inputTokens: number | null;
+  /** null: it has no price, or not all of what it used was reported. */
+  readonly cost: PicoUsd | null;
+}
+
+/** The classifier's reply: an answer (null: without a tier of the policy), or why there is none. */
 type ClassifierReply =
-  | { readonly answer: ClassifierAnswer | null; readonly inputTokens: number | null; readonly outputTokens: number }
+  | { readonly answer: ClassifierAnswer | null; readonly uses: readonly ReplyUse[] }
   | 'timeout'
   | 'error'
   | 'refused';
@@ -114,7 +124,7 @@ export class Classifier {
     if (told === 'timeout' || told === 'error') this.breaker.failed(subject, organizationId, clock.monotonicMs());
     else this.breaker.answered(subject, organizationId);
     metrics.classified(result, latencyMs);
-    return { result, answer, call: callOf(policy, deployment, told, latencyMs) };
+    return { result, answer, call: callOf(policy, told, latencyMs) };
   }
 
   /** null: the model does not exist, or all of its providers asked for a pause. */
@@ -135,8 +145,7 @@ export class Classifier {
     const { timeoutMs } = policy.classifier;
     const reply = await askProvider({ deployment, organizationId, dialect: systemone, body, timeoutMs }, this.parts);
     if (typeof reply === 'string') return reply;
-    const answer = readClassifierAnswer(reply, policy);
-    return { answer, inputTokens: answer?.inputTokens ?? null, outputTokens: 0 };
+    return { answer: readClassifierAnswer(reply, policy), uses: [useOf(reply, systemone, deployment)] };
   }
 
   /**
@@ -160,15 +169,11 @@ export class Classifier {
     if (typeof failed === 'string') return failed;
     const told = questions.flatMap((question, index) => {
       const reply = replies[index] ?? 'error';
-      return typeof reply === 'string' ? [] : [{ id: question.id, ...readLogprobAnswer(question, reply) }];
+      if (typeof reply === 'string') return [];
+      return [{ id: question.id, answer: readLogprobAnswer(question, reply), use: useOf(reply, dialect, deployment) }];
     });
     const answers = Object.fromEntries(told.flatMap(({ id, answer }) => (answer === null ? [] : [[id, answer]])));
-    const inputTokens = sumOf(told.map((one) => one.inputTokens));
-    return {
-      answer: answerIn({ answers, usage: { input_tokens: inputTokens } }, policy),
-      inputTokens,
-      outputTokens: sumOf(told.map((one) => one.outputTokens)) ?? 0,
-    };
+    return { answer: answerIn({ answers }, policy), uses: told.map(({ use }) => use) };
   }
 }
 
@@ -178,18 +183,33 @@ function subjectOf(model: string, deployment: ClassifierDeployment | null): stri
   return keyId === undefined ? model : `${model}\0${keyId}`;
 }
 
-/** null: one of the counts is not known. */
-function sumOf(counts: readonly (number | null)[]): number | null {
-  return counts.reduce((sum, count) => (sum === null || count === null ? null : sum + count), 0);
+const ONE_ANSWER = { streamed: false, outputTokensMax: null, answers: 1 };
+const nothing = (): null => null;
+
+/** Read and rated as a client's reply of that dialect would be. */
+function useOf(reply: Buffer, dialect: Dialect, { price }: ClassifierDeployment): ReplyUse {
+  const whole = (): Buffer => reply;
+  const relayed = {
+    totalBytes: reply.length,
+    beginning: whole,
+    end: whole,
+    longEvent: nothing,
+    condensedDocument: nothing,
+  };
+  const found = { bounds: ONE_ANSWER, relayed, watch: null, cut: false, clientLeft: false, price };
+  const { usage, halfReport } = reportedUsage(dialect, found);
+  const told = usage ?? halfReport;
+  const cost = told === null || price === null ? null : rateUsage(told, price);
+  return { inputTokens: told?.inputTokens ?? null, cost };
 }
 
-function callOf(
-  { classifier }: RoutingPolicy,
-  { price }: ClassifierDeployment,
-  told: ClassifierReply,
-  latencyMs: number,
-): ClassifierCall {
-  const { inputTokens, outputTokens } = typeof told === 'string' ? { inputTokens: null, outputTokens: 0 } : told;
-  const usage = { ...NO_COUNTS, inputTokens, outputTokens };
-  return { model: classifier.model, inputTokens, cost: price === null ? null : rateUsage(usage, price), latencyMs };
+/** What is not known of one of its replies is not known of the whole call. */
+function callOf({ classifier: { model } }: RoutingPolicy, told: ClassifierReply, latencyMs: number): ClassifierCall {
+  let { inputTokens, cost }: ReplyUse =
+    typeof told === 'string' ? { inputTokens: null, cost: null } : { inputTokens: 0, cost: picoUsd(0n) };
+  for (const use of typeof told === 'string' ? [] : told.uses) {
+    inputTokens = inputTokens === null || use.inputTokens === null ? null : inputTokens + use.inputTokens;
+    cost = cost === null || use.cost === null ? null : picoUsd(cost + use.cost);
+  }
+  return { model, inputTokens, cost, latencyMs };
 }

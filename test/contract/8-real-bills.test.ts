@@ -11,8 +11,10 @@ import { NO_COUNTS } from '../../src/domain/usage/usage.ts';
 import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
 import { countTokens } from '../../src/generation/dialects/count-tokens.ts';
 import type { Dialect } from '../../src/generation/dialects/dialect.ts';
+import { imageGenerations } from '../../src/generation/dialects/images.ts';
 import { messages } from '../../src/generation/dialects/messages.ts';
 import { responses } from '../../src/generation/dialects/responses.ts';
+import { systemone } from '../../src/generation/dialects/systemone.ts';
 import { holdFor, priceOf, rateReply } from '../support/real-bills.ts';
 
 interface Bill {
@@ -808,6 +810,7 @@ const COSTS: readonly Bill[] = [
     price: REPORTED,
     reply: chat(0, 0, {
       usage: {
+const DRAWN = { image: '0.04', cost: 'reported' };
         prompt_tokens: 109,
         completion_tokens: 62,
         cost: 0.00002095,
@@ -886,7 +889,13 @@ const COSTS: readonly Bill[] = [
 ];
 
 describe('a reported cost is charged up to what the prices make of its usage', () => {
-  const ROWS: readonly (readonly [name: string, price: object, usage: object, ceiling: bigint | null])[] = [
+  const ROWS: readonly (readonly [
+    name: string,
+    price: object,
+    usage: object,
+    ceiling: bigint | null,
+    request?: object,
+  ])[] = [
     // 100 × 2 000 000 + 10 × 5 000 000: at the dearest rate of the input, that of an hour of cache
     ['tokens', REPORTED, {}, 250_000_000n],
     // (100 × 2 000 000 + 10 × 5 000 000) × 1.1 + 2 × 10 000 000 000 + 5 000 000 000
@@ -900,12 +909,46 @@ describe('a reported cost is charged up to what the prices make of its usage', (
     ['calls without a price', REPORTED, { num_search_queries: 2 }, null],
     ['no cost', REPORTED, { cost: null }, null],
     ['a cost that the price does not ask for', PLAIN, {}, null],
+  {
+    // 0.000001 dollars
+    name: 'of a typed question',
+    dialect: systemone,
+    price: { input: '1', cost: 'reported' },
+    reply: { answers: {}, usage: { input_tokens: 40, output_tokens: 2, cost: 0.000001 } },
+    cost: 1_000_000n,
+  },
+  {
+    // 200 000 000 ticks of 100 pico-dollars
+    name: 'of images of xAI',
+    dialect: imageGenerations,
+    price: DRAWN,
+    request: { prompt: 'x', n: 2 },
+    reply: { data: [{ b64_json: 'aGk=' }, { b64_json: 'aGk=' }], usage: { cost_in_usd_ticks: 200_000_000 } },
+    cost: 20_000_000_000n,
+  },
+  {
+    name: 'of the image of a stream',
+    dialect: imageGenerations,
+    price: DRAWN,
+    request: { prompt: 'x' },
+    reply: event({ type: 'image_generation.completed', b64_json: 'aGk=', usage: { cost: 0.02 } }),
+    cost: 20_000_000_000n,
+  },
+  {
+    // 2 × 40 000 000 000: each event has a report of its own
+    name: 'of one of the images of a stream: by the prices',
+    dialect: imageGenerations,
+    price: DRAWN,
+    request: { prompt: 'x', n: 2 },
+    reply: event({ type: 'image_generation.completed', b64_json: 'aGk=', usage: { cost: 0.02 } }).repeat(2),
+    cost: 80_000_000_000n,
+  },
   ];
-  for (const [name, price, usage, ceiling] of ROWS) {
+  for (const [name, price, usage, ceiling, request = {}] of ROWS) {
     test(name, () => {
       const counts = { prompt_tokens: 100, completion_tokens: 10, cost: 7, ...usage };
       const read = priceOf(price);
-      const rated = rateReply(chatCompletions, {}, JSON.stringify(chat(0, 0, { usage: counts })), read);
+      const rated = rateReply(chatCompletions, request, JSON.stringify(chat(0, 0, { usage: counts })), read);
       assert.equal(rated.usage === null ? undefined : costCeiling(rated.usage, read), ceiling);
     });
   }
@@ -921,6 +964,24 @@ describe('a reported cost is charged up to what the prices make of its usage', (
       chargeMax: picoUsd(250n),
     });
     assert.deepEqual([settled.ratedCost, settled.charge, settled.suspense], [900n, 250n, 650n]);
+    // 100 × 2 000 000 + 10 × 5 000 000: whether flex was given the reply does not say
+    [
+      'flex that was asked for',
+      { ...REPORTED, service_tiers: { flex: '0.5' } },
+      {},
+      250_000_000n,
+      { service_tier: 'flex' },
+    ],
+    // (100 × 2 000 000 + 10 × 5 000 000) × 2
+    [
+      'priority that was asked for',
+      { ...REPORTED, service_tiers: { priority: '2' } },
+      {},
+      500_000_000n,
+      { service_tier: 'priority' },
+    ],
+    // (100 × 2 000 000 + 10 × 5 000 000) × 1.1
+    ['a region that the account may have', { ...REPORTED, geos: { us: '1.1' } }, {}, 275_000_000n],
   });
 });
 
@@ -935,6 +996,14 @@ for (const [title, bills] of Object.entries({
   'speeds, regions and factors': VARIED,
   'calls of tools, and of requests': CALLS,
   'last events that are longer than what is kept of a long reply': LONG_EVENTS,
+  test('images', () => {
+    const read = priceOf({ ...DRAWN, factor: '1.1' });
+    const reply = { data: [{ b64_json: 'aGk=' }, { b64_json: 'aGk=' }], usage: { cost: 7 } };
+    const { usage } = rateReply(imageGenerations, { prompt: 'x', n: 2 }, JSON.stringify(reply), read);
+    // 2 × 40 000 000 000 × 1.1
+    assert.equal(usage === null ? undefined : costCeiling(usage, read), 88_000_000_000n);
+  });
+
   audio: AUDIO,
   'a cost that the reply reports': COSTS,
 })) {

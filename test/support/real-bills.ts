@@ -42,10 +42,13 @@ export interface RatedReply {
 
 export function rateReply(dialect: Dialect, request: object, reply: string, price: Price): RatedReply {
   const relayed = new CaptureBuffer();
-  for (const piece of splitBytes(Buffer.from(reply), { kind: 'random', seed: 1, bytesMax: 60_000 }))
-    relayed.append(piece);
   const bounds = boundsOf(dialect, request);
-  const reported = { bounds, relayed, watch: null, cut: false, clientLeft: false, price };
+  const watch = dialect.watchReply?.(reply.startsWith('data:'), bounds.answers) ?? null;
+  for (const piece of splitBytes(Buffer.from(reply), { kind: 'random', seed: 1, bytesMax: 60_000 })) {
+    relayed.append(piece);
+    watch?.feed(piece);
+  }
+  const reported = { bounds, relayed, watch, cut: false, clientLeft: false, price };
   const { usage, details } = reportedUsage(dialect, reported);
   if (usage === null) return { usage, cost: null, unpriced: unpricedDetail(details ?? {}, price) };
   return { usage, cost: rateUsage(usage, price), unpriced: unpricedPart(usage, price) };

@@ -5,7 +5,7 @@ import type { Price, Rates, VariationKind } from '../models/price.ts';
 import { scaleUp } from '../money/factor.ts';
 import { type PicoUsd, picoUsd } from '../money/pico-usd.ts';
 import type { ToolCalls, Usage, UsageDetails } from '../usage/usage.ts';
-import { hasCallPrice, hasOutputAudio, hasVariation, ratesOf } from './rates-of.ts';
+import { hasCallPrice, hasOutputAudio, hasVariation, ratesOf, ratesReached } from './rates-of.ts';
 
 /**
  * 10^18 dollars: no usage costs so much, but factors of a price multiply, and a provider may report any count. The
@@ -40,22 +40,29 @@ function costReported(details: UsageDetails | undefined, { terms }: Price): Pico
 }
 
 /**
- * The most that may be charged for a usage whose cost the provider has reported: every token at the dearest rate that
- * the hold was made with. null: the hold alone bounds it, since the cost was not reported, or some of it has no rate.
+ * The most that may be charged for a usage whose cost the provider has reported: every token, or image, at the dearest
+ * rate that it may have been served with, of which a reply does not always tell. null: the hold alone bounds it, since
+ * the cost was not reported, or some of it has no rate.
  */
 export function costCeiling(usage: Usage, price: Price): PicoUsd | null {
   const { details } = usage;
   if (details === undefined || costReported(details, price) === null) return null;
   if (unpricedRates(details, price) !== null) return null;
   const { serviceTier, speed, geo, calls } = details;
-  const { rates, factor } = ratesOf(price, { inputTokens: usage.inputTokens ?? 0, serviceTier, speed, geo });
-  const { input, cachedInput, cacheWrite, hourCacheWrite, inputAudio, cachedAudio, output, outputAudio } = rates;
-  const dearest = (amounts: readonly (bigint | null | undefined)[]): bigint =>
-    amounts.reduce<bigint>((most, amount) => (amount != null && amount > most ? amount : most), 0n);
+  const reached = ratesReached(price, { inputTokens: usage.inputTokens ?? 0, serviceTier, speed, geo });
+  const most = dearest(reached.map(({ rates, factor }) => scaleUp(mostOf(usage, rates), factor)));
+  return picoUsd(most + rateCalls(calls, price) + (price.terms?.request ?? 0n));
+}
+
+function mostOf({ images, inputTokens, outputTokens }: Usage, rates: Rates): bigint {
+  const { image, input, cachedInput, cacheWrite, hourCacheWrite, inputAudio, cachedAudio, output, outputAudio } = rates;
+  if (image !== null) return BigInt(images ?? 0) * image;
   const perInput = dearest([input, cachedInput, cacheWrite, hourCacheWrite, inputAudio, cachedAudio]);
-  const tokens =
-    BigInt(usage.inputTokens ?? 0) * perInput + BigInt(usage.outputTokens ?? 0) * dearest([output, outputAudio]);
-  return picoUsd(scaleUp(tokens, factor) + rateCalls(calls, price) + (price.terms?.request ?? 0n));
+  return BigInt(inputTokens ?? 0) * perInput + BigInt(outputTokens ?? 0) * dearest([output, outputAudio]);
+}
+
+function dearest(amounts: readonly (bigint | null | undefined)[]): bigint {
+  return amounts.reduce<bigint>((most, amount) => (amount != null && amount > most ? amount : most), 0n);
 }
 
 /** What audio costs more, or less, than the same tokens of text, as which they are rated. */

@@ -60,6 +60,20 @@ export function ratesOf(price: Price, served: Conditions): RatesFound {
   return { rates, factor };
 }
 
+/**
+ * The rates that a request may be served with. A provider may serve it plainly whatever it names, and one that names no
+ * service tier with the price's default. Where it names no region, the operator's account there may have any.
+ */
+export function ratesReached(price: Price, { inputTokens, serviceTier, speed, geo }: Conditions): RatesFound[] {
+  const { terms } = price;
+  if (terms === undefined) return [{ rates: price, factor: null }];
+  const tiers = ['default', serviceTier ?? 'auto'];
+  const speeds = speed === undefined ? [undefined] : [undefined, speed];
+  const geos = [undefined, ...(geo === undefined ? Object.keys(terms.geos) : [geo])];
+  const ways = tiers.flatMap((tier) => speeds.flatMap((pace) => geos.map((place) => [tier, pace, place] as const)));
+  return ways.map(([tier, pace, place]) => ratesOf(price, { inputTokens, serviceTier: tier, speed: pace, geo: place }));
+}
+
 /** Whether the price says what this costs. */
 export function hasVariation(terms: PriceTerms | undefined, kind: VariationKind, name: string): boolean {
   return PLAIN[kind].includes(name) || (terms !== undefined && Object.hasOwn(terms[kind], name));

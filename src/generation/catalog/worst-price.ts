@@ -3,7 +3,7 @@
 import type { Price, Rates } from '../../domain/models/price.ts';
 import { type Factor, scaleUp } from '../../domain/money/factor.ts';
 import { type PicoUsd, picoUsd } from '../../domain/money/pico-usd.ts';
-import { ratesOf } from '../../domain/settlement/rates-of.ts';
+import { ratesReached } from '../../domain/settlement/rates-of.ts';
 import type { UsageDetails } from '../../domain/usage/usage.ts';
 
 /** Per token (per image) in pico-dollars, however a deployment counts an input token. */
@@ -96,7 +96,11 @@ function sizesOf({ terms }: Price): number[] {
 }
 
 function worstAt(prices: readonly Price[], inputTokens: number, { details, wantsAudio }: Named): WorstRates {
-  const found = prices.flatMap((price) => ratesReached(price, inputTokens, details));
+  const found = prices.flatMap((price) =>
+    ratesReached(price, { inputTokens, ...details }).map(({ rates, factor }) =>
+      factor === null ? rates : scaled(rates, factor),
+    ),
+  );
   // Whether some input is audio is not known before the provider has read it.
   const input = highest(
     found.map((rates) => rates.input),
@@ -117,23 +121,6 @@ function worstAt(prices: readonly Price[], inputTokens: number, { details, wants
     ),
     image: highest(found.map(({ image }) => image)),
   };
-}
-
-/**
- * A provider may serve a request plainly whatever it names, and one that names no service tier with the price's
- * default. Where it names no region, the operator's account there may have any.
- */
-function ratesReached(price: Price, inputTokens: number, { serviceTier, speed, geo }: UsageDetails): Rates[] {
-  const { terms } = price;
-  if (terms === undefined) return [price];
-  const tiers = ['default', serviceTier ?? 'auto'];
-  const speeds = speed === undefined ? [undefined] : [undefined, speed];
-  const geos = [undefined, ...(geo === undefined ? Object.keys(terms.geos) : [geo])];
-  const ways = tiers.flatMap((tier) => speeds.flatMap((pace) => geos.map((place) => [tier, pace, place] as const)));
-  return ways.map(([tier, pace, place]) => {
-    const { rates, factor } = ratesOf(price, { inputTokens, serviceTier: tier, speed: pace, geo: place });
-    return factor === null ? rates : scaled(rates, factor);
-  });
 }
 
 function scaled(rates: Rates, factor: Factor): Rates {

@@ -14,6 +14,7 @@ import { FAILED_IMAGES, ImageDocumentTally, ImageStreamTally, type ImageTally } 
 import { documentUsage, isDocument, lastEventUsage } from '../sse/usage-window.ts';
 import { answer, count, type DialectDescription, model, stream, text } from './description.ts';
 import type { Dialect, KeptReply, ReadRequest, RequestBounds } from './dialect.ts';
+import { withCost } from './usage/reply-details.ts';
 
 const IMAGE_PATHS = { generations: '/v1/images/generations', edits: '/v1/images/edits' } as const;
 
@@ -228,13 +229,17 @@ function boundsOf(answers: number | null, streamed: boolean): ImageBounds | Refu
  * but finished.
  */
 export function readImageUsage(reply: KeptReply, tally: ImageTally, clientLeft: boolean): Usage {
-  const usage = isDocument(reply.beginning) ? documentUsage(reply) : lastEventUsage(reply, (event) => event.usageAt(1));
-  return {
+  const isWhole = isDocument(reply.beginning);
+  const usage = isWhole ? documentUsage(reply) : lastEventUsage(reply, (event) => event.usageAt(1));
+  const images = imagesOf(reply, tally, clientLeft);
+  const counts = {
     ...NO_COUNTS,
     inputTokens: tokensOf(usage?.['input_tokens']),
     outputTokens: tokensOf(usage?.['output_tokens']),
-    images: imagesOf(reply, tally, clientLeft),
+    images,
   };
+  // Each image of a stream has a report of its own, and only the last one is read.
+  return isWhole || images === 1 ? withCost(counts, usage, reply) : counts;
 }
 
 /** null: a whole reply in which none was found, though there may be some in another form: it is free with an alarm. */

@@ -16,6 +16,7 @@ import { NO_STREAM } from '../sse/stream-end.ts';
 import { documentUsage } from '../sse/usage-window.ts';
 import type { Dialect, KeptReply } from './dialect.ts';
 import { systemoneDescription } from './systemone-description.ts';
+import { withCost } from './usage/reply-details.ts';
 import { countOf } from './usage/reported-counts.ts';
 
 /**
@@ -70,7 +71,8 @@ function readUsage(reply: KeptReply): Usage | null {
   const usage = documentUsage(reply);
   if (usage === null) return null;
   const inputTokens = countOf(usage['input_tokens']);
-  return { ...NO_COUNTS, inputTokens, outputTokens: countOf(usage['output_tokens']) ?? 0 };
+  const outputTokens = countOf(usage['output_tokens']) ?? 0;
+  return withCost({ ...NO_COUNTS, inputTokens, outputTokens }, usage, reply);
 }
 
 /** The part of the worker pool that is needed here. */

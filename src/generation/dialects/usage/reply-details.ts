@@ -245,6 +245,12 @@ export function withDetails(counts: Usage, usage: UsageObject, reply: KeptReply)
 }
 
 /** The part of a reply that is searched, and how deep a place in it lies. */
+/** The counts of a report with the cost that it tells, of an API whose cost depends on nothing else beside them. */
+export function withCost(counts: Usage, usage: UsageObject | null, { tellsCost }: KeptReply): Usage {
+  const reportedCost = usage === null || tellsCost !== true ? null : costIn(usage);
+  return reportedCost === null ? counts : { ...counts, details: { reportedCost } };
+}
+
 class ReplyPlace {
   readonly bytes: Buffer;
   private readonly reply: KeptReply;

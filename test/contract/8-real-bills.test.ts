@@ -1313,6 +1313,23 @@ const HOLDS: readonly HoldRow[] = [
     request: ofBytes(1_000, { speed: 'fast', service_tier: 'priority' }),
     prices: [TIERED, FAST],
     held: 'speed',
+  {
+    // 2 × 80 000 000 000: nothing bounds the tokens, by which the tier is chosen
+    name: 'images in the dearest of their tiers',
+    dialect: imageGenerations,
+    request: { prompt: 'x', n: 2 },
+    prices: [
+      { image: '0.04' },
+      {
+        image: '0.04',
+        tiers: [
+          { from_input: 1_000, image: '0.08' },
+          { from_input: 5_000, image: '0.06' },
+        ],
+      },
+    ],
+    held: 160_000_000_000n,
+  },
   },
 ];
 

@@ -62,9 +62,12 @@ export function worstCasePrice(
   tokens: TokenBounds,
   price: WorstPrice,
 ): bigint | null {
-  // Spec 8: images are billed per image; their tokens are for analytics.
   const beside = price.beside === undefined ? 0n : worstBeside(bounds.calls, price.beside);
-  if (dialect.unit === 'images') return price.image === null ? null : BigInt(bounds.answers) * price.image + beside;
+  if (dialect.unit === 'images') {
+    // Spec 8: images are billed per image. Nothing bounds their tokens, which choose the tier of the price.
+    const { image } = price.tiers?.at(-1) ?? price;
+    return image === null ? null : BigInt(bounds.answers) * image + beside;
+  }
   const rates = price.tiers === undefined ? price : ratesUpTo(tokens.inputTokensMax, price, price.tiers);
   const input = bounds.asksForHourCache === true ? (rates.inputWithHourCache ?? rates.input) : rates.input;
   if (input === null || rates.output === null) return null;

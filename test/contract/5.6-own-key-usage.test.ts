@@ -13,6 +13,10 @@ import { waitFor } from '../support/waiting.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
+const MODELS = [
+  { id: 'sim/small', providerModel: 'sim-small', outputCap: 16_384, apis: ['chat_completions', 'count_tokens'] },
+] as const;
+
 describe('own provider keys in use', () => {
   let upstream: FakeUpstream;
   let promptTokens = 10;
@@ -22,12 +26,14 @@ describe('own provider keys in use', () => {
   let credential: string;
 
   before(async () => {
-    upstream = await startFakeUpstream(() => ({
+    upstream = await startFakeUpstream(({ path }) => ({
       headers: [['content-type', 'application/json']],
-      body: `{"choices":[{"message":{"content":"ok"}}],"usage":{"prompt_tokens":${promptTokens},"completion_tokens":4}}`,
+      body: path.endsWith('/count_tokens')
+        ? '{"input_tokens":588}'
+        : `{"choices":[{"message":{"content":"ok"}}],"usage":{"prompt_tokens":${promptTokens},"completion_tokens":4}}`,
     }));
     tollgate = await startFront({
-      configurationYaml: testConfiguration({ upstreamUrl: upstream.url }),
+      configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models: MODELS }),
       env: { ADMIN_TOKEN },
     });
     tenant = await Tenant.create(tollgate.url, 'own-usage', 'prepaid');
@@ -101,6 +107,21 @@ describe('own provider keys in use', () => {
     assert.equal((await tollgate.run(['reconcile', 'check-own-keys'])).exitCode, 0);
     const shown = async () => (await tenant.as('GET', `/provider-credentials/${credential}`))['last_used_at'];
     await waitFor('the last use to be shown', shown, (at) => typeof at === 'string');
+  });
+
+  test('a token count is a request, and nobody used what it tells', async () => {
+    const [before] = await usage();
+    const reply = await httpCall(`${tollgate.url}/v1/messages/count_tokens`, {
+      headers: { authorization: `Bearer ${key}`, 'anthropic-version': '2023-06-01' },
+      body: '{"model":"sim/small","messages":[{"role":"user","content":"hi"}]}',
+    });
+    assert.deepEqual([reply.status, reply.body.toString()], [200, '{"input_tokens":588}']);
+    const [after] = await waitFor(
+      'the count to be posted',
+      () => usage(),
+      ([found]) => Number(found?.['requests']) === Number(before?.['requests']) + 1,
+    );
+    assert.equal(after?.['tokens_prompt'], before?.['tokens_prompt']);
   });
 
   test('a day is the day of the zone that is asked for', async () => {

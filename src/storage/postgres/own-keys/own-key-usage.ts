@@ -21,13 +21,13 @@ interface UsageRow extends Record<string, unknown> {
   readonly last_used_ms: number | null;
 }
 
-/** Removed keys too, where they were used in that time. */
+/** Removed keys too, where they were used in that time. The answer of a token count is nothing that was used. */
 const USAGE = {
   name: 'own_key_usage',
   text: `
     SELECT k.id, k.name, k.kind, count(g.id)::integer AS requests,
-           coalesce(sum(g.input_tokens), 0)::text AS input_tokens,
-           coalesce(sum(g.output_tokens), 0)::text AS output_tokens,
+           coalesce(sum(g.input_tokens) FILTER (WHERE g.api <> 'count_tokens'), 0)::text AS input_tokens,
+           coalesce(sum(g.output_tokens) FILTER (WHERE g.api <> 'count_tokens'), 0)::text AS output_tokens,
            coalesce(sum(g.rated_cost), 0)::text AS rated_cost, coalesce(sum(g.charge), 0)::text AS charge,
            floor(extract(epoch FROM max(g.admitted_at)) * 1000)::double precision AS last_used_ms
       FROM own_keys k LEFT JOIN generations g ON g.organization_id = k.organization_id AND g.credential_id = k.id

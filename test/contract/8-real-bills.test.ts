@@ -226,6 +226,22 @@ const SERVICE_TIERS: readonly Bill[] = [
 const HOUR_CACHE = { system: [{ type: 'text', text: 'x', cache_control: { type: 'ephemeral', ttl: '1h' } }] };
 const FAST = { ...PLAIN, speeds: { fast: '6' }, geos: { us: '1.1' } };
 const VARIED: readonly Bill[] = [
+  // 10 × 1 000 000 + 800 × 100 000 + 200 × 1 250 000 + 5 × 5 000 000
+  ...[undefined, 3].map((reasoning) => ({
+    name: `a cache beside the input, which the total tells, with reasoning of ${reasoning}`,
+    dialect: chatCompletions,
+    price: PLAIN,
+    reply: chat(0, 0, {
+      usage: {
+        prompt_tokens: 10,
+        completion_tokens: 5,
+        total_tokens: 1_015,
+        prompt_tokens_details: { cached_tokens: 800, cache_write_tokens: 200 },
+        completion_tokens_details: { reasoning_tokens: reasoning },
+      },
+    }),
+    cost: 365_000_000n,
+  })),
   {
     // (10 × 1 000 000 + 500 × 100 000 + 1000 × 1 250 000 + 2000 × 2 000 000 + 20 × 5 000 000) × 6
     // = (10 000 000 + 50 000 000 + 1 250 000 000 + 4 000 000 000 + 100 000 000) × 6
@@ -453,6 +469,15 @@ const CALLS: readonly Bill[] = [
   })),
   {
     // 10 × 1 000 000 + 87 × 5 000 000
+    name: 'a part of the work of Anthropic that has no type',
+    dialect: messages,
+    price: PLAIN,
+    reply: message({ input_tokens: 10, output_tokens: 87, iterations: [{ type: 'message' }, { input_tokens: 5 }] }),
+    cost: 445_000_000n,
+    unpriced: 'iterations ?',
+  },
+  {
+    // 10 × 1 000 000 + 87 × 5 000 000
     name: 'searches in letters, or fewer than none',
     dialect: messages,
     price: SEARCHED,
@@ -677,33 +702,6 @@ const LONG_EVENTS: readonly Bill[] = [
   },
 ];
 
-const SPOKEN = { ...PLAIN, input_audio: '10', cached_audio: '2.5', output_audio: '20' };
-const AUDIO: readonly Bill[] = [
-  {
-    // (113 - 13) × 1 000 000 + 13 × 10 000 000 + (110 - 82) × 5 000 000 + 82 × 20 000 000
-    name: 'audio in and out',
-    dialect: chatCompletions,
-    price: SPOKEN,
-    request: { modalities: ['text', 'audio'], audio: { voice: 'alloy', format: 'wav' } },
-    reply: chat(113, 110, {
-      usage: {
-        prompt_tokens: 113,
-        completion_tokens: 110,
-        total_tokens: 223,
-        prompt_tokens_details: { cached_tokens: 0, text_tokens: 100, audio_tokens: 13 },
-        completion_tokens_details: { reasoning_tokens: 0, text_tokens: 28, audio_tokens: 82 },
-      },
-    }),
-    cost: 2_010_000_000n,
-  },
-  {
-    // Of 100: 60 of text, 10 of them cached, and 40 of audio, 30 of them cached.
-    // 50 × 1 000 000 + 10 × 100 000 + 10 × 10 000 000 + 30 × 2 500 000 + 2 × 5 000 000
-    name: 'audio from the cache',
-    dialect: chatCompletions,
-    price: SPOKEN,
-    reply: chat(100, 2, {
-      usage: {
 const LONG_DOCUMENTS: readonly Bill[] = [
   {
     // 100 × 1 000 000 + 10 × 5 000 000
@@ -744,6 +742,33 @@ const LONG_DOCUMENTS: readonly Bill[] = [
   },
 ];
 
+const SPOKEN = { ...PLAIN, input_audio: '10', cached_audio: '2.5', output_audio: '20' };
+const AUDIO: readonly Bill[] = [
+  {
+    // (113 - 13) × 1 000 000 + 13 × 10 000 000 + (110 - 82) × 5 000 000 + 82 × 20 000 000
+    name: 'audio in and out',
+    dialect: chatCompletions,
+    price: SPOKEN,
+    request: { modalities: ['text', 'audio'], audio: { voice: 'alloy', format: 'wav' } },
+    reply: chat(113, 110, {
+      usage: {
+        prompt_tokens: 113,
+        completion_tokens: 110,
+        total_tokens: 223,
+        prompt_tokens_details: { cached_tokens: 0, text_tokens: 100, audio_tokens: 13 },
+        completion_tokens_details: { reasoning_tokens: 0, text_tokens: 28, audio_tokens: 82 },
+      },
+    }),
+    cost: 2_010_000_000n,
+  },
+  {
+    // Of 100: 60 of text, 10 of them cached, and 40 of audio, 30 of them cached.
+    // 50 × 1 000 000 + 10 × 100 000 + 10 × 10 000 000 + 30 × 2 500 000 + 2 × 5 000 000
+    name: 'audio from the cache',
+    dialect: chatCompletions,
+    price: SPOKEN,
+    reply: chat(100, 2, {
+      usage: {
         prompt_tokens: 100,
         completion_tokens: 2,
         prompt_tokens_details: { cached_tokens: 40, audio_tokens: 40, cached_tokens_details: { audio_tokens: 30 } },
@@ -785,6 +810,7 @@ const LONG_DOCUMENTS: readonly Bill[] = [
 ];
 
 const REPORTED = { ...PLAIN, cost: 'reported' };
+const DRAWN = { image: '0.04', cost: 'reported' };
 const COSTS: readonly Bill[] = [
   {
     // 0.000419 dollars, as recorded
@@ -810,7 +836,6 @@ const COSTS: readonly Bill[] = [
     price: REPORTED,
     reply: chat(0, 0, {
       usage: {
-const DRAWN = { image: '0.04', cost: 'reported' };
         prompt_tokens: 109,
         completion_tokens: 62,
         cost: 0.00002095,
@@ -879,37 +904,6 @@ const DRAWN = { image: '0.04', cost: 'reported' };
     cost: 54_000_000n,
   })),
   {
-    // 9 × 1 000 000 + 9 × 5 000 000
-    name: 'that the price does not ask for',
-    dialect: chatCompletions,
-    price: PLAIN,
-    reply: chat(0, 0, { usage: { prompt_tokens: 9, completion_tokens: 9, cost: 0.5 } }),
-    cost: 54_000_000n,
-  },
-];
-
-describe('a reported cost is charged up to what the prices make of its usage', () => {
-  const ROWS: readonly (readonly [
-    name: string,
-    price: object,
-    usage: object,
-    ceiling: bigint | null,
-    request?: object,
-  ])[] = [
-    // 100 × 2 000 000 + 10 × 5 000 000: at the dearest rate of the input, that of an hour of cache
-    ['tokens', REPORTED, {}, 250_000_000n],
-    // (100 × 2 000 000 + 10 × 5 000 000) × 1.1 + 2 × 10 000 000 000 + 5 000 000 000
-    [
-      'a factor, calls and a fee',
-      { ...REPORTED, factor: '1.1', calls: { web_search: '0.01' }, request: '0.005' },
-      { num_search_queries: 2 },
-      25_275_000_000n,
-    ],
-    // What the searches may cost nobody knows: the hold bounds it.
-    ['calls without a price', REPORTED, { num_search_queries: 2 }, null],
-    ['no cost', REPORTED, { cost: null }, null],
-    ['a cost that the price does not ask for', PLAIN, {}, null],
-  {
     // 0.000001 dollars
     name: 'of a typed question',
     dialect: systemone,
@@ -943,27 +937,33 @@ describe('a reported cost is charged up to what the prices make of its usage', (
     reply: event({ type: 'image_generation.completed', b64_json: 'aGk=', usage: { cost: 0.02 } }).repeat(2),
     cost: 80_000_000_000n,
   },
-  ];
-  for (const [name, price, usage, ceiling, request = {}] of ROWS) {
-    test(name, () => {
-      const counts = { prompt_tokens: 100, completion_tokens: 10, cost: 7, ...usage };
-      const read = priceOf(price);
-      const rated = rateReply(chatCompletions, request, JSON.stringify(chat(0, 0, { usage: counts })), read);
-      assert.equal(rated.usage === null ? undefined : costCeiling(rated.usage, read), ceiling);
-    });
-  }
+  {
+    // 9 × 1 000 000 + 9 × 5 000 000
+    name: 'that the price does not ask for',
+    dialect: chatCompletions,
+    price: PLAIN,
+    reply: chat(0, 0, { usage: { prompt_tokens: 9, completion_tokens: 9, cost: 0.5 } }),
+    cost: 54_000_000n,
+  },
+];
 
-  test('and the rest goes to suspense', () => {
-    const settled = settle({
-      outcome: 'completed',
-      usage: { ...NO_COUNTS, inputTokens: 100, outputTokens: 10, details: { reportedCost: picoUsd(900n) } },
-      usageSource: 'reported',
-      price: priceOf(REPORTED),
-      billed: true,
-      authorizedAmount: picoUsd(1_000n),
-      chargeMax: picoUsd(250n),
-    });
-    assert.deepEqual([settled.ratedCost, settled.charge, settled.suspense], [900n, 250n, 650n]);
+describe('a reported cost is charged up to what the prices make of its usage', () => {
+  const ROWS: readonly (readonly [
+    name: string,
+    price: object,
+    usage: object,
+    ceiling: bigint | null,
+    request?: object,
+  ])[] = [
+    // 100 × 2 000 000 + 10 × 5 000 000: at the dearest rate of the input, that of an hour of cache
+    ['tokens', REPORTED, {}, 250_000_000n],
+    // (100 × 2 000 000 + 10 × 5 000 000) × 1.1 + 2 × 10 000 000 000 + 5 000 000 000
+    [
+      'a factor, calls and a fee',
+      { ...REPORTED, factor: '1.1', calls: { web_search: '0.01' }, request: '0.005' },
+      { num_search_queries: 2 },
+      25_275_000_000n,
+    ],
     // 100 × 2 000 000 + 10 × 5 000 000: whether flex was given the reply does not say
     [
       'flex that was asked for',
@@ -982,6 +982,39 @@ describe('a reported cost is charged up to what the prices make of its usage', (
     ],
     // (100 × 2 000 000 + 10 × 5 000 000) × 1.1
     ['a region that the account may have', { ...REPORTED, geos: { us: '1.1' } }, {}, 275_000_000n],
+    // What the searches may cost nobody knows: the hold bounds it.
+    ['calls without a price', REPORTED, { num_search_queries: 2 }, null],
+    ['no cost', REPORTED, { cost: null }, null],
+    ['a cost that the price does not ask for', PLAIN, {}, null],
+  ];
+  for (const [name, price, usage, ceiling, request = {}] of ROWS) {
+    test(name, () => {
+      const counts = { prompt_tokens: 100, completion_tokens: 10, cost: 7, ...usage };
+      const read = priceOf(price);
+      const rated = rateReply(chatCompletions, request, JSON.stringify(chat(0, 0, { usage: counts })), read);
+      assert.equal(rated.usage === null ? undefined : costCeiling(rated.usage, read), ceiling);
+    });
+  }
+
+  test('images', () => {
+    const read = priceOf({ ...DRAWN, factor: '1.1' });
+    const reply = { data: [{ b64_json: 'aGk=' }, { b64_json: 'aGk=' }], usage: { cost: 7 } };
+    const { usage } = rateReply(imageGenerations, { prompt: 'x', n: 2 }, JSON.stringify(reply), read);
+    // 2 × 40 000 000 000 × 1.1
+    assert.equal(usage === null ? undefined : costCeiling(usage, read), 88_000_000_000n);
+  });
+
+  test('and the rest goes to suspense', () => {
+    const settled = settle({
+      outcome: 'completed',
+      usage: { ...NO_COUNTS, inputTokens: 100, outputTokens: 10, details: { reportedCost: picoUsd(900n) } },
+      usageSource: 'reported',
+      price: priceOf(REPORTED),
+      billed: true,
+      authorizedAmount: picoUsd(1_000n),
+      chargeMax: picoUsd(250n),
+    });
+    assert.deepEqual([settled.ratedCost, settled.charge, settled.suspense], [900n, 250n, 650n]);
   });
 });
 
@@ -996,14 +1029,7 @@ for (const [title, bills] of Object.entries({
   'speeds, regions and factors': VARIED,
   'calls of tools, and of requests': CALLS,
   'last events that are longer than what is kept of a long reply': LONG_EVENTS,
-  test('images', () => {
-    const read = priceOf({ ...DRAWN, factor: '1.1' });
-    const reply = { data: [{ b64_json: 'aGk=' }, { b64_json: 'aGk=' }], usage: { cost: 7 } };
-    const { usage } = rateReply(imageGenerations, { prompt: 'x', n: 2 }, JSON.stringify(reply), read);
-    // 2 × 40 000 000 000 × 1.1
-    assert.equal(usage === null ? undefined : costCeiling(usage, read), 88_000_000_000n);
-  });
-
+  'documents that are longer than what is kept of them': LONG_DOCUMENTS,
   audio: AUDIO,
   'a cost that the reply reports': COSTS,
 })) {
@@ -1098,7 +1124,6 @@ const HOLDS: readonly HoldRow[] = [
     prices: [FAST],
     held: 13_530_000_000n,
   },
-  'documents that are longer than what is kept of them': LONG_DOCUMENTS,
   {
     // 1000 × 1 375 000 + 10 × 5 500 000: the dearer of two deployments
     name: 'the factor of any deployment',
@@ -1289,6 +1314,23 @@ const HOLDS: readonly HoldRow[] = [
     held: 10_200_000_000n,
   },
   {
+    // 2 × 80 000 000 000: nothing bounds the tokens, by which the tier is chosen
+    name: 'images in the dearest of their tiers',
+    dialect: imageGenerations,
+    request: { prompt: 'x', n: 2 },
+    prices: [
+      { image: '0.04' },
+      {
+        image: '0.04',
+        tiers: [
+          { from_input: 1_000, image: '0.08' },
+          { from_input: 5_000, image: '0.06' },
+        ],
+      },
+    ],
+    held: 160_000_000_000n,
+  },
+  {
     name: 'audio that no deployment has a price for',
     request: ofBytes(1_000, { modalities: ['text', 'audio'] }),
     prices: [PLAIN],
@@ -1313,23 +1355,6 @@ const HOLDS: readonly HoldRow[] = [
     request: ofBytes(1_000, { speed: 'fast', service_tier: 'priority' }),
     prices: [TIERED, FAST],
     held: 'speed',
-  {
-    // 2 × 80 000 000 000: nothing bounds the tokens, by which the tier is chosen
-    name: 'images in the dearest of their tiers',
-    dialect: imageGenerations,
-    request: { prompt: 'x', n: 2 },
-    prices: [
-      { image: '0.04' },
-      {
-        image: '0.04',
-        tiers: [
-          { from_input: 1_000, image: '0.08' },
-          { from_input: 5_000, image: '0.06' },
-        ],
-      },
-    ],
-    held: 160_000_000_000n,
-  },
   },
 ];
 

@@ -302,6 +302,22 @@ describe('counts', () => {
     assert.ok(Number.isNaN(usageOf(chatCompletions, { prompt_tokens: 9, completion_tokens: true })?.outputTokens));
   });
 
+  test('a count below zero is none, whatever it is added to', () => {
+    for (const rest of [
+      { total_tokens: 1_142 },
+      { total_tokens: 660, completion_tokens_details: { reasoning_tokens: 5 } },
+    ]) {
+      const usage = { prompt_tokens: 656, completion_tokens: -1, ...rest };
+      assert.equal(usageOf(chatCompletions, usage)?.outputTokens, -1, JSON.stringify(usage));
+    }
+    const input = { input_tokens: -1, cache_read_input_tokens: 158, output_tokens: 3 };
+    assert.ok(Number.isNaN(usageOf(messages, input)?.inputTokens));
+    const writes = { ephemeral_5m_input_tokens: -2, ephemeral_1h_input_tokens: 5 };
+    assert.ok(
+      Number.isNaN(usageOf(messages, { input_tokens: 9, cache_creation: writes, output_tokens: 3 })?.cacheWriteTokens),
+    );
+  });
+
   test('a report that contradicts itself is passed on as it stands', () => {
     const usage = usageOf(chatCompletions, {
       prompt_tokens: 5,

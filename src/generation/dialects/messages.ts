@@ -264,7 +264,7 @@ function usageOfCounts(counts: UsageObject, final: UsageObject, reply: KeptReply
   const cached = countOf(counts['cache_read_input_tokens']);
   const { cacheWrite, hourCacheWrite } = cacheWritesIn(counts, reply.asksForHourCache === true);
   const usage: Usage = {
-    inputTokens: plain === null ? null : plain + (cached ?? 0) + (cacheWrite ?? 0),
+    inputTokens: plain === null ? null : sumOf(plain, cached, cacheWrite),
     cachedInputTokens: cached,
     cacheWriteTokens: cacheWrite,
     outputTokens: countOf(final['output_tokens']),
@@ -273,6 +273,11 @@ function usageOfCounts(counts: UsageObject, final: UsageObject, reply: KeptReply
     hourCacheWriteTokens: hourCacheWrite,
   };
   return withDetails(usage, counts, reply);
+}
+
+/** Of the parts that are told. One that is no count makes none of the sum. */
+function sumOf(...parts: readonly (number | null)[]): number {
+  return parts.reduce<number>((sum, part) => (part !== null && part < 0 ? Number.NaN : sum + (part ?? 0)), 0);
 }
 
 interface CacheWrites {
@@ -286,7 +291,7 @@ function cacheWritesIn(counts: UsageObject, asksForHourCache: boolean): CacheWri
   const writes = objectOf(counts['cache_creation']);
   const short = countOf(writes['ephemeral_5m_input_tokens']);
   const long = countOf(writes['ephemeral_1h_input_tokens']);
-  const told = short === null && long === null ? null : (short ?? 0) + (long ?? 0);
+  const told = short === null && long === null ? null : sumOf(short, long);
   const cacheWrite = all === null || all === 0 ? (told ?? all) : all;
   if (!asksForHourCache || cacheWrite === null) return { cacheWrite, hourCacheWrite: long };
   return { cacheWrite, hourCacheWrite: Math.max(0, cacheWrite - (short ?? 0)) };

@@ -156,10 +156,11 @@ function unpricedUsage(usage: UsageObject, calls: readonly ToolCalls[]): string 
   const known = calls.reduce((sum, { count }) => sum + (count ?? 0), 0);
   if (typeof toolCalls === 'number' && toolCalls > known) return 'num_server_side_tools_used';
   // The totals of the reply are those of its messages: a compaction, or advice of another model, is billed beside them.
-  const beside = Array.isArray(iterations)
-    ? iterations.map((iteration) => objectOf(iteration)['type']).find((type) => type !== 'message')
-    : undefined;
-  return beside === undefined ? null : `iterations ${typeof beside === 'string' ? shorten(beside) : '?'}`;
+  const types = Array.isArray(iterations) ? iterations.map((iteration) => objectOf(iteration)['type']) : [];
+  const beside = types.findIndex((type) => type !== 'message');
+  if (beside === -1) return null;
+  const type = types[beside];
+  return `iterations ${typeof type === 'string' ? shorten(type) : '?'}`;
 }
 
 /** Where usage objects have the calls of tools: of Anthropic and OpenRouter, of xAI, of Perplexity. */
@@ -244,13 +245,13 @@ export function withDetails(counts: Usage, usage: UsageObject, reply: KeptReply)
   return { ...counts, details };
 }
 
-/** The part of a reply that is searched, and how deep a place in it lies. */
 /** The counts of a report with the cost that it tells, of an API whose cost depends on nothing else beside them. */
 export function withCost(counts: Usage, usage: UsageObject | null, { tellsCost }: KeptReply): Usage {
   const reportedCost = usage === null || tellsCost !== true ? null : costIn(usage);
   return reportedCost === null ? counts : { ...counts, details: { reportedCost } };
 }
 
+/** The part of a reply that is searched, and how deep a place in it lies. */
 class ReplyPlace {
   readonly bytes: Buffer;
   private readonly reply: KeptReply;

@@ -32,22 +32,26 @@ export interface InclusiveCounts {
  * Providers agree on the names and not on what they include. The total, where there is one, tells by arithmetic: when
  * input + output + reasoning make it, the reasoning stands beside the output (xAI's chat) and is added to it. Where no
  * reasoning is told and the total is larger, the rest of it is thoughts that nobody named, and which are billed as
- * output (Gemini's chat). A half that is not told is what the total has beside the other. In every other case a report
+ * output (Gemini's chat), unless the rest is what the cache had, of which the input is too small to be the whole: then
+ * that stands beside it. A half that is not told is what the total has beside the other. In every other case a report
  * is taken as it stands, one that contradicts itself included: that is for `checkUsage`.
  */
 export function inclusiveUsage(counts: InclusiveCounts): Usage {
   const { cached, cacheWrite, reasoning, total } = counts;
   const input = counts.input ?? restOf(total, counts.output);
   const output = counts.output ?? restOf(total, counts.input);
-  const reasoningIsBeside =
-    input !== null && output !== null && reasoning !== null && reasoning > 0 && input + output + reasoning === total;
-  const unnamed =
-    reasoning === null && input !== null && output !== null && total !== null ? total - input - output : 0;
+  // A total makes no count of what is none.
+  const areCounts = input !== null && output !== null && input >= 0 && output >= 0;
+  const rest = total !== null && areCounts ? total - input - output : 0;
+  const ofCache = (cached ?? 0) + (cacheWrite ?? 0);
+  const cacheIsBeside = ofCache > (input ?? 0) && rest === ofCache;
+  const reasoningIsBeside = reasoning !== null && reasoning > 0 && rest === reasoning && !cacheIsBeside;
+  const unnamed = reasoning === null && !cacheIsBeside ? rest : 0;
   return {
-    inputTokens: input,
+    inputTokens: cacheIsBeside ? (input ?? 0) + ofCache : input,
     cachedInputTokens: cached,
     cacheWriteTokens: cacheWrite,
-    outputTokens: reasoningIsBeside ? output + reasoning : unnamed > 0 ? (output ?? 0) + unnamed : output,
+    outputTokens: reasoningIsBeside || unnamed > 0 ? (output ?? 0) + rest : output,
     reasoningTokens: unnamed > 0 ? unnamed : reasoning,
     images: null,
   };

@@ -21,7 +21,6 @@ import {
 import { signInPerson } from '../storage/postgres/identity/sign-in-people.ts';
 import type { InstallationSecrets } from '../storage/postgres/installation-secrets.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
-import { isUnreachable } from '../storage/postgres/unreachable.ts';
 import { readSignInFile } from './read-sign-in-file.ts';
 
 const BUILT_CONSOLE = fileURLToPath(new URL('../console/built', import.meta.url));
@@ -51,7 +50,6 @@ export function createConsole({ config, log, clock, postgres, secrets }: Console
       endSession: (sessionId) => endSession(postgres, sessionId),
       nameSession: (of) => nameSession(postgres, of),
     },
-    isStoreAway: isUnreachable,
     linkLookUps: new FairQueue(LINK_LOOK_UPS),
     createPlaygroundKey: config.console
       ? (actor, params) =>

@@ -5,18 +5,20 @@ import type { RefusalKind } from '../domain/refusals/refusal.ts';
 import { REFUSAL_RULES } from '../domain/refusals/refusal-rules.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
+import { StoreAway } from '../platform/store-away.ts';
 
 /** What a gateway asks Postgres for on behalf of a request. */
-export type AskedStore = 'identity' | 'leases' | 'saved_responses' | 'own_keys';
+export type AskedStore = 'identity' | 'leases' | 'saved_responses' | 'own_keys' | 'control_plane';
 
 const INTERVAL_MS = 1_000;
-/** These are about a provider or a fault, which have lines of their own, or about an end that was asked for. */
+/** These are about a provider, a store or a fault, which have lines of their own, or about an end that is wanted. */
 const LOGGED_ELSEWHERE: ReadonlySet<RefusalKind> = new Set<RefusalKind>([
   'upstream_unreachable',
   'upstream_timeout',
   'provider_unavailable',
   'byok_key_unavailable',
   'internal_error',
+  'store_unavailable',
   'draining',
 ]);
 
@@ -33,6 +35,12 @@ export class RefusalLog {
   storeFailed(store: AskedStore, fault: unknown): void {
     const more = this.nextLine(store);
     if (more !== null) this.log.warn({ err: fault, store, more }, 'a store could not be asked');
+  }
+
+  /** A fault has ended a request: that Postgres is away is said of all of them together, and a bug each time. */
+  requestFailed(fault: unknown, request: { readonly method: string; readonly path: string }): void {
+    if (fault instanceof StoreAway) this.storeFailed('control_plane', fault);
+    else this.log.error({ err: fault, ...request }, 'fault while serving a request');
   }
 
   /** `notReady`: what keeps this process from admitting requests. */

@@ -357,8 +357,7 @@ function createServer(
       refusals.labels(kind).increment();
       held.refusalLog.refused(kind, () => listNotReady(held));
     },
-    onFault: (fault, request) =>
-      log.error({ err: fault, method: request.method, path: request.route.path }, 'fault while serving a request'),
+    onFault: (fault, { method, route }) => held.refusalLog.requestFailed(fault, { method, path: route.path }),
   });
   registerServerGauges(metrics, { server, reports, buffers: held.buffers });
   return server;

@@ -4,6 +4,7 @@
 import type { Principal } from '../domain/identity/principal.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { RenderedRefusal } from '../domain/refusals/render.ts';
+import { StoreAway } from '../platform/store-away.ts';
 import { StoreBusy } from '../platform/store-busy.ts';
 import type { ClientWatch } from './client-watch.ts';
 import type { Endpoint } from './endpoint.ts';
@@ -301,7 +302,7 @@ export class Exchange extends RequestHead implements BodyOwner, ResponseOwner {
   fail(fault: unknown): void {
     this.context.onFault(fault, this);
     if (this.closed) return;
-    if (this.status === 0) this.refuse({ kind: fault instanceof StoreBusy ? 'store_busy' : 'internal_error' });
+    if (this.status === 0) this.refuse({ kind: kindOf(fault) });
     else this.cut();
   }
 
@@ -340,3 +341,9 @@ const NONE = (): boolean => false;
 const NEVER_WITH_BODY: ReadonlySet<number> = new Set([204, 304]);
 const JSON_HEADERS: HeaderList = ['content-type', 'application/json'];
 const NO_STORE: HeaderList = ['cache-control', 'no-store'];
+
+/** A database that is busy or away is no bug, and the request can be repeated. */
+function kindOf(fault: unknown): 'store_busy' | 'store_unavailable' | 'internal_error' {
+  if (fault instanceof StoreBusy) return 'store_busy';
+  return fault instanceof StoreAway ? 'store_unavailable' : 'internal_error';
+}

@@ -9,6 +9,7 @@ import type { DescribedRoute } from '../control-plane/openapi/described-route.ts
 import { GET_CONSOLE, GET_CONSOLE_FILE } from '../control-plane/openapi/read-descriptions.ts';
 import type { Operation } from '../control-plane/operation.ts';
 import type { Exchange } from '../http/exchange.ts';
+import { StoreAway } from '../platform/store-away.ts';
 import { authorizeWithSession } from './authorize.ts';
 import { type ControlPlaneRow, row } from './control-plane-row.ts';
 import type { RouteParts } from './route-parts.ts';
@@ -20,24 +21,13 @@ const OPEN = { ...ANY, plane: 'process', envelope: 'platform' } as const;
 
 export function consoleRows(parts: RouteParts): ControlPlaneRow[] {
   return [
-    row(
-      'GET',
-      SESSION_PATH,
-      { ...ANY, looksUpSession: true },
-      orAway(
-        parts,
-        getSession(() => parts.console),
-      ),
-    ),
-    row('PATCH', SESSION_PATH, ANY, orAway(parts, changeSession(parts.identity))),
+    row('GET', SESSION_PATH, { ...ANY, looksUpSession: true }, orAway(getSession(() => parts.console))),
+    row('PATCH', SESSION_PATH, ANY, orAway(changeSession(parts.identity))),
     row(
       'POST',
       '/v1/console/playground-key',
       { permission: 'inference', scope: 'organization' },
-      orAway(
-        parts,
-        createPlaygroundKey(() => parts.console.createPlaygroundKey),
-      ),
+      orAway(createPlaygroundKey(() => parts.console.createPlaygroundKey)),
     ),
   ];
 }
@@ -76,7 +66,7 @@ export function consoleRoutes(parts: RouteParts): readonly DescribedRoute[] {
       path: SIGN_IN_PATH,
       ...OPEN,
       description: SIGN_IN,
-      handle: unlessAway(parts, (exchange) => signIn(parts.console, identify, exchange)),
+      handle: unlessAway((exchange) => signIn(parts.console, identify, exchange)),
     },
     {
       method: 'GET',
@@ -98,28 +88,27 @@ export function consoleRoutes(parts: RouteParts): readonly DescribedRoute[] {
       takesSession: true,
       envelope: 'platform',
       description: END_SESSION,
-      handle: unlessAway(parts, (exchange) =>
+      handle: unlessAway((exchange) =>
         endSession(parts.console, exchange, authorizeWithSession(parts, session, exchange)),
       ),
     },
   ];
 }
 
-/** Nobody can say who is signed in while the database is away, which is no fault of ours. */
+/** Nobody can say who is signed in while the database is away, and the console says that nobody is signed out. */
 function unlessAway<More extends readonly unknown[]>(
-  parts: RouteParts,
   serve: (exchange: Exchange, ...more: More) => Promise<void>,
 ): typeof serve {
   return async (exchange, ...more) => {
     try {
       await serve(exchange, ...more);
     } catch (fault) {
-      if (!parts.console.isStoreAway(fault)) throw fault;
+      if (!(fault instanceof StoreAway)) throw fault;
       exchange.refuse({ kind: 'sessions_unavailable' });
     }
   };
 }
 
-function orAway(parts: RouteParts, operation: Operation): Operation {
-  return { ...operation, serve: unlessAway(parts, operation.serve) };
+function orAway(operation: Operation): Operation {
+  return { ...operation, serve: unlessAway(operation.serve) };
 }

@@ -246,7 +246,7 @@ function askOthers(url: string): { stop(): Promise<AwayReport['others']> } {
 const EXPECTED_OF_OTHERS: Readonly<Record<string, string>> = {
   'a credential that nobody has seen': '502',
   'the list of models': '200',
-  'a generation': '500',
+  'a generation': '503',
   'the limits': '200',
   'a continued response': '503',
 };

@@ -2,11 +2,12 @@
 // all is well when it is back (spec 7.6).
 
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import type { DescribedRoute } from '../../src/control-plane/openapi/described-route.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/storage/postgres/embedded/embedded-postgres.ts';
 import { callWithSession, signedIn, signIn } from '../support/console-session.ts';
 import { type FakeUpstream, ONE_TOKEN_REPLY, startFakeUpstream } from '../support/fake-upstream.ts';
@@ -14,8 +15,10 @@ import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { type HttpAnswer, type HttpCall, httpCall } from '../support/http-call.ts';
 import { ask, organizationIdOf } from '../support/identity-world.ts';
 import { silentLog } from '../support/postgres.ts';
+import { listDescendants } from '../support/process-table.ts';
 import { refusalBody } from '../support/refusal-body.ts';
 import { removeInstallation } from '../support/remove-installation.ts';
+import { nameOf, routeTable } from '../support/route-table.ts';
 import { KEYS, testConfiguration } from '../support/test-configuration.ts';
 import { waitFor } from '../support/waiting.ts';
 
@@ -34,6 +37,7 @@ describe('while Postgres is away', { timeout: 4 * HANG_MS }, () => {
   let ownerToken: string;
   let newToken: string;
   let cookie: string;
+  let acmeId: string;
 
   before(async () => {
     postgres = await startEmbeddedPostgres({ dataDir: directory, log: silentLog });
@@ -41,8 +45,14 @@ describe('while Postgres is away', { timeout: 4 * HANG_MS }, () => {
     tollgate = await startTollgate({
       clickhouse: 'away',
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url }),
-      env: { DATABASE_URL: postgres.url, MASTER_KEY: randomBytes(32).toString('base64'), ADMIN_TOKEN: adminToken },
+      env: {
+        DATABASE_URL: postgres.url,
+        MASTER_KEY: randomBytes(32).toString('base64'),
+        ADMIN_TOKEN: adminToken,
+        MEDIA: 'disk',
+      },
     });
+    acmeId = await organizationIdOf(tollgate.url, adminToken, 'acme');
     ownerToken = await issueOwnerToken();
     newToken = await issueOwnerToken();
     cookie = await signedIn(tollgate.url, { token: ownerToken });
@@ -60,7 +70,7 @@ describe('while Postgres is away', { timeout: 4 * HANG_MS }, () => {
   });
 
   async function issueOwnerToken(): Promise<string> {
-    const members = `/v1/admin/organizations/${await organizationIdOf(tollgate.url, adminToken, 'acme')}/members`;
+    const members = `/v1/admin/organizations/${acmeId}/members`;
     const [owner] = (await ask(tollgate.url, adminToken, 'GET', members)) as unknown as readonly { user_id: string }[];
     return String(
       (await ask(tollgate.url, adminToken, 'POST', `${members}/${owner?.user_id}/tokens`, { name: 'test' }, 201))[
@@ -96,26 +106,95 @@ describe('while Postgres is away', { timeout: 4 * HANG_MS }, () => {
     }
   });
 
-  test('what has to be looked up is 500 in the platform envelope', { timeout: HANG_MS }, async () => {
-    for (const [path, credential] of [
-      ['/v1/admin/active-org/members', ownerToken],
-      ['/v1/me/keys', ownerToken],
-      ['/v1/generations?client_request_id=x', KEYS.acme],
-    ] as const) {
-      const answer = await read(path, credential);
-      assert.equal(answer.status, 500, `${path}: ${answer.body.toString()}`);
-      const envelope = JSON.parse(answer.body.toString()) as { code: string; error: string };
-      assert.match(envelope.code, /^[0-9a-f]{8}$/);
-      assert.doesNotMatch(answer.body.toString(), /postgres|ECONN|socket/i);
-    }
-    const made = await call('/v1/admin/active-org/teams', {
-      method: 'POST',
-      headers: { authorization: `Bearer ${ownerToken}` },
-      body: '{"slug":"lost"}',
+  /** What the routes of the document answer without the database; all others are refused for a while. */
+  const ANSWERED: Readonly<Record<string, number>> = {
+    'GET /v1/responses': 405,
+    'GET /v1/models': 200,
+    'GET /v1/models/providers': 200,
+    // No model is called so.
+    'GET /v1/models/:id': 404,
+    'GET /healthz': 200,
+    'GET /readyz': 200,
+    'GET /openapi.json': 200,
+    'GET /console': 200,
+    'GET /console/:path': 200,
+    'GET /v1/console/sign-in': 200,
+    'GET /v1/console/oidc/:providerName': 404,
+    'GET /v1/console/oidc/:providerName/callback': 404,
+    'GET /v1/me': 200,
+    // No file has the signature.
+    'GET /v1/media/:id/public/:signature': 404,
+  };
+  const QUERIES: Readonly<Record<string, string>> = {
+    'GET /v1/generation': 'id=01890a5d-ac96-774b-bcce-b302099a8057',
+    'GET /v1/generations': 'client_request_id=x',
+    'GET /v1/admin/prices': 'model=sim/small',
+    'GET /v1/admin/active-org/byok/explain': 'model=sim/small&api=chat_completions',
+  };
+
+  function addressOf(route: DescribedRoute): string {
+    const path = route.path.replace(/:(\w+)/g, (_, name: string) => {
+      if (name === 'runNumber') return '1';
+      return name.endsWith('Id') || (name === 'id' && !route.path.startsWith('/v1/models')) ? randomUUID() : 'absent';
     });
-    assert.equal(made.status, 500);
-    // What is held in memory is answered.
-    for (const path of ['/v1/me', '/v1/models']) assert.equal((await read(path, ownerToken)).status, 200, path);
+    const query = QUERIES[nameOf(route)];
+    return query === undefined ? path : `${path}?${query}`;
+  }
+
+  function credentialFor({ scope, plane }: DescribedRoute): string {
+    if (scope === 'platform') return adminToken;
+    return plane === 'data' || scope === 'key' ? KEYS.acme : ownerToken;
+  }
+
+  /** All at once: what does not answer is waited for once. */
+  async function readEverything(): Promise<Readonly<Record<string, string>>> {
+    const wrong = await Promise.all(
+      routeTable()
+        .filter(({ method }) => method === 'GET')
+        .map(async (route) => {
+          const { status, headers, body } = await read(addressOf(route), credentialFor(route));
+          const expected = ANSWERED[nameOf(route)] ?? 503;
+          const isGood = status === expected && (status !== 503 || Number(headers['retry-after']) > 0);
+          const isQuiet = status < 500 || !/postgres|ECONN|socket|timeout/i.test(body.toString());
+          return isGood && isQuiet ? [] : [[nameOf(route), `${status} ${body.toString().slice(0, 300)}`] as const];
+        }),
+    );
+    return Object.fromEntries(wrong.flat());
+  }
+
+  test('every look-up is 503, says when to come again, and nothing of the database', { timeout: HANG_MS }, async () => {
+    assert.deepEqual(await readEverything(), {});
+    const { body } = await read('/v1/billing/credits', KEYS.acme);
+    const { code, error, message } = JSON.parse(body.toString()) as Record<string, string>;
+    assert.match(code ?? '', /^[0-9a-f]{8}$/);
+    assert.match(`${error} ${message}`, /database .* does not answer at the moment.*Retry-After/);
+    const { body: ofKeys } = await read('/v1/admin/active-org/provider-credentials', ownerToken);
+    assert.equal((JSON.parse(ofKeys.toString()) as { code: string }).code, 'store_unavailable');
+  });
+
+  test('so is every change, and none of it is made', { timeout: HANG_MS }, async () => {
+    for (const [method, path, credential, body] of [
+      ['POST', '/v1/admin/active-org/teams', ownerToken, { slug: 'lost' }],
+      ['POST', '/v1/admin/active-org/keys', ownerToken, { name: 'lost' }],
+      ['POST', '/v1/me/keys', ownerToken, { name: 'lost' }],
+      ['POST', '/v1/me/tokens', ownerToken, { name: 'lost' }],
+      ['POST', '/v1/admin/active-org/members', ownerToken, { email: 'lost@people.test' }],
+      ['PUT', '/v1/admin/active-org/limits', ownerToken, { limits: [] }],
+      ['PUT', '/v1/admin/active-org/webhook', ownerToken, { url: 'https://hooks.test/lost' }],
+      ['PUT', '/v1/admin/active-org/model-access', ownerToken, { allowed_models: [] }],
+      ['POST', '/v1/admin/organizations', adminToken, { slug: 'lost', billing: 'none' }],
+      ['PUT', '/v1/admin/providers/lost', adminToken, { base_url: 'https://lost.test', api_key: 'sk-lost' }],
+      ['POST', '/v1/billing/deposits', adminToken, { organization_id: acmeId, amount: '1', reference: 'lost' }],
+      ['POST', '/v1/console/playground-key', ownerToken, {}],
+    ] as const) {
+      const answer = await call(path, {
+        method,
+        headers: { authorization: `Bearer ${credential}` },
+        body: JSON.stringify(body),
+      });
+      assert.equal(answer.status, 503, `${method} ${path}: ${answer.body.toString()}`);
+      assert.equal(answer.headers['retry-after'], '2', `${method} ${path}`);
+    }
   });
 
   test('the console hears that nobody can say who is signed in, and that nobody is signed out', async () => {
@@ -153,8 +232,26 @@ describe('while Postgres is away', { timeout: 4 * HANG_MS }, () => {
       slug: string;
     }[];
     assert.ok(teams.every(({ slug }) => slug !== 'lost'));
+    const audit = await ask(tollgate.url, adminToken, 'GET', '/v1/admin/audit');
+    assert.doesNotMatch(JSON.stringify(audit), /lost/);
     assert.equal((await generate('tg-of-nobody')).status, 401);
     assert.equal((await generate(KEYS.acme)).status, 200);
     assert.deepEqual(tollgate.gatewayPids(), pids);
+  });
+
+  test('nothing hangs where Postgres stands still, either', { timeout: HANG_MS }, async () => {
+    const pids = [postgres.pid, ...listDescendants(postgres.pid).map(({ pid }) => pid)];
+    for (const pid of pids) process.kill(pid, 'SIGSTOP');
+    try {
+      assert.deepEqual(await readEverything(), {});
+    } finally {
+      for (const pid of pids) process.kill(pid, 'SIGCONT');
+    }
+    await waitFor(
+      'what is looked up to be found again',
+      async () => (await read('/v1/billing/credits', KEYS.acme)).status,
+      (status) => status === 200,
+      HANG_MS,
+    );
   });
 });

@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { StoreAway } from '../../src/platform/store-away.ts';
 import { StoreBusy } from '../../src/platform/store-busy.ts';
 import { holdingAdvisoryLock } from '../../src/storage/postgres/advisory-lock.ts';
 import { registerEpoch, takeLease } from '../../src/storage/postgres/ledger/wallets.ts';
@@ -25,6 +26,24 @@ after(async () => {
   await jobs?.close();
   await gateway?.close();
   await server?.stop();
+});
+
+test('a database that cannot be reached is told apart from one that refuses a statement, and from a bug', async () => {
+  const nobody = createPostgres({ url: 'postgres://nobody@127.0.0.1:9/none', log: silentLog });
+  await assert.rejects(nobody.query('SELECT 1'), StoreAway);
+  await assert.rejects(
+    nobody.transaction(async () => undefined),
+    StoreAway,
+  );
+  await nobody.close();
+  // As a standby, which a failover leaves behind an address for a while.
+  const onStandby = gateway.transaction(async (client) => {
+    await client.query('SET TRANSACTION READ ONLY');
+    await client.query("INSERT INTO users (email) VALUES ('standby@people.test')");
+  });
+  await assert.rejects(onStandby, StoreAway);
+  for (const wrong of ['SELEC 1', 'SELECT 1 / 0'])
+    await assert.rejects(gateway.query(wrong), (fault) => !(fault instanceof StoreAway));
 });
 
 test('a wallet that a standing transaction has locked is lent from again, and what that one did is undone', async () => {

@@ -64,6 +64,7 @@ const BY_KIND: { readonly [K in RefusalKind]: Extract<Refusal, { readonly kind: 
   routing_too_large: { kind: 'routing_too_large' },
   routing_unavailable: { kind: 'routing_unavailable' },
   store_busy: { kind: 'store_busy' },
+  store_unavailable: { kind: 'store_unavailable' },
   sessions_unavailable: { kind: 'sessions_unavailable' },
   reports_unavailable: { kind: 'reports_unavailable' },
   byok_disabled: { kind: 'byok_disabled' },

@@ -21,8 +21,6 @@ export interface ConsoleParts {
   readonly built: BuiltConsole | null;
   readonly sessions: ConsoleSessions;
   readonly store: ConsoleStore;
-  /** Whether a fault says that the store does not answer. */
-  readonly isStoreAway: (fault: unknown) => boolean;
   /** Codes of links are looked up behind each other, so that a flood of them delays nothing else. */
   readonly linkLookUps: FairQueue;
   readonly oidc: OidcParts;

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { SESSION_SECONDS_MAX } from '../../domain/identity/session.ts';
 import { groupsIn, type SignedInPerson, type SignInProvider } from '../../domain/identity/sign-in-provider.ts';
 import type { Exchange } from '../../http/exchange.ts';
+import { StoreAway } from '../../platform/store-away.ts';
 import type { OperationDescription } from '../operation.ts';
 import type { ConsoleParts } from './console-parts.ts';
 import type { OidcParts } from './oidc-parts.ts';
@@ -63,7 +64,7 @@ export async function startOidc({ oidc, sessions, built }: ConsoleParts, exchang
 
 /** Whatever is wrong with what comes back, the browser is told where it can begin anew and nothing more. */
 export async function finishOidc(parts: ConsoleParts, exchange: Exchange): Promise<void> {
-  const { oidc, sessions, built, isStoreAway } = parts;
+  const { oidc, sessions, built } = parts;
   const provider = oidc.providers.find(({ id }) => id === exchange.parameter);
   if (provider === undefined || built === null) return exchange.refuse({ kind: 'not_found' });
   const sealed = sessions.cookie.readTransaction(exchange);
@@ -79,7 +80,7 @@ export async function finishOidc(parts: ConsoleParts, exchange: Exchange): Promi
     if ('problem' in opened) return sendBack(exchange, opened.problem, [forget]);
     redirect(exchange, `${oidc.publicUrl}/console`, [forget, sessions.cookie.set(opened.secret, SESSION_SECONDS_MAX)]);
   } catch (fault) {
-    if (!isStoreAway(fault)) throw fault;
+    if (!(fault instanceof StoreAway)) throw fault;
     sendBack(exchange, 'sessions_unavailable', [forget]);
   }
 }

@@ -112,6 +112,7 @@ const WHERE: Readonly<Record<RefusalKind, Where>> = {
   upstream_unreachable: relayed,
   upstream_timeout: relayed,
   store_busy: (route) => guarded(route) || signingIn(route),
+  store_unavailable: (route) => guarded(route) || servingBytes(route),
   provider_unavailable: relayed,
   internal_error: anywhere,
   overloaded: (route) => generating(route) || uploading(route) || servingBytes(route),

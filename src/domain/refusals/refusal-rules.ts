@@ -274,6 +274,15 @@ export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
     summary: 'What this request needs is being changed by somebody else at the moment; nothing was done.',
     advice: RETRY_LATER,
   },
+  store_unavailable: {
+    // Spec 7.8 has 500 for a database's error: that of one that does not answer is an unavailable dependency (7.2).
+    status: 503,
+    family: 'service',
+    retryable: true,
+    retryAfterMs: 2 * SECOND_MS,
+    summary: 'The database that this request needs does not answer at the moment.',
+    advice: RETRY_LATER,
+  },
   ...BYOK_RULES,
 
   upstream_unreachable: {

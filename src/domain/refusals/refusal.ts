@@ -133,6 +133,7 @@ export type Refusal =
   | ({ readonly kind: 'upstream_unreachable' } & Later)
   | ({ readonly kind: 'upstream_timeout' } & Later)
   | ({ readonly kind: 'store_busy' } & Later)
+  | ({ readonly kind: 'store_unavailable' } & Later)
   | { readonly kind: 'provider_unavailable' }
   | { readonly kind: 'internal_error' }
   | ({ readonly kind: 'overloaded' } & Later)

@@ -3,7 +3,9 @@
 
 import pg from 'pg';
 import type { Log } from '../../platform/log.ts';
+import { StoreAway } from '../../platform/store-away.ts';
 import { StoreBusy } from '../../platform/store-busy.ts';
+import { isUnreachable } from './unreachable.ts';
 
 /** A statement as text; with a name, each connection prepares it once, which pays for the few that run all the time. */
 export type Statement = string | { readonly name: string; readonly text: string };
@@ -89,9 +91,15 @@ async function run<Row extends object>(
     const result = await executor.query<Row>({ ...query, values: values as unknown[] });
     return { rows: result.rows, rowCount: result.rowCount ?? 0, command: result.command };
   } catch (error) {
-    const { code } = error as { code?: unknown };
-    throw typeof code === 'string' && BUSY_SQLSTATES.has(code) ? new StoreBusy(code, error) : error;
+    throw tellApart(error);
   }
+}
+
+/** Whoever asks Postgres learns here, and nowhere else, whether it is busy or away; all other faults are bugs. */
+function tellApart(error: unknown): unknown {
+  const { code } = error as { code?: unknown };
+  if (typeof code === 'string' && BUSY_SQLSTATES.has(code)) return new StoreBusy(code, error);
+  return isUnreachable(error) ? new StoreAway(error) : error;
 }
 
 async function runTransaction<T>(pool: pg.Pool, work: (client: PostgresClient) => Promise<T>): Promise<T> {
@@ -99,7 +107,7 @@ async function runTransaction<T>(pool: pg.Pool, work: (client: PostgresClient) =
   for (let attempts = 1; ; attempts += 1) {
     const attempt = new TransactionAttempt();
     try {
-      return await attempt.run(await pool.connect(), work);
+      return await attempt.run(await connect(pool), work);
     } catch (error) {
       const { code } = error as { code?: string };
       const mustRetry = code !== undefined && RETRIED_SQLSTATES.has(code);
@@ -107,6 +115,14 @@ async function runTransaction<T>(pool: pg.Pool, work: (client: PostgresClient) =
       if (attempts === TRANSACTION_ATTEMPTS_MAX || !(mustRetry || (attempt.isLost && !wasLost))) throw error;
       wasLost ||= attempt.isLost;
     }
+  }
+}
+
+async function connect(pool: pg.Pool): Promise<pg.PoolClient> {
+  try {
+    return await pool.connect();
+  } catch (error) {
+    throw tellApart(error);
   }
 }
 
@@ -145,7 +161,7 @@ class TransactionAttempt {
     try {
       return await running;
     } catch (error) {
-      const fault = error instanceof StoreBusy ? error.cause : error;
+      const fault = error instanceof StoreBusy || error instanceof StoreAway ? error.cause : error;
       if (!(fault instanceof pg.DatabaseError)) this.broken = fault as Error;
       this.isLost ||= proves(fault);
       throw error;

@@ -1,0 +1,14 @@
+// The error for a database call that found nobody who answers: the database is stopped, starts, is a standby, or lets
+// nobody in. The call can be repeated later; whether a change that it met was made may be unknown.
+
+export class StoreAway extends Error {
+  /** The database's or the system's own error code; absent: the driver gave none. */
+  readonly code?: string;
+
+  /** Its message is the driver's own, for logs and for who runs a command. */
+  constructor(cause: Error) {
+    super(cause.message, { cause });
+    this.name = 'StoreAway';
+    if ('code' in cause) this.code = String(cause.code);
+  }
+}

@@ -44,6 +44,7 @@ const PROVIDER: SignInProvider = {
 };
 
 let server: TestPostgres;
+let url: string;
 let postgres: Postgres;
 let alpha: string;
 let beta: string;
@@ -53,7 +54,8 @@ before(async () => {
 });
 after(() => server.stop());
 beforeEach(async () => {
-  postgres = createPostgres({ url: await server.createDatabase(), log: silentLog });
+  url = await server.createDatabase();
+  postgres = createPostgres({ url, log: silentLog });
   alpha = done(await createOrganization(postgres, OPERATOR, { slug: 'alpha', billing: 'none' })).id;
   beta = done(await createOrganization(postgres, OPERATOR, { slug: 'beta', billing: 'none' })).id;
   research = done(await createTeam(postgres, OPERATOR, { organizationId: alpha, slug: 'research' })).id;
@@ -122,6 +124,33 @@ describe('an address that an account has already', () => {
     assert.deepEqual(await rolesOf(userId), ['alpha member']);
     const namesake = { ...person('ada', ['in-alpha']), subject: 'namesake' };
     assert.deepEqual(await signInPerson(postgres, PROVIDER, namesake), { problem: 'email_taken' });
+  });
+
+  test('is found free without reading a long audit log', async () => {
+    const userId = await addByHand('ada', beta, 'member');
+    done(await removeMember(postgres, OPERATOR, inside(beta), userId));
+    await postgres.query(
+      `INSERT INTO audit_log (actor_kind, actor_user_id, actor_label, action, target_kind, target_id)
+       SELECT 'token', gen_random_uuid(), 'somebody', 'key.create', 'key', n::text FROM generate_series(1, 5000) n`,
+    );
+    await postgres.query('ANALYZE audit_log');
+    // Each connection tells what it has read at its own time.
+    const alone = createPostgres({ url, log: silentLog, max: 1 });
+    try {
+      const readRows = async () => {
+        await alone.query('SELECT pg_stat_force_next_flush()');
+        const { rows } = await alone.query("SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'audit_log'");
+        return rows;
+      };
+      const before = await readRows();
+      assert.deepEqual(await signInPerson(alone, PROVIDER, person('ada', ['in-alpha'])), {
+        userId,
+        organizationId: alpha,
+      });
+      assert.deepEqual(await readRows(), before);
+    } finally {
+      await alone.close();
+    }
   });
 
   const past: Readonly<Record<string, (userId: string) => Promise<unknown>>> = {

@@ -395,6 +395,19 @@ async function ask(end: DeadEnd, scheme: Case['scheme'], withinMs = COMES_WITHIN
   return answer;
 }
 
+test('a token over plain http, which is on this machine, is asked for by no proxy, which would read its secret', async () => {
+  const end = await startDeadEnd(onceAsked((socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}')));
+  const proxy = await startDeadEnd((socket) => socket.destroy());
+  for (const settings of [
+    { proxy: `http://127.0.0.1:${proxy.port}`, proxies: NO_PROXIES },
+    { proxy: undefined, proxies: { ...NO_PROXIES, http: `http://127.0.0.1:${proxy.port}` } },
+  ]) {
+    const answer = await formPoster({ ...settings, tls: {} })(`http://127.0.0.1:${end.port}/token`, { a: 'b' });
+    assert.deepEqual(answer, { status: 200, body: '{}' });
+  }
+  await allClosed(end);
+});
+
 describe('a token that cannot be had ends within its time, and so does its socket:', { concurrency: true }, () => {
   for (const one of CASES.filter(({ scheme, settings }) => scheme !== 'direct' && settings === undefined)) {
     test(one.name, async () => {

@@ -24,11 +24,12 @@ export interface FormParams {
 /** Once an hour or so, so no connection is kept. */
 export function formPoster({ proxy, proxies, tls, withinMs = ANSWER_MS_MAX }: FormParams): PostForm {
   return async (url, form) => {
-    const { origin, pathname } = new URL(url);
+    const { origin, pathname, protocol } = new URL(url);
     const connections = new UndiciOrigin({
       origin,
       timeouts: UPSTREAM_TIMEOUTS,
-      proxy: proxyOf(origin, proxy, proxies),
+      // Plain http is to this machine alone (domain/configuration/token-schema.ts), and a proxy would read the secret.
+      proxy: protocol === 'http:' ? null : proxyOf(origin, proxy, proxies),
       http: 1,
       tls: tls.ca === undefined ? {} : { ca: tls.ca },
       names: new NameLookups(systemClock),

@@ -50,10 +50,9 @@ const listedPolicy = named.extend({
 const shownDetector = externalDefinition.omit({ secret: true }).partial({ url: true }).meta({
   description: 'Without its secret; of the platform’s policies an organization is not shown the address either.',
 });
-const shownDefinition = z.strictObject({
-  ...guardrailDefinition.shape,
-  external: z.record(slugSchema, shownDetector).optional(),
-});
+const shownDefinition = z
+  .strictObject({ ...guardrailDefinition.shape, external: z.record(slugSchema, shownDetector).optional() })
+  .meta({ description: 'Of the platform’s policies an organization is shown no words, patterns or `allow`.' });
 const shownPolicy = named.extend({ definition: shownDefinition });
 const shownHistory = shownPolicy.extend({
   versions: z.array(shownVersion).meta({ description: 'Newest first, the present one included.' }),
@@ -85,18 +84,24 @@ function showPolicy(policy: StoredGuardrail): z.output<typeof shownPolicy> {
 /** `organizationId`: who looks at it; null: the platform. */
 function showHistory(policy: GuardrailHistory, organizationId: string | null): z.output<typeof shownHistory> {
   const isElsewhere = policy.setBy === 'platform' && organizationId !== null;
-  const definition = isElsewhere ? withoutAddresses(policy.definition) : policy.definition;
+  const definition = isElsewhere ? asOthersSee(policy.definition) : policy.definition;
   return { ...showPolicy(policy), definition, versions: policy.versions.map(showVersion) };
 }
 
-function withoutAddresses({ external, ...others }: GuardrailDefinition): z.output<typeof shownDefinition> {
-  if (external === undefined) return others;
+/**
+ * The platform's, for an organization that chooses it or is screened by it: which rules there are, not what they look
+ * for, which may be words of another organization, or what who knows them could write around.
+ */
+function asOthersSee(definition: GuardrailDefinition): z.output<typeof shownDefinition> {
+  const { rules: written, allow: _, external, ...others } = definition;
+  const rules = written.map(({ words: __, patterns: ___, ...rule }) => rule);
+  if (external === undefined) return { ...others, rules };
   const detectors = Object.entries(external).map(([name, detector]) => {
     const shown: z.output<typeof shownDetector> = { ...detector };
     delete shown.url;
     return [name, shown];
   });
-  return { ...others, external: Object.fromEntries(detectors) };
+  return { ...others, rules, external: Object.fromEntries(detectors) };
 }
 
 export function listPolicies(store: GuardrailStore, owner: PolicyOwner): Operation {

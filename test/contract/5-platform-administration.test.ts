@@ -193,11 +193,30 @@ describe('the catalog', () => {
     assert.equal(await generate(KEYS.acme, 'made/large'), 200);
   });
 
+  /** What is stored with other fields; `proxy` and `tls` are those that are given. */
+  async function by(id: string, fields: Json, status: number): Promise<string> {
+    const { proxy: _, tls: __, id: ___, has_key: ____, health: _____, ...stored } = await read(`/providers/${id}`);
+    return refusal('PUT', `/providers/${id}`, { ...stored, ...fields }, status);
+  }
+
+  test('nor under another authority, nor in another header, which others may read or repeat', async () => {
+    const other = (what: string) => new RegExp(`"api_key" is not valid: it is needed: the stored one is for ${what}`);
+    const [one, two] = [{ tls: { ca: '/one.pem' } }, { tls: { ca: '/two.pem' } }];
+    await admin('PUT', '/providers/secure', { base_url: 'https://secure.test', api_key: KEY });
+    assert.match(await by('secure', one, 400), other('another tls.ca'));
+    await by('secure', { ...one, api_key: KEY }, 200);
+    assert.match(await by('secure', two, 400), other('another tls.ca'));
+    await by('secure', { ...one, on_disconnect: 'drain' }, 200);
+    await by('secure', {}, 200);
+    assert.match(await by('secure', one, 400), other('another tls.ca'));
+    for (const auth of ['x-api-key', { header: 'x-request-id' }])
+      assert.match(await by('secure', { auth }, 400), other('another header'));
+    await by('secure', { auth: 'x-api-key', api_key: KEY }, 200);
+    await by('secure', { on_disconnect: 'cancel' }, 200);
+    await admin('DELETE', '/providers/secure');
+  });
+
   test('nor, over plain http, by another proxy, which reads it; over https a proxy reads nothing', async () => {
-    const by = async (id: string, fields: Json, status: number) => {
-      const { proxy: _, id: __, has_key: ___, health: ____, ...stored } = await read(`/providers/${id}`);
-      return refusal('PUT', `/providers/${id}`, { ...stored, ...fields }, status);
-    };
     const OTHER = /"api_key" is not valid: it is needed: the stored one is for another proxy/;
     const [one, other] = ['http://one.proxy.test:3128', 'http://other.proxy.test:3128'];
     await admin('PUT', '/providers/plain', { base_url: 'http://plain.test', api_key: KEY });

@@ -15,8 +15,9 @@ export async function putProvider(
   provider: ProviderChange,
 ): Promise<Refused | null> {
   const { rows } = await client.query<StoredProvider>(
-    `SELECT base_url, api_key_sealed, auth, requests->'token' AS token, requests->>'proxy' AS proxy FROM providers
-      WHERE id = $1`,
+    `SELECT base_url, api_key_sealed, auth, requests->'token' AS token, requests->>'proxy' AS proxy,
+            requests->'tls'->>'ca' AS authority
+       FROM providers WHERE id = $1`,
     [provider.id],
   );
   const stored = rows[0];
@@ -51,11 +52,14 @@ interface StoredProvider extends Record<string, unknown> {
   readonly token: object | null;
   /** null: what the environment says. */
   readonly proxy: string | null;
+  /** The path of its file; null: the usual ones alone. */
+  readonly authority: string | null;
 }
 
 /**
  * A stored key goes to the address that it was given for, and the secret of a token to that of its settings: whoever
- * may change them does not get to read it. Over plain http a proxy reads it as well.
+ * may change them does not get to read it. Over plain http a proxy reads it as well, over https whoever stands on the
+ * way with a certificate of an authority that is trusted; in another header a provider may write or repeat it.
  */
 function keptKeyProblem(provider: ProviderChange, stored: StoredProvider | undefined): string | null {
   const { auth, baseUrl, requests } = provider;
@@ -65,6 +69,9 @@ function keptKeyProblem(provider: ProviderChange, stored: StoredProvider | undef
     return `is needed: the stored one is for ${stored.token === null ? 'no token' : 'another account'}`;
   const { origin, protocol } = new URL(baseUrl);
   if (origin !== new URL(stored.base_url).origin) return 'is needed: the stored one is for another address';
+  if (auth !== stored.auth) return 'is needed: the stored one is for another header';
+  const authority = requests?.tls?.ca ?? null;
+  if (authority !== null && authority !== stored.authority) return 'is needed: the stored one is for another tls.ca';
   const isReadByProxy = protocol === 'http:' && (requests?.proxy ?? null) !== stored.proxy;
   return isReadByProxy ? 'is needed: the stored one is for another proxy' : null;
 }

@@ -172,6 +172,47 @@ describe('the catalog', () => {
     await admin('DELETE', '/models/made/unreleased');
   });
 
+  test('a list that names a model keeps it when it is no longer active, and no other list takes it', async () => {
+    await admin('PUT', '/models/made/seasonal', model());
+    const tenant = await Tenant.create(tollgate.url, 'seasonal');
+    await admin('PATCH', `/organizations/${tenant.id}/byok`, { enabled: true, kinds: ['openai'] });
+    const team = `/teams/${await tenant.addTeam()}/model-access`;
+    const { id: keyId } = await tenant.addKey();
+    const ownKey = { kind: 'openai', name: 'own', secret: 'sk-own', verify: false };
+    const { id: ownKeyId } = await tenant.as('POST', '/provider-credentials', ownKey, 201);
+    const lists: readonly (readonly [method: string, path: string, field: string])[] = [
+      ['PUT', '/model-access', 'allowed_models'],
+      ['PUT', team, 'allowed_models'],
+      ['PATCH', `/keys/${keyId}`, 'allowed_models'],
+      ['PATCH', `/provider-credentials/${String(ownKeyId)}`, 'models'],
+    ];
+    const put = async (models: readonly string[], status: number): Promise<void> => {
+      for (const [method, path, field] of lists) await tenant.as(method, path, { [field]: models }, status);
+    };
+    const served_by = [{ provider: 'made', model: 'judge', apis: ['systemone'], price: { input: '0.04' } }];
+    await admin('PUT', '/models/made/judge', { kind: 'evaluation', context_length: 1_000, served_by });
+    const tier = { name: 'only', description: 'all', models: [{ id: 'made/seasonal' }, { id: 'made/large' }] };
+    const policy = { classifier: { model: 'made/judge' }, tiers: [tier] };
+    await admin('PUT', '/routing/policies/seasonal', policy);
+    await put(['made/seasonal'], 200);
+
+    const again = async (path: string, fields: Json) =>
+      admin('PUT', path, { ...fields, version: await versionOf(path) });
+    await again('/models/made/seasonal', model({ active: false }));
+    await put(['made/seasonal'], 200);
+    await put(['made/seasonal', 'sim/small'], 200);
+    await put(['sim/small'], 200);
+    await put(['made/seasonal'], 400);
+    await again('/routing/policies/seasonal', policy);
+    await again('/routing/policies/seasonal', { ...policy, prefer_native_api: true });
+    assert.match(
+      await refusal('PUT', '/routing/policies/other', policy, 400),
+      /tiers\.0\.models\.0\.id.* there is no model "made\/seasonal" in the catalog/,
+    );
+    await admin('DELETE', '/routing/policies/seasonal');
+    for (const id of ['made/seasonal', 'made/judge']) await admin('DELETE', `/models/${id}`);
+  });
+
   test('what was read can be put back, and a provider without api_key keeps its key', async () => {
     const { id: _, has_key: __, health: ____, ...fields } = await read('/providers/made');
     await admin('PUT', '/providers/made', fields);

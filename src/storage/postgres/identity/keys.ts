@@ -5,7 +5,7 @@ import type { Actor } from '../../../domain/identity/actor.ts';
 import type { CreateKeyParams, Key, KeyChange, KeyReference, KeyWithSecret } from '../../../domain/identity/api-key.ts';
 import { generateKey } from '../../../domain/identity/generate-credential.ts';
 import { hashCredential, keyPrefix } from '../../../domain/identity/key-hash.ts';
-import { type ModelLists, replaceModels } from '../../../domain/identity/model-access.ts';
+import { type ModelLists, replaceModels, type SetModelAccessParams } from '../../../domain/identity/model-access.ts';
 import { areUuids, labelProblem } from '../../../domain/identity/names.ts';
 import type { Page, PageParams } from '../../../domain/lists/page.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
@@ -143,11 +143,9 @@ export async function updateKey(
     const isRenamed = newName !== undefined && newName !== before.key.name;
     if (isRenamed && before.fromConfiguration && actor.kind === 'token')
       return conflict('name', 'is the configuration file’s');
-    const unknown = allowedModels === undefined ? null : await refuseUnknownModels(client, allowedModels);
-    if (unknown !== null) return unknown;
     const { key } = before;
-    const lists =
-      allowedModels === undefined ? key.allowedModelsSetBy : replaceModels(key.allowedModelsSetBy, allowedModels);
+    const lists = await replaceKnownModels(client, key.allowedModelsSetBy, allowedModels);
+    if (isRefused(lists)) return lists;
     await client.query(
       `UPDATE api_keys SET name = $3, platform_allowed_models = $4, organization_allowed_models = $5,
         expires_at = to_timestamp($6::double precision / 1000)
@@ -163,6 +161,16 @@ export async function updateKey(
     );
     return recordKeyChange(client, actor, 'key.update', reference, before.key);
   });
+}
+
+async function replaceKnownModels(
+  client: PostgresClient,
+  lists: ModelLists,
+  wanted: SetModelAccessParams | undefined,
+): Promise<ModelLists | Refused> {
+  if (wanted === undefined) return lists;
+  const unknown = await refuseUnknownModels(client, { ...wanted, named: lists[wanted.setBy] });
+  return unknown ?? replaceModels(lists, wanted);
 }
 
 /** Idempotent: revoking a revoked key changes nothing. Every gateway is notified at once. */

@@ -106,9 +106,8 @@ export async function changeLimits(
     if (isRefused(limits)) return limits;
     const problem = limitsProblem(limits);
     if (problem !== null) return invalid('limits', problem);
-    const known = new Set(own.map(({ model }) => model));
-    const named = limits.flatMap(({ model }) => (model === undefined || known.has(model) ? [] : [model]));
-    const unknown = await refuseUnknownModels(client, { setBy, models: named }, 'limits');
+    const models = { setBy, models: modelsOf(limits), named: modelsOf(own) };
+    const unknown = await refuseUnknownModels(client, models, 'limits');
     if (unknown !== null) return unknown;
     await storeLimits(client, scope, { setBy, limits });
     const after = await readLimits(client, scope);
@@ -124,6 +123,10 @@ export async function changeLimits(
     await notifyPrincipalsChanged(client, [idOf(scope)]);
     return { items: after };
   });
+}
+
+function modelsOf(limits: readonly UsageLimit[]): readonly string[] {
+  return limits.flatMap(({ model }) => model ?? []);
 }
 
 /**

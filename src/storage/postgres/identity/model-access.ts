@@ -3,6 +3,7 @@
 
 import type { Actor } from '../../../domain/identity/actor.ts';
 import {
+  type AllowedModels,
   type ModelAccess,
   type ModelAccessScope,
   replaceModels,
@@ -54,7 +55,7 @@ export async function setModelAccess(
     if ('refused' in before) return before;
     const refused = scope.kind === 'key' ? await refuseOfKey(client, actor, scope) : null;
     if (refused !== null) return refused;
-    const unknown = await refuseUnknownModels(client, params);
+    const unknown = await refuseUnknownModels(client, { ...params, named: before.allowedModelsSetBy[params.setBy] });
     if (unknown !== null) return unknown;
     const id = idOf(scope);
     const lists = replaceModels(before.allowedModelsSetBy, params);
@@ -83,13 +84,18 @@ async function refuseOfKey(
   return isRefused(found) ? found : refuseKeyChange(client, actor, {}, found.key);
 }
 
+export interface NamedModels extends SetModelAccessParams {
+  /** What the list names already, which may have left the catalog since. Absent: the list is new. */
+  readonly named?: AllowedModels;
+}
+
 /**
  * null when the catalog has all of them. To an organization a model that is not active is as one that is not there: its
  * name may not be known yet.
  */
 export async function refuseUnknownModels(
   client: PostgresClient,
-  { setBy, models }: SetModelAccessParams,
+  { setBy, models, named = null }: NamedModels,
   field = 'allowedModels',
 ): Promise<Refused | null> {
   if (models === null || models.length === 0) return null;
@@ -97,8 +103,9 @@ export async function refuseUnknownModels(
   if (models.some((id) => id.includes('\0'))) return invalid(field, 'must be ids of models in the catalog');
   const { rows } = await client.query<{ id: string }>(
     `SELECT wanted.id FROM unnest($1::text[]) AS wanted (id)
-      WHERE NOT EXISTS (SELECT FROM models WHERE models.id = wanted.id AND (models.active OR $2)) LIMIT 1`,
-    [models, setBy === 'platform'],
+      WHERE wanted.id <> ALL ($3)
+        AND NOT EXISTS (SELECT FROM models WHERE models.id = wanted.id AND (models.active OR $2)) LIMIT 1`,
+    [models, setBy === 'platform', named ?? []],
   );
   return rows[0] === undefined
     ? null

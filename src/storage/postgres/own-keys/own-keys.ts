@@ -165,8 +165,13 @@ async function refuseNames(
   {
     keyId = null,
     name,
+    named = null,
     ...audience
-  }: Partial<KeyAudience> & { readonly name?: string; readonly keyId?: string | null },
+  }: Partial<KeyAudience> & {
+    readonly name?: string;
+    readonly keyId?: string | null;
+    readonly named?: KeyAudience['models'];
+  },
 ): Promise<Refused | null> {
   if (name !== undefined) {
     const { rowCount } = await client.query(
@@ -176,7 +181,7 @@ async function refuseNames(
     );
     if (rowCount > 0) return invalid('name', 'is taken');
   }
-  const models = { setBy: 'organization', models: audience.models ?? null } as const;
+  const models = { setBy: 'organization', models: audience.models ?? null, named } as const;
   const unknown = await refuseUnknownModels(client, models, 'models');
   if (unknown !== null) return unknown;
   for (const [field, statement] of Object.entries(AUDIENCE)) {
@@ -209,7 +214,7 @@ export async function updateOwnKey(
   return changeKeys(postgres, organizationId, async (client) => {
     const before = await getOwnKey(client, { organizationId, keyId });
     if (isRefused(before)) return before;
-    const refused = await refuseNames(client, organizationId, { ...changed, keyId });
+    const refused = await refuseNames(client, organizationId, { ...changed, keyId, named: before.models });
     if (refused !== null) return refused;
     const wanted = { ...before, ...changed };
     const state = stateAfter(before, changed.isEnabled);

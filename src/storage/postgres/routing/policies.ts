@@ -99,7 +99,8 @@ function toVersion({ version, definition, created_at_ms }: VersionRow): PolicyVe
 }
 
 /**
- * A definition with a mistake is `invalid`, by its first one. The same definition again changes nothing. Runs inside
+ * A definition with a mistake is `invalid`, by its first one. A model that the policy names already need not be active
+ * any more: it is passed over, and may be active again. The same definition again changes nothing. Runs inside
  * changeCatalog.
  */
 export async function putPolicy(
@@ -107,7 +108,9 @@ export async function putPolicy(
   name: string,
   definition: PolicyDefinition,
 ): Promise<Refused | null> {
-  const refused = await refuseDefinition(client, definition, await billedOrganizationsOf(client, name));
+  const present = await getPolicy(client, name);
+  const named = 'refused' in present ? [] : modelsNamedBy(present.definition);
+  const refused = await refuseDefinition(client, definition, await billedOrganizationsOf(client, name), named);
   if (refused === null) await putPolicyVersion(client, name, definition);
   return refused;
 }
@@ -214,9 +217,10 @@ async function refuseDefinition(
   client: PostgresClient,
   definition: PolicyDefinition,
   billedOrganizations: readonly string[],
+  named: readonly string[] = [],
 ): Promise<Refused | null> {
   const problems = checkPolicy(entryOf(definition), {
-    models: await policyModels(client),
+    models: await policyModels(client, named),
     where: 'the catalog',
     billedOrganizations,
   });
@@ -225,8 +229,15 @@ async function refuseDefinition(
   return invalid(first.place.join('.'), `is not possible: ${first.message}`);
 }
 
-/** The active models under each of their names. */
-export async function policyModels(client: PostgresClient): Promise<Map<string, PolicyModel>> {
+function modelsNamedBy({ classifier, tiers }: PolicyDefinition): readonly string[] {
+  return [classifier.model, ...tiers.flatMap(({ models }) => models.map(({ id }) => id))];
+}
+
+/** The active models under each of their names, and others that are `named`. */
+export async function policyModels(
+  client: PostgresClient,
+  named: readonly string[] = [],
+): Promise<Map<string, PolicyModel>> {
   const { rows } = await client.query<{
     name: string;
     kind: ModelKind;
@@ -238,7 +249,8 @@ export async function policyModels(client: PostgresClient): Promise<Map<string, 
             EXISTS (SELECT FROM served_by s WHERE s.model_id = m.id AND s.via = 'logprobs') AS is_asked_by_logprobs
        FROM models m JOIN (SELECT id AS name, id FROM models UNION ALL SELECT alias, model_id FROM model_aliases) named
          ON named.id = m.id
-      WHERE m.active`,
+      WHERE m.active OR named.name = ANY ($1)`,
+    [named],
   );
   return new Map(
     rows.map((row) => [

@@ -168,17 +168,8 @@ describe('what a request holds', () => {
         holds(open, [PRICED], { maxOutputTokens: null }),
         [bytesOf(open) * 10n ** 6n + 10n ** 12n],
       ],
-      [
-        'without any bound: refused',
-        holds(open, [PRICED], { maxOutputTokens: null, contextLength: null }),
-        { kind: 'traffic_token_bound_required', under: 'budget', field: 'max_tokens' },
-      ],
-      [
-        'without any bound, and free of charge: nothing',
-        holds(open, [priceOf({ input: '0', output: '0' })], { maxOutputTokens: null, contextLength: null }),
-        [],
-      ],
-      ['without any price: nothing', holds(open, [null], { maxOutputTokens: null, contextLength: null }), []],
+      ['without any bound: nothing', holds(open, [PRICED], { maxOutputTokens: null, contextLength: null }), []],
+      ['without any price: nothing', holds(open, [null]), []],
       [
         'where some have no price: what the others ask',
         holds({ max_tokens: 5, ...open }, [null, PRICED]),

@@ -64,10 +64,9 @@ export function planHolds(params: AdmissionParams, measure: BodyMeasure): HoldPl
   const bound = dialect.charged ? boundPrice(params, within, measure) : ZERO_PICO_USD;
   const isBillable = typeof bound !== 'object';
   if (billed && !isBillable) return bound;
-  const most = isBillable ? bound : unbillablePrice(params, within);
-  const price = most ?? ZERO_PICO_USD;
-  const budgetPrice = countsOwnUse(params) ? ratedPrice(params, tokenBounds, price) : most;
-  if (budgetPrice !== null && typeof budgetPrice === 'object') return budgetPrice;
+  const price = isBillable ? bound : unbillablePrice(params, within);
+  const budgetPrice = countsOwnUse(params) ? ratedPrice(params, tokenBounds, price) : price;
+  if (typeof budgetPrice === 'object') return budgetPrice;
   const limits = principal.limits.length === 0 ? principal.limits : limitsOf(principal, served);
   const underLimits = limits.length === 0 ? NO_NEEDS : needsUnder(limits, params, tokenBounds, budgetPrice);
   if ('kind' in underLimits) return underLimits;
@@ -79,7 +78,7 @@ export function planHolds(params: AdmissionParams, measure: BodyMeasure): HoldPl
     walletId,
     price,
     isBillable,
-    budgetPrice: budgetPrice ?? ZERO_PICO_USD,
+    budgetPrice,
     cheaper: dialect.cheaper,
     billed,
     limits,
@@ -93,7 +92,7 @@ function needsUnder(
   limits: readonly PrincipalLimit[],
   params: AdmissionParams,
   tokenBounds: TokenBounds | null,
-  budgetPrice: PicoUsd | null,
+  budgetPrice: PicoUsd,
 ): readonly QuotaNeed[] | Refusal {
   const needs: QuotaNeed[] = [];
   for (const kind of HELD_IN_ORDER) {
@@ -162,12 +161,8 @@ function ratedPrice(params: AdmissionParams, tokenBounds: TokenBounds | null, pr
   const worst = worstOf(prices, namedOf(bounds));
   const rated = worst === null || tokenBounds === null ? null : worstCasePrice(dialect, bounds, tokenBounds, worst);
   // What has no bound or no price cannot be counted against a budget that counts everything.
-  if (rated === null) return unboundUnderBudget(params);
+  if (rated === null) return { kind: 'traffic_token_bound_required', under: 'budget', ...missingBound(params) };
   return rated > price ? picoUsd(rated) : price;
-}
-
-function unboundUnderBudget(params: AdmissionParams): Refusal {
-  return { kind: 'traffic_token_bound_required', under: 'budget', ...missingBound(params) };
 }
 
 const UNPRICED_MODEL: Refusal = {
@@ -190,11 +185,8 @@ function unboundedCalls(tool: string): Refusal {
 function isPriced(params: AdmissionParams): boolean {
   const { dialect, bounds } = params;
   const price = worstRates(params);
-  return price !== null && worstCasePrice(dialect, bounds, ONE_TOKEN, price) !== null;
+  return price !== null && worstCasePrice(dialect, bounds, { inputTokensMax: 1, outputTokensMax: 1 }, price) !== null;
 }
-
-/** Each way. */
-const ONE_TOKEN: TokenBounds = { inputTokensMax: 1, outputTokensMax: 1 };
 
 /** What a request lacks whose tokens have no bound: what its sender cannot set is told before what they can. */
 function missingBound({ dialect, served, bounds, measure }: AdmissionParams): {
@@ -290,15 +282,15 @@ function boundByModel(
 
 /**
  * What budgets hold for a request that could not be billed and that nobody is billed for: the most that those who have
- * a price for it at all may rate it at. 0: nobody has; null: it has no bound.
+ * a price for it at all may rate it at. 0: nobody has, or it has no bound, for which spec 7.8 refuses nobody else.
  */
-function unbillablePrice(params: AdmissionParams, within: TokenBounds | null): PicoUsd | null {
+function unbillablePrice(params: AdmissionParams, within: TokenBounds | null): PicoUsd {
   const { principal, dialect, bounds } = params;
-  if (!principal.limits.some(({ kind }) => kind === 'budget')) return ZERO_PICO_USD;
+  if (within === null || !principal.limits.some(({ kind }) => kind === 'budget')) return ZERO_PICO_USD;
   const prices = deploymentsOf(params).flatMap((deployment) => walletPrice(deployment) ?? []);
   const worst = prices.length === 0 ? null : worstOf(prices, namedOf(bounds));
-  const most = worst === null ? null : worstCasePrice(dialect, bounds, within ?? ONE_TOKEN, worst);
-  return most === null || most === 0n ? ZERO_PICO_USD : within === null ? null : picoUsd(most);
+  const most = worst === null ? null : worstCasePrice(dialect, bounds, within, worst);
+  return most === null ? ZERO_PICO_USD : picoUsd(most);
 }
 
 /** null where the catalog has no price or the request no bound. */
@@ -318,7 +310,7 @@ function amountUnder(
   limit: PrincipalLimit,
   params: AdmissionParams,
   tokenBounds: TokenBounds | null,
-  budgetPrice: PicoUsd | null,
+  budgetPrice: PicoUsd,
 ): bigint | Refusal {
   switch (limit.kind) {
     case 'concurrent_requests':
@@ -327,7 +319,7 @@ function amountUnder(
     case 'tokens_per_minute':
       return tokensUnder(limit, params, tokenBounds);
     case 'budget':
-      return budgetPrice ?? unboundUnderBudget(params);
+      return budgetPrice;
   }
 }
 

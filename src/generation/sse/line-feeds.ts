@@ -6,7 +6,7 @@
 // are not looked at.
 
 import { Buffer } from 'node:buffer';
-import { CARRIAGE_RETURN, LINE_FEED } from './terminal-events.ts';
+import { CARRIAGE_RETURN, LINE_FEED } from './syntax.ts';
 
 const BEGINNING = Buffer.of(LINE_FEED);
 

@@ -143,7 +143,7 @@ describe('a client that leaves while something is looked up', () => {
     plane.savedResponse = { provider: 'upstream', ownKeyId: null, model: 'sim/small', inputTokens: 1, outputTokens: 1 };
     // Known from here on, without a lease: nothing is leased for a saved response.
     for (const key of [...principals.keys()].filter((name) => !name.includes('cold'))) {
-      assert.equal((await callRoute(`${plane.url}${RESPONSES}/not-an-id!`, { method: 'GET', key })).status, 404);
+      assert.equal((await callRoute(`${plane.url}${RESPONSES}/not%20an%20id`, { method: 'GET', key })).status, 404);
     }
   });
 

@@ -1,5 +1,6 @@
 // A stream whose lines end as the standard lets them: in line feeds, carriage returns or both, however it is split. It
-// reaches the client byte for byte, ends where it ends, and is billed by what it reports.
+// reaches the client byte for byte, ends where it ends, and is billed by what it reports. Where the gateway takes
+// something out of it, it reaches the client in line feeds.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -77,10 +78,14 @@ describe('a stream whose lines end in', () => {
 
   before(async () => {
     upstream = await startFakeUpstream(() => script);
+    const plain = modelServedBy('m', providerAt(upstream.url));
     plane = await PlaneInProcess.start({
       providerUrl: upstream.url,
       principals: new Map([['key', principalOf('acme', { billed: true })]]),
-      models: [modelServedBy('m', providerAt(upstream.url))],
+      models: [
+        plain,
+        { ...plain, id: 'asked', servedBy: plain.servedBy.map((one) => ({ ...one, streamUsage: 'request' as const })) },
+      ],
     });
   });
   after(async () => {
@@ -88,10 +93,10 @@ describe('a stream whose lines end in', () => {
     await upstream?.close();
   });
 
-  const ask = (path: string, { request }: Api): Promise<HttpAnswer> =>
+  const ask = (path: string, { request }: Api, model = 'm'): Promise<HttpAnswer> =>
     httpCall(`${plane.url}${path}`, {
       headers: { authorization: 'Bearer key', 'content-type': 'application/json' },
-      body: JSON.stringify({ model: 'm', stream: true, ...request }),
+      body: JSON.stringify({ model, stream: true, ...request }),
     });
 
   for (const [name, endOf] of Object.entries(ENDS))
@@ -121,4 +126,17 @@ describe('a stream whose lines end in', () => {
         assert.equal((await ask(path, api)).complete, false);
       });
     }
+
+  for (const [name, endOf] of Object.entries(ENDS))
+    test(`${name}: the usage that the gateway asked for is left out`, async () => {
+      const path = '/v1/chat/completions';
+      const api = APIS[path] as Api;
+      const body = api.lines.map((line, index) => line + endOf(index)).join('');
+      for (const split of SPLITS) {
+        script = { headers: [['content-type', 'text/event-stream']], framing: 'chunked', body, split };
+        const answer = await ask(path, api, 'asked');
+        const lines = answer.body.toString().split(/\r\n|\r|\n/);
+        assert.deepEqual(lines, [api.lines[0], '', 'data: [DONE]', '', ''], split.kind);
+      }
+    });
 });

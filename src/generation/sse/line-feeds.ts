@@ -1,5 +1,5 @@
-// Rewrites an event stream whose lines end in carriage returns alone for what reads its events, which looks for line
-// feeds. Any other stream is handed on as it is.
+// Rewrites an event stream whose lines end in carriage returns alone for what reads or changes its events, which looks
+// for line feeds. Any other stream is handed on as it is.
 //
 // The standard lets each line of a stream end in a line feed, a carriage return or both. No provider is known that ends
 // lines in a carriage return alone, so how the first line ends decides, and behind it the bytes of nearly all streams
@@ -9,6 +9,7 @@ import { Buffer } from 'node:buffer';
 import { CARRIAGE_RETURN, LINE_FEED } from './syntax.ts';
 
 const BEGINNING = Buffer.of(LINE_FEED);
+const NOTHING = Buffer.alloc(0);
 
 export class LineFeeds {
   /** null: the first line has not ended, or not surely. */
@@ -20,6 +21,11 @@ export class LineFeeds {
   feed(chunk: Buffer): Buffer {
     if (this.isReturns === null) return this.takeFirst(chunk);
     return this.isReturns ? this.rewritten(chunk) : chunk;
+  }
+
+  /** Nothing is kept back. */
+  end(): Buffer {
+    return NOTHING;
   }
 
   private takeFirst(chunk: Buffer): Buffer {

@@ -63,8 +63,7 @@ export function passThrough(params: PassThroughParams, context: PassThroughConte
   else new PassThrough(params, context).send(headers);
 }
 
-/** Who hears of what fails. */
-interface Told {
+interface FailureListener {
   failed(cause: string, status: number | null): void;
   keyRefused(status: number, complaint: Complaint): void;
 }
@@ -77,21 +76,21 @@ interface Told {
 class CopyChunks extends ReplyStage {
   protected readonly next: ReplyHandler;
   private readonly reply: CapturedReply;
-  private readonly told: Told;
+  private readonly failures: FailureListener;
   /** null: no stream of events that can be read. */
   private end: StreamEnd | null = null;
   private progress: StreamProgress = 'open';
   private newest: Buffer | null = null;
 
-  constructor(next: ReplyHandler, reply: CapturedReply, told: Told) {
+  constructor(next: ReplyHandler, reply: CapturedReply, failures: FailureListener) {
     super();
     this.next = next;
     this.reply = reply;
-    this.told = told;
+    this.failures = failures;
   }
 
   override onReplyStart(status: number, headers: ReplyHeaders): void {
-    if (isFailure(status)) this.told.failed('status', status);
+    if (isFailure(status)) this.failures.failed('status', status);
     this.reply.takeHead(status, headers);
     if (this.reply.isStream) this.end = responses.watchStreamEnd();
     this.next.onReplyStart(status, headers);
@@ -113,13 +112,13 @@ class CopyChunks extends ReplyStage {
   }
 
   override onReplyFault(fault: UpstreamFault): void {
-    this.told.failed(fault, null);
+    this.failures.failed(fault, null);
     this.next.onReplyFault(fault);
   }
 
   override onKeyRefused(status: number, complaint: Complaint): void {
-    this.told.failed('key_refused', status);
-    this.told.keyRefused(status, complaint);
+    this.failures.failed('key_refused', status);
+    this.failures.keyRefused(status, complaint);
     this.next.onKeyRefused(status, complaint);
   }
 }
@@ -162,14 +161,14 @@ class PassThrough implements OpenRelay, ClientWatch, WriterOwner {
     const target = { api: 'responses', path, query: exchange.query, providerModel: '', streamed: false } as const;
     const sent = headersFor(headers, provider, owner);
     const request = { ...target, method, credential, headers: sent, body: null };
-    const told: Told = {
+    const failures: FailureListener = {
       failed: (cause, status) =>
         context.reportFailedCall({ execution_id: null, provider: provider.id, model: null, cause, status, attempt: 1 }),
       keyRefused: (status, complaint) => this.learnFromRefusal(status, complaint),
     };
     try {
       const reply = new CapturedReply();
-      const chunks = new CopyChunks(this.screened(reply) ?? this.writer, reply, told);
+      const chunks = new CopyChunks(this.screened(reply) ?? this.writer, reply, failures);
       this.call = context.providers.call(provider, request, chunks);
     } catch (fault) {
       this.onOwnFault(fault);

@@ -49,7 +49,7 @@ const NO_USAGE: FoundUsage = { usage: null, isThere: false };
 function lastUsage(bytes: Buffer, deepest: number): FoundUsage {
   const depths = new DepthFromEnd(bytes, bytes.length);
   let isThere = false;
-  for (let key = bytes.lastIndexOf(USAGE_KEY); key !== NOT_FOUND; key = keyBefore(bytes, key)) {
+  for (let key = bytes.lastIndexOf(USAGE_KEY); key !== NOT_FOUND; key = previousUsageKey(bytes, key)) {
     const start = objectStart(bytes, key + USAGE_KEY.length);
     if (start === NOT_FOUND) continue;
     const depth = depths.at(key);
@@ -152,7 +152,7 @@ export function namesUsageObject(bytes: Buffer): boolean {
   return false;
 }
 
-function keyBefore(bytes: Buffer, key: number): number {
+function previousUsageKey(bytes: Buffer, key: number): number {
   return key === 0 ? NOT_FOUND : bytes.lastIndexOf(USAGE_KEY, key - 1);
 }
 

@@ -12,7 +12,7 @@ import { replyHeader, replyHeaderValue } from '../http1/reply-head.ts';
 import { HeaderLines, type UpstreamRequest } from '../http1/request-head.ts';
 import { isReset } from '../is-reset.ts';
 
-/** `whole`: the reply came to its end, so what carried it can carry another one. `lost`: what carried it was dead. */
+/** `whole`: the reply came to its end, so its carrier can carry another exchange. `lost`: its carrier was dead. */
 export type ExchangeEnd = 'whole' | 'given_up' | 'out_of_time' | 'lost';
 
 /** The origin that an exchange belongs to. */
@@ -26,7 +26,7 @@ export interface ExchangeOwner {
   onOver(exchange: UndiciExchange, how: ExchangeEnd): void;
 }
 
-/** What carries it; the owner's to choose. */
+/** The connection that carries an exchange, as far as the exchange needs to know it; the owner chooses it. */
 export interface Carrier {
   readonly dispatcher: Dispatcher;
   /** Many exchanges share it at a time (HTTP/2). */
@@ -49,9 +49,9 @@ subscribe('undici:client:sendHeaders', (message) => {
 export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandler {
   sent = false;
   private readonly owner: ExchangeOwner;
-  private readonly carriedBy: Carrier;
-  /** The connection, and how much that had read before this request was written. */
-  private carrier: { readonly socket: Socket; readonly isKept: boolean; readonly bytesRead: number } | null = null;
+  private readonly carrier: Carrier;
+  /** The socket that the request was written to, and how much that had read before. null: undici has not named it. */
+  private writtenTo: { readonly socket: Socket; readonly isKept: boolean; readonly bytesRead: number } | null = null;
   private listener: ExchangeListener | null = null;
   private controller: Dispatcher.DispatchController | null = null;
   private hasHead = false;
@@ -62,18 +62,18 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
   private waitingSinceMs = 0;
   private endByMs = Number.POSITIVE_INFINITY;
 
-  constructor(owner: ExchangeOwner, carriedBy: Carrier) {
+  constructor(owner: ExchangeOwner, carrier: Carrier) {
     this.owner = owner;
-    this.carriedBy = carriedBy;
+    this.carrier = carrier;
   }
 
   begin(request: UpstreamRequest, _head: string, listener: ExchangeListener, nowMs: number): void {
-    const { owner, carriedBy } = this;
+    const { owner, carrier } = this;
     this.listener = listener;
     this.waitingSinceMs = nowMs;
     this.endByMs = nowMs + owner.timeouts.totalMs;
     this.isBeginning = true;
-    carriedBy.dispatcher.dispatch(
+    carrier.dispatcher.dispatch(
       {
         origin: owner.origin,
         path: request.path,
@@ -99,7 +99,7 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
   }
 
   private readonly onWriting = (socket: Socket): void => {
-    this.carrier = { socket, isKept: this.carriedBy.exchanges > 0, bytesRead: socket.bytesRead };
+    this.writtenTo = { socket, isKept: this.carrier.exchanges > 0, bytesRead: socket.bytesRead };
   };
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
@@ -128,9 +128,9 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
   };
 
   onResponseEnd(): void {
-    const { carrier, listener } = this;
-    if (carrier !== null && !this.carriedBy.isShared && isCut(carrier.socket)) {
-      this.fail('cut', carrier.socket.errored ?? undefined);
+    const { carrier, writtenTo, listener } = this;
+    if (writtenTo !== null && !carrier.isShared && isCut(writtenTo.socket)) {
+      this.fail('cut', writtenTo.socket.errored ?? undefined);
       return;
     }
     if (!this.endOnce('whole')) return;
@@ -146,9 +146,9 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
   private faultOf(error: Error): UpstreamFault {
     if (this.hasHead) return 'cut';
     if (!this.sent) return 'connect_failed';
-    const { carrier } = this;
+    const { writtenTo } = this;
     // Where undici has not named the socket, nobody knows whether a byte of the reply has come.
-    const isUnanswered = carrier?.isKept === true && carrier.socket.bytesRead === carrier.bytesRead;
+    const isUnanswered = writtenTo?.isKept === true && writtenTo.socket.bytesRead === writtenTo.bytesRead;
     return isUnanswered && isLoss(error) ? 'stale_connection' : 'no_reply';
   }
 

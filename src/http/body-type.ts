@@ -5,7 +5,7 @@ import type { RequestHead } from './request-head.ts';
 
 export type BodyType = 'json' | 'form';
 
-/** What an endpoint may take; where there is a choice, without a Content-Type the body is the last one. */
+/** What an endpoint may take, in the order in which a refusal names it. */
 export const JSON_ALONE: readonly BodyType[] = ['json'];
 export const FORM_ALONE: readonly BodyType[] = ['form'];
 export const FORM_OR_JSON: readonly BodyType[] = ['form', 'json'];
@@ -15,8 +15,8 @@ const JSON_TYPE = /^application\/([\w.+-]+\+)?json[ \t]*(;|$)/i;
 const FORM_TYPE = /^multipart\/form-data[ \t]*(;|$)/i;
 
 /**
- * Without a Content-Type a body is taken for what it must be, but a form, whose type names its boundary; one that says
- * it is something else is refused.
+ * The type of a body, or the refusal of one that is not among those taken. Without a Content-Type it is taken for JSON:
+ * a form must have one, since its boundary is named there.
  */
 export function readBodyType(
   head: Pick<RequestHead, 'contentType' | 'header'>,

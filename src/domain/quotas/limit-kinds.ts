@@ -1,4 +1,5 @@
-// THE kinds of usage limits, and the periods of a budget: what files, orders, requests and leases name is of these.
+// The kinds of usage limits and the periods of a budget: the one list for configuration files, commands, routes and
+// leases.
 
 /** Kinds whose limit is a whole number; a budget's is USD. */
 export const COUNTED_KINDS = ['requests_per_minute', 'tokens_per_minute', 'concurrent_requests'] as const;

@@ -47,7 +47,7 @@ export type Refusal =
   | { readonly kind: 'body_too_large'; readonly limitBytes: number }
   | { readonly kind: 'context_length_exceeded'; readonly contextLength: number }
   | { readonly kind: 'request_timeout' }
-  // `expected`: what the endpoint takes; `isEncoded`: it was compressed, say.
+  // `expected`: what the endpoint takes. `isEncoded`: the body has a Content-Encoding, by which it is compressed.
   | { readonly kind: 'unsupported_media_type'; readonly expected?: string; readonly isEncoded?: true }
   | { readonly kind: 'unknown_path'; readonly path: string; readonly hint?: string | null }
   | { readonly kind: 'method_not_allowed'; readonly allow?: readonly string[] }

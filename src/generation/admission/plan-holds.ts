@@ -36,7 +36,9 @@ export interface HoldPlan {
   /** null when the organization is not billed and the request has no bound. */
   readonly tokenBounds: TokenBounds | null;
   readonly walletId: string | null;
-  /** The most it can cost; 0 where that is not known and nobody is billed. */
+  /**
+   * The most it can cost. Where nobody is billed, as far as the prices tell: 0 where none does, or it has no bound.
+   */
   readonly price: PicoUsd;
   /** It could be billed: a usage that costs more is not to be believed. */
   readonly isBillable: boolean;

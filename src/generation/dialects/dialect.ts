@@ -92,7 +92,7 @@ export function isStored({ saved }: RequestBounds): boolean {
 export interface KeptReply {
   readonly beginning: Buffer;
   readonly end: Buffer;
-  /** Of a document that is longer than the beginning: what is short of all of it, as far as it came. */
+  /** A document that is longer than the beginning with its short values alone, as far as it came. */
   readonly condensed?: Buffer | null;
   /** The reply broke off, so its last line or bracket may be missing. */
   readonly cut: boolean;

@@ -139,7 +139,7 @@ function usageOfEvent(event: EventLine): UsageObject | null {
 function isTruncated(reply: KeptReply, endedBy: string | null): boolean {
   if (isDocument(reply.beginning)) return endedAtLimit(reply, LIMIT_MARK);
   if (endedBy !== INCOMPLETE) return false;
-  // The event repeats the whole answer, and the reason stands before it. Where even what is short of it is too long to
+  // The event repeats the whole answer, and the reason stands before it. Where even its short values are too long to
   // be kept, the event's name has to do: of the only other reason, the content filter, answers of that length are rare,
   // and of this one they are the rule.
   return lastEventSaysLimit(reply, LIMIT_MARK) || !beginsWithin(reply.end);

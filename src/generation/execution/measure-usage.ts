@@ -19,9 +19,9 @@ export interface RelayedBytes {
   readonly totalBytes: number;
   beginning(): Buffer;
   end(): Buffer;
-  /** What is short of the last event of a long stream that is longer than what is kept of its end. */
+  /** The last event of a long stream with its short values alone, where it is longer than what is kept of its end. */
   longEvent(): Buffer | null;
-  /** What is short of a document that is longer than what is kept of its beginning. */
+  /** A document with its short values alone, where it is longer than what is kept of its beginning. */
   condensedDocument(): Buffer | null;
 }
 
@@ -96,7 +96,7 @@ function namedIn({ named, plainTier }: RequestBounds, hasOwnDefault: boolean): U
 
 const LINE_END = Buffer.from('\n\n');
 
-/** The end, and before it what is short of a last event that begins further up. */
+/** The end, and before it the short values of a last event that begins further up. */
 function endOf(relayed: RelayedBytes): Buffer {
   const long = relayed.longEvent();
   return long === null ? relayed.end() : Buffer.concat([long, LINE_END, relayed.end()]);

@@ -37,7 +37,10 @@ export interface LaneRules {
 }
 
 const FIRST_BYTES = 512;
-/** Of the lane whose `advance` runs, until that returns: what stays is turned into offsets in the lane before. */
+/**
+ * The decoded text of the lane that is being screened; the next lane overwrites it. Nothing refers to it afterwards, as
+ * edits and what is decided are offsets in the lane.
+ */
 const inner = new DecodedText();
 
 export class StreamLane {

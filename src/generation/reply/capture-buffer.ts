@@ -1,7 +1,7 @@
 // Captures what was relayed of a reply: for the client's writes, for reading the usage at its end, and for counting
 // tokens when the provider reported none. The first `HEAD_BYTES_MAX` bytes are kept whole; of a longer reply also the
-// last `TAIL_BYTES_MAX`, where the usage mostly is, and what is short of all the rest: of a document, or of a stream's
-// last event that is longer than that.
+// last `TAIL_BYTES_MAX`, where the usage mostly is, and the short values of what lies between (CondensedJson): of a
+// document, or of a stream's last event that is longer than `TAIL_BYTES_MAX`.
 //
 // The bytes lie in blocks that serve one reply after another, and the client is written to from there. With fresh
 // memory for each stream or each read the collector marked all of the process again and again (15 and 6 % of an event's
@@ -133,7 +133,7 @@ export class CaptureBuffer {
     this.condensed?.pass(beyond);
   }
 
-  /** With the events of the head: the last one may end there, and only what follows it pass the head's end. */
+  /** Both begin with what the head has: a document begins there, and so may the last event of a stream. */
   private beginCondensing(): void {
     const [first] = this.head;
     if (first === undefined) return;
@@ -145,12 +145,15 @@ export class CaptureBuffer {
     }
   }
 
-  /** What is short of the last long event of a stream (LongEvent); null: there is none. */
+  /** The last long event of a stream with its short values alone (LongEvent); null: there is none. */
   longEvent(): Buffer | null {
     return this.events?.read() ?? null;
   }
 
-  /** What is short of a document that is longer than the head, as far as it came (CondensedJson); null: it is none. */
+  /**
+   * A document that is longer than the head with its short values alone, as far as it came (CondensedJson); null: it is
+   * none, or even that is too long.
+   */
   condensedDocument(): Buffer | null {
     const { condensed } = this;
     return condensed === null || condensed.isGivenUp ? null : Buffer.from(condensed.text, 'latin1');

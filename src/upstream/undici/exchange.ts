@@ -31,7 +31,7 @@ export interface Carrier {
   readonly dispatcher: Dispatcher;
   /** Many exchanges share it at a time (HTTP/2). */
   readonly isShared: boolean;
-  /** How many exchanges its present connection has carried to their end. */
+  /** How many exchanges its present socket has carried to their end. */
   readonly exchanges: number;
 }
 

@@ -108,12 +108,12 @@ function needsUnder(
 }
 
 /** All processes hold in one order, so that none waits for another; the first that is used up is what is refused. */
-const HELD_IN_ORDER: readonly LimitKind[] = [
-  'concurrent_requests',
-  'requests_per_minute',
-  'tokens_per_minute',
-  'budget',
-];
+const HELD_IN_ORDER = Object.keys({
+  concurrent_requests: true,
+  requests_per_minute: true,
+  tokens_per_minute: true,
+  budget: true,
+} satisfies Record<LimitKind, true>) as LimitKind[];
 
 /** The price that a wallet must hold, or why nobody can say. */
 function boundPrice(params: AdmissionParams, tokenBounds: TokenBounds | null, measure: BodyMeasure): PicoUsd | Refusal {

@@ -40,6 +40,14 @@ test('a client that leaves before it was answered is no failure; what failed whi
   assert.match(text, /^tollgate_requests_total\{.*status_class="5xx"\} 1$/m);
 });
 
+test('requests of own keys are counted from zero: the alert on errors subtracts a rate, which begins there', () => {
+  const registry = new MetricsRegistry();
+  new GenerationMetrics(registry);
+  const text = MetricsRegistry.render(registry.snapshot());
+  for (const statusClass of ['2xx', '5xx', 'none', 'left'])
+    assert.match(text, new RegExp(`^tollgate_own_key_requests_total\\{status_class="${statusClass}"\\} 0$`, 'm'));
+});
+
 test('charges and suspense are counted in dollars, also those of less than a micro-dollar', () => {
   const registry = new MetricsRegistry();
   const metrics = new GenerationMetrics(registry);

@@ -104,6 +104,8 @@ export class GenerationMetrics {
       'Admitted executions that ended on a provider key of the organization, by status class',
       ['status_class'],
     );
+    // TollgateErrorBudget subtracts them, and a rate does not see the number with which a series begins.
+    for (const statusClass of STATUS_CLASSES) this.ownKeys.labels(statusClass);
     this.ownKeyFailures = registry.counter(
       'tollgate_own_key_failures_total',
       'Provider keys of organizations that could not serve an execution, by reason',

@@ -2,11 +2,11 @@
 
 import { type CompleteConfig, type Environment, readConfig } from '../config.ts';
 import { createLog } from '../platform/log.ts';
+import { StoreAway } from '../platform/store-away.ts';
 import { type InstallationSecrets, openInstallationSecrets } from '../storage/postgres/installation-secrets.ts';
 import { refuseUnfitSchema } from '../storage/postgres/migrate.ts';
 import { createPostgres, type Postgres } from '../storage/postgres/pool.ts';
 import { OtherMasterKey } from '../storage/postgres/secret-box.ts';
-import { isUnreachable } from '../storage/postgres/unreachable.ts';
 import { completeConfig } from '../supervisor/complete-config.ts';
 import { findInstallationHolder } from '../supervisor/installation-lock.ts';
 import { logToStderr } from '../supervisor/log-destination.ts';
@@ -43,7 +43,8 @@ export async function withDatabase<T>(
 
 /** What is to be thrown of an error: what an operator can expect and mend is told without a stack. */
 export function toldWithoutStack(error: unknown): unknown {
-  if (isUnreachable(error)) return new StartFault(`the database cannot be reached: ${error.message}`, { cause: error });
+  if (error instanceof StoreAway)
+    return new StartFault(`the database cannot be reached: ${error.message}`, { cause: error });
   if (error instanceof OtherMasterKey) return new StartFault(`MASTER_KEY: ${error.message}`, { cause: error });
   return error;
 }

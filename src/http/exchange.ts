@@ -4,7 +4,7 @@
 import type { Principal } from '../domain/identity/principal.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { RenderedRefusal } from '../domain/refusals/render.ts';
-import { StoreAway } from '../platform/store-away.ts';
+import { CommitUnanswered, StoreAway } from '../platform/store-away.ts';
 import { StoreBusy } from '../platform/store-busy.ts';
 import type { ClientWatch } from './client-watch.ts';
 import type { Endpoint } from './endpoint.ts';
@@ -342,8 +342,9 @@ const NEVER_WITH_BODY: ReadonlySet<number> = new Set([204, 304]);
 const JSON_HEADERS: HeaderList = ['content-type', 'application/json'];
 const NO_STORE: HeaderList = ['cache-control', 'no-store'];
 
-/** A database that is busy or away is no bug, and the request can be repeated. */
+/** A database that is busy or away is no bug, and the request can be repeated, unless its change may have been made. */
 function kindOf(fault: unknown): 'store_busy' | 'store_unavailable' | 'internal_error' {
   if (fault instanceof StoreBusy) return 'store_busy';
+  if (fault instanceof CommitUnanswered) return 'internal_error';
   return fault instanceof StoreAway ? 'store_unavailable' : 'internal_error';
 }

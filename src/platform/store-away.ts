@@ -1,5 +1,5 @@
 // The error for a database call that found nobody who answers: the database is stopped, starts, is a standby, or lets
-// nobody in. The call can be repeated later; whether a change that it met was made may be unknown.
+// nobody in. The call can be repeated later, unless nobody knows whether its change was made.
 
 export class StoreAway extends Error {
   /** The database's or the system's own error code; absent: the driver gave none. */
@@ -12,3 +12,6 @@ export class StoreAway extends Error {
     if ('code' in cause) this.code = String(cause.code);
   }
 }
+
+/** The connection ended at a commit: the change may have been made, and must not be repeated unseen. */
+export class CommitUnanswered extends StoreAway {}

@@ -3,10 +3,12 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { createPostgres } from '../../src/storage/postgres/pool.ts';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
 import { type Front, startFront } from '../support/front.ts';
 import { httpCall } from '../support/http-call.ts';
 import { ADMIN_TOKEN, ask, Tenant } from '../support/identity-world.ts';
+import { silentLog } from '../support/postgres.ts';
 import { KEYS, testConfiguration } from '../support/test-configuration.ts';
 import { waitFor } from '../support/waiting.ts';
 
@@ -64,6 +66,24 @@ describe('in any organization', () => {
     assert.equal((await admin('DELETE', staff))['removed'], true);
     assert.equal((await admin('DELETE', `${path}/teams/${team}`))['deleted'], true);
     assert.deepEqual((await actionsOf()).slice(0, 2), ['team.delete by ADMIN_TOKEN', 'member.remove by ADMIN_TOKEN']);
+  });
+
+  test('a change that may have been made is 500: nobody is told to repeat it unseen', async () => {
+    const database = createPostgres({ url: tollgate.postgresUrl, log: silentLog });
+    await database.query(`
+      CREATE FUNCTION lose_it() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$;
+      CREATE CONSTRAINT TRIGGER lost_at_commit AFTER INSERT ON teams DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW WHEN (NEW.slug = 'lost') EXECUTE FUNCTION lose_it()`);
+    try {
+      const headers = { authorization: `Bearer ${ADMIN_TOKEN}` };
+      const order = { method: 'POST', headers, body: '{"slug":"lost"}' };
+      const { status, headers: said } = await httpCall(`${tollgate.url}/v1/admin${path}/teams`, order);
+      assert.deepEqual([status, said['retry-after']], [500, undefined]);
+    } finally {
+      await database.query('DROP TRIGGER lost_at_commit ON teams');
+      await database.close();
+    }
   });
 
   test('a key is made with its models, limited, rotated and revoked, and its secret is shown once', async () => {

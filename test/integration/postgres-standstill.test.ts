@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { StoreAway } from '../../src/platform/store-away.ts';
+import { CommitUnanswered, StoreAway } from '../../src/platform/store-away.ts';
 import { StoreBusy } from '../../src/platform/store-busy.ts';
 import { holdingAdvisoryLock } from '../../src/storage/postgres/advisory-lock.ts';
 import { registerEpoch, takeLease } from '../../src/storage/postgres/ledger/wallets.ts';
@@ -42,8 +42,15 @@ test('a database that cannot be reached is told apart from one that refuses a st
     await client.query("INSERT INTO users (email) VALUES ('standby@people.test')");
   });
   await assert.rejects(onStandby, StoreAway);
-  for (const wrong of ['SELEC 1', 'SELECT 1 / 0'])
-    await assert.rejects(gateway.query(wrong), (fault) => !(fault instanceof StoreAway));
+  const bugs: readonly (readonly [statement: string, values?: readonly unknown[]])[] = [
+    ['SELEC 1'],
+    ['SELECT 1 / 0'],
+    // The server repeats what somebody sent, and calls a parameter too many a fault of the connection.
+    ['SELECT $1::text::integer', ['Connection terminated']],
+    ['SELECT $1::text', ['one', 'too many']],
+  ];
+  for (const [wrong, values] of bugs)
+    await assert.rejects(gateway.query(wrong, values), (fault) => !(fault instanceof StoreAway), wrong);
 });
 
 test('a wallet that a standing transaction has locked is lent from again, and what that one did is undone', async () => {
@@ -132,6 +139,27 @@ for (const transport of ['socket', 'TCP'] as const)
         await link?.cut();
       }
     });
+
+test('a commit that a lost connection leaves unanswered may have been made: it is told apart, and not run again', async () => {
+  await gateway.query(`CREATE TABLE lost_at_commit (id int);
+    CREATE FUNCTION lose_it() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$;
+    CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON lost_at_commit DEFERRABLE INITIALLY DEFERRED
+      FOR EACH ROW EXECUTE FUNCTION lose_it()`);
+  let attempts = 0;
+  const insert = 'INSERT INTO lost_at_commit VALUES (1)';
+  const unanswered = gateway.transaction(async (client) => {
+    attempts += 1;
+    await client.query(insert);
+  });
+  await assert.rejects(unanswered, CommitUnanswered);
+  assert.equal(attempts, 1);
+  const ended = gateway.transaction(async (client) => {
+    await client.query(insert);
+    await client.query('SET CONSTRAINTS ALL IMMEDIATE');
+  });
+  await assert.rejects(ended, (fault) => fault instanceof StoreAway && !(fault instanceof CommitUnanswered));
+});
 
 test('a bug of ours is no lost connection: it is told, and not run again', async () => {
   const circular: Record<string, unknown> = {};

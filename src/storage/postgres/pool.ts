@@ -3,7 +3,7 @@
 
 import pg from 'pg';
 import type { Log } from '../../platform/log.ts';
-import { StoreAway } from '../../platform/store-away.ts';
+import { CommitUnanswered, StoreAway } from '../../platform/store-away.ts';
 import { StoreBusy } from '../../platform/store-busy.ts';
 import { isUnreachable } from './unreachable.ts';
 
@@ -140,7 +140,7 @@ class TransactionAttempt {
       const result = await work({ query });
       // Postgres ends the time limit of a statement before it commits, so only that of locks bounds this: to notify
       // takes one of the whole server. Who waited for it in vain has done nothing.
-      const { command } = await this.noteFault(run(connection, 'COMMIT'), isUncommitted);
+      const { command } = await this.commit(connection);
       // Where `work` went on after a failed statement, Postgres answers COMMIT with ROLLBACK, and no error.
       if (command !== 'COMMIT') throw new Error('a transaction was to be committed in which a statement had failed');
       return result;
@@ -153,6 +153,14 @@ class TransactionAttempt {
       throw error;
     } finally {
       connection.release(this.broken);
+    }
+  }
+
+  private async commit(connection: pg.PoolClient): Promise<{ command: string }> {
+    try {
+      return await this.noteFault(run(connection, 'COMMIT'), isUncommitted);
+    } catch (error) {
+      throw error instanceof StoreAway && !this.isLost ? new CommitUnanswered(error.cause as Error) : error;
     }
   }
 

@@ -1,5 +1,7 @@
 // Tells a database that is not there, lets nobody in, or has yet to take over, from one that refuses a statement.
 
+import pg from 'pg';
+
 const UNREACHABLE_CODES = new Set([
   'ECONNREFUSED',
   'ENOENT',
@@ -7,11 +9,13 @@ const UNREACHABLE_CODES = new Set([
   'EAI_AGAIN',
   'ETIMEDOUT',
   'EHOSTUNREACH',
+  'ENETUNREACH',
   'ECONNRESET',
   'EPIPE',
   'SELF_SIGNED_CERT_IN_CHAIN',
   'DEPTH_ZERO_SELF_SIGNED_CERT',
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'CERT_HAS_EXPIRED',
   'ERR_TLS_CERT_ALTNAME_INVALID',
   '28000',
   '28P01',
@@ -25,8 +29,12 @@ const UNREACHABLE_CODES = new Set([
   '57P02',
   '57P03',
 ]);
-/** The connection failed; also how PgBouncer says that there is no server behind it. */
 const CONNECTION_EXCEPTION = /^08/;
+/**
+ * PgBouncer ends a connection with it that it has no server for. Postgres says it of a statement that was asked
+ * wrongly, such as one with a parameter too many, and goes on.
+ */
+const PROTOCOL_VIOLATION = '08P01';
 /** What the driver says of a connection without a code. */
 const UNREACHABLE =
   /timeout exceeded when trying to connect|Connection terminated|not queryable|Query read timeout|does not support SSL/;
@@ -34,5 +42,8 @@ const UNREACHABLE =
 export function isUnreachable(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
   const code = 'code' in error ? String(error.code) : '';
-  return UNREACHABLE_CODES.has(code) || CONNECTION_EXCEPTION.test(code) || UNREACHABLE.test(error.message);
+  if (UNREACHABLE_CODES.has(code)) return true;
+  // The server's words tell nothing: they repeat values that somebody sent.
+  if (!(error instanceof pg.DatabaseError)) return UNREACHABLE.test(error.message);
+  return code === PROTOCOL_VIOLATION ? error.severity === 'FATAL' : CONNECTION_EXCEPTION.test(code);
 }

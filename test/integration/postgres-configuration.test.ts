@@ -312,6 +312,23 @@ providers:
       { version: 3, floor: '0.5' },
     ]);
   });
+
+  test('a stored routing policy may go on naming a model that somebody has turned off', async () => {
+    const judge =
+      '  - { id: sim/judge, kind: evaluation, served_by: [{ provider: sim, model: judge, apis: [systemone] }] }\n';
+    const policies = `routing_policies:
+  - { name: default, classifier: { model: sim/judge }, tiers: [{ name: only, description: d, models: [{ id: sim/large }] }] }\n`;
+    const organization = 'organizations: [{ slug: smart, billing: none, auto_routing: { policy: default } }]\n';
+    await apply(FILE.replace('organizations:', `${judge}organizations:`) + policies);
+    const start = async (file: string): Promise<void> => {
+      const parsed = parseConfigurationFile(file, {}, 'own.yaml', await readStoredNames(postgres));
+      assert.deepEqual(parsed.ok ? [] : parsed.errors, []);
+      if (parsed.ok) await applyConfiguration(postgres, parsed.configuration, secrets);
+    };
+    for (const file of [organization, policies]) await start(file);
+    await postgres.query(`UPDATE models SET active = false WHERE id = 'sim/large'`);
+    for (const file of [organization, policies]) await start(file);
+  });
 });
 
 describe('keys', () => {

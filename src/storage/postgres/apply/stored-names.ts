@@ -26,7 +26,8 @@ export async function readStoredNames(client: PostgresClient): Promise<StoredNam
   return {
     guardrails: isRefused(guardrails) ? [] : guardrails.map(({ name }) => name),
     providers: idsOf('provider'),
-    models: await policyModels(client),
+    // Those that are not active, too: a policy may name them, as it may a model of the file that is not.
+    models: await policyModels(client, null),
     modelIds: idsOf('model'),
     policies: idsOf('routing_policy'),
     organizations: new Map(rows.map(({ slug, teams, users }) => [slug, { teams, users }])),

@@ -184,6 +184,7 @@ export async function refuseDraft(
   client: PostgresClient,
   definition: PolicyDefinition,
   organizationId: string | null,
+  named: readonly string[] = [],
 ): Promise<Refused | null> {
   const { rows } = await client.query<{ slug: string }>(
     `SELECT slug FROM organizations WHERE id = $1 AND billing = 'prepaid'`,
@@ -193,6 +194,7 @@ export async function refuseDraft(
     client,
     definition,
     rows.map(({ slug }) => slug),
+    named,
   );
 }
 
@@ -204,12 +206,12 @@ async function billedOrganizationsOf(client: PostgresClient, policy: string): Pr
   return rows.map(({ slug }) => slug);
 }
 
-/** null: the organization could route by the policy. */
+/** null: the organization could route by the policy, which passes over what it names and is not active any more. */
 export async function refuseUse(client: PostgresClient, organizationId: string, name: string): Promise<Refused | null> {
   const found = await getPolicy(client, name);
   if ('refused' in found)
     return invalid('policy', `must be the name of a routing policy: there is no ${JSON.stringify(name)}`);
-  const refused = await refuseDraft(client, found.definition, organizationId);
+  const refused = await refuseDraft(client, found.definition, organizationId, modelsNamedBy(found.definition));
   return refused === null ? null : invalid('policy', `cannot be used: ${refused.field ?? ''} ${refused.reason ?? ''}`);
 }
 
@@ -233,10 +235,10 @@ function modelsNamedBy({ classifier, tiers }: PolicyDefinition): readonly string
   return [classifier.model, ...tiers.flatMap(({ models }) => models.map(({ id }) => id))];
 }
 
-/** The active models under each of their names, and others that are `named`. */
+/** The active models under each of their names, and others that are `named`; null: all. */
 export async function policyModels(
   client: PostgresClient,
-  named: readonly string[] = [],
+  named: readonly string[] | null,
 ): Promise<Map<string, PolicyModel>> {
   const { rows } = await client.query<{
     name: string;
@@ -249,7 +251,7 @@ export async function policyModels(
             EXISTS (SELECT FROM served_by s WHERE s.model_id = m.id AND s.via = 'logprobs') AS is_asked_by_logprobs
        FROM models m JOIN (SELECT id AS name, id FROM models UNION ALL SELECT alias, model_id FROM model_aliases) named
          ON named.id = m.id
-      WHERE m.active OR named.name = ANY ($1)`,
+      WHERE m.active OR $1::text[] IS NULL OR named.name = ANY ($1)`,
     [named],
   );
   return new Map(

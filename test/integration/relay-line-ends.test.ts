@@ -1,14 +1,16 @@
 // A stream whose lines end as the standard lets them: in line feeds, carriage returns or both, however it is split. It
-// reaches the client byte for byte, ends where it ends, and is billed by what it reports. Where the gateway takes
-// something out of it, it reaches the client in line feeds.
+// reaches the client byte for byte, ends where it ends, and is billed by what it reports.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import type { Model } from '../../src/domain/models/catalog.ts';
+import type { Provider } from '../../src/domain/models/provider.ts';
 import type { SplitPlan } from '../support/byte-splits.ts';
 import { type FakeUpstream, type Script, startFakeUpstream } from '../support/fake-upstream.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { modelServedBy, PlaneInProcess, providerAt } from '../support/plane-in-process.ts';
 import { principalOf } from '../support/principals.ts';
+import { RawClient } from '../support/raw-client.ts';
 import { waitFor } from '../support/waiting.ts';
 
 const MESSAGES = [{ role: 'user', content: 'hi' }];
@@ -78,14 +80,10 @@ describe('a stream whose lines end in', () => {
 
   before(async () => {
     upstream = await startFakeUpstream(() => script);
-    const plain = modelServedBy('m', providerAt(upstream.url));
     plane = await PlaneInProcess.start({
       providerUrl: upstream.url,
       principals: new Map([['key', principalOf('acme', { billed: true })]]),
-      models: [
-        plain,
-        { ...plain, id: 'asked', servedBy: plain.servedBy.map((one) => ({ ...one, streamUsage: 'request' as const })) },
-      ],
+      models: [modelServedBy('m', providerAt(upstream.url)), modelWithUsage('asking', providerAt(upstream.url))],
     });
   });
   after(async () => {
@@ -127,16 +125,35 @@ describe('a stream whose lines end in', () => {
       });
     }
 
+  const path = '/v1/chat/completions';
+  const { request, lines } = APIS[path] as Api;
   for (const [name, endOf] of Object.entries(ENDS))
-    test(`${name}: the usage that the gateway asked for is left out`, async () => {
-      const path = '/v1/chat/completions';
-      const api = APIS[path] as Api;
-      const body = api.lines.map((line, index) => line + endOf(index)).join('');
+    test(`${name}, without the usage that the gateway asked for, and each event when it comes`, async () => {
+      const ended = lines.map((line, index) => line + endOf(index));
+      const left = asEvents(ended.toSpliced(2, 2).join(''));
       for (const split of SPLITS) {
-        script = { headers: [['content-type', 'text/event-stream']], framing: 'chunked', body, split };
-        const answer = await ask(path, api, 'asked');
-        const lines = answer.body.toString().split(/\r\n|\r|\n/);
-        assert.deepEqual(lines, [api.lines[0], '', 'data: [DONE]', '', ''], split.kind);
+        script = { headers: [['content-type', 'text/event-stream']], framing: 'chunked', body: ended.join(''), split };
+        const answer = await ask(path, { request, lines }, 'asking');
+        assert.equal(asEvents(answer.body.toString()), left, split.kind);
+        assert.equal(answer.complete, true);
       }
+      const afterBytes = ended.slice(0, 3).join('').length - 1;
+      script = { ...script, body: ended.join(''), fault: { kind: 'stall', afterBytes } };
+      const raw = await RawClient.open(plane.port);
+      const body = JSON.stringify({ model: 'asking', stream: true, ...request });
+      const head = `POST ${path} HTTP/1.1\r\nhost: gate.test\r\nauthorization: Bearer key\r\n`;
+      const type = `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`;
+      await raw.write(`${head}${type}${body}`);
+      await raw.until('the first event', ({ received }) => received.includes('"content":"hi"'));
+      raw.leave();
     });
 });
+
+function asEvents(text: string): string {
+  return text.replace(/\r\n|\r/g, '\n');
+}
+
+function modelWithUsage(id: string, provider: Provider): Model {
+  const model = modelServedBy(id, provider);
+  return { ...model, servedBy: model.servedBy.map((one) => ({ ...one, streamUsage: 'request' })) };
+}

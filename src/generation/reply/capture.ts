@@ -24,6 +24,8 @@ export class CapturedReply {
   isStream = false;
   /** Rewrites what is read of a stream, where no line of it would be found. null: it is none. */
   lines: LineFeeds | null = null;
+  /** What goes on to the client is looked for in its lines, and changed. */
+  isTransformed = false;
   /** How the provider compressed it, though nobody asked: nothing in it can be read. null: it did not. */
   encoding: string | null = null;
   readonly bytes = new CaptureBuffer();
@@ -83,8 +85,10 @@ export class Capture extends ReplyStage {
     const kept = reply.bytes.append(lines);
     if (reply.watch !== null) reply.progress = reply.watch.feed(kept) ?? 'open';
     if (reply.isStream) reply.stored?.feed(kept);
-    // A guardrail looks for the same lines, and has to have found what a stream ends with before that end is recorded.
-    this.next.onReplyData(lines === read || this.params.screening !== null ? kept : Buffer.from(read));
+    // Guardrails and transforms look for the same lines, and have to have found what a stream ends with before that end
+    // is recorded.
+    const isReadOn = this.params.screening !== null || reply.isTransformed;
+    this.next.onReplyData(lines === read || isReadOn ? kept : Buffer.from(read));
   }
 
   /** A stream that did not finish must not look finished, however cleanly the provider ended it. */

@@ -43,6 +43,7 @@ export class Transform extends ReplyStage {
 
   override onReplyStart(status: number, headers: ReplyHeaders): void {
     this.transforms = transformsOf(this.reply, this.request);
+    this.reply.isTransformed = this.transforms !== NONE;
     this.next.onReplyStart(status, this.transforms === NONE ? headers : withoutLength(headers));
   }
 

@@ -3,10 +3,12 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { compilePolicy } from '../../src/domain/guardrails/compile-policy.ts';
 import type { Model } from '../../src/domain/models/catalog.ts';
 import type { Provider } from '../../src/domain/models/provider.ts';
 import type { SplitPlan } from '../support/byte-splits.ts';
 import { type FakeUpstream, type Script, startFakeUpstream } from '../support/fake-upstream.ts';
+import { policyOf, ruleOf } from '../support/guardrail-policies.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { modelServedBy, PlaneInProcess, providerAt } from '../support/plane-in-process.ts';
 import { principalOf } from '../support/principals.ts';
@@ -146,6 +148,49 @@ describe('a stream whose lines end in', () => {
       await raw.write(`${head}${type}${body}`);
       await raw.until('the first event', ({ received }) => received.includes('"content":"hi"'));
       raw.leave();
+    });
+});
+
+describe('a saved response under a guardrail whose lines end in', () => {
+  let script: Script;
+  let upstream: FakeUpstream;
+  let plane: PlaneInProcess;
+
+  before(async () => {
+    upstream = await startFakeUpstream(() => script);
+    const rules = [ruleOf({ label: '[x]', detect: ['email'] })];
+    const compiled = compilePolicy([policyOf(rules, { onFailure: 'pass' })], 'responses');
+    plane = await PlaneInProcess.start({
+      providerUrl: upstream.url,
+      principals: new Map([['key', principalOf('acme')]]),
+      models: [modelServedBy('m', providerAt(upstream.url))],
+      policies: { of: () => compiled, ofOrganization: () => compiled, cloakKeyOf: () => new Uint8Array(32) },
+    });
+    plane.savedResponse = { provider: 'upstream', ownKeyId: null, model: 'm', inputTokens: 1, outputTokens: 1 };
+  });
+  after(async () => {
+    await plane?.stop();
+    await upstream?.close();
+  });
+
+  const lines = [
+    'event: response.output_text.delta',
+    'data: {"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"ask ann@acme.example "}',
+    ...(APIS['/v1/responses'] as Api).lines.slice(2),
+  ];
+  for (const [name, endOf] of Object.entries(ENDS))
+    test(`${name} is screened`, async () => {
+      const body = lines.map((line, index) => line + endOf(index)).join('');
+      for (const split of SPLITS) {
+        script = { headers: [['content-type', 'text/event-stream']], framing: 'chunked', body, split };
+        const answer = await httpCall(`${plane.url}/v1/responses/resp_1?stream=true`, {
+          method: 'GET',
+          headers: { authorization: 'Bearer key' },
+        });
+        const expected = asEvents(body).replace('ann@acme.example', '[x]');
+        assert.equal(asEvents(answer.body.toString()), expected, split.kind);
+        assert.equal(answer.complete, true);
+      }
     });
 });
 

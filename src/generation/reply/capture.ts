@@ -24,8 +24,8 @@ export class CapturedReply {
   isStream = false;
   /** Rewrites what is read of a stream, where no line of it would be found. null: it is none. */
   lines: LineFeeds | null = null;
-  /** What goes on to the client is looked for in its lines, and changed. */
-  isTransformed = false;
+  /** A stage behind looks for lines in the stream, too, and so gets them as they are read here. */
+  isReadOn = false;
   /** How the provider compressed it, though nobody asked: nothing in it can be read. null: it did not. */
   encoding: string | null = null;
   readonly bytes = new CaptureBuffer();
@@ -85,10 +85,7 @@ export class Capture extends ReplyStage {
     const kept = reply.bytes.append(lines);
     if (reply.watch !== null) reply.progress = reply.watch.feed(kept) ?? 'open';
     if (reply.isStream) reply.stored?.feed(kept);
-    // Guardrails and transforms look for the same lines, and have to have found what a stream ends with before that end
-    // is recorded.
-    const isReadOn = this.params.screening !== null || reply.isTransformed;
-    this.next.onReplyData(lines === read || isReadOn ? kept : Buffer.from(read));
+    this.next.onReplyData(lines === read || reply.isReadOn ? kept : Buffer.from(read));
   }
 
   /** A stream that did not finish must not look finished, however cleanly the provider ended it. */

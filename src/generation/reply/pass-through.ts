@@ -98,12 +98,12 @@ class CopyChunks extends ReplyStage {
 
   override onReplyData(chunk: Buffer): void {
     const copy = Buffer.from(chunk);
+    const lines = this.reply.lines?.feed(copy) ?? copy;
     if (this.end !== null) {
-      const lines = this.reply.lines?.feed(copy) ?? copy;
       this.progress = this.end.feed(lines);
       this.newest = lines;
     }
-    this.next.onReplyData(copy);
+    this.next.onReplyData(this.reply.isReadOn ? lines : copy);
   }
 
   override onReplyEnd(): void {

@@ -43,7 +43,8 @@ export class Transform extends ReplyStage {
 
   override onReplyStart(status: number, headers: ReplyHeaders): void {
     this.transforms = transformsOf(this.reply, this.request);
-    this.reply.isTransformed = this.transforms !== NONE;
+    // It has to have found what the stream ends with before that end is recorded.
+    if (this.transforms !== NONE) this.reply.isReadOn = true;
     this.next.onReplyStart(status, this.transforms === NONE ? headers : withoutLength(headers));
   }
 

@@ -85,7 +85,7 @@ export class ScreenReply extends ReplyStage {
     this.status = status;
     if (reply.isStream) {
       this.mode = 'stream';
-      reply.isReadOn = true;
+      reply.isReadByLines = true;
       const rules = { compiled, stage: 'output' as const, placeholders: null, values: screening.values };
       this.stream = new StreamScreen(rules, placeNodes(dialect.texts).event);
       this.isHolding = compiled.output?.externals.some(({ external }) => external.output === 'whole') ?? false;

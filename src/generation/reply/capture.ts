@@ -25,7 +25,7 @@ export class CapturedReply {
   /** Rewrites what is read of a stream, where no line of it would be found. null: it is none. */
   lines: LineFeeds | null = null;
   /** A stage behind looks for lines in the stream, too, and so gets them as they are read here. */
-  isReadOn = false;
+  isReadByLines = false;
   /** How the provider compressed it, though nobody asked: nothing in it can be read. null: it did not. */
   encoding: string | null = null;
   readonly bytes = new CaptureBuffer();
@@ -85,7 +85,7 @@ export class Capture extends ReplyStage {
     const kept = reply.bytes.append(lines);
     if (reply.watch !== null) reply.progress = reply.watch.feed(kept) ?? 'open';
     if (reply.isStream) reply.stored?.feed(kept);
-    this.next.onReplyData(lines === read || reply.isReadOn ? kept : Buffer.from(read));
+    this.next.onReplyData(lines === read || reply.isReadByLines ? kept : Buffer.from(read));
   }
 
   /** A stream that did not finish must not look finished, however cleanly the provider ended it. */

@@ -103,7 +103,7 @@ class CopyChunks extends ReplyStage {
       this.progress = this.end.feed(lines);
       this.newest = lines;
     }
-    this.next.onReplyData(this.reply.isReadOn ? lines : copy);
+    this.next.onReplyData(this.reply.isReadByLines ? lines : copy);
   }
 
   override onReplyEnd(): void {

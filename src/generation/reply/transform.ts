@@ -5,15 +5,14 @@ import { Buffer } from 'node:buffer';
 import type { ReplyHeaders } from '../../upstream/http1/reply-head.ts';
 import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
 import type { OutgoingRequest } from '../request/outgoing-request.ts';
-import { LineFeeds } from '../sse/line-feeds.ts';
 import { UsageChunkFilter } from '../sse/usage-chunk-filter.ts';
 import type { CapturedReply } from './capture.ts';
 
 export interface StreamTransform {
   /**
-   * What goes on for these bytes of the stream; what it keeps back of them comes with later ones. `chunk` stays as it
-   * is until the relay is over, being memory of the reply (CaptureBuffer) or a copy: views of it may be kept and
-   * returned, and nobody writes to it.
+   * What goes on for these bytes of the stream; what it keeps back of them comes with later ones. `chunk` is memory of
+   * the reply (CaptureBuffer), which stays as it is until the relay is over: views of it may be kept and returned, and
+   * nobody writes to it.
    */
   feed(chunk: Buffer): Buffer;
   /** The stream is complete: all that was kept back. */
@@ -23,7 +22,7 @@ export interface StreamTransform {
 function transformsOf(reply: CapturedReply, request: OutgoingRequest): readonly StreamTransform[] {
   if (!reply.isStream) return NONE;
   // The client did not ask for the chunk that tells the usage.
-  return request.asksForUsage ? [new LineFeeds(), new UsageChunkFilter()] : NONE;
+  return request.asksForUsage ? [new UsageChunkFilter()] : NONE;
 }
 
 const NONE: readonly StreamTransform[] = [];
@@ -44,7 +43,7 @@ export class Transform extends ReplyStage {
   override onReplyStart(status: number, headers: ReplyHeaders): void {
     this.transforms = transformsOf(this.reply, this.request);
     // It has to have found what the stream ends with before that end is recorded.
-    if (this.transforms !== NONE) this.reply.isReadOn = true;
+    if (this.transforms !== NONE) this.reply.isReadByLines = true;
     this.next.onReplyStart(status, this.transforms === NONE ? headers : withoutLength(headers));
   }
 

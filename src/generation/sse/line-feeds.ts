@@ -9,7 +9,6 @@ import { Buffer } from 'node:buffer';
 import { CARRIAGE_RETURN, LINE_FEED } from './syntax.ts';
 
 const BEGINNING = Buffer.of(LINE_FEED);
-const NOTHING = Buffer.alloc(0);
 
 export class LineFeeds {
   /** null: the first line has not ended, or not surely. */
@@ -21,11 +20,6 @@ export class LineFeeds {
   feed(chunk: Buffer): Buffer {
     if (this.isReturns === null) return this.takeFirst(chunk);
     return this.isReturns ? this.rewritten(chunk) : chunk;
-  }
-
-  /** Nothing is kept back. */
-  end(): Buffer {
-    return NOTHING;
   }
 
   private takeFirst(chunk: Buffer): Buffer {

@@ -182,6 +182,12 @@ describe('what a request holds', () => {
       ],
     ];
     for (const [name, found, held] of ROWS) test(name, () => assert.deepEqual(found, held));
+
+    test('which counts all that own keys use, without a limit: what the model writes, too', () => {
+      const question = ask(limited, open);
+      const served = { ...question.served, deployments: new Map([['chat_completions', [ON_OWN_KEY]] as const]) };
+      assert.deepEqual(needsOf({ ...question, served }), [['budget', bytesOf(open) * 10n ** 6n + 10n ** 11n]]);
+    });
   });
 
   test('counting tokens holds a place and a request; images hold no tokens', () => {
@@ -194,6 +200,14 @@ describe('what a request holds', () => {
       ['budget', 2_000n],
       ['credit', 2_000n],
     ]);
+  });
+
+  test('budgets that count all that own keys use hold nothing for counting tokens, which is free, and need no price', () => {
+    for (const deployment of [ON_OWN_KEY, { ...ON_OWN_KEY, price: null }]) {
+      const asked = ask({ ...PRINCIPAL, limits: [limit('budget', 10n ** 9n)] }, body, countTokens);
+      const served = { ...asked.served, deployments: new Map([['count_tokens', [deployment]] as const]) };
+      assert.deepEqual(needsOf({ ...asked, served }), []);
+    }
   });
 
   test('under a limit on tokens: refused without a bound, above the limit, and without questions', () => {

@@ -67,7 +67,7 @@ export function planHolds(params: AdmissionParams, measure: BodyMeasure): HoldPl
   const isBillable = typeof bound !== 'object';
   if (billed && !isBillable) return bound;
   const price = isBillable ? bound : unbillablePrice(params, within);
-  const budgetPrice = countsOwnUse(params) ? ratedPrice(params, tokenBounds, price) : price;
+  const budgetPrice = countsOwnUse(params) ? ratedPrice(params, within, price) : price;
   if (typeof budgetPrice === 'object') return budgetPrice;
   const limits = principal.limits.length === 0 ? principal.limits : limitsOf(principal, served);
   const underLimits = limits.length === 0 ? NO_NEEDS : needsUnder(limits, params, tokenBounds, budgetPrice);
@@ -151,8 +151,8 @@ function flatPrice(params: AdmissionParams): PicoUsd | null {
 
 /** Budgets count all that own keys use, and not what the platform charges for it. */
 function countsOwnUse(params: AdmissionParams): boolean {
-  const { principal } = params;
-  if (!principal.limits.some(({ kind }) => kind === 'budget')) return false;
+  const { principal, dialect } = params;
+  if (!dialect.charged || !principal.limits.some(({ kind }) => kind === 'budget')) return false;
   return deploymentsOf(params).some(({ ownKey }) => ownKey?.budgets === 'all');
 }
 

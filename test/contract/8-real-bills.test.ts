@@ -1004,18 +1004,24 @@ describe('a reported cost is charged up to what the prices make of its usage', (
     assert.equal(usage === null ? undefined : costCeiling(usage, read), 88_000_000_000n);
   });
 
-  test('and the rest goes to suspense', () => {
-    const settled = settle({
-      outcome: 'completed',
-      usage: { ...NO_COUNTS, inputTokens: 100, outputTokens: 10, details: { reportedCost: picoUsd(900n) } },
-      usageSource: 'reported',
-      price: priceOf(REPORTED),
-      billed: true,
-      authorizedAmount: picoUsd(1_000n),
-      chargeMax: picoUsd(250n),
+  for (const [name, billed, authorizedAmount, charge] of [
+    ['and the rest goes to suspense', true, 1_000n, 250n],
+    ['that of who is not billed, too', false, 1_000n, null],
+    ['also where nothing else bounds what it costs', false, null, null],
+  ] as const) {
+    test(name, () => {
+      const settled = settle({
+        outcome: 'completed',
+        usage: { ...NO_COUNTS, inputTokens: 100, outputTokens: 10, details: { reportedCost: picoUsd(900n) } },
+        usageSource: 'reported',
+        price: priceOf(REPORTED),
+        billed,
+        authorizedAmount: authorizedAmount === null ? null : picoUsd(authorizedAmount),
+        chargeMax: picoUsd(250n),
+      });
+      assert.deepEqual([settled.ratedCost, settled.charge, settled.suspense], [900n, charge, 650n]);
     });
-    assert.deepEqual([settled.ratedCost, settled.charge, settled.suspense], [900n, 250n, 650n]);
-  });
+  }
 });
 
 test('a fee for each request is none for a count of tokens', () => {

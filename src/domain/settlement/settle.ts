@@ -25,7 +25,7 @@ export interface SettlementInput {
   readonly authorizedAmount: PicoUsd | null;
   /** The counts that a report which failed checkUsage claimed, if it had any (`claimed`). */
   readonly claimedUsage?: Usage | null;
-  /** The most that `usage` may be charged with, beside the hold; null: the hold alone. */
+  /** The most that `usage` can cost, beside what was held for it; null: that alone. */
   readonly chargeMax?: PicoUsd | null;
   /** The reply says that it was served in a way that has no price, so its cost is unknown. */
   readonly isUnpriced?: boolean;
@@ -49,7 +49,9 @@ export function settle(input: SettlementInput): Settlement {
   assert((input.usage === null) === (input.usageSource === null), 'settle: a usage has a source and no usage has none');
   if (!input.billed) {
     const ratedCost = rate(input.usage, input.price);
-    const beyond = ratedCost === null || input.authorizedAmount === null ? 0n : ratedCost - input.authorizedAmount;
+    const { authorizedAmount, chargeMax = null } = input;
+    const costMax = authorizedAmount === null ? chargeMax : least(authorizedAmount, chargeMax ?? authorizedAmount);
+    const beyond = ratedCost === null || costMax === null ? 0n : ratedCost - costMax;
     const suspense = beyond > 0n ? picoUsd(beyond) : ZERO_PICO_USD;
     return { billingStatus: 'not_billed', ratedCost, charge: null, suspense };
   }

@@ -390,8 +390,11 @@ function assertRefusal(answer: HttpAnswer, route: Route, expected: Expected): vo
   assert.equal(body['retryable'], expected.retryable);
   const shown = { ...(body['result'] as Record<string, unknown> | undefined) };
   if (expected.result === undefined) return;
-  if (expected.code === 'usage_limit_exceeded')
+  if (expected.code === 'usage_limit_exceeded') {
+    // The most that the request could cost is what did not fit, and may be far above what it will.
+    assert.match(text, /has no room for what this request could cost: up to 0\.\d+ USD\./);
     assert.match(shown['resets_at'] as string, /^\d{4}-\d\d-\d\dT\d\d:00:00\.000Z$/);
+  }
   for (const [name, value] of Object.entries(expected.result))
     assert.deepEqual(shown[name], value, `result.${name} in ${text}`);
 }

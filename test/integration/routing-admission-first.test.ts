@@ -117,7 +117,9 @@ describe('auto routing', () => {
     test(`${REQUESTS} requests that are refused with ${code} ask nobody`, async () => {
       const [calls, records, refused] = [upstream.requests.length, plane.records, plane.refused.length];
       const answers = await Promise.all(Array.from({ length: REQUESTS }, () => call(key)));
+      const isDear = status === 402 || code === 'usage_limit_exceeded';
       for (const answer of answers) {
+        assert.equal(/what this request could cost: up to 0\.\d+ USD/.test(answer.body.toString()), isDear);
         assert.equal(answer.status, status);
         assert.ok(answer.body.includes(code), answer.body);
       }

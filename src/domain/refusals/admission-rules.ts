@@ -71,8 +71,12 @@ export const ADMISSION_RULES: RefusalRules<AdmissionKind> = {
     status: 429,
     family: 'traffic',
     retryable: false,
-    summary: 'A usage limit has been reached.',
-    advice: 'GET /v1/usage/limits/current shows the limits and when they reset.',
+    summary: ({ authorizedAmount }) =>
+      authorizedAmount === undefined
+        ? 'A usage limit has been reached.'
+        : `A usage limit has no room for what this request could cost: up to ${formatUsdString(authorizedAmount)} USD.`,
+    advice: ({ cheaper = 'lower the output limit of the request' }) =>
+      `GET /v1/usage/limits/current shows the limits and when they reset. To fit into what is left, ${cheaper}.`,
   },
   rate_limit: {
     status: 429,

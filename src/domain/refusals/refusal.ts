@@ -17,6 +17,14 @@ interface Limited extends Later {
   readonly result?: LimitResult;
 }
 
+/** A request that could cost more than there is for it. */
+interface TooDear {
+  /** The most that it can cost. */
+  readonly authorizedAmount?: PicoUsd;
+  /** How it could cost less; by its output limit when not given. */
+  readonly cheaper?: string;
+}
+
 /** Own keys that were for the request and could not serve it: for its record, and for nobody's answer. */
 interface PassedOver {
   readonly passedOver?: readonly PassedOverKey[];
@@ -79,19 +87,13 @@ export type Refusal =
   | { readonly kind: 'range_not_satisfiable'; readonly bytes: number }
   | ({ readonly kind: 'media_storage_unavailable' } & Later)
   // Admission: credit (spec 7.4).
-  | {
-      readonly kind: 'insufficient_credit';
-      readonly authorizedAmount?: PicoUsd;
-      readonly available?: PicoUsd;
-      /** How the request could cost less; by its output limit when not given. */
-      readonly cheaper?: string;
-    }
+  | ({ readonly kind: 'insufficient_credit'; readonly available?: PicoUsd } & TooDear)
   | { readonly kind: 'billing_frozen' }
   | { readonly kind: 'not_safely_billable'; readonly field: string; readonly reason?: string; readonly advice?: string }
   | ({ readonly kind: 'billing_unavailable' } & Later)
   | ({ readonly kind: 'principal_provisioning' } & Later)
   // Admission: usage budgets and traffic (spec 7.4).
-  | ({ readonly kind: 'usage_limit_exceeded' } & Limited)
+  | ({ readonly kind: 'usage_limit_exceeded' } & Limited & TooDear)
   | ({ readonly kind: 'rate_limit' } & Limited)
   | ({ readonly kind: 'concurrency_limit' } & Limited)
   | ({ readonly kind: 'upstream_cooldown' } & Limited & PassedOver)

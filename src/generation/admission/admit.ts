@@ -93,9 +93,11 @@ function isAboveLimit(refusal: Refusal): boolean {
   return refusal.kind === 'traffic_token_bound_required' && refusal.result !== undefined;
 }
 
-function refuse({ limits, price, cheaper }: HoldPlan, shortage: Shortage, { clock }: AdmissionParts): Refusal {
+function refuse(plan: HoldPlan, shortage: Shortage, { clock }: AdmissionParts): Refusal {
+  const { limits, price, budgetPrice, cheaper: words } = plan;
+  const cheaper = words === undefined ? {} : { cheaper: words };
   const limit = limits.find(({ id }) => id === shortage.quota.key);
   return limit === undefined
-    ? refuseCredit(shortage, price, cheaper)
-    : refuseUnderLimit(limit, shortage, clock.nowMs());
+    ? refuseCredit(shortage, { authorizedAmount: price, ...cheaper })
+    : refuseUnderLimit(limit, shortage, { authorizedAmount: budgetPrice, ...cheaper }, clock.nowMs());
 }

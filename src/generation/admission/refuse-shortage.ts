@@ -7,14 +7,17 @@ import type { LimitResult, Refusal } from '../../domain/refusals/refusal.ts';
 import { MINUTE_MS } from '../../platform/durations.ts';
 import type { Shortage } from './remembered-refusal.ts';
 
-/**
- * The refusal of a request that its wallet cannot pay. `cheaper`: how it could cost less, where that is not by its
- * output limit.
- */
-export function refuseCredit({ reason }: Shortage, hold: PicoUsd, cheaper?: string): Refusal {
+/** The most that a request can cost, and how it could cost less, where that is not by its output limit. */
+export interface TooDear {
+  readonly authorizedAmount: PicoUsd;
+  readonly cheaper?: string;
+}
+
+/** The refusal of a request that its wallet cannot pay. */
+export function refuseCredit({ reason }: Shortage, dear: TooDear): Refusal {
   switch (reason) {
     case 'short':
-      return { kind: 'insufficient_credit', authorizedAmount: hold, ...(cheaper === undefined ? {} : { cheaper }) };
+      return { kind: 'insufficient_credit', ...dear };
     case 'frozen':
       return { kind: 'billing_frozen' };
     case 'unavailable':
@@ -23,7 +26,12 @@ export function refuseCredit({ reason }: Shortage, hold: PicoUsd, cheaper?: stri
 }
 
 /** `nowMs`: wall time, for the time at which a budget begins anew. */
-export function refuseUnderLimit(limit: PrincipalLimit, { reason, retryAfterMs }: Shortage, nowMs: number): Refusal {
+export function refuseUnderLimit(
+  limit: PrincipalLimit,
+  { reason, retryAfterMs }: Shortage,
+  dear: TooDear,
+  nowMs: number,
+): Refusal {
   const result = showLimit(limit);
   if (reason === 'unavailable') return { kind: 'traffic_capacity_unavailable', result };
   const later = retryAfterMs === null ? {} : { retryAfterMs };
@@ -39,7 +47,7 @@ export function refuseUnderLimit(limit: PrincipalLimit, { reason, retryAfterMs }
         retryAfterMs === null
           ? null
           : new Date(Math.round((nowMs + retryAfterMs) / MINUTE_MS) * MINUTE_MS).toISOString();
-      return { kind: 'usage_limit_exceeded', ...later, result: { ...result, resets_at: resetsAt } };
+      return { kind: 'usage_limit_exceeded', ...dear, ...later, result: { ...result, resets_at: resetsAt } };
     }
   }
 }

@@ -283,10 +283,7 @@ function checkAnswers(load: SteadyLoad<Phase>): string[] {
   const problems = load.countProblems(({ phase, response }) => {
     const { organization, status, refusal, retryAfter, complete } = response;
     const asker = ASKERS.find(({ slug }) => slug === organization);
-    // A process that was not asked for a quarter of a minute has returned what it had leased, or does not know whether
-    // it has: asked again, it is as one that never leased, until it has found Postgres.
-    const isForgotten = phase === 'back' && asker?.creditPico !== null && refusal === 'billing_unavailable';
-    const isRefusable = phase !== 'warm' && (refusal === asker?.refusedBy || isForgotten);
+    const isRefusable = phase !== 'warm' && refusal === asker?.refusedBy;
     const isExpected = status === 200 ? complete : status === 503 && isRefusable && retryAfter !== null;
     return isExpected
       ? null

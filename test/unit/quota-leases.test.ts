@@ -767,6 +767,36 @@ describe('a store that is away', () => {
     });
   }
 
+  for (const [what, happen, goneMs] of [
+    ['notifications may have been missed', (process: QuotaLeases) => process.withdrawAll(), 2_000],
+    ['it was idle', (process: QuotaLeases) => process.tick(), 17_000],
+  ] as const) {
+    test(`while the store is away nothing leased is given away because ${what}, and as soon as it is back it is`, async () => {
+      const store = new SimulatedLeaseStore(26);
+      const [wallet, other] = [store.quota('credit', 'w', 1_000n), store.quota('credit', 'other', 1_000n)];
+      const process = store.process();
+      const warm = new Request(store, process, [need(wallet, 10n)]);
+      await store.time.run(100);
+      process.release(warm.holds[0] as Hold, 0n);
+      const leased = store.leased('w');
+      assert.ok(leased >= 10n);
+      store.away = 'hangs';
+      const lost = new Request(store, process, [need(other)]);
+      await store.time.run(20_000);
+      assert.equal(lost.reason, 'unavailable');
+      happen(process);
+      const served = new Request(store, process, [need(wallet, 10n)]);
+      await store.time.run(20_100);
+      assert.equal(served.reason, null, 'what holds a lease goes on');
+      process.release(served.holds[0] as Hold, 0n);
+      store.away = 'no';
+      await store.time.run(20_100 + goneMs);
+      process.tick();
+      await store.time.run(20_200 + goneMs);
+      assert.equal(store.leased('w'), 0n);
+    });
+  }
+
   test('what a lost call was about is there for another process as soon as the store is back', async () => {
     const store = new SimulatedLeaseStore(22);
     const places = store.quota('concurrent_requests', 'places', 4n);

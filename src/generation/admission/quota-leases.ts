@@ -37,6 +37,8 @@ export class QuotaLeases {
   private readonly leases = new Map<string, QuotaLease>();
   /** When revocations came for quotas that this process has no lease of, by key: a later lease obeys them too. */
   private readonly earlyRevocations = new Map<string, number>();
+  /** It was to withdraw all while the store was away. */
+  private isWithdrawalDue = false;
 
   /** `onFault`: a bug. `onStoreFault`: why the store could not be asked. */
   constructor(
@@ -45,7 +47,7 @@ export class QuotaLeases {
     onFault: (fault: unknown) => void,
     onStoreFault: (fault: unknown) => void = () => undefined,
   ) {
-    this.calls = new LeaseCalls(store, time, onFault, { fault: onStoreFault, back: () => this.sendDue() });
+    this.calls = new LeaseCalls(store, time, onFault, { fault: onStoreFault, back: () => this.hearBack() });
     this.time = time;
   }
 
@@ -170,8 +172,13 @@ export class QuotaLeases {
     this.leases.get(key)?.hearRoom(this.time.monotonicMs());
   }
 
-  /** Whatever is told of wallets and limits may have been missed. */
+  /**
+   * Whatever is told of wallets and limits may have been missed. What listens for it may find a store that comes back
+   * before it is asked for leases again: until then nothing is given away that nobody could lease anew.
+   */
   withdrawAll(): void {
+    this.isWithdrawalDue = this.calls.isStoreAway();
+    if (this.isWithdrawalDue) return;
     const nowMs = this.time.monotonicMs();
     for (const lease of this.leases.values()) {
       lease.withdraw(nowMs);
@@ -180,14 +187,21 @@ export class QuotaLeases {
     }
   }
 
+  private hearBack(): void {
+    if (this.isWithdrawalDue) this.withdrawAll();
+    this.sendDue();
+  }
+
   /** Called from the coarse clock: returns what has expired or is idle, and forgets what is empty. */
   tick(): void {
     const nowMs = this.time.monotonicMs();
+    // While the store is away it could not be leased again.
+    const isIdleReturned = !this.calls.isStoreAway();
     for (const [key, revokedAtMs] of this.earlyRevocations)
       if (nowMs - revokedAtMs > CONTENDED_MS) this.earlyRevocations.delete(key);
     for (const [key, lease] of this.leases) {
       lease.returnExpired(nowMs);
-      if (nowMs - lease.lastUsedMs > IDLE_MS) lease.returnAvailable();
+      if (isIdleReturned && nowMs - lease.lastUsedMs > IDLE_MS) lease.returnAvailable();
       if (lease.isEmpty(nowMs)) this.leases.delete(key);
     }
     this.sendDue();

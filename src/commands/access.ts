@@ -10,10 +10,10 @@ import {
   parseArguments,
   requireOption,
   UsageFault,
-} from './command.ts';
-import { withDatabase } from './database.ts';
-import { commandActor, expectDone } from './identity.ts';
-import { findScope, SCOPE_OPTIONS } from './scope.ts';
+} from './command-line/command.ts';
+import { withDatabase } from './command-line/database.ts';
+import { commandActor, expectDone } from './command-line/identity.ts';
+import { findScope, SCOPE_OPTIONS } from './command-line/scope.ts';
 
 export const accessCommand: Command = {
   usage: [

@@ -1,9 +1,15 @@
 // `tollgate audit`: prints the audit log, newest first, one JSON object a line.
 
 import { listAudit } from '../storage/postgres/identity/audit.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './command.ts';
-import { withDatabase } from './database.ts';
-import { findOrganization, listAll } from './identity.ts';
+import {
+  type Command,
+  type CommandContext,
+  expectPositionals,
+  parseArguments,
+  UsageFault,
+} from './command-line/command.ts';
+import { withDatabase } from './command-line/database.ts';
+import { findOrganization, listAll } from './command-line/identity.ts';
 
 export const auditCommand: Command = {
   usage: ['tollgate audit [--organization SLUG] [--limit 100]'],

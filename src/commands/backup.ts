@@ -14,7 +14,7 @@ import { completeConfig } from '../supervisor/complete-config.ts';
 import { DEMO_KEY_FILE } from '../supervisor/demo-key.ts';
 import { findInstallationHolder } from '../supervisor/installation-lock.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments } from './command.ts';
+import { type Command, type CommandContext, expectPositionals, parseArguments } from './command-line/command.ts';
 
 export const backupCommand: Command = {
   usage: ['tollgate backup DIRECTORY'],

@@ -5,7 +5,13 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { ConnectedGateway, SettingsFile, Tool } from '../connect/tools.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './command.ts';
+import {
+  type Command,
+  type CommandContext,
+  expectPositionals,
+  parseArguments,
+  UsageFault,
+} from './command-line/command.ts';
 
 export const connectCommand: Command = {
   usage: [

@@ -5,9 +5,9 @@ import { createLink } from '../storage/postgres/identity/sessions.ts';
 import { findUserByEmail } from '../storage/postgres/identity/tokens.ts';
 import { readAddresses } from '../supervisor/addresses.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments } from './command.ts';
-import { withDatabase } from './database.ts';
-import { commandActor, expectDone, findMember, findOrganization } from './identity.ts';
+import { type Command, type CommandContext, expectPositionals, parseArguments } from './command-line/command.ts';
+import { withDatabase } from './command-line/database.ts';
+import { commandActor, expectDone, findMember, findOrganization } from './command-line/identity.ts';
 
 export const consoleCommand: Command = {
   usage: ['tollgate console [--user EMAIL] [--organization SLUG]'],

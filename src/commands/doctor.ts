@@ -5,12 +5,12 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Config, ConfigFault, type Environment, readConfig } from '../config.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments } from './command.ts';
-import { readConfigurationFile } from './configuration-file.ts';
-import { openConfigurationText, USUAL_FILE } from './configuration-text.ts';
-import { examineMachine } from './doctor-machine.ts';
-import { examineProviders } from './doctor-providers.ts';
-import type { Finding } from './finding.ts';
+import { type Command, type CommandContext, expectPositionals, parseArguments } from './command-line/command.ts';
+import { readConfigurationFile } from './configuration-file/configuration-file.ts';
+import { openConfigurationText, USUAL_FILE } from './configuration-file/configuration-text.ts';
+import { examineMachine } from './doctor/examine-machine.ts';
+import { examineProviders } from './doctor/examine-providers.ts';
+import type { Finding } from './doctor/finding.ts';
 
 export const doctorCommand: Command = {
   usage: ['tollgate doctor [--config FILE]'],

@@ -15,9 +15,9 @@ import {
   parseArguments,
   requireOption,
   takeAction,
-} from './command.ts';
-import { withDatabase } from './database.ts';
-import { commandActor } from './identity.ts';
+} from './command-line/command.ts';
+import { withDatabase } from './command-line/database.ts';
+import { commandActor } from './command-line/identity.ts';
 
 export const epochCommand: Command = {
   usage: ['tollgate epoch list', 'tollgate epoch abandon EPOCH --machine NAME [--force]'],

@@ -2,8 +2,14 @@
 
 import { isEmbeddedInUse, readFactsHome, releaseFactsHome } from '../storage/postgres/ledger/facts-home.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
-import { type Command, type CommandContext, expectAction, parseArguments, requireOption } from './command.ts';
-import { withDatabase } from './database.ts';
+import {
+  type Command,
+  type CommandContext,
+  expectAction,
+  parseArguments,
+  requireOption,
+} from './command-line/command.ts';
+import { withDatabase } from './command-line/database.ts';
 
 export const factsCommand: Command = {
   usage: ['tollgate facts show', 'tollgate facts release --machine NAME'],

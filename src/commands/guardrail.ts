@@ -14,10 +14,10 @@ import {
   requireOption,
   runAction,
   UsageFault,
-} from './command.ts';
-import { withDatabase } from './database.ts';
-import { commandActor, expectDone, findOrganization } from './identity.ts';
-import { findScope, SCOPE_OPTIONS } from './scope.ts';
+} from './command-line/command.ts';
+import { withDatabase } from './command-line/database.ts';
+import { commandActor, expectDone, findOrganization } from './command-line/identity.ts';
+import { findScope, SCOPE_OPTIONS } from './command-line/scope.ts';
 
 export const guardrailCommand: Command = {
   usage: [

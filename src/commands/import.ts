@@ -6,9 +6,15 @@ import { importLitellm } from '../domain/litellm/import-litellm.ts';
 import type { ImportNote } from '../domain/litellm/litellm-notes.ts';
 import { systemClock } from '../platform/clock.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './command.ts';
-import { mistakesOf, USUAL_FILE, writeWhole } from './configuration-text.ts';
-import { loadPriceList, PRICE_LIST_TEXT } from './price-list.ts';
+import {
+  type Command,
+  type CommandContext,
+  expectPositionals,
+  parseArguments,
+  UsageFault,
+} from './command-line/command.ts';
+import { mistakesOf, USUAL_FILE, writeWhole } from './configuration-file/configuration-text.ts';
+import { loadPriceList, PRICE_LIST_TEXT } from './configuration-file/price-list.ts';
 
 export const importCommand: Command = {
   usage: ['tollgate import litellm CONFIG [--out FILE] [--force]'],

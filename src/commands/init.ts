@@ -12,9 +12,17 @@ import { wholeFileText } from '../domain/configuration-text/whole-file.ts';
 import { systemClock } from '../platform/clock.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 import { listModels, type ModelList } from '../upstream/list-models.ts';
-import { callableProvider, withProviders } from './call-providers.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './command.ts';
-import { mistakesOf, USUAL_FILE, writeWhole } from './configuration-text.ts';
+import {
+  type Command,
+  type CommandContext,
+  expectPositionals,
+  parseArguments,
+  UsageFault,
+} from './command-line/command.ts';
+import { openPrompt, type Prompt } from './command-line/prompt.ts';
+import { callableProvider, withProviders } from './configuration-file/call-providers.ts';
+import { mistakesOf, USUAL_FILE, writeWhole } from './configuration-file/configuration-text.ts';
+import { loadPriceList, PRICE_LIST_TEXT, type PriceList } from './configuration-file/price-list.ts';
 import {
   askProviders,
   type ChosenProvider,
@@ -22,11 +30,9 @@ import {
   keyVariable,
   readProviderOption,
   takesToken,
-} from './init-choices.ts';
+} from './init/choices.ts';
+import { USUAL_MODELS } from './init/usual-models.ts';
 import { VENDORS } from './models.ts';
-import { loadPriceList, PRICE_LIST_TEXT, type PriceList } from './price-list.ts';
-import { openPrompt, type Prompt } from './prompt.ts';
-import { USUAL_MODELS } from './usual-models.ts';
 
 export const initCommand: Command = {
   usage: [

@@ -4,8 +4,8 @@ import { readConfig } from '../config.ts';
 import { missingStores } from '../storage/embedded-stores.ts';
 import type { Serving } from '../supervisor/process-lifecycle.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
-import type { Command, CommandContext } from './command.ts';
-import { type ProcessParts, serveProcess } from './serve-process.ts';
+import type { Command, CommandContext } from './command-line/command.ts';
+import { type ProcessParts, serveProcess } from './command-line/serve-process.ts';
 
 export const jobsCommand: Command = {
   usage: ['tollgate jobs'],

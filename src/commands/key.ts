@@ -14,9 +14,17 @@ import {
   parseArguments,
   requireOption,
   UsageFault,
-} from './command.ts';
-import { withDatabase } from './database.ts';
-import { commandActor, expectDone, findKey, findMember, findOrganization, findTeam, listAll } from './identity.ts';
+} from './command-line/command.ts';
+import { withDatabase } from './command-line/database.ts';
+import {
+  commandActor,
+  expectDone,
+  findKey,
+  findMember,
+  findOrganization,
+  findTeam,
+  listAll,
+} from './command-line/identity.ts';
 
 export const keyCommand: Command = {
   usage: [

@@ -24,10 +24,10 @@ import {
   parseArguments,
   requireOption,
   UsageFault,
-} from './command.ts';
-import { withDatabase } from './database.ts';
-import { commandActor, expectDone } from './identity.ts';
-import { findScopeOrMember, SCOPE_OPTIONS } from './scope.ts';
+} from './command-line/command.ts';
+import { withDatabase } from './command-line/database.ts';
+import { commandActor, expectDone } from './command-line/identity.ts';
+import { findScopeOrMember, SCOPE_OPTIONS } from './command-line/scope.ts';
 
 export const limitCommand: Command = {
   usage: [

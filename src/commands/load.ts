@@ -12,7 +12,7 @@ import {
   parseArguments,
   requireOption,
   UsageFault,
-} from './command.ts';
+} from './command-line/command.ts';
 
 export const loadCommand: Command = {
   usage: [

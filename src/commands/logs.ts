@@ -7,7 +7,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { readConfig } from '../config.ts';
 import { ACCESS_LOG_FILES, type AccessLogEntry, accessLogFile } from '../records/access-log-line.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './command.ts';
+import {
+  type Command,
+  type CommandContext,
+  expectPositionals,
+  parseArguments,
+  UsageFault,
+} from './command-line/command.ts';
 
 export const logsCommand: Command = {
   usage: ['tollgate logs [-f] [--lines COUNT] [--failed] [--model MODEL] [--json]'],

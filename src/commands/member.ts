@@ -19,9 +19,9 @@ import {
   parseArguments,
   requireOption,
   UsageFault,
-} from './command.ts';
-import { withDatabase } from './database.ts';
-import { commandActor, expectDone, findOrganization, findTeam, listAll } from './identity.ts';
+} from './command-line/command.ts';
+import { withDatabase } from './command-line/database.ts';
+import { commandActor, expectDone, findOrganization, findTeam, listAll } from './command-line/identity.ts';
 
 export const memberCommand: Command = {
   usage: [

@@ -16,7 +16,6 @@ import { nearestNames } from '../domain/list-prices/nearest-names.ts';
 import { systemClock } from '../platform/clock.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 import { listModels, type ProviderModel } from '../upstream/list-models.ts';
-import { callableProvider, withProviders } from './call-providers.ts';
 import {
   type Command,
   type CommandContext,
@@ -24,7 +23,9 @@ import {
   parseArguments,
   takeAction,
   UsageFault,
-} from './command.ts';
+} from './command-line/command.ts';
+import { openPrompt } from './command-line/prompt.ts';
+import { callableProvider, withProviders } from './configuration-file/call-providers.ts';
 import {
   configurationPath,
   type FileProvider,
@@ -32,9 +33,8 @@ import {
   openConfigurationText,
   providersOf,
   writeChangedText,
-} from './configuration-text.ts';
-import { type ListedProvider, loadPriceList, PRICE_LIST_TEXT } from './price-list.ts';
-import { openPrompt } from './prompt.ts';
+} from './configuration-file/configuration-text.ts';
+import { type ListedProvider, loadPriceList, PRICE_LIST_TEXT } from './configuration-file/price-list.ts';
 
 export const modelsCommand: Command = {
   usage: [

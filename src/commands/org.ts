@@ -13,9 +13,9 @@ import {
   requireOption,
   runAction,
   UsageFault,
-} from './command.ts';
-import { withDatabase } from './database.ts';
-import { commandActor, expectDone, findOrganization, listAll } from './identity.ts';
+} from './command-line/command.ts';
+import { withDatabase } from './command-line/database.ts';
+import { commandActor, expectDone, findOrganization, listAll } from './command-line/identity.ts';
 
 export const orgCommand: Command = {
   usage: [

@@ -31,9 +31,9 @@ import {
   parseArguments,
   requireOption,
   UsageFault,
-} from './command.ts';
-import { withDatabase } from './database.ts';
-import { commandActor, expectDone, findOrganization } from './identity.ts';
+} from './command-line/command.ts';
+import { withDatabase } from './command-line/database.ts';
+import { commandActor, expectDone, findOrganization } from './command-line/identity.ts';
 
 export const ownKeyCommand: Command = {
   usage: [

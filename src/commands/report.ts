@@ -17,9 +17,9 @@ import {
   parseArguments,
   requireOption,
   UsageFault,
-} from './command.ts';
-import { withDatabase } from './database.ts';
-import { findMember, findOrganization, findTeam } from './identity.ts';
+} from './command-line/command.ts';
+import { withDatabase } from './command-line/database.ts';
+import { findMember, findOrganization, findTeam } from './command-line/identity.ts';
 
 export const reportCommand: Command = {
   usage: [

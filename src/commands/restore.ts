@@ -18,7 +18,7 @@ import { makeDataDirectory } from '../supervisor/installation-directory.ts';
 import { logToStderr } from '../supervisor/log-destination.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 import { isKeptFile, MANIFEST_FILE } from './backup.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments } from './command.ts';
+import { type Command, type CommandContext, expectPositionals, parseArguments } from './command-line/command.ts';
 
 export const restoreCommand: Command = {
   usage: ['tollgate restore DIRECTORY'],

@@ -22,9 +22,9 @@ import {
   parseArguments,
   requireOption,
   UsageFault,
-} from './command.ts';
-import { withDatabase } from './database.ts';
-import { findOrganization } from './identity.ts';
+} from './command-line/command.ts';
+import { withDatabase } from './command-line/database.ts';
+import { findOrganization } from './command-line/identity.ts';
 
 export const routingCommand: Command = {
   usage: ['tollgate routing replay --policy FILE --days N [--organization SLUG]'],

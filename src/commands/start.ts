@@ -27,19 +27,25 @@ import { reportsAddresses } from '../supervisor/reports-address.ts';
 import { loadSecrets, type Secrets } from '../supervisor/secrets.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 import { type PreparedParts, Supervisor, type SupervisorPlan } from '../supervisor/supervisor.ts';
-import { type Applied, findTriable } from './applied.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './command.ts';
+import {
+  type Command,
+  type CommandContext,
+  expectPositionals,
+  parseArguments,
+  UsageFault,
+} from './command-line/command.ts';
+import { toldWithoutStack } from './command-line/database.ts';
 import {
   applyOrExplain,
   readConfigurationFile,
   renderGeneratedKeys,
   renderWarnings,
   withoutNamedIn,
-} from './configuration-file.ts';
+} from './configuration-file/configuration-file.ts';
 import { consoleLink } from './console.ts';
-import { toldWithoutStack } from './database.ts';
-import { type DemoPlace, serveDemo, serveKept } from './demo.ts';
-import { findDemo } from './find-demo.ts';
+import { type Applied, findTriable } from './start/applied.ts';
+import { type DemoPlace, serveDemo, serveKept } from './start/demo.ts';
+import { findDemo } from './start/find-demo.ts';
 
 export const startCommand: Command = {
   usage: ['tollgate start [--config FILE]', 'tollgate start --demo-traffic'],

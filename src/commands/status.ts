@@ -10,8 +10,8 @@ import { listLastRuns } from '../storage/postgres/job-runs.ts';
 import { readProcesses } from '../storage/postgres/processes/beats.ts';
 import { readAddresses } from '../supervisor/addresses.ts';
 import { findInstallationHolder } from '../supervisor/installation-lock.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments } from './command.ts';
-import { withDatabase } from './database.ts';
+import { type Command, type CommandContext, expectPositionals, parseArguments } from './command-line/command.ts';
+import { withDatabase } from './command-line/database.ts';
 import { describeProcess } from './process.ts';
 
 export const statusCommand: Command = {

@@ -10,9 +10,9 @@ import {
   requireOption,
   takeAction,
   UsageFault,
-} from './command.ts';
-import { withDatabase } from './database.ts';
-import { commandActor, expectDone, findOrganization, findTeam, listAll } from './identity.ts';
+} from './command-line/command.ts';
+import { withDatabase } from './command-line/database.ts';
+import { commandActor, expectDone, findOrganization, findTeam, listAll } from './command-line/identity.ts';
 import { MEMBER_OPTIONS, runMember } from './member.ts';
 
 export const teamCommand: Command = {

@@ -8,9 +8,9 @@ import {
   parseArguments,
   requireOption,
   UsageFault,
-} from './command.ts';
-import { withDatabase } from './database.ts';
-import { commandActor, expectDone, findOrganization, listAll } from './identity.ts';
+} from './command-line/command.ts';
+import { withDatabase } from './command-line/database.ts';
+import { commandActor, expectDone, findOrganization, listAll } from './command-line/identity.ts';
 
 export const tokenCommand: Command = {
   usage: [

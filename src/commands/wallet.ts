@@ -6,9 +6,15 @@ import { listMembers } from '../storage/postgres/identity/members.ts';
 import { freezeWallet, listWallets } from '../storage/postgres/ledger/payer-wallets.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
-import { type Command, type CommandContext, expectAction, parseArguments, requireOption } from './command.ts';
-import { withDatabase } from './database.ts';
-import { commandActor, expectDone, findOrganization, listAll } from './identity.ts';
+import {
+  type Command,
+  type CommandContext,
+  expectAction,
+  parseArguments,
+  requireOption,
+} from './command-line/command.ts';
+import { withDatabase } from './command-line/database.ts';
+import { commandActor, expectDone, findOrganization, listAll } from './command-line/identity.ts';
 
 export const walletCommand: Command = {
   usage: [

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { applyCommand } from '../../src/commands/apply.ts';
-import type { Command } from '../../src/commands/command.ts';
+import type { Command } from '../../src/commands/command-line/command.ts';
 import { keyCommand } from '../../src/commands/key.ts';
 import { limitCommand } from '../../src/commands/limit.ts';
 import { memberCommand } from '../../src/commands/member.ts';

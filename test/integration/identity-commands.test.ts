@@ -7,7 +7,7 @@ import { after, before, test } from 'node:test';
 import { accessCommand } from '../../src/commands/access.ts';
 import { administratorCommand } from '../../src/commands/administrator.ts';
 import { auditCommand } from '../../src/commands/audit.ts';
-import type { Command } from '../../src/commands/command.ts';
+import type { Command } from '../../src/commands/command-line/command.ts';
 import { keyCommand } from '../../src/commands/key.ts';
 import { limitCommand } from '../../src/commands/limit.ts';
 import { memberCommand } from '../../src/commands/member.ts';

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
-import { mistakesOf } from '../../src/commands/configuration-text.ts';
+import { mistakesOf } from '../../src/commands/configuration-file/configuration-text.ts';
 import { importCommand } from '../../src/commands/import.ts';
 import { ConfigurationText } from '../../src/domain/configuration-text/configuration-text.ts';
 import { StartFault } from '../../src/supervisor/start-fault.ts';

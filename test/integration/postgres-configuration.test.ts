@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, type TestContext, test } from 'node:test';
-import { findDemo } from '../../src/commands/find-demo.ts';
+import { findDemo } from '../../src/commands/start/find-demo.ts';
 import type { Configuration } from '../../src/domain/configuration/configuration.ts';
 import { parseConfigurationFile } from '../../src/domain/configuration/parse-configuration-file.ts';
 import { hashCredential } from '../../src/domain/identity/key-hash.ts';

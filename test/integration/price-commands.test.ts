@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
-import { mistakesOf } from '../../src/commands/configuration-text.ts';
+import { mistakesOf } from '../../src/commands/configuration-file/configuration-text.ts';
 import { modelsCommand } from '../../src/commands/models.ts';
 import { pricesCommand } from '../../src/commands/prices.ts';
 import { ConfigurationText } from '../../src/domain/configuration-text/configuration-text.ts';

@@ -12,7 +12,7 @@ import { RequestedJobs } from '../../jobs/scheduling/run-requested-jobs.ts';
 import { JOBS, type Job, nextDueTime, runDueJob } from '../../jobs/scheduling/schedule.ts';
 import { createWatchedGauges } from '../../jobs/scheduling/watch-jobs.ts';
 import { checkPending } from '../../jobs/tasks/check-pending.ts';
-import type { Command } from '../../src/commands/command.ts';
+import type { Command } from '../../src/commands/command-line/command.ts';
 import { creditCommand } from '../../src/commands/credit.ts';
 import { epochCommand } from '../../src/commands/epoch.ts';
 import { reconcileCommand } from '../../src/commands/reconcile.ts';

@@ -7,7 +7,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { withoutNamedIn } from '../../src/commands/configuration-file.ts';
+import { withoutNamedIn } from '../../src/commands/configuration-file/configuration-file.ts';
 import { readSignInFile } from '../../src/gateway/read-sign-in-file.ts';
 import { StartFault } from '../../src/supervisor/start-fault.ts';
 import { BROKEN_VALUES, QUOTED_SECRET } from '../support/broken-yaml.ts';

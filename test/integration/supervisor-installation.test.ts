@@ -8,7 +8,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { REFUSED } from '../../src/commands/demo-traffic/mix.ts';
+import { REFUSED } from '../../src/commands/start/demo-traffic/mix.ts';
 import { AT_LENGTH_ONLY } from '../support/at-length.ts';
 import { callWithSession, signedIn } from '../support/console-session.ts';
 import { findFreePort } from '../support/free-port.ts';

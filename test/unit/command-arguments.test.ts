@@ -11,12 +11,12 @@ import {
   expectPositionals,
   parseArguments,
   UsageFault,
-} from '../../src/commands/command.ts';
+} from '../../src/commands/command-line/command.ts';
 
 const DIRECTORY = new URL('../../src/commands/', import.meta.url);
 
 async function loadCommands(): Promise<[string, Command][]> {
-  // A folder beside the commands has what one of them is made of.
+  // The folders beside the commands have what they are made of.
   const files = readdirSync(fileURLToPath(DIRECTORY)).filter((name) => name.endsWith('.ts'));
   const modules = await Promise.all(
     files.map(async (file) => (await import(new URL(file, DIRECTORY).href)) as Record<string, unknown>),

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import { loadPriceList, PRICE_LIST } from '../../src/commands/price-list.ts';
+import { loadPriceList, PRICE_LIST } from '../../src/commands/configuration-file/price-list.ts';
 import { PRESET_NAMES } from '../../src/domain/configuration/presets.ts';
 import { pricesProblem, pricesSchema } from '../../src/domain/configuration/price-schema.ts';
 import { comparePrices } from '../../src/domain/list-prices/compare-prices.ts';

@@ -3,11 +3,11 @@
 
 import { existsSync, readFileSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { type Environment, readConfig } from '../config.ts';
-import { parseWithoutEnvironment } from '../domain/configuration/parse-without-environment.ts';
-import { PRESET_NAMES, type PresetName } from '../domain/configuration/presets.ts';
-import { ConfigurationText } from '../domain/configuration-text/configuration-text.ts';
-import { StartFault } from '../supervisor/start-fault.ts';
+import { type Environment, readConfig } from '../../config.ts';
+import { parseWithoutEnvironment } from '../../domain/configuration/parse-without-environment.ts';
+import { PRESET_NAMES, type PresetName } from '../../domain/configuration/presets.ts';
+import { ConfigurationText } from '../../domain/configuration-text/configuration-text.ts';
+import { StartFault } from '../../supervisor/start-fault.ts';
 
 export const USUAL_FILE = 'tollgate.yaml';
 

@@ -1,20 +1,20 @@
-// Shared by the commands on identities: the actor, the look-up of an organization, team, member or key, and the message
-// for a refusal.
+// What commands have in common that ask about or change an organization: in whose name they act, how it and its teams,
+// members and keys are found, and what is said of a refusal.
 
-import type { Environment } from '../config.ts';
-import type { Actor } from '../domain/identity/actor.ts';
-import type { Key } from '../domain/identity/api-key.ts';
-import type { Member } from '../domain/identity/member.ts';
-import type { Organization } from '../domain/identity/organization.ts';
-import type { Team } from '../domain/identity/team.ts';
-import type { Page, PageParams } from '../domain/lists/page.ts';
-import { isRefused, type Refused } from '../domain/refusals/refused.ts';
-import { findKeyByNameOrId } from '../storage/postgres/identity/keys.ts';
-import { findMemberByEmail } from '../storage/postgres/identity/members.ts';
-import { findOrganizationBySlug } from '../storage/postgres/identity/organizations.ts';
-import { findTeamBySlug } from '../storage/postgres/identity/teams.ts';
-import type { PostgresClient } from '../storage/postgres/pool.ts';
-import { StartFault } from '../supervisor/start-fault.ts';
+import type { Environment } from '../../config.ts';
+import type { Actor } from '../../domain/identity/actor.ts';
+import type { Key } from '../../domain/identity/api-key.ts';
+import type { Member } from '../../domain/identity/member.ts';
+import type { Organization } from '../../domain/identity/organization.ts';
+import type { Team } from '../../domain/identity/team.ts';
+import type { Page, PageParams } from '../../domain/lists/page.ts';
+import { isRefused, type Refused } from '../../domain/refusals/refused.ts';
+import { findKeyByNameOrId } from '../../storage/postgres/identity/keys.ts';
+import { findMemberByEmail } from '../../storage/postgres/identity/members.ts';
+import { findOrganizationBySlug } from '../../storage/postgres/identity/organizations.ts';
+import { findTeamBySlug } from '../../storage/postgres/identity/teams.ts';
+import type { PostgresClient } from '../../storage/postgres/pool.ts';
+import { StartFault } from '../../supervisor/start-fault.ts';
 
 /** The login of the user who runs the command, as far as the environment names it. */
 export function commandActor(environment: Environment): Actor {

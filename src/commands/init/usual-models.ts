@@ -1,7 +1,7 @@
 // The models that `tollgate init` takes where nobody names any: a few of each provider, all on the list of prices. Who
 // wants others says so, or adds them.
 
-import type { PresetName } from '../domain/configuration/presets.ts';
+import type { PresetName } from '../../domain/configuration/presets.ts';
 
 /** By the provider's own names. Presets without a row have deployments or models of one's own. */
 export const USUAL_MODELS: Readonly<Partial<Record<PresetName, readonly string[]>>> = {

@@ -1,12 +1,12 @@
 // Writes the comparison of an invoice as a table for people, as JSON or as CSV.
 
-import { CAUSES } from '../domain/invoices/causes.ts';
-import type { ComparedRow, Comparison, Side } from '../domain/invoices/compare-invoice.ts';
-import type { Vendor } from '../domain/invoices/invoice.ts';
-import type { InvoiceDay } from '../domain/invoices/invoice-days.ts';
-import { METERS } from '../domain/invoices/meters.ts';
-import { formatUsdString } from '../domain/money/format.ts';
-import { csvLine } from '../storage/clickhouse/reports/csv.ts';
+import { CAUSES } from '../../domain/invoices/causes.ts';
+import type { ComparedRow, Comparison, Side } from '../../domain/invoices/compare-invoice.ts';
+import type { Vendor } from '../../domain/invoices/invoice.ts';
+import type { InvoiceDay } from '../../domain/invoices/invoice-days.ts';
+import { METERS } from '../../domain/invoices/meters.ts';
+import { formatUsdString } from '../../domain/money/format.ts';
+import { csvLine } from '../../storage/clickhouse/reports/csv.ts';
 
 export interface RenderParams {
   readonly form: 'text' | 'json' | 'csv';

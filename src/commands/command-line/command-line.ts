@@ -1,54 +1,54 @@
 // A command line: finds its command, runs it, and turns its result or error into output and an exit code.
 
-import { ConfigFault, type Environment } from '../config.ts';
-import { readVersion } from '../platform/version.ts';
-import { SchemaUnfit } from '../storage/schema-fit.ts';
-import { explainFileFault } from '../supervisor/file-fault.ts';
-import { StartFault } from '../supervisor/start-fault.ts';
+import { ConfigFault, type Environment } from '../../config.ts';
+import { readVersion } from '../../platform/version.ts';
+import { SchemaUnfit } from '../../storage/schema-fit.ts';
+import { explainFileFault } from '../../supervisor/file-fault.ts';
+import { StartFault } from '../../supervisor/start-fault.ts';
 import { type Command, UsageFault } from './command.ts';
 
 /** A command is loaded only when it is run, so that a gateway never loads what starts databases. */
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
-  start: async () => (await import('./start.ts')).startCommand,
-  models: async () => (await import('./models.ts')).modelsCommand,
-  prices: async () => (await import('./prices.ts')).pricesCommand,
-  init: async () => (await import('./init.ts')).initCommand,
-  doctor: async () => (await import('./doctor.ts')).doctorCommand,
-  import: async () => (await import('./import.ts')).importCommand,
-  connect: async () => (await import('./connect.ts')).connectCommand,
-  load: async () => (await import('./load.ts')).loadCommand,
-  apply: async () => (await import('./apply.ts')).applyCommand,
-  provider: async () => (await import('./provider.ts')).providerCommand,
-  model: async () => (await import('./model.ts')).modelCommand,
-  console: async () => (await import('./console.ts')).consoleCommand,
-  logs: async () => (await import('./logs.ts')).logsCommand,
-  status: async () => (await import('./status.ts')).statusCommand,
-  org: async () => (await import('./org.ts')).orgCommand,
-  member: async () => (await import('./member.ts')).memberCommand,
-  team: async () => (await import('./team.ts')).teamCommand,
-  administrator: async () => (await import('./administrator.ts')).administratorCommand,
-  token: async () => (await import('./token.ts')).tokenCommand,
-  key: async () => (await import('./key.ts')).keyCommand,
-  limit: async () => (await import('./limit.ts')).limitCommand,
-  access: async () => (await import('./access.ts')).accessCommand,
-  credit: async () => (await import('./credit.ts')).creditCommand,
-  wallet: async () => (await import('./wallet.ts')).walletCommand,
-  byok: async () => (await import('./byok.ts')).byokCommand,
-  'own-key': async () => (await import('./own-key.ts')).ownKeyCommand,
-  'master-key': async () => (await import('./master-key.ts')).masterKeyCommand,
-  routing: async () => (await import('./routing.ts')).routingCommand,
-  guardrail: async () => (await import('./guardrail.ts')).guardrailCommand,
-  media: async () => (await import('./media.ts')).mediaCommand,
-  reconcile: async () => (await import('./reconcile.ts')).reconcileCommand,
-  process: async () => (await import('./process.ts')).processCommand,
-  epoch: async () => (await import('./epoch.ts')).epochCommand,
-  backup: async () => (await import('./backup.ts')).backupCommand,
-  restore: async () => (await import('./restore.ts')).restoreCommand,
-  facts: async () => (await import('./facts.ts')).factsCommand,
-  report: async () => (await import('./report.ts')).reportCommand,
-  audit: async () => (await import('./audit.ts')).auditCommand,
-  gateway: async () => (await import('./gateway.ts')).gatewayCommand,
-  jobs: async () => (await import('./jobs.ts')).jobsCommand,
+  start: async () => (await import('../start.ts')).startCommand,
+  models: async () => (await import('../models.ts')).modelsCommand,
+  prices: async () => (await import('../prices.ts')).pricesCommand,
+  init: async () => (await import('../init.ts')).initCommand,
+  doctor: async () => (await import('../doctor.ts')).doctorCommand,
+  import: async () => (await import('../import.ts')).importCommand,
+  connect: async () => (await import('../connect.ts')).connectCommand,
+  load: async () => (await import('../load.ts')).loadCommand,
+  apply: async () => (await import('../apply.ts')).applyCommand,
+  provider: async () => (await import('../provider.ts')).providerCommand,
+  model: async () => (await import('../model.ts')).modelCommand,
+  console: async () => (await import('../console.ts')).consoleCommand,
+  logs: async () => (await import('../logs.ts')).logsCommand,
+  status: async () => (await import('../status.ts')).statusCommand,
+  org: async () => (await import('../org.ts')).orgCommand,
+  member: async () => (await import('../member.ts')).memberCommand,
+  team: async () => (await import('../team.ts')).teamCommand,
+  administrator: async () => (await import('../administrator.ts')).administratorCommand,
+  token: async () => (await import('../token.ts')).tokenCommand,
+  key: async () => (await import('../key.ts')).keyCommand,
+  limit: async () => (await import('../limit.ts')).limitCommand,
+  access: async () => (await import('../access.ts')).accessCommand,
+  credit: async () => (await import('../credit.ts')).creditCommand,
+  wallet: async () => (await import('../wallet.ts')).walletCommand,
+  byok: async () => (await import('../byok.ts')).byokCommand,
+  'own-key': async () => (await import('../own-key.ts')).ownKeyCommand,
+  'master-key': async () => (await import('../master-key.ts')).masterKeyCommand,
+  routing: async () => (await import('../routing.ts')).routingCommand,
+  guardrail: async () => (await import('../guardrail.ts')).guardrailCommand,
+  media: async () => (await import('../media.ts')).mediaCommand,
+  reconcile: async () => (await import('../reconcile.ts')).reconcileCommand,
+  process: async () => (await import('../process.ts')).processCommand,
+  epoch: async () => (await import('../epoch.ts')).epochCommand,
+  backup: async () => (await import('../backup.ts')).backupCommand,
+  restore: async () => (await import('../restore.ts')).restoreCommand,
+  facts: async () => (await import('../facts.ts')).factsCommand,
+  report: async () => (await import('../report.ts')).reportCommand,
+  audit: async () => (await import('../audit.ts')).auditCommand,
+  gateway: async () => (await import('../gateway.ts')).gatewayCommand,
+  jobs: async () => (await import('../jobs.ts')).jobsCommand,
 };
 
 const EXIT_FAILED = 1;

@@ -1,13 +1,13 @@
 // The demo's console: a link that opens it as the owner of the demo's organization, who administers the installation
 // too.
 
-import { isRefused } from '../domain/refusals/refused.ts';
-import { findMemberByEmail } from '../storage/postgres/identity/members.ts';
-import { findOrganizationBySlug } from '../storage/postgres/identity/organizations.ts';
-import { addPlatformAdministrator } from '../storage/postgres/identity/platform-administrators.ts';
-import { createLink } from '../storage/postgres/identity/sessions.ts';
-import type { InstallationSecrets } from '../storage/postgres/installation-secrets.ts';
-import type { Postgres } from '../storage/postgres/pool.ts';
+import { isRefused } from '../../domain/refusals/refused.ts';
+import { findMemberByEmail } from '../../storage/postgres/identity/members.ts';
+import { findOrganizationBySlug } from '../../storage/postgres/identity/organizations.ts';
+import { addPlatformAdministrator } from '../../storage/postgres/identity/platform-administrators.ts';
+import { createLink } from '../../storage/postgres/identity/sessions.ts';
+import type { InstallationSecrets } from '../../storage/postgres/installation-secrets.ts';
+import type { Postgres } from '../../storage/postgres/pool.ts';
 
 export const DEMO_ORGANIZATION = 'demo';
 const DEMO_OWNER = 'owner@demo.test';

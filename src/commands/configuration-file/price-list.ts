@@ -2,8 +2,8 @@
 // when a command asks for it, and no other room imports it: a gateway knows no prices but those of its catalog.
 
 import type { ConditionalPrice, ModelInfo, Provider } from '@pydantic/genai-prices';
-import type { ListedModel, ListedPrice } from '../domain/list-prices/listed-model.ts';
-import { nearestNames } from '../domain/list-prices/nearest-names.ts';
+import type { ListedModel, ListedPrice } from '../../domain/list-prices/listed-model.ts';
+import { nearestNames } from '../../domain/list-prices/nearest-names.ts';
 
 /** Its version and the day on which that was published: they stand beside every number that comes from it. */
 export const PRICE_LIST = { name: 'genai-prices', version: '0.1.8', date: '2026-09-23' } as const;

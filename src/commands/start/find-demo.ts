@@ -1,12 +1,12 @@
 // Tells a demo that `tollgate start` made from an installation of its owner's. Nothing of an owner's may be taken for
 // the demo's: a start without a file would set it back to what the demo says, and answer for its provider.
 
-import { isKnownKey, isProviderKey } from '../storage/postgres/apply/known-secrets.ts';
-import { readStoredNames } from '../storage/postgres/apply/stored-names.ts';
-import { readCatalogStates } from '../storage/postgres/catalog/catalog-states.ts';
-import type { InstallationSecrets } from '../storage/postgres/installation-secrets.ts';
-import type { PostgresClient } from '../storage/postgres/pool.ts';
-import { readDemoKey } from '../supervisor/demo-key.ts';
+import { isKnownKey, isProviderKey } from '../../storage/postgres/apply/known-secrets.ts';
+import { readStoredNames } from '../../storage/postgres/apply/stored-names.ts';
+import { readCatalogStates } from '../../storage/postgres/catalog/catalog-states.ts';
+import type { InstallationSecrets } from '../../storage/postgres/installation-secrets.ts';
+import type { PostgresClient } from '../../storage/postgres/pool.ts';
+import { readDemoKey } from '../../supervisor/demo-key.ts';
 import { DEMO_ORGANIZATION } from './demo-console.ts';
 
 /** What deploy/demo.yaml has said in every version; a model of another version may have any name below `sim/`. */

@@ -2,16 +2,16 @@
 // kernel, databases.
 
 import { readFileSync, statfsSync } from 'node:fs';
-import type { Config } from '../config.ts';
-import { chooseFront, FrontMissing } from '../http/fronts/choose-front.ts';
-import { systemClock } from '../platform/clock.ts';
-import { createLog } from '../platform/log.ts';
-import { createPostgres } from '../storage/postgres/pool.ts';
-import { explainFileFault } from '../supervisor/file-fault.ts';
-import { dataDirectoryProblem, nearestExisting } from '../supervisor/installation-directory.ts';
-import { findInstallationHolder } from '../supervisor/installation-lock.ts';
-import { logToStderr } from '../supervisor/log-destination.ts';
-import { claimPort } from '../supervisor/ports.ts';
+import type { Config } from '../../config.ts';
+import { chooseFront, FrontMissing } from '../../http/fronts/choose-front.ts';
+import { systemClock } from '../../platform/clock.ts';
+import { createLog } from '../../platform/log.ts';
+import { createPostgres } from '../../storage/postgres/pool.ts';
+import { explainFileFault } from '../../supervisor/file-fault.ts';
+import { dataDirectoryProblem, nearestExisting } from '../../supervisor/installation-directory.ts';
+import { findInstallationHolder } from '../../supervisor/installation-lock.ts';
+import { logToStderr } from '../../supervisor/log-destination.ts';
+import { claimPort } from '../../supervisor/ports.ts';
 import { type Finding, note, ok, wrong } from './finding.ts';
 
 export async function examineMachine(config: Config): Promise<readonly Finding[]> {
@@ -152,7 +152,7 @@ const POSTGRES_OLDEST = 15;
 
 async function examineClickHouse({ clickhouseUrl }: Config): Promise<readonly Finding[]> {
   if (clickhouseUrl === null) return [];
-  const { createClickHouse } = await import('../storage/clickhouse/clickhouse.ts');
+  const { createClickHouse } = await import('../../storage/clickhouse/clickhouse.ts');
   try {
     const client = await createClickHouse({ url: clickhouseUrl }, systemClock);
     try {

@@ -1,11 +1,11 @@
 // What `tollgate init` is to write: providers and the names of their models, from its options or from a person.
 
-import type { Environment } from '../config.ts';
-import { expandPreset } from '../domain/configuration/expand-preset.ts';
-import { PRESET_NAMES, PRESETS, type Preset, type PresetName } from '../domain/configuration/presets.ts';
-import { nearestNames } from '../domain/list-prices/nearest-names.ts';
-import { UsageFault } from './command.ts';
-import type { Prompt } from './prompt.ts';
+import type { Environment } from '../../config.ts';
+import { expandPreset } from '../../domain/configuration/expand-preset.ts';
+import { PRESET_NAMES, PRESETS, type Preset, type PresetName } from '../../domain/configuration/presets.ts';
+import { nearestNames } from '../../domain/list-prices/nearest-names.ts';
+import { UsageFault } from '../command-line/command.ts';
+import type { Prompt } from '../command-line/prompt.ts';
 import { USUAL_MODELS } from './usual-models.ts';
 
 export interface ChosenProvider {

@@ -1,7 +1,7 @@
 // The interface of a command: its usage, its summary and its work; and the reading of its arguments.
 
 import { type ParseArgsConfig, parseArgs } from 'node:util';
-import type { Environment } from '../config.ts';
+import type { Environment } from '../../config.ts';
 
 export interface CommandContext {
   readonly environment: Environment;

@@ -1,8 +1,8 @@
-// What the commands on providers and on models have in common: they list, and remove one by its id.
+// What `tollgate provider` and `tollgate model` have in common: they list, and remove one by its id.
 
-import type { CatalogKind, CatalogState } from '../domain/configuration/difference.ts';
-import { removeFromCatalog } from '../storage/postgres/catalog/catalog-operations.ts';
-import { readCatalogStates } from '../storage/postgres/catalog/catalog-states.ts';
+import type { CatalogKind, CatalogState } from '../../domain/configuration/difference.ts';
+import { removeFromCatalog } from '../../storage/postgres/catalog/catalog-operations.ts';
+import { readCatalogStates } from '../../storage/postgres/catalog/catalog-states.ts';
 import { type Command, type CommandContext, expectPositionals, parseArguments, takeAction } from './command.ts';
 import { withDatabase } from './database.ts';
 import { commandActor, expectDone } from './identity.ts';

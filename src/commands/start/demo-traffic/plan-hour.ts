@@ -1,24 +1,24 @@
 // What the demo's generated traffic asks for: an hour of requests, in conversations that are routed and single ones,
 // streamed and whole, answered, refused and failed. The same seed makes the same hour.
 
-import { DONE, type ScreeningReport } from '../../domain/guardrails/screening-report.ts';
-import type { ApiName } from '../../domain/models/apis.ts';
-import type { Catalog } from '../../domain/models/catalog.ts';
-import { picoUsd } from '../../domain/money/pico-usd.ts';
-import { describeRefusal } from '../../domain/refusals/description.ts';
+import { DONE, type ScreeningReport } from '../../../domain/guardrails/screening-report.ts';
+import type { ApiName } from '../../../domain/models/apis.ts';
+import type { Catalog } from '../../../domain/models/catalog.ts';
+import { picoUsd } from '../../../domain/money/pico-usd.ts';
+import { describeRefusal } from '../../../domain/refusals/description.ts';
 import {
   decideRoute,
   type Judgement,
   type PreviousRoute,
   type RouteDecision,
   repeatRoute,
-} from '../../domain/routing/decide-route.ts';
-import { type ClassifierCall, type ModelRoute, modelRouteOf } from '../../domain/routing/model-route.ts';
-import { RouteCandidates } from '../../domain/routing/route-candidates.ts';
-import type { RoutingPolicy } from '../../domain/routing/routing-policy.ts';
-import type { Outcome } from '../../domain/settlement/outcome.ts';
-import { NO_COUNTS, type Usage } from '../../domain/usage/usage.ts';
-import { HOUR_MS, MINUTE_MS } from '../../platform/durations.ts';
+} from '../../../domain/routing/decide-route.ts';
+import { type ClassifierCall, type ModelRoute, modelRouteOf } from '../../../domain/routing/model-route.ts';
+import { RouteCandidates } from '../../../domain/routing/route-candidates.ts';
+import type { RoutingPolicy } from '../../../domain/routing/routing-policy.ts';
+import type { Outcome } from '../../../domain/settlement/outcome.ts';
+import { NO_COUNTS, type Usage } from '../../../domain/usage/usage.ts';
+import { HOUR_MS, MINUTE_MS } from '../../../platform/durations.ts';
 import {
   BLOCKED,
   CALLERS,

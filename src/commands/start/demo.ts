@@ -2,26 +2,26 @@
 // an installation that has something of its owner's, as it is.
 
 import { fileURLToPath } from 'node:url';
-import type { Config, Environment } from '../config.ts';
-import { virtualModelOf } from '../domain/routing/virtual-model.ts';
-import { systemClock } from '../platform/clock.ts';
-import type { Log } from '../platform/log.ts';
-import { isUsableKey } from '../storage/postgres/apply/known-secrets.ts';
-import type { InstallationSecrets } from '../storage/postgres/installation-secrets.ts';
-import type { Postgres } from '../storage/postgres/pool.ts';
-import { keepDemoKey } from '../supervisor/demo-key.ts';
-import { claimPort } from '../supervisor/ports.ts';
-import { StartFault } from '../supervisor/start-fault.ts';
-import type { PreparedParts } from '../supervisor/supervisor.ts';
+import type { Config, Environment } from '../../config.ts';
+import { virtualModelOf } from '../../domain/routing/virtual-model.ts';
+import { systemClock } from '../../platform/clock.ts';
+import type { Log } from '../../platform/log.ts';
+import { isUsableKey } from '../../storage/postgres/apply/known-secrets.ts';
+import type { InstallationSecrets } from '../../storage/postgres/installation-secrets.ts';
+import type { Postgres } from '../../storage/postgres/pool.ts';
+import { keepDemoKey } from '../../supervisor/demo-key.ts';
+import { claimPort } from '../../supervisor/ports.ts';
+import { StartFault } from '../../supervisor/start-fault.ts';
+import type { PreparedParts } from '../../supervisor/supervisor.ts';
+import { applyOrExplain, readConfigurationFile } from '../configuration-file/configuration-file.ts';
 import { type Applied, findTriable, NOTHING_APPLIED } from './applied.ts';
-import { applyOrExplain, readConfigurationFile } from './configuration-file.ts';
 import { openDemoConsole } from './demo-console.ts';
 import { writeDemoHour } from './demo-traffic/write-hour.ts';
 import type { FoundDemo } from './find-demo.ts';
 
-const SIMULATED_PROVIDER_MODULE = fileURLToPath(new URL('../simulator/main.ts', import.meta.url));
-const DEMO_CONFIGURATION = fileURLToPath(new URL('../../deploy/demo.yaml', import.meta.url));
-const DEMO_TRAFFIC_CONFIGURATION = fileURLToPath(new URL('../../deploy/demo-traffic.yaml', import.meta.url));
+const SIMULATED_PROVIDER_MODULE = fileURLToPath(new URL('../../simulator/main.ts', import.meta.url));
+const DEMO_CONFIGURATION = fileURLToPath(new URL('../../../deploy/demo.yaml', import.meta.url));
+const DEMO_TRAFFIC_CONFIGURATION = fileURLToPath(new URL('../../../deploy/demo-traffic.yaml', import.meta.url));
 
 export interface DemoPlace {
   readonly config: Config;

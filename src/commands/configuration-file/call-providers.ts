@@ -1,17 +1,17 @@
 // Calls the providers of a configuration file from the command line, through the same client, proxies and certificates
 // as a gateway, and with tokens that are obtained for the moment as jobs obtains them for a gateway.
 
-import { type Environment, readConfig } from '../config.ts';
-import { configuredProvider } from '../domain/configuration/provider-schema.ts';
-import { readRequestSettings } from '../domain/configuration/request-settings.ts';
-import type { TokenFields, TokenSecret } from '../domain/configuration/token-schema.ts';
-import type { Provider } from '../domain/models/provider.ts';
-import { systemClock } from '../platform/clock.ts';
-import { MetricsRegistry } from '../platform/metrics.ts';
-import { ProviderCalls, type Providers } from '../upstream/providers.ts';
-import { readTlsFiles } from '../upstream/tls-files.ts';
-import { obtainToken } from '../upstream/tokens/obtain-token.ts';
-import { formPoster } from '../upstream/tokens/post-form.ts';
+import { type Environment, readConfig } from '../../config.ts';
+import { configuredProvider } from '../../domain/configuration/provider-schema.ts';
+import { readRequestSettings } from '../../domain/configuration/request-settings.ts';
+import type { TokenFields, TokenSecret } from '../../domain/configuration/token-schema.ts';
+import type { Provider } from '../../domain/models/provider.ts';
+import { systemClock } from '../../platform/clock.ts';
+import { MetricsRegistry } from '../../platform/metrics.ts';
+import { ProviderCalls, type Providers } from '../../upstream/providers.ts';
+import { readTlsFiles } from '../../upstream/tls-files.ts';
+import { obtainToken } from '../../upstream/tokens/obtain-token.ts';
+import { formPoster } from '../../upstream/tokens/post-form.ts';
 
 /** Calls `use` with what calls providers, and closes all connections afterwards. */
 export async function withProviders<Result>(

@@ -2,21 +2,25 @@
 // model and key what differs and why that may be.
 
 import { readFileSync, statSync } from 'node:fs';
-import { compareInvoice, type Tolerance } from '../domain/invoices/compare-invoice.ts';
-import { type Invoice, VENDORS, type Vendor } from '../domain/invoices/invoice.ts';
-import { findDays, type InvoiceDay } from '../domain/invoices/invoice-days.ts';
-import { inputSizes } from '../domain/invoices/rate-recorded.ts';
-import { readAnthropicInvoice } from '../domain/invoices/read-anthropic.ts';
-import { readOpenaiInvoice } from '../domain/invoices/read-openai.ts';
-import { RowsSeen } from '../domain/invoices/read-pages.ts';
-import { credentialOf, type RecordedUsage } from '../domain/invoices/recorded-usage.ts';
-import { parseUsd } from '../domain/money/parse-usd.ts';
-import { DAY_MS } from '../platform/durations.ts';
-import { readPriceVersions } from '../storage/postgres/catalog/price-rows.ts';
-import { findUsedPrices, readRecordedUsage, readVendorProviders } from '../storage/postgres/ledger/recorded-usage.ts';
-import type { Postgres } from '../storage/postgres/pool.ts';
-import { type CommandContext, parseArguments, UsageFault } from './command.ts';
-import { withDatabase } from './database.ts';
+import { compareInvoice, type Tolerance } from '../../domain/invoices/compare-invoice.ts';
+import { type Invoice, VENDORS, type Vendor } from '../../domain/invoices/invoice.ts';
+import { findDays, type InvoiceDay } from '../../domain/invoices/invoice-days.ts';
+import { inputSizes } from '../../domain/invoices/rate-recorded.ts';
+import { readAnthropicInvoice } from '../../domain/invoices/read-anthropic.ts';
+import { readOpenaiInvoice } from '../../domain/invoices/read-openai.ts';
+import { RowsSeen } from '../../domain/invoices/read-pages.ts';
+import { credentialOf, type RecordedUsage } from '../../domain/invoices/recorded-usage.ts';
+import { parseUsd } from '../../domain/money/parse-usd.ts';
+import { DAY_MS } from '../../platform/durations.ts';
+import { readPriceVersions } from '../../storage/postgres/catalog/price-rows.ts';
+import {
+  findUsedPrices,
+  readRecordedUsage,
+  readVendorProviders,
+} from '../../storage/postgres/ledger/recorded-usage.ts';
+import type { Postgres } from '../../storage/postgres/pool.ts';
+import { type CommandContext, parseArguments, UsageFault } from '../command-line/command.ts';
+import { withDatabase } from '../command-line/database.ts';
 import { renderComparison } from './invoice-text.ts';
 
 export const INVOICE_USAGE =

@@ -1,8 +1,8 @@
 // Finds the scope that a command concerns: an organization, or a team, member or key in it.
 
-import type { LimitScope } from '../domain/identity/limit-scope.ts';
-import type { ModelAccessScope } from '../domain/identity/model-access.ts';
-import type { Postgres } from '../storage/postgres/pool.ts';
+import type { LimitScope } from '../../domain/identity/limit-scope.ts';
+import type { ModelAccessScope } from '../../domain/identity/model-access.ts';
+import type { Postgres } from '../../storage/postgres/pool.ts';
 import { type OptionValues, requireOption, UsageFault } from './command.ts';
 import { findKey, findMember, findOrganization, findTeam } from './identity.ts';
 

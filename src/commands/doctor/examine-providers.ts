@@ -1,18 +1,18 @@
 // What `tollgate doctor` finds at the providers: whether each can be reached and takes its key, has the models that the
 // file says it has, and what its clock says of ours.
 
-import type { Config, Environment } from '../config.ts';
-import { SECRET_MEMBER } from '../domain/configuration/token-schema.ts';
-import type { ConfigurationText } from '../domain/configuration-text/configuration-text.ts';
-import { nearestNames } from '../domain/list-prices/nearest-names.ts';
-import type { Provider } from '../domain/models/provider.ts';
-import { systemClock } from '../platform/clock.ts';
-import { listModels, type ModelList, type ProviderModel } from '../upstream/list-models.ts';
-import type { Providers } from '../upstream/providers.ts';
-import { proxyOf } from '../upstream/proxy-of.ts';
-import { type Verification, verifyProvider } from '../upstream/verify-provider.ts';
-import { type CallableProvider, callableProvider, withProviders } from './call-providers.ts';
-import { type FileProvider, listOf, providersOf } from './configuration-text.ts';
+import type { Config, Environment } from '../../config.ts';
+import { SECRET_MEMBER } from '../../domain/configuration/token-schema.ts';
+import type { ConfigurationText } from '../../domain/configuration-text/configuration-text.ts';
+import { nearestNames } from '../../domain/list-prices/nearest-names.ts';
+import type { Provider } from '../../domain/models/provider.ts';
+import { systemClock } from '../../platform/clock.ts';
+import { listModels, type ModelList, type ProviderModel } from '../../upstream/list-models.ts';
+import type { Providers } from '../../upstream/providers.ts';
+import { proxyOf } from '../../upstream/proxy-of.ts';
+import { type Verification, verifyProvider } from '../../upstream/verify-provider.ts';
+import { type CallableProvider, callableProvider, withProviders } from '../configuration-file/call-providers.ts';
+import { type FileProvider, listOf, providersOf } from '../configuration-file/configuration-text.ts';
 import { type Finding, note, ok, wrong } from './finding.ts';
 
 interface Deployment {

@@ -1,8 +1,8 @@
 // Who asks for what in the demo's generated traffic, and how often in the hour.
 
-import type { FindingCount } from '../../domain/guardrails/screening-report.ts';
-import type { ApiName } from '../../domain/models/apis.ts';
-import type { Refusal } from '../../domain/refusals/refusal.ts';
+import type { FindingCount } from '../../../domain/guardrails/screening-report.ts';
+import type { ApiName } from '../../../domain/models/apis.ts';
+import type { Refusal } from '../../../domain/refusals/refusal.ts';
 
 /** The names of the keys in deploy/demo-traffic.yaml. */
 export const DEMO_KEYS = ['support-bot', 'editor', 'terminal', 'nightly', 'search', 'studio'] as const;

@@ -1,7 +1,7 @@
 // Who may import whom: the layers of ARCHITECTURE.md as rules. test/house tries a breach of each.
 
 const PLANES = '^src/(generation|control-plane)/';
-const COMPOSITION = '^src/(commands|gateway|routes|supervisor)/|^src/main\\.ts$';
+const COMPOSITION = '^src/(commands|gateway|installation|routes|supervisor)/|^src/main\\.ts$';
 
 /** The files of `folder` import, of our own folders, only itself and the `others`. */
 function knowsOnly(name, folder, others, comment) {
@@ -73,6 +73,13 @@ module.exports = {
       severity: 'error',
       from: { path: '^(src|jobs|workers)/', pathNot: COMPOSITION },
       to: { path: COMPOSITION },
+    },
+    {
+      name: 'installation-knows-no-process',
+      comment: 'directory, lock, secrets and addresses are the same whoever runs on them',
+      severity: 'error',
+      from: { path: '^src/installation/' },
+      to: { path: '^src/(commands|gateway|http|routes|supervisor|upstream)/' },
     },
     {
       name: 'only-storage-talks-to-databases',

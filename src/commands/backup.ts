@@ -4,17 +4,17 @@ import { lstatSync, mkdirSync, realpathSync, renameSync, rmSync, statSync } from
 import { hostname } from 'node:os';
 import { basename, dirname, join, resolve, sep } from 'node:path';
 import { readConfig } from '../config.ts';
+import { completeConfig } from '../installation/complete-config.ts';
+import { findInstallationHolder } from '../installation/installation-lock.ts';
+import { StartFault } from '../installation/start-fault.ts';
 import { systemClock } from '../platform/clock.ts';
 import { copyDirectory } from '../storage/copy-directory.ts';
 import { copyCluster } from '../storage/postgres/embedded/copy-cluster.ts';
 import { openPostgresHome } from '../storage/postgres/embedded/home.ts';
 import { syncDirectory, writeFileDurably } from '../storage/spool/durable-file.ts';
 import { holdSpool, isHoldFile } from '../storage/spool/spool-hold.ts';
-import { completeConfig } from '../supervisor/complete-config.ts';
-import { DEMO_KEY_FILE } from '../supervisor/demo-key.ts';
-import { findInstallationHolder } from '../supervisor/installation-lock.ts';
-import { StartFault } from '../supervisor/start-fault.ts';
 import { type Command, type CommandContext, expectPositionals, parseArguments } from './command-line/command.ts';
+import { DEMO_KEY_FILE } from './start/demo-key.ts';
 
 export const backupCommand: Command = {
   usage: ['tollgate backup DIRECTORY'],

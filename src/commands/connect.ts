@@ -4,7 +4,7 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { ConnectedGateway, SettingsFile, Tool } from '../connect/tools.ts';
-import { StartFault } from '../supervisor/start-fault.ts';
+import { StartFault } from '../installation/start-fault.ts';
 import {
   type Command,
   type CommandContext,

@@ -1,10 +1,10 @@
 // `tollgate console`: prints a one-time link that opens the console signed in.
 
 import type { Actor } from '../domain/identity/actor.ts';
+import { readAddresses } from '../installation/addresses.ts';
+import { StartFault } from '../installation/start-fault.ts';
 import { createLink } from '../storage/postgres/identity/sessions.ts';
 import { findUserByEmail } from '../storage/postgres/identity/tokens.ts';
-import { readAddresses } from '../supervisor/addresses.ts';
-import { StartFault } from '../supervisor/start-fault.ts';
 import { type Command, type CommandContext, expectPositionals, parseArguments } from './command-line/command.ts';
 import { withDatabase } from './command-line/database.ts';
 import { commandActor, expectDone, findMember, findOrganization } from './command-line/identity.ts';

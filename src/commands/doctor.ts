@@ -4,7 +4,7 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Config, ConfigFault, type Environment, readConfig } from '../config.ts';
-import { StartFault } from '../supervisor/start-fault.ts';
+import { StartFault } from '../installation/start-fault.ts';
 import { type Command, type CommandContext, expectPositionals, parseArguments } from './command-line/command.ts';
 import { readConfigurationFile } from './configuration-file/configuration-file.ts';
 import { openConfigurationText, USUAL_FILE } from './configuration-file/configuration-text.ts';

@@ -4,10 +4,10 @@
 import { join } from 'node:path';
 import type { OpenEpoch } from '../domain/jobs/job-run.ts';
 import { formatUsdString } from '../domain/money/format.ts';
+import { StartFault } from '../installation/start-fault.ts';
 import { systemClock } from '../platform/clock.ts';
 import { abandonEpoch, listEveryOpenEpoch } from '../storage/postgres/ledger/lost-epochs.ts';
 import { listEpochs } from '../storage/spool/spool-directory.ts';
-import { StartFault } from '../supervisor/start-fault.ts';
 import {
   type Command,
   type CommandContext,

@@ -1,7 +1,7 @@
 // `tollgate facts`: shows which ClickHouse has the facts of all machines, and releases it when it is gone for good.
 
+import { StartFault } from '../installation/start-fault.ts';
 import { isEmbeddedInUse, readFactsHome, releaseFactsHome } from '../storage/postgres/ledger/facts-home.ts';
-import { StartFault } from '../supervisor/start-fault.ts';
 import {
   type Command,
   type CommandContext,

@@ -4,9 +4,9 @@ import { randomInt } from 'node:crypto';
 import { findInText, TRIED_TEXT_BYTES_MAX } from '../domain/guardrails/find-in-text.ts';
 import { guardrailPolicyOf } from '../domain/guardrails/policy-definition.ts';
 import type { AssignedGuardrails, GuardrailAssignments } from '../domain/guardrails/stored-policy.ts';
+import { StartFault } from '../installation/start-fault.ts';
 import { getAssignments, setAssignments } from '../storage/postgres/guardrails/assignments.ts';
 import { getPolicy, listPolicies, removePolicy } from '../storage/postgres/guardrails/policies.ts';
-import { StartFault } from '../supervisor/start-fault.ts';
 import {
   type Command,
   type CommandContext,

@@ -4,8 +4,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { importLitellm } from '../domain/litellm/import-litellm.ts';
 import type { ImportNote } from '../domain/litellm/litellm-notes.ts';
+import { StartFault } from '../installation/start-fault.ts';
 import { systemClock } from '../platform/clock.ts';
-import { StartFault } from '../supervisor/start-fault.ts';
 import {
   type Command,
   type CommandContext,

@@ -9,8 +9,8 @@ import type { PresetName } from '../domain/configuration/presets.ts';
 import type { ModelText, ProviderText } from '../domain/configuration-text/entry-text.ts';
 import { isForText, isKeyless, planModel } from '../domain/configuration-text/plan-model.ts';
 import { wholeFileText } from '../domain/configuration-text/whole-file.ts';
+import { StartFault } from '../installation/start-fault.ts';
 import { systemClock } from '../platform/clock.ts';
-import { StartFault } from '../supervisor/start-fault.ts';
 import { listModels, type ModelList } from '../upstream/list-models.ts';
 import {
   type Command,

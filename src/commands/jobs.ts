@@ -1,9 +1,9 @@
 // `tollgate jobs`: ships the spools of this machine into Postgres and ClickHouse, and runs the scheduled jobs.
 
 import { readConfig } from '../config.ts';
+import { StartFault } from '../installation/start-fault.ts';
 import { missingStores } from '../storage/embedded-stores.ts';
 import type { Serving } from '../supervisor/process-lifecycle.ts';
-import { StartFault } from '../supervisor/start-fault.ts';
 import type { Command, CommandContext } from './command-line/command.ts';
 import { type ProcessParts, serveProcess } from './command-line/serve-process.ts';
 

@@ -2,9 +2,9 @@
 // between events and errors by kind.
 
 import { writeFileSync } from 'node:fs';
+import { StartFault } from '../installation/start-fault.ts';
 import type { LoadPlan, LoadResult } from '../load/run-load.ts';
 import { systemClock } from '../platform/clock.ts';
-import { StartFault } from '../supervisor/start-fault.ts';
 import {
   type Command,
   type CommandContext,

@@ -5,8 +5,8 @@ import { open, stat } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readConfig } from '../config.ts';
+import { StartFault } from '../installation/start-fault.ts';
 import { ACCESS_LOG_FILES, type AccessLogEntry, accessLogFile } from '../records/access-log-line.ts';
-import { StartFault } from '../supervisor/start-fault.ts';
 import {
   type Command,
   type CommandContext,

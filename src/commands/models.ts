@@ -13,8 +13,8 @@ import {
 } from '../domain/configuration-text/plan-model.ts';
 import type { ListedModel } from '../domain/list-prices/listed-model.ts';
 import { nearestNames } from '../domain/list-prices/nearest-names.ts';
+import { StartFault } from '../installation/start-fault.ts';
 import { systemClock } from '../platform/clock.ts';
-import { StartFault } from '../supervisor/start-fault.ts';
 import { listModels, type ProviderModel } from '../upstream/list-models.ts';
 import {
   type Command,

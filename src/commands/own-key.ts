@@ -7,6 +7,7 @@ import { ownKeySchema } from '../domain/configuration/own-key-schema.ts';
 import type { KeyVerdict } from '../domain/own-keys/key-changes.ts';
 import { isKeyProblem, isOpen, ownProvider } from '../domain/own-keys/key-kinds.ts';
 import type { OwnKey } from '../domain/own-keys/own-key.ts';
+import { StartFault } from '../installation/start-fault.ts';
 import { systemClock } from '../platform/clock.ts';
 import { EgressGuard } from '../platform/egress-guard.ts';
 import { MetricsRegistry } from '../platform/metrics.ts';
@@ -21,7 +22,6 @@ import {
   updateOwnKey,
 } from '../storage/postgres/own-keys/own-keys.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
-import { StartFault } from '../supervisor/start-fault.ts';
 import { OwnKeyVerifier } from '../upstream/own-key-verifier.ts';
 import { ProviderCalls } from '../upstream/providers.ts';
 import {

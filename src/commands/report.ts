@@ -6,10 +6,10 @@ import type { CompleteConfig } from '../config.ts';
 import { mintDelegationToken } from '../domain/identity/delegation-token.ts';
 import { REPORTS, type ReportDelegation, reportDelegationSchema } from '../domain/reports/report-delegation.ts';
 import { reportQuerySchema } from '../domain/reports/report-query.ts';
+import { StartFault } from '../installation/start-fault.ts';
 import { systemClock } from '../platform/clock.ts';
 import type { ReportsAddress } from '../reports-settings.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
-import { StartFault } from '../supervisor/start-fault.ts';
 import {
   type Command,
   type CommandContext,

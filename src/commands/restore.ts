@@ -6,7 +6,9 @@ import { hostname } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
 import { readConfig } from '../config.ts';
-import { createLog } from '../platform/log.ts';
+import { makeDataDirectory } from '../installation/installation-directory.ts';
+import { StartFault } from '../installation/start-fault.ts';
+import { createLog, logToStderr } from '../platform/log.ts';
 import { copyDirectory } from '../storage/copy-directory.ts';
 import { startEmbeddedPostgres } from '../storage/postgres/embedded/embedded-postgres.ts';
 import { adoptPostgresHome, makePrivateDirectory, type PostgresHome } from '../storage/postgres/embedded/home.ts';
@@ -14,9 +16,6 @@ import { closeDeadEpoch, listOpenEpochs, moveEpochs } from '../storage/postgres/
 import { releaseFactsHome } from '../storage/postgres/ledger/facts-home.ts';
 import { createPostgres } from '../storage/postgres/pool.ts';
 import { disownSpools, listEpochs } from '../storage/spool/spool-directory.ts';
-import { makeDataDirectory } from '../supervisor/installation-directory.ts';
-import { logToStderr } from '../supervisor/log-destination.ts';
-import { StartFault } from '../supervisor/start-fault.ts';
 import { isKeptFile, MANIFEST_FILE } from './backup.ts';
 import { type Command, type CommandContext, expectPositionals, parseArguments } from './command-line/command.ts';
 

@@ -7,6 +7,7 @@ import { formatUsdString } from '../domain/money/format.ts';
 import { parsePolicyFile } from '../domain/routing/parse-policy-file.ts';
 import { type PolicyDefinition, policyOf } from '../domain/routing/policy-definition.ts';
 import { type ReplayCosts, type ReplayReport, replayPolicy } from '../domain/routing/replay-policy.ts';
+import { StartFault } from '../installation/start-fault.ts';
 import { systemClock } from '../platform/clock.ts';
 import { DAY_MS } from '../platform/durations.ts';
 import { firstExecutionIdAt } from '../platform/execution-id.ts';
@@ -14,7 +15,6 @@ import { loadCatalog } from '../storage/postgres/catalog/catalog-store.ts';
 import { listAllowedModels } from '../storage/postgres/routing/organization-caller.ts';
 import { refuseDraft } from '../storage/postgres/routing/policies.ts';
 import { readRoutedRequests } from '../storage/postgres/routing/routed-requests.ts';
-import { StartFault } from '../supervisor/start-fault.ts';
 import {
   type Command,
   type CommandContext,

@@ -5,8 +5,16 @@ import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Config, type Environment, localUrl, readConfig, SETTING_NAMES } from '../config.ts';
 import { readSignInFile } from '../gateway/read-sign-in-file.ts';
+import { forgetAddresses, recordAddresses } from '../installation/addresses.ts';
+import { makeDataDirectory } from '../installation/installation-directory.ts';
+import { type InstallationLock, type LockResult, takeInstallationLock } from '../installation/installation-lock.ts';
+import { claimNextPort, claimPort, type PortClaim } from '../installation/ports.ts';
+import { refuseWeakSecrets } from '../installation/production-secrets.ts';
+import { reportsAddresses } from '../installation/reports-address.ts';
+import { loadSecrets, type Secrets } from '../installation/secrets.ts';
+import { StartFault } from '../installation/start-fault.ts';
 import { systemClock } from '../platform/clock.ts';
-import { createLog, type Log } from '../platform/log.ts';
+import { createLog, type Log, logToStderr } from '../platform/log.ts';
 import { reportsAddressText } from '../reports-settings.ts';
 import { missingStores } from '../storage/embedded-stores.ts';
 import { readStoredNames } from '../storage/postgres/apply/stored-names.ts';
@@ -15,17 +23,7 @@ import { refuseCopiedDirectory } from '../storage/postgres/embedded/home.ts';
 import { openInstallationSecrets } from '../storage/postgres/installation-secrets.ts';
 import { migrateDatabase } from '../storage/postgres/migrate.ts';
 import { createPostgres, type Postgres } from '../storage/postgres/pool.ts';
-import { forgetAddresses, recordAddresses } from '../supervisor/addresses.ts';
-import { renderBanner } from '../supervisor/banner.ts';
-import { makeDataDirectory } from '../supervisor/installation-directory.ts';
-import { type InstallationLock, type LockResult, takeInstallationLock } from '../supervisor/installation-lock.ts';
-import { logToStderr } from '../supervisor/log-destination.ts';
-import { claimNextPort, claimPort, type PortClaim } from '../supervisor/ports.ts';
 import { ProcessJournal } from '../supervisor/process-journal.ts';
-import { refuseWeakSecrets } from '../supervisor/production-secrets.ts';
-import { reportsAddresses } from '../supervisor/reports-address.ts';
-import { loadSecrets, type Secrets } from '../supervisor/secrets.ts';
-import { StartFault } from '../supervisor/start-fault.ts';
 import { type PreparedParts, Supervisor, type SupervisorPlan } from '../supervisor/supervisor.ts';
 import {
   type Command,
@@ -44,6 +42,7 @@ import {
 } from './configuration-file/configuration-file.ts';
 import { consoleLink } from './console.ts';
 import { type Applied, findTriable } from './start/applied.ts';
+import { renderBanner } from './start/banner.ts';
 import { type DemoPlace, serveDemo, serveKept } from './start/demo.ts';
 import { findDemo } from './start/find-demo.ts';
 

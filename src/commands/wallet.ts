@@ -2,10 +2,10 @@
 
 import { formatUsdString } from '../domain/money/format.ts';
 import type { PayerWallet } from '../domain/money/payer-wallet.ts';
+import { StartFault } from '../installation/start-fault.ts';
 import { listMembers } from '../storage/postgres/identity/members.ts';
 import { freezeWallet, listWallets } from '../storage/postgres/ledger/payer-wallets.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
-import { StartFault } from '../supervisor/start-fault.ts';
 import {
   type Command,
   type CommandContext,

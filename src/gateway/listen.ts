@@ -4,8 +4,8 @@ import { chooseFront, FrontMissing, type FrontSetting } from '../http/fronts/cho
 import type { Front } from '../http/fronts/front.ts';
 import { boundReceiveBuffers } from '../http/receive-buffer.ts';
 import type { Server } from '../http/server.ts';
+import { StartFault } from '../installation/start-fault.ts';
 import type { Log } from '../platform/log.ts';
-import { StartFault } from '../supervisor/start-fault.ts';
 
 /** Not listening yet. Throws StartFault where HTTP_FRONT asks for one that cannot be had. */
 export async function openFront(setting: FrontSetting, log: Log): Promise<Front> {

@@ -10,7 +10,7 @@ import {
 } from '../domain/configuration/interpolation.ts';
 import { readPlainYaml } from '../domain/configuration/plain-yaml.ts';
 import { type SignInProvider, signInFile } from '../domain/identity/sign-in-provider.ts';
-import { StartFault } from '../supervisor/start-fault.ts';
+import { StartFault } from '../installation/start-fault.ts';
 
 /** Throws one StartFault that names the file and has a line for every mistake in it. */
 export function readSignInFile(

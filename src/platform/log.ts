@@ -95,3 +95,10 @@ export function createLog(options: { level: string; process: string; destination
     options.destination ?? pino.destination({ dest: 1, sync: true }),
   );
 }
+
+/**
+ * Of commands: stdout is for their output. Writes are synchronous, so that the last lines before an end are not lost.
+ */
+export function logToStderr(): DestinationStream {
+  return pino.destination({ dest: 2, sync: true });
+}

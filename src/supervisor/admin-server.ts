@@ -3,9 +3,9 @@
 
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { finished } from 'node:stream/promises';
+import { claimPort } from '../installation/ports.ts';
 import { answerProfile, type ProfileSource } from './answer-profile.ts';
 import type { Readiness } from './messages.ts';
-import { claimPort } from './ports.ts';
 
 export interface AdminServer {
   readonly port: number;

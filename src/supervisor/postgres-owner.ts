@@ -2,10 +2,9 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { processEnvironment, readConfig } from '../config.ts';
-import { createLog } from '../platform/log.ts';
+import { createLog, logToStderr } from '../platform/log.ts';
 import { MetricsRegistry } from '../platform/metrics.ts';
 import { startEmbeddedPostgres } from '../storage/postgres/embedded/embedded-postgres.ts';
-import { logToStderr } from './log-destination.ts';
 import { ProcessLifecycle } from './process-lifecycle.ts';
 
 /**

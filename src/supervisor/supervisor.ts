@@ -7,6 +7,7 @@
 //   stop:   gateways (finish what is in flight) -> jobs (ships what they wrote) -> simulated provider -> postgres
 
 import { type ChildProcess, fork } from 'node:child_process';
+import { StartFault } from '../installation/start-fault.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
 import { MetricsRegistry, type MetricsSnapshot } from '../platform/metrics.ts';
@@ -16,7 +17,6 @@ import type { Readiness } from './messages.ts';
 import { ProcessJournal } from './process-journal.ts';
 import { type ProcessRole, ProcessSlot } from './process-slot.ts';
 import { listenForSignals } from './shutdown-signals.ts';
-import { StartFault } from './start-fault.ts';
 import { describeWaiting, type Stage, tellWaiting } from './waiting-notes.ts';
 
 export interface ProcessPlan {

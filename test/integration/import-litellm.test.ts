@@ -8,7 +8,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { mistakesOf } from '../../src/commands/configuration-file/configuration-text.ts';
 import { importCommand } from '../../src/commands/import.ts';
 import { ConfigurationText } from '../../src/domain/configuration-text/configuration-text.ts';
-import { StartFault } from '../../src/supervisor/start-fault.ts';
+import { StartFault } from '../../src/installation/start-fault.ts';
 import { BROKEN_VALUES, QUOTED_SECRET } from '../support/broken-yaml.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 

@@ -9,7 +9,7 @@ import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { withoutNamedIn } from '../../src/commands/configuration-file/configuration-file.ts';
 import { readSignInFile } from '../../src/gateway/read-sign-in-file.ts';
-import { StartFault } from '../../src/supervisor/start-fault.ts';
+import { StartFault } from '../../src/installation/start-fault.ts';
 import { BROKEN_VALUES, QUOTED_SECRET } from '../support/broken-yaml.ts';
 import { RUN_ENVIRONMENT } from '../support/run-environment.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';

@@ -7,12 +7,12 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { findInstallationHolder, takeInstallationLock } from '../../src/installation/installation-lock.ts';
+import { claimNextPort, claimPort } from '../../src/installation/ports.ts';
 import { readProcessIdentity } from '../../src/storage/spool/process-identity.ts';
-import { findInstallationHolder, takeInstallationLock } from '../../src/supervisor/installation-lock.ts';
-import { claimNextPort, claimPort } from '../../src/supervisor/ports.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
-const LOCK_MODULE = new URL('../../src/supervisor/installation-lock.ts', import.meta.url).href;
+const LOCK_MODULE = new URL('../../src/installation/installation-lock.ts', import.meta.url).href;
 
 /** A process that takes the lock, says so, and stays. */
 const TAKER = `

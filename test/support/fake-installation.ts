@@ -2,12 +2,11 @@
 // ADMIN_PORT`.
 
 import { fileURLToPath } from 'node:url';
+import { takeInstallationLock } from '../../src/installation/installation-lock.ts';
+import { StartFault } from '../../src/installation/start-fault.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { createLog } from '../../src/platform/log.ts';
-import { takeInstallationLock } from '../../src/supervisor/installation-lock.ts';
-import { logToStderr } from '../../src/supervisor/log-destination.ts';
+import { createLog, logToStderr } from '../../src/platform/log.ts';
 import { ProcessJournal } from '../../src/supervisor/process-journal.ts';
-import { StartFault } from '../../src/supervisor/start-fault.ts';
 import { Supervisor } from '../../src/supervisor/supervisor.ts';
 
 const [dataDirectory = '', gateways = '1', adminPort = '0'] = process.argv.slice(2);

@@ -5,7 +5,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { runCommandLine } from '../../src/commands/command-line/command-line.ts';
-import { explainFileFault } from '../../src/supervisor/file-fault.ts';
+import { explainFileFault } from '../../src/installation/file-fault.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 async function call(args: readonly string[], dataDirectory: string): Promise<{ code: number; said: string }> {

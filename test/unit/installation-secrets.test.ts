@@ -5,7 +5,7 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { readConfig } from '../../src/config.ts';
-import { loadSecrets } from '../../src/supervisor/secrets.ts';
+import { loadSecrets } from '../../src/installation/secrets.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const KEY = Buffer.alloc(32, 7);

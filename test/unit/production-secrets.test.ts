@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { ConfigFault, type Environment, readConfig } from '../../src/config.ts';
-import { refuseWeakSecrets } from '../../src/supervisor/production-secrets.ts';
+import { refuseWeakSecrets } from '../../src/installation/production-secrets.ts';
 
 const GOOD: Environment = {
   DATABASE_URL: 'postgres://db/tollgate',

@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { ConfigFault, type Environment, readConfig } from '../../src/config.ts';
+import { makeSocketDirectories, reportsAddresses } from '../../src/installation/reports-address.ts';
 import { reportsAddressText } from '../../src/reports-settings.ts';
-import { makeSocketDirectories, reportsAddresses } from '../../src/supervisor/reports-address.ts';
 
 function refusal(environment: Environment): string {
   try {

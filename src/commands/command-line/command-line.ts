@@ -1,10 +1,10 @@
 // A command line: finds its command, runs it, and turns its result or error into output and an exit code.
 
 import { ConfigFault, type Environment } from '../../config.ts';
+import { explainFileFault } from '../../installation/file-fault.ts';
+import { StartFault } from '../../installation/start-fault.ts';
 import { readVersion } from '../../platform/version.ts';
 import { SchemaUnfit } from '../../storage/schema-fit.ts';
-import { explainFileFault } from '../../supervisor/file-fault.ts';
-import { StartFault } from '../../supervisor/start-fault.ts';
 import { type Command, UsageFault } from './command.ts';
 
 /** A command is loaded only when it is run, so that a gateway never loads what starts databases. */

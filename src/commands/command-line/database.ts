@@ -1,16 +1,15 @@
 // Opens a connection to the installation's database for one command, and closes it afterwards.
 
 import { type CompleteConfig, type Environment, readConfig } from '../../config.ts';
-import { createLog } from '../../platform/log.ts';
+import { completeConfig } from '../../installation/complete-config.ts';
+import { findInstallationHolder } from '../../installation/installation-lock.ts';
+import { StartFault } from '../../installation/start-fault.ts';
+import { createLog, logToStderr } from '../../platform/log.ts';
 import { StoreAway } from '../../platform/store-away.ts';
 import { type InstallationSecrets, openInstallationSecrets } from '../../storage/postgres/installation-secrets.ts';
 import { refuseUnfitSchema } from '../../storage/postgres/migrate.ts';
 import { createPostgres, type Postgres } from '../../storage/postgres/pool.ts';
 import { OtherMasterKey } from '../../storage/postgres/secret-box.ts';
-import { completeConfig } from '../../supervisor/complete-config.ts';
-import { findInstallationHolder } from '../../supervisor/installation-lock.ts';
-import { logToStderr } from '../../supervisor/log-destination.ts';
-import { StartFault } from '../../supervisor/start-fault.ts';
 
 export async function withDatabase<T>(
   environment: Environment,

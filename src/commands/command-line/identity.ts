@@ -9,12 +9,12 @@ import type { Organization } from '../../domain/identity/organization.ts';
 import type { Team } from '../../domain/identity/team.ts';
 import type { Page, PageParams } from '../../domain/lists/page.ts';
 import { isRefused, type Refused } from '../../domain/refusals/refused.ts';
+import { StartFault } from '../../installation/start-fault.ts';
 import { findKeyByNameOrId } from '../../storage/postgres/identity/keys.ts';
 import { findMemberByEmail } from '../../storage/postgres/identity/members.ts';
 import { findOrganizationBySlug } from '../../storage/postgres/identity/organizations.ts';
 import { findTeamBySlug } from '../../storage/postgres/identity/teams.ts';
 import type { PostgresClient } from '../../storage/postgres/pool.ts';
-import { StartFault } from '../../supervisor/start-fault.ts';
 
 /** The login of the user who runs the command, as far as the environment names it. */
 export function commandActor(environment: Environment): Actor {

@@ -2,18 +2,17 @@
 // which it talks over its channel, or alone with an admin server of its own.
 
 import { type CompleteConfig, localUrl, readConfig } from '../../config.ts';
+import { completeConfig } from '../../installation/complete-config.ts';
+import { refuseWeakSecrets } from '../../installation/production-secrets.ts';
+import { makeSocketDirectories } from '../../installation/reports-address.ts';
+import { StartFault } from '../../installation/start-fault.ts';
 import { type Clock, systemClock } from '../../platform/clock.ts';
-import { createLog, type Log } from '../../platform/log.ts';
+import { createLog, type Log, logToStderr } from '../../platform/log.ts';
 import { MetricsRegistry } from '../../platform/metrics.ts';
 import { takeProfile } from '../../platform/profile.ts';
 import { registerBuildInfo } from '../../platform/version.ts';
 import { startAdminServer } from '../../supervisor/admin-server.ts';
-import { completeConfig } from '../../supervisor/complete-config.ts';
-import { logToStderr } from '../../supervisor/log-destination.ts';
 import { ProcessLifecycle, type Serving } from '../../supervisor/process-lifecycle.ts';
-import { refuseWeakSecrets } from '../../supervisor/production-secrets.ts';
-import { makeSocketDirectories } from '../../supervisor/reports-address.ts';
-import { StartFault } from '../../supervisor/start-fault.ts';
 import { type CommandContext, expectPositionals, parseArguments } from './command.ts';
 
 export interface ProcessParts {

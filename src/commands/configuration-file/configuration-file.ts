@@ -8,6 +8,7 @@ import type { StoredNames } from '../../domain/configuration/check-references.ts
 import type { Configuration } from '../../domain/configuration/configuration.ts';
 import { namesIn } from '../../domain/configuration/interpolation.ts';
 import { parseConfigurationFile } from '../../domain/configuration/parse-configuration-file.ts';
+import { StartFault } from '../../installation/start-fault.ts';
 import { ConfigurationConflict, type GeneratedKey } from '../../storage/postgres/apply/application.ts';
 import {
   type AppliedConfiguration,
@@ -16,7 +17,6 @@ import {
 } from '../../storage/postgres/apply/apply-configuration.ts';
 import type { InstallationSecrets } from '../../storage/postgres/installation-secrets.ts';
 import type { Postgres } from '../../storage/postgres/pool.ts';
-import { StartFault } from '../../supervisor/start-fault.ts';
 
 /** Of every process, whatever a file makes of them. */
 const SYSTEM_VARIABLES = ['PATH', 'HOME', 'USER', 'TMPDIR', 'TZ', 'LANG', 'NODE_OPTIONS', 'NODE_EXTRA_CA_CERTS'];

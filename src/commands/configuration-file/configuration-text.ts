@@ -7,7 +7,7 @@ import { type Environment, readConfig } from '../../config.ts';
 import { parseWithoutEnvironment } from '../../domain/configuration/parse-without-environment.ts';
 import { PRESET_NAMES, type PresetName } from '../../domain/configuration/presets.ts';
 import { ConfigurationText } from '../../domain/configuration-text/configuration-text.ts';
-import { StartFault } from '../../supervisor/start-fault.ts';
+import { StartFault } from '../../installation/start-fault.ts';
 
 export const USUAL_FILE = 'tollgate.yaml';
 

@@ -4,14 +4,13 @@
 import { readFileSync, statfsSync } from 'node:fs';
 import type { Config } from '../../config.ts';
 import { chooseFront, FrontMissing } from '../../http/fronts/choose-front.ts';
+import { explainFileFault } from '../../installation/file-fault.ts';
+import { dataDirectoryProblem, nearestExisting } from '../../installation/installation-directory.ts';
+import { findInstallationHolder } from '../../installation/installation-lock.ts';
+import { claimPort } from '../../installation/ports.ts';
 import { systemClock } from '../../platform/clock.ts';
-import { createLog } from '../../platform/log.ts';
+import { createLog, logToStderr } from '../../platform/log.ts';
 import { createPostgres } from '../../storage/postgres/pool.ts';
-import { explainFileFault } from '../../supervisor/file-fault.ts';
-import { dataDirectoryProblem, nearestExisting } from '../../supervisor/installation-directory.ts';
-import { findInstallationHolder } from '../../supervisor/installation-lock.ts';
-import { logToStderr } from '../../supervisor/log-destination.ts';
-import { claimPort } from '../../supervisor/ports.ts';
 import { type Finding, note, ok, wrong } from './finding.ts';
 
 export async function examineMachine(config: Config): Promise<readonly Finding[]> {

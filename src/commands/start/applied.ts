@@ -1,7 +1,7 @@
 // What `tollgate start` has applied, as far as its banner and the processes after it need to know.
 
 import type { Configuration } from '../../domain/configuration/configuration.ts';
-import type { ShownKey } from '../../supervisor/banner.ts';
+import type { ShownKey } from './banner.ts';
 
 export interface Applied {
   readonly isDemo: boolean;

@@ -4,18 +4,18 @@
 import { fileURLToPath } from 'node:url';
 import type { Config, Environment } from '../../config.ts';
 import { virtualModelOf } from '../../domain/routing/virtual-model.ts';
+import { claimPort } from '../../installation/ports.ts';
+import { StartFault } from '../../installation/start-fault.ts';
 import { systemClock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import { isUsableKey } from '../../storage/postgres/apply/known-secrets.ts';
 import type { InstallationSecrets } from '../../storage/postgres/installation-secrets.ts';
 import type { Postgres } from '../../storage/postgres/pool.ts';
-import { keepDemoKey } from '../../supervisor/demo-key.ts';
-import { claimPort } from '../../supervisor/ports.ts';
-import { StartFault } from '../../supervisor/start-fault.ts';
 import type { PreparedParts } from '../../supervisor/supervisor.ts';
 import { applyOrExplain, readConfigurationFile } from '../configuration-file/configuration-file.ts';
 import { type Applied, findTriable, NOTHING_APPLIED } from './applied.ts';
 import { openDemoConsole } from './demo-console.ts';
+import { keepDemoKey } from './demo-key.ts';
 import { writeDemoHour } from './demo-traffic/write-hour.ts';
 import type { FoundDemo } from './find-demo.ts';
 

@@ -6,8 +6,8 @@ import { readStoredNames } from '../../storage/postgres/apply/stored-names.ts';
 import { readCatalogStates } from '../../storage/postgres/catalog/catalog-states.ts';
 import type { InstallationSecrets } from '../../storage/postgres/installation-secrets.ts';
 import type { PostgresClient } from '../../storage/postgres/pool.ts';
-import { readDemoKey } from '../../supervisor/demo-key.ts';
 import { DEMO_ORGANIZATION } from './demo-console.ts';
+import { readDemoKey } from './demo-key.ts';
 
 /** What deploy/demo.yaml has said in every version; a model of another version may have any name below `sim/`. */
 const DEMO_PROVIDER = { id: 'sim', apiKey: 'simulated-provider-key' };

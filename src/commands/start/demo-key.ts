@@ -2,9 +2,9 @@
 
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { generateKey } from '../domain/identity/generate-credential.ts';
-import { writeOnce } from './secrets.ts';
-import { StartFault } from './start-fault.ts';
+import { generateKey } from '../../domain/identity/generate-credential.ts';
+import { writeOnce } from '../../installation/secrets.ts';
+import { StartFault } from '../../installation/start-fault.ts';
 
 /** In the data directory; its hash alone is in the database. */
 export const DEMO_KEY_FILE = 'demo-key';

@@ -14,11 +14,11 @@ import {
 import { LEASE_REVOCATION_CHANNEL, LEASE_ROOM_CHANNEL } from '../storage/postgres/ledger/wallets.ts';
 import { createListener, type Listener } from '../storage/postgres/listen.ts';
 import { OWN_KEYS_DUE_CHANNEL } from '../storage/postgres/own-keys/keys-to-check.ts';
-import type { HeldCatalog } from './held-catalog.ts';
-import type { HeldGuardrails } from './held-guardrails.ts';
-import { hearRevocation } from './lease-store.ts';
-import type { OwnKeyChecks } from './own-key-checks.ts';
-import type { PostingFence } from './posting-fence.ts';
+import type { HeldCatalog } from './generation/held-catalog.ts';
+import type { HeldGuardrails } from './generation/held-guardrails.ts';
+import { hearRevocation } from './generation/lease-store.ts';
+import type { OwnKeyChecks } from './generation/own-key-checks.ts';
+import type { PostingFence } from './generation/posting-fence.ts';
 
 export interface Followed {
   readonly url: string;

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { GuardrailTable } from '../../src/domain/guardrails/guardrail-table.ts';
 import type { OnFailure } from '../../src/domain/guardrails/policy.ts';
-import { HeldGuardrails } from '../../src/gateway/held-guardrails.ts';
+import { HeldGuardrails } from '../../src/gateway/generation/held-guardrails.ts';
 import { type FakeUpstream, ONE_TOKEN_REPLY, startFakeUpstream } from '../support/fake-upstream.ts';
 import { callRoute } from '../support/generation-routes.ts';
 import { policyOf, ruleOf } from '../support/guardrail-policies.ts';

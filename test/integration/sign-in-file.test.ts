@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { withoutNamedIn } from '../../src/commands/configuration-file/configuration-file.ts';
-import { readSignInFile } from '../../src/gateway/read-sign-in-file.ts';
+import { readSignInFile } from '../../src/installation/read-sign-in-file.ts';
 import { StartFault } from '../../src/installation/start-fault.ts';
 import { BROKEN_VALUES, QUOTED_SECRET } from '../support/broken-yaml.ts';
 import { RUN_ENVIRONMENT } from '../support/run-environment.ts';

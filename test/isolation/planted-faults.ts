@@ -118,7 +118,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     name: 'all organizations derive their placeholders from one key',
     edits: [
       {
-        file: 'src/gateway/held-guardrails.ts',
+        file: 'src/gateway/generation/held-guardrails.ts',
         find: 'this.parts.pepper, organizationId)',
         replace: 'this.parts.pepper, "")',
       },
@@ -130,17 +130,17 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     name: 'the policies of one organization are in force for all',
     edits: [
       {
-        file: 'src/gateway/held-guardrails.ts',
+        file: 'src/gateway/generation/held-guardrails.ts',
         find: 'const known = this.compiled.get(key);',
         replace: 'const known = this.compiled.get(api);',
       },
       {
-        file: 'src/gateway/held-guardrails.ts',
+        file: 'src/gateway/generation/held-guardrails.ts',
         find: 'if (known?.policies.every((policy, index) => policy === policies[index]) === true) return known;',
         replace: 'if (known !== undefined) return known;',
       },
       {
-        file: 'src/gateway/held-guardrails.ts',
+        file: 'src/gateway/generation/held-guardrails.ts',
         find: 'this.compiled.set(organization, compiled);',
         replace: "this.compiled.set('', { ...compiled, key: api });",
       },

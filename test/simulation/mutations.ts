@@ -156,7 +156,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'a revocation is not heard',
-    file: 'src/gateway/lease-store.ts',
+    file: 'src/gateway/generation/lease-store.ts',
     find: "  const [key = '', epoch] = payload.split(' ');",
     replace: "  const [key = '', epoch] = ` ${payload}`.split(' ');",
   },

@@ -2,7 +2,7 @@
 // spool; what is left out is HTTP.
 
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
-import { createLeaseStore, hearRevocation } from '../../src/gateway/lease-store.ts';
+import { createLeaseStore, hearRevocation } from '../../src/gateway/generation/lease-store.ts';
 import { admit } from '../../src/generation/admission/admit.ts';
 import type { AdmissionParams } from '../../src/generation/admission/plan-holds.ts';
 import { QuotaLeases } from '../../src/generation/admission/quota-leases.ts';

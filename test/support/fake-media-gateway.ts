@@ -1,7 +1,7 @@
 // The routes of uploaded files in a process of its own, which kills itself, or stands still, at one step of an upload.
 // Arguments: Postgres URL, data directory, organization, step, whether before or after it, and the signal.
 
-import { createMedia, type HeldMedia } from '../../src/gateway/create-media.ts';
+import { createMedia, type HeldMedia } from '../../src/gateway/control-plane/create-media.ts';
 import { Authenticator } from '../../src/generation/identity/authenticate.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';

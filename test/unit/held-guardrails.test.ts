@@ -8,8 +8,8 @@ import type { GuardrailTable } from '../../src/domain/guardrails/guardrail-table
 import type { Policy } from '../../src/domain/guardrails/policy.ts';
 import { preparedForUse } from '../../src/domain/guardrails/prepared-policy.ts';
 import type { ScopedPrincipal } from '../../src/domain/identity/principal.ts';
-import { CompiledSets } from '../../src/gateway/compiled-sets.ts';
-import { HeldGuardrails } from '../../src/gateway/held-guardrails.ts';
+import { CompiledSets } from '../../src/gateway/generation/compiled-sets.ts';
+import { HeldGuardrails } from '../../src/gateway/generation/held-guardrails.ts';
 import { policyOf, ruleOf } from '../support/guardrail-policies.ts';
 import { silentLog } from '../support/silent-log.ts';
 import { waitFor } from '../support/waiting.ts';

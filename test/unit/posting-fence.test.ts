@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { PostingFence } from '../../src/gateway/posting-fence.ts';
+import { PostingFence } from '../../src/gateway/generation/posting-fence.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import {
   type OpenSpool,

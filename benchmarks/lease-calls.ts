@@ -4,9 +4,9 @@
 
 import { parseArgs } from 'node:util';
 import { isRate, type LeaseAnswer, type LeaseRequest, type Quota, type QuotaKind } from '../src/domain/quotas/lease.ts';
-import type { LeaseStore } from '../src/generation/admission/lease-store.ts';
-import type { Hold } from '../src/generation/admission/quota-lease.ts';
-import { QuotaLeases } from '../src/generation/admission/quota-leases.ts';
+import type { LeaseStore } from '../src/generation/admission/leases/lease-store.ts';
+import type { Hold } from '../src/generation/admission/leases/quota-lease.ts';
+import { QuotaLeases } from '../src/generation/admission/leases/quota-leases.ts';
 import { ModelBooks } from '../test/simulation/model-books.ts';
 import { World } from '../test/simulation/virtual-world.ts';
 

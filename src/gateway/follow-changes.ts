@@ -1,7 +1,7 @@
 // Keeps a gateway process in step with the database: changes of the catalog and of guardrails, revoked keys and
 // revoked leases are pushed and arrive within a second.
 
-import type { QuotaLeases } from '../generation/admission/quota-leases.ts';
+import type { QuotaLeases } from '../generation/admission/leases/quota-leases.ts';
 import type { Authenticator } from '../generation/identity/authenticate.ts';
 import type { HeldOwnKeys } from '../generation/own-keys/held-own-keys.ts';
 import type { Log } from '../platform/log.ts';

@@ -3,11 +3,11 @@
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import type { CompleteConfig } from '../config.ts';
-import { Cooldowns } from '../generation/admission/cooldowns.ts';
-import { QuotaLeases } from '../generation/admission/quota-leases.ts';
+import { QuotaLeases } from '../generation/admission/leases/quota-leases.ts';
 import { SavedResponses } from '../generation/catalog/saved-responses.ts';
 import { Authenticator } from '../generation/identity/authenticate.ts';
 import { HeldOwnKeys } from '../generation/own-keys/held-own-keys.ts';
+import { Cooldowns } from '../generation/pauses/cooldowns.ts';
 import { BufferPool } from '../platform/buffer-pool.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';

@@ -10,7 +10,7 @@ import { followChanges } from '../../src/gateway/follow-changes.ts';
 import type { HeldCatalog } from '../../src/gateway/generation/held-catalog.ts';
 import type { HeldGuardrails } from '../../src/gateway/generation/held-guardrails.ts';
 import type { PostingFence } from '../../src/gateway/generation/posting-fence.ts';
-import type { QuotaLeases } from '../../src/generation/admission/quota-leases.ts';
+import type { QuotaLeases } from '../../src/generation/admission/leases/quota-leases.ts';
 import { Authenticator } from '../../src/generation/identity/authenticate.ts';
 import type { HeldOwnKeys } from '../../src/generation/own-keys/held-own-keys.ts';
 import { systemClock } from '../../src/platform/clock.ts';

@@ -4,8 +4,8 @@
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
 import { createLeaseStore, hearRevocation } from '../../src/gateway/generation/lease-store.ts';
 import { admit } from '../../src/generation/admission/admit.ts';
+import { QuotaLeases } from '../../src/generation/admission/leases/quota-leases.ts';
 import type { AdmissionParams } from '../../src/generation/admission/plan-holds.ts';
-import { QuotaLeases } from '../../src/generation/admission/quota-leases.ts';
 import type { SavedResponses } from '../../src/generation/catalog/saved-responses.ts';
 import { type AdmittedRequest, Execution, type Metering } from '../../src/generation/execution/execution.ts';
 import { GenerationMetrics } from '../../src/generation/execution/generation-metrics.ts';

@@ -2,8 +2,8 @@
 // at the end.
 
 import type { Outcome } from '../../src/domain/settlement/outcome.ts';
+import type { Hold } from '../../src/generation/admission/leases/quota-lease.ts';
 import type { AdmissionParams } from '../../src/generation/admission/plan-holds.ts';
-import type { Hold } from '../../src/generation/admission/quota-lease.ts';
 import type { Execution } from '../../src/generation/execution/execution.ts';
 import { hasEnd } from './recorded-ends.ts';
 import type { SimulatedDisk } from './simulated-disk.ts';

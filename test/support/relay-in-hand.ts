@@ -2,10 +2,10 @@
 // the client has room or leaves.
 
 import assert from 'node:assert/strict';
-import { Cooldowns } from '../../src/generation/admission/cooldowns.ts';
 import type { Dialect } from '../../src/generation/dialects/dialect.ts';
 import type { ExecutionOwner } from '../../src/generation/execution/execution.ts';
 import type { ObservedEnd } from '../../src/generation/execution/observed-end.ts';
+import { Cooldowns } from '../../src/generation/pauses/cooldowns.ts';
 import { OpenRelays } from '../../src/generation/reply/open-relays.ts';
 import { relay } from '../../src/generation/reply/relay.ts';
 import type { RelayContext, RelayParams } from '../../src/generation/reply/relay-params.ts';

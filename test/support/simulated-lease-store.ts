@@ -11,8 +11,8 @@ import {
   type Quota,
   type RecoveredCall,
 } from '../../src/domain/quotas/lease.ts';
-import type { LeaseStore } from '../../src/generation/admission/lease-store.ts';
-import { QuotaLeases } from '../../src/generation/admission/quota-leases.ts';
+import type { LeaseStore } from '../../src/generation/admission/leases/lease-store.ts';
+import { QuotaLeases } from '../../src/generation/admission/leases/quota-leases.ts';
 import { seededRandom } from './byte-splits.ts';
 
 /** Time that passes only where `run` lets it. */

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Breaker } from '../../src/generation/admission/breaker.ts';
+import { Breaker } from '../../src/generation/pauses/breaker.ts';
 
 const PAUSE_MS = 10_000;
 /** As the classifier has them. */

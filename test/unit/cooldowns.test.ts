@@ -4,8 +4,8 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, test } from 'node:test';
 import type { ProviderToken } from '../../src/domain/models/provider.ts';
-import { Cooldowns } from '../../src/generation/admission/cooldowns.ts';
 import type { Deployment } from '../../src/generation/catalog/serving-catalog.ts';
+import { Cooldowns } from '../../src/generation/pauses/cooldowns.ts';
 import { HeaderLines } from '../../src/upstream/http1/request-head.ts';
 import { HeldClock } from '../support/upstream-calls.ts';
 

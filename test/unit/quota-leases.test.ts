@@ -4,9 +4,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Quota } from '../../src/domain/quotas/lease.ts';
-import type { Hold } from '../../src/generation/admission/quota-lease.ts';
-import type { QuotaLeases, QuotaNeed } from '../../src/generation/admission/quota-leases.ts';
-import { RememberedRefusal, type Shortage } from '../../src/generation/admission/remembered-refusal.ts';
+import type { Hold } from '../../src/generation/admission/leases/quota-lease.ts';
+import type { QuotaLeases, QuotaNeed } from '../../src/generation/admission/leases/quota-leases.ts';
+import { RememberedRefusal, type Shortage } from '../../src/generation/admission/leases/remembered-refusal.ts';
 import { howMany } from '../support/at-length.ts';
 import { seededRandom } from '../support/byte-splits.ts';
 import { SimulatedLeaseStore } from '../support/simulated-lease-store.ts';

@@ -4,9 +4,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Quota } from '../../src/domain/quotas/lease.ts';
-import type { Hold } from '../../src/generation/admission/quota-lease.ts';
-import type { QuotaLeases } from '../../src/generation/admission/quota-leases.ts';
-import type { Shortage } from '../../src/generation/admission/remembered-refusal.ts';
+import type { Hold } from '../../src/generation/admission/leases/quota-lease.ts';
+import type { QuotaLeases } from '../../src/generation/admission/leases/quota-leases.ts';
+import type { Shortage } from '../../src/generation/admission/leases/remembered-refusal.ts';
 import { SimulatedLeaseStore } from '../support/simulated-lease-store.ts';
 
 /** A request that ended in another process is seen within this (docs/money-and-limits.md), its return included. */

@@ -3,8 +3,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { LeaseStore } from '../../src/generation/admission/lease-store.ts';
-import { QuotaLeases } from '../../src/generation/admission/quota-leases.ts';
+import type { LeaseStore } from '../../src/generation/admission/leases/lease-store.ts';
+import { QuotaLeases } from '../../src/generation/admission/leases/quota-leases.ts';
 
 const LEASES = 400;
 const LENT = {

@@ -5,8 +5,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Quota } from '../../src/domain/quotas/lease.ts';
 import { createLeaseTime } from '../../src/gateway/generation/lease-store.ts';
-import type { LeaseStore } from '../../src/generation/admission/lease-store.ts';
-import { StoreCircuit } from '../../src/generation/admission/store-circuit.ts';
+import type { LeaseStore } from '../../src/generation/admission/leases/lease-store.ts';
+import { StoreCircuit } from '../../src/generation/admission/leases/store-circuit.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 
 const LENT = {

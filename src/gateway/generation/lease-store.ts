@@ -2,8 +2,8 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { NotDone } from '../../domain/quotas/lease.ts';
-import type { LeaseStore, LeaseTime } from '../../generation/admission/lease-store.ts';
-import type { QuotaLeases } from '../../generation/admission/quota-leases.ts';
+import type { LeaseStore, LeaseTime } from '../../generation/admission/leases/lease-store.ts';
+import type { QuotaLeases } from '../../generation/admission/leases/quota-leases.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { MetricsRegistry } from '../../platform/metrics.ts';
 import { socketsRead } from '../../platform/tick.ts';

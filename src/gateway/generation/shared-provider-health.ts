@@ -2,8 +2,8 @@
 // Requests read only what is in memory here.
 
 import { type ProviderHealth, type ProviderPause, UNKNOWN_HEALTH } from '../../domain/models/provider-health.ts';
-import type { Cooldowns } from '../../generation/admission/cooldowns.ts';
 import type { ServingCatalog } from '../../generation/catalog/serving-catalog.ts';
+import type { Cooldowns } from '../../generation/pauses/cooldowns.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import {

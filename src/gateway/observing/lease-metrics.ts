@@ -2,7 +2,7 @@
 
 import type { QuotaKind } from '../../domain/quotas/lease.ts';
 import { LIMIT_KINDS } from '../../domain/quotas/limit-kinds.ts';
-import type { QuotaLeases } from '../../generation/admission/quota-leases.ts';
+import type { QuotaLeases } from '../../generation/admission/leases/quota-leases.ts';
 import type { MetricsRegistry } from '../../platform/metrics.ts';
 
 const KINDS: readonly QuotaKind[] = ['credit', ...LIMIT_KINDS];

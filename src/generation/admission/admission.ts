@@ -4,9 +4,9 @@ import { type PicoUsd, ZERO_PICO_USD } from '../../domain/money/pico-usd.ts';
 import type { Outcome } from '../../domain/settlement/outcome.ts';
 import type { Usage } from '../../domain/usage/usage.ts';
 import { assert } from '../../platform/assert.ts';
+import type { Hold } from './leases/quota-lease.ts';
+import type { QuotaLeases } from './leases/quota-leases.ts';
 import type { HoldPlan } from './plan-holds.ts';
-import type { Hold } from './quota-lease.ts';
-import type { QuotaLeases } from './quota-leases.ts';
 import type { TokenBounds } from './worst-case-price.ts';
 
 /** What an execution has used, once its record is written. */

@@ -8,12 +8,12 @@ import type { Clock } from '../../platform/clock.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
 import { Admission } from './admission.ts';
 import { countInputAtMost } from './count-input.ts';
+import type { Hold } from './leases/quota-lease.ts';
+import type { QuotaLeases } from './leases/quota-leases.ts';
+import type { Shortage } from './leases/remembered-refusal.ts';
 import type { OrganizationQueues } from './organization-queues.ts';
 import { type AdmissionParams, type HoldPlan, planHolds } from './plan-holds.ts';
-import type { Hold } from './quota-lease.ts';
-import type { QuotaLeases } from './quota-leases.ts';
 import { refuseCredit, refuseUnderLimit } from './refuse-shortage.ts';
-import type { Shortage } from './remembered-refusal.ts';
 
 /** What admission works with. */
 export interface AdmissionParts {

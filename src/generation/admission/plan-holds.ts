@@ -12,7 +12,7 @@ import { type Named, type WorstPrice, worstOf } from '../catalog/worst-price.ts'
 import type { Dialect, RequestBounds } from '../dialects/dialect.ts';
 import type { ScannedBody } from '../request/scanned-body.ts';
 import { HOUR_CACHE_UNPRICED } from '../request/unpriced-fields.ts';
-import type { QuotaNeed } from './quota-leases.ts';
+import type { QuotaNeed } from './leases/quota-leases.ts';
 import { showLimit } from './refuse-shortage.ts';
 import {
   type BodyMeasure,

@@ -5,7 +5,7 @@ import { formatUsdString } from '../../domain/money/format.ts';
 import type { PicoUsd } from '../../domain/money/pico-usd.ts';
 import type { LimitResult, Refusal } from '../../domain/refusals/refusal.ts';
 import { MINUTE_MS } from '../../platform/durations.ts';
-import type { Shortage } from './remembered-refusal.ts';
+import type { Shortage } from './leases/remembered-refusal.ts';
 
 /** The most that a request can cost, and how it could cost less, where that is not by its output limit. */
 export interface TooDear {

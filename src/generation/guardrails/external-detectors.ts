@@ -19,7 +19,7 @@ import type { Log } from '../../platform/log.ts';
 import type { MetricsRegistry } from '../../platform/metrics.ts';
 import { postRequest } from '../../platform/post-request.ts';
 import { socketsRead } from '../../platform/tick.ts';
-import { Breaker } from '../admission/breaker.ts';
+import { Breaker } from '../pauses/breaker.ts';
 
 const REMEMBERED_BYTES_MAX = 16_777_216;
 /** Of a verdict without hits: its key, and what a map has for an entry. */

@@ -8,9 +8,9 @@ import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { type ReplyHeaders, replyHeader } from '../../upstream/http1/reply-head.ts';
 import type { Complaint } from '../../upstream/refused-key.ts';
-import { type Cooldowns, readRetryAfter } from '../admission/cooldowns.ts';
 import type { Deployment, OwnKeyUse } from '../catalog/serving-catalog.ts';
 import type { KeyPauses } from '../own-keys/key-pauses.ts';
+import { type Cooldowns, readRetryAfter } from '../pauses/cooldowns.ts';
 import { isFailure } from './failed-call.ts';
 
 /** Another provider may well serve what this one could not. 529: overloaded, in the Messages dialect. */

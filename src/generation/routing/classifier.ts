@@ -13,12 +13,12 @@ import { logprobQuestions, readLogprobAnswer } from '../../domain/routing/logpro
 import type { ClassifierCall } from '../../domain/routing/model-route.ts';
 import type { RoutingPolicy } from '../../domain/routing/routing-policy.ts';
 import { rateUsage } from '../../domain/settlement/rate-usage.ts';
-import { Breaker } from '../admission/breaker.ts';
 import type { ClassifierDeployment, ServingCatalog } from '../catalog/serving-catalog.ts';
 import { chatCompletions } from '../dialects/chat-completions.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import { systemone } from '../dialects/systemone.ts';
 import { reportedUsage } from '../execution/measure-usage.ts';
+import { Breaker } from '../pauses/breaker.ts';
 import { askProvider, type ProviderPath } from './ask-provider.ts';
 
 /**

@@ -1,7 +1,7 @@
 // What a lease remembers of the store's refusals: the last one, how many there were in a row, and the last one of more
 // than there is in all.
 
-import type { Quota } from '../../domain/quotas/lease.ts';
+import type { Quota } from '../../../domain/quotas/lease.ts';
 import {
   isCertainRefusal,
   REFUSALS_WAITED,

@@ -1,7 +1,7 @@
 // Makes the calls to the store that a lease needs, one at a time: it recovers a lost call, then sends returns, then
 // a lease request, and serves or refuses the requests that wait.
 
-import type { LeaseAnswer, Quota } from '../../domain/quotas/lease.ts';
+import type { LeaseAnswer, Quota } from '../../../domain/quotas/lease.ts';
 import type { LeaseStore, LeaseTime, LostCall } from './lease-store.ts';
 import type { QuotaLease } from './quota-lease.ts';
 import { REFUSALS_WAITED, type Shortage, shortageOf, type Verdict } from './remembered-refusal.ts';

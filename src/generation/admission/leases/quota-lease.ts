@@ -16,8 +16,8 @@ import {
   type LeaseRequest,
   type Quota,
   type RecoveredCall,
-} from '../../domain/quotas/lease.ts';
-import { assert } from '../../platform/assert.ts';
+} from '../../../domain/quotas/lease.ts';
+import { assert } from '../../../platform/assert.ts';
 import { LeaseRefusals } from './lease-refusals.ts';
 import { biggest, LeaseSize } from './lease-size.ts';
 import type { LostCall } from './lease-store.ts';

@@ -7,7 +7,7 @@
 // returned is gone. Calls about rates are not recovered: what a lost one leaves of them ages out. The answer that one
 // quota is locked does not mean that the store is away.
 
-import type { LeaseAnswer, LeaseRequest, NotDone, Quota, RecoveredCall } from '../../domain/quotas/lease.ts';
+import type { LeaseAnswer, LeaseRequest, NotDone, Quota, RecoveredCall } from '../../../domain/quotas/lease.ts';
 import type { LeaseStore, LeaseTime } from './lease-store.ts';
 
 /** `unsent`: the store is away and was not asked. `lost`: it was asked, and what became of it is uncertain. */

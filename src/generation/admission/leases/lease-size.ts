@@ -1,7 +1,7 @@
 // How much to lease at a time: enough that most requests find it available in memory, and less the less is left of the
 // quota, so that its last part is not stranded in one process.
 
-import type { QuotaKind } from '../../domain/quotas/lease.ts';
+import type { QuotaKind } from '../../../domain/quotas/lease.ts';
 
 /**
  * A lease of money aims to cover this many requests like the present one: each lease request is a round trip to the

@@ -7,7 +7,7 @@
 //      │        that is short ─────────────►      ▲        └───► short: revoke, wait a moment and ask again, or refuse
 //      └──────────────────────────────────────────┘
 
-import type { Quota, QuotaKind } from '../../domain/quotas/lease.ts';
+import type { Quota, QuotaKind } from '../../../domain/quotas/lease.ts';
 import { LeaseCalls, unavailable } from './lease-calls.ts';
 import type { LeaseStore, LeaseTime } from './lease-store.ts';
 import { CONTENDED_MS, type Hold, QuotaLease } from './quota-lease.ts';

@@ -2,7 +2,7 @@
 // database is not asked only to say no again. It holds until room can come from where this process would not hear of
 // it, and no longer than the pauses here: docs/money-and-limits.md says what that makes of a refusal.
 
-import { isRate, type LeaseAnswer, type Quota, type QuotaKind } from '../../domain/quotas/lease.ts';
+import { isRate, type LeaseAnswer, type Quota, type QuotaKind } from '../../../domain/quotas/lease.ts';
 
 /** Why a request cannot be served. */
 export interface Shortage {

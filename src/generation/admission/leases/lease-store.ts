@@ -1,6 +1,6 @@
 // The store from which all processes lease quotas: credit of wallets and room under limits.
 
-import type { LeaseAnswer, LeaseRequest, NotDone, Quota, RecoveredCall } from '../../domain/quotas/lease.ts';
+import type { LeaseAnswer, LeaseRequest, NotDone, Quota, RecoveredCall } from '../../../domain/quotas/lease.ts';
 
 /**
  * A call rejects when it may have been done. `call`: its number, higher than that of every earlier call of this

@@ -37,7 +37,7 @@ import { ownKeysIn } from './generation/own-keys-in-use.ts';
 import { PostingFence } from './generation/posting-fence.ts';
 import { SharedProviderHealth } from './generation/shared-provider-health.ts';
 import { type AskedStore, RefusalLog } from './observing/refusal-log.ts';
-import { RefusedKeys } from './observing/refused-keys.ts';
+import { RefusingProviders } from './observing/refusing-providers.ts';
 
 export interface GatewayParts {
   readonly config: CompleteConfig;
@@ -79,7 +79,7 @@ export interface Resources {
   readonly providers: ProviderCalls;
   readonly cooldowns: Cooldowns;
   readonly health: SharedProviderHealth;
-  readonly refusedKeys: RefusedKeys;
+  readonly refusingProviders: RefusingProviders;
   readonly refusalLog: RefusalLog;
   readonly postingFence: PostingFence;
   readonly savedResponses: SavedResponses;
@@ -96,14 +96,14 @@ export async function openResources({ config, log, clock, metrics }: GatewayPart
   const secrets = await openInstallationSecrets(postgres, config);
   const epoch = await registerEpoch(postgres, { machine: hostname(), pid: process.pid, kind: 'gateway' });
   const directory = join(config.dataDirectory, 'spool');
-  const refusedKeys = new RefusedKeys({ metrics, log, clock });
+  const refusingProviders = new RefusingProviders({ metrics, log, clock });
   const refusalLog = new RefusalLog(log, clock);
   const failureOf = (store: AskedStore) => (fault: unknown) => refusalLog.storeFailed(store, fault);
   const controlPostgres = createPostgres({ ...connections, max: CONTROL_PLANE_CONNECTIONS_MAX });
   const catalog = await HeldCatalog.load(postgres, secrets.box, clock);
   const observed = new ObservedProviders(clock);
   const cooldowns = new Cooldowns(clock);
-  const providers = createProviders({ config, log, clock, metrics }, observed, refusedKeys);
+  const providers = createProviders({ config, log, clock, metrics }, observed, refusingProviders);
   const ownKeyVerifier = new OwnKeyVerifier(providers, clock);
   const postingFence = new PostingFence({
     epoch,
@@ -146,7 +146,7 @@ export async function openResources({ config, log, clock, metrics }: GatewayPart
     providers,
     cooldowns,
     health: new SharedProviderHealth({ postgres: controlPostgres, epoch, clock, log, observed, cooldowns, catalog }),
-    refusedKeys,
+    refusingProviders,
     refusalLog,
     postingFence,
     savedResponses: new SavedResponses(savedResponsesIn(postgres, postingFence), failureOf('saved_responses')),
@@ -160,10 +160,10 @@ export async function openResources({ config, log, clock, metrics }: GatewayPart
 function createProviders(
   { config, log, clock, metrics }: GatewayParts,
   observed: ObservedProviders,
-  refusedKeys: RefusedKeys,
+  refusingProviders: RefusingProviders,
 ): ProviderCalls {
   return new ProviderCalls(metrics, clock, {
-    onKeyRefused: (provider, status) => refusedKeys.add(provider, status),
+    onKeyRefused: (provider, status) => refusingProviders.add(provider, status),
     client: config.upstreamClient,
     proxies: config.proxies,
     observed,

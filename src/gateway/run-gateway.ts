@@ -97,7 +97,7 @@ export async function runGateway(parts: GatewayParts): Promise<GatewayInService>
       await closeResources(resources, changes, log);
     },
     notReady: () => listNotReady(resources),
-    impaired: () => resources.refusedKeys.list(),
+    impaired: () => resources.refusingProviders.list(),
   };
 }
 

@@ -4,7 +4,7 @@
 import { ACTIVE, NAMED, type Tenancy } from '../control-plane/identity/tenancy.ts';
 import { getMedia, getMediaMetadata, getPublicMedia } from '../control-plane/media/get-media.ts';
 import * as manage from '../control-plane/media/manage-media.ts';
-import type { Media } from '../control-plane/media/media.ts';
+import type { Media } from '../control-plane/media/media-parts.ts';
 import { uploadMedia } from '../control-plane/media/upload-media.ts';
 import type { DescribedRoute, RouteAccess } from '../control-plane/openapi/described-route.ts';
 import {

@@ -14,7 +14,7 @@ import type { GuardrailTrials } from '../control-plane/guardrails/test-text.ts';
 import type { IdentityStore } from '../control-plane/identity/identity-store.ts';
 import type { InstallationStore } from '../control-plane/installation/installation-store.ts';
 import type { MediaRows } from '../control-plane/media/manage-media.ts';
-import type { Media } from '../control-plane/media/media.ts';
+import type { Media } from '../control-plane/media/media-parts.ts';
 import type { OwnKeysStore } from '../control-plane/own-keys/own-keys-store.ts';
 import type { ReportForwarder } from '../control-plane/reports/forward-report.ts';
 import type { PreviewRoute } from '../control-plane/routing/preview.ts';

@@ -10,10 +10,10 @@ import type { KeyRefusalWording } from '../domain/models/provider.ts';
 import type { Clock } from '../platform/clock.ts';
 import { type CallConnection, type ExchangeListener, isTimeout, type UpstreamFault } from './call-connection.ts';
 import type { UpstreamTimeouts } from './connection-limits.ts';
+import { ExamineComplaint, type ExaminedCall, mayRefuseKey } from './examine-complaint.ts';
 import type { ReplyHead } from './http1/reply-head.ts';
 import { requestHead, type UpstreamRequest } from './http1/request-head.ts';
-import { type ExaminedCall, KeyRefusal, mayRefuseKey } from './key-refusal.ts';
-import type { Complaint } from './refused-key.ts';
+import type { Complaint } from './key-complaint.ts';
 import type { ReplyHandler } from './reply-handler.ts';
 
 /**
@@ -127,7 +127,7 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
     const { wordings, isOwnKey = false } = this.observer;
     this.observer.onReply?.(status, this.origin.clock.monotonicMs() - this.beganAtMs);
     if (wordings !== null && mayRefuseKey(status, isOwnKey))
-      this.handler = new KeyRefusal(this.handler, this, { wordings, isOwnKey });
+      this.handler = new ExamineComplaint(this.handler, this, { wordings, isOwnKey });
     this.handler.onReplyStart(status, headers);
   }
 

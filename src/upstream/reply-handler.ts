@@ -3,7 +3,7 @@
 import type { Buffer } from 'node:buffer';
 import type { UpstreamFault } from './call-connection.ts';
 import type { ReplyHeaders } from './http1/reply-head.ts';
-import type { Complaint } from './refused-key.ts';
+import type { Complaint } from './key-complaint.ts';
 
 /** Receives one reply. After `onReplyEnd`, `onKeyRefused` or `onReplyFault` nothing more is called. */
 export interface ReplyHandler {

@@ -7,8 +7,8 @@ import type { UpstreamCall } from './call.ts';
 import type { UpstreamFault } from './call-connection.ts';
 import { type Credential, providerCredential } from './credential.ts';
 import { type ReplyHeaders, replyHeader } from './http1/reply-head.ts';
+import { complaintOf, EXAMINED_BYTES_MAX } from './key-complaint.ts';
 import type { Providers } from './providers.ts';
-import { complaintOf, EXAMINED_BYTES_MAX } from './refused-key.ts';
 import type { ReplyHandler } from './reply-handler.ts';
 
 /**

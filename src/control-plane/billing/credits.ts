@@ -2,7 +2,7 @@
 // (spec 4.8).
 
 import { z } from 'zod';
-import { answerOf, shownOrRefused } from '../identity/outcome.ts';
+import { answerOf, shownOrRefused } from '../answers.ts';
 import { type Operation, operation } from '../operation.ts';
 import type { BillingStore } from './billing-store.ts';
 import { showMoney, walletFields } from './money-fields.ts';

@@ -4,8 +4,8 @@
 import { z } from 'zod';
 import type { Deposit } from '../../domain/money/deposit.ts';
 import { formatUsdString } from '../../domain/money/format.ts';
+import { answerOf, pageOf, pageOrRefused, shownOrRefused } from '../answers.ts';
 import { idField, labelField, pageQuery, showMoment, shownMoment } from '../identity/fields.ts';
-import { answerOf, pageOf, pageOrRefused, shownOrRefused } from '../identity/outcome.ts';
 import { actorOf } from '../identity/tenancy.ts';
 import { type Operation, operation } from '../operation.ts';
 import type { BillingStore } from './billing-store.ts';

@@ -2,9 +2,9 @@
 
 import { z } from 'zod';
 import type { PayerWallet } from '../../domain/money/payer-wallet.ts';
+import { answerOf, pageOf, pageOrRefused, shownOrRefused } from '../answers.ts';
 import { pageQuery, showMoment, shownId, shownMoment } from '../identity/fields.ts';
 import type { IdentityStore } from '../identity/identity-store.ts';
-import { answerOf, pageOf, pageOrRefused, shownOrRefused } from '../identity/outcome.ts';
 import { actorOf, idOf, listOf, NAMED } from '../identity/tenancy.ts';
 import { type Operation, operation } from '../operation.ts';
 import type { BillingStore } from './billing-store.ts';

@@ -7,8 +7,8 @@ import type { Webhook, WebhookWithSecret } from '../../domain/webhooks/webhook.t
 import { webhookSecretProblem } from '../../domain/webhooks/webhook-signature.ts';
 import { webhookUrlProblem } from '../../domain/webhooks/webhook-url.ts';
 import { isPublicAddress } from '../../platform/public-address.ts';
+import { answerOf, shownOrRefused } from '../answers.ts';
 import { showMoment, showMomentOrNull, shownMoment } from '../identity/fields.ts';
-import { answerOf, shownOrRefused } from '../identity/outcome.ts';
 import { actorOf, type Tenancy } from '../identity/tenancy.ts';
 import { type Operation, operation } from '../operation.ts';
 import type { BillingStore } from './billing-store.ts';

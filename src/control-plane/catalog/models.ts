@@ -5,8 +5,8 @@ import { basedOn, requestedModel } from '../../domain/configuration/catalog-sche
 import { modelNameSchema } from '../../domain/configuration/name-schemas.ts';
 import { pricesSchema } from '../../domain/configuration/price-schema.ts';
 import type { PriceVersion } from '../../domain/models/price-version.ts';
+import { answerOf, shownOrRefused } from '../answers.ts';
 import { showMoment, shownMoment } from '../identity/fields.ts';
-import { answerOf, shownOrRefused } from '../identity/outcome.ts';
 import { actorOf, idOf } from '../identity/tenancy.ts';
 import { type Operation, operation } from '../operation.ts';
 import { changedModel, showChangedModel, showModel, shownModel, shownPrice } from './catalog-fields.ts';

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { CatalogState } from '../../domain/configuration/difference.ts';
 import { requestedProvider } from '../../domain/configuration/provider-schema.ts';
 import { systemClock } from '../../platform/clock.ts';
-import { answerOf, shownOrRefused } from '../identity/outcome.ts';
+import { answerOf, shownOrRefused } from '../answers.ts';
 import { actorOf, idOf } from '../identity/tenancy.ts';
 import { type Operation, operation } from '../operation.ts';
 import { changedProvider, showChangedProvider, shownProvider, showProvider } from './catalog-fields.ts';

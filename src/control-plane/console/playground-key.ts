@@ -5,8 +5,8 @@ import type { Actor } from '../../domain/identity/actor.ts';
 import type { Key, KeyWithSecret } from '../../domain/identity/api-key.ts';
 import type { Refused } from '../../domain/refusals/refused.ts';
 import { assert } from '../../platform/assert.ts';
+import { answerOf, shownOrRefused } from '../answers.ts';
 import { showMoment, shownId, shownMoment } from '../identity/fields.ts';
-import { answerOf, shownOrRefused } from '../identity/outcome.ts';
 import { actorOf } from '../identity/tenancy.ts';
 import { type Operation, operation } from '../operation.ts';
 

@@ -10,7 +10,7 @@ import { type OpenedSession, SESSION_SECONDS_MAX } from '../../domain/identity/s
 import { checkAgainst } from '../../domain/refusals/check-against.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Exchange } from '../../http/exchange.ts';
-import { answerOf } from '../identity/outcome.ts';
+import { answerOf } from '../answers.ts';
 import type { OperationDescription } from '../operation.ts';
 import { parseJsonBody, receiveJsonBody } from '../read-json-body.ts';
 import type { ConsoleParts } from './console-parts.ts';

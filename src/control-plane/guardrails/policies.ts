@@ -14,9 +14,9 @@ import {
   type StoredGuardrail,
 } from '../../domain/guardrails/stored-policy.ts';
 import { isRefused } from '../../domain/refusals/refused.ts';
+import { answerOf, shownOrRefused } from '../answers.ts';
 import { basedOnQuery, removedAnswer } from '../catalog/providers.ts';
 import { setByField, showMoment, shownMoment } from '../identity/fields.ts';
-import { answerOf, shownOrRefused } from '../identity/outcome.ts';
 import { ACTIVE, actorOf, idOf } from '../identity/tenancy.ts';
 import { type Operation, type OperationSubject, operation } from '../operation.ts';
 import type { GuardrailStore } from './guardrail-store.ts';

@@ -8,7 +8,7 @@ import { guardrailDefinition, guardrailPolicyOf } from '../../domain/guardrails/
 import { API_NAMES } from '../../domain/models/apis.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { isRefused, type Refused } from '../../domain/refusals/refused.ts';
-import { answerOf, refusalOf } from '../identity/outcome.ts';
+import { answerOf, refusalOf } from '../answers.ts';
 import { ACTIVE } from '../identity/tenancy.ts';
 import { type Operation, type OperationInput, operation } from '../operation.ts';
 import type { GuardrailStore } from './guardrail-store.ts';

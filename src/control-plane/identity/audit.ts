@@ -2,10 +2,10 @@
 
 import { z } from 'zod';
 import type { AuditEntry } from '../../domain/identity/audit-entry.ts';
+import { pageOf, pageOrRefused } from '../answers.ts';
 import { type Operation, operation } from '../operation.ts';
 import { pageQuery, showMoment, shownId, shownMoment } from './fields.ts';
 import type { IdentityStore } from './identity-store.ts';
-import { pageOf, pageOrRefused } from './outcome.ts';
 import { listOf, type Tenancy } from './tenancy.ts';
 
 const shown = z

@@ -4,6 +4,7 @@
 import { z } from 'zod';
 import type { Key, KeyReference, KeyWithSecret } from '../../domain/identity/api-key.ts';
 import type { AllowedModels, SetModelAccessParams } from '../../domain/identity/model-access.ts';
+import { answerOf, pageOf, pageOrRefused, shownOrRefused } from '../answers.ts';
 import { type Operation, type OperationSubject, operation } from '../operation.ts';
 import {
   idField,
@@ -18,7 +19,6 @@ import {
 } from './fields.ts';
 import type { IdentityStore } from './identity-store.ts';
 import { showAccess, shownAccess } from './model-access.ts';
-import { answerOf, pageOf, pageOrRefused, shownOrRefused } from './outcome.ts';
 import { ACTIVE, actorOf, idOf, listOf, personOf, type Tenancy } from './tenancy.ts';
 
 const MODELS_MAX = 1_000;

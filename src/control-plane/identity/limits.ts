@@ -9,11 +9,11 @@ import { parseUsd } from '../../domain/money/parse-usd.ts';
 import type { PicoUsd } from '../../domain/money/pico-usd.ts';
 import { BUDGET_WINDOWS, COUNTED_KINDS } from '../../domain/quotas/limit-kinds.ts';
 import { assert } from '../../platform/assert.ts';
+import { answerOf, shownOrRefused } from '../answers.ts';
 import { type Operation, operation } from '../operation.ts';
 import type { CeilingBearer } from './ceiling-bearers.ts';
 import { setByField } from './fields.ts';
 import type { IdentityStore } from './identity-store.ts';
-import { answerOf, shownOrRefused } from './outcome.ts';
 import { actorOf, type Tenancy } from './tenancy.ts';
 
 const LIMITS_MAX = 20;

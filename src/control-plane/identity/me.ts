@@ -2,9 +2,9 @@
 
 import { z } from 'zod';
 import type { Principal } from '../../domain/identity/principal.ts';
+import { answerOf } from '../answers.ts';
 import { type Operation, operation } from '../operation.ts';
 import { roleField, showMomentOrNull, shownId, shownMoment } from './fields.ts';
-import { answerOf } from './outcome.ts';
 
 const shown = z
   .object({

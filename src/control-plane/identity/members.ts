@@ -2,10 +2,10 @@
 
 import { z } from 'zod';
 import type { Member, MemberScope } from '../../domain/identity/member.ts';
+import { answerOf, pageOf, pageOrRefused, shownOrRefused } from '../answers.ts';
 import { type Operation, type OperationInput, operation } from '../operation.ts';
 import { emailField, pageQuery, roleField, showMoment, shownId, shownMoment } from './fields.ts';
 import type { IdentityStore } from './identity-store.ts';
-import { answerOf, pageOf, pageOrRefused, shownOrRefused } from './outcome.ts';
 import { actorOf, idOf, type Tenancy } from './tenancy.ts';
 
 const shown = z

@@ -3,11 +3,11 @@
 
 import { z } from 'zod';
 import type { AllowedModels, ModelAccess, ModelAccessScope } from '../../domain/identity/model-access.ts';
+import { answerOf, shownOrRefused } from '../answers.ts';
 import { type Operation, operation } from '../operation.ts';
 import type { CeilingBearer } from './ceiling-bearers.ts';
 import { modelNameField } from './fields.ts';
 import type { IdentityStore } from './identity-store.ts';
-import { answerOf, shownOrRefused } from './outcome.ts';
 import { actorOf, type Tenancy } from './tenancy.ts';
 
 const MODELS_MAX = 1_000;

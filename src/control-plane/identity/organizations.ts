@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import type { Organization, OwnOrganization } from '../../domain/identity/organization.ts';
+import { answerOf, pageOf, pageOrRefused, shownOrRefused } from '../answers.ts';
 import { type Operation, operation } from '../operation.ts';
 import {
   billingField,
@@ -15,7 +16,6 @@ import {
   slugField,
 } from './fields.ts';
 import type { IdentityStore } from './identity-store.ts';
-import { answerOf, pageOf, pageOrRefused, shownOrRefused } from './outcome.ts';
 import { ACTIVE, actorOf, idOf, personOf } from './tenancy.ts';
 
 const shown = z

@@ -2,10 +2,10 @@
 
 import { z } from 'zod';
 import type { PlatformAdministrator } from '../../domain/identity/platform-administrator.ts';
+import { answerOf, pageOf, pageOrRefused, shownOrRefused } from '../answers.ts';
 import { type Operation, operation } from '../operation.ts';
 import { emailField, pageQuery, showMoment, shownId, shownMoment } from './fields.ts';
 import type { IdentityStore } from './identity-store.ts';
-import { answerOf, pageOf, pageOrRefused, shownOrRefused } from './outcome.ts';
 import { actorOf, idOf } from './tenancy.ts';
 
 const shown = z

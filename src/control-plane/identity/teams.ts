@@ -2,10 +2,10 @@
 
 import { z } from 'zod';
 import type { Team } from '../../domain/identity/team.ts';
+import { answerOf, pageOf, pageOrRefused, shownOrRefused } from '../answers.ts';
 import { type Operation, operation } from '../operation.ts';
 import { labelField, pageQuery, showMoment, shownId, shownMoment, slugField } from './fields.ts';
 import type { IdentityStore } from './identity-store.ts';
-import { answerOf, pageOf, pageOrRefused, shownOrRefused } from './outcome.ts';
 import { actorOf, idOf, listOf, type Tenancy } from './tenancy.ts';
 
 const shown = z

@@ -2,10 +2,10 @@
 
 import { z } from 'zod';
 import type { Token, TokenWithSecret } from '../../domain/identity/access-token.ts';
+import { answerOf, pageOf, pageOrRefused, shownOrRefused } from '../answers.ts';
 import { type Operation, operation } from '../operation.ts';
 import { idField, labelField, pageQuery, showMoment, showMomentOrNull, shownId, shownMoment } from './fields.ts';
 import type { IdentityStore } from './identity-store.ts';
-import { answerOf, pageOf, pageOrRefused, shownOrRefused } from './outcome.ts';
 import { actorOf, idOf, personOf } from './tenancy.ts';
 
 const LIFETIME_SECONDS_DEFAULT = 30 * 86_400;

@@ -10,8 +10,8 @@ import {
   STATUS_CLASSES,
 } from '../../domain/processes/live-figures.ts';
 import { BEAT_INTERVAL_MS, type GaugeName } from '../../domain/processes/process-sample.ts';
+import { answerOf } from '../answers.ts';
 import { showMoment, shownMoment } from '../identity/fields.ts';
-import { answerOf } from '../identity/outcome.ts';
 import { type Operation, operation } from '../operation.ts';
 import type { InstallationStore } from './installation-store.ts';
 

@@ -6,7 +6,7 @@ import { refuseUnknownParameter } from '../../domain/refusals/read-query.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import type { Authorize } from '../operation.ts';
-import type { Media } from './media.ts';
+import type { Media } from './media-parts.ts';
 import { serveBytes } from './serve-media.ts';
 
 const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;

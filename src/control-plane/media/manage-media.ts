@@ -6,10 +6,10 @@ import type { Page, PageParams } from '../../domain/lists/page.ts';
 import type { MediaObject } from '../../domain/media/media-object.ts';
 import type { MediaDay, MediaUsage } from '../../domain/media/media-usage.ts';
 import { DAY_MS } from '../../platform/durations.ts';
+import { answerOf, pageOf, pageOrRefused, shownOrRefused } from '../answers.ts';
 import { removedAnswer } from '../catalog/providers.ts';
 import { pageQuery, showMoment, shownId, shownMoment } from '../identity/fields.ts';
 import type { Answer, IdentityStore } from '../identity/identity-store.ts';
-import { answerOf, pageOf, pageOrRefused, shownOrRefused } from '../identity/outcome.ts';
 import { actorOf, idOf, listOf, type Tenancy } from '../identity/tenancy.ts';
 import { type Operation, operation } from '../operation.ts';
 

@@ -10,7 +10,7 @@ import { SNIFFED_BYTES, sniffType } from '../../domain/media/sniff-type.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { LoopTurns } from '../../platform/loop-turns.ts';
 import { readBoundary } from '../../platform/multipart-headers.ts';
-import { inStorage } from './media.ts';
+import { inStorage } from './media-parts.ts';
 import type { UploadBody } from './upload-body.ts';
 
 export const FILE_FIELD = 'file';

@@ -5,7 +5,7 @@ import type { MediaObject } from '../../domain/media/media-object.ts';
 import type { ByteRange } from '../../domain/media/object-store.ts';
 import { etagOf, type MediaAudience, servingHeaders, versionHeaders } from '../../domain/media/serving-headers.ts';
 import type { Exchange } from '../../http/exchange.ts';
-import { inStorage, type Media, StorageFailed } from './media.ts';
+import { inStorage, type Media, StorageFailed } from './media-parts.ts';
 
 /** How long a client may read nothing. */
 const CLIENT_IDLE_MS = 60_000;

@@ -8,7 +8,7 @@ import { FORM_ALONE, readBodyType } from '../../http/body-type.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { assert } from '../../platform/assert.ts';
 import type { Authorize } from '../operation.ts';
-import { inStorage, type KeptUpload, type Media, StorageFailed, type Upload } from './media.ts';
+import { inStorage, type KeptUpload, type Media, StorageFailed, type Upload } from './media-parts.ts';
 import { receiveFile } from './receive-file.ts';
 import { UploadBody } from './upload-body.ts';
 

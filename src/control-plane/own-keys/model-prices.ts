@@ -3,8 +3,8 @@
 import { z } from 'zod';
 import { priceSchema } from '../../domain/configuration/price-schema.ts';
 import type { OwnModelPrice } from '../../domain/own-keys/own-model-price.ts';
+import { answerOf, shownOrRefused } from '../answers.ts';
 import { shownPrice } from '../catalog/catalog-fields.ts';
-import { answerOf, shownOrRefused } from '../identity/outcome.ts';
 import { ACTIVE, actorOf, idOf } from '../identity/tenancy.ts';
 import { type Operation, operation } from '../operation.ts';
 import type { OwnKeysStore } from './own-keys-store.ts';

@@ -10,10 +10,10 @@ import type {
   PolicyVersion,
   StoredPolicy,
 } from '../../domain/routing/stored-policy.ts';
+import { answerOf, shownOrRefused } from '../answers.ts';
 import type { CatalogStore } from '../catalog/catalog-store.ts';
 import { basedOnQuery, removedAnswer } from '../catalog/providers.ts';
 import { showMoment, shownMoment } from '../identity/fields.ts';
-import { answerOf, shownOrRefused } from '../identity/outcome.ts';
 import { actorOf, idOf } from '../identity/tenancy.ts';
 import { type Operation, operation } from '../operation.ts';
 import type { RoutingStore } from './routing-store.ts';

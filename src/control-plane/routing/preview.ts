@@ -9,8 +9,8 @@ import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Refused } from '../../domain/refusals/refused.ts';
 import { type PolicyDefinition, policyDefinition } from '../../domain/routing/policy-definition.ts';
 import type { RoutePreview } from '../../domain/routing/route-preview.ts';
+import { answerOf, shownOrRefused } from '../answers.ts';
 import { idField } from '../identity/fields.ts';
-import { answerOf, shownOrRefused } from '../identity/outcome.ts';
 import { type Operation, operation } from '../operation.ts';
 
 export interface PreviewParams {

@@ -8,8 +8,8 @@ import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Refused } from '../../domain/refusals/refused.ts';
 import { type PolicyDefinition, policyDefinition } from '../../domain/routing/policy-definition.ts';
 import type { ReplayCosts, ReplayReport } from '../../domain/routing/replay-policy.ts';
+import { answerOf, shownOrRefused } from '../answers.ts';
 import { idField } from '../identity/fields.ts';
-import { answerOf, shownOrRefused } from '../identity/outcome.ts';
 import { type Operation, operation } from '../operation.ts';
 
 const DAYS_MAX = 31;

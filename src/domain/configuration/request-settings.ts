@@ -2,7 +2,7 @@
 // again.
 
 import { z } from 'zod';
-import { API_NAMES, type ApiName } from '../models/apis.ts';
+import { API_NAMES, APIS, type ApiName } from '../models/apis.ts';
 import type { ApiSettings, RequestSettings, TlsSettings } from '../models/provider.ts';
 import { CONFIGURED_MAX, CONFIGURED_TOO_MANY, entriesAtMost } from './entries-at-most.ts';
 import { PRESET_NAMES } from './presets.ts';
@@ -51,9 +51,6 @@ const pathTemplate = z
   .string()
   .regex(PATH, 'must begin with / and be the path of an address; {model} and {path} are filled in')
   .refine((path) => !/(^|\/)\.\.?(\/|$)/.test(path), 'must not hold "." or ".." as a step');
-
-/** More than one path each: the edits of images, the operations on saved responses. */
-const APIS_OF_SEVERAL_PATHS: readonly ApiName[] = ['images', 'responses'];
 
 const apiSettings = z.strictObject({
   path: pathTemplate.optional(),
@@ -136,7 +133,7 @@ function apiProblem(
   if (modelIn === 'path' && path?.includes('{model}') !== true)
     return { field: 'path', message: 'must hold {model}, since model_in says that the model is in it' };
   if (pathStream !== undefined && path === undefined) return { field: 'path', message: 'is needed beside path_stream' };
-  if (path !== undefined && APIS_OF_SEVERAL_PATHS.includes(api) && !path.includes('{path}'))
+  if (path !== undefined && APIS[api].hasSeveralPaths && !path.includes('{path}'))
     return { field: 'path', message: `must hold {path}, since ${api} has more than one` };
   return null;
 }

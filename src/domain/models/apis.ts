@@ -25,8 +25,10 @@ export type ModelKind = keyof typeof MODEL_KINDS;
 export const MODEL_KIND_NAMES = Object.keys(MODEL_KINDS) as ModelKind[];
 
 interface ApiRow {
-  /** Of its requests, below the address of a service; where it has several, a pattern of them. */
+  /** Of its requests, below the address of a service; where they have several, a pattern of them. */
   readonly path: string;
+  /** As the edits of images and the operations on saved responses have: one path in its place must hold the others. */
+  readonly hasSeveralPaths: boolean;
   /** The kind of models that can be served on this API. */
   readonly kind: ModelKind;
   /**
@@ -47,6 +49,7 @@ interface ApiRow {
 export const APIS = {
   chat_completions: {
     path: '/v1/chat/completions',
+    hasSeveralPaths: false,
     kind: 'text',
     family: 'openai',
     hasOwnRefusalForm: true,
@@ -54,6 +57,7 @@ export const APIS = {
   },
   responses: {
     path: '/v1/responses',
+    hasSeveralPaths: true,
     kind: 'text',
     family: 'openai',
     hasOwnRefusalForm: true,
@@ -61,6 +65,7 @@ export const APIS = {
   },
   messages: {
     path: '/v1/messages',
+    hasSeveralPaths: false,
     kind: 'text',
     family: 'anthropic',
     hasOwnRefusalForm: true,
@@ -68,20 +73,36 @@ export const APIS = {
   },
   count_tokens: {
     path: '/v1/messages/count_tokens',
+    hasSeveralPaths: false,
     kind: 'text',
     family: 'anthropic',
     hasOwnRefusalForm: true,
     countable: null,
   },
-  images: { path: '/v1/images/{operation}', kind: 'image', family: null, hasOwnRefusalForm: true, countable: null },
+  images: {
+    path: '/v1/images/{operation}',
+    hasSeveralPaths: true,
+    kind: 'image',
+    family: null,
+    hasOwnRefusalForm: true,
+    countable: null,
+  },
   embeddings: {
     path: '/v1/embeddings',
+    hasSeveralPaths: false,
     kind: 'embedding',
     family: null,
     hasOwnRefusalForm: true,
     countable: inputTexts('input'),
   },
-  systemone: { path: '/v1/systemone', kind: 'evaluation', family: null, hasOwnRefusalForm: false, countable: null },
+  systemone: {
+    path: '/v1/systemone',
+    hasSeveralPaths: false,
+    kind: 'evaluation',
+    family: null,
+    hasOwnRefusalForm: false,
+    countable: null,
+  },
 } as const satisfies Record<string, ApiRow>;
 
 export type ApiName = keyof typeof APIS;

@@ -3,7 +3,7 @@
 
 import { MINUTE_MS, SECOND_MS } from '../../platform/durations.ts';
 
-/** What the provider says that it refuses, where its words tell (src/upstream/refused-key.ts). */
+/** What the provider says that it refuses, where its words tell (src/upstream/key-complaint.ts). */
 export type RefusedFor = 'key' | 'billing' | 'scope';
 
 /** A reply that says nothing about the key is the request's own, and the client's to read. */

@@ -2,8 +2,8 @@
 
 import type { CompleteConfig } from '../../config.ts';
 import { DownloadPlaces } from '../../control-plane/media/download-places.ts';
-import { type Media, type MediaStore, UPLOADS_AT_ONCE } from '../../control-plane/media/media.ts';
 import { MediaMetrics } from '../../control-plane/media/media-metrics.ts';
+import { type Media, type MediaStore, UPLOADS_AT_ONCE } from '../../control-plane/media/media-parts.ts';
 import type { MediaLimits } from '../../domain/media/media-object.ts';
 import { SignedAddresses } from '../../domain/media/signed-address.ts';
 import { systemClock } from '../../platform/clock.ts';

@@ -5,7 +5,7 @@ import { OWN_REPLIES, type OwnReplyMeaning } from '../../domain/own-keys/own-rep
 import type { UpstreamCall } from '../../upstream/call.ts';
 import type { UpstreamFault } from '../../upstream/call-connection.ts';
 import type { ReplyHeaders } from '../../upstream/http1/reply-head.ts';
-import type { Complaint } from '../../upstream/refused-key.ts';
+import type { Complaint } from '../../upstream/key-complaint.ts';
 import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
 import { type Deployment, isOwn } from '../catalog/serving-catalog.ts';
 import type { OutgoingRequest } from '../request/outgoing-request.ts';
@@ -17,7 +17,7 @@ import {
   learnFromHead,
   learnFromRefusedKey,
   learnFromUnreached,
-} from './provider-refusals.ts';
+} from './learn-from-calls.ts';
 import type { RelayContext, RelayParams } from './relay-params.ts';
 
 export interface FailoverParts {

@@ -15,8 +15,8 @@ import type { UpstreamFault } from '../../upstream/call-connection.ts';
 import type { Credential } from '../../upstream/credential.ts';
 import { type ForwardedHeaders, forwardedHeaders } from '../../upstream/header-policy.ts';
 import type { ReplyHeaders } from '../../upstream/http1/reply-head.ts';
+import type { Complaint } from '../../upstream/key-complaint.ts';
 import type { Providers } from '../../upstream/providers.ts';
-import type { Complaint } from '../../upstream/refused-key.ts';
 import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
 import type { Deployment } from '../catalog/serving-catalog.ts';
 import { responses } from '../dialects/responses.ts';
@@ -28,8 +28,8 @@ import { CapturedReply } from './capture.ts';
 import { ClientWriter, type WriterOwner } from './client-writer.ts';
 import { isFailure, type ReportFailedCall } from './failed-call.ts';
 import { headersFor, type KeyOwner } from './idempotency-key.ts';
+import { keyRefusal, type LearntFromCalls, learnFromRefusedKey } from './learn-from-calls.ts';
 import type { OpenRelay, OpenRelays } from './open-relays.ts';
-import { keyRefusal, type LearntFromCalls, learnFromRefusedKey } from './provider-refusals.ts';
 import { overdue } from './time-limits.ts';
 
 export interface PassThroughParams {

@@ -12,8 +12,8 @@ import type { Execution } from '../execution/execution.ts';
 import type { Screening } from '../guardrails/screening.ts';
 import type { ReceivedRequest } from '../request/receive.ts';
 import type { ReportFailedCall } from './failed-call.ts';
+import type { LearntFromCalls } from './learn-from-calls.ts';
 import type { OpenRelays } from './open-relays.ts';
-import type { LearntFromCalls } from './provider-refusals.ts';
 
 export interface RelayContext extends LearntFromCalls {
   readonly buffers: BufferPool;

@@ -12,7 +12,7 @@ import type { ExecutionOwner } from '../execution/execution.ts';
 import { type CountParams, countUsage, reportedUsage } from '../execution/measure-usage.ts';
 import { type MeasuredUsage, NO_USAGE } from '../execution/observed-end.ts';
 import type { CapturedReply } from './capture.ts';
-import { type HowItEnded, outcomeOfReply, outcomeWithoutReply } from './outcome.ts';
+import { type HowItEnded, outcomeOfReply, outcomeWithoutReply } from './outcome-of-reply.ts';
 import type { RelayParams } from './relay-params.ts';
 import type { ReplyEnd } from './withhold-end.ts';
 

@@ -3,8 +3,8 @@
 import type { UpstreamCall } from '../../upstream/call.ts';
 import type { UpstreamFault } from '../../upstream/call-connection.ts';
 import type { ReplyHeaders } from '../../upstream/http1/reply-head.ts';
+import type { Complaint } from '../../upstream/key-complaint.ts';
 import type { Providers } from '../../upstream/providers.ts';
-import type { Complaint } from '../../upstream/refused-key.ts';
 import type { ReplyHandler } from '../../upstream/reply-handler.ts';
 import type { Deployment } from '../catalog/serving-catalog.ts';
 import type { Dialect } from '../dialects/dialect.ts';
@@ -14,7 +14,7 @@ import {
   learnFromHead,
   learnFromRefusedKey,
   learnFromUnreached,
-} from '../reply/provider-refusals.ts';
+} from '../reply/learn-from-calls.ts';
 
 export interface ProviderPath extends LearntFromCalls {
   readonly providers: Providers;

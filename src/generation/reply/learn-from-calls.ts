@@ -1,13 +1,12 @@
-// What the answers of providers tell: which send a request on to the next deployment, which begin a cooldown or a pause
-// of an own key, and what the client is told where no key is accepted. Every call that a request makes is learnt from
-// here, whoever makes it.
+// What is learnt from each call to a provider, whoever makes it: whether the request goes on to the next deployment,
+// whether a cooldown or a pause of an own key begins, and what the client is told where no key is accepted.
 
 import type { Provider } from '../../domain/models/provider.ts';
 import { meaningOf, type OwnReplyMeaning } from '../../domain/own-keys/own-reply.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { type ReplyHeaders, replyHeader } from '../../upstream/http1/reply-head.ts';
-import type { Complaint } from '../../upstream/refused-key.ts';
+import type { Complaint } from '../../upstream/key-complaint.ts';
 import type { Deployment, OwnKeyUse } from '../catalog/serving-catalog.ts';
 import type { KeyPauses } from '../own-keys/key-pauses.ts';
 import { type Cooldowns, readRetryAfter } from '../pauses/cooldowns.ts';

@@ -1,9 +1,9 @@
-// Turns the result of a storage operation into an answer or a refusal (spec 7.8).
+// What the control plane answers: an item or a page, or the refusal that a result of storage stands for (spec 7.8).
 
 import { z } from 'zod';
-import type { Page } from '../../domain/lists/page.ts';
-import type { Refusal } from '../../domain/refusals/refusal.ts';
-import { isRefused, type Refused } from '../../domain/refusals/refused.ts';
+import type { Page } from '../domain/lists/page.ts';
+import type { Refusal } from '../domain/refusals/refusal.ts';
+import { isRefused, type Refused } from '../domain/refusals/refused.ts';
 
 export function shownOrRefused<T extends object, S>(result: T | Refused, show: (value: T) => S): { data: S } | Refusal {
   return isRefused(result) ? refusalOf(result) : { data: show(result) };

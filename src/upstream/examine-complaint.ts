@@ -6,7 +6,7 @@ import { Buffer } from 'node:buffer';
 import type { KeyRefusalWording } from '../domain/models/provider.ts';
 import type { UpstreamFault } from './call-connection.ts';
 import type { ReplyHeaders } from './http1/reply-head.ts';
-import { type Complaint, EXAMINED_BYTES_MAX, keyRefusalOf } from './refused-key.ts';
+import { type Complaint, EXAMINED_BYTES_MAX, keyRefusalOf } from './key-complaint.ts';
 import { type ReplyHandler, ReplyStage } from './reply-handler.ts';
 
 /** The longest that the decision waits for the rest of a reply. */
@@ -25,14 +25,14 @@ export function mayRefuseKey(status: number, isOwnKey: boolean): boolean {
   return (status >= 400 && status <= 403) || (isOwnKey && (status === 404 || status === 429));
 }
 
-export interface KeyRefusalParams {
+export interface ExamineComplaintParams {
   /** How this provider says that it refuses a key, beside the wordings that are known of every provider. */
   readonly wordings?: readonly KeyRefusalWording[];
   /** The key is an organization's own. */
   readonly isOwnKey?: boolean;
 }
 
-export class KeyRefusal extends ReplyStage {
+export class ExamineComplaint extends ReplyStage {
   protected readonly next: ReplyHandler;
   private readonly call: ExaminedCall;
   private readonly wordings: readonly KeyRefusalWording[];
@@ -44,7 +44,11 @@ export class KeyRefusal extends ReplyStage {
   private isDecided = false;
   private timer: NodeJS.Timeout | null = null;
 
-  constructor(next: ReplyHandler, call: ExaminedCall, { wordings = [], isOwnKey = false }: KeyRefusalParams = {}) {
+  constructor(
+    next: ReplyHandler,
+    call: ExaminedCall,
+    { wordings = [], isOwnKey = false }: ExamineComplaintParams = {},
+  ) {
     super();
     this.next = next;
     this.call = call;

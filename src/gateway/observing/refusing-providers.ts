@@ -18,18 +18,18 @@ interface RefusedKey {
   loggedAtMs: number;
 }
 
-export interface RefusedKeysParts {
+export interface RefusingProvidersParts {
   readonly metrics: MetricsRegistry;
   readonly log: Log;
   readonly clock: Clock;
 }
 
-export class RefusedKeys {
-  private readonly parts: RefusedKeysParts;
+export class RefusingProviders {
+  private readonly parts: RefusingProvidersParts;
   private readonly refusals: Counter<readonly ['provider', 'status']>;
   private readonly byProvider = new Map<string, RefusedKey>();
 
-  constructor(parts: RefusedKeysParts) {
+  constructor(parts: RefusingProvidersParts) {
     this.parts = parts;
     this.refusals = parts.metrics.counter(
       'tollgate_provider_key_refusals_total',

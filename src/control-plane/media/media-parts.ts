@@ -1,4 +1,4 @@
-// What the routes of uploaded files need: storage, given by the composition root, and what all of them share.
+// What the routes of uploaded files are given by the composition root, and how they tell that storage failed.
 
 import type { MediaLimits, MediaObject, ReceivedFile } from '../../domain/media/media-object.ts';
 import type { ObjectStore } from '../../domain/media/object-store.ts';

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { keyRefusalOf } from '../../src/upstream/refused-key.ts';
+import { keyRefusalOf } from '../../src/upstream/key-complaint.ts';
 
 const google = (code: number, message: string, reason: string): object => ({
   error: {

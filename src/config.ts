@@ -6,8 +6,8 @@ import { z } from 'zod';
 import { API_NAMES, APIS, type ApiName } from './domain/models/apis.ts';
 import { type MediaConfig, mediaConfigOf, mediaProblems } from './media-settings.ts';
 import { type ObservingConfig, observingConfigOf, readHeaders } from './observing-settings.ts';
-import type { EgressAllowance } from './platform/egress-guard.ts';
-import { isNetwork, readAllowance } from './platform/networks.ts';
+import type { EgressAllowance } from './platform/egress/egress-guard.ts';
+import { isNetwork, readAllowance } from './platform/egress/networks.ts';
 import { type ReportsAddress, reportsAddress } from './reports-settings.ts';
 import { address, flag, listOf, share, text, wholeNumber } from './setting-fields.ts';
 

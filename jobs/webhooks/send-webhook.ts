@@ -1,8 +1,8 @@
 // One attempt to deliver a message to an address that a customer chose.
 
 import { webhookUrlProblem } from '../../src/domain/webhooks/webhook-url.ts';
-import type { EgressGuard } from '../../src/platform/egress-guard.ts';
-import { postRequest } from '../../src/platform/post-request.ts';
+import type { EgressGuard } from '../../src/platform/egress/egress-guard.ts';
+import { postRequest } from '../../src/platform/egress/post-request.ts';
 
 export interface WebhookTargets {
   readonly allowHttp: boolean;

@@ -9,7 +9,7 @@ import { isKeyProblem, isOpen, ownProvider } from '../domain/own-keys/key-kinds.
 import type { OwnKey } from '../domain/own-keys/own-key.ts';
 import { StartFault } from '../installation/start-fault.ts';
 import { systemClock } from '../platform/clock.ts';
-import { EgressGuard } from '../platform/egress-guard.ts';
+import { EgressGuard } from '../platform/egress/egress-guard.ts';
 import { MetricsRegistry } from '../platform/metrics.ts';
 import { loadCatalog } from '../storage/postgres/catalog/catalog-store.ts';
 import type { InstallationSecrets } from '../storage/postgres/installation-secrets.ts';

@@ -10,7 +10,7 @@
 
 import type { ScopedPrincipal } from '../domain/identity/principal.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { withSocketsRead } from '../platform/tick.ts';
+import { withSocketsRead } from '../platform/event-loop/tick.ts';
 import { inTurnsOf } from '../platform/worker-pool.ts';
 import { admit } from './admission/admit.ts';
 import { admitProvisionally } from './admission/admit-provisionally.ts';

@@ -11,7 +11,7 @@
 //
 // Each becomes `closed` when its exchange is; one that is dropped behind its answer, when the connection is.
 
-import { atTickEnd } from '../platform/tick.ts';
+import { atTickEnd } from '../platform/event-loop/tick.ts';
 
 export type BodyState = 'absent' | 'unseen' | 'arriving' | 'whole' | 'dropping' | 'closed';
 

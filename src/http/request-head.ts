@@ -1,6 +1,6 @@
 // The head of a request, copied while the route handler runs, because its front may drop it afterwards.
 
-import { readContentLength } from '../platform/content-length.ts';
+import { readContentLength } from '../platform/bytes/content-length.ts';
 import type { Endpoint } from './endpoint.ts';
 import type { ClientRequest } from './fronts/front.ts';
 

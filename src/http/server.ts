@@ -2,7 +2,7 @@
 // is open, drains.
 
 import type { Refusal } from '../domain/refusals/refusal.ts';
-import { atTickEnd } from '../platform/tick.ts';
+import { atTickEnd } from '../platform/event-loop/tick.ts';
 import { type ConnectionCap, type ConnectionLimits, Connections } from './connections.ts';
 import type { CrossOrigin } from './cross-origin.ts';
 import { Exchange } from './exchange.ts';

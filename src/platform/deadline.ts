@@ -1,6 +1,6 @@
 // Limits how long a caller waits for work that cannot be cancelled.
 
-import { socketsRead } from './tick.ts';
+import { socketsRead } from './event-loop/tick.ts';
 
 /**
  * Resolves with the work's result, or rejects after the deadline; the work's later result is ignored. A process that

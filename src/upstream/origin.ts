@@ -2,7 +2,7 @@
 // one. No cap and no pipelining: a stream that queues behind another has its first byte seconds late.
 
 import { type Clock, systemClock } from '../platform/clock.ts';
-import type { EgressGuard } from '../platform/egress-guard.ts';
+import type { EgressGuard } from '../platform/egress/egress-guard.ts';
 import { type CallObserver, type ProviderOrigin, startCall, type UpstreamCall } from './call.ts';
 import { LENT_MS_MAX, UPSTREAM_TIMEOUTS, type UpstreamTimeouts } from './connection-limits.ts';
 import { Connection, type ConnectionOwner } from './http1/connection.ts';

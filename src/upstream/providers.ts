@@ -4,9 +4,9 @@
 import type { Buffer } from 'node:buffer';
 import type { Provider } from '../domain/models/provider.ts';
 import type { Clock } from '../platform/clock.ts';
-import { EgressGuard } from '../platform/egress-guard.ts';
+import { EgressGuard } from '../platform/egress/egress-guard.ts';
+import { resolveByDns } from '../platform/egress/resolve-name.ts';
 import type { Counter, MetricsRegistry } from '../platform/metrics.ts';
-import { resolveByDns } from '../platform/resolve-name.ts';
 import { type CallObserver, type ProviderOrigin, startCall, type UpstreamCall } from './call.ts';
 import type { UpstreamFault } from './call-connection.ts';
 import { UPSTREAM_TIMEOUTS, type UpstreamTimeouts } from './connection-limits.ts';

@@ -2,7 +2,7 @@
 // NO_PROXY), and never one for this machine and private networks.
 
 import { isIP } from 'node:net';
-import { isPublicAddress } from '../platform/public-address.ts';
+import { isPublicAddress } from '../platform/egress/public-address.ts';
 
 /** As the environment has them; null: not set. */
 export interface ProxySettings {

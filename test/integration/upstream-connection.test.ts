@@ -11,7 +11,7 @@ import { after, describe, test } from 'node:test';
 import { getCACertificates, setDefaultCACertificates, type TLSSocket, type TlsOptions } from 'node:tls';
 import { Worker } from 'node:worker_threads';
 import { Client } from 'undici';
-import { EgressGuard } from '../../src/platform/egress-guard.ts';
+import { EgressGuard } from '../../src/platform/egress/egress-guard.ts';
 import { seededRandom, splitBytes } from '../support/byte-splits.ts';
 import { findFreePort } from '../support/free-port.ts';
 import { type Answer, type RawProvider, startRawProvider } from '../support/raw-provider.ts';

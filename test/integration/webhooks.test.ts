@@ -11,7 +11,7 @@ import { isRefused } from '../../src/domain/refusals/refused.ts';
 import { signWebhook, webhookSecretProblem } from '../../src/domain/webhooks/webhook-signature.ts';
 import { webhookUrlProblem } from '../../src/domain/webhooks/webhook-url.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { EgressGuard } from '../../src/platform/egress-guard.ts';
+import { EgressGuard } from '../../src/platform/egress/egress-guard.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import type { ExecutionRecord } from '../../src/records/execution-record.ts';
 import { closeDeadEpoch, resolvePending } from '../../src/storage/postgres/ledger/epochs.ts';

@@ -1,7 +1,7 @@
 // Calls to providers as tests see them: everything a listener was told, and the promise of its end.
 
 import type { Clock } from '../../src/platform/clock.ts';
-import type { EgressGuard } from '../../src/platform/egress-guard.ts';
+import type { EgressGuard } from '../../src/platform/egress/egress-guard.ts';
 import { type CallObserver, UpstreamCall } from '../../src/upstream/call.ts';
 import type { UpstreamFault } from '../../src/upstream/call-connection.ts';
 import type { UpstreamTimeouts } from '../../src/upstream/connection-limits.ts';

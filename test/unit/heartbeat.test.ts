@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { LoopDelay } from '../../src/platform/loop-delay.ts';
+import { LoopDelay } from '../../src/platform/event-loop/loop-delay.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
 import { Heartbeat } from '../../src/storage/postgres/processes/heartbeat.ts';

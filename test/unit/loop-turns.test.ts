@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { LoopTurns } from '../../src/platform/loop-turns.ts';
+import { LoopTurns } from '../../src/platform/event-loop/loop-turns.ts';
 
 test('each goes on in a turn of its own, in order', async () => {
   const turns = new LoopTurns({ monotonicMs: () => 0 });

@@ -4,8 +4,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import ipaddr from 'ipaddr.js';
-import { EgressGuard } from '../../src/platform/egress-guard.ts';
-import { isPublicAddress } from '../../src/platform/public-address.ts';
+import { EgressGuard } from '../../src/platform/egress/egress-guard.ts';
+import { isPublicAddress } from '../../src/platform/egress/public-address.ts';
 import { SeededRandom } from '../simulation/seeded-random.ts';
 
 const PUBLIC = [

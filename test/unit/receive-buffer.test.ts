@@ -7,7 +7,7 @@ import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { boundReceiveBuffers } from '../../src/http/receive-buffer.ts';
-import { atTickEnd } from '../../src/platform/tick.ts';
+import { atTickEnd } from '../../src/platform/event-loop/tick.ts';
 import { startHttpFront } from '../support/http-front.ts';
 import { HTTP_FRONT } from '../support/http-front-name.ts';
 

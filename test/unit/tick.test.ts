@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setImmediate as nextTick } from 'node:timers/promises';
-import { atTickEnd, isTickEnd, tickCount } from '../../src/platform/tick.ts';
+import { atTickEnd, isTickEnd, tickCount } from '../../src/platform/event-loop/tick.ts';
 
 const done: string[] = [];
 

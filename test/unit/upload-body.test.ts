@@ -5,7 +5,7 @@ import { describe, test } from 'node:test';
 import { UploadBody } from '../../src/control-plane/media/upload-body.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
 import type { BodySink } from '../../src/http/request-body.ts';
-import { LoopTurns } from '../../src/platform/loop-turns.ts';
+import { LoopTurns } from '../../src/platform/event-loop/loop-turns.ts';
 
 const TURNS = new LoopTurns({ monotonicMs: () => 0 });
 

@@ -6,7 +6,7 @@ import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Webhook, WebhookWithSecret } from '../../domain/webhooks/webhook.ts';
 import { webhookSecretProblem } from '../../domain/webhooks/webhook-signature.ts';
 import { webhookUrlProblem } from '../../domain/webhooks/webhook-url.ts';
-import { isPublicAddress } from '../../platform/public-address.ts';
+import { isPublicAddress } from '../../platform/egress/public-address.ts';
 import { answerOf, shownOrRefused } from '../answers.ts';
 import { showMoment, showMomentOrNull, shownMoment } from '../identity/fields.ts';
 import { actorOf, type Tenancy } from '../identity/tenancy.ts';

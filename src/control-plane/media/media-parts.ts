@@ -3,8 +3,8 @@
 import type { MediaLimits, MediaObject, ReceivedFile } from '../../domain/media/media-object.ts';
 import type { ObjectStore } from '../../domain/media/object-store.ts';
 import type { SignedAddresses } from '../../domain/media/signed-address.ts';
+import type { LoopTurns } from '../../platform/event-loop/loop-turns.ts';
 import type { FairQueue } from '../../platform/fair-queue.ts';
-import type { LoopTurns } from '../../platform/loop-turns.ts';
 import type { DownloadPlaces } from './download-places.ts';
 import type { MediaMetrics } from './media-metrics.ts';
 

@@ -8,8 +8,8 @@ import type { ReceivedFile } from '../../domain/media/media-object.ts';
 import type { StagedFile } from '../../domain/media/object-store.ts';
 import { SNIFFED_BYTES, sniffType } from '../../domain/media/sniff-type.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
-import type { LoopTurns } from '../../platform/loop-turns.ts';
-import { readBoundary } from '../../platform/multipart-headers.ts';
+import { readBoundary } from '../../platform/bytes/multipart-headers.ts';
+import type { LoopTurns } from '../../platform/event-loop/loop-turns.ts';
 import { inStorage } from './media-parts.ts';
 import type { UploadBody } from './upload-body.ts';
 

@@ -2,8 +2,8 @@
 // with the client, apart from what uWebSockets.js had begun to read.
 
 import type { Exchange } from '../../http/exchange.ts';
-import type { LoopTurns } from '../../platform/loop-turns.ts';
-import { socketsRead } from '../../platform/tick.ts';
+import type { LoopTurns } from '../../platform/event-loop/loop-turns.ts';
+import { socketsRead } from '../../platform/event-loop/tick.ts';
 
 /**
  * `ended`: the body is whole. `left`: the client left, or is refused for its slowness. `too_long`: it has more than it

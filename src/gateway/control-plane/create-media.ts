@@ -7,9 +7,9 @@ import { type Media, type MediaStore, UPLOADS_AT_ONCE } from '../../control-plan
 import type { MediaLimits } from '../../domain/media/media-object.ts';
 import { SignedAddresses } from '../../domain/media/signed-address.ts';
 import { systemClock } from '../../platform/clock.ts';
+import { LoopTurns } from '../../platform/event-loop/loop-turns.ts';
 import { FairQueue } from '../../platform/fair-queue.ts';
 import type { Log } from '../../platform/log.ts';
-import { LoopTurns } from '../../platform/loop-turns.ts';
 import type { MetricsRegistry } from '../../platform/metrics.ts';
 import { openObjects } from '../../storage/media/open-objects.ts';
 import { findMediaObject, findPublicMediaObject } from '../../storage/postgres/media/media-objects.ts';

@@ -2,7 +2,7 @@
 
 import { resolve6 } from 'node:dns';
 import type { Config } from '../../config.ts';
-import { EgressGuard } from '../../platform/egress-guard.ts';
+import { EgressGuard } from '../../platform/egress/egress-guard.ts';
 import type { Log } from '../../platform/log.ts';
 
 /** A name that has IPv4 addresses only; a site whose resolver translates shows its prefix by it (RFC 7050). */

@@ -17,8 +17,8 @@ import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { ApiName } from '../../domain/models/apis.ts';
 import type { PoliciesInForce, PoliciesUnavailable } from '../../generation/guardrails/policies-in-force.ts';
 import { BoundedMap } from '../../platform/bounded-map.ts';
+import { tickEnd } from '../../platform/event-loop/tick.ts';
 import type { Log } from '../../platform/log.ts';
-import { tickEnd } from '../../platform/tick.ts';
 import { CompiledSets } from './compiled-sets.ts';
 
 const CLOAK_KEYS_MAX = 10_000;

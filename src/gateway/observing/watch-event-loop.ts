@@ -1,6 +1,6 @@
 // Measures for /metrics how long the event loop was blocked, which shows synchronous work first.
 
-import { LoopDelay } from '../../platform/loop-delay.ts';
+import { LoopDelay } from '../../platform/event-loop/loop-delay.ts';
 import type { MetricsRegistry } from '../../platform/metrics.ts';
 
 /** Returns what measures, for others who read it. */

@@ -4,7 +4,7 @@
 import { isKeptResponseId } from '../../domain/stored-objects/kept-ids.ts';
 import { BoundedMap } from '../../platform/bounded-map.ts';
 import { withDeadline } from '../../platform/deadline.ts';
-import { socketsRead } from '../../platform/tick.ts';
+import { socketsRead } from '../../platform/event-loop/tick.ts';
 import { OrganizationQueues } from '../admission/organization-queues.ts';
 
 /** Where a response is stored. */

@@ -3,7 +3,7 @@
 import { APIS } from '../../domain/models/apis.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Usage, UsageDetails } from '../../domain/usage/usage.ts';
-import { skipSpace } from '../../platform/json-bytes.ts';
+import { skipSpace } from '../../platform/bytes/json-bytes.ts';
 import { readCount, readFlag, readText } from '../request/request-fields.ts';
 import type { ScannedRequest } from '../request/scan/request-scanner.ts';
 import { OPENAI_FIELDS, type UnpricedRequests, withNamedCosts } from '../request/unpriced-fields.ts';

@@ -8,7 +8,7 @@ import type { Model } from '../../domain/models/catalog.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { NO_COUNTS, type Usage } from '../../domain/usage/usage.ts';
 import { begunFlag } from '../../platform/begun-flag.ts';
-import { skipSpace } from '../../platform/json-bytes.ts';
+import { skipSpace } from '../../platform/bytes/json-bytes.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
 import { TOKENIZER_WAIT_MS } from '../count-tokens.ts';
 import type { ScannedRequest } from '../request/scan/request-scanner.ts';

@@ -1,7 +1,7 @@
 // Writes execution records in batches: all that one tick of the event loop brings goes to the spool in one write (1.4
 // µs for a write each, 0.3 µs at 50 for one), and each owner continues when its record is written, never before.
 
-import { atTickEnd } from '../../platform/tick.ts';
+import { atTickEnd } from '../../platform/event-loop/tick.ts';
 import type { ExecutionEnd, ExecutionStart } from '../../records/execution-record.ts';
 import type { RecordBatch } from '../../records/record-batch.ts';
 

@@ -1,7 +1,7 @@
 // Cuts a stream into whole events, and finds the line of an event that has its data.
 
 import { Buffer } from 'node:buffer';
-import { matchesAt } from '../../platform/matches-at.ts';
+import { matchesAt } from '../../platform/bytes/matches-at.ts';
 import { CARRIAGE_RETURN, DATA_FIELD, DONE, DONE_NAME, LINE_FEED } from '../sse/syntax.ts';
 
 const SPACE = 0x20;

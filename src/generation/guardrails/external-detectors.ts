@@ -14,11 +14,11 @@ import {
 import type { ExternalVerdicts } from '../../domain/guardrails/external-texts.ts';
 import type { External } from '../../domain/guardrails/policy.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { EgressGuard } from '../../platform/egress-guard.ts';
+import { EgressGuard } from '../../platform/egress/egress-guard.ts';
+import { postRequest } from '../../platform/egress/post-request.ts';
+import { socketsRead } from '../../platform/event-loop/tick.ts';
 import type { Log } from '../../platform/log.ts';
 import type { MetricsRegistry } from '../../platform/metrics.ts';
-import { postRequest } from '../../platform/post-request.ts';
-import { socketsRead } from '../../platform/tick.ts';
 import { Breaker } from '../pauses/breaker.ts';
 
 const REMEMBERED_BYTES_MAX = 16_777_216;

@@ -10,7 +10,7 @@ import { placeNodes } from '../../domain/guardrails/text-places.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { socketsRead } from '../../platform/tick.ts';
+import { socketsRead } from '../../platform/event-loop/tick.ts';
 import { inTurnsOf } from '../../platform/worker-pool.ts';
 import type { UpstreamFault } from '../../upstream/call-connection.ts';
 import type { ReplyHeaders } from '../../upstream/http1/reply-head.ts';

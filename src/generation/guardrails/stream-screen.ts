@@ -12,7 +12,7 @@ import { type Finding, resolveOverlaps } from '../../domain/guardrails/finding.t
 import type { LargeEvent } from '../../domain/guardrails/screen-event-task.ts';
 import type { NotScanned } from '../../domain/guardrails/screening-report.ts';
 import type { PlaceNode } from '../../domain/guardrails/text-places.ts';
-import { socketsRead } from '../../platform/tick.ts';
+import { socketsRead } from '../../platform/event-loop/tick.ts';
 import { type EventBytes, EventLines, eventOf } from './event-lines.ts';
 import type { ExternalAnswer } from './external-detectors.ts';
 import { mustAnswer, refusesUnscreened, refusesWithoutAnswer } from './screen-and-ask.ts';

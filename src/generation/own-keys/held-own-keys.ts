@@ -4,7 +4,7 @@
 import { BoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { withDeadline } from '../../platform/deadline.ts';
-import { socketsRead } from '../../platform/tick.ts';
+import { socketsRead } from '../../platform/event-loop/tick.ts';
 import { AWAY_TIME_TO_LIVE_MS } from '../identity/authenticate.ts';
 import { KeyPauses } from './key-pauses.ts';
 import { OrganizationKeys } from './organization-keys.ts';

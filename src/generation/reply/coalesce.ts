@@ -7,7 +7,7 @@
 // The first piece after a pause never waits. Behind two bursts in a row it is taken for the beginning of a third.
 
 import type { Clock } from '../../platform/clock.ts';
-import { atTickEnd } from '../../platform/tick.ts';
+import { atTickEnd } from '../../platform/event-loop/tick.ts';
 import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
 import type { CapturedReply } from './capture.ts';
 import type { ClientWriter } from './client-writer.ts';

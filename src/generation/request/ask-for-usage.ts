@@ -2,8 +2,8 @@
 // client says of it: what `stream_usage: request` adds to a request.
 
 import { Buffer } from 'node:buffer';
-import { skipSpace, skipSpaceBack, stringEnd } from '../../platform/json-bytes.ts';
-import { valueEnd } from '../../platform/json-members.ts';
+import { skipSpace, skipSpaceBack, stringEnd } from '../../platform/bytes/json-bytes.ts';
+import { valueEnd } from '../../platform/bytes/json-members.ts';
 import type { BodyEdit } from './edits.ts';
 
 interface Span {

@@ -2,7 +2,7 @@
 // provider wants instead where its address names the model.
 
 import type { Buffer } from 'node:buffer';
-import { skipSpace, skipSpaceBack } from '../../platform/json-bytes.ts';
+import { skipSpace, skipSpaceBack } from '../../platform/bytes/json-bytes.ts';
 import type { Deployment } from '../catalog/serving-catalog.ts';
 import type { BodyEdit } from './edits.ts';
 

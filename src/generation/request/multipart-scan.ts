@@ -8,7 +8,7 @@
 
 import { Buffer, isUtf8 } from 'node:buffer';
 import type { TextPart } from '../../domain/guardrails/screen-whole.ts';
-import { readBoundary, readPartHeaders } from '../../platform/multipart-headers.ts';
+import { readBoundary, readPartHeaders } from '../../platform/bytes/multipart-headers.ts';
 
 /** Parts whose values decide model, price or form of the reply. */
 export const FORM_FIELDS = ['model', 'n', 'stream'] as const;

@@ -1,7 +1,7 @@
 // The tools of a request that the provider runs and whose calls may have a price: which they are, and how often the
 // request lets each be called.
 
-import { NOT_THERE, objectAround, valueEnd, valuesOf } from '../../platform/json-members.ts';
+import { NOT_THERE, objectAround, valueEnd, valuesOf } from '../../platform/bytes/json-members.ts';
 import type { CallBound } from '../dialects/dialect.ts';
 import type { ScannedRequest, ScannedValue } from './scan/request-scanner.ts';
 

@@ -9,7 +9,7 @@ import type { ClientWatch } from '../../http/client-watch.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import type { BodySink } from '../../http/request-body.ts';
 import type { BufferPool, PooledBuffer } from '../../platform/buffer-pool.ts';
-import { socketsRead } from '../../platform/tick.ts';
+import { socketsRead } from '../../platform/event-loop/tick.ts';
 import type { FormReader } from '../dialects/dialect.ts';
 import { type FormFault, MultipartScan, type ScannedForm } from './multipart-scan.ts';
 import { refuseScan } from './read-request.ts';

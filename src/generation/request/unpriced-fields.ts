@@ -6,7 +6,7 @@
 import type { VariationKind } from '../../domain/models/price.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { UsageDetails } from '../../domain/usage/usage.ts';
-import { stringEnd } from '../../platform/json-bytes.ts';
+import { stringEnd } from '../../platform/bytes/json-bytes.ts';
 import type { NamedCost, RequestBounds } from '../dialects/dialect.ts';
 import { boundCalls, callsTool, type ProviderTools, toolOf } from './provider-tools.ts';
 import { readString, type ScannedRequest, type ScannedType } from './scan/request-scanner.ts';

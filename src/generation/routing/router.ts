@@ -14,7 +14,7 @@ import {
 } from '../../domain/routing/model-route.ts';
 import { RouteCandidates } from '../../domain/routing/route-candidates.ts';
 import type { RoutingPolicy } from '../../domain/routing/routing-policy.ts';
-import { socketsRead, withSocketsRead } from '../../platform/tick.ts';
+import { socketsRead, withSocketsRead } from '../../platform/event-loop/tick.ts';
 import { inTurnsOf } from '../../platform/worker-pool.ts';
 import type { SavedResponses } from '../catalog/saved-responses.ts';
 import type { Classification, Classifier } from './classifier.ts';

@@ -5,7 +5,7 @@
 import type { RouteDecision } from '../../domain/routing/decide-route.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { withDeadline } from '../../platform/deadline.ts';
-import { socketsRead, withSocketsRead } from '../../platform/tick.ts';
+import { socketsRead, withSocketsRead } from '../../platform/event-loop/tick.ts';
 import { type TurnKey, TurnMemory } from './turn-memory.ts';
 import type { PreviousTurn, TurnStore } from './turn-store.ts';
 

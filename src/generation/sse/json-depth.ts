@@ -2,7 +2,7 @@
 // usage object is recognized by its depth: what models and callers write (tool arguments, schemas, metadata) appears in
 // replies and may contain keys of the same name further inside.
 
-import { stringEnd, stringStart } from '../../platform/json-bytes.ts';
+import { stringEnd, stringStart } from '../../platform/bytes/json-bytes.ts';
 
 const QUOTE = 0x22;
 const OPEN_BRACE = 0x7b;

@@ -3,8 +3,8 @@
 
 import type { Buffer } from 'node:buffer';
 import type { JsonObject } from '../../domain/usage/countable-text.ts';
-import { skipSpace } from '../../platform/json-bytes.ts';
-import { matchesAt } from '../../platform/matches-at.ts';
+import { skipSpace } from '../../platform/bytes/json-bytes.ts';
+import { matchesAt } from '../../platform/bytes/matches-at.ts';
 import { DATA_FIELD, LINE_FEED } from './syntax.ts';
 import { EventLine, OBJECT_BYTES_MAX } from './usage-window.ts';
 

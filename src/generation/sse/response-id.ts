@@ -1,7 +1,7 @@
 // Reads the id of a response from the beginning of its reply, for the operations on saved responses (spec 4.2).
 
 import { isKeptResponseId, KEPT_ID_BYTES_MAX } from '../../domain/stored-objects/kept-ids.ts';
-import { valueAfterKey, writtenString } from '../../platform/json-bytes.ts';
+import { valueAfterKey, writtenString } from '../../platform/bytes/json-bytes.ts';
 import { DepthFromStart, NO_DEPTH } from './json-depth.ts';
 import { DATA_FIELD, LINE_FEED } from './syntax.ts';
 import { isDocument } from './usage-window.ts';

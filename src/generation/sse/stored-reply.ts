@@ -4,9 +4,9 @@
 
 import { Buffer } from 'node:buffer';
 import { isKeptItemId, KEPT_ID_BYTES_MAX, KEPT_ITEMS_MAX } from '../../domain/stored-objects/kept-ids.ts';
-import { skipSpace, writtenString } from '../../platform/json-bytes.ts';
-import { firstItemAt, memberAt, NOT_THERE, nextAfter } from '../../platform/json-members.ts';
-import { matchesAt } from '../../platform/matches-at.ts';
+import { skipSpace, writtenString } from '../../platform/bytes/json-bytes.ts';
+import { firstItemAt, memberAt, NOT_THERE, nextAfter } from '../../platform/bytes/json-members.ts';
+import { matchesAt } from '../../platform/bytes/matches-at.ts';
 import type { KeptReply, StoredReplyIds, StoredReplyWatch } from '../dialects/dialect.ts';
 import { readResponseId } from './response-id.ts';
 import { DATA_FIELD, DATA_LINE, LINE_FEED } from './syntax.ts';

@@ -5,7 +5,7 @@
 
 import type { Buffer } from 'node:buffer';
 import { parseObject } from '../../domain/usage/countable-text.ts';
-import { matchesAt } from '../../platform/matches-at.ts';
+import { matchesAt } from '../../platform/bytes/matches-at.ts';
 import { EventName } from './event-name.ts';
 import { CARRIAGE_RETURN, DATA_FIELD, DONE_NAME, EVENT_FIELD, LINE_FEED } from './syntax.ts';
 import { SURE_BYTES, type TerminalEvents } from './terminal-events.ts';

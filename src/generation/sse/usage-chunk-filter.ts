@@ -6,7 +6,7 @@
 //   line start --any other line--> inside it --line end----> line start
 
 import { Buffer } from 'node:buffer';
-import { matchesAt } from '../../platform/matches-at.ts';
+import { matchesAt } from '../../platform/bytes/matches-at.ts';
 import { CARRIAGE_RETURN, DATA_FIELD, LINE_FEED } from './syntax.ts';
 import { EventLine, namesUsageObject } from './usage-window.ts';
 

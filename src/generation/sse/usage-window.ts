@@ -2,9 +2,9 @@
 // then a check of its depth. Only the object itself is parsed.
 
 import { parseObject } from '../../domain/usage/countable-text.ts';
-import { skipSpace, valueAfterKey } from '../../platform/json-bytes.ts';
-import { valueEnd } from '../../platform/json-members.ts';
-import { matchesAt } from '../../platform/matches-at.ts';
+import { skipSpace, valueAfterKey } from '../../platform/bytes/json-bytes.ts';
+import { valueEnd } from '../../platform/bytes/json-members.ts';
+import { matchesAt } from '../../platform/bytes/matches-at.ts';
 import type { KeptReply } from '../dialects/dialect.ts';
 import type { UsageObject } from '../dialects/usage/reported-counts.ts';
 import { EventName } from './event-name.ts';

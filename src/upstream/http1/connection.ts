@@ -15,7 +15,7 @@ import type { Socket } from 'node:net';
 import { assert } from '../../platform/assert.ts';
 import type { PooledBuffer } from '../../platform/buffer-pool.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { atTickEnd, isTickEnd, tickCount } from '../../platform/tick.ts';
+import { atTickEnd, isTickEnd, tickCount } from '../../platform/event-loop/tick.ts';
 import type { CallConnection, ExchangeListener, UpstreamFault } from '../call-connection.ts';
 import { KEEP_ALIVE_MS, KEEP_ALIVE_MS_MAX, type UpstreamTimeouts } from '../connection-limits.ts';
 import { isReset } from '../is-reset.ts';

@@ -3,7 +3,7 @@
 import type { Buffer } from 'node:buffer';
 import { isIP, type LookupFunction, type OnReadOpts, connect as openPlain, Socket } from 'node:net';
 import { connect as openTls } from 'node:tls';
-import type { EgressGuard } from '../../platform/egress-guard.ts';
+import type { EgressGuard } from '../../platform/egress/egress-guard.ts';
 import type { TlsOptions } from '../tls-files.ts';
 
 /** Where connections go to. */

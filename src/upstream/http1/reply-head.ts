@@ -2,7 +2,7 @@
 // the next one, so whatever could be framed in two ways is a fault, never a guess.
 
 import { Buffer, isUtf8 } from 'node:buffer';
-import { readContentLength } from '../../platform/content-length.ts';
+import { readContentLength } from '../../platform/bytes/content-length.ts';
 
 /** Names in lower case and values, alternating, in the order in which they came. */
 export type ReplyHeaders = readonly string[];

@@ -1,7 +1,7 @@
 // When and in how many writes a request goes out on a connection to a provider.
 
 import { BufferPool, type PooledBuffer } from '../../platform/buffer-pool.ts';
-import { atTickEnd, isTickEnd } from '../../platform/tick.ts';
+import { atTickEnd, isTickEnd } from '../../platform/event-loop/tick.ts';
 
 /** What `sendSoon` needs of a connection. */
 interface WaitingConnection {

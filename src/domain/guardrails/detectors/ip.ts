@@ -1,6 +1,6 @@
 // Public IP addresses. Off unless a rule names them: versions look alike.
 
-import { isPublicAddress } from '../../../platform/public-address.ts';
+import { isPublicAddress } from '../../../platform/egress/public-address.ts';
 import { bytesIn, classOf, complementOf, holdByClass, runEnd, WORD } from './characters.ts';
 import { byteAt, type Detector, type Hit, pairOf, textOf } from './detector.ts';
 

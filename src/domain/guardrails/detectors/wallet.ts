@@ -1,7 +1,7 @@
 // Keys and addresses of cryptocurrency wallets, by the checksums of Base58Check and bech32.
 
 import { hash } from 'node:crypto';
-import { matchesAt } from '../../../platform/matches-at.ts';
+import { matchesAt } from '../../../platform/bytes/matches-at.ts';
 import { BASE58, decodeBase58, passesBech32 } from './base58-and-bech32.ts';
 import { bytesIn, classOf, complementOf, holdByClass, runEnd, WORD } from './characters.ts';
 import { byteAt, type Detector, type Hit, pairOf } from './detector.ts';

@@ -3,7 +3,7 @@
 // Callers' schemas and tools' arguments may hold the same words.
 
 import { Buffer } from 'node:buffer';
-import { keyBefore, skipSpaceBack } from '../../../platform/json-bytes.ts';
+import { keyBefore, skipSpaceBack } from '../../../platform/bytes/json-bytes.ts';
 import { DepthFromEnd, DepthFromStart, NO_DEPTH } from '../../sse/json-depth.ts';
 import { LINE_FEED } from '../../sse/syntax.ts';
 import { isDocument } from '../../sse/usage-window.ts';

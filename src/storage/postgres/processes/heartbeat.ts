@@ -11,8 +11,8 @@ import {
 } from '../../../domain/processes/process-sample.ts';
 import type { Clock } from '../../../platform/clock.ts';
 import { withDeadline } from '../../../platform/deadline.ts';
+import type { LoopDelay } from '../../../platform/event-loop/loop-delay.ts';
 import type { Log } from '../../../platform/log.ts';
-import type { LoopDelay } from '../../../platform/loop-delay.ts';
 import type { MetricsRegistry } from '../../../platform/metrics.ts';
 import { readVersion } from '../../../platform/version.ts';
 import type { Postgres } from '../pool.ts';

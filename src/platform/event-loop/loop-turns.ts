@@ -2,7 +2,7 @@
 // everything else of the process comes in between; and after each lets the process be for a while, so that all of them
 // together take at most a part of its time.
 
-import type { Clock } from './clock.ts';
+import type { Clock } from '../clock.ts';
 
 /** Times as long as a turn took with a piece in it nothing goes on: at most a quarter is for the pieces. */
 const REST = 3;

@@ -1,7 +1,7 @@
 // Obtains the tokens of providers that take one in the place of a key, and the next one ahead of each one's end. One
 // process of an installation is at a token at a time; gateways hear of it and never wait for one.
 
-import type { TokenSecret } from '../../src/domain/configuration/token-schema.ts';
+import type { TokenSecret } from '../../src/domain/configuration/schema/token-schema.ts';
 import type { Clock } from '../../src/platform/clock.ts';
 import type { Log } from '../../src/platform/log.ts';
 import type { Counter, MetricsRegistry } from '../../src/platform/metrics.ts';

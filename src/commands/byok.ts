@@ -1,6 +1,6 @@
 // `tollgate byok`: what the platform lets an organization do with provider keys of its own, shown or set.
 
-import { feeSchema } from '../domain/configuration/own-key-schema.ts';
+import { feeSchema } from '../domain/configuration/schema/own-key-schema.ts';
 import { formatUsdString } from '../domain/money/format.ts';
 import type { ByokFee, ByokGrant, ByokSettings } from '../domain/own-keys/byok-settings.ts';
 import { allKinds } from '../domain/own-keys/key-kinds.ts';

@@ -1,10 +1,10 @@
 // `tollgate key`: creates, lists, changes, rotates and revokes inference keys of a running installation.
 
-import { isDay } from '../domain/configuration/price-schema.ts';
+import { isDay } from '../domain/configuration/schema/price-schema.ts';
 import type { SetModelAccessParams } from '../domain/identity/model-access.ts';
 import { systemClock } from '../platform/clock.ts';
-import { createKey, listKeys, revokeKey, updateKey } from '../storage/postgres/identity/keys.ts';
-import { rotateKey } from '../storage/postgres/identity/rotate-key.ts';
+import { createKey, listKeys, revokeKey, updateKey } from '../storage/postgres/identity/keys/keys.ts';
+import { rotateKey } from '../storage/postgres/identity/keys/rotate-key.ts';
 import { parseModels } from './access.ts';
 import {
   type Command,

@@ -3,7 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import type { Environment } from '../config.ts';
-import { ownKeySchema } from '../domain/configuration/own-key-schema.ts';
+import { ownKeySchema } from '../domain/configuration/schema/own-key-schema.ts';
 import type { KeyVerdict } from '../domain/own-keys/key-changes.ts';
 import { isKeyProblem, isOpen, ownProvider } from '../domain/own-keys/key-kinds.ts';
 import type { OwnKey } from '../domain/own-keys/own-key.ts';

@@ -3,8 +3,8 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { configuredProvider } from '../../src/domain/configuration/provider-schema.ts';
-import { readRequestSettings } from '../../src/domain/configuration/request-settings.ts';
+import { configuredProvider } from '../../src/domain/configuration/schema/provider-schema.ts';
+import { readRequestSettings } from '../../src/domain/configuration/schema/request-settings.ts';
 import type { Provider } from '../../src/domain/models/provider.ts';
 import { expectDocumentedAnswers } from '../support/documented-answers.ts';
 import { type FakeUpstream, type ReceivedRequest, startFakeUpstream } from '../support/fake-upstream.ts';

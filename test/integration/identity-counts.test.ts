@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import type { Actor } from '../../src/domain/identity/actor.ts';
 import { isRefused } from '../../src/domain/refusals/refused.ts';
-import { createKey, revokeKey, updateKey } from '../../src/storage/postgres/identity/keys.ts';
+import { createKey, revokeKey, updateKey } from '../../src/storage/postgres/identity/keys/keys.ts';
 import { addMember, listMembers } from '../../src/storage/postgres/identity/members.ts';
 import { createOrganization } from '../../src/storage/postgres/identity/organizations.ts';
 import { createTeam } from '../../src/storage/postgres/identity/teams.ts';

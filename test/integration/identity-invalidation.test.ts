@@ -16,7 +16,8 @@ import type { HeldOwnKeys } from '../../src/generation/own-keys/held-own-keys.ts
 import { systemClock } from '../../src/platform/clock.ts';
 import { findPrincipalByCredentialHash } from '../../src/storage/postgres/catalog/credentials.ts';
 import { notifyCatalogChanged, notifyPrincipalsChanged } from '../../src/storage/postgres/changes.ts';
-import { createKey, revokeKey, updateKey } from '../../src/storage/postgres/identity/keys.ts';
+import { createKey, revokeKey, updateKey } from '../../src/storage/postgres/identity/keys/keys.ts';
+import { rotateKey } from '../../src/storage/postgres/identity/keys/rotate-key.ts';
 import { replaceLimits } from '../../src/storage/postgres/identity/limits.ts';
 import { addMember, listMembers, removeMember, setMemberRole } from '../../src/storage/postgres/identity/members.ts';
 import { setModelAccess } from '../../src/storage/postgres/identity/model-access.ts';
@@ -25,7 +26,6 @@ import {
   addPlatformAdministrator,
   removePlatformAdministrator,
 } from '../../src/storage/postgres/identity/platform-administrators.ts';
-import { rotateKey } from '../../src/storage/postgres/identity/rotate-key.ts';
 import { createTeam, updateTeam } from '../../src/storage/postgres/identity/teams.ts';
 import { createToken, revokeToken, setActiveOrganization } from '../../src/storage/postgres/identity/tokens.ts';
 import type { Listener } from '../../src/storage/postgres/listen.ts';

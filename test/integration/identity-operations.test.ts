@@ -15,7 +15,8 @@ import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import { isRefused } from '../../src/domain/refusals/refused.ts';
 import { findPrincipalByCredentialHash } from '../../src/storage/postgres/catalog/credentials.ts';
 import { listAudit, recordAudit } from '../../src/storage/postgres/identity/audit.ts';
-import { createKey, getKey, listKeys, revokeKey, updateKey } from '../../src/storage/postgres/identity/keys.ts';
+import { createKey, getKey, listKeys, revokeKey, updateKey } from '../../src/storage/postgres/identity/keys/keys.ts';
+import { rotateKey } from '../../src/storage/postgres/identity/keys/rotate-key.ts';
 import { listLimits, replaceLimits } from '../../src/storage/postgres/identity/limits.ts';
 import { addMember, listMembers, removeMember, setMemberRole } from '../../src/storage/postgres/identity/members.ts';
 import { getModelAccess, setModelAccess } from '../../src/storage/postgres/identity/model-access.ts';
@@ -31,7 +32,6 @@ import {
   listPlatformAdministrators,
   removePlatformAdministrator,
 } from '../../src/storage/postgres/identity/platform-administrators.ts';
-import { rotateKey } from '../../src/storage/postgres/identity/rotate-key.ts';
 import { createTeam, deleteTeam, getTeam, listTeams, updateTeam } from '../../src/storage/postgres/identity/teams.ts';
 import {
   createToken,

@@ -18,12 +18,12 @@ import {
   listKeys,
   revokeKey,
   updateKey,
-} from '../../src/storage/postgres/identity/keys.ts';
+} from '../../src/storage/postgres/identity/keys/keys.ts';
+import { rotateKey } from '../../src/storage/postgres/identity/keys/rotate-key.ts';
 import { addMember } from '../../src/storage/postgres/identity/members.ts';
 import { setModelAccess } from '../../src/storage/postgres/identity/model-access.ts';
 import { createOrganization } from '../../src/storage/postgres/identity/organizations.ts';
 import { addPlatformAdministrator } from '../../src/storage/postgres/identity/platform-administrators.ts';
-import { rotateKey } from '../../src/storage/postgres/identity/rotate-key.ts';
 import { createTeam } from '../../src/storage/postgres/identity/teams.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { secretsOf } from '../support/installation-secrets.ts';

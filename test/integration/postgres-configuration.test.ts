@@ -21,11 +21,11 @@ import { readStoredNames } from '../../src/storage/postgres/apply/stored-names.t
 import { readCatalogState } from '../../src/storage/postgres/catalog/catalog-states.ts';
 import { loadCatalog } from '../../src/storage/postgres/catalog/catalog-store.ts';
 import { findPrincipalByCredentialHash } from '../../src/storage/postgres/catalog/credentials.ts';
-import { findKeyByNameOrId, revokeKey, updateKey } from '../../src/storage/postgres/identity/keys.ts';
+import { findKeyByNameOrId, revokeKey, updateKey } from '../../src/storage/postgres/identity/keys/keys.ts';
+import { rotateKey } from '../../src/storage/postgres/identity/keys/rotate-key.ts';
 import { replaceLimits } from '../../src/storage/postgres/identity/limits.ts';
 import { getModelAccess, setModelAccess } from '../../src/storage/postgres/identity/model-access.ts';
 import { findOrganizationBySlug } from '../../src/storage/postgres/identity/organizations.ts';
-import { rotateKey } from '../../src/storage/postgres/identity/rotate-key.ts';
 import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-invariants.ts';
 import { createListener, type Listener } from '../../src/storage/postgres/listen.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';

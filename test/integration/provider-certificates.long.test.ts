@@ -27,7 +27,7 @@ describe('NODE_EXTRA_CA_CERTS', () => {
   const SCRIPT = `
     import { MetricsRegistry } from '${new URL('../../src/platform/metrics.ts', import.meta.url).href}';
     import { systemClock } from '${new URL('../../src/platform/clock.ts', import.meta.url).href}';
-    import { readRequestSettings } from '${new URL('../../src/domain/configuration/request-settings.ts', import.meta.url).href}';
+    import { readRequestSettings } from '${new URL('../../src/domain/configuration/schema/request-settings.ts', import.meta.url).href}';
     import { ProviderCalls } from '${new URL('../../src/upstream/providers.ts', import.meta.url).href}';
     import { verifyProvider } from '${new URL('../../src/upstream/verify-provider.ts', import.meta.url).href}';
     const [baseUrl, client, ca] = process.argv.slice(1);

@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import { TokenRenewer } from '../../jobs/tokens/renew-tokens.ts';
 import { showPublicHealth, showWholeHealth } from '../../src/control-plane/catalog/health-fields.ts';
-import { requestedProvider } from '../../src/domain/configuration/provider-schema.ts';
+import { requestedProvider } from '../../src/domain/configuration/schema/provider-schema.ts';
 import { isCallable, type Provider } from '../../src/domain/models/provider.ts';
 import { UNKNOWN_HEALTH } from '../../src/domain/models/provider-health.ts';
 import { isRefused } from '../../src/domain/refusals/refused.ts';

@@ -7,7 +7,7 @@ import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import type { Actor } from '../../src/domain/identity/actor.ts';
 import type { Role } from '../../src/domain/identity/roles.ts';
 import type { SignedInPerson, SignInProvider } from '../../src/domain/identity/sign-in-provider.ts';
-import { createKey } from '../../src/storage/postgres/identity/keys.ts';
+import { createKey } from '../../src/storage/postgres/identity/keys/keys.ts';
 import { replaceLimits } from '../../src/storage/postgres/identity/limits.ts';
 import { addMember, listMembers, removeMember } from '../../src/storage/postgres/identity/members.ts';
 import { createOrganization } from '../../src/storage/postgres/identity/organizations.ts';

@@ -8,7 +8,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { after, describe, test } from 'node:test';
 import { createServer as createTlsServer } from 'node:tls';
 import { fileURLToPath } from 'node:url';
-import { readRequestSettings } from '../../src/domain/configuration/request-settings.ts';
+import { readRequestSettings } from '../../src/domain/configuration/schema/request-settings.ts';
 import type { Provider, RequestSettings } from '../../src/domain/models/provider.ts';
 import { EgressGuard } from '../../src/platform/egress/egress-guard.ts';
 import { postRequest } from '../../src/platform/egress/post-request.ts';

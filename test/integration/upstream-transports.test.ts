@@ -10,7 +10,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { after, before, describe, test } from 'node:test';
 import type { TLSSocket } from 'node:tls';
 import { fileURLToPath } from 'node:url';
-import { readRequestSettings } from '../../src/domain/configuration/request-settings.ts';
+import { readRequestSettings } from '../../src/domain/configuration/schema/request-settings.ts';
 import type { Provider, RequestSettings } from '../../src/domain/models/provider.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import type { UpstreamCall } from '../../src/upstream/call.ts';

@@ -6,7 +6,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { readRequestSettings } from '../../src/domain/configuration/request-settings.ts';
+import { readRequestSettings } from '../../src/domain/configuration/schema/request-settings.ts';
 import type { Provider } from '../../src/domain/models/provider.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';

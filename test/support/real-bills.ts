@@ -2,7 +2,7 @@
 // report, rating.
 
 import assert from 'node:assert/strict';
-import { priceSchema, readPrice } from '../../src/domain/configuration/price-schema.ts';
+import { priceSchema, readPrice } from '../../src/domain/configuration/schema/price-schema.ts';
 import type { PrincipalLimit } from '../../src/domain/identity/principal.ts';
 import type { Model } from '../../src/domain/models/catalog.ts';
 import type { Price } from '../../src/domain/models/price.ts';

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { pricesSchema, readPrices } from '../../src/domain/configuration/price-schema.ts';
+import { pricesSchema, readPrices } from '../../src/domain/configuration/schema/price-schema.ts';
 import type { Catalog, Model } from '../../src/domain/models/catalog.ts';
 import { catalogAt } from '../../src/domain/models/dated-prices.ts';
 import type { Price } from '../../src/domain/models/price.ts';

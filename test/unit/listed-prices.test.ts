@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { loadPriceList, PRICE_LIST } from '../../src/commands/configuration-file/price-list.ts';
 import { PRESET_NAMES } from '../../src/domain/configuration/presets.ts';
-import { pricesProblem, pricesSchema } from '../../src/domain/configuration/price-schema.ts';
+import { pricesProblem, pricesSchema } from '../../src/domain/configuration/schema/price-schema.ts';
 import { comparePrices } from '../../src/domain/list-prices/compare-prices.ts';
 import { scaleDecimal, scaleNumber } from '../../src/domain/list-prices/decimal-text.ts';
 import type { ListedModel, ListedPrice } from '../../src/domain/list-prices/listed-model.ts';

@@ -4,8 +4,8 @@
 import assert from 'node:assert/strict';
 import { verify } from 'node:crypto';
 import { describe, test } from 'node:test';
-import { configuredProvider, requestedProvider } from '../../src/domain/configuration/provider-schema.ts';
-import type { TokenFields, TokenSecret } from '../../src/domain/configuration/token-schema.ts';
+import { configuredProvider, requestedProvider } from '../../src/domain/configuration/schema/provider-schema.ts';
+import type { TokenFields, TokenSecret } from '../../src/domain/configuration/schema/token-schema.ts';
 import { makeBedrockToken } from '../../src/upstream/tokens/bedrock-token.ts';
 import { type FormAnswer, obtainToken, type TokenAnswer } from '../../src/upstream/tokens/obtain-token.ts';
 import { SERVICE_ACCOUNT_KEY, SERVICE_ACCOUNT_PUBLIC_KEY } from '../support/google-account-key.ts';

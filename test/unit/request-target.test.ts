@@ -3,8 +3,8 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { configuredProvider } from '../../src/domain/configuration/provider-schema.ts';
-import { readRequestSettings } from '../../src/domain/configuration/request-settings.ts';
+import { configuredProvider } from '../../src/domain/configuration/schema/provider-schema.ts';
+import { readRequestSettings } from '../../src/domain/configuration/schema/request-settings.ts';
 import { HeaderLines } from '../../src/upstream/http1/request-head.ts';
 import { ProviderAddress, type RequestTarget } from '../../src/upstream/request-target.ts';
 

@@ -10,7 +10,7 @@ import type { Team } from '../../domain/identity/team.ts';
 import type { Page, PageParams } from '../../domain/lists/page.ts';
 import { isRefused, type Refused } from '../../domain/refusals/refused.ts';
 import { StartFault } from '../../installation/start-fault.ts';
-import { findKeyByNameOrId } from '../../storage/postgres/identity/keys.ts';
+import { findKeyByNameOrId } from '../../storage/postgres/identity/keys/keys.ts';
 import { findMemberByEmail } from '../../storage/postgres/identity/members.ts';
 import { findOrganizationBySlug } from '../../storage/postgres/identity/organizations.ts';
 import { findTeamBySlug } from '../../storage/postgres/identity/teams.ts';

@@ -2,9 +2,9 @@
 // as a gateway, and with tokens that are obtained for the moment as jobs obtains them for a gateway.
 
 import { type Environment, readConfig } from '../../config.ts';
-import { configuredProvider } from '../../domain/configuration/provider-schema.ts';
-import { readRequestSettings } from '../../domain/configuration/request-settings.ts';
-import type { TokenFields, TokenSecret } from '../../domain/configuration/token-schema.ts';
+import { configuredProvider } from '../../domain/configuration/schema/provider-schema.ts';
+import { readRequestSettings } from '../../domain/configuration/schema/request-settings.ts';
+import type { TokenFields, TokenSecret } from '../../domain/configuration/schema/token-schema.ts';
 import type { Provider } from '../../domain/models/provider.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { MetricsRegistry } from '../../platform/metrics.ts';

@@ -2,7 +2,7 @@
 // file says it has, and what its clock says of ours.
 
 import type { Config, Environment } from '../../config.ts';
-import { SECRET_MEMBER } from '../../domain/configuration/token-schema.ts';
+import { SECRET_MEMBER } from '../../domain/configuration/schema/token-schema.ts';
 import type { ConfigurationText } from '../../domain/configuration-text/configuration-text.ts';
 import { nearestNames } from '../../domain/list-prices/nearest-names.ts';
 import type { Provider } from '../../domain/models/provider.ts';

@@ -4,7 +4,7 @@
 import { z } from 'zod';
 import type { CatalogState } from '../../domain/configuration/difference.ts';
 import type { CatalogEntry } from '../../domain/configuration/find-warnings.ts';
-import { requestFields } from '../../domain/configuration/request-settings.ts';
+import { requestFields } from '../../domain/configuration/schema/request-settings.ts';
 import { API_NAMES, MODEL_KIND_NAMES } from '../../domain/models/apis.ts';
 import { shownAmounts, shownTerms } from '../openapi/price-schemas.ts';
 

@@ -4,7 +4,7 @@
 import type { ConfiguredModel, ProviderChange } from '../../domain/configuration/configuration.ts';
 import type { CatalogKind, CatalogState } from '../../domain/configuration/difference.ts';
 import type { CatalogEntry } from '../../domain/configuration/find-warnings.ts';
-import type { PricesFields } from '../../domain/configuration/price-schema.ts';
+import type { PricesFields } from '../../domain/configuration/schema/price-schema.ts';
 import type { Actor } from '../../domain/identity/actor.ts';
 import type { PriceVersion } from '../../domain/models/price-version.ts';
 import type { Answer } from '../identity/identity-store.ts';

@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import type { FileCheck } from '../../domain/configuration/check-file-task.ts';
-import { entriesAtMost } from '../../domain/configuration/entries-at-most.ts';
+import { entriesAtMost } from '../../domain/configuration/schema/entries-at-most.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { answerOf } from '../answers.ts';
 import { type Operation, operation } from '../operation.ts';

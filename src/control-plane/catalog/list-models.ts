@@ -1,6 +1,6 @@
 // GET /v1/models: the catalog as one body that clients of OpenAI, Anthropic and TypeSafe can read (spec 2.3, 4.6).
 
-import { writeRates, writeTerms } from '../../domain/configuration/price-schema.ts';
+import { writeRates, writeTerms } from '../../domain/configuration/schema/price-schema.ts';
 import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
 import { MODEL_KINDS } from '../../domain/models/apis.ts';
 import { type Catalog, type Model, type ServedBy, STREAM_USAGE_API } from '../../domain/models/catalog.ts';

@@ -1,9 +1,9 @@
 // The models of the catalog and their prices, for platform administrators.
 
 import { z } from 'zod';
-import { basedOn, requestedModel } from '../../domain/configuration/catalog-schema.ts';
-import { modelNameSchema } from '../../domain/configuration/name-schemas.ts';
-import { pricesSchema } from '../../domain/configuration/price-schema.ts';
+import { basedOn, requestedModel } from '../../domain/configuration/schema/catalog-schema.ts';
+import { modelNameSchema } from '../../domain/configuration/schema/name-schemas.ts';
+import { pricesSchema } from '../../domain/configuration/schema/price-schema.ts';
 import type { PriceVersion } from '../../domain/models/price-version.ts';
 import { answerOf, shownOrRefused } from '../answers.ts';
 import { showMoment, shownMoment } from '../identity/fields.ts';

@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import type { CatalogState } from '../../domain/configuration/difference.ts';
-import { requestedProvider } from '../../domain/configuration/provider-schema.ts';
+import { requestedProvider } from '../../domain/configuration/schema/provider-schema.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { answerOf, shownOrRefused } from '../answers.ts';
 import { actorOf, idOf } from '../identity/tenancy.ts';

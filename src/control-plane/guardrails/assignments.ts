@@ -1,8 +1,8 @@
 // Which guardrail policies screen an organization, its teams and its keys.
 
 import { z } from 'zod';
-import { entriesAtMost } from '../../domain/configuration/entries-at-most.ts';
-import { slugSchema } from '../../domain/configuration/name-schemas.ts';
+import { entriesAtMost } from '../../domain/configuration/schema/entries-at-most.ts';
+import { slugSchema } from '../../domain/configuration/schema/name-schemas.ts';
 import type { AssignedGuardrails, GuardrailAssignments } from '../../domain/guardrails/stored-policy.ts';
 import { answerOf, shownOrRefused } from '../answers.ts';
 import { idField } from '../identity/fields.ts';

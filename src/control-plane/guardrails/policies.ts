@@ -1,8 +1,8 @@
 // Guardrail policies: those of the platform, and each organization's own (spec 7.7). The same operations for both.
 
 import { z } from 'zod';
-import { basedOn } from '../../domain/configuration/catalog-schema.ts';
-import { slugSchema } from '../../domain/configuration/name-schemas.ts';
+import { basedOn } from '../../domain/configuration/schema/catalog-schema.ts';
+import { slugSchema } from '../../domain/configuration/schema/name-schemas.ts';
 import { externalDefinition } from '../../domain/guardrails/external-definition.ts';
 import { ACTIONS } from '../../domain/guardrails/policy.ts';
 import { type GuardrailDefinition, guardrailDefinition } from '../../domain/guardrails/policy-definition.ts';

@@ -1,7 +1,7 @@
 // What guardrails would find in a text, without calling anybody: neither a provider nor an external detector.
 
 import { z } from 'zod';
-import { slugSchema } from '../../domain/configuration/name-schemas.ts';
+import { slugSchema } from '../../domain/configuration/schema/name-schemas.ts';
 import { type TextToTry, TRIED_TEXT_BYTES_MAX, type TriedText } from '../../domain/guardrails/find-in-text.ts';
 import { ACTIONS, type Policy } from '../../domain/guardrails/policy.ts';
 import { guardrailDefinition, guardrailPolicyOf } from '../../domain/guardrails/policy-definition.ts';

@@ -2,7 +2,7 @@
 // are tried, who would serve a request; and what the platform grants.
 
 import { z } from 'zod';
-import { feeSchema } from '../../domain/configuration/own-key-schema.ts';
+import { feeSchema } from '../../domain/configuration/schema/own-key-schema.ts';
 import { API_NAMES } from '../../domain/models/apis.ts';
 import { formatUsdString } from '../../domain/money/format.ts';
 import type { ByokFee, ByokGrant, ByokSettings } from '../../domain/own-keys/byok-settings.ts';

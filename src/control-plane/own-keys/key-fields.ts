@@ -1,7 +1,7 @@
 // The fields of own provider keys: what may be said of one, and how it is shown, never with its secret.
 
 import { z } from 'zod';
-import { entriesAtMost } from '../../domain/configuration/entries-at-most.ts';
+import { entriesAtMost } from '../../domain/configuration/schema/entries-at-most.ts';
 import { KEY_FALLBACKS, KEY_PLACES, KEY_STATES, type OwnKey, presentState } from '../../domain/own-keys/own-key.ts';
 import {
   idField,

@@ -1,7 +1,7 @@
 // What models cost an organization at its own providers, by which requests on its own keys are rated.
 
 import { z } from 'zod';
-import { priceSchema } from '../../domain/configuration/price-schema.ts';
+import { priceSchema } from '../../domain/configuration/schema/price-schema.ts';
 import type { OwnModelPrice } from '../../domain/own-keys/own-model-price.ts';
 import { answerOf, shownOrRefused } from '../answers.ts';
 import { shownPrice } from '../catalog/catalog-fields.ts';

@@ -1,6 +1,6 @@
 // What the control plane needs of storage and of providers to manage organizations' own provider keys.
 
-import type { PriceFields } from '../../domain/configuration/price-schema.ts';
+import type { PriceFields } from '../../domain/configuration/schema/price-schema.ts';
 import type { Actor } from '../../domain/identity/actor.ts';
 import type { Page, PageParams } from '../../domain/lists/page.ts';
 import type { ApiName } from '../../domain/models/apis.ts';

@@ -1,8 +1,8 @@
 // Routing policies, and which organization uses which. Only the platform administers them (spec 4.11).
 
 import { z } from 'zod';
-import { basedOn } from '../../domain/configuration/catalog-schema.ts';
-import { slugSchema } from '../../domain/configuration/name-schemas.ts';
+import { basedOn } from '../../domain/configuration/schema/catalog-schema.ts';
+import { slugSchema } from '../../domain/configuration/schema/name-schemas.ts';
 import { policyDefinition } from '../../domain/routing/policy-definition.ts';
 import type {
   OrganizationRouting,

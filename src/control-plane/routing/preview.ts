@@ -2,8 +2,8 @@
 // based on (spec 4.11).
 
 import { z } from 'zod';
-import { entriesAtMost } from '../../domain/configuration/entries-at-most.ts';
-import { slugSchema } from '../../domain/configuration/name-schemas.ts';
+import { entriesAtMost } from '../../domain/configuration/schema/entries-at-most.ts';
+import { slugSchema } from '../../domain/configuration/schema/name-schemas.ts';
 import { ROUTED_APIS, type RoutedApi } from '../../domain/models/apis.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Refused } from '../../domain/refusals/refused.ts';

@@ -2,7 +2,7 @@
 // changed (spec 4.11).
 
 import { z } from 'zod';
-import { slugSchema } from '../../domain/configuration/name-schemas.ts';
+import { slugSchema } from '../../domain/configuration/schema/name-schemas.ts';
 import { formatUsdString } from '../../domain/money/format.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Refused } from '../../domain/refusals/refused.ts';

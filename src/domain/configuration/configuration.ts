@@ -10,7 +10,7 @@ import type { ByokSettings } from '../own-keys/byok-settings.ts';
 import type { KeyAddress, KeyFallback, KeyPlace } from '../own-keys/own-key.ts';
 import type { BudgetWindow, CountedKind } from '../quotas/limit-kinds.ts';
 import type { PolicyDefinition } from '../routing/policy-definition.ts';
-import type { RequestFields } from './request-settings.ts';
+import type { RequestFields } from './schema/request-settings.ts';
 
 export const SECTION_NAMES = ['providers', 'models', 'routing_policies', 'guardrails', 'organizations'] as const;
 export type SectionName = (typeof SECTION_NAMES)[number];

@@ -5,9 +5,9 @@ import type { z } from 'zod';
 import { issuesWithin } from '../refusals/union-issues.ts';
 import { checkReferences, NOTHING_STORED, type StoredNames } from './check-references.ts';
 import type { Configuration } from './configuration.ts';
-import { configurationSchema } from './configuration-schema.ts';
 import { containsPlaceholder, interpolate, mistakenReference, referencesToPlaceholders } from './interpolation.ts';
 import type { Place, Problem } from './problem.ts';
+import { configurationSchema } from './schema/configuration-schema.ts';
 import { readAliases } from './yaml-aliases.ts';
 import { openYaml, plainValueOf, type YamlMistake } from './yaml-document.ts';
 

@@ -2,8 +2,8 @@
 // policy that is compiled.
 
 import { z } from 'zod';
-import { entriesAtMost } from '../configuration/entries-at-most.ts';
-import { slugSchema } from '../configuration/name-schemas.ts';
+import { entriesAtMost } from '../configuration/schema/entries-at-most.ts';
+import { slugSchema } from '../configuration/schema/name-schemas.ts';
 import { API_NAMES } from '../models/apis.ts';
 import { checkPattern, countWideClasses, TOO_LARGE, writtenSizeOf } from './detectors/patterns.ts';
 import { WORD_BYTES_MIN } from './detectors/word-table.ts';

@@ -1,7 +1,7 @@
 // Compares a deployment's price in a configuration file with a listed one, term by term, and makes the one that takes
 // the listed amounts over. What a list cannot know (service tiers, speeds, regions, factors) stays as it is.
 
-import { pricesSchema, readPrice, writeRates, writeTerms } from '../configuration/price-schema.ts';
+import { pricesSchema, readPrice, writeRates, writeTerms } from '../configuration/schema/price-schema.ts';
 import type { ModelKind } from '../models/apis.ts';
 import type { PriceWords } from './listed-price.ts';
 

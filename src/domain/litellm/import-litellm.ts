@@ -1,9 +1,9 @@
 // Imports LiteLLM's configuration file: its deployments become providers and models of ours, and whatever is not taken
 // over is listed, with its line and the reason.
 
-import { modelNameSchema } from '../configuration/name-schemas.ts';
 import { parseWithoutEnvironment } from '../configuration/parse-without-environment.ts';
 import type { PresetName } from '../configuration/presets.ts';
+import { modelNameSchema } from '../configuration/schema/name-schemas.ts';
 import type { ModelText, ProviderText } from '../configuration-text/entry-text.ts';
 import { isForText, planModel } from '../configuration-text/plan-model.ts';
 import { wholeFileText } from '../configuration-text/whole-file.ts';

@@ -1,6 +1,6 @@
 // The headers of an entry in LiteLLM's file that its provider is sent, without the credentials that stand in them.
 
-import { requestFields } from '../configuration/request-settings.ts';
+import { requestFields } from '../configuration/schema/request-settings.ts';
 import { type KeyVariables, variablePart } from './key-variables.ts';
 import { type Field, isReference, withReference } from './litellm-file.ts';
 

@@ -2,8 +2,8 @@
 // provider that requests with such a key go to.
 
 import { PRESET_NAMES, PRESETS, type Preset, type PresetName } from '../configuration/presets.ts';
-import { configuredProvider } from '../configuration/provider-schema.ts';
-import { readRequestSettings } from '../configuration/request-settings.ts';
+import { configuredProvider } from '../configuration/schema/provider-schema.ts';
+import { readRequestSettings } from '../configuration/schema/request-settings.ts';
 import { API_NAMES, type ApiName } from '../models/apis.ts';
 import type { Catalog, Model } from '../models/catalog.ts';
 import type { Provider } from '../models/provider.ts';

@@ -2,7 +2,7 @@
 // the gateway describes them in its OpenAPI document.
 
 import { z } from 'zod';
-import { modelNameSchema, slugSchema } from '../configuration/name-schemas.ts';
+import { modelNameSchema, slugSchema } from '../configuration/schema/name-schemas.ts';
 import { ROUTE_REASONS } from '../routing/decide-route.ts';
 import { DIMENSIONS, type Dimension, SERIES_DIMENSIONS, type SeriesDimension } from './owners.ts';
 import type { Audience, Report } from './report-delegation.ts';

@@ -1,8 +1,8 @@
 // Reads a routing policy from a file of its own, in the form that it has in the configuration file: for trying a draft
 // before it is published.
 
-import { slugSchema } from '../configuration/name-schemas.ts';
 import { readPlainYaml } from '../configuration/plain-yaml.ts';
+import { slugSchema } from '../configuration/schema/name-schemas.ts';
 import { type PolicyDefinition, policyDefinition } from './policy-definition.ts';
 
 export type ParsedPolicy =

@@ -2,8 +2,8 @@
 // policy that the router uses.
 
 import { z } from 'zod';
-import { entriesAtMost } from '../configuration/entries-at-most.ts';
-import { modelNameSchema, slugSchema } from '../configuration/name-schemas.ts';
+import { entriesAtMost } from '../configuration/schema/entries-at-most.ts';
+import { modelNameSchema, slugSchema } from '../configuration/schema/name-schemas.ts';
 import type { RoutingPolicy } from './routing-policy.ts';
 
 const TIMEOUT_MS_DEFAULT = 800;

@@ -11,7 +11,7 @@ import { readSignInFile } from '../../installation/read-sign-in-file.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { FairQueue } from '../../platform/fair-queue.ts';
 import type { Log } from '../../platform/log.ts';
-import { createPlaygroundKey } from '../../storage/postgres/identity/playground-keys.ts';
+import { createPlaygroundKey } from '../../storage/postgres/identity/keys/playground-keys.ts';
 import {
   endSession,
   extendSession,

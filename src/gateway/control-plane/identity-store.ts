@@ -9,7 +9,8 @@ import {
   listKeys,
   revokeKey,
   updateKey,
-} from '../../storage/postgres/identity/keys.ts';
+} from '../../storage/postgres/identity/keys/keys.ts';
+import { rotateKey } from '../../storage/postgres/identity/keys/rotate-key.ts';
 import { listLimits, replaceLimits } from '../../storage/postgres/identity/limits.ts';
 import { addMember, listMembers, removeMember, setMemberRole } from '../../storage/postgres/identity/members.ts';
 import { getModelAccess, setModelAccess } from '../../storage/postgres/identity/model-access.ts';
@@ -25,7 +26,6 @@ import {
   listPlatformAdministrators,
   removePlatformAdministrator,
 } from '../../storage/postgres/identity/platform-administrators.ts';
-import { rotateKey } from '../../storage/postgres/identity/rotate-key.ts';
 import { createTeam, deleteTeam, getTeam, listTeams, updateTeam } from '../../storage/postgres/identity/teams.ts';
 import { createToken, listTokens, revokeToken, setActiveOrganization } from '../../storage/postgres/identity/tokens.ts';
 import type { Postgres } from '../../storage/postgres/pool.ts';

@@ -9,7 +9,7 @@ import { isRefused, type Refused } from '../../domain/refusals/refused.ts';
 import type { KeyPauses } from '../../generation/own-keys/key-pauses.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { invalid } from '../../storage/postgres/identity/change.ts';
-import { findKey } from '../../storage/postgres/identity/key-rows.ts';
+import { findKey } from '../../storage/postgres/identity/keys/key-rows.ts';
 import { getByokSettings, setByokChoices, setByokGrant } from '../../storage/postgres/own-keys/byok-settings.ts';
 import { setKeyOrder } from '../../storage/postgres/own-keys/key-order.ts';
 import { recordVerdict } from '../../storage/postgres/own-keys/key-states.ts';

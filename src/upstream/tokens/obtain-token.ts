@@ -1,6 +1,6 @@
 // Obtains a token for a provider: from Google or Entra by one POST, for AWS without one.
 
-import type { TokenFields, TokenSecret } from '../../domain/configuration/token-schema.ts';
+import type { TokenFields, TokenSecret } from '../../domain/configuration/schema/token-schema.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { quotesSecret } from '../../platform/quotes-secret.ts';
 import { BEDROCK_TOKEN_SECONDS, makeBedrockToken } from './bedrock-token.ts';

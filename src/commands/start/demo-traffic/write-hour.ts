@@ -17,7 +17,7 @@ import { createExecutionIdSource } from '../../../platform/execution-id.ts';
 import type { Log } from '../../../platform/log.ts';
 import type { ExecutionEnd, ExecutionStart } from '../../../records/execution-record.ts';
 import { loadCatalog } from '../../../storage/postgres/catalog/catalog-store.ts';
-import { findKeyByNameOrId } from '../../../storage/postgres/identity/keys.ts';
+import { findKeyByNameOrId } from '../../../storage/postgres/identity/keys/keys.ts';
 import { listLimitsOfScope } from '../../../storage/postgres/identity/limits.ts';
 import { findOrganizationBySlug } from '../../../storage/postgres/identity/organizations.ts';
 import type { InstallationSecrets } from '../../../storage/postgres/installation-secrets.ts';

@@ -2,7 +2,7 @@
 // address under the same name is another key, which takes the place of the old one.
 
 import type { ConfiguredOrganization, ConfiguredOwnKey } from '../../../domain/configuration/configuration.ts';
-import { priceSchema } from '../../../domain/configuration/price-schema.ts';
+import { priceSchema } from '../../../domain/configuration/schema/price-schema.ts';
 import { unratedInMap } from '../../../domain/own-keys/own-deployment.ts';
 import type { OwnKey } from '../../../domain/own-keys/own-key.ts';
 import { isRefused } from '../../../domain/refusals/refused.ts';

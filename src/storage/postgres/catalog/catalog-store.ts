@@ -1,6 +1,6 @@
 // Loads the catalog: one consistent snapshot of providers, models, aliases and prices.
 
-import { type RequestFields, readRequestSettings } from '../../../domain/configuration/request-settings.ts';
+import { type RequestFields, readRequestSettings } from '../../../domain/configuration/schema/request-settings.ts';
 import type { ApiName, ModelKind } from '../../../domain/models/apis.ts';
 import type { Catalog, Model, ServedBy, StreamUsage } from '../../../domain/models/catalog.ts';
 import { NO_TOKEN, type Provider, type ProviderTimeouts } from '../../../domain/models/provider.ts';

@@ -12,7 +12,7 @@ import {
   readPrices,
   readTerms,
   writeTerms,
-} from '../../../domain/configuration/price-schema.ts';
+} from '../../../domain/configuration/schema/price-schema.ts';
 import type { ModelKind } from '../../../domain/models/apis.ts';
 import type { Refused } from '../../../domain/refusals/refused.ts';
 import { contradicts, invalid, NOT_FOUND } from '../identity/change.ts';

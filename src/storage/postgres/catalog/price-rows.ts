@@ -1,6 +1,6 @@
 // Reads prices as they are stored: a row for each version, which never changes.
 
-import { readTerms } from '../../../domain/configuration/price-schema.ts';
+import { readTerms } from '../../../domain/configuration/schema/price-schema.ts';
 import type { Price } from '../../../domain/models/price.ts';
 import { type PicoUsd, picoUsd } from '../../../domain/money/pico-usd.ts';
 import type { PostgresClient } from '../pool.ts';

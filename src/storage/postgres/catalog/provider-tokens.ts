@@ -1,6 +1,6 @@
 // The tokens of providers that take one in the place of a key: which are due, claimed for an attempt, obtained or not.
 
-import type { TokenFields } from '../../../domain/configuration/token-schema.ts';
+import type { TokenFields } from '../../../domain/configuration/schema/token-schema.ts';
 import type { TlsSettings } from '../../../domain/models/provider.ts';
 import type { TokenHealth } from '../../../domain/models/provider-health.ts';
 import { notifyCatalogChanged } from '../changes.ts';

@@ -10,7 +10,7 @@ import { notifyPrincipalsChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
 import { change, NOT_FOUND, refuseProblems } from './change.ts';
-import { revokeKeysOfUser } from './keys.ts';
+import { revokeKeysOfUser } from './keys/keys.ts';
 import {
   addMembership,
   findMember,

@@ -15,8 +15,8 @@ import { notifyPrincipalsChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
 import { change, invalid, NOT_FOUND } from './change.ts';
-import { refuseKeyChange } from './key-payer.ts';
-import { findKey } from './key-rows.ts';
+import { refuseKeyChange } from './keys/key-payer.ts';
+import { findKey } from './keys/key-rows.ts';
 import { MODEL_ACCESS_COLUMNS, type ModelAccessRow, toModelAccess } from './model-access-rows.ts';
 
 const MODELS_MAX = 1_000;

@@ -7,7 +7,7 @@ import {
   readPrice,
   writeRates,
   writeTerms,
-} from '../../../domain/configuration/price-schema.ts';
+} from '../../../domain/configuration/schema/price-schema.ts';
 import type { Actor } from '../../../domain/identity/actor.ts';
 import { areUuids } from '../../../domain/identity/names.ts';
 import type { ModelKind } from '../../../domain/models/apis.ts';

@@ -1,13 +1,12 @@
 // The shape of the configuration file: every key it may have, and how each becomes the plain data of configuration.ts.
 
 import { z } from 'zod';
-import { guardrailDefinition } from '../guardrails/policy-definition.ts';
-import { BUDGET_WINDOWS, COUNTED_KINDS } from '../quotas/limit-kinds.ts';
-import { policyDefinition } from '../routing/policy-definition.ts';
-import { DEFAULT_POLICY } from '../routing/routing-policy.ts';
-import { webhookSecretProblem } from '../webhooks/webhook-signature.ts';
-import { webhookUrlProblem } from '../webhooks/webhook-url.ts';
-import { configuredModel } from './catalog-schema.ts';
+import { guardrailDefinition } from '../../guardrails/policy-definition.ts';
+import { BUDGET_WINDOWS, COUNTED_KINDS } from '../../quotas/limit-kinds.ts';
+import { policyDefinition } from '../../routing/policy-definition.ts';
+import { DEFAULT_POLICY } from '../../routing/routing-policy.ts';
+import { webhookSecretProblem } from '../../webhooks/webhook-signature.ts';
+import { webhookUrlProblem } from '../../webhooks/webhook-url.ts';
 import {
   type Configuration,
   type ConfiguredAssignments,
@@ -16,7 +15,8 @@ import {
   type ConfiguredRoutingPolicy,
   SECTION_NAMES,
   type SectionName,
-} from './configuration.ts';
+} from '../configuration.ts';
+import { configuredModel } from './catalog-schema.ts';
 import { labelSchema as label, modelNameSchema as modelName, slugSchema as slug } from './name-schemas.ts';
 import { byokSchema, ownKeySchema, ownPricesSchema } from './own-key-schema.ts';
 import { usdSchema as usd } from './price-schema.ts';

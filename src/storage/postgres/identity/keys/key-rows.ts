@@ -1,12 +1,12 @@
 // Rows of api_keys, for all operations on keys: how a row becomes a key, and how a key is found in its organization.
 
-import type { Key, KeyReference } from '../../../domain/identity/api-key.ts';
-import { areUuids } from '../../../domain/identity/names.ts';
-import type { Refused } from '../../../domain/refusals/refused.ts';
-import type { PostgresClient } from '../pool.ts';
-import { NOT_FOUND } from './change.ts';
-import { MODEL_ACCESS_COLUMNS, type ModelAccessRow, toModelAccess } from './model-access-rows.ts';
-import { PAGE_COLUMNS } from './page.ts';
+import type { Key, KeyReference } from '../../../../domain/identity/api-key.ts';
+import { areUuids } from '../../../../domain/identity/names.ts';
+import type { Refused } from '../../../../domain/refusals/refused.ts';
+import type { PostgresClient } from '../../pool.ts';
+import { NOT_FOUND } from '../change.ts';
+import { MODEL_ACCESS_COLUMNS, type ModelAccessRow, toModelAccess } from '../model-access-rows.ts';
+import { PAGE_COLUMNS } from '../page.ts';
 
 export interface KeyRow extends ModelAccessRow {
   readonly id: string;

@@ -1,10 +1,10 @@
 // Decides who may make or change a key that charges a wallet: a user's own wallet only that user or the operator, an
 // organization's wallet its administrators.
 
-import type { Actor } from '../../../domain/identity/actor.ts';
-import type { Key, KeyReference } from '../../../domain/identity/api-key.ts';
-import type { Refused } from '../../../domain/refusals/refused.ts';
-import type { PostgresClient } from '../pool.ts';
+import type { Actor } from '../../../../domain/identity/actor.ts';
+import type { Key, KeyReference } from '../../../../domain/identity/api-key.ts';
+import type { Refused } from '../../../../domain/refusals/refused.ts';
+import type { PostgresClient } from '../../pool.ts';
 
 const NOT_YOURS_TO_CHARGE: Refused = {
   refused: 'permission_denied',

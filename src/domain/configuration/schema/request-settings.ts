@@ -2,10 +2,10 @@
 // again.
 
 import { z } from 'zod';
-import { API_NAMES, APIS, type ApiName } from '../models/apis.ts';
-import type { ApiSettings, RequestSettings, TlsSettings } from '../models/provider.ts';
+import { API_NAMES, APIS, type ApiName } from '../../models/apis.ts';
+import type { ApiSettings, RequestSettings, TlsSettings } from '../../models/provider.ts';
+import { PRESET_NAMES } from '../presets.ts';
 import { CONFIGURED_MAX, CONFIGURED_TOO_MANY, entriesAtMost } from './entries-at-most.ts';
-import { PRESET_NAMES } from './presets.ts';
 import { shownToken } from './token-schema.ts';
 
 const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}$/;

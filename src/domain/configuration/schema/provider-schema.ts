@@ -1,12 +1,12 @@
 // The shape of a provider, in the configuration file and in requests, and how it becomes plain data.
 
 import { z } from 'zod';
-import { DAY_MS } from '../../platform/durations.ts';
-import { NO_TOKEN, type ProviderAuth, type ProviderTimeouts } from '../models/provider.ts';
+import { DAY_MS } from '../../../platform/durations.ts';
+import { NO_TOKEN, type ProviderAuth, type ProviderTimeouts } from '../../models/provider.ts';
+import type { ConfiguredProvider, ProviderChange } from '../configuration.ts';
+import { expandPreset } from '../expand-preset.ts';
 import { basedOn } from './catalog-schema.ts';
-import type { ConfiguredProvider, ProviderChange } from './configuration.ts';
 import { CONFIGURED_MAX, entriesAtMost } from './entries-at-most.ts';
-import { expandPreset } from './expand-preset.ts';
 import { slugSchema as slug } from './name-schemas.ts';
 import { keyHeaderSchema, type RequestFields, requestFields, requestProblems } from './request-settings.ts';
 import { givenToken, SECRET_MEMBER } from './token-schema.ts';

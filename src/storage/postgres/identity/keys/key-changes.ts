@@ -1,14 +1,14 @@
 // How every change of a key begins and ends: the key is locked, and the actor may change it; what was changed is in the
 // audit log, and the gateways hear of it.
 
-import type { Actor } from '../../../domain/identity/actor.ts';
-import type { Key, KeyReference } from '../../../domain/identity/api-key.ts';
-import type { AuditAction } from '../../../domain/identity/audit-entry.ts';
-import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
-import { notifyPrincipalsChanged } from '../changes.ts';
-import type { PostgresClient } from '../pool.ts';
-import { recordAudit } from './audit.ts';
-import { conflict } from './change.ts';
+import type { Actor } from '../../../../domain/identity/actor.ts';
+import type { Key, KeyReference } from '../../../../domain/identity/api-key.ts';
+import type { AuditAction } from '../../../../domain/identity/audit-entry.ts';
+import { isRefused, type Refused } from '../../../../domain/refusals/refused.ts';
+import { notifyPrincipalsChanged } from '../../changes.ts';
+import type { PostgresClient } from '../../pool.ts';
+import { recordAudit } from '../audit.ts';
+import { conflict } from '../change.ts';
 import { refuseKeyChange } from './key-payer.ts';
 import { type FoundKey, findKey } from './key-rows.ts';
 

@@ -1,7 +1,7 @@
 // The shape of a deployment's price, in the configuration file and in requests, and how it becomes plain data.
 
 import { z } from 'zod';
-import { MODEL_KINDS, type ModelKind } from '../models/apis.ts';
+import { MODEL_KINDS, type ModelKind } from '../../models/apis.ts';
 import {
   type CallPrice,
   type DayHours,
@@ -13,12 +13,12 @@ import {
   type Variation,
   type VariationKind,
   type Variations,
-} from '../models/price.ts';
-import { type Factor, formatFactor, parseFactor } from '../money/factor.ts';
-import { formatUsdString } from '../money/format.ts';
-import { parsePricePerMillion, parseUsd } from '../money/parse-usd.ts';
-import { type PicoUsd, ZERO_PICO_USD } from '../money/pico-usd.ts';
-import type { ConfiguredPrice } from './configuration.ts';
+} from '../../models/price.ts';
+import { type Factor, formatFactor, parseFactor } from '../../money/factor.ts';
+import { formatUsdString } from '../../money/format.ts';
+import { parsePricePerMillion, parseUsd } from '../../money/parse-usd.ts';
+import { type PicoUsd, ZERO_PICO_USD } from '../../money/pico-usd.ts';
+import type { ConfiguredPrice } from '../configuration.ts';
 import { CONFIGURED_MAX, CONFIGURED_TOO_MANY, entriesAtMost } from './entries-at-most.ts';
 
 function money(parse: (text: string) => PicoUsd | null, mustBe: string) {

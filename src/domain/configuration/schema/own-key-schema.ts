@@ -2,11 +2,11 @@
 // the organization chooses, the keys, and what models cost it at its providers.
 
 import { z } from 'zod';
-import { parseUsd } from '../money/parse-usd.ts';
-import type { PicoUsd } from '../money/pico-usd.ts';
-import type { ByokFee, ByokSettings } from '../own-keys/byok-settings.ts';
-import { KEY_FALLBACKS, KEY_PLACES } from '../own-keys/own-key.ts';
-import type { ConfiguredOwnKey } from './configuration.ts';
+import { parseUsd } from '../../money/parse-usd.ts';
+import type { PicoUsd } from '../../money/pico-usd.ts';
+import type { ByokFee, ByokSettings } from '../../own-keys/byok-settings.ts';
+import { KEY_FALLBACKS, KEY_PLACES } from '../../own-keys/own-key.ts';
+import type { ConfiguredOwnKey } from '../configuration.ts';
 import { labelSchema as label, modelNameSchema as modelName, slugSchema as slug } from './name-schemas.ts';
 import { priceSchema } from './price-schema.ts';
 

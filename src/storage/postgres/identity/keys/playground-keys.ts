@@ -1,10 +1,10 @@
 // Inference keys of the console's playground: they live for a quarter of an hour. Those of the same person that have
 // expired are revoked when the next is made, so that they do not add up to the most that a person may have.
 
-import type { Actor } from '../../../domain/identity/actor.ts';
-import type { Key, KeyWithSecret } from '../../../domain/identity/api-key.ts';
-import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
-import type { Postgres } from '../pool.ts';
+import type { Actor } from '../../../../domain/identity/actor.ts';
+import type { Key, KeyWithSecret } from '../../../../domain/identity/api-key.ts';
+import { isRefused, type Refused } from '../../../../domain/refusals/refused.ts';
+import type { Postgres } from '../../pool.ts';
 import { createKey, type KeySecrets, recordRevocations } from './keys.ts';
 
 const PREFIX = 'playground ';

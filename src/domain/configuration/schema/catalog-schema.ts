@@ -1,9 +1,9 @@
 // The shape of models and their prices, in the configuration file and in requests, and how each becomes plain data.
 
 import { z } from 'zod';
-import { API_NAMES, APIS, MODEL_KIND_NAMES, type ModelKind } from '../models/apis.ts';
-import { STREAM_USAGE_API } from '../models/catalog.ts';
-import type { ConfiguredModel } from './configuration.ts';
+import { API_NAMES, APIS, MODEL_KIND_NAMES, type ModelKind } from '../../models/apis.ts';
+import { STREAM_USAGE_API } from '../../models/catalog.ts';
+import type { ConfiguredModel } from '../configuration.ts';
 import { CONFIGURED_MAX, CONFIGURED_TOO_MANY } from './entries-at-most.ts';
 import { labelSchema as label, modelNameSchema as modelName } from './name-schemas.ts';
 import { type PricesFields, pricesProblem, pricesSchema, readPrices } from './price-schema.ts';

@@ -1,25 +1,31 @@
 // Creates, lists, finds, changes and revokes the inference keys of an organization. A secret is shown once, when the
 // key is made or rotated.
 
-import type { Actor } from '../../../domain/identity/actor.ts';
-import type { CreateKeyParams, Key, KeyChange, KeyReference, KeyWithSecret } from '../../../domain/identity/api-key.ts';
-import { generateKey } from '../../../domain/identity/generate-credential.ts';
-import { hashCredential, keyPrefix } from '../../../domain/identity/key-hash.ts';
-import { type ModelLists, replaceModels, type SetModelAccessParams } from '../../../domain/identity/model-access.ts';
-import { areUuids, labelProblem } from '../../../domain/identity/names.ts';
-import type { Page, PageParams } from '../../../domain/lists/page.ts';
-import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
-import { notifyPrincipalsChanged } from '../changes.ts';
-import type { InstallationSecrets } from '../installation-secrets.ts';
-import { ensureWallet } from '../ledger/payer-wallets.ts';
-import type { Postgres, PostgresClient } from '../pool.ts';
-import { change, conflict, invalid, NOT_FOUND, refuseProblems } from './change.ts';
+import type { Actor } from '../../../../domain/identity/actor.ts';
+import type {
+  CreateKeyParams,
+  Key,
+  KeyChange,
+  KeyReference,
+  KeyWithSecret,
+} from '../../../../domain/identity/api-key.ts';
+import { generateKey } from '../../../../domain/identity/generate-credential.ts';
+import { hashCredential, keyPrefix } from '../../../../domain/identity/key-hash.ts';
+import { type ModelLists, replaceModels, type SetModelAccessParams } from '../../../../domain/identity/model-access.ts';
+import { areUuids, labelProblem } from '../../../../domain/identity/names.ts';
+import type { Page, PageParams } from '../../../../domain/lists/page.ts';
+import { isRefused, type Refused } from '../../../../domain/refusals/refused.ts';
+import { notifyPrincipalsChanged } from '../../changes.ts';
+import type { InstallationSecrets } from '../../installation-secrets.ts';
+import { ensureWallet } from '../../ledger/payer-wallets.ts';
+import type { Postgres, PostgresClient } from '../../pool.ts';
+import { change, conflict, invalid, NOT_FOUND, refuseProblems } from '../change.ts';
+import { refuseUnknownModels } from '../model-access.ts';
+import { PAGE_CONDITION, PAGE_ORDER, readPage } from '../page.ts';
+import { refuseCount } from '../refuse-count.ts';
 import { auditKey, lockKeyToChange, recordKeyChange } from './key-changes.ts';
 import { refuseCharging } from './key-payer.ts';
 import { findKey, KEY_COLUMNS, KEY_SOURCE, type KeyRow, toKey } from './key-rows.ts';
-import { refuseUnknownModels } from './model-access.ts';
-import { PAGE_CONDITION, PAGE_ORDER, readPage } from './page.ts';
-import { refuseCount } from './refuse-count.ts';
 
 const EVERY_MODEL: ModelLists = { platform: null, organization: null };
 

@@ -1,12 +1,12 @@
 // Gives a key a new secret. The old one stays valid during the overlap, so that nobody has to switch at one instant.
 
-import type { Actor } from '../../../domain/identity/actor.ts';
-import type { KeyReference, KeyWithSecret } from '../../../domain/identity/api-key.ts';
-import { generateKey } from '../../../domain/identity/generate-credential.ts';
-import { hashCredential, keyPrefix } from '../../../domain/identity/key-hash.ts';
-import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
-import type { Postgres } from '../pool.ts';
-import { change, invalid } from './change.ts';
+import type { Actor } from '../../../../domain/identity/actor.ts';
+import type { KeyReference, KeyWithSecret } from '../../../../domain/identity/api-key.ts';
+import { generateKey } from '../../../../domain/identity/generate-credential.ts';
+import { hashCredential, keyPrefix } from '../../../../domain/identity/key-hash.ts';
+import { isRefused, type Refused } from '../../../../domain/refusals/refused.ts';
+import type { Postgres } from '../../pool.ts';
+import { change, invalid } from '../change.ts';
 import { lockKeyToChange, recordKeyChange } from './key-changes.ts';
 import type { KeySecrets } from './keys.ts';
 

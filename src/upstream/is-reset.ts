@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 
 /**
  * Of a socket that has come to its end. The system knows no peer of a connection that was reset; whoever asks for it
- * before must not let Node keep the answer on the socket (platform/egress-guard.ts).
+ * before must not let Node keep the answer on the socket (platform/egress/egress-guard.ts).
  */
 export function isReset(socket: Socket): boolean {
   return socket.errored !== null || socket.remoteAddress === undefined;

@@ -20,7 +20,7 @@ export class NodeConnection {
     this.socket = socket;
     this.address = addressOf(socket);
     // Whatever destroys the socket: it says so itself only when its descriptor is closed, which is behind the end of
-    // the tick. Whoever has just waited for a look-up has not asked a provider by then (platform/tick.ts).
+    // the tick. Whoever has just waited for a look-up has not asked a provider by then (platform/event-loop/tick.ts).
     const destroy = socket.destroy.bind(socket);
     socket.destroy = (error) => {
       destroy(error);

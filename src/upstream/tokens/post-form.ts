@@ -28,7 +28,7 @@ export function formPoster({ proxy, proxies, tls, withinMs = ANSWER_MS_MAX }: Fo
     const connections = new UndiciOrigin({
       origin,
       timeouts: UPSTREAM_TIMEOUTS,
-      // Plain http is to this machine alone (domain/configuration/token-schema.ts), and a proxy would read the secret.
+      // Plain http is to this machine alone (token-schema.ts), and a proxy would read the secret.
       proxy: protocol === 'http:' ? null : proxyOf(origin, proxy, proxies),
       http: 1,
       tls: tls.ca === undefined ? {} : { ca: tls.ca },

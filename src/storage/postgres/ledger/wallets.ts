@@ -87,7 +87,7 @@ export async function recoverLease(
 
 /**
  * Asks every listening process to return the available parts of its leases of wallets or limits. A payload is an id,
- * followed by a space and the epoch of the asking process if there is one (readRevocation in gateway/lease-store.ts).
+ * followed by a space and the epoch of the asking process if there is one (readRevocation in lease-store.ts).
  */
 export async function revokeLeases(postgres: PostgresClient, payloads: readonly string[]): Promise<void> {
   if (payloads.length === 0) return;

@@ -12,7 +12,7 @@ import {
   selectRows,
 } from '../src/storage/clickhouse/clickhouse.ts';
 import type { RequestFact } from '../src/storage/clickhouse/facts.ts';
-import { identifyClickHouse } from '../src/storage/clickhouse/identity.ts';
+import { identifyClickHouse } from '../src/storage/clickhouse/identify-clickhouse.ts';
 import { insertAcceptedFacts, type RefusedFact } from '../src/storage/clickhouse/insert-accepted-facts.ts';
 import { migrateClickHouse } from '../src/storage/clickhouse/migrate.ts';
 import { daysOf, SealedDays } from '../src/storage/clickhouse/sealed-days.ts';

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { factsCommand } from '../../src/commands/facts.ts';
-import { identifyClickHouse } from '../../src/storage/clickhouse/identity.ts';
+import { identifyClickHouse } from '../../src/storage/clickhouse/identify-clickhouse.ts';
 import {
   claimFactsHome,
   lockEmbedded,

@@ -11,7 +11,7 @@ import { priceOn } from '../../src/domain/models/price.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
 import { rateUsage } from '../../src/domain/settlement/rate-usage.ts';
-import { boundInput } from '../../src/generation/admission/worst-case-price.ts';
+import { boundInput } from '../../src/generation/admission/worst-case-cost.ts';
 import {
   type QuestionWorkers,
   refuseWithoutQuestions,

@@ -7,7 +7,7 @@ import { assert } from '../../platform/assert.ts';
 import type { Hold } from './leases/quota-lease.ts';
 import type { QuotaLeases } from './leases/quota-leases.ts';
 import type { HoldPlan } from './plan-holds.ts';
-import type { TokenBounds } from './worst-case-price.ts';
+import type { TokenBounds } from './worst-case-cost.ts';
 
 /** What an execution has used, once its record is written. */
 export interface AdmissionUse {

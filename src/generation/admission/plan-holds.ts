@@ -20,8 +20,8 @@ import {
   boundTokens,
   type TokenBounds,
   unboundedTool,
-  worstCasePrice,
-} from './worst-case-price.ts';
+  worstCaseCost,
+} from './worst-case-cost.ts';
 
 export interface AdmissionParams {
   readonly principal: Principal;
@@ -161,7 +161,7 @@ function ratedPrice(params: AdmissionParams, tokenBounds: TokenBounds | null, pr
   const { dialect, bounds } = params;
   const prices = deploymentsOf(params).map((deployment) => deployment.price);
   const worst = worstOf(prices, namedOf(bounds));
-  const rated = worst === null || tokenBounds === null ? null : worstCasePrice(dialect, bounds, tokenBounds, worst);
+  const rated = worst === null || tokenBounds === null ? null : worstCaseCost(dialect, bounds, tokenBounds, worst);
   // What has no bound or no price cannot be counted against a budget that counts everything.
   if (rated === null) return { kind: 'traffic_token_bound_required', under: 'budget', ...missingBound(params) };
   return rated > price ? picoUsd(rated) : price;
@@ -187,7 +187,7 @@ function unboundedCalls(tool: string): Refusal {
 function isPriced(params: AdmissionParams): boolean {
   const { dialect, bounds } = params;
   const price = worstRates(params);
-  return price !== null && worstCasePrice(dialect, bounds, { inputTokensMax: 1, outputTokensMax: 1 }, price) !== null;
+  return price !== null && worstCaseCost(dialect, bounds, { inputTokensMax: 1, outputTokensMax: 1 }, price) !== null;
 }
 
 /** What a request lacks whose tokens have no bound: what its sender cannot set is told before what they can. */
@@ -291,7 +291,7 @@ function unbillablePrice(params: AdmissionParams, within: TokenBounds | null): P
   if (within === null || !principal.limits.some(({ kind }) => kind === 'budget')) return ZERO_PICO_USD;
   const prices = deploymentsOf(params).flatMap((deployment) => walletPrice(deployment) ?? []);
   const worst = prices.length === 0 ? null : worstOf(prices, namedOf(bounds));
-  const most = worst === null ? null : worstCasePrice(dialect, bounds, within, worst);
+  const most = worst === null ? null : worstCaseCost(dialect, bounds, within, worst);
   return most === null ? ZERO_PICO_USD : picoUsd(most);
 }
 
@@ -299,7 +299,7 @@ function unbillablePrice(params: AdmissionParams, within: TokenBounds | null): P
 function worstPrice(params: AdmissionParams, tokenBounds: TokenBounds | null): PicoUsd | null {
   const { dialect, bounds } = params;
   const price = worstRates(params);
-  const worst = price === null || tokenBounds === null ? null : worstCasePrice(dialect, bounds, tokenBounds, price);
+  const worst = price === null || tokenBounds === null ? null : worstCaseCost(dialect, bounds, tokenBounds, price);
   return worst === null ? null : picoUsd(worst);
 }
 

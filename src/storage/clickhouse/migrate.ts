@@ -15,7 +15,7 @@ const FILE_NAME = /^(\d{4})-[a-z0-9-]+\.sql$/;
 
 /**
  * Applies the missing migrations; returns their names. Their table is on disk before Postgres is told of this
- * ClickHouse: it has its id (identity.ts), which a power cut must not take.
+ * ClickHouse: it has its id (identify-clickhouse.ts), which a power cut must not take.
  */
 export async function migrateClickHouse(client: ClickHouseClient, directory: string): Promise<string[]> {
   await client.command({

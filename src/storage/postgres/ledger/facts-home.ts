@@ -1,7 +1,7 @@
 // Ensures that all machines that share this Postgres keep their request facts in one ClickHouse: a report reads only
 // one, so with a second it would show half.
 //
-// The first jobs process registers its ClickHouse by the id stored inside it (clickhouse/identity.ts), whatever its
+// The first jobs process registers its ClickHouse by the id stored inside it (identify-clickhouse.ts), whatever its
 // hosts are called; any other ClickHouse is refused. An embedded ClickHouse belongs to one process, which holds a lock
 // while it runs, so that a copied data directory is refused as well.
 

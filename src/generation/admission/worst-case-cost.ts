@@ -56,7 +56,7 @@ export function boundInput(dialect: Dialect, model: Model, bounds: RequestBounds
 }
 
 /** Worst-case price in pico-dollars; null when a price it needs is not in the catalog. */
-export function worstCasePrice(
+export function worstCaseCost(
   dialect: Dialect,
   bounds: RequestBounds,
   tokens: TokenBounds,

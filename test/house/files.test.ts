@@ -1,7 +1,8 @@
 // House rules about files: how they open, how long they are, what they are called, what they may not hold.
 
 import assert from 'node:assert/strict';
-import { globSync } from 'node:fs';
+import { existsSync, globSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { ALL_SOURCES, listBreaches, ROOT, type SourceFile, sourcesIn } from './sources.ts';
 
@@ -165,6 +166,17 @@ describe('files', () => {
       ),
       [],
     );
+  });
+
+  test('a path relative to a module leads somewhere, also after the module has moved', () => {
+    const relative = /new URL\('(\.[^']*)', import\.meta\.url\)/g;
+    // What a build makes: there is none in a fresh checkout.
+    const built = join(ROOT, 'src/console/built');
+    const breach = ({ path, text }: SourceFile) => {
+      const targets = [...text.matchAll(relative)].map(([, target = '']) => join(ROOT, dirname(path), target));
+      return targets.find((target) => target !== built && !existsSync(target)) ?? null;
+    };
+    assert.deepEqual(listBreaches(PRODUCT, breach), []);
   });
 
   test('every spec contract file is named for its section', () => {

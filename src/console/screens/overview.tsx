@@ -25,7 +25,7 @@ import { reportCommand, reportLines, reportPermission, useReport } from '../stat
 import { may } from '../state/session.ts';
 import { audience, period, zone } from '../state/view.ts';
 import { FirstSteps } from './first-steps.tsx';
-import { LatestRequests } from './request-table.tsx';
+import { LatestRequests } from './requests/request-table.tsx';
 import { GroupChart } from './usage-charts.tsx';
 
 export function Overview() {

@@ -3,9 +3,10 @@
 import type { ComponentType } from 'preact';
 import type { Permission } from '../state/session.ts';
 import { Audit } from './audit.tsx';
-import { Catalog } from './catalog.tsx';
+import { Catalog } from './catalog/catalog.tsx';
 import { Connect } from './connect.tsx';
-import { Guardrails } from './guardrails.tsx';
+import { Guardrails } from './guardrails/guardrails.tsx';
+import { PlatformGuardrails } from './guardrails/platform-guardrails.tsx';
 import { Keys } from './keys.tsx';
 import { Limits } from './limits.tsx';
 import { LiveFigures } from './live.tsx';
@@ -14,12 +15,11 @@ import { Operation } from './operation.tsx';
 import { Organizations } from './organizations.tsx';
 import { Overview } from './overview.tsx';
 import { People } from './people.tsx';
-import { PlatformGuardrails } from './platform-guardrails.tsx';
 import { Playground } from './playground.tsx';
-import { Policies } from './policies.tsx';
 import { ProviderKeys } from './provider-keys.tsx';
-import { Requests } from './requests.tsx';
-import { RoutingReport } from './routing.tsx';
+import { Requests } from './requests/requests.tsx';
+import { Policies } from './routing/policies.tsx';
+import { RoutingReport } from './routing/routing.tsx';
 import { UsageAndSpend } from './usage.tsx';
 import { Webhook } from './webhook.tsx';
 

@@ -1,16 +1,16 @@
 // Routing policies: their tiers, and the editor of one with its versions.
 
-import { type AnswerOf, call, commandOf } from '../api.ts';
-import { moment, whole } from '../logic/format.ts';
-import { Badge } from '../parts/figures.tsx';
-import { ManagedList } from '../parts/managed-list.tsx';
-import { Page } from '../parts/page.tsx';
-import { type Column, numberColumn } from '../parts/table.tsx';
-import { params, setParams } from '../state/address.ts';
-import { useRead } from '../state/load.ts';
-import { autoModel } from '../state/session.ts';
-import { zone } from '../state/view.ts';
-import { Adder } from './people.tsx';
+import { type AnswerOf, call, commandOf } from '../../api.ts';
+import { moment, whole } from '../../logic/format.ts';
+import { Badge } from '../../parts/figures.tsx';
+import { ManagedList } from '../../parts/managed-list.tsx';
+import { Page } from '../../parts/page.tsx';
+import { type Column, numberColumn } from '../../parts/table.tsx';
+import { params, setParams } from '../../state/address.ts';
+import { useRead } from '../../state/load.ts';
+import { autoModel } from '../../state/session.ts';
+import { zone } from '../../state/view.ts';
+import { Adder } from '../people.tsx';
 import { PolicyEditor } from './policy-editor.tsx';
 
 const PATH = '/v1/admin/routing/policies';

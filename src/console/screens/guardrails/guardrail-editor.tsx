@@ -2,21 +2,21 @@
 // publishing it, its versions.
 
 import { useState } from 'preact/hooks';
-import { type BodyOf, call } from '../api.ts';
-import { readDefinition, writeDefinition } from '../logic/definition-text.ts';
-import { whole } from '../logic/format.ts';
-import { DefinitionField } from '../parts/definition-field.tsx';
-import { Confirm, Said, TextField, useSubmit } from '../parts/form.tsx';
-import { RefusalNotice, Waiting } from '../parts/loaded.tsx';
-import { Card } from '../parts/page.tsx';
-import { type Column, numberColumn } from '../parts/table.tsx';
-import { Changes, Versions } from '../parts/versions.tsx';
-import { useRead } from '../state/load.ts';
+import { type BodyOf, call } from '../../api.ts';
+import { readDefinition, writeDefinition } from '../../logic/definition-text.ts';
+import { whole } from '../../logic/format.ts';
+import { DefinitionField } from '../../parts/definition-field.tsx';
+import { Confirm, Said, TextField, useSubmit } from '../../parts/form.tsx';
+import { RefusalNotice, Waiting } from '../../parts/loaded.tsx';
+import { Card } from '../../parts/page.tsx';
+import { type Column, numberColumn } from '../../parts/table.tsx';
+import { Changes, Versions } from '../../parts/versions.tsx';
+import { useRead } from '../../state/load.ts';
 import {
   type GuardrailDefinition as Definition,
   type GuardrailOwner,
   type GuardrailHistory as History,
-} from '../state/policies.ts';
+} from '../../state/policies.ts';
 import { TryOut } from './guardrail-try-out.tsx';
 
 type Version = History['versions'][number];

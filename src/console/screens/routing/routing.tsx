@@ -1,15 +1,15 @@
 // The routing report (spec 2.5): what auto routing did, what it saved, and where it was wrong.
 
 import type { ComponentChildren } from 'preact';
-import { dollars, duration, lengthOf, percent, whole } from '../logic/format.ts';
-import { periodBefore } from '../logic/period.ts';
-import { Stat, Stats } from '../parts/figures.tsx';
-import { Loaded } from '../parts/loaded.tsx';
-import { Page } from '../parts/page.tsx';
-import { WindowTools } from '../parts/window-tools.tsx';
-import { type Routing, reportCommand, reportLines, reportPermission, useReport } from '../state/reports.ts';
-import { autoModel } from '../state/session.ts';
-import { audience, period } from '../state/view.ts';
+import { dollars, duration, lengthOf, percent, whole } from '../../logic/format.ts';
+import { periodBefore } from '../../logic/period.ts';
+import { Stat, Stats } from '../../parts/figures.tsx';
+import { Loaded } from '../../parts/loaded.tsx';
+import { Page } from '../../parts/page.tsx';
+import { WindowTools } from '../../parts/window-tools.tsx';
+import { type Routing, reportCommand, reportLines, reportPermission, useReport } from '../../state/reports.ts';
+import { autoModel } from '../../state/session.ts';
+import { audience, period } from '../../state/view.ts';
 import { Corrections, Distributions, PolicyVersions, Rejections } from './routing-decisions.tsx';
 import { ByModel, ByTier, TaskMap } from './routing-tables.tsx';
 import { RequestsByTier, SpendAndBaseline } from './routing-time.tsx';

@@ -1,12 +1,12 @@
 // How sure the classifier was: ten buckets, with the floor of the policy where the reader may see it.
 
-import { ChartFigure } from '../charts/chart-figure.tsx';
-import { Axes } from '../charts/stacked-bars.tsx';
-import { plotFrame, scaleOf, stackedBarPaths } from '../logic/chart-scale.ts';
-import { countTick, whole } from '../logic/format.ts';
-import { useRead } from '../state/load.ts';
-import type { Routing } from '../state/reports.ts';
-import { may } from '../state/session.ts';
+import { ChartFigure } from '../../charts/chart-figure.tsx';
+import { Axes } from '../../charts/stacked-bars.tsx';
+import { plotFrame, scaleOf, stackedBarPaths } from '../../logic/chart-scale.ts';
+import { countTick, whole } from '../../logic/format.ts';
+import { useRead } from '../../state/load.ts';
+import type { Routing } from '../../state/reports.ts';
+import { may } from '../../state/session.ts';
 
 interface Props {
   readonly report: Routing;

@@ -1,15 +1,15 @@
 // How routing decided: reasons, confidence, what was passed over, versions of the policy, and where it was wrong.
 
-import { RateDot, Stretch } from '../charts/cell-marks.tsx';
-import { dollars, duration, moment, percent, spaced, whole } from '../logic/format.ts';
-import { REASONS } from '../logic/route-words.ts';
-import { Bar } from '../parts/figures.tsx';
-import { Link } from '../parts/link.tsx';
-import { Empty } from '../parts/loaded.tsx';
-import { Card } from '../parts/page.tsx';
-import { type Column, numberColumn, Table } from '../parts/table.tsx';
-import type { Routing } from '../state/reports.ts';
-import { zone } from '../state/view.ts';
+import { RateDot, Stretch } from '../../charts/cell-marks.tsx';
+import { dollars, duration, moment, percent, spaced, whole } from '../../logic/format.ts';
+import { REASONS } from '../../logic/route-words.ts';
+import { Bar } from '../../parts/figures.tsx';
+import { Link } from '../../parts/link.tsx';
+import { Empty } from '../../parts/loaded.tsx';
+import { Card } from '../../parts/page.tsx';
+import { type Column, numberColumn, Table } from '../../parts/table.tsx';
+import type { Routing } from '../../state/reports.ts';
+import { zone } from '../../state/view.ts';
 import { ConfidenceChart } from './confidence-chart.tsx';
 
 interface Props {

@@ -1,14 +1,14 @@
 // Requests as rows, each opening its own panel.
 
-import { dollars, duration, moment, spaced, whole } from '../logic/format.ts';
-import { Badge, type Tone } from '../parts/figures.tsx';
-import { Link } from '../parts/link.tsx';
-import { Loaded } from '../parts/loaded.tsx';
-import { Card } from '../parts/page.tsx';
-import { type Column, numberColumn, Table } from '../parts/table.tsx';
-import { params, setParams } from '../state/address.ts';
-import { type RequestRow, reportPermission, useReport } from '../state/reports.ts';
-import { zone } from '../state/view.ts';
+import { dollars, duration, moment, spaced, whole } from '../../logic/format.ts';
+import { Badge, type Tone } from '../../parts/figures.tsx';
+import { Link } from '../../parts/link.tsx';
+import { Loaded } from '../../parts/loaded.tsx';
+import { Card } from '../../parts/page.tsx';
+import { type Column, numberColumn, Table } from '../../parts/table.tsx';
+import { params, setParams } from '../../state/address.ts';
+import { type RequestRow, reportPermission, useReport } from '../../state/reports.ts';
+import { zone } from '../../state/view.ts';
 
 const REQUEST_COLUMNS: readonly Column<RequestRow>[] = [
   {

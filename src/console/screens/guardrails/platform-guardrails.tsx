@@ -1,10 +1,10 @@
 // Guardrail policies of the platform: those that screen everybody (`floor`), and those that are assigned to some.
 
-import { call } from '../api.ts';
-import { Badge } from '../parts/figures.tsx';
-import { ManagedList } from '../parts/managed-list.tsx';
-import type { Column } from '../parts/table.tsx';
-import { type GuardrailPolicy, OF_PLATFORM } from '../state/policies.ts';
+import { call } from '../../api.ts';
+import { Badge } from '../../parts/figures.tsx';
+import { ManagedList } from '../../parts/managed-list.tsx';
+import type { Column } from '../../parts/table.tsx';
+import { type GuardrailPolicy, OF_PLATFORM } from '../../state/policies.ts';
 import { EditButton, GuardrailPage, POLICY_COLUMNS } from './guardrail-page.tsx';
 
 const COLUMNS: readonly Column<GuardrailPolicy>[] = [

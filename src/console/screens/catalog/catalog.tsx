@@ -1,15 +1,15 @@
 // Providers with their health, models with who serves them. The configuration file stays the source.
 
 import { useState } from 'preact/hooks';
-import { type AnswerOf, commandOf } from '../api.ts';
-import { distance, duration, whole } from '../logic/format.ts';
-import { Badge, type Tone } from '../parts/figures.tsx';
-import { SelectField } from '../parts/form.tsx';
-import { ManagedList } from '../parts/managed-list.tsx';
-import { Page } from '../parts/page.tsx';
-import { type Column, numberColumn } from '../parts/table.tsx';
-import { now } from '../state/clock.ts';
-import { useRead } from '../state/load.ts';
+import { type AnswerOf, commandOf } from '../../api.ts';
+import { distance, duration, whole } from '../../logic/format.ts';
+import { Badge, type Tone } from '../../parts/figures.tsx';
+import { SelectField } from '../../parts/form.tsx';
+import { ManagedList } from '../../parts/managed-list.tsx';
+import { Page } from '../../parts/page.tsx';
+import { type Column, numberColumn } from '../../parts/table.tsx';
+import { now } from '../../state/clock.ts';
+import { useRead } from '../../state/load.ts';
 import { CatalogCheck } from './catalog-check.tsx';
 import { DayStrip, type FoundDay, useProviderDay } from './provider-day.tsx';
 

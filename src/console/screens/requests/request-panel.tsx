@@ -2,18 +2,18 @@
 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { type AnswerOf, commandOf, send } from '../api.ts';
-import { Stretch } from '../charts/cell-marks.tsx';
-import { dollars, duration, moment, percent, spaced, whole } from '../logic/format.ts';
-import { routeInWords } from '../logic/route-words.ts';
-import { CodeBlock, CopyButton } from '../parts/copy.tsx';
-import { Badge } from '../parts/figures.tsx';
-import { Dialog } from '../parts/form.tsx';
-import { RefusalNotice, Waiting } from '../parts/loaded.tsx';
-import { type Column, numberColumn, Table } from '../parts/table.tsx';
-import { type Load, useLoad } from '../state/load.ts';
-import { pathOf, type RequestRow, reportPermission } from '../state/reports.ts';
-import { zone } from '../state/view.ts';
+import { type AnswerOf, commandOf, send } from '../../api.ts';
+import { Stretch } from '../../charts/cell-marks.tsx';
+import { dollars, duration, moment, percent, spaced, whole } from '../../logic/format.ts';
+import { routeInWords } from '../../logic/route-words.ts';
+import { CodeBlock, CopyButton } from '../../parts/copy.tsx';
+import { Badge } from '../../parts/figures.tsx';
+import { Dialog } from '../../parts/form.tsx';
+import { RefusalNotice, Waiting } from '../../parts/loaded.tsx';
+import { type Column, numberColumn, Table } from '../../parts/table.tsx';
+import { type Load, useLoad } from '../../state/load.ts';
+import { pathOf, type RequestRow, reportPermission } from '../../state/reports.ts';
+import { zone } from '../../state/view.ts';
 import { StatusBadge } from './request-table.tsx';
 
 interface PanelProps {

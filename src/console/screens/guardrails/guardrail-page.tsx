@@ -2,21 +2,21 @@
 // one, and a try-out. Whom a policy screens is the caller's.
 
 import type { ComponentChildren } from 'preact';
-import { commandOf } from '../api.ts';
-import { moment, spaced, whole } from '../logic/format.ts';
-import { Badge, Stat, Stats } from '../parts/figures.tsx';
-import { Loaded } from '../parts/loaded.tsx';
-import { ManagedList } from '../parts/managed-list.tsx';
-import { Page } from '../parts/page.tsx';
-import { type Column, numberColumn } from '../parts/table.tsx';
-import { WindowTools } from '../parts/window-tools.tsx';
-import { params, setParams } from '../state/address.ts';
-import { type Load, useRead } from '../state/load.ts';
-import type { GuardrailOwner, GuardrailPolicies, GuardrailPolicy, GuardrailReport } from '../state/policies.ts';
-import { windowQuery, zone } from '../state/view.ts';
+import { commandOf } from '../../api.ts';
+import { moment, spaced, whole } from '../../logic/format.ts';
+import { Badge, Stat, Stats } from '../../parts/figures.tsx';
+import { Loaded } from '../../parts/loaded.tsx';
+import { ManagedList } from '../../parts/managed-list.tsx';
+import { Page } from '../../parts/page.tsx';
+import { type Column, numberColumn } from '../../parts/table.tsx';
+import { WindowTools } from '../../parts/window-tools.tsx';
+import { params, setParams } from '../../state/address.ts';
+import { type Load, useRead } from '../../state/load.ts';
+import type { GuardrailOwner, GuardrailPolicies, GuardrailPolicy, GuardrailReport } from '../../state/policies.ts';
+import { windowQuery, zone } from '../../state/view.ts';
+import { Adder } from '../people.tsx';
 import { GuardrailEditor } from './guardrail-editor.tsx';
 import { TryOut } from './guardrail-try-out.tsx';
-import { Adder } from './people.tsx';
 
 /** Stands in the address where a policy's name does. No policy can be called so. */
 const NEW = '+';

@@ -1,13 +1,13 @@
 // What guardrails would find in a text that somebody tries them on. Nothing is kept, sent on or charged.
 
 import { useState } from 'preact/hooks';
-import { type AnswerOf, type BodyOf, call } from '../api.ts';
-import { markedPieces } from '../logic/marked-pieces.ts';
-import { Badge } from '../parts/figures.tsx';
-import { Said, SelectField, useSubmit } from '../parts/form.tsx';
-import { Card } from '../parts/page.tsx';
-import { type Column, Table } from '../parts/table.tsx';
-import type { GuardrailDefinition as Definition, GuardrailOwner } from '../state/policies.ts';
+import { type AnswerOf, type BodyOf, call } from '../../api.ts';
+import { markedPieces } from '../../logic/marked-pieces.ts';
+import { Badge } from '../../parts/figures.tsx';
+import { Said, SelectField, useSubmit } from '../../parts/form.tsx';
+import { Card } from '../../parts/page.tsx';
+import { type Column, Table } from '../../parts/table.tsx';
+import type { GuardrailDefinition as Definition, GuardrailOwner } from '../../state/policies.ts';
 
 type TestPath = GuardrailOwner['paths']['test'];
 type Tried = AnswerOf<TestPath, 'post'>;

@@ -1,13 +1,13 @@
 // What a policy's draft would have made of the requests of the last days, beside what was.
 
 import { useState } from 'preact/hooks';
-import { type AnswerOf, call } from '../api.ts';
-import { dollars, percent, whole } from '../logic/format.ts';
-import { Bar, Stat, Stats } from '../parts/figures.tsx';
-import { Said, SelectField, useSubmit } from '../parts/form.tsx';
-import { Card } from '../parts/page.tsx';
-import { type Column, numberColumn, Table } from '../parts/table.tsx';
-import type { RoutingDefinition as Definition } from '../state/policies.ts';
+import { type AnswerOf, call } from '../../api.ts';
+import { dollars, percent, whole } from '../../logic/format.ts';
+import { Bar, Stat, Stats } from '../../parts/figures.tsx';
+import { Said, SelectField, useSubmit } from '../../parts/form.tsx';
+import { Card } from '../../parts/page.tsx';
+import { type Column, numberColumn, Table } from '../../parts/table.tsx';
+import type { RoutingDefinition as Definition } from '../../state/policies.ts';
 
 type Replayed = AnswerOf<'/v1/admin/routing/replay', 'post'>['data'];
 

@@ -1,11 +1,11 @@
 // What a configuration file would change of the catalog. The file is read by the gateway and kept nowhere.
 
 import { useState } from 'preact/hooks';
-import { type AnswerOf, call } from '../api.ts';
-import { Badge, type Tone } from '../parts/figures.tsx';
-import { Said, useSubmit } from '../parts/form.tsx';
-import { Card } from '../parts/page.tsx';
-import { type Column, Table } from '../parts/table.tsx';
+import { type AnswerOf, call } from '../../api.ts';
+import { Badge, type Tone } from '../../parts/figures.tsx';
+import { Said, useSubmit } from '../../parts/form.tsx';
+import { Card } from '../../parts/page.tsx';
+import { type Column, Table } from '../../parts/table.tsx';
 
 type Checked = AnswerOf<'/v1/admin/catalog/check', 'post'>['data'];
 type Difference = Checked['differences'][number];

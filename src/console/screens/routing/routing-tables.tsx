@@ -1,13 +1,13 @@
 // Routing by tier, by model and by kind of work.
 
-import { HeatCell } from '../charts/cell-marks.tsx';
-import { dollars, duration, lengthOf, percent, whole } from '../logic/format.ts';
-import { Bar } from '../parts/figures.tsx';
-import { Link } from '../parts/link.tsx';
-import { Empty } from '../parts/loaded.tsx';
-import { Card } from '../parts/page.tsx';
-import { type Column, numberColumn, Table } from '../parts/table.tsx';
-import type { Routing } from '../state/reports.ts';
+import { HeatCell } from '../../charts/cell-marks.tsx';
+import { dollars, duration, lengthOf, percent, whole } from '../../logic/format.ts';
+import { Bar } from '../../parts/figures.tsx';
+import { Link } from '../../parts/link.tsx';
+import { Empty } from '../../parts/loaded.tsx';
+import { Card } from '../../parts/page.tsx';
+import { type Column, numberColumn, Table } from '../../parts/table.tsx';
+import type { Routing } from '../../state/reports.ts';
 
 type Metrics = NonNullable<Routing['model_remainder']>;
 

@@ -1,11 +1,11 @@
 // How requests ended that a provider had last, hour by hour of the last day, as the records have them.
 
 import { useState } from 'preact/hooks';
-import { whole } from '../logic/format.ts';
-import { Coming } from '../parts/figures.tsx';
-import { now } from '../state/clock.ts';
-import { useRead } from '../state/load.ts';
-import type { FigureSeries, UsageSeries } from '../state/reports.ts';
+import { whole } from '../../logic/format.ts';
+import { Coming } from '../../parts/figures.tsx';
+import { now } from '../../state/clock.ts';
+import { useRead } from '../../state/load.ts';
+import type { FigureSeries, UsageSeries } from '../../state/reports.ts';
 
 const HOURS = 24;
 const HOUR_MS = 3_600_000;

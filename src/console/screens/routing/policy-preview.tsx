@@ -1,12 +1,12 @@
 // How a policy's draft would route one message.
 
 import { useState } from 'preact/hooks';
-import { type AnswerOf, call } from '../api.ts';
-import { Said, useSubmit } from '../parts/form.tsx';
-import { Card } from '../parts/page.tsx';
-import { type Column, Table } from '../parts/table.tsx';
-import type { RoutingDefinition as Definition } from '../state/policies.ts';
-import { autoModel, organizationId } from '../state/session.ts';
+import { type AnswerOf, call } from '../../api.ts';
+import { Said, useSubmit } from '../../parts/form.tsx';
+import { Card } from '../../parts/page.tsx';
+import { type Column, Table } from '../../parts/table.tsx';
+import type { RoutingDefinition as Definition } from '../../state/policies.ts';
+import { autoModel, organizationId } from '../../state/session.ts';
 
 type Preview = AnswerOf<'/v1/admin/routing/preview', 'post'>;
 

@@ -1,19 +1,19 @@
 // Single requests: filters in the address, a page at a time, each with a panel that says what happened and why.
 
 import { useEffect, useState } from 'preact/hooks';
-import { REASONS } from '../logic/route-words.ts';
-import { SelectField, TextField } from '../parts/form.tsx';
-import { Loaded, MoreButton } from '../parts/loaded.tsx';
-import { Card, Page } from '../parts/page.tsx';
-import { WindowTools } from '../parts/window-tools.tsx';
-import { params, setParams } from '../state/address.ts';
-import { useEvery } from '../state/every.ts';
-import { usePages } from '../state/pages.ts';
-import { pathOf, type RequestRow, reportCommand, reportLines, reportPermission } from '../state/reports.ts';
-import { audience, windowQuery } from '../state/view.ts';
+import { REASONS } from '../../logic/route-words.ts';
+import { SelectField, TextField } from '../../parts/form.tsx';
+import { Loaded, MoreButton } from '../../parts/loaded.tsx';
+import { Card, Page } from '../../parts/page.tsx';
+import { WindowTools } from '../../parts/window-tools.tsx';
+import { params, setParams } from '../../state/address.ts';
+import { useEvery } from '../../state/every.ts';
+import { usePages } from '../../state/pages.ts';
+import { pathOf, type RequestRow, reportCommand, reportLines, reportPermission } from '../../state/reports.ts';
+import { audience, windowQuery } from '../../state/view.ts';
+import { GroupChart } from '../usage-charts.tsx';
 import { RequestPanel } from './request-panel.tsx';
 import { RequestTable } from './request-table.tsx';
-import { GroupChart } from './usage-charts.tsx';
 
 const PAGE_SIZE = 50;
 /** New requests are in the reports some seconds after they ended. */

@@ -1,13 +1,13 @@
 // Guardrails of the organization: its policies and the platform's, and which of them screen everybody in it.
 
-import { call } from '../api.ts';
-import { Badge } from '../parts/figures.tsx';
-import { Said, useSubmit } from '../parts/form.tsx';
-import { ManagedList } from '../parts/managed-list.tsx';
-import type { Column } from '../parts/table.tsx';
-import { type Load, useRead } from '../state/load.ts';
-import { type GuardrailPolicies, type GuardrailPolicy, OWN } from '../state/policies.ts';
-import { tollgateLines } from '../state/session.ts';
+import { call } from '../../api.ts';
+import { Badge } from '../../parts/figures.tsx';
+import { Said, useSubmit } from '../../parts/form.tsx';
+import { ManagedList } from '../../parts/managed-list.tsx';
+import type { Column } from '../../parts/table.tsx';
+import { type Load, useRead } from '../../state/load.ts';
+import { type GuardrailPolicies, type GuardrailPolicy, OWN } from '../../state/policies.ts';
+import { tollgateLines } from '../../state/session.ts';
 import { EditButton, GuardrailPage, POLICY_COLUMNS } from './guardrail-page.tsx';
 
 const ASSIGNMENTS = '/v1/admin/active-org/guardrails/assignments';

@@ -1,21 +1,21 @@
 // The editor of one routing policy: its versions, a preview and a replay of the draft, and publishing it.
 
 import { useState } from 'preact/hooks';
-import { type BodyOf, call } from '../api.ts';
-import { readDefinition, writeDefinition } from '../logic/definition-text.ts';
-import { whole } from '../logic/format.ts';
-import { DefinitionField } from '../parts/definition-field.tsx';
-import { Confirm, TextField } from '../parts/form.tsx';
-import { RefusalNotice, Waiting } from '../parts/loaded.tsx';
-import { Card } from '../parts/page.tsx';
-import type { Column } from '../parts/table.tsx';
-import { Changes, Versions } from '../parts/versions.tsx';
-import { useRead } from '../state/load.ts';
+import { type BodyOf, call } from '../../api.ts';
+import { readDefinition, writeDefinition } from '../../logic/definition-text.ts';
+import { whole } from '../../logic/format.ts';
+import { DefinitionField } from '../../parts/definition-field.tsx';
+import { Confirm, TextField } from '../../parts/form.tsx';
+import { RefusalNotice, Waiting } from '../../parts/loaded.tsx';
+import { Card } from '../../parts/page.tsx';
+import type { Column } from '../../parts/table.tsx';
+import { Changes, Versions } from '../../parts/versions.tsx';
+import { useRead } from '../../state/load.ts';
 import {
   type RoutingDefinition as Definition,
   type RoutingHistory as History,
   ROUTING_POLICY,
-} from '../state/policies.ts';
+} from '../../state/policies.ts';
 import { PolicyPreview } from './policy-preview.tsx';
 import { PolicyReplay } from './policy-replay.tsx';
 

@@ -1,12 +1,12 @@
 // Routing along time: requests by tier, and spend against the baseline, with the policy's versions as marks.
 
-import { Lines } from '../charts/lines.tsx';
-import { StackedBars } from '../charts/stacked-bars.tsx';
-import { countTick, dollars, dollarTick, lengthOf, whole } from '../logic/format.ts';
-import { bucketsOf, marksOf } from '../logic/routing-buckets.ts';
-import { seriesOf } from '../logic/series-chart.ts';
-import { go } from '../state/address.ts';
-import type { Routing } from '../state/reports.ts';
+import { Lines } from '../../charts/lines.tsx';
+import { StackedBars } from '../../charts/stacked-bars.tsx';
+import { countTick, dollars, dollarTick, lengthOf, whole } from '../../logic/format.ts';
+import { bucketsOf, marksOf } from '../../logic/routing-buckets.ts';
+import { seriesOf } from '../../logic/series-chart.ts';
+import { go } from '../../state/address.ts';
+import type { Routing } from '../../state/reports.ts';
 
 type Total = Routing['series_totals'][number];
 

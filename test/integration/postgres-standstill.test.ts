@@ -53,6 +53,42 @@ test('a database that cannot be reached is told apart from one that refuses a st
     await assert.rejects(gateway.query(wrong, values), (fault) => !(fault instanceof StoreAway), wrong);
 });
 
+/** What the server says of itself, of others who are in the way, and of a statement that is wrong. */
+const SQLSTATES: Readonly<Record<string, string>> = {
+  away: '08000 08003 08006 25006 28000 28P01 3D000 53000 53100 53200 53300 53400 57P01 57P02 57P03 57P04 57P05',
+  busy: '25P03 25P04 40001 40P01 55P03 57014',
+  bug: '08P01 22012 23505 25P02 42601 42P01 54000 XX000',
+};
+
+for (const [means, sqlstates] of Object.entries(SQLSTATES))
+  test(`what Postgres answers is taken for ${means}: ${sqlstates}`, async () => {
+    for (const sqlstate of sqlstates.split(' ')) {
+      const raise = `DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '${sqlstate}'; END $$`;
+      for (const ask of [() => gateway.query(raise), () => gateway.transaction((client) => client.query(raise))]) {
+        const fault = await ask().then(
+          () => null,
+          (error: unknown) => error,
+        );
+        const found = fault instanceof StoreAway ? 'away' : fault instanceof StoreBusy ? 'busy' : 'bug';
+        assert.deepEqual([sqlstate, found], [sqlstate, means]);
+        assert.ok(fault instanceof Error && !(fault instanceof CommitUnanswered));
+      }
+    }
+  });
+
+test('a connection to a server that only reads is not kept: another may lead to the one that writes', async () => {
+  const single = createPostgres({ url: await server.createDatabase(), log: silentLog, max: 1 });
+  const write = () =>
+    single.transaction((client) => client.query("INSERT INTO users (email) VALUES ('standby@people.test')"));
+  try {
+    await single.query('SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY');
+    await assert.rejects(write(), StoreAway);
+    await write();
+  } finally {
+    await single.close();
+  }
+});
+
 test('a wallet that a standing transaction has locked is lent from again, and what that one did is undone', async () => {
   const { walletId } = await fundOrganization(gateway, 100n);
   const epoch = await registerEpoch(gateway, { machine: 'm', pid: 1, kind: 'gateway' });
@@ -110,11 +146,11 @@ test('a transaction whose connection ended before the commit is run once more, a
     });
     const outcome = await changed.then(
       () => 'committed',
-      () => 'rejected',
+      (fault: unknown) => (fault instanceof StoreAway || fault instanceof StoreBusy ? 'rejected' : fault),
     );
     const { rows } = await gateway.query<{ balance: string }>('SELECT balance FROM wallets WHERE id = $1', [walletId]);
     assert.deepEqual([outcome === 'committed' ? rows[0]?.balance : outcome, attempts], expected);
-    if (outcome === 'rejected') assert.equal(rows[0]?.balance, '100');
+    if (outcome !== 'committed') assert.equal(rows[0]?.balance, '100');
   }
 });
 

@@ -5,7 +5,7 @@ import pg from 'pg';
 import type { Log } from '../../platform/log.ts';
 import { CommitUnanswered, StoreAway } from '../../platform/store-away.ts';
 import { StoreBusy } from '../../platform/store-busy.ts';
-import { isUnreachable } from './unreachable.ts';
+import { ENDED_SQLSTATE, isUnreachable } from './unreachable.ts';
 
 /** A statement as text; with a name, each connection prepares it once, which pays for the few that run all the time. */
 export type Statement = string | { readonly name: string; readonly text: string };
@@ -42,8 +42,13 @@ const IDLE_CONNECTION_TIMEOUT_MS = 60_000;
 const ANSWER_ON_ITS_WAY_MS = 1_000;
 const TRANSACTION_ATTEMPTS_MAX = 5;
 const RETRIED_SQLSTATES = new Set(['40001', '40P01']);
-/** A lock was not released in time, or a statement took too long: Postgres cancelled it. */
-const BUSY_SQLSTATES = new Set(['55P03', '57014']);
+/** The SQLSTATE with which the server ends a connection whose transaction stood still. */
+const IDLE_IN_TRANSACTION = '25P03';
+/**
+ * A lock was not released in time, a statement or a transaction took too long, or others were in its way each time:
+ * Postgres cancelled it.
+ */
+const BUSY_SQLSTATES = new Set(['55P03', '57014', IDLE_IN_TRANSACTION, '25P04', ...RETRIED_SQLSTATES]);
 
 export function createPostgres(options: {
   url: string;
@@ -129,7 +134,10 @@ async function connect(pool: pg.Pool): Promise<pg.PoolClient> {
 class TransactionAttempt {
   /** The connection ended before it could have been committed: nothing was done. */
   isLost = false;
-  /** A fault that was not the server's answer: the connection is not trusted after it, not even to roll back. */
+  /**
+   * A fault that was not the server's answer, or the answer of one that cannot be used, such as a standby: the
+   * connection is not trusted after it, not even to roll back.
+   */
   private broken: Error | undefined;
 
   async run<T>(connection: pg.PoolClient, work: (client: PostgresClient) => Promise<T>): Promise<T> {
@@ -170,7 +178,7 @@ class TransactionAttempt {
       return await running;
     } catch (error) {
       const fault = error instanceof StoreBusy || error instanceof StoreAway ? error.cause : error;
-      if (!(fault instanceof pg.DatabaseError)) this.broken = fault as Error;
+      if (error instanceof StoreAway || !(fault instanceof pg.DatabaseError)) this.broken = fault as Error;
       this.isLost ||= proves(fault);
       throw error;
     }
@@ -180,10 +188,6 @@ class TransactionAttempt {
 /** The driver's words for an answer that did not come in time, and for a connection that ended before a statement. */
 const UNANSWERED = 'Query read timeout';
 const NOT_QUERYABLE = 'is not queryable';
-/** The SQLSTATE with which the server ends a connection whose transaction stood still. */
-const IDLE_IN_TRANSACTION = '25P03';
-/** The connection failed (08), or the server has ended it (57P). */
-const ENDED_SQLSTATE = /^(?:08|57P)/;
 
 function isConnectionLost(fault: unknown): boolean {
   if (fault instanceof pg.DatabaseError)

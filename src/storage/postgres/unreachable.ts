@@ -20,16 +20,13 @@ const UNREACHABLE_CODES = new Set([
   '28000',
   '28P01',
   '3D000',
-  // All connections are taken.
-  '53300',
   // It is a standby: after a failover an address may lead to one for a while.
   '25006',
-  // It stops, has crashed, or starts.
-  '57P01',
-  '57P02',
-  '57P03',
 ]);
-const CONNECTION_EXCEPTION = /^08/;
+/** The connection failed (08), or the server ended it or lets nobody in: it stops, has crashed, or starts (57P). */
+export const ENDED_SQLSTATE = /^(?:08|57P)/;
+/** All connections are taken, or no memory or disk is left (53). */
+const NO_ROOM_SQLSTATE = /^53/;
 /**
  * PgBouncer ends a connection with it that it has no server for. Postgres says it of a statement that was asked
  * wrongly, such as one with a parameter too many, and goes on.
@@ -45,5 +42,6 @@ export function isUnreachable(error: unknown): error is Error {
   if (UNREACHABLE_CODES.has(code)) return true;
   // The server's words tell nothing: they repeat values that somebody sent.
   if (!(error instanceof pg.DatabaseError)) return UNREACHABLE.test(error.message);
-  return code === PROTOCOL_VIOLATION ? error.severity === 'FATAL' : CONNECTION_EXCEPTION.test(code);
+  if (code === PROTOCOL_VIOLATION) return error.severity === 'FATAL';
+  return ENDED_SQLSTATE.test(code) || NO_ROOM_SQLSTATE.test(code);
 }

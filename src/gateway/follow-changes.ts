@@ -73,7 +73,7 @@ export async function followChanges(followed: Followed): Promise<Listener> {
       ownKeys.forgetAll();
       reload();
       guardrails.changed(null);
-      leases.withdrawAll();
+      leases.renewAll();
     },
   });
   await listener.listening;

@@ -1,6 +1,6 @@
 // Postgres is away under load: what holds a lease goes on, the rest is refused at once and told when to come again,
 // nothing is lost, and once Postgres is back the backlog drains and all accounts agree. By hand: `node
-// test/e2e/database-away-run.ts --seconds 120 --rate 200 --seed 1 [--how frozen]`.
+// test/e2e/database-away-run.ts --seconds 120 --rate 200 --seed 1 [--how frozen] [--flaps 2]`.
 
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync } from 'node:fs';
@@ -24,6 +24,8 @@ import { type Answers, type SteadyAsker, SteadyLoad, summarizeAnswers } from './
 const GATEWAY_PROCESSES = 2;
 const WARM_SECONDS = 4;
 const BACK_SECONDS = 4;
+/** So long Postgres is back where it goes away once more. */
+const FLAP_SECONDS = 1;
 const STUCK_MS = 120_000;
 /** Every so often somebody asks something else, too. */
 const OTHERS_INTERVAL_MS = 1_000;
@@ -37,6 +39,8 @@ export interface AwayReport {
   readonly behindMs: number;
   readonly warm: Readonly<Record<string, Answers>>;
   readonly away: Readonly<Record<string, Answers>>;
+  /** After it was back for a moment. */
+  readonly awayAgain: Readonly<Record<string, Answers>>;
   readonly back: Readonly<Record<string, Answers>>;
   /** Everything else that was asked while Postgres was away: statuses, and the longest wait. */
   readonly others: Readonly<Record<string, { readonly statuses: Record<string, number>; longestMs: number }>>;
@@ -48,7 +52,7 @@ export interface AwayReport {
   readonly problems: readonly string[];
 }
 
-type Phase = 'warm' | 'away' | 'back';
+type Phase = 'warm' | 'away' | 'away again' | 'back';
 
 interface Asker extends SteadyAsker {
   /** Has leased before Postgres goes away. */
@@ -100,7 +104,10 @@ export async function runDatabaseAway(options: {
   rate: number;
   seed: number;
   how: HowAway;
+  /** So often it is back for a moment, and goes away again for as long. */
+  flaps?: number;
 }): Promise<AwayReport> {
+  const { how, flaps = 0, seconds } = options;
   const directory = mkdtempSync(join(tmpdir(), 'tollgate-test-'));
   const provider = await startSimulatedProvider();
   let postgres: EmbeddedPostgres | null = await startEmbeddedPostgres({ dataDir: directory, log: silentLog });
@@ -118,13 +125,19 @@ export async function runDatabaseAway(options: {
     await meetEveryProcess(load, tollgate.url);
     await load.run('warm', WARM_ASKERS, WARM_SECONDS);
 
-    await goAway(postgres, options.how);
+    await goAway(postgres, how);
     const others = askOthers(tollgate.url);
-    await load.run('away', sparing(ASKERS, options), options.seconds);
+    await load.run('away', sparing(ASKERS, options), seconds);
     const othersFound = await others.stop();
+    for (let flap = 0; flap < flaps; flap += 1) {
+      postgres = await comeBack(postgres, { how, directory });
+      await load.run('back', ASKERS, FLAP_SECONDS);
+      await goAway(postgres, how);
+      await load.run('away again', sparing(ASKERS, options), seconds);
+    }
 
     const backAtMs = performance.now();
-    postgres = await comeBack(postgres, { how: options.how, directory });
+    postgres = await comeBack(postgres, { how, directory });
     await Promise.all([load.run('back', ASKERS, BACK_SECONDS), waitUntilServed(tollgate.url, load)]);
     const servedMs = performance.now() - backAtMs;
     await load.end();
@@ -136,11 +149,12 @@ export async function runDatabaseAway(options: {
       organizations: ASKERS,
     });
     return {
-      how: options.how,
+      how,
       requests: load.sent.length,
       behindMs: load.behindMs,
       warm: summarizeAnswers(load.sent, 'warm', ASKERS),
       away: summarizeAnswers(load.sent, 'away', ASKERS),
+      awayAgain: summarizeAnswers(load.sent, 'away again', ASKERS),
       back: summarizeAnswers(load.sent, 'back', ASKERS),
       others: othersFound,
       generations: result.generations.length,
@@ -308,6 +322,7 @@ if (import.meta.main) {
       rate: { type: 'string', default: '200' },
       seed: { type: 'string', default: '1' },
       how: { type: 'string', default: 'stopped' },
+      flaps: { type: 'string', default: '0' },
     },
   });
   const how = values.how === 'frozen' ? 'frozen' : 'stopped';
@@ -316,6 +331,7 @@ if (import.meta.main) {
     rate: Number(values.rate),
     seed: Number(values.seed),
     how,
+    flaps: Number(values.flaps),
   });
   process.stdout.write(
     `${JSON.stringify(report, (_, value: unknown) => (typeof value === 'bigint' ? value.toString() : value), 2)}\n`,

@@ -134,7 +134,7 @@ export class SimulatedGateway {
         return;
       }
       this.listens = true;
-      this.leases?.withdrawAll();
+      this.leases?.renewAll();
     };
     this.process.in(forMs, 'listener is back', reconnect);
   }

@@ -130,7 +130,7 @@ describe('leases', () => {
       await store.time.run(store.time.nowMs + 100);
       for (const hold of first.holds) owner.release(hold, 0n);
     }
-    process.withdrawAll();
+    process.renewAll();
     const request = new Request(store, process, [need(wallet, 800n)]);
     await store.time.run(store.time.nowMs + 1_500);
     assert.equal(request.holds.length, 1);
@@ -767,9 +767,11 @@ describe('a store that is away', () => {
     });
   }
 
-  for (const [what, happen, goneMs] of [
-    ['notifications may have been missed', (process: QuotaLeases) => process.withdrawAll(), 2_000],
-    ['it was idle', (process: QuotaLeases) => process.tick(), 17_000],
+  const mayHaveMissed = (process: QuotaLeases): void => process.renewAll();
+  for (const [what, isNoticed, happen, goneMs] of [
+    ['notifications may have been missed', true, mayHaveMissed, 2_000],
+    ['they may have, and nobody has noticed', false, mayHaveMissed, 2_000],
+    ['it was idle', true, (process: QuotaLeases) => process.tick(), 17_000],
   ] as const) {
     test(`while the store is away nothing leased is given away because ${what}, and as soon as it is back it is`, async () => {
       const store = new SimulatedLeaseStore(26);
@@ -781,21 +783,41 @@ describe('a store that is away', () => {
       const leased = store.leased('w');
       assert.ok(leased >= 10n);
       store.away = 'hangs';
-      const lost = new Request(store, process, [need(other)]);
+      const lost = isNoticed ? new Request(store, process, [need(other)]) : null;
       await store.time.run(20_000);
-      assert.equal(lost.reason, 'unavailable');
+      if (lost !== null) assert.equal(lost.reason, 'unavailable');
       happen(process);
       const served = new Request(store, process, [need(wallet, 10n)]);
       await store.time.run(20_100);
       assert.equal(served.reason, null, 'what holds a lease goes on');
       process.release(served.holds[0] as Hold, 0n);
+      assert.equal(store.answered.giveBack, 0);
       store.away = 'no';
       await store.time.run(20_100 + goneMs);
       process.tick();
       await store.time.run(20_200 + goneMs);
-      assert.equal(store.leased('w'), 0n);
+      assert.equal(store.answered.giveBack, 1);
     });
   }
+
+  test('it may go away again right after notifications may have been missed: what had leased goes on', async () => {
+    const store = new SimulatedLeaseStore(27);
+    const needs = [need(store.quota('credit', 'w', 1_000n), 10n), need(store.quota('concurrent_requests', 'c', 100n))];
+    const process = store.process();
+    const warm = new Request(store, process, needs);
+    await store.time.run(100);
+    for (const hold of warm.holds) process.release(hold, 0n);
+    process.renewAll();
+    await store.time.run(200);
+    assert.equal(store.answered.giveBack, 2);
+    store.away = 'hangs';
+    for (let times = 0; times < 5; times += 1) {
+      const served = new Request(store, process, needs);
+      await store.time.run(store.time.nowMs + 100);
+      assert.equal(served.reason, null);
+      for (const hold of served.holds) process.release(hold, 0n);
+    }
+  });
 
   test('what a lost call was about is there for another process as soon as the store is back', async () => {
     const store = new SimulatedLeaseStore(22);

@@ -55,7 +55,7 @@ class OpenStore implements LeaseStore {
 function circuitOver(store: LeaseStore, monotonicMs = () => 0) {
   const faults: unknown[] = [];
   const time = { monotonicMs, wait: () => new Promise<void>(() => {}) };
-  return { faults, circuit: new StoreCircuit(store, time, { fault: (fault) => faults.push(fault), back: () => {} }) };
+  return { faults, circuit: new StoreCircuit(store, time, { fault: (fault) => faults.push(fault), found: () => {} }) };
 }
 
 test('what is to be revoked while a revocation is sent goes together after it; one that fails closes nothing', async () => {
@@ -94,7 +94,7 @@ test('a revocation that hangs holds up the next ones for two seconds', async () 
   const store = new OpenStore();
   const waits: (() => void)[] = [];
   const time = { monotonicMs: () => 0, wait: () => new Promise<void>((resolve) => waits.push(resolve)) };
-  const circuit = new StoreCircuit(store, time, { fault: () => {}, back: () => {} });
+  const circuit = new StoreCircuit(store, time, { fault: () => {}, found: () => {} });
   for (const key of ['a', 'b']) {
     void circuit.revoke(wallet(key));
     await settled();

@@ -64,6 +64,11 @@ export class LeaseCalls {
     return this.circuit.isAway();
   }
 
+  /** `StoreEvents.found` comes once it answers. */
+  lookForStore(): void {
+    void this.circuit.lookFor();
+  }
+
   /** Makes the calls that the lease needs, unless they are being made. */
   work(lease: QuotaLease): void {
     if (lease.work !== null) return;

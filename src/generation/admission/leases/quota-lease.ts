@@ -279,11 +279,24 @@ export class QuotaLease {
 
   /**
    * The wallet is frozen, or the limit lower: what is available is returned, and what requests hold is for nobody else
-   * when they end, however late. Grants of a rate end by themselves, in seconds. Nobody is short: as much is leased
-   * ahead afterwards as before, or a store that goes away once more would find every lease nearly used up.
+   * when they end, however late. Grants of a rate end by themselves, in seconds.
    */
   withdraw(nowMs: number): void {
     this.revokedAtMs = nowMs;
+    this.withdrawLent();
+  }
+
+  /**
+   * That may be so, and nobody has heard of it. What was ready for requests is leased anew at once: a store that goes
+   * away once more would else find every lease used up.
+   */
+  renew(nowMs: number): void {
+    this.wantsRefill ||= this.available(nowMs) > 0n;
+    this.withdrawLent();
+    this.hearRoom(nowMs);
+  }
+
+  private withdrawLent(): void {
     this.returnUnreserved();
     if (this.isRate) return;
     this.withdrawals += 1;

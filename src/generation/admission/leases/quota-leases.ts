@@ -37,8 +37,8 @@ export class QuotaLeases {
   private readonly leases = new Map<string, QuotaLease>();
   /** When revocations came for quotas that this process has no lease of, by key: a later lease obeys them too. */
   private readonly earlyRevocations = new Map<string, number>();
-  /** It was to withdraw all while the store was away. */
-  private isWithdrawalDue = false;
+  /** All is to be leased anew as soon as the store answers. */
+  private isRenewalDue = false;
 
   /** `onFault`: a bug. `onStoreFault`: why the store could not be asked. */
   constructor(
@@ -47,7 +47,7 @@ export class QuotaLeases {
     onFault: (fault: unknown) => void,
     onStoreFault: (fault: unknown) => void = () => undefined,
   ) {
-    this.calls = new LeaseCalls(store, time, onFault, { fault: onStoreFault, back: () => this.hearBack() });
+    this.calls = new LeaseCalls(store, time, onFault, { fault: onStoreFault, found: () => this.hearFound() });
     this.time = time;
   }
 
@@ -173,23 +173,26 @@ export class QuotaLeases {
   }
 
   /**
-   * Whatever is told of wallets and limits may have been missed. What listens for it may find a store that comes back
-   * before it is asked for leases again: until then nothing is given away that nobody could lease anew.
+   * Whatever is told of wallets and limits may have been missed. What listens for it may reach a store that cannot be
+   * asked for leases, or not any more: until it answers nothing is given away that nobody could lease anew.
    */
-  withdrawAll(): void {
-    this.isWithdrawalDue = this.calls.isStoreAway();
-    if (this.isWithdrawalDue) return;
-    const nowMs = this.time.monotonicMs();
-    for (const lease of this.leases.values()) {
-      lease.withdraw(nowMs);
-      lease.hearRoom(nowMs);
-      this.calls.turns.add(lease);
-    }
+  renewAll(): void {
+    this.isRenewalDue = true;
+    this.calls.lookForStore();
   }
 
-  private hearBack(): void {
-    if (this.isWithdrawalDue) this.withdrawAll();
+  private hearFound(): void {
+    if (this.isRenewalDue) this.renewEach();
+    this.isRenewalDue = false;
     this.sendDue();
+  }
+
+  private renewEach(): void {
+    const nowMs = this.time.monotonicMs();
+    for (const lease of this.leases.values()) {
+      lease.renew(nowMs);
+      this.calls.turns.add(lease);
+    }
   }
 
   /** Called from the coarse clock: returns what has expired or is idle, and forgets what is empty. */

@@ -16,8 +16,8 @@ export type CallFailure = NotDone | 'unsent' | 'lost';
 export interface StoreEvents {
   /** Why a call has no answer. */
   fault(fault: unknown): void;
-  /** The store was away, and answers probes again. */
-  back(): void;
+  /** The store was away, or was looked for, and answers. */
+  found(): void;
 }
 
 /** What this process asks of the others. `sent`: whether it was, in the end. */
@@ -61,6 +61,12 @@ export class StoreCircuit {
 
   recover(quota: Quota, call: number): Promise<RecoveredCall | CallFailure> {
     return this.askUnlessAway(() => this.store.recover(quota, call));
+  }
+
+  /** Tells when it answers: soon, unless it is away. */
+  async lookFor(): Promise<void> {
+    const answer = await this.askUnlessAway(() => this.store.probe().then(() => 'here' as const));
+    if (answer === 'here') this.on.found();
   }
 
   /**
@@ -126,6 +132,6 @@ export class StoreCircuit {
       await this.time.wait(PROBE_INTERVAL_MS);
     this.away = false;
     this.foundAtMs = this.time.monotonicMs();
-    this.on.back();
+    this.on.found();
   }
 }

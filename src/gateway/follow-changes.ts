@@ -37,13 +37,6 @@ export interface Followed {
 /** Resolves once it listens. */
 export async function followChanges(followed: Followed): Promise<Listener> {
   const { url, log, catalog, guardrails, authenticator, ownKeys, ownKeyChecks, leases, postingFence, epoch } = followed;
-  const reload = () => {
-    catalog
-      .reload()
-      .catch((fault: unknown) =>
-        log.warn({ err: fault }, 'the catalog could not be loaded anew; the present one stays'),
-      );
-  };
   const listener = createListener({
     url,
     log,
@@ -57,7 +50,7 @@ export async function followChanges(followed: Followed): Promise<Listener> {
         } else if ('ownKeysOf' in change) ownKeys.forget(change.ownKeysOf);
         else if ('guardrailsOf' in change) guardrails.changed(change.guardrailsOf);
         else if ('id' in change) authenticator.forget(change.id);
-        else if ('catalog' in change) reload();
+        else if ('catalog' in change) catalog.mayHaveChanged();
       },
       [LEASE_REVOCATION_CHANNEL]: (payload) => hearRevocation(leases, payload, epoch),
       [LEASE_ROOM_CHANNEL]: (key) => leases.hearRoom(key),
@@ -67,18 +60,18 @@ export async function followChanges(followed: Followed): Promise<Listener> {
       [SPOOLS_TOLD_CHANNEL]: (payload) => postingFence.hear(payload),
     },
     // Notifications that were sent while the connection was away are lost, so everything they could concern is looked
-    // up.
+    // up. Postgres answers here, and may not answer there: until it does, what is remembered serves.
     onReconnect: () => {
       authenticator.markAllUncertain();
-      ownKeys.forgetAll();
-      reload();
-      guardrails.changed(null);
+      ownKeys.markAllUncertain();
+      catalog.mayHaveChanged();
+      guardrails.mayHaveChanged();
       leases.renewAll();
     },
   });
   await listener.listening;
   // What was changed behind the loads of the start was told to nobody here.
-  reload();
-  guardrails.changed(null);
+  catalog.mayHaveChanged();
+  guardrails.mayHaveChanged();
   return listener;
 }

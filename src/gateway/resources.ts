@@ -13,6 +13,7 @@ import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
 import type { MetricsRegistry } from '../platform/metrics.ts';
 import { WorkerPool } from '../platform/worker-pool.ts';
+import { loadCatalog } from '../storage/postgres/catalog/catalog-store.ts';
 import { loadGuardrailTable } from '../storage/postgres/guardrails/guardrail-table.ts';
 import { type InstallationSecrets, openInstallationSecrets } from '../storage/postgres/installation-secrets.ts';
 import { listOpenSpools, notifyAboutSpools } from '../storage/postgres/ledger/open-spools.ts';
@@ -100,7 +101,7 @@ export async function openResources({ config, log, clock, metrics }: GatewayPart
   const refusalLog = new RefusalLog(log, clock);
   const failureOf = (store: AskedStore) => (fault: unknown) => refusalLog.storeFailed(store, fault);
   const controlPostgres = createPostgres({ ...connections, max: CONTROL_PLANE_CONNECTIONS_MAX });
-  const catalog = await HeldCatalog.load(postgres, secrets.box, clock);
+  const catalog = await HeldCatalog.load({ load: () => loadCatalog(postgres, secrets.box), clock, log });
   const observed = new ObservedProviders(clock);
   const cooldowns = new Cooldowns(clock);
   const providers = createProviders({ config, log, clock, metrics }, observed, refusingProviders);
@@ -181,7 +182,18 @@ export function listNotReady({ records }: Resources): readonly string[] {
  * closed.
  */
 export async function closeResources(
-  { ownKeyChecks, leases, guardrails, workers, records, providers, media, postgres, controlPostgres }: Resources,
+  {
+    ownKeyChecks,
+    leases,
+    catalog,
+    guardrails,
+    workers,
+    records,
+    providers,
+    media,
+    postgres,
+    controlPostgres,
+  }: Resources,
   changes: Listener,
   log: Log,
 ): Promise<void> {
@@ -189,6 +201,7 @@ export async function closeResources(
     () => Promise.resolve(ownKeyChecks.stop()),
     () => leases.returnAll(),
     () => changes.close(),
+    () => Promise.resolve(catalog.close()),
     () => Promise.resolve(guardrails.close()),
     () => workers.close(),
     () => records.close(),

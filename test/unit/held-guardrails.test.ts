@@ -128,6 +128,50 @@ test('who changes without a pause keeps nobody else’s change from being used, 
   held.close();
 });
 
+test('where changes may have been missed and cannot be loaded, what is held screens on until they are', async () => {
+  let table = tableOf({ acme: 1 });
+  let isAway = false;
+  let loads = 0;
+  const load = async (): Promise<GuardrailTable> => {
+    loads += 1;
+    if (isAway) throw new Error('away');
+    return table;
+  };
+  const held = await HeldGuardrails.load({ load, pepper: Buffer.alloc(32), log: silentLog });
+  const versionOf = (organizationId: string): number | string | null => {
+    const found = held.ofOrganization(organizationId, 'messages');
+    if (found === null) return null;
+    return 'unavailable' in found ? found.unavailable : (found.policies[0]?.version ?? null);
+  };
+  isAway = true;
+  held.mayHaveChanged();
+  await waitFor(
+    'the load to fail',
+    () => loads,
+    (count) => count === 2,
+  );
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual([versionOf('acme'), versionOf('without any')], [1, null]);
+
+  // A change that is known is another matter.
+  held.changed('acme');
+  await waitFor(
+    'the change to be loaded in vain',
+    () => versionOf('acme'),
+    (found) => found === 'refuse',
+  );
+  assert.equal(versionOf('without any'), null);
+
+  isAway = false;
+  table = tableOf({ acme: 2 });
+  await waitFor(
+    'what may have changed to be loaded',
+    () => versionOf('acme'),
+    (version) => version === 2,
+  );
+  held.close();
+});
+
 /** Each of these keys of an organization has a policy of its own beside what all have. */
 function tableOfKeys(organization: string, keys: number, words: readonly string[]): GuardrailTable {
   const policy = (id: string, found: readonly string[]): [string, Policy] => [

@@ -52,6 +52,41 @@ describe('own keys that are held', () => {
     assert.equal(await held.find('o'), 'unavailable');
   });
 
+  test('who is known does not wait for a store that did not answer last, and is asked about meanwhile', async () => {
+    const at = { ms: 1_000 };
+    const clock: Clock = { nowMs: () => at.ms, monotonicMs: () => at.ms };
+    let answer: () => Promise<typeof SET> = async () => SET;
+    let asked = 0;
+    const held = new HeldOwnKeys(() => {
+      asked += 1;
+      return answer();
+    }, clock);
+    const [known, other] = [await held.find('o'), await held.find('other')];
+    answer = () => Promise.reject(new Error('away'));
+    at.ms += 60_000;
+    assert.equal(await held.find('o'), known);
+    const { promise, resolve } = Promise.withResolvers<typeof SET>();
+    answer = () => promise;
+    at.ms += 5_000;
+    for (let times = 0; times < 3; times += 1)
+      assert.deepEqual([held.find('o'), held.find('other')], [known, other], 'at once');
+    assert.equal(asked, 5);
+    assert.ok(held.find('nobody knows it') instanceof Promise);
+    resolve(SET);
+    await promise;
+    await new Promise(setImmediate);
+    assert.notEqual(held.find('o'), known);
+  });
+
+  test('are not forgotten for idleness as long as they serve where they cannot be read again', async () => {
+    const { held, store, at } = heldAt();
+    const known = await held.find('o');
+    store.isAway = true;
+    at.ms += 3_599_999;
+    held.forgetIdle(at.ms);
+    assert.equal(await held.find('o'), known);
+  });
+
   test('an answer that comes after its deadline serves those who ask next', async ({ mock }) => {
     mock.timers.enable({ apis: ['setTimeout'] });
     const { promise, resolve } = Promise.withResolvers<typeof SET>();
@@ -96,13 +131,47 @@ describe('own keys that are held', () => {
     assert.equal(store.asked, 3);
   });
 
-  test('are forgotten with their pauses where changes may have been missed', async () => {
+  test('where changes may have been missed are read again, and serve if they cannot be', async () => {
+    const { held, store, at } = heldAt();
+    const known = await held.find('o');
+    held.pauses.begin(USE, 'quota', null, at.ms);
+    store.isAway = true;
+    held.markAllUncertain();
+    assert.equal(held.pauses.find(USE, at.ms), null);
+    assert.equal(await held.find('o'), known, 'still away after all');
+    store.isAway = false;
+    held.markAllUncertain();
+    const anew = held.find('o');
+    assert.ok(anew instanceof Promise, 'nobody is served from memory who may have changed');
+    assert.notEqual(await anew, known);
+    assert.equal(store.asked, 3);
+  });
+
+  test('a question from before that fails later makes nothing serve that may have changed', async () => {
+    const at = { ms: 1_000 };
+    const clock: Clock = { nowMs: () => at.ms, monotonicMs: () => at.ms };
+    let answer: () => Promise<typeof SET> = async () => SET;
+    const held = new HeldOwnKeys(() => answer(), clock);
+    await held.find('o');
+    const { promise, reject } = Promise.withResolvers<typeof SET>();
+    answer = () => promise;
+    at.ms += 60_000;
+    const asking = held.find('o');
+    held.markAllUncertain();
+    reject(new Error('the connection ended'));
+    await asking;
+    answer = async () => SET;
+    assert.ok(held.find('o') instanceof Promise);
+  });
+
+  test('are forgotten with their pauses where a change does not say whose they are', async () => {
     const { held, store, at } = heldAt();
     await held.find('o');
     held.pauses.begin(USE, 'quota', null, at.ms);
     held.forgetAll();
     assert.equal(held.pauses.find(USE, at.ms), null);
-    await held.find('o');
+    store.isAway = true;
+    assert.equal(await held.find('o'), 'unavailable');
     assert.equal(store.asked, 2);
   });
 });

@@ -5,37 +5,43 @@ import type { Catalog } from '../../domain/models/catalog.ts';
 import { catalogAt } from '../../domain/models/dated-prices.ts';
 import { prepareCatalog, type ServingCatalog } from '../../generation/catalog/serving-catalog.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { loadCatalog } from '../../storage/postgres/catalog/catalog-store.ts';
-import type { Postgres } from '../../storage/postgres/pool.ts';
-import type { SecretBox } from '../../storage/postgres/secret-box.ts';
+import type { Log } from '../../platform/log.ts';
+import { Reloads } from '../../platform/reloads.ts';
 
 /** How often a token that should have been renewed is looked for, in case its notification was lost. */
 const TOKEN_WAIT_MS = 10_000;
 /** A clock that is set forward is noticed as late as that. */
 const WAIT_MS_MAX = 60_000;
 
+interface Parts {
+  readonly load: () => Promise<Catalog>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
 export class HeldCatalog {
   present: Catalog;
   serving: ServingCatalog;
-  private readonly postgres: Postgres;
-  private readonly box: SecretBox;
-  private readonly clock: Clock;
+  private readonly parts: Parts;
+  private readonly reloads: Reloads;
   /** As it is stored, with all prices. */
   private stored: Catalog;
   private untilMs: number;
   private timer: NodeJS.Timeout | null = null;
   private tokensFromMs = 0;
 
-  static async load(postgres: Postgres, box: SecretBox, clock: Clock): Promise<HeldCatalog> {
-    return new HeldCatalog(postgres, box, clock, await loadCatalog(postgres, box));
+  static async load(parts: Parts): Promise<HeldCatalog> {
+    return new HeldCatalog(parts, await parts.load());
   }
 
-  private constructor(postgres: Postgres, box: SecretBox, clock: Clock, stored: Catalog) {
-    this.postgres = postgres;
-    this.box = box;
-    this.clock = clock;
+  private constructor(parts: Parts, stored: Catalog) {
+    this.parts = parts;
     this.stored = stored;
-    const { catalog, untilMs } = catalogAt(stored, clock.nowMs());
+    this.reloads = new Reloads(
+      () => this.reload(),
+      (fault) => parts.log.warn({ err: fault }, 'the catalog could not be loaded anew; the present one stays'),
+    );
+    const { catalog, untilMs } = catalogAt(stored, parts.clock.nowMs());
     this.present = catalog;
     this.serving = prepareCatalog(catalog);
     this.untilMs = untilMs;
@@ -43,28 +49,37 @@ export class HeldCatalog {
   }
 
   /** Called from the coarse clock. */
-  async lookForTokens(): Promise<void> {
-    const nowMs = this.clock.nowMs();
+  lookForTokens(): void {
+    const nowMs = this.parts.clock.nowMs();
     if (nowMs < this.tokensFromMs) return;
     const isOverdue = [...this.serving.providers.values()].some(
       ({ token }) => token !== undefined && nowMs >= token.overdueFromMs,
     );
     if (!isOverdue) return;
     this.tokensFromMs = nowMs + TOKEN_WAIT_MS;
-    await this.reload();
+    this.mayHaveChanged();
   }
 
   /** Loads the catalog again. Requests under way keep their snapshot. */
-  async reload(): Promise<void> {
-    const stored = await loadCatalog(this.postgres, this.box);
-    // Two reloads may end in reverse order.
+  mayHaveChanged(): void {
+    this.reloads.due();
+  }
+
+  close(): void {
+    this.reloads.close();
+    if (this.timer !== null) clearTimeout(this.timer);
+  }
+
+  private async reload(): Promise<void> {
+    const stored = await this.parts.load();
+    // After a failover a standby that is behind may have answered.
     if (stored.version < this.stored.version) return;
     this.stored = stored;
     this.takePrices();
   }
 
   private takePrices(): void {
-    const { catalog, untilMs } = catalogAt(this.stored, this.clock.nowMs());
+    const { catalog, untilMs } = catalogAt(this.stored, this.parts.clock.nowMs());
     this.present = catalog;
     this.serving = prepareCatalog(catalog);
     this.untilMs = untilMs;
@@ -75,9 +90,9 @@ export class HeldCatalog {
     if (this.timer !== null) clearTimeout(this.timer);
     this.timer = null;
     if (this.untilMs === Number.POSITIVE_INFINITY) return;
-    const waitMs = Math.min(WAIT_MS_MAX, Math.max(1, this.untilMs - this.clock.nowMs()));
+    const waitMs = Math.min(WAIT_MS_MAX, Math.max(1, this.untilMs - this.parts.clock.nowMs()));
     this.timer = setTimeout(() => {
-      if (this.clock.nowMs() >= this.untilMs) this.takePrices();
+      if (this.parts.clock.nowMs() >= this.untilMs) this.takePrices();
       else this.awaitNextPrice();
     }, waitMs);
     this.timer.unref();

@@ -19,12 +19,10 @@ import type { PoliciesInForce, PoliciesUnavailable } from '../../generation/guar
 import { BoundedMap } from '../../platform/bounded-map.ts';
 import { tickEnd } from '../../platform/event-loop/tick.ts';
 import type { Log } from '../../platform/log.ts';
+import { Reloads } from '../../platform/reloads.ts';
 import { CompiledSets } from './compiled-sets.ts';
 
 const CLOAK_KEYS_MAX = 10_000;
-const RETRY_MS = 1_000;
-/** Least time between two loads, so that one organization's constant changes do not delay the others'. */
-const BETWEEN_LOADS_MS = 50;
 /** Most slices take some tenths of a millisecond or less; one that compiles patterns takes some milliseconds. */
 const SLICES_AT_ONCE = 8;
 /**
@@ -59,8 +57,7 @@ export class HeldGuardrails implements PoliciesInForce {
   private pending = new Set<string | null>();
   /** Those with a change that could not be loaded. */
   private readonly stale = new Set<string | null>();
-  private timer: NodeJS.Timeout | null = null;
-  private isLoading = false;
+  private readonly reloads: Reloads;
 
   static async load(parts: Parts): Promise<HeldGuardrails> {
     const table = await parts.load();
@@ -71,6 +68,10 @@ export class HeldGuardrails implements PoliciesInForce {
   private constructor(parts: Parts, table: GuardrailTable) {
     this.parts = parts;
     this.table = table;
+    this.reloads = new Reloads(
+      () => this.reload(),
+      (fault) => parts.log.warn({ err: fault }, 'the guardrail policies could not be loaded anew'),
+    );
   }
 
   /** null: nobody is screened by anything. */
@@ -129,19 +130,21 @@ export class HeldGuardrails implements PoliciesInForce {
   /** A change of an organization's policies or assignments, or of the platform's (null). Loads them anew. */
   changed(organizationId: string | null): void {
     this.pending.add(organizationId);
-    if (!this.isLoading && this.timer === null) void this.reload();
+    this.reloads.due();
+  }
+
+  /** Changes may have been missed. The present snapshot serves until it is loaded anew: nobody's is known to be old. */
+  mayHaveChanged(): void {
+    this.reloads.due();
   }
 
   close(): void {
-    if (this.timer !== null) clearTimeout(this.timer);
+    this.reloads.close();
   }
 
-  /** One at a time; what changes meanwhile is loaded by the next. */
   private async reload(): Promise<void> {
-    this.isLoading = true;
     const concerned = this.pending;
     this.pending = new Set();
-    let nextMs = BETWEEN_LOADS_MS;
     try {
       const table = keepSame(this.table, await this.parts.load());
       await prepare(table, TICKS_MAX, this.parts.log);
@@ -153,15 +156,8 @@ export class HeldGuardrails implements PoliciesInForce {
         this.stale.add(organizationId);
         this.pending.add(organizationId);
       }
-      this.parts.log.warn({ err: fault }, 'the guardrail policies could not be loaded anew');
-      nextMs = RETRY_MS;
+      throw fault;
     }
-    this.isLoading = false;
-    this.timer = setTimeout(() => {
-      this.timer = null;
-      if (this.pending.size > 0) void this.reload();
-    }, nextMs);
-    this.timer.unref();
   }
 }
 

@@ -12,9 +12,10 @@ import type { FindOwnKeys } from './own-key-set.ts';
 
 /** Changes are pushed; this is the backstop for a lost notification. */
 const TIME_TO_LIVE_MS = 60_000;
-/** While the store is away it is asked this often, so that not every request waits for it. */
+/** While the store is away it is asked this often about each organization. */
 const ASK_AGAIN_MS = 5_000;
-const IDLE_MS = 900_000;
+/** No sooner than what is known may not serve any more: in a store that is away it could not be read again. */
+const IDLE_MS = AWAY_TIME_TO_LIVE_MS;
 const STORE_DEADLINE_MS = 2_000;
 const ORGANIZATIONS_MAX = 10_000;
 
@@ -43,6 +44,8 @@ export class HeldOwnKeys {
   private readonly answers = new Map<string, Promise<OrganizationKeys | 'unavailable'>>();
   /** The questions that the store has not answered yet, also those whose deadline has passed. */
   private readonly readings = new Set<Reading>();
+  /** The store did not answer the last question. */
+  private isAway = false;
 
   /** `onStoreFault` is told why the store could not be asked. */
   constructor(findOwnKeys: FindOwnKeys, clock: Clock, onStoreFault: (fault: unknown) => void = () => undefined) {
@@ -51,7 +54,10 @@ export class HeldOwnKeys {
     this.onStoreFault = onStoreFault;
   }
 
-  /** A promise where they must be read. `unavailable`: nobody knows them, and the service must not step in unasked. */
+  /**
+   * A promise where they must be read, unless the store is away: what is remembered does not wait for it then.
+   * `unavailable`: nobody knows them, and the service must not step in unasked.
+   */
   find(organizationId: string): OrganizationKeys | Promise<OrganizationKeys | 'unavailable'> {
     const nowMs = this.clock.monotonicMs();
     const held = this.held.get(organizationId);
@@ -59,8 +65,11 @@ export class HeldOwnKeys {
       held.usedAtMs = nowMs;
       return held.keys;
     }
-    const asked = this.answers.get(organizationId);
-    if (asked !== undefined) return asked;
+    const answer = this.answers.get(organizationId) ?? this.startReading(organizationId);
+    return this.isAway ? (this.rememberedOf(organizationId, nowMs) ?? answer) : answer;
+  }
+
+  private startReading(organizationId: string): Promise<OrganizationKeys | 'unavailable'> {
     const answer = this.read(organizationId).finally(() => {
       if (this.answers.get(organizationId) === answer) this.answers.delete(organizationId);
     });
@@ -68,29 +77,43 @@ export class HeldOwnKeys {
     return answer;
   }
 
+  /** What serves while the store cannot be asked. */
+  private rememberedOf(organizationId: string, nowMs: number): OrganizationKeys | null {
+    const held = this.held.get(organizationId);
+    if (held === undefined || nowMs - held.readAtMs >= AWAY_TIME_TO_LIVE_MS) return null;
+    held.usedAtMs = nowMs;
+    return held.keys;
+  }
+
   private async read(organizationId: string): Promise<OrganizationKeys | 'unavailable'> {
+    const reading: Reading = { organizationId, isOutdated: false };
     try {
-      return await withDeadline(this.ask(organizationId), STORE_DEADLINE_MS);
+      return await withDeadline(this.ask(reading), STORE_DEADLINE_MS);
     } catch (fault) {
       this.onStoreFault(fault);
-      const held = this.held.get(organizationId);
       const nowMs = this.clock.monotonicMs();
-      if (held === undefined || nowMs - held.readAtMs >= AWAY_TIME_TO_LIVE_MS) return 'unavailable';
-      held.freshUntilMs = nowMs + ASK_AGAIN_MS;
-      held.usedAtMs = nowMs;
-      return held.keys;
+      // What was asked before a change says nothing of the store since then.
+      if (!reading.isOutdated) this.noteAway(organizationId, nowMs);
+      return this.rememberedOf(organizationId, nowMs) ?? 'unavailable';
     } finally {
       // Clients that left during the wait are found out first, so that no provider is called for them.
       await socketsRead();
     }
   }
 
+  private noteAway(organizationId: string, nowMs: number): void {
+    this.isAway = true;
+    const held = this.held.get(organizationId);
+    if (held !== undefined) held.freshUntilMs = nowMs + ASK_AGAIN_MS;
+  }
+
   /** An answer that comes after the deadline is kept, too, so that the next request need not wait. */
-  private async ask(organizationId: string): Promise<OrganizationKeys> {
-    const reading: Reading = { organizationId, isOutdated: false };
+  private async ask(reading: Reading): Promise<OrganizationKeys> {
+    const { organizationId } = reading;
     this.readings.add(reading);
     try {
       const keys = new OrganizationKeys(organizationId, await this.findOwnKeys(organizationId));
+      this.isAway = false;
       const nowMs = this.clock.monotonicMs();
       const freshUntilMs = nowMs + TIME_TO_LIVE_MS;
       if (!reading.isOutdated) this.held.set(organizationId, { keys, readAtMs: nowMs, freshUntilMs, usedAtMs: nowMs });
@@ -108,11 +131,18 @@ export class HeldOwnKeys {
     for (const reading of this.readings) if (reading.organizationId === organizationId) reading.isOutdated = true;
   }
 
-  /** Notifications may have been lost. */
+  /** A change that does not say whose they are. */
   forgetAll(): void {
+    for (const [organizationId] of this.held) this.held.delete(organizationId);
+    this.markAllUncertain();
+  }
+
+  /** Changes may have been missed. All are read again, and what is known serves only if they cannot be. */
+  markAllUncertain(): void {
+    this.isAway = false;
     for (const reading of this.readings) reading.isOutdated = true;
     this.answers.clear();
-    for (const [organizationId] of this.held) this.held.delete(organizationId);
+    for (const [, held] of this.held) held.freshUntilMs = Number.NEGATIVE_INFINITY;
     this.pauses.forgetAll();
   }
 

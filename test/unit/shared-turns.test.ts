@@ -312,6 +312,28 @@ describe('while the store is away', () => {
     assert.equal(store.calls, 1);
   });
 
+  test('one request at a time waits to find out whether it is back', async ({ mock }) => {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    const store = new Turns();
+    store.isAway = true;
+    let nowMs = 1_000;
+    const clock = { nowMs: () => nowMs, monotonicMs: () => nowMs };
+    const shared = new SharedTurns({ store, clock, onStoreFault: () => undefined });
+    const routeOf = (name: string) => shared.routeOf(key(name, { conversation: name }), new Decider(name));
+    await routeOf('a');
+    nowMs += 1_000;
+    let hanging = 0;
+    store.claim = () => {
+      hanging += 1;
+      return new Promise<never>(() => undefined);
+    };
+    const waiting = routeOf('b');
+    for (const name of ['c', 'd', 'e']) assert.equal((await routeOf(name))?.decision.model, `${name} unasked`);
+    assert.equal(hanging, 1);
+    mock.timers.tick(3_000);
+    assert.equal((await waiting)?.decision.model, 'b unasked');
+  });
+
   test('a decision that cannot be written holds here', async () => {
     const store = new Turns();
     const { turns } = process(store);

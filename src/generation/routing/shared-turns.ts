@@ -60,7 +60,9 @@ export class SharedTurns {
   private readonly memory = new TurnMemory();
   private readonly deciding = new Map<string, Deciding>();
   private readonly parts: SharedTurnsParts;
-  private awayUntilMs = 0;
+  /** The store did not answer the last question. */
+  private isAway = false;
+  private notBeforeMs = 0;
 
   constructor(parts: SharedTurnsParts) {
     this.parts = parts;
@@ -184,14 +186,19 @@ export class SharedTurns {
     }
   }
 
-  /** null also means that the store is away. */
+  /** null also means that the store is away. One question at a time finds out then whether it is back. */
   private async ask<T>(call: (store: TurnStore) => Promise<T>): Promise<T | null> {
     const { clock, store, onStoreFault } = this.parts;
-    if (clock.monotonicMs() < this.awayUntilMs) return null;
+    const nowMs = clock.monotonicMs();
+    if (this.isAway && nowMs < this.notBeforeMs) return null;
+    this.notBeforeMs = nowMs + STORE_DEADLINE_MS;
     try {
-      return await withDeadline(call(store), STORE_DEADLINE_MS);
+      const answer = await withDeadline(call(store), STORE_DEADLINE_MS);
+      this.isAway = false;
+      return answer;
     } catch (fault) {
-      this.awayUntilMs = clock.monotonicMs() + AWAY_MS;
+      this.isAway = true;
+      this.notBeforeMs = clock.monotonicMs() + AWAY_MS;
       onStoreFault(fault);
       return null;
     }

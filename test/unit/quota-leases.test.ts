@@ -772,6 +772,7 @@ describe('a store that is away', () => {
     ['notifications may have been missed', true, mayHaveMissed, 2_000],
     ['they may have, and nobody has noticed', false, mayHaveMissed, 2_000],
     ['it was idle', true, (process: QuotaLeases) => process.tick(), 17_000],
+    ['it was idle, and nobody has noticed', false, (process: QuotaLeases) => process.tick(), 17_000],
   ] as const) {
     test(`while the store is away nothing leased is given away because ${what}, and as soon as it is back it is`, async () => {
       const store = new SimulatedLeaseStore(26);

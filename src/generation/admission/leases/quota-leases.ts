@@ -184,6 +184,8 @@ export class QuotaLeases {
   private hearFound(): void {
     if (this.isRenewalDue) this.renewEach();
     this.isRenewalDue = false;
+    const nowMs = this.time.monotonicMs();
+    for (const lease of this.leases.values()) if (isIdle(lease, nowMs)) lease.returnAvailable();
     this.sendDue();
   }
 
@@ -198,15 +200,16 @@ export class QuotaLeases {
   /** Called from the coarse clock: returns what has expired or is idle, and forgets what is empty. */
   tick(): void {
     const nowMs = this.time.monotonicMs();
-    // While the store is away it could not be leased again.
-    const isIdleReturned = !this.calls.isStoreAway();
+    let isOneIdle = false;
     for (const [key, revokedAtMs] of this.earlyRevocations)
       if (nowMs - revokedAtMs > CONTENDED_MS) this.earlyRevocations.delete(key);
     for (const [key, lease] of this.leases) {
       lease.returnExpired(nowMs);
-      if (isIdleReturned && nowMs - lease.lastUsedMs > IDLE_MS) lease.returnAvailable();
+      isOneIdle ||= isIdle(lease, nowMs);
       if (lease.isEmpty(nowMs)) this.leases.delete(key);
     }
+    // In a store that is away, and be it that nobody has noticed yet, it could not be leased again.
+    if (isOneIdle) this.calls.lookForStore();
     this.sendDue();
   }
 
@@ -246,4 +249,8 @@ export class QuotaLeases {
     }
     return { available, held };
   }
+}
+
+function isIdle(lease: QuotaLease, nowMs: number): boolean {
+  return nowMs - lease.lastUsedMs > IDLE_MS && lease.available(nowMs) > 0n;
 }

@@ -1,6 +1,7 @@
 // What the head of a request says that its body is, and the refusal of a body that an endpoint does not take.
 
 import type { Refusal } from '../domain/refusals/refusal.ts';
+import { contentCodings } from '../platform/content-codings.ts';
 import type { RequestHead } from './request-head.ts';
 
 export type BodyType = 'json' | 'form';
@@ -19,10 +20,10 @@ const FORM_TYPE = /^multipart\/form-data[ \t]*(;|$)/i;
  * a form must have one, since its boundary is named there.
  */
 export function readBodyType(
-  head: Pick<RequestHead, 'contentType' | 'header'>,
+  head: Pick<RequestHead, 'contentType' | 'headers'>,
   taken: readonly BodyType[],
 ): BodyType | Refusal {
-  if (isEncoded(head.header('content-encoding'))) return { ...refusalFor(taken), isEncoded: true };
+  if (contentCodings(head.headers).length > 0) return { ...refusalFor(taken), isEncoded: true };
   const type = typeOf(head.contentType);
   return type !== null && taken.includes(type) ? type : refusalFor(taken);
 }
@@ -30,11 +31,6 @@ export function readBodyType(
 function typeOf(contentType: string): BodyType | null {
   if (contentType === 'application/json' || contentType === '' || JSON_TYPE.test(contentType)) return 'json';
   return FORM_TYPE.test(contentType) ? 'form' : null;
-}
-
-/** An empty list names no coding (RFC 9110, 5.6.1), and no coding is case-sensitive (8.4.1). */
-function isEncoded(coding: string | null): boolean {
-  return coding !== null && coding !== '' && coding.toLowerCase() !== 'identity';
 }
 
 function refusalFor(taken: readonly BodyType[]): Refusal & { readonly kind: 'unsupported_media_type' } {

@@ -23,7 +23,7 @@ interface Case {
   readonly key?: string | null;
   readonly method?: string;
   readonly path?: string;
-  readonly headers?: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string | string[]>>;
   readonly status: number;
   readonly envelope: Envelope;
   readonly code?: string;
@@ -46,6 +46,13 @@ const CASES: readonly Case[] = [
     envelope: 'openai',
   },
   { name: 'a compressed body', body: GOOD, headers: { 'content-encoding': 'gzip' }, status: 415, envelope: 'openai' },
+  {
+    name: 'a compressed body, as the second of two lines says',
+    body: GOOD,
+    headers: { 'content-encoding': ['identity', 'gzip'] },
+    status: 415,
+    envelope: 'openai',
+  },
   { name: 'no model', body: '{"messages":[]}', status: 400, envelope: 'openai', code: 'missing_model' },
   {
     name: 'a model that is a number',

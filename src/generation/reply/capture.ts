@@ -4,6 +4,7 @@
 import { Buffer } from 'node:buffer';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { contentCodings } from '../../platform/content-codings.ts';
 import { type ReplyHeaders, replyHeader } from '../../upstream/http1/reply-head.ts';
 import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
 import { isStored, type ReplyWatch, type StoredReplyWatch } from '../dialects/dialect.ts';
@@ -111,14 +112,7 @@ const ENCODING = /^[a-z0-9-]{1,20}$/;
 
 /** A name that is none, or several, are called `unknown`, since it goes into the record. */
 function encodingOf(headers: ReplyHeaders): string | null {
-  const first = headers.indexOf('content-encoding');
-  if (first === -1) return null;
-  const codings = headers
-    .flatMap((name, index) => (index % 2 === 0 && name === 'content-encoding' ? (headers[index + 1] ?? '') : []))
-    .flatMap((line) => line.split(','))
-    .map((coding) => coding.trim().toLowerCase())
-    .filter((coding) => coding !== '' && coding !== 'identity');
-  const [coding] = codings;
+  const [coding, ...others] = contentCodings(headers);
   if (coding === undefined) return null;
-  return codings.length === 1 && ENCODING.test(coding) ? coding : 'unknown';
+  return others.length === 0 && ENCODING.test(coding) ? coding : 'unknown';
 }

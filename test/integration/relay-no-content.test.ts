@@ -20,12 +20,17 @@ const HEAD = [
 const WITH_LENGTH = [...HEAD, `content-length: ${BODY.length}`, '', BODY].join('\r\n');
 const IN_CHUNKS = [...HEAD, 'transfer-encoding: chunked', '', BODY.length.toString(16), BODY, '0', '', ''].join('\r\n');
 
+const STREAM = 'content-type: text/event-stream\r\n';
+
 /** What the provider answers, and the length that the client is told. */
 const REPLIES: Readonly<Record<string, readonly [reply: string, length: string | undefined]>> = {
   'a 204': ['HTTP/1.1 204 No Content\r\n\r\n', undefined],
   'a 204 that says a length all the same': ['HTTP/1.1 204 No Content\r\ncontent-length: 0\r\n\r\n', undefined],
   'a 304 with the length of what is known': ['HTTP/1.1 304 Not Modified\r\ncontent-length: 5\r\n\r\n', undefined],
   'a 205, which ends by its length': ['HTTP/1.1 205 Reset Content\r\ncontent-length: 0\r\n\r\n', '0'],
+  'a 204 that says it is a stream': [`HTTP/1.1 204 No Content\r\n${STREAM}\r\n`, undefined],
+  'a 304 that says it is a stream': [`HTTP/1.1 304 Not Modified\r\n${STREAM}\r\n`, undefined],
+  'a 205 that says it is a stream': [`HTTP/1.1 205 Reset Content\r\n${STREAM}content-length: 0\r\n\r\n`, '0'],
   'a 200 without a byte': ['HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n', '0'],
 };
 

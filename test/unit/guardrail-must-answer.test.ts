@@ -76,6 +76,11 @@ describe('what nobody could look at', () => {
       }
     });
 
+  test('a whole reply without a byte, as a 204, has nothing to look at and passes', async () => {
+    const { refused, ended, report } = await screenedReply(mustAnswer, { isStream: false, reads: [] });
+    assert.deepEqual([refused, ended, report?.not_scanned], [null, true, undefined]);
+  });
+
   test('an event without an end is kept up to its maximum; then it is refused, or passes as it comes', async () => {
     const endless = stream(Buffer.from('data: {"choices":[{"index":0,"delta":{"content":"'), ...many(20_000_000));
     assert.equal((await screenedReply(mustAnswer, endless)).refused, 'guardrail_unread');

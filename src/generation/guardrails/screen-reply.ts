@@ -362,8 +362,8 @@ export class ScreenReply extends ReplyStage {
     const { compiled, screening, dialect, workers } = this.parts;
     const { chunks } = this;
     const body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
-    // What stands before a provider may refuse in HTML, or say nothing at all.
-    const isText = this.isError && !looksLikeJson(body, 0, body.length);
+    // What stands before a provider may refuse in HTML, or say nothing at all. A 204 has nothing to be read.
+    const isText = body.length === 0 || (this.isError && !looksLikeJson(body, 0, body.length));
     const parts = isText ? [{ name: '', start: 0, end: body.length }] : null;
     const whole = { stage: 'output' as const, body, places: dialect.texts, parts };
     const by = { workers, ask: (texts: readonly string[]) => screening.askOfReply(texts) };

@@ -13,6 +13,9 @@ import { endsWithWholeEvent, type StreamProgress } from '../sse/stream-end.ts';
 import { CaptureBuffer } from './capture-buffer.ts';
 import type { RelayParams } from './relay-params.ts';
 
+/** No Content and Reset Content, whatever type their heads name (RFC 9110, 15.3.5 and 15.3.6). */
+const WITHOUT_BODY: readonly number[] = [204, 205];
+
 /** What all stages of one relay know of its reply. */
 export class CapturedReply {
   /**
@@ -41,8 +44,10 @@ export class CapturedReply {
   takeHead(status: number, headers: ReplyHeaders): void {
     this.status = status;
     this.encoding = encodingOf(headers);
-    // The bytes of a compressed stream are no events, nor is what a provider says of an error.
-    this.isStream = status < 300 && this.encoding === null && isEventStream(headers);
+    // The bytes of a compressed stream are no events, nor is what a provider says of an error. What never has a body is
+    // whole without an event.
+    const mayHaveEvents = status < 300 && !WITHOUT_BODY.includes(status) && this.encoding === null;
+    this.isStream = mayHaveEvents && isEventStream(headers);
     if (this.isStream) this.lines = new LineFeeds();
   }
 }

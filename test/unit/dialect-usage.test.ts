@@ -60,6 +60,18 @@ describe('usage is known by its place', () => {
       [7, 2],
     ],
     [
+      'chat: twice in the middle of a body too long to keep',
+      chatCompletions,
+      `{"x":"${LONG}","usage":${FAKE},"usage":${CHAT},"y":[${PROMPT_LOGPROBS}]}`,
+      [7, 2],
+    ],
+    [
+      'chat: twice before a body too long to keep, and to condense',
+      chatCompletions,
+      `{"usage":${FAKE},"usage":${CHAT},${'"a":1,'.repeat(60_000)}"b":{"usage":${FAKE}}}`,
+      [7, 2],
+    ],
+    [
       'messages: in the middle of a body too long to keep',
       messages,
       `{"content":[{"type":"text","text":"${LONG}"}],"usage":${TYPED},"container":{"files":[${PROMPT_LOGPROBS}]}}`,

@@ -34,7 +34,7 @@ export function isDocument(beginning: Buffer): boolean {
  */
 export function documentUsage(reply: KeptReply): UsageObject | null {
   const { usage } = reply.cut ? NO_USAGE : lastUsage(reply.end, 1);
-  return usage ?? firstUsage(reply.condensed ?? reply.beginning);
+  return usage ?? lastUsageFromStart(reply.condensed ?? reply.beginning);
 }
 
 interface FoundUsage {
@@ -60,14 +60,15 @@ function lastUsage(bytes: Buffer, deepest: number): FoundUsage {
   return { usage: null, isThere };
 }
 
-function firstUsage(beginning: Buffer): UsageObject | null {
+/** The last usage object at the top of a document whose end may be missing. */
+function lastUsageFromStart(beginning: Buffer): UsageObject | null {
   const depths = new DepthFromStart(beginning, 0);
+  let last = NOT_FOUND;
   for (let key = beginning.indexOf(USAGE_KEY); key !== NOT_FOUND; key = beginning.indexOf(USAGE_KEY, key + 1)) {
     const start = objectStart(beginning, key + USAGE_KEY.length);
-    if (start === NOT_FOUND) continue;
-    if (depths.at(key) === 1) return readObject(beginning, start);
+    if (start !== NOT_FOUND && depths.at(key) === 1) last = start;
   }
-  return null;
+  return last === NOT_FOUND ? null : readObject(beginning, last);
 }
 
 /** Behind the one that counts there are a few at most, and each of those that cannot be read costs microseconds. */

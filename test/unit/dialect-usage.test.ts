@@ -207,6 +207,12 @@ describe('usage is known by its place', () => {
       [7, 2],
     ],
     [
+      'messages stream: behind a byte order mark',
+      messages,
+      `\ufeff${START}data: {"type":"message_delta","delta":{},"usage":{"output_tokens":2}}\n\n${STOP}`,
+      [7, 2],
+    ],
+    [
       'messages stream: counts repeated',
       messages,
       `${START}data: {"type":"message_delta","usage":{"input_tokens":9,"output_tokens":2}}\n\n${STOP}`,

@@ -2,12 +2,10 @@
 
 import { Buffer } from 'node:buffer';
 import { matchesAt } from '../../platform/bytes/matches-at.ts';
-import { CARRIAGE_RETURN, DATA_FIELD, DONE, DONE_NAME, LINE_FEED } from '../sse/syntax.ts';
+import { CARRIAGE_RETURN, DATA_FIELD, DONE, DONE_NAME, firstLineAt, LINE_FEED } from '../sse/syntax.ts';
 
 const SPACE = 0x20;
 const BLANK_LINE = Buffer.from('\n\n');
-/** Where a stream begins with it, clients leave it out. */
-const BYTE_ORDER_MARK = Buffer.from('\ufeff');
 const NOTHING = Buffer.alloc(0);
 
 /** Bytes of one event, the blank line behind it included, and where its data lies in them. */
@@ -101,7 +99,7 @@ function dataOf(bytes: Buffer): EventBytes | null {
   let start = -1;
   let end = -1;
   let joined: JoinedData | null = null;
-  for (let at = matchesAt(bytes, 0, BYTE_ORDER_MARK) ? BYTE_ORDER_MARK.length : 0; at < bytes.length; ) {
+  for (let at = firstLineAt(bytes); at < bytes.length; ) {
     const lineEnd = ends.behind(at);
     if (matchesAt(bytes, at, DATA_FIELD)) {
       if (start !== -1) {

@@ -1,6 +1,7 @@
 // The bytes that an event stream is written with (server-sent events), and the data after which nothing follows.
 
 import { Buffer } from 'node:buffer';
+import { matchesAt } from '../../platform/matches-at.ts';
 
 export const LINE_FEED = 0x0a;
 export const CARRIAGE_RETURN = 0x0d;
@@ -10,3 +11,10 @@ export const DATA_FIELD = Buffer.from('data:');
 export const DATA_LINE = Buffer.from('\ndata:');
 export const DONE_NAME = '[DONE]';
 export const DONE = Buffer.from(DONE_NAME);
+
+const BYTE_ORDER_MARK = Buffer.from('\ufeff');
+
+/** Where the first line of a stream begins: clients leave out a byte order mark before it. */
+export function firstLineAt(stream: Buffer): number {
+  return matchesAt(stream, 0, BYTE_ORDER_MARK) ? BYTE_ORDER_MARK.length : 0;
+}

@@ -9,7 +9,7 @@ import type { KeptReply } from '../dialects/dialect.ts';
 import type { UsageObject } from '../dialects/usage/reported-counts.ts';
 import { EventName } from './event-name.ts';
 import { DepthFromEnd, DepthFromStart, NO_DEPTH } from './json-depth.ts';
-import { DATA_FIELD, LINE_FEED } from './syntax.ts';
+import { DATA_FIELD, firstLineAt, LINE_FEED } from './syntax.ts';
 
 const USAGE_KEY = Buffer.from('"usage"');
 /** The longest usage objects are those that list their parts (Anthropic's iterations). */
@@ -18,10 +18,7 @@ const NOT_FOUND = -1;
 
 /** Whether a reply is one JSON document and not a stream of events, whatever its content type says. */
 export function isDocument(beginning: Buffer): boolean {
-  let at = skipSpace(beginning, 0);
-  if (beginning[at] === 0xef && beginning[at + 1] === 0xbb && beginning[at + 2] === 0xbf)
-    at = skipSpace(beginning, at + 3);
-  return beginning[at] === 0x7b;
+  return beginning[skipSpace(beginning, firstLineAt(beginning))] === 0x7b;
 }
 
 /**
@@ -101,7 +98,13 @@ export function firstEventWithUsage(reply: KeptReply): EventLine | null {
 function eventAround(bytes: Buffer, key: number, cut: boolean): EventLine | null {
   const lineEnd = bytes.indexOf(LINE_FEED, key);
   if (lineEnd === NOT_FOUND && cut) return null;
-  return new EventLine(bytes, bytes.lastIndexOf(LINE_FEED, key) + 1, lineEnd === NOT_FOUND ? bytes.length : lineEnd);
+  return new EventLine(bytes, startOfLine(bytes, key), lineEnd === NOT_FOUND ? bytes.length : lineEnd);
+}
+
+/** Of the line with this place in it. */
+function startOfLine(bytes: Buffer, at: number): number {
+  const lineFeed = bytes.lastIndexOf(LINE_FEED, at);
+  return lineFeed === NOT_FOUND ? firstLineAt(bytes) : lineFeed + 1;
 }
 
 /** The data line of one event. The kept part of a long reply may begin inside it. */
@@ -128,7 +131,7 @@ export class EventLine {
 
   /** The event's name, from its data or from the line before it; null if neither has one that is kept. */
   get type(): string | null {
-    const lineBefore = this.start === 0 ? 0 : this.bytes.lastIndexOf(LINE_FEED, Math.max(0, this.start - 2)) + 1;
+    const lineBefore = startOfLine(this.bytes, Math.max(0, this.start - 2));
     return nameOfLine(this.bytes, this.start, this.end) ?? nameOfLine(this.bytes, lineBefore, this.start - 1);
   }
 

@@ -17,6 +17,7 @@ import type { UpstreamCall } from '../../src/upstream/call.ts';
 import { providerCredential } from '../../src/upstream/credential.ts';
 import { type ProviderCallOptions, ProviderCalls } from '../../src/upstream/providers.ts';
 import { NO_PROXIES } from '../../src/upstream/proxy-of.ts';
+import { type SplitPlan, splitBytes } from '../support/byte-splits.ts';
 import { findFreePort } from '../support/free-port.ts';
 import { type Answer, startRawProvider } from '../support/raw-provider.ts';
 import { HeldClock } from '../support/upstream-calls.ts';
@@ -88,7 +89,9 @@ function answer(request: IncomingMessage, body: string, respond: IncomingMessage
     reply.cut();
     return;
   }
-  reply.head();
+  if (act === 'interim') reply.interim();
+  reply.head(act === 'long-head' ? LONG_HEAD : {});
+  if (act === 'trailers') reply.trailers();
   if (act === 'cut') {
     reply.write('half of a reply');
     setTimeout(() => reply.cut(), 20);
@@ -115,8 +118,16 @@ function answer(request: IncomingMessage, body: string, respond: IncomingMessage
   reply.end(JSON.stringify(seen));
 }
 
+/** 12 KB, more than nginx takes by default. Over HTTP/2 Node takes 128 lines at most. */
+const LONG_HEAD = Object.fromEntries(
+  Array.from({ length: 110 }, (_, index) => [`X-RateLimit-Number-${index}`, 'y'.repeat(90)]),
+);
+
 interface Reply {
-  head(): void;
+  /** Replies before the reply, which nobody has asked for. */
+  interim(): void;
+  head(more: Readonly<Record<string, string>>): void;
+  trailers(): void;
   flush(): void;
   write(text: string): void;
   end(text: string): void;
@@ -213,6 +224,19 @@ const TRANSPORTS: readonly Transport[] = [
   },
 ];
 
+const SPLITS: readonly SplitPlan[] = [
+  { kind: 'whole' },
+  { kind: 'each_byte' },
+  { kind: 'random', seed: 1, bytesMax: 30 },
+];
+
+async function writeSplit(socket: Socket, bytes: Buffer, split: SplitPlan): Promise<void> {
+  for (const piece of splitBytes(bytes, split)) {
+    socket.write(piece);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
 /** The host is a name that is no local one, so that a proxy of the environment is for it. */
 const HOST = 'provider.test';
 
@@ -240,14 +264,21 @@ describe('a call over', () => {
       response.on('error', () => undefined);
       request.on('end', () =>
         answer(request as unknown as IncomingMessage, body, request.socket as Socket, {
-          head: () =>
+          interim: () => {
+            response.writeContinue();
+            response.writeContinue();
+            response.writeEarlyHints({ link: '</x>; rel=preload' });
+          },
+          head: (more) =>
             response.writeHead(200, {
+              ...more,
               'content-type': 'application/json',
               'x-request-id': 'r1',
               'x-utf8': 'caf\xc3\xa9',
               'x-latin1': 'caf\xe9',
               ...(request.httpVersion === '2.0' ? {} : { 'x-blanks': ' a b\t ' }),
             }),
+          trailers: () => (response as unknown as ServerResponse).addTrailers({ 'x-trailer': 'z' }),
           flush: () => (response as unknown as ServerResponse).flushHeaders(),
           write: (text) => void response.write(text),
           end: (text) => void response.end(text),
@@ -310,6 +341,22 @@ describe('a call over', () => {
         const valueOf = (name: string): string | undefined => headers[headers.indexOf(name) + 1];
         assert.deepEqual([valueOf('x-utf8'), valueOf('x-latin1')], ['caf\u00e9', 'caf\u00e9']);
         if (version === '1.1') assert.equal(valueOf('x-blanks'), 'a b');
+      });
+
+      test('passes over interim replies, and over trailers', async () => {
+        for (const act of ['interim', 'trailers']) {
+          const { status, headers, body, end } = await callProvider(calls, to, act).told;
+          assert.deepEqual([status, end], [200, 'end'], act);
+          assert.equal((JSON.parse(body) as Seen).method, 'POST');
+          assert.ok(!headers.includes('link') && !headers.includes('x-trailer'), act);
+        }
+      });
+
+      test('takes a head of more than a hundred lines and 12 KB', async () => {
+        const { headers, end } = await callProvider(calls, to, 'long-head').told;
+        assert.equal(end, 'end');
+        for (const [name, value] of Object.entries(LONG_HEAD))
+          assert.equal(headers[headers.indexOf(name.toLowerCase()) + 1], value);
       });
 
       test('waits while it is told to, and loses nothing', async () => {
@@ -375,6 +422,25 @@ describe('a call over', () => {
             assert.deepEqual([status, body, end], [200, 'half of a reply', 'cut']);
           });
         }
+
+        test('passes over replies of 100 however they are split, and not without an end', async (context) => {
+          let reply = '';
+          let split: SplitPlan = { kind: 'each_byte' };
+          const raw = await startRawProvider((socket) => void writeSplit(socket, Buffer.from(reply), split));
+          context.after(() => raw.close());
+          const plain = { ...to, baseUrl: `http://localhost:${raw.port}` };
+          const final = 'HTTP/1.1 200 100\r\ncontent-length: 5\r\n\r\nhello';
+          const interim = 'HTTP/1.1 100 Continue\r\nx: y\r\n\r\nHTTP/1.1 100 \r\n\r\n';
+          for (const text of [final, `${interim}${final}`, `${interim}HTTP/1.1 103 Early Hints\r\n\r\n${final}`])
+            for (const plan of SPLITS) {
+              [reply, split] = [text, plan];
+              const { status, body, end } = await callProvider(calls, plain, '').told;
+              assert.deepEqual([status, body, end], [200, 'hello', 'end'], `${reply} ${split.kind}`);
+            }
+          split = { kind: 'whole' };
+          reply = `HTTP/1.1 100 \r\nx: ${'x'.repeat(70_000)}`;
+          assert.equal((await callProvider(calls, plain, '').told).end, 'no_reply');
+        });
 
         test('takes no reply in a coding that nobody asked for', async (context) => {
           const reply = 'HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n';

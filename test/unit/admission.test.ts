@@ -17,6 +17,7 @@ import { worstOf } from '../../src/generation/catalog/worst-price.ts';
 import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
 import { countTokens } from '../../src/generation/dialects/count-tokens.ts';
 import type { Dialect } from '../../src/generation/dialects/dialect.ts';
+import { embeddings } from '../../src/generation/dialects/embeddings.ts';
 import { imageGenerations } from '../../src/generation/dialects/images.ts';
 import { messages, readBetaCeilings } from '../../src/generation/dialects/messages.ts';
 import { systemone } from '../../src/generation/dialects/systemone.ts';
@@ -200,6 +201,12 @@ describe('what a request holds', () => {
       ['budget', 2_000n],
       ['credit', 2_000n],
     ]);
+  });
+
+  test('each text of a request for embeddings has the context for itself: it does not bound all of them', () => {
+    const texts = { input: Array.from({ length: 30 }, () => 'x'.repeat(5_000)) };
+    const { tokenBounds } = planOf(ask(PRINCIPAL, texts, embeddings));
+    assert.deepEqual(tokenBounds, { inputTokensMax: JSON.stringify(texts).length, outputTokensMax: 0 });
   });
 
   test('budgets that count all that own keys use hold nothing for counting tokens, which is free, and need no price', () => {

@@ -175,7 +175,7 @@ export interface Dialect {
   readonly unit: 'tokens' | 'images';
   /** Input tokens that a provider adds to what the body says; part of the hold's bound. */
   readonly overheadTokens: number;
-  /** The model reads a part of the request at a time: its context does not bound the tokens of the whole. */
+  /** The model reads a text or a question at a time: its context does not bound the tokens of the whole. */
   readonly readsInParts?: true;
   /** Absent where only JSON is accepted. */
   readonly form?: FormReader;

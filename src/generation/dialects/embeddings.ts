@@ -72,6 +72,7 @@ export const embeddings: Dialect = {
   charged: true,
   unit: 'tokens',
   overheadTokens: 0,
+  readsInParts: true,
   readBounds,
   readUsage,
   watchStreamEnd: () => NO_STREAM,

@@ -83,6 +83,12 @@ describe('rateUsage', () => {
       '0.12',
     ],
     [
+      'tokens of a text model whose price has one by image, too',
+      { ...FULL, image: picoUsd(40_000_000_000n) },
+      { inputTokens: 1000, outputTokens: 500 },
+      '0.00625',
+    ],
+    [
       'counts beyond what a float could price',
       price({ input: '999999.999999', output: '1' }),
       { inputTokens: Number.MAX_SAFE_INTEGER, outputTokens: 0 },

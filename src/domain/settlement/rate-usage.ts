@@ -30,7 +30,8 @@ function rateByTerms(usage: Usage, price: Price): PicoUsd | null {
   const { rates, factor } = ratesOf(price, { inputTokens: usage.inputTokens ?? 0, serviceTier, speed, geo });
   const cost = rateCounts(usage, rates);
   if (cost === null) return null;
-  const audio = usage.details === undefined || rates.image !== null ? 0n : audioDifference(usage, usage.details, rates);
+  const audio =
+    usage.details === undefined || usage.images !== null ? 0n : audioDifference(usage, usage.details, rates);
   return picoUsd(scaleUp(cost + audio, factor) + rateCalls(usage.details?.calls, price) + (price.terms?.request ?? 0n));
 }
 
@@ -56,7 +57,7 @@ export function costCeiling(usage: Usage, price: Price): PicoUsd | null {
 
 function mostOf({ images, inputTokens, outputTokens }: Usage, rates: Rates): bigint {
   const { image, input, cachedInput, cacheWrite, hourCacheWrite, inputAudio, cachedAudio, output, outputAudio } = rates;
-  if (image !== null) return BigInt(images ?? 0) * image;
+  if (images !== null) return BigInt(images) * (image ?? 0n);
   const perInput = dearest([input, cachedInput, cacheWrite, hourCacheWrite, inputAudio, cachedAudio]);
   return BigInt(inputTokens ?? 0) * perInput + BigInt(outputTokens ?? 0) * dearest([output, outputAudio]);
 }
@@ -95,8 +96,9 @@ function rateCalls(calls: readonly ToolCalls[] = [], { terms }: Price): bigint {
 }
 
 function rateCounts(usage: Usage, rates: Rates): PicoUsd | null {
-  // Spec 8: images are billed per image; their tokens are recorded only for analytics.
-  if (rates.image !== null) return usage.images === null ? null : picoUsd(BigInt(usage.images) * rates.image);
+  // Spec 8: images are billed per image; their tokens are recorded only for analytics. A price of a text model may have
+  // one by image, too.
+  if (usage.images !== null) return rates.image === null ? null : picoUsd(BigInt(usage.images) * rates.image);
   const input = rateInput(usage, rates);
   const output = rateCount(usage.outputTokens, rates.output);
   return input === null || output === null ? null : picoUsd(input + output);

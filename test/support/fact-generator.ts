@@ -284,7 +284,7 @@ class Generator {
       billingStatus: walletId === null || charge === null ? 'not_billed' : 'final',
       ratedCost: rated?.toString() ?? null,
       charge: charge?.toString() ?? null,
-      suspense: isCapped ? '12345' : '0',
+      suspense: !isCapped ? '0' : walletId === null ? ((rated ?? 0n) / 3n).toString() : '12345',
       latencyMs,
       ttftMs: isServed && this.chance(0.8) ? Math.floor(latencyMs / 3) : null,
       responseBytes: 4000,

@@ -84,10 +84,11 @@ export function isError(fact: RequestFact): boolean {
   return (fact.status !== null && fact.status >= 400) || !NO_ERRORS.has(fact.outcome);
 }
 
-/** The charge of who is billed; the price of what was used of who is not. */
+/** The charge of who is billed; of who is not the price of what was used, but for what is in suspense. */
 export function spendOf(fact: RequestFact): bigint | null {
-  const amount = fact.walletId === null ? fact.ratedCost : fact.charge;
-  return amount === null ? null : BigInt(amount);
+  const { walletId, charge, ratedCost, suspense } = fact;
+  if (walletId !== null) return charge === null ? null : BigInt(charge);
+  return ratedCost === null ? null : BigInt(ratedCost) - BigInt(suspense);
 }
 
 /** It has a payer, who is known to pay nothing. */

@@ -9,8 +9,11 @@ import { type Metric, MetricColumns } from './metric-columns.ts';
 /** What totals count: a refused request used nothing, and only a limited number of them is recorded. */
 export const IS_NOT_REFUSED = "outcome != 'refused'";
 
-/** What a request cost: the payer's charge if someone is billed, else the catalog price of its usage. null: unknown. */
-export const SPEND = 'if(isNull(wallet_id), rated_cost, total_cost)';
+/**
+ * What a request cost: the payer's charge if someone is billed, else the catalog price of its usage, but for what is in
+ * suspense, as budgets count it. null: unknown.
+ */
+export const SPEND = 'if(isNull(wallet_id), rated_cost - suspense, total_cost)';
 
 /**
  * The tokens of a request, for sums: an unknown count adds nothing, and neither does the answer of a token count, which

@@ -181,6 +181,11 @@ describe('what a request holds', () => {
         holds(tiered, [PRICED, DEARER]),
         [bytesOf(tiered) * 2n * 10n ** 6n + 5n * 2n * 10n ** 7n],
       ],
+      [
+        'what only some have a price for: the dearest of all, since any may serve it',
+        holds({ ...tiered, service_tier: 'priority' }, [priceOf({ input: '5', output: '50' }), DEARER]),
+        [bytesOf({ ...tiered, service_tier: 'priority' }) * 5n * 10n ** 6n + 5n * 5n * 10n ** 7n],
+      ],
     ];
     for (const [name, found, held] of ROWS) test(name, () => assert.deepEqual(found, held));
 

@@ -258,12 +258,15 @@ function refuseNamed(params: AdmissionParams): Refusal | null {
   return 'kind' in able ? able : null;
 }
 
-/** Of the deployments that may serve the request; null: one of them has no price. */
+/**
+ * Of the deployments that may serve the request: who is not billed is served by any, whatever they have a price for.
+ * null: one of them has no price.
+ */
 function worstRates(params: AdmissionParams): WorstPrice | null {
-  const { dialect, served, bounds } = params;
+  const { principal, dialect, served, bounds } = params;
   const { named } = bounds;
   if (named === undefined) return served.worstPrice.get(dialect.api) ?? null;
-  const able = pricedDeployments(deploymentsOf(params), named);
+  const able = principal.billed ? pricedDeployments(deploymentsOf(params), named) : deploymentsOf(params);
   return 'kind' in able ? null : worstOf(able.map(walletPrice), namedOf(bounds));
 }
 

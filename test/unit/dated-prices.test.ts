@@ -8,7 +8,9 @@ import type { Catalog, Model } from '../../src/domain/models/catalog.ts';
 import { catalogAt } from '../../src/domain/models/dated-prices.ts';
 import type { Price } from '../../src/domain/models/price.ts';
 import { checkAgainst } from '../../src/domain/refusals/check-against.ts';
+import { HeldCatalog } from '../../src/gateway/generation/held-catalog.ts';
 import { NO_ROUTING } from '../support/no-routing.ts';
+import { silentLog } from '../support/silent-log.ts';
 
 const priced = (input: string, rest: object = {}): object => ({ input, output: '1', ...rest });
 
@@ -79,6 +81,25 @@ describe('the price that is valid', () => {
     const plain = { ...catalog, models: catalog.models.map((model) => ({ ...model, servedBy: [served] })) };
     assert.equal(catalogAt(plain, 0).catalog, plain);
   });
+});
+
+test('a gateway whose clock goes back has the prices of before again, within a minute', async (context) => {
+  context.mock.timers.enable({ apis: ['setTimeout'] });
+  let nowMs = 0;
+  const clock = { nowMs: () => nowMs, monotonicMs: () => 0 };
+  for (const [prices, at, versions] of [
+    [DOUBLED, '2027-01-01T00:10:00Z', ['2', '1', '2']],
+    [NIGHTLY, '2026-11-24T00:40:00Z', ['1', '2', '1']],
+  ] as const) {
+    nowMs = Date.parse(at);
+    const held = await HeldCatalog.load({ load: async () => catalogOf(prices), clock, log: silentLog });
+    const seen = [0, -20, 20].map((minutes) => {
+      nowMs += minutes * 60_000;
+      context.mock.timers.tick(60_000);
+      return held.serving.byName.get('m')?.deployments.get('chat_completions')?.[0]?.price?.version;
+    });
+    assert.deepEqual(seen, versions);
+  }
 });
 
 describe('prices that cannot be', () => {

@@ -10,7 +10,7 @@ import { Reloads } from '../../platform/reloads.ts';
 
 /** How often a token that should have been renewed is looked for, in case its notification was lost. */
 const TOKEN_WAIT_MS = 10_000;
-/** A clock that is set forward is noticed as late as that. */
+/** A clock that is set forward or back is noticed as late as that. */
 const WAIT_MS_MAX = 60_000;
 
 interface Parts {
@@ -26,6 +26,8 @@ export class HeldCatalog {
   private readonly reloads: Reloads;
   /** As it is stored, with all prices. */
   private stored: Catalog;
+  /** When the present prices were chosen, and until when they are valid. */
+  private chosenAtMs: number;
   private untilMs: number;
   private timer: NodeJS.Timeout | null = null;
   private tokensFromMs = 0;
@@ -41,7 +43,8 @@ export class HeldCatalog {
       () => this.reload(),
       (fault) => parts.log.warn({ err: fault }, 'the catalog could not be loaded anew; the present one stays'),
     );
-    const { catalog, untilMs } = catalogAt(stored, parts.clock.nowMs());
+    this.chosenAtMs = parts.clock.nowMs();
+    const { catalog, untilMs } = catalogAt(stored, this.chosenAtMs);
     this.present = catalog;
     this.serving = prepareCatalog(catalog);
     this.untilMs = untilMs;
@@ -79,7 +82,8 @@ export class HeldCatalog {
   }
 
   private takePrices(): void {
-    const { catalog, untilMs } = catalogAt(this.stored, this.parts.clock.nowMs());
+    this.chosenAtMs = this.parts.clock.nowMs();
+    const { catalog, untilMs } = catalogAt(this.stored, this.chosenAtMs);
     this.present = catalog;
     this.serving = prepareCatalog(catalog);
     this.untilMs = untilMs;
@@ -89,10 +93,12 @@ export class HeldCatalog {
   private awaitNextPrice(): void {
     if (this.timer !== null) clearTimeout(this.timer);
     this.timer = null;
-    if (this.untilMs === Number.POSITIVE_INFINITY) return;
+    // Nothing of it is dated.
+    if (this.present === this.stored) return;
     const waitMs = Math.min(WAIT_MS_MAX, Math.max(1, this.untilMs - this.parts.clock.nowMs()));
     this.timer = setTimeout(() => {
-      if (this.parts.clock.nowMs() >= this.untilMs) this.takePrices();
+      const nowMs = this.parts.clock.nowMs();
+      if (nowMs >= this.untilMs || nowMs < this.chosenAtMs) this.takePrices();
       else this.awaitNextPrice();
     }, waitMs);
     this.timer.unref();

@@ -1,5 +1,5 @@
 // A hold bounds the dearest that a request can reach: prices, requests and usages made from seeds, and no usage that a
-// deployment may report costs more than what was held.
+// deployment may report costs more than what was held. Each cost is that of a second calculation, in fractions.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -7,6 +7,7 @@ import { rateUsage } from '../../src/domain/settlement/rate-usage.ts';
 import type { UsageDetails } from '../../src/domain/usage/usage.ts';
 import { messages } from '../../src/generation/dialects/messages.ts';
 import { seededRandom } from '../support/byte-splits.ts';
+import { exactCost, type WrittenPrice } from '../support/exact-bill.ts';
 import { holdFor, priceOf } from '../support/real-bills.ts';
 
 const SEEDS = 250;
@@ -105,7 +106,7 @@ describe('what is held', () => {
       const hold = holdFor(messages, request, prices);
       if (typeof hold.held !== 'bigint') continue;
       held += 1;
-      for (const written of prices as { geos: object; speeds: object }[]) {
+      for (const written of prices as (WrittenPrice & { geos: object; speeds: object })[]) {
         const lacks = (names: object, name: string | undefined): boolean =>
           name !== undefined && !Object.hasOwn(names, name);
         if (lacks(written.speeds, asked.speed) || lacks(written.geos, asked.inference_geo)) continue;
@@ -126,6 +127,7 @@ describe('what is held', () => {
             details: { ...details, cachedAudioTokens: Math.min(cachedInputTokens, details.inputAudioTokens) },
           };
           const cost = rateUsage(usage, price);
+          assert.equal(cost, exactCost(written, usage), `seed ${seed}: ${JSON.stringify({ usage, written })}`);
           assert.ok(
             cost !== null && cost <= hold.held,
             `seed ${seed}: ${cost} of ${hold.held} for ${JSON.stringify({ asked, usage, written })}`,

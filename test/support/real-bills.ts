@@ -54,7 +54,7 @@ export function rateReply(dialect: Dialect, request: object, reply: string, pric
   return { usage, cost: rateUsage(usage, price), unpriced: unpricedPart(usage, price) };
 }
 
-const MODEL: Omit<Model, 'servedBy'> = {
+export const MODEL: Omit<Model, 'servedBy'> = {
   id: 'm',
   displayName: 'M',
   kind: 'text',

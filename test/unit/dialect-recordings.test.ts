@@ -178,6 +178,7 @@ function checkBoundsOf(dialect: Dialect, name: string, body: Buffer): void {
     named: ___,
     calls: ____,
     plainTier,
+    toolPromptTokens,
     ...bounds
   } = dialect.readBounds(scanned, body) as Exclude<ReturnType<Dialect['readBounds']>, { kind: string }>;
   if (dialect === countTokens) {
@@ -186,6 +187,9 @@ function checkBoundsOf(dialect: Dialect, name: string, body: Buffer): void {
   }
   const tier = request['service_tier'];
   assert.equal(plainTier, PLAIN_TIERS.includes(tier) ? tier : undefined, name);
+  const tools = request['tools'] as readonly { readonly type?: string }[] | undefined;
+  const defined = tools?.filter(({ type = 'function' }) => type !== 'function' && type !== 'custom').length ?? 0;
+  assert.equal(toolPromptTokens, tools === undefined ? undefined : 530 + defined * 1_250, name);
   const limits = [request['max_tokens'], request['max_completion_tokens'], request['max_output_tokens']].filter(
     (limit) => typeof limit === 'number',
   );

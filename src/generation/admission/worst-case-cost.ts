@@ -48,9 +48,10 @@ export function boundInput(dialect: Dialect, model: Model, bounds: RequestBounds
   // Search results are read as input, and only the model's context bounds them. Where the context is not known, the
   // hold covers the body alone, as without a search.
   const foundTokens = bounds.maySearch === true && model.contextLength !== null ? context : 0;
+  const addedTokens = dialect.overheadTokens + (bounds.toolPromptTokens ?? 0);
   const inputTokensMax = Math.min(
     dialect.readsInParts === true ? Number.MAX_SAFE_INTEGER : context,
-    body.bytes + dialect.overheadTokens + attachmentTokens + (body.carriedTokens ?? context) + foundTokens,
+    body.bytes + addedTokens + attachmentTokens + (body.carriedTokens ?? context) + foundTokens,
   );
   return inputTokensMax === Number.MAX_SAFE_INTEGER ? null : inputTokensMax;
 }

@@ -5,7 +5,7 @@ import { APIS } from '../../domain/models/apis.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { tellsFailure } from '../../domain/usage/told-failure.ts';
 import type { Usage } from '../../domain/usage/usage.ts';
-import { readCount, readFlag } from '../request/request-fields.ts';
+import { readCount, readFlag, readToolPrompt } from '../request/request-fields.ts';
 import type { ScannedRequest } from '../request/scan/request-scanner.ts';
 import { OPENAI_FIELDS, type UnpricedRequests, withNamedCosts } from '../request/unpriced-fields.ts';
 import { ChatStreamEnd } from '../sse/chat-stream-end.ts';
@@ -228,7 +228,7 @@ function readBounds(scanned: ScannedRequest, body: Buffer): RequestBounds | Refu
   // Where a client sets both, the provider may honour either: the bound is the larger one.
   const outputTokensMax = maxTokens === null ? maxCompletionTokens : Math.max(maxTokens, maxCompletionTokens ?? 0);
   return withNamedCosts(
-    { streamed, outputTokensMax, answers: Math.max(1, answers ?? 1) },
+    { streamed, outputTokensMax, answers: Math.max(1, answers ?? 1), ...readToolPrompt(scanned) },
     CHAT_UNPRICED,
     scanned,
     body,

@@ -43,6 +43,8 @@ export interface RequestBounds {
   readonly calls?: readonly CallBound[];
   /** Some of the input is to be written to a cache that lives for an hour. */
   readonly asksForHourCache?: boolean;
+  /** Input that a provider adds to what the request says of its tools. Absent: it lists none. */
+  readonly toolPromptTokens?: number;
   /** A header lets the model read or write so much. */
   readonly betaCeilings?: BetaCeilings;
 }

@@ -4,7 +4,7 @@ import { JSON_SCHEMA_TEXTS, type TextPlaces } from '../../domain/guardrails/text
 import { APIS } from '../../domain/models/apis.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Usage } from '../../domain/usage/usage.ts';
-import { readCount, readFlag } from '../request/request-fields.ts';
+import { readCount, readFlag, readToolPrompt } from '../request/request-fields.ts';
 import type { ScannedRequest } from '../request/scan/request-scanner.ts';
 import { oneOf, ROUTER_FIELDS, SEARCH, type UnpricedRequests, withNamedCosts } from '../request/unpriced-fields.ts';
 import { EventStreamEnd } from '../sse/stream-end.ts';
@@ -199,7 +199,12 @@ function readBounds(scanned: ScannedRequest, body: Buffer): RequestBounds | Refu
   if (typeof streamed === 'object') return streamed;
   const outputTokensMax = readCount(scanned, body, 'max_tokens');
   if (typeof outputTokensMax === 'object' && outputTokensMax !== null) return outputTokensMax;
-  return withNamedCosts({ streamed, outputTokensMax, answers: 1 }, MESSAGES_UNPRICED, scanned, body);
+  return withNamedCosts(
+    { streamed, outputTokensMax, answers: 1, ...readToolPrompt(scanned) },
+    MESSAGES_UNPRICED,
+    scanned,
+    body,
+  );
 }
 
 /** Betas that let a model read or write more than it does without them come in a header, beside what the body says. */

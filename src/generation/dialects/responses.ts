@@ -4,7 +4,7 @@ import { APIS } from '../../domain/models/apis.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Usage, UsageDetails } from '../../domain/usage/usage.ts';
 import { skipSpace } from '../../platform/bytes/json-bytes.ts';
-import { readCount, readFlag, readText } from '../request/request-fields.ts';
+import { readCount, readFlag, readText, readToolPrompt } from '../request/request-fields.ts';
 import type { ScannedRequest } from '../request/scan/request-scanner.ts';
 import { OPENAI_FIELDS, type UnpricedRequests, withNamedCosts } from '../request/unpriced-fields.ts';
 import { readResponseId } from '../sse/response-id.ts';
@@ -72,7 +72,7 @@ function readBounds(scanned: ScannedRequest, body: Buffer): RequestBounds | Refu
   const outputTokensMax = readCount(scanned, body, 'max_output_tokens');
   if (typeof outputTokensMax === 'object' && outputTokensMax !== null) return outputTokensMax;
   return withNamedCosts(
-    { streamed, outputTokensMax, answers: 1, saved: readSavedFields(scanned, body) },
+    { streamed, outputTokensMax, answers: 1, saved: readSavedFields(scanned, body), ...readToolPrompt(scanned) },
     RESPONSES_UNPRICED,
     scanned,
     body,

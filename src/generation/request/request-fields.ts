@@ -1,6 +1,7 @@
 // Reads the control fields that the text dialects have in common, as far as the scanner found them in a request.
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
+import type { RequestBounds } from '../dialects/dialect.ts';
 import { readInteger, readString, type ScannedRequest } from './scan/request-scanner.ts';
 import type { ControlKey } from './scan/scanned-keys.ts';
 
@@ -19,6 +20,20 @@ export function readCount(scanned: ScannedRequest, body: Buffer, field: ControlK
   const value = scanned.valueOf(field);
   if (value === null || value.kind === 'null') return null;
   return readInteger(body, value) ?? { kind: 'invalid_field', field, reason: COUNT_REASON };
+}
+
+/** By Anthropic's documentation: of the model whose prompt for tools is the longest. */
+const TOOL_PROMPT_TOKENS = 530;
+/** Of a tool of a kind that the provider has defined: of the computer, the longest one. */
+const DEFINED_TOOL_TOKENS = 1_250;
+
+/**
+ * What the providers of Claude write for a model to use tools, wherever it is served: few bytes of a request can stand
+ * for it, and it is billed as input.
+ */
+export function readToolPrompt(scanned: ScannedRequest): Pick<RequestBounds, 'toolPromptTokens'> {
+  if (scanned.valueOf('tools')?.kind !== 'array') return {};
+  return { toolPromptTokens: TOOL_PROMPT_TOKENS + scanned.typeCount * DEFINED_TOOL_TOKENS };
 }
 
 /** null when absent or no string: for fields that only the provider judges. */

@@ -617,6 +617,35 @@ const CALLS: readonly Bill[] = [
     cost: 6_971_000_000n,
   },
   {
+    // 700 × 1 000 000 + 200 × 100 000 + 100 × 1 250 000 + 10 × 5 000 000 + 2 × 10 000 000 000
+    name: "searches of Perplexity's agents, with its names for what the cache had",
+    dialect: responses,
+    price: SEARCHED,
+    request: { tools: [{ type: 'web_search' }] },
+    reply: response(0, 0, {
+      output: [{ type: 'search_results', queries: ['q'], results: [] }],
+      usage: {
+        input_tokens: 1_000,
+        input_tokens_details: { cache_read_input_tokens: 200, cache_creation_input_tokens: 100 },
+        output_tokens: 10,
+        total_tokens: 1_010,
+        tool_calls_details: { search_web: { invocation: 2 } },
+      },
+    }),
+    cost: 20_895_000_000n,
+  },
+  {
+    // 100 × 1 000 000 + 10 × 5 000 000
+    name: "pages that Perplexity's agents have fetched, without a price",
+    dialect: responses,
+    price: SEARCHED,
+    reply: response(0, 0, {
+      usage: { input_tokens: 100, output_tokens: 10, tool_calls_details: { fetch_url: { invocation: 1 } } },
+    }),
+    cost: 150_000_000n,
+    unpriced: 'tool_calls_details fetch_url.invocation',
+  },
+  {
     name: 'a tool without a price',
     dialect: messages,
     price: SEARCHED,
@@ -878,6 +907,31 @@ const COSTS: readonly Bill[] = [
       },
     }),
     cost: 5_450_000_000n,
+  },
+  {
+    // 0.0102 dollars
+    name: "of Perplexity's agents",
+    dialect: responses,
+    price: REPORTED,
+    reply: response(0, 0, {
+      usage: {
+        input_tokens: 100,
+        output_tokens: 10,
+        cost: { currency: 'USD', input_cost: 0.0001, output_cost: 0.0001, tool_calls_cost: 0.01, total_cost: 0.0102 },
+        tool_calls_details: { search_web: { invocation: 2 } },
+      },
+    }),
+    cost: 10_200_000_000n,
+  },
+  {
+    // 9 × 1 000 000 + 9 × 5 000 000: by the prices
+    name: 'in another currency',
+    dialect: responses,
+    price: REPORTED,
+    reply: response(0, 0, {
+      usage: { input_tokens: 9, output_tokens: 9, cost: { currency: 'EUR', total_cost: 0.01 } },
+    }),
+    cost: 54_000_000n,
   },
   {
     // 1.25e-7 dollars, and 0.0000000000001 more: up to the next whole pico-dollar

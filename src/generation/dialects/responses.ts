@@ -109,8 +109,9 @@ function readUsage(reply: KeptReply): Usage | null {
   const input = objectOf(usage['input_tokens_details']);
   const counts = inclusiveUsage({
     input: countOf(usage['input_tokens']),
-    cached: countOf(input['cached_tokens']),
-    cacheWrite: countOf(input['cache_write_tokens']),
+    // Beside OpenAI's own names: Perplexity's.
+    cached: countOf(input['cached_tokens'] ?? input['cache_read_input_tokens']),
+    cacheWrite: countOf(input['cache_write_tokens'] ?? input['cache_creation_input_tokens']),
     output: countOf(usage['output_tokens']),
     reasoning: countOf(objectOf(usage['output_tokens_details'])['reasoning_tokens']),
     total: countOf(usage['total_tokens']),

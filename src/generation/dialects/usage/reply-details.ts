@@ -163,15 +163,16 @@ function unpricedUsage(usage: UsageObject, calls: readonly ToolCalls[]): string 
   return `iterations ${typeof type === 'string' ? shorten(type) : '?'}`;
 }
 
-/** Where usage objects have the calls of tools: of Anthropic and OpenRouter, of xAI, of Perplexity. */
+/** Where usage objects have the calls of tools: of Anthropic and OpenRouter, of xAI, of Perplexity in both its APIs. */
 function callsIn(usage: UsageObject): readonly ToolCalls[] {
-  const { server_side_tool_usage_details: details, num_search_queries: queries } = usage;
+  const { server_side_tool_usage_details: details, num_search_queries: queries, tool_calls_details: byAgent } = usage;
   // OpenRouter has had both names.
   const tools = usage['server_tool_use'] ?? usage['server_tool_use_details'];
-  if (tools == null && details == null && queries == null) return NO_CALLS;
+  if (tools == null && details == null && queries == null && byAgent == null) return NO_CALLS;
   return eachOnce([
     ...usedCalls('server_tool_use', tools),
     ...usedCalls('server_side_tool_usage_details', details),
+    ...usedCalls('tool_calls_details', byAgent),
     ...usedCalls('usage', { num_search_queries: queries }),
   ]);
 }
@@ -194,7 +195,10 @@ const PICO_USD_PER_TICK = 100n;
 function costIn(usage: UsageObject): PicoUsd | null {
   const { cost_in_usd_ticks: ticks, cost, is_byok: hasOwnKey, cost_details: details } = usage;
   if (ticks != null) return readUnits(ticks, PICO_USD_PER_TICK);
-  if (typeof cost === 'object' && cost !== null) return readUsdNumber(objectOf(cost)['total_cost']);
+  if (typeof cost === 'object' && cost !== null) {
+    const { total_cost: total, currency = 'USD' } = objectOf(cost);
+    return currency === 'USD' ? readUsdNumber(total) : null;
+  }
   const asked = readUsdNumber(cost);
   if (asked === null || hasOwnKey !== true) return asked;
   // On a key of the operator's at OpenRouter's provider, that one sends a bill of its own.
@@ -337,7 +341,7 @@ function hasDigitAboveZero(bytes: Buffer, start: number, end: number): boolean {
 
 const CALLS_MAX = 16;
 /** How reports name the calls of a tool. */
-const CALLS_SUFFIX = /(?:\.num_requests|_requests|_calls)$/;
+const CALLS_SUFFIX = /(?:\.num_requests|\.invocation|_requests|_calls)$/;
 
 /**
  * The numbers in a report that are not zero, each with its path; nobody knows the cost of those that are no count. It
@@ -362,7 +366,10 @@ function usedCalls(source: string, report: unknown): readonly ToolCalls[] {
   return found;
 }
 
-/** `num_search_queries` is Perplexity's count of its searches. */
+/** How Perplexity names the searches that its requests call `web_search`. */
+const PERPLEXITY_SEARCHES = ['num_search_queries', 'search_web'];
+
 function toolNamed(path: string): string {
-  return path === 'num_search_queries' ? 'web_search' : shorten(path).replace(CALLS_SUFFIX, '');
+  const name = shorten(path).replace(CALLS_SUFFIX, '');
+  return PERPLEXITY_SEARCHES.includes(name) ? 'web_search' : name;
 }

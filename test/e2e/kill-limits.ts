@@ -18,6 +18,7 @@ const EXPECTED_REFUSAL: Readonly<Record<string, string>> = {
   thin: 'insufficient_credit',
   budgeted: 'usage_limit_exceeded',
   unbilled: 'usage_limit_exceeded',
+  unlimited: 'usage_limit_exceeded',
   rated: 'rate_limit',
   wordy: 'rate_limit',
   crowded: 'concurrency_limit',
@@ -55,6 +56,18 @@ export async function checkBudgets(
       problems.push(`${slug}: the budget is overspent: ${used} of ${budgetPico}`);
   }
   return problems;
+}
+
+/** What its budget has left. */
+export async function budgetLeft(ledger: LedgerView, slug: string, budgetPico: bigint): Promise<bigint> {
+  const [row] = await ledger.query(
+    `SELECT coalesce(max(p.used), 0)::text AS used FROM limit_pools p JOIN usage_limits l ON l.id = p.limit_id
+      JOIN organizations o ON o.id = l.organization_id
+      WHERE o.slug = $1 AND l.kind = 'budget' AND p.period_start = (SELECT max(period_start) FROM limit_pools
+        WHERE limit_id = l.id)`,
+    [slug],
+  );
+  return budgetPico - BigInt(String(row?.used));
 }
 
 /** Everything that was lent is in the hands of processes that live. */

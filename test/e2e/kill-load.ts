@@ -16,7 +16,7 @@ import {
 } from './kill-guardrails.ts';
 import { type KillOrganization, REPLY_TOKENS_MAX } from './kill-world.ts';
 
-/** Of every request. */
+/** Of every request that sets a limit. */
 export const OUTPUT_TOKENS_MAX = 100;
 
 export interface SeenResponse {
@@ -144,7 +144,7 @@ interface NumberedRequest {
  */
 export function makeRequest(
   id: string,
-  { delayMsMax }: Pick<KillOrganization, 'delayMsMax'>,
+  { delayMsMax, setsLimit }: Pick<KillOrganization, 'delayMsMax' | 'setsLimit'>,
   random: () => number,
   cloak?: CloakAddress,
   replyTokensMax = REPLY_TOKENS_MAX,
@@ -160,7 +160,7 @@ export function makeRequest(
     JSON.stringify({
       model,
       messages: [{ role: 'user', content: content + said }],
-      max_tokens: OUTPUT_TOKENS_MAX,
+      ...(setsLimit ? { max_tokens: OUTPUT_TOKENS_MAX } : {}),
       ...(words === null ? {} : { tools: [{ type: 'function', function: { name: 'note' } }] }),
       ...(streamed ? { stream: true, stream_options: { include_usage: true } } : {}),
     });

@@ -25,10 +25,17 @@ import {
 } from './kill-accounts.ts';
 import { compareGuardrails } from './kill-guardrail-accounts.ts';
 import { type CloakAddress, readCloaks } from './kill-guardrails.ts';
-import { checkBudgets, checkLent, checkNothingLent, checkRates, checkRefusalsSeen } from './kill-limits.ts';
+import { budgetLeft, checkBudgets, checkLent, checkNothingLent, checkRates, checkRefusalsSeen } from './kill-limits.ts';
 import { askOnce, type Load, type SeenResponse, startLoad } from './kill-load.ts';
 import { findVictim, planKills, VICTIMS, type Victim } from './kill-victims.ts';
-import { createKillWorld, type KillWorld, REPLY_TOKENS_MAX } from './kill-world.ts';
+import {
+  createKillWorld,
+  type KillOrganization,
+  type KillWorld,
+  PROMPT_HOLD_PICO,
+  REPLY_TOKENS_MAX,
+  UNLIMITED_HOLD_PICO,
+} from './kill-world.ts';
 
 const GATEWAY_PROCESSES = 2;
 /** How long anything may take on a busy machine before it counts as stuck. */
@@ -223,8 +230,14 @@ async function settle(tollgate: Tollgate, ledger: LedgerView, provider: Simulate
   await pause(3_000);
 }
 
+/** Who can spend what is left, and how the refusal says that nothing is. */
+const RUNS_OUT = { thin: 'insufficient_credit', unlimited: 'usage_limit_exceeded' } as const;
+/** Of a long run more may be left than is worth spending. */
+const REST_REQUESTS_MAX = 1_000;
+
 /**
- * A wallet is not refused while its money covers a request, wherever the dead had left it: the rest of it can be spent.
+ * Nobody is refused while the money of the wallet, or the room of the budget, covers a request, wherever the dead had
+ * left it: the rest of it can be spent.
  */
 async function spendTheRest(
   tollgate: Tollgate,
@@ -233,30 +246,45 @@ async function spendTheRest(
   cloaks: ReadonlyMap<string, CloakAddress>,
 ): Promise<{ seen: readonly SeenResponse[]; problems: string[] }> {
   const seen: SeenResponse[] = [];
-  const thin = world.organizations.find(({ slug }) => slug === 'thin');
-  if (thin === undefined) return { seen, problems: [] };
-  let answer: SeenResponse;
-  do {
-    answer = await askOnce(tollgate.url, thin, `rest-${seen.length}`, cloaks.get(thin.slug));
-    seen.push(answer);
-  } while (answer.status === 200);
-  if (answer.refusal !== 'insufficient_credit')
-    return { seen, problems: [`thin: the rest of its money was refused with ${answer.status} ${answer.refusal}`] };
-  await untilPosted(ledger, seen);
-  const [row] = await ledger.query(
-    `SELECT max(g.authorized_amount)::text AS hold FROM generations g JOIN organizations o ON o.id = g.organization_id
-      WHERE o.slug = 'thin'`,
-  );
-  const { balance } = await ledger.wallet('thin');
-  const hold = BigInt(String(row?.hold));
-  return {
-    seen,
-    problems:
-      balance >= hold ? [`thin: refused with ${balance} in its wallet, where a request holds ${hold} at most`] : [],
-  };
+  const problems: string[] = [];
+  for (const [slug, refusal] of Object.entries(RUNS_OUT)) {
+    const organization = world.organizations.find((one) => one.slug === slug);
+    if (organization === undefined) continue;
+    const asked: SeenResponse[] = [];
+    let answer: SeenResponse;
+    do {
+      answer = await askOnce(tollgate.url, organization, `rest-${slug}-${asked.length}`, cloaks.get(slug));
+      asked.push(answer);
+    } while (answer.status === 200 && asked.length < REST_REQUESTS_MAX);
+    seen.push(...asked);
+    if (answer.status === 200) continue;
+    if (answer.refusal !== refusal)
+      problems.push(`${slug}: the rest of its money was refused with ${answer.status} ${answer.refusal}`);
+    else {
+      await untilPosted(ledger, asked);
+      const { left, hold } = await whatIsLeft(ledger, organization);
+      if (left >= hold) problems.push(`${slug}: refused with ${left} left, where a request holds ${hold} at most`);
+    }
+  }
+  return { seen, problems };
 }
 
-/** Waits until the wallet's balance has what these cost, however slow the machine: until then it says too much. */
+async function whatIsLeft(
+  ledger: LedgerView,
+  { slug, budgetPico }: KillOrganization,
+): Promise<{ left: bigint; hold: bigint }> {
+  if (budgetPico !== null)
+    return { left: await budgetLeft(ledger, slug, budgetPico), hold: UNLIMITED_HOLD_PICO + PROMPT_HOLD_PICO };
+  const [row] = await ledger.query(
+    `SELECT max(g.authorized_amount)::text AS hold FROM generations g JOIN organizations o ON o.id = g.organization_id
+      WHERE o.slug = $1`,
+    [slug],
+  );
+  const { balance } = await ledger.wallet(slug);
+  return { left: balance, hold: BigInt(String(row?.hold)) };
+}
+
+/** Waits until the books have what these cost, however slow the machine: until then they say that too much is left. */
 async function untilPosted(ledger: LedgerView, seen: readonly SeenResponse[]): Promise<void> {
   const served = seen.filter(({ status }) => status === 200).map(({ executionId }) => executionId);
   await waitFor(

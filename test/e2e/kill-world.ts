@@ -2,7 +2,13 @@
 // does run out within the run.
 
 import { limitedKey, renderOrganization } from '../support/limited-organizations.ts';
-import { decimalOfPico, KEYS, OPENING_CREDIT_PICO, testConfiguration } from '../support/test-configuration.ts';
+import {
+  decimalOfPico,
+  KEYS,
+  OPENING_CREDIT_PICO,
+  PICO_PER_TOKEN,
+  testConfiguration,
+} from '../support/test-configuration.ts';
 import { CHANGING_GUARDRAIL, CHANGING_POLICY } from './kill-guardrails.ts';
 
 export interface KillOrganization {
@@ -15,6 +21,8 @@ export interface KillOrganization {
   readonly requestsPerMinute: number | null;
   readonly tokensPerMinute: number | null;
   readonly openMax: number | null;
+  /** Its requests say how much may be written. */
+  readonly setsLimit: boolean;
   /** Pause of the provider between two tokens, at most. */
   readonly delayMsMax: number;
   /** Its policy changes what passes (kill-guardrails.ts). */
@@ -42,6 +50,7 @@ export const UNLIMITED = {
   requestsPerMinute: null,
   tokensPerMinute: null,
   openMax: null,
+  setsLimit: true,
   isGuarded: false,
 } as const;
 const PLAIN = { ...UNLIMITED, delayMsMax: 3 } as const;
@@ -53,7 +62,14 @@ ${CHANGING_GUARDRAIL}  - name: ${WATCHING_POLICY}
       - { id: never, detect: [iban, card], stage: both, action: mask }
       - { id: rivers, words: [river], stage: output, action: flag }
 `;
-const CLIENTS = { acme: 35, thin: 4, budgeted: 4, unbilled: 3, rated: 2, wordy: 2, crowded: 6 } as const;
+/**
+ * What a request that sets no limit holds of a budget, beside its prompt: all that the model writes then. That is
+ * hundreds of times what a reply costs, so that the budget has room for one such request at a time.
+ */
+export const UNLIMITED_HOLD_PICO = 16_384n * PICO_PER_TOKEN.output;
+/** Of the request's own bytes, at most. */
+export const PROMPT_HOLD_PICO = 400n * PICO_PER_TOKEN.cacheWrite;
+const CLIENTS = { acme: 35, thin: 4, budgeted: 4, unbilled: 3, unlimited: 3, rated: 2, wordy: 2, crowded: 6 } as const;
 const CLIENTS_TOTAL = Object.values(CLIENTS).reduce((sum, count) => sum + count, 0);
 
 /**
@@ -71,6 +87,13 @@ export function createKillWorld(
     { ...PLAIN, ...named('thin'), isGuarded, creditPico: affordable('thin') },
     { ...PLAIN, ...named('budgeted'), isGuarded, budgetPico: affordable('budgeted') },
     { ...PLAIN, ...named('unbilled'), creditPico: null, budgetPico: affordable('unbilled') },
+    {
+      ...PLAIN,
+      ...named('unlimited'),
+      creditPico: null,
+      setsLimit: false,
+      budgetPico: UNLIMITED_HOLD_PICO + PROMPT_HOLD_PICO + affordable('unlimited'),
+    },
     { ...PLAIN, ...named('rated'), requestsPerMinute: Math.min(40, requests / 100) },
     { ...PLAIN, ...named('wordy'), tokensPerMinute: Math.min(4_000, requests / 2) },
     { ...PLAIN, ...named('crowded'), openMax: 4, delayMsMax: 25 },

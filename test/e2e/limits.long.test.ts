@@ -16,6 +16,8 @@ import {
   limitedKey,
   PICO_PER_OUTPUT_TOKEN,
   startExactProvider,
+  UNLIMITED_TOKENS,
+  unlimitedChatBody,
 } from '../support/limited-organizations.ts';
 import { silentLog } from '../support/silent-log.ts';
 import { decimalOfPico } from '../support/test-configuration.ts';
@@ -46,8 +48,7 @@ class Client {
     this.slug = slug;
   }
 
-  chat(outputTokens: number): Promise<number> {
-    const body = chatBody(outputTokens);
+  chat(outputTokens: number, body = chatBody(outputTokens)): Promise<number> {
     const headers = {
       authorization: `Bearer ${limitedKey(this.slug)}`,
       'content-type': 'application/json',
@@ -97,12 +98,20 @@ describe('limits over several processes', { concurrency: true, timeout: 400_000 
       if (outputTokens === TOKENS.places) await places.stayOpen();
     });
     const budget = decimalOfPico(PICO_PER_OUTPUT_TOKEN * BigInt(TOKENS.budget * BUDGET_AFFORDS));
+    const unlimitedBudget = decimalOfPico(
+      PICO_PER_OUTPUT_TOKEN * BigInt(UNLIMITED_TOKENS + TOKENS.budget * (BUDGET_AFFORDS - 1)),
+    );
     tollgate = await startTollgate({
       clickhouse: 'away',
       configurationYaml: limitedConfiguration(provider.url, [
         { slug: 'places', credit: null, limits: [`{ kind: concurrent_requests, limit: ${PLACES} }`] },
         { slug: 'rate', credit: null, limits: [`{ kind: requests_per_minute, limit: ${REQUESTS_PER_MINUTE} }`] },
         { slug: 'budget', credit: null, limits: [`{ kind: budget, window: month, limit: "${budget}" }`] },
+        {
+          slug: 'unlimited',
+          credit: null,
+          limits: [`{ kind: budget, window: month, limit: "${unlimitedBudget}" }`],
+        },
         { slug: 'thin', credit: decimalOfPico(PICO_PER_OUTPUT_TOKEN * 10_000n) },
         { slug: 'frozen', credit: '1000' },
       ]),
@@ -125,6 +134,31 @@ describe('limits over several processes', { concurrency: true, timeout: 400_000 
       return await work(clients);
     } finally {
       for (const client of clients) client.close();
+    }
+  };
+
+  /** Until what it afforded is posted to the budget of an organization, and nothing is lent of it. */
+  const untilSpent = async (slug: string): Promise<void> => {
+    const database = createPostgres({ url: tollgate.postgresUrl, log: silentLog, max: 1 });
+    try {
+      await waitFor(
+        'what was used to be posted to the budget, and the rest to be back',
+        async () =>
+          (
+            await database.query(
+              `SELECT used::text, leased::text FROM limit_pools JOIN usage_limits
+                ON limit_id = usage_limits.id AND kind = 'budget' JOIN organizations ON organizations.id =
+                usage_limits.organization_id AND slug = $1`,
+              [slug],
+            )
+          ).rows,
+        (pools) =>
+          pools.length === 1 &&
+          pools[0]?.['used'] === String(PICO_PER_OUTPUT_TOKEN * BigInt(TOKENS.budget * BUDGET_AFFORDS)) &&
+          pools[0]['leased'] === '0',
+      );
+    } finally {
+      await database.close();
     }
   };
 
@@ -195,26 +229,17 @@ describe('limits over several processes', { concurrency: true, timeout: 400_000 
     );
     assert.equal(statuses.filter((status) => status === 200).length, BUDGET_AFFORDS);
     assert.equal(statuses.filter((status) => status === 429).length, 200 - BUDGET_AFFORDS);
-    const database = createPostgres({ url: tollgate.postgresUrl, log: silentLog, max: 1 });
-    try {
-      await waitFor(
-        'what was used to be posted to the budget, and the rest to be back',
-        async () =>
-          (
-            await database.query(
-              `SELECT used::text, leased::text FROM limit_pools JOIN usage_limits
-                ON limit_id = usage_limits.id AND kind = $1`,
-              ['budget'],
-            )
-          ).rows,
-        (pools) =>
-          pools.length === 1 &&
-          pools[0]?.['used'] === String(PICO_PER_OUTPUT_TOKEN * BigInt(TOKENS.budget * BUDGET_AFFORDS)) &&
-          pools[0]['leased'] === '0',
-      );
-    } finally {
-      await database.close();
-    }
+    await untilSpent('budget');
+  });
+
+  test('a budget of who is not billed serves requests without a limit to the last one that it has room for', async () => {
+    await withClients('unlimited', 12, async (clients) => {
+      const ask = (at: number) => clients[at % clients.length]?.chat(0, unlimitedChatBody(TOKENS.budget));
+      // One after the other, each on another connection: what the one before did not use is room for the next.
+      for (let at = 0; at < BUDGET_AFFORDS; at += 1) assert.equal(await ask(at), 200, `request ${at}`);
+      for (const at of clients.keys()) assert.equal(await ask(at), 429);
+    });
+    await untilSpent('unlimited');
   });
 
   test('money that other processes have leased is not refused', async () => {

@@ -23,7 +23,7 @@ export function limitedConfiguration(upstreamUrl: string, organizations: readonl
   return `providers:
   - { id: upstream, base_url: ${upstreamUrl}, api_key: sk-provider, auth: bearer }
 models:
-${renderModel('sim/small', 16_384)}${renderModel('sim/uncapped', null)}  - id: sim/judge
+${renderModel('sim/small', UNLIMITED_TOKENS)}${renderModel('sim/uncapped', null)}  - id: sim/judge
     display_name: Test judge
     kind: evaluation
     context_length: 1000000
@@ -61,6 +61,18 @@ export function chatBody(outputTokensMax: number, content = 'hi'): string {
   return JSON.stringify({ model: 'sim/small', messages: [{ role: 'user', content }], max_tokens: outputTokensMax });
 }
 
+/** Sets no limit, and says beside it how many tokens are to be used. */
+export function unlimitedChatBody(outputTokens: number): string {
+  return JSON.stringify({
+    model: 'sim/small',
+    messages: [{ role: 'user', content: 'hi' }],
+    user: String(outputTokens),
+  });
+}
+
+/** What a request for `sim/small` holds that sets no limit. */
+export const UNLIMITED_TOKENS = 16_384;
+
 /**
  * Answers that each of its output tokens was used: what was held is charged. `before`: runs first, for requests that
  * stay open.
@@ -69,11 +81,12 @@ export function startExactProvider(
   before: (outputTokens: number) => Promise<void> = () => Promise.resolve(),
 ): Promise<FakeUpstream> {
   return startFakeUpstream(async ({ body }): Promise<Script> => {
-    const { max_tokens, max_output_tokens } = JSON.parse(body.toString()) as {
+    const { max_tokens, max_output_tokens, user } = JSON.parse(body.toString()) as {
       max_tokens?: number;
       max_output_tokens?: number;
+      user?: string;
     };
-    const tokens = max_tokens ?? max_output_tokens ?? 0;
+    const tokens = max_tokens ?? max_output_tokens ?? Number(user ?? 0);
     await before(tokens);
     // In the words of every text dialect.
     const usage = {

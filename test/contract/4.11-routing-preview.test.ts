@@ -142,6 +142,16 @@ describe('a preview', () => {
     assert.match(refused.body, /tiers\.0\.models\.0\.id.*there is no model/);
   });
 
+  test('passes over what a draft names and is not active, as requests do', async () => {
+    const models = [{ id: 'sim/gone' }, { id: 'sim/coder' }];
+    const policy = { ...DRAFT, tiers: [{ ...DRAFT.tiers[0], models }, DRAFT.tiers[1]] };
+    const shown = await preview({ body: messages(user(`Tell me a joke. ${LIGHT}`)), policy });
+    assert.deepEqual(
+      [shown.model, shown.candidates.find(({ model }) => model === 'sim/gone')?.rejection],
+      ['sim/coder', 'unavailable'],
+    );
+  });
+
   test('says who cannot serve, and why', async () => {
     const long = messages(user(`${'words '.repeat(34_000)}${LIGHT}`));
     const permitted = await preview({ organization_id: ids.get('free'), body: messages(user(`Hi there. ${LIGHT}`)) });

@@ -117,6 +117,20 @@ describe('a replay by the API', () => {
       });
     });
 
+  test('passes over what a policy names and is not active, by its name and as a draft', async () => {
+    const read = async (policy: unknown) => {
+      const answer = await replayByApi({ policy, days: 1 });
+      assert.equal(answer.status, 200, answer.body);
+      return (JSON.parse(answer.body) as { data: { replayed: number } }).data;
+    };
+    const light = DRAFT.replace('name: draft', '').replace(
+      '[{ id: sim/small }]',
+      '[{ id: sim/gone }, { id: sim/small }]',
+    );
+    assert.deepEqual(await read(parse(light)), await read(definition));
+    assert.equal((await read('stranded')).replayed, 0);
+  });
+
   test('takes a published policy by its name; is the platform’s alone; refuses what could not be published', async () => {
     const { rows: policies } = await routing.postgres.query<{ name: string }>(
       'SELECT name FROM routing_policies LIMIT 1',

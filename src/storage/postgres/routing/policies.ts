@@ -179,12 +179,14 @@ export async function setOrganizationRouting(
   });
 }
 
-/** Whether an unpublished definition could serve an organization (null: any); null: it could. */
+/**
+ * Whether a definition could serve an organization (null: any); null: it could. A model that it names need not be
+ * active: requests pass over it.
+ */
 export async function refuseDraft(
   client: PostgresClient,
   definition: PolicyDefinition,
   organizationId: string | null,
-  named: readonly string[] = [],
 ): Promise<Refused | null> {
   const { rows } = await client.query<{ slug: string }>(
     `SELECT slug FROM organizations WHERE id = $1 AND billing = 'prepaid'`,
@@ -194,7 +196,7 @@ export async function refuseDraft(
     client,
     definition,
     rows.map(({ slug }) => slug),
-    named,
+    null,
   );
 }
 
@@ -206,12 +208,12 @@ async function billedOrganizationsOf(client: PostgresClient, policy: string): Pr
   return rows.map(({ slug }) => slug);
 }
 
-/** null: the organization could route by the policy, which passes over what it names and is not active any more. */
+/** null: the organization could route by the policy. */
 export async function refuseUse(client: PostgresClient, organizationId: string, name: string): Promise<Refused | null> {
   const found = await getPolicy(client, name);
   if ('refused' in found)
     return invalid('policy', `must be the name of a routing policy: there is no ${JSON.stringify(name)}`);
-  const refused = await refuseDraft(client, found.definition, organizationId, modelsNamedBy(found.definition));
+  const refused = await refuseDraft(client, found.definition, organizationId);
   return refused === null ? null : invalid('policy', `cannot be used: ${refused.field ?? ''} ${refused.reason ?? ''}`);
 }
 
@@ -219,7 +221,7 @@ async function refuseDefinition(
   client: PostgresClient,
   definition: PolicyDefinition,
   billedOrganizations: readonly string[],
-  named: readonly string[] = [],
+  named: readonly string[] | null,
 ): Promise<Refused | null> {
   const problems = checkPolicy(entryOf(definition), {
     models: await policyModels(client, named),

@@ -60,6 +60,10 @@ describe('warnings', () => {
       provider() + model('') + PRICE + unbilled,
       /^warning: model "m" has no context_length: .* refused with 422/,
     ],
+    'a model without context_length whose searches have a price': [
+      provider() + model('') + PRICE.replace('output: "2"', 'output: "2", calls: { web_search: "0.01" }') + unbilled,
+      /^warning: model "m" has no context_length: .*; nothing is held for the tokens of what its calls of tools find/,
+    ],
     'an image model without context_length': [
       `${provider() + model('', 'image', 'images')}, price: { image: "0.04" } }] }]\n${billed}`,
       null,

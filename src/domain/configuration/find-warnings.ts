@@ -21,7 +21,14 @@ interface ModelFields {
   readonly kind: string;
   readonly active: boolean;
   readonly context_length?: number;
-  readonly served_by?: readonly { readonly provider: string; readonly price?: object; readonly via?: string }[];
+  readonly served_by?: readonly ServedByFields[];
+}
+
+interface ServedByFields {
+  readonly provider: string;
+  /** One price, or those of several dates or hours. */
+  readonly price?: object;
+  readonly via?: string;
 }
 
 /** Of providers and models as catalog states have them (storage/postgres/catalog/catalog-states.ts). */
@@ -68,10 +75,18 @@ function warnOfPrice(
 }
 
 /** What is priced by image needs no context. */
-function warnOfContext(id: string, { kind, context_length: context }: ModelFields): readonly string[] {
-  if (context !== undefined || kind === 'image') return [];
+function warnOfContext(id: string, model: ModelFields): readonly string[] {
+  if (model.context_length !== undefined || model.kind === 'image') return [];
+  const found = hasPricedCalls(model)
+    ? '; nothing is held for the tokens of what its calls of tools find, which are suspense beyond the hold'
+    : '';
   return [
     `model "${id}" has no context_length: under billing or a token limit, its requests with attachments and those ` +
-      `that continue a stored response are refused with 422, and auto routing takes it for large enough for anything`,
+      'that continue a stored response are refused with 422, and auto routing takes it for large enough for ' +
+      `anything${found}`,
   ];
+}
+
+function hasPricedCalls({ served_by: deployments = [] }: ModelFields): boolean {
+  return deployments.flatMap(({ price = [] }) => price).some((price) => 'calls' in price);
 }

@@ -1,7 +1,7 @@
 // The bytes that an event stream is written with (server-sent events), and the data after which nothing follows.
 
 import { Buffer } from 'node:buffer';
-import { matchesAt } from '../../platform/matches-at.ts';
+import { matchesAt } from '../../platform/bytes/matches-at.ts';
 
 export const LINE_FEED = 0x0a;
 export const CARRIAGE_RETURN = 0x0d;

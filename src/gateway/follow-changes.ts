@@ -43,10 +43,12 @@ export async function followChanges(followed: Followed): Promise<Listener> {
     channels: {
       [CHANGES_CHANNEL]: (payload) => {
         const change = readChange(payload);
-        // The notification comes from another version of the program: any remembered credential may be out of date.
+        // The notification comes from another version of the program: whatever is remembered may be out of date.
         if (change === null) {
           authenticator.forgetAll();
           ownKeys.forgetAll();
+          catalog.mayHaveChanged();
+          guardrails.mayHaveChanged();
         } else if ('ownKeysOf' in change) ownKeys.forget(change.ownKeysOf);
         else if ('guardrailsOf' in change) guardrails.changed(change.guardrailsOf);
         else if ('id' in change) authenticator.forget(change.id);

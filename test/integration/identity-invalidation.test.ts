@@ -54,6 +54,7 @@ describe('what a change makes gateways ask again', () => {
   let listener: Listener;
   let authenticator: HearingAuthenticator;
   let reloads = 0;
+  let guardrailReloads = 0;
   let organizationId: string;
   let teamId: string;
   let userId: string;
@@ -80,7 +81,12 @@ describe('what a change makes gateways ask again', () => {
       url,
       log: silentLog,
       catalog,
-      guardrails: { changed: () => undefined, mayHaveChanged: () => undefined } as unknown as HeldGuardrails,
+      guardrails: {
+        changed: () => undefined,
+        mayHaveChanged: () => {
+          guardrailReloads += 1;
+        },
+      } as unknown as HeldGuardrails,
       authenticator,
       ownKeys: { forget: () => undefined, forgetAll: () => undefined } as unknown as HeldOwnKeys,
       ownKeyChecks: { start: () => undefined },
@@ -289,11 +295,16 @@ describe('what a change makes gateways ask again', () => {
 
   test('what another version of ours tells is taken for a change of everything', async () => {
     lookUps.clear();
+    const before = [reloads, guardrailReloads];
     await postgres.query(`SELECT pg_notify('tollgate_changed', 'identity')`);
     const marker = randomBytes(8).toString('hex');
     await notifyPrincipalsChanged(postgres, [marker]);
     while (!authenticator.heard.includes(marker)) await new Promise((resolve) => setTimeout(resolve, 2));
     await authenticator.identify(`Bearer ${credentials.bystander.secret}`, null);
     assert.equal(lookUps.get(credentials.bystander.secret), 1);
+    assert.deepEqual(
+      [reloads, guardrailReloads],
+      before.map((count) => count + 1),
+    );
   });
 });

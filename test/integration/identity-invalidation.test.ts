@@ -33,6 +33,7 @@ import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.t
 import { secretsOf } from '../support/installation-secrets.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 import { done } from '../support/refused.ts';
+import { waitFor } from '../support/waiting.ts';
 
 const secrets = secretsOf(randomBytes(32));
 const { pepper } = secrets;
@@ -55,6 +56,9 @@ describe('what a change makes gateways ask again', () => {
   let authenticator: HearingAuthenticator;
   let reloads = 0;
   let guardrailReloads = 0;
+  let isAway = false;
+  /** What was told that changes may have been missed. */
+  const inDoubt: string[] = [];
   let organizationId: string;
   let teamId: string;
   let userId: string;
@@ -70,6 +74,7 @@ describe('what a change makes gateways ask again', () => {
     postgres = createPostgres({ url, log: silentLog });
     authenticator = new HearingAuthenticator(async (credential) => {
       lookUps.set(credential, (lookUps.get(credential) ?? 0) + 1);
+      if (isAway) throw new Error('away');
       return findPrincipalByCredentialHash(postgres, hashCredential(pepper, credential));
     }, systemClock);
     const catalog = {
@@ -88,9 +93,13 @@ describe('what a change makes gateways ask again', () => {
         },
       } as unknown as HeldGuardrails,
       authenticator,
-      ownKeys: { forget: () => undefined, forgetAll: () => undefined } as unknown as HeldOwnKeys,
+      ownKeys: {
+        forget: () => undefined,
+        forgetAll: () => undefined,
+        markAllUncertain: () => inDoubt.push('own keys'),
+      } as unknown as HeldOwnKeys,
       ownKeyChecks: { start: () => undefined },
-      leases: {} as QuotaLeases,
+      leases: { renewAll: () => inDoubt.push('leases') } as unknown as QuotaLeases,
       postingFence: {} as PostingFence,
       epoch: 1,
     });
@@ -306,5 +315,29 @@ describe('what a change makes gateways ask again', () => {
       [reloads, guardrailReloads],
       before.map((count) => count + 1),
     );
+  });
+
+  test('what was changed while nobody listened is looked up, and nothing is forgotten before', async () => {
+    const credential = `Bearer ${credentials.bystander.secret}`;
+    const principal = await authenticator.identify(credential, null);
+    lookUps.clear();
+    const before = [reloads, guardrailReloads];
+    await postgres.query(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND application_name = 'tollgate listener'`,
+    );
+    await waitFor(
+      'the connection to be made anew',
+      () => inDoubt,
+      ({ length }) => length > 0,
+    );
+    assert.deepEqual(inDoubt, ['own keys', 'leases']);
+    assert.deepEqual(
+      [reloads, guardrailReloads],
+      before.map((count) => count + 1),
+    );
+    isAway = true;
+    assert.deepEqual(await authenticator.identify(credential, null), principal);
+    assert.equal(lookUps.get(credentials.bystander.secret), 1);
   });
 });

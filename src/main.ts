@@ -1,6 +1,6 @@
 // The entry point: runs the command line of this process.
 
-import { runCommandLine } from './commands/command-line/command-line.ts';
+import { runCommandLine } from './commands/command-line.ts';
 import { processEnvironment } from './config.ts';
 
 /** These go on when nobody reads what they print any more. */

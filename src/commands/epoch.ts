@@ -15,9 +15,9 @@ import {
   parseArguments,
   requireOption,
   takeAction,
-} from './command-line/command.ts';
-import { withDatabase } from './command-line/database.ts';
-import { commandActor } from './command-line/identity.ts';
+} from './shared/command.ts';
+import { withDatabase } from './shared/database.ts';
+import { commandActor } from './shared/identity.ts';
 
 export const epochCommand: Command = {
   usage: ['tollgate epoch list', 'tollgate epoch abandon EPOCH --machine NAME [--force]'],

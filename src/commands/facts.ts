@@ -2,14 +2,8 @@
 
 import { StartFault } from '../installation/start-fault.ts';
 import { isEmbeddedInUse, readFactsHome, releaseFactsHome } from '../storage/postgres/ledger/facts-home.ts';
-import {
-  type Command,
-  type CommandContext,
-  expectAction,
-  parseArguments,
-  requireOption,
-} from './command-line/command.ts';
-import { withDatabase } from './command-line/database.ts';
+import { type Command, type CommandContext, expectAction, parseArguments, requireOption } from './shared/command.ts';
+import { withDatabase } from './shared/database.ts';
 
 export const factsCommand: Command = {
   usage: ['tollgate facts show', 'tollgate facts release --machine NAME'],

@@ -14,10 +14,10 @@ import {
   requireOption,
   runAction,
   UsageFault,
-} from './command-line/command.ts';
-import { withDatabase } from './command-line/database.ts';
-import { commandActor, expectDone, findOrganization } from './command-line/identity.ts';
-import { findScope, SCOPE_OPTIONS } from './command-line/scope.ts';
+} from './shared/command.ts';
+import { withDatabase } from './shared/database.ts';
+import { commandActor, expectDone, findOrganization } from './shared/identity.ts';
+import { findScope, SCOPE_OPTIONS } from './shared/scope.ts';
 
 export const guardrailCommand: Command = {
   usage: [

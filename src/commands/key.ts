@@ -14,8 +14,8 @@ import {
   parseArguments,
   requireOption,
   UsageFault,
-} from './command-line/command.ts';
-import { withDatabase } from './command-line/database.ts';
+} from './shared/command.ts';
+import { withDatabase } from './shared/database.ts';
 import {
   commandActor,
   expectDone,
@@ -24,7 +24,7 @@ import {
   findOrganization,
   findTeam,
   listAll,
-} from './command-line/identity.ts';
+} from './shared/identity.ts';
 
 export const keyCommand: Command = {
   usage: [

@@ -24,10 +24,10 @@ import {
   parseArguments,
   requireOption,
   UsageFault,
-} from './command-line/command.ts';
-import { withDatabase } from './command-line/database.ts';
-import { commandActor, expectDone } from './command-line/identity.ts';
-import { findScopeOrMember, SCOPE_OPTIONS } from './command-line/scope.ts';
+} from './shared/command.ts';
+import { withDatabase } from './shared/database.ts';
+import { commandActor, expectDone } from './shared/identity.ts';
+import { findScopeOrMember, SCOPE_OPTIONS } from './shared/scope.ts';
 
 export const limitCommand: Command = {
   usage: [

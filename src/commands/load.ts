@@ -12,7 +12,7 @@ import {
   parseArguments,
   requireOption,
   UsageFault,
-} from './command-line/command.ts';
+} from './shared/command.ts';
 
 export const loadCommand: Command = {
   usage: [

@@ -13,9 +13,9 @@ import {
   requireOption,
   runAction,
   UsageFault,
-} from './command-line/command.ts';
-import { withDatabase } from './command-line/database.ts';
-import { commandActor, expectDone, findOrganization, listAll } from './command-line/identity.ts';
+} from './shared/command.ts';
+import { withDatabase } from './shared/database.ts';
+import { commandActor, expectDone, findOrganization, listAll } from './shared/identity.ts';
 
 export const orgCommand: Command = {
   usage: [

@@ -17,9 +17,9 @@ import {
   parseArguments,
   requireOption,
   UsageFault,
-} from './command-line/command.ts';
-import { withDatabase } from './command-line/database.ts';
-import { findMember, findOrganization, findTeam } from './command-line/identity.ts';
+} from './shared/command.ts';
+import { withDatabase } from './shared/database.ts';
+import { findMember, findOrganization, findTeam } from './shared/identity.ts';
 
 export const reportCommand: Command = {
   usage: [

@@ -22,9 +22,9 @@ import {
   parseArguments,
   requireOption,
   UsageFault,
-} from './command-line/command.ts';
-import { withDatabase } from './command-line/database.ts';
-import { findOrganization } from './command-line/identity.ts';
+} from './shared/command.ts';
+import { withDatabase } from './shared/database.ts';
+import { findOrganization } from './shared/identity.ts';
 
 export const routingCommand: Command = {
   usage: ['tollgate routing replay --policy FILE --days N [--organization SLUG]'],

@@ -1,6 +1,7 @@
 // `tollgate team`: creates, renames, deletes and lists the teams of an organization, and manages their members.
 
 import { createTeam, deleteTeam, listTeams, updateTeam } from '../storage/postgres/identity/teams.ts';
+import { MEMBER_OPTIONS, runMember } from './member.ts';
 import {
   type Command,
   type CommandContext,
@@ -10,10 +11,9 @@ import {
   requireOption,
   takeAction,
   UsageFault,
-} from './command-line/command.ts';
-import { withDatabase } from './command-line/database.ts';
-import { commandActor, expectDone, findOrganization, findTeam, listAll } from './command-line/identity.ts';
-import { MEMBER_OPTIONS, runMember } from './member.ts';
+} from './shared/command.ts';
+import { withDatabase } from './shared/database.ts';
+import { commandActor, expectDone, findOrganization, findTeam, listAll } from './shared/identity.ts';
 
 export const teamCommand: Command = {
   usage: [

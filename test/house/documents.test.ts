@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
-import type { Command } from '../../src/commands/command-line/command.ts';
+import type { Command } from '../../src/commands/shared/command.ts';
 import { parseConfigurationFile } from '../../src/domain/configuration/parse-configuration-file.ts';
 import { PRESETS } from '../../src/domain/configuration/presets.ts';
 import { REFUSAL_RULES } from '../../src/domain/refusals/refusal-rules.ts';
@@ -115,9 +115,7 @@ describe('documents', () => {
     const rows = read('docs/administration.md')
       .split('\n')
       .filter((line) => line.startsWith('| `tollgate '));
-    for (const [, name = ''] of read('src/commands/command-line/command-line.ts').matchAll(
-      /^ {2}'?([a-z-]+)'?: async /gm,
-    )) {
+    for (const [, name = ''] of read('src/commands/command-line.ts').matchAll(/^ {2}'?([a-z-]+)'?: async /gm)) {
       const named = rows.filter((row) => new RegExp(`\\b${name}\\b`).test(row.split(' | ')[0] ?? '')).join('\n');
       assert.notEqual(named, '', name);
       for (const line of (await commandNamed(name)).usage) {

@@ -11,7 +11,7 @@ import {
   expectPositionals,
   parseArguments,
   UsageFault,
-} from '../../src/commands/command-line/command.ts';
+} from '../../src/commands/shared/command.ts';
 
 const DIRECTORY = new URL('../../src/commands/', import.meta.url);
 

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { runCommandLine } from '../../src/commands/command-line/command-line.ts';
+import { runCommandLine } from '../../src/commands/command-line.ts';
 import { explainFileFault } from '../../src/installation/file-fault.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 

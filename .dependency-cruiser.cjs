@@ -76,10 +76,10 @@ module.exports = {
     },
     {
       name: 'installation-knows-no-process',
-      comment: 'directory, lock, secrets and addresses are the same whoever runs on them',
+      comment: 'directory, lock, secrets and addresses are the same whoever runs on them, and whatever it serves',
       severity: 'error',
       from: { path: '^src/installation/' },
-      to: { path: '^src/(commands|gateway|http|routes|supervisor|upstream)/' },
+      to: { path: '^src/(commands|control-plane|gateway|generation|http|routes|supervisor|upstream)/' },
     },
     {
       name: 'only-storage-talks-to-databases',

@@ -38,7 +38,7 @@ const BREACHES: Readonly<Record<string, { path: string; imports: string }>> = {
   'planes-apart': { path: 'src/generation/crosses.ts', imports: '../control-plane/report.ts' },
   'only-roots-know-the-planes': { path: 'jobs/knows-a-plane.ts', imports: '../src/control-plane/report.ts' },
   'nothing-imports-the-roots': { path: 'src/storage/calls-up.ts', imports: '../main.ts' },
-  'installation-knows-no-process': { path: 'src/installation/starts.ts', imports: '../http/front.ts' },
+  'installation-knows-no-process': { path: 'src/installation/starts.ts', imports: '../control-plane/report.ts' },
   'only-storage-talks-to-databases': { path: 'jobs/talks-to-postgres.ts', imports: 'pg' },
   'storage-knows-the-domain-only': { path: 'src/storage/knows-http.ts', imports: '../http/front.ts' },
   'only-http-knows-uws': { path: 'src/gateway/knows-uws.ts', imports: 'uWebSockets.js' },

@@ -138,7 +138,7 @@ export const FIELDS = {
   charge: end(nullable(amount), { postgres: 'charge', clickhouse: 'total_cost', generation: 'total_cost' }),
   /** Cost of the usage that was measured; null when it cannot be known. */
   ratedCost: end(nullable(amount), { postgres: 'rated_cost', clickhouse: 'rated_cost', generation: 'rated_cost' }),
-  /** The hold: the worst-case price; null when not billed. */
+  /** The hold: the worst-case cost; null when not billed. */
   authorizedAmount: start(nullable(amount), {
     postgres: 'authorized_amount',
     clickhouse: 'authorized_amount',

@@ -11,7 +11,7 @@ const LOG_EVERY_MS = 60_000;
 /** How long after its last refusal a provider is shown to the operator. */
 const STATE_MS = 300_000;
 
-interface RefusedKey {
+interface RefusingProvider {
   readonly providerId: string;
   status: number;
   refusedAtMs: number;
@@ -27,7 +27,7 @@ export interface RefusingProvidersParts {
 export class RefusingProviders {
   private readonly parts: RefusingProvidersParts;
   private readonly refusals: Counter<readonly ['provider', 'status']>;
-  private readonly byProvider = new Map<string, RefusedKey>();
+  private readonly byProvider = new Map<string, RefusingProvider>();
 
   constructor(parts: RefusingProvidersParts) {
     this.parts = parts;

@@ -56,7 +56,7 @@ export function boundInput(dialect: Dialect, model: Model, bounds: RequestBounds
   return inputTokensMax === Number.MAX_SAFE_INTEGER ? null : inputTokensMax;
 }
 
-/** Worst-case price in pico-dollars; null when a price it needs is not in the catalog. */
+/** Worst-case cost in pico-dollars; null when a price it needs is not in the catalog. */
 export function worstCaseCost(
   dialect: Dialect,
   bounds: RequestBounds,

@@ -1,7 +1,7 @@
-// Thousands of leases may have something to return, or a lost call to recover, in the same instant: when Postgres is
-// back, when notifications may have been missed, when the clients of a load leave, at the end of a process. They do so
-// a few at a time, so that requests that need a lease meanwhile find a connection, and no call waits so long for a
-// connection that it counts as lost.
+// Lets leases that have something to return, or a lost call to recover, make their calls a few at a time. Thousands may
+// want to in the same instant: when Postgres is back, when notifications may have been missed, when the clients of a
+// load leave, at the end of a process. Meanwhile requests that need a lease find a connection, and no call waits so
+// long for one that it counts as lost.
 
 import type { LeaseTime } from './lease-store.ts';
 import type { QuotaLease } from './quota-lease.ts';

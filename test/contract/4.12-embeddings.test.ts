@@ -29,6 +29,7 @@ const ORGANIZATIONS = [
   { slug: 'edge', credit: decimalOfPico(PICO_PER_TOKEN * BigInt(EDGE_TOKENS)) },
   { slug: 'broke', credit: '0' },
   { slug: 'free', credit: null },
+  { slug: 'bounded', credit: null, limits: ['{ kind: budget, window: month, limit: "1.00" }'] },
   { slug: 'metered', credit: '1000.00', limits: [`{ kind: tokens_per_minute, limit: ${TOKENS_PER_MINUTE} }`] },
 ];
 
@@ -323,6 +324,23 @@ describe('embeddings', () => {
     const answer = await send(body, 'metered', reply);
     assert.equal(answer.status, 429);
     assert.equal((JSON.parse(answer.body.toString()) as { error: unknown }).error, 'rate_limit');
+  });
+
+  test('what a request of who is not billed cannot have used is spent in no budget and in no report', async () => {
+    const body = bodyOf('"input":["one","two"]');
+    const most = decimalOfPico(PICO_PER_TOKEN * BigInt(Buffer.byteLength(body)));
+    const claim = 9_007_199_254_740_991;
+    const answer = await send(body, 'bounded', {
+      body: replyOf([floats(2, 1)], `{"prompt_tokens":${claim},"total_tokens":${claim}}`),
+    });
+    assert.equal((await recordOf(answer, 'bounded')).ratedCost, decimalOfPico(PICO_PER_TOKEN * BigInt(claim)));
+    const spent = async () => {
+      const { data: limits } = (await get('/v1/usage/limits/current', 'bounded')) as { data: { used: string }[] };
+      const { data: usage } = (await get('/v1/usage/me', 'bounded')) as { data: { requests: number; cost: string } };
+      return { requests: usage.requests, cost: usage.cost, used: limits[0]?.used };
+    };
+    const seen = await waitFor('the report to have it', spent, ({ requests }) => requests === 1);
+    assert.deepEqual(seen, { requests: 1, cost: most, used: most });
   });
 
   test('is listed by its label, in the reports, among the models and in the description', async () => {

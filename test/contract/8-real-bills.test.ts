@@ -1362,6 +1362,13 @@ const HOLDS: readonly HoldRow[] = [
     prices: [{ ...PLAIN, calls: { code_execution: '0.01' } }],
     held: 'tools',
   },
+  {
+    // 1 000 000 × 1 250 000 + 10 × 5 000 000: a context that Google keeps is input, and may be as long as any
+    name: 'a context that the provider keeps',
+    request: ofBytes(1_000, { extra_body: { google: { cached_content: 'cachedContents/1' } } }),
+    prices: [PLAIN],
+    held: 1_250_050_000_000n,
+  },
   // 1000 × 1 250 000 + 10 × 5 000 000 + 5 000 000 000
   { name: 'a fee', request: ofBytes(1_000), prices: [PLAIN, { ...PLAIN, request: '0.005' }], held: 6_300_000_000n },
   // 1000 × 10 000 000 + 10 × 5 000 000

@@ -93,6 +93,8 @@ export const ATTACHMENT_KEYS = [
   'document_url',
   'input_file',
   'input_video',
+  // Google's: a context that it keeps, and which is input.
+  'cached_content',
 ] as const;
 
 /**

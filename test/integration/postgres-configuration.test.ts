@@ -137,7 +137,7 @@ describe('applying a file', () => {
   test('a provider by preset is stored written out, is the same when applied again, and loads as what it means', async () => {
     const provider = `
 providers:
-  - { id: azure, preset: azure-classic, with: { resource: acme }, api_key: k, drop_headers: [X-Stainless-Os], errors: [{ status: 400, word: NO_TENANT }] }`;
+  - { id: azure, preset: azure-classic, with: { resource: acme }, api_key: k, drop_headers: [X-Stainless-Os], ignores: [max_completion_tokens], errors: [{ status: 400, word: NO_TENANT }] }`;
     await apply(provider);
     assert.equal((await apply(provider)).catalogChanged, false);
     const state = await postgres.transaction((client) => readCatalogState(client, 'provider', 'azure'));
@@ -150,6 +150,7 @@ providers:
       preset: 'azure-classic',
       query: { 'api-version': '2024-10-21' },
       drop_headers: ['x-stainless-os'],
+      ignores: ['max_completion_tokens'],
       apis: { chat_completions: template, images: template, embeddings: template },
       errors: [{ status: 400, word: 'NO_TENANT' }],
       verify: { path: '/openai/models' },
@@ -165,6 +166,7 @@ providers:
       headers: {},
       query: { 'api-version': '2024-10-21' },
       dropHeaders: ['x-stainless-os'],
+      ignores: ['max_completion_tokens'],
       apis: { chat_completions: template, images: template, embeddings: template },
       verifyPath: '/openai/models',
       isVerifiedByToken: false,

@@ -208,6 +208,32 @@ describe('what a request holds', () => {
     ]);
   });
 
+  test('a limit that some provider passes over is none for whom it is the only one', () => {
+    const deployments = [undefined, { ignores: ['max_completion_tokens'] }].map(
+      (requests) => ({ price: priceOf({ input: '1', output: '10' }), provider: { requests } }) as unknown as Deployment,
+    );
+    const heard = (principal: Principal, limits: object, count = 2, cap: number | null = null) => {
+      const question = ask(principal, { messages: [], ...limits });
+      const model = { ...MODEL, maxCompletionTokensCap: cap };
+      const served = {
+        ...question.served,
+        model,
+        deployments: new Map([['chat_completions', deployments.slice(0, count)]]),
+      };
+      const asked = { ...question, served: served as unknown as ServedModel };
+      const plan = planHolds(asked, asked.measure);
+      return 'kind' in plan ? [plan.kind, 'field' in plan && plan.field] : plan.tokenBounds?.outputTokensMax;
+    };
+    assert.equal(heard(PRINCIPAL, { max_tokens: 7 }), 7);
+    assert.equal(heard(PRINCIPAL, { max_tokens: 7, max_completion_tokens: 9 }), 9);
+    assert.equal(heard(PRINCIPAL, { max_tokens: 9, max_completion_tokens: 7 }), 9);
+    assert.equal(heard(PRINCIPAL, { max_completion_tokens: 7 }, 1), 7);
+    assert.equal(heard(PRINCIPAL, { max_completion_tokens: 7 }, 2, 50), 50);
+    assert.equal(heard(PRINCIPAL, { max_completion_tokens: 70 }, 2, 50), 70);
+    assert.deepEqual(heard(PRINCIPAL, { max_completion_tokens: 7 }), ['not_safely_billable', 'max_tokens']);
+    assert.equal(heard(NOT_BILLED, { max_completion_tokens: 7 }), undefined);
+  });
+
   test('each text of a request for embeddings has the context for itself: it does not bound all of them', () => {
     const texts = { input: Array.from({ length: 30 }, () => 'x'.repeat(5_000)) };
     const { tokenBounds } = planOf(ask(PRINCIPAL, texts, embeddings));

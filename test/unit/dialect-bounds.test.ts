@@ -24,6 +24,7 @@ describe('bounds', () => {
     assert.deepEqual(boundsOf(chatCompletions, { stream: true, max_tokens: 5, max_completion_tokens: 9, n: 3 }), {
       streamed: true,
       outputTokensMax: 9,
+      outputLimits: { max_tokens: 5, max_completion_tokens: 9 },
       answers: 3,
     });
     assert.deepEqual(boundsOf(chatCompletions, { stream: null, max_tokens: null, n: 0 }), {

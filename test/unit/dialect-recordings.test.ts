@@ -179,6 +179,7 @@ function checkBoundsOf(dialect: Dialect, name: string, body: Buffer): void {
     calls: ____,
     plainTier,
     toolPromptTokens,
+    outputLimits,
     ...bounds
   } = dialect.readBounds(scanned, body) as Exclude<ReturnType<Dialect['readBounds']>, { kind: string }>;
   if (dialect === countTokens) {
@@ -193,6 +194,7 @@ function checkBoundsOf(dialect: Dialect, name: string, body: Buffer): void {
   const limits = [request['max_tokens'], request['max_completion_tokens'], request['max_output_tokens']].filter(
     (limit) => typeof limit === 'number',
   );
+  assert.equal(outputLimits?.max_completion_tokens, request['max_completion_tokens'] ?? undefined, name);
   const outputTokensMax = limits.length === 0 ? null : Math.max(...limits);
   assert.deepEqual(bounds, { streamed: request['stream'] === true, outputTokensMax, answers: request['n'] ?? 1 }, name);
   if (dialect !== responses) return assert.equal(saved, undefined, name);

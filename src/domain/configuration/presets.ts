@@ -183,7 +183,11 @@ export const PRESETS = {
   deepseek: {
     serves: ['chat_completions', 'messages'],
     keyVariable: 'DEEPSEEK_API_KEY',
-    provider: { base_url: 'https://api.deepseek.com', apis: { messages: ANTHROPIC_PREFIXED } },
+    provider: {
+      base_url: 'https://api.deepseek.com',
+      ignores: ['max_completion_tokens'],
+      apis: { messages: ANTHROPIC_PREFIXED },
+    },
   },
   together: {
     serves: ['chat_completions', 'images', 'embeddings'],

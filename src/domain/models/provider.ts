@@ -64,6 +64,10 @@ export interface ProviderTimeouts {
   readonly totalMs?: number;
 }
 
+/** The names of a chat completion's limit on output (spec 4.1). */
+export const OUTPUT_LIMITS = ['max_tokens', 'max_completion_tokens'] as const;
+export type OutputLimit = (typeof OUTPUT_LIMITS)[number];
+
 /** How requests to a provider differ from the usual ones of the APIs that it serves. */
 export interface RequestSettings {
   /** The preset that these came from; null: they were written out. */
@@ -74,6 +78,8 @@ export interface RequestSettings {
   readonly query: Readonly<Record<string, string>>;
   /** Headers of the client that this provider does not get. In small letters. */
   readonly dropHeaders: readonly string[];
+  /** Which of a chat completion's limits on output it passes over. Absent: none. */
+  readonly ignores?: readonly OutputLimit[];
   readonly apis: Readonly<Partial<Record<ApiName, ApiSettings>>>;
   /** Behind the whole base URL: a GET that proves the key and costs nothing; null: the usual list of models. */
   readonly verifyPath: string | null;

@@ -2,6 +2,7 @@
 // that applies to it, and the price from the wallet that pays (spec 8). Refuses a request without a bound.
 
 import type { Principal, PrincipalLimit } from '../../domain/identity/principal.ts';
+import { OUTPUT_LIMITS } from '../../domain/models/provider.ts';
 import { type PicoUsd, picoUsd, ZERO_PICO_USD } from '../../domain/money/pico-usd.ts';
 import { flatFee } from '../../domain/own-keys/fee-price.ts';
 import type { LimitKind } from '../../domain/quotas/limit-kinds.ts';
@@ -55,7 +56,8 @@ export interface HoldPlan {
 }
 
 /** `measure`: of the body, or of as much as is known of it. */
-export function planHolds(params: AdmissionParams, measure: BodyMeasure): HoldPlan | Refusal {
+export function planHolds(asked: AdmissionParams, measure: BodyMeasure): HoldPlan | Refusal {
+  const params = withLimitsHeard(asked);
   const { principal, dialect, served, bounds } = params;
   const tokenBounds = boundTokens(dialect, served.model, bounds, measure);
   // A request that is free of charge still belongs to the payer, since only the payer may find its record.
@@ -86,6 +88,22 @@ export function planHolds(params: AdmissionParams, measure: BodyMeasure): HoldPl
     limits,
     needs,
   };
+}
+
+/**
+ * Where all limits that a request sets are passed over by a provider that may serve it, the model's cap bounds it, as
+ * one that sets none.
+ */
+function withLimitsHeard(params: AdmissionParams): AdmissionParams {
+  const { bounds, served } = params;
+  const { outputLimits, outputTokensMax } = bounds;
+  if (outputLimits === undefined || outputTokensMax === null) return params;
+  const set = OUTPUT_LIMITS.filter((name) => outputLimits[name] !== undefined);
+  const isUnheard = ({ provider: { requests } }: Deployment): boolean =>
+    set.every((name) => requests?.ignores?.includes(name) === true);
+  if (!deploymentsOf(params).some(isUnheard)) return params;
+  const cap = served.model.maxCompletionTokensCap;
+  return { ...params, bounds: { ...bounds, outputTokensMax: cap === null ? null : Math.max(cap, outputTokensMax) } };
 }
 
 const NO_NEEDS: readonly QuotaNeed[] = [];

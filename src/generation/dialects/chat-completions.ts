@@ -227,12 +227,19 @@ function readBounds(scanned: ScannedRequest, body: Buffer): RequestBounds | Refu
   if (typeof answers === 'object' && answers !== null) return answers;
   // Where a client sets both, the provider may honour either: the bound is the larger one.
   const outputTokensMax = maxTokens === null ? maxCompletionTokens : Math.max(maxTokens, maxCompletionTokens ?? 0);
+  const outputLimits = limitsSet(maxTokens, maxCompletionTokens);
   return withNamedCosts(
-    { streamed, outputTokensMax, answers: Math.max(1, answers ?? 1), ...readToolPrompt(scanned) },
+    { streamed, outputTokensMax, ...outputLimits, answers: Math.max(1, answers ?? 1), ...readToolPrompt(scanned) },
     CHAT_UNPRICED,
     scanned,
     body,
   );
+}
+
+/** The newer name alone is not known to every provider, so that where it stands both are told. */
+function limitsSet(older: number | null, newer: number | null): Pick<RequestBounds, 'outputLimits'> {
+  if (newer === null) return {};
+  return { outputLimits: { max_completion_tokens: newer, ...(older === null ? {} : { max_tokens: older }) } };
 }
 
 function readUsage(reply: KeptReply): Usage | null {

@@ -5,6 +5,7 @@ import type { TextPlaces } from '../../domain/guardrails/text-places.ts';
 import type { ApiName } from '../../domain/models/apis.ts';
 import type { Model } from '../../domain/models/catalog.ts';
 import type { VariationKind } from '../../domain/models/price.ts';
+import type { OutputLimit } from '../../domain/models/provider.ts';
 import type { EnvelopeName } from '../../domain/refusals/choose-envelope.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Usage, UsageDetails } from '../../domain/usage/usage.ts';
@@ -27,6 +28,8 @@ export interface RequestBounds {
   readonly streamed: boolean;
   /** The client's own limit on output tokens, per answer; null when it set none. */
   readonly outputTokensMax: number | null;
+  /** The limits that it is the larger one of. Absent where its field has one name alone, or the request sets none. */
+  readonly outputLimits?: Readonly<Partial<Record<OutputLimit, number>>>;
   /** How many answers were asked for. */
   readonly answers: number;
   /** In the Responses dialect alone. */

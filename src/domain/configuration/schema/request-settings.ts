@@ -3,7 +3,7 @@
 
 import { z } from 'zod';
 import { API_NAMES, APIS, type ApiName } from '../../models/apis.ts';
-import type { ApiSettings, RequestSettings, TlsSettings } from '../../models/provider.ts';
+import { type ApiSettings, OUTPUT_LIMITS, type RequestSettings, type TlsSettings } from '../../models/provider.ts';
 import { PRESET_NAMES } from '../presets.ts';
 import { CONFIGURED_MAX, CONFIGURED_TOO_MANY, entriesAtMost } from './entries-at-most.ts';
 import { shownToken } from './token-schema.ts';
@@ -92,6 +92,7 @@ export const requestFields = {
     .array(headerName(FRAMING_HEADERS, 'never goes to a provider'))
     .max(CONFIGURED_MAX, CONFIGURED_TOO_MANY)
     .optional(),
+  ignores: z.array(z.enum(OUTPUT_LIMITS)).max(OUTPUT_LIMITS.length, 'must name each field once').optional(),
   apis: entriesAtMost(CONFIGURED_MAX, z.partialRecord(z.enum(API_NAMES), apiSettings)).optional(),
   errors: z.array(wording).max(CONFIGURED_MAX, CONFIGURED_TOO_MANY).optional(),
   verify: z
@@ -145,6 +146,7 @@ export function readRequestSettings(found: RequestFields): RequestSettings {
     headers: found.headers ?? {},
     query: found.query ?? {},
     dropHeaders: found.drop_headers ?? [],
+    ...(found.ignores === undefined ? {} : { ignores: found.ignores }),
     apis: Object.fromEntries(apis),
     verifyPath: typeof found.verify === 'object' ? found.verify.path : null,
     isVerifiedByToken: found.verify === 'token',

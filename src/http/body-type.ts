@@ -1,7 +1,7 @@
 // What the head of a request says that its body is, and the refusal of a body that an endpoint does not take.
 
 import type { Refusal } from '../domain/refusals/refusal.ts';
-import { contentCodings } from '../platform/content-codings.ts';
+import { contentCodings } from '../platform/bytes/content-codings.ts';
 import type { RequestHead } from './request-head.ts';
 
 export type BodyType = 'json' | 'form';

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { DepthFromEnd, DepthFromStart, NO_DEPTH } from '../../src/generation/sse/json-depth.ts';
+import { DepthFromEnd, DepthFromStart, NO_DEPTH } from '../../src/platform/bytes/json-depth.ts';
 import { seededRandom } from '../support/byte-splits.ts';
 
 const KEY = '"sought"';

@@ -8,7 +8,7 @@ import { chatCompletions } from '../../src/generation/dialects/chat-completions.
 import type { Dialect, KeptReply } from '../../src/generation/dialects/dialect.ts';
 import { messages } from '../../src/generation/dialects/messages.ts';
 import { responses } from '../../src/generation/dialects/responses.ts';
-import { DepthFromEnd, DepthFromStart } from '../../src/generation/sse/json-depth.ts';
+import { DepthFromEnd, DepthFromStart } from '../../src/platform/bytes/json-depth.ts';
 import { cutReply, keptReply } from '../support/kept-replies.ts';
 
 const BOUNDS = { streamed: false, outputTokensMax: null, answers: 1 };

@@ -9,7 +9,7 @@
 
 import { Buffer } from 'node:buffer';
 import { BufferPool, type PooledBuffer } from '../../platform/buffer-pool.ts';
-import { CondensedJson } from '../sse/condensed-json.ts';
+import { CondensedJson } from '../../platform/bytes/condensed-json.ts';
 import { LongEvent } from '../sse/long-event.ts';
 import { isDocument } from '../sse/usage-window.ts';
 

@@ -3,8 +3,8 @@
 
 import { Buffer } from 'node:buffer';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
+import { contentCodings } from '../../platform/bytes/content-codings.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { contentCodings } from '../../platform/content-codings.ts';
 import { type ReplyHeaders, replyHeader } from '../../upstream/http1/reply-head.ts';
 import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
 import { isStored, type ReplyWatch, type StoredReplyWatch } from '../dialects/dialect.ts';

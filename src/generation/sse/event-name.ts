@@ -7,7 +7,7 @@
 // split anywhere, end in LF or CRLF, and be comments. Little is kept, and what has passed is not looked at again.
 
 import type { Buffer } from 'node:buffer';
-import { PassingString } from './passing-string.ts';
+import { PassingString } from '../../platform/bytes/passing-string.ts';
 import { CARRIAGE_RETURN, DATA_FIELD, DONE, DONE_NAME, EVENT_FIELD } from './syntax.ts';
 
 const SPACE = 0x20;

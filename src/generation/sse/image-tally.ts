@@ -5,8 +5,8 @@
 // The images of the reply itself are counted; the number that was requested only bounds the hold.
 
 import { Buffer } from 'node:buffer';
+import { PassingString } from '../../platform/bytes/passing-string.ts';
 import { EventName } from './event-name.ts';
-import { PassingString } from './passing-string.ts';
 import type { StreamEnd, StreamProgress } from './stream-end.ts';
 import { CARRIAGE_RETURN, DONE_NAME, LINE_FEED } from './syntax.ts';
 

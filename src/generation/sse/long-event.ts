@@ -1,7 +1,7 @@
 // Condenses an event that is longer than what is kept of a long stream's end, while its bytes pass.
 
 import { Buffer } from 'node:buffer';
-import { CondensedJson } from './condensed-json.ts';
+import { CondensedJson } from '../../platform/bytes/condensed-json.ts';
 import { LINE_FEED } from './syntax.ts';
 
 export class LongEvent {

@@ -2,7 +2,7 @@
 
 import { isKeptResponseId, KEPT_ID_BYTES_MAX } from '../../domain/stored-objects/kept-ids.ts';
 import { valueAfterKey, writtenString } from '../../platform/bytes/json-bytes.ts';
-import { DepthFromStart, NO_DEPTH } from './json-depth.ts';
+import { DepthFromStart, NO_DEPTH } from '../../platform/bytes/json-depth.ts';
 import { DATA_FIELD, LINE_FEED } from './syntax.ts';
 import { isDocument } from './usage-window.ts';
 

@@ -3,12 +3,12 @@
 
 import { parseObject } from '../../domain/usage/countable-text.ts';
 import { skipSpace, valueAfterKey } from '../../platform/bytes/json-bytes.ts';
+import { DepthFromEnd, DepthFromStart, NO_DEPTH } from '../../platform/bytes/json-depth.ts';
 import { valueEnd } from '../../platform/bytes/json-members.ts';
 import { matchesAt } from '../../platform/bytes/matches-at.ts';
 import type { KeptReply } from '../dialects/dialect.ts';
 import type { UsageObject } from '../dialects/usage/reported-counts.ts';
 import { EventName } from './event-name.ts';
-import { DepthFromEnd, DepthFromStart, NO_DEPTH } from './json-depth.ts';
 import { DATA_FIELD, firstLineAt, LINE_FEED } from './syntax.ts';
 
 const USAGE_KEY = Buffer.from('"usage"');

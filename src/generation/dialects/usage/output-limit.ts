@@ -4,7 +4,7 @@
 
 import { Buffer } from 'node:buffer';
 import { keyBefore, skipSpaceBack } from '../../../platform/bytes/json-bytes.ts';
-import { DepthFromEnd, DepthFromStart, NO_DEPTH } from '../../sse/json-depth.ts';
+import { DepthFromEnd, DepthFromStart, NO_DEPTH } from '../../../platform/bytes/json-depth.ts';
 import { LINE_FEED } from '../../sse/syntax.ts';
 import { isDocument } from '../../sse/usage-window.ts';
 import type { KeptReply } from '../dialect.ts';

@@ -1,8 +1,8 @@
-// Computes how deep inside a JSON document a position is, from its beginning or from its end, without parsing it. A
-// usage object is recognized by its depth: what models and callers write (tool arguments, schemas, metadata) appears in
-// replies and may contain keys of the same name further inside.
+// Computes how deep inside a JSON document a position is, from its beginning or from its end, without parsing it. What
+// is a provider's own, as a usage object, is recognized by its depth: what models and callers write (tool arguments,
+// schemas, metadata) appears in replies and may contain keys of the same name further inside.
 
-import { stringEnd, stringStart } from '../../platform/bytes/json-bytes.ts';
+import { stringEnd, stringStart } from './json-bytes.ts';
 
 const QUOTE = 0x22;
 const OPEN_BRACE = 0x7b;

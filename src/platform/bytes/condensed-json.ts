@@ -1,5 +1,5 @@
-// Condenses JSON that is longer than what is kept of it, while its bytes pass: what a reply is billed by is short and
-// may stand anywhere in it, behind a long answer or before many tools.
+// Condenses JSON that is longer than what is kept of it, while its bytes pass: what is looked for in it, as what a
+// reply is billed by, is short and may stand anywhere, behind a long answer or before many tools.
 //
 // Of the outermost object, and of the objects that are its members, each value stays as it is written or, where it is
 // long, becomes null. Each byte is passed once, and JSON of which too much stays is given up.

@@ -1,7 +1,7 @@
 // Passes over a string of JSON that comes in pieces, by native searches where it is long.
 
 import type { Buffer } from 'node:buffer';
-import { quoteBehind } from '../../platform/bytes/json-bytes.ts';
+import { quoteBehind } from './json-bytes.ts';
 
 const BACKSLASH = 0x5c;
 

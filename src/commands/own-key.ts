@@ -14,13 +14,8 @@ import { MetricsRegistry } from '../platform/metrics.ts';
 import { loadCatalog } from '../storage/postgres/catalog/catalog-store.ts';
 import type { InstallationSecrets } from '../storage/postgres/installation-secrets.ts';
 import { readByokSettings } from '../storage/postgres/own-keys/byok-settings.ts';
-import {
-  createOwnKey,
-  listOwnKeys,
-  removeOwnKey,
-  rotateOwnKey,
-  updateOwnKey,
-} from '../storage/postgres/own-keys/own-keys.ts';
+import { listOwnKeys } from '../storage/postgres/own-keys/list-own-keys.ts';
+import { createOwnKey, removeOwnKey, rotateOwnKey, updateOwnKey } from '../storage/postgres/own-keys/own-keys.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 import { OwnKeyVerifier } from '../upstream/own-key-verifier.ts';
 import { ProviderCalls } from '../upstream/providers.ts';

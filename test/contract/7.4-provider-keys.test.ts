@@ -307,15 +307,19 @@ describe('own provider keys', () => {
     await refused('not_found', 'GET', `${PATH}/byok/explain?model=no/such&api=messages`, undefined, other);
   });
 
-  test('the list comes in pages, in the order in which keys are tried', async () => {
+  test('the list comes in pages, oldest first, also where keys are put in another order or removed meanwhile', async () => {
     const other = await Tenant.create(tollgate.url, 'paging');
     await grant(other.id, { enabled: true });
     const ids: string[] = [];
     for (const place of ['after', 'before', 'after', 'before', 'before'])
       ids.push(String((await create({ place, verify: false }, other))['id']));
     const [first, second, third, fourth, fifth] = ids;
-    const order = { kind: 'upstream', before: [fifth, second, fourth], after: [third, first] };
-    await call('PUT', `${PATH}/byok/order`, order, other);
+    const reorder = () => {
+      const order = { kind: 'upstream', before: [fifth, second, fourth], after: [third, first] };
+      return call('PUT', `${PATH}/byok/order`, order, other);
+    };
+    const removeFirst = () => call('DELETE', `${CREDENTIALS}/${String(first)}`, undefined, other);
+    const meanwhile = [reorder, removeFirst];
     const pages: (readonly unknown[])[] = [];
     let cursor: string | null = '';
     while (cursor !== null) {
@@ -323,13 +327,12 @@ describe('own provider keys', () => {
       const { body } = await call('GET', `${CREDENTIALS}?${query}`, undefined, other);
       pages.push((body['data'] as readonly Json[]).map(({ id }) => id));
       cursor = body['next_cursor'] as string | null;
+      await meanwhile.shift()?.();
     }
-    assert.deepEqual(pages, [[fifth, second], [fourth, third], [first]]);
+    assert.deepEqual(pages, [[first, second], [third, fourth], [fifth]]);
     const { body } = await call('GET', CREDENTIALS, undefined, other);
-    assert.deepEqual(
-      [(body['data'] as readonly Json[]).map(({ id }) => id), body['next_cursor']],
-      [pages.flat(), null],
-    );
+    const whole = (body['data'] as readonly Json[]).map(({ id }) => id);
+    assert.deepEqual([whole, body['next_cursor']], [[second, third, fourth, fifth], null]);
     await refused('invalid_request', 'GET', `${CREDENTIALS}?cursor=x`, undefined, other);
     await refused('invalid_request', 'GET', `${CREDENTIALS}?limit=101`, undefined, other);
   });

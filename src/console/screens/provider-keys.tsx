@@ -13,7 +13,7 @@ import { type Column, numberColumn } from '../parts/table.tsx';
 import { WindowTools } from '../parts/window-tools.tsx';
 import { now } from '../state/clock.ts';
 import { useRead } from '../state/load.ts';
-import { usePages } from '../state/pages.ts';
+import { useAll } from '../state/pages.ts';
 import { tollgateLines } from '../state/session.ts';
 import { period, windowQuery, zone } from '../state/view.ts';
 import { Adder } from './people.tsx';
@@ -63,6 +63,12 @@ const COLUMNS: readonly Column<Credential>[] = [
   },
 ];
 
+/** Pages come in order of creation, which nothing changes between two of them. */
+function asTried(one: Credential, other: Credential): number {
+  if (one.place !== other.place) return one.place === 'before' ? -1 : 1;
+  return one.position - other.position || (one.id < other.id ? -1 : 1);
+}
+
 const USE_COLUMNS: readonly Column<Use>[] = [
   { name: 'Key', raw: ({ credential_name: name }) => name },
   numberColumn('Requests', ({ requests }) => requests, whole),
@@ -71,7 +77,7 @@ const USE_COLUMNS: readonly Column<Use>[] = [
 ];
 
 export function ProviderKeys() {
-  const keys = usePages<Credential>(PATH, { limit: 100 });
+  const keys = useAll<Credential>(PATH);
   const [dialog, setDialog] = useState<'new' | Credential | null>(null);
   const verification = useSubmit<unknown>(() => keys.again());
   const close = () => setDialog(null);
@@ -100,7 +106,7 @@ export function ProviderKeys() {
       <ManagedList
         title="Keys, in the order in which they are tried"
         load={keys}
-        rowsOf={({ data }) => data}
+        rowsOf={({ data }) => data.toSorted(asTried)}
         columns={COLUMNS}
         permission="org.admin"
         empty={<p>No own key. The service’s keys serve every request.</p>}

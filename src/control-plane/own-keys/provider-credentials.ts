@@ -29,7 +29,8 @@ function referenceOf(input: OperationSubject): OwnKeyReference {
 export function listProviderCredentials(store: OwnKeysStore): Operation {
   return operation({
     id: 'listProviderCredentials',
-    summary: 'Lists the organization’s own provider keys in the order in which they are tried.',
+    summary:
+      'Lists the organization’s own provider keys, oldest first; byok/order has the order in which they are tried.',
     query: pageQuery,
     answer: pageOf(shownKey),
     run: async (input) => {

@@ -13,12 +13,11 @@ import { findKey } from '../../storage/postgres/identity/keys/key-rows.ts';
 import { getByokSettings, setByokChoices, setByokGrant } from '../../storage/postgres/own-keys/byok-settings.ts';
 import { setKeyOrder } from '../../storage/postgres/own-keys/key-order.ts';
 import { recordVerdict } from '../../storage/postgres/own-keys/key-states.ts';
+import { listOwnKeys, listOwnKeysByPage } from '../../storage/postgres/own-keys/list-own-keys.ts';
 import { readOwnKeyUsage } from '../../storage/postgres/own-keys/own-key-usage.ts';
 import {
   createOwnKey,
   getOwnKey,
-  listOwnKeys,
-  listOwnKeysByPage,
   type OwnKeySecrets,
   openOwnKey,
   removeOwnKey,

@@ -9,7 +9,8 @@ import { isRefused } from '../../../domain/refusals/refused.ts';
 import { readCatalog } from '../catalog/catalog-store.ts';
 import { notifyOwnKeysChanged } from '../changes.ts';
 import { readByokSettings, writeChanged } from '../own-keys/byok-settings.ts';
-import { eraseOwnKey, fingerprintOf, insertOwnKey, listOwnKeys, replaceSecret } from '../own-keys/own-keys.ts';
+import { listOwnKeys } from '../own-keys/list-own-keys.ts';
+import { eraseOwnKey, fingerprintOf, insertOwnKey, replaceSecret } from '../own-keys/own-keys.ts';
 import { storeOwnPrice } from '../own-keys/own-prices.ts';
 import { type Application, ConfigurationConflict } from './application.ts';
 

@@ -1,5 +1,5 @@
-// Pages of lists, in order of creation or of a rank. Each page continues after the last item of the previous one,
-// whatever was added meanwhile.
+// Pages of lists, in order of creation, which nothing changes: each page continues after the last item of the previous
+// one, whatever was added, removed or changed meanwhile.
 
 import { areUuids } from '../../../domain/identity/names.ts';
 import type { Page, PageParams } from '../../../domain/lists/page.ts';
@@ -37,8 +37,7 @@ function startPage({ limit = LIMIT_DEFAULT, cursor = null }: PageParams): PageSt
   return { limit, values: [match[1], match[2], limit + 1] };
 }
 
-/** By rank: the rows have a whole number `listed_rank`, from which their statement goes on as others do by creation. */
-type Order = 'oldest first' | 'newest first' | 'by rank';
+type Order = 'oldest first' | 'newest first';
 
 const PAGE_BEGINS = `SELECT * FROM (
   SELECT page.*, row_number() OVER listed AS page_place, count(*) OVER ()::integer AS page_found,
@@ -46,7 +45,6 @@ const PAGE_BEGINS = `SELECT * FROM (
 const PAGE_ENDS: Readonly<Record<Order, string>> = {
   'oldest first': ') page WINDOW listed AS (ORDER BY created_us, id)) counted ',
   'newest first': ') page WINDOW listed AS (ORDER BY created_us DESC, id DESC)) counted ',
-  'by rank': ') page WINDOW listed AS (ORDER BY listed_rank, id)) counted ',
 };
 const WITHIN_BYTES = `WHERE page_place = 1 OR page_bytes <= ${PAGE_BYTES_MAX} ORDER BY page_place`;
 
@@ -76,7 +74,10 @@ export async function readPage<Row extends ListedRow, T>(
   return endPage(rows, start.limit, toItem);
 }
 
-type ListedRow = { readonly id: string } & ({ readonly created_us: string } | { readonly listed_rank: string });
+interface ListedRow {
+  readonly id: string;
+  readonly created_us: string;
+}
 
 interface Counted {
   readonly page_found: number;
@@ -92,10 +93,6 @@ function endPage<Row extends ListedRow, T>(
   const nextCursor =
     last === undefined || last.page_found === shown.length
       ? null
-      : Buffer.from(`${placeOf(last)}.${last.id}`, 'latin1').toString('base64url');
+      : Buffer.from(`${last.created_us}.${last.id}`, 'latin1').toString('base64url');
   return { items: shown.map(toItem), nextCursor };
-}
-
-function placeOf(row: ListedRow): string {
-  return 'listed_rank' in row ? row.listed_rank : row.created_us;
 }

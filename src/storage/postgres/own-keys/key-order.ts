@@ -10,7 +10,7 @@ import { recordAudit } from '../identity/audit.ts';
 import { change, invalid, NOT_FOUND } from '../identity/change.ts';
 import type { Postgres } from '../pool.ts';
 import { lockOrganization } from './byok-settings.ts';
-import { listOwnKeys } from './own-keys.ts';
+import { listOwnKeys } from './list-own-keys.ts';
 
 /** Every key of the kind must be named once, so that nobody's new key is put somewhere unseen. */
 export async function setKeyOrder(

@@ -1,10 +1,9 @@
-// Stores, lists, changes and removes organizations' own provider keys. A secret comes in and never goes out again but
+// Stores, finds, changes and removes organizations' own provider keys. A secret comes in and never goes out again but
 // to a provider.
 
 import { createHmac, randomUUID } from 'node:crypto';
 import type { Actor } from '../../../domain/identity/actor.ts';
 import { areUuids } from '../../../domain/identity/names.ts';
-import type { Page, PageParams } from '../../../domain/lists/page.ts';
 import type { KeyVerdict, NewOwnKey, OwnKeyChange, OwnKeyReference } from '../../../domain/own-keys/key-changes.ts';
 import { isOpen } from '../../../domain/own-keys/key-kinds.ts';
 import { type KeyAudience, labelOf, type OwnKey } from '../../../domain/own-keys/own-key.ts';
@@ -13,7 +12,6 @@ import { credentialEvent } from '../../../domain/webhooks/credential-event.ts';
 import { notifyOwnKeysChanged, notifyPrincipalsChanged } from '../changes.ts';
 import { change, invalid, NOT_FOUND } from '../identity/change.ts';
 import { refuseUnknownModels } from '../identity/model-access.ts';
-import { readPage } from '../identity/page.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import type { SecretBox } from '../secret-box.ts';
 import { announceCredential } from '../webhooks/webhook-deliveries.ts';
@@ -32,30 +30,6 @@ const FINGERPRINT_DIGITS = 8;
 
 export function fingerprintOf(pepper: Buffer, secret: string): string {
   return createHmac('sha256', pepper).update('own key\0').update(secret).digest('hex').slice(0, FINGERPRINT_DIGITS);
-}
-
-const LISTED = `SELECT ${OWN_KEY_COLUMNS} FROM own_keys t
-  WHERE t.organization_id = $1 AND t.removed_at IS NULL ORDER BY t.place DESC, t.position, t.id`;
-
-/** In the order in which they are tried, kinds mixed. */
-export async function listOwnKeys(postgres: PostgresClient, organizationId: string): Promise<readonly OwnKey[]> {
-  const { rows } = await postgres.query<OwnKeyRow>(LISTED, [organizationId]);
-  return rows.map(toOwnKey);
-}
-
-const RANK = `((CASE t.place WHEN 'before' THEN 0 ELSE 1 END)::bigint * 4294967296 + t.position)`;
-const LISTED_PAGE = `SELECT ${OWN_KEY_COLUMNS}, ${RANK} AS listed_rank FROM own_keys t
-  WHERE t.organization_id = $4 AND t.removed_at IS NULL
-    AND ($1::bigint IS NULL OR (${RANK}, t.id) > ($1::bigint, $2::uuid))
-  ORDER BY listed_rank, t.id LIMIT $3`;
-
-/** The same list in pages. */
-export async function listOwnKeysByPage(
-  postgres: PostgresClient,
-  { organizationId, ...page }: PageParams & { readonly organizationId: string },
-): Promise<Page<OwnKey> | Refused> {
-  const toItem = (row: OwnKeyRow & { listed_rank: string }): OwnKey => toOwnKey(row);
-  return readPage(postgres, page, LISTED_PAGE, [organizationId], toItem, 'by rank');
 }
 
 const FOUND = `SELECT ${OWN_KEY_COLUMNS} FROM own_keys t

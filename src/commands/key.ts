@@ -2,7 +2,6 @@
 
 import { isDay } from '../domain/configuration/schema/price-schema.ts';
 import type { SetModelAccessParams } from '../domain/identity/model-access.ts';
-import { systemClock } from '../platform/clock.ts';
 import { createKey, listKeys, revokeKey, updateKey } from '../storage/postgres/identity/keys/keys.ts';
 import { rotateKey } from '../storage/postgres/identity/keys/rotate-key.ts';
 import { parseModels } from './access.ts';
@@ -77,8 +76,6 @@ async function create(
   { environment, print }: CommandContext,
 ): Promise<number> {
   const expiresAtMs = values.expires === undefined ? null : parseExpiry(values.expires);
-  if (expiresAtMs !== null && expiresAtMs <= systemClock.nowMs())
-    throw new UsageFault(`--expires: must be in the future, got "${values.expires}"`);
   const payer = values.payer ?? 'organization';
   if (payer !== 'organization' && payer !== 'user')
     throw new UsageFault(`--payer: must be organization or user, got "${payer}"`);

@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import type { Page } from '../domain/lists/page.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
-import { isRefused, type Refused } from '../domain/refusals/refused.ts';
+import { isRefused, type Refused, snakeCase } from '../domain/refusals/refused.ts';
 
 export function shownOrRefused<T extends object, S>(result: T | Refused, show: (value: T) => S): { data: S } | Refusal {
   return isRefused(result) ? refusalOf(result) : { data: show(result) };
@@ -42,8 +42,4 @@ export function refusalOf({ refused, field, reason }: Refused): Refusal {
     case 'byok_encryption_unconfigured':
       return { kind: refused };
   }
-}
-
-function snakeCase(name: string): string {
-  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }

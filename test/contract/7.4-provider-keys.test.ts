@@ -177,6 +177,7 @@ describe('own provider keys', () => {
       wanted({ kind: 'azure', settings: { resource: '../etc' } }),
       wanted({ base_url: 'https://elsewhere.test' }),
       wanted({ place: 'beside' }),
+      wanted({ expires_at: '2020-01-01T00:00:00Z' }),
       wanted({ model_map: { 'a b': 'c' } }),
     ];
     for (const body of bodies) await refused('invalid_request', 'POST', CREDENTIALS, body);
@@ -272,6 +273,7 @@ describe('own provider keys', () => {
     assert.equal((await call('PATCH', path, { enabled: true })).data['state'], 'unverified');
     assert.equal((await call('POST', `${path}/verify`)).data['state'], 'active');
     await refused('invalid_request', 'PATCH', path, { base_url: 'https://elsewhere.test' });
+    await refused('invalid_request', 'PATCH', path, { expires_at: '2020-01-01T00:00:00Z' });
     await refused('key_rejected', 'POST', `${path}/rotate`, { secret: BAD });
     const rotated = (await call('POST', `${path}/rotate`, { secret: `${GOOD}4713`, overlap_seconds: 60 })).data;
     assert.equal(rotated['label'], '…4713');

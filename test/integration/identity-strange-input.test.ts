@@ -107,6 +107,8 @@ describe('the identity API, given strange text', () => {
         '2026-01-01',
         '+275760-09-13T00:00:00Z',
       ].map((expires_at) => ['PATCH', `/v1/admin/active-org/keys/${key.id}`, { expires_at }, [200, 400]] as const),
+      ['PATCH', `/v1/admin/active-org/keys/${key.id}`, { expires_at: '2020-01-01T00:00:00Z' }, [400]],
+      ['POST', '/v1/admin/active-org/keys', { name: 'late', expires_at: '2020-01-01T00:00:00Z' }, [400]],
       ['PUT', '/v1/admin/active-org/model-access', { allowed_models: ['no/such'] }, [400]],
       ['PUT', '/v1/admin/active-org/model-access', { allowed_models: [] }, [200, 400]],
       ['PUT', '/v1/admin/active-org/model-access', { allowed_models: null }, [200]],

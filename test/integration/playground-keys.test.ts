@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import type { Actor } from '../../src/domain/identity/actor.ts';
 import { listAudit } from '../../src/storage/postgres/identity/audit.ts';
-import { createKey, listKeys, updateKey } from '../../src/storage/postgres/identity/keys/keys.ts';
+import { createKey, listKeys } from '../../src/storage/postgres/identity/keys/keys.ts';
 import { createPlaygroundKey } from '../../src/storage/postgres/identity/keys/playground-keys.ts';
 import { addMember } from '../../src/storage/postgres/identity/members.ts';
 import { createOrganization } from '../../src/storage/postgres/identity/organizations.ts';
@@ -19,8 +19,6 @@ import { done } from '../support/refused.ts';
 const secrets = secretsOf(randomBytes(32));
 const OPERATOR: Actor = { kind: 'cli', userId: null, label: 'test' };
 const personOf = (userId: string): Actor => ({ kind: 'token', userId, label: `person ${userId}` });
-const PAST = { expiresAtMs: 1_700_000_000_123 };
-
 let server: TestPostgres;
 let postgres: Postgres;
 before(async () => {
@@ -50,21 +48,30 @@ test('a playground key ends the expired ones of the same person’s playground, 
     return done(await createPlaygroundKey(postgres, secrets, personOf(userId), params));
   };
   const own = async (userId: string, name: string) => {
-    const params = { organizationId, userId, name, payer: 'user', ...PAST } as const;
+    const params = { organizationId, userId, name, payer: 'user', expiresAtMs: Date.now() + 900_000 } as const;
     return done(await createKey(postgres, secrets, personOf(userId), params));
   };
-  // Made before anything has expired: each call ends what it finds.
   const live = await play(ada);
   const extended = await play(ada, { expiresAtMs: Date.now() + 800_000 });
-  const ofBob = await play(bob, PAST);
-  const ofPlatform = await play(platform, { ...PAST, isPlatformAdmin: true });
+  const expired = await play(ada, { expiresAtMs: Date.now() + 700_000 });
+  const ofBob = await play(bob);
+  const ofPlatform = await play(platform, { isPlatformAdmin: true });
   assert.equal(ofPlatform.userId, null);
-  await own(ada, 'playground of the summer school');
-  await own(ada, 'playground 2020-01-01T00:00:00.000Z');
-  await createKey(postgres, secrets, OPERATOR, { organizationId, name: 'playground of nobody', ...PAST });
-  const reference = { organizationId, keyId: extended.id };
-  done(await updateKey(postgres, personOf(ada), reference, PAST));
-  const expired = await play(ada, PAST);
+  const named = [
+    await own(ada, 'playground of the summer school'),
+    await own(ada, 'playground 2020-01-01T00:00:00.000Z'),
+  ];
+  const nobodys = done(await createKey(postgres, secrets, OPERATOR, { organizationId, name: 'playground of nobody' }));
+  // Time passes: each expires a day earlier, and those of the playground are named by it.
+  const ended = ({ id }: { readonly id: string }, isRenamed: boolean) =>
+    postgres.query(
+      `UPDATE api_keys SET expires_at = now() - interval '1 day', name = CASE WHEN $2 THEN 'playground ' || to_char(
+         (now() - interval '1 day') AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') ELSE name END
+       WHERE id = $1`,
+      [id, isRenamed],
+    );
+  for (const key of [expired, ofBob, ofPlatform]) await ended(key, true);
+  for (const key of [extended, nobodys, ...named]) await ended(key, false);
 
   const revoked = async () => {
     const { items } = done(await listKeys(postgres, { organizationId, limit: 100 }));

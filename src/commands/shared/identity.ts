@@ -8,7 +8,7 @@ import type { Member } from '../../domain/identity/member.ts';
 import type { Organization } from '../../domain/identity/organization.ts';
 import type { Team } from '../../domain/identity/team.ts';
 import type { Page, PageParams } from '../../domain/lists/page.ts';
-import { isRefused, type Refused } from '../../domain/refusals/refused.ts';
+import { isRefused, type Refused, snakeCase } from '../../domain/refusals/refused.ts';
 import { StartFault } from '../../installation/start-fault.ts';
 import { findKeyByNameOrId } from '../../storage/postgres/identity/keys/keys.ts';
 import { findMemberByEmail } from '../../storage/postgres/identity/members.ts';
@@ -74,7 +74,7 @@ function explain({ refused, field, reason }: Refused, what: string): string {
       return `${what}: ${reason ?? 'not permitted'}`;
     case 'conflict':
     case 'invalid':
-      return `${what}: ${field === undefined ? '' : `${field} `}${reason ?? 'cannot be changed so'}`;
+      return `${what}: ${field === undefined ? '' : `${snakeCase(field)} `}${reason ?? 'cannot be changed so'}`;
     case 'byok_disabled':
       return `${what}: the organization may not use provider keys of its own`;
     case 'byok_kind_not_allowed':

@@ -16,6 +16,11 @@ export interface Refused {
   readonly reason?: string;
 }
 
+/** A field of an operation's input as clients and operators write it. */
+export function snakeCase(field: string): string {
+  return field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
 export function isRefused(result: unknown): result is Refused {
   return typeof result === 'object' && result !== null && 'refused' in result;
 }

@@ -12,6 +12,7 @@ import { credentialEvent } from '../../../domain/webhooks/credential-event.ts';
 import { notifyOwnKeysChanged, notifyPrincipalsChanged } from '../changes.ts';
 import { change, invalid, NOT_FOUND } from '../identity/change.ts';
 import { refuseUnknownModels } from '../identity/model-access.ts';
+import { refuseExpiry } from '../identity/refuse-expiry.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import type { SecretBox } from '../secret-box.ts';
 import { announceCredential } from '../webhooks/webhook-deliveries.ts';
@@ -54,7 +55,10 @@ export async function createOwnKey(
   const { organizationId } = made;
   if (!areUuids(organizationId)) return NOT_FOUND;
   return changeKeys(postgres, organizationId, async (client) => {
-    const refused = (await refuseNew(client, made)) ?? (await refuseNames(client, organizationId, made));
+    const refused =
+      (await refuseNew(client, made)) ??
+      (await refuseNames(client, organizationId, made)) ??
+      (await refuseKeyExpiry(client, made.expiresAtMs, null));
     if (refused !== null) return refused;
     const key = await insertOwnKey(client, secrets, made);
     await auditOwnKey(client, actor, 'own_key.create', null, key);
@@ -178,6 +182,14 @@ const AUDIENCE = {
       AND m.team_id IS NULL) LIMIT 1`,
 } as const;
 
+function refuseKeyExpiry(
+  client: PostgresClient,
+  wantedMs: number | null | undefined,
+  storedMs: number | null,
+): Promise<Refused | null> {
+  return refuseExpiry(client, { wantedMs, storedMs, instead: 'turning a key off ends its use now' });
+}
+
 export async function updateOwnKey(
   postgres: Postgres,
   actor: Actor,
@@ -188,7 +200,9 @@ export async function updateOwnKey(
   return changeKeys(postgres, organizationId, async (client) => {
     const before = await getOwnKey(client, { organizationId, keyId });
     if (isRefused(before)) return before;
-    const refused = await refuseNames(client, organizationId, { ...changed, keyId, named: before.models });
+    const refused =
+      (await refuseNames(client, organizationId, { ...changed, keyId, named: before.models })) ??
+      (await refuseKeyExpiry(client, changed.expiresAtMs, before.expiresAtMs));
     if (refused !== null) return refused;
     const wanted = { ...before, ...changed };
     const state = stateAfter(before, changed.isEnabled);

@@ -23,6 +23,7 @@ import { change, conflict, invalid, NOT_FOUND, refuseProblems } from '../change.
 import { refuseUnknownModels } from '../model-access.ts';
 import { PAGE_CONDITION, PAGE_ORDER, readPage } from '../page.ts';
 import { refuseCount } from '../refuse-count.ts';
+import { refuseExpiry } from '../refuse-expiry.ts';
 import { auditKey, lockKeyToChange, recordKeyChange } from './key-changes.ts';
 import { refuseCharging } from './key-payer.ts';
 import { findKey, KEY_COLUMNS, KEY_SOURCE, type KeyRow, toKey } from './key-rows.ts';
@@ -51,7 +52,7 @@ export async function createKey(
     allowedModels,
     expiresAtMs = null,
   } = params;
-  const problem = refuseProblems({ name: labelProblem(name), expiresAtMs: expiryProblem(expiresAtMs) });
+  const problem = refuseProblems({ name: labelProblem(name) });
   if (problem !== null) return problem;
   if (payer === 'user' && userId === null) return invalid('payer', 'cannot be the user of a key that has none');
   if (!areUuids(organizationId, ...[teamId, userId].filter((id) => id !== null))) return NOT_FOUND;
@@ -64,6 +65,8 @@ export async function createKey(
     if (missing !== null) return missing;
     const unknown = allowedModels === undefined ? null : await refuseUnknownModels(client, allowedModels);
     if (unknown !== null) return unknown;
+    const past = await refuseKeyExpiry(client, expiresAtMs, null);
+    if (past !== null) return past;
     const full = await refuseKeyCount(client, actor, { organizationId, userId });
     if (full !== null) return full;
     const walletId = payer === 'user' ? await ensureWallet(client, { organizationId, userId }) : null;
@@ -138,10 +141,7 @@ export async function updateKey(
   reference: KeyReference,
   { name: newName, allowedModels, expiresAtMs }: KeyChange,
 ): Promise<Key | Refused> {
-  const problem = refuseProblems({
-    name: newName === undefined ? null : labelProblem(newName),
-    expiresAtMs: expiryProblem(expiresAtMs ?? null),
-  });
+  const problem = refuseProblems({ name: newName === undefined ? null : labelProblem(newName) });
   if (problem !== null) return problem;
   return change(postgres, 'name', async (client) => {
     const before = await lockKeyToChange(client, actor, reference);
@@ -152,6 +152,8 @@ export async function updateKey(
     const { key } = before;
     const lists = await replaceKnownModels(client, key.allowedModelsSetBy, allowedModels);
     if (isRefused(lists)) return lists;
+    const past = await refuseKeyExpiry(client, expiresAtMs, key.expiresAtMs);
+    if (past !== null) return past;
     await client.query(
       `UPDATE api_keys SET name = $3, platform_allowed_models = $4, organization_allowed_models = $5,
         expires_at = to_timestamp($6::double precision / 1000)
@@ -262,10 +264,10 @@ async function lockBindings(
   return member.rowCount === 0 ? { ...NOT_FOUND, field: 'userId' } : null;
 }
 
-/** The range of a JavaScript Date, which Postgres accepts as well. */
-function expiryProblem(expiresAtMs: number | null): string | null {
-  return expiresAtMs === null ||
-    (Number.isSafeInteger(expiresAtMs) && expiresAtMs > 0 && expiresAtMs <= 8_640_000_000_000_000)
-    ? null
-    : 'must be a moment after 1970';
+function refuseKeyExpiry(
+  client: PostgresClient,
+  wantedMs: number | null | undefined,
+  storedMs: number | null,
+): Promise<Refused | null> {
+  return refuseExpiry(client, { wantedMs, storedMs, instead: 'revoking a key ends it now' });
 }

@@ -8,6 +8,7 @@ import { StartFault } from '../installation/start-fault.ts';
 import { readConfigurationFile } from './configuration-file/configuration-file.ts';
 import { openConfigurationText, USUAL_FILE } from './configuration-file/configuration-text.ts';
 import { examineMachine } from './doctor/examine-machine.ts';
+import { examineOwnKeys } from './doctor/examine-own-keys.ts';
 import { examineProviders } from './doctor/examine-providers.ts';
 import type { Finding } from './doctor/finding.ts';
 import { type Command, type CommandContext, expectPositionals, parseArguments } from './shared/command.ts';
@@ -33,6 +34,7 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   const config = readSettings(environment, show);
   if (config !== null) {
     show(await examineMachine(config));
+    show(await examineOwnKeys(environment));
     const path = pathOf(values.config, config);
     if (path === null) {
       show([{ kind: 'note', text: `no configuration file: name one by --config ("tollgate init" writes one)` }]);

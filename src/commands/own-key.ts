@@ -4,9 +4,11 @@
 import { readFileSync } from 'node:fs';
 import type { Environment } from '../config.ts';
 import { ownKeySchema } from '../domain/configuration/schema/own-key-schema.ts';
-import type { KeyVerdict } from '../domain/own-keys/key-changes.ts';
+import { destinationOf } from '../domain/models/key-destination.ts';
+import type { RotatedSecret } from '../domain/own-keys/key-changes.ts';
 import { isKeyProblem, isOpen, ownProvider } from '../domain/own-keys/key-kinds.ts';
 import type { OwnKey } from '../domain/own-keys/own-key.ts';
+import { shownState } from '../domain/own-keys/shown-state.ts';
 import { StartFault } from '../installation/start-fault.ts';
 import { systemClock } from '../platform/clock.ts';
 import { EgressGuard } from '../platform/egress/egress-guard.ts';
@@ -97,11 +99,16 @@ const ACTIONS: Readonly<Record<string, (work: Work) => Promise<readonly string[]
   enable: (work) => turn(work, true),
   disable: (work) => turn(work, false),
   remove,
-  list: async ({ postgres, organizationId }) => (await listOwnKeys(postgres, organizationId)).map(lineOf),
+  list: async (work) => linesOf(work, await listOwnKeys(work.postgres, work.organizationId)),
 };
 
-function lineOf({ id, kind, name, label, fingerprint, place, state, stateReason }: OwnKey): string {
-  return [id, kind, name, label ?? '', fingerprint, place, state, stateReason ?? ''].join('\t');
+async function linesOf({ postgres, secrets }: Work, keys: readonly OwnKey[]): Promise<readonly string[]> {
+  const catalog = await loadCatalog(postgres, secrets.box);
+  return keys.map((key) => {
+    const { id, kind, name, label, fingerprint, place } = key;
+    const { state, reason } = shownState(key, catalog, systemClock.nowMs());
+    return [id, kind, name, label ?? '', fingerprint, place, state, reason ?? ''].join('\t');
+  });
 }
 
 async function create(work: Work): Promise<readonly string[]> {
@@ -121,15 +128,16 @@ async function create(work: Work): Promise<readonly string[]> {
   if (issue !== undefined || !read.success)
     throw new UsageFault(`--${issue?.path.join('.').replace('_', '-') ?? 'kind'}: ${issue?.message ?? 'is wrong'}`);
   const key = read.data;
-  const verdict = await verdictOf(work, key, key.secret);
+  const { verdict, givenFor } = await askProvider(work, key, key.secret);
   const everybody = { teams: null, apiKeys: null, users: null, expiresAtMs: null };
   const made = await createOwnKey(postgres, secrets, commandActor(environment), {
     ...key,
     ...everybody,
     organizationId,
+    givenFor,
     verdict,
   });
-  return [lineOf(expectDone(made, `own key "${name}"`))];
+  return linesOf(work, [expectDone(made, `own key "${name}"`)]);
 }
 
 async function rotate(work: Work): Promise<readonly string[]> {
@@ -139,16 +147,17 @@ async function rotate(work: Work): Promise<readonly string[]> {
   if (!/^\d{1,7}$/.test(overlap))
     throw new UsageFault(`--overlap: must be a whole number of seconds, got "${overlap}"`);
   const secret = readSecret(values, environment);
-  const verdict = await verdictOf(work, key, secret);
-  const rotated = { secret, overlapSeconds: Number(overlap), verdict };
+  const { verdict, givenFor } = await askProvider(work, key, secret);
+  const rotated = { secret, givenFor, overlapSeconds: Number(overlap), verdict };
   const done = await rotateOwnKey(postgres, secrets, commandActor(environment), referenceOf(key), rotated);
-  return [lineOf(expectDone(done, `own key "${key.name}"`))];
+  return linesOf(work, [expectDone(done, `own key "${key.name}"`)]);
 }
 
 async function turn(work: Work, isEnabled: boolean): Promise<readonly string[]> {
   const key = await findKey(work);
   const actor = commandActor(work.environment);
-  return [lineOf(expectDone(await updateOwnKey(work.postgres, actor, referenceOf(key), { isEnabled }), key.name))];
+  const turned = await updateOwnKey(work.postgres, actor, referenceOf(key), { isEnabled });
+  return linesOf(work, [expectDone(turned, key.name)]);
 }
 
 async function remove(work: Work): Promise<readonly string[]> {
@@ -168,26 +177,30 @@ function referenceOf({ id, organizationId }: OwnKey): { readonly organizationId:
   return { organizationId, keyId: id };
 }
 
-/** Nothing is sent to a provider for which the organization may not have a key. */
-async function verdictOf(
+/**
+ * What the provider says of a new secret, and where it is. Nothing is sent to one for which the organization may not
+ * have a key.
+ */
+async function askProvider(
   { postgres, secrets, organizationId, values, verifier }: Work,
   key: Pick<OwnKey, 'kind' | 'settings' | 'baseUrl'>,
   secret: string,
-): Promise<KeyVerdict> {
+): Promise<Pick<RotatedSecret, 'verdict' | 'givenFor'>> {
   const catalog = await loadCatalog(postgres, secrets.box);
   const own = ownProvider(catalog, key.kind, key);
   if (isKeyProblem(own)) throw new StartFault(`${own.field} ${own.reason}`);
   const problem = verifier.addressProblem(own);
   if (problem !== null) throw new StartFault(`base_url ${problem}`);
+  const givenFor = destinationOf(own.provider);
   const settings = await readByokSettings(postgres, organizationId);
   if (values['no-verify'] || !settings.enabled || !isOpen(key.kind, settings))
-    return { state: 'unverified', reason: null };
+    return { verdict: { state: 'unverified', reason: null }, givenFor };
   const verdict = await verifier.verify(own, secret);
   if (verdict === null || verdict.state === 'invalid')
     throw new StartFault(
       `${verdict?.reason ?? 'the provider does not answer'}; --no-verify stores the key all the same`,
     );
-  return verdict;
+  return { verdict, givenFor };
 }
 
 function readSecret({ 'secret-from': variable }: Values, environment: Environment): string {

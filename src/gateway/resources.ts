@@ -3,6 +3,7 @@
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import type { CompleteConfig } from '../config.ts';
+import type { Catalog } from '../domain/models/catalog.ts';
 import { QuotaLeases } from '../generation/admission/leases/quota-leases.ts';
 import { SavedResponses } from '../generation/catalog/saved-responses.ts';
 import { Authenticator } from '../generation/identity/authenticate.ts';
@@ -20,6 +21,7 @@ import { listOpenSpools, notifyAboutSpools } from '../storage/postgres/ledger/op
 import { registerEpoch } from '../storage/postgres/ledger/wallets.ts';
 import type { Listener } from '../storage/postgres/listen.ts';
 import { refuseUnfitSchema } from '../storage/postgres/migrate.ts';
+import { bindOwnKeys } from '../storage/postgres/own-keys/bind-own-keys.ts';
 import { createPostgres, type Postgres } from '../storage/postgres/pool.ts';
 import { readSpoolEnds } from '../storage/spool/spool-directory.ts';
 import { SpoolWriter } from '../storage/spool/spool-writer.ts';
@@ -101,7 +103,12 @@ export async function openResources({ config, log, clock, metrics }: GatewayPart
   const refusalLog = new RefusalLog(log, clock);
   const failureOf = (store: AskedStore) => (fault: unknown) => refusalLog.storeFailed(store, fault);
   const controlPostgres = createPostgres({ ...connections, max: CONTROL_PLANE_CONNECTIONS_MAX });
-  const catalog = await HeldCatalog.load({ load: () => loadCatalog(postgres, secrets.box), clock, log });
+  const loadNext = async (present: Catalog | null) => {
+    // Own keys that are not bound yet were for the providers so far, not for what these may be from now on.
+    if (present !== null) await bindOwnKeys(postgres, present);
+    return loadCatalog(postgres, secrets.box);
+  };
+  const catalog = await HeldCatalog.load({ load: loadNext, clock, log });
   const observed = new ObservedProviders(clock);
   const cooldowns = new Cooldowns(clock);
   const providers = createProviders({ config, log, clock, metrics }, observed, refusingProviders);

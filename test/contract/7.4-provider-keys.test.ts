@@ -33,8 +33,18 @@ const CREDENTIALS = `${PATH}/provider-credentials`;
 function answer(request: ReceivedRequest): Script {
   const key = request.header('authorization') ?? '';
   if (key === `Bearer ${BAD}`) return { status: 401, body: '{"error":{"message":"Incorrect API key"}}' };
-  return key.startsWith('Bearer sk-silent') ? { instead: 'close' } : ONE_TOKEN_REPLY;
+  if (key.startsWith('Bearer sk-silent')) return { instead: 'close' };
+  return request.path.endsWith('/chat/completions') ? { body: JSON.stringify(COMPLETION) } : ONE_TOKEN_REPLY;
 }
+
+const COMPLETION = {
+  id: 'c',
+  object: 'chat.completion',
+  created: 1,
+  model: 'm',
+  choices: [{ index: 0, message: { role: 'assistant', content: 'hi' }, finish_reason: 'stop' }],
+  usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
+};
 
 describe('own provider keys', () => {
   let upstream: FakeUpstream;
@@ -411,6 +421,92 @@ describe('own provider keys', () => {
       await client.end();
     }
     assert.doesNotMatch(tollgate.output(), /planted-mark/);
+  });
+
+  describe('of a provider that is changed afterwards', () => {
+    const MOVED = '/v1/admin/providers/moved';
+    const admin = (method: string, path: string, body?: Json) => ask(tollgate.url, ADMIN_TOKEN, method, path, body);
+    const openUrl = () => `http://127.0.0.1:${(open.address() as AddressInfo).port}`;
+    /** Changed by whoever may change it, who gives it a key of the operator's. */
+    const change = async (fields: Json) => {
+      const { version } = await admin('GET', MOVED);
+      await admin('PUT', MOVED, { base_url: upstream.url, api_key: 'sk-nobody', ...fields, version });
+    };
+    const stateOf = async (id: unknown) => (await call('GET', `${CREDENTIALS}/${String(id)}`)).data;
+    const becomes = (id: unknown, state: string) =>
+      waitFor(
+        `the key to be ${state}`,
+        () => stateOf(id),
+        (data) => data['state'] === state,
+      );
+    const generate = async (secret: string) => {
+      const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' };
+      const messages = [{ role: 'user', content: 'hi' }];
+      const body = JSON.stringify({ model: 'sim/moved', max_tokens: 50, messages });
+      const reply = await httpCall(`${tollgate.url}/v1/chat/completions`, { method: 'POST', headers, body });
+      return [reply.status, (JSON.parse(reply.body.toString()) as { error?: Json }).error?.['code']];
+    };
+    const calls = () => upstream.requests.length + answered;
+
+    before(async () => {
+      await admin('PUT', MOVED, { base_url: upstream.url, api_key: 'sk-nobody' });
+      const served_by = [{ provider: 'moved', model: 'm', apis: ['chat_completions'] }];
+      await admin('PUT', '/v1/admin/models/sim/moved', { context_length: 1000, tokenizer: 'o200k_base', served_by });
+      const templates = async () => (await call('GET', `${PATH}/byok-templates`)).data as unknown as readonly Json[];
+      await waitFor('the kind', templates, (kinds) => kinds.some(({ kind }) => kind === 'moved'));
+    });
+
+    const changes: readonly [words: string, fields: () => Json, reason: RegExp][] = [
+      ['another address', () => ({ base_url: openUrl() }), /its provider has another address now/],
+      ['another name of it', () => ({ base_url: upstream.url.replace('127.0.0.1', 'localhost') }), /another address/],
+      ['another header', () => ({ auth: 'x-api-key' }), /its provider has another header now/],
+      ['another authority', () => ({ tls: { ca: '/etc/ssl/other.pem' } }), /its provider has another tls\.ca now/],
+    ];
+    for (const [words, fields, reason] of changes) {
+      test(`${words}: the key is not sent there until it is entered again`, async () => {
+        await change({});
+        const { id } = await create({ kind: 'moved', verify: false });
+        await becomes(id, 'unverified');
+        const { secret } = await tenant.addKey();
+        assert.deepEqual(await generate(secret), [200, undefined]);
+        await change(fields());
+        assert.match(String((await becomes(id, 'secret_needed'))['state_reason']), reason);
+        const before = calls();
+        assert.deepEqual(await generate(secret), [503, 'byok_key_unavailable']);
+        await refused('key_rejected', 'POST', `${CREDENTIALS}/${String(id)}/verify`);
+        const explained = await call('GET', `${PATH}/byok/explain?model=sim/moved&api=chat_completions`);
+        assert.deepEqual(
+          (explained.data['not_tried'] as readonly Json[])
+            .filter((one) => one['credential_id'] === id)
+            .map((one) => one['reason']),
+          ['secret_needed'],
+        );
+        assert.equal(calls(), before);
+        const rotation = { secret: GOOD, verify: false, overlap_seconds: 60 };
+        const rotated = (await call('POST', `${CREDENTIALS}/${String(id)}/rotate`, rotation)).data;
+        assert.deepEqual([rotated['state'], rotated['previous_secret_until']], ['unverified', null]);
+        // It is the new place's alone now.
+        await change({});
+        if (words !== 'another authority') await becomes(id, 'secret_needed');
+        await call('DELETE', `${CREDENTIALS}/${String(id)}`);
+      });
+    }
+
+    test('a key of a version that did not say where it is for: where its provider was before the change', async () => {
+      await change({});
+      const { id } = await create({ kind: 'moved', verify: false });
+      const client = new pg.Client({ connectionString: tollgate.postgresUrl });
+      await client.connect();
+      try {
+        await client.query('UPDATE own_keys SET given_for = NULL WHERE id = $1', [id]);
+      } finally {
+        await client.end();
+      }
+      assert.equal((await stateOf(id))['state'], 'unverified');
+      await change({ base_url: openUrl() });
+      await becomes(id, 'secret_needed');
+      await call('DELETE', `${CREDENTIALS}/${String(id)}`);
+    });
   });
 
   /** Of a stored secret: its format in a byte, the id of its master key in eight, then what is encrypted. */

@@ -324,6 +324,27 @@ describe('own provider keys', () => {
     await tenant.as('DELETE', `/provider-credentials/${String(id)}`);
   });
 
+  test('where its provider is moved, list and doctor say that a key waits for its secret, until it is rotated', async () => {
+    const named = ['--name', 'moved', '--secret-from', 'OWN_SECRET', '--no-verify'];
+    assert.equal((await own('create', '--kind', 'upstream', ...named)).exitCode, 0);
+    const provider = (url: string) => `providers: [{ id: upstream, base_url: "${url}", api_key: sk-operator }]\n`;
+    assert.equal((await apply(provider('http://127.0.0.1:9'))).exitCode, 0);
+    const waiting = /upstream\tmoved\t.*\tsecret_needed\tits provider has another address now/;
+    assert.match((await own('list')).output, waiting);
+    const doctor = await tollgate.run(['doctor']);
+    assert.match(
+      doctor.output,
+      /note +own key "moved" \(upstream\) of the organization "filed" is not used: its provider/,
+    );
+    assert.doesNotMatch((await own('rotate', ...named)).output, /secret_needed/);
+    // It is the new address's now, and the others are where they were.
+    assert.equal((await apply(provider(upstream.url))).exitCode, 0);
+    const { output } = await own('list');
+    assert.match(output, waiting);
+    assert.equal(output.match(/secret_needed/g)?.length, 1, output);
+    assert.equal((await own('remove', '--name', 'moved')).exitCode, 0);
+  });
+
   test('--prune removes what the file does not list, with its secret', async () => {
     const none = fileOf('fallback: true', KEY).replace(/provider_credentials:\n.*\n/, 'provider_credentials: []\n');
     assert.equal((await apply(none, '--prune')).exitCode, 0);

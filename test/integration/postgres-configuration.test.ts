@@ -373,6 +373,32 @@ describe('keys', () => {
   });
 });
 
+test('an own key of a file goes where the file says: with its provider beside it, or where it was first given', async () => {
+  const provider = (url: string) => `providers: [{ id: theirs, base_url: "${url}", api_key: sk-operator }]
+models: [{ id: m, context_length: 10, served_by: [{ provider: theirs, model: m, apis: [chat_completions] }] }]\n`;
+  const key = `organizations:
+  - slug: acme
+    billing: none
+    byok: { enabled: true }
+    provider_credentials: [{ kind: theirs, name: ours, secret: sk-own-secret }]\n`;
+  const givenFor = async () => {
+    const { rows } = await postgres.query<{ origin: string | null }>(
+      "SELECT given_for->>'origin' AS origin FROM own_keys",
+    );
+    return rows.map(({ origin }) => origin);
+  };
+  await apply(key);
+  assert.deepEqual(await givenFor(), [null], 'nobody knows yet where its provider is');
+  await apply(provider('https://one.test') + key);
+  assert.deepEqual(await givenFor(), ['https://one.test']);
+  // Another file, or a platform administrator, has the provider elsewhere: the file of the key does not follow.
+  await apply(provider('https://two.test'));
+  await apply(key);
+  assert.deepEqual(await givenFor(), ['https://one.test']);
+  await apply(provider('https://two.test') + key);
+  assert.deepEqual(await givenFor(), ['https://two.test']);
+});
+
 describe('beside what is administered', () => {
   test(
     'the key of a file keeps its name, by which the file finds it: an organization does not stop the ' + 'next start',

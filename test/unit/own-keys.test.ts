@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Model, ServedBy } from '../../src/domain/models/catalog.ts';
+import { destinationOf } from '../../src/domain/models/key-destination.ts';
 import type { Price } from '../../src/domain/models/price.ts';
 import type { Provider } from '../../src/domain/models/provider.ts';
 import { type KeyCaller, orderAttempts } from '../../src/domain/own-keys/attempt-order.ts';
@@ -28,6 +29,7 @@ function key(fields: Partial<OwnKey> = {}): OwnKey {
     name: `key ${made}`,
     label: null,
     fingerprint: '00000000',
+    givenFor: null,
     place: 'before',
     position: made,
     fallback: 'inherit',
@@ -59,9 +61,10 @@ function order(
     isKnown = true,
     isOpen = true,
     hasFeeBasis = true,
+    needsSecret = false,
   } = {},
 ) {
-  const candidates = keys.map((one) => ({ key: one, serves, isKnown, hasFeeBasis, isOpen }));
+  const candidates = keys.map((one) => ({ key: one, serves, isKnown, hasFeeBasis, isOpen, needsSecret }));
   const found = orderAttempts(candidates, { modelId: 'a/model', caller: CALLER, fallback, nowMs: NOW });
   return {
     before: found.before.map((attempt) => attempt.key.name),
@@ -142,10 +145,15 @@ describe('the order of attempts', () => {
       assert.equal(order([key(other)], gone).service, true);
   });
 
+  test('a key that was given for another address is not used, and keeps the service out', () => {
+    const found = order([key({ name: 'moved' })], { needsSecret: true });
+    assert.deepEqual(found.notTried, { moved: 'secret_needed' });
+    assert.deepEqual([found.before, found.service, found.concerns], [[], false, true]);
+  });
+
   test('a caller without a team or a person is in no list of them', () => {
-    const candidates = [
-      { key: key({ teams: ['t1'] }), serves: 'a deployment', hasFeeBasis: true, isKnown: true, isOpen: true },
-    ];
+    const usable = { serves: 'a deployment', hasFeeBasis: true, isKnown: true, isOpen: true, needsSecret: false };
+    const candidates = [{ ...usable, key: key({ teams: ['t1'] }) }];
     const caller = { apiKeyId: 'k1', teamId: null, userId: null };
     const found = orderAttempts(candidates, { modelId: 'a/model', caller, fallback: false, nowMs: NOW });
     assert.equal(found.notTried[0]?.why, 'other_callers');
@@ -386,6 +394,31 @@ test('the secret before a rotation is not used beyond its overlap, however long 
   };
   assert.deepEqual(secretsAt(NOW), ['sk-new', 'sk-before']);
   assert.deepEqual(secretsAt(NOW + 5_000), ['sk-new']);
+});
+
+test('the secret of a key whose provider has moved is not opened, nor the one before its rotation', () => {
+  const given = destinationOf({ ...OPENAI, baseUrl: 'https://before.gateway.test' });
+  let opened = 0;
+  const open = (): string => `sk-${(opened += 1)}`;
+  const sealed = {
+    key: key({ givenFor: given, previousUntilMs: NOW + 1, fallback: 'on' }),
+    openSecret: open,
+    openPreviousSecret: open,
+  };
+  const set = { settings: { ...BYOK_DEFAULTS, enabled: true }, keys: [sealed], prices: new Map() };
+  const keys = new OrganizationKeys('o', set);
+  const asked = { model: MODEL, api: 'chat_completions', caller: CALLER, nowMs: NOW } as const;
+  const found = keys.order({ ...asked, models: [MODEL] });
+  assert.deepEqual(
+    [found.before, found.usesService, found.passedOver],
+    [[], true, [{ keyId: sealed.key.id, reason: 'secret_needed' }]],
+  );
+  assert.deepEqual(keys.deploymentsWith(sealed.key.id, { ...asked, models: [MODEL] }), []);
+  assert.equal(opened, 0);
+  // Where it was before, the same key serves.
+  const provider = { ...OPENAI, baseUrl: 'https://before.gateway.test/v1' };
+  const back = { ...MODEL, servedBy: [{ ...MODEL.servedBy[0], provider }] } as Model;
+  assert.equal(keys.order({ ...asked, models: [back], model: back }).before.length, 1);
 });
 
 test('of many keys only the secrets of those that are tried are opened, and each once', () => {

@@ -28,6 +28,7 @@ const TONES: Readonly<Record<Credential['state'], Tone>> = {
   unverified: 'warn',
   cooling_down: 'warn',
   invalid: 'bad',
+  secret_needed: 'bad',
   disabled: 'plain',
 };
 

@@ -2,7 +2,9 @@
 
 import { z } from 'zod';
 import { entriesAtMost } from '../../domain/configuration/schema/entries-at-most.ts';
-import { KEY_FALLBACKS, KEY_PLACES, KEY_STATES, type OwnKey, presentState } from '../../domain/own-keys/own-key.ts';
+import type { Catalog } from '../../domain/models/catalog.ts';
+import { KEY_FALLBACKS, KEY_PLACES, type OwnKey, SHOWN_KEY_STATES } from '../../domain/own-keys/own-key.ts';
+import { shownState } from '../../domain/own-keys/shown-state.ts';
 import {
   idField,
   labelField,
@@ -62,7 +64,7 @@ export const shownKey = z
     position: z.int(),
     settings: z.record(z.string(), z.string()),
     base_url: z.string().nullable(),
-    state: z.enum(KEY_STATES),
+    state: z.enum(SHOWN_KEY_STATES),
     state_reason: z.string().nullable(),
     state_until: shownMoment.nullable(),
     verified_at: shownMoment.nullable(),
@@ -76,9 +78,8 @@ export const shownKey = z
   })
   .meta({ id: 'ProviderCredential' });
 
-export function showKey(key: OwnKey, nowMs: number): z.output<typeof shownKey> {
-  const state = presentState(key, nowMs);
-  const isPresent = state === key.state;
+export function showKey(key: OwnKey, catalog: Pick<Catalog, 'models'>, nowMs: number): z.output<typeof shownKey> {
+  const { state, reason, untilMs } = shownState(key, catalog, nowMs);
   return {
     id: key.id,
     kind: key.kind,
@@ -96,8 +97,8 @@ export function showKey(key: OwnKey, nowMs: number): z.output<typeof shownKey> {
     base_url: key.baseUrl,
     model_map: { ...key.modelMap },
     state,
-    state_reason: isPresent ? key.stateReason : null,
-    state_until: isPresent ? showMomentOrNull(key.stateUntilMs) : null,
+    state_reason: reason,
+    state_until: showMomentOrNull(untilMs),
     verified_at: showMomentOrNull(key.verifiedAtMs),
     last_used_at: showMomentOrNull(key.lastUsedAtMs),
     expires_at: showMomentOrNull(key.expiresAtMs),

@@ -14,6 +14,7 @@ import type {
   NewOwnKey,
   OwnKeyChange,
   OwnKeyReference,
+  RotatedSecret,
 } from '../../domain/own-keys/key-changes.ts';
 import type { OwnProvider } from '../../domain/own-keys/key-kinds.ts';
 import type { OwnKey } from '../../domain/own-keys/own-key.ts';
@@ -45,11 +46,7 @@ export interface OwnKeysStore {
   createKey(actor: Actor, made: NewOwnKey): Answer<OwnKey>;
   updateKey(actor: Actor, reference: OwnKeyReference, changed: OwnKeyChange): Answer<OwnKey>;
   removeKey(actor: Actor, reference: OwnKeyReference): Answer<{ readonly removed: true }>;
-  rotateKey(
-    actor: Actor,
-    reference: OwnKeyReference,
-    rotated: { readonly secret: string; readonly overlapSeconds: number; readonly verdict: KeyVerdict },
-  ): Answer<OwnKey>;
+  rotateKey(actor: Actor, reference: OwnKeyReference, rotated: RotatedSecret): Answer<OwnKey>;
   openKey(
     reference: OwnKeyReference,
   ): Answer<{ readonly key: OwnKey; readonly secret: string; readonly generation: number }>;

@@ -2,9 +2,16 @@
 // stored, unless the request says otherwise.
 
 import { z } from 'zod';
+import { destinationOf } from '../../domain/models/key-destination.ts';
 import type { ByokFee } from '../../domain/own-keys/byok-settings.ts';
 import type { KeyVerdict, OwnKeyChange, OwnKeyReference } from '../../domain/own-keys/key-changes.ts';
-import { isKeyProblem, isOpen, type OwnProvider, ownProvider } from '../../domain/own-keys/key-kinds.ts';
+import {
+  isKeyProblem,
+  isOpen,
+  type OwnProvider,
+  ownProvider,
+  secretNeededFor,
+} from '../../domain/own-keys/key-kinds.ts';
 import { unratedInMap } from '../../domain/own-keys/own-deployment.ts';
 import type { KeyAddress, OwnKey } from '../../domain/own-keys/own-key.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
@@ -19,7 +26,7 @@ import type { OwnKeysStore } from './own-keys-store.ts';
 const OVERLAP_SECONDS_MAX = 30 * 24 * 3600;
 
 function showIn(store: OwnKeysStore): (key: OwnKey) => z.output<typeof shownKey> {
-  return (key) => showKey(key, store.nowMs());
+  return (key) => showKey(key, store.catalog(), store.nowMs());
 }
 
 function referenceOf(input: OperationSubject): OwnKeyReference {
@@ -91,6 +98,7 @@ export function createProviderCredential(store: OwnKeysStore): Operation {
         kind: body.kind,
         name: body.name,
         secret: body.secret,
+        givenFor: destinationOf(own.found.provider),
         place: body.place,
         fallback: body.fallback,
         models: body.models,
@@ -218,6 +226,7 @@ export function verifyProviderCredential(store: OwnKeysStore): Operation {
       if (isRefused(opened)) return shownOrRefused(opened, showIn(store));
       const own = await allowedProvider(store, reference.organizationId, opened.key);
       if ('kind' in own) return own;
+      if (secretNeededFor(opened.key, own.found) !== null) return { kind: 'key_rejected', why: 'given_for_another' };
       const verdict = await store.verify(own.found, opened.secret);
       if (verdict === null) return { kind: 'key_rejected', why: 'silent' };
       const found = { verdict, generation: opened.generation };
@@ -242,7 +251,9 @@ const rotation = z.strictObject({
 export function rotateProviderCredential(store: OwnKeysStore): Operation {
   return operation({
     id: 'rotateProviderCredential',
-    summary: 'Gives an own provider key another secret, which is used at once.',
+    summary:
+      'Gives an own provider key another secret, which is used at once, and for what its provider is now; the secret ' +
+      'before is not tried where that is another address.',
     body: rotation,
     answer: answerOf(shownKey),
     run: async (input) => {
@@ -254,7 +265,7 @@ export function rotateProviderCredential(store: OwnKeysStore): Operation {
       if ('kind' in own) return own;
       const verdict = verify ? await verdictOf(store, own.found, secret) : UNASKED;
       if ('kind' in verdict) return verdict;
-      const rotated = { secret, overlapSeconds, verdict };
+      const rotated = { secret, givenFor: destinationOf(own.found.provider), overlapSeconds, verdict };
       return shownOrRefused(await store.rotateKey(actorOf(input.principal), reference, rotated), showIn(store));
     },
   });

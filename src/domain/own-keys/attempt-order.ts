@@ -27,6 +27,7 @@ export type NotTried =
   | 'too_many_before'
   | 'provider_unknown'
   | 'quota_exhausted'
+  | 'secret_needed'
   | Extract<KeyState, 'invalid' | 'disabled'>;
 
 /** A key and what it would call for the request; `serves` null: its kind does not serve the model there. */
@@ -42,6 +43,8 @@ export interface KeyCandidate<Served> {
   readonly hasFeeBasis: boolean;
   /** The platform has its kind open to the organization. If not, the key stands, and cannot be used. */
   readonly isOpen: boolean;
+  /** Its provider is not what the stored secret was given for. If so, the key stands, and cannot be used. */
+  readonly needsSecret: boolean;
 }
 
 export interface OrderParams {
@@ -134,8 +137,9 @@ function allowsService({ fallback }: OwnKey, inherited: boolean): boolean {
   return fallback === 'inherit' ? inherited : fallback === 'on';
 }
 
-function unusableFor({ hasFeeBasis, isOpen }: Pick<KeyCandidate<unknown>, 'hasFeeBasis' | 'isOpen'>): NotTried | null {
+function unusableFor({ hasFeeBasis, isOpen, needsSecret }: KeyCandidate<unknown>): NotTried | null {
   if (!isOpen) return 'kind_not_allowed';
+  if (needsSecret) return 'secret_needed';
   return hasFeeBasis ? null : 'mapped_model_without_price';
 }
 

@@ -5,7 +5,7 @@ import type { Catalog, Model } from '../models/catalog.ts';
 import type { Price } from '../models/price.ts';
 import { type KeyCaller, type OwnAttempt, orderAttempts } from './attempt-order.ts';
 import type { ByokSettings } from './byok-settings.ts';
-import { isKeyProblem, isOpen, type OwnProvider, ownProvider } from './key-kinds.ts';
+import { isKeyProblem, isOpen, type OwnProvider, ownProvider, secretNeededFor } from './key-kinds.ts';
 import { findOwnDeployment, type OwnDeployment } from './own-deployment.ts';
 import type { OwnKey } from './own-key.ts';
 import { OWN_REPLIES, type OwnReplyMeaning } from './own-reply.ts';
@@ -48,7 +48,9 @@ export function explainKeyUse(params: KeyUseParams): ExplainedKeyUse {
     const found = ownProvider(params.catalog, key.kind, key);
     const isKnown = !isKeyProblem(found);
     const serves = isKnown ? ownDeploymentOf(key, found, params) : null;
-    return { key, serves, isKnown, hasFeeBasis: serves?.hasFeeBasis ?? true, isOpen: isUsable(key, settings) };
+    const hasFeeBasis = serves?.hasFeeBasis ?? true;
+    const needsSecret = isKnown && secretNeededFor(key, found) !== null;
+    return { key, serves, isKnown, hasFeeBasis, isOpen: isUsable(key, settings), needsSecret };
   });
   const order = orderAttempts(candidates, { modelId: model.id, caller, fallback: settings.fallback, nowMs });
   const own = ({ key, serves }: OwnAttempt<OwnDeployment>): ExplainedAttempt => ({

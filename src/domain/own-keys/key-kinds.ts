@@ -6,9 +6,10 @@ import { configuredProvider } from '../configuration/schema/provider-schema.ts';
 import { readRequestSettings } from '../configuration/schema/request-settings.ts';
 import { API_NAMES, type ApiName } from '../models/apis.ts';
 import type { Catalog, Model } from '../models/catalog.ts';
+import { destinationOf, type KeyDestination, otherDestination } from '../models/key-destination.ts';
 import type { Provider } from '../models/provider.ts';
 import type { ByokGrant } from './byok-settings.ts';
-import type { KeyAddress } from './own-key.ts';
+import type { KeyAddress, OwnKey } from './own-key.ts';
 
 const CUSTOM_KIND = 'custom';
 
@@ -180,4 +181,18 @@ function customUrlProblem(text: string): string | null {
 
 export function isKeyProblem(found: OwnProvider | KeyProblem): found is KeyProblem {
   return 'reason' in found;
+}
+
+/** Of the provider of a kind; null: the catalog has none. */
+export function destinationOfKind(
+  catalog: Pick<Catalog, 'models'>,
+  { kind, ...address }: KeyAddress & { readonly kind: string },
+): KeyDestination | null {
+  const own = ownProvider(catalog, kind, address);
+  return isKeyProblem(own) ? null : destinationOf(own.provider);
+}
+
+/** What a key's provider has now that its stored secret was not given for, such as "another address"; null: nothing. */
+export function secretNeededFor({ givenFor }: Pick<OwnKey, 'givenFor'>, { provider }: OwnProvider): string | null {
+  return givenFor === null ? null : otherDestination(givenFor, destinationOf(provider));
 }

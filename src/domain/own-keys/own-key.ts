@@ -1,6 +1,8 @@
 // An organization's own key for a provider, as plain data without its secret: for whom and what it is used, and in
 // which state it is.
 
+import type { KeyDestination } from '../models/key-destination.ts';
+
 /** Before the service's own deployments, or only after them. */
 export const KEY_PLACES = ['before', 'after'] as const;
 export type KeyPlace = (typeof KEY_PLACES)[number];
@@ -18,6 +20,10 @@ export type KeyFallback = (typeof KEY_FALLBACKS)[number];
  */
 export const KEY_STATES = ['active', 'unverified', 'cooling_down', 'invalid', 'disabled'] as const;
 export type KeyState = (typeof KEY_STATES)[number];
+
+/** `secret_needed` is not stored: the catalog says whether its provider is still what the secret was given for. */
+export const SHOWN_KEY_STATES = [...KEY_STATES, 'secret_needed'] as const;
+export type ShownKeyState = (typeof SHOWN_KEY_STATES)[number];
 
 /** Which requests a key is for; null: every one. */
 export interface KeyAudience {
@@ -46,6 +52,8 @@ export interface OwnKey extends KeyAudience, KeyAddress {
   readonly label: string | null;
   /** Equal for equal secrets, and of no other use. */
   readonly fingerprint: string;
+  /** Its secret is sent nowhere else. null: nobody has said where its provider is (deploy/postgres/0049). */
+  readonly givenFor: KeyDestination | null;
   readonly place: KeyPlace;
   /** Lower ones are tried first. */
   readonly position: number;

@@ -1,6 +1,7 @@
 // Owns the rows of refusal-rules.ts about own provider keys: of their management and of their use (spec 7.4).
 
 import { quoteShort } from './quote-short.ts';
+import type { Refusal } from './refusal.ts';
 import type { RefusalRules } from './refusal-rule.ts';
 
 type ByokKind =
@@ -9,6 +10,12 @@ type ByokKind =
   | 'key_rejected'
   | 'byok_encryption_unconfigured'
   | 'byok_key_unavailable';
+
+const REJECTED: Readonly<Record<Extract<Refusal, { kind: 'key_rejected' }>['why'], string>> = {
+  refused: 'The provider does not accept this key.',
+  silent: 'The provider did not say whether it accepts this key.',
+  given_for_another: 'The provider is called otherwise since this key was stored, so the key is not sent to it.',
+};
 
 export const BYOK_RULES: RefusalRules<ByokKind> = {
   byok_disabled: {
@@ -29,11 +36,11 @@ export const BYOK_RULES: RefusalRules<ByokKind> = {
     status: 422,
     family: 'request',
     retryable: false,
-    summary: ({ why }) =>
-      why === 'refused'
-        ? 'The provider does not accept this key.'
-        : 'The provider did not say whether it accepts this key.',
-    advice: 'Check the key; with "verify": false it is stored without asking the provider.',
+    summary: ({ why }) => REJECTED[why],
+    advice: ({ why }) =>
+      why === 'given_for_another'
+        ? 'Rotate the key, to the same secret or another one.'
+        : 'Check the key; with "verify": false it is stored without asking the provider.',
   },
   byok_encryption_unconfigured: {
     status: 503,

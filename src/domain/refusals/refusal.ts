@@ -123,7 +123,7 @@ export type Refusal =
   // Management of own provider keys (spec 7.4).
   | { readonly kind: 'byok_disabled' }
   | { readonly kind: 'byok_kind_not_allowed' }
-  | { readonly kind: 'key_rejected'; readonly why: 'refused' | 'silent' }
+  | { readonly kind: 'key_rejected'; readonly why: 'refused' | 'silent' | 'given_for_another' }
   | { readonly kind: 'byok_encryption_unconfigured' }
   // Failures of the provider and of the service itself.
   | ({

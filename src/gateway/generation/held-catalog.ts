@@ -14,7 +14,8 @@ const TOKEN_WAIT_MS = 10_000;
 const WAIT_MS_MAX = 60_000;
 
 interface Parts {
-  readonly load: () => Promise<Catalog>;
+  /** `present`: the one that the next takes the place of; null: there is none yet. */
+  readonly load: (present: Catalog | null) => Promise<Catalog>;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -33,7 +34,7 @@ export class HeldCatalog {
   private tokensFromMs = 0;
 
   static async load(parts: Parts): Promise<HeldCatalog> {
-    return new HeldCatalog(parts, await parts.load());
+    return new HeldCatalog(parts, await parts.load(null));
   }
 
   private constructor(parts: Parts, stored: Catalog) {
@@ -74,7 +75,7 @@ export class HeldCatalog {
   }
 
   private async reload(): Promise<void> {
-    const stored = await this.parts.load();
+    const stored = await this.parts.load(this.stored);
     // After a failover a standby that is behind may have answered.
     if (stored.version < this.stored.version) return;
     this.stored = stored;

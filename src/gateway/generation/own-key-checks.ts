@@ -4,7 +4,7 @@
 
 import type { Catalog } from '../../domain/models/catalog.ts';
 import type { OwnKeyReference } from '../../domain/own-keys/key-changes.ts';
-import { isKeyProblem, ownProvider } from '../../domain/own-keys/key-kinds.ts';
+import { isKeyProblem, ownProvider, secretNeededFor } from '../../domain/own-keys/key-kinds.ts';
 import { isRefused } from '../../domain/refusals/refused.ts';
 import type { OwnKeyUse } from '../../generation/catalog/serving-catalog.ts';
 import type { Log } from '../../platform/log.ts';
@@ -100,7 +100,8 @@ export class OwnKeyChecks {
     const { postgres, box, catalog, verifier, log } = this.parts;
     const opened = await openOwnKey(postgres, { box }, reference);
     const own = isRefused(opened) ? null : ownProvider(catalog.present, opened.key.kind, opened.key);
-    if (isRefused(opened) || own === null || isKeyProblem(own)) return recordNoVerdict(postgres, reference);
+    if (isRefused(opened) || own === null || isKeyProblem(own) || secretNeededFor(opened.key, own) !== null)
+      return recordNoVerdict(postgres, reference);
     const verdict = await verifier.verify(own, opened.secret);
     if (this.isStopping) return;
     // A provider that cannot answer now says nothing about the key.

@@ -11,7 +11,13 @@ import {
   orderAttempts,
 } from '../../domain/own-keys/attempt-order.ts';
 import { type ByokSettings, ratingPrice } from '../../domain/own-keys/byok-settings.ts';
-import { isKeyProblem, isOpen, type OwnProvider, ownProvider } from '../../domain/own-keys/key-kinds.ts';
+import {
+  isKeyProblem,
+  isOpen,
+  type OwnProvider,
+  ownProvider,
+  secretNeededFor,
+} from '../../domain/own-keys/key-kinds.ts';
 import { findOwnDeployment, type OwnDeployment } from '../../domain/own-keys/own-deployment.ts';
 import type { OwnKey } from '../../domain/own-keys/own-key.ts';
 import { type Deployment, prepareDeployment } from '../catalog/serving-catalog.ts';
@@ -73,11 +79,12 @@ export class OrganizationKeys {
       made = this.set.keys.map((sealed) => {
         const { key } = sealed;
         const deployment = this.ownDeploymentOf(sealed, params);
-        const isKnown = this.providers.get(sealed) !== null;
+        const isKnown = this.providerOf(sealed) !== null;
+        const needsSecret = this.needsSecret(sealed);
         const isOfKind = this.settings.enabled && isOpen(key.kind, this.settings);
         const hasFeeBasis = deployment?.hasFeeBasis ?? true;
         const serves = deployment === null ? null : { sealed, deployment };
-        return { key, serves, isKnown, hasFeeBasis, isOpen: isOfKind };
+        return { key, serves, isKnown, hasFeeBasis, isOpen: isOfKind, needsSecret };
       });
       this.candidates.set(name, made);
     }
@@ -88,7 +95,7 @@ export class OrganizationKeys {
   deploymentsWith(keyId: string, params: Omit<AttemptParams, 'caller'>): readonly Deployment[] {
     this.follow(params.models);
     const sealed = this.set.keys.find(({ key }) => key.id === keyId);
-    if (sealed === undefined || !this.isUsable(sealed.key, params.nowMs)) return [];
+    if (sealed === undefined || this.needsSecret(sealed) || !this.isUsable(sealed.key, params.nowMs)) return [];
     const own = this.ownDeploymentOf(sealed, params);
     return own?.hasFeeBasis !== true ? [] : this.deploymentsOf(sealed, own, params);
   }
@@ -106,16 +113,27 @@ export class OrganizationKeys {
     this.deployments.clear();
   }
 
+  /** Of the catalog that is followed; null: it has none. */
+  private providerOf(sealed: SealedOwnKey): OwnProvider | null {
+    let provider = this.providers.get(sealed);
+    if (provider === undefined) {
+      const found = ownProvider({ models: this.models }, sealed.key.kind, sealed.key);
+      provider = isKeyProblem(found) ? null : found;
+      this.providers.set(sealed, provider);
+    }
+    return provider;
+  }
+
+  private needsSecret(sealed: SealedOwnKey): boolean {
+    const provider = this.providerOf(sealed);
+    return provider !== null && secretNeededFor(sealed.key, provider) !== null;
+  }
+
   private ownDeploymentOf(
     sealed: SealedOwnKey,
     { models, model, api }: Omit<AttemptParams, 'caller'>,
   ): OwnDeployment | null {
-    let provider = this.providers.get(sealed);
-    if (provider === undefined) {
-      const found = ownProvider({ models }, sealed.key.kind, sealed.key);
-      provider = isKeyProblem(found) ? null : found;
-      this.providers.set(sealed, provider);
-    }
+    const provider = this.providerOf(sealed);
     if (provider === null) return null;
     const ownPrice = ratingPrice(this.settings.fee, this.set.prices.get(model.id) ?? null);
     return findOwnDeployment(sealed.key, { models, model, api, apis: provider.apis, ownPrice, fee: this.settings.fee });
@@ -158,7 +176,7 @@ export class OrganizationKeys {
     { secret, isPrevious, api }: { secret: string; isPrevious: boolean; api: ApiName },
   ): Deployment {
     const { id: keyId, fingerprint } = sealed.key;
-    const { provider, isGuarded } = this.providers.get(sealed) as OwnProvider;
+    const { provider, isGuarded } = this.providerOf(sealed) as OwnProvider;
     const { organizationId, settings } = this;
     const prepared = prepareDeployment(
       {

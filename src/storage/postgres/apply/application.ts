@@ -16,6 +16,8 @@ export interface Application {
   readonly pepper: Buffer;
   /** What the sections of the file no longer have is removed. */
   readonly prune: boolean;
+  /** Ids of the providers that the file has. */
+  readonly providers: ReadonlySet<string>;
   /** Keys, users and organizations whose credentials gateways must look up again (changes.ts). */
   readonly changedIds: string[];
   readonly generatedKeys: GeneratedKey[];

@@ -50,7 +50,8 @@ export async function applyConfiguration(
   { prune = false, dryRun = false }: ApplyOptions = {},
 ): Promise<AppliedConfiguration> {
   return transactionOrRollback(postgres, async (client, rollBack) => {
-    const application = { client, box, pepper, prune, changedIds: [], generatedKeys: [] };
+    const providers = new Set(configuration.providers.map(({ id }) => id));
+    const application = { client, box, pepper, prune, providers, changedIds: [], generatedKeys: [] };
     const applied = await applyIn(application, configuration);
     return dryRun ? rollBack(applied) : applied;
   });

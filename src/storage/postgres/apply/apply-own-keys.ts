@@ -3,6 +3,9 @@
 
 import type { ConfiguredOrganization, ConfiguredOwnKey } from '../../../domain/configuration/configuration.ts';
 import { priceSchema } from '../../../domain/configuration/schema/price-schema.ts';
+import type { Catalog } from '../../../domain/models/catalog.ts';
+import type { ByokFee } from '../../../domain/own-keys/byok-settings.ts';
+import { destinationOfKind } from '../../../domain/own-keys/key-kinds.ts';
 import { unratedInMap } from '../../../domain/own-keys/own-deployment.ts';
 import type { OwnKey } from '../../../domain/own-keys/own-key.ts';
 import { isRefused } from '../../../domain/refusals/refused.ts';
@@ -25,11 +28,7 @@ export async function applyOwnKeys(application: Application, organizationId: str
     if (isRefused(written))
       throw new ConfigurationConflict(`organization "${said.slug}": byok: the fee ${written.reason ?? 'is wrong'}`);
   }
-  const present = await listOwnKeys(client, organizationId);
-  await refuseUnrated(application, organizationId, said);
-  for (const wanted of ownKeys ?? []) await applyKey(application, organizationId, { wanted, present });
-  if (application.prune && ownKeys !== null)
-    for (const { id, name } of present) if (!ownKeys.some((key) => key.name === name)) await eraseOwnKey(client, id);
+  if (ownKeys !== null) await applyKeys(application, organizationId, { slug: said.slug, ownKeys });
   for (const [model, words] of Object.entries(ownPrices ?? {})) {
     const stored = await storeOwnPrice(client, { organizationId, model, fields: priceSchema.parse(words) });
     if (stored === 'stored') continue;
@@ -40,17 +39,28 @@ export async function applyOwnKeys(application: Application, organizationId: str
   await notifyOwnKeysChanged(client, organizationId);
 }
 
+interface SaidKeys {
+  readonly slug: string;
+  readonly ownKeys: readonly ConfiguredOwnKey[];
+}
+
+async function applyKeys(application: Application, organizationId: string, said: SaidKeys): Promise<void> {
+  const { client, box, prune } = application;
+  const catalog = await readCatalog(client, box);
+  refuseUnrated(said, catalog, (await readByokSettings(client, organizationId)).fee);
+  const present = await listOwnKeys(client, organizationId);
+  for (const key of said.ownKeys) {
+    const wanted = { ...key, givenFor: destinationOfKind(catalog, key) };
+    await applyKey(application, organizationId, { wanted, present });
+  }
+  if (!prune) return;
+  const named = new Set(said.ownKeys.map(({ name }) => name));
+  for (const { id, name } of present) if (!named.has(name)) await eraseOwnKey(client, id);
+}
+
 /** A fee that is a share of a price needs one, of whatever model the file names at the provider. */
-async function refuseUnrated(
-  { client, box }: Application,
-  organizationId: string,
-  { slug, ownKeys }: Said,
-): Promise<void> {
-  const mapped = (ownKeys ?? []).filter(({ modelMap }) => Object.keys(modelMap).length > 0);
-  const { fee } = await readByokSettings(client, organizationId);
-  if (mapped.length === 0 || fee?.kind !== 'percent') return;
-  const { models } = await readCatalog(client, box);
-  const problems = mapped.flatMap((key) => {
+function refuseUnrated({ slug, ownKeys }: SaidKeys, { models }: Pick<Catalog, 'models'>, fee: ByokFee | null): void {
+  const problems = ownKeys.flatMap((key) => {
     const name = unratedInMap(key, models, fee);
     return name === null
       ? []
@@ -60,24 +70,36 @@ async function refuseUnrated(
   if (problems.length > 0) throw new ConfigurationConflict(problems.join('\n'));
 }
 
+type WantedKey = ConfiguredOwnKey & Pick<OwnKey, 'givenFor'>;
+
 async function applyKey(
-  { client, box, pepper }: Application,
+  { client, box, pepper, providers }: Application,
   organizationId: string,
-  { wanted, present }: { readonly wanted: ConfiguredOwnKey; readonly present: readonly OwnKey[] },
+  { wanted, present }: { readonly wanted: WantedKey; readonly present: readonly OwnKey[] },
 ): Promise<void> {
   const found = present.find(({ name }) => name === wanted.name);
   if (found !== undefined && addressOf(found) === addressOf(wanted)) {
-    await client.query('UPDATE own_keys SET place = $2, fallback = $3, models = $4, model_map = $5 WHERE id = $1', [
-      found.id,
-      wanted.place,
-      wanted.fallback,
-      wanted.models,
-      JSON.stringify(wanted.modelMap),
-    ]);
+    await client.query(
+      `UPDATE own_keys SET place = $2, fallback = $3, models = $4, model_map = $5,
+         given_for = CASE WHEN $6::boolean THEN coalesce($7::jsonb, given_for) ELSE given_for END
+       WHERE id = $1`,
+      [
+        found.id,
+        wanted.place,
+        wanted.fallback,
+        wanted.models,
+        JSON.stringify(wanted.modelMap),
+        // Who writes the provider and the key says where the key goes. A file that has the key alone, and is applied
+        // again at each start, does not follow whoever has changed the provider since.
+        found.givenFor === null || providers.has(wanted.kind),
+        wanted.givenFor,
+      ],
+    );
     // Equal secrets have equal fingerprints; sealed anew they would be other bytes each time.
     if (found.fingerprint !== fingerprintOf(pepper, wanted.secret))
       await replaceSecret(client, { box, pepper }, found, {
         secret: wanted.secret,
+        givenFor: wanted.givenFor,
         overlapSeconds: 0,
         verdict: { state: 'unverified', reason: null },
       });

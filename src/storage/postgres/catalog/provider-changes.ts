@@ -2,6 +2,8 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { ProviderChange } from '../../../domain/configuration/configuration.ts';
+import type { RequestFields } from '../../../domain/configuration/schema/request-settings.ts';
+import { destinationOf, otherDestination } from '../../../domain/models/key-destination.ts';
 import type { Provider } from '../../../domain/models/provider.ts';
 import type { Refused } from '../../../domain/refusals/refused.ts';
 import { contradicts, invalid, NOT_FOUND } from '../identity/change.ts';
@@ -15,9 +17,7 @@ export async function putProvider(
   provider: ProviderChange,
 ): Promise<Refused | null> {
   const { rows } = await client.query<StoredProvider>(
-    `SELECT base_url, api_key_sealed, auth, requests->'token' AS token, requests->>'proxy' AS proxy,
-            requests->'tls'->>'ca' AS authority
-       FROM providers WHERE id = $1`,
+    'SELECT base_url, api_key_sealed, auth, requests FROM providers WHERE id = $1',
     [provider.id],
   );
   const stored = rows[0];
@@ -48,32 +48,20 @@ interface StoredProvider extends Record<string, unknown> {
   readonly base_url: string;
   readonly api_key_sealed: Buffer;
   readonly auth: Provider['auth'];
-  /** null: it takes a key. */
-  readonly token: object | null;
-  /** null: what the environment says. */
-  readonly proxy: string | null;
-  /** The path of its file; null: the usual ones alone. */
-  readonly authority: string | null;
+  readonly requests: RequestFields | null;
 }
 
-/**
- * A stored key goes to the address that it was given for, and the secret of a token to that of its settings: whoever
- * may change them does not get to read it. Over plain http a proxy reads it as well, over https whoever stands on the
- * way with a certificate of an authority that is trusted; in another header a provider may write or repeat it.
- */
+/** A stored key goes where it was given for, and the secret of a token to the account of its settings. */
 function keptKeyProblem(provider: ProviderChange, stored: StoredProvider | undefined): string | null {
-  const { auth, baseUrl, requests } = provider;
-  if (secretOf(provider) !== null || auth === 'none') return null;
+  if (secretOf(provider) !== null || provider.auth === 'none') return null;
   if (stored === undefined || stored.auth === 'none') return 'is needed: none is stored';
-  if (!isDeepStrictEqual(requests?.token ?? null, stored.token))
-    return `is needed: the stored one is for ${stored.token === null ? 'no token' : 'another account'}`;
-  const { origin, protocol } = new URL(baseUrl);
-  if (origin !== new URL(stored.base_url).origin) return 'is needed: the stored one is for another address';
-  if (auth !== stored.auth) return 'is needed: the stored one is for another header';
-  const authority = requests?.tls?.ca ?? null;
-  if (authority !== null && authority !== stored.authority) return 'is needed: the stored one is for another tls.ca';
-  const isReadByProxy = protocol === 'http:' && (requests?.proxy ?? null) !== stored.proxy;
-  return isReadByProxy ? 'is needed: the stored one is for another proxy' : null;
+  const token = stored.requests?.token ?? null;
+  const other = isDeepStrictEqual(provider.requests?.token ?? null, token)
+    ? otherDestination(destinationOf({ ...stored, baseUrl: stored.base_url }), destinationOf(provider))
+    : token === null
+      ? 'no token'
+      : 'another account';
+  return other === null ? null : `is needed: the stored one is for ${other}`;
 }
 
 /** The key, or what tokens are obtained with, which is stored in its place. null: the stored one stays. */

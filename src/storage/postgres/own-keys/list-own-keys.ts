@@ -27,3 +27,14 @@ export async function listOwnKeysByPage(
   const toItem = (row: OwnKeyRow & { readonly created_us: string }): OwnKey => toOwnKey(row);
   return readPage(postgres, page, LISTED_PAGE, [organizationId], toItem);
 }
+
+const LISTED_OF_ALL = `SELECT o.slug, ${OWN_KEY_COLUMNS}
+  FROM own_keys t JOIN organizations o ON o.id = t.organization_id
+  WHERE t.removed_at IS NULL ORDER BY o.slug, t.name, t.id`;
+
+export async function listOwnKeysOfAll(
+  postgres: PostgresClient,
+): Promise<readonly { readonly organization: string; readonly key: OwnKey }[]> {
+  const { rows } = await postgres.query<OwnKeyRow & { readonly slug: string }>(LISTED_OF_ALL);
+  return rows.map((row) => ({ organization: row.slug, key: toOwnKey(row) }));
+}

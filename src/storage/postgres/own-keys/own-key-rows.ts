@@ -1,10 +1,11 @@
 // Rows of own provider keys: how they are selected and become plain data.
 
+import type { KeyDestination } from '../../../domain/models/key-destination.ts';
 import type { KeyFallback, KeyPlace, KeyState, OwnKey } from '../../../domain/own-keys/own-key.ts';
 
 export const OWN_KEY_COLUMNS = `
-  t.id, t.organization_id, t.kind, t.name, t.label, t.fingerprint, t.place, t.position, t.fallback, t.models, t.teams,
-  t.api_keys, t.users, t.settings, t.base_url, t.model_map, t.generation, t.state, t.state_reason,
+  t.id, t.organization_id, t.kind, t.name, t.label, t.fingerprint, t.given_for, t.place, t.position, t.fallback,
+  t.models, t.teams, t.api_keys, t.users, t.settings, t.base_url, t.model_map, t.generation, t.state, t.state_reason,
   floor(extract(epoch FROM t.state_until) * 1000)::double precision AS state_until_ms,
   floor(extract(epoch FROM t.verified_at) * 1000)::double precision AS verified_at_ms,
   floor(extract(epoch FROM t.last_used_at) * 1000)::double precision AS last_used_at_ms,
@@ -20,6 +21,7 @@ export interface OwnKeyRow extends Record<string, unknown> {
   readonly name: string;
   readonly label: string | null;
   readonly fingerprint: string;
+  readonly given_for: KeyDestination | null;
   readonly place: KeyPlace;
   readonly position: number;
   readonly fallback: KeyFallback;
@@ -50,6 +52,7 @@ export function toOwnKey(row: OwnKeyRow): OwnKey {
     name: row.name,
     label: row.label,
     fingerprint: row.fingerprint,
+    givenFor: row.given_for,
     place: row.place,
     position: row.position,
     fallback: row.fallback,

@@ -4,7 +4,8 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import type { Actor } from '../../../domain/identity/actor.ts';
 import { areUuids } from '../../../domain/identity/names.ts';
-import type { KeyVerdict, NewOwnKey, OwnKeyChange, OwnKeyReference } from '../../../domain/own-keys/key-changes.ts';
+import { otherDestination } from '../../../domain/models/key-destination.ts';
+import type { NewOwnKey, OwnKeyChange, OwnKeyReference, RotatedSecret } from '../../../domain/own-keys/key-changes.ts';
 import { isOpen } from '../../../domain/own-keys/key-kinds.ts';
 import { type KeyAudience, labelOf, type OwnKey } from '../../../domain/own-keys/own-key.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
@@ -75,11 +76,11 @@ export async function insertOwnKey(client: PostgresClient, secrets: OwnKeySecret
   const { rows } = await client.query<OwnKeyRow>(
     `INSERT INTO own_keys AS t (id, organization_id, kind, name, label, fingerprint, place, position, fallback,
        models, teams, api_keys, users, settings, base_url, model_map, secret_sealed, state, state_reason, checked_at,
-       verified_at, expires_at)
+       verified_at, expires_at, given_for)
      VALUES ($1, $2, $3, $4, $5, $6, $7,
        (SELECT coalesce(max(position), 0) + 1 FROM own_keys WHERE organization_id = $2), $8, $9, $10, $11, $12, $13,
        $14, $15, $16, $17, $18, now(), CASE WHEN $17 = 'active' THEN now() END,
-       to_timestamp($19::double precision / 1000))
+       to_timestamp($19::double precision / 1000), $20)
      RETURNING ${OWN_KEY_COLUMNS}`,
     [
       id,
@@ -101,6 +102,7 @@ export async function insertOwnKey(client: PostgresClient, secrets: OwnKeySecret
       made.verdict.state,
       made.verdict.reason,
       made.expiresAtMs,
+      made.givenFor,
     ],
   );
   if (found.rowCount === 0) await notifyPrincipalsChanged(client, [organizationId]);
@@ -269,13 +271,6 @@ export async function erasePreviousSecrets(postgres: PostgresClient): Promise<nu
   return rowCount;
 }
 
-export interface RotatedSecret {
-  readonly secret: string;
-  /** How long the secret before is tried where the new one is refused. */
-  readonly overlapSeconds: number;
-  readonly verdict: KeyVerdict;
-}
-
 /** The new secret is used at once. */
 export async function rotateOwnKey(
   postgres: Postgres,
@@ -300,16 +295,17 @@ export async function replaceSecret(
   client: PostgresClient,
   { box, pepper }: OwnKeySecrets,
   key: OwnKey,
-  { secret, overlapSeconds, verdict }: RotatedSecret,
+  { secret, givenFor, overlapSeconds, verdict }: RotatedSecret,
 ): Promise<boolean> {
   const stored = await readSealed(client, key.id);
   const generation = stored.generation + 1;
-  const kept = overlapSeconds === 0 ? null : resealed(box, key, stored, generation);
+  const isElsewhere = key.givenFor !== null && (givenFor === null || otherDestination(key.givenFor, givenFor) !== null);
+  const kept = overlapSeconds === 0 || isElsewhere ? null : resealed(box, key, stored, generation);
   if (kept === 'unreadable') return false;
   await client.query(
     `UPDATE own_keys SET secret_sealed = $2, generation = $3, previous_sealed = $4,
        previous_until = CASE WHEN $4::bytea IS NULL THEN NULL ELSE now() + make_interval(secs => $5) END,
-       label = $6, fingerprint = $7, rotated_at = now(), checked_at = now(), suspected_at = NULL,
+       label = $6, fingerprint = $7, given_for = $10, rotated_at = now(), checked_at = now(), suspected_at = NULL,
        verified_at = CASE WHEN $8 = 'active' THEN now() ELSE verified_at END,
        state = CASE WHEN state = 'disabled' THEN state ELSE $8 END, state_reason = $9, state_until = NULL
      WHERE id = $1`,
@@ -323,6 +319,7 @@ export async function replaceSecret(
       fingerprintOf(pepper, secret),
       verdict.state,
       verdict.reason,
+      givenFor,
     ],
   );
   return true;

@@ -9,6 +9,7 @@ import { Page } from './parts/page.tsx';
 import { SCREENS, type Screen } from './screens/screens.ts';
 import { Away, SessionNotice, SignIn } from './screens/sign-in.tsx';
 import { current, go } from './state/address.ts';
+import { mayLeave } from './state/drafts.ts';
 import {
   type Me,
   type Membership,
@@ -76,7 +77,7 @@ function Shell({ me, organizations }: ShellProps) {
         <OrganizationSwitch me={me} organizations={organizations} />
         <span class="grow" />
         <ThemeSwitch />
-        <button type="button" class="quiet" onClick={() => void signOut()}>
+        <button type="button" class="quiet" onClick={() => mayLeave() && void signOut()}>
           Sign out
         </button>
       </header>
@@ -144,6 +145,10 @@ function OrganizationSwitch({ me, organizations }: ShellProps) {
     return <span class="organization muted">{me.platform_admin ? 'Platform' : 'No organization'}</span>;
   if (organizations.length === 1) return <span class="organization">{(active ?? organizations[0])?.display_name}</span>;
   const choose = async (select: HTMLSelectElement) => {
+    if (!mayLeave()) {
+      select.value = organizationId() ?? '';
+      return;
+    }
     const moved = await switchOrganization(select.value);
     if (moved.ok) go(current.value.screen, { cursor: null });
     else select.value = organizationId() ?? '';

@@ -106,6 +106,71 @@ describe('people at the console', { skip: skipWithoutConsole }, () => {
     await page.context().close();
   });
 
+  test('nobody leaves what is typed, or a secret that is shown once, without being asked', async () => {
+    const { page } = await installation.signedIn(installation.owner);
+    /** What is tried asks; the address stays where somebody says no. */
+    const asks = async (attempt: () => unknown, says: 'yes' | 'no') => {
+      const asked = page.waitForEvent('dialog');
+      const done = attempt();
+      const dialog = await asked;
+      await (says === 'yes' ? dialog.accept() : dialog.dismiss());
+      await done;
+      return dialog.type();
+    };
+    const back = () => page.evaluate('history.back()');
+    const isAt = (screen: string) =>
+      waitFor(
+        screen,
+        () => new URL(page.url()).pathname,
+        (at) => at === `/console/${screen}`,
+      );
+    await open(page, 'overview');
+    await page.getByRole('link', { name: 'Keys', exact: true }).click();
+    await page.getByRole('button', { name: 'New key' }).click();
+    const name = page.getByLabel('Name');
+    await name.waitFor();
+    await back();
+    await isAt('overview');
+    await page.goForward();
+    await page.getByRole('button', { name: 'New key' }).click();
+    await name.fill('typed and kept');
+    for (const _ of ['once', 'again']) {
+      assert.equal(await asks(back, 'no'), 'confirm');
+      await isAt('keys');
+      assert.equal(await name.inputValue(), 'typed and kept');
+    }
+    await page.getByRole('dialog').getByRole('button', { name: 'Make it' }).click();
+    const secret = page.locator('.secret');
+    await secret.waitFor();
+    assert.equal(await asks(back, 'no'), 'confirm');
+    assert.ok(await secret.isVisible());
+    await page.getByRole('button', { name: 'I have it' }).click();
+    await page.getByRole('button', { name: 'New key' }).click();
+    await name.fill('not to be kept');
+    assert.equal(await asks(back, 'yes'), 'confirm');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+
+    await open(page, 'guardrails');
+    await page.getByRole('button', { name: 'New policy' }).click();
+    await name.fill('draft');
+    const [media, close] = [page.getByRole('link', { name: 'Media' }), page.getByRole('button', { name: 'Close' })];
+    const leaving = [
+      () => media.click(),
+      () => close.click(),
+      () => page.getByRole('button', { name: 'Sign out' }).click(),
+    ];
+    for (const leave of leaving) {
+      assert.equal(await asks(leave, 'no'), 'confirm');
+      assert.equal(await name.inputValue(), 'draft');
+    }
+    assert.equal(await asks(() => page.reload(), 'yes'), 'beforeunload');
+    await name.waitFor();
+    await close.click();
+    await media.click();
+    await isAt('media');
+    await page.context().close();
+  });
+
   test('a link signs nobody in to another account unasked', async () => {
     const { api, tollgate } = installation;
     await api('POST', '/v1/admin/active-org/members', { email: 'linked@demo.test', role: 'member' });

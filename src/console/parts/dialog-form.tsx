@@ -1,7 +1,9 @@
 // A dialog with fields that are sent, and a secret that is shown once.
 
 import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
 import type { Answer } from '../api.ts';
+import { useDraft } from '../state/drafts.ts';
 import { CopyButton } from './copy.tsx';
 import { Dialog, Said, useSubmit } from './form.tsx';
 
@@ -16,9 +18,12 @@ interface DialogFormProps<T> {
 
 export function DialogForm<T>({ title, verb, send, onDone, onClose, children }: DialogFormProps<T>) {
   const { isBusy, refusal, run } = useSubmit<T>(onDone);
+  const [isTyped, setTyped] = useState(false);
+  useDraft(isTyped);
   return (
     <Dialog title={title} onClose={onClose}>
       <form
+        onInput={() => setTyped(true)}
         onSubmit={(event) => {
           event.preventDefault();
           void run(send);
@@ -46,6 +51,7 @@ interface SecretProps {
 }
 
 export function SecretOnce({ title, secret, onClose }: SecretProps) {
+  useDraft(true);
   return (
     <Dialog title={title}>
       <p>Copy it now: it is shown this once and kept nowhere as it is.</p>

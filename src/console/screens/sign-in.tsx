@@ -7,6 +7,7 @@ import type { Refusal } from '../api.ts';
 import { BrandMark } from '../parts/brand-mark.tsx';
 import { Dialog, Said, TextField, useSubmit } from '../parts/form.tsx';
 import { RefusalNotice } from '../parts/loaded.tsx';
+import { mayLeave } from '../state/drafts.ts';
 import { useRead } from '../state/load.ts';
 import {
   enter,
@@ -190,7 +191,7 @@ function Elsewhere({ organization }: { readonly organization: string }) {
       </p>
       <Said refusal={refusal} />
       <footer class="dialog-foot">
-        <button type="button" onClick={() => void enter()}>
+        <button type="button" onClick={() => mayLeave() && void enter()}>
           Show <bdi>{organization}</bdi>
         </button>
         <button type="button" class="main" disabled={isBusy} onClick={() => void run(() => switchOrganization(own))}>

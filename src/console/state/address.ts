@@ -1,6 +1,7 @@
 // The address bar as the only owner of what is shown: the screen, its filters, the window, the zone.
 
 import { computed, signal } from '@preact/signals';
+import { mayLeave } from './drafts.ts';
 
 const BASE = '/console';
 
@@ -14,9 +15,26 @@ function read(): { readonly screen: string; readonly params: Readonly<Record<str
   };
 }
 
+/** Another screen, or another policy in its editor: what is typed on this one goes. Filters leave it where it is. */
+function isElsewhere({ screen, params }: typeof current.value): boolean {
+  const shown = current.value;
+  return screen !== shown.screen || params['policy'] !== shown.params['policy'];
+}
+
 addEventListener('popstate', () => {
-  current.value = read();
+  const next = read();
+  // The browser has gone back already: who stays gets the address of what is shown again.
+  if (isElsewhere(next) && !mayLeave()) history.pushState(null, '', address);
+  else show(next);
 });
+
+/** Of what is shown. */
+let address = location.href;
+
+function show(next: typeof current.value): void {
+  current.value = next;
+  address = location.href;
+}
 
 /** What goes along from one screen to the next. */
 const KEPT = ['zone', 'range', 'from', 'to', 'whose'] as const;
@@ -37,8 +55,9 @@ export function hrefOf(screen: string, params: Params = {}): string {
 }
 
 export function go(screen: string, params: Params = {}): void {
+  if (screen !== current.value.screen && !mayLeave()) return;
   history.pushState(null, '', hrefOf(screen, params));
-  current.value = read();
+  show(read());
   document.getElementById('main')?.focus();
   scrollTo(0, 0);
 }
@@ -50,10 +69,10 @@ export function setParams(params: Params, { isNewEntry = true } = {}): void {
     if (value === null || value === undefined || value === '') search.delete(name);
     else search.set(name, value);
   }
-  const address = `${location.pathname}${search.size === 0 ? '' : `?${search}`}`;
-  if (isNewEntry) history.pushState(null, '', address);
-  else history.replaceState(null, '', address);
-  current.value = read();
+  const next = `${location.pathname}${search.size === 0 ? '' : `?${search}`}`;
+  if (isNewEntry) history.pushState(null, '', next);
+  else history.replaceState(null, '', next);
+  show(read());
 }
 
 export const params = computed(() => current.value.params);

@@ -51,7 +51,9 @@ requestsBelongTo({
 });
 
 function raise(why: SessionProblem): void {
-  if (session.value.kind === 'in' && session.value.problem === null) session.value = { ...session.value, problem: why };
+  if (session.value.kind !== 'in') return;
+  // A session that has ended cannot be moved or kept any more.
+  if (session.value.problem === null || why.kind === 'ended') session.value = { ...session.value, problem: why };
 }
 
 /** Most conflicts are of what was changed; this one is of the session. */
@@ -127,10 +129,10 @@ async function enterAs(me: Me): Promise<void> {
   entries.value += 1;
 }
 
-/** What is shown stays as long as nobody is signed out: something may be typed into it. */
+/** What is shown stays, also where the session has ended (`raise`): something may be typed into it. */
 function beRefused(refusal: Refusal): void {
-  if (refusal.status === SIGNED_OUT) session.value = { kind: 'out', reason: null };
-  else if (session.value.kind !== 'in') session.value = { kind: 'away', refusal };
+  if (session.value.kind === 'in') return;
+  session.value = refusal.status === SIGNED_OUT ? { kind: 'out', reason: null } : { kind: 'away', refusal };
 }
 
 let moving: Promise<unknown> = Promise.resolve();

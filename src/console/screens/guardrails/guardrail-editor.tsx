@@ -11,6 +11,7 @@ import { RefusalNotice, Waiting } from '../../parts/loaded.tsx';
 import { Card } from '../../parts/page.tsx';
 import { type Column, numberColumn } from '../../parts/table.tsx';
 import { Changes, Versions } from '../../parts/versions.tsx';
+import { useDraft } from '../../state/drafts.ts';
 import { useRead } from '../../state/load.ts';
 import {
   type GuardrailDefinition as Definition,
@@ -68,6 +69,7 @@ function Editing({ owner, history, onPublished, onClose }: EditingProps) {
   const [name, setName] = useState(history?.name ?? '');
   const begin = writeDefinition(history?.definition ?? SKELETON);
   const [text, setText] = useState(begin);
+  useDraft(text !== begin || name !== (history?.name ?? ''));
   const [isAsked, setAsked] = useState(false);
   const earlier = useSubmit<{ readonly data: History }>(({ data }) => setText(writeDefinition(data.definition)));
   const take = ({ version }: Version) =>

@@ -11,6 +11,7 @@ import { Page } from '../../parts/page.tsx';
 import { type Column, numberColumn } from '../../parts/table.tsx';
 import { WindowTools } from '../../parts/window-tools.tsx';
 import { params, setParams } from '../../state/address.ts';
+import { mayLeave } from '../../state/drafts.ts';
 import { type Load, useRead } from '../../state/load.ts';
 import type { GuardrailOwner, GuardrailPolicies, GuardrailPolicy, GuardrailReport } from '../../state/policies.ts';
 import { windowQuery, zone } from '../../state/view.ts';
@@ -121,7 +122,7 @@ export function GuardrailPage({ owner, title, lead, commands, list }: GuardrailP
           name={edited === NEW ? null : edited}
           onPublished={(name) => {
             policies.again();
-            openPolicy(name);
+            setParams({ policy: name });
           }}
           onClose={() => openPolicy(null)}
         />
@@ -147,5 +148,5 @@ export function EditButton({ name, edited }: { readonly name: string; readonly e
 }
 
 function openPolicy(name: string | null): void {
-  setParams({ policy: name });
+  if (mayLeave()) setParams({ policy: name });
 }

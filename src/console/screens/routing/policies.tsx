@@ -7,6 +7,7 @@ import { ManagedList } from '../../parts/managed-list.tsx';
 import { Page } from '../../parts/page.tsx';
 import { type Column, numberColumn } from '../../parts/table.tsx';
 import { params, setParams } from '../../state/address.ts';
+import { mayLeave } from '../../state/drafts.ts';
 import { useRead } from '../../state/load.ts';
 import { autoModel } from '../../state/session.ts';
 import { zone } from '../../state/view.ts';
@@ -59,7 +60,7 @@ const COLUMNS: readonly Column<Policy>[] = [
 export function Policies() {
   const policies = useRead(PATH);
   const asked = params.value['policy'];
-  const open = (name: string | null) => setParams({ policy: name });
+  const open = (name: string | null) => mayLeave() && setParams({ policy: name });
   return (
     <Page
       title="Routing policies"
@@ -94,7 +95,7 @@ export function Policies() {
           template={policies.data.data[0]?.definition ?? null}
           onPublished={(name) => {
             policies.again();
-            open(name);
+            setParams({ policy: name });
           }}
           onClose={() => open(null)}
         />

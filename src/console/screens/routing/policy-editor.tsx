@@ -10,6 +10,7 @@ import { RefusalNotice, Waiting } from '../../parts/loaded.tsx';
 import { Card } from '../../parts/page.tsx';
 import type { Column } from '../../parts/table.tsx';
 import { Changes, Versions } from '../../parts/versions.tsx';
+import { useDraft } from '../../state/drafts.ts';
 import { useRead } from '../../state/load.ts';
 import {
   type RoutingDefinition as Definition,
@@ -81,6 +82,7 @@ function Editing({ history, begin, onPublished, onClose }: EditingProps) {
   const [replayed, setReplayed] = useState<string | null>(null);
   const read = readDefinition<Definition>(text);
   const isChanged = history === null || text !== writeDefinition(history.definition);
+  useDraft(text !== writeDefinition(history?.definition ?? begin) || name !== (history?.name ?? ''));
   return (
     <>
       <Card

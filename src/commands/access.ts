@@ -10,10 +10,10 @@ import {
   parseArguments,
   requireOption,
   UsageFault,
-} from './shared/command.ts';
-import { withDatabase } from './shared/database.ts';
-import { commandActor, expectDone } from './shared/identity.ts';
-import { findScope, SCOPE_OPTIONS } from './shared/scope.ts';
+} from './command/command.ts';
+import { withDatabase } from './command/database.ts';
+import { commandActor, expectDone } from './command/identity.ts';
+import { findScope, SCOPE_OPTIONS } from './command/scope.ts';
 
 export const accessCommand: Command = {
   usage: [

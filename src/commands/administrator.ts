@@ -7,9 +7,9 @@ import {
   removePlatformAdministrator,
 } from '../storage/postgres/identity/platform-administrators.ts';
 import { findUserByEmail } from '../storage/postgres/identity/tokens.ts';
-import { type Command, type CommandContext, expectAction, parseArguments, requireOption } from './shared/command.ts';
-import { withDatabase } from './shared/database.ts';
-import { commandActor, expectDone, listAll } from './shared/identity.ts';
+import { type Command, type CommandContext, expectAction, parseArguments, requireOption } from './command/command.ts';
+import { withDatabase } from './command/database.ts';
+import { commandActor, expectDone, listAll } from './command/identity.ts';
 
 export const administratorCommand: Command = {
   usage: ['tollgate administrator add|remove --user EMAIL', 'tollgate administrator list'],

@@ -5,14 +5,14 @@ import type { Configuration } from '../domain/configuration/configuration.ts';
 import { type Difference, describeDifference } from '../domain/configuration/difference.ts';
 import type { AppliedConfiguration } from '../storage/postgres/apply/apply-configuration.ts';
 import { readStoredNames } from '../storage/postgres/apply/stored-names.ts';
+import { type Command, type CommandContext, expectPositionals, parseArguments } from './command/command.ts';
+import { withDatabase } from './command/database.ts';
 import {
   applyOrExplain,
   readConfigurationFile,
   renderGeneratedKeys,
   renderWarnings,
 } from './configuration-file/configuration-file.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments } from './shared/command.ts';
-import { withDatabase } from './shared/database.ts';
 
 export const applyCommand: Command = {
   usage: ['tollgate apply FILE [--dry-run] [--prune]'],

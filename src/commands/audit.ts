@@ -1,9 +1,9 @@
 // `tollgate audit`: prints the audit log, newest first, one JSON object a line.
 
 import { listAudit } from '../storage/postgres/identity/audit.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './shared/command.ts';
-import { withDatabase } from './shared/database.ts';
-import { findOrganization, listAll } from './shared/identity.ts';
+import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './command/command.ts';
+import { withDatabase } from './command/database.ts';
+import { findOrganization, listAll } from './command/identity.ts';
 
 export const auditCommand: Command = {
   usage: ['tollgate audit [--organization SLUG] [--limit 100]'],

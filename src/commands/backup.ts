@@ -13,7 +13,7 @@ import { copyCluster } from '../storage/postgres/embedded/copy-cluster.ts';
 import { openPostgresHome } from '../storage/postgres/embedded/home.ts';
 import { syncDirectory, writeFileDurably } from '../storage/spool/durable-file.ts';
 import { holdSpool, isHoldFile } from '../storage/spool/spool-hold.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments } from './shared/command.ts';
+import { type Command, type CommandContext, expectPositionals, parseArguments } from './command/command.ts';
 import { DEMO_KEY_FILE } from './start/demo-key.ts';
 
 export const backupCommand: Command = {

@@ -5,7 +5,7 @@ import { explainFileFault } from '../installation/file-fault.ts';
 import { StartFault } from '../installation/start-fault.ts';
 import { readVersion } from '../platform/version.ts';
 import { SchemaUnfit } from '../storage/schema-fit.ts';
-import { type Command, UsageFault } from './shared/command.ts';
+import { type Command, UsageFault } from './command/command.ts';
 
 /** A command is loaded only when it is run, so that a gateway never loads what starts databases. */
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {

@@ -5,7 +5,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { ConnectedGateway, SettingsFile, Tool } from '../connect/tools.ts';
 import { StartFault } from '../installation/start-fault.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './shared/command.ts';
+import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './command/command.ts';
 
 export const connectCommand: Command = {
   usage: [

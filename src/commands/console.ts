@@ -5,9 +5,9 @@ import { readAddresses } from '../installation/addresses.ts';
 import { StartFault } from '../installation/start-fault.ts';
 import { createLink } from '../storage/postgres/identity/sessions.ts';
 import { findUserByEmail } from '../storage/postgres/identity/tokens.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments } from './shared/command.ts';
-import { withDatabase } from './shared/database.ts';
-import { commandActor, expectDone, findMember, findOrganization } from './shared/identity.ts';
+import { type Command, type CommandContext, expectPositionals, parseArguments } from './command/command.ts';
+import { withDatabase } from './command/database.ts';
+import { commandActor, expectDone, findMember, findOrganization } from './command/identity.ts';
 
 export const consoleCommand: Command = {
   usage: ['tollgate console [--user EMAIL] [--organization SLUG]'],

@@ -11,9 +11,9 @@ import {
   parseArguments,
   requireOption,
   UsageFault,
-} from './shared/command.ts';
-import { withDatabase } from './shared/database.ts';
-import { commandActor, expectDone, findOrganization } from './shared/identity.ts';
+} from './command/command.ts';
+import { withDatabase } from './command/database.ts';
+import { commandActor, expectDone, findOrganization } from './command/identity.ts';
 
 export const creditCommand: Command = {
   usage: ['tollgate credit add --organization SLUG [--user EMAIL] --amount USD --reference TEXT'],

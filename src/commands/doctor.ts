@@ -5,13 +5,13 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Config, ConfigFault, type Environment, readConfig } from '../config.ts';
 import { StartFault } from '../installation/start-fault.ts';
+import { type Command, type CommandContext, expectPositionals, parseArguments } from './command/command.ts';
 import { readConfigurationFile } from './configuration-file/configuration-file.ts';
 import { openConfigurationText, USUAL_FILE } from './configuration-file/configuration-text.ts';
 import { examineMachine } from './doctor/examine-machine.ts';
 import { examineOwnKeys } from './doctor/examine-own-keys.ts';
 import { examineProviders } from './doctor/examine-providers.ts';
 import type { Finding } from './doctor/finding.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments } from './shared/command.ts';
 
 export const doctorCommand: Command = {
   usage: ['tollgate doctor [--config FILE]'],

@@ -15,9 +15,9 @@ import {
   parseArguments,
   requireOption,
   takeAction,
-} from './shared/command.ts';
-import { withDatabase } from './shared/database.ts';
-import { commandActor } from './shared/identity.ts';
+} from './command/command.ts';
+import { withDatabase } from './command/database.ts';
+import { commandActor } from './command/identity.ts';
 
 export const epochCommand: Command = {
   usage: ['tollgate epoch list', 'tollgate epoch abandon EPOCH --machine NAME [--force]'],

@@ -2,8 +2,8 @@
 
 import { StartFault } from '../installation/start-fault.ts';
 import { isEmbeddedInUse, readFactsHome, releaseFactsHome } from '../storage/postgres/ledger/facts-home.ts';
-import { type Command, type CommandContext, expectAction, parseArguments, requireOption } from './shared/command.ts';
-import { withDatabase } from './shared/database.ts';
+import { type Command, type CommandContext, expectAction, parseArguments, requireOption } from './command/command.ts';
+import { withDatabase } from './command/database.ts';
 
 export const factsCommand: Command = {
   usage: ['tollgate facts show', 'tollgate facts release --machine NAME'],

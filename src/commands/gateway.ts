@@ -1,8 +1,8 @@
 // `tollgate gateway`: one process that serves the public address.
 
 import type { Serving } from '../supervisor/process-lifecycle.ts';
-import type { Command } from './shared/command.ts';
-import { type ProcessParts, serveProcess } from './shared/serve-process.ts';
+import type { Command } from './command/command.ts';
+import { type ProcessParts, serveProcess } from './command/serve-process.ts';
 
 export const gatewayCommand: Command = {
   usage: ['tollgate gateway'],

@@ -14,10 +14,10 @@ import {
   requireOption,
   runAction,
   UsageFault,
-} from './shared/command.ts';
-import { withDatabase } from './shared/database.ts';
-import { commandActor, expectDone, findOrganization } from './shared/identity.ts';
-import { findScope, SCOPE_OPTIONS } from './shared/scope.ts';
+} from './command/command.ts';
+import { withDatabase } from './command/database.ts';
+import { commandActor, expectDone, findOrganization } from './command/identity.ts';
+import { findScope, SCOPE_OPTIONS } from './command/scope.ts';
 
 export const guardrailCommand: Command = {
   usage: [

@@ -6,9 +6,9 @@ import { importLitellm } from '../domain/litellm/import-litellm.ts';
 import type { ImportNote } from '../domain/litellm/litellm-notes.ts';
 import { StartFault } from '../installation/start-fault.ts';
 import { systemClock } from '../platform/clock.ts';
+import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './command/command.ts';
 import { mistakesOf, USUAL_FILE, writeWhole } from './configuration-file/configuration-text.ts';
 import { loadPriceList, PRICE_LIST_TEXT } from './configuration-file/price-list.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './shared/command.ts';
 
 export const importCommand: Command = {
   usage: ['tollgate import litellm CONFIG [--out FILE] [--force]'],

@@ -12,6 +12,8 @@ import { wholeFileText } from '../domain/configuration-text/whole-file.ts';
 import { StartFault } from '../installation/start-fault.ts';
 import { systemClock } from '../platform/clock.ts';
 import { listModels, type ModelList } from '../upstream/list-models.ts';
+import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './command/command.ts';
+import { openPrompt, type Prompt } from './command/prompt.ts';
 import { callableProvider, withProviders } from './configuration-file/call-providers.ts';
 import { mistakesOf, USUAL_FILE, writeWhole } from './configuration-file/configuration-text.ts';
 import { loadPriceList, PRICE_LIST_TEXT, type PriceList } from './configuration-file/price-list.ts';
@@ -25,8 +27,6 @@ import {
 } from './init/choices.ts';
 import { USUAL_MODELS } from './init/usual-models.ts';
 import { VENDORS } from './models.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './shared/command.ts';
-import { openPrompt, type Prompt } from './shared/prompt.ts';
 
 export const initCommand: Command = {
   usage: [

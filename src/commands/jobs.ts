@@ -4,8 +4,8 @@ import { readConfig } from '../config.ts';
 import { StartFault } from '../installation/start-fault.ts';
 import { missingStores } from '../storage/embedded-stores.ts';
 import type { Serving } from '../supervisor/process-lifecycle.ts';
-import type { Command, CommandContext } from './shared/command.ts';
-import { type ProcessParts, serveProcess } from './shared/serve-process.ts';
+import type { Command, CommandContext } from './command/command.ts';
+import { type ProcessParts, serveProcess } from './command/serve-process.ts';
 
 export const jobsCommand: Command = {
   usage: ['tollgate jobs'],

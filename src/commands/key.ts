@@ -13,8 +13,8 @@ import {
   parseArguments,
   requireOption,
   UsageFault,
-} from './shared/command.ts';
-import { withDatabase } from './shared/database.ts';
+} from './command/command.ts';
+import { withDatabase } from './command/database.ts';
 import {
   commandActor,
   expectDone,
@@ -23,7 +23,7 @@ import {
   findOrganization,
   findTeam,
   listAll,
-} from './shared/identity.ts';
+} from './command/identity.ts';
 
 export const keyCommand: Command = {
   usage: [

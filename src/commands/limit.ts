@@ -24,10 +24,10 @@ import {
   parseArguments,
   requireOption,
   UsageFault,
-} from './shared/command.ts';
-import { withDatabase } from './shared/database.ts';
-import { commandActor, expectDone } from './shared/identity.ts';
-import { findScopeOrMember, SCOPE_OPTIONS } from './shared/scope.ts';
+} from './command/command.ts';
+import { withDatabase } from './command/database.ts';
+import { commandActor, expectDone } from './command/identity.ts';
+import { findScopeOrMember, SCOPE_OPTIONS } from './command/scope.ts';
 
 export const limitCommand: Command = {
   usage: [

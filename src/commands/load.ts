@@ -12,7 +12,7 @@ import {
   parseArguments,
   requireOption,
   UsageFault,
-} from './shared/command.ts';
+} from './command/command.ts';
 
 export const loadCommand: Command = {
   usage: [

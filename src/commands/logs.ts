@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { readConfig } from '../config.ts';
 import { StartFault } from '../installation/start-fault.ts';
 import { ACCESS_LOG_FILES, type AccessLogEntry, accessLogFile } from '../records/access-log-line.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './shared/command.ts';
+import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './command/command.ts';
 
 export const logsCommand: Command = {
   usage: ['tollgate logs [-f] [--lines COUNT] [--failed] [--model MODEL] [--json]'],

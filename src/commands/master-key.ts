@@ -3,8 +3,8 @@
 import { masterKeysOf } from '../storage/postgres/installation-secrets.ts';
 import { countSealedSecrets } from '../storage/postgres/sealed-secrets.ts';
 import { createSecretBox } from '../storage/postgres/secret-box.ts';
-import { type Command, type CommandContext, expectAction, parseArguments } from './shared/command.ts';
-import { withDatabase } from './shared/database.ts';
+import { type Command, type CommandContext, expectAction, parseArguments } from './command/command.ts';
+import { withDatabase } from './command/database.ts';
 
 export const masterKeyCommand: Command = {
   usage: ['tollgate master-key status'],

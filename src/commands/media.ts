@@ -14,9 +14,9 @@ import {
   requireOption,
   runAction,
   UsageFault,
-} from './shared/command.ts';
-import { withDatabase } from './shared/database.ts';
-import { commandActor, expectDone, findOrganization, listAll } from './shared/identity.ts';
+} from './command/command.ts';
+import { withDatabase } from './command/database.ts';
+import { commandActor, expectDone, findOrganization, listAll } from './command/identity.ts';
 
 export const mediaCommand: Command = {
   usage: [

@@ -19,9 +19,9 @@ import {
   parseArguments,
   requireOption,
   UsageFault,
-} from './shared/command.ts';
-import { withDatabase } from './shared/database.ts';
-import { commandActor, expectDone, findOrganization, findTeam, listAll } from './shared/identity.ts';
+} from './command/command.ts';
+import { withDatabase } from './command/database.ts';
+import { commandActor, expectDone, findOrganization, findTeam, listAll } from './command/identity.ts';
 
 export const memberCommand: Command = {
   usage: [

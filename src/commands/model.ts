@@ -1,6 +1,6 @@
 // `tollgate model`: lists the models of the catalog, or removes one.
 
-import { catalogCommand } from './shared/catalog-command.ts';
+import { catalogCommand } from './command/catalog-command.ts';
 
 export const modelCommand = catalogCommand('model', ({ fields }) => [
   String(fields['kind']),

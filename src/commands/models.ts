@@ -16,6 +16,15 @@ import { nearestNames } from '../domain/list-prices/nearest-names.ts';
 import { StartFault } from '../installation/start-fault.ts';
 import { systemClock } from '../platform/clock.ts';
 import { listModels, type ProviderModel } from '../upstream/list-models.ts';
+import {
+  type Command,
+  type CommandContext,
+  expectPositionals,
+  parseArguments,
+  takeAction,
+  UsageFault,
+} from './command/command.ts';
+import { openPrompt } from './command/prompt.ts';
 import { callableProvider, withProviders } from './configuration-file/call-providers.ts';
 import {
   configurationPath,
@@ -26,15 +35,6 @@ import {
   writeChangedText,
 } from './configuration-file/configuration-text.ts';
 import { type ListedProvider, loadPriceList, PRICE_LIST_TEXT } from './configuration-file/price-list.ts';
-import {
-  type Command,
-  type CommandContext,
-  expectPositionals,
-  parseArguments,
-  takeAction,
-  UsageFault,
-} from './shared/command.ts';
-import { openPrompt } from './shared/prompt.ts';
 
 export const modelsCommand: Command = {
   usage: [

@@ -28,9 +28,9 @@ import {
   parseArguments,
   requireOption,
   UsageFault,
-} from './shared/command.ts';
-import { withDatabase } from './shared/database.ts';
-import { commandActor, expectDone, findOrganization } from './shared/identity.ts';
+} from './command/command.ts';
+import { withDatabase } from './command/database.ts';
+import { commandActor, expectDone, findOrganization } from './command/identity.ts';
 
 export const ownKeyCommand: Command = {
   usage: [

@@ -7,6 +7,7 @@ import type { ListedModel } from '../domain/list-prices/listed-model.ts';
 import { writeListedPrices } from '../domain/list-prices/listed-price.ts';
 import { MODEL_KIND_NAMES, type ModelKind } from '../domain/models/apis.ts';
 import { systemClock } from '../platform/clock.ts';
+import { type Command, type CommandContext, expectAction, parseArguments } from './command/command.ts';
 import {
   configurationPath,
   type FileProvider,
@@ -17,7 +18,6 @@ import {
   writeChangedText,
 } from './configuration-file/configuration-text.ts';
 import { loadPriceList, PRICE_LIST, PRICE_LIST_TEXT, type PriceList } from './configuration-file/price-list.ts';
-import { type Command, type CommandContext, expectAction, parseArguments } from './shared/command.ts';
 
 export const pricesCommand: Command = {
   usage: ['tollgate prices diff [--write] [--file FILE]'],

@@ -3,8 +3,8 @@
 import { isSilent, type LiveView, liveView, type ProcessState } from '../domain/processes/live-figures.ts';
 import { systemClock } from '../platform/clock.ts';
 import { readBeatCounts, readProcesses } from '../storage/postgres/processes/beats.ts';
-import { type Command, type CommandContext, expectAction, parseArguments } from './shared/command.ts';
-import { withDatabase } from './shared/database.ts';
+import { type Command, type CommandContext, expectAction, parseArguments } from './command/command.ts';
+import { withDatabase } from './command/database.ts';
 
 export const processCommand: Command = {
   usage: ['tollgate process list', 'tollgate process live'],

@@ -1,6 +1,6 @@
 // `tollgate provider`: lists the providers of the catalog, or removes one.
 
-import { catalogCommand } from './shared/catalog-command.ts';
+import { catalogCommand } from './command/catalog-command.ts';
 
 export const providerCommand = catalogCommand('provider', ({ fields }) => [
   String(fields['base_url']),

@@ -7,9 +7,9 @@ import type { JobRun } from '../domain/jobs/job-run.ts';
 import { systemClock } from '../platform/clock.ts';
 import { readJobRun, requestJobRun, withdrawJobRun } from '../storage/postgres/job-runs.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
+import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './command/command.ts';
+import { withDatabase } from './command/database.ts';
 import { INVOICE_USAGE, reconcileInvoice } from './reconcile/reconcile-invoice.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './shared/command.ts';
-import { withDatabase } from './shared/database.ts';
 
 export const reconcileCommand: Command = {
   usage: ['tollgate reconcile [JOB]', INVOICE_USAGE],

@@ -17,9 +17,9 @@ import {
   parseArguments,
   requireOption,
   UsageFault,
-} from './shared/command.ts';
-import { withDatabase } from './shared/database.ts';
-import { findMember, findOrganization, findTeam } from './shared/identity.ts';
+} from './command/command.ts';
+import { withDatabase } from './command/database.ts';
+import { findMember, findOrganization, findTeam } from './command/identity.ts';
 
 export const reportCommand: Command = {
   usage: [

@@ -17,7 +17,7 @@ import { releaseFactsHome } from '../storage/postgres/ledger/facts-home.ts';
 import { createPostgres } from '../storage/postgres/pool.ts';
 import { disownSpools, listEpochs } from '../storage/spool/spool-directory.ts';
 import { isKeptFile, MANIFEST_FILE } from './backup.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments } from './shared/command.ts';
+import { type Command, type CommandContext, expectPositionals, parseArguments } from './command/command.ts';
 
 export const restoreCommand: Command = {
   usage: ['tollgate restore DIRECTORY'],

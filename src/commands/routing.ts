@@ -22,9 +22,9 @@ import {
   parseArguments,
   requireOption,
   UsageFault,
-} from './shared/command.ts';
-import { withDatabase } from './shared/database.ts';
-import { findOrganization } from './shared/identity.ts';
+} from './command/command.ts';
+import { withDatabase } from './command/database.ts';
+import { findOrganization } from './command/identity.ts';
 
 export const routingCommand: Command = {
   usage: ['tollgate routing replay --policy FILE --days N [--organization SLUG]'],

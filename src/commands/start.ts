@@ -25,6 +25,8 @@ import { migrateDatabase } from '../storage/postgres/migrate.ts';
 import { createPostgres, type Postgres } from '../storage/postgres/pool.ts';
 import { ProcessJournal } from '../supervisor/process-journal.ts';
 import { type PreparedParts, Supervisor, type SupervisorPlan } from '../supervisor/supervisor.ts';
+import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './command/command.ts';
+import { toldWithoutStack } from './command/database.ts';
 import {
   applyOrExplain,
   readConfigurationFile,
@@ -33,8 +35,6 @@ import {
   withoutNamedIn,
 } from './configuration-file/configuration-file.ts';
 import { consoleLink } from './console.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './shared/command.ts';
-import { toldWithoutStack } from './shared/database.ts';
 import { type Applied, findTriable } from './start/applied.ts';
 import { renderBanner } from './start/banner.ts';
 import { type DemoPlace, serveDemo, serveKept } from './start/demo.ts';

@@ -10,9 +10,9 @@ import { findInstallationHolder } from '../installation/installation-lock.ts';
 import { systemClock } from '../platform/clock.ts';
 import { listLastRuns } from '../storage/postgres/job-runs.ts';
 import { readProcesses } from '../storage/postgres/processes/beats.ts';
+import { type Command, type CommandContext, expectPositionals, parseArguments } from './command/command.ts';
+import { withDatabase } from './command/database.ts';
 import { describeProcess } from './process.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments } from './shared/command.ts';
-import { withDatabase } from './shared/database.ts';
 
 export const statusCommand: Command = {
   usage: ['tollgate status'],

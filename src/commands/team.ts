@@ -1,7 +1,6 @@
 // `tollgate team`: creates, renames, deletes and lists the teams of an organization, and manages their members.
 
 import { createTeam, deleteTeam, listTeams, updateTeam } from '../storage/postgres/identity/teams.ts';
-import { MEMBER_OPTIONS, runMember } from './member.ts';
 import {
   type Command,
   type CommandContext,
@@ -11,9 +10,10 @@ import {
   requireOption,
   takeAction,
   UsageFault,
-} from './shared/command.ts';
-import { withDatabase } from './shared/database.ts';
-import { commandActor, expectDone, findOrganization, findTeam, listAll } from './shared/identity.ts';
+} from './command/command.ts';
+import { withDatabase } from './command/database.ts';
+import { commandActor, expectDone, findOrganization, findTeam, listAll } from './command/identity.ts';
+import { MEMBER_OPTIONS, runMember } from './member.ts';
 
 export const teamCommand: Command = {
   usage: [

@@ -8,9 +8,9 @@ import {
   parseArguments,
   requireOption,
   UsageFault,
-} from './shared/command.ts';
-import { withDatabase } from './shared/database.ts';
-import { commandActor, expectDone, findOrganization, listAll } from './shared/identity.ts';
+} from './command/command.ts';
+import { withDatabase } from './command/database.ts';
+import { commandActor, expectDone, findOrganization, listAll } from './command/identity.ts';
 
 export const tokenCommand: Command = {
   usage: [

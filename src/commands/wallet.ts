@@ -6,9 +6,9 @@ import { StartFault } from '../installation/start-fault.ts';
 import { listMembers } from '../storage/postgres/identity/members.ts';
 import { freezeWallet, listWallets } from '../storage/postgres/ledger/payer-wallets.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
-import { type Command, type CommandContext, expectAction, parseArguments, requireOption } from './shared/command.ts';
-import { withDatabase } from './shared/database.ts';
-import { commandActor, expectDone, findOrganization, listAll } from './shared/identity.ts';
+import { type Command, type CommandContext, expectAction, parseArguments, requireOption } from './command/command.ts';
+import { withDatabase } from './command/database.ts';
+import { commandActor, expectDone, findOrganization, listAll } from './command/identity.ts';
 
 export const walletCommand: Command = {
   usage: [

@@ -23,6 +23,7 @@ import type { Listener } from '../storage/postgres/listen.ts';
 import { refuseUnfitSchema } from '../storage/postgres/migrate.ts';
 import { bindOwnKeys } from '../storage/postgres/own-keys/bind-own-keys.ts';
 import { createPostgres, type Postgres } from '../storage/postgres/pool.ts';
+import type { SecretBox } from '../storage/postgres/secret-box.ts';
 import { readSpoolEnds } from '../storage/spool/spool-directory.ts';
 import { SpoolWriter } from '../storage/spool/spool-writer.ts';
 import { ObservedProviders } from '../upstream/observed-providers.ts';
@@ -103,12 +104,7 @@ export async function openResources({ config, log, clock, metrics }: GatewayPart
   const refusalLog = new RefusalLog(log, clock);
   const failureOf = (store: AskedStore) => (fault: unknown) => refusalLog.storeFailed(store, fault);
   const controlPostgres = createPostgres({ ...connections, max: CONTROL_PLANE_CONNECTIONS_MAX });
-  const loadNext = async (present: Catalog | null) => {
-    // Own keys that are not bound yet were for the providers so far, not for what these may be from now on.
-    if (present !== null) await bindOwnKeys(postgres, present);
-    return loadCatalog(postgres, secrets.box);
-  };
-  const catalog = await HeldCatalog.load({ load: loadNext, clock, log });
+  const catalog = await HeldCatalog.load({ load: catalogIn(postgres, secrets.box), clock, log });
   const observed = new ObservedProviders(clock);
   const cooldowns = new Cooldowns(clock);
   const providers = createProviders({ config, log, clock, metrics }, observed, refusingProviders);
@@ -162,6 +158,15 @@ export async function openResources({ config, log, clock, metrics }: GatewayPart
     ownKeyVerifier,
     ownKeyChecks: new OwnKeyChecks({ postgres: controlPostgres, ...secrets, catalog, verifier: ownKeyVerifier, log }),
     media: await createMedia({ config, log, metrics, postgres: controlPostgres, ...secrets }),
+  };
+}
+
+/** `present`: what is served from so far; null before the first. */
+function catalogIn(postgres: Postgres, box: SecretBox): (present: Catalog | null) => Promise<Catalog> {
+  return async (present) => {
+    // Own keys that are not bound yet were for the providers so far, not for what these may be from now on.
+    if (present !== null) await bindOwnKeys(postgres, present);
+    return loadCatalog(postgres, box);
   };
 }
 

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
-import type { Command } from '../../src/commands/shared/command.ts';
+import type { Command } from '../../src/commands/command/command.ts';
 import { parseConfigurationFile } from '../../src/domain/configuration/parse-configuration-file.ts';
 import { PRESETS } from '../../src/domain/configuration/presets.ts';
 import { REFUSAL_RULES } from '../../src/domain/refusals/refusal-rules.ts';

@@ -265,8 +265,7 @@ describe('a call over', () => {
       request.on('end', () =>
         answer(request as unknown as IncomingMessage, body, request.socket as Socket, {
           interim: () => {
-            response.writeContinue();
-            response.writeContinue();
+            response.writeEarlyHints({ link: '</y>; rel=preload' });
             response.writeEarlyHints({ link: '</x>; rel=preload' });
           },
           head: (more) =>
@@ -423,14 +422,14 @@ describe('a call over', () => {
           });
         }
 
-        test('passes over replies of 100 however they are split, and not without an end', async (context) => {
+        test('passes over interim replies however they are split, and not without an end', async (context) => {
           let reply = '';
           let split: SplitPlan = { kind: 'each_byte' };
           const raw = await startRawProvider((socket) => void writeSplit(socket, Buffer.from(reply), split));
           context.after(() => raw.close());
           const plain = { ...to, baseUrl: `http://localhost:${raw.port}` };
           const final = 'HTTP/1.1 200 100\r\ncontent-length: 5\r\n\r\nhello';
-          const interim = 'HTTP/1.1 100 Continue\r\nx: y\r\n\r\nHTTP/1.1 100 \r\n\r\n';
+          const interim = 'HTTP/1.1 102 Processing\r\nx: y\r\n\r\nHTTP/1.1 102 \r\n\r\n';
           for (const text of [final, `${interim}${final}`, `${interim}HTTP/1.1 103 Early Hints\r\n\r\n${final}`])
             for (const plan of SPLITS) {
               [reply, split] = [text, plan];
@@ -438,7 +437,7 @@ describe('a call over', () => {
               assert.deepEqual([status, body, end], [200, 'hello', 'end'], `${reply} ${split.kind}`);
             }
           split = { kind: 'whole' };
-          reply = `HTTP/1.1 100 \r\nx: ${'x'.repeat(70_000)}`;
+          reply = `HTTP/1.1 102 \r\nx: ${'x'.repeat(70_000)}`;
           assert.equal((await callProvider(calls, plain, '').told).end, 'no_reply');
         });
 

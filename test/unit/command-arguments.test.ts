@@ -11,7 +11,7 @@ import {
   expectPositionals,
   parseArguments,
   UsageFault,
-} from '../../src/commands/shared/command.ts';
+} from '../../src/commands/command/command.ts';
 
 const DIRECTORY = new URL('../../src/commands/', import.meta.url);
 

@@ -9,7 +9,7 @@ import { systemClock } from '../../platform/clock.ts';
 import { loadCatalog } from '../../storage/postgres/catalog/catalog-store.ts';
 import { listOwnKeysOfAll } from '../../storage/postgres/own-keys/list-own-keys.ts';
 import { SchemaUnfit } from '../../storage/schema-fit.ts';
-import { withDatabase } from '../command-line/database.ts';
+import { withDatabase } from '../command/database.ts';
 import { type Finding, note } from './finding.ts';
 
 export async function examineOwnKeys(environment: Environment): Promise<readonly Finding[]> {

@@ -4,8 +4,8 @@ import type { Environment } from '../../config.ts';
 import { expandPreset } from '../../domain/configuration/expand-preset.ts';
 import { PRESET_NAMES, PRESETS, type Preset, type PresetName } from '../../domain/configuration/presets.ts';
 import { nearestNames } from '../../domain/list-prices/nearest-names.ts';
-import { UsageFault } from '../shared/command.ts';
-import type { Prompt } from '../shared/prompt.ts';
+import { UsageFault } from '../command/command.ts';
+import type { Prompt } from '../command/prompt.ts';
 import { USUAL_MODELS } from './usual-models.ts';
 
 export interface ChosenProvider {

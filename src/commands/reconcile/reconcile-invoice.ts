@@ -19,8 +19,8 @@ import {
   readVendorProviders,
 } from '../../storage/postgres/ledger/recorded-usage.ts';
 import type { Postgres } from '../../storage/postgres/pool.ts';
-import { type CommandContext, parseArguments, UsageFault } from '../shared/command.ts';
-import { withDatabase } from '../shared/database.ts';
+import { type CommandContext, parseArguments, UsageFault } from '../command/command.ts';
+import { withDatabase } from '../command/database.ts';
 import { renderComparison } from './invoice-text.ts';
 
 export const INVOICE_USAGE =

@@ -11,7 +11,6 @@ import type { UpstreamTimeouts } from '../connection-limits.ts';
 import { replyHeader, replyHeaderValue } from '../http1/reply-head.ts';
 import { HeaderLines, type UpstreamRequest } from '../http1/request-head.ts';
 import { isReset } from '../is-reset.ts';
-import { leaveOutContinue } from './leave-out-continue.ts';
 
 /** `whole`: the reply came to its end, so its carrier can carry another exchange. `lost`: its carrier was dead. */
 export type ExchangeEnd = 'whole' | 'given_up' | 'out_of_time' | 'lost';
@@ -101,7 +100,6 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
 
   private readonly onWriting = (socket: Socket): void => {
     this.writtenTo = { socket, isKept: this.carrier.exchanges > 0, bytesRead: socket.bytesRead };
-    if (!this.carrier.isShared) leaveOutContinue(socket);
   };
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number): void {

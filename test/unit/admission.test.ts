@@ -238,6 +238,16 @@ describe('what a request holds', () => {
     const texts = { input: Array.from({ length: 30 }, () => 'x'.repeat(5_000)) };
     const { tokenBounds } = planOf(ask(PRINCIPAL, texts, embeddings));
     assert.deepEqual(tokenBounds, { inputTokensMax: JSON.stringify(texts).length, outputTokensMax: 0 });
+    for (const input of [[Array.from({ length: 200_000 }, () => 1)], ['x'.repeat(200_000)], []]) {
+      const bytes = JSON.stringify({ input }).length;
+      assert.equal(planOf(ask(PRINCIPAL, { input }, embeddings)).tokenBounds?.inputTokensMax, bytes);
+    }
+  });
+
+  test('the context bounds a request for embeddings of one text, in letters or in tokens', () => {
+    const { contextLength } = ask(PRINCIPAL, {}, embeddings).served.model;
+    for (const input of ['x'.repeat(200_000), Array.from({ length: 200_000 }, () => 123)])
+      assert.equal(planOf(ask(PRINCIPAL, { input }, embeddings)).tokenBounds?.inputTokensMax, contextLength);
   });
 
   test('budgets that count all that own keys use hold nothing for counting tokens, which is free, and need no price', () => {

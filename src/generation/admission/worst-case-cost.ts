@@ -50,7 +50,7 @@ export function boundInput(dialect: Dialect, model: Model, bounds: RequestBounds
   const foundTokens = bounds.maySearch === true && model.contextLength !== null ? context : 0;
   const addedTokens = dialect.overheadTokens + (bounds.toolPromptTokens ?? 0);
   const inputTokensMax = Math.min(
-    dialect.readsInParts === true ? Number.MAX_SAFE_INTEGER : context,
+    bounds.isReadInParts === true ? Number.MAX_SAFE_INTEGER : context,
     body.bytes + addedTokens + attachmentTokens + (body.carriedTokens ?? context) + foundTokens,
   );
   return inputTokensMax === Number.MAX_SAFE_INTEGER ? null : inputTokensMax;

@@ -46,6 +46,8 @@ export interface RequestBounds {
   readonly calls?: readonly CallBound[];
   /** Some of the input is to be written to a cache that lives for an hour. */
   readonly asksForHourCache?: boolean;
+  /** The model reads a text or a question at a time: its context does not bound the tokens of the whole. */
+  readonly isReadInParts?: boolean;
   /** Input that a provider adds to what the request says of its tools. Absent: it lists none. */
   readonly toolPromptTokens?: number;
   /** A header lets the model read or write so much. */
@@ -180,8 +182,6 @@ export interface Dialect {
   readonly unit: 'tokens' | 'images';
   /** Input tokens that a provider adds to what the body says; part of the hold's bound. */
   readonly overheadTokens: number;
-  /** The model reads a text or a question at a time: its context does not bound the tokens of the whole. */
-  readonly readsInParts?: true;
   /** Absent where only JSON is accepted. */
   readonly form?: FormReader;
   /** A look at the body once it is admitted, where the dialect checks more than its control fields. */

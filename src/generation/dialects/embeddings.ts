@@ -5,6 +5,7 @@ import type { TextPlaces } from '../../domain/guardrails/text-places.ts';
 import { APIS } from '../../domain/models/apis.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { NO_COUNTS, type Usage } from '../../domain/usage/usage.ts';
+import { skipSpace } from '../../platform/bytes/json-bytes.ts';
 import type { ScannedRequest } from '../request/scan/request-scanner.ts';
 import { OPENAI_FIELDS, type UnpricedRequests, withNamedCosts } from '../request/unpriced-fields.ts';
 import { NO_STREAM } from '../sse/stream-end.ts';
@@ -72,7 +73,6 @@ export const embeddings: Dialect = {
   charged: true,
   unit: 'tokens',
   overheadTokens: 0,
-  readsInParts: true,
   readBounds,
   readUsage,
   watchStreamEnd: () => NO_STREAM,
@@ -89,9 +89,21 @@ const REFERENCES_UNBOUNDED: Refusal = {
 
 function readBounds(scanned: ScannedRequest, body: Buffer): RequestBounds {
   const refusalIfBilled = scanned.attachments > 0 ? REFERENCES_UNBOUNDED : null;
-  const bounds = { streamed: false, outputTokensMax: 0, answers: 1, refusalIfBilled };
+  const isReadInParts = !isOneText(scanned, body);
+  const bounds = { streamed: false, outputTokensMax: 0, answers: 1, refusalIfBilled, isReadInParts };
   return withNamedCosts(bounds, EMBEDDINGS_UNPRICED, scanned, body);
 }
+
+/** The input is a text, or a list of the tokens of one. */
+function isOneText(scanned: ScannedRequest, body: Buffer): boolean {
+  const input = scanned.valueOf('input');
+  if (input?.kind !== 'array') return input?.kind === 'string';
+  const first = body[skipSpace(body, input.start + 1)] ?? 0;
+  return first >= DIGIT_0 && first <= DIGIT_9;
+}
+
+const DIGIT_0 = 0x30;
+const DIGIT_9 = 0x39;
 
 /** Some providers report only the total, which without output is the input. */
 function readUsage(reply: KeptReply): Usage | null {

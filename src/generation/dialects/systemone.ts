@@ -53,11 +53,10 @@ export const systemone: Dialect = {
   charged: true,
   unit: 'tokens',
   overheadTokens: SYSTEMONE_OVERHEAD_TOKENS,
-  readsInParts: true,
   check: validateQuestions,
   refuseUnbounded: ({ scanned, body }) => (scanned === null ? null : refuseWithoutQuestions(scanned, body)),
   // Output costs nothing and so needs no bound.
-  readBounds: () => ({ streamed: false, outputTokensMax: 0, answers: 1 }),
+  readBounds: () => ({ streamed: false, outputTokensMax: 0, answers: 1, isReadInParts: true }),
   readUsage,
   watchStreamEnd: () => NO_STREAM,
   isWholeWithoutEnd: () => true,

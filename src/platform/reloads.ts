@@ -11,6 +11,7 @@ export class Reloads {
   private isDue = false;
   private isLoading = false;
   private timer: NodeJS.Timeout | null = null;
+  private isClosed = false;
 
   constructor(load: () => Promise<void>, onFault: (fault: unknown) => void) {
     this.load = load;
@@ -19,10 +20,11 @@ export class Reloads {
 
   due(): void {
     this.isDue = true;
-    if (!this.isLoading && this.timer === null) void this.loadAll();
+    if (!this.isLoading && this.timer === null && !this.isClosed) void this.loadAll();
   }
 
   close(): void {
+    this.isClosed = true;
     if (this.timer !== null) clearTimeout(this.timer);
   }
 
@@ -38,6 +40,7 @@ export class Reloads {
       this.onFault(fault);
     }
     this.isLoading = false;
+    if (this.isClosed) return;
     this.timer = setTimeout(() => {
       this.timer = null;
       if (this.isDue) void this.loadAll();

@@ -43,3 +43,28 @@ test('what may have changed is loaded until that succeeds, once for all who say 
   assert.deepEqual([held.present.version, loads], [3, 4]);
   held.close();
 });
+
+test('what is closed is not loaded again, also where a load was under way', async ({ mock }) => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  let loads = 0;
+  let fail = (): void => {};
+  const load = (): Promise<Catalog> => {
+    loads += 1;
+    if (loads === 1) return Promise.resolve({ version: 1, models: [], byName: new Map(), routing: NO_ROUTING });
+    return new Promise((_, reject) => {
+      fail = () => reject(new Error('the pool has ended'));
+    });
+  };
+  const held = await HeldCatalog.load({ load, clock: systemClock, log: silentLog });
+  held.mayHaveChanged();
+  held.mayHaveChanged();
+  held.close();
+  fail();
+  await settled();
+  held.mayHaveChanged();
+  for (let seconds = 0; seconds < 3; seconds += 1) {
+    mock.timers.tick(1_000);
+    await settled();
+  }
+  assert.equal(loads, 2);
+});

@@ -820,6 +820,67 @@ describe('a store that is away', () => {
     }
   });
 
+  test('it may go away while many are leased anew: those whose turn has not come go on, and all are when it is back', async () => {
+    const store = new SimulatedLeaseStore(28);
+    const process = store.process();
+    const wallets = Array.from({ length: 200 }, (_, index) => store.quota('credit', `w${index}`, 1_000n));
+    const serveAll = async (): Promise<number> => {
+      const requests = wallets.map((wallet) => new Request(store, process, [need(wallet, 10n)]));
+      await store.time.run(store.time.nowMs + 3_000);
+      const served = requests.filter(({ reason }) => reason === null);
+      for (const { holds } of served) process.release(holds[0] as Hold, 0n);
+      return served.length;
+    };
+    assert.equal(await serveAll(), wallets.length);
+    for (const away of ['refused', 'hangs', 'refused'] as const) {
+      process.renewAll();
+      await store.time.run(store.time.nowMs + 200);
+      store.away = away;
+      const lost = new Request(store, process, [need(store.quota('credit', `lost ${away}`, 1_000n))]);
+      await store.time.run(store.time.nowMs + 2_500);
+      assert.equal(lost.reason, 'unavailable');
+      assert.ok((await serveAll()) >= wallets.length - 10, 'all but those of which a call was under way');
+      store.away = 'no';
+      await store.time.run(store.time.nowMs + 2_000);
+      store.away = 'refused';
+      await store.time.run(store.time.nowMs + 100);
+      assert.equal(await serveAll(), wallets.length, 'all are leased anew without a request');
+      store.away = 'no';
+      await store.time.run(store.time.nowMs + 2_000);
+    }
+  });
+
+  test('a process that ends leases nothing anew, though it was to be before the store went away', async () => {
+    const store = new SimulatedLeaseStore(30);
+    const process = store.process();
+    const wallets = Array.from({ length: 10 }, (_, index) => store.quota('credit', `w${index}`, 1_000n));
+    const requests = wallets.map((wallet) => new Request(store, process, [need(wallet, 10n)]));
+    await store.time.run(1_000);
+    for (const { holds } of requests) process.release(holds[0] as Hold, 0n);
+    process.renewAll();
+    await store.time.run(1_012);
+    store.away = 'refused';
+    await store.time.run(2_000);
+    store.away = 'no';
+    void process.returnAll();
+    await store.time.run(9_000);
+    assert.ok(wallets.every(({ key }) => store.leased(key) === 0n));
+  });
+
+  test('a wallet that was frozen, of which nobody has heard, pays for nothing once the store answers', async () => {
+    const store = new SimulatedLeaseStore(29);
+    const process = store.process();
+    const wallets = Array.from({ length: 100 }, (_, index) => store.quota('credit', `w${index}`, 1_000n));
+    for (const wallet of wallets) new Request(store, process, [need(wallet, 10n)]);
+    await store.time.run(1_000);
+    for (const { key } of wallets) store.change(key, { frozen: true }, false);
+    process.renewAll();
+    await store.time.run(1_010);
+    const requests = wallets.map((wallet) => new Request(store, process, [need(wallet, 10n)]));
+    await store.time.run(3_000);
+    assert.ok(requests.every(({ reason }) => reason === 'frozen'));
+  });
+
   test('what a lost call was about is there for another process as soon as the store is back', async () => {
     const store = new SimulatedLeaseStore(22);
     const places = store.quota('concurrent_requests', 'places', 4n);

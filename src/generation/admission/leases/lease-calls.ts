@@ -69,6 +69,11 @@ export class LeaseCalls {
     void this.circuit.lookFor();
   }
 
+  /** Nothing is held of it before. While the store is away, what is there serves. */
+  mustRenew(lease: QuotaLease): boolean {
+    return lease.isRenewalDue && !this.circuit.isAway();
+  }
+
   /** Makes the calls that the lease needs, unless they are being made. */
   work(lease: QuotaLease): void {
     if (lease.work !== null) return;
@@ -86,17 +91,20 @@ export class LeaseCalls {
     let failure: CallFailure | null = null;
     for (;;) {
       if (lease.lostCall !== null && !(await this.recover(lease, lease.lostCall))) {
-        lease.wantsRefill = false;
         lease.refillNotBeforeMs = this.time.monotonicMs() + REFILL_PAUSE_MS;
         if (lease.waiters.length === 0) break;
         await this.time.wait(LOCKED_PAUSE_MS);
         continue;
       }
+      // One after the other: a store that goes away meanwhile would leave all empty.
+      if (this.mustRenew(lease)) lease.renew(this.time.monotonicMs());
       lease.returnExpired(this.time.monotonicMs());
       failure = lease.pendingReturns.size > 0 ? await this.sendReturns(lease) : null;
       if (lease.lostCall !== null) continue;
-      if (lease.waiters.length > 0 || lease.wantsRefill) await this.sendRequest(lease);
-      else if (lease.pendingReturns.size === 0 || failure !== null) break;
+      if (lease.waiters.length > 0 || lease.wantsRefill) {
+        const isSent = await this.sendRequest(lease);
+        if (!isSent && lease.waiters.length === 0) break;
+      } else if (lease.pendingReturns.size === 0 || failure !== null) break;
     }
     // In the same tick as the decision to stop: what is asked for from here on begins a new round.
     lease.work = null;
@@ -139,15 +147,15 @@ export class LeaseCalls {
     return null;
   }
 
-  /** One lease request, for those that wait or as a refill. */
-  private async sendRequest(lease: QuotaLease): Promise<void> {
+  /** One lease request, for those that wait or as a refill, which stays wanted where the store does not answer. */
+  private async sendRequest(lease: QuotaLease): Promise<boolean> {
     const pauseMs = lease.notBeforeMs - this.time.monotonicMs();
     if (pauseMs > 0 && !this.circuit.isAway()) await this.time.wait(pauseMs);
     // Something may have been released meanwhile.
     this.serve(lease);
     const { wantsRefill } = lease;
     lease.wantsRefill = false;
-    if (lease.waiters.length === 0 && !wantsRefill) return;
+    if (lease.waiters.length === 0 && !wantsRefill) return true;
 
     const sentAtMs = this.time.monotonicMs();
     const request = lease.beginRequest(sentAtMs);
@@ -158,14 +166,18 @@ export class LeaseCalls {
       lease.failRequest(answer === 'lost');
       if (answer === 'lost') lease.loseCall({ call, returned: null });
       this.giveUpWaiters(lease, answer);
-      if (answer === 'unsent' || answer === 'lost') return;
+      if (answer === 'unsent' || answer === 'lost') {
+        lease.wantsRefill ||= wantsRefill;
+        return answer === 'lost';
+      }
       lease.notBeforeMs = nowMs + LOCKED_PAUSE_MS;
       lease.refillNotBeforeMs = nowMs + REFILL_PAUSE_MS;
-      return;
+      return true;
     }
     lease.applyAnswer(answer, sentAtMs);
     const isEnough = answer.granted >= request.minimum || answer.gone;
     await this.serveFrom(lease, { answer, isEnough, sentAtMs, requestsSent: lease.requestsSent });
+    return true;
   }
 
   private async serveFrom(lease: QuotaLease, answered: AnsweredRequest): Promise<void> {
@@ -249,6 +261,7 @@ export class LeaseCalls {
 
   /** Lets those try again whose need is available. */
   serve(lease: QuotaLease): void {
+    if (this.mustRenew(lease)) return;
     const nowMs = this.time.monotonicMs();
     const waiting = lease.waiters.length;
     const left = lease.waiters.splice(0).filter((waiter) => {

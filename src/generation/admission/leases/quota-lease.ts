@@ -81,6 +81,8 @@ export class QuotaLease {
   /** The next lease request waits until then: the last ones were answered with too little, or met a lock. */
   notBeforeMs = 0;
   wantsRefill = false;
+  /** All is to be leased anew (`renew`): by the next request, or when its turn comes. */
+  isRenewalDue = false;
   refillNotBeforeMs = 0;
   /** When it was last heard that there may be room again: an answer to what was asked before says nothing. */
   roomHeardAtMs = Number.NEGATIVE_INFINITY;
@@ -286,14 +288,20 @@ export class QuotaLease {
     this.withdrawLent();
   }
 
+  /** That may be so, and nobody has heard of it. */
+  expectRenewal(nowMs: number): void {
+    this.isRenewalDue = true;
+    this.hearRoom(nowMs);
+  }
+
   /**
-   * That may be so, and nobody has heard of it. What was ready for requests is leased anew at once: a store that goes
-   * away once more would else find every lease used up.
+   * What was ready for requests is leased anew at once: a store that goes away once more would else find the lease used
+   * up.
    */
   renew(nowMs: number): void {
+    this.isRenewalDue = false;
     this.wantsRefill ||= this.available(nowMs) > 0n;
     this.withdrawLent();
-    this.hearRoom(nowMs);
   }
 
   private withdrawLent(): void {
@@ -341,6 +349,13 @@ export class QuotaLease {
     if (this.requesting === 'no') this.putBack(kept);
   }
 
+  /** At the end of the process, which needs nothing more. */
+  returnForGood(): void {
+    this.wantsRefill = false;
+    this.isRenewalDue = false;
+    this.returnAvailable();
+  }
+
   private putBack(kept: bigint): void {
     const { id, available } = this.grant;
     if (available <= kept) return;
@@ -352,6 +367,11 @@ export class QuotaLease {
     this.pendingReturns.set(grantId, (this.pendingReturns.get(grantId) ?? 0n) + amount);
     // Who comes asks the store after it has been returned.
     this.refusals.forgetLast();
+  }
+
+  /** Whoever comes, or does not. */
+  hasCallsDue(): boolean {
+    return this.pendingReturns.size > 0 || this.lostCall !== null || this.isRenewalDue || this.wantsRefill;
   }
 
   /** Nothing of it is left or expected, so that it can be forgotten. */

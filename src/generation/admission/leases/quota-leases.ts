@@ -67,7 +67,9 @@ export class QuotaLeases {
     let holds: Hold[] = NO_HOLDS;
     for (let index = 0; index < needs.length; index += 1) {
       const { quota, amount } = needs[index] as QuotaNeed;
-      const hold = this.leaseOf(quota, nowMs).hold(amount, nowMs);
+      const lease = this.leaseOf(quota, nowMs);
+      // What may be frozen or lower is held only where the store cannot say so.
+      const hold = this.calls.mustRenew(lease) ? null : lease.hold(amount, nowMs);
       if (hold === null) {
         for (const earlier of holds) earlier.lease.release(earlier, 0n, nowMs);
         return index;
@@ -182,19 +184,13 @@ export class QuotaLeases {
   }
 
   private hearFound(): void {
-    if (this.isRenewalDue) this.renewEach();
-    this.isRenewalDue = false;
-    const nowMs = this.time.monotonicMs();
-    for (const lease of this.leases.values()) if (isIdle(lease, nowMs)) lease.returnAvailable();
-    this.sendDue();
-  }
-
-  private renewEach(): void {
     const nowMs = this.time.monotonicMs();
     for (const lease of this.leases.values()) {
-      lease.renew(nowMs);
-      this.calls.turns.add(lease);
+      if (this.isRenewalDue) lease.expectRenewal(nowMs);
+      if (isIdle(lease, nowMs)) lease.returnAvailable();
     }
+    this.isRenewalDue = false;
+    this.sendDue();
   }
 
   /** Called from the coarse clock: returns what has expired or is idle, and forgets what is empty. */
@@ -214,8 +210,7 @@ export class QuotaLeases {
   }
 
   private sendDue(): void {
-    for (const lease of this.leases.values())
-      if (lease.pendingReturns.size > 0 || lease.lostCall !== null) this.calls.turns.add(lease);
+    for (const lease of this.leases.values()) if (lease.hasCallsDue()) this.calls.turns.add(lease);
   }
 
   /** Returns everything that is available, at the end of a process; what takes longer, when its epoch is closed. */
@@ -226,7 +221,7 @@ export class QuotaLeases {
   private async returnEach(): Promise<void> {
     await this.untilIdle();
     for (const lease of this.leases.values()) {
-      lease.returnAvailable();
+      lease.returnForGood();
       this.calls.turns.add(lease);
     }
     await this.calls.turns.sendAll();

@@ -180,9 +180,9 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'a lost call is not asked about again unless somebody waits',
-    file: 'src/generation/admission/leases/quota-leases.ts',
-    find: 'if (lease.pendingReturns.size > 0 || lease.lostCall !== null)',
-    replace: 'if (lease.pendingReturns.size > 0)',
+    file: 'src/generation/admission/leases/quota-lease.ts',
+    find: 'this.pendingReturns.size > 0 || this.lostCall !== null || this',
+    replace: 'this.pendingReturns.size > 0 || this',
   },
   {
     name: 'a call that comes after it was found not done is carried out',

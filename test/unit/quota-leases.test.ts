@@ -850,6 +850,59 @@ describe('a store that is away', () => {
     }
   });
 
+  test('it may go away while many that are idle are returned: those whose turn has not come go on', async () => {
+    const store = new SimulatedLeaseStore(31);
+    const process = store.process();
+    const wallets = Array.from({ length: 200 }, (_, index) => store.quota('credit', `w${index}`, 1_000n));
+    const askAll = (): Request[] => wallets.map((wallet) => new Request(store, process, [need(wallet, 10n)]));
+    const warm = askAll();
+    await store.time.run(2_000);
+    for (const { holds } of warm) process.release(holds[0] as Hold, 0n);
+    await store.time.run(20_000);
+    process.tick();
+    await store.time.run(20_100);
+    assert.ok(store.answered.giveBack > 10);
+    store.away = 'refused';
+    await store.time.run(20_200);
+    const served = askAll().filter(({ reason }) => reason === null);
+    assert.ok(served.length + store.answered.giveBack >= wallets.length - 4);
+    for (const { holds } of served) process.release(holds[0] as Hold, 0n);
+    store.away = 'no';
+    await store.time.run(30_000);
+    const { take } = store.calls;
+    await store.time.run(40_000);
+    process.tick();
+    await store.time.run(45_000);
+    assert.ok(wallets.every(({ key }) => store.leased(key) === 0n));
+    assert.equal(store.calls.take, take, 'what is idle is not leased anew');
+  });
+
+  test('a lease that is to be filled when the store is back is not forgotten before: what it brings comes back', async () => {
+    const store = new SimulatedLeaseStore(32);
+    const process = store.process();
+    const wallets = Array.from({ length: 100 }, (_, index) => store.quota('credit', `w${index}`, 1_000n));
+    const askAll = (): Request[] => wallets.map((wallet) => new Request(store, process, [need(wallet, 10n)]));
+    const warm = askAll();
+    await store.time.run(2_000);
+    for (const { holds } of warm) process.release(holds[0] as Hold, 0n);
+    store.away = 'refused';
+    const lost = new Request(store, process, [need(store.quota('credit', 'lost', 10n))]);
+    await store.time.run(2_100);
+    assert.equal(lost.reason, 'unavailable');
+    const used = store.leased('w0');
+    for (let left = used; left > 0n; left -= 10n)
+      for (const { holds } of askAll()) process.release(holds[0] as Hold, 10n);
+    store.away = 'no';
+    await store.time.run(2_400);
+    process.tick();
+    await store.time.run(10_000);
+    assert.ok(wallets.every(({ key }) => store.leased(key) > used));
+    await store.time.run(30_000);
+    process.tick();
+    await store.time.run(35_000);
+    assert.ok(wallets.every(({ key }) => store.leased(key) === used));
+  });
+
   test('a process that ends leases nothing anew, though it was to be before the store went away', async () => {
     const store = new SimulatedLeaseStore(30);
     const process = store.process();

@@ -56,6 +56,8 @@ const RENEWAL_MS_MAX = 3_000;
 const REVOKED_MS = 2_000;
 /** For this long after some process was short no more is leased ahead than is used in a second. */
 export const CONTENDED_MS = 60_000;
+/** What nobody has asked for so long goes back. */
+const IDLE_MS = 15_000;
 /** A limit that is gone is asked for again after this; by then the principals that name it have been read anew. */
 const GONE_MS = 5_000;
 
@@ -288,20 +290,24 @@ export class QuotaLease {
     this.withdrawLent();
   }
 
-  /** That may be so, and nobody has heard of it. */
+  /** That may be so, and nobody has heard of it; or it is idle. */
   expectRenewal(nowMs: number): void {
     this.isRenewalDue = true;
     this.hearRoom(nowMs);
   }
 
   /**
-   * What was ready for requests is leased anew at once: a store that goes away once more would else find the lease used
-   * up.
+   * What is ready for requests, and not idle, is leased anew at once: a store that goes away once more would else find
+   * the lease used up.
    */
   renew(nowMs: number): void {
     this.isRenewalDue = false;
-    this.wantsRefill ||= this.available(nowMs) > 0n;
+    this.wantsRefill ||= this.available(nowMs) > 0n && !this.isIdle(nowMs);
     this.withdrawLent();
+  }
+
+  isIdle(nowMs: number): boolean {
+    return nowMs - this.lastUsedMs > IDLE_MS && this.available(nowMs) > 0n;
   }
 
   private withdrawLent(): void {
@@ -376,9 +382,9 @@ export class QuotaLease {
 
   /** Nothing of it is left or expected, so that it can be forgotten. */
   isEmpty(nowMs: number): boolean {
-    const isUnused = this.held === 0n && this.pendingReturns.size === 0 && this.grant.available === 0n;
+    const isUnused = this.held === 0n && this.grant.available === 0n && !this.hasCallsDue();
     const isQuiet = this.waiters.length === 0 && this.requesting === 'no' && this.work === null;
-    return isUnused && isQuiet && this.lostCall === null && !this.isRemembered(nowMs) && nowMs >= this.goneUntilMs;
+    return isUnused && isQuiet && !this.isRemembered(nowMs) && nowMs >= this.goneUntilMs;
   }
 }
 

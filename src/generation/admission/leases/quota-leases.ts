@@ -21,7 +21,6 @@ export interface QuotaNeed {
   readonly ceiling?: bigint;
 }
 
-const IDLE_MS = 15_000;
 /** A request is given up after it has lost so often to others what it had found. */
 const ATTEMPTS_MAX = 64;
 /** What else is closed at the end of a process waits for it. */
@@ -186,8 +185,7 @@ export class QuotaLeases {
   private hearFound(): void {
     const nowMs = this.time.monotonicMs();
     for (const lease of this.leases.values()) {
-      if (this.isRenewalDue) lease.expectRenewal(nowMs);
-      if (isIdle(lease, nowMs)) lease.returnAvailable();
+      if (this.isRenewalDue || lease.isIdle(nowMs)) lease.expectRenewal(nowMs);
     }
     this.isRenewalDue = false;
     this.sendDue();
@@ -201,7 +199,7 @@ export class QuotaLeases {
       if (nowMs - revokedAtMs > CONTENDED_MS) this.earlyRevocations.delete(key);
     for (const [key, lease] of this.leases) {
       lease.returnExpired(nowMs);
-      isOneIdle ||= isIdle(lease, nowMs);
+      isOneIdle ||= lease.isIdle(nowMs);
       if (lease.isEmpty(nowMs)) this.leases.delete(key);
     }
     // In a store that is away, and be it that nobody has noticed yet, it could not be leased again.
@@ -244,8 +242,4 @@ export class QuotaLeases {
     }
     return { available, held };
   }
-}
-
-function isIdle(lease: QuotaLease, nowMs: number): boolean {
-  return nowMs - lease.lastUsedMs > IDLE_MS && lease.available(nowMs) > 0n;
 }

@@ -54,19 +54,6 @@ const LAST_WORDS: Readonly<Record<string, string>> = {
 };
 
 const REPLY_WITHOUT_LENGTH = 'HTTP/1.1 200 OK\r\n\r\nhalf of a reply';
-/** The system tells such a reset as an end. */
-const resetTogether: Answer = (socket) => {
-  socket.write(REPLY_WITHOUT_LENGTH);
-  socket.resetAndDestroy();
-};
-const RESETS: Readonly<Record<string, Answer>> = {
-  'behind what came of it': (socket) => {
-    socket.write(REPLY_WITHOUT_LENGTH);
-    setTimeout(() => socket.resetAndDestroy(), 20);
-  },
-  'that comes together with its last bytes': resetTogether,
-};
-
 /** Answers by the path: `/v1/chat/completions?do=...`. */
 function answer(request: IncomingMessage, body: string, respond: IncomingMessage['socket'], reply: Reply): void {
   const seen: Seen = {
@@ -410,14 +397,20 @@ describe('a call over', () => {
           });
 
       if (version === '1.1') {
-        for (const [name, act] of Object.entries(RESETS)) {
-          // The proxies here pass on as an end what the system tells them as one.
-          if (act === resetTogether && proxied !== undefined) continue;
-          test(`tells a reply that is cut by a reset ${name}, where only the end of the connection would end it`, async (context) => {
-            const raw = await startRawProvider(act);
+        for (const isTogether of [false, true]) {
+          // The system tells one together with the last bytes as an end, and so do the proxies here.
+          if (isTogether && proxied !== undefined) continue;
+          const when = isTogether ? 'that comes together with its last bytes' : 'behind what came of it';
+          test(`tells a reply that is cut by a reset ${when}, where only the end of the connection would end it`, async (context) => {
+            let reset = (): void => undefined;
+            const raw = await startRawProvider((socket) => {
+              reset = () => socket.resetAndDestroy();
+              socket.write(REPLY_WITHOUT_LENGTH);
+              if (isTogether) reset();
+            });
             context.after(() => raw.close());
             const plain = { ...to, baseUrl: `http://localhost:${raw.port}` };
-            const { status, body, end } = await callProvider(calls, plain, '').told;
+            const { status, body, end } = await callProvider(calls, plain, '', undefined, () => reset()).told;
             assert.deepEqual([status, body, end], [200, 'half of a reply', 'cut']);
           });
         }

@@ -25,6 +25,7 @@ function arrived(): { readonly exchange: Exchange; readonly answers: unknown[] }
     contentLength: BODY.length,
     isChunked: false,
     contentType: 'application/json',
+    headers: [],
     route: { path: '/v1/names' },
     query: '',
     header: () => null,

@@ -397,6 +397,10 @@ models: [{ id: m, context_length: 10, served_by: [{ provider: theirs, model: m, 
   assert.deepEqual(await givenFor(), ['https://one.test']);
   await apply(provider('https://two.test') + key);
   assert.deepEqual(await givenFor(), ['https://two.test']);
+  // A key of a former version, and a file that moves its provider before any gateway has bound it.
+  await postgres.query('UPDATE own_keys SET given_for = NULL');
+  await apply(provider('https://three.test'));
+  assert.deepEqual(await givenFor(), ['https://two.test']);
 });
 
 describe('beside what is administered', () => {

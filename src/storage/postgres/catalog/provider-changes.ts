@@ -7,6 +7,7 @@ import { destinationOf, otherDestination } from '../../../domain/models/key-dest
 import type { Provider } from '../../../domain/models/provider.ts';
 import type { Refused } from '../../../domain/refusals/refused.ts';
 import { contradicts, invalid, NOT_FOUND } from '../identity/change.ts';
+import { bindKeysOfProvider } from '../own-keys/bind-own-keys.ts';
 import type { PostgresClient } from '../pool.ts';
 import type { SecretBox } from '../secret-box.ts';
 import { providerSecretName } from './catalog-store.ts';
@@ -23,6 +24,8 @@ export async function putProvider(
   const stored = rows[0];
   const problem = keptKeyProblem(provider, stored);
   if (problem !== null) return invalid(provider.requests?.token === undefined ? 'apiKey' : 'token', problem);
+  if (stored !== undefined && stored.auth !== 'none')
+    await bindKeysOfProvider(client, provider.id, destinationOf({ ...stored, baseUrl: stored.base_url }));
   await client.query(
     `INSERT INTO providers AS p (id, base_url, api_key_sealed, auth, on_disconnect, timeouts, stored_objects, requests)
       VALUES ($1, $2, $3, $4, $5, $6, $7, $8)

@@ -2,9 +2,10 @@
 // deploy/postgres/0049, and those that a file gave before the catalog had their provider.
 
 import type { Catalog } from '../../../domain/models/catalog.ts';
+import type { KeyDestination } from '../../../domain/models/key-destination.ts';
 import { destinationOfKind } from '../../../domain/own-keys/key-kinds.ts';
 import { notifyOwnKeysChanged } from '../changes.ts';
-import type { Postgres } from '../pool.ts';
+import type { Postgres, PostgresClient } from '../pool.ts';
 import { OWN_KEY_COLUMNS, type OwnKeyRow, toOwnKey } from './own-key-rows.ts';
 
 /** Several processes do this at once: each row is one's. */
@@ -26,4 +27,17 @@ export async function bindOwnKeys(postgres: Postgres, catalog: Pick<Catalog, 'mo
     const organizations = new Set(bound.map(({ key }) => key.organizationId));
     for (const organizationId of organizations) await notifyOwnKeysChanged(client, organizationId);
   });
+}
+
+/** A configured provider that serves nothing is no kind: a key of its name goes elsewhere. */
+const BIND_OF_PROVIDER = `UPDATE own_keys SET given_for = $2
+  WHERE kind = $1 AND settings = '{}' AND given_for IS NULL AND removed_at IS NULL
+    AND EXISTS (SELECT FROM served_by WHERE provider_id = $1)
+  RETURNING organization_id`;
+
+/** In the transaction that changes a provider, to where it was: no gateway need have run since the keys were stored. */
+export async function bindKeysOfProvider(client: PostgresClient, id: string, was: KeyDestination): Promise<void> {
+  const { rows } = await client.query<{ organization_id: string }>(BIND_OF_PROVIDER, [id, JSON.stringify(was)]);
+  const organizations = new Set(rows.map((row) => row.organization_id));
+  for (const organizationId of organizations) await notifyOwnKeysChanged(client, organizationId);
 }

@@ -156,6 +156,8 @@ describe('people at the console', { skip: skipWithoutConsole }, () => {
     const [media, close] = [page.getByRole('link', { name: 'Media' }), page.getByRole('button', { name: 'Close' })];
     const leaving = [
       () => media.click(),
+      // The screen itself, without the policy that is open.
+      () => page.getByRole('link', { name: 'Guardrails', exact: true }).click(),
       () => close.click(),
       () => page.getByRole('button', { name: 'Sign out' }).click(),
     ];

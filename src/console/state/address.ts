@@ -7,12 +7,12 @@ const BASE = '/console';
 
 export const current = signal(read());
 
-function read(): { readonly screen: string; readonly params: Readonly<Record<string, string>> } {
-  const screen = location.pathname.slice(BASE.length).replace(/^\/+|\/+$/g, '');
-  return {
-    screen: screen === '' ? 'overview' : screen,
-    params: Object.fromEntries(new URLSearchParams(location.search)),
-  };
+function read({ pathname, search }: Pick<URL, 'pathname' | 'search'> = location): {
+  readonly screen: string;
+  readonly params: Readonly<Record<string, string>>;
+} {
+  const screen = pathname.slice(BASE.length).replace(/^\/+|\/+$/g, '');
+  return { screen: screen === '' ? 'overview' : screen, params: Object.fromEntries(new URLSearchParams(search)) };
 }
 
 /** Another screen, or another policy in its editor: what is typed on this one goes. Filters leave it where it is. */
@@ -55,8 +55,9 @@ export function hrefOf(screen: string, params: Params = {}): string {
 }
 
 export function go(screen: string, params: Params = {}): void {
-  if (screen !== current.value.screen && !mayLeave()) return;
-  history.pushState(null, '', hrefOf(screen, params));
+  const href = hrefOf(screen, params);
+  if (isElsewhere(read(new URL(href, location.href))) && !mayLeave()) return;
+  history.pushState(null, '', href);
   show(read());
   document.getElementById('main')?.focus();
   scrollTo(0, 0);

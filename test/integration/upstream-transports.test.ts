@@ -19,7 +19,7 @@ import { type ProviderCallOptions, ProviderCalls } from '../../src/upstream/prov
 import { NO_PROXIES } from '../../src/upstream/proxy-of.ts';
 import { type SplitPlan, splitBytes } from '../support/byte-splits.ts';
 import { findFreePort } from '../support/free-port.ts';
-import { type Answer, startRawProvider } from '../support/raw-provider.ts';
+import { startRawProvider } from '../support/raw-provider.ts';
 import { HeldClock } from '../support/upstream-calls.ts';
 import { pause, waitFor } from '../support/waiting.ts';
 

@@ -395,8 +395,14 @@ models: [{ id: m, context_length: 10, served_by: [{ provider: theirs, model: m, 
   await apply(provider('https://two.test'));
   await apply(key);
   assert.deepEqual(await givenFor(), ['https://one.test']);
+  // The secret before this one, whose overlap goes on, was for the place before.
+  await postgres.query("UPDATE own_keys SET previous_sealed = secret_sealed, previous_until = now() + interval '1 h'");
+  const previous = async () => (await postgres.query('SELECT previous_sealed, previous_until FROM own_keys')).rows;
+  await apply(provider('https://one.test') + key);
+  assert.notEqual((await previous())[0]?.['previous_sealed'], null);
   await apply(provider('https://two.test') + key);
   assert.deepEqual(await givenFor(), ['https://two.test']);
+  assert.deepEqual(await previous(), [{ previous_sealed: null, previous_until: null }]);
   // A key of a former version, and a file that moves its provider before any gateway has bound it.
   await postgres.query('UPDATE own_keys SET given_for = NULL');
   await apply(provider('https://three.test'));

@@ -81,16 +81,18 @@ async function applyKey(
   if (found !== undefined && addressOf(found) === addressOf(wanted)) {
     await client.query(
       `UPDATE own_keys SET place = $2, fallback = $3, models = $4, model_map = $5,
-         given_for = CASE WHEN $6::boolean THEN coalesce($7::jsonb, given_for) ELSE given_for END
-       WHERE id = $1`,
+         given_for = coalesce(moved.given_for, own_keys.given_for),
+         previous_sealed = CASE WHEN moved.given_for <> own_keys.given_for THEN NULL ELSE previous_sealed END,
+         previous_until = CASE WHEN moved.given_for <> own_keys.given_for THEN NULL ELSE previous_until END
+       FROM (SELECT CASE WHEN $6::boolean THEN $7::jsonb END AS given_for) AS moved WHERE id = $1`,
       [
         found.id,
         wanted.place,
         wanted.fallback,
         wanted.models,
         JSON.stringify(wanted.modelMap),
-        // Who writes the provider and the key says where the key goes. A file that has the key alone, and is applied
-        // again at each start, does not follow whoever has changed the provider since.
+        // Who writes the provider and the key says where the key goes, but knows no secret before it. A file that has
+        // the key alone, and is applied again at each start, does not follow whoever has changed the provider since.
         found.givenFor === null || providers.has(wanted.kind),
         wanted.givenFor,
       ],

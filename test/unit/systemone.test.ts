@@ -12,6 +12,7 @@ import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
 import { rateUsage } from '../../src/domain/settlement/rate-usage.ts';
 import { boundInput } from '../../src/generation/admission/worst-case-cost.ts';
+import type { RequestBounds } from '../../src/generation/dialects/dialect.ts';
 import {
   type QuestionWorkers,
   refuseWithoutQuestions,
@@ -220,7 +221,7 @@ describe('where it is checked', () => {
 });
 
 test('the context, which is for one question at a time, does not bound the tokens of all', () => {
-  const bounds = { streamed: false, outputTokensMax: 0, answers: 1 };
+  const bounds = systemone.readBounds(new RequestScanner().scan(Buffer.from('{}')), Buffer.from('{}')) as RequestBounds;
   const model = { contextLength: 1_000 } as Model;
   const tokens = boundInput(systemone, model, bounds, { bytes: 5_000, attachments: 0, carriedTokens: 0 });
   assert.equal(tokens, 5_000 + SYSTEMONE_OVERHEAD_TOKENS);
@@ -282,6 +283,7 @@ describe('usage and price', () => {
       streamed: false,
       outputTokensMax: 0,
       answers: 1,
+      isReadInParts: true,
     });
     assert.ok(SYSTEMONE_OVERHEAD_TOKENS > 300);
   });

@@ -17,9 +17,7 @@ import { openTestDatabase, silentLog } from '../support/postgres.ts';
 
 async function startLink(context: TestContext, log: Log = silentLog): Promise<ClickHouseLink> {
   const database = await openTestDatabase();
-  context.after(() => database.close());
   const directory = mkdtempSync(join(tmpdir(), 'tollgate-test-clickhouse-'));
-  context.after(() => rmSync(directory, { recursive: true, force: true }));
   const link = new ClickHouseLink({
     location: { directory },
     migrationsDirectory: CLICKHOUSE_MIGRATIONS,
@@ -29,7 +27,12 @@ async function startLink(context: TestContext, log: Log = silentLog): Promise<Cl
     log,
     clock: systemClock,
   });
-  context.after(() => link.close());
+  // In this order: the engine writes until it is closed, and one that stays open keeps out the next.
+  context.after(async () => {
+    await link.close();
+    rmSync(directory, { recursive: true, force: true });
+    await database.close();
+  });
   return link;
 }
 

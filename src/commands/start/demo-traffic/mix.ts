@@ -77,9 +77,9 @@ export const TALKERS: readonly Talker[] = [
     conversations: 9,
     turnsMax: 1,
     requestsMax: 2,
-    // Some fit into no small model, however simple the question is.
-    tokens: { first: 150_000, grows: 1_000, output: 900 },
-    hard: 0.2,
+    // Most fit into no small model, however simple the question is.
+    tokens: { first: 200_000, grows: 1_000, output: 900 },
+    hard: 0.1,
     task: 'prose',
   },
 ];

@@ -90,13 +90,15 @@ export class SimulatedLeaseStore {
   /** Chance that the answer to a call is lost, before it took effect or after. */
   lossRate = 0;
   readonly calls = { take: 0, giveBack: 0, recover: 0, revoke: 0, probe: 0 };
-  /** Calls that have taken effect, and whose answers are on their way at least. */
+  /** What the server needs to take something back, at the least, as where commits of others are slow. */
+  giveBackMs = 0;
   /** What the server needs to tell all processes of a revocation, as where commits of others are slow. */
   notifyMs = 0;
   /** What the others need to hear of it, at the least. */
   hearMs = 0;
   /** The store cannot notify at all. */
   isMute = false;
+  /** Calls that have taken effect, and whose answers are on their way at least. */
   readonly answered = { take: 0, giveBack: 0, recover: 0, revoke: 0, probe: 0 };
   private readonly quotas = new Map<string, StoredQuota>();
   private readonly random: () => number;
@@ -182,7 +184,7 @@ export class SimulatedLeaseStore {
     if (this.away === 'hangs') return new Promise<never>(() => undefined);
     const isLost = this.random() < this.lossRate;
     const effect = isLost ? (['none', 'now', 'late'] as const)[Math.floor(this.random() * 3)] : 'now';
-    await this.time.wait(this.random() * 4);
+    await this.time.wait((name === 'giveBack' ? this.giveBackMs : 0) + this.random() * 4);
     if (effect === 'late') this.time.at(this.time.nowMs + this.random() * LATE_MS_MAX, act);
     if (effect !== 'now') throw new Error('connection lost before the call');
     const result = act();

@@ -342,6 +342,22 @@ describe('leases', () => {
       assert.equal(request.reason, reason);
     });
 
+  for (const giveBackMs of [5, 60, 200, 350])
+    test(`what another process has just released is not refused as short where a return takes ${giveBackMs} ms`, async () => {
+      const { store, wallet, process } = await walletElsewhere('idle');
+      const other = store.processes[1] as QuotaLeases;
+      store.giveBackMs = giveBackMs;
+      // Each needs all there is, so that each has to come back from where the one before was.
+      for (let turn = 0; turn < 40; turn += 1) {
+        const who = turn % 2 === 0 ? process : other;
+        const request = new Request(store, who, [need(wallet, 1_000n)]);
+        while (request.reason === 'waits') await store.time.run(store.time.nowMs + 1);
+        assert.equal(request.reason, null, `turn ${turn}`);
+        await store.time.run(store.time.nowMs + 7);
+        who.release(request.holds[0] as Hold, 0n);
+      }
+    });
+
   test('the others have their time to return what is idle from when they were asked, however long that took', async () => {
     const { store, wallet, process } = await walletElsewhere('idle');
     store.notifyMs = 500;

@@ -13,14 +13,14 @@ import {
   StoreCircuit,
   type StoreEvents,
 } from './store-circuit.ts';
-import { leastOf, type Waiter } from './waiter.ts';
+import { firstCameAtMs, leastOf, type Waiter } from './waiter.ts';
 
 /**
  * Revocations of one wallet or limit are at least this far apart, whichever process makes them: each makes all
  * processes return at once what is released, for longer than this.
  */
 const REVOCATION_INTERVAL_MS = 1_000;
-/** How long the other processes are given to answer a revocation, from when it was sent. */
+/** How long the other processes are given to return what is free, from when they were asked, or what they release. */
 const REVOCATION_WINDOW_MS = 400;
 /** The first pause before the store is asked again; each further one is as long as all since the revocation. */
 const REVOCATION_POLL_MS = 30;
@@ -233,12 +233,15 @@ export class LeaseCalls {
     }
     // After half a second of refusals nobody waits here any more: a request a second asks the store, and finds it.
     if (lease.refusals.inRow >= REFUSALS_WAITED) return 'nothing more';
-    const elapsedMs = this.time.monotonicMs() - lease.shortAtMs;
+    const askedMs = this.time.monotonicMs();
+    const elapsedMs = askedMs - lease.shortAtMs;
+    // Long after a revocation what is released is returned at once, but may be on its way: it has as long to come. In a
+    // row of refusals one more look finds it.
     const isLongAgo = elapsedMs >= REVOCATION_WINDOW_MS;
-    // Long after a revocation all that is released has been returned already: one more look finds it.
-    if (isLongAgo && lease.refusals.hasLookedAgain) return 'nothing more';
-    lease.refusals.hasLookedAgain = true;
-    await this.time.wait(isLongAgo ? REVOCATION_POLL_MS : Math.max(REVOCATION_POLL_MS, elapsedMs));
+    const waitedMs = askedMs - firstCameAtMs(lease.waiters);
+    if (isLongAgo && waitedMs >= (lease.refusals.inRow > 0 ? REVOCATION_POLL_MS : REVOCATION_WINDOW_MS))
+      return 'nothing more';
+    await this.time.wait(Math.max(REVOCATION_POLL_MS, isLongAgo ? waitedMs : elapsedMs));
     return 'perhaps more';
   }
 

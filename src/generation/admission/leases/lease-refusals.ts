@@ -16,8 +16,6 @@ const ROW_MS = 2_000;
 export class LeaseRefusals {
   /** Refusals that concern every request: not `unavailable`, and not that one needs more than the whole quota. */
   inRow = 0;
-  /** Since the last one the store was asked once more after a revocation, or is about to be. */
-  hasLookedAgain = false;
   private readonly quota: Quota;
   /** Nobody else had anything of it in any of the row. */
   private isRowCertain = false;
@@ -41,7 +39,6 @@ export class LeaseRefusals {
       this.isRowCertain = (this.inRow === 0 || this.isRowCertain) && isCertainRefusal(refused.reason, refused.answer);
       this.inRow += 1;
       this.rowEndsMs = refused.nowMs + ROW_MS;
-      this.hasLookedAgain = false;
     }
     this.last = new RememberedRefusal(this.quota, { ...refused, refusals: this.inRow });
     return this.last.askNotBeforeMs;
@@ -63,7 +60,6 @@ export class LeaseRefusals {
   /** An answer brought what was needed. */
   noteEnough(): void {
     this.inRow = 0;
-    this.hasLookedAgain = false;
     this.last = null;
   }
 

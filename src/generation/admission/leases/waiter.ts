@@ -1,4 +1,4 @@
-// A request that waits at one lease for the store; the least and the sum of what several need.
+// A request that waits at one lease for the store; the least and the sum of what several need, and who came first.
 
 import type { Shortage } from './remembered-refusal.ts';
 
@@ -18,4 +18,9 @@ export function leastOf(waiters: readonly Waiter[]): bigint {
 
 export function sumOf(waiters: readonly Waiter[]): bigint {
   return waiters.reduce((sum, { need }) => sum + need, 0n);
+}
+
+/** Infinity where nobody waits. */
+export function firstCameAtMs(waiters: readonly Waiter[]): number {
+  return waiters.reduce((firstMs, { cameAtMs }) => Math.min(firstMs, cameAtMs), Number.POSITIVE_INFINITY);
 }

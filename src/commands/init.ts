@@ -195,8 +195,7 @@ function modelsOf(
   const names = named ?? ids?.slice(0, OWN_MODELS_MAX) ?? [];
   if (names.length === 0)
     throw new StartFault(
-      `${preset}: its models have names of your own, and it cannot be asked for them: name them by ` +
-        `--model ${preset}/NAME`,
+      `${preset}: name its models by --model ${preset}/NAME; none is usual, and it cannot be asked which it has`,
     );
   const ofProvider = list.provider({ preset, baseUrl: null });
   return names.flatMap((name) => {
@@ -215,8 +214,9 @@ function modelsOf(
     const found = offered?.models?.find((model) => model.id === name);
     const limits = { contextLength: found?.contextLength ?? null, maxOutputTokens: found?.maxOutputTokens ?? null };
     const vendor = VENDORS[preset] ?? preset;
-    // OpenRouter's names have their vendor in front already.
-    const id = preset === 'openrouter' ? name : `${vendor}/${name}`;
+    // OpenRouter's names and those of Perplexity's agents have their vendor in front already.
+    const hasVendor = preset === 'openrouter' || (preset === 'perplexity' && name.includes('/'));
+    const id = hasVendor ? name : `${vendor}/${name}`;
     const plan = planModel({
       id,
       provider: { id: provider, preset },
@@ -226,6 +226,7 @@ function modelsOf(
       source: PRICE_LIST_TEXT,
       nowMs: systemClock.nowMs(),
     });
+    for (const note of plan.notes) print(`note: ${id}: ${note}`);
     return [plan.model];
   });
 }

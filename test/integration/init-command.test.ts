@@ -79,6 +79,27 @@ describe('tollgate init', () => {
       assert.ok(!text.includes('sk-secret'));
     });
 
+  test("Perplexity's agents are served by Responses; whoever names an ended model is told", async (context) => {
+    const args = [
+      '--provider',
+      'perplexity',
+      '--model',
+      'perplexity/perplexity/sonar',
+      '--model',
+      'perplexity/sonar-pro',
+    ];
+    const { configuration, printed } = await init(context, [...args, '--offline', '--yes']);
+    assert.deepEqual(
+      configuration.models.map(({ id, servedBy }) => [id, servedBy[0]?.providerModel, servedBy[0]?.apis]),
+      [
+        ['perplexity/sonar', 'perplexity/sonar', ['responses', 'messages']],
+        ['perplexity/sonar-pro', 'sonar-pro', ['chat_completions']],
+      ],
+    );
+    assert.match(printed, /^note: perplexity\/sonar-pro: Perplexity announced the end of its chat completions/m);
+    assert.doesNotMatch(printed, /^note: perplexity\/sonar:/m);
+  });
+
   test('the models that it takes where nobody names any are on the list, with a price', async () => {
     const list = await loadPriceList();
     for (const [preset, names] of Object.entries(USUAL_MODELS))

@@ -84,7 +84,7 @@ function askedOf(api: ApiName): Asked {
 /** What the chat and Responses replies of a provider say of their cost; all others are rated by their counts. */
 const TELLS: Readonly<Record<string, 'cost of chat' | 'cost' | 'no cached tokens of chat'>> = {
   openrouter: 'cost of chat',
-  perplexity: 'cost of chat',
+  perplexity: 'cost',
   xai: 'cost',
   gemini: 'no cached tokens of chat',
   bedrock: 'no cached tokens of chat',
@@ -110,7 +110,7 @@ function expectedPico(preset: string, api: ApiName, end: CallEnd): bigint {
   if (api === 'images') return BigInt(images) * 40_000_000_000n;
   if (askedOf(api).kind !== 'text') return BigInt(prompt) * 1_000_000n;
   const tells = TELLS[preset];
-  if (tells === 'cost' || (tells === 'cost of chat' && api === 'chat_completions'))
+  if ((tells === 'cost' && api !== 'messages') || (tells === 'cost of chat' && api === 'chat_completions'))
     return BigInt(nanoUsdOf({ prompt, completion })) * 1_000n;
   const known = tells === 'no cached tokens of chat' && api === 'chat_completions' ? 0 : cached;
   return BigInt(prompt - known) * 1_000_000n + BigInt(known) * 100_000n + BigInt(completion) * 5_000_000n;

@@ -178,6 +178,7 @@ const EXPECTED: Readonly<
     'bearer',
     {
       chat_completions: 'https://api.perplexity.ai/chat/completions',
+      responses: 'https://api.perplexity.ai/v1/responses',
       messages: 'https://api.perplexity.ai/router/v1/messages',
     },
   ],

@@ -3,7 +3,8 @@
 
 import type { PresetName } from '../../domain/configuration/presets.ts';
 
-/** By the provider's own names. Presets without a row have deployments or models of one's own. */
+/** By the provider's own names. Presets without a row have deployments or models of one's own, or
+ * models that the list of prices does not have. */
 export const USUAL_MODELS: Readonly<Partial<Record<PresetName, readonly string[]>>> = {
   openai: ['gpt-6-sol', 'gpt-6-luna', 'text-embedding-3-small'],
   anthropic: ['claude-opus-5-5', 'claude-sonnet-5', 'claude-haiku-4-5'],
@@ -17,6 +18,5 @@ export const USUAL_MODELS: Readonly<Partial<Record<PresetName, readonly string[]
   fireworks: ['deepseek-v4-pro', 'gpt-oss-120b'],
   cerebras: ['gpt-oss-120b'],
   cohere: ['command-a'],
-  perplexity: ['sonar', 'sonar-pro'],
   typesafe: ['jev-1.13.0'],
 };

@@ -45,6 +45,9 @@ export function isForText(model: string): boolean {
 
 /** Without a preset a provider is taken for one that speaks the API that nearly all do. */
 const USUAL_APIS: readonly ApiName[] = ['chat_completions', 'embeddings'];
+const SONAR_ENDED =
+  'Perplexity announced the end of its chat completions for 27 September 2026; its agents have names with a company, ' +
+  'such as perplexity/sonar';
 const FREE: readonly PriceWords[] = [{ input: '0', output: '0' }];
 
 export function planModel(params: ModelParams): PlannedModel {
@@ -78,6 +81,7 @@ export function planModel(params: ModelParams): PlannedModel {
       ...(written?.notes ?? []),
       ...(listed?.isDeprecated === true ? [`${listed.id} is deprecated, the list says`] : []),
       ...(listed !== null && written === null ? [`${listed.id} is not priced by tokens, so it has no price here`] : []),
+      ...(provider.preset === 'perplexity' && apis.includes('chat_completions') ? [SONAR_ENDED] : []),
       ...(apis.length === 0 ? [`provider "${provider.id}" has no API for a model of kind ${kind}`] : []),
     ],
   };
@@ -118,6 +122,7 @@ function apisOf(preset: PresetName | null, model: string, serves: readonly ApiNa
     if (/(^|\.)anthropic\./.test(model)) return ['messages'];
     return /(^|\.)openai\./.test(model) ? ['chat_completions', 'responses'] : ['chat_completions'];
   }
-  if (preset === 'perplexity') return model.includes('/') ? serves : ['chat_completions'];
+  // Agents name their models with a company; Sonar's chat completions were to end on 27 September 2026.
+  if (preset === 'perplexity') return model.includes('/') ? ['responses', 'messages'] : ['chat_completions'];
   return serves;
 }

@@ -210,7 +210,7 @@ export const PRESETS = {
     provider: { base_url: 'https://api.cohere.ai/compatibility/v1' },
   },
   perplexity: {
-    serves: ['chat_completions', 'messages'],
+    serves: ['chat_completions', 'responses', 'messages'],
     keyVariable: 'PERPLEXITY_API_KEY',
     provider: {
       base_url: 'https://api.perplexity.ai',

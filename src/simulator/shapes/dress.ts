@@ -43,6 +43,12 @@ function both(first: Dress, second: Dress): Dress {
   return (document) => second(first(document));
 }
 
+/** A reply of the Responses API; in a stream it is part of an event. */
+function inResponse(dress: Dress): Dress {
+  return (document) =>
+    isObject(document.response) ? { ...document, response: dress(document.response) } : dress(document);
+}
+
 function eachChoice(more: Json): Dress {
   return (document) => ({
     ...document,
@@ -179,8 +185,7 @@ const xaiResponse = usageAs((counts) => ({
   server_side_tool_usage_details: NO_TOOLS,
   context_details: { input_tokens: counts.prompt, output_tokens: counts.completion },
 }));
-export const xaiResponses: Dress = (document) =>
-  isObject(document.response) ? { ...document, response: xaiResponse(document.response) } : xaiResponse(document);
+export const xaiResponses = inResponse(xaiResponse);
 export const xaiImages: Dress = (document) => ({ ...document, usage: { cost_in_usd_ticks: 200_000_000 } });
 
 export const deepseekChat = usageAs((counts) => ({
@@ -216,6 +221,20 @@ export const perplexityChat: Dress = (document) => {
   };
   return { ...rest, usage: { ...three(counts), search_context_size: 'low', cost }, ...found };
 };
+
+const perplexityResponse = usageAs((counts) => ({
+  input_tokens: counts.prompt,
+  input_tokens_details: { cache_creation_input_tokens: 0, cache_read_input_tokens: counts.cached },
+  output_tokens: counts.completion,
+  total_tokens: counts.total,
+  cost: {
+    currency: 'USD',
+    input_cost: (counts.prompt * 500) / 1e9,
+    output_cost: (counts.completion * 2_000) / 1e9,
+    total_cost: nanoUsdOf(counts) / 1e9,
+  },
+}));
+export const perplexityResponses = inResponse(perplexityResponse);
 
 /** Anthropic's usage as clouds and other vendors have it: without the place where it was served. */
 function withoutPlace(usage: unknown): unknown {

@@ -13,6 +13,7 @@ import {
   mistralEmbeddings,
   openrouterChat,
   perplexityChat,
+  perplexityResponses,
   placelessMessages,
   plainUsage,
   vertexChat,
@@ -243,11 +244,11 @@ export const SHAPES: Readonly<Record<string, ProviderShape>> = {
   perplexity: {
     hosts: /^api\.perplexity\.ai$/,
     auth: 'bearer',
-    below: { '': [CHAT], '/v1': ['models'], '/router/v1': ['messages'] },
+    below: { '': [CHAT], '/v1': ['models', 'responses'], '/router/v1': ['messages'] },
     // A web server in front of the API answers for it.
     refusals: [refusal(401, '<html>\r\n<head><title>401 Authorization Required</title></head>\r\n</html>\r\n')],
     error: numberedError,
-    dress: { chat_completions: perplexityChat, messages: placelessMessages },
+    dress: { chat_completions: perplexityChat, responses: perplexityResponses, messages: placelessMessages },
     tellsUsageUnasked: true,
   },
   ollama: local({ chat_completions: plainUsage, messages: placelessMessages }),

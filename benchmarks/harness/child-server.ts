@@ -43,6 +43,19 @@ async function listeningPort(child: ChildProcess, name: string): Promise<number>
   throw new Error(`${name} ended before it listened`);
 }
 
+const endingWithThis = new Set<ChildProcess>();
+
+/** Of a program that does not notice when this process has gone: an interrupted run asks it to end. */
+export function endWithThis(child: ChildProcess): void {
+  if (endingWithThis.size === 0) {
+    process.once('exit', () => {
+      for (const one of endingWithThis) one.kill();
+    });
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
+  }
+  endingWithThis.add(child);
+}
+
 /** Asks the process to end, and insists after a while. */
 export async function stopChild(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;

@@ -5,7 +5,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { stopChild } from './child-server.ts';
+import { endWithThis, stopChild } from './child-server.ts';
 import { onCore, PROXY_CORE } from './cores.ts';
 import { CLIENT_HEADERS, freePort, modelOf, type Proxy, untilListening } from './proxies.ts';
 
@@ -30,6 +30,7 @@ export async function startPortkey(stubPort: number): Promise<Proxy | null> {
     env: { ...process.env, NODE_ENV: 'production' },
     stdio: ['pipe', 'ignore', 'ignore'],
   });
+  endWithThis(child);
   await untilListening(port);
   return {
     name: 'portkey',

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { removeInstallation } from '../../test/support/remove-installation.ts';
-import { stopChild } from './child-server.ts';
+import { endWithThis, stopChild } from './child-server.ts';
 import { LOAD_CORE, onCore, PROXY_CORE, pinToCore } from './cores.ts';
 import {
   CLIENT_HEADERS,
@@ -106,6 +106,7 @@ export async function startProduct(
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
+  endWithThis(child);
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => log.push(String(chunk)));
   let suspendedPid: number | null = null;
   const stop = async (): Promise<void> => {

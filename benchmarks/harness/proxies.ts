@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { startNodeServer, stopChild } from './child-server.ts';
+import { endWithThis, startNodeServer, stopChild } from './child-server.ts';
 import { onCore, PROXY_CORE } from './cores.ts';
 import { descendantsOf } from './cpu-time.ts';
 
@@ -118,6 +118,7 @@ export async function startNginx(stubPort: number, certificate: string | null = 
   writeFileSync(join(directory, 'nginx.conf'), conf);
   const [command, args] = onCore(PROXY_CORE, nginx, ['-p', directory, '-c', join(directory, 'nginx.conf')]);
   const child = spawn(command, args, { stdio: ['ignore', 'inherit', 'inherit'] });
+  endWithThis(child);
   await untilListening(port);
   const master = child.pid as number;
   // The master listens before it has forked the worker, whose CPU is what counts.

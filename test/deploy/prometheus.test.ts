@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { parse } from 'yaml';
 import { DASHBOARDS, renderDashboard } from '../../build/write-dashboards.ts';
+import { endAll } from '../support/end-all.ts';
 import { findFreePort } from '../support/free-port.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { httpCall } from '../support/http-call.ts';
@@ -114,7 +115,7 @@ describe('a real Prometheus', needs('prometheus', 'promtool'), () => {
     await load();
   });
   after(async () => {
-    for (const end of ends.toReversed()) await end();
+    await endAll(ends);
   });
 
   test('finds nothing against the conventions', async () => {

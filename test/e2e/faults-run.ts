@@ -11,6 +11,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { startEmbeddedPostgres } from '../../src/storage/postgres/embedded/embedded-postgres.ts';
+import { endAll } from '../support/end-all.ts';
 import { startTollgate, type Tollgate, type TollgateOptions } from '../support/gateway.ts';
 import { httpCall } from '../support/http-call.ts';
 import { limitedKey, renderOrganization } from '../support/limited-organizations.ts';
@@ -118,7 +119,7 @@ async function runFault(options: Options): Promise<FaultReport> {
     undo.push(() => scene.tollgate.stop());
     return await playAndCompare(scene, { fault, provider, postgresUrl: postgres.url });
   } finally {
-    for (const step of undo.toReversed()) await step();
+    await endAll(undo);
     rmSync(directory, { recursive: true, force: true });
   }
 }

@@ -18,6 +18,7 @@ import { selectRows } from '../../src/storage/clickhouse/clickhouse.ts';
 import { openEmbeddedClickHouse } from '../../src/storage/clickhouse/embedded-clickhouse.ts';
 import { startEmbeddedPostgres } from '../../src/storage/postgres/embedded/embedded-postgres.ts';
 import { startClickHouseServer } from '../support/clickhouse-server.ts';
+import { endAll } from '../support/end-all.ts';
 import { runCommand } from '../support/gateway.ts';
 import { httpCall } from '../support/http-call.ts';
 import { openLedgerView } from '../support/ledger-view.ts';
@@ -246,7 +247,7 @@ export async function runMachines(options: {
       problems,
     };
   } finally {
-    for (const step of undo.toReversed()) await step();
+    await endAll(undo);
     rmSync(directory, { recursive: true, force: true });
   }
 }

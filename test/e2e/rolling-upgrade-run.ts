@@ -14,6 +14,7 @@ import { selectRows } from '../../src/storage/clickhouse/clickhouse.ts';
 import { openEmbeddedClickHouse } from '../../src/storage/clickhouse/embedded-clickhouse.ts';
 import { startEmbeddedPostgres } from '../../src/storage/postgres/embedded/embedded-postgres.ts';
 import { startClickHouseServer } from '../support/clickhouse-server.ts';
+import { endAll } from '../support/end-all.ts';
 import { findFreePort } from '../support/free-port.ts';
 import { httpCall } from '../support/http-call.ts';
 import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
@@ -73,12 +74,11 @@ interface Options {
 async function openWorld(directory: string, undo: (() => unknown)[]) {
   const provider = await startSimulatedProvider();
   undo.push(() => provider.stop());
+  undo.push(() => removeInstallation(join(directory, 'hub')));
   const postgres = await startEmbeddedPostgres({ dataDir: join(directory, 'hub'), log: silentLog });
-  undo.push(
-    () => postgres.stop(),
-    () => removeInstallation(join(directory, 'hub')),
-  );
+  undo.push(() => postgres.stop());
   const engine = await openEmbeddedClickHouse({ directory: join(directory, 'facts'), clock: systemClock });
+  undo.push(() => engine.close());
   const clickhouse = await startClickHouseServer(engine);
   undo.push(() => clickhouse.close());
   const file = join(directory, 'tollgate.yaml');
@@ -235,7 +235,7 @@ export async function runRollingUpgrade({ from, to, isMade, seconds, seed, print
       ],
     };
   } finally {
-    for (const step of undo.toReversed()) await step();
+    await endAll(undo);
     rmSync(directory, { recursive: true, force: true });
   }
 }

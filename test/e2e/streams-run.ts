@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { seededRandom } from '../support/byte-splits.ts';
+import { endAll } from '../support/end-all.ts';
 import { startTollgate } from '../support/gateway.ts';
 import { openLedgerView } from '../support/ledger-view.ts';
 import { readMetrics } from '../support/metric-values.ts';
@@ -102,7 +103,7 @@ export async function runStreams(options: Options): Promise<StreamsReport> {
       problems: problems.slice(0, PROBLEMS_SHOWN),
     };
   } finally {
-    for (const step of undo.toReversed()) await step();
+    await endAll(undo);
   }
 }
 

@@ -15,6 +15,7 @@ import { createLog } from '../../src/platform/log.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import { startAdminServer } from '../../src/supervisor/admin-server.ts';
 import { expectDocumentedAnswers } from './documented-answers.ts';
+import { endAll } from './end-all.ts';
 import { findFreePort } from './free-port.ts';
 import { NOWHERE, runCommand, settingsOf, type Tollgate } from './gateway.ts';
 import { startTestPostgres } from './postgres.ts';
@@ -57,7 +58,7 @@ export async function startFront({ configurationYaml, env: settings = {}, report
     run,
     output: () => logged,
     async stop() {
-      for (const end of ends.toReversed()) await end();
+      await endAll(ends);
       removeInstallation(dataDir);
       rmSync(directory, { recursive: true });
     },

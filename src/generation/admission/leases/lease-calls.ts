@@ -236,11 +236,11 @@ export class LeaseCalls {
     const askedMs = this.time.monotonicMs();
     const elapsedMs = askedMs - lease.shortAtMs;
     // Long after a revocation what is released is returned at once, but may be on its way: it has as long to come. In a
-    // row of refusals one more look finds it.
+    // row of refusals, and of a rate, which has room with the next second anyway, one more look finds it.
+    const isOneLook = lease.isRate || lease.refusals.inRow > 0;
     const isLongAgo = elapsedMs >= REVOCATION_WINDOW_MS;
     const waitedMs = askedMs - firstCameAtMs(lease.waiters);
-    if (isLongAgo && waitedMs >= (lease.refusals.inRow > 0 ? REVOCATION_POLL_MS : REVOCATION_WINDOW_MS))
-      return 'nothing more';
+    if (isLongAgo && waitedMs >= (isOneLook ? REVOCATION_POLL_MS : REVOCATION_WINDOW_MS)) return 'nothing more';
     await this.time.wait(Math.max(REVOCATION_POLL_MS, isLongAgo ? waitedMs : elapsedMs));
     return 'perhaps more';
   }

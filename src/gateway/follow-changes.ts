@@ -55,7 +55,7 @@ export async function followChanges(followed: Followed): Promise<Listener> {
         else if ('catalog' in change) catalog.mayHaveChanged();
       },
       [LEASE_REVOCATION_CHANNEL]: (payload) => hearRevocation(leases, payload, epoch),
-      [LEASE_ROOM_CHANNEL]: (key) => leases.hearRoom(key),
+      [LEASE_ROOM_CHANNEL]: (key) => leases.expectRoom(key),
       [OWN_KEYS_DUE_CHANNEL]: () => ownKeyChecks.start(),
       [POSTING_WANTED_CHANNEL]: () => postingFence.hearWanted(),
       [SPOOLS_ASKED_CHANNEL]: (payload) => postingFence.answer(payload),

@@ -266,7 +266,7 @@ class Simulation {
   /** As the triggers of migration 0045 do. */
   private notifyRoom(key: string): void {
     this.eachGateway((gateway) => {
-      gateway.process.in(this.network.delayMs(), 'room', () => gateway.hearRoom(key));
+      gateway.process.in(this.network.delayMs(), 'room', () => gateway.expectRoom(key));
     });
   }
 

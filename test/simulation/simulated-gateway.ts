@@ -143,8 +143,8 @@ export class SimulatedGateway {
     if (this.listens && this.leases !== null) hearRevocation(this.leases, payload, this.epoch);
   }
 
-  hearRoom(key: string): void {
-    if (this.listens) this.leases?.hearRoom(key);
+  expectRoom(key: string): void {
+    if (this.listens) this.leases?.expectRoom(key);
   }
 
   /** As serve.ts does it: admits, then records; `begun` may send, `refused` must not. */

@@ -120,7 +120,7 @@ export class SimulatedLeaseStore {
   /** Puts money into a wallet; `isTold`: every process hears of it. */
   deposit(key: string, amount: bigint, isTold = true): void {
     this.of(key).size += amount;
-    if (isTold) for (const process of this.processes) process.hearRoom(key);
+    if (isTold) for (const process of this.processes) process.expectRoom(key);
   }
 
   /** What all processes together have of it. */

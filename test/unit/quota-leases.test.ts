@@ -435,7 +435,7 @@ describe('leases', () => {
       const { take } = store.calls;
       const larger = new Request(store, process, [need(wallet, 1_001n)]);
       await store.time.run(store.time.nowMs + 10);
-      assert.deepEqual(larger.result, { ...(larger.result as Shortage), reason: 'short', within: 1_000n });
+      assert.deepEqual(larger.result, { ...(larger.result as Shortage), reason: 'short', servableMax: 1_000n });
       assert.ok(store.calls.take <= take + 1, 'it is refused as they are, from memory if they just were');
       const request = new Request(store, process, [need(wallet, 500n)]);
       await store.time.run(store.time.nowMs + 3_000);
@@ -495,10 +495,10 @@ describe('leases', () => {
     };
     const refusal = new RememberedRefusal(
       { kind: 'budget', key: 'b' },
-      { answer, reason: 'short', leastRefused: 800n, most: 600n, refusals: 0, nowMs: 0 },
+      { answer, reason: 'short', leastRefused: 800n, total: 600n, refusals: 0, nowMs: 0 },
     );
     assert.deepEqual(
-      [50, 150].map((nowMs) => refusal.shortage(601n, 0n, nowMs)?.within),
+      [50, 150].map((nowMs) => refusal.shortage(601n, 0n, nowMs)?.servableMax),
       [600n, undefined],
     );
     assert.equal(refusal.shortage(600n, 0n, 50), null);

@@ -1,4 +1,4 @@
-// What admission has granted one request: the bounds it relied on, and what is held for it until its end.
+// What admission has granted one request: the bounds that the holds rely on, and the holds until the request's end.
 
 import { type PicoUsd, ZERO_PICO_USD } from '../../domain/money/pico-usd.ts';
 import type { Outcome } from '../../domain/settlement/outcome.ts';
@@ -9,13 +9,13 @@ import type { QuotaLeases } from './leases/quota-leases.ts';
 import type { HoldPlan } from './plan-holds.ts';
 import type { TokenBounds } from './worst-case-cost.ts';
 
-/** What an execution has used, once its record is written. */
+/** What an execution has used. The holds are released by it once the execution's record is written. */
 export interface AdmissionUse {
-  /** What the wallet pays; at most the hold. */
+  /** What the wallet pays, in pico-dollars; at most the hold. */
   readonly charge: bigint;
-  /** What each of its budgets has spent; at most what was held of it. */
+  /** What each budget of the execution has spent, in pico-dollars; at most what was held of that budget. */
   readonly budgetUse: bigint;
-  /** null: not known, so all that was held counts as used. */
+  /** null: not known, so everything held counts as used. */
   readonly tokens: number | null;
 }
 
@@ -23,13 +23,19 @@ export class Admission {
   /** null when the organization is not billed and the request has no bound. */
   readonly tokenBounds: TokenBounds | null;
   readonly walletId: string | null;
-  /** Taken from the wallet's lease until the execution is settled; null when not billed. Spec: authorized_amount. */
+  /**
+   * The amount held of the wallet's lease until the execution is settled; null when not billed. Spec:
+   * authorized_amount.
+   */
   readonly hold: PicoUsd | null;
-  /** The most that it can cost, whoever pays: a usage that costs more is not to be believed. null: nobody knows. */
+  /**
+   * The most that the execution can cost, whoever pays. A reported usage that costs more is not believed. null: no
+   * bound is known.
+   */
   readonly costMax: PicoUsd | null;
   /**
-   * The grants of budgets, each of which holds the price: the execution's use is posted to these, whichever period it
-   * ends in.
+   * The ids of the budget grants, of each of which the price is held. The execution's use is posted to these grants,
+   * whichever period it ends in.
    */
   readonly budgets: readonly string[];
   private readonly budgetPrice: PicoUsd;
@@ -52,16 +58,16 @@ export class Admission {
     this.budgets = budgetsOf(holds);
   }
 
-  /** What each budget has spent of an execution that cost this much: never more than was held. */
+  /** What each budget has spent on an execution that cost this much: never more than was held. */
   budgetUse(cost: PicoUsd | null): PicoUsd {
     const spent = cost ?? ZERO_PICO_USD;
     return spent < this.budgetPrice ? spent : this.budgetPrice;
   }
 
   /**
-   * Ends the holds; what was not used is available again. `refused`: the request was refused after all, and has used
-   * nothing. `unrecorded`: how it ended is not in the spool, so what it may have used stays held until this process's
-   * epoch is closed; only its place among the open requests is available again.
+   * Ends the holds; unused amounts are available again. `refused`: the request was refused after all and has used
+   * nothing. `unrecorded`: the spool has no record of the end, so whatever the request may have used stays held until
+   * this process's epoch is closed; only its place among the concurrent requests is available again.
    */
   release(use: AdmissionUse | 'refused' | 'unrecorded'): void {
     assert(!this.released, 'an admission is released once');
@@ -91,7 +97,7 @@ function usedOf({ lease, amount }: Hold, use: AdmissionUse): bigint {
       return use.budgetUse;
     case 'tokens_per_minute':
       return use.tokens === null || BigInt(use.tokens) > amount ? amount : BigInt(use.tokens);
-    // Admitted is admitted, whatever became of it.
+    // An admitted request counts, whatever became of it.
     case 'requests_per_minute':
       return amount;
     case 'concurrent_requests':
@@ -99,10 +105,10 @@ function usedOf({ lease, amount }: Hold, use: AdmissionUse): bigint {
   }
 }
 
-/** No provider did any work: no tokens were used, whatever was held for them. */
+/** After these outcomes no provider did any work, so no tokens were used. */
 const WITHOUT_TOKENS: ReadonlySet<Outcome> = new Set(['connect_failed', 'provider_refused', 'provider_failed']);
 
-/** What of a limit on tokens an execution has used; null when nobody knows. */
+/** How many tokens of a token limit an execution has used; null: not known. */
 export function tokensUsed(outcome: Outcome, usage: Usage | null): number | null {
   if (WITHOUT_TOKENS.has(outcome)) return 0;
   return usage === null || usage.inputTokens === null || usage.outputTokens === null

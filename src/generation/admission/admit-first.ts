@@ -1,5 +1,5 @@
-// Admits a request whose model is not chosen yet for the first of its candidates that admission grants, so that the
-// classifier and the stores are not asked for a request that no candidate would be admitted for.
+// Admits a request whose model is not chosen yet for the first of its candidates that admission grants. If admission
+// grants none, neither the classifier nor the stores are asked about the request.
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Admission } from './admission.ts';
@@ -7,8 +7,8 @@ import { type AdmissionParts, admit } from './admit.ts';
 import { type AdmissionParams, type HoldPlan, planHolds } from './plan-holds.ts';
 
 /**
- * `candidates`: in the order in which they are tried; a refusal is a candidate that cannot serve anyway. Where none is
- * granted the refusal is the first one's. While the leases suffice the store is not asked.
+ * `candidates` are tried in order; a refusal among them stands for a candidate that cannot serve anyway. When none is
+ * granted, the first candidate's refusal is returned. The store is asked only when the leases do not suffice.
  */
 export async function admitFirst(
   candidates: readonly (AdmissionParams | Refusal)[],
@@ -25,7 +25,7 @@ export async function admitFirst(
   return refusal ?? { kind: 'billing_unavailable' };
 }
 
-/** null: it needs at least as much of everything as a candidate that was refused, and is not tried. */
+/** null: the candidate needs at least as much of every quota as one that was refused, so it is not tried. */
 function admitUnlessDearer(
   candidate: AdmissionParams | Refusal,
   refused: HoldPlan[],

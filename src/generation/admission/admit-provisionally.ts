@@ -1,5 +1,5 @@
 // Admits a request before its exact needs are known, so that nothing is looked up or classified for a request that
-// would be refused anyway. The exact admission takes the place of this one.
+// would be refused anyway. The exact admission later replaces this one.
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { resolveModel } from '../catalog/resolve-model.ts';
@@ -8,7 +8,10 @@ import type { DataPlane } from '../plane.ts';
 import { admitFirst } from './admit-first.ts';
 import type { AdmissionParams } from './plan-holds.ts';
 
-/** For the first of these models, by their public ids, that can be admitted. null: it is admitted. */
+/**
+ * Admits the request for the first of `models` (public ids) that can be admitted, and keeps the admission in `request`.
+ * null: the request is admitted. `carriedTokens`: the input that the continued response adds; null: not known.
+ */
 export async function admitProvisionally(
   plane: DataPlane,
   request: OpenRequest,

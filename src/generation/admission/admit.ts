@@ -1,5 +1,5 @@
-// Admits a request to a provider, or refuses it: what it can use and cost is bounded and held from this process's quota
-// leases (spec 7.4, 8). All or nothing: a refused request consumes nothing.
+// Admits a request to a provider, or refuses it: bounds what the request can use and cost, and holds that of this
+// process's quota leases (spec 7.4, 8). All or nothing: a refused request consumes nothing.
 
 import { isCountable } from '../../domain/models/apis.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
@@ -15,22 +15,22 @@ import type { OrganizationQueues } from './organization-queues.ts';
 import { type AdmissionParams, type HoldPlan, planHolds } from './plan-holds.ts';
 import { refuseCredit, refuseUnderLimit } from './refuse-shortage.ts';
 
-/** What admission works with. */
+/** What admission needs of the process. */
 export interface AdmissionParts {
   readonly leases: QuotaLeases;
   readonly workers: WorkerPool;
   /**
-   * A refused request pays nothing for its exact count, so an organization whose credit runs out takes only its share
-   * of the workers.
+   * Limits the exact counts of each organization. A refused request pays nothing for its count, so an organization
+   * whose credit runs out must not take more than its share of the workers.
    */
   readonly counts: OrganizationQueues;
   readonly clock: Clock;
 }
 
-/** For each organization one count at a time and few that wait for it; other requests are judged by their bytes. */
+/** Each organization has one count at a time and a few waiting. Requests beyond that are judged by their bytes. */
 export const COUNTS = { underWayMax: 1, waitingMax: 8, waitMsMax: 2_000 } as const;
 
-/** Synchronous where everything is warm; a promise only when the store must be asked first. */
+/** Returns a promise only when the store must be asked or the input counted. */
 export function admit(
   params: AdmissionParams,
   parts: AdmissionParts,
@@ -55,8 +55,8 @@ async function admitLater(
 }
 
 /**
- * The body's bytes bound its tokens, but are several times as many: a request that does not fit by its bytes is judged
- * once more, with the exact count as the bound.
+ * The body's bytes bound its tokens, but there are several bytes to a token. A request that does not fit by its bytes
+ * is judged once more, with the exact count as its bound.
  */
 async function admitByCount(
   params: AdmissionParams,
@@ -75,7 +75,7 @@ async function admitByCount(
   return 'reason' in held ? refuse(plan, held, parts) : new Admission(plan, held, parts.leases);
 }
 
-/** Whether the request could be admitted if its input were next to nothing: else it is not worth counting. */
+/** Whether the request could be admitted if its input had no tokens. If not, its input is not worth counting. */
 function mayFitByCount(params: AdmissionParams, shortage: Shortage | null): boolean {
   if (!isCountable(params.dialect.api)) return false;
   if (shortage !== null && (shortage.reason === 'frozen' || !DEPENDING_ON_INPUT.has(shortage.quota.kind))) return false;
@@ -83,7 +83,7 @@ function mayFitByCount(params: AdmissionParams, shortage: Shortage | null): bool
   if ('kind' in floor) return false;
   return (
     shortage === null ||
-    floor.needs.every(({ quota, amount }) => quota.key !== shortage.quota.key || amount <= shortage.within)
+    floor.needs.every(({ quota, amount }) => quota.key !== shortage.quota.key || amount <= shortage.servableMax)
   );
 }
 
@@ -94,8 +94,8 @@ function isAboveLimit(refusal: Refusal): boolean {
 }
 
 function refuse(plan: HoldPlan, shortage: Shortage, { clock }: AdmissionParts): Refusal {
-  const { limits, price, budgetPrice, cheaper: words } = plan;
-  const cheaper = words === undefined ? {} : { cheaper: words };
+  const { limits, price, budgetPrice, cheaper: advice } = plan;
+  const cheaper = advice === undefined ? {} : { cheaper: advice };
   const limit = limits.find(({ id }) => id === shortage.quota.key);
   return limit === undefined
     ? refuseCredit(shortage, { authorizedAmount: price, ...cheaper })

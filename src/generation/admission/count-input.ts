@@ -1,17 +1,17 @@
-// The exact count of a request's input, made where the bound by its bytes exceeds what is left of a wallet or limit.
+// Counts a request's input exactly, for a request whose bound by its bytes exceeds what is left of a wallet or limit.
 
 import type { CountableApi } from '../../domain/models/apis.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
 import { countTokens } from '../count-tokens.ts';
 
-/** A request should not wait longer for its count. */
+/** The longest that counting may take: the request waits for it. */
 const WORK_MS = 2_000;
 /** Longer bodies take seconds to count. */
 const BYTES_MAX = 2_097_152;
 
 /**
- * An upper bound: the tokens of the texts, and one more for each byte outside them. null when it was not counted in
- * time.
+ * An upper bound in tokens: the counted tokens of the texts, and one token for each byte outside them. null: the body
+ * is too long, or was not counted in time.
  */
 export async function countInputAtMost(
   api: CountableApi,

@@ -1,5 +1,5 @@
-// One queue for each organization before something that all share (the store's connections, worker threads), so that no
-// organization occupies more than its part. The sum over all organizations is not bounded here.
+// One queue for each organization in front of a shared resource (the store's connections, worker threads), so that no
+// organization takes more than its share. The sum over all organizations is not bounded here.
 
 import { FairQueue } from '../../platform/fair-queue.ts';
 
@@ -19,7 +19,10 @@ export class OrganizationQueues {
     this.limits = limits;
   }
 
-  /** What `work` resolves to; `refused` when too much of the organization's work is waiting, or for too long. */
+  /**
+   * Resolves to the result of `work`, or to `refused` when too much of the organization's work waits, or this waits too
+   * long.
+   */
   async run<T, R>(organizationId: string | null, work: () => Promise<T>, refused: R): Promise<T | R> {
     const entry = this.queues.get(organizationId) ?? { queue: new FairQueue(this.limits), open: 0 };
     this.queues.set(organizationId, entry);
@@ -32,7 +35,7 @@ export class OrganizationQueues {
     }
   }
 
-  /** How many organizations have work under way. */
+  /** How many organizations have work under way or waiting. */
   get size(): number {
     return this.queues.size;
   }

@@ -1,5 +1,5 @@
-// What a request must hold: a place among the open requests, one request, its tokens and its price under each limit
-// that applies to it, and the price from the wallet that pays (spec 8). Refuses a request without a bound.
+// Plans what a request must hold: under each limit that applies to it a concurrency slot, one request, its tokens or
+// its price, and the price from the wallet that pays (spec 8). Refuses a request that has no bound where it needs one.
 
 import type { Principal, PrincipalLimit } from '../../domain/identity/principal.ts';
 import { OUTPUT_LIMITS } from '../../domain/models/provider.ts';
@@ -38,38 +38,39 @@ export interface HoldPlan {
   readonly tokenBounds: TokenBounds | null;
   readonly walletId: string | null;
   /**
-   * The most it can cost. Where nobody is billed, as far as the prices tell: 0 where none does, or it has no bound.
+   * The most that the request can cost. When nobody is billed, the most by the prices there are: 0 when no deployment
+   * has a price or the request has no bound.
    */
   readonly price: PicoUsd;
-  /** It could be billed: a usage that costs more is not to be believed. */
+  /** Whether the request could be billed. Then a reported usage that costs more than the price is not believed. */
   readonly isBillable: boolean;
-  /** The most that budgets count of it: the price, but for own keys whose use they count in full. */
+  /** The most that budgets count of the request: the price, unless budgets count all that own keys use. */
   readonly budgetPrice: PicoUsd;
-  /** How the request could be made cheaper, where that is not by its output limit. */
+  /** How the request could be made cheaper, when its output limit cannot do that. */
   readonly cheaper: string | undefined;
   /** Whether the wallet holds the price. */
   readonly billed: boolean;
-  /** Those that apply to the request. */
+  /** The limits that apply to the request. */
   readonly limits: readonly PrincipalLimit[];
-  /** In the order in which they are held, and so the one in which they refuse; the wallet is the last. */
+  /** In the order in which they are held, which is also the order in which they refuse. The wallet is last. */
   readonly needs: readonly QuotaNeed[];
 }
 
-/** `measure`: of the body, or of as much as is known of it. */
+/** `measure` is that of the body, or of the part of it that is known. */
 export function planHolds(asked: AdmissionParams, measure: BodyMeasure): HoldPlan | Refusal {
-  const params = withLimitsHeard(asked);
+  const params = withHonoredOutputLimits(asked);
   const { principal, dialect, served, bounds } = params;
   const tokenBounds = boundTokens(dialect, served.model, bounds, measure);
   // A request that is free of charge still belongs to the payer, since only the payer may find its record.
   const { walletId } = principal;
   const billed = principal.billed && dialect.charged;
   if (billed && walletId === null) return { kind: 'principal_provisioning' };
-  const within = tokenBounds ?? (billed ? null : boundByModel(params, measure));
-  const bound = dialect.charged ? boundPrice(params, within, measure) : ZERO_PICO_USD;
+  const priceBounds = tokenBounds ?? (billed ? null : boundByModel(params, measure));
+  const bound = dialect.charged ? boundPrice(params, priceBounds, measure) : ZERO_PICO_USD;
   const isBillable = typeof bound !== 'object';
   if (billed && !isBillable) return bound;
-  const price = isBillable ? bound : unbillablePrice(params, within);
-  const budgetPrice = countsOwnUse(params) ? ratedPrice(params, within, price) : price;
+  const price = isBillable ? bound : unbillablePrice(params, priceBounds);
+  const budgetPrice = countsOwnUse(params) ? ratedPrice(params, priceBounds, price) : price;
   if (typeof budgetPrice === 'object') return budgetPrice;
   const limits = principal.limits.length === 0 ? principal.limits : limitsOf(principal, served);
   const underLimits = limits.length === 0 ? NO_NEEDS : needsUnder(limits, params, tokenBounds, budgetPrice);
@@ -91,17 +92,17 @@ export function planHolds(asked: AdmissionParams, measure: BodyMeasure): HoldPla
 }
 
 /**
- * Where all limits that a request sets are passed over by a provider that may serve it, the model's cap bounds it, as
- * one that sets none.
+ * When a provider that may serve the request ignores all output limits that the request sets, the model's cap bounds
+ * the output, as for a request that sets no limit.
  */
-function withLimitsHeard(params: AdmissionParams): AdmissionParams {
+function withHonoredOutputLimits(params: AdmissionParams): AdmissionParams {
   const { bounds, served } = params;
   const { outputLimits, outputTokensMax } = bounds;
   if (outputLimits === undefined || outputTokensMax === null) return params;
   const set = OUTPUT_LIMITS.filter((name) => outputLimits[name] !== undefined);
-  const isUnheard = ({ provider: { requests } }: Deployment): boolean =>
+  const ignoresThem = ({ provider: { requests } }: Deployment): boolean =>
     set.every((name) => requests?.ignores?.includes(name) === true);
-  if (!deploymentsOf(params).some(isUnheard)) return params;
+  if (!deploymentsOf(params).some(ignoresThem)) return params;
   const cap = served.model.maxCompletionTokensCap;
   return { ...params, bounds: { ...bounds, outputTokensMax: cap === null ? null : Math.max(cap, outputTokensMax) } };
 }
@@ -125,7 +126,10 @@ function needsUnder(
   return needs;
 }
 
-/** All processes hold in one order, so that none waits for another; the first that is used up is what is refused. */
+/**
+ * All processes hold in one order, so that they cannot wait for each other. The first quota that is used up names the
+ * refusal.
+ */
 const HELD_IN_ORDER = Object.keys({
   concurrent_requests: true,
   requests_per_minute: true,
@@ -133,7 +137,7 @@ const HELD_IN_ORDER = Object.keys({
   budget: true,
 } satisfies Record<LimitKind, true>) as LimitKind[];
 
-/** The price that a wallet must hold, or why nobody can say. */
+/** The price that a wallet must hold, or the refusal of a request that has no such price. */
 function boundPrice(params: AdmissionParams, tokenBounds: TokenBounds | null, measure: BodyMeasure): PicoUsd | Refusal {
   const { bounds } = params;
   const flat = flatPrice(params);
@@ -155,7 +159,10 @@ function deploymentsOf({ dialect, served }: AdmissionParams): readonly Deploymen
   return served.deployments.get(dialect.api) ?? [];
 }
 
-/** What it costs whatever it uses: own keys alone serve it, and no fee depends on the use. null: the use decides. */
+/**
+ * The price of a request that costs the same whatever it uses: only own keys serve it, and their fees do not depend on
+ * the use. null: the use decides.
+ */
 function flatPrice(params: AdmissionParams): PicoUsd | null {
   let highest = ZERO_PICO_USD;
   const deployments = deploymentsOf(params);
@@ -167,20 +174,20 @@ function flatPrice(params: AdmissionParams): PicoUsd | null {
   return deployments.length === 0 ? null : highest;
 }
 
-/** Budgets count all that own keys use, and not what the platform charges for it. */
+/** Whether a budget counts everything that an own key uses instead of what the platform charges for it. */
 function countsOwnUse(params: AdmissionParams): boolean {
   const { principal, dialect } = params;
   if (!dialect.charged || !principal.limits.some(({ kind }) => kind === 'budget')) return false;
   return deploymentsOf(params).some(({ ownKey }) => ownKey?.budgets === 'all');
 }
 
-/** The most that the usage can be rated at, whoever serves and whoever pays. */
+/** The most that the usage can be rated at, whichever deployment serves and whoever pays. */
 function ratedPrice(params: AdmissionParams, tokenBounds: TokenBounds | null, price: PicoUsd): PicoUsd | Refusal {
   const { dialect, bounds } = params;
   const prices = deploymentsOf(params).map((deployment) => deployment.price);
   const worst = worstOf(prices, namedOf(bounds));
   const rated = worst === null || tokenBounds === null ? null : worstCaseCost(dialect, bounds, tokenBounds, worst);
-  // What has no bound or no price cannot be counted against a budget that counts everything.
+  // A request without a bound or a price cannot be counted against a budget that counts everything.
   if (rated === null) return { kind: 'traffic_token_bound_required', under: 'budget', ...missingBound(params) };
   return rated > price ? picoUsd(rated) : price;
 }
@@ -226,8 +233,8 @@ const CONTEXT_UNKNOWN = {
 };
 
 /**
- * A beta of the client's lets the model read or write more than the catalog says of it, and this request could: the
- * provider asks more for that, too.
+ * Refuses a request whose client names a beta that lets the model read or write more than the catalog says, if this
+ * request could do so: providers ask higher prices for that, too.
  */
 function refuseLiftedCeilings(
   { dialect, served: { model }, bounds }: AdmissionParams,
@@ -251,7 +258,8 @@ function refuseLiftedCeilings(
 }
 
 /**
- * A background response reports its usage only to a client that fetches it later, and its bill must not depend on that.
+ * Refuses a background response: it reports its usage only to a client that fetches it later, and the bill must not
+ * depend on that.
  */
 function refuseBackground(bounds: RequestBounds): Refusal | null {
   if (bounds.saved?.background !== true) return null;
@@ -263,7 +271,7 @@ function refuseBackground(bounds: RequestBounds): Refusal | null {
   };
 }
 
-/** Every deployment that may serve must have the price. */
+/** Every deployment that may serve must have a price for the one-hour cache. */
 function refuseHourCache(params: AdmissionParams): Refusal | null {
   if (params.bounds.asksForHourCache !== true) return null;
   return worstRates(params)?.inputWithHourCache == null ? HOUR_CACHE_UNPRICED : null;
@@ -277,8 +285,8 @@ function refuseNamed(params: AdmissionParams): Refusal | null {
 }
 
 /**
- * Of the deployments that may serve the request: who is not billed is served by any, whatever they have a price for.
- * null: one of them has no price.
+ * The worst price of the deployments that may serve the request. A request that is not billed may be served by any of
+ * them, whatever they have a price for. null: one of them has no price.
  */
 function worstRates(params: AdmissionParams): WorstPrice | null {
   const { principal, dialect, served, bounds } = params;
@@ -288,13 +296,13 @@ function worstRates(params: AdmissionParams): WorstPrice | null {
   return 'kind' in able ? null : worstOf(able.map(walletPrice), namedOf(bounds));
 }
 
-/** undefined: the request asks for nothing that has a price of its own. */
+/** What the request asks for that has a price of its own; undefined: nothing. */
 function namedOf({ named }: RequestBounds): Named | undefined {
   if (named === undefined) return undefined;
   return { details: named.details, wantsAudio: named.items.some(({ kind }) => kind === 'audio') };
 }
 
-/** Of a request that sets no limit on its output and need not: the model writes as much as it can. */
+/** The bounds of a request that sets no limit on its output and need not: the model writes as much as it can. */
 function boundByModel(
   { dialect, served: { model }, bounds }: AdmissionParams,
   measure: BodyMeasure,
@@ -304,19 +312,20 @@ function boundByModel(
 }
 
 /**
- * What budgets hold for a request that could not be billed and that nobody is billed for: the most that those who have
- * a price for it at all may rate it at. 0: nobody has, or it has no bound, for which spec 7.8 refuses nobody else.
+ * What budgets hold for a request that could not be billed and that nobody is billed for: the most that any deployment
+ * with a price may rate it at. 0: no deployment has a price, or the request has no bound. Spec 7.8 refuses no such
+ * request.
  */
-function unbillablePrice(params: AdmissionParams, within: TokenBounds | null): PicoUsd {
+function unbillablePrice(params: AdmissionParams, priceBounds: TokenBounds | null): PicoUsd {
   const { principal, dialect, bounds } = params;
-  if (within === null || !principal.limits.some(({ kind }) => kind === 'budget')) return ZERO_PICO_USD;
+  if (priceBounds === null || !principal.limits.some(({ kind }) => kind === 'budget')) return ZERO_PICO_USD;
   const prices = deploymentsOf(params).flatMap((deployment) => walletPrice(deployment) ?? []);
   const worst = prices.length === 0 ? null : worstOf(prices, namedOf(bounds));
-  const most = worst === null ? null : worstCaseCost(dialect, bounds, within, worst);
+  const most = worst === null ? null : worstCaseCost(dialect, bounds, priceBounds, worst);
   return most === null ? ZERO_PICO_USD : picoUsd(most);
 }
 
-/** null where the catalog has no price or the request no bound. */
+/** The most that the request can cost by the catalog; null: the catalog has no price, or the request no bound. */
 function worstPrice(params: AdmissionParams, tokenBounds: TokenBounds | null): PicoUsd | null {
   const { dialect, bounds } = params;
   const price = worstRates(params);
@@ -328,7 +337,7 @@ function limitsOf({ limits }: Principal, { model }: ServedModel): readonly Princ
   return limits.filter((limit) => limit.model === null || limit.model === model.id);
 }
 
-/** What is held under one limit; 0 where it does not apply. */
+/** The amount to hold under one limit; 0: the limit does not apply. */
 function amountUnder(
   limit: PrincipalLimit,
   params: AdmissionParams,
@@ -347,8 +356,8 @@ function amountUnder(
 }
 
 /**
- * Spec 8: a limit on tokens requires a boundable request. Counting tokens uses none, and those of images are for
- * analytics.
+ * Spec 8: a limit on tokens requires a request with a bound. Counting tokens uses none, and the tokens of images are
+ * only for analytics.
  */
 function tokensUnder(limit: PrincipalLimit, params: AdmissionParams, bounds: TokenBounds | null): bigint | Refusal {
   const { dialect, request } = params;
@@ -359,7 +368,7 @@ function tokensUnder(limit: PrincipalLimit, params: AdmissionParams, bounds: Tok
   const { inputTokensMax, outputTokensMax } = bounds;
   const tokens = BigInt(inputTokensMax) + BigInt(outputTokensMax);
   if (tokens <= limit.amount) return tokens;
-  // It could never be admitted: the refusal names the field that contributes most.
+  // A request above the whole limit could never be admitted. The refusal names the field that contributes most.
   const field = outputTokensMax >= inputTokensMax ? dialect.outputLimitField : dialect.inputField;
   return { kind: 'traffic_token_bound_required', field, result: { ...showLimit(limit), tokens_max: Number(tokens) } };
 }

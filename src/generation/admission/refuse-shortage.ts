@@ -1,4 +1,4 @@
-// The refusal for a wallet or a limit that cannot serve a request; it names the limit (spec 7.4).
+// Makes the refusal of a request that a wallet or limit cannot serve; it names the limit (spec 7.4).
 
 import type { PrincipalLimit } from '../../domain/identity/principal.ts';
 import { formatUsdString } from '../../domain/money/format.ts';
@@ -7,17 +7,17 @@ import type { LimitResult, Refusal } from '../../domain/refusals/refusal.ts';
 import { MINUTE_MS } from '../../platform/durations.ts';
 import type { Shortage } from './leases/remembered-refusal.ts';
 
-/** The most that a request can cost, and how it could cost less, where that is not by its output limit. */
-export interface TooDear {
+/** The most that a request can cost, and how it could cost less, when its output limit cannot do that. */
+export interface RequestCost {
   readonly authorizedAmount: PicoUsd;
   readonly cheaper?: string;
 }
 
 /** The refusal of a request that its wallet cannot pay. */
-export function refuseCredit({ reason }: Shortage, dear: TooDear): Refusal {
+export function refuseCredit({ reason }: Shortage, cost: RequestCost): Refusal {
   switch (reason) {
     case 'short':
-      return { kind: 'insufficient_credit', ...dear };
+      return { kind: 'insufficient_credit', ...cost };
     case 'frozen':
       return { kind: 'billing_frozen' };
     case 'unavailable':
@@ -25,11 +25,11 @@ export function refuseCredit({ reason }: Shortage, dear: TooDear): Refusal {
   }
 }
 
-/** `nowMs`: wall time, for the time at which a budget begins anew. */
+/** `nowMs`: wall time, from which the time is derived at which a budget begins anew. */
 export function refuseUnderLimit(
   limit: PrincipalLimit,
   { reason, retryAfterMs }: Shortage,
-  dear: TooDear,
+  cost: RequestCost,
   nowMs: number,
 ): Refusal {
   const result = showLimit(limit);
@@ -42,12 +42,13 @@ export function refuseUnderLimit(
     case 'tokens_per_minute':
       return { kind: 'rate_limit', ...later, result };
     case 'budget': {
-      // The store counts from a moment ago, by its own clock; periods end on the hour.
+      // `retryAfterMs` counts from a moment ago by the store's clock. Budget periods end on the hour, so the time is
+      // rounded.
       const resetsAt =
         retryAfterMs === null
           ? null
           : new Date(Math.round((nowMs + retryAfterMs) / MINUTE_MS) * MINUTE_MS).toISOString();
-      return { kind: 'usage_limit_exceeded', ...dear, ...later, result: { ...result, resets_at: resetsAt } };
+      return { kind: 'usage_limit_exceeded', ...cost, ...later, result: { ...result, resets_at: resetsAt } };
     }
   }
 }

@@ -1,4 +1,4 @@
-// The most a request can cost: what is held before a byte goes upstream.
+// Computes the most that a request can cost, which is held before a byte goes to a provider.
 
 import type { Model } from '../../domain/models/catalog.ts';
 import type { WorstBeside, WorstCall, WorstPrice, WorstRates, WorstTier } from '../catalog/worst-price.ts';
@@ -7,9 +7,9 @@ import type { CallBound, Dialect, RequestBounds } from '../dialects/dialect.ts';
 /** The properties of a body that bound its tokens. */
 export interface BodyMeasure {
   readonly bytes: number;
-  /** Images and files by reference, whose size the body does not tell. */
+  /** How many images and files are given by reference; the body does not tell their size. */
   readonly attachments: number;
-  /** Input that the provider adds from what the request continues; null where it is not known. */
+  /** The input tokens that the provider adds from a response the request continues; null: not known. */
   readonly carriedTokens: number | null;
 }
 
@@ -18,7 +18,7 @@ export interface TokenBounds {
   readonly outputTokensMax: number;
 }
 
-/** Bounds on the tokens of a request, or null when its input or its output has no bound. */
+/** Bounds on the tokens of a request; null: its input or its output has no bound. */
 export function boundTokens(
   dialect: Dialect,
   model: Model,
@@ -36,12 +36,12 @@ export function boundTokens(
 }
 
 /**
- * The most tokens that the input can have; null where the context of the model, which alone could bound it, is not
- * known. A token is at least one byte of the body, so the body's bytes bound the text; an attachment by reference costs
- * what the model says at most.
+ * The most tokens that the input can have; null: only the model's context could bound it, and that is not known. A
+ * token is at least one byte of the body, so the body's bytes bound the text. An attachment by reference costs at most
+ * what the model says.
  */
 export function boundInput(dialect: Dialect, model: Model, bounds: RequestBounds, body: BodyMeasure): number | null {
-  // Images are priced each (spec 8): what their tokens are is for analytics, and needs no bound.
+  // Spec 8: images are priced each. Their tokens are for analytics and need no bound.
   if (dialect.unit === 'images') return body.bytes;
   const context = model.contextLength ?? Number.MAX_SAFE_INTEGER;
   const attachmentTokens = body.attachments === 0 ? 0 : body.attachments * (model.attachmentTokensMax ?? context);
@@ -76,8 +76,8 @@ export function worstCaseCost(
 }
 
 /**
- * Calls that nothing bounds add nothing to the hold: where they have to be bounded, the request is refused before. What
- * a request allows does not bound a model that calls unasked.
+ * What priced tool calls add to the hold. Unbounded calls add nothing: where they must be bounded, the request is
+ * refused earlier. A model may also call a tool unasked, up to `unaskedMax`, whatever the request allows.
  */
 function worstBeside(calls: readonly CallBound[] = [], { request, calls: prices }: WorstBeside): bigint {
   return Object.entries(prices).reduce((sum, [tool, price]) => {
@@ -96,7 +96,7 @@ function callsMax(bound: CallBound, price: WorstCall): number | null {
   return bound.max ?? price.max;
 }
 
-/** A tool whose calls cost something and that nothing bounds; null: there is none. */
+/** The name of a tool whose calls have a price and no bound; null: there is none. */
 export function unboundedTool(bounds: RequestBounds, price: WorstPrice | null): string | null {
   for (const bound of bounds.calls ?? []) {
     const found = callPrice(price?.beside?.calls ?? {}, bound);
@@ -105,7 +105,7 @@ export function unboundedTool(bounds: RequestBounds, price: WorstPrice | null): 
   return null;
 }
 
-/** The highest rates of a request that has at most so many input tokens. */
+/** The rates of the highest tier that a request with at most this many input tokens reaches. */
 function ratesUpTo(inputTokensMax: number, price: WorstPrice, tiers: readonly WorstTier[]): WorstRates {
   return tiers.findLast(({ fromInput }) => inputTokensMax >= fromInput) ?? price;
 }

@@ -5,7 +5,7 @@ import type { LeaseAnswer, Quota } from '../../../domain/quotas/lease.ts';
 import type { LeaseStore, LeaseTime, LostCall } from './lease-store.ts';
 import type { QuotaLease } from './quota-lease.ts';
 import { REFUSALS_WAITED, type Shortage, shortageOf, type Verdict } from './remembered-refusal.ts';
-import { ReturnTurns } from './return-turns.ts';
+import { ReturnQueue } from './return-queue.ts';
 import {
   CALL_DEADLINE_MS,
   type CallFailure,
@@ -13,22 +13,22 @@ import {
   StoreCircuit,
   type StoreEvents,
 } from './store-circuit.ts';
-import { firstCameAtMs, leastOf, type Waiter } from './waiter.ts';
+import { firstCameAtMs, smallestNeed, type Waiter } from './waiter.ts';
 
 /**
- * Revocations of one wallet or limit are at least this far apart, whichever process makes them: each makes all
- * processes return at once what is released, for longer than this.
+ * Revocations of one wallet or limit are at least this far apart, whichever process makes them. Each makes all
+ * processes return what they release at once, for longer than this (REVOKED_MS).
  */
 const REVOCATION_INTERVAL_MS = 1_000;
-/** How long the other processes are given to return what is free, from when they were asked, or what they release. */
+/** How long the other processes have to return what they had available when asked, or what they release later. */
 const REVOCATION_WINDOW_MS = 400;
-/** The first pause before the store is asked again; each further one is as long as all since the revocation. */
+/** The first pause before the store is asked again. Each further pause is as long as the time since the revocation. */
 const REVOCATION_POLL_MS = 30;
-/** The pause before the next refill, after one that brought too little or could not be made. */
+/** The pause before the next refill, after a refill that granted too little or could not be requested. */
 const REFILL_PAUSE_MS = 500;
 /**
- * Another transaction has the wallet or limit locked. Postgres ends a transaction that stands still after two seconds
- * (pool.ts), so a request that has waited longer than this is waiting for something else.
+ * How long requests wait while another transaction has the wallet or limit locked. Postgres ends an idle transaction
+ * after two seconds (pool.ts), so a request that has waited longer than this is waiting for something else.
  */
 const LOCKED_WAIT_MS_MAX = 5_000;
 const LOCKED_PAUSE_MS = 50;
@@ -36,26 +36,26 @@ const LOCKED_PAUSE_MS = 50;
 /** A lease request with its answer. */
 interface AnsweredRequest {
   readonly answer: LeaseAnswer;
-  /** It brought what was needed at the least. */
+  /** The answer granted at least the request's minimum, or the limit is gone and needs no grant. */
   readonly isEnough: boolean;
   readonly sentAtMs: number;
-  /** How many of this lease had been sent with it. */
+  /** The lease's `requestsSent`, this one included. */
   readonly requestsSent: number;
 }
 
 export class LeaseCalls {
-  /** Leases with something to return: a few return at a time, and one that met a locked row tries again. */
-  readonly turns: ReturnTurns;
+  /** Leases with something to return make their calls a few at a time. A lease whose quota was locked tries again. */
+  readonly returnQueue: ReturnQueue;
   private readonly circuit: StoreCircuit;
   private readonly time: LeaseTime;
   private readonly onFault: (fault: unknown) => void;
-  /** The number of the last call about any lease (lease-store.ts). */
+  /** The number of the last call, over all leases (lease-store.ts). */
   private lastCall = 0;
 
-  /** `onFault`: a bug. */
+  /** `onFault` is told of faults that only a bug can cause. */
   constructor(store: LeaseStore, time: LeaseTime, onFault: (fault: unknown) => void, on: StoreEvents) {
     this.circuit = new StoreCircuit(store, time, on);
-    this.turns = new ReturnTurns((lease) => this.work(lease), time);
+    this.returnQueue = new ReturnQueue((lease) => this.work(lease), time);
     this.time = time;
     this.onFault = onFault;
   }
@@ -64,12 +64,12 @@ export class LeaseCalls {
     return this.circuit.isAway();
   }
 
-  /** `StoreEvents.found` comes once it answers. */
+  /** Probes the store. `StoreEvents.found` is called once the store answers. */
   lookForStore(): void {
     void this.circuit.lookFor();
   }
 
-  /** Nothing is held of it before. While the store is away, what is there serves. */
+  /** Whether the lease must be renewed before a request holds from it. While the store is away, the old one serves. */
   mustRenew(lease: QuotaLease): boolean {
     return lease.isRenewalDue && !this.circuit.isAway();
   }
@@ -77,7 +77,7 @@ export class LeaseCalls {
   /** Makes the calls that the lease needs, unless they are being made. */
   work(lease: QuotaLease): void {
     if (lease.work !== null) return;
-    // Set before it begins: what it does at once may ask for it again.
+    // Set before `workOn` begins, since its synchronous part may call `work` again.
     lease.work = Promise.resolve();
     const work = this.workOn(lease).catch((fault: unknown) => {
       lease.work = null;
@@ -96,7 +96,7 @@ export class LeaseCalls {
         await this.time.wait(LOCKED_PAUSE_MS);
         continue;
       }
-      // One after the other: a store that goes away meanwhile would leave all empty.
+      // Leases are renewed one after the other. If all were returned first and the store went away, all would be empty.
       if (this.mustRenew(lease)) lease.renew(this.time.monotonicMs());
       lease.returnExpired(this.time.monotonicMs());
       failure = lease.pendingReturns.size > 0 ? await this.sendReturns(lease) : null;
@@ -106,14 +106,18 @@ export class LeaseCalls {
         if (!isSent && lease.waiters.length === 0) break;
       } else if (lease.pendingReturns.size === 0 || failure !== null) break;
     }
-    // In the same tick as the decision to stop: what is asked for from here on begins a new round.
+    // Cleared in the same tick as the decision to stop, so that a later call of `work` begins a new loop.
     lease.work = null;
-    // After a revocation another process may be waiting for this, and the next tick is up to a second away.
+    // After a revocation another process may wait for this return, and the next `tick` of the coarse clock is up to a
+    // second away.
     if (failure === 'busy' && lease.isRevoked(this.time.monotonicMs()))
-      void this.time.wait(LOCKED_PAUSE_MS).then(() => this.turns.add(lease));
+      void this.time.wait(LOCKED_PAUSE_MS).then(() => this.returnQueue.add(lease));
   }
 
-  /** False where it is still unknown what became of the call: those that wait are given up, at once or later. */
+  /**
+   * False: the store has not said what became of the call. Waiting requests are given up, at once or, while the quota
+   * is locked, after LOCKED_WAIT_MS_MAX.
+   */
   private async recover(lease: QuotaLease, { call }: LostCall): Promise<boolean> {
     const recovered = await this.circuit.recover(lease.quota, call);
     if (recovered === 'busy' || recovered === 'unsent' || recovered === 'lost') {
@@ -125,11 +129,13 @@ export class LeaseCalls {
   }
 
   /**
-   * Why the rest must wait: the quota is locked, the store away, or an answer lost; else null. What the store refuses
-   * to take back stays leased until the epoch is closed.
+   * Sends the pending returns. The result says why the remaining ones must wait: the quota is locked, the store is
+   * away, or an answer was lost; null: all are sent. What the store refuses to take back stays leased until the epoch
+   * is closed.
    */
   private async sendReturns(lease: QuotaLease): Promise<'busy' | 'unsent' | 'lost' | null> {
-    // Those of now: after a revocation others are added all the time, and requests wait behind these.
+    // Only the returns that are pending now: after a revocation more are added all the time, and waiting requests come
+    // after this loop.
     const grantIds = [...lease.pendingReturns.keys()];
     for (const grantId of grantIds) {
       const amount = lease.pendingReturns.get(grantId) ?? 0n;
@@ -147,11 +153,14 @@ export class LeaseCalls {
     return null;
   }
 
-  /** One lease request, for those that wait or as a refill, which stays wanted where the store does not answer. */
+  /**
+   * Sends one lease request, for the waiting requests or as a refill. A refill stays wanted when the store does not
+   * answer. False: the store is away and was not asked.
+   */
   private async sendRequest(lease: QuotaLease): Promise<boolean> {
     const pauseMs = lease.notBeforeMs - this.time.monotonicMs();
     if (pauseMs > 0 && !this.circuit.isAway()) await this.time.wait(pauseMs);
-    // Something may have been released meanwhile.
+    // Requests may have released something during the pause.
     this.serve(lease);
     const { wantsRefill } = lease;
     lease.wantsRefill = false;
@@ -186,13 +195,13 @@ export class LeaseCalls {
     if (answer.frozen) {
       lease.withdraw(this.time.monotonicMs());
       lease.returnAvailable();
-      this.refuseWaiters(lease, answered, { reason: 'frozen', most: null });
+      this.refuseWaiters(lease, answered, { reason: 'frozen', total: null });
       return;
     }
     this.serve(lease);
-    lease.returnIfTakenBack(this.time.monotonicMs());
+    lease.returnIfRevokedOrWithdrawn(this.time.monotonicMs());
     if (isEnough) lease.refusals.noteEnough();
-    // What is about to be returned may be what is missing.
+    // This lease's pending returns may be just what the store lacks.
     else if (lease.pendingReturns.size > 0) return;
     else if (lease.waiters.length === 0) lease.refillNotBeforeMs = this.time.monotonicMs() + REFILL_PAUSE_MS;
     else await this.revokeOrRefuse(lease, answered);
@@ -201,42 +210,46 @@ export class LeaseCalls {
   private async revokeOrRefuse(lease: QuotaLease, answered: AnsweredRequest): Promise<void> {
     const { answer } = answered;
     if (answer.leasedElsewhere === 0n) {
-      this.refuseWaiters(lease, answered, { reason: 'short', most: null });
+      this.refuseWaiters(lease, answered, { reason: 'short', total: null });
       return;
     }
-    // For these whatever the others return would not suffice, so nobody is asked to return anything.
-    const most = this.mostOf(lease, answer);
-    this.refuseWaiters(lease, answered, { reason: 'short', most });
-    // Nobody is left, or only some that came since and need as much.
-    if (lease.waiters.every(({ need }) => need > most)) return;
+    // Requests that need more than the total are refused first. Nothing that other processes return would suffice for
+    // them.
+    const total = this.totalOf(lease, answer);
+    this.refuseWaiters(lease, answered, { reason: 'short', total });
+    // No request is left to wait for, or only later ones that need more than the total, too.
+    if (lease.waiters.every(({ need }) => need > total)) return;
     const found = await this.revokeElsewhere(lease);
     if (found === 'perhaps more' || isOutdated(lease, answered)) return;
-    this.refuseWaiters(lease, answered, { reason: found === 'unsent' ? 'unavailable' : 'short', most: null });
+    this.refuseWaiters(lease, answered, { reason: found === 'unsent' ? 'unavailable' : 'short', total: null });
   }
 
   /**
    * Asks the other processes to return what they have available. `perhaps more`: another lease request may bring it.
-   * `unsent`: they could not be asked in time, so nobody knows what there is.
+   * `unsent`: the others could not be asked in time, so nobody knows what they have.
    */
   private async revokeElsewhere(lease: QuotaLease): Promise<'perhaps more' | 'nothing more' | 'unsent'> {
     const nowMs = this.time.monotonicMs();
     lease.refusals.noteLeasedElsewhere(nowMs);
     if (nowMs - lease.shortAtMs >= REVOCATION_INTERVAL_MS) {
       const { beganAtMs, sent } = lease.revocation ?? this.revoke(lease, nowMs);
-      // It is waited for as long as for another call.
+      // The revocation may take as long as any other call.
       const leftMs = beganAtMs + CALL_DEADLINE_MS - nowMs;
       if (leftMs <= 0) return 'unsent';
-      // Meanwhile the store is asked again and again: room may come from elsewhere, and be enough for some.
+      // Until the revocation is sent, the store is asked again and again: room from elsewhere may suffice for some
+      // requests.
       const pauseMs = Math.min(leftMs, Math.max(REVOCATION_POLL_MS, nowMs - beganAtMs));
       const isSent = await Promise.race([sent, this.time.wait(pauseMs).then(() => null)]);
       if (isSent !== true) return isSent === null ? 'perhaps more' : 'unsent';
     }
-    // After half a second of refusals nobody waits here any more: a request a second asks the store, and finds it.
+    // After so many refusals in a row requests no longer wait for other processes. One request a second still asks the
+    // store, and finds what has been returned.
     if (lease.refusals.inRow >= REFUSALS_WAITED) return 'nothing more';
     const askedMs = this.time.monotonicMs();
     const elapsedMs = askedMs - lease.shortAtMs;
-    // Long after a revocation what is released is returned at once, but may be on its way: it has as long to come. In a
-    // row of refusals, and of a rate, which has room with the next second anyway, one more look finds it.
+    // The window of the last revocation is over. Processes still return what they release at once, and such a return
+    // may be on its way, so it has as long to arrive. One more look is enough after a recent refusal, and for a rate,
+    // which has room with the next second anyway.
     const isOneLook = lease.isRate || lease.refusals.inRow > 0;
     const isLongAgo = elapsedMs >= REVOCATION_WINDOW_MS;
     const waitedMs = askedMs - firstCameAtMs(lease.waiters);
@@ -245,8 +258,8 @@ export class LeaseCalls {
     return 'perhaps more';
   }
 
-  /** How much there is in all, wherever it is, under the limit if there is one; while nothing is pending return. */
-  private mostOf(lease: QuotaLease, { available, leasedElsewhere, ceiling }: LeaseAnswer): bigint {
+  /** The quota's total, wherever it is, and at most the ceiling. True only while nothing is pending return. */
+  private totalOf(lease: QuotaLease, { available, leasedElsewhere, ceiling }: LeaseAnswer): bigint {
     const all = available + leasedElsewhere + lease.available(this.time.monotonicMs()) + lease.held;
     return ceiling !== null && ceiling < all ? ceiling : all;
   }
@@ -262,7 +275,7 @@ export class LeaseCalls {
     return revocation;
   }
 
-  /** Lets those try again whose need is available. */
+  /** Resumes the waiting requests whose need is available now. */
   serve(lease: QuotaLease): void {
     if (this.mustRenew(lease)) return;
     const nowMs = this.time.monotonicMs();
@@ -276,7 +289,7 @@ export class LeaseCalls {
     lease.waiters.unshift(...left);
   }
 
-  /** Refuses those that waited when the request was sent; the answer says nothing about those that came later. */
+  /** Refuses the requests that waited when the lease request was sent. The answer says nothing about later ones. */
   private refuseWaiters(lease: QuotaLease, { answer, requestsSent }: AnsweredRequest, verdict: Verdict): void {
     const nowMs = this.time.monotonicMs();
     const available = lease.available(nowMs);
@@ -293,11 +306,11 @@ export class LeaseCalls {
       }
     }
     if (refused.length === 0) return;
-    lease.remember({ answer, ...verdict, leastRefused: leastOf(refused), nowMs });
+    lease.remember({ answer, ...verdict, leastRefused: smallestNeed(refused), nowMs });
     for (const [index, waiter] of refused.entries()) waiter.resume(shortages[index] as Shortage);
   }
 
-  /** The call brought nothing. While the quota is locked, those that came recently go on waiting. */
+  /** Refuses the waiting requests after a failed call. While the quota is locked, recent ones go on waiting. */
   private giveUpWaiters(lease: QuotaLease, failure: CallFailure): void {
     const cameBeforeMs = failure === 'busy' ? this.time.monotonicMs() - LOCKED_WAIT_MS_MAX : Number.POSITIVE_INFINITY;
     for (const waiter of lease.waiters.splice(0)) {
@@ -312,15 +325,15 @@ export class LeaseCalls {
   }
 }
 
-/** The store may have answered before there was room. */
+/** Room was reported after the lease request was sent: its answer may be outdated, and requests wait for another. */
 function isOutdated(lease: QuotaLease, { sentAtMs }: AnsweredRequest): boolean {
-  return lease.roomHeardAtMs > sentAtMs && lease.waiters.length > 0;
+  return lease.roomExpectedAtMs > sentAtMs && lease.waiters.length > 0;
 }
 
 /**
- * Nobody knows whether there is enough: the store is away or has refused to say, the quota stayed locked, the other
+ * Nobody knows whether enough is left: the store is away or has refused to say, the quota stayed locked, the other
  * processes could not be asked, or others were quicker each time.
  */
 export function unavailable(quota: Quota): Shortage {
-  return { quota, reason: 'unavailable', within: 0n, ceiling: null, retryAfterMs: null };
+  return { quota, reason: 'unavailable', servableMax: 0n, ceiling: null, retryAfterMs: null };
 }

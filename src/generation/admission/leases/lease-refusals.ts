@@ -1,5 +1,5 @@
-// What a lease remembers of the store's refusals: the last one, how many there were in a row, and the last one of more
-// than there is in all.
+// What a lease remembers of the store's refusals: the last refusal, how many there were in a row, and the last refusal
+// of a need above the quota's total.
 
 import type { Quota } from '../../../domain/quotas/lease.ts';
 import {
@@ -10,30 +10,32 @@ import {
   type Shortage,
 } from './remembered-refusal.ts';
 
-/** After so long without a refusal the next one is the first of its row: what others have may come back again. */
+/**
+ * A row of refusals ends after this long, provided that other processes have some of the quota, which they may return.
+ */
 const ROW_MS = 2_000;
 
 export class LeaseRefusals {
-  /** Refusals that concern every request: not `unavailable`, and not that one needs more than the whole quota. */
+  /** Refusals in a row that concern every request: `unavailable` and needs above the total do not count. */
   inRow = 0;
   private readonly quota: Quota;
-  /** Nobody else had anything of it in any of the row. */
+  /** Every refusal of the row was certain (`isCertainRefusal`). */
   private isRowCertain = false;
   private rowEndsMs = Number.NEGATIVE_INFINITY;
   /** null: the store has granted since, or there may be room again. */
   private last: RememberedRefusal | null = null;
-  /** It stays true when something is granted or returned. */
-  private moreThanAll: RememberedRefusal | null = null;
+  /** The last refusal of a need above the total, which grants and returns do not change. */
+  private aboveTotal: RememberedRefusal | null = null;
 
   constructor(quota: Quota) {
     this.quota = quota;
   }
 
-  /** Those that come are told the same for a while. Returns until when who must ask the store waits. */
+  /** Remembers a refusal for later requests. Returns the time before which the store is not asked again. */
   add(refused: Omit<RefusedLease, 'refusals'>): number {
-    if (refused.most !== null) {
-      this.moreThanAll = new RememberedRefusal(this.quota, { ...refused, refusals: 0 });
-      return this.moreThanAll.askNotBeforeMs;
+    if (refused.total !== null) {
+      this.aboveTotal = new RememberedRefusal(this.quota, { ...refused, refusals: 0 });
+      return this.aboveTotal.askNotBeforeMs;
     }
     if (refused.reason !== 'unavailable') {
       this.isRowCertain = (this.inRow === 0 || this.isRowCertain) && isCertainRefusal(refused.reason, refused.answer);
@@ -44,44 +46,44 @@ export class LeaseRefusals {
     return this.last.askNotBeforeMs;
   }
 
-  /** The refusal of a request without asking the store; null: it must be asked. */
+  /** Why a request is refused without asking the store; null: the store must be asked. */
   shortage(need: bigint, available: bigint, nowMs: number): Shortage | null {
-    return this.moreThanAll?.shortage(need, available, nowMs) ?? this.last?.shortage(need, available, nowMs) ?? null;
+    return this.aboveTotal?.shortage(need, available, nowMs) ?? this.last?.shortage(need, available, nowMs) ?? null;
   }
 
   isUnderLess(ceiling: bigint): boolean {
-    return [this.last, this.moreThanAll].some((refusal) => refusal?.isOfLimitBelow(ceiling) === true);
+    return [this.last, this.aboveTotal].some((refusal) => refusal?.isOfLimitBelow(ceiling) === true);
   }
 
   isOver(nowMs: number): boolean {
-    return [this.last, this.moreThanAll].every((refusal) => refusal?.isOver(nowMs) !== false);
+    return [this.last, this.aboveTotal].every((refusal) => refusal?.isOver(nowMs) !== false);
   }
 
-  /** An answer brought what was needed. */
+  /** An answer of the store granted what was needed. */
   noteEnough(): void {
     this.inRow = 0;
     this.last = null;
   }
 
-  /** Without the store: what this process releases keeps those that come waiting for it. */
+  /** A release in this process has served a waiting request, so later requests wait for a release, too. */
   noteServedHere(): void {
     this.inRow = Math.min(this.inRow, REFUSALS_WAITED - 1);
     this.last = null;
   }
 
-  /** Others have some of it: that they did not return it long ago, or had none, says nothing. */
+  /** Other processes have some of the quota, so a row does not count that has ended or in which they had none. */
   noteLeasedElsewhere(nowMs: number): void {
     if (this.isRowCertain || nowMs >= this.rowEndsMs) this.inRow = 0;
   }
 
-  /** What is returned may suffice: who comes asks the store after it. */
+  /** A return may suffice for the next request, so that request asks the store. */
   forgetLast(): void {
     this.last = null;
   }
 
-  /** There may be more than there was in all. */
+  /** The quota's total may have grown. */
   forget(): void {
     this.last = null;
-    this.moreThanAll = null;
+    this.aboveTotal = null;
   }
 }

@@ -1,5 +1,5 @@
-// How much to lease at a time: enough that most requests find it available in memory, and less the less is left of the
-// quota, so that its last part is not stranded in one process.
+// How much to lease at a time: enough that most requests find it available in memory, and less as the quota runs out,
+// so that its last part is not stranded in one process.
 
 import type { QuotaKind } from '../../../domain/quotas/lease.ts';
 
@@ -14,22 +14,28 @@ const HOLDS_OF_FIRST_LEASE = 8n;
 const PART_OF_AVAILABLE = 8n;
 /**
  * A lease covers this many seconds of use, and is refilled when some of them are left (LOW_WATER_PARTS in
- * quota-lease.ts): the store may stand still for three seconds before a request waits. Of a rate it is less, since what
- * one process has leased is missing to the others in the same minute.
+ * quota-lease.ts): the store may stand still for three seconds before a request waits. A lease of a rate covers less,
+ * since what one process has leased is missing to the others in the same minute.
  */
 const SECONDS_OF_USE = { money: 16n, rate: 6n } as const;
-/** Slots of concurrency beside those in use. */
+/** Slots of concurrency leased ahead, beside those in use. */
 const SLOTS_AHEAD = 4n;
-/** A rate with little use: as many requests as may come in a burst. Otherwise a lease follows the observed use. */
+/**
+ * A rate with little use is leased for this many requests, as many as may come in a burst. Otherwise a lease follows
+ * the observed use.
+ */
 const HOLDS_OF_SLOW_RATE = 4n;
 const SHORT_GRANT_MS = 2_000;
 const USE_WINDOW_MS = 1_000;
 
 export class LeaseSize {
   private readonly kind: QuotaKind;
-  /** Ask for no more than this beyond the present need; 0: nothing is known yet. */
+  /** No more than this is leased ahead; 0: no answer has said yet what is left. */
   private sizeMax = 0n;
-  /** Grants of this rate end with the next second, and what is not used by then has been missing to the others. */
+  /**
+   * Grants of this rate expire within SHORT_GRANT_MS, and what this process does not use by then was missing to the
+   * others.
+   */
   private isShort = false;
   private windowStartMs = 0;
   private usedInWindow = 0n;
@@ -53,7 +59,10 @@ export class LeaseSize {
     return biggest(this.usedPerSecond, this.usedInWindow);
   }
 
-  /** How much to lease for requests like one of `need`. `contended`: a process was short of it a moment ago. */
+  /**
+   * How much to lease for requests like one of `need`. `contended`: a process was short of the quota within
+   * CONTENDED_MS.
+   */
   next(need: bigint, held: bigint, contended: boolean): bigint {
     switch (this.kind) {
       case 'credit':
@@ -76,7 +85,7 @@ export class LeaseSize {
     }
   }
 
-  /** Learns from the store's last answer what is left, and how long its grant is valid; null: it has no end. */
+  /** Learns from the store's last answer how much is left, and how long its grant is valid (null: without end). */
   learn(available: bigint, validForMs: number | null): void {
     if (validForMs !== null) this.isShort = validForMs <= SHORT_GRANT_MS;
     this.sizeMax = biggest(1n, available / PART_OF_AVAILABLE);

@@ -3,16 +3,18 @@
 import type { LeaseAnswer, LeaseRequest, NotDone, Quota, RecoveredCall } from '../../../domain/quotas/lease.ts';
 
 /**
- * A call rejects when it may have been done. `call`: its number, higher than that of every earlier call of this
- * process. Except for rates, a quota's next call is sent only once the one before is answered or recovered, or the
- * store has refused to say what became of it.
+ * A call rejects when it is unknown whether it was done. `call`: its number, higher than that of every earlier call of
+ * this process. The next call about a quota is sent only once the one before is answered or recovered, or the store has
+ * refused to say what became of it. Rates are the exception: their lost calls are not recovered.
  */
 export interface LeaseStore {
   take(quota: Quota, request: LeaseRequest, call: number): Promise<LeaseAnswer | NotDone>;
   giveBack(quota: Quota, grantId: string, amount: bigint, call: number): Promise<'done' | NotDone>;
-  /** What became of the last call about this quota, whose answer was lost. Not of rates: their grants age out. */
+  /**
+   * What became of the last call about this quota, whose answer was lost. Never called for rates, whose grants age out.
+   */
   recover(quota: Quota, call: number): Promise<RecoveredCall | NotDone>;
-  /** Asks every other process to return what it has available of these. */
+  /** Asks every other process to return what it has available of these quotas. */
   revoke(quotas: readonly Quota[]): Promise<void>;
   /** Rejects when the store cannot be reached. */
   probe(): Promise<void>;
@@ -29,8 +31,8 @@ export interface LostCall {
 export interface LeaseTime {
   monotonicMs(): number;
   /**
-   * Resolves so long afterwards, and not before every answer that lies in a socket by then was handed on: a process
-   * that stood still looks at its timers first, and would else take answers that it has for late.
+   * Resolves after `ms`, and not before every answer that a socket has received by then is handed on. A process that
+   * stood still runs its timers before it reads its sockets, and would otherwise take answers that are there for late.
    */
   wait(ms: number): Promise<void>;
 }

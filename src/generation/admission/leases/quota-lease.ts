@@ -1,5 +1,5 @@
-// This process's lease of one wallet or limit: available, held by open requests, pending return to the store. State
-// alone: lease-calls.ts makes the calls, quota-leases.ts the holds.
+// This process's lease of one wallet or limit: available, held by open requests, pending return to the store. This file
+// keeps the state only: lease-calls.ts makes the calls to the store, quota-leases.ts makes the holds.
 //
 //                      hold                       release, unused part
 //   store ──grant──► available ──► held by a request ─────────────► available again
@@ -8,7 +8,7 @@
 //     └──── returned ◄── pending return
 //
 // The amount of a call whose answer was lost is neither used nor returned until the store has said what became of it.
-// What was lent before the wallet was frozen or the limit lowered is withdrawn: what is released of it is returned.
+// A frozen wallet or a lowered limit withdraws earlier grants: what requests release of them is returned.
 
 import {
   isRate,
@@ -23,42 +23,42 @@ import { biggest, LeaseSize } from './lease-size.ts';
 import type { LostCall } from './lease-store.ts';
 import type { RefusedLease, Shortage } from './remembered-refusal.ts';
 import type { Revocation } from './store-circuit.ts';
-import { leastOf, sumOf, type Waiter } from './waiter.ts';
+import { smallestNeed, sumOfNeeds, type Waiter } from './waiter.ts';
 
 /** What the store granted under one id. */
 export interface Grant {
-  /** null: nothing is granted yet; or, of a rate, the answer that named the new id was lost. */
+  /** null: nothing is granted yet, or the answer with the new id of a rate's grant was lost. */
   id: string | null;
   available: bigint;
   readonly expiresAtMs: number;
-  /** How often what was lent had been withdrawn when this was granted (`withdraw`). */
+  /** The lease's `withdrawals` when the store granted this. A lower count than the lease's marks a withdrawn grant. */
   readonly withdrawals: number;
 }
 
 /** What one request holds of one lease, until its end. */
 export interface Hold {
   readonly lease: QuotaLease;
-  /** null: nothing is held, since nothing was needed or the limit is gone. */
+  /** null: the request needs nothing of the quota, or the limit is gone. */
   readonly grant: Grant | null;
   readonly amount: bigint;
 }
 
-/** A lease is refilled when this part of its size is left: three or four seconds of use (SECONDS_OF_USE). */
+/** A lease is refilled when its size divided by this is left: three or four seconds of use (SECONDS_OF_USE). */
 const LOW_WATER_PARTS = { lease: 4n, rate: 2n } as const;
 /**
- * A grant that is in use is renewed when this part of its time is left, within these bounds, so that the next request
- * finds one that is valid.
+ * A grant in use is renewed when a quarter of its validity is left, within these bounds, so that the next request finds
+ * a valid grant.
  */
 const RENEWAL_PART = 4;
 const RENEWAL_MS_MIN = 300;
 const RENEWAL_MS_MAX = 3_000;
-/** After a revocation, what is released is returned at once and no refill is asked for, for this long. */
+/** For this long after a revocation, released amounts are returned at once and no refill is requested. */
 const REVOKED_MS = 2_000;
-/** For this long after some process was short no more is leased ahead than is used in a second. */
+/** For this long after a process was short of a quota of money, a lease covers one second of use at most. */
 export const CONTENDED_MS = 60_000;
-/** What nobody has asked for so long goes back. */
+/** A lease that no request has used for this long is returned. */
 const IDLE_MS = 15_000;
-/** A limit that is gone is asked for again after this; by then the principals that name it have been read anew. */
+/** The store is asked again about a deleted limit after this. By then the principals that name it are reloaded. */
 const GONE_MS = 5_000;
 
 export class QuotaLease {
@@ -66,39 +66,39 @@ export class QuotaLease {
   readonly size: LeaseSize;
   readonly refusals: LeaseRefusals;
   readonly waiters: Waiter[] = [];
-  /** What is to be returned to the store, by grant id. */
+  /** Amounts to return to the store, by grant id. */
   readonly pendingReturns = new Map<string, bigint>();
-  /** No other call is made for this lease until the store has said what became of it. */
+  /** A call whose answer was lost. No other is made until the store has said what became of this one. */
   lostCall: LostCall | null = null;
   held = 0n;
   /**
-   * The part of what is available that waiting requests have found here while they wait for another lease. It stays
-   * theirs until they are served or refused, also when this lease is revoked.
+   * How much of the available amount is kept for requests that wait at another lease: a revocation or withdrawal does
+   * not return it until they are served or refused. Other requests of this process may still hold it.
    */
   reserved = 0n;
   lastUsedMs: number;
   requestsSent = 0;
   /** The loop that makes the calls of this lease, one after the other (lease-calls.ts); null: nothing runs. */
   work: Promise<void> | null = null;
-  /** The next lease request waits until then: the last ones were answered with too little, or met a lock. */
+  /** The next lease request is not sent before this: the last answers were too small, or the quota was locked. */
   notBeforeMs = 0;
   wantsRefill = false;
-  /** All is to be leased anew (`renew`): by the next request, or when its turn comes. */
+  /** The lease is to be leased anew (`renew`), by the next request or when the return queue reaches it. */
   isRenewalDue = false;
   refillNotBeforeMs = 0;
-  /** When it was last heard that there may be room again: an answer to what was asked before says nothing. */
-  roomHeardAtMs = Number.NEGATIVE_INFINITY;
-  /** When all processes were last to return what they have available. */
+  /** When this process last heard that there may be room again. Answers to earlier lease requests do not count. */
+  roomExpectedAtMs = Number.NEGATIVE_INFINITY;
+  /** When this lease was last revoked, by whichever process, or withdrawn (`withdraw`). */
   private revokedAtMs = Number.NEGATIVE_INFINITY;
-  /** When a process that was short last asked all others: another one, or this. */
+  /** When a process that was short, this one or another, last asked all others to return what they have available. */
   shortAtMs = Number.NEGATIVE_INFINITY;
-  /** What this process asks of the others, which is not sent yet. */
+  /** This process's own revocation while it is not sent yet; null: none. */
   revocation: Revocation | null = null;
   private withdrawals = 0;
-  /** How many there were when the lease request under way was sent: its answer may be older than the last one. */
+  /** `withdrawals` when the current lease request was sent: its answer may be older than the last withdrawal. */
   private withdrawalsWhenSent = 0;
   private grant: Grant = { id: null, available: 0n, expiresAtMs: 0, withdrawals: 0 };
-  /** `moving`: a lease request is under way that moves what is available of the present grant to the next one. */
+  /** `moving`: the current lease request moves the available part of the present grant to the next grant. */
   private requesting: 'no' | 'yes' | 'moving' = 'no';
   private lastNeed = 1n;
   /** With less available than this, the lease is refilled. */
@@ -126,7 +126,7 @@ export class QuotaLease {
     grant.available -= amount;
     this.held += amount;
     this.lastNeed = amount;
-    // All that is held of a rate counts as used; of money only what the request turns out to cost.
+    // The whole hold of a rate counts as used; of money, only what the request costs counts (`release`).
     if (this.isRate) this.size.noteUse(amount, nowMs);
     return { lease: this, grant, amount };
   }
@@ -135,7 +135,7 @@ export class QuotaLease {
     return this.available(nowMs) >= amount || nowMs < this.goneUntilMs;
   }
 
-  /** Ends a hold, of which `used` is gone for good. */
+  /** Ends a hold. `used` is spent; the rest is available again, or returned to the store. */
   release({ grant, amount }: Hold, used: bigint, nowMs: number): void {
     if (grant === null) return;
     assert(used >= 0n && used <= amount && amount <= this.held, 'a hold is released once, and uses at most its amount');
@@ -143,7 +143,7 @@ export class QuotaLease {
     if (used > 0n && !this.isRate) this.size.noteUse(used, nowMs);
     const rest = amount - used;
     if (grant.id === null || rest === 0n) return;
-    // While the present grant moves, holds from before the request belong to its old id, later ones to the new id.
+    // While the grant moves, holds made before the lease request belong to its old id, later ones to the new id.
     const isSame = grant === this.grant || (this.requesting !== 'moving' && grant.id === this.grant.id);
     const isPresent = isSame && !this.isWithdrawn(grant);
     if (isPresent) this.grant.available += rest;
@@ -155,22 +155,22 @@ export class QuotaLease {
     return this.grant.available < this.lowWater || nowMs > this.renewAtMs;
   }
 
-  /** The next lease request, under way from here on: for those that wait, else a refill for those to come. */
+  /** Begins the next lease request: for the waiting requests, or as a refill when none wait. */
   beginRequest(nowMs: number): LeaseRequest {
     this.requesting = 'yes';
     this.requestsSent += 1;
     this.withdrawalsWhenSent = this.withdrawals;
     const available = this.available(nowMs);
-    const least = this.waiters.length === 0 ? null : leastOf(this.waiters);
-    // The answer decides by this when to refill, before anything of it is held.
+    const least = this.waiters.length === 0 ? null : smallestNeed(this.waiters);
+    // The answer sets the low-water mark by `lastNeed`, before any of the waiting requests holds.
     if (least !== null) this.lastNeed = least;
     const minimum = least === null ? this.lastNeed : biggest(1n, least - available);
     const ahead = this.isRevoked(nowMs) ? 0n : this.size.next(this.lastNeed, this.held, this.isContended(nowMs));
-    const amount = biggest(biggest(minimum, sumOf(this.waiters) - available), ahead);
+    const amount = biggest(biggest(minimum, sumOfNeeds(this.waiters) - available), ahead);
     const { id } = this.grant;
     if (!this.isRate || available === 0n || id === null) return { amount, minimum, present: null };
     this.requesting = 'moving';
-    // Holds from here on refer to a grant object of their own, which gets the new id with the answer.
+    // Holds made from here on refer to a new grant object, which gets the new id with the answer.
     this.grant = { ...this.grant };
     return { amount, minimum, present: { grantId: id, available } };
   }
@@ -195,7 +195,7 @@ export class QuotaLease {
     else if (granted > 0n) this.addGrant(grantId, granted, expiresAtMs);
   }
 
-  /** Holds made of the present grant while the request was under way belong to the new id as well. */
+  /** Holds made while the lease request was under way belong to the new id as well, so `moved` gets it too. */
   private moveGrant(grantId: string, granted: bigint, expiresAtMs: number): void {
     const moved = this.grant;
     moved.id = grantId;
@@ -210,7 +210,7 @@ export class QuotaLease {
     this.grant = { id: grantId, available, expiresAtMs, withdrawals: this.withdrawalsWhenSent };
   }
 
-  /** The request brought nothing. `isLost`: the store may have acted on it. */
+  /** The lease request failed. `isLost`: the store may have acted on it. */
   failRequest(isLost: boolean): void {
     const wasMoving = this.requesting === 'moving';
     this.requesting = 'no';
@@ -220,14 +220,14 @@ export class QuotaLease {
     this.grant.available = 0n;
   }
 
-  /** A call was sent whose answer never came. What it leaves behind of a rate ages out with the minute. */
+  /** Notes a call whose answer never came. For a rate nothing is noted: what the call changed ages out in a minute. */
   loseCall(lost: LostCall): void {
     if (!this.isRate) this.lostCall = lost;
   }
 
   /**
-   * What the lost call was granted is returned, and so is what it did not take back. null: the store refuses to say; it
-   * stays leased until the epoch is closed.
+   * Ends a lost call: what it was granted is returned, and a return that was not done is repeated. null: the store
+   * refuses to say what became of the call, and the amount stays leased until the epoch is closed.
    */
   applyRecovered(recovered: RecoveredCall | null): void {
     const returned = this.lostCall?.returned ?? null;
@@ -238,40 +238,44 @@ export class QuotaLease {
     } else if (recovered.granted > 0n) this.addPendingReturn(recovered.grantId, recovered.granted);
   }
 
-  /** The store has refused: those that come are told the same for a while. */
+  /** Remembers a refusal of the store: for a while, later requests are refused from memory. */
   remember(refused: Omit<RefusedLease, 'refusals'>): void {
     this.notBeforeMs = Math.max(this.notBeforeMs, this.refusals.add(refused));
   }
 
-  /** The refusal of a request without asking the store; null: it must be asked. */
+  /**
+   * Why a request is refused without asking the store; null: it must be asked. `ceiling`: the limit as the request
+   * knows it.
+   */
   rememberedShortage(need: bigint, nowMs: number, ceiling: bigint | null = null): Shortage | null {
-    // The principal was read anew before word came that the limit was raised.
-    if (ceiling !== null && this.refusals.isUnderLess(ceiling)) this.hearRoom(nowMs);
+    // A remembered refusal under a lower ceiling is outdated: the principal was reloaded before the notification that
+    // its limit was raised.
+    if (ceiling !== null && this.refusals.isUnderLess(ceiling)) this.expectRoom(nowMs);
     return this.refusals.shortage(need, this.available(nowMs), nowMs);
   }
 
-  /** There may be room again. */
-  hearRoom(nowMs: number): void {
-    this.roomHeardAtMs = nowMs;
+  /** The quota may have room again, so its refusals are forgotten. */
+  expectRoom(nowMs: number): void {
+    this.roomExpectedAtMs = nowMs;
     this.refusals.forget();
     this.notBeforeMs = 0;
   }
 
-  /** Another process is short: what is available is returned, but for what is about to be held. */
+  /** Another process is short: the available amount is returned, except the reserved part. */
   revoke(nowMs: number): void {
     this.shortAtMs = nowMs;
     this.revokedAtMs = nowMs;
     this.returnUnreserved();
   }
 
-  /** It holds for this process as well: of two that each have a part of what both need, one must get all. */
+  /** Applies to this process, too: when two processes each have a part of what both need, one of them must get all. */
   beginRevocation(revocation: Revocation): void {
     this.revokedAtMs = revocation.beganAtMs;
     this.revocation = revocation;
     this.returnUnreserved();
   }
 
-  /** Where it was sent, the others have their time to return what is theirs from now on, and who comes waits for it. */
+  /** Once it is sent, the other processes' time to return begins, and new requests wait for what they return. */
   endRevocation(isSent: boolean, nowMs: number): void {
     this.revocation = null;
     if (!isSent) return;
@@ -282,23 +286,23 @@ export class QuotaLease {
   }
 
   /**
-   * The wallet is frozen, or the limit lower: what is available is returned, and what requests hold is for nobody else
-   * when they end, however late. Grants of a rate end by themselves, in seconds.
+   * The wallet was frozen or the limit lowered: the available amount is returned now, and held amounts when their
+   * requests end, however late. Grants of a rate expire by themselves within seconds.
    */
   withdraw(nowMs: number): void {
     this.revokedAtMs = nowMs;
     this.withdrawLent();
   }
 
-  /** That may be so, and nobody has heard of it; or it is idle. */
+  /** The lease must be renewed: it is idle, or this process may have missed a freeze or a lowered limit. */
   expectRenewal(nowMs: number): void {
     this.isRenewalDue = true;
-    this.hearRoom(nowMs);
+    this.expectRoom(nowMs);
   }
 
   /**
-   * What is ready for requests, and not idle, is leased anew at once: a store that goes away once more would else find
-   * the lease used up.
+   * Withdraws the lease, and refills it at once unless it was empty or idle. Without the refill, a store that goes away
+   * again would leave this process with an empty lease.
    */
   renew(nowMs: number): void {
     this.isRenewalDue = false;
@@ -315,7 +319,7 @@ export class QuotaLease {
     if (this.isRate) return;
     this.withdrawals += 1;
     this.grant = { ...this.grant, withdrawals: this.withdrawals };
-    // Also while a lease request is under way, whose answer may never come.
+    // This also returns while a lease request is under way, since its answer may never come.
     this.putBack(this.reserved);
   }
 
@@ -337,8 +341,8 @@ export class QuotaLease {
     return nowMs - this.shortAtMs < CONTENDED_MS;
   }
 
-  /** To be called after an answer: what it brought may have been lent before the last withdrawal. */
-  returnIfTakenBack(nowMs: number): void {
+  /** To be called after each answer: what it granted may be older than the last revocation or withdrawal. */
+  returnIfRevokedOrWithdrawn(nowMs: number): void {
     if (this.isRevoked(nowMs) || this.isWithdrawn(this.grant)) this.returnUnreserved();
   }
 
@@ -350,12 +354,12 @@ export class QuotaLease {
     if (nowMs >= this.grant.expiresAtMs) this.returnAvailable();
   }
 
-  /** Not while a lease request is under way, whose answer may move the grant. */
+  /** Returns all but `kept`. A lease request under way prevents the return, since its answer may move the grant. */
   returnAvailable(kept = 0n): void {
     if (this.requesting === 'no') this.putBack(kept);
   }
 
-  /** At the end of the process, which needs nothing more. */
+  /** At the end of the process: returns what is available and requests nothing more. */
   returnForGood(): void {
     this.wantsRefill = false;
     this.isRenewalDue = false;
@@ -371,16 +375,16 @@ export class QuotaLease {
 
   addPendingReturn(grantId: string, amount: bigint): void {
     this.pendingReturns.set(grantId, (this.pendingReturns.get(grantId) ?? 0n) + amount);
-    // Who comes asks the store after it has been returned.
+    // The store will have more after this return, so the next request asks it.
     this.refusals.forgetLast();
   }
 
-  /** Whoever comes, or does not. */
+  /** Whether calls must be made even if no further request comes. */
   hasCallsDue(): boolean {
     return this.pendingReturns.size > 0 || this.lostCall !== null || this.isRenewalDue || this.wantsRefill;
   }
 
-  /** Nothing of it is left or expected, so that it can be forgotten. */
+  /** The lease has nothing and expects nothing, so it can be deleted. */
   isEmpty(nowMs: number): boolean {
     const isUnused = this.held === 0n && this.grant.available === 0n && !this.hasCallsDue();
     const isQuiet = this.waiters.length === 0 && this.requesting === 'no' && this.work === null;

@@ -17,15 +17,15 @@ import type { Shortage } from './remembered-refusal.ts';
 export interface QuotaNeed {
   readonly quota: Quota;
   readonly amount: bigint;
-  /** Of a limit, how much it allows as far as the request's principal knows. */
+  /** The limit's amount as the request's principal knows it; absent for a wallet. */
   readonly ceiling?: bigint;
 }
 
-/** A request is given up after it has lost so often to others what it had found. */
+/** A request is refused after this many attempts, in each of which other requests took what it had waited for. */
 const ATTEMPTS_MAX = 64;
-/** What else is closed at the end of a process waits for it. */
+/** The rest of a process's shutdown waits for the returns this long at most. */
 const RETURN_ALL_MS_MAX = 5_000;
-/** Nothing is ever added to it. */
+/** Shared by all requests and never modified. */
 const NO_HOLDS: Hold[] = [];
 
 type Answered = (result: readonly Hold[] | Shortage) => void;
@@ -34,23 +34,23 @@ export class QuotaLeases {
   private readonly calls: LeaseCalls;
   private readonly time: LeaseTime;
   private readonly leases = new Map<string, QuotaLease>();
-  /** When revocations came for quotas that this process has no lease of, by key: a later lease obeys them too. */
+  /** When revocations came for quotas that this process has no lease of, by key. A lease made later obeys them too. */
   private readonly earlyRevocations = new Map<string, number>();
-  /** All is to be leased anew as soon as the store answers. */
+  /** All leases are to be renewed as soon as the store answers. */
   private isRenewalDue = false;
 
-  /** `onFault`: a bug. `onStoreFault`: why the store could not be asked. */
+  /** `onFault` is told of faults that only a bug can cause, `onStoreFault` why the store could not be asked. */
   constructor(
     store: LeaseStore,
     time: LeaseTime,
     onFault: (fault: unknown) => void,
     onStoreFault: (fault: unknown) => void = () => undefined,
   ) {
-    this.calls = new LeaseCalls(store, time, onFault, { fault: onStoreFault, found: () => this.hearFound() });
+    this.calls = new LeaseCalls(store, time, onFault, { fault: onStoreFault, found: () => this.onStoreFound() });
     this.time = time;
   }
 
-  /** Holds all that is needed, in this order, or nothing; synchronous where everything is warm. */
+  /** Holds every need, in this order, or nothing. Synchronous unless the store must be asked. */
   holdAll(needs: readonly QuotaNeed[]): readonly Hold[] | Promise<readonly Hold[] | Shortage> {
     const held = this.tryAll(needs);
     return typeof held === 'number' ? this.holdLater(held, needs) : held;
@@ -67,7 +67,8 @@ export class QuotaLeases {
     for (let index = 0; index < needs.length; index += 1) {
       const { quota, amount } = needs[index] as QuotaNeed;
       const lease = this.leaseOf(quota, nowMs);
-      // What may be frozen or lower is held only where the store cannot say so.
+      // A lease that must be renewed may be of a frozen wallet or a lowered limit: it serves only while the store is
+      // away.
       const hold = this.calls.mustRenew(lease) ? null : lease.hold(amount, nowMs);
       if (hold === null) {
         for (const earlier of holds) earlier.lease.release(earlier, 0n, nowMs);
@@ -92,7 +93,7 @@ export class QuotaLeases {
       return;
     }
     const nowMs = this.time.monotonicMs();
-    // Nothing is asked for the one where the other is refused anyway.
+    // The store is not asked for one need when this or a later need is refused from memory anyway.
     for (const { quota: further, amount: needed, ceiling } of needs.slice(index)) {
       const shortage = this.leases.get(further.key)?.rememberedShortage(needed, nowMs, ceiling) ?? null;
       if (shortage !== null) {
@@ -101,8 +102,9 @@ export class QuotaLeases {
       }
     }
     const lease = this.leaseOf(quota, nowMs);
-    // What a request has found on its way here stays for it: of two leases that are both revoked, the one would else be
-    // gone whenever the other has come. Processes do not block each other so, since all have the same order.
+    // While a request waits for one lease, the amounts it needs of the earlier leases stay reserved for it. Without
+    // this, two revoked leases could each be returned while the request waits for the other. Processes cannot block
+    // each other with reserved amounts, since all hold quotas in the same order.
     const found = needs.slice(0, index).map((need) => ({ lease: this.leaseOf(need.quota, nowMs), need }));
     for (const { lease: earlier, need } of found) earlier.reserved += need.amount;
     const resume = (shortage: Shortage | null): void => {
@@ -132,7 +134,7 @@ export class QuotaLeases {
     return lease;
   }
 
-  /** Ends a hold, of which `used` is gone for good. */
+  /** Ends a hold. `used` is spent; the rest is available again, or returned to the store. */
   release(hold: Hold, used: bigint): void {
     const { lease } = hold;
     const nowMs = this.time.monotonicMs();
@@ -148,7 +150,7 @@ export class QuotaLeases {
     this.calls.work(lease);
   }
 
-  /** Another process is short: what is available is returned, and for a while all that is released. */
+  /** Another process is short: the available amount is returned, and for a while everything that requests release. */
   revoke(key: string): void {
     const nowMs = this.time.monotonicMs();
     const lease = this.leases.get(key);
@@ -160,29 +162,32 @@ export class QuotaLeases {
     this.calls.work(lease);
   }
 
-  /** The wallet or limit is not what it was: all that was lent of it is returned, what is held when it is released. */
+  /**
+   * The wallet was frozen or the limit lowered: the available amount is returned now, and held amounts when released.
+   */
   withdraw(key: string): void {
     const lease = this.leases.get(key);
     lease?.withdraw(this.time.monotonicMs());
-    this.hearRoom(key);
+    this.expectRoom(key);
     if (lease !== undefined) this.calls.work(lease);
   }
 
-  /** There may be room where there was none: who comes asks the store again. */
-  hearRoom(key: string): void {
-    this.leases.get(key)?.hearRoom(this.time.monotonicMs());
+  /** The quota may have room again, so the next request asks the store. */
+  expectRoom(key: string): void {
+    this.leases.get(key)?.expectRoom(this.time.monotonicMs());
   }
 
   /**
-   * Whatever is told of wallets and limits may have been missed. What listens for it may reach a store that cannot be
-   * asked for leases, or not any more: until it answers nothing is given away that nobody could lease anew.
+   * Renews all leases, since notifications about wallets and limits may have been missed. The listener may be connected
+   * while the store cannot be asked for leases. Until the store answers nothing is returned, since it could not be
+   * leased again.
    */
   renewAll(): void {
     this.isRenewalDue = true;
     this.calls.lookForStore();
   }
 
-  private hearFound(): void {
+  private onStoreFound(): void {
     const nowMs = this.time.monotonicMs();
     for (const lease of this.leases.values()) {
       if (this.isRenewalDue || lease.isIdle(nowMs)) lease.expectRenewal(nowMs);
@@ -202,16 +207,20 @@ export class QuotaLeases {
       isOneIdle ||= lease.isIdle(nowMs);
       if (lease.isEmpty(nowMs)) this.leases.delete(key);
     }
-    // In a store that is away, and be it that nobody has noticed yet, it could not be leased again.
+    // An idle lease is returned only after the store has answered (`onStoreFound`). The store may be away unnoticed,
+    // and then the lease could not be leased again.
     if (isOneIdle) this.calls.lookForStore();
     this.sendDue();
   }
 
   private sendDue(): void {
-    for (const lease of this.leases.values()) if (lease.hasCallsDue()) this.calls.turns.add(lease);
+    for (const lease of this.leases.values()) if (lease.hasCallsDue()) this.calls.returnQueue.add(lease);
   }
 
-  /** Returns everything that is available, at the end of a process; what takes longer, when its epoch is closed. */
+  /**
+   * Returns everything that is available at the end of a process. What takes longer than RETURN_ALL_MS_MAX returns when
+   * the process's epoch is closed.
+   */
   async returnAll(): Promise<void> {
     await Promise.race([this.returnEach(), this.time.wait(RETURN_ALL_MS_MAX)]);
   }
@@ -220,9 +229,9 @@ export class QuotaLeases {
     await this.untilIdle();
     for (const lease of this.leases.values()) {
       lease.returnForGood();
-      this.calls.turns.add(lease);
+      this.calls.returnQueue.add(lease);
     }
-    await this.calls.turns.sendAll();
+    await this.calls.returnQueue.sendAll();
     await this.untilIdle();
   }
 

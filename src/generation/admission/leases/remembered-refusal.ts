@@ -1,6 +1,6 @@
-// What the store's last refusal says about requests to come: while it holds they are refused from memory, and the
-// database is not asked only to say no again. It holds until room can come from where this process would not hear of
-// it, and no longer than the pauses here: docs/money-and-limits.md says what that makes of a refusal.
+// What the store's last refusal says about later requests. While a refusal is valid, requests are refused from memory,
+// and the database is not asked only to say no again. A refusal is valid until room can come without this process
+// hearing of it, at most for the pauses in this file. docs/money-and-limits.md says what clients see of it.
 
 import { isRate, type LeaseAnswer, type Quota, type QuotaKind } from '../../../domain/quotas/lease.ts';
 
@@ -9,45 +9,50 @@ export interface Shortage {
   readonly quota: Quota;
   /** `short`: less is left of the quota than the request needs. `unavailable`: nobody knows whether there is enough. */
   readonly reason: 'short' | 'frozen' | 'unavailable';
-  /** The largest need that the store could still serve. A larger one is refused without asking. */
-  readonly within: bigint;
+  /** The largest need that could still be served. A larger one is refused without asking. */
+  readonly servableMax: bigint;
   readonly ceiling: bigint | null;
   readonly retryAfterMs: number | null;
 }
 
 /**
- * Others have some of it, and may have less at any time: the store is asked again after a pause that is doubled with
- * each refusal in a row. Requests wait for short ones, and are refused in long ones.
+ * The pause while other processes have some of the quota, which they may return at any time. It doubles with each
+ * refusal in a row. Requests wait during short pauses and are refused during long ones.
  */
 const PAUSE = { firstMs: 5, times: 2, maxMs: 1_000 } as const;
 const WAITED_MS_MAX = 160;
-/** So many refusals in a row are followed by a pause that requests wait for. */
+/** After up to this many refusals in a row requests wait during the pause; after more, they are refused. */
 export const REFUSALS_WAITED = 1 + Math.log2(WAITED_MS_MAX / PAUSE.firstMs);
 /**
- * Nobody else has anything of it, or it is frozen: room comes with a change of the wallet or limit, which every process
- * is told of. Asked again all the same, should that not have been heard.
+ * The pause while no other process has any of the quota, or the wallet is frozen. Room then comes only with a change of
+ * the wallet or limit, of which every process is notified. The store is asked again in case a notification was lost.
  */
 const CERTAIN_PAUSE = { firstMs: 40, times: 4, maxMs: 30_000 } as const;
 /**
- * The others could not be asked in time, so nobody knows. It is over as soon as they were; until then the store is
- * asked about three times a second, for what comes into it from elsewhere.
+ * The pause when the other processes could not be asked in time. It ends as soon as they have been asked. Until then
+ * the store is asked about three times a second, since room may come from elsewhere.
  */
 const UNAVAILABLE_MS = 300;
 /**
- * More than there is in all: that grows only by a deposit or a higher limit, which every process is told of. Asked
- * again after this, should the word be lost.
+ * The pause for a need above the quota's total. The total grows only by a deposit or a higher limit, of which every
+ * process is notified. The store is asked again in case a notification was lost.
  */
-const MORE_THAN_ALL_MS = 1_000;
-/** A rate has room with a new second, and processes return within one what they have not used of the one before. */
+const ABOVE_TOTAL_MS = 1_000;
+/**
+ * A rate gets room with each new second, and within a second processes return what they did not use of the one before.
+ */
 const SECOND_MS = 1_000;
-/** After so many refusals with nothing of it elsewhere, a rate has no room before the moment that the store names. */
+/**
+ * After more refusals than this while no other process has any of it, a rate has no room before the time that the store
+ * names.
+ */
 const REFUSALS_UNTIL_CERTAIN = 3;
 
-/** What an answer of the store means for those that it does not suffice for. */
+/** What an answer of the store means for the requests that it does not suffice for. */
 export interface Verdict {
   readonly reason: Shortage['reason'];
-  /** How much there is in all, wherever it is, where only those are refused that need more; else null. */
-  readonly most: bigint | null;
+  /** The quota's total, when only requests that need more than it are refused; else null. */
+  readonly total: bigint | null;
 }
 
 export interface RefusedLease extends Verdict {
@@ -59,11 +64,11 @@ export interface RefusedLease extends Verdict {
 }
 
 export class RememberedRefusal {
-  /** Those that come later than the ones that were refused and must ask the store wait until then. */
+  /** A later request that must ask the store waits until then. */
   readonly askNotBeforeMs: number;
   private readonly quota: Quota;
   private readonly refused: RefusedLease;
-  /** For those that need as much as was refused, or more; and for those that need less. */
+  /** Until when requests are refused that need at least the least refused amount; `lessUntilMs`: that need less. */
   private readonly untilMs: number;
   private readonly lessUntilMs: number;
 
@@ -76,10 +81,10 @@ export class RememberedRefusal {
     this.askNotBeforeMs = refused.nowMs + pause.waitedMs;
   }
 
-  /** Why a request with this need is refused; null: the store must be asked. `available` here, without the store. */
+  /** Why a request with this need is refused; null: the store must be asked. `available`: in this process. */
   shortage(need: bigint, available: bigint, nowMs: number): Shortage | null {
-    const { answer, most, leastRefused } = this.refused;
-    const isLess = most === null ? need < leastRefused : need <= most;
+    const { answer, total, leastRefused } = this.refused;
+    const isLess = total === null ? need < leastRefused : need <= total;
     if (nowMs >= (isLess ? this.lessUntilMs : this.untilMs)) return null;
     const shortage = shortageOf(this.quota, answer, this.refused, { need, available });
     if (shortage === null || shortage.retryAfterMs === null) return shortage;
@@ -97,43 +102,47 @@ export class RememberedRefusal {
   }
 }
 
-/** Why the store's answer does not suffice for a need, of which so much is available here; null: it may suffice. */
+/** Why the store's answer does not suffice for a need, with what this process has available; null: it may suffice. */
 export function shortageOf(
   quota: Quota,
   { available, ceiling, retryAfterMs }: LeaseAnswer,
-  { reason, most }: Verdict,
+  { reason, total }: Verdict,
   here: { readonly need: bigint; readonly available: bigint },
 ): Shortage | null {
-  const within = most ?? here.available + available;
-  if (reason !== 'frozen' && here.need <= within) return null;
-  return { quota, reason, within, ceiling, retryAfterMs };
+  const servableMax = total ?? here.available + available;
+  if (reason !== 'frozen' && here.need <= servableMax) return null;
+  return { quota, reason, servableMax, ceiling, retryAfterMs };
 }
 
 interface Pause {
-  /** For so long requests are refused; less for those that need less than was refused. */
+  /** How long requests are refused, and how long those that need less than was refused. */
   readonly refusedMs: number;
   readonly lessRefusedMs: number;
+  /** How long a request that must ask the store waits before it does. */
   readonly waitedMs: number;
 }
 
 function pauseAfter(kind: QuotaKind, refused: RefusedLease): Pause {
   if (refused.reason === 'unavailable')
     return { refusedMs: UNAVAILABLE_MS, lessRefusedMs: UNAVAILABLE_MS, waitedMs: 0 };
-  if (refused.most === null) return isRate(kind) ? pauseOfRate(kind, refused) : pauseOf(refused);
-  // What is less was not refused, and no pause is made for it.
+  if (refused.total === null) return isRate(kind) ? pauseOfRate(kind, refused) : pauseOf(refused);
+  // Needs up to the total were not refused, so no pause applies to them.
   const { answer } = refused;
   const refusedMs = isRate(kind)
     ? untilNextSecondMs(answer)
-    : Math.min(MORE_THAN_ALL_MS, answer.retryAfterMs ?? MORE_THAN_ALL_MS);
+    : Math.min(ABOVE_TOTAL_MS, answer.retryAfterMs ?? ABOVE_TOTAL_MS);
   return { refusedMs, lessRefusedMs: 0, waitedMs: 0 };
 }
 
-/** It is frozen, or nobody else has anything of it: room comes only with a change that every process is told of. */
+/**
+ * The wallet is frozen, or no other process has any of the quota: room comes only with a change that every process is
+ * notified of.
+ */
 export function isCertainRefusal(reason: Shortage['reason'], { leasedElsewhere }: LeaseAnswer): boolean {
   return reason === 'frozen' || leasedElsewhere === 0n;
 }
 
-/** Of a wallet, a budget, or places; of a budget until its period ends at most. */
+/** The pause for a wallet, a budget or concurrent requests. For a budget it lasts at most until the period ends. */
 function pauseOf({ answer, reason, refusals }: RefusedLease): Pause {
   const isCertain = isCertainRefusal(reason, answer);
   const { firstMs, times, maxMs } = isCertain ? CERTAIN_PAUSE : PAUSE;
@@ -144,7 +153,7 @@ function pauseOf({ answer, reason, refusals }: RefusedLease): Pause {
 
 function pauseOfRate(kind: QuotaKind, { answer, refusals }: RefusedLease): Pause {
   const lessRefusedMs = untilNextSecondMs(answer);
-  // Tokens that a request turns out not to need come back at any time.
+  // Only a rate of requests can be certain: tokens that a request held and did not use come back at any time.
   const isCertain =
     kind === 'requests_per_minute' && answer.leasedElsewhere === 0n && refusals > REFUSALS_UNTIL_CERTAIN;
   return { refusedMs: isCertain ? (answer.retryAfterMs ?? SECOND_MS) : lessRefusedMs, lessRefusedMs, waitedMs: 0 };

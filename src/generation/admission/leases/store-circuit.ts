@@ -16,11 +16,11 @@ export type CallFailure = NotDone | 'unsent' | 'lost';
 export interface StoreEvents {
   /** Why a call has no answer. */
   fault(fault: unknown): void;
-  /** The store was away, or was looked for, and answers. */
+  /** The store answers, after it was away or after `lookFor`. */
   found(): void;
 }
 
-/** What this process asks of the others. `sent`: whether it was, in the end. */
+/** This process asks the others to return what they have available. `sent`: whether they were asked, in the end. */
 export interface Revocation {
   readonly beganAtMs: number;
   readonly sent: Promise<boolean>;
@@ -35,7 +35,7 @@ export class StoreCircuit {
   private readonly time: LeaseTime;
   private readonly on: StoreEvents;
   private away = false;
-  /** Collects what is to be revoked, by key, while revocations are sent; null: no batch is being collected. */
+  /** The next batch of quotas to revoke, by key, collected while the batch before is sent; null: none is collected. */
   private toRevoke: { readonly quotas: Map<string, Quota>; readonly sent: Promise<boolean> } | null = null;
   /** Resolves when the next revocations may be sent. */
   private revocationTurn: Promise<unknown> = Promise.resolve();
@@ -63,16 +63,17 @@ export class StoreCircuit {
     return this.askUnlessAway(() => this.store.recover(quota, call));
   }
 
-  /** Tells when it answers: soon, unless it is away. */
+  /** Calls `found` when the store answers. While the store is away, that is the task of the probes that run already. */
   async lookFor(): Promise<void> {
     const answer = await this.askUnlessAway(() => this.store.probe().then(() => 'here' as const));
     if (answer === 'here') this.on.found();
   }
 
   /**
-   * Whether it was sent. Best effort: that it fails or takes long says nothing about the store. To notify takes a lock
-   * of the whole server: this process takes it once at a time, and all that is to be revoked meanwhile goes together;
-   * after CALL_DEADLINE_MS even if the batch before has not been answered.
+   * Resolves to whether the revocation was sent. Best effort: a revocation that fails or takes long does not mean that
+   * the store is away. To notify takes a lock of the whole server, so this process sends one batch at a time, and
+   * quotas revoked meanwhile form the next batch. That is sent after CALL_DEADLINE_MS even if the batch before has no
+   * answer.
    */
   revoke(quota: Quota): Promise<boolean> {
     if (this.away) return Promise.resolve(false);
@@ -106,7 +107,7 @@ export class StoreCircuit {
     return result;
   }
 
-  /** An answer that comes after the deadline says nothing: it is lost. */
+  /** An answer that comes after the deadline counts as lost. */
   private within<T>(deadlineMs: number, send: () => Promise<T>): Promise<T | 'lost'> {
     return new Promise((resolve) => {
       let isOver = false;
@@ -126,7 +127,7 @@ export class StoreCircuit {
 
   private async probe(): Promise<void> {
     this.away = true;
-    // Where probes are answered and calls fail, as by a server that may only read, it stays away in between.
+    // A server that may only read answers probes and fails calls. It counts as away for an interval between two probes.
     if (this.time.monotonicMs() - this.foundAtMs < PROBE_INTERVAL_MS) await this.time.wait(PROBE_INTERVAL_MS);
     while ((await this.within(PROBE_DEADLINE_MS, () => this.store.probe().then(() => 'found' as const))) === 'lost')
       await this.time.wait(PROBE_INTERVAL_MS);

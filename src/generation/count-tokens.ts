@@ -1,19 +1,24 @@
-// Has tokens counted in the worker pool, within a deadline that begins once a thread has its tokenizer.
+// Counts tokens in the worker pool. The deadline for the count begins once a thread has its tokenizer.
 
 import type { CountTokensInput, CountTokensOutput } from '../domain/usage/count-tokens-task.ts';
 import { begunFlag } from '../platform/begun-flag.ts';
 import type { WorkerPool } from '../platform/worker-pool.ts';
 
-/** For a thread to become free, or to start and load a tokenizer: half a second, many times that on a busy machine. */
+/**
+ * How long a count may wait for a free thread, or for one to start and load its tokenizer: half a second, many times
+ * that on a busy machine.
+ */
 export const TOKENIZER_WAIT_MS = 10_000;
 
-/** What is counted, as copies of its own. */
+/** What is counted, in memory that the caller gives away. */
 export interface TokensToCount extends Omit<CountTokensInput, 'begun'> {
   readonly request: Uint8Array<ArrayBuffer>;
   readonly response: Uint8Array<ArrayBuffer>;
 }
 
-/** null: not counted in time. The buffers of `params` move to the thread; the caller must not touch them again. */
+/**
+ * null: not counted in time. The buffers of `params` are transferred to the thread; the caller must not use them again.
+ */
 export async function countTokens(
   params: TokensToCount,
   workMs: number,

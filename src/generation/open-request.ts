@@ -1,5 +1,5 @@
-// One request from its head until the relay takes it over: it owns the request's buffer and its admission and releases
-// each once, and it records what the request is refused for.
+// Owns one request from its head until the relay takes it over: its buffer and its admission, each of which it releases
+// once, and the record of a refusal.
 
 import { isScoped, type ScopedPrincipal } from '../domain/identity/principal.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
@@ -25,7 +25,7 @@ import { readRequest, withHeaders } from './request/read-request.ts';
 import type { ReceivedFrom, ReceivedRequest, RequestReceiver } from './request/receive.ts';
 import type { Routed } from './routing/router.ts';
 
-/** Goes on with a request that is whole, and releases it. It must not throw. */
+/** Serves a request whose body is complete, and releases it. It must not throw. */
 export type ServeWhole = (request: OpenRequest, received: ReceivedFrom<ScopedPrincipal>) => Promise<void>;
 
 const BOUNDARY_IN_MODEL = "its boundary, behind two dashes, stands in the provider's name of the model";
@@ -34,24 +34,24 @@ export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipa
   readonly plane: DataPlane;
   readonly dialect: Dialect;
   readonly exchange: Exchange;
-  /** Monotonic. */
+  /** When the request's head was received, monotonic. */
   readonly receivedAtMs: number;
-  /** Monotonic: when its last byte was here. */
+  /** When the body's last byte was received, monotonic. */
   wholeAtMs: number;
-  /** The client's, for the provider. */
+  /** The client's headers that go to the provider. */
   headers: ForwardedHeaders | null = null;
   /** null until it is read. */
   read: ReadRequest | null = null;
-  /** The label that the client gave it; null: none. */
+  /** The label that the client gave the request; null: none. */
   clientRequestId: string | null = null;
   /** null: the client named its model, or none is chosen yet. */
   routed: Routed | null = null;
-  /** What guardrails found in it; null: no rule is for it. */
+  /** What guardrails found in the request; null: no rule applies to it. */
   screening: Screening | null = null;
   /** Provisional until the model and the carried tokens are known, then exact. null: nothing is held here. */
   admission: Admission | null = null;
   private readonly serveWhole: ServeWhole;
-  /** These two are null until it is whole. */
+  /** This and `snapshot` are null until the body is complete. */
   private taken: ReceivedFrom<ScopedPrincipal> | null = null;
   private snapshot: ServingCatalog | null = null;
 
@@ -77,14 +77,14 @@ export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipa
     this.exchange.fail(fault);
   }
 
-  /** Its last byte is here. */
+  /** The body's last byte has been received. */
   onWhole(received: ReceivedFrom<ScopedPrincipal>): void {
     this.taken = received;
     this.wholeAtMs = this.plane.clock.monotonicMs();
     this.snapshot = this.plane.catalog();
   }
 
-  /** From here on `catalog` has the caller's own provider keys in it. null: done; else why that cannot be. */
+  /** Adds the caller's own provider keys to `catalog`. null: done; else the refusal. */
   useOwnKeys(): Refusal | null | Promise<Refusal | null> {
     const keys = this.plane.ownKeys.find(this.principal.organizationId);
     return keys instanceof Promise ? keys.then((found) => this.keepOwnKeys(found)) : this.keepOwnKeys(keys);
@@ -104,7 +104,7 @@ export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipa
     return this.taken;
   }
 
-  /** The snapshot that the whole request goes by. */
+  /** The snapshot of the catalog that the request uses to its end. */
   get catalog(): ServingCatalog {
     if (this.snapshot === null) throw new Error('a catalog is asked for before the request is whole');
     return this.snapshot;
@@ -114,10 +114,10 @@ export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipa
     return this.received.sender;
   }
 
-  /** True: the request is over. It is refused with what a step found, unless its client has left. */
+  /** True: the request is over. `found`, if a step found a refusal, is sent unless the client has left. */
   refuseOrDrop<T extends object | null>(found: T | Refusal): found is Refusal {
     if (this.exchange.closed) return true;
-    // Of objects of so many kinds V8 reads a property several times faster than it looks whether it is there.
+    // V8 reads a property of objects of so many shapes several times faster than it evaluates `in`.
     if (found === null || (found as Partial<Refusal>).kind === undefined) return false;
     this.exchange.refuse(found as Refusal);
     return true;
@@ -148,13 +148,13 @@ export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipa
     });
   }
 
-  /** From here on every answer and record of it says what was chosen. */
+  /** From here on the request's answers and records name the chosen model. */
   onRouted(routed: Routed | null): void {
     this.routed = routed;
     if (routed !== null) this.exchange.routeHeaders = [this.plane.routedModelHeader, routed.model];
   }
 
-  /** What the request names and asks for, and its headers for the provider. */
+  /** Reads what the request names and asks for, and prepares its headers for the provider. */
   readControlFields(): ReadRequest | Refusal {
     const headers = forwardedHeaders(this.exchange.headers);
     if ('kind' in headers) return headers;
@@ -168,7 +168,7 @@ export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipa
     return this.read;
   }
 
-  /** The body that goes on in the place of the client's. Its buffer is held from here on, and the client's is not. */
+  /** Replaces the client's body. The new body's buffer is held from here on; the client's is released. */
   replaceBody(changed: ReceivedRequest): ReadRequest | Refusal {
     const { received, headers } = this;
     const read = readRequest(this.dialect, changed);
@@ -179,7 +179,7 @@ export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipa
     return this.read;
   }
 
-  /** It continues a response, or refers to items, whose owner is to be found. */
+  /** Whether the request continues a response or refers to items, whose owner must be looked up. */
   get looksUp(): boolean {
     const { scanned } = this.received;
     return (
@@ -188,7 +188,7 @@ export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipa
     );
   }
 
-  /** Which of these may serve what it names of what providers store. */
+  /** Which of `deployments` may serve the stored responses and objects that the request refers to. */
   continuationAmong(deployments: readonly Deployment[]): ReturnType<typeof continueFrom> {
     const { plane, principal, dialect, received } = this;
     const workers = inTurnsOf(plane.relay.workers, principal.organizationId);
@@ -196,14 +196,20 @@ export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipa
     return continueFrom({ savedResponses: plane.savedResponses, workers }, params);
   }
 
-  /** What is admitted if this model serves. `carriedTokens`: of what the request continues; null where not known. */
+  /**
+   * What admission is asked if this model serves. `carriedTokens`: the input that a continued response adds; null: not
+   * known.
+   */
   admissionOf(served: ServedModel, carriedTokens: number | null): AdmissionParams {
     const { dialect, received, principal } = this;
     const measure = { bytes: received.body.length, attachments: received.scanned?.attachments ?? 0, carriedTokens };
     return { principal, dialect, served, bounds: this.readOnce.bounds, measure, request: received };
   }
 
-  /** Those that may serve it, in order: for a billed organization, whose price has all that the request names. */
+  /**
+   * The deployments that may serve, in order. For a billed organization: those that have a price for everything the
+   * request names.
+   */
   pricedOf(deployments: readonly Deployment[]): readonly Deployment[] | Refusal {
     const { named, calls } = this.readOnce.bounds;
     if (!this.principal.billed) return deployments;
@@ -211,7 +217,10 @@ export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipa
     return calls === undefined || 'kind' in priced ? priced : pricedCallsFirst(priced, calls);
   }
 
-  /** Those whose name of the model can stand in its form: one with the boundary in it could be read as two parts. */
+  /**
+   * The deployments whose name of the model can stand in the request's form. A name that contains the form's boundary
+   * could be read as two parts.
+   */
   fittingOf(deployments: readonly Deployment[]): readonly Deployment[] | Refusal {
     const { form } = this.received;
     if (form === null) return deployments;
@@ -224,7 +233,7 @@ export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipa
     return this.read;
   }
 
-  /** What admission has found: where it is granted, it is held from here on. */
+  /** Keeps an admission that was granted, so that `release` releases it. */
   keep(found: Admission | Refusal): Admission | Refusal {
     if (found instanceof Admission) this.admission = found;
     return found;
@@ -235,13 +244,13 @@ export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipa
     this.admission = null;
   }
 
-  /** From here on the execution releases the admission, and the relay holds the buffer, too. */
+  /** From here on the execution releases the admission, and the relay has its own hold on the buffer. */
   handOver(): void {
     this.admission = null;
     this.plane.intake.buffers.retain(this.received.pooled);
   }
 
-  /** Once, when nothing more is done with it here. */
+  /** Called once, when this file is done with the request. */
   release(): void {
     this.releaseAdmission();
     this.plane.intake.buffers.release(this.received.pooled);

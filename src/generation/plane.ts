@@ -1,4 +1,4 @@
-// What the data plane of one process is made of; built once by the gateway.
+// The parts of one process's data plane, built once by the gateway.
 
 import type { Clock } from '../platform/clock.ts';
 import type { AdmissionParts } from './admission/admit.ts';
@@ -21,22 +21,22 @@ export interface DataPlane {
   readonly intake: Intake;
   readonly admission: AdmissionParts;
   readonly savedResponses: SavedResponses;
-  /** Of organizations that have provider keys of their own. */
+  /** The keys of organizations that have provider keys of their own. */
   readonly ownKeys: HeldOwnKeys;
   readonly metering: Metering;
   readonly refusedRequests: RefusedRequests;
   readonly relay: RelayContext;
   readonly clock: Clock;
-  /** False stops admission before anything is sent: the spool does not take records. */
+  /** False while the spool takes no records: then requests are refused before anything is sent. */
   readonly canRecord: () => boolean;
   readonly router: Router;
   readonly externalDetectors: ExternalDetectors;
-  /** null: nobody has a guardrail. */
+  /** null: no organization has a guardrail. */
   readonly policiesInForce: () => PoliciesInForce | null;
   readonly guardrailHeaders: GuardrailHeaders;
   readonly executionIdHeader: string;
   readonly routedModelHeader: string;
   readonly tagHeader: string;
-  /** Whether the client's trace context is recorded: jobs exports traces. */
+  /** Whether the client's trace context is recorded, for the traces that jobs exports. */
   readonly keepsTraceparent: boolean;
 }

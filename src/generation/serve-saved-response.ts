@@ -1,5 +1,5 @@
-// The operations on saved responses: authenticate, find whose response it is and in which account a provider stores it,
-// pass the call through (spec 4.2).
+// Serves the operations on saved responses (spec 4.2): authenticates, finds the response's owner and the provider
+// account that stores it, and passes the call through.
 
 import type { ScopedPrincipal } from '../domain/identity/principal.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
@@ -12,7 +12,7 @@ import { findPause } from './own-keys/catalog-with-own-keys.ts';
 import type { DataPlane } from './plane.ts';
 import { type PassThroughParams, passThrough } from './reply/pass-through.ts';
 
-/** `operation`: what follows the id in the path. */
+/** `operation`: the part of the path after the id. */
 export function serveSavedResponse(
   plane: DataPlane,
   operation: '' | '/cancel' | '/input_items',
@@ -32,7 +32,7 @@ export function serveSavedResponse(
     if (exchange.closed) return;
     if (saved === 'unavailable') return exchange.refuse({ kind: 'billing_unavailable' });
     if (saved === 'unposted') return exchange.refuse({ kind: 'not_posted_yet' });
-    // Foreign and absent look the same.
+    // A response of another organization looks the same as none.
     if (typeof saved === 'string') return exchange.refuse({ kind: 'response_not_found' });
     const account = saved.ownKeyId === null ? accountOf(plane, saved) : await ownAccountOf(plane, principal, saved);
     if (exchange.closed) return;
@@ -40,13 +40,13 @@ export function serveSavedResponse(
     const screening = savedScreening(plane, principal);
     if (screening !== null && 'kind' in screening) return exchange.refuse(screening);
     if (screening !== null) exchange.screeningHeaders = screening.headers();
-    // Of an id that was found each character stands in a path as it is (kept-ids.ts).
+    // The id needs no escaping: an id that was found has only characters that may stand in a path (kept-ids.ts).
     const path = `/v1/responses/${responseId}${operation}`;
     passThrough({ exchange, owner: principal, ...account, path, screening }, plane.relay);
   };
 }
 
-/** A reply that is fetched later passes the rules for replies as one that comes at once. null: there are none. */
+/** A reply that is fetched later passes the same rules as one that comes at once. null: there are none. */
 function savedScreening(plane: DataPlane, principal: ScopedPrincipal): Screening | Refusal | null {
   const found = plane.policiesInForce()?.of(principal, 'responses') ?? null;
   if (found === null) return null;
@@ -57,7 +57,7 @@ function savedScreening(plane: DataPlane, principal: ScopedPrincipal): Screening
   return new Screening(compiled, plane.guardrailHeaders, external, 'unavailable' in found);
 }
 
-/** A provider and the key whose account there has the response. */
+/** A provider and the key of the account there that stores the response. */
 type Account = Pick<PassThroughParams, 'provider' | 'credential' | 'ownDeployment'>;
 
 function accountOf(plane: DataPlane, saved: SavedResponse): Account | Refusal {
@@ -68,8 +68,8 @@ function accountOf(plane: DataPlane, saved: SavedResponse): Account | Refusal {
 }
 
 /**
- * With the own key that the response was made with, and no other. What is stored may be read also while the key rests
- * for its rate or its account's credit.
+ * Uses only the own key that the response was made with. A stored response may be read even while the key pauses for
+ * its rate or its account's credit.
  */
 async function ownAccountOf(
   plane: DataPlane,

@@ -1,12 +1,11 @@
-// A generation request from its head to its end, on one screen and in the same order for every dialect (ARCHITECTURE,
-// "The path of a request"):
+// Serves a generation request from its head to its end, on one screen and in the same order for every dialect
+// (ARCHITECTURE, "The path of a request"):
 //
 //   authenticate -> receive and scan -> read fields and bounds -> (screen ->) (own keys ->) (route, where the virtual
 //     model is named ->) resolve model -> admit (hold) -> record -> relay -> meter and settle (in the relay's end)
 //
-// Where everything is warm nothing waits between the last byte of the body and the record. Whatever a step does wait
-// for, a client that has left meanwhile is let go of when the wait ends: nothing is sent or recorded, and what was held
-// goes back.
+// When everything is in memory, no step waits between the last byte of the body and the record. After each step that
+// did wait, a request whose client has left is dropped: nothing is sent or recorded, and its holds are released.
 
 import type { ScopedPrincipal } from '../domain/identity/principal.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -32,7 +31,7 @@ function serve(plane: DataPlane, dialect: Dialect, exchange: Exchange): void {
   const atMs = plane.clock.monotonicMs();
   const request = new OpenRequest(plane, dialect, exchange, atMs, serveWhole);
   const identified = plane.authenticator.authenticateKey(exchange.authorization, exchange.apiKey, atMs, exchange);
-  // A refusal that needs no look-up is answered before a byte of the body is taken in.
+  // A refusal that needs no look-up is answered before a byte of the body is received.
   if ('kind' in identified) return exchange.refuse(identified);
   receiveRequest(exchange, identified, plane.intake, dialect.form ?? null, request);
 }
@@ -45,7 +44,8 @@ async function serveWhole(request: OpenRequest, received: ReceivedFrom<ScopedPri
     const asSent = request.readControlFields();
     if (request.refuseOrDrop(asSent)) return;
 
-    // Guardrails come before all that may send the body's texts away: routing, too, asks a provider, the classifier.
+    // Guardrails come before every step that may send the body's texts away. Routing is such a step: it asks the
+    // classifier, a provider.
     const screened = screenRequest(plane, request, asSent);
     const read = screened instanceof Promise ? await screened : screened;
     if (request.refuseOrDrop(read)) return;
@@ -64,7 +64,8 @@ async function serveWhole(request: OpenRequest, received: ReceivedFrom<ScopedPri
     if (request.refuseOrDrop(resolved)) return;
     const { served } = resolved;
 
-    // A continued response is looked up only for a request that could be admitted without it.
+    // A continued response is looked up only for a request that could be admitted even if that response added no
+    // tokens.
     if (request.looksUp && request.admission === null) {
       const refusal = await admitProvisionally(plane, request, [served.model.id], 0);
       if (request.refuseOrDrop(refusal)) return;
@@ -86,8 +87,8 @@ async function serveWhole(request: OpenRequest, received: ReceivedFrom<ScopedPri
     request.releaseAdmission();
     const admitting = admit(request.admissionOf(served, continued.carriedTokens), plane.admission);
     let admission = request.keep(admitting instanceof Promise ? await withSocketsRead(admitting) : admitting);
-    // Where the organization cannot pay for the service, its own keys alone serve, admitted anew: what `alone` has is
-    // in the place of the model, the deployments and the refusal.
+    // When the organization cannot pay for the service, only its own keys serve, and the request is admitted anew:
+    // `alone` then replaces the model, the deployments and the refusal.
     const alone = ownKeysAlone(served, deployments, admission);
     if (alone !== null)
       admission = request.keep(

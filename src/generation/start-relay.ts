@@ -1,4 +1,5 @@
-// The last step before a provider: what is admitted is recorded, and once the record is in the spool the relay begins.
+// The last step before the provider is called: records the admitted request, and begins the relay once the record is in
+// the spool.
 
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { Admission } from './admission/admission.ts';
@@ -14,9 +15,9 @@ import type { RelayParams } from './reply/relay-params.ts';
 interface Admitted {
   readonly read: ReadRequest;
   readonly served: ServedModel;
-  /** At least one, first to last. */
+  /** At least one, in the order in which they are tried. */
   readonly deployments: readonly Deployment[];
-  /** As in `RelayParams`: why the service's deployments are not among them; null: they are, or are not wanted. */
+  /** As in `RelayParams`: why the service's deployments may not serve; null: they may, or are not wanted. */
   readonly serviceRefusal: Refusal | null;
   readonly admission: Admission;
 }
@@ -60,13 +61,13 @@ export function startRelay(plane: DataPlane, request: OpenRequest, admitted: Adm
     screening: request.screening,
     ownHeaders: [plane.executionIdHeader, start.id],
   };
-  // The start is recorded at the end of the tick at the earliest: until then, and should this throw, the body's buffer
-  // and the admission are the request's.
+  // The start is recorded at the end of the tick at the earliest. Until then, and if `begin` throws, the body's buffer
+  // and the admission still belong to the request.
   execution.begin(new RecordedStart(params, plane));
   request.handOver();
 }
 
-/** Goes on when the start is recorded. */
+/** Begins the relay when the start is recorded, or refuses the request when it cannot be. */
 class RecordedStart implements ExecutionOwner {
   private readonly params: RelayParams;
   private readonly plane: DataPlane;
@@ -78,7 +79,7 @@ class RecordedStart implements ExecutionOwner {
 
   onRecorded(): void {
     const { params } = this;
-    // From here on the execution's own end says what became of the request.
+    // From here on the execution's own end records what became of the request.
     params.exchange.refusalWatch = null;
     relay(params, this.plane.relay);
   }

@@ -1,11 +1,10 @@
-// Captures what was relayed of a reply: for the client's writes, for reading the usage at its end, and for counting
-// tokens when the provider reported none. The first `HEAD_BYTES_MAX` bytes are kept whole; of a longer reply also the
-// last `TAIL_BYTES_MAX`, where the usage mostly is, and the short values of what lies between (CondensedJson): of a
-// document, or of a stream's last event that is longer than `TAIL_BYTES_MAX`.
+// Captures a reply's bytes: the client is written to from here, the usage is read from here at the end, and tokens are
+// counted from here when the provider reported none. The first `HEAD_BYTES_MAX` bytes are kept whole. Of a longer reply
+// this also keeps the last `TAIL_BYTES_MAX` bytes, where the usage mostly is, and the short values (CondensedJson) of a
+// document, or of a stream's last event if that is longer than `TAIL_BYTES_MAX`.
 //
-// The bytes lie in blocks that serve one reply after another, and the client is written to from there. With fresh
-// memory for each stream or each read the collector marked all of the process again and again (15 and 6 % of an event's
-// CPU in bursts).
+// The bytes lie in blocks that are reused by one reply after another. With fresh memory for each stream or each read,
+// the garbage collector marked the whole process again and again (15 and 6 % of an event's CPU in bursts).
 
 import { Buffer } from 'node:buffer';
 import { BufferPool, type PooledBuffer } from '../../platform/buffer-pool.ts';
@@ -15,14 +14,14 @@ import { isDocument } from '../sse/usage-window.ts';
 
 const HEAD_BYTES_MAX = 262_144;
 const TAIL_BYTES_MAX = 32_768;
-/** An open stream has at least one. */
+/** An open stream holds at least one block. */
 const BLOCK_BYTES = 8_192;
 const TAIL_BLOCKS_MAX = TAIL_BYTES_MAX / BLOCK_BYTES + 1;
 const FREE_BLOCKS_MAX = 512;
 
 interface Block {
   readonly bytes: Buffer;
-  /** How many of its bytes hold something. A short piece that does not fit behind them lies in the next block. */
+  /** How many of the block's bytes are in use. A short piece that does not fit into the rest goes to the next block. */
   used: number;
 }
 
@@ -30,39 +29,37 @@ const EMPTY = Buffer.alloc(0);
 
 const freeBlocks: Block[] = [];
 
-/**
- * Where what lies in several blocks is put together to be read. Each buffer belongs to one reply until its `release`.
- */
+/** Buffers in which bytes of several blocks are joined for reading. Each belongs to one reply until its `release`. */
 const joinedPool = new BufferPool({ freeBytesMax: 4_194_304 });
 
-/** Nothing is ever added to it. */
+/** Shared by all replies and never modified. */
 const NO_BLOCKS: Block[] = [];
 const NO_BUFFERS: PooledBuffer[] = [];
 
 export class CaptureBuffer {
   /** All bytes seen, kept or not. */
   totalBytes = 0;
-  /** The memory of its own in which a reply is kept that came in one long piece. */
+  /** A reply that came in one long piece, in memory of its own. */
   private only: Buffer | null = null;
-  /** All of a reply that came in one short piece. */
+  /** A reply that came in one short piece, as a view of its block. */
   private whole: Buffer | null = null;
   private head: Block[] = NO_BLOCKS;
   private headBytes = 0;
-  /** The newest bytes beyond the head, in all that these blocks hold; full but for the last. */
+  /** The newest bytes beyond the head. Every block but the last is full. */
   private tail: Block[] = NO_BLOCKS;
-  /** Of a stream that is longer than the head. */
+  /** Condenses the long events of a stream that is longer than the head. */
   private events: LongEvent | null = null;
-  /** Of a document that is longer than the head. */
+  /** Condenses a document that is longer than the head. */
   private condensed: CondensedJson | null = null;
-  /** The pooled buffers that hold what was joined of it. */
+  /** The pooled buffers in which bytes of this reply are joined. */
   private buffers: PooledBuffer[] = NO_BUFFERS;
-  /** The beginning and the end, joined; null: not since the last piece. */
+  /** The joined beginning and end; null: not joined since the last piece. */
   private joinedBeginning: Buffer | null = null;
   private joinedEnd: Buffer | null = null;
 
   /**
-   * Keeps what `piece` holds, whose memory may be used again afterwards; returns the same bytes in memory that stays as
-   * it is until `release`.
+   * Keeps a copy of `piece`, whose memory may be reused afterwards. Returns the same bytes in memory that does not
+   * change until `release`.
    */
   append(piece: Buffer): Buffer {
     const { length } = piece;
@@ -116,7 +113,7 @@ export class CaptureBuffer {
       this.headBytes += copied;
     }
     if (from < piece.length) this.condense(piece.subarray(from));
-    // Of a long piece only its end will be asked for.
+    // Only the end of a long piece can be asked for later.
     from = Math.max(from, piece.length - TAIL_BYTES_MAX - BLOCK_BYTES);
     while (from < piece.length) {
       let block = this.tail.at(-1);
@@ -133,7 +130,7 @@ export class CaptureBuffer {
     this.condensed?.pass(beyond);
   }
 
-  /** Both begin with what the head has: a document begins there, and so may the last event of a stream. */
+  /** Begins with the bytes of the head: a document begins there, and so may a stream's last event. */
   private beginCondensing(): void {
     const [first] = this.head;
     if (first === undefined) return;
@@ -145,21 +142,21 @@ export class CaptureBuffer {
     }
   }
 
-  /** The last long event of a stream with its short values alone (LongEvent); null: there is none. */
+  /** The last long event of a stream, reduced to its short values (LongEvent); null: there is none. */
   longEvent(): Buffer | null {
     return this.events?.read() ?? null;
   }
 
   /**
-   * A document that is longer than the head with its short values alone, as far as it came (CondensedJson); null: it is
-   * none, or even that is too long.
+   * A document that is longer than the head, reduced to its short values, as far as it has come (CondensedJson); null:
+   * the reply is no such document, or even its short values are too long.
    */
   condensedDocument(): Buffer | null {
     const { condensed } = this;
     return condensed === null || condensed.isGivenUp ? null : Buffer.from(condensed.text, 'latin1');
   }
 
-  /** The oldest one is used again once what it holds is too far from the end. */
+  /** Reuses the oldest tail block once its bytes are too far from the end. */
   private addTailBlock(): Block {
     if (this.tail === NO_BLOCKS) this.tail = [];
     const block = this.tail.length < TAIL_BLOCKS_MAX ? takeBlock() : (this.tail.shift() as Block);
@@ -168,7 +165,7 @@ export class CaptureBuffer {
     return block;
   }
 
-  /** The beginning of the reply, contiguous: all of it while it is short. It stays as it is until `release`. */
+  /** The contiguous beginning of the reply, all of it while the reply is short. Does not change until `release`. */
   beginning(): Buffer {
     if (this.only !== null) return this.only;
     if (this.whole !== null) return this.whole;
@@ -186,7 +183,7 @@ export class CaptureBuffer {
     return joined;
   }
 
-  /** The end of the reply, contiguous: all of it while it is short. It stays as it is until `release`, too. */
+  /** The contiguous end of the reply, all of it while the reply is short. Does not change until `release`. */
   end(): Buffer {
     if (this.tail.length === 0) return this.beginning();
     this.joinedEnd ??= this.joinEnd();
@@ -195,7 +192,7 @@ export class CaptureBuffer {
 
   private joinEnd(): Buffer {
     const joined = this.takeMemory(TAIL_BYTES_MAX);
-    // From the newest block back, as far into the head as it takes.
+    // Copies from the newest block backwards, into the head if necessary.
     let left = TAIL_BYTES_MAX;
     for (const blocks of [this.tail, this.head]) {
       for (let index = blocks.length - 1; index >= 0 && left > 0; index--) {
@@ -215,7 +212,7 @@ export class CaptureBuffer {
     return pooled.buffer.subarray(0, bytes);
   }
 
-  /** To be called once nobody reads it any more or writes to the client from it. */
+  /** Returns all memory. To be called once nobody reads the reply or writes to the client from it. */
   release(): void {
     this.only = null;
     this.whole = null;

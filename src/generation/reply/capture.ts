@@ -1,5 +1,5 @@
-// Captures a reply as it passes: its bytes, for reading the usage or counting tokens at its end, and what its events
-// tell, above all whether a stream is complete.
+// Captures a reply as it passes: its bytes, from which the usage is read or tokens are counted at the end, and what its
+// events say, above all whether a stream is complete.
 
 import { Buffer } from 'node:buffer';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
@@ -13,39 +13,39 @@ import { endsWithWholeEvent, type StreamProgress } from '../sse/stream-end.ts';
 import { CaptureBuffer } from './capture-buffer.ts';
 import type { RelayParams } from './relay-params.ts';
 
-/** No Content and Reset Content, whatever type their heads name (RFC 9110, 15.3.5 and 15.3.6). */
+/** No Content and Reset Content have no body, whatever type their heads name (RFC 9110, 15.3.5 and 15.3.6). */
 const WITHOUT_BODY: readonly number[] = [204, 205];
 
 /** What all stages of one relay know of its reply. */
 export class CapturedReply {
   /**
-   * `waiting` for its head; `relaying`; `settling` while its end is counted and recorded; `settled` once that is on
-   * disk; `closed` when all memory of it is given back.
+   * `waiting` for the head; `relaying`; `settling` while the end is counted and recorded; `settled` once its record is
+   * on disk; `closed` once all memory of the reply is released.
    */
   state: 'waiting' | 'relaying' | 'settling' | 'settled' | 'closed' = 'waiting';
   /** The provider's status; 0 before the head. */
   status = 0;
   isStream = false;
-  /** Rewrites what is read of a stream, where no line of it would be found. null: it is none. */
+  /** Rewrites a stream's line ends to line feeds for the stages that read its lines. null: the reply is no stream. */
   lines: LineFeeds | null = null;
-  /** A stage behind looks for lines in the stream, too, and so gets them as they are read here. */
+  /** A later stage reads the stream's lines too, so it gets the bytes with rewritten line ends. */
   isReadByLines = false;
-  /** How the provider compressed it, though nobody asked: nothing in it can be read. null: it did not. */
+  /** The reply's compression, which nobody asked for and which makes it unreadable here. null: it is not compressed. */
   encoding: string | null = null;
   readonly bytes = new CaptureBuffer();
   watch: ReplyWatch | null = null;
-  /** null: the provider keeps nothing of the reply. */
+  /** null: the provider does not store the reply. */
   stored: StoredReplyWatch | null = null;
-  /** A guardrail has ended it: what the client is told. */
+  /** The refusal for the client when a guardrail has ended the reply. */
   blocked: Refusal | null = null;
-  /** Of a stream: how far it is, by its own events. */
+  /** How far a stream is, judged by its own events. */
   progress: StreamProgress = 'open';
 
   takeHead(status: number, headers: ReplyHeaders): void {
     this.status = status;
     this.encoding = encodingOf(headers);
-    // The bytes of a compressed stream are no events, nor is what a provider says of an error. What never has a body is
-    // whole without an event.
+    // Compressed bytes and a provider's errors contain no events. A reply that never has a body is complete without an
+    // event.
     const mayHaveEvents = status < 300 && !WITHOUT_BODY.includes(status) && this.encoding === null;
     this.isStream = mayHaveEvents && isEventStream(headers);
     if (this.isStream) this.lines = new LineFeeds();
@@ -82,7 +82,7 @@ export class Capture extends ReplyStage {
     else if (reply.isStream) reply.watch = dialect.watchStreamEnd();
   }
 
-  /** Passes on the same bytes in memory that stays as it is until the reply is closed. */
+  /** Passes on the same bytes in memory that does not change until the reply is closed. */
   override onReplyData(read: Buffer): void {
     const { reply } = this;
     const { execution } = this.params;
@@ -115,7 +115,7 @@ export function isEventStream(headers: ReplyHeaders): boolean {
 
 const ENCODING = /^[a-z0-9-]{1,20}$/;
 
-/** A name that is none, or several, are called `unknown`, since it goes into the record. */
+/** The name goes into the record, so several codings, or one that is no proper name, become `unknown`. */
 function encodingOf(headers: ReplyHeaders): string | null {
   const [coding, ...others] = contentCodings(headers);
   if (coding === undefined) return null;

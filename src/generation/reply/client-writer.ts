@@ -14,23 +14,23 @@ import type { ReplyHandler } from '../../upstream/reply-handler.ts';
 /** A reply's length when the provider did not declare it. */
 const CHUNKED = -1;
 
-/** Whose reply it is. */
+/** The relay or pass-through whose reply is written. */
 export interface WriterOwner {
   /** Stops reading the provider: the client's socket is full. */
   pause(): void;
   /** The client's socket takes bytes again. */
   onRoom(): void;
-  /** The response is complete, cut or refused. May be told more than once. */
+  /** The response is complete, cut or refused. May be called more than once. */
   onOver(): void;
   onOwnFault(fault: unknown): void;
-  /** What the client is told where the provider does not accept the key. */
+  /** The refusal that the client gets when the provider does not accept the key. */
   readonly keyRefusal: Refusal;
 }
 
 export class ClientWriter implements ReplyHandler {
-  /** Since when the client's socket is full, and nothing is written; 0: it is not. */
+  /** Since when the client's socket is full and nothing is written to it; 0: it takes bytes. */
   blockedSinceMs = 0;
-  /** What waits to be written. */
+  /** How many bytes wait to be written. */
   pendingBytes = 0;
   private readonly exchange: Exchange;
   private readonly ownHeaders: HeaderList;
@@ -41,12 +41,12 @@ export class ClientWriter implements ReplyHandler {
   private totalBytes = CHUNKED;
   /** Status and headers have gone out. */
   private begun = false;
-  /** What waits to be written: one piece, or several. */
+  /** The bytes that wait to be written: one piece, or several. */
   private piece: Buffer | null = null;
   private pieces: Buffer[] | null = null;
-  /** What the client is told instead of the reply. */
+  /** The refusal that the client gets instead of the reply. */
   private refusal: Refusal | null = null;
-  /** What is to be done once all has been written; null: the reply goes on. */
+  /** What follows once everything is written; null: the reply goes on. */
   private finish: 'end' | 'cut' | null = null;
 
   constructor(exchange: Exchange, ownHeaders: HeaderList, clock: Clock, owner: WriterOwner) {
@@ -63,7 +63,7 @@ export class ClientWriter implements ReplyHandler {
     this.totalBytes = length === undefined ? CHUNKED : Number(length);
   }
 
-  /** The chunk must stay as it is until it is written. */
+  /** `chunk` must not change until it is written. */
   onReplyData(chunk: Buffer): void {
     if (chunk.length === 0 || this.exchange.closed) return;
     if (this.pieces !== null) this.pieces.push(chunk);
@@ -76,7 +76,7 @@ export class ClientWriter implements ReplyHandler {
     this.flush();
   }
 
-  /** Nothing of the reply has been given here. */
+  /** Only while nothing of the reply has come to this writer. */
   refuseInstead(refusal: Refusal): void {
     this.refusal = refusal;
   }
@@ -91,7 +91,9 @@ export class ClientWriter implements ReplyHandler {
     this.flush();
   }
 
-  /** A reply that broke off is cut for the client too, behind what there was of it; without a byte it is none. */
+  /**
+   * A reply that broke off is cut for the client too, after the bytes that came. Without a byte it counts as no reply.
+   */
   onReplyFault(fault: UpstreamFault): void {
     if (fault === 'cut' && (this.begun || this.pendingBytes > 0)) {
       this.finish = 'cut';
@@ -108,7 +110,7 @@ export class ClientWriter implements ReplyHandler {
     this.owner.onOver();
   }
 
-  /** Forgets what was not written: the client is gone. */
+  /** The client is gone: drops what was not written. */
   drop(): void {
     this.forgetPending();
     this.blockedSinceMs = 0;
@@ -127,16 +129,16 @@ export class ClientWriter implements ReplyHandler {
     if (exchange.closed && this.finish !== null) owner.onOver();
   }
 
-  /** Within a cork. */
+  /** Called within a cork. */
   writeOut(): void {
     const { exchange } = this;
     const isWhole = this.finish === 'end';
     if (!this.begun) {
-      // Until there is something to write, the client can still be told that there is no reply.
+      // As long as nothing is written, the client can still be told that there is no reply.
       if (this.pendingBytes === 0 && !isWhole) return;
       this.begun = true;
       exchange.begin(this.status, this.ownHeaders, this.replyHeaders, passesToClient);
-      // A reply that is whole already goes out with its length, in one piece.
+      // A reply that is complete before its first write goes out in one piece, with its length.
       if (isWhole && (this.totalBytes === CHUNKED || this.totalBytes === this.pendingBytes)) {
         exchange.end(this.takePending());
         return;
@@ -176,8 +178,8 @@ export class ClientWriter implements ReplyHandler {
 }
 
 /**
- * Whose bytes are being written. `cork` runs its function at once, so one function serves all writers, and none is
- * made for each reply.
+ * The writer whose bytes are being written. `cork` runs its function at once, so one function serves all writers and no
+ * closure is made for each write.
  */
 let writing: ClientWriter | null = null;
 

@@ -1,10 +1,11 @@
-// Coalesces the writes of a stream that comes in bursts: pieces that follow each other faster than anybody sees wait,
-// unread in the system's memory, and go out in one write. A read and a write for each event cost more than all else
-// that is done with it.
+// Coalesces the writes of a stream that comes in bursts: pieces that follow each other faster than a person can see wait
+// unread in the kernel's socket buffer and go out in one write. A read and a write for each event would cost more than
+// everything else done with the event.
 //
 //   idle --piece close behind the last--> gathering --two milliseconds--> ending (read on) --end of the tick--> idle
 //
-// The first piece after a pause never waits. Behind two bursts in a row it is taken for the beginning of a third.
+// The first piece after a pause never waits. After two bursts in a row, that piece is taken for the first of a third
+// burst, and the pieces after it are gathered.
 
 import type { Clock } from '../../platform/clock.ts';
 import { atTickEnd } from '../../platform/event-loop/tick.ts';
@@ -12,32 +13,32 @@ import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
 import type { CapturedReply } from './capture.ts';
 import type { ClientWriter } from './client-writer.ts';
 
-/** Closer than this is a burst. */
+/** Pieces that are closer than this are a burst. */
 const BURST_GAP_MS = 1;
 const GATHERING_MS = 2;
-/** After so many bursts in a row the next one is expected; a single piece that is followed closely may be chance. */
+/** After this many bursts in a row the next one is expected; a single piece that is followed closely may be chance. */
 const BURSTS_FOLLOWED = 2;
-/** This much is written at once: a reply that comes this fast gains nothing by waiting. */
+/** A reply with this much waiting is written at once: it comes so fast that it gains nothing by waiting. */
 const GATHERED_BYTES_MAX = 16_384;
 
-/** The streams that gather; one timer for all of them, while there are any. */
+/** The streams that gather now; one timer serves all of them. */
 let gathering: WriteCoalescer[] = [];
 
 function endAll(): void {
   const due = gathering;
   gathering = [];
   for (const coalescer of due) coalescer.readOn();
-  // Between the timers and the end of a tick its sockets are read.
+  // Sockets are read between the timers and the end of a tick, so everything that waited is read by then.
   atTickEnd(() => {
     for (const coalescer of due) coalescer.writeOn();
   });
 }
 
 export interface CoalescedStream {
-  /** Reads nothing more of the provider until `resume`. */
+  /** Stops reading the provider until `resume`. */
   pause(): void;
   resume(): void;
-  /** Writes what waits; false where nothing more can be written for now. */
+  /** Writes what waits; false: nothing more can be written for now. */
   write(): boolean;
 }
 
@@ -45,16 +46,16 @@ export class WriteCoalescer {
   private readonly stream: CoalescedStream;
   private state: 'idle' | 'gathering' | 'ending' = 'idle';
   private lastAtMs = Number.NEGATIVE_INFINITY;
-  /** Something came close behind the last first piece. */
+  /** A piece came close behind the last piece that was written at once. */
   private isBursty = false;
-  /** Bursts in a row until now. */
+  /** How many bursts came in a row until now. */
   private bursts = 0;
 
   constructor(stream: CoalescedStream) {
     this.stream = stream;
   }
 
-  /** A piece has come, and this much waits to be written. */
+  /** A piece has come, and `waitingBytes` wait to be written. */
   take(nowMs: number, waitingBytes: number): void {
     const isClose = nowMs - this.lastAtMs < BURST_GAP_MS;
     this.lastAtMs = nowMs;
@@ -94,11 +95,11 @@ export interface CoalesceParts {
   readonly reply: CapturedReply;
   readonly clock: Clock;
   readonly writer: ClientWriter;
-  /** Where the reply comes from. */
+  /** The call that the reply is read from. */
   readonly source: Pick<CoalescedStream, 'pause' | 'resume'>;
 }
 
-/** The stage: it decides when a stream's pieces go on to be written. Every other reply is written at each pause. */
+/** The stage in a relay: decides when a stream's pieces are written. Every other reply is written at each pause. */
 export class Coalesce extends ReplyStage implements CoalescedStream {
   protected readonly next: ReplyHandler;
   private readonly parts: CoalesceParts;

@@ -1,16 +1,16 @@
-// What the log is told of a call to a provider that failed. Nothing in it comes from a body or is a credential.
+// What is logged of a failed call to a provider. Nothing in it comes from a body or is a credential.
 
 import type { Deployment } from '../catalog/serving-catalog.ts';
 
 export interface FailedCall {
-  /** null: a call of the gateway's own, or one about a saved response. */
+  /** null: a call that the gateway makes for itself, or a call about a saved response. */
   readonly execution_id: string | null;
   readonly provider: string;
   /** The provider's own id of the model; null: the call is about a saved response. */
   readonly model: string | null;
-  /** A fault of the connection, `key_refused`, `timeout`, or `status` for the status beside it. */
+  /** A connection fault, `key_refused`, `timeout`, or `status` for the status beside it. */
   readonly cause: string;
-  /** Of a reply; null: there was none. */
+  /** The reply's status; null: there was no reply. */
   readonly status: number | null;
   /** Counts the calls of one request from 1. */
   readonly attempt: number;
@@ -18,7 +18,10 @@ export interface FailedCall {
 
 export type ReportFailedCall = (call: FailedCall) => void;
 
-/** The provider could not serve, whatever the request was: what a caller has done wrong is no failed call. */
+/**
+ * Whether a status says that the provider could not serve, whatever the request was. A caller's own mistake is no
+ * failed call.
+ */
 export function isFailure(status: number): boolean {
   return status === 429 || status >= 500;
 }

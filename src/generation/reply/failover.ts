@@ -1,5 +1,5 @@
-// Makes one reply of the attempts at several deployments: the next one is called where a provider cannot be reached,
-// refuses, or does not accept its key, as long as nothing of a reply was relayed.
+// Makes one reply of attempts at several deployments: as long as nothing of a reply was relayed, the next deployment is
+// called when a provider cannot be reached, refuses, or does not accept its key.
 
 import { OWN_REPLIES, type OwnReplyMeaning } from '../../domain/own-keys/own-reply.ts';
 import type { UpstreamCall } from '../../upstream/call.ts';
@@ -24,7 +24,7 @@ export interface FailoverParts {
   readonly params: RelayParams;
   readonly context: RelayContext;
   readonly request: OutgoingRequest;
-  /** A fault of our own: without a call nobody would hear of an end. */
+  /** Told of a fault of ours. Otherwise nobody would learn that an attempt that made no call is over. */
   onOwnFault(fault: unknown): void;
 }
 
@@ -80,7 +80,8 @@ export class Failover extends ReplyStage {
     if (isFailure(status)) this.report('status', status);
     this.noteOwnKey(learnFromHead(status, headers, this.called, this.parts.context), status);
     if (FAILOVER_STATUSES.has(status) && this.moveOn('status', status)) {
-      // A provider does not bill what it refused. The rest of the refusal is read, so that the connection is kept.
+      // A provider does not bill a refused request. The rest of the refusal is read, so that the connection can be
+      // reused.
       this.call?.discard();
       this.attempt();
       return;
@@ -88,7 +89,7 @@ export class Failover extends ReplyStage {
     this.next.onReplyStart(status, headers);
   }
 
-  /** The connection tells an end only once, so a fault of ours in it must end the relay here. */
+  /** The connection reports an end only once, so a fault of ours while handling the end must end the relay here. */
   override onReplyEnd(): void {
     try {
       this.next.onReplyEnd();
@@ -98,7 +99,7 @@ export class Failover extends ReplyStage {
   }
 
   override onReplyFault(fault: UpstreamFault): void {
-    // Any other fault may come behind a complete reply, so only the relay can tell what it means.
+    // Any other fault may come after a complete reply, so only the relay can tell what it means.
     const isUnreached = fault === 'connect_failed';
     const { deployment } = this;
     if (isUnreached) {
@@ -107,7 +108,7 @@ export class Failover extends ReplyStage {
     }
     try {
       if (isUnreached && this.moveOn(fault, null)) this.attempt();
-      // An own key whose provider is not there cannot serve (spec 5.6).
+      // An own key whose provider cannot be reached cannot serve (spec 5.6).
       else if (isUnreached && isOwn(deployment)) this.next.onKeyRefused(0, 'key');
       else this.next.onReplyFault(fault);
     } catch (thrown) {
@@ -127,7 +128,7 @@ export class Failover extends ReplyStage {
     }
   }
 
-  /** Once for each attempt, whatever fails in it first. */
+  /** Reports a failed call, once for each attempt: its first failure. */
   report(cause: string, status: number | null): void {
     if (this.reportedIndex === this.index) return;
     this.reportedIndex = this.index;
@@ -136,7 +137,7 @@ export class Failover extends ReplyStage {
     context.reportFailedCall(failedCall(this.deployment, cause, facts));
   }
 
-  /** An own key could not serve, and the record says so; null: nothing of the kind. */
+  /** Records that an own key could not serve; null: there is nothing to record. */
   private noteOwnKey(meaning: OwnReplyMeaning | null, status: number | null): void {
     const { ownKey } = this.deployment;
     if (meaning === null || ownKey === undefined) return;
@@ -145,8 +146,8 @@ export class Failover extends ReplyStage {
   }
 
   /**
-   * Goes on to the next deployment; false where there is none, or the client has left. The secret before a rotation is
-   * tried only where the present one is refused.
+   * Goes on to the next deployment; false: there is none, or the client has left. A key's previous secret, in a
+   * rotation, is tried only when its present secret is refused.
    */
   private moveOn(cause: string, status: number | null, isSecretRefused = false): boolean {
     const { deployments, exchange, execution } = this.parts.params;

@@ -1,5 +1,5 @@
-// What is learnt from each call to a provider, whoever makes it: whether the request goes on to the next deployment,
-// whether a cooldown or a pause of an own key begins, and what the client is told where no key is accepted.
+// Learns from each call to a provider, whichever request makes it: whether the request goes on to the next deployment,
+// whether a cooldown or a pause of an own key begins, and what the client is told when no key is accepted.
 
 import type { Provider } from '../../domain/models/provider.ts';
 import { meaningOf, type OwnReplyMeaning } from '../../domain/own-keys/own-reply.ts';
@@ -12,29 +12,32 @@ import type { KeyPauses } from '../own-keys/key-pauses.ts';
 import { type Cooldowns, readRetryAfter } from '../pauses/cooldowns.ts';
 import { isFailure } from './failed-call.ts';
 
-/** Another provider may well serve what this one could not. 529: overloaded, in the Messages dialect. */
+/** Statuses after which another provider may well serve the request. 529: overloaded, in the Messages dialect. */
 export const FAILOVER_STATUSES: ReadonlySet<number> = new Set([429, 500, 502, 503, 504, 529]);
-/** A real provider sends Retry-After with a 200 too: only these begin a cooldown. */
+/** The statuses that begin a cooldown. Retry-After alone does not: a real provider sends it with a 200, too. */
 const COOLDOWN_STATUSES: ReadonlySet<number> = new Set([429, 503, 529]);
 
-/** Whose call it was, and of which deployment. */
+/** Which organization made a call, and to which deployment. */
 export interface Called {
   readonly deployment: Deployment;
   readonly organizationId: string;
 }
 
-/** Where what calls have told is kept. */
+/** Where the gateway keeps what it learns from calls. */
 export interface LearntFromCalls {
   readonly cooldowns: Cooldowns;
   readonly clock: Clock;
   readonly keyPauses: KeyPauses;
-  /** The store is told of an own key that its provider does not accept, so that it is asked about it. */
+  /** Tells the store of an own key that its provider does not accept, so that the provider is asked about the key. */
   readonly onOwnKeyRefused: (key: OwnKeyUse) => void;
-  /** The store is told of one that rests for so long, since its account has no credit or quota left. */
+  /** Tells the store of an own key that pauses for `restsMs`, since its account has no credit or quota left. */
   readonly onOwnKeySpent: (key: OwnKeyUse, restsMs: number) => void;
 }
 
-/** Of the head of a reply. What it means for an own key that could not serve; null: nothing, or it is no own key. */
+/**
+ * Learns from the head of a reply. Returns what it means for an own key that could not serve; null: the key could
+ * serve, or it is not an own key.
+ */
 export function learnFromHead(
   status: number,
   headers: ReplyHeaders,
@@ -66,7 +69,7 @@ function retryAfterIn(headers: ReplyHeaders): string | null {
   return replyHeader(headers, 'retry-after') ?? null;
 }
 
-/** Of a provider that cannot be connected to. */
+/** Learns that a provider cannot be connected to. */
 export function learnFromUnreached(
   { deployment, organizationId }: Called,
   learnt: LearntFromCalls,
@@ -75,7 +78,7 @@ export function learnFromUnreached(
   return learnOfOwnKey(deployment, { status: null, complaint: null, retryAfter: null }, learnt);
 }
 
-/** Of a provider that does not accept the key. */
+/** Learns that a provider does not accept the key. */
 export function learnFromRefusedKey(
   status: number,
   complaint: Complaint,
@@ -98,7 +101,7 @@ function learnOfOwnKey(
 ): OwnReplyMeaning | null {
   if (ownKey === undefined) return null;
   const meaning = meaningOf(status, complaint);
-  // A secret that is being replaced is expected to be refused, and pauses nothing.
+  // A secret that is being replaced is expected to be refused, so its refusal pauses nothing.
   if (ownKey.isPrevious) return meaning;
   const retryAfterMs = retryAfter === null ? null : readRetryAfter(retryAfter, clock.nowMs());
   const restsMs = keyPauses.begin({ ...ownKey, providerModel }, meaning, retryAfterMs, clock.monotonicMs());
@@ -107,7 +110,7 @@ function learnOfOwnKey(
   return meaning;
 }
 
-/** What is told where the key of the last attempt is not accepted, or an own key's provider cannot be reached. */
+/** The client's refusal when the last attempt's key is not accepted, or an own key's provider cannot be reached. */
 export function keyRefusal({ own }: Provider): Refusal {
   return { kind: own === undefined ? 'provider_unavailable' : 'byok_key_unavailable' };
 }

@@ -1,20 +1,20 @@
-// How an execution ended, from what its relay saw.
+// Derives an execution's outcome from what its relay saw of the reply.
 
 import type { Outcome } from '../../domain/settlement/outcome.ts';
 import type { MeasuredUsage } from '../execution/observed-end.ts';
 import type { ReplyEnd } from './withhold-end.ts';
 
-/** `clean`: whole. `cut`: the provider broke off. */
+/** `clean`: the reply is complete. `cut`: the provider broke it off. */
 export type HowItEnded = 'clean' | 'cut' | 'client_left';
 
 export interface EndedReply {
   readonly providerStatus: number;
   readonly how: HowItEnded;
   readonly report: MeasuredUsage;
-  /** By a stream's own word, with nothing used: as good as a 5xx that came too late. */
+  /** The reply's own events say that it failed, and no usage is reported: as good as a 5xx that came too late. */
   readonly hasFailed: boolean;
   readonly relayedBytes: number;
-  /** A guardrail has ended it, or put a refusal in its place. */
+  /** A guardrail has ended the reply, or put a refusal in its place. */
   readonly isBlocked: boolean;
 }
 
@@ -31,7 +31,7 @@ export function outcomeOfReply(ended: EndedReply): Outcome {
   return relayedBytes === 0 ? 'aborted_before_first_byte' : 'aborted_mid_stream';
 }
 
-/** No attempt got a reply that could be relayed. */
+/** The outcome when no attempt got a reply that could be relayed. */
 export function outcomeWithoutReply(end: ReplyEnd): Outcome {
   if (end === 'client_left') return 'aborted_before_first_byte';
   if (end === 'key_refused') return 'provider_refused';

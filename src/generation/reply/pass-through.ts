@@ -1,8 +1,9 @@
 // Relays a call that is neither metered nor billed, byte for byte: the operations on saved responses (spec 4.2).
 //
-// It is no case of relay.ts, most of which is about what this has not: an execution whose end is recorded before the
-// client sees it, further deployments, a reply that is kept for its usage, and read on without its client. What both
-// need is in files of its own: the client writer, the screening, the open relays, the time limits.
+// This is not a case of relay.ts, most of which is about things that a pass-through lacks: an execution whose end is
+// recorded before the client sees it, further deployments, a reply that is kept for its usage and read on after its
+// client has left. What both need has files of its own: the client writer, the screening, the open relays, the time
+// limits.
 
 import { Buffer } from 'node:buffer';
 import type { Provider } from '../../domain/models/provider.ts';
@@ -36,26 +37,26 @@ export interface PassThroughParams {
   readonly exchange: Exchange;
   /** Whose request it is. */
   readonly owner: KeyOwner;
-  /** With the operator's key, or with an organization's own. */
+  /** The provider, with the operator's key or an organization's own key. */
   readonly provider: Provider;
   readonly credential: Credential;
-  /** The own key's; null: the operator's key is called with. */
+  /** The deployment of the own key that is used; null: the operator's key is used. */
   readonly ownDeployment: Deployment | null;
-  /** On the provider. */
+  /** The path at the provider. */
   readonly path: string;
-  /** null: no guardrail looks at what it answers. */
+  /** null: no guardrail screens the reply. */
   readonly screening: Screening | null;
 }
 
 export interface PassThroughContext extends LearntFromCalls {
-  /** The coarse clock looks through them for those out of time. */
+  /** Replies under way; the coarse clock ends those that are out of time. */
   readonly open: OpenRelays;
   readonly providers: Providers;
   readonly workers: ScreeningWorkers;
   readonly reportFailedCall: ReportFailedCall;
 }
 
-/** Sends the request's method and query to the provider and relays what it answers. Sees to its end by itself. */
+/** Sends the request's method and query to the provider and relays the reply. Ends the exchange by itself. */
 export function passThrough(params: PassThroughParams, context: PassThroughContext): void {
   const { exchange } = params;
   const headers = forwardedHeaders(exchange.headers);
@@ -69,15 +70,15 @@ interface FailureListener {
 }
 
 /**
- * Keeps what the next read of the provider's socket would overwrite, reports a call that failed, and takes events that
- * end without the last one for cut, as the relay does. An empty stream is no cut: a client that asks for events after
- * the last one gets none.
+ * Copies each chunk, whose memory the next read of the provider's socket overwrites; reports a failed call; and treats
+ * a stream that ends without its last event as cut, as the relay does. An empty stream is not cut: a client that asks
+ * for the events after the last one gets none.
  */
 class CopyChunks extends ReplyStage {
   protected readonly next: ReplyHandler;
   private readonly reply: CapturedReply;
   private readonly failures: FailureListener;
-  /** null: no stream of events that can be read. */
+  /** null: the reply is not a readable event stream. */
   private end: StreamEnd | null = null;
   private progress: StreamProgress = 'open';
   private newest: Buffer | null = null;
@@ -157,7 +158,7 @@ class PassThrough implements OpenRelay, ClientWatch, WriterOwner {
       return;
     }
     const { method } = exchange.route;
-    // The provider keeps the response by its id, under whichever model.
+    // The provider keeps the response under its id alone, whichever model made it.
     const target = { api: 'responses', path, query: exchange.query, providerModel: '', streamed: false } as const;
     const sent = headersFor(headers, provider, owner);
     const request = { ...target, method, credential, headers: sent, body: null };
@@ -175,7 +176,7 @@ class PassThrough implements OpenRelay, ClientWatch, WriterOwner {
     }
   }
 
-  /** A key that may not read what is stored may well generate, so that says nothing of it. */
+  /** A complaint about scope teaches nothing: a key that may not read stored responses may still generate. */
   private learnFromRefusal(status: number, complaint: Complaint): void {
     const { ownDeployment: deployment } = this.params;
     if (deployment !== null && complaint !== 'scope')
@@ -219,7 +220,7 @@ class PassThrough implements OpenRelay, ClientWatch, WriterOwner {
 
   onRoom(): void {
     this.call?.resume();
-    // Later in this tick: the client's socket must not be written to from within its own call that tells of room.
+    // Later in this tick: the client's socket must not be written to from within its own callback that reports room.
     queueMicrotask(() => this.writer.onReplyPause());
   }
 

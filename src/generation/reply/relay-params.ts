@@ -1,4 +1,4 @@
-// What a relay is asked, and what it works with.
+// The parameters of one relay, and what all relays of the process share.
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Exchange } from '../../http/exchange.ts';
@@ -18,7 +18,7 @@ import type { OpenRelays } from './open-relays.ts';
 export interface RelayContext extends LearntFromCalls {
   readonly buffers: BufferPool;
   readonly workers: WorkerPool;
-  /** Relays that have not ended; the coarse clock looks through them for those out of time. */
+  /** Relays that have not ended; the coarse clock ends those that are out of time. */
   readonly open: OpenRelays;
   readonly providers: Providers;
   readonly reportFailedCall: ReportFailedCall;
@@ -30,24 +30,25 @@ export interface RelayParams {
   readonly organizationId: string;
   readonly dialect: Dialect;
   /**
-   * Its buffer is the relay's to release, once the relay is over: what goes to a provider are views of it. A connection
-   * that still writes from it holds it for itself (BufferPool). Until the start is recorded it is start-relay.ts's.
+   * The relay releases the request's buffer once it is over; until the start is recorded, start-relay.ts does. The
+   * pieces that go to a provider are views of the buffer, and a connection that still writes from it holds it for
+   * itself (BufferPool).
    */
   readonly request: ReceivedRequest;
-  /** The client's, for the provider. */
+  /** The client's headers that go to the provider. */
   readonly headers: ForwardedHeaders;
   readonly read: ReadRequest;
   readonly execution: Execution;
-  /** First to last; the next one serves when one cannot be reached. */
+  /** In the order in which they are tried; the next one is called when one cannot serve (Failover). */
   readonly deployments: readonly Deployment[];
   readonly tokenizer: string;
-  /** null: no guardrail is for it. */
+  /** null: no guardrail applies to the request. */
   readonly screening: Screening | null;
   /**
-   * Why the service's deployments may not serve where own keys cannot, although the organization lets them (no credit,
-   * say); null: they may, or the organization does not let them.
+   * When own keys cannot serve: why the service's deployments may not serve either, although the organization allows it
+   * (no credit, say). null: they may serve, or the organization does not allow it.
    */
   readonly serviceRefusal: Refusal | null;
-  /** Headers of ours on the response, names and values alternating. */
+  /** Headers that the gateway adds to the response, names and values alternating. */
   readonly ownHeaders: readonly string[];
 }

@@ -27,7 +27,7 @@ import { DRAIN_TIMEOUT_MS, overdue } from './time-limits.ts';
 import { Transform } from './transform.ts';
 import { type EndRecorder, type ReplyEnd, WithholdEnd } from './withhold-end.ts';
 
-/** Takes over an admitted request; sees to its end by itself. */
+/** Takes over an admitted request and ends it by itself: nothing is returned or thrown. */
 export function relay(params: RelayParams, context: RelayContext): void {
   new Relay(params, context).begin();
 }
@@ -42,7 +42,7 @@ class Relay implements OpenRelay, ClientWatch, WriterOwner, EndRecorder, Executi
   private readonly writer: ClientWriter;
   private readonly end: WithholdEnd;
   private readonly failover: Failover;
-  /** null: no guardrail looks at the reply. */
+  /** null: no guardrail screens the reply. */
   private readonly screenReply: ScreenReply | null;
   private drainUntilMs = 0;
 
@@ -83,7 +83,7 @@ class Relay implements OpenRelay, ClientWatch, WriterOwner, EndRecorder, Executi
     this.context.open.add(this);
     try {
       exchange.watchClient(this);
-      // The client may have left while credit was leased or the start was recorded: then nothing is sent.
+      // If the client left while credit was leased or the start was recorded, nothing is sent.
       if (!exchange.closed) this.failover.attempt();
       else this.leave();
     } catch (fault) {
@@ -118,7 +118,7 @@ class Relay implements OpenRelay, ClientWatch, WriterOwner, EndRecorder, Executi
     this.onOwnFault(fault);
   }
 
-  /** What the client is told where no key was accepted. */
+  /** The refusal that the client gets when no key was accepted. */
   get keyRefusal(): Refusal {
     const { provider } = this.failover.deployment;
     return (provider.own === undefined ? null : this.params.serviceRefusal) ?? keyRefusal(provider);
@@ -134,7 +134,7 @@ class Relay implements OpenRelay, ClientWatch, WriterOwner, EndRecorder, Executi
 
   onRoom(): void {
     this.resume();
-    // Later in this tick: the client's socket must not be written to from within its own call that tells of room.
+    // Later in this tick: the client's socket must not be written to from within its own callback that reports room.
     queueMicrotask(() => this.end.onReplyPause());
   }
 
@@ -164,7 +164,7 @@ class Relay implements OpenRelay, ClientWatch, WriterOwner, EndRecorder, Executi
     const { startedAtMs, drainUntilMs, reply, failover } = this;
     if (reply.state === 'closed') return;
     const isOpen = reply.state === 'waiting' || reply.state === 'relaying';
-    // Nobody else would end the relay when a fault of ours kept the end of its call from it.
+    // If a fault of ours kept the end of the call from the relay, only this check ends the relay.
     if (isOpen && failover.call?.isOver === true && !this.isScreening)
       throw new Error('a call has ended, and its relay has not heard of it');
     const { exchange } = this.params;
@@ -189,7 +189,9 @@ class Relay implements OpenRelay, ClientWatch, WriterOwner, EndRecorder, Executi
     this.close();
   }
 
-  /** A fault of ours (the spool takes no records, a bug): the client must not take what it has for complete. */
+  /**
+   * A fault of ours (the spool takes no records, a bug): the client must not take what it has received for complete.
+   */
   onOwnFault(fault: unknown): void {
     const { exchange, execution } = this.params;
     try {
@@ -207,7 +209,7 @@ class Relay implements OpenRelay, ClientWatch, WriterOwner, EndRecorder, Executi
     this.context.open.remove(this);
     this.reply.bytes.release();
     this.params.exchange.watchClient(null);
-    // A connection that still sends from it holds it, too.
+    // The relay's hold on the body's buffer ends; a connection that still sends from the buffer has a hold of its own.
     this.context.buffers.release(this.params.request.pooled);
   }
 }

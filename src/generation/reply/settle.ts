@@ -1,4 +1,4 @@
-// Ends the execution of a reply: how it ended, and what it used by the provider's report or by our own count.
+// Ends the execution of a reply with its outcome, and with its usage as the provider reports it or as counted here.
 
 import type { Buffer } from 'node:buffer';
 import { type CountableApi, isCountable } from '../../domain/models/apis.ts';
@@ -19,14 +19,14 @@ import type { ReplyEnd } from './withhold-end.ts';
 export interface SettleParts {
   readonly reply: CapturedReply;
   readonly params: RelayParams;
-  /** The body before an attempt's edits: the client's, or what guardrails made of it. */
+  /** The body before an attempt's edits: the client's own, or as guardrails changed it. */
   readonly request: Buffer;
   readonly workers: WorkerPool;
-  /** What the client is told where no key was accepted. */
+  /** The refusal that the client gets when no key was accepted. */
   readonly keyRefusal: Refusal;
 }
 
-/** The owner hears once the end is recorded, which is after a count of tokens where the provider reported none. */
+/** Tells the owner once the end is recorded. Where the provider reported no usage, tokens are counted before. */
 export function settle(end: ReplyEnd, parts: SettleParts, owner: ExecutionOwner): void {
   if (parts.reply.status !== 0 && isOfReply(end)) settleReply(end, parts, owner);
   else settleWithoutReply(end, parts, owner);
@@ -40,7 +40,7 @@ function settleWithoutReply(end: ReplyEnd, parts: SettleParts, owner: ExecutionO
   const { execution, exchange } = parts.params;
   const outcome = outcomeWithoutReply(end);
   const told = end === 'key_refused' ? describeRefusal(parts.keyRefusal) : { status: 502, code: end };
-  // Who left was told nothing.
+  // A client that has left was told nothing.
   const status = exchange.closed ? null : told.status;
   const errorCode = told.code === 'provider_unavailable' ? 'provider_key_refused' : told.code;
   execution.end({ outcome, status, errorCode, measured: NO_USAGE, responseBytes: 0, responseId: null }, owner);
@@ -66,7 +66,9 @@ function settleReply(end: HowItEnded, parts: SettleParts, owner: ExecutionOwner)
   else record(outcome, uncounted(outcome, report, dialect), how, parts, owner);
 }
 
-/** Where the dialect's failing event has no name, the last event is looked at, once. */
+/**
+ * Whether the reply says that it failed. Where the dialect's failing event has no name, the last event is read once.
+ */
 function hasFailed({ reply: { watch, isStream, bytes }, params: { dialect } }: SettleParts): boolean {
   if (watch === null) return false;
   const isNamed = watch.endedBy != null && dialect.failingEvents?.includes(watch.endedBy) === true;
@@ -83,7 +85,8 @@ function countAndRecord(
 ): void {
   countUsage(countParams(api, how, parts), parts.workers, report)
     .then(({ measured, tellsFailure }) => {
-      // A stream that a guardrail ended was produced all the same. A document that tells a failure never was.
+      // A stream that a guardrail ended was produced all the same. A document that reports a failure was never
+      // produced.
       if (tellsFailure && (outcome !== 'output_blocked' || !parts.reply.isStream))
         record('provider_failed', NO_USAGE, how, parts, owner);
       else record(outcome, measured, how, parts, owner);
@@ -91,12 +94,14 @@ function countAndRecord(
     .catch((fault: unknown) => owner.onUnrecorded(fault));
 }
 
-/** What cannot be read is relayed and not charged: that is an alarm. */
+/** A compressed reply cannot be read: it is relayed and not charged, and that is an alarm. */
 function unreadable(encoding: string): MeasuredUsage {
   return { ...NO_USAGE, distrust: `usage_unreadable: the reply is compressed (${encoding})` };
 }
 
-/** A whole reply that tells no usage, of an API whose texts cannot be counted: not charged, and an alarm, too. */
+/**
+ * A complete reply without usage, of an API whose texts cannot be counted, is not charged, and that is an alarm, too.
+ */
 function uncounted(outcome: Outcome, report: MeasuredUsage, { charged }: Dialect): MeasuredUsage {
   if (outcome !== 'completed_without_usage' || !charged) return report;
   return { ...report, distrust: 'usage_missing: none was reported, and it cannot be counted' };
@@ -138,13 +143,13 @@ function record(
 ): void {
   const { bytes, stored, blocked } = reply;
   const refused = blocked === null ? null : describeRefusal(blocked);
-  // Of a stream the client has its status before.
+  // The client of a stream got its status before the guardrail ended the stream.
   const status = refused === null || reply.isStream ? reply.status : refused.status;
   const ids = stored?.read({ beginning: bytes.beginning(), end: bytes.end(), cut: how === 'cut' }) ?? NOT_STORED;
   execution.end(
     {
       outcome,
-      // A client that left before it was written to has seen none.
+      // A client that left before anything was written to it has seen no status.
       status: exchange.status !== 0 || !exchange.closed ? status : null,
       errorCode: refused?.code ?? (status >= 300 ? `provider_${status}` : null),
       measured,

@@ -1,21 +1,21 @@
-// When an open reply has taken too long: one rule for generation and pass-through, asked by the coarse clock.
+// Decides when an open reply has taken too long: one rule for generation and pass-through, applied by the coarse clock.
 
 import type { UpstreamTimeouts } from '../../upstream/connection-limits.ts';
 
-/** How long a reply is read on for its usage after the client left, where the provider's setting says so. */
+/** How long a reply is read on for its usage after its client has left, when the provider's setting says so. */
 export const DRAIN_TIMEOUT_MS = 120_000;
 
 export interface ReplyTimes {
   readonly startedAtMs: number;
-  /** Since when the client has taken nothing of what waits for it; 0: nothing waits. */
+  /** Since when the client has taken none of the waiting bytes; 0: none wait. */
   readonly blockedSinceMs: number;
-  /** Until when the reply is read on without a client; 0: it has one. */
+  /** Until when the reply is read on without a client; 0: the client is there. */
   readonly drainUntilMs: number;
 }
 
 /**
- * What has run out; null: nothing. `client`: it takes nothing, and must not hold its provider, its money and this
- * process for ever, so it counts as gone. `total`: the call itself.
+ * Which limit is exceeded; null: none. `client`: the client takes nothing. It must not occupy its provider, its money
+ * and this process for ever, so it counts as gone. `total`: the call itself takes too long.
  */
 export function overdue(
   { startedAtMs, blockedSinceMs, drainUntilMs }: ReplyTimes,

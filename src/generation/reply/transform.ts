@@ -1,5 +1,5 @@
-// Changes what the client gets of a stream. Metering has seen the provider's own bytes before, and the end of the
-// stream is withheld behind: a transform is a class with `feed` and `end` and its line in `transformsOf`.
+// Changes what the client gets of a stream. Metering has read the provider's own bytes in an earlier stage, and a later
+// stage withholds the stream's end. A transform is a class with `feed` and `end`, and a line in `transformsOf`.
 
 import { Buffer } from 'node:buffer';
 import type { ReplyHeaders } from '../../upstream/http1/reply-head.ts';
@@ -10,18 +10,18 @@ import type { CapturedReply } from './capture.ts';
 
 export interface StreamTransform {
   /**
-   * What goes on for these bytes of the stream; what it keeps back of them comes with later ones. `chunk` is memory of
-   * the reply (CaptureBuffer), which stays as it is until the relay is over: views of it may be kept and returned, and
+   * Returns what goes on to the client for these bytes; bytes that it holds back follow later. `chunk` is memory of the
+   * reply (CaptureBuffer) that does not change until the relay is over: views of it may be kept and returned, and
    * nobody writes to it.
    */
   feed(chunk: Buffer): Buffer;
-  /** The stream is complete: all that was kept back. */
+  /** The stream is complete: returns everything held back. */
   end(): Buffer;
 }
 
 function transformsOf(reply: CapturedReply, request: OutgoingRequest): readonly StreamTransform[] {
   if (!reply.isStream) return NONE;
-  // The client did not ask for the chunk that tells the usage.
+  // The gateway asked for the usage chunk and the client did not, so it is filtered out.
   return request.asksForUsage ? [new UsageChunkFilter()] : NONE;
 }
 
@@ -42,7 +42,7 @@ export class Transform extends ReplyStage {
 
   override onReplyStart(status: number, headers: ReplyHeaders): void {
     this.transforms = transformsOf(this.reply, this.request);
-    // It has to have found what the stream ends with before that end is recorded.
+    // The transform reads lines, since it must have seen the stream's last event before the end is recorded.
     if (this.transforms !== NONE) this.reply.isReadByLines = true;
     this.next.onReplyStart(status, this.transforms === NONE ? headers : withoutLength(headers));
   }
@@ -67,7 +67,7 @@ export class Transform extends ReplyStage {
 
 const EMPTY = Buffer.alloc(0);
 
-/** Of a reply whose bytes may become others. */
+/** The headers of a reply whose bytes a stage may change: its declared length may become wrong. */
 export function withoutLength(headers: ReplyHeaders): ReplyHeaders {
   const at = headers.findIndex((name, index) => index % 2 === 0 && name === 'content-length');
   return at === -1 ? headers : headers.toSpliced(at, 2);

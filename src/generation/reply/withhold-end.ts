@@ -1,28 +1,28 @@
-// Withholds what shows the client the end of a reply until the record of that end is written: the last bytes of a
-// stream, and the end itself, be it a clean end, a cut or a refusal. What a client saw complete survives our death.
+// Withholds what shows the client the end of a reply until the end is recorded: the last bytes of a stream, and the end
+// itself, be it clean, a cut or a refusal. So a reply that a client saw complete is recorded even if this process dies.
 
 import type { Buffer } from 'node:buffer';
 import type { UpstreamFault } from '../../upstream/call-connection.ts';
 import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
 import type { CapturedReply } from './capture.ts';
 
-/** How a reply ended, or why there is none. */
+/** How a reply ended, or why there is no reply. */
 export type ReplyEnd = 'clean' | 'client_left' | 'key_refused' | UpstreamFault;
 
-/** Whoever records an end; `onRecorded` is to be called once that is done. */
+/** Records the end of a reply, then calls `WithholdEnd.onRecorded`. */
 export interface EndRecorder {
-  /** Called at each sign of an end, of which the first counts. */
+  /** Called at each sign of an end; only the first counts. */
   settle(end: ReplyEnd): void;
-  /** What was read of the reply is still being screened: what it ended with is not known. */
+  /** Bytes of the reply are still being screened, so it is not known yet what it ends with. */
   readonly isScreening: boolean;
 }
 
-/** The last handler of a reply: it tells no client how a provider refused its key. */
+/** The last handler of a reply. It does not tell the client how a provider refused its key. */
 interface LastHandler extends ReplyHandler {
   onKeyRefused(): void;
 }
 
-/** Of a terminal event longer than this only the newest chunk is withheld, so that little waits. */
+/** Of a longer terminal event only the newest chunk is withheld, so that little memory waits. */
 const WITHHELD_BYTES_MAX = 1_048_576;
 
 export class WithholdEnd extends ReplyStage {
@@ -31,7 +31,7 @@ export class WithholdEnd extends ReplyStage {
   private readonly recorder: EndRecorder;
   private withheld: Buffer[] = [];
   private withheldBytes = 0;
-  /** A byte of it has come here, and so reaches the client. */
+  /** A byte of the reply has come here, and so reaches the client. */
   private hasBytes = false;
   /** null: the reply goes on. */
   private end: ReplyEnd | null = null;
@@ -63,8 +63,8 @@ export class WithholdEnd extends ReplyStage {
   }
 
   /**
-   * Nothing is written while the end is being recorded: what waits for the client's socket may be the last bytes. A
-   * pause that comes of writing, and not of reading, may come while the end is still being screened.
+   * Nothing is written while the end is being recorded: the bytes that wait for the client's socket may be the last
+   * ones. A pause caused by writing and not by reading may come while the end is still being screened.
    */
   override onReplyPause(): void {
     const { reply, recorder } = this;
@@ -90,7 +90,7 @@ export class WithholdEnd extends ReplyStage {
     this.endWith('key_refused');
   }
 
-  /** The client has left, and the provider with it: nothing more comes. */
+  /** The client has left and the call is cut, so nothing more comes. */
   leave(): void {
     this.endWith(this.end ?? 'client_left');
   }

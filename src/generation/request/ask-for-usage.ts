@@ -1,5 +1,5 @@
-// Finds what to write into the body of a Chat Completions stream so that its provider tells the usage, whatever the
-// client says of it: what `stream_usage: request` adds to a request.
+// Finds the edit of a Chat Completions request that makes the provider report usage in its stream, whatever the client
+// says about it. This is what `stream_usage: request` adds to a request.
 
 import { Buffer } from 'node:buffer';
 import { skipSpace, skipSpaceBack, stringEnd } from '../../platform/bytes/json-bytes.ts';
@@ -14,8 +14,7 @@ interface Span {
 const MEMBER = '"include_usage":true';
 const OPTIONS = `{${MEMBER}}`;
 /**
- * No provider knows more than two options: a longer object is replaced, so that what is asked for cannot be hidden in
- * it.
+ * A longer object is replaced as a whole, so that it cannot hide the option. No provider knows more than two options.
  */
 const OPTIONS_BYTES_MAX = 4_096;
 
@@ -23,9 +22,9 @@ const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
 /**
- * The one edit after which `body`, a JSON object with members, asks for usage; null: it does. `streamOptions`: where
- * the value of that name lies in it. What the client is charged must not depend on how it spells a field: anything but
- * `true` becomes `true`, and anything but an object becomes one.
+ * The one edit after which `body`, a JSON object with members, asks for usage; null: it already does. `streamOptions`
+ * is the place of that field's value. What the client is charged must not depend on how it writes the option: any value
+ * but `true` becomes `true`, and any options but an object become an object.
  */
 export function askForUsage(body: Buffer, streamOptions: Span | null): BodyEdit | null {
   if (streamOptions === null) return insertion(body.lastIndexOf(CLOSE_BRACE), `,"stream_options":${OPTIONS}`);
@@ -46,7 +45,10 @@ function insertion(at: number, text: string): BodyEdit {
   return { start: at, end: at, replacement: Buffer.from(text) };
 }
 
-/** `true` for each of the values, and what stands between them: nearly always it is one. */
+/**
+ * The replacement from the first to the last of `values`: `true` for each, and the bytes between them unchanged. There
+ * is nearly always one.
+ */
 function allTrue(body: Buffer, values: readonly Span[]): Buffer {
   const between = values.slice(1).map(({ start }, index) => body.subarray(values[index]?.end, start));
   return Buffer.concat([Buffer.from('true'), ...between.flatMap((bytes) => [bytes, Buffer.from('true')])]);
@@ -59,7 +61,7 @@ function includeUsageValues(body: Buffer, start: number, end: number): Span[] {
   while (key < end - 1) {
     const keyEnd = stringEnd(body, key) + 1;
     const value = skipSpace(body, skipSpace(body, keyEnd) + 1);
-    // A number or a word ends for `valueEnd` at what follows the blanks behind it.
+    // `valueEnd` counts the blanks after a number or word as part of it.
     const behind = skipSpaceBack(body, valueEnd(body, value) - 1) + 1;
     if (JSON.parse(body.toString('utf8', key, keyEnd)) === 'include_usage') values.push({ start: value, end: behind });
     const after = skipSpace(body, behind);

@@ -1,16 +1,16 @@
-// A sorted list of edits of a body. Nothing is copied or written over: what goes out is the pieces between the edits
-// and the replacements, in order.
+// Applies edits to a body without copying or overwriting it: the result is the pieces between the edits and the
+// replacements, in order.
 
 import type { Buffer } from 'node:buffer';
 
-/** `replacement` in the place of the bytes from `start` to `end` of the client's body. */
+/** Puts `replacement` in the place of the body's bytes from `start` to `end`. */
 export interface BodyEdit {
   readonly start: number;
   readonly end: number;
   readonly replacement: Buffer;
 }
 
-/** `edits`: sorted by where they begin, and none overlaps another. */
+/** `edits` are sorted by `start` and do not overlap. */
 export function applyEdits(body: Buffer, edits: readonly BodyEdit[]): Buffer[] {
   const pieces: Buffer[] = [];
   let at = 0;

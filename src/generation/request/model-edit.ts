@@ -1,5 +1,5 @@
-// What stands in the body in the place of the client's `model`: the provider's name of it, or the members that the
-// provider wants instead where its address names the model.
+// Makes the edit that replaces the client's `model` in the body: by the provider's name of the model, or, where the
+// provider's address names the model, by the members that the provider wants instead.
 
 import type { Buffer } from 'node:buffer';
 import { skipSpace, skipSpaceBack } from '../../platform/bytes/json-bytes.ts';
@@ -11,14 +11,14 @@ type ModelNames = Pick<Deployment, 'modelJson' | 'insteadOfModel'>;
 const QUOTE = 0x22;
 const COMMA = 0x2c;
 
-/** `start` and `end`: of the model's value in `body`, a JSON object. */
+/** `start` and `end` delimit the model's value in `body`, which is a JSON object. */
 export function modelEdit(
   body: Buffer,
   { start, end }: { readonly start: number; readonly end: number },
   { modelJson, insteadOfModel }: ModelNames,
 ): BodyEdit {
   if (insteadOfModel === null) return { start, end, replacement: modelJson };
-  // A name that means `model` has no quote in it, however it is spelt.
+  // No spelling of the key `model` contains a quote, so its quotes are the two before the value.
   const nameEnd = body.lastIndexOf(QUOTE, start - 1);
   const nameStart = body.lastIndexOf(QUOTE, nameEnd - 1);
   if (insteadOfModel.length > 0) return { start: nameStart, end, replacement: insteadOfModel };

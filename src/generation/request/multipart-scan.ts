@@ -1,16 +1,16 @@
-// Finds where the control fields of a multipart/form-data body lie (RFC 2046, RFC 7578), so that the model can be
-// exchanged and nothing else.
+// Finds where the control fields of a multipart/form-data body are (RFC 2046, RFC 7578), so that the model, and nothing
+// else, can be replaced.
 //
-// Strict where parsers differ: the provider reads the same bytes with a parser of its own, and a form that it could
-// read otherwise than we did would be a way to another model or more images than were paid for. So the bytes
-// `--boundary` may occur nowhere but in delimiters, a delimiter has no padding, lines end in CRLF, a name has one
-// spelling and one place. What is refused here no client library writes.
+// The scan is strict where parsers differ. The provider reads the same bytes with its own parser, and a form that it
+// could read differently would be a way to another model or more images than were paid for. So the bytes `--boundary`
+// may occur only in delimiters, a delimiter has no padding, lines end in CRLF, and a name has one spelling and one
+// place. No client library writes what is refused here.
 
 import { Buffer, isUtf8 } from 'node:buffer';
 import type { TextPart } from '../../domain/guardrails/screen-whole.ts';
 import { readBoundary, readPartHeaders } from '../../platform/bytes/multipart-headers.ts';
 
-/** Parts whose values decide model, price or form of the reply. */
+/** Parts whose values decide the model, the price or the format of the reply. */
 export const FORM_FIELDS = ['model', 'n', 'stream'] as const;
 export type FormField = (typeof FORM_FIELDS)[number];
 
@@ -28,7 +28,7 @@ export interface ScannedForm {
   readonly masks: number;
   /** Parts that are neither image nor mask, files among them: what guardrails screen. */
   readonly texts: readonly TextPart[];
-  /** Of those, the ones whose bytes are not what is meant, so that nobody here can read them. */
+  /** How many of `texts` are encoded, so that nobody here can read them. */
   readonly encodedTexts: number;
   valueOf(field: FormField): PartValue | null;
 }
@@ -41,7 +41,7 @@ export type FormFaultKind =
   | 'unfinished'
   /** A control field came twice. */
   | 'duplicate_part'
-  /** A control field's name was written with other letters: capitals, or those that some fold to them. */
+  /** A control field's name was written with other letters: capitals, or letters that some parsers fold to these. */
   | 'letter_case'
   /** A control field came as a file, as a list or encoded. */
   | 'not_a_plain_part'
@@ -50,19 +50,19 @@ export type FormFaultKind =
 
 export interface FormFault {
   readonly fault: FormFaultKind;
-  /** Where the trouble begins; for an unfinished form its length. */
+  /** Where the fault begins; for an unfinished form, its length. */
   readonly offset: number;
   readonly field: FormField | null;
 }
 
 const PARTS_MAX = 256;
-/** Enough to find part 257, which is refused: its own border and the one that ends it. */
+/** Enough to find part 257, which is refused: the border before it and the one after it. */
 const BORDERS_MAX = PARTS_MAX + 2;
-/** Searched in one go. Clients write none, or a line end. */
+/** How much of an epilogue is searched. Clients write none, or a line end. */
 const EPILOGUE_BYTES_MAX = 4_096;
 const EMPTY_LINES = ['\r\n\r\n', '\n\n', '\r\r'].map((text) => Buffer.from(text));
 const PART_HEADER_BYTES_MAX = 8_192;
-/** Headers are read byte by byte; everything else is searched natively. */
+/** Bounds all parts' headers together: they are read byte by byte, everything else is searched natively. */
 const ALL_HEADER_BYTES_MAX = 131_072;
 
 const HEADERS_END = Buffer.from('\r\n\r\n');
@@ -76,13 +76,13 @@ export function scanMultipart(body: Buffer, contentType: string): ScannedForm | 
 }
 
 /**
- * The scan of a form that comes in pieces: its borders are searched for as it comes, so that little is left to do in
- * one go once it is whole, however long it is and whatever makes a search slow.
+ * The scan of a form that comes in pieces. Borders are searched for as the pieces come, so that little is left to do at
+ * once when the form is complete, however long it is.
  */
 export class MultipartScan {
   private readonly boundary: string | null;
   private readonly dashBoundary: Buffer;
-  /** Where `--boundary` stands; the first of them, if there are more than a form may have. */
+  /** The places of `--boundary`; only the first ones if there are more than a form may have. */
   private readonly borders: number[] = [];
   private searched = 0;
 
@@ -91,7 +91,7 @@ export class MultipartScan {
     this.dashBoundary = Buffer.from(`--${this.boundary ?? ''}`, 'latin1');
   }
 
-  /** `body`: all that has come. */
+  /** `body`: all bytes that have come so far. */
   feed(body: Buffer): void {
     const { dashBoundary, borders } = this;
     if (this.boundary === null) return;
@@ -164,7 +164,7 @@ class FormScan implements ScannedForm {
   }
 
   run(): ScannedForm | FormFault {
-    // What stands before the first delimiter is a preamble, and ignored (RFC 2046, 5.1.1).
+    // The bytes before the first delimiter are a preamble, which is ignored (RFC 2046, 5.1.1).
     let delimiter = this.nextDelimiter(0);
     while (!('fault' in delimiter) && !delimiter.closes) {
       const next = this.nextDelimiter(delimiter.end);
@@ -179,9 +179,9 @@ class FormScan implements ScannedForm {
   }
 
   /**
-   * Where a parser that reads on behind the last delimiter could find another part, which has a delimiter, or an empty
-   * line between its headers and its value, or in what is longer than we look; -1: nowhere. Any other epilogue is
-   * ignored (RFC 2046, 5.1.1).
+   * Where a parser that reads on after the last delimiter could find another part; -1: nowhere. That is at a delimiter,
+   * at an empty line (between a part's headers and its value), or after the bytes that are searched here. Any other
+   * epilogue is ignored (RFC 2046, 5.1.1).
    */
   private partInEpilogue(end: number): number {
     const start = isLineEnd(this.body, end) ? end + 2 : end;
@@ -191,7 +191,7 @@ class FormScan implements ScannedForm {
     return start + epilogue.length < this.body.length ? start + epilogue.length : -1;
   }
 
-  /** The next delimiter, its line ends included; the line end before it begins at `earliest` or later. */
+  /** The next delimiter, its line ends included. The line end before it begins at `earliest` or later. */
   private nextDelimiter(earliest: number): Delimiter | FormFault {
     const body = this.body;
     const at = this.borders[this.bordersPassed++];
@@ -209,7 +209,7 @@ class FormScan implements ScannedForm {
     return malformed(at);
   }
 
-  /** A part from the byte after its delimiter's line to the line end before the next delimiter. */
+  /** Takes the part between the line of its delimiter and the line end before the next delimiter. */
   private takePart(start: number, end: number): FormFault | null {
     this.parts += 1;
     if (this.parts > PARTS_MAX) return { fault: 'too_many_parts', offset: start, field: null };
@@ -245,7 +245,7 @@ class FormScan implements ScannedForm {
 }
 
 /**
- * A name as one reads it who takes no notice of letter case; `name` is bytes as latin1. The four letters are those that
+ * A name as a parser reads it that ignores letter case; `name` is bytes as latin1. The four letters are the ones that
  * request-scanner.as.ts folds.
  */
 function foldName(name: string): string {

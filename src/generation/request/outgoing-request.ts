@@ -1,5 +1,5 @@
-// The body that goes to a provider: the client's own bytes and the edits that an attempt needs. Each attempt begins
-// with the client's bytes again.
+// Makes the body that goes to a provider: the client's own bytes with the edits that an attempt needs. Each attempt
+// starts from the client's bytes.
 
 import type { Buffer } from 'node:buffer';
 import type { OutgoingBody } from '../../upstream/http1/request-head.ts';
@@ -13,7 +13,7 @@ import type { ReceivedRequest } from './receive.ts';
 /** A client's request on its way to providers: `bodyFor` gives each attempt its body. */
 export class OutgoingRequest {
   /**
-   * The present attempt asks for usage where the client did not: the client must not see the reply's chunk that tells
+   * The present attempt asks for usage although the client did not, so the client must not see the chunk that reports
    * it.
    */
   asksForUsage = false;
@@ -25,7 +25,7 @@ export class OutgoingRequest {
     this.read = read;
   }
 
-  /** The body before an attempt's edits: the client's, or what guardrails made of it. */
+  /** The body before an attempt's edits: the client's own, or as guardrails changed it. */
   get body(): Buffer {
     return this.request.body;
   }

@@ -1,16 +1,19 @@
-// The tools of a request that the provider runs and whose calls may have a price: which they are, and how often the
-// request lets each be called.
+// Finds the tools of a request that the provider runs and whose calls may have a price, and how often the request lets
+// each be called.
 
 import { NOT_THERE, objectAround, valueEnd, valuesOf } from '../../platform/bytes/json-members.ts';
 import type { CallBound } from '../dialects/dialect.ts';
 import type { ScannedRequest, ScannedValue } from './scan/request-scanner.ts';
 
 export interface ProviderTools {
-  /** The provider's search: it passes without a price, and is charged as held where a reply says that it was used. */
+  /**
+   * The provider's search. It may be used without a price in the catalog, and is charged as held when a reply says that
+   * it was used.
+   */
   readonly searchToolType: string | null;
-  /** Tools whose calls replies report, so that a price may have a price for them. */
+  /** Tools whose calls replies report, so that the catalog can have a price for them. */
   readonly reportedTools: readonly string[];
-  /** `max_tool_calls` bounds the calls of all tools; elsewhere providers do not know it, and pass over it. */
+  /** Whether `max_tool_calls` bounds the calls of all tools; other providers ignore it. */
   readonly hasMaxToolCalls: boolean;
 }
 
@@ -24,8 +27,8 @@ export function toolOf(type: string): string {
 }
 
 /**
- * Of each such tool the most calls that the request allows: `max_tool_calls` of all, or `max_uses` of its own. null:
- * a tool is too long or too ambiguous to be read for that. `types` are those of `scanned`, as texts.
+ * For each such tool the most calls that the request allows: by `max_tool_calls` for all tools, or by the tool's own
+ * `max_uses`. null: a tool is too long or too ambiguous to be read. `types` are those of `scanned`, as texts.
  */
 export function boundCalls(
   table: ProviderTools,
@@ -34,7 +37,8 @@ export function boundCalls(
   body: Buffer,
 ): readonly CallBound[] | null {
   const inAll = table.hasMaxToolCalls ? countIn(body, scanned.valueOf('max_tool_calls')) : null;
-  // Codex lists the search in every request; OpenAI's has no `max_uses`, so that its tools are not read.
+  // Codex lists OpenAI's search in every request. That search has no `max_uses`, so tools are read only if there are
+  // others.
   const named = types.filter((type) => callsTool(table, type));
   const isRead = inAll === null && named.some((type) => type !== table.searchToolType);
   const bytesMax = TOOLS_BYTES_MAX / named.length;
@@ -50,15 +54,17 @@ export function boundCalls(
 }
 
 /**
- * The tools that the provider runs share these bytes equally, so that many take no longer to read than one. The part
- * of a tool is read twice at most: back from its type, and on from its beginning. A search with two thousand
- * `allowed_domains` fits.
+ * The tools that the provider runs share these bytes equally, so that many take no longer to read than one. The bytes
+ * of a tool are read at most twice: backwards from its type, and forwards from its beginning. A search with two
+ * thousand `allowed_domains` fits.
  */
 const TOOLS_BYTES_MAX = 65_536;
 const UNREAD = 'unread';
 const MAX_USES = Buffer.from('max_uses');
 
-/** `max_uses` of the tool whose type begins at `typeAt`; null: it has no number of zero or more there. */
+/**
+ * `max_uses` of the tool whose type begins at `typeAt`; null: it has none, or one that is no number of zero or more.
+ */
 function usesOf(body: Buffer, typeAt: number, bytesMax: number): number | null | typeof UNREAD {
   const before = body.subarray(Math.max(0, typeAt - bytesMax), typeAt);
   const open = objectAround(before, before.length);
@@ -66,11 +72,11 @@ function usesOf(body: Buffer, typeAt: number, bytesMax: number): number | null |
   const start = typeAt - before.length + open;
   const tool = body.subarray(start, start + bytesMax);
   const values = valuesOf(tool, 0, MAX_USES);
-  // Providers differ in which of two they take.
+  // Providers differ in which of two values they take.
   if (values === null || values.length > 1) return UNREAD;
   const [value] = values;
   const bound = value === undefined ? Number.NaN : Number(tool.toString('latin1', value, valueEnd(tool, value)));
-  // What is no whole number is left to the provider, and bounded from above.
+  // A fraction is left to the provider to judge, and rounded up for the bound.
   return bound >= 0 ? Math.min(Math.ceil(bound), Number.MAX_SAFE_INTEGER) : null;
 }
 

@@ -1,4 +1,4 @@
-// What a request names and asks for, from its scanned JSON or its form: the same answer for every dialect and body.
+// Reads what a request names and asks for from its scanned JSON or form, in the same way for every dialect.
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Dialect, ReadRequest, RequestBounds } from '../dialects/dialect.ts';
@@ -17,7 +17,7 @@ export function readRequest(dialect: Dialect, { body, scanned, form }: ScannedBo
   return 'kind' in bounds ? bounds : { requestedModel, modelAt, bounds };
 }
 
-/** The request with what its headers say beside its body. */
+/** Adds to the request's bounds what its headers say. */
 export function withHeaders({ readHeaders }: Dialect, read: ReadRequest, headers: RequestHeaders): ReadRequest {
   return readHeaders === undefined ? read : { ...read, bounds: boundsOf(readHeaders, read, headers) };
 }
@@ -34,7 +34,7 @@ function boundsOf(
   return readHeaders(bounds, (name) => headers.headerValues(name));
 }
 
-/** null: the body is a JSON object that can be read in one way only. */
+/** The refusal of a body by its scan; null: the body is a JSON object that can be read in one way only. */
 export function refuseScan(scanned: ScannedRequest): Refusal | null {
   switch (scanned.fault) {
     case null:
@@ -55,8 +55,9 @@ export function refuseScan(scanned: ScannedRequest): Refusal | null {
 }
 
 /**
- * Go's encoding/json, for one, would take such a name for the field itself, and so for another model or limit than was
- * checked here. The names that are joined without underscores (`maxTokens`) are refused by their own.
+ * Refuses a field whose name has capitals. Some parsers, Go's encoding/json for one, would take it for the field
+ * itself, and so for another model or limit than was checked here. A name joined without underscores (`maxTokens`) is
+ * refused under the name of its field.
  */
 export function refuseLetterCase(field: string): Refusal {
   return { kind: 'invalid_field', field, reason: 'its name must be in small letters, as it stands here' };

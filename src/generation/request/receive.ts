@@ -1,7 +1,7 @@
-// Receives the body of a generation request, JSON or a form: it is copied into a pooled buffer, which grows with what
-// has come, and JSON is scanned piece by piece as it arrives. Nothing is parsed, and nothing beyond what came with the
-// head is taken in before it is known whose request it is. The buffer is this file's until `onReceived`, then the
-// receiver's to release.
+// Receives the body of a generation request, JSON or a form: it is copied into a pooled buffer that grows as bytes
+// come, and JSON is scanned piece by piece as it arrives. Nothing is parsed. Until the sender is known, only the bytes
+// that came with the head are accepted. The buffer belongs to this file until `onReceived`, then to the receiver, who
+// releases it.
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { FORM_OR_JSON, JSON_ALONE, readBodyType } from '../../http/body-type.ts';
@@ -16,7 +16,7 @@ import { refuseScan } from './read-request.ts';
 import type { RequestScanner, Scan, ScannedRequest } from './scan/request-scanner.ts';
 import type { ScannedBody } from './scanned-body.ts';
 
-/** A whole, well-formed body within its pooled buffer. */
+/** A complete, well-formed body in its pooled buffer. */
 export interface ReceivedRequest extends ScannedBody {
   readonly pooled: PooledBuffer;
 }
@@ -37,18 +37,18 @@ export interface MemoryOwner {
   readonly organizationId: string;
 }
 
-/** Who goes on with a request. One of these is called, once; none when the client leaves before. */
+/** Takes over a request. Exactly one of these is called, once; none is when the client leaves before. */
 export interface RequestReceiver<S extends MemoryOwner> {
-  /** The buffer is the receiver's to release. */
+  /** The receiver must release the buffer. */
   onReceived(received: ReceivedFrom<S>): void;
-  /** It is refused before it is whole. By then it is known who asks, if it ever will be. */
+  /** The request is refused before it is complete. If the sender can be identified at all, that is done by then. */
   onUnreceived(refusal: Refusal): void;
   onFault(fault: unknown): void;
 }
 
 /**
- * Attaches to the exchange at once. `identified`: who asks; a promise of it, or of the refusal, while that is being
- * looked up. `forms`: of a dialect that takes multipart/form-data besides JSON.
+ * Attaches to the exchange at once. `identified`: the sender, or a promise of the sender or the refusal while it is
+ * looked up. `forms`: given by a dialect that takes multipart/form-data besides JSON.
  */
 export function receiveRequest<S extends MemoryOwner>(
   exchange: Exchange,
@@ -63,7 +63,7 @@ export function receiveRequest<S extends MemoryOwner>(
   new IncomingRequest(exchange, intake, type === 'form' ? forms : null, receiver).begin(identified);
 }
 
-/** Refuses a request once its sender, who may still be being looked up, is known: the refusal is recorded as theirs. */
+/** Refuses a request once the look-up of its sender is over, so that the refusal is recorded as theirs. */
 function refuseOnceKnown<S extends MemoryOwner>(
   receiver: RequestReceiver<S>,
   refusal: Refusal,
@@ -73,15 +73,15 @@ function refuseOnceKnown<S extends MemoryOwner>(
   identified.then(() => receiver.onUnreceived(refusal)).catch((fault: unknown) => receiver.onFault(fault));
 }
 
-/** What a body's first pooled buffer holds at least, where its declared length is not less. */
+/** The least size of a body's first pooled buffer, unless the declared length is less. */
 const FIRST_BYTES = 16_384;
 /**
- * Beyond that a buffer holds at most this many times what has come: a declared length alone costs nothing, and a third
- * of a body is copied twice.
+ * A larger buffer holds at most this many times the bytes that have come: so a declared length alone occupies no
+ * memory, and a third of a body is copied twice.
  */
 const GROWTH = 4;
 
-/** The owner of a pooled buffer until the credential is identified: all such requests share one part of the pool. */
+/** Owns pooled buffers until the credential is identified: all such requests share one part of the pool. */
 const UNKNOWN_OWNER = '';
 
 interface IncomingForm {
@@ -89,25 +89,25 @@ interface IncomingForm {
   readonly scan: MultipartScan;
 }
 
-/** A body that is coming in. */
+/** A body while it is received. */
 class IncomingRequest<S extends MemoryOwner> implements BodySink, ClientWatch {
   private readonly exchange: Exchange;
   private readonly intake: Intake;
   /** null: the body is JSON. */
   private readonly form: IncomingForm | null;
   private readonly receiver: RequestReceiver<S>;
-  /** The look-up of the sender; null: it is over. */
+  /** The look-up of the sender; null: there was none to wait for. */
   private identifying: Promise<S | Refusal> | null = null;
   /**
-   * null: the sender is still being looked up. Until then what came with the head is kept as it is, and the rest stays
-   * with the client.
+   * null: the sender is still being looked up. Until then the bytes that came with the head are kept unread, and the
+   * client is not read any further.
    */
   private sender: S | null = null;
-  /** null: nothing has come yet, or it has gone on to the receiver. */
+  /** null: no bytes have come yet, or the receiver has the buffer. */
   private pooled: PooledBuffer | null = null;
   private scan: Scan | null = null;
   private bodyBytes = 0;
-  /** The declared length, or as much as a body without one may have. */
+  /** The declared length, or the most that a body without one may have. */
   private readonly bytesMax: number;
   private isWhole = false;
   /** The request is refused, or its client has left. */
@@ -152,7 +152,7 @@ class IncomingRequest<S extends MemoryOwner> implements BodySink, ClientWatch {
     if (isLast) this.finish();
   }
 
-  /** The pooled buffer with what has come and room for this many bytes more; null: there is no memory for it. */
+  /** The pooled buffer, with room for this many more bytes; null: there is no memory for it. */
   private makeRoom(bytes: number): PooledBuffer | null {
     const { pooled, bodyBytes } = this;
     const { buffers } = this.intake;
@@ -180,7 +180,7 @@ class IncomingRequest<S extends MemoryOwner> implements BodySink, ClientWatch {
     } else if (pooled !== null) form.scan.feed(pooled.buffer.subarray(0, this.bodyBytes));
   }
 
-  /** It is known now whose the request is, or that it is nobody's. */
+  /** The look-up of the sender is over, with the sender or a refusal. */
   private goOn(found: S | Refusal): void {
     if (this.isOver) return;
     if ('kind' in found) return this.refuse(found);
@@ -193,8 +193,8 @@ class IncomingRequest<S extends MemoryOwner> implements BodySink, ClientWatch {
   }
 
   private finish(): void {
-    // The client's end may lie unread: behind the body, where the connection was paused, or in a socket that is not yet
-    // read in this tick.
+    // That the client has left may be still unread: after the body, where the connection was paused, or on a socket
+    // that is not read yet in this tick. So sockets are read before the request is handed over.
     if (this.identifying !== null) void this.handOverLater();
     else this.tryHandOver();
   }

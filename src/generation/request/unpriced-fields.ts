@@ -1,7 +1,7 @@
-// Finds what a request names that makes its provider ask another price, or serve another model, than the catalog says
-// (spec 7.4, 8). Each dialect has its table of such fields; those that several dialects share stand here. A billed
-// organization is refused before anything is sent, unless the price of a deployment says what the value costs; whoever
-// is not billed may send all of it.
+// Finds what a request names that makes its provider charge another price, or serve another model, than the catalog
+// says (spec 7.4, 8). Each dialect has a table of such fields; fields that several dialects share are in this file. A
+// billed organization is refused before anything is sent, unless a deployment has a price for the value. An
+// organization that is not billed may send all of it.
 
 import type { VariationKind } from '../../domain/models/price.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
@@ -13,23 +13,25 @@ import { readString, type ScannedRequest, type ScannedType } from './scan/reques
 import type { CostKey } from './scan/scanned-keys.ts';
 
 interface CostField {
-  /** Whether this value costs what the catalog says. Absent fields, null, false and empty lists always do. */
+  /**
+   * Whether this value costs nothing beyond the catalog's price. Absent fields, null, false and empty lists never do.
+   */
   readonly isFree: (value: unknown) => boolean;
-  /** What it would cost beside the catalog's price, or which price it would change. */
+  /** Why the value cannot be billed: what it would cost beside the catalog's price, or which price it would change. */
   readonly reason: string;
   readonly advice: string;
-  /** Where the price of a deployment may say what each value costs. */
+  /** The kind under which a deployment may have a price for the value; absent: none can have one. */
   readonly pricedAs?: VariationKind | 'audio';
 }
 
-/** What a dialect's requests can name. */
+/** A dialect's fields and tools that bear on the price. */
 export interface UnpricedRequests extends ProviderTools {
   readonly fields: Readonly<Partial<Record<CostKey, CostField>>>;
-  /** Types of tools, beside `function` and `custom`, that the client runs or that cost nothing of their own. */
+  /** Types of tools, beside `function` and `custom`, that the client runs or that have no price of their own. */
   readonly freeToolTypes: readonly string[];
-  /** Beginnings of such types, whose names end with a date. */
+  /** Beginnings of further such types, whose names end with a date. */
   readonly freeToolPrefixes: readonly string[];
-  /** Whether replies tell cache writes of an hour from those of five minutes. */
+  /** Whether replies report cache writes for an hour apart from those for five minutes. */
   readonly reportsHourCache: boolean;
 }
 
@@ -50,7 +52,7 @@ export const SEARCH = {
   advice: 'Leave it out.',
 };
 
-/** `auto` is what an absent tier means; `on_demand` is Groq's name for the plain one. */
+/** `auto` is the same as no tier; `on_demand` is Groq's name for the default one. */
 const OPENAI_TIER: CostField = {
   isFree: oneOf('auto', 'default', 'standard', 'on_demand'),
   reason: 'This service tier has no price in the catalog.',
@@ -58,7 +60,7 @@ const OPENAI_TIER: CostField = {
   pricedAs: 'serviceTiers',
 };
 
-/** Of OpenRouter, and of gateways that took its fields over: they are known in each of the three formats. */
+/** Fields of OpenRouter and of gateways that adopted them, known in each of the three formats. */
 export const ROUTER_FIELDS = {
   models: OTHER_MODELS,
   fallbacks: OTHER_MODELS,
@@ -88,7 +90,7 @@ export const OPENAI_FIELDS = {
   enable_search: SEARCH, // Alibaba
   web_search: SEARCH, // Baidu
   compound_custom: SEARCH, // Groq
-  // OpenAI, with a beta header: of agents under agents there is no limit, and none of the request's own bounds them.
+  // OpenAI, with a beta header: agents may start agents without limit, and the request's own bounds do not bound them.
   multi_agent: {
     isFree: (value: unknown) => (value as { readonly enabled?: unknown } | null)?.enabled === false,
     reason: 'What agents of the provider do has no upper bound.',
@@ -106,7 +108,7 @@ export const OPENAI_FIELDS = {
     advice: 'Leave "audio" out.',
     pricedAs: 'audio',
   },
-  // xAI answers at once and without usage.
+  // xAI answers a deferred request at once and without usage.
   deferred: {
     isFree: NEVER,
     reason: 'A deferred completion reports its usage after the request has ended.',
@@ -115,8 +117,8 @@ export const OPENAI_FIELDS = {
 } as const;
 
 /**
- * The bounds of a request with what it names beyond the catalog's prices: nearly always nothing, which three
- * comparisons tell.
+ * Adds to a request's bounds what it names beyond the catalog's prices. That is nearly always nothing, which three
+ * comparisons show.
  */
 export function withNamedCosts(
   bounds: RequestBounds,
@@ -154,7 +156,7 @@ function nameCosts(
   };
 }
 
-/** Longer values are none of the free ones. */
+/** A longer value is never free. */
 const VALUE_BYTES_MAX = 4_096;
 
 function detailsOf(named: readonly NamedCost[]): UsageDetails {
@@ -165,7 +167,10 @@ function detailsOf(named: readonly NamedCost[]): UsageDetails {
 
 const DETAIL_OF = { serviceTiers: 'serviceTier', speeds: 'speed', geos: 'geo' } as const;
 
-/** The plain tier has no cost of its own, but is none of a deployment's default; `auto` says nothing. */
+/**
+ * A tier without a price of its own that the request names. It still differs from a deployment's default tier; `auto`
+ * does not.
+ */
 function plainTierNamed(
   { fields: { service_tier: field } }: UnpricedRequests,
   scanned: ScannedRequest,
@@ -177,7 +182,9 @@ function plainTierNamed(
   return name !== 'auto' && field?.isFree(name) === true ? { plainTier: name } : {};
 }
 
-/** The first field that no price can be for; those that one can be for are added to `named`. */
+/**
+ * The refusal for the first field that no deployment can have a price for. Fields that one can are added to `named`.
+ */
 function refuseField(
   table: UnpricedRequests,
   scanned: ScannedRequest,
@@ -204,14 +211,14 @@ function refuseField(
   return null;
 }
 
-/** null: it names output that is neither text nor audio. */
+/** null: the value names output that is neither text nor audio. */
 function audioNamed(field: string, value: unknown): string | null {
   const isAudio =
     field === 'audio' || (Array.isArray(value) && value.every((one) => one === 'text' || one === 'audio'));
   return isAudio ? 'output' : null;
 }
 
-/** The first tool that no price can be for; those that one can be for are added to `named`. */
+/** The refusal for the first tool that no deployment can have a price for. Tools that one can are added to `named`. */
 function refuseTool(
   table: UnpricedRequests,
   types: readonly (string | null)[],
@@ -263,7 +270,7 @@ export const HOUR_CACHE_UNPRICED: Refusal = {
 
 const TYPE_BYTES_MAX = 128;
 
-/** null: longer than any type. */
+/** The text of a tool's type; null: it is longer than any type. */
 function readType({ start }: ScannedType, body: Buffer): string | null {
   const end = stringEnd(body, start) + 1;
   return end - start > TYPE_BYTES_MAX ? null : readString(body, { start, end, kind: 'string' });

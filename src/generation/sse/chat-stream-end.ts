@@ -15,8 +15,8 @@ export class ChatStreamEnd implements StreamEnd {
   }
 
   /**
-   * Nearly every chunk consists of whole events, ends in JSON and has no `[DONE]`, behind which few providers send
-   * more: its lines need not be looked at.
+   * Skips the lines of nearly every chunk: one that consists of whole events, ends in JSON and contains no `[DONE]`.
+   * Few providers send anything after `[DONE]`.
    */
   feed(chunk: Buffer): StreamProgress {
     const last = chunk.length - 1;

@@ -1,10 +1,10 @@
-// Reads what a line of an event stream says that its event is: the name of an `event:` line, the outermost `type` of
-// its data, or `[DONE]`.
+// Reads the name of an event from one line of a stream: from an `event:` line, from the outermost `type` of the event's
+// data, or `[DONE]`.
 //
-// Nobody can forge it: the data of an event is JSON, which holds no raw line end, so whatever a model or a caller
-// writes stays inside its line, and deeper than the outermost braces of it or within a string. Some providers leave out
-// the event line, and `type` may be any of the keys: xAI puts a number before it, others sort the keys. Lines may be
-// split anywhere, end in LF or CRLF, and be comments. Little is kept, and what has passed is not looked at again.
+// Text of a model or caller cannot forge a name. The data of an event is JSON, which contains no raw line end, so such
+// text stays inside its line, and there within a string or below the outermost object. Some providers leave out the
+// event line, and `type` may be any of the keys: xAI puts a number before it, others sort the keys. Lines may be split
+// anywhere, end in LF or CRLF, and be comments. Few bytes are kept, and no byte is examined twice.
 
 import type { Buffer } from 'node:buffer';
 import { PassingString } from '../../platform/bytes/passing-string.ts';
@@ -22,35 +22,35 @@ const CLOSE_BRACKET = 0x5d;
 const BACKSLASH = 0x5c;
 const LETTER_T = 0x74;
 
-/** `type`, any of its letters escaped. */
+/** Matches the key `type`, with any of its letters escaped. */
 const TYPE_KEY = /^(?:t|\\u0074)(?:y|\\u0079)(?:p|\\u0070)(?:e|\\u0065)$/;
-/** One more than the longest of these, so that a longer key is not taken for one. */
+/** How much of a key is kept: one byte more than TYPE_KEY's longest match, so that a longer key does not match. */
 const KEY_BYTES_MAX = 25;
-/** Most strings are shorter, and are passed byte by byte. */
+/** Most strings are shorter than this, and are passed byte by byte. */
 const NEAR_BYTES = 32;
-/** A name that is longer as it is written is none that anybody asks for. */
+/** A longer name, as it is written, is none that a caller looks for. */
 const NAME_BYTES_MAX = 256;
 const ESCAPE = /\\u([0-9a-fA-F]{4})/g;
 
-/** What the next byte of the line belongs to. `decided`: the rest says nothing more. */
+/** What the next byte of the line belongs to. `decided`: the rest of the line does not matter. */
 type Part = 'field' | 'blanks' | 'name' | 'done' | 'object' | 'decided';
 
-/** The name that one line has. One reader takes all lines of a stream, one after the other. */
+/** Reads the name of a line. One reader serves all lines of a stream, one after the other. */
 export class EventName {
   private part: Part = 'decided';
   private field: Buffer | null = null;
-  /** So many bytes of the field, or of `[DONE]`, have been there. */
+  /** How many bytes of the field, or of `[DONE]`, have matched. */
   private matched = 0;
   private text = '';
   private depth = 0;
   private readonly string = new PassingString();
-  /** The last string, where it may have been the key. */
+  /** The last string, if it may have been the key `type`. */
   private key = '';
-  /** The value of the outermost `type` comes next. */
+  /** The next string is the value of the outermost `type`. */
   private isType = false;
   private readonly readsTypes: boolean;
 
-  /** Without `readsTypes`, what is in the data is passed over: only `[DONE]` matters. */
+  /** Without `readsTypes`, JSON data is skipped: only `event:` lines and `[DONE]` matter. */
   constructor(readsTypes = true) {
     this.readsTypes = readsTypes;
   }
@@ -69,19 +69,22 @@ export class EventName {
     return this.part === 'object';
   }
 
-  /** The next bytes begin a line. */
+  /** To be called before the first bytes of a line. */
   begin(): void {
     this.part = 'field';
     this.field = null;
     this.matched = 0;
   }
 
-  /** The rest of the line is known to say nothing. */
+  /** To be called when the rest of the line is known not to name an event. */
   ignoreRest(): void {
     this.part = 'decided';
   }
 
-  /** Takes the next bytes of the line; the name if they decide it. `isWhole`: the line ends behind them. */
+  /**
+   * Takes the next bytes of the line. Returns the name once it is known, else null. `isWhole`: the line ends after
+   * these bytes.
+   */
   take(line: Buffer, isWhole: boolean): string | null {
     let at = 0;
     if (this.part === 'field') at = this.passField(line, at);
@@ -115,7 +118,7 @@ export class EventName {
     return at;
   }
 
-  /** As much of the word as is there; another byte decides the line. */
+  /** Matches as much of the word as there is. Any other byte decides that the line has no name. */
   private match(line: Buffer, start: number, word: Buffer): number {
     let at = start;
     while (at < line.length && this.matched < word.length) {
@@ -134,7 +137,7 @@ export class EventName {
     return this.matched === DONE.length ? this.decide(DONE_NAME) : null;
   }
 
-  /** A name may go on while its line does. */
+  /** An `event:` name ends only with its line. */
   private readName(line: Buffer, start: number, isWhole: boolean): string | null {
     let end = start;
     const far = Math.min(line.length, start + NAME_BYTES_MAX - this.text.length);
@@ -194,7 +197,10 @@ export class EventName {
     return line.length;
   }
 
-  /** Where the string that begins at `at` ends; `at` where it is opened, to be passed piece by piece. */
+  /**
+   * Where the string that begins at `at` ends. Returns `at` for a string that is long or kept: `string` then passes it
+   * piece by piece.
+   */
   private passShortString(line: Buffer, at: number): number {
     const keep = this.bytesToKeep(line, at + 1);
     const far = keep === 0 ? Math.min(line.length, at + NEAR_BYTES) : at;
@@ -207,7 +213,10 @@ export class EventName {
     return at;
   }
 
-  /** Of the string at `at`: nothing where it can be neither the key nor its value, as nearly always. */
+  /**
+   * How many bytes of the string at `at` to keep: nearly always 0, since it can be neither the key `type` nor its
+   * value.
+   */
   private bytesToKeep(line: Buffer, at: number): number {
     if (this.depth !== 1) return 0;
     if (this.isType) return NAME_BYTES_MAX;
@@ -221,7 +230,7 @@ export class EventName {
   }
 }
 
-/** Of a string as it is written. */
+/** Decodes a name from its written form. */
 function nameOf(text: string): string | null {
   if (text.length === NAME_BYTES_MAX) return null;
   return !text.includes('\\')

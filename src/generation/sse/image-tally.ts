@@ -1,8 +1,8 @@
 // Counts the images in a reply while its bytes pass: images are billed one by one (spec 8), and a reply is too long to
-// keep or to parse.
+// keep or parse.
 //
-// Native searches skip the base64, so that only what is between strings, or at the beginning of a line, is looked at.
-// The images of the reply itself are counted; the number that was requested only bounds the hold.
+// Native searches skip the base64, so that only the bytes between strings, or at the beginning of a line, are examined.
+// The images in the reply are what counts; the requested number only bounds the hold.
 
 import { Buffer } from 'node:buffer';
 import { PassingString } from '../../platform/bytes/passing-string.ts';
@@ -12,9 +12,9 @@ import { CARRIAGE_RETURN, DONE_NAME, LINE_FEED } from './syntax.ts';
 
 export interface ImageTally {
   feed(chunk: Buffer): unknown;
-  /** Images of which the reply has contained at least a part. */
+  /** How many images the reply contains at least a part of. */
   readonly begun: number;
-  /** Images that the reply contains completely. */
+  /** How many images the reply contains completely. */
   readonly finished: number;
 }
 
@@ -29,7 +29,7 @@ const DATA_KEY = 'data';
 /** A key of the outermost object is kept up to this length, which is enough to recognize `data`. */
 const KEY_BYTES_MAX = 8;
 
-/** The event by which a stream tells that it failed. */
+/** The event by which a stream reports that it failed. */
 export const FAILED_IMAGES = 'error';
 
 /** Counts the images of a JSON reply: the objects in its outermost `data` array. */
@@ -89,13 +89,13 @@ export class ImageStreamTally implements ImageTally, StreamEnd {
   endedBy: string | null = null;
   private readonly answers: number;
   private progress: StreamProgress = 'open';
-  /** Images whose event is complete. */
+  /** How many images have a complete event. */
   private whole = 0;
   /** The event of a finished image has begun and its data has not ended. */
   private completing = false;
   /** Partial images have come since the last finished one. */
   private partial = false;
-  /** The kind of the present event is known from its name or its type. */
+  /** The present event's name or type has said what it is. */
   private known = false;
   private readonly name = new EventName();
   private isInsideLine = false;
@@ -106,13 +106,13 @@ export class ImageStreamTally implements ImageTally, StreamEnd {
     this.answers = answers;
   }
 
-  /** An event that has not said what it is counts, too: its image may be all there, and its type come last. */
+  /** An event that has not said yet what it is counts, too: it may contain a whole image and name its type last. */
   get begun(): number {
     const isUnknown = !this.known && this.isInsideLine && this.name.isUndecidedData;
     return this.whole + (this.partial || this.completing || isUnknown ? 1 : 0);
   }
 
-  /** Data without a line end is complete if it ends with its brace: a provider may leave out what follows. */
+  /** Data without a line end is complete if it ends with its brace, since a provider may leave out the line end. */
   get finished(): number {
     const isComplete = this.isInsideLine && this.name.isData && this.lastByte === CLOSE_BRACE;
     return this.whole + (this.completing && isComplete ? 1 : 0);
@@ -128,7 +128,7 @@ export class ImageStreamTally implements ImageTally, StreamEnd {
   private takeLine(chunk: Buffer, at: number): number {
     const first = chunk[at];
     if (first === LINE_FEED) this.endEvent();
-    // A CR of its own belongs to a blank line's CRLF.
+    // A CR here belongs to the CRLF of a blank line.
     if (first === LINE_FEED || first === CARRIAGE_RETURN) return at + 1;
     this.name.begin();
     return this.passLine(chunk, at);
@@ -156,7 +156,7 @@ export class ImageStreamTally implements ImageTally, StreamEnd {
   private take(name: string): void {
     const isCompleted = name.endsWith('.completed');
     const isPartial = name.endsWith('.partial_image');
-    // Another name of its line says nothing: its data may still have a type.
+    // Any other name of an `event:` line decides nothing, since the event's data may still have a type.
     this.known = isCompleted || isPartial || name === FAILED_IMAGES;
     this.partial ||= isPartial;
     this.completing = isCompleted;

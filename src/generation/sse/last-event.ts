@@ -1,5 +1,5 @@
 // Reads the last event whose data is an object from the kept end of a stream, for dialects whose failing event has no
-// name. Whatever else stands behind it is passed over: `[DONE]`, whole or broken off, and comments.
+// name. It skips everything after that event: `[DONE]`, whole or broken off, and comments.
 
 import type { Buffer } from 'node:buffer';
 import type { JsonObject } from '../../domain/usage/countable-text.ts';
@@ -10,7 +10,7 @@ import { EventLine, OBJECT_BYTES_MAX } from './usage-window.ts';
 
 const BRACE = 0x7b;
 
-/** Of that event, where it names `key` somewhere; null: it does not, is longer than is parsed, or broke off. */
+/** The event's data, if it contains `key` anywhere; null: it does not, is too long to be parsed, or broke off. */
 export function lastEventNaming(key: Buffer, end: Buffer): JsonObject | null {
   let to = end.length;
   while (to > 0) {

@@ -1,9 +1,9 @@
-// Rewrites an event stream whose lines end in carriage returns alone for what reads or changes its events, which looks
-// for line feeds. Any other stream is handed on as it is.
+// Rewrites the line ends of an event stream whose lines end in carriage returns alone, since the code that reads or
+// changes events looks for line feeds. Any other stream passes unchanged.
 //
-// The standard lets each line of a stream end in a line feed, a carriage return or both. No provider is known that ends
-// lines in a carriage return alone, so how the first line ends decides, and behind it the bytes of nearly all streams
-// are not looked at.
+// The standard lets each line of a stream end in a line feed, a carriage return or both. No provider is known to end
+// lines in a carriage return alone. So the end of the first line decides, and after it the bytes of nearly all streams
+// are not examined.
 
 import { Buffer } from 'node:buffer';
 import { CARRIAGE_RETURN, LINE_FEED } from './syntax.ts';
@@ -11,12 +11,15 @@ import { CARRIAGE_RETURN, LINE_FEED } from './syntax.ts';
 const BEGINNING = Buffer.of(LINE_FEED);
 
 export class LineFeeds {
-  /** null: the first line has not ended, or not surely. */
+  /**
+   * Whether lines end in carriage returns alone; null: the first line has not ended, or a line feed may still follow
+   * its carriage return.
+   */
   private isReturns: boolean | null = null;
   /** The last byte was a carriage return. */
   private isBehindReturn = false;
 
-  /** Nearly always `chunk` itself. */
+  /** Returns the bytes with line feeds as line ends: nearly always `chunk` itself. */
   feed(chunk: Buffer): Buffer {
     if (this.isReturns === null) return this.takeFirst(chunk);
     return this.isReturns ? this.rewritten(chunk) : chunk;
@@ -27,7 +30,7 @@ export class LineFeeds {
     if (this.isBehindReturn) {
       this.isReturns = chunk[0] !== LINE_FEED;
       this.isBehindReturn = false;
-      // The carriage return has been handed on as it is, which is half of a line's end.
+      // The carriage return has already been passed on, so the line feed that ends its line is added here.
       return this.isReturns ? Buffer.concat([BEGINNING, this.rewritten(chunk)]) : chunk;
     }
     const carriageReturn = chunk.indexOf(CARRIAGE_RETURN);
@@ -44,7 +47,7 @@ export class LineFeeds {
     return this.rewritten(chunk);
   }
 
-  /** Each end of a line, whichever it is, is one line feed. */
+  /** Writes each line end, of whichever form, as one line feed. */
   private rewritten(chunk: Buffer): Buffer {
     const written = Buffer.allocUnsafe(chunk.length);
     let length = 0;

@@ -1,4 +1,4 @@
-// Condenses an event that is longer than what is kept of a long stream's end, while its bytes pass.
+// Condenses an event that is longer than the kept end of a long stream, while its bytes pass.
 
 import { Buffer } from 'node:buffer';
 import { CondensedJson } from '../../platform/bytes/condensed-json.ts';
@@ -6,13 +6,13 @@ import { LINE_FEED } from './syntax.ts';
 
 export class LongEvent {
   private readonly lineBytesMin: number;
-  /** The newest long event that has ended. */
+  /** The newest long event that has ended, condensed. */
   private ended: string | null = null;
   private lineBytes = 0;
-  /** Of the present line. */
+  /** Condenses the present line. */
   private line = new CondensedJson();
 
-  /** `lineBytesMin`: lines that are no longer are kept elsewhere. */
+  /** `lineBytesMin`: lines up to this length are kept elsewhere and not condensed. */
   constructor(lineBytesMin: number) {
     this.lineBytesMin = lineBytesMin;
   }
@@ -28,7 +28,7 @@ export class LongEvent {
     }
   }
 
-  /** The newest long event of which all has passed, as a line of data; null: there is none. */
+  /** The newest complete long event, as a condensed line of data; null: there is none. */
   read(): Buffer | null {
     if (this.lineBytes > this.lineBytesMin) this.endLine();
     return this.ended === null ? null : Buffer.from(this.ended, 'latin1');

@@ -7,12 +7,12 @@ import { DATA_FIELD, LINE_FEED } from './syntax.ts';
 import { isDocument } from './usage-window.ts';
 
 const ID_KEY = Buffer.from('"id"');
-/** Providers write the id first, or after a few fields. */
+/** How far the id is searched for: providers write it first or after a few fields. */
 const SEARCH_BYTES_MAX = 65_536;
 
 /**
- * The `id` of a JSON body, or of the `response` in a stream's first event; null without one, as in an error body, and
- * where it is one that is not kept.
+ * The `id` of a JSON body, or of the `response` in a stream's first event. null: there is none, as in an error body, or
+ * it is one that is not stored (kept-ids.ts).
  */
 export function readResponseId(beginning: Buffer): string | null {
   const bytes = beginning.subarray(0, SEARCH_BYTES_MAX);

@@ -1,6 +1,6 @@
 // Reads the ids of a Responses reply and of its items, by which the caller may refer to them later (spec 4.2). A stream
-// has an event for each item when it begins, and all items in its last event, which also repeats instructions and tools
-// and may be longer than what is kept.
+// has one event for each item when the item begins. Its last event lists all items, but also repeats instructions and
+// tools, and so may be longer than what is kept.
 
 import { Buffer } from 'node:buffer';
 import { isKeptItemId, KEPT_ID_BYTES_MAX, KEPT_ITEMS_MAX } from '../../domain/stored-objects/kept-ids.ts';
@@ -12,13 +12,15 @@ import { readResponseId } from './response-id.ts';
 import { DATA_FIELD, DATA_LINE, LINE_FEED } from './syntax.ts';
 import { isDocument } from './usage-window.ts';
 
-/** The id is at the beginning of an event, or after fields that are empty when the item begins. */
+/**
+ * How much of an event is searched: the id is at its beginning, or after fields that are empty when the item begins.
+ */
 const EVENT_BYTES_MAX = 4_096;
 
 const MARK = Buffer.from('response.output_item.');
 /**
- * The beginnings of lines that contain the mark. JSON has no raw line ends, so nothing that a model or a caller writes
- * can begin a line.
+ * The possible beginnings of lines that contain the mark. JSON has no raw line ends, so nothing that a model or caller
+ * writes can begin a line.
  */
 const LINE_BEGINNINGS = ['event: ', 'event:', 'data: {"type":"', 'data:{"type":"', 'data: {"type": "'].map((before) =>
   Buffer.concat([Buffer.from(before), MARK]),
@@ -52,13 +54,13 @@ export class StoredReply implements StoredReplyWatch {
     this.carry = unfinishedBeginning(bytes, atLineStart);
   }
 
-  /** False: the id may be in the next chunk, so the event is kept. */
+  /** Takes an item's id from its event. False: the id may be in the next chunk, so the event is carried over. */
   private takeEvent(bytes: Buffer, line: number): boolean {
     const lineEnd = bytes.indexOf(LINE_FEED, line);
     const data = bytes[line] === DATA_FIELD[0] ? line : lineEnd === -1 ? bytes.length : lineEnd + 1;
     const dataEnd = bytes.indexOf(LINE_FEED, data);
     if (matchesAt(bytes, data, DATA_FIELD)) {
-      // Without the lines behind it, which would all be searched for what this one leaves open.
+      // Only this event's line: otherwise all lines after it would be searched for a member that it lacks.
       const event = dataEnd === -1 ? bytes : bytes.subarray(0, dataEnd);
       const item = memberAt(event, skipSpace(event, data + DATA_FIELD.length), ITEM);
       if (item !== NOT_THERE && this.takeItem(event, item)) return true;
@@ -68,7 +70,7 @@ export class StoredReply implements StoredReplyWatch {
     return false;
   }
 
-  /** Whether the item's id could be read, and is kept. */
+  /** Takes an item's id. False: the id could not be read, or is not one that is stored. */
   private takeItem(bytes: Buffer, item: number): boolean {
     const at = memberAt(bytes, item, ID);
     const id = at === NOT_THERE ? null : writtenString(bytes, at, KEPT_ID_BYTES_MAX);

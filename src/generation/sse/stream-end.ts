@@ -1,4 +1,4 @@
-// Finds the end of an event stream while its bytes pass: the event after which clients of a dialect take the reply for
+// Finds the end of an event stream while its bytes pass: the event after which a dialect's clients take the reply for
 // complete.
 //
 //   open --terminal line begins--> ending --blank line--> ended          open --data: [DONE]--> ended
@@ -23,7 +23,10 @@ export interface StreamEnd {
    * client.
    */
   feed(chunk: Buffer): StreamProgress;
-  /** The event that ends the stream, once it has begun; it tells a failed reply from a complete one. */
+  /**
+   * The name of the event that ends the stream, once that event has begun. The name tells a failed reply from a
+   * complete one.
+   */
   readonly endedBy: string | null;
 }
 
@@ -33,8 +36,8 @@ export const NO_STREAM: StreamEnd = { feed: () => 'open', endedBy: null };
 const CLOSE_BRACE = 0x7d;
 
 /**
- * Whether a stream did not break off within its last event, judged by its last bytes. The last event's data may lack
- * its line end: it is complete if it parses, or, if its beginning is not kept, if it ends with a brace.
+ * Whether the last event of a stream is complete, judged by the stream's last bytes. The last event's data may lack its
+ * line end: it is complete if it parses, or, if its beginning is not kept, if it ends with a brace.
  */
 export function endsWithWholeEvent(end: Buffer): boolean {
   let to = end.length;
@@ -78,7 +81,7 @@ export class EventStreamEnd implements StreamEnd {
       if (this.progress === 'ending') this.progress = 'ended';
       return at + 1;
     }
-    // This is the CR of an empty line's CRLF; the following line feed ends it.
+    // A CR here belongs to the CRLF of an empty line; its line feed, the next byte, ends the event.
     if (first === CARRIAGE_RETURN) return at + 1;
     if (chunk.length - at >= SURE_BYTES && this.terminal.isSurelyPlain(chunk, at)) this.name.ignoreRest();
     else this.name.begin();

@@ -1,4 +1,4 @@
-// Knows the events that end a stream, and passes over nearly all others by the few bytes that show they are none.
+// Names the events that end a stream, and rules out nearly all other lines by a few of their bytes.
 
 import { assert } from '../../platform/assert.ts';
 
@@ -11,7 +11,7 @@ const LETTER_P = 0x70;
 const LETTER_T = 0x74;
 const LETTER_Y = 0x79;
 
-/** Long enough to contain a terminal event's whole name. */
+/** This many bytes of a line contain the whole name of a terminal event. */
 export const SURE_BYTES = 40;
 
 /** The names of a dialect's terminal events; made once per dialect. */
@@ -29,8 +29,8 @@ export class TerminalEvents {
   }
 
   /**
-   * Whether the line at `start` is certainly of no interest, by the few bytes that decide it for lines as providers
-   * write them, without spaces in unusual places. If not, its `EventName` decides. Needs `SURE_BYTES` bytes from
+   * Whether the line at `start` certainly names no terminal event. A few bytes decide that for lines as providers write
+   * them, without spaces in unusual places; for all other lines `EventName` decides. Needs `SURE_BYTES` bytes from
    * `start` on.
    */
   isSurelyPlain(bytes: Buffer, start: number): boolean {
@@ -40,7 +40,7 @@ export class TerminalEvents {
       if (bytes[start + 6] !== BRACE || bytes[start + 7] !== QUOTE) return false;
       if (bytes[start + 8] !== LETTER_T) return this.lengths.length === 0;
       if (bytes[start + 12] !== QUOTE || bytes[start + 14] !== QUOTE) return false;
-      // Another key of four letters, such as "text", may have the type behind it.
+      // The type may still follow another key of four letters, such as "text".
       const isType = bytes[start + 9] === LETTER_Y && bytes[start + 10] === LETTER_P && bytes[start + 11] === LETTER_E;
       return isType && !this.endsName(bytes, start + 15);
     }

@@ -1,6 +1,5 @@
-// Leaves one thing out of a Chat Completions stream: the chunk that tells its usage and nothing else, where it was the
-// gateway that asked for it (`stream_usage: request`). Every other byte passes as it came, however the stream
-// is split.
+// Removes one chunk from a Chat Completions stream: the chunk that contains only the usage, when the gateway and not
+// the client asked for it (`stream_usage: request`). Every other byte passes unchanged, however the stream is split.
 //
 //   line start --usage chunk----> behind it --blank line--> line start
 //   line start --any other line--> inside it --line end----> line start
@@ -12,7 +11,7 @@ import { EventLine, namesUsageObject } from './usage-window.ts';
 
 /** A longer line is not a usage chunk, so little is held back when a chunk is split. */
 const HELD_BYTES_MAX = 16_384;
-/** Of a provider that sends more of them no chunk is looked for any more: each costs microseconds. */
+/** After this many malformed lines no chunk is looked for any more, since parsing each costs microseconds. */
 const MALFORMED_LINES_MAX = 64;
 const EMPTY = Buffer.alloc(0);
 
@@ -34,9 +33,9 @@ export class UsageChunkFilter {
   private place = AT_LINE_START;
   /** Bytes that cannot be judged yet: the beginning of a line, and the fields of its event before it. */
   private held: Buffer = EMPTY;
-  /** How much of what is judged, and then held back, is whole lines of fields: they are not looked at again. */
+  /** How many of the bytes that are judged or held are whole field lines. They are not examined again. */
   private fieldBytes = 0;
-  /** Lines that name a usage object and are no JSON. */
+  /** How many lines named a usage object and were not JSON. */
   private malformedLines = 0;
 
   /** Returns what the client gets; almost always a view of `chunk` itself. */
@@ -110,8 +109,8 @@ export class UsageChunkFilter {
   }
 
   /**
-   * A usage chunk has no choices and a usage object. Chunks that report usage beside a choice are the provider's own,
-   * as is the `"usage":null` of all other chunks.
+   * A usage chunk has an empty list of choices and a usage object. A chunk that reports usage beside a choice is the
+   * provider's own and stays, as does the `"usage":null` of all other chunks.
    */
   private isUsageChunk(bytes: Buffer, line: number, lineEnd: number): boolean {
     if (this.malformedLines > MALFORMED_LINES_MAX || !namesUsageObject(bytes.subarray(line, lineEnd))) return false;

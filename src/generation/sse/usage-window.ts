@@ -1,5 +1,5 @@
-// Finds the provider's usage object in the kept part of a reply without parsing the reply: a native search for the key,
-// then a check of its depth. Only the object itself is parsed.
+// Finds the provider's usage object in the kept part of a reply without parsing the reply: a native search finds the
+// key, then its depth is checked. Only the object itself is parsed.
 
 import { parseObject } from '../../domain/usage/countable-text.ts';
 import { skipSpace, valueAfterKey } from '../../platform/bytes/json-bytes.ts';
@@ -22,12 +22,12 @@ export function isDocument(beginning: Buffer): boolean {
 }
 
 /**
- * The `"usage": {...}` at the top level of a document. Most providers write it near the end; Mistral begins with it,
- * and a document that was cut has no end from which to compute depths. vLLM writes it between a long answer and what it
- * tells of the prompt's tokens.
+ * The `"usage": {...}` at the top level of a document. Most providers write it near the end. Mistral begins with it,
+ * and a document that was cut has no end from which to compute depths. vLLM writes it between a long answer and details
+ * of the prompt's tokens.
  *
- * Only one object of a document or of an event is read. If a second were tried after one that is no JSON or has no
- * end, a provider could make us read the same bytes once for each of its keys.
+ * Only one object of a document or event is read. If another were tried after one that is not JSON or has no end, a
+ * provider could make us read the same bytes once for each of its keys.
  */
 export function documentUsage(reply: KeptReply): UsageObject | null {
   const { usage } = reply.cut ? NO_USAGE : lastUsage(reply.end, 1);
@@ -42,7 +42,7 @@ interface FoundUsage {
 
 const NO_USAGE: FoundUsage = { usage: null, isThere: false };
 
-/** The last usage object that is not deeper than this, of JSON whose end is here. */
+/** The last usage object that is at most `deepest` deep, in bytes that contain the end of their JSON. */
 function lastUsage(bytes: Buffer, deepest: number): FoundUsage {
   const depths = new DepthFromEnd(bytes, bytes.length);
   let isThere = false;
@@ -57,7 +57,7 @@ function lastUsage(bytes: Buffer, deepest: number): FoundUsage {
   return { usage: null, isThere };
 }
 
-/** The last usage object at the top of a document whose end may be missing. */
+/** The last usage object at the top level of a document whose end may be missing. */
 function lastUsageFromStart(beginning: Buffer): UsageObject | null {
   const depths = new DepthFromStart(beginning, 0);
   let last = NOT_FOUND;
@@ -68,7 +68,10 @@ function lastUsageFromStart(beginning: Buffer): UsageObject | null {
   return last === NOT_FOUND ? null : readObject(beginning, last);
 }
 
-/** Behind the one that counts there are a few at most, and each of those that cannot be read costs microseconds. */
+/**
+ * How many events whose usage object cannot be used are tried. At most a few follow the event that counts, and each
+ * costs microseconds.
+ */
 const USELESS_EVENTS_MAX = 256;
 
 /** Calls `pick` for each complete event with a usage object, the last one first, until it returns one. */
@@ -94,14 +97,17 @@ export function firstEventWithUsage(reply: KeptReply): EventLine | null {
   return key === NOT_FOUND ? null : eventAround(beginning, key, reply.cut || reply.end.length !== beginning.length);
 }
 
-/** null: the line is not complete. JSON has no raw line ends, so the data of an event is the line of its keys. */
+/**
+ * The event whose line contains `key`; null: the line is incomplete. JSON has no raw line ends, so the data of an event
+ * is one line.
+ */
 function eventAround(bytes: Buffer, key: number, cut: boolean): EventLine | null {
   const lineEnd = bytes.indexOf(LINE_FEED, key);
   if (lineEnd === NOT_FOUND && cut) return null;
   return new EventLine(bytes, startOfLine(bytes, key), lineEnd === NOT_FOUND ? bytes.length : lineEnd);
 }
 
-/** Of the line with this place in it. */
+/** Where the line that contains `at` begins. */
 function startOfLine(bytes: Buffer, at: number): number {
   const lineFeed = bytes.lastIndexOf(LINE_FEED, at);
   return lineFeed === NOT_FOUND ? firstLineAt(bytes) : lineFeed + 1;
@@ -121,15 +127,15 @@ export class EventLine {
     this.end = end;
   }
 
-  /** The last usage object that is not deeper than this. */
+  /** The last usage object that is at most `deepest` deep. */
   usageAt(deepest: number): UsageObject | null {
-    // A view of the line alone, since a search would not stop at its beginning.
+    // A view of the line alone, since the search would not stop at its beginning.
     const { usage, isThere } = lastUsage(this.bytes.subarray(this.start, this.end), deepest);
     this.hasUsage ||= isThere;
     return usage;
   }
 
-  /** The event's name, from its data or from the line before it; null if neither has one that is kept. */
+  /** The event's name, from its data or from the line before it; null: neither names it, or that part is not kept. */
   get type(): string | null {
     const lineBefore = startOfLine(this.bytes, Math.max(0, this.start - 2));
     return nameOfLine(this.bytes, this.start, this.end) ?? nameOfLine(this.bytes, lineBefore, this.start - 1);
@@ -160,7 +166,7 @@ function previousUsageKey(bytes: Buffer, key: number): number {
   return key === 0 ? NOT_FOUND : bytes.lastIndexOf(USAGE_KEY, key - 1);
 }
 
-/** Offset of the `{` after a key's colon, or -1: all events of a stream but the last have `"usage": null`. */
+/** Offset of the `{` after a key's colon, or -1: in all events but the last of a stream the value is null. */
 export function objectStart(bytes: Buffer, afterKey: number): number {
   const value = valueAfterKey(bytes, afterKey);
   return bytes[value] === 0x7b ? value : NOT_FOUND;

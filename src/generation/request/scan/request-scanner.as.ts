@@ -403,7 +403,9 @@ function fail(slot: usize, fault: i32, offset: i32): i32 {
   return FAULTY;
 }
 
-/** Goes on with the token that the last chunk cut. Leaves the next state in the slot, returns where to go on. */
+/**
+ * Resumes the token that the end of the last chunk cut. Leaves the next state in the slot, and returns where to go on.
+ */
 function resumeToken(slot: usize, state: i32, limit: usize, origin: i32): usize {
   const depth = load<i32>(slot, DEPTH);
   tokenState = load<i32>(slot, TOKEN);
@@ -582,7 +584,7 @@ function mask64(a: v128, b: v128, c: v128, d: v128): u64 {
   );
 }
 
-/** The escapes that are none of \" \\ \n \t: which byte is escaped is in `bits`. */
+/** Checks the escapes other than \" \\ \n \t. A bit of `bits` is set for each such escaped byte of the block. */
 function checkEscapes(block: usize, bits: u64, limit: usize): bool {
   let rest = bits;
   while (rest != 0) {
@@ -725,7 +727,10 @@ function endShallow(slot: usize, depth: i32, offset: i32, closer: u32): void {
   }
 }
 
-/** Providers take an item that has neither a type nor a role for a reference by its id. */
+/**
+ * Counts the item if it is a reference. Providers take an item that has neither a type nor a role for a reference by
+ * its id, too.
+ */
 function endInputItem(slot: usize): void {
   const marks = load<u32>(slot, ITEM_MARKS);
   if ((marks & ITEM_REFERS) == 0 && load<i32>(slot, ITEM_NAMED) != 0) return;
@@ -733,13 +738,16 @@ function endInputItem(slot: usize): void {
   if ((marks & ITEM_AMBIGUOUS) != 0) mark(slot, MARK_AMBIGUOUS_REFERENCE);
 }
 
-/** Parsers differ in which of two members of one name they take. */
+/**
+ * Notes a key of an item. A second key of that name makes the item ambiguous, since parsers differ in which of the two
+ * members they take.
+ */
 function noteItemKey(slot: usize, bit: u32): void {
   const marks = load<u32>(slot, ITEM_MARKS);
   store<u32>(slot, marks | ((marks & bit) == 0 ? bit : ITEM_AMBIGUOUS), ITEM_MARKS);
 }
 
-/** Something of depth 3 begins: an item where it is an object of a list that is looked into. */
+/** A value at depth 3 begins. It is an item if it is an object in one of the lists that are examined. */
 function beginItem(slot: usize, kind: u8): void {
   const isItem = kind == CLASS_OBJECT && load<i32>(slot, LIST) != 0 && load<u8>(slot + STACK + 2) == 0x5d;
   store<i32>(slot, isItem ? 1 : 0, IN_ITEM);
@@ -753,8 +761,8 @@ function mark(slot: usize, bits: u32): void {
 }
 
 /**
- * Looks the key up by its decoded bytes, so `"\u006dodel"` is `model`. Returns a fault, or 0. `rawLength`: -1 for a key
- * too long to be any of ours.
+ * Looks up a key by its decoded bytes, so `"\u006dodel"` is `model`. Returns a fault, or 0. `rawLength` is -1 for a key
+ * that is longer than any table key.
  */
 function noteKey(slot: usize, from: usize, rawLength: i32, escaped: bool, depth: i32): i32 {
   wanted = WANT_NOTHING;
@@ -766,7 +774,7 @@ function noteKey(slot: usize, from: usize, rawLength: i32, escaped: bool, depth:
 }
 
 /**
- * A control key that came before, or that is written with other letters than its own, is a fault: parsers differ in
+ * A control key that comes twice, or that is written in other letters than its own, is a fault, since parsers differ in
  * what they make of it.
  */
 function noteTopKey(slot: usize, from: usize, rawLength: i32, escaped: bool): i32 {
@@ -821,7 +829,7 @@ function noteTopKey(slot: usize, from: usize, rawLength: i32, escaped: bool): i3
 }
 
 /**
- * Whether the bytes of a key differ from those of ours by the case of letters alone. Ours have no other bytes than `a`
+ * Whether the bytes of a key differ from a table key's by the case of letters alone. Table keys have only the bytes `a`
  * to `z` and `_`.
  */
 // @ts-ignore: decorator
@@ -841,10 +849,7 @@ function isAscii(from: usize, length: i32): bool {
   return i8x16.bitmask(bytes) == 0;
 }
 
-/**
- * In nested objects letters count as the same in either case: what is counted here only makes a look at the request
- * more careful.
- */
+/** In nested objects keys match in either letter case: a match only makes the request be examined more carefully. */
 function noteNestedKey(slot: usize, from: usize, rawLength: i32, escaped: bool, depth: i32): void {
   let key = from;
   let length = rawLength;
@@ -891,8 +896,8 @@ function noteRole(slot: usize, role: u32, depth: i32): void {
 }
 
 /**
- * A string that was wanted. Types that every client of ours has are passed over; any other is told to
- * request-scanner.ts by its place.
+ * Notes a wanted string. The tool types `function` and `custom`, which most clients send, are skipped; of any other
+ * type request-scanner.ts gets the position.
  */
 function noteValue(slot: usize, want: i32, from: usize, rawLength: i32, escaped: bool, offset: i32): void {
   let text = from;
@@ -927,9 +932,9 @@ function noteValue(slot: usize, want: i32, from: usize, rawLength: i32, escaped:
 }
 
 /**
- * The grammar of the escapes is checked already. Returns -1 when the key is too long, or has a character that is no
- * ASCII and that no parser takes for one: U+017F and U+212A are `s` and `k` to whoever folds case as Unicode says,
- * U+0130 and U+0131 are `i` to Java.
+ * Decodes a key, whose escapes are known to be well-formed, into DECODED. Returns its length, or -1 when the key is too
+ * long or has a character that is not ASCII and that no parser takes for an ASCII one. Parsers that fold case as
+ * Unicode says take U+017F and U+212A for `s` and `k`; Java takes U+0130 and U+0131 for `i`.
  */
 function decodeKey(from: usize, rawLength: i32): i32 {
   const end = from + <usize>rawLength;

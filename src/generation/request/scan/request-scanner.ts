@@ -1,6 +1,6 @@
-// Owns the check of a request body as it arrives: complete JSON grammar, where the control fields lie, how many
-// attachments there are, which types tools have. The work is done by request-scanner.wasm (source:
-// request-scanner.as.ts); what the fields mean is left to the dialects.
+// Checks a request body as it arrives: its complete JSON grammar, where the control fields are, how many attachments
+// there are, and the types of its tools. request-scanner.wasm does the work (source: request-scanner.as.ts); the
+// dialects decide what the fields mean.
 
 import { Buffer, isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
@@ -16,7 +16,7 @@ export type ScanFault =
   | 'invalid_utf8';
 export type ValueKind = 'string' | 'number' | 'true' | 'false' | 'null' | 'object' | 'array';
 
-/** Byte offsets in the whole body; a string's include its quotes. */
+/** Byte offsets in the whole body; those of a string include its quotes. */
 export interface ScannedValue {
   readonly start: number;
   readonly end: number;
@@ -25,29 +25,29 @@ export interface ScannedValue {
 
 /** The type of a tool other than `function` and `custom`. */
 export interface ScannedType {
-  /** The string that names it, with its quotes. */
+  /** Where the string that names it begins, at its quote. */
   readonly start: number;
 }
 
 export interface ScannedRequest {
   readonly fault: ScanFault | null;
-  /** The offending byte; for a body that ends too early its length. 0 without a fault. */
+  /** The offending byte; for a body that ends too early, its length; 0 without a fault. */
   readonly faultOffset: number;
   /** The key that came twice, or that was written with other letters. */
   readonly faultKey: ControlKey | null;
   readonly attachments: number;
   /** Whether any of `COST_KEYS` is there. */
   readonly hasCostKeys: boolean;
-  /** The first `TYPES_MAX` of them, and how many there are. */
+  /** The first `TYPES_MAX` types; `typeCount` is how many there are. */
   readonly types: readonly ScannedType[];
   readonly typeCount: number;
   /** A `cache_control` asks for a time to live of an hour. */
   readonly asksForHourCache: boolean;
   /** How many of `STORED_OBJECT_KEYS` there are. */
   readonly storedObjectKeys: number;
-  /** Items of `input` that refer to another: by their type, or because they have neither a type nor a role. */
+  /** How many items of `input` refer to another item: by their type, or because they have neither a type nor a role. */
   readonly references: number;
-  /** One of them has its id or its type twice. */
+  /** One of these items has its id or its type twice. */
   readonly hasAmbiguousReference: boolean;
   valueOf(key: ControlKey): ScannedValue | null;
 }
@@ -120,12 +120,12 @@ export class RequestScanner {
     this.warmUp();
   }
 
-  /** For a body that arrives in pieces: `feed` each, then `finish` with the whole, or `abandon`. */
+  /** For a body that arrives in pieces: `feed` each piece, then `finish` with the whole body, or `abandon`. */
   begin(): Scan {
     return new Scan(this, this.takeSlot());
   }
 
-  /** For a body that is already here whole. */
+  /** For a body that is complete already. */
   scan(body: Buffer): ScannedRequest {
     const scan = this.begin();
     try {
@@ -136,7 +136,7 @@ export class RequestScanner {
     }
   }
 
-  /** Scans that hold a slot now. */
+  /** How many scans hold a slot now. */
   get active(): number {
     return (this.nextSlot - SLOTS) / SLOT_BYTES - this.freeSlots.length;
   }
@@ -178,8 +178,8 @@ export class RequestScanner {
   }
 
   /**
-   * V8 compiles in haste first and well in the background once code has run: without this the first large body takes 7
-   * ms.
+   * V8 compiles code in haste first, and well in the background once it has run. Without this the first large body
+   * takes 7 ms.
    */
   private warmUp(): void {
     const item =
@@ -189,7 +189,7 @@ export class RequestScanner {
       assert(this.scan(body).fault === null, 'the warm-up body is refused');
   }
 
-  /** More bodies are under way at once than ever before. Growing detaches the old views. */
+  /** Adds slots: more bodies are being scanned at once than ever before. Growing detaches the old views. */
   private grow(): void {
     const pages = this.bytes.byteLength / PAGE_BYTES;
     this.module.memory.grow(pages);
@@ -198,7 +198,7 @@ export class RequestScanner {
   }
 }
 
-/** One body under way; after `finish` it is the result. */
+/** The scan of one body; after `finish` it is the result. */
 export class Scan implements ScannedRequest {
   fault: ScanFault | null = null;
   faultOffset = 0;
@@ -221,7 +221,7 @@ export class Scan implements ScannedRequest {
     this.slot = slot;
   }
 
-  /** The next bytes of the body. False once the body is faulty: nothing that follows can mend it. */
+  /** Takes the next bytes of the body. False: the body is faulty, which no further byte can change. */
   feed(chunk: Uint8Array): boolean {
     assert(this.slot !== NO_SLOT, 'a scan is fed after its end');
     if (this.state === STATE_FAULTY) return false;
@@ -241,7 +241,7 @@ export class Scan implements ScannedRequest {
       for (let field = FOUND; field < words; field++) this.found.push(scanner.word(slot, field));
       this.attachments = scanner.word(slot, ATTACHMENTS);
       this.readMarks();
-      // Bytes outside strings are ASCII by grammar; only a body that has others pays for a second look.
+      // Bytes outside strings are ASCII by grammar. Only a body with other bytes is checked a second time.
       if (scanner.word(slot, NON_ASCII) !== 0 && !isUtf8(body)) {
         this.fault = 'invalid_utf8';
         this.faultOffset = invalidUtf8Offset(body);
@@ -259,7 +259,7 @@ export class Scan implements ScannedRequest {
     return this;
   }
 
-  /** What of the body bears on its price or on other requests. */
+  /** Reads the marks of what bears on the price or refers to other requests. */
   private readMarks(): void {
     const scanner = this.scanner;
     const slot = this.slot;
@@ -315,7 +315,7 @@ export function readString(body: Buffer, value: ScannedValue): string {
 }
 
 /**
- * The number when it is written as a non-negative safe integer, else null: `1.0`, `1e3` and `-1` are numbers but null
+ * The number, if it is written as a non-negative safe integer, else null: `1.0`, `1e3` and `-1` are numbers but null
  * here.
  */
 export function readInteger(body: Buffer, value: ScannedValue): number | null {
@@ -335,7 +335,10 @@ function parseString(body: Buffer, value: ScannedValue): string {
   return parsed;
 }
 
-/** Where the first bad sequence begins: halves the range that holds it, so it reads about twice the body in all. */
+/**
+ * Where the first invalid sequence begins. The search halves the range that contains it, so it reads about twice the
+ * body in all.
+ */
 function invalidUtf8Offset(body: Buffer): number {
   let valid = 0;
   let end = body.byteLength;

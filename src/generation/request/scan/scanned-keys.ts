@@ -1,5 +1,5 @@
-// Which keys of a request body the scanner looks for, and the tables in which its module finds them (addresses and
-// layout: request-scanner.as.ts).
+// Lists the keys that the scanner looks for in a request body, and writes the tables in which its module finds them
+// (addresses and layout: request-scanner.as.ts).
 
 import { Buffer } from 'node:buffer';
 import { assert } from '../../../platform/assert.ts';
@@ -61,8 +61,9 @@ export const CONTROL_KEYS = [
 ] as const;
 
 /**
- * Servers that read JSON into protocol buffers, as Google's, take `maxTokens` for `max_tokens`. Such a name is the
- * letter case of the joined one, and is refused as that is; without a capital it is nobody's.
+ * Servers that read JSON into protocol buffers, as Google's do, take `maxTokens` for `max_tokens`. Such a name is
+ * another letter case of the joined key (`maxtokens`), and is refused as that. Without a capital no server takes it for
+ * the field.
  */
 const JOINED_KEYS: readonly ControlKey[] = [
   'max_tokens',
@@ -86,20 +87,20 @@ export const ATTACHMENT_KEYS = [
   'file_id',
   'file_data',
   'file_url',
-  // OpenRouter's, Alibaba's, Moonshot's, vLLM's and Mistral's: an address of few bytes can stand for an hour of video.
+  // Of OpenRouter, Alibaba, Moonshot, vLLM and Mistral: an address of few bytes can stand for an hour of video.
   'video_url',
   'video',
   'audio_url',
   'document_url',
   'input_file',
   'input_video',
-  // Google's: a context that it keeps, and which is input.
+  // Google's: names a context that Google stores, which counts as input.
   'cached_content',
 ] as const;
 
 /**
- * Keys that may name an object which a provider stores, counted below the outermost object: with one of them the
- * request is looked at (stored-objects.ts).
+ * Keys that may name an object stored at a provider, counted below the outermost object. A request with one of them is
+ * examined further (stored-objects.ts).
  */
 const STORED_OBJECT_KEYS = [
   'file_id',
@@ -123,17 +124,17 @@ const TABLE_KEYS_MAX = 72;
 const KEY_BYTES_MAX = 32;
 const CASE_BIT = 0x20;
 const FLAGS = { attachment: 1, storedObject: 2, cacheControl: 4, tools: 8, input: 16 } as const;
-/** What a key of a nested object may be to the scan. */
+/** The roles that keys of nested objects have in the scan. */
 const ROLES: Readonly<Record<string, number>> = { type: 1, role: 2, tools: 3, ttl: 4, id: 5 };
 const NO_ROLE = 255;
 const CONTROL_KEYS_MAX = 64;
 
-/** Which bits of the two words of `SEEN` are those of `COST_KEYS`. */
+/** The bits of `COST_KEYS` in the two words of `SEEN`. */
 export const COST_BITS = [0, 1].map((word) =>
   CONTROL_KEYS.reduce((bits, key, at) => (at >> 5 === word && isCostKey(key) ? bits | (1 << (at & 31)) : bits), 0),
 );
 
-/** The control key of a code in the table: its index, or that of the key which it joins. */
+/** The control key for a code of the table, which is the key's index, or for a joined key that of the key it joins. */
 export function controlKeyOf(code: number): ControlKey | null {
   return CONTROL_KEYS[code % CONTROL_KEYS_MAX] ?? null;
 }
@@ -145,7 +146,7 @@ export function writeKeyTables(memory: Uint8Array): void {
 
 interface TableKey {
   readonly key: string;
-  /** Index of the control key; in the table of nested keys its role. */
+  /** The index of the control key; in the table of nested keys, the role. */
   readonly code: number;
   readonly flags: number;
 }
@@ -162,7 +163,7 @@ function topKeys(): readonly TableKey[] {
   assert(CONTROL_KEYS.length <= CONTROL_KEYS_MAX, 'control keys are bits of two words');
   const flagsOf = (key: string): number => (key === 'tools' ? FLAGS.tools : key === 'input' ? FLAGS.input : 0);
   const controls = CONTROL_KEYS.map((key, code) => ({ key, code, flags: flagsOf(key) | attachmentFlag(key) }));
-  // The bit that is set is the control key's own: the module takes it from the lowest six bits.
+  // A joined key sets the bit of its control key, since the module takes the bit from the lowest six bits of the code.
   const joined = JOINED_KEYS.map((key) => ({
     key: key.replaceAll('_', ''),
     code: CONTROL_KEYS.indexOf(key) + CONTROL_KEYS_MAX,
